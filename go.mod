@@ -1,0 +1,3 @@
+module github.com/wakebell/wakebell
+
+go 1.26

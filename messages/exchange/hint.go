@@ -1,0 +1,31 @@
+package exchange
+
+import "time"
+
+// HintKind says what a hint is about.
+type HintKind uint8
+
+const (
+	// HintDue: the head of a source may be due earlier than its pollers know.
+	HintDue HintKind = iota + 1
+	// HintCheck: leases may have been cancelled; verify them by extending.
+	HintCheck
+	// HintSubscribed: the subscription was (re)established; hints may have
+	// been missed before.
+	HintSubscribed
+)
+
+// Hint tells pollers to look sooner than they would. It is never trusted for
+// more than that, and a lost one costs only time.
+type Hint struct {
+	Source string // its topic; empty: all (HintSubscribed)
+	Kind   HintKind
+
+	// HintDue: In is how long after Sent the head is due (not negative), Sent
+	// the source's clock when the hint was sent.
+	In   time.Duration
+	Sent time.Time
+
+	// HintCheck: the id in question; empty: all of them.
+	ID string
+}

@@ -1,0 +1,190 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	readyTimeout = 10 * time.Second
+	readyPoll    = 5 * time.Millisecond
+	stopTimeout  = 5 * time.Second
+
+	// Ports come from below the range that systems give to outgoing
+	// connections: one of those may otherwise hold the port while the server
+	// restarts.
+	minPort, maxPort = 20_000, 32_000
+
+	outputLimit = 64 << 10
+)
+
+var (
+	errMissing   = errors.New("redis-server is not in PATH: `make test` installs it")
+	errPortTaken = errors.New("port is taken")
+)
+
+// process is one life of a server.
+type process struct {
+	cmd    *exec.Cmd
+	output *tail
+	done   chan struct{} // closed when the process has ended and is reaped
+}
+
+// launch starts a redis-server and waits until it answers.
+func launch(port int, dir string, args []string) (*process, error) {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, errMissing
+	}
+	argv := append([]string{
+		"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
+		"--save", "", "--appendonly", "no", "--daemonize", "no",
+	}, args...)
+
+	p := &process{cmd: exec.Command(path, argv...), output: &tail{}, done: make(chan struct{})}
+	p.cmd.Dir = dir
+	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
+	p.cmd.SysProcAttr = childAttr()
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start redis-server: %w", err)
+	}
+	go func() {
+		defer close(p.done)
+		_ = p.cmd.Wait() // how it ended is in its output
+	}()
+
+	if err := p.awaitReady(port); err != nil {
+		p.kill()
+		if strings.Contains(p.output.String(), "Address already in use") {
+			err = fmt.Errorf("%w: %w", errPortTaken, err)
+		}
+		return nil, fmt.Errorf("%w; its output:\n%s", err, p.output)
+	}
+	return p, nil
+}
+
+// awaitReady waits until this very process serves the port: a server of
+// somebody else may have won the race for it, and would answer just as well.
+func (p *process) awaitReady(port int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+	defer cancel()
+	c := redis.NewClient(&redis.Options{
+		Addr: address(port), Protocol: 2, MaxRetries: -1, PoolSize: 1, DisableIdentity: true,
+	})
+	defer func() { _ = c.Close() }()
+
+	tick := time.NewTicker(readyPoll)
+	defer tick.Stop()
+	var last error
+	for {
+		if last = p.answers(ctx, c); last == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return errors.New("redis-server ended before it answered")
+		case <-ctx.Done():
+			return fmt.Errorf("redis-server did not answer in %v: %w", readyTimeout, last)
+		case <-tick.C:
+		}
+	}
+}
+
+func (p *process) answers(ctx context.Context, c *redis.Client) error {
+	if err := c.Ping(ctx).Err(); err != nil {
+		if redis.HasErrorPrefix(err, "NOAUTH") {
+			return p.listens() // it serves, to those who know the password
+		}
+		return fmt.Errorf("ping: %w", err)
+	}
+	info, err := c.InfoMap(ctx, "server").Result()
+	if err != nil {
+		return fmt.Errorf("info: %w", err)
+	}
+	if pid := info["Server"]["process_id"]; pid != strconv.Itoa(p.cmd.Process.Pid) {
+		return fmt.Errorf("process %s has the port", pid)
+	}
+	return nil
+}
+
+// listens tells from the server's own words that it has the port.
+func (p *process) listens() error {
+	if !strings.Contains(p.output.String(), "Ready to accept connections") {
+		return errors.New("not yet ready to accept connections")
+	}
+	return nil
+}
+
+func (p *process) signal(sig syscall.Signal) {
+	_ = p.cmd.Process.Signal(sig) // fails only when the process has ended
+}
+
+func (p *process) kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.done
+}
+
+func (p *process) stop() {
+	p.signal(syscall.SIGCONT) // a paused one would not see the SIGTERM
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-time.After(stopTimeout):
+		p.kill()
+	}
+}
+
+// freePort returns a port of 127.0.0.1 that was free a moment ago.
+func freePort() (int, error) {
+	var last error
+	for range 100 {
+		port := minPort + rand.IntN(maxPort-minPort)
+		l, err := net.Listen("tcp", address(port))
+		if err != nil {
+			last = err
+			continue
+		}
+		if err := l.Close(); err != nil {
+			return 0, fmt.Errorf("probe port %d: %w", port, err)
+		}
+		return port, nil
+	}
+	return 0, fmt.Errorf("no free port: %w", last)
+}
+
+func address(port int) string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+}
+
+// tail keeps the last outputLimit bytes that a server wrote.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+func (w *tail) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.buf = append(w.buf, p...)
+	if over := len(w.buf) - outputLimit; over > 0 {
+		w.buf = append(w.buf[:0], w.buf[over:]...)
+	}
+	return len(p), nil
+}
+
+func (w *tail) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return string(w.buf)
+}

@@ -1,0 +1,145 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// startAttempts bounds the ports that are tried until one can be bound.
+const startAttempts = 20
+
+// Server is a redis-server process of a test's own. Its methods may be called
+// from any goroutine, but Kill, Stop, Restart, Pause and Resume one at a time.
+type Server struct {
+	// Addr is host:port. It stays the same over Restart.
+	Addr string
+
+	port int
+	dir  string
+	args []string
+
+	mu   sync.Mutex
+	proc *process
+}
+
+// Start runs a redis-server until the end of the test. It keeps nothing on
+// disk, unless args say otherwise: they are options of redis-server and
+// override the defaults ("--appendonly", "yes"). The test fails when
+// redis-server is not installed or does not answer in 10 seconds.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s, err := start(t.TempDir(), args)
+	if err != nil {
+		t.Fatalf("redistest: %v", err)
+	}
+	t.Cleanup(func() {
+		s.Stop()
+		if t.Failed() {
+			t.Logf("redis-server on %s:\n%s", s.Addr, s.current().output)
+		}
+	})
+	return s
+}
+
+// Client connects to the server until the end of the test. The opts change the
+// client's options before it is made.
+func (s *Server) Client(t testing.TB, opts ...func(*redis.Options)) *redis.Client {
+	t.Helper()
+	return newClient(t, &redis.Options{Addr: s.Addr}, opts...)
+}
+
+// Kill ends the server at once, as a crash would (SIGKILL).
+func (s *Server) Kill() { s.current().kill() }
+
+// Stop ends the server in an orderly way (SIGTERM), and by force after 5
+// seconds. Stopping one that has ended is fine.
+func (s *Server) Stop() { s.current().stop() }
+
+// Pause freezes the server (SIGSTOP): connections stay open and are accepted,
+// and nothing answers.
+func (s *Server) Pause() { s.current().signal(syscall.SIGSTOP) }
+
+// Resume ends a Pause.
+func (s *Server) Resume() { s.current().signal(syscall.SIGCONT) }
+
+// Restart starts the server again on the same port, directory and arguments,
+// after a Stop if it still runs. It is empty then unless its arguments asked
+// for persistence.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.Stop()
+	var err error
+	for range startAttempts {
+		var p *process
+		if p, err = launch(s.port, s.dir, s.args); err == nil {
+			s.mu.Lock()
+			s.proc = p
+			s.mu.Unlock()
+			return
+		}
+		if !errors.Is(err, errPortTaken) {
+			break
+		}
+	}
+	t.Fatalf("redistest: restart on %s: %v", s.Addr, err)
+}
+
+func (s *Server) current() *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc
+}
+
+// start runs a server on a free port. Another process may take the port
+// between the look and the bind; then the next one is tried.
+func start(dir string, args []string) (*Server, error) {
+	var errs []error
+	for range startAttempts {
+		port, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		p, err := launch(port, dir, args)
+		if err == nil {
+			return &Server{Addr: address(port), port: port, dir: dir, args: args, proc: p}, nil
+		}
+		if !errors.Is(err, errPortTaken) {
+			return nil, err
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("no port after %d attempts: %w", startAttempts, errors.Join(errs...))
+}
+
+// startTemp is start in a directory that the caller removes with s.dir.
+func startTemp() (*Server, error) {
+	dir, err := os.MkdirTemp("", "redistest-")
+	if err != nil {
+		return nil, fmt.Errorf("directory for redis-server: %w", err)
+	}
+	s, err := start(dir, nil)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return s, nil
+}
+
+func newClient(t testing.TB, o *redis.Options, opts ...func(*redis.Options)) *redis.Client {
+	t.Helper()
+	for _, opt := range opts {
+		opt(o)
+	}
+	c := redis.NewClient(o)
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+			t.Errorf("redistest: close client: %v", err)
+		}
+	})
+	return c
+}

@@ -1,0 +1,92 @@
+package redistest
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+)
+
+// shared is the one server of this test binary, started by the first test that
+// asks for it.
+var shared struct {
+	once   sync.Once
+	server *Server
+	err    error
+}
+
+var (
+	underMain atomic.Bool
+	names     atomic.Uint64
+)
+
+// Main runs the tests of a package, stops the shared server, reports leaked
+// goroutines as a failure (opts may except some) and exits. Call it from
+// TestMain.
+func Main(m *testing.M, opts ...goleak.Option) {
+	os.Exit(run(m, opts))
+}
+
+func run(m *testing.M, opts []goleak.Option) int {
+	underMain.Store(true)
+	code := m.Run()
+	if s := shared.server; s != nil {
+		s.Stop()
+		if err := os.RemoveAll(s.dir); err != nil {
+			fmt.Fprintf(os.Stderr, "redistest: %v\n", err)
+		}
+	}
+	if code != 0 || fuzzing() {
+		return code
+	}
+	if err := goleak.Find(opts...); err != nil {
+		fmt.Fprintf(os.Stderr, "redistest: goroutines leaked by the tests: %v\n", err)
+		return 1
+	}
+	return code
+}
+
+// fuzzing tells a run of go test -fuzz, whose own goroutines outlive m.Run.
+func fuzzing() bool {
+	f := flag.Lookup("test.fuzz")
+	return f != nil && f.Value.String() != ""
+}
+
+// Shared connects to the server that all tests of the binary use, until the
+// end of the test. The test fails when redis-server is not installed, or when
+// TestMain does not call [Main].
+func Shared(t testing.TB, opts ...func(*redis.Options)) *redis.Client {
+	t.Helper()
+	return newClient(t, &redis.Options{Addr: SharedAddr(t)}, opts...)
+}
+
+// SharedAddr is the host:port of the server that Shared connects to, for tests
+// that make a client by other means.
+func SharedAddr(t testing.TB) string {
+	t.Helper()
+	if !underMain.Load() {
+		t.Fatal("redistest: TestMain must call redistest.Main")
+	}
+	shared.once.Do(func() {
+		// A panic or a Goexit inside would leave both fields unset.
+		shared.err = errors.New("the shared server was not started")
+		shared.server, shared.err = startTemp()
+	})
+	if shared.err != nil {
+		t.Fatalf("redistest: %v", shared.err)
+	}
+	return shared.server.Addr
+}
+
+// Name returns a name for a topic that no other call in this test binary
+// returns.
+func Name(t testing.TB) string {
+	t.Helper()
+	return fmt.Sprintf("%s-%d", t.Name(), names.Add(1))
+}

@@ -1,0 +1,56 @@
+GO ?= go
+TOOL := scripts/tool.sh
+
+BENCH ?= .
+COUNT ?= 6
+FUZZTIME ?= 60s
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fast lint fmt fmt-check vet bench generate generate-check check fuzz build setup clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## show timers at work; needs no Redis
+	@$(GO) run ./cmd/wakebell demo
+
+test: setup ## run all tests under the race detector; installs redis-server if it is missing
+	$(GO) test -race -timeout 10m ./...
+
+test-fast: ## run the tests without the race detector and with fewer rounds (-short)
+	$(GO) test -short -timeout 5m ./...
+
+lint: ## run the linters and check the format
+	@linter=$$($(TOOL) golangci-lint) && "$$linter" run ./...
+
+fmt: ## format the code
+	@linter=$$($(TOOL) golangci-lint) && "$$linter" fmt ./...
+
+fmt-check: ## fail when the code is not formatted
+	@linter=$$($(TOOL) golangci-lint) && "$$linter" fmt --diff ./...
+
+vet: ## run go vet
+	$(GO) vet ./...
+
+bench: ## run the benchmarks (BENCH=regexp COUNT=6); save the output for benchstat
+	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m ./...
+
+generate: ## regenerate the generated code
+	@$(GO) generate ./...
+
+generate-check: ## fail when the generated code is out of date
+	@MAKE='$(MAKE)' scripts/generate-check.sh
+
+check: fmt-check lint vet generate-check test ## all that a commit has to pass
+
+fuzz: ## run every fuzz test in turn (FUZZTIME=60s each)
+	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
+
+build: ## build the commands into bin/
+	$(GO) build -trimpath -o bin/ ./cmd/...
+
+setup: ## install what the tests need
+	@scripts/setup.sh redis-server cc
+
+clean: ## remove what was built
+	rm -rf bin .tools

@@ -1,0 +1,201 @@
+package redisops
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	defaultPage = 100
+	maxPage     = 1000
+)
+
+// Timer is what the store knows of a timer.
+type Timer struct {
+	ID string
+
+	// Due is the instant at which it can be claimed: while it is leased, the end
+	// of the lease; after a failure, that of the next attempt.
+	Due time.Time
+	// Activation is the instant for which it was scheduled. For a timer that a
+	// Python peer handles it is unknown and equals Due.
+	Activation time.Time
+	// NeverDue: somebody gave it an infinite instant; Due and Activation are zero.
+	NeverDue bool
+
+	Running   bool      // a lease on it is good
+	LeaseEnds time.Time // of a running one
+
+	Claims    int // deliveries so far
+	Failures  int // nacks so far
+	LastError string
+
+	Payload []byte // Get only
+}
+
+// Get reads a timer; [ErrNotFound] when there is none.
+func (s *Timers) Get(ctx context.Context, topic, id string) (Timer, error) {
+	if err := checkTopic(topic); err != nil {
+		return Timer{}, err
+	}
+	k := s.keys.of(topic)
+	list, err := s.runList(ctx, 0, getScript, []string{k.timeline, k.payloads, k.leases}, id)
+	if err != nil {
+		return Timer{}, fmt.Errorf("get %q on %q: %w", id, topic, err)
+	}
+	if len(list) == 0 {
+		return Timer{}, fmt.Errorf("%w: %q on %q", ErrNotFound, id, topic)
+	}
+	values, err := texts(list)
+	if err != nil || len(values) != 4 {
+		return Timer{}, fmt.Errorf("get %q on %q: %d values: %w", id, topic, len(list), errReply)
+	}
+	now, err := readScore(values[0])
+	if err != nil {
+		return Timer{}, err
+	}
+	t, err := describe(id, values[1], values[2], now)
+	t.Payload = []byte(values[3])
+	return t, err
+}
+
+func describe(id, scoreText, record string, now float64) (Timer, error) {
+	score, err := readScore(scoreText)
+	if err != nil {
+		return Timer{}, err
+	}
+	t := Timer{ID: id}
+	if math.IsInf(score, 1) {
+		t.NeverDue = true
+		return t, nil
+	}
+	t.Due = instant(score)
+	t.Activation = t.Due
+	if r, ours := readRecord(record, score); ours {
+		t.Activation = instant(r.activation)
+		t.Claims, t.Failures, t.LastError = r.claims, r.failures, r.lastError
+		if t.Running = r.leased && score > now; t.Running {
+			t.LeaseEnds = t.Due
+		}
+	}
+	return t, nil
+}
+
+// Filter chooses timers for List; its zero value takes the first 100 of all.
+type Filter struct {
+	DueBefore time.Time // only those due before it; zero: all
+	Leased    bool      // only those that run
+	After     Cursor    // where the page before ended
+	Limit     int       // timers in a page, 1 to 1000; 0 means 100
+}
+
+// Cursor marks the end of a page; empty means the start, or that no more
+// follow. It stays good when timers come and go: it names a place in the order,
+// not a count.
+type Cursor string
+
+func newCursor(score, id string) Cursor {
+	if score == "" {
+		return ""
+	}
+	return Cursor(base64.RawURLEncoding.EncodeToString([]byte(score + " " + id)))
+}
+
+func (c Cursor) read() (score, id string, err error) {
+	if c == "" {
+		return "", "", nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(string(c))
+	score, id, ok := strings.Cut(string(raw), " ")
+	if err == nil && ok {
+		_, err = strconv.ParseFloat(score, 64)
+	}
+	if err != nil || !ok {
+		return "", "", fmt.Errorf("%w: cursor %q is not one that List gave", ErrInvalid, string(c))
+	}
+	return score, id, nil
+}
+
+// List reads a page of timers in the order of their instants, then ids. A call
+// looks at no more than 1,000 timers, so with a filter a page may be empty and
+// yet have a next one.
+func (s *Timers) List(ctx context.Context, topic string, f Filter) (timers []Timer, next Cursor, err error) {
+	if err := checkTopic(topic); err != nil {
+		return nil, "", err
+	}
+	if f.Limit < 0 || f.Limit > maxPage {
+		return nil, "", fmt.Errorf("%w: limit: %d, want 1 to %d", ErrInvalid, f.Limit, maxPage)
+	}
+	if f.Limit == 0 {
+		f.Limit = defaultPage
+	}
+	score, id, err := f.After.read()
+	if err != nil {
+		return nil, "", err
+	}
+	before, leased := "+inf", "0"
+	if !f.DueBefore.IsZero() {
+		before = scoreText(f.DueBefore)
+	}
+	if f.Leased {
+		leased = "1"
+	}
+	k := s.keys.of(topic)
+	list, err := s.runList(ctx, 3, listScript, []string{k.timeline, k.payloads, k.leases},
+		f.Limit, before, leased, maxPage, score, id)
+	if err != nil {
+		return nil, "", fmt.Errorf("list %q: %w", topic, err)
+	}
+	values, err := texts(list)
+	if err != nil {
+		return nil, "", err
+	}
+	now, err := readScore(values[0])
+	if err != nil {
+		return nil, "", err
+	}
+	timers = make([]Timer, 0, len(values)/3)
+	for v := values[3:]; len(v) >= 3; v = v[3:] {
+		t, err := describe(v[0], v[1], v[2], now)
+		if err != nil {
+			return nil, "", err
+		}
+		timers = append(timers, t)
+	}
+	return timers, newCursor(values[1], values[2]), nil
+}
+
+// Counts are the sizes of a topic.
+type Counts struct {
+	Total int64 // timers, leased ones included
+	Due   int64 // those that can be claimed now
+	Dead  int64 // dead letters
+}
+
+// Count counts the timers and dead letters of a topic.
+func (s *Timers) Count(ctx context.Context, topic string) (Counts, error) {
+	if err := checkTopic(topic); err != nil {
+		return Counts{}, err
+	}
+	k := s.keys.of(topic)
+	list, err := s.runList(ctx, 3, countScript, []string{k.timeline, k.dead})
+	if err != nil {
+		return Counts{}, fmt.Errorf("count %q: %w", topic, err)
+	}
+	values, err := texts(list)
+	if err != nil {
+		return Counts{}, err
+	}
+	var c Counts
+	for i, into := range []*int64{&c.Total, &c.Due, &c.Dead} {
+		if *into, err = strconv.ParseInt(values[i], 10, 64); err != nil {
+			return Counts{}, fmt.Errorf("%w: %w", errReply, err)
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,110 @@
+package redisops
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Keys are the base names of the keys of a topic. The key of topic T is the
+// base name, a colon and T; with HashTag, T is put in braces.
+type Keys struct {
+	Timeline string // zset: id → instant; default "timers_timeline"
+	Payloads string // hash: id → payload; default "timers_payloads"
+	Leases   string // hash: id → lease record; default "timers_leases"
+	Dead     string // stream of dead letters; default "timers_dead"
+	Exchange string // last exchange of a stream; default "timers_exchange"
+	Hint     string // outstanding hint, and the channel of hints; default "timers_hint"
+	Topics   string // set of all topics, one key in all; default "timers_topics"
+
+	// HashTag writes topics in braces, so that Redis Cluster keeps all keys of a
+	// topic in one slot. A Python peer then uses "{T}" as its topic.
+	HashTag bool
+}
+
+// WithDefaults fills in the names that are empty.
+func (k Keys) WithDefaults() Keys {
+	for _, n := range k.names() {
+		if *n.value == "" {
+			*n.value = n.preset
+		}
+	}
+	return k
+}
+
+// Validate reports all names that are empty or given twice; the error wraps
+// [ErrInvalid].
+func (k Keys) Validate() error {
+	var errs []error
+	first := map[string]string{}
+	for _, n := range k.names() {
+		switch other := first[*n.value]; {
+		case *n.value == "":
+			errs = append(errs, fmt.Errorf("%w: keys: %s is empty", ErrInvalid, n.field))
+		case other != "":
+			errs = append(errs, fmt.Errorf("%w: keys: %s and %s are both %q", ErrInvalid, other, n.field, *n.value))
+		default:
+			first[*n.value] = n.field
+		}
+	}
+	return errors.Join(errs...)
+}
+
+type keyName struct {
+	field, preset string
+	value         *string
+}
+
+func (k *Keys) names() []keyName {
+	return []keyName{
+		{"Timeline", "timers_timeline", &k.Timeline},
+		{"Payloads", "timers_payloads", &k.Payloads},
+		{"Leases", "timers_leases", &k.Leases},
+		{"Dead", "timers_dead", &k.Dead},
+		{"Exchange", "timers_exchange", &k.Exchange},
+		{"Hint", "timers_hint", &k.Hint},
+		{"Topics", "timers_topics", &k.Topics},
+	}
+}
+
+func (k Keys) key(base, topic string) string {
+	if k.HashTag {
+		return base + ":{" + topic + "}"
+	}
+	return base + ":" + topic
+}
+
+// topicKeys are the keys of one topic.
+type topicKeys struct {
+	timeline, payloads, leases, dead, exchange, hint string
+}
+
+func (k Keys) of(topic string) topicKeys {
+	return topicKeys{
+		timeline: k.key(k.Timeline, topic),
+		payloads: k.key(k.Payloads, topic),
+		leases:   k.key(k.Leases, topic),
+		dead:     k.key(k.Dead, topic),
+		exchange: k.key(k.Exchange, topic),
+		hint:     k.key(k.Hint, topic),
+	}
+}
+
+// stream is the exchange key of one stream of an incarnation. What follows the
+// topic comes after the hash tag, so it keeps the slot.
+func (t topicKeys) stream(incarnation string, stream int) string {
+	return t.exchange + ":" + incarnation + ":" + strconv.Itoa(stream)
+}
+
+// topicOf undoes key.
+func (k Keys) topicOf(base, key string) (string, bool) {
+	topic, ok := strings.CutPrefix(key, base+":")
+	if ok && k.HashTag {
+		if len(topic) < 2 || topic[0] != '{' || topic[len(topic)-1] != '}' {
+			return "", false
+		}
+		topic = topic[1 : len(topic)-1]
+	}
+	return topic, ok && topic != ""
+}

@@ -1,0 +1,39 @@
+-- Cancels timers.
+--
+-- KEYS: timeline payloads leases hint
+-- ARGV: ...
+--   the ids.
+-- Returns: one string, a letter for each id: a absent, p pending, r running.
+
+local bad = mistyped('zset', 'hash', 'hash', 'string')
+if bad then return bad end
+
+local timeline, payloads, leases = KEYS[1], KEYS[2], KEYS[3]
+local now = clock()
+local count = #ARGV
+local scores = collect('ZMSCORE', timeline, ARGV, 1, count)
+local records = collect('HMGET', leases, ARGV, 1, count)
+local out, seen, held = {}, {}, {}
+
+for i = 1, count do
+  local id, score = ARGV[i], scores[i]
+  out[i] = 'a'
+  if score and not seen[id] and redis.call('HEXISTS', payloads, id) == 1 then
+    out[i] = 'p'
+    if running(current(records[i], score), score, now) then
+      out[i] = 'r'
+      held[#held + 1] = id
+    end
+  end
+  seen[id] = true
+end
+
+variadic('ZREM', timeline, ARGV, 1, count)
+variadic('HDEL', payloads, ARGV, 1, count)
+variadic('HDEL', leases, ARGV, 1, count)
+if #held > 10 then
+  recheck(KEYS[4], '', now)
+else
+  for _, id in ipairs(held) do recheck(KEYS[4], id, now) end
+end
+return table.concat(out)

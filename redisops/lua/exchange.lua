@@ -1,0 +1,285 @@
+-- Settles and extends leases, then claims what is due: one exchange.
+--
+-- KEYS: timeline payloads leases dead exchange hint
+-- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks buries releases extends ...
+--   ttl in seconds; max_claims and dead_cap 0 for none; acks to extends count
+--   what follows: the ids in that order, their tokens, the delays of the nacks
+--   in seconds, the errors of the nacks, the reasons of the buries.
+-- Returns: one string,
+--   "now end next healed orphans refused leases\n"
+--     (instants in seconds; next in µs, -1 for none; orphans 0 or 1)
+--   refused times "index why\n" (why: superseded s, cancelled c, lost l)
+--   leases times "id_bytes payload_bytes claims failures activation\n" id payload
+--   or the error STALE when a later sequence has been run.
+
+local bad = mistyped('zset', 'hash', 'hash', 'stream', 'string', 'string')
+if bad then return bad end
+
+local timeline, payloads, leases, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local now = clock()
+local now_text = text(now)
+local sequence = tonumber(ARGV[1])
+
+local parts, p = {''}, 1
+local leased = 0
+local lengths = {}
+
+local function length(s)
+  local n = #s
+  local t = lengths[n]
+  if not t then
+    t = n .. ' '
+    lengths[n] = t
+  end
+  return t
+end
+
+-- answer puts the first line before what parts has gathered.
+local function answer(finish, healed, refused, refusals, orphans)
+  local h = head(timeline)
+  local next_due = '-1'
+  if h and h < math.huge then
+    next_due = string.format('%.0f', math.max(0, math.ceil((h - now) * 1e6)))
+  end
+  parts[1] = now_text .. ' ' .. finish .. ' ' .. next_due .. ' ' .. healed .. ' ' ..
+    orphans .. ' ' .. refused .. ' ' .. leased .. '\n' .. refusals
+  return table.concat(parts), h
+end
+
+-- replay answers the last exchange of the stream again: what it claimed and
+-- what is still held is read anew.
+local function replay()
+  local saved = redis.call('GET', KEYS[5])
+  local _, at, finish, healed, refused, size = string.find(saved, '^%d+\n(%S+) (%d+) (%d+) (%d+)\n')
+  local refusals = string.sub(saved, at + 1, at + size)
+  local ids, pos = {}, at + size + 1
+  while pos <= #saved do
+    local _, stop, n = string.find(saved, '^(%d+) ', pos)
+    ids[#ids + 1] = string.sub(saved, stop + 1, stop + n)
+    pos = stop + n + 1
+  end
+  local scores = collect('ZMSCORE', timeline, ids, 1, #ids)
+  local records = collect('HMGET', leases, ids, 1, #ids)
+  for i, id in ipairs(ids) do
+    local r = scores[i] and same(scores[i], finish) and current(records[i], scores[i])
+    local payload = r and redis.call('HGET', payloads, id)
+    if payload then
+      parts[p + 1] = length(id) .. length(payload) .. r.claims .. ' ' .. r.failures .. ' ' .. r.activation .. '\n'
+      parts[p + 2], parts[p + 3] = id, payload
+      p = p + 3
+      leased = leased + 1
+    end
+  end
+  return (answer(finish, healed, refused, refusals, '0'))
+end
+
+local last = tonumber(string.match(redis.call('GETRANGE', KEYS[5], 0, 20), '^%d+'))
+if last and last == sequence then return replay() end
+if last and last > sequence then
+  return redis.error_reply('STALE ' .. string.format('%.0f', last))
+end
+
+-- The first write must be one that Redis allows when its memory is full: then
+-- it allows the others too, and a full Redis can be drained.
+redis.call('HDEL', leases, SENTINEL)
+
+local finish_at = now + tonumber(ARGV[2])
+local finish = text(finish_at)
+local want, max_bytes = tonumber(ARGV[3]), tonumber(ARGV[4])
+local max_claims, dead_cap = tonumber(ARGV[5]), ARGV[6]
+local acks, nacks, buries = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local releases, extends = tonumber(ARGV[10]), tonumber(ARGV[11])
+local base = 11
+local total = acks + nacks + buries + releases + extends
+
+local gone = {}           -- ids that leave
+local dropped = {}        -- ids whose record leaves
+local scored = {}         -- score, id, …
+local recorded = {}       -- id, record, …
+local refused, refusals = 0, {}
+
+local function bury(id, payload, r, reason)
+  local entry = {dead}
+  if dead_cap ~= '0' then
+    entry[2], entry[3], entry[4] = 'MAXLEN', '~', dead_cap
+  end
+  for _, v in ipairs({'*', 'id', id, 'payload', payload or '', 'claims', string.format('%.0f', r.claims),
+    'failures', string.format('%.0f', r.failures), 'reason', reason, 'activation', r.activation, 'at', now_text}) do
+    entry[#entry + 1] = v
+  end
+  redis.call('XADD', unpack(entry))
+  gone[#gone + 1] = id
+end
+
+local function rescore(id, score, rec)
+  scored[#scored + 1], scored[#scored + 2] = score, id
+  recorded[#recorded + 1], recorded[#recorded + 2] = id, rec
+end
+
+local function refuse(i, why)
+  refused = refused + 1
+  refusals[refused] = (i - 1) .. ' ' .. why .. '\n'
+end
+
+local known = nil -- the head before this exchange, where it may lower it
+local scores = collect('ZMSCORE', timeline, ARGV, base + 1, base + total)
+local settled = {} -- ids settled here: only one of two verdicts counts
+
+local function holds(i)
+  local id, score, token = ARGV[base + i], scores[i], ARGV[base + total + i]
+  if settled[id] then
+    refuse(i, 'l')
+    return false
+  end
+  if score and same(score, token) then
+    settled[id] = true
+    return true
+  end
+  local good = (number(token) or 0) > now
+  if not good then
+    refuse(i, 'l')
+  elseif score then
+    refuse(i, 's')
+  else
+    refuse(i, 'c')
+  end
+  return false
+end
+
+for i = 1, acks do
+  if holds(i) then gone[#gone + 1] = ARGV[base + i] end
+end
+
+if total > acks then
+  if nacks + releases > 0 then known = head(timeline) or math.huge end
+  local records = collect('HMGET', leases, ARGV, base + acks + 1, base + total)
+  local delays = base + 2 * total
+  local i = acks
+
+  -- mine gives the record of the i-th lease; without one (somebody deleted
+  -- the hash) what can be known.
+  local function mine()
+    return current(records[i - acks], scores[i]) or
+      {claims = 1, failures = 0, activation = now_text, before = now_text, err = ''}
+  end
+
+  for n = 1, nacks do
+    i = i + 1
+    if holds(i) then
+      local r, score = mine(), text(now + tonumber(ARGV[delays + n]))
+      r.failures, r.before, r.err = r.failures + 1, r.activation, ARGV[delays + nacks + n]
+      rescore(ARGV[base + i], score, record('w', r, score))
+    end
+  end
+  for n = 1, buries do
+    i = i + 1
+    if holds(i) then
+      local id = ARGV[base + i]
+      bury(id, redis.call('HGET', payloads, id), mine(), ARGV[delays + 2 * nacks + n])
+    end
+  end
+  for _ = 1, releases do
+    i = i + 1
+    if holds(i) then
+      local r, id = mine(), ARGV[base + i]
+      local score = r.before
+      r.claims, r.before = math.max(0, r.claims - 1), r.activation
+      if r.claims == 0 and r.failures == 0 then
+        scored[#scored + 1], scored[#scored + 2] = score, id
+        dropped[#dropped + 1] = id
+      else
+        rescore(id, score, record('w', r, score))
+      end
+    end
+  end
+  for _ = 1, extends do
+    i = i + 1
+    if holds(i) then rescore(ARGV[base + i], finish, record('l', mine(), finish)) end
+  end
+end
+
+variadic('ZREM', timeline, gone, 1, #gone)
+variadic('HDEL', payloads, gone, 1, #gone)
+variadic('HDEL', leases, gone, 1, #gone)
+variadic('HDEL', leases, dropped, 1, #dropped)
+variadic('ZADD', timeline, scored, 1, #scored)
+variadic('HSET', leases, recorded, 1, #recorded)
+
+-- The claim.
+local ids, found, healed = {}, 0, 0
+local due = {}
+if want > 0 then
+  due = redis.call('ZRANGEBYSCORE', timeline, '-inf', now_text, 'WITHSCORES', 'LIMIT', '0', ARGV[3])
+end
+local claimed, c = {}, 0 -- for the replay
+if #due > 0 then
+  local bytes = 0
+  for k = 1, #due, 2 do
+    local size = redis.call('HSTRLEN', payloads, due[k])
+    if k > 1 and bytes + size > max_bytes then break end
+    bytes = bytes + size
+    found = found + 1
+    ids[found] = due[k]
+  end
+  local records = collect('HMGET', leases, ids, 1, found)
+  local bodies = collect('HMGET', payloads, ids, 1, found)
+  gone, scored, recorded = {}, {}, {'', SENTINEL}
+  local s = 0
+  for k = 1, found do
+    local id, score, payload = ids[k], due[2 * k], bodies[k]
+    local r = records[k] and current(records[k], score)
+    if score == '-inf' then
+      healed = healed + 1
+      score = now_text
+    end
+    if not payload then
+      healed = healed + 1
+      gone[#gone + 1] = id
+    elseif r and max_claims > 0 and r.claims - r.failures >= max_claims then
+      bury(id, payload, r, 'never settled')
+    else
+      local rec, facts
+      if r then
+        r.claims, r.before = r.claims + 1, score
+        rec = record('l', r, finish)
+        facts = r.claims .. ' ' .. r.failures .. ' ' .. r.activation .. '\n'
+      else
+        rec = 'l:1:0:' .. score .. ':' .. finish
+        facts = '1 0 ' .. score .. '\n'
+      end
+      scored[s + 1], scored[s + 2] = finish, id
+      recorded[s + 3], recorded[s + 4] = id, rec
+      s = s + 2
+      local l = length(id)
+      parts[p + 1], parts[p + 2], parts[p + 3] = l .. length(payload) .. facts, id, payload
+      p = p + 3
+      claimed[c + 1], claimed[c + 2] = l, id
+      c = c + 2
+      leased = leased + 1
+    end
+  end
+  variadic('ZREM', timeline, gone, 1, #gone)
+  variadic('HDEL', payloads, gone, 1, #gone)
+  variadic('HDEL', leases, gone, 1, #gone)
+  if s > 0 then
+    variadic('ZADD', timeline, scored, 1, s)
+    variadic('HSET', leases, recorded, 1, s + 2)
+  end
+end
+
+local orphans = '0'
+if found == 0 then
+  redis.call('DEL', KEYS[6])
+  local live = redis.call('ZCARD', timeline)
+  if redis.call('HLEN', payloads) > live or
+    redis.call('HLEN', leases) - redis.call('HEXISTS', leases, '') > live then
+    orphans = '1'
+  end
+end
+
+local why = table.concat(refusals)
+redis.call('SET', KEYS[5], ARGV[1] .. '\n' .. finish .. ' ' .. healed .. ' ' .. refused .. ' ' ..
+  #why .. '\n' .. why .. table.concat(claimed), 'PX', '120000')
+local reply, h = answer(finish, healed, refused, why, orphans)
+if known and h and h < known then announce(KEYS[6], h, now) end
+return reply

@@ -1,0 +1,74 @@
+-- Reads a page of timers in the order of score, then id.
+--
+-- KEYS: timeline payloads leases
+-- ARGV: limit before leased examine after_score after_id
+--   before: only scores below it; leased: 1 for only those that are leased;
+--   examine: the most members to look at; after_score '' starts at the head.
+-- Returns: now, then the score and id to go on after (score '' at the end),
+--   then for each timer id, score, record ('' for none).
+
+local bad = mistyped('zset', 'hash', 'hash')
+if bad then return bad end
+
+local timeline, payloads, leases = KEYS[1], KEYS[2], KEYS[3]
+local limit, before, examine = tonumber(ARGV[1]), number(ARGV[2]), tonumber(ARGV[4])
+local max_bytes = 1048576
+local now = clock()
+
+-- below orders strings by their bytes; Lua's < follows the server's locale.
+local function below(a, b)
+  for i = 1, math.min(#a, #b) do
+    local x, y = string.byte(a, i), string.byte(b, i)
+    if x ~= y then return x < y end
+  end
+  return #a < #b
+end
+
+-- after is the rank of the first member beyond the cursor.
+local function after(cursor, id)
+  local score = redis.call('ZSCORE', timeline, id)
+  if score and same(score, cursor) then return redis.call('ZRANK', timeline, id) + 1 end
+  local limit_score = number(cursor)
+  local low, high = 0, redis.call('ZCARD', timeline)
+  while low < high do
+    local mid = math.floor((low + high) / 2)
+    local m = redis.call('ZRANGE', timeline, mid, mid, 'WITHSCORES')
+    local at = number(m[2])
+    if at > limit_score or (at == limit_score and below(id, m[1])) then
+      high = mid
+    else
+      low = mid + 1
+    end
+  end
+  return low
+end
+
+local start = 0
+if ARGV[5] ~= '' then start = after(ARGV[5], ARGV[6]) end
+if ARGV[3] ~= '1' then examine = math.min(examine, limit) end
+local members = redis.call('ZRANGE', timeline, start, start + examine - 1, 'WITHSCORES')
+local out = {text(now), '', ''}
+local bytes, listed, ended = 0, 0, #members < 2 * examine
+
+for i = 1, #members, 2 do
+  local id, score = members[i], members[i + 1]
+  if number(score) >= before then
+    ended = true
+    break
+  end
+  local rec = redis.call('HGET', leases, id)
+  if ARGV[3] ~= '1' or running(current(rec, score), score, now) then
+    if redis.call('HEXISTS', payloads, id) == 1 then
+      out[#out + 1], out[#out + 2], out[#out + 3] = id, score, rec or ''
+      listed = listed + 1
+      bytes = bytes + #id
+    end
+  end
+  if listed == limit or bytes > max_bytes or i + 1 == #members then
+    out[2], out[3] = score, id
+    if i + 1 < #members then ended = false end
+    break
+  end
+end
+if ended then out[2], out[3] = '', '' end
+return out

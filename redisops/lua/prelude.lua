@@ -1,0 +1,121 @@
+-- Prelude: put before every script. It has the clock, the format of scores,
+-- the check of types, the lease record and the hint.
+
+-- More than 1,000 arguments at once overflow the stack of some Lua.
+local CHUNK = 1000
+
+-- The field '' of the leases is no lease. Its value is over 64 bytes, which
+-- turns the hash into a hash table: as a listpack it would be searched
+-- linearly, at twice the cost per timer.
+local SENTINEL = 'not a lease: this field keeps the hash a hash table, whose look-ups do not scan'
+
+-- HINT_LIFE bounds, in milliseconds, for how long a hint that nobody received
+-- holds back the next one: two default polling intervals.
+local HINT_LIFE = '10000'
+
+local function clock()
+  local t = redis.call('TIME')
+  return tonumber(t[1]) + tonumber(t[2]) / 1e6
+end
+
+-- text is the only way in which an instant leaves a script: every digit of
+-- it, so that what is stored and what is answered are the same number.
+local function text(x)
+  return string.format('%.17g', x)
+end
+
+local function number(s)
+  if s == 'inf' or s == '+inf' then return math.huge end
+  if s == '-inf' then return -math.huge end
+  return tonumber(s)
+end
+
+-- same compares scores as numbers, for a score may read back with other
+-- digits than it was written with.
+local function same(a, b)
+  if a == b then return true end
+  local x = number(a)
+  return x ~= nil and x == number(b)
+end
+
+-- mistyped gives an error when KEYS[i] holds anything but the i-th kind. A
+-- script is not rolled back, so it must know before its first write.
+local function mistyped(...)
+  local kinds = {...}
+  for i = 1, #kinds do
+    local found = redis.call('TYPE', KEYS[i]).ok
+    if found ~= kinds[i] and found ~= 'none' then
+      return redis.error_reply('WRONGTYPE ' .. i .. ' ' .. found .. ' ' .. kinds[i])
+    end
+  end
+  return nil
+end
+
+local function variadic(command, key, list, from, to)
+  for i = from, to, CHUNK do
+    redis.call(command, key, unpack(list, i, math.min(i + CHUNK - 1, to)))
+  end
+end
+
+local function collect(command, key, list, from, to)
+  if to < from then return {} end
+  if to - from < CHUNK then return redis.call(command, key, unpack(list, from, to)) end
+  local all = {}
+  for i = from, to, CHUNK do
+    local part = redis.call(command, key, unpack(list, i, math.min(i + CHUNK - 1, to)))
+    for j = 1, #part do all[#all + 1] = part[j] end
+  end
+  return all
+end
+
+-- A lease record is state:claims:failures:activation:score:before:error, with
+-- empty fields at the end left off. State is l (leased) or w (waiting to be
+-- tried again); score is what we last wrote to the timeline; before is the
+-- score that the claim found, where it is not the activation.
+local RECORD = '^(%a):(%d+):(%d+):([^:]*):([^:]*):?([^:]*):?(.*)$'
+
+-- current reads a record: nil when somebody else has written the score since.
+local function current(record, score)
+  if not record or not score then return nil end
+  local state, claims, failures, activation, wrote, before, err = string.match(record, RECORD)
+  if not state or not same(wrote, score) then return nil end
+  if before == '' then before = activation end
+  return {
+    state = state, claims = tonumber(claims), failures = tonumber(failures),
+    activation = activation, before = before, err = err,
+  }
+end
+
+local function record(state, r, score)
+  local s = state .. ':' .. r.claims .. ':' .. r.failures .. ':' .. r.activation .. ':' .. score
+  if r.err ~= '' then return s .. ':' .. r.before .. ':' .. r.err end
+  if r.before ~= r.activation then return s .. ':' .. r.before end
+  return s
+end
+
+local function running(r, score, now)
+  return r ~= nil and r.state == 'l' and number(score) > now
+end
+
+-- head is the lowest score, nil when there is none.
+local function head(timeline)
+  local h = redis.call('ZRANGE', timeline, 0, 0, 'WITHSCORES')[2]
+  return h and number(h)
+end
+
+-- announce says on the channel named as the hint key that the head is at
+-- instant. One outstanding hint at or below it is enough. It comes after all
+-- other writes, and a user without rights on the channel loses only the hint.
+local function announce(key, instant, now)
+  local outstanding = redis.call('GET', key)
+  if outstanding and (tonumber(outstanding) or math.huge) <= instant then return end
+  redis.call('SET', key, text(instant), 'PX', HINT_LIFE)
+  local wait = math.max(0, math.ceil((instant - now) * 1e6))
+  redis.pcall('PUBLISH', key, 'due ' .. string.format('%.0f', wait) .. ' ' .. text(now))
+end
+
+-- recheck asks holders to verify their lease on id; '' stands for all.
+local function recheck(key, id, now)
+  redis.pcall('PUBLISH', key, 'check ' .. text(now) .. ' ' .. id)
+end
+

@@ -1,0 +1,83 @@
+package redisops
+
+import (
+	"context"
+	"embed"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+var (
+	exchangeScript  = load("exchange")
+	scheduleScript  = load("schedule")
+	cancelScript    = load("cancel")
+	cancelAllScript = load("cancel_all")
+	getScript       = load("get")
+	listScript      = load("list")
+	countScript     = load("count")
+	deadScript      = load("dead")
+	healScript      = load("heal")
+)
+
+// load reads an embedded script; a file that is missing is a fault of the build.
+func load(name string) *redis.Script {
+	return redis.NewScript(source("prelude") + source(name))
+}
+
+func source(name string) string {
+	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(fmt.Sprintf("redisops: %v", err))
+	}
+	return string(text)
+}
+
+// run runs a script by its hash, or as a whole where Redis does not know it;
+// either way it is one script, never its commands one by one.
+func (s *Timers) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
+	reply, err := script.Run(ctx, s.rdb, keys, args...).Result()
+	return reply, wrap(ctx, keys, err)
+}
+
+// runText runs a script that answers one string.
+func (s *Timers) runText(ctx context.Context, script *redis.Script, keys []string, args ...any) (string, error) {
+	reply, err := s.run(ctx, script, keys, args...)
+	if err != nil {
+		return "", err
+	}
+	text, ok := reply.(string)
+	if !ok {
+		return "", fmt.Errorf("%w: %T, want a string", errReply, reply)
+	}
+	return text, nil
+}
+
+// runList runs a script that answers a list of at least n values.
+func (s *Timers) runList(ctx context.Context, n int, script *redis.Script, keys []string, args ...any) ([]any, error) {
+	reply, err := s.run(ctx, script, keys, args...)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := reply.([]any)
+	if !ok || len(list) < n {
+		return nil, fmt.Errorf("%w: %T, want a list of at least %d", errReply, reply, n)
+	}
+	return list, nil
+}
+
+// texts asserts that all values are strings.
+func texts(list []any) ([]string, error) {
+	out := make([]string, len(list))
+	for i, v := range list {
+		text, ok := v.(string)
+		if !ok {
+			return nil, fmt.Errorf("%w: %T in a list, want a string", errReply, v)
+		}
+		out[i] = text
+	}
+	return out, nil
+}

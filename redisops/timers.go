@@ -1,0 +1,76 @@
+package redisops
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// MaxName is the most bytes of an id or a topic.
+const MaxName = 512
+
+// Timers is the store of timers on one Redis.
+type Timers struct {
+	// Logger takes what goes wrong beside an operation that succeeded. Set it
+	// before use; nil discards.
+	Logger *slog.Logger
+
+	rdb  redis.UniversalClient
+	keys Keys
+
+	mu         sync.Mutex
+	registered map[string]time.Time // when a topic was last put in the registry
+}
+
+// NewTimers gives the store that keeps its timers under keys; empty names take
+// their defaults. The caller owns rdb.
+func NewTimers(rdb redis.UniversalClient, keys Keys) (*Timers, error) {
+	keys = keys.WithDefaults()
+	if err := keys.Validate(); err != nil {
+		return nil, err
+	}
+	if rdb == nil {
+		return nil, fmt.Errorf("%w: rdb is nil", ErrInvalid)
+	}
+	return &Timers{rdb: rdb, keys: keys, registered: map[string]time.Time{}}, nil
+}
+
+// Keys are the names in use.
+func (s *Timers) Keys() Keys { return s.keys }
+
+func (s *Timers) logger() *slog.Logger {
+	if s.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.Logger
+}
+
+func checkTopic(topic string) error {
+	if topic == "" || len(topic) > MaxName {
+		return fmt.Errorf("%w: topic: %d bytes, want 1 to %d", ErrInvalid, len(topic), MaxName)
+	}
+	return nil
+}
+
+// faultOf says what is wrong with an id; empty: nothing.
+func faultOf(id string) string {
+	switch {
+	case id == "" || len(id) > MaxName:
+		return fmt.Sprintf("id: %d bytes, want 1 to %d", len(id), MaxName)
+	case !utf8.ValidString(id):
+		return "id: not valid UTF-8"
+	default:
+		return ""
+	}
+}
+
+func checkID(id string) error {
+	if fault := faultOf(id); fault != "" {
+		return fmt.Errorf("%w: %s", ErrInvalid, fault)
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package redisops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	registerEvery = time.Minute
+	scanPage      = 200
+	nodeShift     = 56 // the top byte of a cursor is the node; no server's cursor reaches it
+)
+
+// Register puts a topic in the registry. Schedule does it by itself.
+func (s *Timers) Register(ctx context.Context, topic string) error {
+	if err := checkTopic(topic); err != nil {
+		return err
+	}
+	if err := s.rdb.SAdd(ctx, s.keys.Topics, topic).Err(); err != nil {
+		return fmt.Errorf("register %q in %q: %w", topic, s.keys.Topics, wrap(ctx, nil, err))
+	}
+	return nil
+}
+
+// remember registers a topic that was scheduled on, at most once a minute. The
+// schedule has succeeded, so a failure is only logged.
+func (s *Timers) remember(ctx context.Context, topic string) {
+	s.mu.Lock()
+	last, known := s.registered[topic]
+	due := !known || time.Since(last) >= registerEvery
+	if due {
+		s.registered[topic] = time.Now()
+	}
+	s.mu.Unlock()
+	if !due {
+		return
+	}
+	if err := s.Register(ctx, topic); err != nil {
+		s.logger().WarnContext(ctx, "topic not registered", "topic", topic, "error", err)
+	}
+}
+
+// Topics reads a page of the registry, in no order. Start with cursor 0; next
+// is 0 at the end. A name may come twice.
+func (s *Timers) Topics(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
+	names, next, err = s.rdb.SScan(ctx, s.keys.Topics, cursor, "", scanPage).Result()
+	if err != nil {
+		return nil, 0, fmt.Errorf("topics in %q: %w", s.keys.Topics, wrap(ctx, nil, err))
+	}
+	return names, next, nil
+}
+
+// DiscoverTopics reads a page of the topics that have a timeline, in no order:
+// it also finds those that only Python wrote, and costs a walk over all keys of
+// Redis. Pages, which may be empty, go as with Topics.
+func (s *Timers) DiscoverTopics(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
+	node, err := s.nodes(ctx)
+	if err != nil {
+		return nil, 0, fmt.Errorf("discover topics: %w", wrap(ctx, nil, err))
+	}
+	at := int(cursor >> nodeShift)
+	if at >= len(node) {
+		return nil, 0, fmt.Errorf("%w: cursor %d is of a node that is gone", ErrInvalid, cursor)
+	}
+	cursor &= 1<<nodeShift - 1
+	found, next, err := node[at].ScanType(ctx, cursor, globEscape(s.keys.Timeline)+":*", scanPage, "zset").Result()
+	if err != nil {
+		return nil, 0, fmt.Errorf("discover topics: %w", wrap(ctx, nil, err))
+	}
+	for _, key := range found {
+		if topic, ok := s.keys.topicOf(s.keys.Timeline, key); ok {
+			names = append(names, topic)
+		}
+	}
+	switch {
+	case next != 0:
+		next |= uint64(at) << nodeShift
+	case at+1 < len(node):
+		next = uint64(at+1) << nodeShift
+	}
+	return names, next, nil
+}
+
+// nodes are the servers that together have all keys, in a lasting order.
+func (s *Timers) nodes(ctx context.Context) ([]redis.Cmdable, error) {
+	cluster, ok := s.rdb.(*redis.ClusterClient)
+	if !ok {
+		return []redis.Cmdable{s.rdb}, nil
+	}
+	var mu sync.Mutex
+	var masters []*redis.Client
+	err := cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		masters = append(masters, c)
+		return nil
+	})
+	slices.SortFunc(masters, func(a, b *redis.Client) int {
+		return strings.Compare(a.Options().Addr, b.Options().Addr)
+	})
+	nodes := make([]redis.Cmdable, len(masters))
+	for i, c := range masters {
+		nodes[i] = c
+	}
+	return nodes, err
+}
+
+func globEscape(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
+}

@@ -1,18 +1,10 @@
 module github.com/wakebell/wakebell
 
-go 1.26.0
+go 1.26
 
 require (
-	github.com/alicebob/miniredis/v2 v2.40.0
-	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stretchr/testify v1.12.1
-	go.uber.org/goleak v1.3.0
+	google.golang.org/protobuf v1.36.12
 )
 
-require (
-	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/yuin/gopher-lua v1.1.1 // indirect
-	go.uber.org/atomic v1.12.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/sys v0.48.0 // indirect
-)
+require go.yaml.in/yaml/v3 v3.0.5 // indirect

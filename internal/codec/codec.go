@@ -1,0 +1,172 @@
+// Package codec turns values into timer bodies and back. What a body looks like
+// is shared with the Python peer:
+//
+//	Go type                                    content type             body
+//	string, or a type of that kind             text/plain               its UTF-8
+//	[]byte, or a type of that kind             none                     as it is
+//	nil: an interface, a pointer, RawMessage   none                     empty (Python's None)
+//	proto.Message                              application/x-protobuf   proto.Marshal
+//	json.RawMessage                            application/json         as it is, checked
+//	anything else                              application/json         compact JSON
+//
+// A type that marshals itself (json.Marshaler, encoding.TextMarshaler) is
+// JSON, whatever its kind; net.IP, say. A pointer is encoded as what it points
+// to. In a Codec[any] each value goes by its own type. A nil map or slice that
+// is not bytes is JSON's null, as in encoding/json; it is not None.
+//
+// # JSON
+//
+// Compact, with raw UTF-8, without HTML escaping and without a trailing
+// newline: the bytes that the peer writes for the same value, except that
+//
+//   - keys of a Go map are sorted; the peer keeps the order of insertion (a
+//     struct with the fields in that order gives the peer's bytes);
+//   - a float inside a map, slice or struct is written by encoding/json: 3.0
+//     is 3, which Python reads as an int, and 1e20 has all its digits. A value
+//     that is itself a float is written as the peer does (3.0, 1e+20);
+//   - []byte inside a value is base64; the peer writes it as text;
+//   - time.Duration is a number of nanoseconds; the peer writes ISO 8601;
+//   - bytes in a string that are not UTF-8 become \ufffd;
+//   - NaN and the infinities are an error; the peer writes NaN and Infinity,
+//     which neither it nor this package can read.
+package codec
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// The content types that this package writes.
+const (
+	ContentTypeText  = "text/plain"
+	ContentTypeJSON  = "application/json"
+	ContentTypeProto = "application/x-protobuf"
+)
+
+// ErrBody is wrapped by all errors of this package: a value that cannot be a
+// body, or a body that is not a value of the type. Trying again cannot help.
+var ErrBody = errors.New("body does not fit")
+
+// Codec encodes and decodes values of T. It is made by For, is immutable, and
+// may be used concurrently.
+type Codec[T any] struct{ plan plan }
+
+// For resolves how T is encoded; do it once, not per call.
+func For[T any]() Codec[T] {
+	return Codec[T]{plan: planFor(reflect.TypeFor[T]())}
+}
+
+// Encode returns the body of v and its content type, empty for none. The body
+// of a []byte is v itself, not a copy. Errors wrap ErrBody.
+func (c Codec[T]) Encode(v T) (body []byte, contentType string, err error) {
+	body, contentType, err = c.plan.encode(reflect.ValueOf(&v).Elem())
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: encode %s: %w", ErrBody, c.plan.whole, err)
+	}
+	return body, contentType, nil
+}
+
+// Decode returns the value of a body with the given content type, empty for
+// none; parameters (; charset=utf-8) do not matter. By T:
+//
+//   - []byte: the body, whatever the content type. It is body itself, not a copy
+//   - string: text/plain and any other text; application/json that is a
+//     string; without a content type a JSON string, else the body if it is UTF-8
+//   - any: as the peer decodes. text/plain is a string, application/json what
+//     encoding/json makes of it, none is tried as JSON, else []byte; empty
+//     without content type is nil
+//   - proto.Message: application/x-protobuf; application/json by protojson;
+//     without a content type a JSON object by protojson, else protobuf. An
+//     empty body is an empty message, never nil
+//   - json.RawMessage: any JSON, a copy
+//   - anything else: application/json, or JSON without a content type
+//
+// An empty body without a content type is Python's None or its b"": a nil
+// pointer or RawMessage, an empty string, struct{}{}, and an error for types
+// that have no such value. Errors wrap ErrBody and say what was expected and
+// what was found.
+func (c Codec[T]) Decode(body []byte, contentType string) (T, error) {
+	var v T
+	if err := c.plan.decode(reflect.ValueOf(&v).Elem(), body, contentType); err != nil {
+		var zero T
+		return zero, fmt.Errorf("%w: decode %s: %w", ErrBody, c.plan.whole, err)
+	}
+	return v, nil
+}
+
+// form is how a type is written.
+type form uint8
+
+const (
+	formJSON form = iota
+	formText
+	formBytes
+	formProto
+	formRawJSON
+	formFloat
+	formDynamic // an interface: by the value's own type
+)
+
+// plan is what there is to know about a type.
+type plan struct {
+	whole   reflect.Type // T
+	element reflect.Type // T, or what T points to
+	form    form         // of element
+	pointer bool         // T is *element
+}
+
+var (
+	protoMessage = reflect.TypeFor[proto.Message]()
+	rawMessage   = reflect.TypeFor[json.RawMessage]()
+	marshalers   = []reflect.Type{
+		reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.Unmarshaler](),
+		reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
+	}
+)
+
+func planFor(t reflect.Type) plan {
+	p := plan{whole: t, element: t}
+	if t.Kind() == reflect.Pointer {
+		p.pointer, p.element = true, t.Elem()
+	}
+	p.form = formOf(p.element)
+	if p.pointer && p.form == formDynamic {
+		// encoding/json notices an interface that points to itself; following
+		// it here would not end.
+		p.form = formJSON
+	}
+	return p
+}
+
+func formOf(t reflect.Type) form {
+	self := reflect.PointerTo(t)
+	switch {
+	case t.Kind() == reflect.Interface:
+		return formDynamic
+	case self.Implements(protoMessage):
+		return formProto
+	case t == rawMessage:
+		return formRawJSON
+	}
+	for _, m := range marshalers {
+		if self.Implements(m) {
+			return formJSON
+		}
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return formText
+	case reflect.Float32, reflect.Float64:
+		return formFloat
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return formBytes
+		}
+	}
+	return formJSON
+}

@@ -1,0 +1,87 @@
+package envelope
+
+// scanLimit is the number of headers up to which looking at each is cheaper
+// than a map. It also sizes the buffer on the stack in which AppendTo merges.
+const scanLimit = 16
+
+// headerSet is a list in which every key occurs once, with the last value in
+// the place of the first: what a Python dict does.
+type headerSet struct {
+	list []Header
+
+	// index finds keys in list once that is longer than scanLimit, so that an
+	// envelope of 65,535 headers takes no quadratic time; nil before.
+	index map[string]int
+}
+
+// withField adds one of the headers that are absent when empty.
+func (s headerSet) withField(key, value string) headerSet {
+	if value == "" {
+		return s
+	}
+	return s.with(key, value)
+}
+
+// with returns the set with a header set, as append does: the receiver is not
+// to be used any more. (A pointer receiver would move AppendTo's buffer to the
+// heap.)
+func (s headerSet) with(key, value string) headerSet {
+	if i, ok := s.find(key); ok {
+		s.list[i].Value = value
+		return s
+	}
+	s.list = append(s.list, Header{Key: key, Value: value})
+	switch {
+	case s.index != nil:
+		s.index[key] = len(s.list) - 1
+	case len(s.list) > scanLimit:
+		s.index = make(map[string]int, 2*len(s.list))
+		for i, h := range s.list {
+			s.index[h.Key] = i
+		}
+	}
+	return s
+}
+
+func (s headerSet) find(key string) (int, bool) {
+	if s.index != nil {
+		i, ok := s.index[key]
+		return i, ok
+	}
+	for i := range s.list {
+		if s.list[i].Key == key {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// collector sorts the headers of a payload into an Envelope.
+type collector struct {
+	envelope Envelope
+	user     headerSet
+}
+
+// add takes the next header; remaining, itself included, sizes the list once
+// it turns out that there is one.
+func (c *collector) add(key, value string, remaining int) {
+	switch key {
+	case HeaderCorrelationID:
+		c.envelope.CorrelationID = value
+	case HeaderContentType:
+		c.envelope.ContentType = value
+	case HeaderReplyTo:
+		c.envelope.ReplyTo = value
+	default:
+		if c.user.list == nil {
+			c.user.list = make([]Header, 0, remaining)
+		}
+		c.user = c.user.with(key, value)
+	}
+}
+
+func (c *collector) done(body []byte) Envelope {
+	c.envelope.Headers = c.user.list
+	c.envelope.Body = body
+	return c.envelope
+}

@@ -1,0 +1,179 @@
+package actors
+
+import (
+	"errors"
+	"time"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// answered takes the answer to an exchange, or the news that there is none.
+func (p *poller) answered(m exchanged) {
+	s, f := m.stream, m.flight
+	if m.err != nil {
+		p.failed(s, f, m.err)
+		return
+	}
+	now := time.Now()
+	s.flight, s.failures = nil, 0
+	p.reserved -= f.request.Want
+	p.counters.exchanges.Add(1)
+	p.counters.lastExchange.Store(now.UnixNano())
+	if p.unavailable || p.probing {
+		p.unavailable, p.probing = false, false
+		p.root.Send(p.parent, available{})
+	}
+	p.settled(f, m.reply)
+	p.extended(f, m.reply)
+	p.deal(s, f, m.reply, now)
+	p.plan(f, m.reply)
+}
+
+// settled counts the settlements of f by what became of them.
+func (p *poller) settled(f *flight, r *exchange.Reply) {
+	for _, refusal := range r.Refused {
+		if i := refusal.Index; i < len(f.settling) {
+			p.refused(f.settling[i].lease, refusal.Why)
+		}
+	}
+	for _, v := range f.settling {
+		if v.lease.gone != 0 {
+			continue
+		}
+		switch v.kind {
+		case exchange.Ack:
+			p.counters.acked.Add(1)
+		case exchange.Nack:
+			p.counters.retried.Add(1)
+		case exchange.Bury:
+			p.counters.buried.Add(1)
+			p.Logger.Warn("timer is dead", "id", v.lease.ID, "reason", v.reason, "failures", v.lease.Failures, "claims", v.lease.Claims)
+		case exchange.Release:
+			p.counters.released.Add(1)
+		}
+	}
+}
+
+// extended gives the leases that f extended their new token and life.
+func (p *poller) extended(f *flight, r *exchange.Reply) {
+	for _, refusal := range r.Refused {
+		if i := refusal.Index - len(f.settling); i >= 0 && i < len(f.extended) {
+			p.refused(f.extended[i], refusal.Why)
+		}
+	}
+	for _, l := range f.extended {
+		l.extending = false
+		if l.gone != 0 {
+			continue
+		}
+		l.Token = r.Extended
+		p.confirm(l, f.sent, r.Remaining)
+	}
+}
+
+// confirm notes that a lease is good for remaining, counted from sent: the
+// source's clock was not behind that.
+func (p *poller) confirm(l *lease, sent time.Time, remaining time.Duration) {
+	l.confirmed, l.deadline = sent, sent.Add(remaining)
+	p.leaseAt = earlier(p.leaseAt, earlier(sent.Add(p.LeaseTTL/3), l.deadline))
+}
+
+// deal hands the leases of an answer to the handlers.
+func (p *poller) deal(s *stream, f *flight, r *exchange.Reply, now time.Time) {
+	stale := now.After(f.sent.Add(r.Remaining - p.LeaseTTL/2))
+	for i := range r.Leases {
+		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now}, handedOut: now}
+		l.stream, l.slot = s, -1
+		switch {
+		case l.Fault != "":
+			s.settle = append(s.settle, verdict{lease: l, kind: exchange.Bury, reason: l.Fault})
+		case p.drain != nil || stale:
+			p.release(l)
+		default:
+			l.ctx.parent = p.run.ctx
+			p.confirm(l, f.sent, r.Remaining)
+			s.hold(l)
+			s.dealt = now
+			p.counters.delivered.Add(1)
+			p.run.ready <- l
+		}
+	}
+}
+
+// plan decides when to look again.
+func (p *poller) plan(f *flight, r *exchange.Reply) {
+	next := r.Next
+	switch {
+	case len(r.Leases) > 0:
+		p.pace.found()
+	case f.request.Want > 0:
+		p.counters.empty.Add(1)
+		p.pace.vain(next)
+		if next == 0 && r.Healed == 0 {
+			next = p.pace.ramp() // due, yet not to be had: never a hot loop
+		}
+	}
+	p.counters.healed.Add(int64(r.Healed))
+	p.pace.plan(f.sent, r.Now, next)
+	if r.Orphans {
+		p.heal()
+	}
+}
+
+// failed keeps the exchange, whose outcome is unknown, to send it again as it
+// is: the source answers it again if it was run.
+func (p *poller) failed(s *stream, f *flight, err error) {
+	p.counters.errors.Add(1)
+	s.failures++
+	switch {
+	case errors.Is(err, exchange.ErrUnavailable):
+		s.waiting = true
+		p.unavailable, p.probing = true, false
+		p.root.Send(p.parent, unavailable{from: p.self, err: err})
+	case errors.Is(err, exchange.ErrStale):
+		// Somebody counts in our name. A new name is as good: what was settled
+		// before is refused by its token, not settled twice.
+		p.Logger.Error("exchange refused as stale; going on under a new name", "err", err)
+		s.incarnation, s.sequence = newIncarnation(), 1
+		f.request.Incarnation, f.request.Sequence = s.incarnation, s.sequence
+		s.retryAt = time.Now().Add(p.MaxPollingInterval)
+	default:
+		if s.failures == 1 || s.failures%100 == 0 {
+			p.Logger.Error("exchange failed; the topic backs off", "err", err, "tries", s.failures)
+		}
+		s.retryAt = time.Now().Add(p.errorDelay(s.failures))
+	}
+}
+
+// probe tries Redis on behalf of the whole runtime.
+func (p *poller) probe() {
+	p.probing = true
+	for _, s := range p.streams {
+		if s.waiting {
+			p.transmit(s)
+			return
+		}
+	}
+	p.unavailable = false
+	p.pace.soon(time.Now(), 0)
+}
+
+// resume goes on after Redis was down, at a random moment within a spell, so
+// that thousands of topics do not all go on at once.
+func (p *poller) resume(m resume) {
+	p.unavailable = false
+	delay := time.Duration(float64(m.within) * p.random())
+	p.pace.soon(time.Now(), delay)
+	for _, s := range p.streams {
+		if s.waiting {
+			s.waiting, s.retryAt = false, time.Now().Add(delay)
+		}
+	}
+}
+
+// maxErrorDelay caps the backoff after errors of one topic.
+const maxErrorDelay = 5 * time.Second
+
+func (p *poller) errorDelay(failures int) time.Duration {
+	return spread(doubled(p.PollingInterval, failures-1, maxErrorDelay), 0.5, p.random())
+}

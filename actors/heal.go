@@ -1,0 +1,30 @@
+package actors
+
+import "time"
+
+// healEvery bounds how often a topic is swept, whatever is found.
+const healEvery = time.Minute
+
+// heal removes, in the background, what is left of timers that are gone.
+func (p *poller) heal() {
+	if p.healing || time.Since(p.healedAt) < healEvery {
+		return
+	}
+	p.healing, p.healedAt = true, time.Now()
+	ctx, source, root, self, epoch := p.run.ctx, p.Source, p.root, p.self, p.epoch
+	go func() {
+		removed, err := safely("heal", func() (int, error) { return source.Heal(ctx) })
+		root.Send(self, healed{epoch: epoch, removed: removed, err: err})
+	}()
+}
+
+func (p *poller) healed(m healed) {
+	p.healing = false
+	p.counters.healed.Add(int64(m.removed))
+	switch {
+	case m.err != nil:
+		p.Logger.Warn("healing failed; tried again later", "err", m.err)
+	case m.removed > 0:
+		p.Logger.Info("removed entries without a timer", "count", m.removed)
+	}
+}

@@ -1,0 +1,200 @@
+package actors
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// Topic configures one poller. All fields but Settings with a documented zero
+// are required.
+type Topic struct {
+	Source Source
+	Handle Handle
+
+	MaxConcurrent int           // handlers running at once; at least 1
+	LeaseTTL      time.Duration // extended at a third of it while a handler runs
+	MaxLeaseAge   time.Duration // ends a handler that runs longer; 0: off
+
+	// The idle ramp: from PollingInterval, doubled per look in vain, up to
+	// MaxPollingInterval.
+	PollingInterval, MaxPollingInterval time.Duration
+
+	Retry          Retry
+	DiscardRejects bool // rejected timers are removed instead of buried
+}
+
+// topicConfig is what all incarnations of a poller share.
+type topicConfig struct {
+	Topic
+	Logger   *slog.Logger
+	counters counters
+	random   func() float64
+	extra    []actor.PropsOption // for tests
+}
+
+// poller is the actor that owns a topic's leases: it claims them over its
+// streams, hands them to handlers, and settles them with the handlers'
+// outcomes. All of its state is touched in Receive only.
+type poller struct {
+	*topicConfig
+	epoch uint64 // tells its messages from those of earlier incarnations
+
+	self, parent *actor.PID
+	root         *actor.RootContext
+
+	run      *run
+	handlers []*actor.PID
+	streams  []*stream
+	reserved int // slots of claims under way
+
+	pace    pace
+	leaseAt time.Time // no lease needs a look before; zero: none at all
+	gather  time.Time // when settlements that wait for company go out; zero: none wait
+	timer   *time.Timer
+	armed   time.Time // when timer sends its tick; zero: it does not
+
+	// unavailable: Redis is down, and nothing is sent but what the supervisor
+	// asks for. probing: it asked for this one.
+	unavailable, probing bool
+
+	healing  bool
+	healedAt time.Time
+	drain    *drain // nil: not draining
+}
+
+// Messages of a poller to itself carry the epoch of the incarnation that they
+// are meant for: mail survives a restart.
+type (
+	tick        struct{ epoch uint64 }
+	completed   struct{ epoch uint64 }
+	handlerBack struct{ epoch uint64 } // a crashed handler was restarted
+	healed      struct {
+		epoch   uint64
+		removed int
+		err     error
+	}
+)
+
+func pollerProps(t *topicConfig) *actor.Props {
+	options := append([]actor.PropsOption{
+		actor.WithSupervisor(restartHandler),
+		actor.WithReceiverMiddleware(logCrashes(t.Logger)),
+	}, t.extra...)
+	return actor.PropsFromProducer(func() actor.Actor {
+		return &poller{topicConfig: t, epoch: uint64(t.counters.incarnations.Add(1))}
+	}, options...)
+}
+
+func (p *poller) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		p.start(c)
+	case *actor.Stopping, *actor.Restarting:
+		p.stop()
+		return
+	case tick:
+		if m.epoch != p.epoch {
+			return
+		}
+		p.armed = time.Time{}
+	case exchanged:
+		if m.epoch != p.epoch {
+			return
+		}
+		p.answered(m)
+	case completed:
+		if m.epoch != p.epoch {
+			return
+		}
+		p.collect()
+	case handlerBack:
+		if m.epoch != p.epoch {
+			return
+		}
+	case healed:
+		if m.epoch != p.epoch {
+			return
+		}
+		p.healed(m)
+	case exchange.Hint:
+		p.hinted(m)
+	case hold:
+		p.unavailable = true
+	case probe:
+		p.probe()
+	case resume:
+		p.resume(m)
+	case *messages.Drain:
+		p.startDrain(m, c.Sender())
+	case endDrain:
+		if m.epoch != p.epoch {
+			return
+		}
+		p.endDrain(m)
+	default:
+		return
+	}
+	p.pump(c, time.Now())
+}
+
+func (p *poller) start(c actor.Context) {
+	p.self, p.parent, p.root = c.Self(), c.Parent(), c.ActorSystem().Root
+	p.run = newRun(p.root, p.self, p.epoch, p.MaxConcurrent)
+	p.pace = pace{base: p.PollingInterval, limit: p.MaxPollingInterval, random: p.random}
+	p.pace.soon(time.Now(), 0)
+	incarnation := newIncarnation()
+	for n := range streamsFor(p.MaxConcurrent) {
+		s := &stream{number: n, incarnation: incarnation, requests: make(chan *flight, 1)}
+		p.streams = append(p.streams, s)
+		go s.serve(p.run.ctx, p.Source, p.root, p.self, p.epoch)
+	}
+}
+
+// newIncarnation names a life of a poller among all pollers of all nodes.
+func newIncarnation() string { return rand.Text() }
+
+// stop ends all that this incarnation owns. Its leases come back by expiry.
+func (p *poller) stop() {
+	if p.run == nil {
+		return
+	}
+	p.run.stop()
+	for _, s := range p.streams {
+		close(s.requests)
+	}
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	if p.drain != nil {
+		p.drain.timer.Stop()
+	}
+	p.run = nil
+}
+
+// hinted looks sooner than planned. Nothing in a hint is believed beyond that.
+func (p *poller) hinted(h exchange.Hint) {
+	switch h.Kind {
+	case exchange.HintDue:
+		p.pace.hinted(time.Now(), max(h.In, 0), h.Sent)
+	case exchange.HintSubscribed:
+		p.pace.soon(time.Now(), time.Duration(float64(subscribedSpread)*p.random()))
+	case exchange.HintCheck:
+		for _, s := range p.streams {
+			for _, l := range s.held {
+				if h.ID == "" || h.ID == l.ID {
+					l.check, s.extendDue = true, true
+				}
+			}
+		}
+	}
+}
+
+// subscribedSpread keeps thousands of topics from looking at once when their
+// common subscription is back.
+const subscribedSpread = 100 * time.Millisecond

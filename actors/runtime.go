@@ -1,0 +1,161 @@
+// Package actors holds the actors that deliver leases: a root supervisor, a
+// poller per topic and its handlers.
+//
+//	wakebell (root supervisor)
+//	└── poller-<topic>      owns the topic's leases, streams and pace
+//	      └── handler-<n>   runs user code, one lease at a time
+//
+// Every piece of state has one owner, which touches it in Receive only;
+// everybody else sends it a message. No Receive blocks: the source is spoken
+// to and user code is run in goroutines that an actor owns and ends. What
+// fails is restarted, and its leases come back when they end.
+//
+// The package consumes a Source of leases and does not know Redis.
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/extensions"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/wakebell/wakebell/messages"
+)
+
+// Config configures a Runtime.
+type Config struct {
+	// Name is the name of the root supervisor, unique in its ActorSystem.
+	Name   string
+	Topics []Topic
+	Hints  Hints // nil: timers are found by polling alone
+	Logger *slog.Logger
+
+	// Random yields numbers in [0, 1) for jitter; nil: a random source.
+	Random func() float64
+}
+
+// Runtime is a running root supervisor with its pollers.
+type Runtime struct {
+	name   string
+	system *actor.ActorSystem
+	pid    *actor.PID
+	topics []*topicConfig
+	hints  Hints
+	log    *slog.Logger
+	random func() float64
+}
+
+// ErrNameTaken says that the ActorSystem has a runtime of this name already.
+var ErrNameTaken = errors.New("a runtime of this name is running in the actor system")
+
+// Start spawns the root supervisor in system. Topics must have distinct names.
+func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
+	rt := &Runtime{name: cfg.Name, system: system, hints: cfg.Hints, log: cfg.Logger, random: cfg.Random}
+	if rt.random == nil {
+		rt.random = rand.Float64
+	}
+	for _, t := range cfg.Topics {
+		rt.topics = append(rt.topics, &topicConfig{
+			Topic:  t,
+			Logger: cfg.Logger.With("topic", t.Source.Name()),
+			random: rt.random,
+		})
+	}
+	if err := extensionOf(system).add(rt); err != nil {
+		return nil, err
+	}
+	pid, err := system.Root.Copy().WithGuardian(restartPoller).SpawnNamed(supervisorProps(rt), cfg.Name)
+	if err != nil {
+		extensionOf(system).remove(rt)
+		return nil, fmt.Errorf("spawn %q: %w", cfg.Name, err)
+	}
+	rt.pid = pid
+	return rt, nil
+}
+
+// PID is the root supervisor. It understands *messages.Drain.
+func (rt *Runtime) PID() *actor.PID { return rt.pid }
+
+// Counters returns what each topic's poller did so far.
+func (rt *Runtime) Counters() map[string]Counters {
+	all := make(map[string]Counters, len(rt.topics))
+	for _, t := range rt.topics {
+		all[t.Source.Name()] = t.counters.snapshot()
+	}
+	return all
+}
+
+// Drain takes no more leases, waits for the handlers that run until timeout
+// has passed, then ends their contexts and releases what is left. It returns
+// within timeout + 4 s, and names the timers whose handlers did not return.
+// The runtime does nothing from then on; Stop ends it.
+func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
+	bound := timeout + drainGrace + drainFlush + time.Second
+	future := rt.system.Root.RequestFuture(rt.pid, &messages.Drain{Timeout: durationpb.New(timeout)}, bound)
+	answer, err := future.Result()
+	if err != nil {
+		return nil, fmt.Errorf("drain: %w", err)
+	}
+	drained, ok := answer.(*messages.Drained)
+	if !ok {
+		return nil, fmt.Errorf("drain: unexpected answer %T", answer)
+	}
+	return drained, nil
+}
+
+// Stop stops the actors, leaves first. Contexts of handlers that still run
+// end with ErrStopped; their timers come back when their leases end.
+func (rt *Runtime) Stop() error {
+	defer extensionOf(rt.system).remove(rt)
+	if err := rt.system.Root.StopFuture(rt.pid).Wait(); err != nil {
+		return fmt.Errorf("stop %q: %w", rt.name, err)
+	}
+	return nil
+}
+
+// extension keeps the runtimes of an ActorSystem.
+type extension struct {
+	mu       sync.Mutex
+	runtimes map[string]*Runtime
+}
+
+var (
+	extensionID    = extensions.NextExtensionID()
+	extensionGuard sync.Mutex
+)
+
+func (*extension) ExtensionID() extensions.ExtensionID { return extensionID }
+
+// extensionOf returns the system's extension, registered at first use.
+func extensionOf(system *actor.ActorSystem) *extension {
+	extensionGuard.Lock()
+	defer extensionGuard.Unlock()
+	if e, ok := system.Extensions.Get(extensionID).(*extension); ok {
+		return e
+	}
+	e := &extension{runtimes: map[string]*Runtime{}}
+	system.Extensions.Register(e)
+	return e
+}
+
+func (e *extension) add(rt *Runtime) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, taken := e.runtimes[rt.name]; taken {
+		return fmt.Errorf("%w: %q", ErrNameTaken, rt.name)
+	}
+	e.runtimes[rt.name] = rt
+	return nil
+}
+
+func (e *extension) remove(rt *Runtime) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.runtimes, rt.name)
+}

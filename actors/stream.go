@@ -1,0 +1,96 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// stream carries exchanges, one at a time. A lease is settled and extended on
+// the stream that claimed it, so an extension can never overtake a settlement.
+type stream struct {
+	number      int
+	incarnation string // that sequence counts in
+	sequence    uint64
+	requests    chan *flight // to the goroutine that speaks to the source; holds 1
+
+	flight *flight // sent and not answered, or nil
+	held   []*lease
+	settle []verdict
+
+	extendDue bool      // some of held are due for an extension
+	dealt     time.Time // when leases of this stream were last handed out
+
+	failures int       // failed tries of flight
+	retryAt  time.Time // when flight is sent again; zero: it is out, or it waits
+	waiting  bool      // flight waits for the source to be back
+}
+
+// verdict is a settlement that waits for the next exchange.
+type verdict struct {
+	lease  *lease
+	kind   exchange.Verdict
+	delay  time.Duration
+	reason string
+}
+
+// flight is one exchange under way. Slots are reserved by it from the moment
+// it is sent, so that two exchanges never claim the same slot.
+type flight struct {
+	request  exchange.Request
+	settling []verdict // same order as request.Settle
+	extended []*lease  // same order as request.Extend
+	sent     time.Time // just before the source was called
+}
+
+// exchanged is the answer to a flight.
+type exchanged struct {
+	epoch  uint64
+	stream *stream
+	flight *flight
+	reply  *exchange.Reply
+	err    error
+}
+
+func (s *stream) busy() bool { return s.flight != nil }
+
+func (s *stream) hold(l *lease) {
+	l.stream, l.slot = s, len(s.held)
+	s.held = append(s.held, l)
+}
+
+func (s *stream) drop(l *lease) {
+	last := len(s.held) - 1
+	s.held[l.slot] = s.held[last]
+	s.held[l.slot].slot = l.slot
+	s.held[last] = nil
+	s.held = s.held[:last]
+	l.slot = -1
+}
+
+// serve speaks to the source until requests is closed. It owns no state: what
+// it learns goes to the poller as a message.
+func (s *stream) serve(ctx context.Context, source Source, root *actor.RootContext, poller *actor.PID, epoch uint64) {
+	for f := range s.requests {
+		f.sent = time.Now()
+		reply, err := safely("exchange", func() (*exchange.Reply, error) {
+			return source.Exchange(ctx, &f.request)
+		})
+		root.Send(poller, exchanged{epoch: epoch, stream: s, flight: f, reply: reply, err: err})
+	}
+}
+
+// safely turns a panic of the source into an error: in a goroutine of ours it
+// would end the process.
+func safely[T any](what string, call func() (T, error)) (result T, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s panicked: %v", what, r)
+		}
+	}()
+	return call()
+}

@@ -1,0 +1,173 @@
+package wakebell
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// Keys are the base names of the Redis keys; see docs/keys.md. The zero value
+// is what faststream-redis-timers uses by default.
+type Keys = redisops.Keys
+
+// DefaultPayloadLimit is how large a body may be with its headers.
+const DefaultPayloadLimit = 1 << 20
+
+// ClientConfig configures a Client; the zero value works.
+type ClientConfig struct {
+	// Keys are the base names of the Redis keys.
+	Keys Keys
+
+	// Prefix is put before the name of every topic, as a router of
+	// faststream-redis-timers does.
+	Prefix string
+
+	// PayloadLimit bounds a body with its headers, in bytes; 0 means
+	// DefaultPayloadLimit, at most 512 MiB.
+	PayloadLimit int
+
+	// Logger gets what no caller can be told; nil means slog.Default().
+	Logger *slog.Logger
+}
+
+func (c ClientConfig) withDefaults() ClientConfig {
+	c.Keys = c.Keys.WithDefaults()
+	if c.PayloadLimit == 0 {
+		c.PayloadLimit = DefaultPayloadLimit
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// Client schedules, cancels and inspects timers. It starts nothing and needs
+// no Close; it is safe for concurrent use.
+type Client struct {
+	store  *redisops.Timers
+	prefix string
+	limit  int
+}
+
+// NewClient makes a Client on rdb, which the caller owns and closes, with
+// whatever retries it is set to. It does not speak to Redis yet.
+func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
+	const maxPayload = 512 << 20 // what a Redis string holds
+	cfg = cfg.withDefaults()
+	if rdb == nil {
+		return nil, invalid("rdb", "nil")
+	}
+	if cfg.PayloadLimit < 0 || cfg.PayloadLimit > maxPayload {
+		return nil, invalid("PayloadLimit", "%d is not within 0 and %d", cfg.PayloadLimit, maxPayload)
+	}
+	store, err := redisops.NewTimers(rdb, cfg.Keys)
+	if err != nil {
+		return nil, err
+	}
+	store.Logger = cfg.Logger
+	return &Client{store: store, prefix: cfg.Prefix, limit: cfg.PayloadLimit}, nil
+}
+
+// Scheduled tells what a draft became.
+type Scheduled struct {
+	ID  string
+	Due time.Time // by Redis's clock
+
+	// Outcome says whether the timer is new, or what was found under its id.
+	Outcome Outcome
+}
+
+// Outcome says what scheduling found and did.
+type Outcome = redisops.Outcome
+
+const (
+	// Created: the id was free.
+	Created = redisops.Created
+	// Replaced: a pending timer was replaced.
+	Replaced = redisops.Replaced
+	// Superseded: a timer was replaced while its handler ran.
+	Superseded = redisops.Superseded
+	// KeptPending: a pending timer was kept.
+	KeptPending = redisops.KeptPending
+	// KeptRunning: a timer whose handler runs was kept.
+	KeptRunning = redisops.KeptRunning
+)
+
+// Schedule stores drafts, of one topic or of several. All are checked before
+// the first is written; an error names the draft by its index. Those of one
+// topic are stored in one atomic round trip, up to 500 of them and 1 MiB, more
+// in several: after an error part of a larger batch may be stored, and the
+// same call may be made again.
+func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]Scheduled, error) {
+	type batch struct {
+		topic   string
+		entries []redisops.Entry
+		indexes []int
+	}
+	var batches []*batch
+	byTopic := map[string]*batch{}
+	for i, d := range drafts {
+		entry, err := d.entry(c.limit)
+		if err == nil && d.topic == "" {
+			err = invalid("topic", "empty")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("timer %d: %w", i, err)
+		}
+		b := byTopic[d.topic]
+		if b == nil {
+			b = &batch{topic: c.prefix + d.topic}
+			byTopic[d.topic] = b
+			batches = append(batches, b)
+		}
+		b.entries, b.indexes = append(b.entries, entry), append(b.indexes, i)
+	}
+	out := make([]Scheduled, len(drafts))
+	for _, b := range batches {
+		scheduled, err := c.store.Schedule(ctx, b.topic, b.entries...)
+		if err != nil {
+			return nil, fmt.Errorf("schedule on %q: %w", b.topic, err)
+		}
+		for j, s := range scheduled {
+			out[b.indexes[j]] = Scheduled{ID: s.ID, Due: s.Due, Outcome: s.Outcome}
+		}
+	}
+	return out, nil
+}
+
+// Presence says what a timer was doing.
+type Presence = redisops.Presence
+
+const (
+	// Absent: there was no such timer.
+	Absent = redisops.Absent
+	// Pending: it waited to become due, or to be retried.
+	Pending = redisops.Pending
+	// Running: a handler had it.
+	Running = redisops.Running
+)
+
+// Cancel removes timers of a topic and says, in the order of ids, what each
+// was doing. The contexts of handlers that run on them end with ErrCancelled.
+func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]Presence, error) {
+	presences, err := c.store.Cancel(ctx, c.prefix+topic, ids...)
+	if err != nil {
+		return nil, fmt.Errorf("cancel on %q: %w", c.prefix+topic, err)
+	}
+	return presences, nil
+}
+
+// CancelAll removes all timers of a topic, running ones included, and returns
+// how many there were. Dead letters stay.
+func (c *Client) CancelAll(ctx context.Context, topic string) (int64, error) {
+	n, err := c.store.CancelAll(ctx, c.prefix+topic)
+	if err != nil {
+		return 0, fmt.Errorf("cancel all on %q: %w", c.prefix+topic, err)
+	}
+	return n, nil
+}

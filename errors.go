@@ -1,0 +1,102 @@
+package wakebell
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// Errors to branch on with errors.Is.
+var (
+	// ErrInvalid is wrapped by errors about an argument or a configuration
+	// field. They name it and its bound; nothing was written.
+	ErrInvalid = redisops.ErrInvalid
+
+	// ErrNotFound says that there is no such timer.
+	ErrNotFound = redisops.ErrNotFound
+
+	// ErrUnavailable is wrapped by errors that say that Redis as a whole does
+	// not serve now: unreachable, loading, failing over. The outcome of the
+	// call is unknown; calling again is safe.
+	ErrUnavailable = exchange.ErrUnavailable
+
+	// ErrMemoryFull says that Redis has reached maxmemory; nothing was written.
+	ErrMemoryFull = redisops.ErrMemoryFull
+
+	// ErrWrongType says that a key of the topic holds something else.
+	ErrWrongType = redisops.ErrWrongType
+
+	// ErrUnsupported says that the Redis server cannot keep timers: it is too
+	// old, or a Cluster that would spread a topic over several slots.
+	ErrUnsupported = redisops.ErrUnsupported
+
+	// ErrUnfinished is wrapped by System.Stop when handlers did not return in
+	// time. Their timers were released; the error names them.
+	ErrUnfinished = errors.New("handlers did not return in time")
+
+	// ErrStarted says that the System was started before.
+	ErrStarted = errors.New("system was started before")
+)
+
+// Why a handler's context ended, as context.Cause tells.
+var (
+	// ErrCancelled: the timer was cancelled while its handler ran.
+	ErrCancelled = actors.ErrCancelled
+	// ErrLeaseLost: the lease ended before it could be extended; another
+	// handler may have the timer now.
+	ErrLeaseLost = actors.ErrLeaseLost
+	// ErrLeaseTooOld: the handler ran longer than MaxLeaseAge.
+	ErrLeaseTooOld = actors.ErrLeaseTooOld
+	// ErrDraining: the drain's deadline passed; the timer is released.
+	ErrDraining = actors.ErrDraining
+	// ErrStopped: the runtime was stopped without a drain.
+	ErrStopped = actors.ErrStopped
+)
+
+// Reject ends a timer for good: it is not retried but becomes a dead letter
+// with err as its reason (or is discarded, see DiscardRejected). A handler
+// returns it, wrapped or not; Reject(nil) is a rejection without a reason.
+func Reject(err error) error { return &rejection{err} }
+
+type rejection struct{ err error }
+
+func (r *rejection) Error() string {
+	if r.err == nil {
+		return "rejected"
+	}
+	return r.err.Error()
+}
+
+func (r *rejection) Unwrap() error { return r.err }
+
+// RetryIn has a timer retried after d (at least 0) instead of the topic's
+// backoff. It counts as a failure. A handler returns it, wrapped or not; to
+// give a reason too, wrap it: fmt.Errorf("bank is closed: %w", RetryIn(d)).
+func RetryIn(d time.Duration) error { return &retryIn{d} }
+
+type retryIn struct{ delay time.Duration }
+
+func (r *retryIn) Error() string { return "retry in " + r.delay.String() }
+
+// verdict turns what a handler returned into an outcome.
+func verdict(err error) actors.Outcome {
+	if err == nil {
+		return actors.Succeeded()
+	}
+	if _, ok := errors.AsType[*rejection](err); ok {
+		return actors.Rejected(err)
+	}
+	if r, ok := errors.AsType[*retryIn](err); ok {
+		return actors.FailedFor(r.delay, err)
+	}
+	return actors.Failed(err)
+}
+
+// invalid says that field is wrong and why.
+func invalid(field, format string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s", ErrInvalid, field, fmt.Sprintf(format, args...))
+}

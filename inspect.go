@@ -1,0 +1,195 @@
+package wakebell
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// Info is what Redis knows of a timer.
+type Info struct {
+	ID    string
+	Topic string // with its prefix
+	State State
+
+	// Due is when it can be delivered next: the instant it was scheduled for,
+	// that of its next attempt, or, while it runs, the end of its lease.
+	Due time.Time
+	// Activation is the instant it was scheduled for, over all retries.
+	Activation time.Time
+
+	Attempts  int    // deliveries so far
+	Failures  int    // those that ended in an error
+	LastError string // of the last failure
+}
+
+// State is where a timer stands.
+type State string
+
+const (
+	// StatePending waits for its instant.
+	StatePending State = "pending"
+	// StateRetrying waits for its next attempt.
+	StateRetrying State = "retrying"
+	// StateRunning is with a handler.
+	StateRunning State = "running"
+	// StateNever has an infinite instant, which no Wakebell client writes.
+	StateNever State = "never"
+)
+
+// Content is what travels in a timer.
+type Content struct {
+	CorrelationID string
+	ContentType   string
+	ReplyTo       string
+	Headers       Headers
+	Body          []byte
+}
+
+// Get reads a timer with its content; ErrNotFound when there is none.
+func (c *Client) Get(ctx context.Context, topic, id string) (Info, Content, error) {
+	t, err := c.store.Get(ctx, c.prefix+topic, id)
+	if err != nil {
+		return Info{}, Content{}, err
+	}
+	return c.info(topic, t), content(t.Payload, t.ID), nil
+}
+
+// Filter chooses timers; the zero value takes all.
+type Filter struct {
+	DueBefore time.Time // only those due before it
+	Running   bool      // only those that a handler has
+}
+
+// List yields the timers of a topic in the order of Due, then ID. It reads
+// them in pages as the loop goes on, so what changes meanwhile may be seen or
+// not. An error is yielded last.
+func (c *Client) List(ctx context.Context, topic string, f Filter) iter.Seq2[Info, error] {
+	return pages(func(after redisops.Cursor) ([]Info, redisops.Cursor, error) {
+		timers, next, err := c.store.List(ctx, c.prefix+topic, redisops.Filter{DueBefore: f.DueBefore, Leased: f.Running, After: after})
+		infos := make([]Info, len(timers))
+		for i, t := range timers {
+			infos[i] = c.info(topic, t)
+		}
+		return infos, next, err
+	})
+}
+
+// DeadLetter is a timer that was given up.
+type DeadLetter struct {
+	Entry      string // its own id, in the order of dying
+	ID         string // of the timer
+	Topic      string // with its prefix
+	Reason     string
+	Attempts   int
+	Failures   int
+	Activation time.Time
+	Died       time.Time
+	Content    Content
+}
+
+// DeadLetters yields the dead letters of a topic, oldest first, in pages as
+// the loop goes on. An error is yielded last.
+func (c *Client) DeadLetters(ctx context.Context, topic string) iter.Seq2[DeadLetter, error] {
+	return pages(func(after string) ([]DeadLetter, string, error) {
+		letters, next, err := c.store.DeadLetters(ctx, c.prefix+topic, after, 0)
+		dead := make([]DeadLetter, len(letters))
+		for i, d := range letters {
+			dead[i] = DeadLetter{
+				Entry: d.Entry, ID: d.ID, Topic: c.prefix + topic, Reason: d.Reason,
+				Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At,
+				Content: content(d.Payload, d.ID),
+			}
+		}
+		return dead, next, err
+	})
+}
+
+// Counts are the sizes of a topic.
+type Counts = redisops.Counts
+
+// Count counts the timers and the dead letters of a topic.
+func (c *Client) Count(ctx context.Context, topic string) (Counts, error) {
+	return c.store.Count(ctx, c.prefix+topic)
+}
+
+// Topics yields the full names of the topics, in no order, each once. They are
+// those on which Wakebell scheduled or which a node handled; discover also
+// scans the whole of Redis for those that only Python peers know, which takes
+// as long as Redis is large. An error is yielded last.
+func (c *Client) Topics(ctx context.Context, discover bool) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		seen := map[string]bool{}
+		sources := []func(context.Context, uint64) ([]string, uint64, error){c.store.Topics}
+		if discover {
+			sources = append(sources, c.store.DiscoverTopics)
+		}
+		for _, source := range sources {
+			names := pages(func(cursor uint64) ([]string, uint64, error) { return source(ctx, cursor) })
+			for name, err := range names {
+				if err == nil && seen[name] {
+					continue
+				}
+				seen[name] = true
+				if !yield(name, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// pages yields what read returns, page after page, until its cursor is zero.
+func pages[T any, C comparable](read func(C) ([]T, C, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var zero, cursor C
+		for {
+			page, next, err := read(cursor)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, item := range page {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if cursor = next; cursor == zero {
+				return
+			}
+		}
+	}
+}
+
+func (c *Client) info(topic string, t redisops.Timer) Info {
+	info := Info{
+		ID: t.ID, Topic: c.prefix + topic, State: StatePending, Due: t.Due, Activation: t.Activation,
+		Attempts: t.Claims, Failures: t.Failures, LastError: t.LastError,
+	}
+	switch {
+	case t.NeverDue:
+		info.State = StateNever
+	case t.Running:
+		info.State = StateRunning
+	case t.Claims > 0:
+		info.State = StateRetrying
+	}
+	return info
+}
+
+// content takes a payload apart. One that contradicts itself is shown whole.
+func content(payload []byte, id string) Content {
+	env, _ := envelope.Decode(payload)
+	return Content{
+		CorrelationID: env.CorrelationOr(id),
+		ContentType:   env.ContentType,
+		ReplyTo:       env.ReplyTo,
+		Headers:       slices.Clip(Headers(env.Headers)),
+		Body:          env.Body,
+	}
+}

@@ -1,0 +1,263 @@
+package wakebell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// Config configures a System. The zero value works; it handles nothing.
+type Config struct {
+	// Handlers are the topics that this node handles, each at most once.
+	Handlers []Handler
+
+	// Name is the root supervisor's name in the ActorSystem; default
+	// "wakebell". Several Systems in one ActorSystem need different ones.
+	Name string
+
+	// Keys, Prefix and PayloadLimit are those of ClientConfig.
+	Keys         Keys
+	Prefix       string
+	PayloadLimit int
+
+	// DrainTimeout is how long Stop waits for running handlers before their
+	// contexts end; default 20 s, at most 1 h, negative: not at all. Stop takes
+	// at most 5 s more than this.
+	DrainTimeout time.Duration
+
+	// WaitForRedis is how long Start tries a Redis that is unavailable;
+	// default 0: it fails at once. Once started, a System waits for as long as
+	// it takes.
+	WaitForRedis time.Duration
+
+	// DeadLetterCap bounds the dead letters of each topic, the oldest are
+	// dropped; default 0: none is ever dropped.
+	DeadLetterCap int64
+
+	// Logger; nil means slog.Default().
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Name == "" {
+		c.Name = "wakebell"
+	}
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = 20 * time.Second
+	}
+	c.DrainTimeout = max(c.DrainTimeout, 0)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if strings.ContainsAny(c.Name, "/$") {
+		errs = append(errs, invalid("Name", "%q has a / or a $, which actor names give a meaning", c.Name))
+	}
+	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour))
+	if c.WaitForRedis < 0 {
+		errs = append(errs, invalid("WaitForRedis", "negative"))
+	}
+	if c.DeadLetterCap < 0 {
+		errs = append(errs, invalid("DeadLetterCap", "negative"))
+	}
+	seen := map[string]bool{}
+	for i, h := range c.Handlers {
+		field := fmt.Sprintf("Handlers[%d]", i)
+		switch {
+		case h.run == nil:
+			errs = append(errs, invalid(field, "the zero Handler; use Handle"))
+		case h.err != nil:
+			errs = append(errs, fmt.Errorf("%s (topic %s): %w", field, clip(h.topic), h.err))
+		case h.set.maxPolling < h.set.polling:
+			errs = append(errs, invalid(field, "MaxPollingInterval %v is below PollingInterval %v", h.set.maxPolling, h.set.polling))
+		case h.topic == "":
+			errs = append(errs, invalid(field, "empty topic"))
+		case len(c.Prefix+h.topic) > redisops.MaxName:
+			errs = append(errs, invalid(field, "topic of %d bytes, at most %d", len(c.Prefix+h.topic), redisops.MaxName))
+		case seen[h.topic]:
+			errs = append(errs, invalid(field, "topic %s has a handler already", clip(h.topic)))
+		}
+		seen[h.topic] = true
+	}
+	return errors.Join(errs...)
+}
+
+// System is a runtime that delivers timers: a root supervisor in the caller's
+// ActorSystem, with a poller for each topic. It is started once and stopped
+// once.
+type System struct {
+	cfg    Config
+	actors *actor.ActorSystem
+	client *Client
+	topics []string // full names
+
+	mu      sync.Mutex
+	runtime *actors.Runtime // nil before Start
+	stopped chan struct{}   // closed when Stop is done; nil before Stop
+	stopErr error
+}
+
+// New makes a System in actorSystem on rdb, both of which the caller owns and
+// ends after Stop. It checks the configuration, and neither speaks to Redis
+// nor starts an actor. All that is wrong is in the error.
+func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) (*System, error) {
+	cfg = cfg.withDefaults()
+	if actorSystem == nil {
+		return nil, invalid("actorSystem", "nil")
+	}
+	client, err := NewClient(rdb, ClientConfig{Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Logger: cfg.Logger})
+	if err := errors.Join(cfg.validate(), err); err != nil {
+		return nil, err
+	}
+	s := &System{cfg: cfg, actors: actorSystem, client: client}
+	for _, h := range cfg.Handlers {
+		s.topics = append(s.topics, cfg.Prefix+h.topic)
+	}
+	return s, nil
+}
+
+// Client returns a Client with the System's keys, prefix and limit. It works
+// whether or not the System is started.
+func (s *System) Client() *Client { return s.client }
+
+// Run starts the System, waits until ctx ends, and stops it. Its error is that
+// of Start, or that of Stop; a ctx that ends is none.
+func (s *System) Run(ctx context.Context) error {
+	if err := s.Start(ctx); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return s.Stop()
+}
+
+// Start checks that Redis can keep the timers, and starts the actors. ctx
+// bounds the start alone. A System starts once: ErrStarted.
+func (s *System) Start(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.runtime != nil || s.stopped != nil {
+		return ErrStarted
+	}
+	if err := s.check(ctx); err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	runtime, err := actors.Start(s.actors, actors.Config{
+		Name:   s.cfg.Name,
+		Topics: s.actorTopics(),
+		Hints:  s.client.store,
+		Logger: s.cfg.Logger,
+	})
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	s.runtime = runtime
+	return nil
+}
+
+// checkAgain is how often a Redis that is waited for is tried.
+const checkAgain = 250 * time.Millisecond
+
+func (s *System) check(ctx context.Context) error {
+	deadline := time.Now().Add(s.cfg.WaitForRedis)
+	for {
+		err := s.client.store.Check(ctx, s.topics)
+		if err == nil || !errors.Is(err, ErrUnavailable) || !time.Now().Before(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(checkAgain):
+		}
+	}
+}
+
+func (s *System) actorTopics() []actors.Topic {
+	topics := make([]actors.Topic, 0, len(s.topics))
+	for i, h := range s.cfg.Handlers {
+		topics = append(topics, actors.Topic{
+			Source: s.client.store.Source(s.topics[i], redisops.SourceOptions{
+				MaxClaims: h.set.maxClaims(),
+				DeadCap:   s.cfg.DeadLetterCap,
+			}),
+			Handle:             h.run,
+			MaxConcurrent:      h.set.maxConcurrent,
+			LeaseTTL:           h.set.leaseTTL,
+			MaxLeaseAge:        h.set.maxAge,
+			PollingInterval:    h.set.polling,
+			MaxPollingInterval: h.set.maxPolling,
+			Retry: actors.Retry{
+				Initial:     h.set.retryInitial,
+				Max:         h.set.retryMax,
+				MaxFailures: h.set.maxAttempts,
+			},
+			DiscardRejects: h.set.discardRejected,
+		})
+	}
+	return topics
+}
+
+// Stop drains and stops the System: no timer is taken any more, running
+// handlers have DrainTimeout to end, then their contexts end with ErrDraining,
+// and what is not settled is released, so that another node has it at once.
+// Stop before Start is fine, and so is a second Stop: it waits for the first.
+// Handlers that did not return are named in an error that wraps ErrUnfinished.
+func (s *System) Stop() error {
+	s.mu.Lock()
+	if s.stopped != nil {
+		s.mu.Unlock()
+		<-s.stopped
+		return s.stopErr
+	}
+	s.stopped = make(chan struct{})
+	runtime := s.runtime
+	s.mu.Unlock()
+
+	defer close(s.stopped)
+	if runtime != nil {
+		drained, err := runtime.Drain(s.cfg.DrainTimeout)
+		s.stopErr = errors.Join(err, unfinished(drained), runtime.Stop())
+	}
+	return s.stopErr
+}
+
+func unfinished(d *messages.Drained) error {
+	var names []string
+	for _, t := range d.GetTopics() {
+		for _, id := range t.GetUnfinished() {
+			names = append(names, fmt.Sprintf("%q of %q", id, t.GetTopic()))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrUnfinished, strings.Join(names, ", "))
+}
+
+// Counters count what this System's poller of a topic did since Start.
+type Counters = actors.Counters
+
+// Counters returns the counters by full topic name; none before Start.
+func (s *System) Counters() map[string]Counters {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.runtime == nil {
+		return nil
+	}
+	return s.runtime.Counters()
+}

@@ -1,0 +1,214 @@
+package wakebell
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/wakebell/wakebell/internal/codec"
+	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// Topic is a kind of timer: a name and the type of its bodies. It is a value,
+// usually a package variable, shared by those who schedule and those who
+// handle; the zero value has an empty name, which every use refuses.
+//
+// How T travels: string as text/plain, []byte as it is, a proto.Message as
+// application/x-protobuf, anything else as application/json.
+type Topic[T any] struct {
+	name  string
+	codec codec.Codec[T]
+}
+
+// NewTopic names a topic: 1 – 512 bytes of any text, checked where it is used.
+// A Client or System with a Prefix puts it before the name.
+func NewTopic[T any](name string) Topic[T] {
+	return Topic[T]{name: name, codec: codec.For[T]()}
+}
+
+// Name returns the name without any prefix.
+func (t Topic[T]) Name() string { return t.name }
+
+// Schedule stores a timer that delivers body to a handler of the topic, and
+// returns its id: the one given with ID, or a new UUID. Without In or At it is
+// due at once.
+//
+// Calling again after an error is safe if the id is given: the timer is then
+// replaced by itself. If it was due at once and has fired already, it fires
+// again.
+func (t Topic[T]) Schedule(ctx context.Context, c *Client, body T, opts ...ScheduleOption) (id string, err error) {
+	scheduled, err := c.Schedule(ctx, t.Draft(body, opts...))
+	if err != nil {
+		return "", err
+	}
+	return scheduled[0].ID, nil
+}
+
+// Draft makes a timer that Client.Schedule stores, alone or with others in one
+// round trip. What is wrong with it is said there.
+func (t Topic[T]) Draft(body T, opts ...ScheduleOption) Draft {
+	d := Draft{topic: t.name}
+	for _, opt := range opts {
+		if err := opt(&d); err != nil {
+			d.err = err
+			return d
+		}
+	}
+	if d.id == "" {
+		d.id = uuid.NewString()
+	}
+	d.env.Body, d.env.ContentType, d.err = t.codec.Encode(body)
+	return d
+}
+
+// Cancel removes a timer and says what it was doing. The context of a handler
+// that runs on it ends with ErrCancelled.
+func (t Topic[T]) Cancel(ctx context.Context, c *Client, id string) (Presence, error) {
+	presences, err := c.Cancel(ctx, t.name, id)
+	if err != nil {
+		return Absent, err
+	}
+	return presences[0], nil
+}
+
+// Draft is a timer that is not yet stored. Topic.Draft makes it.
+type Draft struct {
+	topic, id string
+	env       envelope.Envelope
+	at        time.Time
+	in        time.Duration
+	planned   bool // At or In was given
+	policy    redisops.Policy
+	err       error
+}
+
+// ID returns the id that the timer will have.
+func (d Draft) ID() string { return d.id }
+
+// entry encodes the draft for the store.
+func (d Draft) entry(limit int) (redisops.Entry, error) {
+	if d.err != nil {
+		return redisops.Entry{}, d.err
+	}
+	d.env.CorrelationID = d.env.CorrelationOr(d.id)
+	payload, err := envelope.Encode(d.env)
+	if err != nil {
+		return redisops.Entry{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if len(payload) > limit {
+		return redisops.Entry{}, invalid("body", "%d bytes with its headers, the limit is %d", len(payload), limit)
+	}
+	return redisops.Entry{ID: d.id, Payload: payload, At: d.at, In: d.in, Policy: d.policy}, nil
+}
+
+// ScheduleOption says when and how a timer is scheduled. A wrong one makes
+// Schedule fail with ErrInvalid before anything is written.
+type ScheduleOption func(*Draft) error
+
+// In makes the timer due d after Redis has it, by Redis's clock. A negative d
+// is due at once. In and At exclude each other.
+func In(d time.Duration) ScheduleOption {
+	return func(draft *Draft) error {
+		draft.in = max(d, 0)
+		return draft.plan()
+	}
+}
+
+// At makes the timer due at t, rounded up to the microsecond. A t in the past
+// is due at once; the zero time is refused.
+func At(t time.Time) ScheduleOption {
+	return func(draft *Draft) error {
+		if t.IsZero() {
+			return invalid("At", "the zero time is no instant")
+		}
+		draft.at = t
+		return draft.plan()
+	}
+}
+
+func (d *Draft) plan() error {
+	if d.planned {
+		return invalid("In, At", "one of them, once")
+	}
+	d.planned = true
+	return nil
+}
+
+// ID gives the timer an id of the caller's, 1 – 512 bytes of UTF-8, unique in
+// its topic. If a timer of this id exists it is replaced, unless IfExists says
+// otherwise. Default: a new UUID.
+func ID(id string) ScheduleOption {
+	return func(d *Draft) error {
+		if id == "" {
+			return invalid("ID", "empty; leave it out for a new one")
+		}
+		d.id = id
+		return nil
+	}
+}
+
+// Header adds a header, each part at most 65,535 bytes. The same key again
+// replaces the value. The names correlation_id, content-type and reply_to
+// belong to the envelope: use CorrelationID for the first.
+func Header(key, value string) ScheduleOption {
+	return func(d *Draft) error {
+		switch {
+		case key == "":
+			return invalid("Header", "empty key")
+		case len(key) > envelope.MaxHeaderBytes:
+			return invalid("Header", "a key of %d bytes, at most %d", len(key), envelope.MaxHeaderBytes)
+		case len(value) > envelope.MaxHeaderBytes:
+			return invalid("Header "+clip(key), "a value of %d bytes, at most %d", len(value), envelope.MaxHeaderBytes)
+		case key == envelope.HeaderCorrelationID || key == envelope.HeaderContentType || key == envelope.HeaderReplyTo:
+			return invalid("Header "+key, "the name belongs to the envelope")
+		}
+		d.env.Headers = append(d.env.Headers, envelope.Header{Key: key, Value: value})
+		return nil
+	}
+}
+
+// CorrelationID sets the id that ties the timer to what caused it, at most
+// 65,535 bytes. Default: the timer's id.
+func CorrelationID(id string) ScheduleOption {
+	return func(d *Draft) error {
+		if len(id) > envelope.MaxHeaderBytes {
+			return invalid("CorrelationID", "%d bytes, at most %d", len(id), envelope.MaxHeaderBytes)
+		}
+		d.env.CorrelationID = id
+		return nil
+	}
+}
+
+// Policy says what becomes of a timer whose id exists.
+type Policy = redisops.Policy
+
+const (
+	// Replace gives the id the new body and instant. A handler that runs on
+	// the old ones is superseded: it goes on, and its verdict counts no more.
+	Replace = redisops.Replace
+	// Keep changes nothing.
+	Keep = redisops.Keep
+)
+
+// IfExists says what to do when the id exists; default Replace.
+func IfExists(p Policy) ScheduleOption {
+	return func(d *Draft) error {
+		if p != Replace && p != Keep {
+			return invalid("IfExists", "unknown policy %d", p)
+		}
+		d.policy = p
+		return nil
+	}
+}
+
+// clip shortens what is shown of an input in an error.
+func clip(s string) string {
+	const most = 64
+	if len(s) > most {
+		s = s[:most] + "…"
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -32,7 +32,7 @@ local function number(s)
   -- Some Lua does not read exponents.
   local digits, power = string.match(s, '^(-?[%d.]+)e([+-]?%d+)$')
   if not digits then return nil end
-  return tonumber(digits) * 10 ^ tonumber((string.gsub(power, '+', '')))
+  return tonumber(digits) * 10 ^ tonumber((string.gsub(power, '%+', '')))
 end
 
 -- same compares scores as numbers, for a score may read back with other

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -100,7 +101,30 @@ func used(t *testing.T, use *regexp.Regexp, body string) int {
 
 // contract is a hook that compares every script call of a test with the header
 // of its script.
-type contract struct{ t testing.TB }
+type contract struct {
+	t       testing.TB
+	headers map[string]header
+}
+
+func newContract(t testing.TB) contract {
+	t.Helper()
+	c := contract{t, map[string]header{}}
+	for _, name := range scriptNames(t) {
+		c.headers[name], _ = readHeader(t, name)
+	}
+	return c
+}
+
+// scriptHashes gives the name of a script by its hash.
+var scriptHashes = sync.OnceValue(func() map[string]string {
+	hashes := map[string]string{}
+	files, _ := fs.Glob(luaFiles, "lua/*.lua")
+	for _, f := range files {
+		name := strings.TrimSuffix(strings.TrimPrefix(f, "lua/"), ".lua")
+		hashes[load(name).Hash()] = name
+	}
+	return hashes
+})
 
 func (c contract) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
@@ -120,16 +144,12 @@ func (c contract) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 func (c contract) check(args []any) {
-	name := ""
-	for _, candidate := range scriptNames(c.t) {
-		if redis.NewScript(source("prelude")+source(candidate)).Hash() == args[1] {
-			name = candidate
-		}
-	}
+	sha, _ := args[1].(string)
+	name := scriptHashes()[sha]
 	if name == "" {
 		return // a script of a test
 	}
-	h, _ := readHeader(c.t, name)
+	h := c.headers[name]
 	n, _ := args[2].(int)
 	if n != len(h.keys) {
 		c.t.Errorf("%s: %d keys passed, its header has %v", name, n, h.keys)

@@ -44,14 +44,16 @@ type fixture struct {
 
 func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 	t.Helper()
-	rdb.AddHook(contract{t})
+	rdb.AddHook(newContract(t))
 	s, err := NewTimers(rdb, Keys{})
 	require.NoError(t, err)
-	topic := fmt.Sprintf("%s-%x", t.Name(), rand.Uint64())
-	return &fixture{
-		Timers: s, rdb: rdb, topic: topic, key: s.keys.of(topic),
-		src: s.Source(topic, SourceOptions{}), incarnation: fmt.Sprintf("%x", rand.Uint64()),
-	}
+	return (&fixture{Timers: s, rdb: rdb}).on(fmt.Sprintf("%s-%x", t.Name(), rand.Uint64()))
+}
+
+// on gives the same store with another topic.
+func (f *fixture) on(topic string) *fixture {
+	g := &fixture{Timers: f.Timers, rdb: f.rdb, topic: topic, key: f.keys.of(topic)}
+	return g.holder(SourceOptions{})
 }
 
 // holder gives a second poller of the same topic.

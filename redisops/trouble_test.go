@@ -140,6 +140,14 @@ func TestRepliesAreBoundedInBytes(t *testing.T) {
 		require.Zero(t, reply.Next)
 		require.Less(t, time.Since(began), 300*time.Millisecond)
 	}
+	// Large ones behind many small ones: a step of 16 is read at most.
+	for i := range 70 {
+		f.schedule(t, Entry{ID: fmt.Sprintf("small %02d", i), At: time.Unix(1, 0)})
+	}
+	began := time.Now()
+	require.Len(t, f.claim(t, 100).Leases, 70)
+	require.Less(t, time.Since(began), 300*time.Millisecond)
+
 	small := f.holder(SourceOptions{MaxBytes: 5000})
 	_, err := f.CancelAll(t.Context(), f.topic)
 	require.NoError(t, err)

@@ -245,6 +245,9 @@ if #due > 0 then
     else
       local rec, facts
       if r then
+        -- An ended lease's score is a token that its holder still has: a release
+        -- must not make it good again.
+        if r.state == 'l' then score = text(number(score) + 1e-6) end
         r.claims, r.before = r.claims + 1, score
         rec = record('l', r, finish)
         facts = r.claims .. ' ' .. r.failures .. ' ' .. r.activation .. '\n'

@@ -180,6 +180,25 @@ func TestReleaseOfARetryGoesBackToItsPlace(t *testing.T) {
 	})
 }
 
+// After a release by the next holder, the token of the one before stays void.
+func TestReleaseRevivesNoOldToken(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.due(t, "a")
+		old := f.run(t, f.request(1, time.Millisecond)).Leases[0]
+		other := f.holder(SourceOptions{})
+		var again []exchange.Lease
+		require.Eventually(t, func() bool {
+			again = other.claim(t, 1).Leases
+			return len(again) == 1
+		}, 5*time.Second, time.Millisecond)
+		require.Empty(t, other.settle(t, verdict(exchange.Release, again[0])).Refused)
+		require.Equal(t, 1, f.get(t, "a").Claims)
+		require.Equal(t, exchange.Lost, f.extend(t, time.Minute, old).Refused[0].Why)
+		require.Equal(t, exchange.Lost, f.settle(t, verdict(exchange.Ack, old)).Refused[0].Why)
+	})
+}
+
 func TestExtendMovesTheToken(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

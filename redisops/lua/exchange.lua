@@ -34,16 +34,15 @@ local function length(s)
   return t
 end
 
--- answer puts the first line before what parts has gathered.
-local function answer(finish, healed, refused, refusals, orphans)
-  local h = head(timeline)
+-- answer puts the first line, with the head h, before what parts has gathered.
+local function answer(h, finish, healed, refused, refusals, orphans)
   local next_due = '-1'
   if h and h < math.huge then
     next_due = string.format('%.0f', math.max(0, math.ceil((h - now) * 1e6)))
   end
   parts[1] = now_text .. ' ' .. finish .. ' ' .. next_due .. ' ' .. healed .. ' ' ..
     orphans .. ' ' .. refused .. ' ' .. leased .. '\n' .. refusals
-  return join(parts), h
+  return join(parts)
 end
 
 -- replay answers the last exchange of the stream again: what it claimed and
@@ -70,7 +69,7 @@ local function replay()
       leased = leased + 1
     end
   end
-  return (answer(finish, healed, refused, refusals, '0'))
+  return answer(head(timeline), finish, healed, refused, refusals, '0')
 end
 
 local last = tonumber(string.match(redis.call('GETRANGE', KEYS[5], 0, 20), '^%d+') or '')
@@ -275,8 +274,9 @@ if #due > 0 then
   end
 end
 
+local h = head(timeline)
 local orphans = '0'
-if found == 0 then
+if found == 0 and (h or math.huge) > now then
   redis.call('DEL', KEYS[6])
   local live = redis.call('ZCARD', timeline)
   if redis.call('HLEN', payloads) > live or
@@ -288,6 +288,5 @@ end
 local why = join(refusals)
 redis.call('SET', KEYS[5], ARGV[1] .. '\n' .. finish .. ' ' .. healed .. ' ' .. refused .. ' ' ..
   #why .. '\n' .. why .. join(claimed), 'PX', '120000')
-local reply, h = answer(finish, healed, refused, why, orphans)
 if known and h and h < known then announce(KEYS[6], h, now) end
-return reply
+return answer(h, finish, healed, refused, why, orphans)

@@ -120,6 +120,10 @@ func (p *poller) conclude(l *lease, o Outcome) {
 
 // settle queues the settlement that o asks for.
 func (p *poller) settle(l *lease, o Outcome) {
+	if o.kind == failed && p.RetryOnLeaseExpiry {
+		p.counters.retried.Add(1)
+		return
+	}
 	v := verdict{lease: l, kind: exchange.Ack, reason: o.reason()}
 	switch o.kind {
 	case failed, failedFor:

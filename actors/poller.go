@@ -27,6 +27,10 @@ type Topic struct {
 
 	Retry          Retry
 	DiscardRejects bool // rejected timers are removed instead of buried
+
+	// RetryOnLeaseExpiry leaves what failed to its lease instead of settling
+	// it with a backoff.
+	RetryOnLeaseExpiry bool
 }
 
 // topicConfig is what all incarnations of a poller share.

@@ -59,8 +59,8 @@ func (p *pace) wakeAt() time.Time {
 // looking notes that a claim is sent: its answer says when to look next.
 func (p *pace) looking(now time.Time) {
 	due := earlier(p.dueAt, p.hintAt)
-	p.expected = p.backlog || (!due.IsZero() && !now.Before(due))
-	p.backlog, p.pollAt, p.askedAt, p.dueAt = false, time.Time{}, time.Time{}, time.Time{}
+	p.expected = !due.IsZero() && !now.Before(due)
+	p.pollAt, p.askedAt, p.dueAt = time.Time{}, time.Time{}, time.Time{}
 }
 
 // soon asks for a look after d at the latest. The answer to one that is under

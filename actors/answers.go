@@ -103,7 +103,7 @@ func (p *poller) deal(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 			s.hold(l)
 			s.dealt = now
 			p.counters.delivered.Add(1)
-			p.run.ready <- l
+			p.run.offer(l)
 		}
 	}
 }

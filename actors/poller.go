@@ -167,7 +167,7 @@ func (p *poller) take(message any, sender *actor.PID) bool {
 
 func (p *poller) start(c actor.Context) {
 	p.self, p.parent, p.root = c.Self(), c.Parent(), c.ActorSystem().Root
-	p.run = newRun(p.root, p.self, p.epoch, p.MaxConcurrent)
+	p.run = newRun(p.root, p.self, p.epoch)
 	p.pace = pace{base: p.PollingInterval, limit: p.MaxPollingInterval, random: p.random}
 	p.pace.soon(time.Now(), 0)
 	incarnation := newIncarnation()

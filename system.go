@@ -203,6 +203,7 @@ func (s *System) actorTopics() []actors.Topic {
 				DeadCap:   s.cfg.DeadLetterCap,
 			}),
 			Handle:             chain(h.fn, slices.Concat(s.cfg.Middleware, h.set.middleware)),
+			Target:             h.set.target,
 			MaxConcurrent:      h.set.maxConcurrent,
 			LeaseTTL:           h.set.leaseTTL,
 			MaxLeaseAge:        h.set.maxAge,

@@ -16,6 +16,7 @@ import (
 type Topic struct {
 	Source Source
 	Handle Handle
+	Target *Target // where Delivery.Forward sends; nil: nowhere
 
 	MaxConcurrent int           // handlers running at once; at least 1
 	LeaseTTL      time.Duration // extended at a third of it while a handler runs

@@ -73,7 +73,7 @@ local function replay()
   return (answer(finish, healed, refused, refusals, '0'))
 end
 
-local last = tonumber(string.match(redis.call('GETRANGE', KEYS[5], 0, 20), '^%d+'))
+local last = tonumber(string.match(redis.call('GETRANGE', KEYS[5], 0, 20), '^%d+') or '')
 if last and last == sequence then return replay() end
 if last and last > sequence then
   return redis.error_reply('STALE ' .. string.format('%.0f', last))

@@ -94,7 +94,9 @@ const flushRows = 1000
 
 func newTable(w io.Writer, head ...string) *table {
 	t := &table{w: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
-	t.row(head...)
+	if len(head) > 0 {
+		t.row(head...)
+	}
 	return t
 }
 
@@ -154,14 +156,18 @@ func stamp(t time.Time) string {
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // isTerminal reports whether f is one, as far as can be told without asking
-// it: a device of characters.
+// it: a device of characters that keeps them.
 func isTerminal(f any) bool {
 	file, ok := f.(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && info.Name() != "null"
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }
 
 // lockedWriter keeps writes of several goroutines apart.

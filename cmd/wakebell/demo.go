@@ -100,7 +100,7 @@ func (d *demo) perform(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.sys.Stop()) }()
-	d.tell(plain, "", "Actors handle them now. A lease lasts %v: no longer does one who dies keep a timer.", demoLease)
+	d.tell(plain, "", "Actors handle them now. A lease lasts %v; for no longer does a crash keep a timer from being tried again.", demoLease)
 
 	interfered := make(chan error, 1)
 	go func() { interfered <- d.interfere(limited) }()

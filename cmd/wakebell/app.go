@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -115,7 +116,9 @@ func (a *app) exitCode(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintf(a.stderr, "wakebell: %s\n", escape(err.Error()))
+	for line := range strings.SplitSeq(err.Error(), "\n") { // errors may be joined
+		fmt.Fprintf(a.stderr, "wakebell: %s\n", escape(line))
+	}
 	_, usage := errors.AsType[usageError](err)
 	switch {
 	case !a.began || usage || errors.Is(err, wakebell.ErrInvalid):

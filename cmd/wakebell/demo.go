@@ -88,27 +88,11 @@ func (a *app) demo(ctx context.Context, verbose bool) (err error) {
 	return d.conclude(ctx, a)
 }
 
-// perform runs the story until every timer has come to its end, and stops the
-// system in any case.
-func (d *demo) perform(ctx context.Context) (err error) {
+// perform runs the story until every timer has come to its end.
+func (d *demo) perform(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, demoLimit)
 	defer cancel()
-	if err := d.schedule(limited); err != nil {
-		return err
-	}
-	if err := d.sys.Start(limited); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, d.sys.Stop()) }()
-	d.tell(plain, "", "Actors handle them now. A lease lasts %v; for no longer does a crash keep a timer from being tried again.", demoLease)
-
-	interfered := make(chan error, 1)
-	go func() { interfered <- d.interfere(limited) }()
-	err = d.awaitEnds(limited)
-	cancel() // for an interference that waits for what never came
-	if failed := <-interfered; err == nil && !errors.Is(failed, context.Canceled) {
-		err = failed
-	}
+	err := d.play(limited)
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("the demo was interrupted")
@@ -118,6 +102,28 @@ func (d *demo) perform(ctx context.Context) (err error) {
 	default:
 		return err
 	}
+}
+
+// play is perform without what ctx means. It stops the system in any case.
+func (d *demo) play(ctx context.Context) (err error) {
+	if err := d.schedule(ctx); err != nil {
+		return err
+	}
+	if err := d.sys.Start(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.sys.Stop()) }()
+	d.tell(plain, "", "Actors handle them now. A lease lasts %v: after a crash, that is how long a timer waits.", demoLease)
+
+	ctx, cancel := context.WithCancel(ctx)
+	interfered := make(chan error, 1)
+	go func() { interfered <- d.interfere(ctx) }()
+	err = d.awaitEnds(ctx)
+	cancel() // for an interference that waits for what never came
+	if failed := <-interfered; err == nil && !errors.Is(failed, context.Canceled) {
+		err = failed
+	}
+	return err
 }
 
 // schedule stores all timers in one round trip.

@@ -84,7 +84,7 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.discardRejected, "discard-rejected", false, "remove rejected timers instead of keeping dead letters")
 	flags.DurationVar(&f.drain, "drain-timeout", 20*time.Second, "how long a stop waits for what runs")
 	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long a start tries a Redis that does not answer")
-	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept for a topic; 0: all")
+	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept for a topic, and about 100 more; 0: all")
 	flags.Var(&f.logFormat, "log-format", "format of the log on stderr")
 	flags.Var(&f.logLevel, "log-level", "least level that is logged")
 	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail

@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		case <-killed:
 		case <-time.After(childrenLimit):
 		}
-		fmt.Fprintln(a.stderr, "wakebell: ended by a second signal")
+		a.notef("wakebell: ended by a second signal\n")
 		return exitError
 	}
 }
@@ -117,12 +117,12 @@ func (a *app) exitCode(cmd *cobra.Command, err error) int {
 		return exitOK
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") { // errors may be joined
-		fmt.Fprintf(a.stderr, "wakebell: %s\n", escape(line))
+		a.notef("wakebell: %s\n", escape(line))
 	}
 	_, usage := errors.AsType[usageError](err)
 	switch {
 	case !a.began || usage || errors.Is(err, wakebell.ErrInvalid):
-		fmt.Fprintf(a.stderr, "See '%s --help'.\n", cmd.CommandPath())
+		a.notef("See '%s --help'.\n", cmd.CommandPath())
 		return exitUsage
 	case errors.Is(err, wakebell.ErrNotFound):
 		return exitNotFound

@@ -115,7 +115,7 @@ func (a *app) confirm(ctx context.Context, c *wakebell.Client, topic string) (bo
 	if err != nil {
 		return false, err
 	}
-	fmt.Fprintf(a.stderr, "Cancel all %d timers of %s? [y/N] ", counts.Total, escape(a.prefix+topic))
+	a.notef("Cancel all %d timers of %s? [y/N] ", counts.Total, escape(a.prefix+topic))
 	return readYes(a.stdin), nil
 }
 

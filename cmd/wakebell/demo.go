@@ -199,7 +199,9 @@ func (d *demo) findDead(ctx context.Context) error {
 // was to happen.
 func (d *demo) conclude(ctx context.Context, a *app) error {
 	var wrong []error
-	fmt.Fprintln(a.stdout)
+	if err := a.printf("\n"); err != nil {
+		return err
+	}
 	t := newTable(a.stdout, "TIMER", "WHAT HAPPENED", "ATTEMPTS", "LATENESS")
 	for _, s := range story {
 		r := d.records[s.id]
@@ -226,7 +228,6 @@ func (d *demo) conclude(ctx context.Context, a *app) error {
 	if len(wrong) > 0 {
 		return errors.Join(wrong...)
 	}
-	fmt.Fprintln(a.stdout)
 	d.tell(good, "", "All went as told. Lateness is that of the first attempt, by Redis's clock.")
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -147,7 +146,7 @@ func (l *listing) add(value any, cells ...string) error {
 
 func (l *listing) end() error {
 	if l.more {
-		fmt.Fprintf(l.app.stderr, "wakebell: there are more than %d; --limit 0 shows all\n", l.limit)
+		l.app.notef("wakebell: there are more than %d; --limit 0 shows all\n", l.limit)
 	}
 	if l.table == nil {
 		return nil

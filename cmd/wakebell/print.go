@@ -81,6 +81,11 @@ func (a *app) write(text []byte) error {
 	return nil
 }
 
+// notef writes to stderr. When that fails there is nobody to tell.
+func (a *app) notef(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.stderr, format, args...)
+}
+
 // table aligns columns. What it shows is escaped.
 type table struct {
 	w     *tabwriter.Writer

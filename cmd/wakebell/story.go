@@ -233,7 +233,8 @@ func (n *narrator) tell(t tone, id, format string, args ...any) {
 	if id != "" {
 		id = fmt.Sprintf("%-7s ", id)
 	}
-	fmt.Fprintf(n.out, "%s  %s%s\n", n.paint(faint, at), n.paint(t, id), n.paint(t, text))
+	// If nobody reads it, the table at the end cannot be written either.
+	_, _ = fmt.Fprintf(n.out, "%s  %s%s\n", n.paint(faint, at), n.paint(t, id), n.paint(t, text))
 }
 
 func (n *narrator) paint(t tone, text string) string {

@@ -5,8 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io"
 	"log"
 	"os"
 	"os/signal"
@@ -31,16 +29,16 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	rdb := redis.NewClient(&redis.Options{Addr: cmp.Or(os.Getenv("REDIS_ADDR"), "127.0.0.1:6379")})
-	if err := run(ctx, rdb, os.Stdout); err != nil {
+	if err := run(ctx, rdb, log.New(os.Stdout, "", 0)); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, rdb *redis.Client, out io.Writer) error {
+func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	charge := func(_ context.Context, t wakebell.Timer[Invoice]) error {
-		fmt.Fprintf(out, "charge %s: %d cents, attempt %d\n", t.Body.Number, t.Body.Cents, t.Attempt)
+		out.Printf("charge %s: %d cents, attempt %d", t.Body.Number, t.Body.Cents, t.Attempt)
 		done() // a real node goes on
 		return nil
 	}
@@ -54,6 +52,6 @@ func run(ctx context.Context, rdb *redis.Client, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "scheduled %s\n", id)
+	out.Printf("scheduled %s", id)
 	return sys.Run(ctx) // until ctx ends, then it drains
 }

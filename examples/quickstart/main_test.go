@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"log"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,6 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 func TestQuickstart(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), redistest.Shared(t), &out))
+	require.NoError(t, run(t.Context(), redistest.Shared(t), log.New(&out, "", 0)))
 	require.Equal(t, "scheduled inv-42\ncharge 42: 1999 cents, attempt 1\n", out.String())
 }

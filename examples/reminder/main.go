@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"os"
 	"os/signal"
@@ -38,12 +37,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	rdb := redis.NewClient(&redis.Options{Addr: cmp.Or(os.Getenv("REDIS_ADDR"), "127.0.0.1:6379")})
-	if err := run(ctx, rdb, os.Stdout); err != nil {
+	if err := run(ctx, rdb, log.New(os.Stdout, "", 0)); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, rdb *redis.Client, out io.Writer) error {
+func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	p := post{out: out, answered: make(chan string)}
 	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(Reminders, p.remind, wakebell.MaxConcurrent(1), wakebell.MaxAttempts(5)),
@@ -59,7 +58,7 @@ func run(ctx context.Context, rdb *redis.Client, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "inv-4: paid, its reminder was %v\n", presence)
+	out.Printf("inv-4: paid, its reminder was %v", presence)
 	if err := sys.Start(ctx); err != nil {
 		return err
 	}
@@ -83,21 +82,21 @@ func schedule(ctx context.Context, c *wakebell.Client) error {
 
 // post sends mail, or says why not.
 type post struct {
-	out      io.Writer
+	out      *log.Logger
 	answered chan string // ids of reminders that are done with
 }
 
 func (p post) remind(ctx context.Context, t wakebell.Timer[Reminder]) error {
 	switch address := t.Body.Address; {
 	case !strings.Contains(address, "@"):
-		fmt.Fprintf(p.out, "%s: %q will never work\n", t.ID, address)
+		p.out.Printf("%s: %q will never work", t.ID, address)
 		p.answer(ctx, t.ID)
 		return wakebell.Reject(fmt.Errorf("%w: %q", errNoAddress, address))
 	case strings.HasPrefix(address, "busy") && t.Attempt == 1:
-		fmt.Fprintf(p.out, "%s: the server is busy\n", t.ID)
+		p.out.Printf("%s: the server is busy", t.ID)
 		return fmt.Errorf("server is busy: %w", wakebell.RetryIn(500*time.Millisecond))
 	default:
-		fmt.Fprintf(p.out, "%s: remind %s of %d cents, attempt %d\n", t.ID, address, t.Body.Cents, t.Attempt)
+		p.out.Printf("%s: remind %s of %d cents, attempt %d", t.ID, address, t.Body.Cents, t.Attempt)
 		p.answer(ctx, t.ID)
 		return nil
 	}
@@ -123,12 +122,12 @@ func (p post) wait(ctx context.Context, n int) error {
 }
 
 // showDead lists what was given up, for somebody to look into.
-func showDead(ctx context.Context, c *wakebell.Client, out io.Writer) error {
+func showDead(ctx context.Context, c *wakebell.Client, out *log.Logger) error {
 	for letter, err := range c.DeadLetters(ctx, Reminders.Name()) {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%s: dead letter, %s\n", letter.ID, letter.Reason)
+		out.Printf("%s: dead letter, %s", letter.ID, letter.Reason)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"log"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +14,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 func TestReminder(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), redistest.Shared(t), &out))
+	require.NoError(t, run(t.Context(), redistest.Shared(t), log.New(&out, "", 0)))
 	require.Equal(t, `inv-4: paid, its reminder was pending
 inv-1: remind ada@example.org of 1999 cents, attempt 1
 inv-2: the server is busy

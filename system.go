@@ -46,7 +46,8 @@ type Config struct {
 	WaitForRedis time.Duration
 
 	// DeadLetterCap bounds the dead letters of each topic, the oldest are
-	// dropped; default 0: none is ever dropped.
+	// dropped; Redis may keep about 100 more, which it drops in one go. Default
+	// 0: none is ever dropped.
 	DeadLetterCap int64
 
 	// Logger; nil means slog.Default().

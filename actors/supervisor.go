@@ -100,7 +100,11 @@ func (s *supervisor) listen(names []string) {
 		return
 	}
 	root, self, hints, log := s.root, s.self, s.rt.hints, s.rt.log
-	deliver := func(h exchange.Hint) { root.Send(self, h) }
+	deliver := func(h exchange.Hint) {
+		if ctx.Err() == nil { // else nobody is there to read it
+			root.Send(self, h)
+		}
+	}
 	go func() {
 		for ctx.Err() == nil {
 			_, err := safely("listening for hints", func() (struct{}, error) {

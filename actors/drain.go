@@ -81,7 +81,7 @@ func (p *poller) leaveUnfinished() {
 		for len(s.held) > 0 {
 			l := s.held[0]
 			s.drop(l)
-			if l.gone == 0 {
+			if l.gone == 0 && !l.settled {
 				p.release(l)
 			}
 			p.drain.unfinished = append(p.drain.unfinished, l.ID)

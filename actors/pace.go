@@ -54,8 +54,8 @@ func (p *pace) wakeAt() time.Time {
 
 // looking notes that a claim is sent: its answer says when to look next.
 func (p *pace) looking(now time.Time) {
-	p.expected = p.backlog || (!p.dueAt.IsZero() && !now.Before(p.dueAt))
-	p.backlog, p.pollAt, p.dueAt = false, time.Time{}, time.Time{}
+	p.expected = !p.dueAt.IsZero() && !now.Before(p.dueAt)
+	p.pollAt, p.dueAt = time.Time{}, time.Time{}
 }
 
 // soon asks for a look after d at the latest.

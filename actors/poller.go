@@ -92,6 +92,9 @@ func pollerProps(t *topicConfig) *actor.Props {
 }
 
 func (p *poller) Receive(c actor.Context) {
+	if _, first := c.Message().(*actor.Started); p.run == nil && !first {
+		return // stopped: mail still comes until all children have stopped too
+	}
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		p.start(c)
@@ -161,9 +164,6 @@ func newIncarnation() string { return rand.Text() }
 
 // stop ends all that this incarnation owns. Its leases come back by expiry.
 func (p *poller) stop() {
-	if p.run == nil {
-		return
-	}
 	p.run.stop()
 	for _, s := range p.streams {
 		close(s.requests)

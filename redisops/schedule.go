@@ -40,6 +40,7 @@ type Entry struct {
 // Outcome says what a schedule did.
 type Outcome uint8
 
+// What a schedule found under the id and did.
 const (
 	Created     Outcome = iota + 1 // the id was absent
 	Replaced                       // it was pending and has the new payload and instant

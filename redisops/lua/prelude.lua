@@ -27,7 +27,12 @@ end
 local function number(s)
   if s == 'inf' or s == '+inf' then return math.huge end
   if s == '-inf' then return -math.huge end
-  return tonumber(s)
+  local x = tonumber(s)
+  if x then return x end
+  -- Some Lua does not read exponents.
+  local digits, power = string.match(s, '^(-?[%d.]+)e([+-]?%d+)$')
+  if not digits then return nil end
+  return tonumber(digits) * 10 ^ tonumber((string.gsub(power, '%+', '')))
 end
 
 -- same compares scores as numbers, for a score may read back with other
@@ -66,6 +71,16 @@ local function collect(command, key, list, from, to)
     for j = 1, #part do all[#all + 1] = part[j] end
   end
   return all
+end
+
+-- join concatenates any number of strings.
+local function join(list)
+  if #list <= CHUNK then return table.concat(list) end
+  local pieces = {}
+  for i = 1, #list, CHUNK do
+    pieces[#pieces + 1] = table.concat(list, '', i, math.min(i + CHUNK - 1, #list))
+  end
+  return table.concat(pieces)
 end
 
 -- A lease record is state:claims:failures:activation:score:before:error, with

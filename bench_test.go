@@ -1,0 +1,91 @@
+package wakebell_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+// BenchmarkDelivery handles due timers of 100 bytes with a handler that does
+// nothing, through the whole stack.
+func BenchmarkDelivery(b *testing.B) {
+	for _, concurrent := range []int{5, 50, 200} {
+		b.Run(fmt.Sprintf("max-concurrent=%d", concurrent), func(b *testing.B) { benchmarkDelivery(b, concurrent) })
+	}
+}
+
+func benchmarkDelivery(b *testing.B, concurrent int) {
+	topic := wakebell.NewTopic[[]byte](redistest.Name(b))
+	rdb := redistest.Shared(b)
+	var handled atomic.Int64
+	done := make(chan struct{})
+	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(topic, func(context.Context, wakebell.Timer[[]byte]) error {
+			if handled.Add(1) == int64(b.N) {
+				close(done)
+			}
+			return nil
+		}, wakebell.MaxConcurrent(concurrent)),
+	}})
+	require.NoError(b, err)
+	body := bytes.Repeat([]byte("x"), 100)
+	drafts := make([]wakebell.Draft, 0, 500)
+	for i := range b.N {
+		if drafts = append(drafts, topic.Draft(body)); len(drafts) == cap(drafts) || i == b.N-1 {
+			_, err := sys.Client().Schedule(b.Context(), drafts...)
+			require.NoError(b, err)
+			drafts = drafts[:0]
+		}
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	require.NoError(b, sys.Start(b.Context()))
+	<-done
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "timers/s")
+	require.NoError(b, sys.Stop())
+	counters := sys.Counters()[topic.Name()]
+	b.ReportMetric(float64(counters.Exchanges)/float64(b.N), "exchanges/timer")
+}
+
+// BenchmarkLateness schedules one timer at a time on an idle topic, due at
+// once or after 20 ms, and reports how late it is claimed by Redis's clock.
+func BenchmarkLateness(b *testing.B) {
+	for name, in := range map[string]time.Duration{"now": 0, "in-20ms": 20 * time.Millisecond} {
+		b.Run(name, func(b *testing.B) { benchmarkLateness(b, in) })
+	}
+}
+
+func benchmarkLateness(b *testing.B, in time.Duration) {
+	topic := wakebell.NewTopic[string](redistest.Name(b))
+	fired := make(chan time.Duration, 1)
+	sys, err := wakebell.New(actor.NewActorSystem(), redistest.Shared(b), wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
+			fired <- t.Lateness()
+			return nil
+		}),
+	}})
+	require.NoError(b, err)
+	require.NoError(b, sys.Start(b.Context()))
+	var late []time.Duration
+	for b.Loop() {
+		_, err := topic.Schedule(b.Context(), sys.Client(), "x", wakebell.In(in))
+		require.NoError(b, err)
+		late = append(late, <-fired)
+	}
+	require.NoError(b, sys.Stop())
+	slices.Sort(late)
+	b.ReportMetric(float64(late[len(late)/2].Microseconds())/1e3, "ms-late-p50")
+	b.ReportMetric(float64(late[len(late)*99/100].Microseconds())/1e3, "ms-late-p99")
+	b.ReportMetric(float64(min(late[0], 0).Microseconds())/1e3, "ms-early")
+}

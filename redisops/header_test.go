@@ -1,0 +1,168 @@
+package redisops
+
+import (
+	"context"
+	"io/fs"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// header is what a script says of itself.
+type header struct {
+	keys, args []string
+	more       bool // more arguments follow those that have a name
+	returns    bool
+}
+
+func readHeader(t testing.TB, name string) (header, string) {
+	t.Helper()
+	var h header
+	text := source(name)
+	body := ""
+	for i, line := range strings.Split(text, "\n") {
+		comment, ok := strings.CutPrefix(line, "--")
+		if !ok {
+			body = strings.Join(strings.Split(text, "\n")[i:], "\n")
+			break
+		}
+		comment = strings.TrimSpace(comment)
+		if words, ok := strings.CutPrefix(comment, "KEYS:"); ok {
+			h.keys = strings.Fields(words)
+		}
+		if words, ok := strings.CutPrefix(comment, "ARGV:"); ok {
+			h.args = slices.DeleteFunc(strings.Fields(words), func(w string) bool { return w == "none" })
+			if n := len(h.args); n > 0 && h.args[n-1] == "..." {
+				h.args, h.more = h.args[:n-1], true
+			}
+		}
+		h.returns = h.returns || strings.HasPrefix(comment, "Returns: ")
+	}
+	return h, body
+}
+
+func scriptNames(t testing.TB) []string {
+	t.Helper()
+	files, err := fs.Glob(luaFiles, "lua/*.lua")
+	require.NoError(t, err)
+	var names []string
+	for _, f := range files {
+		if name := strings.TrimSuffix(strings.TrimPrefix(f, "lua/"), ".lua"); name != "prelude" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+var (
+	keyUse = regexp.MustCompile(`KEYS\[(\d+)\]`)
+	argUse = regexp.MustCompile(`ARGV\[(\d+)\]`)
+)
+
+// What a header lists is what the script uses, no more and no less.
+func TestHeadersTellTheTruth(t *testing.T) {
+	t.Parallel()
+	for _, name := range scriptNames(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, body := readHeader(t, name)
+			require.NotEmpty(t, h.keys)
+			require.True(t, h.returns, "the header must say what is returned")
+			require.Equal(t, len(h.keys), used(t, keyUse, body), "KEYS")
+			require.Equal(t, len(h.args), used(t, argUse, body), "ARGV")
+			loops := strings.Contains(body, "ARGV[base") || strings.Contains(body, "ARGV, ") || strings.Contains(body, "ARGV[i]")
+			require.Equal(t, h.more, loops, "further ARGV")
+			require.NotRegexp(t, `tostring\(`, body, "it cuts instants to 14 digits")
+		})
+	}
+}
+
+// used is how many of KEYS or ARGV a script uses; it must leave none out.
+func used(t *testing.T, use *regexp.Regexp, body string) int {
+	t.Helper()
+	seen := map[int]bool{}
+	for _, m := range use.FindAllStringSubmatch(body, -1) {
+		n, err := strconv.Atoi(m[1])
+		require.NoError(t, err)
+		seen[n] = true
+	}
+	for i := 1; i <= len(seen); i++ {
+		require.True(t, seen[i], "number %d is not used", i)
+	}
+	return len(seen)
+}
+
+// contract is a hook that compares every script call of a test with the header
+// of its script.
+type contract struct {
+	t       testing.TB
+	headers map[string]header
+}
+
+func newContract(t testing.TB) contract {
+	t.Helper()
+	c := contract{t, map[string]header{}}
+	for _, name := range scriptNames(t) {
+		c.headers[name], _ = readHeader(t, name)
+	}
+	return c
+}
+
+// scriptHashes gives the name of a script by its hash.
+var scriptHashes = sync.OnceValue(func() map[string]string {
+	hashes := map[string]string{}
+	files, _ := fs.Glob(luaFiles, "lua/*.lua")
+	for _, f := range files {
+		name := strings.TrimSuffix(strings.TrimPrefix(f, "lua/"), ".lua")
+		hashes[load(name).Hash()] = name
+	}
+	return hashes
+})
+
+func (c contract) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (c contract) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (c contract) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" {
+			c.check(cmd.Args())
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (c contract) check(args []any) {
+	sha, _ := args[1].(string)
+	name := scriptHashes()[sha]
+	if name == "" {
+		return // a script of a test
+	}
+	h := c.headers[name]
+	n, _ := args[2].(int)
+	if n != len(h.keys) {
+		c.t.Errorf("%s: %d keys passed, its header has %v", name, n, h.keys)
+		return
+	}
+	for i, word := range h.keys {
+		key, _ := args[3+i].(string)
+		if word != "hash" && !strings.HasPrefix(key, "timers_"+word+":") {
+			c.t.Errorf("%s: key %d is %q, its header says %s", name, i+1, key, word)
+		}
+	}
+	rest := len(args) - 3 - n
+	if rest != len(h.args) && (!h.more || rest < len(h.args)) {
+		c.t.Errorf("%s: %d arguments passed, its header has %v (more: %v)", name, rest, h.args, h.more)
+	}
+}

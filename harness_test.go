@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -107,6 +108,17 @@ func (p peer) commit(t testing.TB, id string) {
 	t.Helper()
 	require.NoError(t, p.rdb.ZRem(t.Context(), p.timeline(), id).Err())
 	require.NoError(t, p.rdb.HDel(t.Context(), p.payloads(), id).Err())
+}
+
+// virtually runs f in a synctest bubble.
+func virtually(t *testing.T, f func(*testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		// Mail that comes after a stop starts a timer of protoactor's, which
+		// must end before the bubble does.
+		t.Cleanup(func() { <-time.After(5 * time.Second) })
+		f(t)
+	})
 }
 
 // skewed connects to an embedded Redis whose clock is ahead of the nodes' by

@@ -87,6 +87,9 @@ func verdict(err error) actors.Outcome {
 	if err == nil {
 		return actors.Succeeded()
 	}
+	if errors.Is(err, ErrUnreadable) {
+		return actors.Undeliverable(err)
+	}
 	if _, ok := errors.AsType[*rejection](err); ok {
 		return actors.Rejected(err)
 	}

@@ -2,21 +2,23 @@ package wakebell
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
-	"github.com/wakebell/wakebell/actors"
-	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 )
 
 // Timer is what a handler gets.
 type Timer[T any] struct {
+	Body T
+	Meta
+}
+
+// Meta is what a timer carries besides its body.
+type Meta struct {
 	ID    string
 	Topic string // with its prefix
-	Body  T
 
 	// Activation is the instant the timer was scheduled for, over all retries.
 	Activation time.Time
@@ -38,7 +40,7 @@ type Timer[T any] struct {
 
 // Lateness is how long after its activation the timer was delivered, by
 // Redis's clock.
-func (t Timer[T]) Lateness() time.Duration { return t.Delivered.Sub(t.Activation) }
+func (m Meta) Lateness() time.Duration { return m.Delivered.Sub(m.Activation) }
 
 // Headers are the headers that the scheduler gave, in order, without those
 // that have a field in Timer.
@@ -65,7 +67,7 @@ func (h Headers) Map() map[string]string {
 // Handler ties a topic to a function. Handle makes it.
 type Handler struct {
 	topic string
-	run   actors.Handle
+	fn    HandlerFunc
 	set   settings
 	err   error
 }
@@ -83,7 +85,7 @@ type Handler struct {
 // context ends when the timer is no longer fn's; context.Cause says why. A
 // timer may be delivered more than once, so fn should be idempotent.
 func Handle[T any](topic Topic[T], fn func(context.Context, Timer[T]) error, opts ...HandlerOption) Handler {
-	h := Handler{topic: topic.name, set: defaultSettings()}
+	h := Handler{topic: topic.name, fn: typed(topic.codec, fn), set: defaultSettings()}
 	if fn == nil {
 		h.err = invalid("handler", "nil")
 	}
@@ -92,41 +94,7 @@ func Handle[T any](topic Topic[T], fn func(context.Context, Timer[T]) error, opt
 			h.err = err
 		}
 	}
-	h.run = func(ctx context.Context, d *actors.Delivery) actors.Outcome {
-		t, err := decode(topic.codec, d)
-		if err != nil {
-			return actors.Undeliverable(err)
-		}
-		return verdict(fn(ctx, t))
-	}
 	return h
-}
-
-// decode makes a Timer of a delivery. An error says why its payload cannot be
-// read as a T.
-func decode[T any](c codec.Codec[T], d *actors.Delivery) (t Timer[T], err error) {
-	env, err := envelope.Decode(d.Payload)
-	if err != nil {
-		return t, err
-	}
-	body, err := c.Decode(env.Body, env.ContentType)
-	if err != nil {
-		return t, fmt.Errorf("body: %w", err)
-	}
-	return Timer[T]{
-		ID:            d.ID,
-		Topic:         d.Topic,
-		Body:          body,
-		Activation:    d.Activation,
-		Delivered:     d.Claimed,
-		Attempt:       d.Claims,
-		Failures:      d.Failures,
-		CorrelationID: env.CorrelationOr(d.ID),
-		ContentType:   env.ContentType,
-		ReplyTo:       env.ReplyTo,
-		Headers:       env.Headers,
-		Raw:           env.Body,
-	}, nil
 }
 
 // settings are a handler's options with their defaults.
@@ -138,6 +106,8 @@ type settings struct {
 	retryMax            time.Duration
 	maxAttempts         int
 	discardRejected     bool
+	retryOnExpiry       bool
+	middleware          []Middleware
 }
 
 func defaultSettings() settings {
@@ -232,6 +202,17 @@ func MaxAttempts(n int) HandlerOption {
 func DiscardRejected() HandlerOption {
 	return func(s *settings) error {
 		s.discardRejected = true
+		return nil
+	}
+}
+
+// RetryOnLeaseExpiry leaves a timer whose handler failed to its lease, as
+// faststream-redis-timers does: it comes back when the lease ends, and the
+// failure is not counted. What bounds it is the cap on deliveries without a
+// verdict, 10 above MaxAttempts. RetryIn and Reject work as ever.
+func RetryOnLeaseExpiry() HandlerOption {
+	return func(s *settings) error {
+		s.retryOnExpiry = true
 		return nil
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,9 @@ import (
 type Config struct {
 	// Handlers are the topics that this node handles, each at most once.
 	Handlers []Handler
+
+	// Middleware wraps the handling of all topics; the first is the outermost.
+	Middleware []Middleware
 
 	// Name is the root supervisor's name in the ActorSystem; default
 	// "wakebell". Several Systems in one ActorSystem need different ones.
@@ -75,11 +79,14 @@ func (c Config) validate() error {
 	if c.DeadLetterCap < 0 {
 		errs = append(errs, invalid("DeadLetterCap", "negative"))
 	}
+	if slices.ContainsFunc(c.Middleware, func(m Middleware) bool { return m == nil }) {
+		errs = append(errs, invalid("Middleware", "nil"))
+	}
 	seen := map[string]bool{}
 	for i, h := range c.Handlers {
 		field := fmt.Sprintf("Handlers[%d]", i)
 		switch {
-		case h.run == nil:
+		case h.fn == nil:
 			errs = append(errs, invalid(field, "the zero Handler; use Handle"))
 		case h.err != nil:
 			errs = append(errs, fmt.Errorf("%s (topic %s): %w", field, clip(h.topic), h.err))
@@ -195,7 +202,7 @@ func (s *System) actorTopics() []actors.Topic {
 				MaxClaims: h.set.maxClaims(),
 				DeadCap:   s.cfg.DeadLetterCap,
 			}),
-			Handle:             h.run,
+			Handle:             chain(h.fn, slices.Concat(s.cfg.Middleware, h.set.middleware)),
 			MaxConcurrent:      h.set.maxConcurrent,
 			LeaseTTL:           h.set.leaseTTL,
 			MaxLeaseAge:        h.set.maxAge,
@@ -206,7 +213,8 @@ func (s *System) actorTopics() []actors.Topic {
 				Max:         h.set.retryMax,
 				MaxFailures: h.set.maxAttempts,
 			},
-			DiscardRejects: h.set.discardRejected,
+			DiscardRejects:     h.set.discardRejected,
+			RetryOnLeaseExpiry: h.set.retryOnExpiry,
 		})
 	}
 	return topics

@@ -32,6 +32,13 @@ func NewTopic[T any](name string) Topic[T] {
 // Name returns the name without any prefix.
 func (t Topic[T]) Name() string { return t.name }
 
+// Under is the topic with prefix before its name, as Group makes it of the
+// handler's.
+func (t Topic[T]) Under(prefix string) Topic[T] {
+	t.name = prefix + t.name
+	return t
+}
+
 // Schedule stores a timer that delivers body to a handler of the topic, and
 // returns its id: the one given with ID, or a new UUID. Without In or At it is
 // due at once.

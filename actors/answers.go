@@ -19,14 +19,19 @@ func (p *poller) answered(m exchanged) {
 	p.reserved -= f.request.Want
 	p.counters.exchanges.Add(1)
 	p.counters.lastExchange.Store(now.UnixNano())
-	if p.unavailable || p.probing {
-		p.unavailable, p.probing = false, false
-		p.root.Send(p.parent, available{})
-	}
+	p.reached()
 	p.settled(f, m.reply)
 	p.extended(f, m.reply)
 	p.deal(s, f, m.reply, now)
 	p.plan(f, m.reply)
+}
+
+// reached notes that Redis answers, be it with an error of this topic alone.
+func (p *poller) reached() {
+	if p.unavailable || p.probing {
+		p.unavailable, p.probing = false, false
+		p.root.Send(p.parent, available{})
+	}
 }
 
 // settled counts the settlements of f by what became of them.
@@ -92,6 +97,9 @@ func (p *poller) deal(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 		default:
 			l.ctx.parent = p.run.ctx
 			p.confirm(l, f.sent, r.Remaining)
+			if p.MaxLeaseAge > 0 {
+				p.leaseAt = earlier(p.leaseAt, now.Add(p.MaxLeaseAge))
+			}
 			s.hold(l)
 			s.dealt = now
 			p.counters.delivered.Add(1)
@@ -114,7 +122,7 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 		}
 	}
 	p.counters.healed.Add(int64(r.Healed))
-	p.pace.plan(f.sent, r.Now, next)
+	p.pace.plan(f.sent, f.hints, r.Now, next)
 	if r.Orphans {
 		p.heal()
 	}
@@ -125,6 +133,9 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 func (p *poller) failed(s *stream, f *flight, err error) {
 	p.counters.errors.Add(1)
 	s.failures++
+	if !errors.Is(err, exchange.ErrUnavailable) {
+		p.reached()
+	}
 	switch {
 	case errors.Is(err, exchange.ErrUnavailable):
 		s.waiting = true

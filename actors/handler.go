@@ -48,8 +48,7 @@ func (h *handler) Receive(c actor.Context) {
 	case *actor.Started:
 		h.start(c)
 		if h.restarted {
-			h.run.resting.Add(-1)
-			c.Send(h.poller, handlerBack{epoch: h.run.epoch})
+			h.back(c)
 		}
 	case *actor.Stopping, *actor.Restarting:
 		h.leave()
@@ -60,8 +59,8 @@ func (h *handler) Receive(c actor.Context) {
 			h.start(c)
 		}
 	case crash:
-		if m.worker != h.worker { // one that was left already
-			h.run.resting.Add(-1)
+		if m.worker != h.worker { // one that was left already, and replaced
+			h.back(c)
 			return
 		}
 		panic(userPanic{m.reason})
@@ -74,6 +73,12 @@ func (h *handler) start(c actor.Context) {
 	w.crashed = func(reason any) { root.Send(self, crash{w, reason}) }
 	h.worker = w
 	go w.loop()
+}
+
+// back gives the slot of a crashed worker free again.
+func (h *handler) back(c actor.Context) {
+	h.run.resting.Add(-1)
+	c.Send(h.poller, handlerBack{epoch: h.run.epoch})
 }
 
 func (h *handler) leave() {
@@ -117,28 +122,32 @@ func (w *worker) loop() {
 // serve runs user code on one lease and reports false if it did not return:
 // it panicked, or ended its goroutine (runtime.Goexit).
 func (w *worker) serve(l *lease) (returned bool) {
-	if l.ctx.endedBy() != nil {
-		w.run.complete(l, Outcome{kind: skipped})
-		return true
-	}
+	var outcome Outcome
 	defer func() {
+		l.ctx.end(context.Canceled) // what user code began with it ends too
+		w.running.Store(nil)
 		if returned {
+			w.run.complete(l, outcome)
 			return
 		}
-		reason := recover()
-		if reason == nil {
-			reason = "handler ended its goroutine"
-		}
-		w.log.Error("handler crashed: its actor restarts, the timer comes back when its lease ends",
-			"topic", l.Topic, "id", l.ID, "claims", l.Claims, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
-		w.run.resting.Add(1)
-		w.run.complete(l, Outcome{kind: crashed, err: fmt.Errorf("handler crashed: %v", reason)})
-		w.crashed(reason)
+		w.crash(l, recover())
 	}()
-	outcome := w.handle(&l.ctx, &l.Delivery)
-	returned = true
-	l.ctx.end(context.Canceled)
-	w.running.Store(nil)
-	w.run.complete(l, outcome)
-	return returned
+	if l.ctx.endedBy() != nil {
+		outcome.kind = skipped
+	} else {
+		outcome = w.handle(&l.ctx, &l.Delivery)
+	}
+	return true
+}
+
+// crash tells poller and handler that user code did not return.
+func (w *worker) crash(l *lease, reason any) {
+	if reason == nil {
+		reason = "handler ended its goroutine"
+	}
+	w.log.Error("handler crashed: its actor restarts, the timer comes back when its lease ends",
+		"topic", l.Topic, "id", l.ID, "claims", l.Claims, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
+	w.run.resting.Add(1)
+	w.run.complete(l, Outcome{kind: crashed, err: fmt.Errorf("handler crashed: %v", reason)})
+	w.crashed(reason)
 }

@@ -105,14 +105,14 @@ func (p *poller) conclude(l *lease, o Outcome) {
 	switch {
 	case o.kind == crashed:
 		p.counters.crashed.Add(1)
-	case o.kind == skipped:
-		// Its context had ended before a handler began.
 	case l.gone != 0:
 		// Counted when we learnt of it; the timer is somebody else's.
+	case cause == ErrDraining && (o.kind == skipped || o.retries()):
+		p.release(l)
+	case o.kind == skipped:
+		// Its context had ended before a handler began.
 	case cause == ErrLeaseLost && o.retries():
 		// Cut short by the loss: not a failure. It comes back by expiry.
-	case cause == ErrDraining && o.retries():
-		p.release(l)
 	default:
 		p.settle(l, o)
 	}
@@ -120,6 +120,10 @@ func (p *poller) conclude(l *lease, o Outcome) {
 
 // settle queues the settlement that o asks for.
 func (p *poller) settle(l *lease, o Outcome) {
+	if o.kind == failed && p.RetryOnLeaseExpiry {
+		p.counters.retried.Add(1)
+		return
+	}
 	v := verdict{lease: l, kind: exchange.Ack, reason: o.reason()}
 	switch o.kind {
 	case failed, failedFor:

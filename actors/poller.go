@@ -27,6 +27,10 @@ type Topic struct {
 
 	Retry          Retry
 	DiscardRejects bool // rejected timers are removed instead of buried
+
+	// RetryOnLeaseExpiry leaves what failed to its lease instead of settling
+	// it with a backoff.
+	RetryOnLeaseExpiry bool
 }
 
 // topicConfig is what all incarnations of a poller share.
@@ -83,7 +87,7 @@ type (
 
 func pollerProps(t *topicConfig) *actor.Props {
 	options := append([]actor.PropsOption{
-		actor.WithSupervisor(restartHandler),
+		actor.WithSupervisor(restartHandler.with(t.random)),
 		actor.WithReceiverMiddleware(logCrashes(t.Logger)),
 	}, t.extra...)
 	return actor.PropsFromProducer(func() actor.Actor {
@@ -91,38 +95,53 @@ func pollerProps(t *topicConfig) *actor.Props {
 	}, options...)
 }
 
+// Receive ends what this incarnation owns as soon as it panics: until its
+// restart, which comes after a delay, nobody would watch over its leases.
 func (p *poller) Receive(c actor.Context) {
-	if _, first := c.Message().(*actor.Started); p.run == nil && !first {
-		return // stopped: mail still comes until all children have stopped too
-	}
-	switch m := c.Message().(type) {
+	sound := false
+	defer func() {
+		if !sound {
+			p.stop()
+		}
+	}()
+	switch c.Message().(type) {
 	case *actor.Started:
 		p.start(c)
+		p.pump(c, time.Now())
 	case *actor.Stopping, *actor.Restarting:
 		p.stop()
-		return
+	default:
+		// Mail goes on coming while the handlers stop.
+		if p.run != nil && p.take(c.Message(), c.Sender()) {
+			p.pump(c, time.Now())
+		}
+	}
+	sound = true
+}
+
+// take reports whether the message was for this incarnation.
+func (p *poller) take(message any, sender *actor.PID) bool {
+	switch m := message.(type) {
 	case tick:
 		if m.epoch != p.epoch {
-			return
+			return false
 		}
 		p.armed = time.Time{}
 	case exchanged:
 		if m.epoch != p.epoch {
-			return
+			return false
 		}
 		p.answered(m)
 	case completed:
 		if m.epoch != p.epoch {
-			return
+			return false
 		}
 		p.collect()
 	case handlerBack:
-		if m.epoch != p.epoch {
-			return
-		}
+		return m.epoch == p.epoch
 	case healed:
 		if m.epoch != p.epoch {
-			return
+			return false
 		}
 		p.healed(m)
 	case exchange.Hint:
@@ -134,16 +153,16 @@ func (p *poller) Receive(c actor.Context) {
 	case resume:
 		p.resume(m)
 	case *messages.Drain:
-		p.startDrain(m, c.Sender())
+		p.startDrain(m, sender)
 	case endDrain:
 		if m.epoch != p.epoch {
-			return
+			return false
 		}
 		p.endDrain(m)
 	default:
-		return
+		return false
 	}
-	p.pump(c, time.Now())
+	return true
 }
 
 func (p *poller) start(c actor.Context) {
@@ -157,6 +176,7 @@ func (p *poller) start(c actor.Context) {
 		p.streams = append(p.streams, s)
 		go s.serve(p.run.ctx, p.Source, p.root, p.self, p.epoch)
 	}
+	p.root.Send(p.parent, begun{p.self})
 }
 
 // newIncarnation names a life of a poller among all pollers of all nodes.
@@ -164,6 +184,9 @@ func newIncarnation() string { return rand.Text() }
 
 // stop ends all that this incarnation owns. Its leases come back by expiry.
 func (p *poller) stop() {
+	if p.run == nil {
+		return
+	}
 	p.run.stop()
 	for _, s := range p.streams {
 		close(s.requests)

@@ -38,6 +38,8 @@ type Config struct {
 
 	// Random yields numbers in [0, 1) for jitter; nil: a random source.
 	Random func() float64
+
+	pollerOptions []actor.PropsOption // for tests
 }
 
 // Runtime is a running root supervisor with its pollers.
@@ -65,6 +67,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 			Topic:  t,
 			Logger: cfg.Logger.With("topic", t.Source.Name()),
 			random: rt.random,
+			extra:  cfg.pollerOptions,
 		})
 	}
 	if err := extensionOf(system).add(rt); err != nil {

@@ -44,6 +44,7 @@ type flight struct {
 	request  exchange.Request
 	settling []verdict // same order as request.Settle
 	extended []*lease  // same order as request.Extend
+	hints    int       // pace.hints when it was made
 	sent     time.Time // just before the source was called
 }
 

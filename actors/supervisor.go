@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -31,12 +33,17 @@ type supervisor struct {
 // rootDrain gathers the answers of the pollers to a drain.
 type rootDrain struct {
 	requesters []*actor.PID
+	until      time.Time // when handlers' contexts end
 	result     messages.Drained
 }
 
+// begun tells the supervisor that a poller begins a life, which knows nothing
+// of what was asked of the one before.
+type begun struct{ poller *actor.PID }
+
 func supervisorProps(rt *Runtime) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor { return &supervisor{rt: rt} },
-		actor.WithSupervisor(restartPoller),
+		actor.WithSupervisor(restartPoller.with(rt.random)),
 		actor.WithReceiverMiddleware(logCrashes(rt.log)))
 }
 
@@ -58,6 +65,10 @@ func (s *supervisor) Receive(c actor.Context) {
 		s.startDrain(m, c.Sender())
 	case *messages.TopicDrained:
 		s.topicDrained(m)
+	case begun:
+		if s.drain != nil {
+			s.askToDrain(m.poller)
+		}
 	}
 }
 
@@ -136,19 +147,30 @@ func (s *supervisor) startDrain(m *messages.Drain, requester *actor.PID) {
 	if s.drain != nil {
 		s.drain.requesters = append(s.drain.requesters, requester)
 	} else {
-		s.drain = &rootDrain{requesters: []*actor.PID{requester}}
+		until := time.Now().Add(m.GetTimeout().AsDuration())
+		s.drain = &rootDrain{requesters: []*actor.PID{requester}, until: until}
 		for _, pid := range s.pollers {
-			s.root.RequestWithCustomSender(pid, m, s.self)
+			s.askToDrain(pid)
 		}
 	}
 	s.answerDrain()
 }
 
+func (s *supervisor) askToDrain(poller *actor.PID) {
+	left := max(time.Until(s.drain.until), 0)
+	s.root.RequestWithCustomSender(poller, &messages.Drain{Timeout: durationpb.New(left)}, s.self)
+}
+
+// topicDrained takes the first answer of each topic: a poller that was
+// restarted after its answer is asked again.
 func (s *supervisor) topicDrained(m *messages.TopicDrained) {
-	if s.drain != nil {
-		s.drain.result.Topics = append(s.drain.result.Topics, m)
-		s.answerDrain()
+	if s.drain == nil || slices.ContainsFunc(s.drain.result.GetTopics(), func(t *messages.TopicDrained) bool {
+		return t.GetTopic() == m.GetTopic()
+	}) {
+		return
 	}
+	s.drain.result.Topics = append(s.drain.result.Topics, m)
+	s.answerDrain()
 }
 
 func (s *supervisor) answerDrain() {

@@ -41,8 +41,8 @@ func actorSystem() *actor.ActorSystem {
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
 }
 
-// start runs a System with these handlers until the end of the test.
-func start(t testing.TB, rdb redis.UniversalClient, handlers ...wakebell.Handler) *wakebell.System {
+// serve runs a System with these handlers until the end of the test.
+func serve(t testing.TB, rdb redis.UniversalClient, handlers ...wakebell.Handler) *wakebell.System {
 	t.Helper()
 	return launch(t, build(t, rdb, wakebell.Config{Handlers: handlers}))
 }

@@ -29,7 +29,7 @@ func TestReschedulingWhileRunningKeepsTheNewTimer(t *testing.T) {
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	started, finish := make(chan struct{}), make(chan struct{})
 	fresh := make(chan wakebell.Timer[string], 1)
-	sys := start(t, rdb, wakebell.Handle(topic, func(ctx context.Context, timer wakebell.Timer[string]) error {
+	sys := serve(t, rdb, wakebell.Handle(topic, func(ctx context.Context, timer wakebell.Timer[string]) error {
 		if timer.Body == "old" {
 			close(started)
 			<-finish
@@ -68,7 +68,7 @@ func TestAHandlerThatReschedulesItselfTicksOn(t *testing.T) {
 	ticks := make(chan int, 100)
 	rdb := redistest.Shared(t)
 	c := client(t, rdb, wakebell.ClientConfig{})
-	start(t, rdb, wakebell.Handle(topic, func(ctx context.Context, timer wakebell.Timer[int]) error {
+	serve(t, rdb, wakebell.Handle(topic, func(ctx context.Context, timer wakebell.Timer[int]) error {
 		ticks <- timer.Body
 		if timer.Body == 20 {
 			return nil
@@ -99,7 +99,7 @@ func TestAStaleVerdictLeavesTheNextHoldersLeaseAlone(t *testing.T) {
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	direct := redistest.Shared(t)
 	staleStarted, staleFinish := make(chan struct{}), make(chan struct{})
-	stale := start(t, redistest.Shared(t, func(o *redis.Options) { o.Addr = proxy.Addr }),
+	stale := serve(t, redistest.Shared(t, func(o *redis.Options) { o.Addr = proxy.Addr }),
 		wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
 			close(staleStarted)
 			<-staleFinish
@@ -113,7 +113,7 @@ func TestAStaleVerdictLeavesTheNextHoldersLeaseAlone(t *testing.T) {
 
 	holder, finish := make(chan wakebell.Timer[string], 1), make(chan struct{})
 	var alive atomic.Bool
-	next := start(t, direct, wakebell.Handle(topic, func(ctx context.Context, timer wakebell.Timer[string]) error {
+	next := serve(t, direct, wakebell.Handle(topic, func(ctx context.Context, timer wakebell.Timer[string]) error {
 		holder <- timer
 		<-finish
 		alive.Store(ctx.Err() == nil)
@@ -142,7 +142,7 @@ func TestAnUndecodablePayloadBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[invoice](redistest.Name(t))
-	sys := start(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[invoice]) error {
+	sys := serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[invoice]) error {
 		return fmt.Errorf("the handler was called with %v", timer.Body)
 	}))
 	payloads := map[string]string{
@@ -214,7 +214,7 @@ func TestStopCancelsWhatRunsAndGivesBackTheRest(t *testing.T) {
 
 	// Another node has them all at once, though the lease was an hour.
 	attempts := make(chan int, timers)
-	start(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[int]) error {
+	serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[int]) error {
 		attempts <- timer.Attempt
 		return nil
 	}))
@@ -242,7 +242,7 @@ func TestABacklogCostsAFractionOfARoundTripATimer(t *testing.T) {
 			before := calls(t, rdb, "evalsha") + calls(t, rdb, "eval")
 
 			handled := make(chan struct{}, timers)
-			sys := start(t, rdb, wakebell.Handle(topic, func(context.Context, wakebell.Timer[int]) error {
+			sys := serve(t, rdb, wakebell.Handle(topic, func(context.Context, wakebell.Timer[int]) error {
 				handled <- struct{}{}
 				return nil
 			}, wakebell.MaxConcurrent(slots)))
@@ -283,7 +283,7 @@ func TestPayloadsWithoutATimerAreCollected(t *testing.T) {
 	c := client(t, rdb, wakebell.ClientConfig{})
 	_, err := topic.Schedule(t.Context(), c, "kept", wakebell.ID("kept"), wakebell.In(time.Hour))
 	require.NoError(t, err)
-	sys := start(t, rdb, wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }))
+	sys := serve(t, rdb, wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }))
 	eventually(t, func() bool { return rdb.HLen(t.Context(), p.payloads()).Val() == 1 })
 	eventually(t, func() bool { return sys.Counters()[topic.Name()].Healed == 50 })
 	_, content, err := c.Get(t.Context(), topic.Name(), "kept")

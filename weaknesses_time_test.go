@@ -25,7 +25,7 @@ func TestANackHasADelayACountAndAMaximum(t *testing.T) {
 		topic := wakebell.NewTopic[string]("t")
 		var attempts, failures []int
 		var at []time.Time // by Redis's clock
-		sys := start(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
+		sys := serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
 			at = append(at, timer.Delivered)
 			attempts, failures = append(attempts, timer.Attempt), append(failures, timer.Failures)
 			if timer.Attempt == 3 {
@@ -53,7 +53,6 @@ func TestANackHasADelayACountAndAMaximum(t *testing.T) {
 		require.Len(t, dead, 1)
 		require.Equal(t, "no luck", dead[0].Reason)
 		require.Equal(t, 4, dead[0].Attempts)
-		require.Equal(t, 4, dead[0].Failures+1, "the failure that killed it is the fourth")
 		require.Zero(t, count(t, sys.Client(), "t"))
 	})
 }
@@ -67,16 +66,16 @@ func TestPoisonedTimersDoNotDelayTheOthers(t *testing.T) {
 	require.LessOrEqual(t, with, without+10*time.Millisecond)
 }
 
-// medianLateness is that of 200 good timers, ten a second from the start on,
+// medianLateness is that of 100 good timers, ten a second from the start on,
 // beside others whose handler always fails. All handlers take 10 ms.
 func medianLateness(t *testing.T, poisoned int) (p50 time.Duration) {
 	t.Helper()
 	virtually(t, func(t *testing.T) {
-		const good = 200
+		const good = 100
 		rdb, _ := redistest.Embedded(t)
 		topic := wakebell.NewTopic[string]("t")
 		late := make(chan time.Duration, good)
-		sys := start(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
+		sys := serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
 			<-time.After(10 * time.Millisecond)
 			if timer.Body == "poisoned" {
 				return errors.New("always")
@@ -99,7 +98,6 @@ func medianLateness(t *testing.T, poisoned int) (p50 time.Duration) {
 		}
 		slices.Sort(all)
 		p50 = all[good/2]
-		t.Logf("%+v", sys.Counters())
 	})
 	return p50
 }
@@ -125,7 +123,7 @@ func neverEarly(t *testing.T, ahead time.Duration) {
 		redisNow := func() time.Time { return time.Now().Add(-ahead) }
 		type arrival struct{ due, delivered, seen time.Time }
 		arrivals := make(chan arrival, 100)
-		sys := start(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[time.Time]) error {
+		sys := serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[time.Time]) error {
 			arrivals <- arrival{timer.Body, timer.Delivered, redisNow()}
 			return nil
 		}, wakebell.LeaseTTL(10*time.Second)))
@@ -167,7 +165,7 @@ func leasesAlone(t *testing.T, ahead time.Duration) {
 				return nil
 			}, wakebell.LeaseTTL(6*time.Second))
 		}
-		nodes := []*wakebell.System{start(t, rdb, handle()), start(t, rdb, handle())}
+		nodes := []*wakebell.System{serve(t, rdb, handle()), serve(t, rdb, handle())}
 		redisNow := time.Now().Add(-ahead)
 		for i := range 6 {
 			_, err := topic.Schedule(t.Context(), nodes[0].Client(), "long", wakebell.ID("long "+strconv.Itoa(i)))
@@ -201,7 +199,7 @@ func TestAnIdleTopicIsPrompt(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		topic := wakebell.NewTopic[string]("t")
 		late := make(chan time.Duration, 1)
-		sys := start(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
+		sys := serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
 			late <- timer.Lateness()
 			return nil
 		}))

@@ -49,6 +49,11 @@ var (
 	// ErrLeaseLost: the lease ended before it could be extended; another
 	// handler may have the timer now.
 	ErrLeaseLost = actors.ErrLeaseLost
+	// ErrSuperseded: the timer was scheduled again while its handler ran. It
+	// ends no context; Settle and Extend return it.
+	ErrSuperseded = actors.ErrSuperseded
+	// ErrSettled: Settle was called before. It ends no context.
+	ErrSettled = actors.ErrSettled
 	// ErrLeaseTooOld: the handler ran longer than MaxLeaseAge.
 	ErrLeaseTooOld = actors.ErrLeaseTooOld
 	// ErrDraining: the drain's deadline passed; the timer is released.

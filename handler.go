@@ -2,10 +2,12 @@ package wakebell
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/internal/envelope"
 )
 
@@ -36,11 +38,38 @@ type Meta struct {
 
 	// Raw is the body as it travelled. It must not be modified.
 	Raw []byte
+
+	delivery *actors.Delivery // nil in a Timer that no System made
 }
 
 // Lateness is how long after its activation the timer was delivered, by
 // Redis's clock.
 func (m Meta) Lateness() time.Duration { return m.Delivered.Sub(m.Activation) }
+
+// Settle settles the timer as returning err would (nil: ack), while the
+// handler goes on: for what should not be done again although there is more to
+// do. It returns once Redis has confirmed it; what the handler returns later
+// does not count. Errors: ErrSettled when it was settled before, ErrSuperseded,
+// ErrCancelled or ErrLeaseLost when the timer is no longer the handler's, or
+// ctx's, which ends the wait but not the settlement.
+func (m Meta) Settle(ctx context.Context, err error) error {
+	if m.delivery == nil {
+		return errNoDelivery
+	}
+	return m.delivery.Settle(ctx, verdict(err))
+}
+
+// Extend extends the lease and returns once Redis has confirmed it. Leases are
+// extended by themselves; Extend is for who must know that the timer is still
+// theirs before a step that hurts when done twice. Errors are those of Settle.
+func (m Meta) Extend(ctx context.Context) error {
+	if m.delivery == nil {
+		return errNoDelivery
+	}
+	return m.delivery.Extend(ctx)
+}
+
+var errNoDelivery = fmt.Errorf("%w: timer: no System delivered it", ErrInvalid)
 
 // Headers are the headers that the scheduler gave, in order, without those
 // that have a field in Timer.

@@ -31,6 +31,8 @@ type Delivery struct {
 
 	// Claimed is the source's clock when the lease was claimed.
 	Claimed time.Time
+
+	lease *lease // of which this is the handler's view
 }
 
 // Lateness is how long after its activation the timer was claimed, by the

@@ -107,10 +107,7 @@ type worker struct {
 }
 
 func (w *worker) loop() {
-	for l := range w.run.ready {
-		if w.run.ctx.Err() != nil {
-			return
-		}
+	for l := w.run.pull(); l != nil; l = w.run.pull() {
 		l.worker.Store(w)
 		w.running.Store(l)
 		if !w.serve(l) || w.left.Load() {

@@ -144,6 +144,16 @@ func (p *poller) take(message any, sender *actor.PID) bool {
 			return false
 		}
 		p.healed(m)
+	case settleNow:
+		if m.lease.stream.over != p.run.ctx {
+			return false // the lease of an earlier incarnation; its context has ended
+		}
+		p.settleNow(m)
+	case extendNow:
+		if m.lease.stream.over != p.run.ctx {
+			return false
+		}
+		p.extendNow(m)
 	case exchange.Hint:
 		p.hinted(m)
 	case hold:
@@ -167,16 +177,24 @@ func (p *poller) take(message any, sender *actor.PID) bool {
 
 func (p *poller) start(c actor.Context) {
 	p.self, p.parent, p.root = c.Self(), c.Parent(), c.ActorSystem().Root
-	p.run = newRun(p.root, p.self, p.epoch, p.MaxConcurrent)
+	p.run = newRun(p.root, p.self, p.epoch)
 	p.pace = pace{base: p.PollingInterval, limit: p.MaxPollingInterval, random: p.random}
 	p.pace.soon(time.Now(), 0)
 	incarnation := newIncarnation()
 	for n := range streamsFor(p.MaxConcurrent) {
-		s := &stream{number: n, incarnation: incarnation, requests: make(chan *flight, 1)}
-		p.streams = append(p.streams, s)
-		go s.serve(p.run.ctx, p.Source, p.root, p.self, p.epoch)
+		p.openStream(n, incarnation)
 	}
 	p.root.Send(p.parent, begun{p.self})
+}
+
+func (p *poller) openStream(number int, incarnation string) {
+	root, self := p.root, p.self
+	s := &stream{
+		number: number, incarnation: incarnation, requests: make(chan *flight, 1),
+		tell: func(message any) { root.Send(self, message) }, over: p.run.ctx,
+	}
+	p.streams = append(p.streams, s)
+	go s.serve(p.run.ctx, p.Source, p.epoch)
 }
 
 // newIncarnation names a life of a poller among all pollers of all nodes.

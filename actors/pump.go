@@ -115,6 +115,7 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 		}
 		taken++
 		if v.lease.gone != 0 { // learnt since by an extension
+			v.tell()
 			continue
 		}
 		f.settling = append(f.settling, v)

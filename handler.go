@@ -118,7 +118,10 @@ func Handle[T any](topic Topic[T], fn func(context.Context, Timer[T]) error, opt
 	if fn == nil {
 		h.err = invalid("handler", "nil")
 	}
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			opt = func(*settings) error { return invalid("option", "number %d is nil", i) }
+		}
 		if err := opt(&h.set); err != nil && h.err == nil {
 			h.err = err
 		}

@@ -2,21 +2,26 @@ package wakebell
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/actors"
-	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 )
 
 // Timer is what a handler gets.
 type Timer[T any] struct {
+	Body T
+	Meta
+}
+
+// Meta is what a timer carries besides its body.
+type Meta struct {
 	ID    string
 	Topic string // with its prefix
-	Body  T
 
 	// Activation is the instant the timer was scheduled for, over all retries.
 	Activation time.Time
@@ -34,11 +39,38 @@ type Timer[T any] struct {
 
 	// Raw is the body as it travelled. It must not be modified.
 	Raw []byte
+
+	delivery *actors.Delivery // nil in a Timer that no System made
 }
 
 // Lateness is how long after its activation the timer was delivered, by
 // Redis's clock.
-func (t Timer[T]) Lateness() time.Duration { return t.Delivered.Sub(t.Activation) }
+func (m Meta) Lateness() time.Duration { return m.Delivered.Sub(m.Activation) }
+
+// Settle settles the timer as returning err would (nil: ack), while the
+// handler goes on: for what should not be done again although there is more to
+// do. It returns once Redis has confirmed it; what the handler returns later
+// does not count. Errors: ErrSettled when it was settled before, ErrSuperseded,
+// ErrCancelled or ErrLeaseLost when the timer is no longer the handler's, or
+// ctx's, which ends the wait but not the settlement.
+func (m Meta) Settle(ctx context.Context, err error) error {
+	if m.delivery == nil {
+		return errNoDelivery
+	}
+	return m.delivery.Settle(ctx, verdict(err))
+}
+
+// Extend extends the lease and returns once Redis has confirmed it. Leases are
+// extended by themselves; Extend is for who must know that the timer is still
+// theirs before a step that hurts when done twice. Errors are those of Settle.
+func (m Meta) Extend(ctx context.Context) error {
+	if m.delivery == nil {
+		return errNoDelivery
+	}
+	return m.delivery.Extend(ctx)
+}
+
+var errNoDelivery = fmt.Errorf("%w: timer: no System delivered it", ErrInvalid)
 
 // Headers are the headers that the scheduler gave, in order, without those
 // that have a field in Timer.
@@ -65,7 +97,7 @@ func (h Headers) Map() map[string]string {
 // Handler ties a topic to a function. Handle makes it.
 type Handler struct {
 	topic string
-	run   actors.Handle
+	fn    HandlerFunc
 	set   settings
 	err   error
 }
@@ -83,50 +115,21 @@ type Handler struct {
 // context ends when the timer is no longer fn's; context.Cause says why. A
 // timer may be delivered more than once, so fn should be idempotent.
 func Handle[T any](topic Topic[T], fn func(context.Context, Timer[T]) error, opts ...HandlerOption) Handler {
-	h := Handler{topic: topic.name, set: defaultSettings()}
+	h := newHandler(topic.name, typed(topic.codec, fn), opts)
 	if fn == nil {
-		h.err = invalid("handler", "nil")
-	}
-	for _, opt := range opts {
-		if err := opt(&h.set); err != nil && h.err == nil {
-			h.err = err
-		}
-	}
-	h.run = func(ctx context.Context, d *actors.Delivery) actors.Outcome {
-		t, err := decode(topic.codec, d)
-		if err != nil {
-			return actors.Undeliverable(err)
-		}
-		return verdict(fn(ctx, t))
+		h.err = errors.Join(h.err, invalid("handler", "nil"))
 	}
 	return h
 }
 
-// decode makes a Timer of a delivery. An error says why its payload cannot be
-// read as a T.
-func decode[T any](c codec.Codec[T], d *actors.Delivery) (t Timer[T], err error) {
-	env, err := envelope.Decode(d.Payload)
-	if err != nil {
-		return t, err
+func newHandler(topic string, fn HandlerFunc, opts []HandlerOption) Handler {
+	h := Handler{topic: topic, fn: fn, set: defaultSettings()}
+	var errs []error
+	for _, opt := range opts {
+		errs = append(errs, opt(&h.set))
 	}
-	body, err := c.Decode(env.Body, env.ContentType)
-	if err != nil {
-		return t, fmt.Errorf("body: %w", err)
-	}
-	return Timer[T]{
-		ID:            d.ID,
-		Topic:         d.Topic,
-		Body:          body,
-		Activation:    d.Activation,
-		Delivered:     d.Claimed,
-		Attempt:       d.Claims,
-		Failures:      d.Failures,
-		CorrelationID: env.CorrelationOr(d.ID),
-		ContentType:   env.ContentType,
-		ReplyTo:       env.ReplyTo,
-		Headers:       env.Headers,
-		Raw:           env.Body,
-	}, nil
+	h.err = errors.Join(errs...)
+	return h
 }
 
 // settings are a handler's options with their defaults.
@@ -138,6 +141,9 @@ type settings struct {
 	retryMax            time.Duration
 	maxAttempts         int
 	discardRejected     bool
+	retryOnExpiry       bool
+	middleware          []Middleware
+	target              *actors.Target
 }
 
 func defaultSettings() settings {
@@ -232,6 +238,17 @@ func MaxAttempts(n int) HandlerOption {
 func DiscardRejected() HandlerOption {
 	return func(s *settings) error {
 		s.discardRejected = true
+		return nil
+	}
+}
+
+// RetryOnLeaseExpiry leaves a timer whose handler failed to its lease, as
+// faststream-redis-timers does: it comes back when the lease ends, and the
+// failure is not counted. What bounds it is the cap on deliveries without a
+// verdict, 10 above MaxAttempts. RetryIn and Reject work as ever.
+func RetryOnLeaseExpiry() HandlerOption {
+	return func(s *settings) error {
+		s.retryOnExpiry = true
 		return nil
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,9 @@ import (
 type Config struct {
 	// Handlers are the topics that this node handles, each at most once.
 	Handlers []Handler
+
+	// Middleware wraps the handling of all topics; the first is the outermost.
+	Middleware []Middleware
 
 	// Name is the root supervisor's name in the ActorSystem; default
 	// "wakebell". Several Systems in one ActorSystem need different ones.
@@ -42,7 +46,8 @@ type Config struct {
 	WaitForRedis time.Duration
 
 	// DeadLetterCap bounds the dead letters of each topic, the oldest are
-	// dropped; default 0: none is ever dropped.
+	// dropped; Redis may keep about 100 more, which it drops in one go. Default
+	// 0: none is ever dropped.
 	DeadLetterCap int64
 
 	// Logger; nil means slog.Default().
@@ -75,11 +80,14 @@ func (c Config) validate() error {
 	if c.DeadLetterCap < 0 {
 		errs = append(errs, invalid("DeadLetterCap", "negative"))
 	}
+	if slices.ContainsFunc(c.Middleware, func(m Middleware) bool { return m == nil }) {
+		errs = append(errs, invalid("Middleware", "nil"))
+	}
 	seen := map[string]bool{}
 	for i, h := range c.Handlers {
 		field := fmt.Sprintf("Handlers[%d]", i)
 		switch {
-		case h.run == nil:
+		case h.fn == nil:
 			errs = append(errs, invalid(field, "the zero Handler; use Handle"))
 		case h.err != nil:
 			errs = append(errs, fmt.Errorf("%s (topic %s): %w", field, clip(h.topic), h.err))
@@ -195,18 +203,22 @@ func (s *System) actorTopics() []actors.Topic {
 				MaxClaims: h.set.maxClaims(),
 				DeadCap:   s.cfg.DeadLetterCap,
 			}),
-			Handle:             h.run,
-			MaxConcurrent:      h.set.maxConcurrent,
-			LeaseTTL:           h.set.leaseTTL,
-			MaxLeaseAge:        h.set.maxAge,
-			PollingInterval:    h.set.polling,
-			MaxPollingInterval: h.set.maxPolling,
-			Retry: actors.Retry{
-				Initial:     h.set.retryInitial,
-				Max:         h.set.retryMax,
-				MaxFailures: h.set.maxAttempts,
+			Handle: chain(h.fn, slices.Concat(s.cfg.Middleware, h.set.middleware)),
+			Target: h.set.target,
+			Settings: actors.Settings{
+				MaxConcurrent:      h.set.maxConcurrent,
+				LeaseTTL:           h.set.leaseTTL,
+				MaxLeaseAge:        h.set.maxAge,
+				PollingInterval:    h.set.polling,
+				MaxPollingInterval: h.set.maxPolling,
+				Retry: actors.Retry{
+					Initial:     h.set.retryInitial,
+					Max:         h.set.retryMax,
+					MaxFailures: h.set.maxAttempts,
+				},
 			},
-			DiscardRejects: h.set.discardRejected,
+			DiscardRejects:     h.set.discardRejected,
+			RetryOnLeaseExpiry: h.set.retryOnExpiry,
 		})
 	}
 	return topics

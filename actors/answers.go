@@ -42,6 +42,7 @@ func (p *poller) settled(f *flight, r *exchange.Reply) {
 		}
 	}
 	for _, v := range f.settling {
+		v.tell()
 		if v.lease.gone != 0 {
 			continue
 		}
@@ -73,6 +74,20 @@ func (p *poller) extended(f *flight, r *exchange.Reply) {
 		}
 		l.Token = r.Extended
 		p.confirm(l, f.sent, r.Remaining)
+		if !l.check { // else it was asked for after this one was sent
+			l.confirmExtension(nil)
+		}
+	}
+}
+
+// tell answers who waits for the settlement.
+func (v verdict) tell() {
+	switch {
+	case v.answer == nil:
+	case v.lease.gone != 0:
+		v.answer <- causeOf(v.lease.gone)
+	default:
+		v.answer <- nil
 	}
 }
 
@@ -87,8 +102,8 @@ func (p *poller) confirm(l *lease, sent time.Time, remaining time.Duration) {
 func (p *poller) deal(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 	stale := now.After(f.sent.Add(r.Remaining - p.LeaseTTL/2))
 	for i := range r.Leases {
-		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now}, handedOut: now}
-		l.stream, l.slot = s, -1
+		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL}, handedOut: now}
+		l.lease, l.stream, l.slot = l, s, -1
 		switch {
 		case l.Fault != "":
 			s.settle = append(s.settle, verdict{lease: l, kind: exchange.Bury, reason: l.Fault})
@@ -103,7 +118,7 @@ func (p *poller) deal(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 			s.hold(l)
 			s.dealt = now
 			p.counters.delivered.Add(1)
-			p.run.ready <- l
+			p.run.offer(l)
 		}
 	}
 }

@@ -174,14 +174,16 @@ func (w *world) node(words []string) {
 		source := &wire{TimerSource: w.store.Source(topic, redisops.SourceOptions{}), world: w, node: n}
 		n.wires = append(n.wires, source)
 		cfg.Topics = append(cfg.Topics, actors.Topic{
-			Source:        source,
-			Handle:        func(ctx context.Context, d *actors.Delivery) actors.Outcome { return w.deliver(ctx, n, d) },
-			MaxConcurrent: w.number(set["concurrent"]),
-			LeaseTTL:      w.duration(set["lease"]), MaxLeaseAge: w.duration(set["age"]),
-			PollingInterval: w.duration(set["poll"]), MaxPollingInterval: w.duration(set["max_poll"]),
-			Retry: actors.Retry{
-				Initial: w.duration(set["retry"]), Max: w.duration(set["max_retry"]),
-				MaxFailures: w.number(set["failures"]),
+			Source: source,
+			Handle: func(ctx context.Context, d *actors.Delivery) actors.Outcome { return w.deliver(ctx, n, d) },
+			Settings: actors.Settings{
+				MaxConcurrent: w.number(set["concurrent"]),
+				LeaseTTL:      w.duration(set["lease"]), MaxLeaseAge: w.duration(set["age"]),
+				PollingInterval: w.duration(set["poll"]), MaxPollingInterval: w.duration(set["max_poll"]),
+				Retry: actors.Retry{
+					Initial: w.duration(set["retry"]), Max: w.duration(set["max_retry"]),
+					MaxFailures: w.number(set["failures"]),
+				},
 			},
 			DiscardRejects: set["rejects"] == "discard",
 		})

@@ -92,6 +92,9 @@ func verdict(err error) actors.Outcome {
 	if err == nil {
 		return actors.Succeeded()
 	}
+	if c, ok := errors.AsType[*crash](err); ok {
+		return actors.Crashed(c)
+	}
 	if errors.Is(err, ErrUnreadable) {
 		return actors.Undeliverable(err)
 	}

@@ -2,6 +2,7 @@ package wakebell
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -114,18 +115,24 @@ type Handler struct {
 // context ends when the timer is no longer fn's; context.Cause says why. A
 // timer may be delivered more than once, so fn should be idempotent.
 func Handle[T any](topic Topic[T], fn func(context.Context, Timer[T]) error, opts ...HandlerOption) Handler {
-	h := Handler{topic: topic.name, fn: typed(topic.codec, fn), set: defaultSettings()}
+	h := newHandler(topic.name, typed(topic.codec, fn), opts)
 	if fn == nil {
-		h.err = invalid("handler", "nil")
+		h.err = errors.Join(h.err, invalid("handler", "nil"))
 	}
+	return h
+}
+
+func newHandler(topic string, fn HandlerFunc, opts []HandlerOption) Handler {
+	h := Handler{topic: topic, fn: fn, set: defaultSettings()}
+	var errs []error
 	for i, opt := range opts {
 		if opt == nil {
-			opt = func(*settings) error { return invalid("option", "number %d is nil", i) }
+			errs = append(errs, invalid("option", "number %d is nil", i))
+			continue
 		}
-		if err := opt(&h.set); err != nil && h.err == nil {
-			h.err = err
-		}
+		errs = append(errs, opt(&h.set))
 	}
+	h.err = errors.Join(errs...)
 	return h
 }
 
@@ -140,6 +147,7 @@ type settings struct {
 	discardRejected     bool
 	retryOnExpiry       bool
 	middleware          []Middleware
+	target              *actors.Target
 }
 
 func defaultSettings() settings {

@@ -16,8 +16,9 @@ import (
 // usually a package variable, shared by those who schedule and those who
 // handle; the zero value has an empty name, which every use refuses.
 //
-// How T travels: string as text/plain, []byte as it is, a proto.Message as
-// application/x-protobuf, anything else as application/json.
+// How T travels: string as text/plain, a proto.Message as
+// application/x-protobuf, []byte as it is, anything else as application/json.
+// A Topic[[]byte] delivers bodies of every content type, as they travelled.
 type Topic[T any] struct {
 	name  string
 	codec codec.Codec[T]
@@ -71,10 +72,16 @@ func (t Topic[T]) Draft(body T, opts ...ScheduleOption) Draft {
 	if d.id == "" {
 		d.id = uuid.NewString()
 	}
-	var err error
-	if d.env.Body, d.env.ContentType, err = t.codec.Encode(body); err != nil {
+	raw, contentType, err := t.codec.Encode(body)
+	switch {
+	case err != nil:
 		d.err = fmt.Errorf("%w: body: %w", ErrInvalid, err)
+	case contentType == "":
+		contentType = d.env.ContentType
+	case d.env.ContentType != "":
+		d.err = invalid("ContentType", "the body is %s by its type", contentType)
 	}
+	d.env.Body, d.env.ContentType = raw, contentType
 	return d
 }
 
@@ -193,6 +200,19 @@ func CorrelationID(id string) ScheduleOption {
 			return invalid("CorrelationID", "%d bytes, at most %d", len(id), envelope.MaxHeaderBytes)
 		}
 		d.env.CorrelationID = id
+		return nil
+	}
+}
+
+// ContentType says what the bytes of a body are, at most 65,535 bytes; default
+// none. It is for topics of []byte: the other types have their own content
+// type, and giving another is refused.
+func ContentType(mediaType string) ScheduleOption {
+	return func(d *Draft) error {
+		if len(mediaType) > envelope.MaxHeaderBytes {
+			return invalid("ContentType", "%d bytes, at most %d", len(mediaType), envelope.MaxHeaderBytes)
+		}
+		d.env.ContentType = mediaType
 		return nil
 	}
 }

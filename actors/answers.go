@@ -102,7 +102,7 @@ func (p *poller) confirm(l *lease, sent time.Time, remaining time.Duration) {
 func (p *poller) deal(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 	stale := now.After(f.sent.Add(r.Remaining - p.LeaseTTL/2))
 	for i := range r.Leases {
-		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now}, handedOut: now}
+		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL}, handedOut: now}
 		l.lease, l.stream, l.slot = l, s, -1
 		switch {
 		case l.Fault != "":

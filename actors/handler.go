@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/messages"
 )
 
 // handler is the actor that owns one worker at a time. Its Receive never
@@ -16,10 +18,12 @@ import (
 // does: its supervisor, the poller, restarts it after a backoff.
 type handler struct {
 	run    *run
-	handle Handle
-	log    *slog.Logger
+	topic  *topicConfig
 	poller *actor.PID
 	worker *worker
+
+	target  *actor.PID  // where leases are forwarded; nil until the first
+	awaited *forwarding // whose answer is awaited; nil: none
 
 	// restarted says that this instance replaces one that crashed.
 	restarted bool
@@ -28,7 +32,7 @@ type handler struct {
 func handlerProps(r *run, t *topicConfig, poller *actor.PID) *actor.Props {
 	spawned := false
 	return actor.PropsFromProducer(func() actor.Actor {
-		h := &handler{run: r, handle: t.Handle, log: t.Logger, poller: poller, restarted: spawned}
+		h := &handler{run: r, topic: t, poller: poller, restarted: spawned}
 		spawned = true
 		return h
 	}, actor.WithReceiverMiddleware(logCrashes(t.Logger)))
@@ -64,13 +68,27 @@ func (h *handler) Receive(c actor.Context) {
 			return
 		}
 		panic(userPanic{m.reason})
+	case forwarding:
+		h.forward(c, m)
+	case *messages.Ack:
+		h.answer(m.GetDelivery(), m)
+	case *messages.Nack:
+		h.answer(m.GetDelivery(), m)
+	case *messages.Reject:
+		h.answer(m.GetDelivery(), m)
+	case *messages.Extend:
+		h.extend(m.GetDelivery())
+	case *actor.Terminated:
+		h.terminated(c, m.Who)
+	case targetGone:
+		h.answer(m.delivery, ErrTargetGone)
 	}
 }
 
 func (h *handler) start(c actor.Context) {
 	root, self := c.ActorSystem().Root, c.Self()
-	w := &worker{run: h.run, handle: h.handle, log: h.log, self: self}
-	w.crashed = func(reason any) { root.Send(self, crash{w, reason}) }
+	w := &worker{run: h.run, handle: h.topic.Handle, log: h.topic.Logger, self: self}
+	w.tell = func(message any) { root.Send(self, message) }
 	h.worker = w
 	go w.loop()
 }
@@ -96,11 +114,11 @@ func (p userPanic) String() string { return fmt.Sprint(p.reason) }
 // It ends with its incarnation, after a panic, or, once left by its handler,
 // as soon as user code returns.
 type worker struct {
-	run     *run
-	handle  Handle
-	log     *slog.Logger
-	self    *actor.PID
-	crashed func(reason any)
+	run    *run
+	handle Handle
+	log    *slog.Logger
+	self   *actor.PID        // its handler
+	tell   func(message any) // sends to its handler
 
 	left    atomic.Bool
 	running atomic.Pointer[lease]
@@ -146,5 +164,5 @@ func (w *worker) crash(l *lease, reason any) {
 		"topic", l.Topic, "id", l.ID, "claims", l.Claims, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
 	w.run.resting.Add(1)
 	w.run.complete(l, Outcome{kind: crashed, err: fmt.Errorf("handler crashed: %v", reason)})
-	w.crashed(reason)
+	w.tell(crash{w, reason})
 }

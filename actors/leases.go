@@ -43,6 +43,10 @@ func (p *poller) watch(s *stream, l *lease, now time.Time) {
 		l.end(ErrLeaseLost)
 		return
 	}
+	if p.Target != nil { // extended only when the target asks for it
+		p.leaseAt = earlier(p.leaseAt, l.deadline)
+		return
+	}
 	heartbeat := l.confirmed.Add(p.LeaseTTL / 3)
 	if now.Before(heartbeat) {
 		p.leaseAt = earlier(p.leaseAt, heartbeat)
@@ -60,7 +64,7 @@ func (p *poller) takeExtensions(s *stream, f *flight, now time.Time) {
 	}
 	s.extendDue = false
 	for _, l := range s.held {
-		young := now.Sub(l.confirmed) < p.LeaseTTL/6 && !l.check
+		young := (p.Target != nil || now.Sub(l.confirmed) < p.LeaseTTL/6) && !l.check
 		if young || l.gone != 0 || l.ended || l.settled {
 			continue
 		}

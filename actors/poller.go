@@ -2,7 +2,6 @@ package actors
 
 import (
 	"crypto/rand"
-	"log/slog"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -11,43 +10,14 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// Topic configures one poller. All fields but Settings with a documented zero
-// are required.
-type Topic struct {
-	Source Source
-	Handle Handle
-
-	MaxConcurrent int           // handlers running at once; at least 1
-	LeaseTTL      time.Duration // extended at a third of it while a handler runs
-	MaxLeaseAge   time.Duration // ends a handler that runs longer; 0: off
-
-	// The idle ramp: from PollingInterval, doubled per look in vain, up to
-	// MaxPollingInterval.
-	PollingInterval, MaxPollingInterval time.Duration
-
-	Retry          Retry
-	DiscardRejects bool // rejected timers are removed instead of buried
-
-	// RetryOnLeaseExpiry leaves what failed to its lease instead of settling
-	// it with a backoff.
-	RetryOnLeaseExpiry bool
-}
-
-// topicConfig is what all incarnations of a poller share.
-type topicConfig struct {
-	Topic
-	Logger   *slog.Logger
-	counters counters
-	random   func() float64
-	extra    []actor.PropsOption // for tests
-}
-
 // poller is the actor that owns a topic's leases: it claims them over its
 // streams, hands them to handlers, and settles them with the handlers'
 // outcomes. All of its state is touched in Receive only.
 type poller struct {
 	*topicConfig
-	epoch uint64 // tells its messages from those of earlier incarnations
+	Settings        // those in force; they shadow the ones that it began with
+	paused   bool   // claims nothing
+	epoch    uint64 // tells its messages from those of earlier incarnations
 
 	self, parent *actor.PID
 	root         *actor.RootContext
@@ -156,6 +126,8 @@ func (p *poller) take(message any, sender *actor.PID) bool {
 		p.extendNow(m)
 	case exchange.Hint:
 		p.hinted(m)
+	case tuned:
+		p.tune()
 	case hold:
 		p.unavailable = true
 	case probe:
@@ -178,19 +150,32 @@ func (p *poller) take(message any, sender *actor.PID) bool {
 func (p *poller) start(c actor.Context) {
 	p.self, p.parent, p.root = c.Self(), c.Parent(), c.ActorSystem().Root
 	p.run = newRun(p.root, p.self, p.epoch)
-	p.pace = pace{base: p.PollingInterval, limit: p.MaxPollingInterval, random: p.random}
+	p.pace = pace{random: p.random}
 	p.pace.soon(time.Now(), 0)
-	incarnation := newIncarnation()
-	for n := range streamsFor(p.MaxConcurrent) {
-		p.openStream(n, incarnation)
-	}
+	p.tune()
 	p.root.Send(p.parent, begun{p.self})
 }
 
-func (p *poller) openStream(number int, incarnation string) {
+// tune takes the settings that are in force, at the start and whenever they
+// have changed. What runs already runs on under the ones it began with, but
+// for the lease, whose next extension is as long as they say.
+func (p *poller) tune() {
+	state := p.state.Load()
+	if p.paused && !state.paused {
+		p.pace.soon(time.Now(), 0)
+	}
+	p.Settings, p.paused = state.settings, state.paused
+	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
+	p.leaseAt = time.Now()
+	for len(p.streams) < streamsFor(p.MaxConcurrent) {
+		p.openStream()
+	}
+}
+
+func (p *poller) openStream() {
 	root, self := p.root, p.self
 	s := &stream{
-		number: number, incarnation: incarnation, requests: make(chan *flight, 1),
+		number: len(p.streams), incarnation: newIncarnation(), requests: make(chan *flight, 1),
 		tell: func(message any) { root.Send(self, message) }, over: p.run.ctx,
 	}
 	p.streams = append(p.streams, s)

@@ -96,7 +96,7 @@ func (p *poller) awaitCompany(s *stream, now time.Time) bool {
 func (p *poller) want(s *stream, f *flight, now time.Time) int {
 	free := min(p.free(), maxClaim)
 	switch {
-	case p.drain != nil || free <= 0:
+	case p.drain != nil || p.paused || free <= 0:
 		return 0
 	case s.number > 0 && (!p.pace.backlog || free < secondStreamAt):
 		return 0
@@ -173,7 +173,7 @@ func (p *poller) arm(now time.Time) {
 		}
 		// A look that is due waits with settlements that gather: its instant
 		// has passed, and a tick then would come at once, again and again.
-		if p.drain == nil && !p.streams[0].busy() && p.free() > 0 && p.gather.IsZero() {
+		if p.drain == nil && !p.paused && !p.streams[0].busy() && p.free() > 0 && p.gather.IsZero() {
 			at = earlier(at, p.pace.wakeAt())
 		}
 	}

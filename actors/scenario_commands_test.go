@@ -26,18 +26,17 @@ func (w *world) schedule(words []string) {
 			topic = on
 		}
 	}
+	tell := w.begin()
 	done, err := w.store.Schedule(w.t.Context(), topic, entry)
-	if err != nil {
-		w.note("schedule %s failed: %v", words[0], err)
-		return
-	}
-	w.note("%s %v", words[0], done[0].Outcome)
+	require.NoError(w.t, err)
+	tell("%s %v", words[0], done[0].Outcome)
 }
 
 func (w *world) cancel(words []string) {
+	tell := w.begin()
 	found, err := w.store.Cancel(w.t.Context(), w.topics[0], words[0])
 	require.NoError(w.t, err)
-	w.note("%s was %v", words[0], found[0])
+	tell("%s was %v", words[0], found[0])
 }
 
 func (w *world) advance(words []string) {
@@ -74,7 +73,7 @@ func (w *world) timers([]string) {
 }
 
 func (w *world) at(t time.Time) string {
-	return "+" + t.Sub(w.start).Round(time.Microsecond).String()
+	return "+" + t.Sub(w.start).Truncate(100*time.Microsecond).String()
 }
 
 // counters prints those that a story is about, summed over the topics.
@@ -121,14 +120,20 @@ func (w *world) server(words []string) {
 
 func (w *world) fault(words []string) {
 	n := w.find(words[0])
-	f := fault{kind: words[1]}
-	if len(words) > 2 {
-		f.after = w.duration(words[2])
+	f, topic := fault{kind: words[1]}, ""
+	for _, word := range words[2:] {
+		if on, ok := strings.CutPrefix(word, "on="); ok {
+			topic = on
+		} else {
+			f.after = w.duration(word)
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, wire := range n.wires {
-		wire.faults = append(wire.faults, f)
+		if topic == "" || topic == wire.Name() {
+			wire.faults = append(wire.faults, f)
+		}
 	}
 }
 

@@ -76,11 +76,11 @@ func (w *world) step(ctx context.Context, n *node, d *actors.Delivery, step []st
 		}
 		return outcome, false
 	case "schedule":
+		w.note("%s%s handler schedules %s in %s", w.of(n), d.ID, step[1], step[2])
 		// Not with ctx: what a handler schedules may outlive its lease.
 		_, err := w.store.Schedule(context.WithoutCancel(ctx), d.Topic,
 			redisops.Entry{ID: step[1], Payload: []byte("body"), In: w.duration(step[2])})
 		require.NoError(w.t, err)
-		w.note("%s%s handler schedules %s in %s", w.of(n), d.ID, step[1], step[2])
 		return outcome, false
 	case "ack":
 		return ends("acks", actors.Succeeded())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,6 +126,7 @@ func answer(r *exchange.Request, reply *exchange.Reply) string {
 	for _, refusal := range reply.Refused {
 		all[refusal.Index] += " refused (" + refusal.Why.String() + ")"
 	}
+	slices.Sort(all) // handlers that end together have no order
 	for _, l := range reply.Leases {
 		all = append(all, "claim "+l.ID)
 	}

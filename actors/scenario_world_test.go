@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -80,7 +81,7 @@ func (w *world) commands() map[string]func(words []string) {
 		"timers":    w.timers,    // prints what Redis has
 		"counters":  w.counters,  // counters NODE
 		"exchanges": w.exchanges, // prints how many were sent since the last time
-		"fault":     w.fault,     // fault NODE KIND [DURATION]: befalls the node's next exchange, see wire
+		"fault":     w.fault,     // fault NODE KIND [DURATION] [on=TOPIC]: befalls its next exchange, see fault
 		"redis":     w.server,    // redis down | up, as all nodes see it
 		"crash":     w.crash,     // crash NODE: its pollers panic
 		"drain":     w.drain,     // drain NODE TIMEOUT, then stop it
@@ -89,19 +90,51 @@ func (w *world) commands() map[string]func(words []string) {
 }
 
 // note records an event.
-func (w *world) note(format string, args ...any) {
+func (w *world) note(format string, args ...any) { w.begin()(format, args...) }
+
+// begin keeps the place of an event that is yet to be told, before what it
+// brings about.
+func (w *world) begin() (tell func(format string, args ...any)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at := time.Since(w.start).Truncate(time.Microsecond)
-	w.events = append(w.events, fmt.Sprintf("+%-8v %s", at, fmt.Sprintf(format, args...)))
+	// Instants in Redis are floats, off by up to a µs.
+	at := time.Since(w.start).Truncate(100 * time.Microsecond)
+	place := len(w.events)
+	w.events = append(w.events, "")
+	return func(format string, args ...any) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events[place] = fmt.Sprintf("+%-9v %s", at, fmt.Sprintf(format, args...))
+	}
 }
 
+// happened takes what was noted. What happened between two exchanges at the
+// same instant has no order, so it is put in that of its words.
 func (w *world) happened() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	events := w.events
 	w.events = nil
+	for from := 0; from < len(events); {
+		to := from + 1
+		for to < len(events) && together(events[from], events[to]) {
+			to++
+		}
+		slices.SortStableFunc(events[from:to], func(a, b string) int { return strings.Compare(subject(a), subject(b)) })
+		from = to
+	}
 	return events
+}
+
+func together(a, b string) bool {
+	return strings.Fields(a)[0] == strings.Fields(b)[0] &&
+		!strings.Contains(a, "exchange") && !strings.Contains(b, "exchange")
+}
+
+// subject is what an event is about: the id, behind a node where it is named.
+func subject(event string) string {
+	words := strings.Fields(event)
+	return strings.Join(words[1:min(len(words), 2+strings.Count(words[1], ":"))], " ")
 }
 
 // settings are the key=value words of a node, over defaults that make a story
@@ -141,14 +174,16 @@ func (w *world) node(words []string) {
 		source := &wire{TimerSource: w.store.Source(topic, redisops.SourceOptions{}), world: w, node: n}
 		n.wires = append(n.wires, source)
 		cfg.Topics = append(cfg.Topics, actors.Topic{
-			Source:        source,
-			Handle:        func(ctx context.Context, d *actors.Delivery) actors.Outcome { return w.deliver(ctx, n, d) },
-			MaxConcurrent: w.number(set["concurrent"]),
-			LeaseTTL:      w.duration(set["lease"]), MaxLeaseAge: w.duration(set["age"]),
-			PollingInterval: w.duration(set["poll"]), MaxPollingInterval: w.duration(set["max_poll"]),
-			Retry: actors.Retry{
-				Initial: w.duration(set["retry"]), Max: w.duration(set["max_retry"]),
-				MaxFailures: w.number(set["failures"]),
+			Source: source,
+			Handle: func(ctx context.Context, d *actors.Delivery) actors.Outcome { return w.deliver(ctx, n, d) },
+			Settings: actors.Settings{
+				MaxConcurrent: w.number(set["concurrent"]),
+				LeaseTTL:      w.duration(set["lease"]), MaxLeaseAge: w.duration(set["age"]),
+				PollingInterval: w.duration(set["poll"]), MaxPollingInterval: w.duration(set["max_poll"]),
+				Retry: actors.Retry{
+					Initial: w.duration(set["retry"]), Max: w.duration(set["max_retry"]),
+					MaxFailures: w.number(set["failures"]),
+				},
 			},
 			DiscardRejects: set["rejects"] == "discard",
 		})

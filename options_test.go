@@ -82,7 +82,7 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 		says []string
 	}{
 		"two handlers":      {handlers(wakebell.Handle(topic, nothing), wakebell.Handle(topic, nothing)), []string{"Handlers[1]", `"t"`, "already"}},
-		"empty topic":       {handlers(wakebell.Handle(wakebell.NewTopic[string](""), nothing)), []string{"Handlers[0]", "empty topic"}},
+		"empty topic":       {handlers(wakebell.Handle(wakebell.NewTopic[string](""), nothing)), []string{"Handlers[0]", "topic", "empty"}},
 		"long topic":        {handlers(wakebell.Handle(wakebell.NewTopic[string](strings.Repeat("x", 513)), nothing)), []string{"513", "512"}},
 		"long with prefix":  {wakebell.Config{Prefix: strings.Repeat("p", 512), Handlers: with().Handlers}, []string{"513", "512"}},
 		"nil function":      {handlers(wakebell.Handle[string](topic, nil)), []string{"Handlers[0]", "handler", "nil"}},

@@ -98,6 +98,7 @@ func (p *poller) collect() {
 	for _, c := range p.run.take() {
 		if c.lease.slot >= 0 { // else it was given up as hung
 			c.lease.stream.drop(c.lease)
+			c.lease.confirmExtension(ErrSettled)
 			p.conclude(c.lease, c.outcome)
 		}
 	}

@@ -181,8 +181,15 @@ func TestMailOfAnEarlierLifeIsDropped(t *testing.T) {
 	p.run = &run{ctx: ctx}
 	old := &lease{stream: &stream{over: t.Context()}}
 	for _, message := range []any{
-		tick{1}, exchanged{epoch: 1}, completed{1}, handlerBack{1}, healed{epoch: 1}, endDrain{epoch: 1},
-		settleNow{lease: old}, extendNow{lease: old}, "a stranger's",
+		tick{1},
+		exchanged{epoch: 1},
+		completed{1},
+		handlerBack{1},
+		healed{epoch: 1},
+		endDrain{epoch: 1},
+		settleNow{lease: old},
+		extendNow{lease: old},
+		"a stranger's",
 	} {
 		require.False(t, p.take(message, nil), "%T", message)
 	}

@@ -59,7 +59,11 @@ func (t Topic[T]) Schedule(ctx context.Context, c *Client, body T, opts ...Sched
 // round trip. What is wrong with it is said there.
 func (t Topic[T]) Draft(body T, opts ...ScheduleOption) Draft {
 	d := Draft{topic: t.name}
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			d.err = invalid("option", "number %d is nil", i)
+			return d
+		}
 		if err := opt(&d); err != nil {
 			d.err = err
 			return d
@@ -71,7 +75,7 @@ func (t Topic[T]) Draft(body T, opts ...ScheduleOption) Draft {
 	raw, contentType, err := t.codec.Encode(body)
 	switch {
 	case err != nil:
-		d.err = err
+		d.err = fmt.Errorf("%w: body: %w", ErrInvalid, err)
 	case contentType == "":
 		contentType = d.env.ContentType
 	case d.env.ContentType != "":
@@ -118,7 +122,8 @@ func (d Draft) entry(limit int) (redisops.Entry, error) {
 	if len(payload) > limit {
 		return redisops.Entry{}, invalid("body", "%d bytes with its headers, the limit is %d", len(payload), limit)
 	}
-	return redisops.Entry{ID: d.id, Payload: payload, At: d.at, In: d.in, Policy: d.policy}, nil
+	e := redisops.Entry{ID: d.id, Payload: payload, At: d.at, In: d.in, Policy: d.policy}
+	return e, e.Validate()
 }
 
 // ScheduleOption says when and how a timer is scheduled. A wrong one makes

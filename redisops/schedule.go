@@ -106,19 +106,28 @@ func checkEntries(topic string, entries []Entry) error {
 	}
 	seen := make(map[string]struct{}, len(entries))
 	for i, e := range entries {
-		if err := checkID(e.ID); err != nil {
+		if err := e.Validate(); err != nil {
 			return fmt.Errorf("entry %d: %w", i, err)
 		}
 		if _, twice := seen[e.ID]; twice {
 			return fmt.Errorf("entry %d: %w: id %q is given twice", i, ErrInvalid, e.ID)
 		}
 		seen[e.ID] = struct{}{}
-		if e.Policy > Keep {
-			return fmt.Errorf("entry %d: %w: policy %d, want Replace or Keep", i, ErrInvalid, e.Policy)
-		}
-		if e.At.After(lastInstant) {
-			return fmt.Errorf("entry %d: %w: at: year %d, want at most 9999", i, ErrInvalid, e.At.Year())
-		}
+	}
+	return nil
+}
+
+// Validate reports what is wrong with an entry by itself; the error wraps
+// [ErrInvalid].
+func (e Entry) Validate() error {
+	if err := checkID(e.ID); err != nil {
+		return err
+	}
+	if e.Policy > Keep {
+		return fmt.Errorf("%w: policy %d, want Replace or Keep", ErrInvalid, e.Policy)
+	}
+	if e.At.After(lastInstant) {
+		return fmt.Errorf("%w: at: year %d, want at most 9999", ErrInvalid, e.At.Year())
 	}
 	return nil
 }

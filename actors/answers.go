@@ -160,7 +160,7 @@ func (p *poller) failed(s *stream, f *flight, err error) {
 	case errors.Is(err, exchange.ErrUnavailable):
 		s.waiting = true
 		p.unavailable, p.probing = true, false
-		p.root.Send(p.parent, unavailable{from: p.self, err: err})
+		p.root.Send(p.parent, unavailable{err})
 	case errors.Is(err, exchange.ErrStale):
 		// Somebody counts in our name. A new name is as good: what was settled
 		// before is refused by its token, not settled twice.
@@ -176,17 +176,22 @@ func (p *poller) failed(s *stream, f *flight, err error) {
 	}
 }
 
-// probe tries Redis on behalf of the whole runtime.
+// probe tries Redis on behalf of the whole runtime: with an exchange that
+// waits, else with an empty one.
 func (p *poller) probe() {
 	p.probing = true
 	for _, s := range p.streams {
-		if s.waiting {
+		if s.waiting || !s.retryAt.IsZero() {
 			p.transmit(s)
 			return
 		}
 	}
-	p.unavailable = false
-	p.pace.soon(time.Now(), 0)
+	for _, s := range p.streams {
+		if !s.busy() {
+			p.send(s, &flight{})
+			return
+		}
+	}
 }
 
 // resume goes on after Redis was down, at a random moment within a spell, so

@@ -48,6 +48,7 @@ func (l *lease) end(cause error) {
 	}
 	l.ended = true
 	l.ctx.end(cause)
+	l.confirmExtension(cause)
 }
 
 // leaseContext is a handler's context. Most handlers never ask for Done or a

@@ -131,7 +131,7 @@ func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]Scheduled, er
 	for _, b := range batches {
 		scheduled, err := c.store.Schedule(ctx, b.topic, b.entries...)
 		if err != nil {
-			return nil, fmt.Errorf("schedule on %q: %w", b.topic, err)
+			return nil, err
 		}
 		for j, s := range scheduled {
 			out[b.indexes[j]] = Scheduled{ID: s.ID, Due: s.Due, Outcome: s.Outcome}
@@ -157,7 +157,7 @@ const (
 func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]Presence, error) {
 	presences, err := c.store.Cancel(ctx, c.prefix+topic, ids...)
 	if err != nil {
-		return nil, fmt.Errorf("cancel on %q: %w", c.prefix+topic, err)
+		return nil, err
 	}
 	return presences, nil
 }
@@ -165,9 +165,5 @@ func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]Pre
 // CancelAll removes all timers of a topic, running ones included, and returns
 // how many there were. Dead letters stay.
 func (c *Client) CancelAll(ctx context.Context, topic string) (int64, error) {
-	n, err := c.store.CancelAll(ctx, c.prefix+topic)
-	if err != nil {
-		return 0, fmt.Errorf("cancel all on %q: %w", c.prefix+topic, err)
-	}
-	return n, nil
+	return c.store.CancelAll(ctx, c.prefix+topic)
 }

@@ -150,6 +150,26 @@ func TestDeadLettersByPageAndCap(t *testing.T) {
 	})
 }
 
+// Redis trims a stream by whole nodes, of 100 entries by default.
+func TestTheOldestDeadLettersLeaveAboveTheCap(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.due(t, numbered(450)...)
+		g := f.holder(SourceOptions{DeadCap: 100})
+		var list []exchange.Settlement
+		for _, l := range g.claim(t, 450).Leases {
+			list = append(list, verdict(exchange.Bury, l))
+		}
+		require.Empty(t, g.settle(t, list...).Refused)
+		counts, err := f.Count(t.Context(), f.topic)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, counts.Dead, int64(100))
+		require.LessOrEqual(t, counts.Dead, int64(200))
+		last := f.rdb.XRevRangeN(t.Context(), f.key.dead, "+", "-", 1).Val()
+		require.Equal(t, "00449", last[0].Values["id"], "the newest stays")
+	})
+}
+
 func TestReleaseRestoresTheOrder(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

@@ -12,15 +12,17 @@ import (
 var luaFiles embed.FS
 
 var (
-	exchangeScript  = load("exchange")
-	scheduleScript  = load("schedule")
-	cancelScript    = load("cancel")
-	cancelAllScript = load("cancel_all")
-	getScript       = load("get")
-	listScript      = load("list")
-	countScript     = load("count")
-	deadScript      = load("dead")
-	healScript      = load("heal")
+	exchangeScript   = load("exchange")
+	scheduleScript   = load("schedule")
+	cancelScript     = load("cancel")
+	cancelAllScript  = load("cancel_all")
+	getScript        = load("get")
+	rescheduleScript = load("reschedule")
+	runNowScript     = load("run_now")
+	listScript       = load("list")
+	countScript      = load("count")
+	deadScript       = load("dead")
+	healScript       = load("heal")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.

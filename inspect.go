@@ -79,36 +79,6 @@ func (c *Client) List(ctx context.Context, topic string, f Filter) iter.Seq2[Inf
 	})
 }
 
-// DeadLetter is a timer that was given up.
-type DeadLetter struct {
-	Entry      string // its own id, in the order of dying
-	ID         string // of the timer
-	Topic      string // with its prefix
-	Reason     string
-	Attempts   int
-	Failures   int
-	Activation time.Time
-	Died       time.Time
-	Content    Content
-}
-
-// DeadLetters yields the dead letters of a topic, oldest first, in pages as
-// the loop goes on. An error is yielded last.
-func (c *Client) DeadLetters(ctx context.Context, topic string) iter.Seq2[DeadLetter, error] {
-	return pages(func(after string) ([]DeadLetter, string, error) {
-		letters, next, err := c.store.DeadLetters(ctx, c.prefix+topic, after, 0)
-		dead := make([]DeadLetter, len(letters))
-		for i, d := range letters {
-			dead[i] = DeadLetter{
-				Entry: d.Entry, ID: d.ID, Topic: c.prefix + topic, Reason: d.Reason,
-				Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At,
-				Content: content(d.Payload, d.ID),
-			}
-		}
-		return dead, next, err
-	})
-}
-
 // Counts are the sizes of a topic.
 type Counts = redisops.Counts
 

@@ -22,12 +22,19 @@ var (
 	listScript       = load("list")
 	countScript      = load("count")
 	deadScript       = load("dead")
+	deleteDeadScript = load("delete_dead")
+	redriveScript    = load("redrive")
 	healScript       = load("heal")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.
 func load(name string) *redis.Script {
-	return redis.NewScript(source("prelude") + source(name))
+	text := source("prelude")
+	switch name {
+	case "dead", "delete_dead", "redrive":
+		text += source("letters")
+	}
+	return redis.NewScript(text + source(name))
 }
 
 func source(name string) string {

@@ -36,7 +36,7 @@ func TestFullMemoryCanBeDrained(t *testing.T) {
 	reply := f.run(t, r)
 	require.Empty(t, reply.Refused)
 	require.Equal(t, []string{"d", "e"}, ids(reply.Leases))
-	letters, _, err := f.DeadLetters(t.Context(), f.topic, "", 1)
+	letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
 	require.NoError(t, err)
 	require.Len(t, letters, 1)
 	found, err := f.Cancel(t.Context(), f.topic, "d")

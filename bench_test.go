@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
@@ -54,4 +56,36 @@ func benchmarkDelivery(b *testing.B, concurrent int) {
 	require.NoError(b, sys.Stop())
 	counters := sys.Counters()[topic.Name()]
 	b.ReportMetric(float64(counters.Exchanges)/float64(b.N), "exchanges/timer")
+}
+
+// BenchmarkLateness schedules one timer at a time on an idle topic, due at
+// once or after 20 ms, and reports how late it is claimed by Redis's clock.
+func BenchmarkLateness(b *testing.B) {
+	for name, in := range map[string]time.Duration{"now": 0, "in-20ms": 20 * time.Millisecond} {
+		b.Run(name, func(b *testing.B) { benchmarkLateness(b, in) })
+	}
+}
+
+func benchmarkLateness(b *testing.B, in time.Duration) {
+	topic := wakebell.NewTopic[string](redistest.Name(b))
+	fired := make(chan time.Duration, 1)
+	sys, err := wakebell.New(actor.NewActorSystem(), redistest.Shared(b), wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
+			fired <- t.Lateness()
+			return nil
+		}),
+	}})
+	require.NoError(b, err)
+	require.NoError(b, sys.Start(b.Context()))
+	var late []time.Duration
+	for b.Loop() {
+		_, err := topic.Schedule(b.Context(), sys.Client(), "x", wakebell.In(in))
+		require.NoError(b, err)
+		late = append(late, <-fired)
+	}
+	require.NoError(b, sys.Stop())
+	slices.Sort(late)
+	b.ReportMetric(float64(late[len(late)/2].Microseconds())/1e3, "ms-late-p50")
+	b.ReportMetric(float64(late[len(late)*99/100].Microseconds())/1e3, "ms-late-p99")
+	b.ReportMetric(float64(min(late[0], 0).Microseconds())/1e3, "ms-early")
 }

@@ -122,28 +122,9 @@ const (
 // in several: after an error part of a larger batch may be stored, and the
 // same call may be made again.
 func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]Scheduled, error) {
-	type batch struct {
-		topic   string
-		entries []redisops.Entry
-		indexes []int
-	}
-	var batches []*batch
-	byTopic := map[string]*batch{}
-	for i, d := range drafts {
-		entry, err := d.entry(c.limit)
-		if err == nil && d.topic == "" {
-			err = invalid("topic", "empty")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("timer %d: %w", i, err)
-		}
-		b := byTopic[d.topic]
-		if b == nil {
-			b = &batch{topic: c.prefix + d.topic}
-			byTopic[d.topic] = b
-			batches = append(batches, b)
-		}
-		b.entries, b.indexes = append(b.entries, entry), append(b.indexes, i)
+	batches, err := c.batches(drafts)
+	if err != nil {
+		return nil, err
 	}
 	out := make([]Scheduled, len(drafts))
 	for _, b := range batches {
@@ -156,6 +137,58 @@ func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]Scheduled, er
 		}
 	}
 	return out, nil
+}
+
+// batch is the drafts of one topic, with their indexes in the call.
+type batch struct {
+	topic   string
+	entries []redisops.Entry
+	indexes []int
+	ids     map[string]struct{}
+}
+
+// batches checks drafts and sorts them by topic.
+func (c *Client) batches(drafts []Draft) ([]*batch, error) {
+	var batches []*batch
+	byTopic := map[string]*batch{}
+	for i, d := range drafts {
+		b := byTopic[d.topic]
+		if b == nil {
+			topic, err := c.fullName(d.topic)
+			if err != nil {
+				return nil, fmt.Errorf("timer %d: %w", i, err)
+			}
+			b = &batch{topic: topic, ids: map[string]struct{}{}}
+			byTopic[d.topic] = b
+			batches = append(batches, b)
+		}
+		entry, err := d.entry(c.limit)
+		if err != nil {
+			return nil, fmt.Errorf("timer %d: %w", i, err)
+		}
+		if _, twice := b.ids[d.id]; twice {
+			return nil, fmt.Errorf("timer %d: %w", i, invalid("ID", "%s is given twice", clip(d.id)))
+		}
+		b.ids[d.id] = struct{}{}
+		b.entries, b.indexes = append(b.entries, entry), append(b.indexes, i)
+	}
+	return batches, nil
+}
+
+// fullName puts the prefix before the name of a topic, which must not be
+// empty.
+func (c *Client) fullName(topic string) (string, error) {
+	if c == nil || c.store == nil {
+		return "", invalid("client", "nil or zero; use NewClient")
+	}
+	full := c.prefix + topic
+	switch {
+	case topic == "":
+		return "", invalid("topic", "empty")
+	case len(full) > redisops.MaxName:
+		return "", invalid("topic", "%d bytes, at most %d", len(full), redisops.MaxName)
+	}
+	return full, nil
 }
 
 // Presence says what a timer was doing.
@@ -173,15 +206,29 @@ const (
 // Cancel removes timers of a topic and says, in the order of ids, what each
 // was doing. The contexts of handlers that run on them end with ErrCancelled.
 func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]Presence, error) {
-	presences, err := c.store.Cancel(ctx, c.prefix+topic, ids...)
+	full, err := c.fullName(topic)
 	if err != nil {
 		return nil, err
 	}
-	return presences, nil
+	return c.store.Cancel(ctx, full, ids...)
 }
 
 // CancelAll removes all timers of a topic, running ones included, and returns
 // how many there were. Dead letters stay.
 func (c *Client) CancelAll(ctx context.Context, topic string) (int64, error) {
-	return c.store.CancelAll(ctx, c.prefix+topic)
+	full, err := c.fullName(topic)
+	if err != nil {
+		return 0, err
+	}
+	return c.store.CancelAll(ctx, full)
+}
+
+// Forget removes all that Redis keeps of a topic: its timers, its dead letters
+// and its name in the list of topics. It is for topics that are no longer used.
+func (c *Client) Forget(ctx context.Context, topic string) error {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return err
+	}
+	return c.store.Forget(ctx, full)
 }

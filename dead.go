@@ -28,10 +28,14 @@ type DeadFilter = redisops.DeadFilter
 // first, in pages as the loop goes on. An error is yielded last.
 func (c *Client) DeadLetters(ctx context.Context, topic string, f DeadFilter) iter.Seq2[DeadLetter, error] {
 	return pages(func(after string) ([]DeadLetter, string, error) {
-		letters, next, err := c.store.DeadLetters(ctx, c.prefix+topic, f, after, 0)
+		full, err := c.fullName(topic)
+		if err != nil {
+			return nil, after, err
+		}
+		letters, next, err := c.store.DeadLetters(ctx, full, f, after, 0)
 		dead := make([]DeadLetter, len(letters))
 		for i, d := range letters {
-			dead[i] = c.deadLetter(topic, d)
+			dead[i] = deadLetterOf(full, d)
 		}
 		return dead, next, err
 	})
@@ -40,16 +44,20 @@ func (c *Client) DeadLetters(ctx context.Context, topic string, f DeadFilter) it
 // DeadLetter reads one dead letter by its Entry; ErrNotFound when there is
 // none.
 func (c *Client) DeadLetter(ctx context.Context, topic, entry string) (DeadLetter, error) {
-	d, err := c.store.DeadLetter(ctx, c.prefix+topic, entry)
+	full, err := c.fullName(topic)
 	if err != nil {
 		return DeadLetter{}, err
 	}
-	return c.deadLetter(topic, d), nil
+	d, err := c.store.DeadLetter(ctx, full, entry)
+	if err != nil {
+		return DeadLetter{}, err
+	}
+	return deadLetterOf(full, d), nil
 }
 
-func (c *Client) deadLetter(topic string, d redisops.DeadLetter) DeadLetter {
+func deadLetterOf(topic string, d redisops.DeadLetter) DeadLetter {
 	return DeadLetter{
-		Entry: d.Entry, ID: d.ID, Topic: c.prefix + topic, Reason: d.Reason,
+		Entry: d.Entry, ID: d.ID, Topic: topic, Reason: d.Reason,
 		Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At,
 		Content: content(d.Payload, d.ID),
 	}
@@ -87,12 +95,20 @@ const (
 // calling again goes on. A redrive of one Entry that is not there is
 // ErrNotFound.
 func (c *Client) Redrive(ctx context.Context, topic string, o RedriveOptions) (RedriveResult, error) {
-	return c.store.Redrive(ctx, c.prefix+topic, o)
+	full, err := c.fullName(topic)
+	if err != nil {
+		return RedriveResult{}, err
+	}
+	return c.store.Redrive(ctx, full, o)
 }
 
 // DeleteDead deletes the dead letters that the filter takes, and returns how
 // many; the zero filter takes all there are. After an error it may have deleted
 // some, which it counts. Of one Entry that is not there it is ErrNotFound.
 func (c *Client) DeleteDead(ctx context.Context, topic string, f DeadFilter) (int64, error) {
-	return c.store.DeleteDead(ctx, c.prefix+topic, f)
+	full, err := c.fullName(topic)
+	if err != nil {
+		return 0, err
+	}
+	return c.store.DeleteDead(ctx, full, f)
 }

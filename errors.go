@@ -49,6 +49,11 @@ var (
 	// ErrLeaseLost: the lease ended before it could be extended; another
 	// handler may have the timer now.
 	ErrLeaseLost = actors.ErrLeaseLost
+	// ErrSuperseded: the timer was scheduled again while its handler ran. It
+	// ends no context; Settle and Extend return it.
+	ErrSuperseded = actors.ErrSuperseded
+	// ErrSettled: Settle was called before. It ends no context.
+	ErrSettled = actors.ErrSettled
 	// ErrLeaseTooOld: the handler ran longer than MaxLeaseAge.
 	ErrLeaseTooOld = actors.ErrLeaseTooOld
 	// ErrDraining: the drain's deadline passed; the timer is released.
@@ -86,6 +91,12 @@ func (r *retryIn) Error() string { return "retry in " + r.delay.String() }
 func verdict(err error) actors.Outcome {
 	if err == nil {
 		return actors.Succeeded()
+	}
+	if c, ok := errors.AsType[*crash](err); ok {
+		return actors.Crashed(c)
+	}
+	if errors.Is(err, ErrUnreadable) {
+		return actors.Undeliverable(err)
 	}
 	if _, ok := errors.AsType[*rejection](err); ok {
 		return actors.Rejected(err)

@@ -2,21 +2,25 @@ package wakebell
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/actors"
-	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 )
 
 // Timer is what a handler gets.
 type Timer[T any] struct {
+	Body T
+	Meta
+}
+
+// Meta is what a timer carries besides its body.
+type Meta struct {
 	ID    string
 	Topic string // with its prefix
-	Body  T
 
 	// Activation is the instant the timer was scheduled for, over all retries.
 	Activation time.Time
@@ -34,11 +38,38 @@ type Timer[T any] struct {
 
 	// Raw is the body as it travelled. It must not be modified.
 	Raw []byte
+
+	delivery *actors.Delivery // nil in a Timer that no System made
 }
 
 // Lateness is how long after its activation the timer was delivered, by
 // Redis's clock.
-func (t Timer[T]) Lateness() time.Duration { return t.Delivered.Sub(t.Activation) }
+func (m Meta) Lateness() time.Duration { return m.Delivered.Sub(m.Activation) }
+
+// Settle settles the timer as returning err would (nil: ack), while the
+// handler goes on: for what should not be done again although there is more to
+// do. It returns once Redis has confirmed it; what the handler returns later
+// does not count. Errors: ErrSettled when it was settled before, ErrSuperseded,
+// ErrCancelled or ErrLeaseLost when the timer is no longer the handler's, or
+// ctx's, which ends the wait but not the settlement.
+func (m Meta) Settle(ctx context.Context, err error) error {
+	if m.delivery == nil {
+		return errNoDelivery
+	}
+	return m.delivery.Settle(ctx, verdict(err))
+}
+
+// Extend extends the lease and returns once Redis has confirmed it. Leases are
+// extended by themselves; Extend is for who must know that the timer is still
+// theirs before a step that hurts when done twice. Errors are those of Settle.
+func (m Meta) Extend(ctx context.Context) error {
+	if m.delivery == nil {
+		return errNoDelivery
+	}
+	return m.delivery.Extend(ctx)
+}
+
+var errNoDelivery = fmt.Errorf("%w: timer: no System delivered it", ErrInvalid)
 
 // Headers are the headers that the scheduler gave, in order, without those
 // that have a field in Timer.
@@ -65,7 +96,7 @@ func (h Headers) Map() map[string]string {
 // Handler ties a topic to a function. Handle makes it.
 type Handler struct {
 	topic string
-	run   actors.Handle
+	fn    HandlerFunc
 	set   settings
 	err   error
 }
@@ -83,168 +114,15 @@ type Handler struct {
 // context ends when the timer is no longer fn's; context.Cause says why. A
 // timer may be delivered more than once, so fn should be idempotent.
 func Handle[T any](topic Topic[T], fn func(context.Context, Timer[T]) error, opts ...HandlerOption) Handler {
-	h := Handler{topic: topic.name, set: defaultSettings()}
+	h := newHandler(topic.name, typed(topic.codec, fn), opts)
 	if fn == nil {
-		h.err = invalid("handler", "nil")
-	}
-	for _, opt := range opts {
-		if err := opt(&h.set); err != nil && h.err == nil {
-			h.err = err
-		}
-	}
-	h.run = func(ctx context.Context, d *actors.Delivery) actors.Outcome {
-		t, err := decode(topic.codec, d)
-		if err != nil {
-			return actors.Undeliverable(err)
-		}
-		return verdict(fn(ctx, t))
+		h.err = errors.Join(h.err, invalid("handler", "nil"))
 	}
 	return h
 }
 
-// decode makes a Timer of a delivery. An error says why its payload cannot be
-// read as a T.
-func decode[T any](c codec.Codec[T], d *actors.Delivery) (t Timer[T], err error) {
-	env, err := envelope.Decode(d.Payload)
-	if err != nil {
-		return t, err
-	}
-	body, err := c.Decode(env.Body, env.ContentType)
-	if err != nil {
-		return t, fmt.Errorf("body: %w", err)
-	}
-	return Timer[T]{
-		ID:            d.ID,
-		Topic:         d.Topic,
-		Body:          body,
-		Activation:    d.Activation,
-		Delivered:     d.Claimed,
-		Attempt:       d.Claims,
-		Failures:      d.Failures,
-		CorrelationID: env.CorrelationOr(d.ID),
-		ContentType:   env.ContentType,
-		ReplyTo:       env.ReplyTo,
-		Headers:       env.Headers,
-		Raw:           env.Body,
-	}, nil
+func newHandler(topic string, fn HandlerFunc, opts []HandlerOption) Handler {
+	h := Handler{topic: topic, fn: fn, set: defaultSettings()}
+	h.err = h.set.apply(opts)
+	return h
 }
-
-// settings are a handler's options with their defaults.
-type settings struct {
-	maxConcurrent       int
-	leaseTTL, maxAge    time.Duration
-	polling, maxPolling time.Duration
-	retryInitial        time.Duration
-	retryMax            time.Duration
-	maxAttempts         int
-	discardRejected     bool
-}
-
-func defaultSettings() settings {
-	return settings{
-		maxConcurrent: 5,
-		leaseTTL:      30 * time.Second,
-		polling:       50 * time.Millisecond,
-		maxPolling:    5 * time.Second,
-		retryInitial:  time.Second,
-		retryMax:      time.Hour,
-		maxAttempts:   25,
-	}
-}
-
-// HandlerOption configures the delivery of one topic. A wrong one makes New
-// fail with ErrInvalid.
-type HandlerOption func(*settings) error
-
-// MaxConcurrent is how many timers of the topic this node handles at once,
-// 1 – 10,000; default 5.
-func MaxConcurrent(n int) HandlerOption {
-	return func(s *settings) error {
-		s.maxConcurrent = n
-		return within("MaxConcurrent", n, 1, 10_000)
-	}
-}
-
-// LeaseTTL is how long a crashed node keeps its timers from the others,
-// 100 ms – 24 h; default 30 s. While a handler runs, its lease is extended at
-// a third of it.
-func LeaseTTL(d time.Duration) HandlerOption {
-	return func(s *settings) error {
-		s.leaseTTL = d
-		return within("LeaseTTL", d, 100*time.Millisecond, 24*time.Hour)
-	}
-}
-
-// MaxLeaseAge ends a handler that runs longer: its context ends with
-// ErrLeaseTooOld, its slot is freed, and the timer is retried as after an
-// error. 0 – 30 days; default 0, which is off.
-func MaxLeaseAge(d time.Duration) HandlerOption {
-	return func(s *settings) error {
-		s.maxAge = d
-		return within("MaxLeaseAge", d, 0, 30*24*time.Hour)
-	}
-}
-
-// PollingInterval is the first delay of the idle backoff, 1 ms – 1 h; default
-// 50 ms. It matters for timers that Python peers schedule: they send no hints.
-func PollingInterval(d time.Duration) HandlerOption {
-	return func(s *settings) error {
-		s.polling = d
-		return within("PollingInterval", d, time.Millisecond, time.Hour)
-	}
-}
-
-// MaxPollingInterval caps the idle backoff, 1 ms – 1 h; default 5 s. After
-// ±50 % of jitter a look may come up to 1.5 × as late.
-func MaxPollingInterval(d time.Duration) HandlerOption {
-	return func(s *settings) error {
-		s.maxPolling = d
-		return within("MaxPollingInterval", d, time.Millisecond, time.Hour)
-	}
-}
-
-// RetryBackoff is the delay after the first failure, and the cap up to which
-// it doubles with each further one; each varies by ±20 %. 1 ms – 30 days;
-// default 1 s and 1 h.
-func RetryBackoff(initial, limit time.Duration) HandlerOption {
-	return func(s *settings) error {
-		s.retryInitial, s.retryMax = initial, limit
-		const most = 30 * 24 * time.Hour
-		if err := within("RetryBackoff initial", initial, time.Millisecond, most); err != nil {
-			return err
-		}
-		return within("RetryBackoff limit", limit, initial, most)
-	}
-}
-
-// MaxAttempts is the failure at which a timer becomes a dead letter,
-// 1 – 1,000,000; default 25. Deliveries that end without a verdict (crashes)
-// have a cap of their own, 10 above it.
-func MaxAttempts(n int) HandlerOption {
-	return func(s *settings) error {
-		s.maxAttempts = n
-		return within("MaxAttempts", n, 1, 1_000_000)
-	}
-}
-
-// DiscardRejected removes rejected timers, as faststream-redis-timers does,
-// instead of keeping them as dead letters.
-func DiscardRejected() HandlerOption {
-	return func(s *settings) error {
-		s.discardRejected = true
-		return nil
-	}
-}
-
-func within[N ~int | ~int64](field string, n, low, high N) error {
-	if n < low || n > high {
-		return invalid(field, "%v is not within %v and %v", n, low, high)
-	}
-	return nil
-}
-
-// neverSettledSlack is how many deliveries without a verdict a timer survives
-// beyond MaxAttempts: some are not its fault (a node that was killed).
-const neverSettledSlack = 10
-
-func (s settings) maxClaims() int { return min(s.maxAttempts, math.MaxInt32) + neverSettledSlack }

@@ -52,11 +52,15 @@ type Content struct {
 
 // Get reads a timer with its content; ErrNotFound when there is none.
 func (c *Client) Get(ctx context.Context, topic, id string) (Info, Content, error) {
-	t, err := c.store.Get(ctx, c.prefix+topic, id)
+	full, err := c.fullName(topic)
 	if err != nil {
 		return Info{}, Content{}, err
 	}
-	return c.info(topic, t), content(t.Payload, t.ID), nil
+	t, err := c.store.Get(ctx, full, id)
+	if err != nil {
+		return Info{}, Content{}, err
+	}
+	return infoOf(full, t), content(t.Payload, t.ID), nil
 }
 
 // Filter chooses timers; the zero value takes all.
@@ -70,10 +74,14 @@ type Filter struct {
 // not. An error is yielded last.
 func (c *Client) List(ctx context.Context, topic string, f Filter) iter.Seq2[Info, error] {
 	return pages(func(after redisops.Cursor) ([]Info, redisops.Cursor, error) {
-		timers, next, err := c.store.List(ctx, c.prefix+topic, redisops.Filter{DueBefore: f.DueBefore, Leased: f.Running, After: after})
+		full, err := c.fullName(topic)
+		if err != nil {
+			return nil, after, err
+		}
+		timers, next, err := c.store.List(ctx, full, redisops.Filter{DueBefore: f.DueBefore, Leased: f.Running, After: after})
 		infos := make([]Info, len(timers))
 		for i, t := range timers {
-			infos[i] = c.info(topic, t)
+			infos[i] = infoOf(full, t)
 		}
 		return infos, next, err
 	})
@@ -84,7 +92,11 @@ type Counts = redisops.Counts
 
 // Count counts the timers and the dead letters of a topic.
 func (c *Client) Count(ctx context.Context, topic string) (Counts, error) {
-	return c.store.Count(ctx, c.prefix+topic)
+	full, err := c.fullName(topic)
+	if err != nil {
+		return Counts{}, err
+	}
+	return c.store.Count(ctx, full)
 }
 
 // Topics yields the full names of the topics, in no order, each once. They are
@@ -136,9 +148,9 @@ func pages[T any, C comparable](read func(C) ([]T, C, error)) iter.Seq2[T, error
 	}
 }
 
-func (c *Client) info(topic string, t redisops.Timer) Info {
+func infoOf(topic string, t redisops.Timer) Info {
 	info := Info{
-		ID: t.ID, Topic: c.prefix + topic, State: StatePending, Due: t.Due, Activation: t.Activation,
+		ID: t.ID, Topic: topic, State: StatePending, Due: t.Due, Activation: t.Activation,
 		Attempts: t.Claims, Failures: t.Failures, LastError: t.LastError,
 	}
 	switch {

@@ -17,7 +17,11 @@ func (c *Client) Reschedule(ctx context.Context, topic, id string, when Schedule
 	if !d.planned || d.policy != Replace {
 		return Scheduled{}, invalid("when", "want In or At")
 	}
-	s, err := c.store.Reschedule(ctx, c.prefix+topic, id, d.at, d.in)
+	full, err := c.fullName(topic)
+	if err != nil {
+		return Scheduled{}, err
+	}
+	s, err := c.store.Reschedule(ctx, full, id, d.at, d.in)
 	if err != nil {
 		return Scheduled{}, err
 	}
@@ -29,7 +33,11 @@ func (c *Client) Reschedule(ctx context.Context, topic, id string, when Schedule
 // that is due already or runs is not changed, which the answer says: Pending or
 // Running. ErrNotFound when there is no such timer.
 func (c *Client) RunNow(ctx context.Context, topic, id string) (Presence, error) {
-	return c.store.RunNow(ctx, c.prefix+topic, id)
+	full, err := c.fullName(topic)
+	if err != nil {
+		return Absent, err
+	}
+	return c.store.RunNow(ctx, full, id)
 }
 
 // Reschedule is Client.Reschedule on the topic.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,86 +17,6 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// Config configures a System. The zero value works; it handles nothing.
-type Config struct {
-	// Handlers are the topics that this node handles, each at most once.
-	Handlers []Handler
-
-	// Name is the root supervisor's name in the ActorSystem; default
-	// "wakebell". Several Systems in one ActorSystem need different ones.
-	Name string
-
-	// Keys, Prefix and PayloadLimit are those of ClientConfig.
-	Keys         Keys
-	Prefix       string
-	PayloadLimit int
-
-	// DrainTimeout is how long Stop waits for running handlers before their
-	// contexts end; default 20 s, at most 1 h, negative: not at all. Stop takes
-	// at most 5 s more than this.
-	DrainTimeout time.Duration
-
-	// WaitForRedis is how long Start tries a Redis that is unavailable;
-	// default 0: it fails at once. Once started, a System waits for as long as
-	// it takes.
-	WaitForRedis time.Duration
-
-	// DeadLetterCap bounds the dead letters of each topic, the oldest are
-	// dropped; default 0: none is ever dropped.
-	DeadLetterCap int64
-
-	// Logger; nil means slog.Default().
-	Logger *slog.Logger
-}
-
-func (c Config) withDefaults() Config {
-	if c.Name == "" {
-		c.Name = "wakebell"
-	}
-	if c.DrainTimeout == 0 {
-		c.DrainTimeout = 20 * time.Second
-	}
-	c.DrainTimeout = max(c.DrainTimeout, 0)
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	return c
-}
-
-func (c Config) validate() error {
-	var errs []error
-	if strings.ContainsAny(c.Name, "/$") {
-		errs = append(errs, invalid("Name", "%q has a / or a $, which actor names give a meaning", c.Name))
-	}
-	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour))
-	if c.WaitForRedis < 0 {
-		errs = append(errs, invalid("WaitForRedis", "negative"))
-	}
-	if c.DeadLetterCap < 0 {
-		errs = append(errs, invalid("DeadLetterCap", "negative"))
-	}
-	seen := map[string]bool{}
-	for i, h := range c.Handlers {
-		field := fmt.Sprintf("Handlers[%d]", i)
-		switch {
-		case h.run == nil:
-			errs = append(errs, invalid(field, "the zero Handler; use Handle"))
-		case h.err != nil:
-			errs = append(errs, fmt.Errorf("%s (topic %s): %w", field, clip(h.topic), h.err))
-		case h.set.maxPolling < h.set.polling:
-			errs = append(errs, invalid(field, "MaxPollingInterval %v is below PollingInterval %v", h.set.maxPolling, h.set.polling))
-		case h.topic == "":
-			errs = append(errs, invalid(field, "empty topic"))
-		case len(c.Prefix+h.topic) > redisops.MaxName:
-			errs = append(errs, invalid(field, "topic of %d bytes, at most %d", len(c.Prefix+h.topic), redisops.MaxName))
-		case seen[h.topic]:
-			errs = append(errs, invalid(field, "topic %s has a handler already", clip(h.topic)))
-		}
-		seen[h.topic] = true
-	}
-	return errors.Join(errs...)
-}
-
 // System is a runtime that delivers timers: a root supervisor in the caller's
 // ActorSystem, with a poller for each topic. It is started once and stopped
 // once.
@@ -104,7 +24,9 @@ type System struct {
 	cfg    Config
 	actors *actor.ActorSystem
 	client *Client
-	topics []string // full names
+
+	changing sync.Mutex          // held by what changes the System while it runs
+	settings map[string]settings // of the topics that it handles, without prefix
 
 	mu      sync.Mutex
 	runtime *actors.Runtime // nil before Start
@@ -124,9 +46,9 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if err := errors.Join(cfg.validate(), err); err != nil {
 		return nil, err
 	}
-	s := &System{cfg: cfg, actors: actorSystem, client: client}
+	s := &System{cfg: cfg, actors: actorSystem, client: client, settings: map[string]settings{}}
 	for _, h := range cfg.Handlers {
-		s.topics = append(s.topics, cfg.Prefix+h.topic)
+		s.settings[h.topic] = h.set
 	}
 	return s, nil
 }
@@ -173,9 +95,13 @@ func (s *System) Start(ctx context.Context) error {
 const checkAgain = 250 * time.Millisecond
 
 func (s *System) check(ctx context.Context) error {
+	var topics []string
+	for _, h := range s.cfg.Handlers {
+		topics = append(topics, s.cfg.Prefix+h.topic)
+	}
 	deadline := time.Now().Add(s.cfg.WaitForRedis)
 	for {
-		err := s.client.store.Check(ctx, s.topics)
+		err := s.client.store.Check(ctx, topics)
 		if err == nil || !errors.Is(err, ErrUnavailable) || !time.Now().Before(deadline) {
 			return err
 		}
@@ -188,28 +114,25 @@ func (s *System) check(ctx context.Context) error {
 }
 
 func (s *System) actorTopics() []actors.Topic {
-	topics := make([]actors.Topic, 0, len(s.topics))
-	for i, h := range s.cfg.Handlers {
-		topics = append(topics, actors.Topic{
-			Source: s.client.store.Source(s.topics[i], redisops.SourceOptions{
-				MaxClaims: h.set.maxClaims(),
-				DeadCap:   s.cfg.DeadLetterCap,
-			}),
-			Handle:             h.run,
-			MaxConcurrent:      h.set.maxConcurrent,
-			LeaseTTL:           h.set.leaseTTL,
-			MaxLeaseAge:        h.set.maxAge,
-			PollingInterval:    h.set.polling,
-			MaxPollingInterval: h.set.maxPolling,
-			Retry: actors.Retry{
-				Initial:     h.set.retryInitial,
-				Max:         h.set.retryMax,
-				MaxFailures: h.set.maxAttempts,
-			},
-			DiscardRejects: h.set.discardRejected,
-		})
+	topics := make([]actors.Topic, 0, len(s.cfg.Handlers))
+	for _, h := range s.cfg.Handlers {
+		topics = append(topics, s.actorTopic(h))
 	}
 	return topics
+}
+
+func (s *System) actorTopic(h Handler) actors.Topic {
+	return actors.Topic{
+		Source: s.client.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
+			MaxClaims: h.set.maxClaims(),
+			DeadCap:   s.cfg.DeadLetterCap,
+		}),
+		Handle:             chain(h.fn, slices.Concat(s.cfg.Middleware, h.set.middleware)),
+		Target:             h.set.target,
+		Settings:           h.set.tunable(),
+		DiscardRejects:     h.set.discardRejected,
+		RetryOnLeaseExpiry: h.set.retryOnExpiry,
+	}
 }
 
 // Stop drains and stops the System: no timer is taken any more, running

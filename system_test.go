@@ -3,6 +3,8 @@ package wakebell_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -13,7 +15,16 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(nodeVariable); addr != "" {
+		if err := runNode(addr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	redistest.Main(m)
+}
 
 type invoice struct {
 	Number string

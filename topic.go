@@ -16,8 +16,9 @@ import (
 // usually a package variable, shared by those who schedule and those who
 // handle; the zero value has an empty name, which every use refuses.
 //
-// How T travels: string as text/plain, []byte as it is, a proto.Message as
-// application/x-protobuf, anything else as application/json.
+// How T travels: string as text/plain, a proto.Message as
+// application/x-protobuf, []byte as it is, anything else as application/json.
+// A Topic[[]byte] delivers bodies of every content type, as they travelled.
 type Topic[T any] struct {
 	name  string
 	codec codec.Codec[T]
@@ -31,6 +32,13 @@ func NewTopic[T any](name string) Topic[T] {
 
 // Name returns the name without any prefix.
 func (t Topic[T]) Name() string { return t.name }
+
+// Under is the topic with prefix before its name, as Group makes it of the
+// handler's.
+func (t Topic[T]) Under(prefix string) Topic[T] {
+	t.name = prefix + t.name
+	return t
+}
 
 // Schedule stores a timer that delivers body to a handler of the topic, and
 // returns its id: the one given with ID, or a new UUID. Without In or At it is
@@ -51,7 +59,11 @@ func (t Topic[T]) Schedule(ctx context.Context, c *Client, body T, opts ...Sched
 // round trip. What is wrong with it is said there.
 func (t Topic[T]) Draft(body T, opts ...ScheduleOption) Draft {
 	d := Draft{topic: t.name}
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			d.err = invalid("option", "number %d is nil", i)
+			return d
+		}
 		if err := opt(&d); err != nil {
 			d.err = err
 			return d
@@ -60,7 +72,16 @@ func (t Topic[T]) Draft(body T, opts ...ScheduleOption) Draft {
 	if d.id == "" {
 		d.id = uuid.NewString()
 	}
-	d.env.Body, d.env.ContentType, d.err = t.codec.Encode(body)
+	raw, contentType, err := t.codec.Encode(body)
+	switch {
+	case err != nil:
+		d.err = fmt.Errorf("%w: body: %w", ErrInvalid, err)
+	case contentType == "":
+		contentType = d.env.ContentType
+	case d.env.ContentType != "":
+		d.err = invalid("ContentType", "the body is %s by its type", contentType)
+	}
+	d.env.Body, d.env.ContentType = raw, contentType
 	return d
 }
 
@@ -103,10 +124,11 @@ func (d Draft) entry(limit int) (redisops.Entry, error) {
 	if len(payload) > limit {
 		return redisops.Entry{}, invalid("body", "%d bytes with its headers, the limit is %d", len(payload), limit)
 	}
-	return redisops.Entry{
+	e := redisops.Entry{
 		ID: d.id, Payload: payload, At: d.at, In: d.in,
 		Policy: d.policy, MaxDelay: d.maxDelay, Once: d.once,
-	}, nil
+	}
+	return e, e.Validate()
 }
 
 // ScheduleOption says when and how a timer is scheduled. A wrong one makes
@@ -183,6 +205,19 @@ func CorrelationID(id string) ScheduleOption {
 			return invalid("CorrelationID", "%d bytes, at most %d", len(id), envelope.MaxHeaderBytes)
 		}
 		d.env.CorrelationID = id
+		return nil
+	}
+}
+
+// ContentType says what the bytes of a body are, at most 65,535 bytes; default
+// none. It is for topics of []byte: the other types have their own content
+// type, and giving another is refused.
+func ContentType(mediaType string) ScheduleOption {
+	return func(d *Draft) error {
+		if len(mediaType) > envelope.MaxHeaderBytes {
+			return invalid("ContentType", "%d bytes, at most %d", len(mediaType), envelope.MaxHeaderBytes)
+		}
+		d.env.ContentType = mediaType
 		return nil
 	}
 }

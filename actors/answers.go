@@ -19,14 +19,19 @@ func (p *poller) answered(m exchanged) {
 	p.reserved -= f.request.Want
 	p.counters.exchanges.Add(1)
 	p.counters.lastExchange.Store(now.UnixNano())
-	if p.unavailable || p.probing {
-		p.unavailable, p.probing = false, false
-		p.root.Send(p.parent, available{})
-	}
+	p.reached()
 	p.settled(f, m.reply)
 	p.extended(f, m.reply)
 	p.deal(s, f, m.reply, now)
 	p.plan(f, m.reply)
+}
+
+// reached notes that Redis answers, be it with an error of this topic alone.
+func (p *poller) reached() {
+	if p.unavailable || p.probing {
+		p.unavailable, p.probing = false, false
+		p.root.Send(p.parent, available{})
+	}
 }
 
 // settled counts the settlements of f by what became of them.
@@ -37,6 +42,7 @@ func (p *poller) settled(f *flight, r *exchange.Reply) {
 		}
 	}
 	for _, v := range f.settling {
+		v.tell()
 		if v.lease.gone != 0 {
 			continue
 		}
@@ -68,6 +74,20 @@ func (p *poller) extended(f *flight, r *exchange.Reply) {
 		}
 		l.Token = r.Extended
 		p.confirm(l, f.sent, r.Remaining)
+		if !l.check { // else it was asked for after this one was sent
+			l.confirmExtension(nil)
+		}
+	}
+}
+
+// tell answers who waits for the settlement.
+func (v verdict) tell() {
+	switch {
+	case v.answer == nil:
+	case v.lease.gone != 0:
+		v.answer <- causeOf(v.lease.gone)
+	default:
+		v.answer <- nil
 	}
 }
 
@@ -82,8 +102,8 @@ func (p *poller) confirm(l *lease, sent time.Time, remaining time.Duration) {
 func (p *poller) deal(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 	stale := now.After(f.sent.Add(r.Remaining - p.LeaseTTL/2))
 	for i := range r.Leases {
-		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now}, handedOut: now}
-		l.stream, l.slot = s, -1
+		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL}, handedOut: now}
+		l.lease, l.stream, l.slot = l, s, -1
 		switch {
 		case l.Fault != "":
 			s.settle = append(s.settle, verdict{lease: l, kind: exchange.Bury, reason: l.Fault})
@@ -92,10 +112,13 @@ func (p *poller) deal(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 		default:
 			l.ctx.parent = p.run.ctx
 			p.confirm(l, f.sent, r.Remaining)
+			if p.MaxLeaseAge > 0 {
+				p.leaseAt = earlier(p.leaseAt, now.Add(p.MaxLeaseAge))
+			}
 			s.hold(l)
 			s.dealt = now
 			p.counters.delivered.Add(1)
-			p.run.ready <- l
+			p.run.offer(l)
 		}
 	}
 }
@@ -114,7 +137,7 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 		}
 	}
 	p.counters.healed.Add(int64(r.Healed))
-	p.pace.plan(f.sent, r.Now, next)
+	p.pace.plan(f.sent, f.hints, r.Now, next)
 	if r.Orphans {
 		p.heal()
 	}
@@ -125,6 +148,9 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 func (p *poller) failed(s *stream, f *flight, err error) {
 	p.counters.errors.Add(1)
 	s.failures++
+	if !errors.Is(err, exchange.ErrUnavailable) {
+		p.reached()
+	}
 	switch {
 	case errors.Is(err, exchange.ErrUnavailable):
 		s.waiting = true

@@ -31,6 +31,12 @@ type Delivery struct {
 
 	// Claimed is the source's clock when the lease was claimed.
 	Claimed time.Time
+
+	// LeaseTTL is how long the lease is good from Claimed, and from each
+	// extension.
+	LeaseTTL time.Duration
+
+	lease *lease // of which this is the handler's view
 }
 
 // Lateness is how long after its activation the timer was claimed, by the
@@ -78,6 +84,9 @@ func Rejected(err error) Outcome { return Outcome{kind: rejected, err: err} }
 // Undeliverable makes a dead letter of a timer that no handler can read,
 // whatever the reject policy.
 func Undeliverable(err error) Outcome { return Outcome{kind: undeliverable, err: err} }
+
+// Crashed is no verdict: the timer comes back when its lease ends.
+func Crashed(err error) Outcome { return Outcome{kind: crashed, err: err} }
 
 // retries reports whether the timer would be tried again.
 func (o Outcome) retries() bool { return o.kind == failed || o.kind == failedFor }

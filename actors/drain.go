@@ -44,15 +44,10 @@ func (p *poller) startDrain(m *messages.Drain, requester *actor.PID) {
 	}
 	p.drain = &drain{requester: requester}
 	p.nextPhase(phaseRun, m.GetTimeout().AsDuration())
-	for { // what no handler has begun goes back at once
-		select {
-		case l := <-p.run.ready:
-			l.stream.drop(l)
-			if l.gone == 0 {
-				p.release(l)
-			}
-		default:
-			return
+	for _, l := range p.run.takeBack() { // what no handler has begun goes back at once
+		l.stream.drop(l)
+		if l.gone == 0 {
+			p.release(l)
 		}
 	}
 }
@@ -86,7 +81,7 @@ func (p *poller) leaveUnfinished() {
 		for len(s.held) > 0 {
 			l := s.held[0]
 			s.drop(l)
-			if l.gone == 0 {
+			if l.gone == 0 && !l.settled {
 				p.release(l)
 			}
 			p.drain.unfinished = append(p.drain.unfinished, l.ID)

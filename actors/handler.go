@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/messages"
 )
 
 // handler is the actor that owns one worker at a time. Its Receive never
@@ -16,10 +18,12 @@ import (
 // does: its supervisor, the poller, restarts it after a backoff.
 type handler struct {
 	run    *run
-	handle Handle
-	log    *slog.Logger
+	topic  *topicConfig
 	poller *actor.PID
 	worker *worker
+
+	target  *actor.PID  // where leases are forwarded; nil until the first
+	awaited *forwarding // whose answer is awaited; nil: none
 
 	// restarted says that this instance replaces one that crashed.
 	restarted bool
@@ -28,7 +32,7 @@ type handler struct {
 func handlerProps(r *run, t *topicConfig, poller *actor.PID) *actor.Props {
 	spawned := false
 	return actor.PropsFromProducer(func() actor.Actor {
-		h := &handler{run: r, handle: t.Handle, log: t.Logger, poller: poller, restarted: spawned}
+		h := &handler{run: r, topic: t, poller: poller, restarted: spawned}
 		spawned = true
 		return h
 	}, actor.WithReceiverMiddleware(logCrashes(t.Logger)))
@@ -48,8 +52,7 @@ func (h *handler) Receive(c actor.Context) {
 	case *actor.Started:
 		h.start(c)
 		if h.restarted {
-			h.run.resting.Add(-1)
-			c.Send(h.poller, handlerBack{epoch: h.run.epoch})
+			h.back(c)
 		}
 	case *actor.Stopping, *actor.Restarting:
 		h.leave()
@@ -60,20 +63,40 @@ func (h *handler) Receive(c actor.Context) {
 			h.start(c)
 		}
 	case crash:
-		if m.worker != h.worker { // one that was left already
-			h.run.resting.Add(-1)
+		if m.worker != h.worker { // one that was left already, and replaced
+			h.back(c)
 			return
 		}
 		panic(userPanic{m.reason})
+	case forwarding:
+		h.forward(c, m)
+	case *messages.Ack:
+		h.answer(m.GetDelivery(), m)
+	case *messages.Nack:
+		h.answer(m.GetDelivery(), m)
+	case *messages.Reject:
+		h.answer(m.GetDelivery(), m)
+	case *messages.Extend:
+		h.extend(m.GetDelivery())
+	case *actor.Terminated:
+		h.terminated(c, m.Who)
+	case targetGone:
+		h.answer(m.delivery, ErrTargetGone)
 	}
 }
 
 func (h *handler) start(c actor.Context) {
 	root, self := c.ActorSystem().Root, c.Self()
-	w := &worker{run: h.run, handle: h.handle, log: h.log, self: self}
-	w.crashed = func(reason any) { root.Send(self, crash{w, reason}) }
+	w := &worker{run: h.run, handle: h.topic.Handle, log: h.topic.Logger, self: self}
+	w.tell = func(message any) { root.Send(self, message) }
 	h.worker = w
 	go w.loop()
+}
+
+// back gives the slot of a crashed worker free again.
+func (h *handler) back(c actor.Context) {
+	h.run.resting.Add(-1)
+	c.Send(h.poller, handlerBack{epoch: h.run.epoch})
 }
 
 func (h *handler) leave() {
@@ -91,21 +114,18 @@ func (p userPanic) String() string { return fmt.Sprint(p.reason) }
 // It ends with its incarnation, after a panic, or, once left by its handler,
 // as soon as user code returns.
 type worker struct {
-	run     *run
-	handle  Handle
-	log     *slog.Logger
-	self    *actor.PID
-	crashed func(reason any)
+	run    *run
+	handle Handle
+	log    *slog.Logger
+	self   *actor.PID        // its handler
+	tell   func(message any) // sends to its handler
 
 	left    atomic.Bool
 	running atomic.Pointer[lease]
 }
 
 func (w *worker) loop() {
-	for l := range w.run.ready {
-		if w.run.ctx.Err() != nil {
-			return
-		}
+	for l := w.run.pull(); l != nil; l = w.run.pull() {
 		l.worker.Store(w)
 		w.running.Store(l)
 		if !w.serve(l) || w.left.Load() {
@@ -117,28 +137,32 @@ func (w *worker) loop() {
 // serve runs user code on one lease and reports false if it did not return:
 // it panicked, or ended its goroutine (runtime.Goexit).
 func (w *worker) serve(l *lease) (returned bool) {
-	if l.ctx.endedBy() != nil {
-		w.run.complete(l, Outcome{kind: skipped})
-		return true
-	}
+	var outcome Outcome
 	defer func() {
+		l.ctx.end(context.Canceled) // what user code began with it ends too
+		w.running.Store(nil)
 		if returned {
+			w.run.complete(l, outcome)
 			return
 		}
-		reason := recover()
-		if reason == nil {
-			reason = "handler ended its goroutine"
-		}
-		w.log.Error("handler crashed: its actor restarts, the timer comes back when its lease ends",
-			"topic", l.Topic, "id", l.ID, "claims", l.Claims, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
-		w.run.resting.Add(1)
-		w.run.complete(l, Outcome{kind: crashed, err: fmt.Errorf("handler crashed: %v", reason)})
-		w.crashed(reason)
+		w.crash(l, recover())
 	}()
-	outcome := w.handle(&l.ctx, &l.Delivery)
-	returned = true
-	l.ctx.end(context.Canceled)
-	w.running.Store(nil)
-	w.run.complete(l, outcome)
-	return returned
+	if l.ctx.endedBy() != nil {
+		outcome.kind = skipped
+	} else {
+		outcome = w.handle(&l.ctx, &l.Delivery)
+	}
+	return true
+}
+
+// crash tells poller and handler that user code did not return.
+func (w *worker) crash(l *lease, reason any) {
+	if reason == nil {
+		reason = "handler ended its goroutine"
+	}
+	w.log.Error("handler crashed: its actor restarts, the timer comes back when its lease ends",
+		"topic", l.Topic, "id", l.ID, "claims", l.Claims, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
+	w.run.resting.Add(1)
+	w.run.complete(l, Outcome{kind: crashed, err: fmt.Errorf("handler crashed: %v", reason)})
+	w.tell(crash{w, reason})
 }

@@ -24,6 +24,7 @@ type lease struct {
 	confirmed, deadline time.Time
 	handedOut           time.Time
 
+	settled   bool // by its handler, which goes on
 	extending bool // an extension is in flight
 	check     bool // extend at once: a hint says that it may be gone
 
@@ -32,6 +33,8 @@ type lease struct {
 
 	// ended says that ctx has been ended, whatever the cause.
 	ended bool
+
+	waiting []chan<- error // told when the next extension is confirmed
 
 	// worker runs the handler; nil until it has begun.
 	worker atomic.Pointer[worker]

@@ -34,13 +34,17 @@ func (p *poller) watch(s *stream, l *lease, now time.Time) {
 		}
 		p.leaseAt = earlier(p.leaseAt, at)
 	}
-	if l.gone != 0 || l.ended {
+	if l.gone != 0 || l.ended || l.settled {
 		return
 	}
 	if !now.Before(l.deadline) {
 		p.counters.lost.Add(1)
 		p.Logger.Warn("lease lost: it ended before an extension was confirmed", "id", l.ID, "claims", l.Claims)
 		l.end(ErrLeaseLost)
+		return
+	}
+	if p.Target != nil { // extended only when the target asks for it
+		p.leaseAt = earlier(p.leaseAt, l.deadline)
 		return
 	}
 	heartbeat := l.confirmed.Add(p.LeaseTTL / 3)
@@ -60,8 +64,8 @@ func (p *poller) takeExtensions(s *stream, f *flight, now time.Time) {
 	}
 	s.extendDue = false
 	for _, l := range s.held {
-		young := now.Sub(l.confirmed) < p.LeaseTTL/6 && !l.check
-		if young || l.gone != 0 || l.ended {
+		young := (p.Target != nil || now.Sub(l.confirmed) < p.LeaseTTL/6) && !l.check
+		if young || l.gone != 0 || l.ended || l.settled {
 			continue
 		}
 		if len(f.extended) == maxSettle {
@@ -81,7 +85,7 @@ func (p *poller) hung(l *lease) {
 	p.Logger.Error("handler ended by the maximum lease age", "id", l.ID, "claims", l.Claims, "age", p.MaxLeaseAge)
 	l.end(ErrLeaseTooOld)
 	l.stream.drop(l)
-	if l.gone == 0 {
+	if l.gone == 0 && !l.settled {
 		p.settle(l, Failed(ErrLeaseTooOld))
 	}
 	if w := l.worker.Load(); w != nil {
@@ -105,21 +109,27 @@ func (p *poller) conclude(l *lease, o Outcome) {
 	switch {
 	case o.kind == crashed:
 		p.counters.crashed.Add(1)
-	case o.kind == skipped:
-		// Its context had ended before a handler began.
+	case l.settled:
+		// By the handler itself, while it ran.
 	case l.gone != 0:
 		// Counted when we learnt of it; the timer is somebody else's.
+	case cause == ErrDraining && (o.kind == skipped || o.retries()):
+		p.release(l)
+	case o.kind == skipped:
+		// Its context had ended before a handler began.
 	case cause == ErrLeaseLost && o.retries():
 		// Cut short by the loss: not a failure. It comes back by expiry.
-	case cause == ErrDraining && o.retries():
-		p.release(l)
 	default:
 		p.settle(l, o)
 	}
 }
 
-// settle queues the settlement that o asks for.
-func (p *poller) settle(l *lease, o Outcome) {
+// settle queues the settlement that o asks for; false: it asks for none.
+func (p *poller) settle(l *lease, o Outcome) bool {
+	if o.kind == failed && p.RetryOnLeaseExpiry {
+		p.counters.retried.Add(1)
+		return false
+	}
 	v := verdict{lease: l, kind: exchange.Ack, reason: o.reason()}
 	switch o.kind {
 	case failed, failedFor:
@@ -140,6 +150,7 @@ func (p *poller) settle(l *lease, o Outcome) {
 		}
 	}
 	l.stream.settle = append(l.stream.settle, v)
+	return true
 }
 
 // release gives a lease back as if it had never been claimed.
@@ -153,6 +164,7 @@ func (p *poller) refused(l *lease, why exchange.Why) {
 		return
 	}
 	l.gone = why
+	l.confirmExtension(causeOf(why))
 	switch why {
 	case exchange.Superseded: // the handler runs to its end
 		p.counters.superseded.Add(1)

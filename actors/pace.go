@@ -5,16 +5,24 @@ import "time"
 // pace decides when a poller looks for due timers of its own accord. All
 // instants are local; what the source tells is relative to its clock.
 //
-// Three things make it look: the next due instant as the source told it, a
-// hint that the head was lowered, and the idle ramp, which finds what peers
-// scheduled that send no hints. The earliest counts.
+// Four things make it look: the next due instant as the source told it, a hint
+// that the head was lowered, the idle ramp, which finds what peers scheduled
+// that send no hints, and the poller that asks for one. The earliest counts.
 type pace struct {
 	base, limit time.Duration  // the ramp's first and longest delay
 	random      func() float64 // in [0, 1)
 
 	backlog bool      // the last answer said that more is due
 	pollAt  time.Time // the ramp's next look; zero while an answer is awaited
-	dueAt   time.Time // when something is due as far as we know; zero: nothing
+	askedAt time.Time // a look that was asked for; zero: none
+	dueAt   time.Time // when something is due as the last answer told; zero: nothing
+
+	// hintAt is when something is due as a hint told; zero: nothing. It stays
+	// until an answer surely knows of it: one to a request that was made after
+	// the hint had come (hints counts them), or one from a later instant of the
+	// source's clock than hintSent.
+	hintAt, hintSent time.Time
+	hints            int
 
 	idle int // looks in vain since something was found: the step of the ramp
 
@@ -23,11 +31,6 @@ type pace struct {
 	lost     int
 	spread   time.Duration
 	expected bool // the look under way is for something due
-
-	// hintSent is the source's clock when the last hint was sent. An answer
-	// from before does not know of it.
-	hintSent time.Time
-	hintAt   time.Time
 }
 
 const (
@@ -46,27 +49,30 @@ func (p *pace) ready(now time.Time) bool {
 
 // wakeAt is when to look next; zero: not before something else happens.
 func (p *pace) wakeAt() time.Time {
-	if p.dueAt.IsZero() {
-		return p.pollAt
+	at := earlier(p.pollAt, p.askedAt)
+	if due := earlier(p.dueAt, p.hintAt); !due.IsZero() {
+		at = earlier(at, due.Add(p.spread))
 	}
-	return earlier(p.pollAt, p.dueAt.Add(p.spread))
+	return at
 }
 
 // looking notes that a claim is sent: its answer says when to look next.
 func (p *pace) looking(now time.Time) {
-	p.expected = !p.dueAt.IsZero() && !now.Before(p.dueAt)
-	p.pollAt, p.dueAt = time.Time{}, time.Time{}
+	due := earlier(p.dueAt, p.hintAt)
+	p.expected = !due.IsZero() && !now.Before(due)
+	p.pollAt, p.askedAt, p.dueAt = time.Time{}, time.Time{}, time.Time{}
 }
 
-// soon asks for a look after d at the latest.
+// soon asks for a look after d at the latest. The answer to one that is under
+// way does not do.
 func (p *pace) soon(now time.Time, d time.Duration) {
-	p.pollAt = earlier(p.pollAt, now.Add(d))
+	p.askedAt = earlier(p.askedAt, now.Add(d))
 }
 
 // hinted takes a hint: the head is due in after the source's clock said sent.
 func (p *pace) hinted(now time.Time, in time.Duration, sent time.Time) {
-	p.hintSent, p.hintAt = sent, now.Add(in)
-	p.dueAt = earlier(p.dueAt, p.hintAt)
+	p.hints++
+	p.hintSent, p.hintAt = sent, earlier(p.hintAt, now.Add(in))
 }
 
 // found notes an answer with leases.
@@ -83,15 +89,16 @@ func (p *pace) vain(next time.Duration) {
 }
 
 // plan takes what an answer says of the future. sent is when its request went
-// out, sourceNow the source's clock in it, next is relative to that clock:
-// counted from sent it is early rather than late.
-func (p *pace) plan(sent, sourceNow time.Time, next time.Duration) {
+// out, hints what p.hints was when it was made, sourceNow the source's clock in
+// the answer. next is relative to that clock: counted from sent it is early
+// rather than late.
+func (p *pace) plan(sent time.Time, hints int, sourceNow time.Time, next time.Duration) {
 	p.pollAt, p.dueAt = sent.Add(p.ramp()), time.Time{}
 	if p.backlog = next == 0; next > 0 {
 		p.dueAt = sent.Add(next)
 	}
-	if sourceNow.Before(p.hintSent) {
-		p.dueAt = earlier(p.dueAt, p.hintAt)
+	if hints == p.hints || sourceNow.After(p.hintSent) {
+		p.hintAt = time.Time{}
 	}
 }
 

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"crypto/rand"
-	"log/slog"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -11,39 +10,14 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// Topic configures one poller. All fields but Settings with a documented zero
-// are required.
-type Topic struct {
-	Source Source
-	Handle Handle
-
-	MaxConcurrent int           // handlers running at once; at least 1
-	LeaseTTL      time.Duration // extended at a third of it while a handler runs
-	MaxLeaseAge   time.Duration // ends a handler that runs longer; 0: off
-
-	// The idle ramp: from PollingInterval, doubled per look in vain, up to
-	// MaxPollingInterval.
-	PollingInterval, MaxPollingInterval time.Duration
-
-	Retry          Retry
-	DiscardRejects bool // rejected timers are removed instead of buried
-}
-
-// topicConfig is what all incarnations of a poller share.
-type topicConfig struct {
-	Topic
-	Logger   *slog.Logger
-	counters counters
-	random   func() float64
-	extra    []actor.PropsOption // for tests
-}
-
 // poller is the actor that owns a topic's leases: it claims them over its
 // streams, hands them to handlers, and settles them with the handlers'
 // outcomes. All of its state is touched in Receive only.
 type poller struct {
 	*topicConfig
-	epoch uint64 // tells its messages from those of earlier incarnations
+	Settings        // those in force; they shadow the ones that it began with
+	paused   bool   // claims nothing
+	epoch    uint64 // tells its messages from those of earlier incarnations
 
 	self, parent *actor.PID
 	root         *actor.RootContext
@@ -83,7 +57,7 @@ type (
 
 func pollerProps(t *topicConfig) *actor.Props {
 	options := append([]actor.PropsOption{
-		actor.WithSupervisor(restartHandler),
+		actor.WithSupervisor(restartHandler.with(t.random)),
 		actor.WithReceiverMiddleware(logCrashes(t.Logger)),
 	}, t.extra...)
 	return actor.PropsFromProducer(func() actor.Actor {
@@ -91,42 +65,69 @@ func pollerProps(t *topicConfig) *actor.Props {
 	}, options...)
 }
 
+// Receive ends what this incarnation owns as soon as it panics: until its
+// restart, which comes after a delay, nobody would watch over its leases.
 func (p *poller) Receive(c actor.Context) {
-	if _, first := c.Message().(*actor.Started); p.run == nil && !first {
-		return // stopped: mail still comes until all children have stopped too
-	}
-	switch m := c.Message().(type) {
+	sound := false
+	defer func() {
+		if !sound {
+			p.stop()
+		}
+	}()
+	switch c.Message().(type) {
 	case *actor.Started:
 		p.start(c)
+		p.pump(c, time.Now())
 	case *actor.Stopping, *actor.Restarting:
 		p.stop()
-		return
+	default:
+		// Mail goes on coming while the handlers stop.
+		if p.run != nil && p.take(c.Message(), c.Sender()) {
+			p.pump(c, time.Now())
+		}
+	}
+	sound = true
+}
+
+// take reports whether the message was for this incarnation.
+func (p *poller) take(message any, sender *actor.PID) bool {
+	switch m := message.(type) {
 	case tick:
 		if m.epoch != p.epoch {
-			return
+			return false
 		}
 		p.armed = time.Time{}
 	case exchanged:
 		if m.epoch != p.epoch {
-			return
+			return false
 		}
 		p.answered(m)
 	case completed:
 		if m.epoch != p.epoch {
-			return
+			return false
 		}
 		p.collect()
 	case handlerBack:
-		if m.epoch != p.epoch {
-			return
-		}
+		return m.epoch == p.epoch
 	case healed:
 		if m.epoch != p.epoch {
-			return
+			return false
 		}
 		p.healed(m)
+	case settleNow:
+		if m.lease.stream.over != p.run.ctx {
+			return false // the lease of an earlier incarnation; its context has ended
+		}
+		p.settleNow(m)
+	case extendNow:
+		if m.lease.stream.over != p.run.ctx {
+			return false
+		}
+		p.extendNow(m)
 	case exchange.Hint:
 		p.hinted(m)
+	case tuned:
+		p.tune()
 	case hold:
 		p.unavailable = true
 	case probe:
@@ -134,29 +135,51 @@ func (p *poller) Receive(c actor.Context) {
 	case resume:
 		p.resume(m)
 	case *messages.Drain:
-		p.startDrain(m, c.Sender())
+		p.startDrain(m, sender)
 	case endDrain:
 		if m.epoch != p.epoch {
-			return
+			return false
 		}
 		p.endDrain(m)
 	default:
-		return
+		return false
 	}
-	p.pump(c, time.Now())
+	return true
 }
 
 func (p *poller) start(c actor.Context) {
 	p.self, p.parent, p.root = c.Self(), c.Parent(), c.ActorSystem().Root
-	p.run = newRun(p.root, p.self, p.epoch, p.MaxConcurrent)
-	p.pace = pace{base: p.PollingInterval, limit: p.MaxPollingInterval, random: p.random}
+	p.run = newRun(p.root, p.self, p.epoch)
+	p.pace = pace{random: p.random}
 	p.pace.soon(time.Now(), 0)
-	incarnation := newIncarnation()
-	for n := range streamsFor(p.MaxConcurrent) {
-		s := &stream{number: n, incarnation: incarnation, requests: make(chan *flight, 1)}
-		p.streams = append(p.streams, s)
-		go s.serve(p.run.ctx, p.Source, p.root, p.self, p.epoch)
+	p.tune()
+	p.root.Send(p.parent, begun{p.self})
+}
+
+// tune takes the settings that are in force, at the start and whenever they
+// have changed. What runs already runs on under the ones it began with, but
+// for the lease, whose next extension is as long as they say.
+func (p *poller) tune() {
+	state := p.state.Load()
+	if p.paused && !state.paused {
+		p.pace.soon(time.Now(), 0)
 	}
+	p.Settings, p.paused = state.settings, state.paused
+	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
+	p.leaseAt = time.Now()
+	for len(p.streams) < streamsFor(p.MaxConcurrent) {
+		p.openStream()
+	}
+}
+
+func (p *poller) openStream() {
+	root, self := p.root, p.self
+	s := &stream{
+		number: len(p.streams), incarnation: newIncarnation(), requests: make(chan *flight, 1),
+		tell: func(message any) { root.Send(self, message) }, over: p.run.ctx,
+	}
+	p.streams = append(p.streams, s)
+	go s.serve(p.run.ctx, p.Source, p.epoch)
 }
 
 // newIncarnation names a life of a poller among all pollers of all nodes.
@@ -164,6 +187,9 @@ func newIncarnation() string { return rand.Text() }
 
 // stop ends all that this incarnation owns. Its leases come back by expiry.
 func (p *poller) stop() {
+	if p.run == nil {
+		return
+	}
 	p.run.stop()
 	for _, s := range p.streams {
 		close(s.requests)

@@ -96,7 +96,7 @@ func (p *poller) awaitCompany(s *stream, now time.Time) bool {
 func (p *poller) want(s *stream, f *flight, now time.Time) int {
 	free := min(p.free(), maxClaim)
 	switch {
-	case p.drain != nil || free <= 0:
+	case p.drain != nil || p.paused || free <= 0:
 		return 0
 	case s.number > 0 && (!p.pace.backlog || free < secondStreamAt):
 		return 0
@@ -108,9 +108,14 @@ func (p *poller) want(s *stream, f *flight, now time.Time) int {
 }
 
 func (p *poller) takeSettlements(s *stream, f *flight) {
-	n := min(len(s.settle), maxSettle)
-	for _, v := range s.settle[:n] {
+	taken := 0
+	for _, v := range s.settle {
+		if len(f.settling) == maxSettle {
+			break
+		}
+		taken++
 		if v.lease.gone != 0 { // learnt since by an extension
+			v.tell()
 			continue
 		}
 		f.settling = append(f.settling, v)
@@ -121,7 +126,7 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 			Reason:  v.reason,
 		})
 	}
-	s.settle = append(s.settle[:0], s.settle[n:]...)
+	s.settle = append(s.settle[:0], s.settle[taken:]...)
 }
 
 // send gives a new exchange its place in the stream.
@@ -129,6 +134,7 @@ func (p *poller) send(s *stream, f *flight) {
 	s.sequence++
 	f.request.Incarnation, f.request.Stream, f.request.Sequence = s.incarnation, s.number, s.sequence
 	f.request.LeaseTTL = p.LeaseTTL
+	f.hints = p.pace.hints
 	s.flight = f
 	p.transmit(s)
 }
@@ -140,13 +146,14 @@ func (p *poller) transmit(s *stream) {
 	s.requests <- s.flight
 }
 
-// staff starts handlers as long as there are more leases than handlers.
+// staff starts handlers as long as there are more leases than handlers that
+// can take them.
 func (p *poller) staff(c actor.Context) {
-	held := 0
+	needed := int(p.run.resting.Load())
 	for _, s := range p.streams {
-		held += len(s.held)
+		needed += len(s.held)
 	}
-	for len(p.handlers) < min(held, p.MaxConcurrent) {
+	for len(p.handlers) < min(needed, p.MaxConcurrent) {
 		pid, err := c.SpawnNamed(handlerProps(p.run, p.topicConfig, p.self), handlerName(len(p.handlers)))
 		if err != nil { // a name of ours was taken: the next incarnation has a clean slate
 			panic(err)
@@ -164,7 +171,9 @@ func (p *poller) arm(now time.Time) {
 		for _, s := range p.streams {
 			at = earlier(at, s.retryAt)
 		}
-		if p.drain == nil && !p.streams[0].busy() && p.free() > 0 {
+		// A look that is due waits with settlements that gather: its instant
+		// has passed, and a tick then would come at once, again and again.
+		if p.drain == nil && !p.paused && !p.streams[0].busy() && p.free() > 0 && p.gather.IsZero() {
 			at = earlier(at, p.pace.wakeAt())
 		}
 	}

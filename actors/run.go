@@ -17,12 +17,14 @@ type run struct {
 	cancel context.CancelCauseFunc
 	epoch  uint64
 
-	// ready is closed by the poller, its only sender, when the incarnation
-	// ends. Its capacity is the number of slots, so a send never blocks.
-	ready chan *lease
-
 	// resting counts handlers that crashed and are not yet restarted.
 	resting atomic.Int64
+
+	queue sync.Mutex // guards ready, next and ended
+	work  *sync.Cond
+	ready []*lease // from next on: those that no worker has taken
+	next  int
+	ended bool
 
 	notify func() // tells the poller that done is no longer empty
 	mu     sync.Mutex
@@ -36,11 +38,48 @@ type completion struct {
 	outcome Outcome
 }
 
-func newRun(root *actor.RootContext, poller *actor.PID, epoch uint64, slots int) *run {
-	r := &run{epoch: epoch, ready: make(chan *lease, slots)}
+func newRun(root *actor.RootContext, poller *actor.PID, epoch uint64) *run {
+	r := &run{epoch: epoch}
+	r.work = sync.NewCond(&r.queue)
+	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	r.notify = func() { root.Send(poller, completed{epoch: epoch}) }
 	return r
+}
+
+// offer puts a lease in the queue, for the next worker that is free.
+func (r *run) offer(l *lease) {
+	r.queue.Lock()
+	r.ready = append(r.ready, l)
+	r.queue.Unlock()
+	r.work.Signal()
+}
+
+// pull waits for a lease; nil when the incarnation has ended.
+func (r *run) pull() *lease {
+	r.queue.Lock()
+	defer r.queue.Unlock()
+	for r.next == len(r.ready) {
+		if r.ended {
+			return nil
+		}
+		r.work.Wait()
+	}
+	l := r.ready[r.next]
+	r.ready[r.next] = nil
+	if r.next++; r.next == len(r.ready) {
+		r.ready, r.next = r.ready[:0], 0
+	}
+	return l
+}
+
+// takeBack empties the queue.
+func (r *run) takeBack() []*lease {
+	r.queue.Lock()
+	defer r.queue.Unlock()
+	waiting := r.ready[r.next:]
+	r.ready, r.next = nil, 0
+	return waiting
 }
 
 // complete hands an outcome to the poller. Any goroutine may call it.
@@ -64,8 +103,12 @@ func (r *run) take() []completion {
 	return taken
 }
 
-// stop ends the contexts of all handlers and lets idle workers go.
+// stop ends the contexts of all handlers and lets idle workers go. What no
+// worker has taken is left to its lease.
 func (r *run) stop() {
 	r.cancel(ErrStopped)
-	close(r.ready)
+	r.queue.Lock()
+	r.ended, r.ready, r.next = true, nil, 0
+	r.queue.Unlock()
+	r.work.Broadcast()
 }

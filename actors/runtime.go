@@ -14,10 +14,13 @@
 package actors
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +41,8 @@ type Config struct {
 
 	// Random yields numbers in [0, 1) for jitter; nil: a random source.
 	Random func() float64
+
+	pollerOptions []actor.PropsOption // for tests
 }
 
 // Runtime is a running root supervisor with its pollers.
@@ -45,10 +50,13 @@ type Runtime struct {
 	name   string
 	system *actor.ActorSystem
 	pid    *actor.PID
-	topics []*topicConfig
 	hints  Hints
 	log    *slog.Logger
 	random func() float64
+	extra  []actor.PropsOption // for tests
+
+	mu     sync.Mutex // guards topics, which the supervisor alone changes
+	topics map[string]*topicConfig
 }
 
 // ErrNameTaken says that the ActorSystem has a runtime of this name already.
@@ -56,16 +64,15 @@ var ErrNameTaken = errors.New("a runtime of this name is running in the actor sy
 
 // Start spawns the root supervisor in system. Topics must have distinct names.
 func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
-	rt := &Runtime{name: cfg.Name, system: system, hints: cfg.Hints, log: cfg.Logger, random: cfg.Random}
+	rt := &Runtime{
+		name: cfg.Name, system: system, hints: cfg.Hints, log: cfg.Logger, random: cfg.Random,
+		extra: cfg.pollerOptions, topics: map[string]*topicConfig{},
+	}
 	if rt.random == nil {
 		rt.random = rand.Float64
 	}
 	for _, t := range cfg.Topics {
-		rt.topics = append(rt.topics, &topicConfig{
-			Topic:  t,
-			Logger: cfg.Logger.With("topic", t.Source.Name()),
-			random: rt.random,
-		})
+		rt.keep(newTopicConfig(t, rt.log, rt.random, rt.extra))
 	}
 	if err := extensionOf(system).add(rt); err != nil {
 		return nil, err
@@ -84,11 +91,38 @@ func (rt *Runtime) PID() *actor.PID { return rt.pid }
 
 // Counters returns what each topic's poller did so far.
 func (rt *Runtime) Counters() map[string]Counters {
-	all := make(map[string]Counters, len(rt.topics))
-	for _, t := range rt.topics {
+	all := map[string]Counters{}
+	for _, t := range rt.all() {
 		all[t.Source.Name()] = t.counters.snapshot()
 	}
 	return all
+}
+
+func (rt *Runtime) keep(t *topicConfig) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.topics[t.Source.Name()] = t
+}
+
+func (rt *Runtime) forget(name string) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	delete(rt.topics, name)
+}
+
+func (rt *Runtime) topic(name string) (*topicConfig, bool) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	t, ok := rt.topics[name]
+	return t, ok
+}
+
+// all returns the topics in the order of their names.
+func (rt *Runtime) all() []*topicConfig {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	byName := func(a, b *topicConfig) int { return cmp.Compare(a.Source.Name(), b.Source.Name()) }
+	return slices.SortedFunc(maps.Values(rt.topics), byName)
 }
 
 // Drain takes no more leases, waits for the handlers that run until timeout

@@ -21,27 +21,50 @@ type Restart struct {
 	// Quiet is how long a child must have lived without a failure for the
 	// delay to start over. It must be above Max.
 	Quiet time.Duration
+	// Random yields numbers in [0, 1) for the spread; nil: a random source.
+	Random func() float64
 }
 
 var (
 	// restartPoller is for the children of the root supervisor.
-	restartPoller = Restart{Initial: 100 * time.Millisecond, Max: 10 * time.Second, Quiet: time.Minute}
+	restartPoller = &Restart{Initial: 100 * time.Millisecond, Max: 10 * time.Second, Quiet: time.Minute}
 	// restartHandler is quicker: a handler's crash has cost its timer a lease
 	// already, and other timers wait for the slot.
-	restartHandler = Restart{Initial: 10 * time.Millisecond, Max: time.Second, Quiet: 10 * time.Second}
+	restartHandler = &Restart{Initial: 10 * time.Millisecond, Max: time.Second, Quiet: 10 * time.Second}
 )
 
-var _ actor.SupervisorStrategy = Restart{}
+var _ actor.SupervisorStrategy = (*Restart)(nil)
 
 // HandleFailure restarts child after the delay. The restart is a message, so
 // one that comes after the child was stopped reaches nobody.
-func (s Restart) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, stats *actor.RestartStatistics, _, _ any) {
+func (s *Restart) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, stats *actor.RestartStatistics, _, _ any) {
+	random := s.Random
+	if random == nil {
+		random = rand.Float64
+	}
 	if stats.NumberOfFailures(s.Quiet) == 0 {
 		stats.Reset()
 	}
-	delay := spread(doubled(s.Initial, stats.FailureCount(), s.Max), 0.2, rand.Float64())
+	delay := spread(doubled(s.Initial, stats.FailureCount(), s.Max), 0.2, random())
+	if stats.FailureCount() >= manyFailures { // it keeps the instant of each
+		stats.Reset()
+		for range manyFailures / 2 {
+			stats.Fail()
+		}
+	}
 	stats.Fail()
 	time.AfterFunc(delay, func() { supervisor.RestartChildren(child) })
+}
+
+// manyFailures bounds the instants that are kept of a child that never stops
+// failing. Half as many doublings bring any delay to its cap.
+const manyFailures = 64
+
+// with is s with another source of random numbers.
+func (s *Restart) with(random func() float64) *Restart {
+	c := *s
+	c.Random = random
+	return &c
 }
 
 // logCrashes logs a panic of Receive with its stack, which the supervisor

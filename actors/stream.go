@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -17,6 +15,10 @@ type stream struct {
 	incarnation string // that sequence counts in
 	sequence    uint64
 	requests    chan *flight // to the goroutine that speaks to the source; holds 1
+
+	// tell sends a message to the poller, until over is done.
+	tell func(message any)
+	over context.Context
 
 	flight *flight // sent and not answered, or nil
 	held   []*lease
@@ -36,6 +38,7 @@ type verdict struct {
 	kind   exchange.Verdict
 	delay  time.Duration
 	reason string
+	answer chan<- error // told what became of it; nil: nobody waits
 }
 
 // flight is one exchange under way. Slots are reserved by it from the moment
@@ -44,6 +47,7 @@ type flight struct {
 	request  exchange.Request
 	settling []verdict // same order as request.Settle
 	extended []*lease  // same order as request.Extend
+	hints    int       // pace.hints when it was made
 	sent     time.Time // just before the source was called
 }
 
@@ -74,13 +78,13 @@ func (s *stream) drop(l *lease) {
 
 // serve speaks to the source until requests is closed. It owns no state: what
 // it learns goes to the poller as a message.
-func (s *stream) serve(ctx context.Context, source Source, root *actor.RootContext, poller *actor.PID, epoch uint64) {
+func (s *stream) serve(ctx context.Context, source Source, epoch uint64) {
 	for f := range s.requests {
 		f.sent = time.Now()
 		reply, err := safely("exchange", func() (*exchange.Reply, error) {
 			return source.Exchange(ctx, &f.request)
 		})
-		root.Send(poller, exchanged{epoch: epoch, stream: s, flight: f, reply: reply, err: err})
+		s.tell(exchanged{epoch: epoch, stream: s, flight: f, reply: reply, err: err})
 	}
 }
 

@@ -3,11 +3,14 @@ package actors
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -21,8 +24,9 @@ type supervisor struct {
 	self *actor.PID
 	root *actor.RootContext
 
-	pollers map[string]*actor.PID
-	outage  outage
+	pollers  map[string]*actor.PID
+	removals map[string]*removal // topics on their way out
+	outage   outage
 
 	stopHints context.CancelFunc
 	drain     *rootDrain
@@ -31,12 +35,17 @@ type supervisor struct {
 // rootDrain gathers the answers of the pollers to a drain.
 type rootDrain struct {
 	requesters []*actor.PID
+	until      time.Time // when handlers' contexts end
 	result     messages.Drained
 }
 
+// begun tells the supervisor that a poller begins a life, which knows nothing
+// of what was asked of the one before.
+type begun struct{ poller *actor.PID }
+
 func supervisorProps(rt *Runtime) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor { return &supervisor{rt: rt} },
-		actor.WithSupervisor(restartPoller),
+		actor.WithSupervisor(restartPoller.with(rt.random)),
 		actor.WithReceiverMiddleware(logCrashes(rt.log)))
 }
 
@@ -58,38 +67,54 @@ func (s *supervisor) Receive(c actor.Context) {
 		s.startDrain(m, c.Sender())
 	case *messages.TopicDrained:
 		s.topicDrained(m)
+		s.removed(c, m)
+	case begun:
+		s.askAgain(m.poller)
+	case *actor.Terminated:
+		s.stopped(m.Who)
+	case addTopic:
+		s.live(c, s.add(c, m.topic))
+	case tuneTopic:
+		s.live(c, s.tune(m))
+	case removeTopic:
+		s.remove(m, c.Sender())
 	}
 }
 
 func (s *supervisor) start(c actor.Context) {
 	s.self, s.root = c.Self(), c.ActorSystem().Root
-	s.pollers = make(map[string]*actor.PID, len(s.rt.topics))
-	names := make([]string, 0, len(s.rt.topics))
-	for _, t := range s.rt.topics {
-		name := t.Source.Name()
-		pid, err := c.SpawnNamed(pollerProps(t), pollerName(name))
-		if err != nil { // topics are unique, so the name was taken by a stranger
-			panic(err)
+	s.pollers, s.removals = map[string]*actor.PID{}, map[string]*removal{}
+	for _, t := range s.rt.all() {
+		if err := s.spawn(c, t); err != nil {
+			panic(err) // the next incarnation may have a clean slate
 		}
-		s.pollers[name] = pid
-		names = append(names, name)
 	}
-	s.listen(names)
+	s.listen()
 }
 
 // listenAgain is how long to go by polling alone after hints were refused.
 const listenAgain = time.Minute
 
-// listen passes hints to the supervisor until it stops. Where they are
-// refused (a user without channel rights) timers are found by polling.
-func (s *supervisor) listen(names []string) {
+// listen passes hints to the supervisor until it stops, or listens anew
+// because its topics have changed. Where hints are refused (a user without
+// channel rights) timers are found by polling.
+func (s *supervisor) listen() {
+	if s.stopHints != nil {
+		s.stopHints()
+	}
+	//nolint:forbidigo // the supervisor's life is its own: stop ends it
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stopHints = cancel
 	if s.rt.hints == nil {
 		return
 	}
+	names := slices.Sorted(maps.Keys(s.pollers))
 	root, self, hints, log := s.root, s.self, s.rt.hints, s.rt.log
-	deliver := func(h exchange.Hint) { root.Send(self, h) }
+	deliver := func(h exchange.Hint) {
+		if ctx.Err() == nil { // else nobody is there to read it
+			root.Send(self, h)
+		}
+	}
 	go func() {
 		for ctx.Err() == nil {
 			_, err := safely("listening for hints", func() (struct{}, error) {
@@ -136,19 +161,43 @@ func (s *supervisor) startDrain(m *messages.Drain, requester *actor.PID) {
 	if s.drain != nil {
 		s.drain.requesters = append(s.drain.requesters, requester)
 	} else {
-		s.drain = &rootDrain{requesters: []*actor.PID{requester}}
+		until := time.Now().Add(m.GetTimeout().AsDuration())
+		s.drain = &rootDrain{requesters: []*actor.PID{requester}, until: until}
 		for _, pid := range s.pollers {
-			s.root.RequestWithCustomSender(pid, m, s.self)
+			s.askToDrain(pid, until)
 		}
 	}
 	s.answerDrain()
 }
 
-func (s *supervisor) topicDrained(m *messages.TopicDrained) {
-	if s.drain != nil {
-		s.drain.result.Topics = append(s.drain.result.Topics, m)
-		s.answerDrain()
+// askAgain asks a poller that was restarted to drain, if that was asked of the
+// one before.
+func (s *supervisor) askAgain(poller *actor.PID) {
+	for _, r := range s.removals {
+		if r.poller.Equal(poller) {
+			s.askToDrain(poller, r.until)
+		}
 	}
+	if s.drain != nil {
+		s.askToDrain(poller, s.drain.until)
+	}
+}
+
+func (s *supervisor) askToDrain(poller *actor.PID, until time.Time) {
+	left := max(time.Until(until), 0)
+	s.root.RequestWithCustomSender(poller, &messages.Drain{Timeout: durationpb.New(left)}, s.self)
+}
+
+// topicDrained takes the first answer of each topic: a poller that was
+// restarted after its answer is asked again.
+func (s *supervisor) topicDrained(m *messages.TopicDrained) {
+	if s.drain == nil || slices.ContainsFunc(s.drain.result.GetTopics(), func(t *messages.TopicDrained) bool {
+		return t.GetTopic() == m.GetTopic()
+	}) {
+		return
+	}
+	s.drain.result.Topics = append(s.drain.result.Topics, m)
+	s.answerDrain()
 }
 
 func (s *supervisor) answerDrain() {

@@ -11,6 +11,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -178,11 +179,366 @@ func (x *TopicDrained) GetUnsettled() uint32 {
 	return 0
 }
 
+// Lease is a timer in the hands of a user's actor. It is answered with Ack,
+// Nack or Reject, to its sender, before it ends; Extend gives it more time.
+// Silence is a failure that nobody reported: the timer comes back when the
+// lease ends.
+type Lease struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names this delivery in the answers.
+	Delivery      uint64            `protobuf:"varint,1,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	Topic         string            `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
+	Id            string            `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
+	Body          []byte            `protobuf:"bytes,4,opt,name=body,proto3" json:"body,omitempty"`
+	ContentType   string            `protobuf:"bytes,5,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	CorrelationId string            `protobuf:"bytes,6,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
+	ReplyTo       string            `protobuf:"bytes,7,opt,name=reply_to,json=replyTo,proto3" json:"reply_to,omitempty"`
+	Headers       map[string]string `protobuf:"bytes,8,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The instant the timer was scheduled for.
+	Activation *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=activation,proto3" json:"activation,omitempty"`
+	// Redis's clock when it was claimed.
+	Delivered *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=delivered,proto3" json:"delivered,omitempty"`
+	// Deliveries so far, this one included.
+	Attempt uint32 `protobuf:"varint,11,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// Those that ended in a failure.
+	Failures uint32 `protobuf:"varint,12,opt,name=failures,proto3" json:"failures,omitempty"`
+	// How long the lease is good from its delivery, and from each Extend.
+	Ttl           *durationpb.Duration `protobuf:"bytes,13,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lease) Reset() {
+	*x = Lease{}
+	mi := &file_messages_wakebell_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lease) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lease) ProtoMessage() {}
+
+func (x *Lease) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_wakebell_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lease.ProtoReflect.Descriptor instead.
+func (*Lease) Descriptor() ([]byte, []int) {
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Lease) GetDelivery() uint64 {
+	if x != nil {
+		return x.Delivery
+	}
+	return 0
+}
+
+func (x *Lease) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *Lease) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Lease) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *Lease) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *Lease) GetCorrelationId() string {
+	if x != nil {
+		return x.CorrelationId
+	}
+	return ""
+}
+
+func (x *Lease) GetReplyTo() string {
+	if x != nil {
+		return x.ReplyTo
+	}
+	return ""
+}
+
+func (x *Lease) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+func (x *Lease) GetActivation() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Activation
+	}
+	return nil
+}
+
+func (x *Lease) GetDelivered() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Delivered
+	}
+	return nil
+}
+
+func (x *Lease) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Lease) GetFailures() uint32 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *Lease) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
+// Ack says that the timer was handled.
+type Ack struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Delivery      uint64                 `protobuf:"varint,1,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ack) Reset() {
+	*x = Ack{}
+	mi := &file_messages_wakebell_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ack) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ack) ProtoMessage() {}
+
+func (x *Ack) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_wakebell_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ack.ProtoReflect.Descriptor instead.
+func (*Ack) Descriptor() ([]byte, []int) {
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Ack) GetDelivery() uint64 {
+	if x != nil {
+		return x.Delivery
+	}
+	return 0
+}
+
+// Nack says that it was not: it is retried.
+type Nack struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Delivery uint64                 `protobuf:"varint,1,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	Reason   string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// When to retry; absent: after the topic's backoff.
+	Delay         *durationpb.Duration `protobuf:"bytes,3,opt,name=delay,proto3" json:"delay,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Nack) Reset() {
+	*x = Nack{}
+	mi := &file_messages_wakebell_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Nack) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Nack) ProtoMessage() {}
+
+func (x *Nack) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_wakebell_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Nack.ProtoReflect.Descriptor instead.
+func (*Nack) Descriptor() ([]byte, []int) {
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Nack) GetDelivery() uint64 {
+	if x != nil {
+		return x.Delivery
+	}
+	return 0
+}
+
+func (x *Nack) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Nack) GetDelay() *durationpb.Duration {
+	if x != nil {
+		return x.Delay
+	}
+	return nil
+}
+
+// Reject says that it never will be: it becomes a dead letter.
+type Reject struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Delivery      uint64                 `protobuf:"varint,1,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reject) Reset() {
+	*x = Reject{}
+	mi := &file_messages_wakebell_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reject) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reject) ProtoMessage() {}
+
+func (x *Reject) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_wakebell_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reject.ProtoReflect.Descriptor instead.
+func (*Reject) Descriptor() ([]byte, []int) {
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Reject) GetDelivery() uint64 {
+	if x != nil {
+		return x.Delivery
+	}
+	return 0
+}
+
+func (x *Reject) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// Extend asks for more time. It is not answered.
+type Extend struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Delivery      uint64                 `protobuf:"varint,1,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Extend) Reset() {
+	*x = Extend{}
+	mi := &file_messages_wakebell_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Extend) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Extend) ProtoMessage() {}
+
+func (x *Extend) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_wakebell_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Extend.ProtoReflect.Descriptor instead.
+func (*Extend) Descriptor() ([]byte, []int) {
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Extend) GetDelivery() uint64 {
+	if x != nil {
+		return x.Delivery
+	}
+	return 0
+}
+
 var File_messages_wakebell_proto protoreflect.FileDescriptor
 
 const file_messages_wakebell_proto_rawDesc = "" +
 	"\n" +
-	"\x17messages/wakebell.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\"<\n" +
+	"\x17messages/wakebell.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"<\n" +
 	"\x05Drain\x123\n" +
 	"\atimeout\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"<\n" +
 	"\aDrained\x121\n" +
@@ -192,7 +548,38 @@ const file_messages_wakebell_proto_rawDesc = "" +
 	"\n" +
 	"unfinished\x18\x02 \x03(\tR\n" +
 	"unfinished\x12\x1c\n" +
-	"\tunsettled\x18\x03 \x01(\rR\tunsettledB0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
+	"\tunsettled\x18\x03 \x01(\rR\tunsettled\"\x92\x04\n" +
+	"\x05Lease\x12\x1a\n" +
+	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\x12\x14\n" +
+	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\x12\x12\n" +
+	"\x04body\x18\x04 \x01(\fR\x04body\x12!\n" +
+	"\fcontent_type\x18\x05 \x01(\tR\vcontentType\x12%\n" +
+	"\x0ecorrelation_id\x18\x06 \x01(\tR\rcorrelationId\x12\x19\n" +
+	"\breply_to\x18\a \x01(\tR\areplyTo\x129\n" +
+	"\aheaders\x18\b \x03(\v2\x1f.wakebell.v1.Lease.HeadersEntryR\aheaders\x12:\n" +
+	"\n" +
+	"activation\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"activation\x128\n" +
+	"\tdelivered\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\tdelivered\x12\x18\n" +
+	"\aattempt\x18\v \x01(\rR\aattempt\x12\x1a\n" +
+	"\bfailures\x18\f \x01(\rR\bfailures\x12+\n" +
+	"\x03ttl\x18\r \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"!\n" +
+	"\x03Ack\x12\x1a\n" +
+	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\"k\n" +
+	"\x04Nack\x12\x1a\n" +
+	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12/\n" +
+	"\x05delay\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05delay\"<\n" +
+	"\x06Reject\x12\x1a\n" +
+	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"$\n" +
+	"\x06Extend\x12\x1a\n" +
+	"\bdelivery\x18\x01 \x01(\x04R\bdeliveryB0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
 
 var (
 	file_messages_wakebell_proto_rawDescOnce sync.Once
@@ -206,21 +593,33 @@ func file_messages_wakebell_proto_rawDescGZIP() []byte {
 	return file_messages_wakebell_proto_rawDescData
 }
 
-var file_messages_wakebell_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_messages_wakebell_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_messages_wakebell_proto_goTypes = []any{
-	(*Drain)(nil),               // 0: wakebell.v1.Drain
-	(*Drained)(nil),             // 1: wakebell.v1.Drained
-	(*TopicDrained)(nil),        // 2: wakebell.v1.TopicDrained
-	(*durationpb.Duration)(nil), // 3: google.protobuf.Duration
+	(*Drain)(nil),                 // 0: wakebell.v1.Drain
+	(*Drained)(nil),               // 1: wakebell.v1.Drained
+	(*TopicDrained)(nil),          // 2: wakebell.v1.TopicDrained
+	(*Lease)(nil),                 // 3: wakebell.v1.Lease
+	(*Ack)(nil),                   // 4: wakebell.v1.Ack
+	(*Nack)(nil),                  // 5: wakebell.v1.Nack
+	(*Reject)(nil),                // 6: wakebell.v1.Reject
+	(*Extend)(nil),                // 7: wakebell.v1.Extend
+	nil,                           // 8: wakebell.v1.Lease.HeadersEntry
+	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
 }
 var file_messages_wakebell_proto_depIdxs = []int32{
-	3, // 0: wakebell.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	2, // 1: wakebell.v1.Drained.topics:type_name -> wakebell.v1.TopicDrained
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	9,  // 0: wakebell.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	2,  // 1: wakebell.v1.Drained.topics:type_name -> wakebell.v1.TopicDrained
+	8,  // 2: wakebell.v1.Lease.headers:type_name -> wakebell.v1.Lease.HeadersEntry
+	10, // 3: wakebell.v1.Lease.activation:type_name -> google.protobuf.Timestamp
+	10, // 4: wakebell.v1.Lease.delivered:type_name -> google.protobuf.Timestamp
+	9,  // 5: wakebell.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	9,  // 6: wakebell.v1.Nack.delay:type_name -> google.protobuf.Duration
+	7,  // [7:7] is the sub-list for method output_type
+	7,  // [7:7] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_messages_wakebell_proto_init() }
@@ -234,7 +633,7 @@ func file_messages_wakebell_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_wakebell_proto_rawDesc), len(file_messages_wakebell_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

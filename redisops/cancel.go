@@ -11,6 +11,7 @@ import (
 // Presence says what a cancel found.
 type Presence uint8
 
+// What Cancel found under an id.
 const (
 	Absent  Presence = iota + 1 // there was no such timer
 	Pending                     // it will not fire

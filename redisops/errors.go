@@ -80,12 +80,12 @@ func wrapReply(keys []string, err error) error {
 		}
 	}
 	code, rest, _ := strings.Cut(text, " ")
-	switch {
-	case code == "STALE":
+	switch code {
+	case "STALE":
 		return fmt.Errorf("%w (sequence %s)", exchange.ErrStale, rest)
-	case code == "WRONGTYPE":
+	case "WRONGTYPE":
 		return wrongType(keys, rest, err)
-	case code == "OOM":
+	case "OOM":
 		return fmt.Errorf("%w: %w", ErrMemoryFull, err)
 	}
 	return err

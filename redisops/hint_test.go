@@ -64,6 +64,10 @@ func TestHintsWhenTheHeadIsLowered(t *testing.T) {
 		require.LessOrEqual(t, ttl, 10*time.Second)
 
 		lease := f.claim(t, 1).Leases[0]
+		f.schedule(t, Entry{ID: "gone"})
+		require.Zero(t, next(t, hints).In, "what the last hint was about is taken")
+		_, err := f.Cancel(t.Context(), f.topic, "gone")
+		require.NoError(t, err)
 		f.schedule(t, Entry{ID: "now too"})
 		f.quiet(t, hints, "a hint is outstanding: pollers look already")
 		require.Empty(t, f.claim(t, 0).Leases)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -159,6 +160,7 @@ func (m *model) claimed(rt *rapid.T, h *modelHolder) {
 // await lets a short lease end.
 func (m *model) await(end float64, ttl time.Duration) {
 	for ttl == time.Millisecond && m.now() <= end {
+		runtime.Gosched() // until the lease has ended
 	}
 }
 

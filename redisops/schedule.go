@@ -62,6 +62,7 @@ type Entry struct {
 // Outcome says what a schedule did.
 type Outcome uint8
 
+// What a schedule found under the id and did.
 const (
 	Created     Outcome = iota + 1 // the id was absent
 	Replaced                       // it was pending and has the new payload and instant
@@ -141,16 +142,25 @@ func checkEntries(topic string, entries []Entry) error {
 	}
 	seen := make(map[string]struct{}, len(entries))
 	for i, e := range entries {
-		if err := checkID(e.ID); err != nil {
+		if err := e.Validate(); err != nil {
 			return fmt.Errorf("entry %d: %w", i, err)
 		}
 		if _, twice := seen[e.ID]; twice {
 			return fmt.Errorf("entry %d: %w: id %q is given twice", i, ErrInvalid, e.ID)
 		}
 		seen[e.ID] = struct{}{}
-		if fault := e.fault(); fault != "" {
-			return fmt.Errorf("entry %d: %w: %s", i, ErrInvalid, fault)
-		}
+	}
+	return nil
+}
+
+// Validate reports what is wrong with an entry by itself; the error wraps
+// [ErrInvalid].
+func (e Entry) Validate() error {
+	if err := checkID(e.ID); err != nil {
+		return err
+	}
+	if fault := e.fault(); fault != "" {
+		return fmt.Errorf("%w: %s", ErrInvalid, fault)
 	}
 	return nil
 }

@@ -28,6 +28,27 @@ func (s *Timers) Register(ctx context.Context, topic string) error {
 	return nil
 }
 
+// Forget removes all that Redis keeps of a topic: its timers, its dead letters
+// and its place in the registry. What a node that handles it holds is
+// cancelled; if it is scheduled on again, it is registered again within a
+// minute.
+func (s *Timers) Forget(ctx context.Context, topic string) error {
+	if _, err := s.CancelAll(ctx, topic); err != nil {
+		return err
+	}
+	k := s.keys.of(topic)
+	if err := s.rdb.Unlink(ctx, k.timeline, k.payloads, k.leases, k.dead, k.hint).Err(); err != nil {
+		return fmt.Errorf("forget %q: %w", topic, wrap(ctx, nil, err))
+	}
+	if err := s.rdb.SRem(ctx, s.keys.Topics, topic).Err(); err != nil {
+		return fmt.Errorf("forget %q in %q: %w", topic, s.keys.Topics, wrap(ctx, nil, err))
+	}
+	s.mu.Lock()
+	delete(s.registered, topic)
+	s.mu.Unlock()
+	return nil
+}
+
 // remember registers a topic that was scheduled on, at most once a minute. The
 // schedule has succeeded, so a failure is only logged.
 func (s *Timers) remember(ctx context.Context, topic string) {

@@ -157,7 +157,7 @@ func measure(headers []Header, body int) (dataStart uint32, err error) {
 	}
 	if total := size + uint64(body); total > min(MaxBytes, math.MaxInt) {
 		return 0, fmt.Errorf("%w: %d bytes of headers and %d of body, at most %d in all are possible",
-			ErrTooLarge, size, body, uint64(min(MaxBytes, math.MaxInt)))
+			ErrTooLarge, size, body, min(MaxBytes, math.MaxInt))
 	}
 	return uint32(size), nil
 }

@@ -45,11 +45,22 @@ func run(m *testing.M, opts []goleak.Option) int {
 	if code != 0 || fuzzing() {
 		return code
 	}
-	if err := goleak.Find(opts...); err != nil {
+	if err := findLeaks(opts); err != nil {
 		fmt.Fprintf(os.Stderr, "redistest: goroutines leaked by the tests: %v\n", err)
 		return 1
 	}
 	return code
+}
+
+// findLeaks gives goroutines a few seconds to end: protoactor keeps one for a
+// second after mail to an actor that has stopped.
+func findLeaks(opts []goleak.Option) (err error) {
+	for range 8 { // each of them waits about half a second
+		if err = goleak.Find(opts...); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // fuzzing tells a run of go test -fuzz, whose own goroutines outlive m.Run.

@@ -38,7 +38,7 @@ end
 local function answer(h, finish, healed, refused, refusals, orphans)
   local next_due = '-1'
   if h and h < math.huge then
-    next_due = string.format('%.0f', math.max(0, math.ceil((h - now) * 1e6)))
+    next_due = string.format('%.0f', math.max(0, math.floor((h - now) * 1e6 + 0.5)))
   end
   parts[1] = now_text .. ' ' .. finish .. ' ' .. next_due .. ' ' .. healed .. ' ' ..
     orphans .. ' ' .. refused .. ' ' .. leased .. '\n' .. refusals
@@ -278,8 +278,9 @@ end
 
 local h = head(timeline)
 local orphans = '0'
+-- What was hinted at has been taken: the next schedule must hint again.
+if (h or math.huge) > now then redis.call('DEL', KEYS[6]) end
 if found == 0 and (h or math.huge) > now then
-  redis.call('DEL', KEYS[6])
   local live = redis.call('ZCARD', timeline)
   if redis.call('HLEN', payloads) > live or
     redis.call('HLEN', leases) - redis.call('HEXISTS', leases, '') > live then

@@ -1,0 +1,12 @@
+package actors
+
+import "github.com/asynkron/protoactor-go/actor"
+
+// WithPollerOptions adds options to the props of all pollers.
+func (c Config) WithPollerOptions(options ...actor.PropsOption) Config {
+	c.pollerOptions = options
+	return c
+}
+
+// PollerName is the actor name of a topic's poller.
+func PollerName(topic string) string { return pollerName(topic) }

@@ -1,0 +1,119 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// script is what a handler does with one delivery, step by step:
+//
+//	work D          for so long, or until its context ends: then it fails with the cause
+//	ignore D        work that pays no heed to its context
+//	finish D        work until its context ends, and go on to the next step even so
+//	schedule ID D
+//	ack | fail | retry D | reject | unreadable | panic | goexit
+//
+// Steps are joined by "then"; a script that ends without a verdict acks.
+type script [][]string
+
+func (w *world) handle(words []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var scripts []script
+	for text := range strings.SplitSeq(strings.Join(words[1:], " "), "|") {
+		var s script
+		for step := range strings.SplitSeq(text, "then") {
+			s = append(s, strings.Fields(step))
+		}
+		scripts = append(scripts, s)
+	}
+	w.scripts[words[0]] = scripts
+}
+
+// next is the script for a delivery of id.
+func (w *world) next(id string) script {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := w.deliveries[id]
+	w.deliveries[id]++
+	scripts := w.scripts[id]
+	if len(scripts) == 0 {
+		return nil
+	}
+	return scripts[min(n, len(scripts)-1)]
+}
+
+// deliver is the handler of all topics.
+func (w *world) deliver(ctx context.Context, n *node, d *actors.Delivery) actors.Outcome {
+	w.note("%s%s delivered, attempt %d", w.of(n), d.ID, d.Claims)
+	for _, step := range w.next(d.ID) {
+		if outcome, done := w.step(ctx, n, d, step); done {
+			return outcome
+		}
+	}
+	w.note("%s%s handler acks", w.of(n), d.ID)
+	return actors.Succeeded()
+}
+
+func (w *world) step(ctx context.Context, n *node, d *actors.Delivery, step []string) (outcome actors.Outcome, done bool) {
+	ends := func(what string, o actors.Outcome) (actors.Outcome, bool) {
+		w.note("%s%s handler %s", w.of(n), d.ID, what)
+		return o, true
+	}
+	switch verb := step[0]; verb {
+	case "work", "ignore", "finish":
+		cause := w.work(ctx, n, d, step)
+		if cause != nil && verb == "work" {
+			return ends("fails", actors.Failed(cause))
+		}
+		return outcome, false
+	case "schedule":
+		w.note("%s%s handler schedules %s in %s", w.of(n), d.ID, step[1], step[2])
+		// Not with ctx: what a handler schedules may outlive its lease.
+		_, err := w.store.Schedule(context.WithoutCancel(ctx), d.Topic,
+			redisops.Entry{ID: step[1], Payload: []byte("body"), In: w.duration(step[2])})
+		require.NoError(w.t, err)
+		return outcome, false
+	case "ack":
+		return ends("acks", actors.Succeeded())
+	case "fail":
+		return ends("fails", actors.Failed(errors.New("failed")))
+	case "retry":
+		return ends("asks for a retry in "+step[1], actors.FailedFor(w.duration(step[1]), errors.New("failed")))
+	case "reject":
+		return ends("rejects", actors.Rejected(errors.New("rejected")))
+	case "unreadable":
+		return ends("cannot read it", actors.Undeliverable(errors.New("unreadable")))
+	case "panic":
+		w.note("%s%s handler panics", w.of(n), d.ID)
+		panic("as the story wants it")
+	case "goexit":
+		w.note("%s%s handler ends its goroutine", w.of(n), d.ID)
+		runtime.Goexit()
+	}
+	panic("unknown step " + step[0])
+}
+
+// work waits as the step says; the cause is why the context ended meanwhile.
+func (w *world) work(ctx context.Context, n *node, d *actors.Delivery, step []string) (cause error) {
+	over := time.After(w.duration(step[1]))
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+	}
+	cause = context.Cause(ctx)
+	w.note("%s%s context ends: %v", w.of(n), d.ID, cause)
+	if step[0] == "ignore" {
+		<-over
+	}
+	return cause
+}

@@ -1,0 +1,134 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// fault befalls one exchange:
+//
+//	unsent            it fails before it is sent
+//	refused           it fails, by an error of this topic alone
+//	reply_lost        it is run, and fails
+//	delayed D         it is sent D later
+//	reply_delayed D   its reply comes D later
+//	duplicated D      it is sent again, D after it was answered
+type fault struct {
+	kind  string
+	after time.Duration
+}
+
+// wire is a source that tells what passes, and lets faults befall it.
+type wire struct {
+	*redisops.TimerSource
+	world  *world
+	node   *node
+	faults []fault // of the next exchanges, one each
+}
+
+var errTopic = errors.New("this topic is broken")
+
+func (x *wire) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
+	f, down := x.take()
+	what := x.world.of(x.node) + "exchange"
+	switch {
+	case down:
+		return nil, fmt.Errorf("redis is down: %w", exchange.ErrUnavailable)
+	case f.kind == "unsent":
+		x.world.note("%s [%s] is not sent", what, request(r))
+		return nil, fmt.Errorf("not sent: %w", exchange.ErrUnavailable)
+	case f.kind == "refused":
+		x.world.note("%s [%s] fails", what, request(r))
+		return nil, errTopic
+	case f.kind == "delayed":
+		x.world.note("%s [%s] is delayed", what, request(r))
+		<-time.After(f.after)
+	}
+	reply, err := x.TimerSource.Exchange(ctx, r)
+	if err != nil {
+		if ctx.Err() == nil {
+			x.world.note("%s [%s] fails: %v", what, request(r), err)
+		}
+		return nil, err
+	}
+	if text := answer(r, reply); text != "" {
+		x.world.note("%s: %s", what, text)
+	}
+	switch f.kind {
+	case "reply_lost":
+		x.world.note("%s: its reply is lost", what)
+		return nil, fmt.Errorf("reply lost: %w", exchange.ErrUnavailable)
+	case "reply_delayed":
+		x.world.note("%s: its reply is delayed", what)
+		<-time.After(f.after)
+	case "duplicated":
+		late := *r
+		time.AfterFunc(f.after, func() {
+			_, err := x.TimerSource.Exchange(context.WithoutCancel(ctx), &late)
+			x.world.note("%s [%s] comes again, late: %v", what, request(&late), err)
+		})
+	}
+	return reply, nil
+}
+
+// take is the fault that befalls the next exchange.
+func (x *wire) take() (f fault, down bool) {
+	x.world.mu.Lock()
+	defer x.world.mu.Unlock()
+	x.world.sent[x.node.name+" "+x.Name()]++
+	if x.world.down {
+		return f, true
+	}
+	if len(x.faults) > 0 {
+		f, x.faults = x.faults[0], x.faults[1:]
+	}
+	return f, false
+}
+
+var verdicts = map[exchange.Verdict]string{
+	exchange.Ack: "ack", exchange.Nack: "nack", exchange.Bury: "bury", exchange.Release: "release",
+}
+
+// parts says what a request settles and extends, in its order.
+func parts(r *exchange.Request) []string {
+	var all []string
+	for _, s := range r.Settle {
+		text := verdicts[s.Verdict] + " " + s.ID
+		if s.Verdict == exchange.Nack {
+			text += " for " + s.Delay.String()
+		}
+		all = append(all, text)
+	}
+	for _, h := range r.Extend {
+		all = append(all, "extend "+h.ID)
+	}
+	return all
+}
+
+func request(r *exchange.Request) string {
+	all := parts(r)
+	if r.Want > 0 {
+		all = append(all, fmt.Sprintf("want %d", r.Want))
+	}
+	return strings.Join(all, ", ")
+}
+
+// answer says what became of it; a look in vain is not worth a word.
+func answer(r *exchange.Request, reply *exchange.Reply) string {
+	all := parts(r)
+	for _, refusal := range reply.Refused {
+		all[refusal.Index] += " refused (" + refusal.Why.String() + ")"
+	}
+	slices.Sort(all) // handlers that end together have no order
+	for _, l := range reply.Leases {
+		all = append(all, "claim "+l.ID)
+	}
+	return strings.Join(all, ", ")
+}

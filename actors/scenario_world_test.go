@@ -1,0 +1,260 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// topicName is the topic of a story that names none.
+const topicName = "t"
+
+// world is what a story plays in: one Redis and some nodes on it.
+type world struct {
+	t      *testing.T
+	redis  *miniredis.Miniredis
+	store  *redisops.Timers
+	start  time.Time
+	topics []string
+
+	mu         sync.Mutex // guards what follows, which handlers and wires share
+	nodes      []*node
+	events     []string
+	scripts    map[string][]script
+	deliveries map[string]int
+	down       bool
+	sent       map[string]int // exchanges since they were last asked for, by poller
+}
+
+// node is a runtime with its own wires to Redis.
+type node struct {
+	name    string
+	system  *actor.ActorSystem
+	runtime *actors.Runtime
+	wires   []*wire
+	stopped bool
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	rdb, m := redistest.Embedded(t)
+	store, err := redisops.NewTimers(rdb, redisops.Keys{})
+	require.NoError(t, err)
+	return &world{
+		t: t, redis: m, store: store, start: time.Now(), topics: []string{topicName},
+		scripts: map[string][]script{}, deliveries: map[string]int{}, sent: map[string]int{},
+	}
+}
+
+// run runs one command and lets everything settle that needs no time.
+func (w *world) run(line string) {
+	w.t.Helper()
+	words := strings.Fields(line)
+	command, ok := w.commands()[words[0]]
+	require.True(w.t, ok, "unknown command: %s", line)
+	command(words[1:])
+	synctest.Wait()
+}
+
+func (w *world) commands() map[string]func(words []string) {
+	return map[string]func([]string){
+		"node":      w.node,      // node NAME [key=value…], see settings
+		"handle":    w.handle,    // handle ID SCRIPT [| SCRIPT…], one for each delivery, the last for all further ones
+		"schedule":  w.schedule,  // schedule ID DELAY [keep] [on=TOPIC]
+		"cancel":    w.cancel,    // cancel ID
+		"advance":   w.advance,   // advance DURATION
+		"timers":    w.timers,    // prints what Redis has
+		"counters":  w.counters,  // counters NODE
+		"exchanges": w.exchanges, // prints how many were sent since the last time
+		"fault":     w.fault,     // fault NODE KIND [DURATION] [on=TOPIC]: befalls its next exchange, see fault
+		"redis":     w.server,    // redis down | up, as all nodes see it
+		"crash":     w.crash,     // crash NODE: its pollers panic
+		"drain":     w.drain,     // drain NODE TIMEOUT, then stop it
+		"peer":      w.peer,      // peer schedule ID DELAY | claim ID LEASE | commit ID, as Python does
+	}
+}
+
+// note records an event.
+func (w *world) note(format string, args ...any) { w.begin()(format, args...) }
+
+// begin keeps the place of an event that is yet to be told, before what it
+// brings about.
+func (w *world) begin() (tell func(format string, args ...any)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// Instants in Redis are floats, off by up to a µs.
+	at := time.Since(w.start).Truncate(100 * time.Microsecond)
+	place := len(w.events)
+	w.events = append(w.events, "")
+	return func(format string, args ...any) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events[place] = fmt.Sprintf("+%-9v %s", at, fmt.Sprintf(format, args...))
+	}
+}
+
+// happened takes what was noted. What happened between two exchanges at the
+// same instant has no order, so it is put in that of its words.
+func (w *world) happened() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	events := w.events
+	w.events = nil
+	for from := 0; from < len(events); {
+		to := from + 1
+		for to < len(events) && together(events[from], events[to]) {
+			to++
+		}
+		slices.SortStableFunc(events[from:to], func(a, b string) int { return strings.Compare(subject(a), subject(b)) })
+		from = to
+	}
+	return events
+}
+
+func together(a, b string) bool {
+	return strings.Fields(a)[0] == strings.Fields(b)[0] &&
+		!strings.Contains(a, "exchange") && !strings.Contains(b, "exchange")
+}
+
+// subject is what an event is about: the id, behind a node where it is named.
+func subject(event string) string {
+	words := strings.Fields(event)
+	return strings.Join(words[1:min(len(words), 2+strings.Count(words[1], ":"))], " ")
+}
+
+// settings are the key=value words of a node, over defaults that make a story
+// easy to follow.
+func settings(words []string) map[string]string {
+	set := map[string]string{
+		"topics": "1", "concurrent": "5", "lease": "10s", "age": "0s",
+		"poll": "1s", "max_poll": "5s", "retry": "1s", "max_retry": "1h", "failures": "25",
+		"hints": "on", "rejects": "bury",
+	}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		set[key] = value
+	}
+	return set
+}
+
+func (w *world) node(words []string) {
+	set := settings(words[1:])
+	n := &node{name: words[0], system: actor.NewActorSystem(actor.WithLoggerFactory(
+		func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))}
+	if many := w.number(set["topics"]); many > 1 {
+		w.topics = nil
+		for i := range many {
+			w.topics = append(w.topics, "t"+strconv.Itoa(i+1))
+		}
+	}
+	cfg := actors.Config{
+		Name:   "wakebell",
+		Logger: slog.New(slog.DiscardHandler),
+		Random: func() float64 { return 0.5 }, // in the middle of every spread
+	}
+	if set["hints"] == "on" {
+		cfg.Hints = w.store
+	}
+	for _, topic := range w.topics {
+		source := &wire{TimerSource: w.store.Source(topic, redisops.SourceOptions{}), world: w, node: n}
+		n.wires = append(n.wires, source)
+		cfg.Topics = append(cfg.Topics, actors.Topic{
+			Source: source,
+			Handle: func(ctx context.Context, d *actors.Delivery) actors.Outcome { return w.deliver(ctx, n, d) },
+			Settings: actors.Settings{
+				MaxConcurrent: w.number(set["concurrent"]),
+				LeaseTTL:      w.duration(set["lease"]), MaxLeaseAge: w.duration(set["age"]),
+				PollingInterval: w.duration(set["poll"]), MaxPollingInterval: w.duration(set["max_poll"]),
+				Retry: actors.Retry{
+					Initial: w.duration(set["retry"]), Max: w.duration(set["max_retry"]),
+					MaxFailures: w.number(set["failures"]),
+				},
+			},
+			DiscardRejects: set["rejects"] == "discard",
+		})
+	}
+	w.mu.Lock()
+	w.nodes = append(w.nodes, n)
+	w.mu.Unlock()
+	var err error
+	n.runtime, err = actors.Start(n.system, cfg.WithPollerOptions(actor.WithContextDecorator(crashOnDemand)))
+	require.NoError(w.t, err)
+}
+
+// of puts the node before what happened on it, where there are several.
+func (w *world) of(n *node) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.nodes) > 1 {
+		return n.name + ": "
+	}
+	return ""
+}
+
+func (w *world) find(name string) *node {
+	w.t.Helper()
+	for _, n := range w.nodes {
+		if n.name == name {
+			return n
+		}
+	}
+	require.Fail(w.t, "no node "+name)
+	return nil
+}
+
+func (w *world) duration(s string) time.Duration {
+	w.t.Helper()
+	d, err := time.ParseDuration(s)
+	require.NoError(w.t, err)
+	return d
+}
+
+func (w *world) number(s string) int {
+	w.t.Helper()
+	n, err := strconv.Atoi(s)
+	require.NoError(w.t, err)
+	return n
+}
+
+// end stops what still runs, and gives handlers and late messages the time to
+// end: the clock of a bubble stands still when its test is over.
+func (w *world) end() {
+	for _, n := range w.nodes {
+		if !n.stopped {
+			require.NoError(w.t, n.runtime.Stop())
+		}
+	}
+	<-time.After(time.Hour)
+}
+
+// crashNow makes the poller that gets it panic in its Receive.
+type crashNow struct{}
+
+type crashing struct{ actor.Context }
+
+func (c crashing) Message() any {
+	message := c.Context.Message()
+	if _, ok := message.(crashNow); ok {
+		panic("crashed on demand")
+	}
+	return message
+}
+
+func crashOnDemand(next actor.ContextDecoratorFunc) actor.ContextDecoratorFunc {
+	return func(c actor.Context) actor.Context { return crashing{next(c)} }
+}

@@ -1,0 +1,61 @@
+package actors
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Topic configures one poller.
+type Topic struct {
+	Source Source
+	Handle Handle
+	Target *Target // where Delivery.Forward sends; nil: nowhere
+
+	Settings // in force until they are tuned
+	Paused   bool
+
+	DiscardRejects bool // rejected timers are removed instead of buried
+
+	// RetryOnLeaseExpiry leaves what failed to its lease instead of settling
+	// it with a backoff.
+	RetryOnLeaseExpiry bool
+}
+
+// Settings are what of a topic can be changed while it runs. All but
+// MaxLeaseAge must be above zero.
+type Settings struct {
+	MaxConcurrent int           // handlers running at once
+	LeaseTTL      time.Duration // extended at a third of it while a handler runs
+	MaxLeaseAge   time.Duration // ends a handler that runs longer; 0: off
+
+	// The idle ramp: from PollingInterval, doubled per look in vain, up to
+	// MaxPollingInterval.
+	PollingInterval, MaxPollingInterval time.Duration
+
+	Retry Retry
+}
+
+// topicConfig is what all incarnations of a poller share.
+type topicConfig struct {
+	Topic
+	Logger   *slog.Logger
+	state    atomic.Pointer[topicState]
+	counters counters
+	random   func() float64
+	extra    []actor.PropsOption // for tests
+}
+
+// topicState is what is in force; it outlives a poller's crash.
+type topicState struct {
+	settings Settings
+	paused   bool
+}
+
+func newTopicConfig(t Topic, log *slog.Logger, random func() float64, extra []actor.PropsOption) *topicConfig {
+	c := &topicConfig{Topic: t, Logger: log.With("topic", t.Source.Name()), random: random, extra: extra}
+	c.state.Store(&topicState{settings: t.Settings, paused: t.Paused})
+	return c
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+// The exit codes.
+const (
+	exitOK       = 0
+	exitError    = 1
+	exitUsage    = 2
+	exitNotFound = 3
+)
+
+// app is one run of the program.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+
+	redisURL string
+	prefix   string
+	keys     wakebell.Keys
+	output   choice
+
+	// began: a command's own code runs. What fails before it is a matter of
+	// usage: an unknown command or flag, a missing argument.
+	began bool
+
+	// forced ends with the second signal; children are what is to be killed
+	// then, which they do by themselves.
+	forced   context.Context
+	children sync.WaitGroup
+}
+
+// childrenLimit is how long a forced end waits for children to be killed.
+const childrenLimit = 2 * time.Second
+
+// run is the whole program but for os.Exit. It ends when ctx does, or with
+// SIGINT or SIGTERM, in the orderly way of the command; a second signal ends
+// it at once.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, forced, stop := onSignals(ctx)
+	defer stop()
+	a := &app{stdin: stdin, stdout: stdout, stderr: &lockedWriter{w: stderr}, forced: forced}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(a.stderr)
+
+	type result struct {
+		cmd *cobra.Command
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		cmd, err := root.ExecuteContextC(ctx)
+		done <- result{cmd, err}
+	}()
+	select {
+	case r := <-done:
+		return a.exitCode(r.cmd, r.err)
+	case <-forced.Done():
+		killed := make(chan struct{})
+		go func() { a.children.Wait(); close(killed) }()
+		select {
+		case <-killed:
+		case <-time.After(childrenLimit):
+		}
+		a.notef("wakebell: ended by a second signal\n")
+		return exitError
+	}
+}
+
+// onSignals derives a context that ends with the first SIGINT or SIGTERM, and
+// one that ends with the second.
+func onSignals(parent context.Context) (ctx, forced context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(parent)
+	forced, force := context.WithCancel(context.WithoutCancel(parent))
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	ended := make(chan struct{})
+	go func() {
+		for _, end := range []func(){cancel, force} {
+			select {
+			case <-signals:
+				end()
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return ctx, forced, func() {
+		signal.Stop(signals)
+		close(ended)
+		cancel()
+		force()
+	}
+}
+
+func (a *app) exitCode(cmd *cobra.Command, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") { // errors may be joined
+		a.notef("wakebell: %s\n", escape(line))
+	}
+	_, usage := errors.AsType[usageError](err)
+	switch {
+	case !a.began || usage || errors.Is(err, wakebell.ErrInvalid):
+		a.notef("See '%s --help'.\n", cmd.CommandPath())
+		return exitUsage
+	case errors.Is(err, wakebell.ErrNotFound):
+		return exitNotFound
+	default:
+		return exitError
+	}
+}
+
+// usageError is about how the command was called.
+type usageError struct{ text string }
+
+func (e usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
+
+// does makes a RunE of a command's own code.
+func (a *app) does(fn func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		a.began = true
+		return fn(cmd.Context(), args)
+	}
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "wakebell",
+		Short: "Durable timers: Redis keeps them, actors deliver them",
+		Long: `Wakebell keeps timers in Redis and delivers each at or after its instant, at
+least once, whatever crashes.
+
+Redis is given by --redis or WAKEBELL_REDIS:
+  redis://[user:password@]host:port/db    plain
+  rediss://…                              over TLS
+  unix:///path/to/redis.sock?db=0         a socket
+  embedded                                one inside this process, for a try
+
+Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
+		Example: `  wakebell demo
+  wakebell node --topic invoices --exec './charge.sh'
+  wakebell schedule --topic invoices --id inv-42 --in 72h --json '{"n":42}'
+  wakebell get --topic invoices inv-42`,
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          missingCommand,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.redisURL, "redis", "", "`URL` of Redis, or embedded (default $WAKEBELL_REDIS, else "+defaultRedis+")")
+	flags.StringVar(&a.prefix, "prefix", "", "put before the name of every topic")
+	flags.StringVar(&a.keys.Timeline, "timeline-key", "", "base `name` of the keys with instants (default timers_timeline)")
+	flags.StringVar(&a.keys.Payloads, "payloads-key", "", "base `name` of the keys with payloads (default timers_payloads)")
+	root.AddCommand(
+		a.demoCommand(), a.nodeCommand(), a.scheduleCommand(), a.lsCommand(), a.getCommand(),
+		a.cancelCommand(), a.topicsCommand(), a.deadCommand(), a.benchCommand(),
+	)
+	return root
+}
+
+// missingCommand is what a command does that only has subcommands.
+func missingCommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
+	}
+	cmd.SetOut(cmd.ErrOrStderr())
+	if err := cmd.Help(); err != nil {
+		return err
+	}
+	return usagef("which command?")
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "unknown"
+	}
+	return info.Main.Version
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+type benchFlags struct {
+	n             int
+	payload       int
+	maxConcurrent int
+	topic         string
+	spread        time.Duration
+	leaseTTL      time.Duration
+}
+
+const (
+	maxBenchTimers = 50_000_000
+	// benchLead is how long before the first timer of a spread is due the
+	// last one should be loaded, and benchLoad what loading one may take.
+	benchLead = 500 * time.Millisecond
+	benchLoad = 20 * time.Microsecond
+	// benchIdle is how long nothing may happen before a run is given up.
+	benchIdle = 30 * time.Second
+)
+
+func (a *app) benchCommand() *cobra.Command {
+	f := &benchFlags{}
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure how fast timers are delivered",
+		Long: `Loads N timers into a topic of its own, handles them with a handler that does
+nothing, removes the topic and prints one line of JSON:
+  n, payload_bytes, max_concurrent
+  seconds                   from the start of the node to the last settlement
+  timers_per_s
+  client_cpu_us_per_timer   of this process
+  redis_cpu_us_per_timer    of Redis's main thread
+  redis_commands_per_timer  as Redis counts, with those that scripts run
+  redis_calls_per_timer     commands that this process sent
+  allocs_per_timer          of this process
+  lateness_ms_p50, _p99     claimed - due
+  handled, duplicates       distinct timers, and deliveries beyond the first
+Loading is not measured. The figures of Redis include what other clients do;
+they are null with --redis embedded.
+
+By default all timers are due when they are loaded, so their lateness includes
+the wait for the run. With --spread they become due evenly over that time, from
+when all are loaded: then it is that of a node that keeps up.`,
+		Example: `  wakebell bench --n 100000 --payload 100 --max-concurrent 200
+  wakebell bench --n 20000 --spread 10s`,
+		Args: cobra.NoArgs,
+	}
+	flags := cmd.Flags()
+	flags.IntVarP(&f.n, "n", "n", 100_000, "how many timers")
+	flags.IntVar(&f.payload, "payload", 100, "`bytes` of a body")
+	flags.IntVar(&f.maxConcurrent, "max-concurrent", 200, "timers handled at once")
+	flags.StringVarP(&f.topic, "topic", "t", "wakebell-bench", "start of the `topic`'s name; what makes it unique is appended")
+	flags.DurationVar(&f.spread, "spread", 0, "time over which the timers become due")
+	flags.DurationVar(&f.leaseTTL, "lease-ttl", 30*time.Second, "lease of a timer")
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return a.bench(ctx, f) })
+	return cmd
+}
+
+// benchResult is what bench prints.
+type benchResult struct {
+	N                     int      `json:"n"`
+	PayloadBytes          int      `json:"payload_bytes"`
+	MaxConcurrent         int      `json:"max_concurrent"`
+	Seconds               float64  `json:"seconds"`
+	TimersPerS            float64  `json:"timers_per_s"`
+	ClientCPUUsPerTimer   *float64 `json:"client_cpu_us_per_timer"`
+	RedisCPUUsPerTimer    *float64 `json:"redis_cpu_us_per_timer"`
+	RedisCommandsPerTimer *float64 `json:"redis_commands_per_timer"`
+	RedisCallsPerTimer    float64  `json:"redis_calls_per_timer"`
+	AllocsPerTimer        float64  `json:"allocs_per_timer"`
+	LatenessMSP50         float64  `json:"lateness_ms_p50"`
+	LatenessMSP99         float64  `json:"lateness_ms_p99"`
+	Handled               int      `json:"handled"`
+	Duplicates            int      `json:"duplicates"`
+}
+
+func (a *app) bench(ctx context.Context, f *benchFlags) (err error) {
+	switch {
+	case f.n < 1 || f.n > maxBenchTimers:
+		return usagef("--n: %d is not within 1 and %d", f.n, maxBenchTimers)
+	case f.payload < 0:
+		return usagef("--payload: %d is negative", f.payload)
+	case f.spread < 0:
+		return usagef("--spread: %v is negative", f.spread)
+	}
+	conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.close()) }()
+	client, err := conn.client()
+	if err != nil {
+		return err
+	}
+	conn.countCalls()
+	b := &benchRun{benchFlags: *f, conn: conn, client: client, tally: newTally(f.n)}
+	b.topic = f.topic + "-" + uuid.NewString()
+	defer func() {
+		err = errors.Join(err, client.Forget(context.WithoutCancel(ctx), b.topic))
+	}()
+	if err := b.load(ctx); err != nil {
+		return err
+	}
+	result, err := b.run(ctx)
+	if err != nil {
+		return err
+	}
+	return a.printJSON(result)
+}
+
+// benchRun is one run of the benchmark.
+type benchRun struct {
+	benchFlags
+	conn   *connection
+	client *wakebell.Client
+	tally  *tally
+}
+
+// load schedules the timers. Their ids are their numbers, which is how the
+// handler knows them.
+func (b *benchRun) load(ctx context.Context) error {
+	topic := wakebell.NewTopic[[]byte](b.topic)
+	body := make([]byte, b.payload)
+	var start time.Time
+	if b.spread > 0 {
+		now, err := b.conn.rdb.Time(ctx).Result()
+		if err != nil {
+			return fmt.Errorf("load: %w", err)
+		}
+		start = now.Add(benchLead + time.Duration(b.n)*benchLoad)
+	}
+	drafts := make([]wakebell.Draft, 0, scheduleBatch)
+	for first := 0; first < b.n; first += scheduleBatch {
+		drafts = drafts[:0]
+		for i := first; i < min(first+scheduleBatch, b.n); i++ {
+			when := wakebell.In(0)
+			if b.spread > 0 {
+				when = wakebell.At(start.Add(time.Duration(float64(b.spread) * float64(i) / float64(b.n))))
+			}
+			drafts = append(drafts, topic.Draft(body, wakebell.ID(strconv.Itoa(i)), when))
+		}
+		if _, err := b.client.Schedule(ctx, drafts...); err != nil {
+			return fmt.Errorf("load: %w", err)
+		}
+	}
+	return nil
+}
+
+// run handles the timers and measures.
+func (b *benchRun) run(ctx context.Context) (benchResult, error) {
+	log := slog.New(slog.DiscardHandler)
+	sys, err := wakebell.New(newActorSystem(log), b.conn.rdb, wakebell.Config{
+		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[[]byte](b.topic), b.tally.handle,
+			wakebell.MaxConcurrent(b.maxConcurrent), wakebell.LeaseTTL(b.leaseTTL))},
+		Keys:   b.conn.settings.keys,
+		Prefix: b.conn.settings.prefix,
+		Logger: log,
+	})
+	if err != nil {
+		return benchResult{}, err
+	}
+	before, err := takeReading(ctx, b.conn)
+	if err != nil {
+		return benchResult{}, err
+	}
+	if err := sys.Start(ctx); err != nil {
+		return benchResult{}, err
+	}
+	err = b.settle(ctx, sys)
+	after, readErr := takeReading(ctx, b.conn)
+	if err := errors.Join(err, readErr, sys.Stop()); err != nil {
+		return benchResult{}, err
+	}
+	return b.result(before, after), nil
+}
+
+// settle waits until all timers are handled and settled.
+func (b *benchRun) settle(ctx context.Context, sys *wakebell.System) error {
+	name := b.conn.settings.prefix + b.topic
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	handled := b.tally.done
+	var acked int64
+	moved := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("bench: %w", ctx.Err())
+		case <-handled:
+			handled = nil
+		case <-look.C:
+		}
+		counters := sys.Counters()[name]
+		if handled == nil && counters.Acked >= int64(b.n) {
+			return nil
+		}
+		if counters.Acked != acked {
+			acked, moved = counters.Acked, time.Now()
+		}
+		if limit := benchIdle + b.spread; time.Since(moved) > limit {
+			return fmt.Errorf("bench: %d of %d timers were settled, then none for %v", acked, b.n, limit)
+		}
+	}
+}

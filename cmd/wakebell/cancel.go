@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+type cancelFlags struct {
+	topic    string
+	all, yes bool
+}
+
+func (a *app) cancelCommand() *cobra.Command {
+	f := &cancelFlags{}
+	cmd := &cobra.Command{
+		Use:   "cancel --topic TOPIC (ID... | --all)",
+		Short: "Cancel timers",
+		Long: `Cancels timers and says what each was doing: pending, running (its handler is
+told) or absent. If one was absent the exit code is 3; the others are
+cancelled. With -o json each is a line with topic, id and presence.
+
+With --all every timer of the topic is cancelled, running ones included; dead
+letters stay. It asks on a terminal, and wants --yes elsewhere. With -o json it
+prints one line with topic and cancelled, a number.`,
+		Example: `  wakebell cancel --topic invoices inv-42 inv-43
+  wakebell cancel -t invoices --all --yes`,
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.topic, "topic", "t", "", "`topic` of the timers")
+	flags.BoolVar(&f.all, "all", false, "cancel all timers of the topic")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask before --all")
+	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		if f.all == (len(args) > 0) {
+			return usagef("give either ids or --all")
+		}
+		return a.withClient(func(c *wakebell.Client) error {
+			if f.all {
+				return a.cancelAll(ctx, c, f)
+			}
+			return a.cancel(ctx, c, f.topic, args)
+		})
+	})
+	return cmd
+}
+
+type cancelledLine struct {
+	Topic    string `json:"topic"`
+	ID       string `json:"id"`
+	Presence string `json:"presence"`
+}
+
+func (a *app) cancel(ctx context.Context, c *wakebell.Client, topic string, ids []string) error {
+	presences, err := c.Cancel(ctx, topic, ids...)
+	if err != nil {
+		return err
+	}
+	absent := 0
+	list := a.newListing(0, "ID", "WAS")
+	for i, presence := range presences {
+		if presence == wakebell.Absent {
+			absent++
+		}
+		line := cancelledLine{a.prefix + topic, ids[i], presence.String()}
+		if err := list.add(line, line.ID, line.Presence); err != nil {
+			return err
+		}
+	}
+	if err := list.end(); err != nil {
+		return err
+	}
+	if absent > 0 {
+		return fmt.Errorf("%w: %d of %d", wakebell.ErrNotFound, absent, len(ids))
+	}
+	return nil
+}
+
+func (a *app) cancelAll(ctx context.Context, c *wakebell.Client, f *cancelFlags) error {
+	if !f.yes {
+		sure, err := a.confirm(ctx, c, f.topic)
+		if err != nil {
+			return err
+		}
+		if !sure {
+			return fmt.Errorf("nothing was cancelled")
+		}
+	}
+	n, err := c.CancelAll(ctx, f.topic)
+	if err != nil {
+		return err
+	}
+	if a.wantsJSON() {
+		return a.printJSON(struct {
+			Topic     string `json:"topic"`
+			Cancelled int64  `json:"cancelled"`
+		}{a.prefix + f.topic, n})
+	}
+	return a.printf("cancelled %d\n", n)
+}
+
+// confirm asks a person; without one it is an error.
+func (a *app) confirm(ctx context.Context, c *wakebell.Client, topic string) (bool, error) {
+	if !isTerminal(a.stdin) {
+		return false, usagef("--all wants --yes where nobody can be asked")
+	}
+	counts, err := c.Count(ctx, topic)
+	if err != nil {
+		return false, err
+	}
+	a.notef("Cancel all %d timers of %s? [y/N] ", counts.Total, escape(a.prefix+topic))
+	return readYes(a.stdin), nil
+}
+
+// readYes takes y or yes, in any case, for a yes; no answer is a no.
+func readYes(in io.Reader) bool {
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && answer == "" {
+		return false
+	}
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"mime"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/wakebell/wakebell"
+)
+
+// content is what travels in a timer, as it is printed. One of Body and
+// BodyBase64 is there: JSON as JSON, text as a string, an empty body without
+// a content type as null, anything else (and what is not what it says it is)
+// in base64.
+type content struct {
+	ContentType   string            `json:"content_type"`
+	Headers       map[string]string `json:"headers"`
+	CorrelationID string            `json:"correlation_id"`
+	ReplyTo       string            `json:"reply_to,omitempty"`
+	Body          json.RawMessage   `json:"body,omitempty"`
+	BodyBase64    *string           `json:"body_base64,omitempty"`
+}
+
+func newContent(c wakebell.Content) content {
+	out := content{
+		ContentType:   c.ContentType,
+		Headers:       c.Headers.Map(),
+		CorrelationID: c.CorrelationID,
+		ReplyTo:       c.ReplyTo,
+	}
+	media, _, err := mime.ParseMediaType(c.ContentType)
+	if err != nil {
+		media, _, _ = strings.Cut(c.ContentType, ";")
+	}
+	switch {
+	case c.ContentType == "" && len(c.Body) == 0:
+		out.Body = json.RawMessage("null")
+	case media == "application/json" && utf8.Valid(c.Body) && json.Valid(c.Body):
+		out.Body = c.Body
+	case strings.HasPrefix(media, "text/") && utf8.Valid(c.Body):
+		text, err := jsonLine(string(c.Body))
+		if err == nil {
+			out.Body = text
+		}
+	}
+	if out.Body == nil {
+		encoded := base64.StdEncoding.EncodeToString(c.Body)
+		out.BodyBase64 = &encoded
+	}
+	return out
+}
+
+// shown is the body as one line for people.
+func (c content) shown() string {
+	if c.BodyBase64 != nil {
+		return "base64 " + *c.BodyBase64
+	}
+	return strings.TrimSpace(string(c.Body))
+}

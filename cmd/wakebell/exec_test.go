@@ -1,0 +1,133 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+)
+
+func TestExecGetsTheDelivery(t *testing.T) {
+	b := setup(t)
+	dir := t.TempDir()
+	_, err := wakebell.NewTopic[[]byte](b.topic).Schedule(t.Context(), b.client(), []byte("body\x00\xff"),
+		wakebell.ID("x"), wakebell.ContentType("image/png"), wakebell.CorrelationID("c"),
+		wakebell.Header("x-Tenant.1", "acme\ncorp"), wakebell.Header("nul", "a\x00b"))
+	require.NoError(t, err)
+	node := b.start("node", "-t", "TOPIC", "--exec", `cd `+dir+`
+		cat >body
+		for name in TOPIC ID ATTEMPT ACTIVATION DELIVERED_AT LATENESS_MS CONTENT_TYPE CORRELATION_ID REPLY_TO HEADER_X_TENANT_1 HEADER_NUL; do
+			eval "printf '%s' \"\${WAKEBELL_$name-unset}\"" >$name
+		done
+		echo on stdout; echo on stderr >&2; echo ready >&2`)
+	node.says("ready")
+	node.eventually(func() bool { return b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val() == 0 })
+	line := node.lines(1)[0]
+	require.Contains(t, node.err.String(), "on stdout")
+	for name, want := range map[string]string{
+		"body":              "body\x00\xff",
+		"TOPIC":             b.topic,
+		"ID":                "x",
+		"ATTEMPT":           "1",
+		"ACTIVATION":        line["activation"].(string),
+		"DELIVERED_AT":      line["delivered_at"].(string),
+		"LATENESS_MS":       strconv.FormatFloat(line["lateness_ms"].(float64), 'f', -1, 64),
+		"CONTENT_TYPE":      "image/png",
+		"CORRELATION_ID":    "c",
+		"REPLY_TO":          "",
+		"HEADER_X_TENANT_1": "acme\ncorp",
+		"HEADER_NUL":        "a\uFFFDb",
+	} {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, want, string(got), name)
+	}
+}
+
+func TestExecVerdicts(t *testing.T) {
+	b := setup(t)
+	for _, id := range []string{"0", "65", "1", "signal", "deaf"} {
+		b.fine("schedule", "-t", "TOPIC", "--id", id, "--text", strings.Repeat("x", 100_000))
+	}
+	node := b.start("node", "-t", "TOPIC", "--retry-initial", "1h", "--exec", `case $WAKEBELL_ID in
+		signal) kill -9 $$;;
+		deaf) exec <&-; exit 0;; # does not read its body
+		*) cat >/dev/null; echo "said $WAKEBELL_ID" >&2; exit $WAKEBELL_ID;;
+	esac`)
+	node.lines(5)
+	node.eventually(func() bool {
+		counts, err := b.client().Count(t.Context(), b.topic)
+		return err == nil && counts.Total == 2 && counts.Dead == 1 && counts.Due == 0
+	})
+	require.Zero(t, node.stop())
+	failures := map[any]any{}
+	for _, line := range objects(t, b.fine("ls", "-t", "TOPIC", "-o", "json")) {
+		require.Equal(t, "retrying", line["state"])
+		failures[line["id"]] = line["last_error"]
+	}
+	require.Equal(t, map[any]any{"1": "command: exit status 1: said 1", "signal": "command: signal: killed"}, failures)
+	dead := objects(t, b.fine("dead", "ls", "-t", "TOPIC", "-o", "json"))
+	require.Equal(t, "65", dead[0]["id"])
+	require.Equal(t, "exit status 65: said 65", dead[0]["reason"])
+}
+
+// group waits for the command to say its process group.
+func (r *running) group() int {
+	r.t.Helper()
+	var group int
+	r.eventually(func() bool {
+		_, after, found := strings.Cut(r.err.String(), "group ")
+		number, _, ended := strings.Cut(after, "\n")
+		var err error
+		group, err = strconv.Atoi(number)
+		return found && ended && err == nil
+	})
+	return group
+}
+
+func groupIsGone(group int) bool { return syscall.Kill(-group, 0) == syscall.ESRCH }
+
+// sleeper has a child that holds the output of the command.
+const sleeper = `echo "group $$" >&2; sleep 1000 & wait`
+
+func TestACancelledCommandIsKilledWithItsChildren(t *testing.T) {
+	b := setup(t)
+	b.fine("schedule", "-t", "TOPIC", "--id", "x")
+	node := b.start("node", "-t", "TOPIC", "--exec", sleeper)
+	group := node.group()
+	require.Contains(t, b.fine("ls", "-t", "TOPIC", "--running"), "x   running")
+	require.Contains(t, b.fine("cancel", "-t", "TOPIC", "x"), "running")
+	node.eventually(func() bool { return groupIsGone(group) })
+	require.Zero(t, node.stop())
+	require.Zero(t, b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val())
+}
+
+func TestADrainKillsWhatIsOverTimeAndGivesItBack(t *testing.T) {
+	b := setup(t)
+	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--at", "2021-01-02T00:00:00Z")
+	node := b.start("node", "-t", "TOPIC", "--exec", sleeper, "--drain-timeout", "0")
+	group := node.group()
+	require.Zero(t, node.stop(), node.err)
+	require.Eventually(t, func() bool { return groupIsGone(group) }, waitLimit, waitTick)
+	info, _, err := b.client().Get(t.Context(), b.topic, "x")
+	require.NoError(t, err)
+	require.Equal(t, 2021, info.Due.UTC().Year(), "in its original order")
+	require.Zero(t, info.Failures)
+}
+
+func TestWhatACommandLeavesBehindIsNotWaitedFor(t *testing.T) {
+	b := setup(t)
+	b.fine("schedule", "-t", "TOPIC", "--id", "x")
+	node := b.start("node", "-t", "TOPIC", "--exec", `echo "group $$" >&2; sleep 1000 & exit 0`)
+	group := node.group()
+	t.Cleanup(func() { _ = syscall.Kill(-group, syscall.SIGKILL) }) // the sleeper
+	node.eventually(func() bool { return b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val() == 0 })
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+func (a *app) getCommand() *cobra.Command {
+	var topic string
+	cmd := &cobra.Command{
+		Use:   "get --topic TOPIC ID",
+		Short: "Show a timer with its body",
+		Long: `Shows all of a timer; 3 is the exit code when there is none. With -o json it is
+one line with the fields of ls and, as a node prints them, content_type,
+headers, correlation_id, reply_to, and body or body_base64.`,
+		Example: `  wakebell get --topic invoices inv-42
+  wakebell get -t invoices inv-42 -o json | jq .body`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().StringVarP(&topic, "topic", "t", "", "`topic` of the timer")
+	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		return a.withClient(func(c *wakebell.Client) error { return a.get(ctx, c, topic, args[0]) })
+	})
+	return cmd
+}
+
+// wholeTimer is a timer with what travels in it.
+type wholeTimer struct {
+	timerLine
+	content
+}
+
+func (a *app) get(ctx context.Context, c *wakebell.Client, topic, id string) error {
+	info, inside, err := c.Get(ctx, topic, id)
+	if err != nil {
+		return err
+	}
+	t := wholeTimer{newTimerLine(info), newContent(inside)}
+	if a.wantsJSON() {
+		return a.printJSON(t)
+	}
+	rows := [][2]string{
+		{"topic", t.Topic},
+		{"id", t.ID},
+		{"state", t.State},
+		{"due", t.Due},
+		{"activation", t.Activation},
+		{"attempts", strconv.Itoa(t.Attempts)},
+		{"failures", strconv.Itoa(t.Failures)},
+		{"last error", t.LastError},
+		{"correlation id", t.CorrelationID},
+		{"content type", t.ContentType},
+		{"reply to", t.ReplyTo},
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.Headers)) {
+		rows = append(rows, [2]string{fmt.Sprintf("header %s", key), t.Headers[key]})
+	}
+	rows = append(rows, [2]string{"body", t.shown()})
+	out := newTable(a.stdout)
+	for _, row := range rows {
+		out.row(row[0], row[1])
+	}
+	return out.flush()
+}

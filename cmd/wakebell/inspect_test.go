@@ -1,0 +1,93 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+func TestLs(t *testing.T) {
+	b := setup(t)
+	b.fine("schedule", "-t", "TOPIC", "--id", "late", "--at", "2031-01-02T15:04:05.5Z")
+	b.fine("schedule", "-t", "TOPIC", "--id", "early\x1b[31m", "--at", "2030-01-02T15:04:05Z")
+	b.golden("ls.txt", b.fine("ls", "-t", "TOPIC"))
+	b.golden("ls.jsonl", b.fine("ls", "-t", "TOPIC", "-o", "json"))
+
+	ids := func(args ...string) (ids []any) {
+		for _, line := range objects(t, b.fine(append([]string{"ls", "-t", "TOPIC", "-o", "json"}, args...)...)) {
+			ids = append(ids, line["id"])
+		}
+		return ids
+	}
+	require.Equal(t, []any{"early\x1b[31m"}, ids("--due-before", "2031-01-01T00:00:00Z"))
+	require.Empty(t, ids("--due-before", "1m"))
+	require.Empty(t, ids("--running"))
+	require.Equal(t, []any{"early\x1b[31m"}, ids("--limit", "1"))
+	require.Len(t, ids("--limit", "0"), 2)
+	_, _, stderr := b.call("ls", "-t", "TOPIC", "--limit", "1")
+	require.Contains(t, stderr, "more than 1")
+	_, _, stderr = b.call("ls", "-t", "TOPIC", "--limit", "2")
+	require.Empty(t, stderr)
+	code, _, _ := b.call("ls", "-t", "TOPIC", "--due-before", "soon")
+	require.Equal(t, exitUsage, code)
+	require.Equal(t, "ID  STATE  DUE  ACTIVATION  ATTEMPTS  FAILURES\n", b.fine("ls", "-t", "empty-"+b.topic))
+}
+
+func TestGet(t *testing.T) {
+	b := setup(t)
+	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--at", "2031-01-02T15:04:05Z", "--json", `{"a": "\u001b"}`,
+		"--header", "b=2", "--header", "a=\x1b[2J", "--correlation-id", "c")
+	b.golden("get.txt", b.fine("get", "-t", "TOPIC", "x"))
+	b.golden("get.json", b.fine("get", "-t", "TOPIC", "x", "-o", "json"))
+}
+
+func TestCancel(t *testing.T) {
+	b := setup(t)
+	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--count", "5", "--in", "1h")
+	require.Equal(t, "ID   WAS\nx-0  pending\n", b.fine("cancel", "-t", "TOPIC", "x-0"))
+	code, stdout, stderr := b.call("cancel", "-t", "TOPIC", "x-1", "nobody", "-o", "json")
+	require.Equal(t, exitNotFound, code)
+	require.Contains(t, stderr, "1 of 2")
+	b.golden("cancel.jsonl", stdout)
+	b.golden("cancel_all.json", b.fine("cancel", "-t", "TOPIC", "--all", "--yes", "-o", "json"))
+	require.Equal(t, "cancelled 0\n", b.fine("cancel", "-t", "TOPIC", "--all", "-y"))
+}
+
+func TestTopics(t *testing.T) {
+	b := setup(t)
+	b.fine("schedule", "-t", "TOPIC", "--count", "3", "--in", "1h")
+	b.fine("schedule", "-t", "TOPIC")
+	peer := b.topic + ".peer" // known to a Python peer alone
+	require.NoError(t, b.rdb.ZAdd(t.Context(), "timers_timeline:"+peer, redis.Z{Score: 4e9, Member: "x"}).Err())
+	b.golden("topics.jsonl", b.fine("topics", "--prefix", b.topic, "-o", "json"))
+	b.golden("topics_discover.jsonl", b.fine("topics", "--prefix", b.topic, "--discover", "-o", "json"))
+	require.Contains(t, b.fine("topics"), b.topic)
+}
+
+func TestDeadLs(t *testing.T) {
+	b := setup(t)
+	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--count", "2", "--at", "2021-01-02T15:04:05Z", "--text", "hi", "--header", "k=v")
+	node := b.start("node", "-t", "TOPIC", "--max-concurrent", "1", "--exec", `echo "no: $WAKEBELL_ID" >&2; exit 65`)
+	node.eventually(func() bool { return strings.Count(b.fine("dead", "ls", "-t", "TOPIC", "-o", "json"), "\n") == 2 })
+	require.Zero(t, node.stop())
+	b.golden("dead_ls.jsonl", timeless(b.fine("dead", "ls", "-t", "TOPIC", "-o", "json")))
+	table := b.fine("dead", "ls", "-t", "TOPIC", "--limit", "1")
+	require.Contains(t, table, "exit status 65: no: x-0")
+	require.NotContains(t, table, "x-1")
+}
+
+var (
+	instants = regexp.MustCompile(`"(died|delivered_at)":"20[^"]*"`)
+	entries  = regexp.MustCompile(`"entry":"\d+-\d+"`)
+	delays   = regexp.MustCompile(`"lateness_ms":[0-9.]+`)
+)
+
+// timeless takes out of lines of JSON what differs from run to run.
+func timeless(lines string) string {
+	lines = instants.ReplaceAllString(lines, `"$1":"NOW"`)
+	lines = entries.ReplaceAllString(lines, `"entry":"ENTRY"`)
+	return delays.ReplaceAllString(lines, `"lateness_ms":0`)
+}

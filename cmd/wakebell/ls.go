@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+type lsFlags struct {
+	topic     string
+	dueBefore string
+	running   bool
+	limit     int
+}
+
+func (a *app) lsCommand() *cobra.Command {
+	f := &lsFlags{}
+	cmd := &cobra.Command{
+		Use:   "ls --topic TOPIC",
+		Short: "List the timers of a topic",
+		Long: `Lists the timers of a topic in the order in which they are due. Of a running
+timer, due is the end of its lease; of one that is retried, its next attempt.
+State is pending, retrying, running or never (an infinite instant, which
+nobody but a stranger writes).
+
+With -o json each timer is a line with topic, id, state, due, activation,
+attempts, failures and last_error.`,
+		Example: `  wakebell ls --topic invoices
+  wakebell ls -t invoices --due-before 10m --limit 0 -o json
+  wakebell ls -t invoices --running`,
+		Args: cobra.NoArgs,
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.topic, "topic", "t", "", "`topic` to list")
+	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this `instant`, RFC 3339, or this duration from now")
+	flags.BoolVar(&f.running, "running", false, "only those that a handler has")
+	limitFlag(cmd, &f.limit)
+	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
+		return a.withClient(func(c *wakebell.Client) error { return a.ls(ctx, c, f) })
+	})
+	return cmd
+}
+
+// timerLine is what Redis knows of a timer, as it is printed.
+type timerLine struct {
+	Topic      string `json:"topic"`
+	ID         string `json:"id"`
+	State      string `json:"state"`
+	Due        string `json:"due"`
+	Activation string `json:"activation"`
+	Attempts   int    `json:"attempts"`
+	Failures   int    `json:"failures"`
+	LastError  string `json:"last_error"`
+}
+
+func newTimerLine(i wakebell.Info) timerLine {
+	return timerLine{
+		Topic: i.Topic, ID: i.ID, State: string(i.State), Due: stamp(i.Due), Activation: stamp(i.Activation),
+		Attempts: i.Attempts, Failures: i.Failures, LastError: i.LastError,
+	}
+}
+
+func (a *app) ls(ctx context.Context, c *wakebell.Client, f *lsFlags) error {
+	filter, err := f.filter(time.Now())
+	if err != nil {
+		return err
+	}
+	if f.limit < 0 {
+		return usagef("--limit: %d is negative", f.limit)
+	}
+	list := a.newListing(f.limit, "ID", "STATE", "DUE", "ACTIVATION", "ATTEMPTS", "FAILURES")
+	for info, err := range c.List(ctx, f.topic, filter) {
+		if err != nil {
+			return err
+		}
+		if list.full() {
+			break
+		}
+		t := newTimerLine(info)
+		if err := list.add(t, t.ID, t.State, t.Due, t.Activation, strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)); err != nil {
+			return err
+		}
+	}
+	return list.end()
+}
+
+func (f *lsFlags) filter(now time.Time) (wakebell.Filter, error) {
+	filter := wakebell.Filter{Running: f.running}
+	if f.dueBefore == "" {
+		return filter, nil
+	}
+	if d, err := time.ParseDuration(f.dueBefore); err == nil {
+		filter.DueBefore = now.Add(d)
+		return filter, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, f.dueBefore)
+	if err != nil {
+		return filter, usagef("--due-before: %q is neither an instant such as 2031-01-02T15:04:05Z nor a duration such as 10m", f.dueBefore)
+	}
+	filter.DueBefore = at
+	return filter, nil
+}
+
+func limitFlag(cmd *cobra.Command, limit *int) {
+	cmd.Flags().IntVar(limit, "limit", 100, "how many at most; 0: all")
+}
+
+// listing prints items as they come, in a table or as lines of JSON.
+type listing struct {
+	app   *app
+	table *table // nil: JSON
+	limit int    // 0: none
+	shown int
+	more  bool
+}
+
+func (a *app) newListing(limit int, head ...string) *listing {
+	l := &listing{app: a, limit: limit}
+	if !a.wantsJSON() {
+		l.table = newTable(a.stdout, head...)
+	}
+	return l
+}
+
+// full notes that there is one more item, and reports whether it is too many.
+func (l *listing) full() bool {
+	l.more = l.limit > 0 && l.shown == l.limit
+	return l.more
+}
+
+// add prints an item: value as JSON, or the cells.
+func (l *listing) add(value any, cells ...string) error {
+	l.shown++
+	if l.table == nil {
+		return l.app.printJSON(value)
+	}
+	l.table.row(cells...)
+	return l.table.fault
+}
+
+func (l *listing) end() error {
+	if l.more {
+		l.app.notef("wakebell: there are more than %d; --limit 0 shows all\n", l.limit)
+	}
+	if l.table == nil {
+		return nil
+	}
+	return l.table.flush()
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+// nodeFlags are what a node can be told.
+type nodeFlags struct {
+	topics []string
+	exec   string
+
+	maxConcurrent       int
+	maxAttempts         int
+	leaseTTL, leaseAge  time.Duration
+	polling, maxPolling time.Duration
+	retryFirst          time.Duration
+	retryMax            time.Duration
+	discardRejected     bool
+
+	drain, wait time.Duration
+	deadCap     int64
+
+	logFormat, logLevel choice
+}
+
+func (a *app) nodeCommand() *cobra.Command {
+	f := &nodeFlags{logFormat: oneOf("text", "json"), logLevel: oneOf("info", "debug", "warn", "error")}
+	cmd := &cobra.Command{
+		Use:   "node --topic TOPIC...",
+		Short: "Handle the timers of topics",
+		Long: `Handles the timers of one or more topics until SIGTERM or SIGINT. Then it takes
+no more, waits for what runs up to --drain-timeout, gives the rest back, and
+exits with 0. A second signal ends it at once, with 1.
+
+Each delivery is one JSON line on stdout, written before the timer is settled:
+  topic, id, attempt, activation, delivered_at, lateness_ms, content_type,
+  headers, correlation_id, reply_to (if any), and body: JSON as JSON, text as a
+  string, null for none; or else body_base64.
+Without --exec that is all: the timer is done once the line is written. When
+stdout cannot be written, the timer is retried and the node drains and ends
+with 1.
+
+With --exec, sh -c COMMAND runs for each delivery, after its line:
+  stdin        the body
+  environment  WAKEBELL_TOPIC, _ID, _ATTEMPT, _ACTIVATION, _DELIVERED_AT,
+               _LATENESS_MS, _CONTENT_TYPE, _CORRELATION_ID, _REPLY_TO, and a
+               WAKEBELL_HEADER_<NAME> for each header, its name in upper case
+               with _ for what is no letter or digit. NUL becomes U+FFFD.
+  output       stdout and stderr go to the node's stderr
+  exit status  0: done; 65: rejected, a dead letter at once; other: retried
+When a timer is cancelled, its lease is lost or the drain's time is over, the
+command's process group is killed.`,
+		Example: `  wakebell node --topic invoices
+  wakebell node --topic invoices --exec './charge.sh' --max-concurrent 20
+  wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id`,
+		Args: cobra.NoArgs,
+	}
+	f.register(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return a.node(ctx, f) })
+	return cmd
+}
+
+func (f *nodeFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&f.topics, "topic", "t", nil, "`topic` to handle; may be repeated")
+	flags.StringVar(&f.exec, "exec", "", "shell `command` to run for each delivery")
+	flags.IntVar(&f.maxConcurrent, "max-concurrent", 5, "timers of a topic handled at once, 1 to 10,000")
+	flags.DurationVar(&f.leaseTTL, "lease-ttl", 30*time.Second, "how long a crashed node keeps its timers from others")
+	flags.DurationVar(&f.leaseAge, "max-lease-age", 0, "end handlers that run longer; 0: never")
+	flags.DurationVar(&f.polling, "polling-interval", 50*time.Millisecond, "first delay of the backoff when idle")
+	flags.DurationVar(&f.maxPolling, "max-polling-interval", 5*time.Second, "cap of that backoff")
+	flags.IntVar(&f.maxAttempts, "max-attempts", 25, "failure at which a timer becomes a dead letter")
+	flags.DurationVar(&f.retryFirst, "retry-initial", time.Second, "delay after the first failure; it doubles with each")
+	flags.DurationVar(&f.retryMax, "retry-max", time.Hour, "cap of that delay")
+	flags.BoolVar(&f.discardRejected, "discard-rejected", false, "remove rejected timers instead of keeping dead letters")
+	flags.DurationVar(&f.drain, "drain-timeout", 20*time.Second, "how long a stop waits for what runs")
+	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long a start tries a Redis that does not answer")
+	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept for a topic, and about 100 more; 0: all")
+	flags.Var(&f.logFormat, "log-format", "format of the log on stderr")
+	flags.Var(&f.logLevel, "log-level", "least level that is logged")
+	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+}
+
+func (f *nodeFlags) options() []wakebell.HandlerOption {
+	options := []wakebell.HandlerOption{
+		wakebell.MaxConcurrent(f.maxConcurrent),
+		wakebell.LeaseTTL(f.leaseTTL),
+		wakebell.MaxLeaseAge(f.leaseAge),
+		wakebell.PollingInterval(f.polling),
+		wakebell.MaxPollingInterval(f.maxPolling),
+		wakebell.MaxAttempts(f.maxAttempts),
+		wakebell.RetryBackoff(f.retryFirst, f.retryMax),
+	}
+	if f.discardRejected {
+		options = append(options, wakebell.DiscardRejected())
+	}
+	return options
+}
+
+// rawHandler handles bodies of every kind.
+type rawHandler = func(context.Context, wakebell.Timer[[]byte]) error
+
+func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
+	conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.close()) }()
+
+	defer keepBrokenPipes()()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	handle := reporting(&lockedWriter{w: a.stdout}, fail)
+	if f.exec != "" {
+		handle = inTurn(handle, a.command(f.exec))
+	}
+	var handlers []wakebell.Handler
+	for _, topic := range f.topics {
+		handlers = append(handlers, wakebell.Handle(wakebell.NewTopic[[]byte](topic), handle, f.options()...))
+	}
+	drain := f.drain
+	if drain == 0 {
+		drain = -1 // for which Config has another word
+	}
+	log := newLogger(a.stderr, f.logFormat.value, f.logLevel.value)
+	sys, err := wakebell.New(newActorSystem(log), conn.rdb, wakebell.Config{
+		Handlers:      handlers,
+		Keys:          conn.settings.keys,
+		Prefix:        conn.settings.prefix,
+		DrainTimeout:  drain,
+		WaitForRedis:  f.wait,
+		DeadLetterCap: f.deadCap,
+		Logger:        log,
+	})
+	if err != nil {
+		return err
+	}
+	return runNode(ctx, sys, log, f.topics)
+}
+
+// runNode runs the system until ctx ends. Its error is what ended ctx, if that
+// was no signal.
+func runNode(ctx context.Context, sys *wakebell.System, log *slog.Logger, topics []string) error {
+	if err := sys.Start(ctx); err != nil {
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			return nil // a signal while it waited for Redis
+		}
+		return err
+	}
+	log.InfoContext(ctx, "node runs", "topics", topics)
+	<-ctx.Done()
+	log.InfoContext(ctx, "node drains")
+	err := sys.Stop()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		err = errors.Join(cause, err)
+	}
+	if err == nil {
+		log.InfoContext(ctx, "node ended")
+	}
+	return err
+}
+
+// delivery is the line that a node prints.
+type delivery struct {
+	Topic       string  `json:"topic"`
+	ID          string  `json:"id"`
+	Attempt     int     `json:"attempt"`
+	Activation  string  `json:"activation"`
+	DeliveredAt string  `json:"delivered_at"`
+	LatenessMS  float64 `json:"lateness_ms"`
+	content
+}
+
+func newDelivery(t wakebell.Timer[[]byte]) delivery {
+	return delivery{
+		Topic:       t.Topic,
+		ID:          t.ID,
+		Attempt:     t.Attempt,
+		Activation:  stamp(t.Activation),
+		DeliveredAt: stamp(t.Delivered),
+		LatenessMS:  millis(t.Lateness()),
+		content: newContent(wakebell.Content{
+			CorrelationID: t.CorrelationID, ContentType: t.ContentType, ReplyTo: t.ReplyTo,
+			Headers: t.Headers, Body: t.Raw,
+		}),
+	}
+}
+
+// reporting writes each delivery to out, in one piece. A node that cannot
+// write would burn the attempts of all its timers, so it calls fail.
+func reporting(out io.Writer, fail context.CancelCauseFunc) rawHandler {
+	return func(_ context.Context, t wakebell.Timer[[]byte]) error {
+		line, err := jsonLine(newDelivery(t))
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(line); err != nil {
+			err = fmt.Errorf("write to stdout: %w", err)
+			fail(err)
+			return err
+		}
+		return nil
+	}
+}
+
+func inTurn(first, second rawHandler) rawHandler {
+	return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
+		if err := first(ctx, t); err != nil {
+			return err
+		}
+		return second(ctx, t)
+	}
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// choice is a flag with a few allowed values.
+type choice struct {
+	value   string
+	allowed []string
+}
+
+func oneOf(preset string, others ...string) choice {
+	return choice{preset, append([]string{preset}, others...)}
+}
+
+func (c *choice) String() string { return c.value }
+
+// Type is shown in the help as the flag's value.
+func (c *choice) Type() string { return strings.Join(c.allowed, "|") }
+
+// Set takes one of the allowed values.
+func (c *choice) Set(value string) error {
+	for _, allowed := range c.allowed {
+		if value == allowed {
+			c.value = value
+			return nil
+		}
+	}
+	return fmt.Errorf("want one of %s", strings.Join(c.allowed, ", "))
+}
+
+// outputFlag gives a command -o.
+func (a *app) outputFlag(cmd *cobra.Command) {
+	a.output = oneOf("table", "json")
+	cmd.Flags().VarP(&a.output, "output", "o", "for people, or one JSON object per line")
+}
+
+func (a *app) wantsJSON() bool { return a.output.value == "json" }
+
+// jsonLine encodes v as one line, without HTML escaping.
+func jsonLine(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("write JSON: %w", err)
+	}
+	return buf.Bytes(), nil
+}
+
+func (a *app) printJSON(v any) error {
+	line, err := jsonLine(v)
+	if err != nil {
+		return err
+	}
+	return a.write(line)
+}
+
+func (a *app) printf(format string, args ...any) error {
+	return a.write(fmt.Appendf(nil, format, args...))
+}
+
+func (a *app) write(text []byte) error {
+	if _, err := a.stdout.Write(text); err != nil {
+		return fmt.Errorf("write to stdout: %w", err)
+	}
+	return nil
+}
+
+// notef writes to stderr. When that fails there is nobody to tell.
+func (a *app) notef(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.stderr, format, args...)
+}
+
+// table aligns columns. What it shows is escaped.
+type table struct {
+	w     *tabwriter.Writer
+	rows  int
+	fault error
+}
+
+// flushRows is how many rows are aligned with each other: a listing without
+// a limit is not kept in memory.
+const flushRows = 1000
+
+func newTable(w io.Writer, head ...string) *table {
+	t := &table{w: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+	if len(head) > 0 {
+		t.row(head...)
+	}
+	return t
+}
+
+func (t *table) row(cells ...string) {
+	escaped := make([]string, len(cells))
+	for i, cell := range cells {
+		if escaped[i] = escape(cell); cell == "" {
+			escaped[i] = "-"
+		}
+	}
+	_, err := fmt.Fprintln(t.w, strings.Join(escaped, "\t"))
+	if t.rows++; err == nil && t.rows%flushRows == 0 {
+		err = t.w.Flush()
+	}
+	if t.fault == nil {
+		t.fault = err
+	}
+}
+
+func (t *table) flush() error {
+	if err := t.w.Flush(); t.fault == nil {
+		t.fault = err
+	}
+	if t.fault != nil {
+		return fmt.Errorf("write to stdout: %w", t.fault)
+	}
+	return nil
+}
+
+// escape makes text harmless for a terminal: control characters, invisible
+// ones and bytes that are not UTF-8 are written as in a Go string.
+func escape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// stamp is how an instant is printed everywhere; empty for none.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// isTerminal reports whether f is one, as far as can be told without asking
+// it: a device of characters that keeps them.
+func isTerminal(f any) bool {
+	file, ok := f.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}
+
+// lockedWriter keeps writes of several goroutines apart.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/embedded"
+)
+
+const (
+	defaultRedis  = "redis://127.0.0.1:6379"
+	embeddedRedis = "embedded"
+)
+
+// connection is the Redis of a run.
+type connection struct {
+	rdb      *redis.Client
+	server   *embedded.Server // nil for a server elsewhere
+	settings clientSettings
+	calls    *atomic.Int64 // commands sent, while counted
+}
+
+// clientSettings are what the global flags say of topics and keys.
+type clientSettings struct {
+	prefix string
+	keys   wakebell.Keys
+}
+
+// connect gives the Redis of --redis or the environment. It does not speak to
+// it yet.
+func (a *app) connect() (*connection, error) {
+	where := a.redisURL
+	if where == "" {
+		where = os.Getenv("WAKEBELL_REDIS")
+	}
+	if where == "" {
+		where = defaultRedis
+	}
+	settings := clientSettings{a.prefix, a.keys}
+	if where == embeddedRedis {
+		server := embedded.Start()
+		return &connection{rdb: server.Client(), server: server, settings: settings}, nil
+	}
+	options, err := redis.ParseURL(where)
+	if err != nil {
+		// An url.Error shows the whole URL, and so a password.
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
+			err = wrapped.Err
+		}
+		return nil, usagef("--redis: %v", err)
+	}
+	return &connection{rdb: redis.NewClient(options), settings: settings}, nil
+}
+
+// client makes a Client; what it has to tell nobody in particular is dropped.
+func (c *connection) client() (*wakebell.Client, error) {
+	return wakebell.NewClient(c.rdb, wakebell.ClientConfig{
+		Keys: c.settings.keys, Prefix: c.settings.prefix, Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
+// countCalls counts commands from now on.
+func (c *connection) countCalls() {
+	c.calls = &atomic.Int64{}
+	c.rdb.AddHook(callCounter{c.calls})
+}
+
+// embedded reports whether the server lives in this process.
+func (c *connection) embedded() bool { return c.server != nil }
+
+func (c *connection) close() error {
+	err := c.rdb.Close()
+	if c.server != nil {
+		c.server.Close()
+	}
+	if err != nil && !errors.Is(err, redis.ErrClosed) {
+		return fmt.Errorf("close redis: %w", err)
+	}
+	return nil
+}
+
+// withClient runs fn with a Client of the Redis that the flags name.
+func (a *app) withClient(fn func(*wakebell.Client) error) (err error) {
+	conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.close()) }()
+	client, err := conn.client()
+	if err != nil {
+		return err
+	}
+	return fn(client)
+}

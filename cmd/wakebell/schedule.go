@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+// scheduleBatch is how many timers are made and sent at a time.
+const scheduleBatch = 1000
+
+type scheduleFlags struct {
+	topic, id     string
+	in            time.Duration
+	at            string
+	json          string
+	text          string
+	hex           string
+	file          string
+	contentType   string
+	headers       []string
+	correlationID string
+	ifExists      choice
+	count         int
+	spacing       time.Duration
+
+	given func(flag string) bool
+}
+
+func (a *app) scheduleCommand() *cobra.Command {
+	f := &scheduleFlags{ifExists: oneOf("replace", "keep")}
+	cmd := &cobra.Command{
+		Use:   "schedule --topic TOPIC",
+		Short: "Schedule timers",
+		Long: `Schedules a timer and prints its id; with -o json an object with topic, id, due
+and outcome (created, replaced, superseded, kept pending, kept running).
+Without --in or --at it is due at once, without a body it has none.
+
+With --count N it schedules N timers, in batches of 1,000, and prints each id
+on a line: of their own or, with --id, ID-0 to ID-<N-1>. With --spacing they
+are due one after the other. After an error the ids that were printed are
+stored; others of the last batch may be.`,
+		Example: `  wakebell schedule --topic invoices --in 72h --json '{"n": 42}'
+  wakebell schedule -t invoices --id inv-42 --at 2031-01-02T15:04:05Z --text hello
+  wakebell schedule -t mail --file letter.pdf --content-type application/pdf --header x-tenant=acme
+  wakebell schedule -t load --count 10000 --spacing 1ms --hex cafe`,
+		Args: cobra.NoArgs,
+	}
+	f.register(cmd)
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
+		return a.withClient(func(c *wakebell.Client) error { return a.schedule(ctx, c, f) })
+	})
+	return cmd
+}
+
+func (f *scheduleFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&f.topic, "topic", "t", "", "`topic` of the timers")
+	flags.StringVar(&f.id, "id", "", "`id` of the timer (default a new one)")
+	flags.DurationVar(&f.in, "in", 0, "due after this `duration`")
+	flags.StringVar(&f.at, "at", "", "due at this `instant`, in RFC 3339")
+	flags.StringVar(&f.json, "json", "", "JSON `body`, sent without the space between its tokens")
+	flags.StringVar(&f.text, "text", "", "text `body`")
+	flags.StringVar(&f.hex, "hex", "", "`body` of bytes, in hex")
+	flags.StringVar(&f.file, "file", "", "`file` with a body of bytes; - is stdin")
+	flags.StringVar(&f.contentType, "content-type", "", "content `type` of --file or --hex (default none)")
+	flags.StringArrayVar(&f.headers, "header", nil, "a header, `key=value`; may be repeated")
+	flags.StringVar(&f.correlationID, "correlation-id", "", "`id` of what caused the timer (default its own)")
+	flags.Var(&f.ifExists, "if-exists", "what to do with a timer of the same id")
+	flags.IntVar(&f.count, "count", 1, "how many timers")
+	flags.DurationVar(&f.spacing, "spacing", 0, "how much later each is due than the one before")
+	f.given = flags.Changed
+	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	cmd.MarkFlagsMutuallyExclusive("in", "at")
+	cmd.MarkFlagsMutuallyExclusive("json", "text", "hex", "file")
+	cmd.MarkFlagsMutuallyExclusive("content-type", "json")
+	cmd.MarkFlagsMutuallyExclusive("content-type", "text")
+}
+
+type scheduledLine struct {
+	Topic   string `json:"topic"`
+	ID      string `json:"id"`
+	Due     string `json:"due"`
+	Outcome string `json:"outcome"`
+}
+
+func (a *app) schedule(ctx context.Context, c *wakebell.Client, f *scheduleFlags) error {
+	if f.count < 1 {
+		return usagef("--count: %d, want at least 1", f.count)
+	}
+	if latest := f.in.Seconds() + float64(f.count-1)*f.spacing.Seconds(); math.Abs(latest) > (1<<62)/1e9 {
+		return usagef("--spacing: the last timer would be due in over 146 years")
+	}
+	draft, err := f.drafter(a.stdin)
+	if err != nil {
+		return err
+	}
+	for first := 0; first < f.count; first += scheduleBatch {
+		drafts := make([]wakebell.Draft, 0, scheduleBatch)
+		for i := first; i < min(first+scheduleBatch, f.count); i++ {
+			drafts = append(drafts, draft(i))
+		}
+		scheduled, err := c.Schedule(ctx, drafts...)
+		if err != nil {
+			return err
+		}
+		if err := a.printScheduled(f.topic, scheduled); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) printScheduled(topic string, scheduled []wakebell.Scheduled) error {
+	var out bytes.Buffer
+	for _, s := range scheduled {
+		if !a.wantsJSON() {
+			id := s.ID
+			if isTerminal(a.stdout) { // elsewhere the id is for a program
+				id = escape(id)
+			}
+			fmt.Fprintln(&out, id)
+			continue
+		}
+		line, err := jsonLine(scheduledLine{a.prefix + topic, s.ID, stamp(s.Due), s.Outcome.String()})
+		if err != nil {
+			return err
+		}
+		out.Write(line)
+	}
+	return a.write(out.Bytes())
+}
+
+// drafter returns what makes the i-th timer.
+func (f *scheduleFlags) drafter(stdin io.Reader) (func(i int) wakebell.Draft, error) {
+	options, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	when, err := f.when()
+	if err != nil {
+		return nil, err
+	}
+	body, err := f.body(stdin)
+	if err != nil {
+		return nil, err
+	}
+	return func(i int) wakebell.Draft {
+		opts := append(options[:len(options):len(options)], when(i))
+		switch {
+		case f.given("id") && f.given("count"):
+			opts = append(opts, wakebell.ID(fmt.Sprintf("%s-%d", f.id, i)))
+		case f.given("id"):
+			opts = append(opts, wakebell.ID(f.id))
+		}
+		return body(opts)
+	}, nil
+}
+
+func (f *scheduleFlags) options() ([]wakebell.ScheduleOption, error) {
+	var options []wakebell.ScheduleOption
+	for _, header := range f.headers {
+		key, value, ok := strings.Cut(header, "=")
+		if !ok {
+			return nil, usagef("--header: %q, want key=value", header)
+		}
+		options = append(options, wakebell.Header(key, value))
+	}
+	if f.given("correlation-id") {
+		options = append(options, wakebell.CorrelationID(f.correlationID))
+	}
+	if f.ifExists.value == "keep" {
+		options = append(options, wakebell.IfExists(wakebell.Keep))
+	}
+	return options, nil
+}
+
+func (f *scheduleFlags) when() (func(i int) wakebell.ScheduleOption, error) {
+	if f.at == "" {
+		return func(i int) wakebell.ScheduleOption {
+			return wakebell.In(f.in + time.Duration(i)*f.spacing)
+		}, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, f.at)
+	if err != nil {
+		return nil, usagef("--at: %q is not an instant such as 2031-01-02T15:04:05Z", f.at)
+	}
+	return func(i int) wakebell.ScheduleOption {
+		return wakebell.At(at.Add(time.Duration(i) * f.spacing))
+	}, nil
+}
+
+// body returns what makes a draft with the body that the flags give.
+func (f *scheduleFlags) body(stdin io.Reader) (func([]wakebell.ScheduleOption) wakebell.Draft, error) {
+	var raw []byte
+	var err error
+	switch {
+	case f.given("json"):
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, []byte(f.json)); err != nil || !utf8.ValidString(f.json) {
+			return nil, usagef("--json: not valid JSON")
+		}
+		return drafts(f.topic, json.RawMessage(compact.Bytes())), nil
+	case f.given("text"):
+		if !utf8.ValidString(f.text) {
+			return nil, usagef("--text: not valid UTF-8; --hex takes any bytes")
+		}
+		return drafts(f.topic, f.text), nil
+	case f.given("hex"):
+		if raw, err = hex.DecodeString(f.hex); err != nil {
+			return nil, usagef("--hex: %v", err)
+		}
+	case f.given("file"):
+		if raw, err = readBody(f.file, stdin); err != nil {
+			return nil, err
+		}
+	}
+	return func(opts []wakebell.ScheduleOption) wakebell.Draft {
+		return wakebell.NewTopic[[]byte](f.topic).Draft(raw, append(opts, wakebell.ContentType(f.contentType))...)
+	}, nil
+}
+
+func drafts[T any](topic string, body T) func([]wakebell.ScheduleOption) wakebell.Draft {
+	return func(opts []wakebell.ScheduleOption) wakebell.Draft {
+		return wakebell.NewTopic[T](topic).Draft(body, opts...)
+	}
+}
+
+// readBody reads a file, up to where it is too large for a timer anyway.
+func readBody(name string, stdin io.Reader) ([]byte, error) {
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("--file: %w", err)
+		}
+		defer func() { _ = file.Close() }() // it was only read
+		stdin = file
+	}
+	body, err := io.ReadAll(io.LimitReader(stdin, wakebell.DefaultPayloadLimit+1))
+	if err != nil {
+		return nil, fmt.Errorf("--file: %w", err)
+	}
+	return body, nil
+}

@@ -1,0 +1,96 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// binary builds the program once for the tests of what a process does.
+func binary(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "wakebell")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	return path
+}
+
+// process starts the program as a process; signals go to it by cmd.
+func (b *bundle) process(path string, stdout *os.File, args ...string) (*exec.Cmd, *running) {
+	b.t.Helper()
+	r := &running{t: b.t, cancel: func() {}, code: make(chan int, 1), out: &buffer{}, err: &buffer{}}
+	cmd := exec.Command(path, b.args(args)...)
+	cmd.Stdout, cmd.Stderr = r.out, r.err
+	if stdout != nil {
+		cmd.Stdout = stdout
+	}
+	require.NoError(b.t, cmd.Start())
+	b.t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended
+	go func() {
+		_ = cmd.Wait() // the code says it
+		r.code <- cmd.ProcessState.ExitCode()
+	}()
+	return cmd, r
+}
+
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	path := binary(t)
+
+	t.Run("the first drains", func(t *testing.T) {
+		b := setup(t)
+		b.fine("schedule", "-t", "TOPIC", "--id", "x")
+		gate := filepath.Join(t.TempDir(), "gate")
+		require.NoError(t, syscall.Mkfifo(gate, 0o600))
+		cmd, node := b.process(path, nil, "node", "-t", "TOPIC", "--exec", "echo waits >&2; read go <"+gate+"; echo went on >&2")
+		node.says("waits")
+		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+		node.says("node drains")
+		require.NoError(t, os.WriteFile(gate, []byte("go\n"), 0o600))
+		require.Equal(t, exitOK, node.wait(), node.err)
+		require.Contains(t, node.err.String(), "went on")
+		require.Zero(t, b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val(), "it was settled")
+	})
+
+	t.Run("the second ends at once", func(t *testing.T) {
+		b := setup(t)
+		b.fine("schedule", "-t", "TOPIC", "--id", "x")
+		cmd, node := b.process(path, nil, "node", "-t", "TOPIC", "--exec", sleeper)
+		group := node.group()
+		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+		node.says("node drains")
+		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+		require.Equal(t, exitError, node.wait(), node.err)
+		require.Contains(t, node.err.String(), "second signal")
+		require.Eventually(t, func() bool { return groupIsGone(group) }, waitLimit, waitTick)
+		require.Equal(t, int64(1), b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val(), "its lease has to end")
+	})
+
+	t.Run("a closed pipe ends the node", func(t *testing.T) {
+		b := setup(t)
+		b.fine("schedule", "-t", "TOPIC", "--id", "x")
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		require.NoError(t, r.Close())
+		_, node := b.process(path, w, "node", "-t", "TOPIC")
+		require.Equal(t, exitError, node.wait(), node.err)
+		require.NoError(t, w.Close())
+		require.Contains(t, node.err.String(), "broken pipe")
+		require.Contains(t, b.fine("ls", "-t", "TOPIC"), "retrying")
+	})
+
+	t.Run("interrupted demo", func(t *testing.T) {
+		b := setup(t)
+		cmd, demo := b.process(path, nil, "demo", "--redis", "embedded")
+		demo.eventually(func() bool { return len(demo.out.String()) > 0 })
+		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+		require.Equal(t, exitError, demo.wait())
+		require.Equal(t, "wakebell: the demo was interrupted\n", demo.err.String())
+	})
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/wakebell/wakebell"
+)
+
+// chapter is one timer of the demo, and what is to become of it.
+type chapter struct {
+	id   string
+	plan string
+	in   time.Duration
+
+	handle func(ctx context.Context, d *demo, t wakebell.Timer[string]) error
+	cancel func(ctx context.Context, d *demo, id string) error // nil: nobody cancels it
+
+	ending   string
+	attempts int
+}
+
+const (
+	endFired     = "fired"
+	endRetried   = "failed, was retried, fired"
+	endCrashed   = "crashed its actor, came back by lease, fired"
+	endGivenUp   = "failed 3 times, is a dead letter"
+	endCancelled = "was cancelled before it was due"
+	endStopped   = "was cancelled while it ran"
+)
+
+var story = []chapter{
+	{id: "tea", plan: "fires, and that is all", in: time.Second, handle: fires, ending: endFired, attempts: 1},
+	{id: "letter", plan: "fails at first", in: 2 * time.Second, handle: failsOnce, ending: endRetried, attempts: 2},
+	{id: "crash", plan: "panics at first", in: 3 * time.Second, handle: panicsOnce, ending: endCrashed, attempts: 2},
+	{id: "broken", plan: "fails every time", in: 4 * time.Second, handle: failsAlways, ending: endGivenUp, attempts: demoAttempts},
+	{id: "long", plan: "runs until it is cancelled", in: 6 * time.Second, handle: runsOn, cancel: cancelRunning, ending: endStopped, attempts: 1},
+	{id: "regret", plan: "is to be cancelled before that", in: 11 * time.Second, handle: fires, cancel: cancelEarly, ending: endCancelled},
+}
+
+// lastInstant is when the last timer would be due.
+func lastInstant() (last time.Duration) {
+	for _, s := range story {
+		last = max(last, s.in)
+	}
+	return last
+}
+
+// demo is the state of a performance.
+type demo struct {
+	*narrator
+	topic  wakebell.Topic[string]
+	sys    *wakebell.System
+	client *wakebell.Client
+	began  chan string // ids of handlers that wait to be cancelled
+
+	mu      sync.Mutex
+	records map[string]*record // complete before the system starts
+}
+
+// record is what happened to a timer.
+type record struct {
+	attempts int
+	lateness time.Duration // of the first attempt
+	ending   string
+}
+
+func (r *record) shown() string {
+	if r.ending == "" {
+		return "nothing came of it"
+	}
+	return r.ending
+}
+
+func (d *demo) end(id, ending string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r := d.records[id]; r != nil {
+		r.ending = ending
+	}
+}
+
+// handle notes a delivery and plays the timer's part.
+func (d *demo) handle(ctx context.Context, t wakebell.Timer[string]) error {
+	d.mu.Lock()
+	r := d.records[t.ID]
+	if r == nil {
+		d.mu.Unlock()
+		return wakebell.Reject(errors.New("not of this story"))
+	}
+	if r.attempts++; r.attempts == 1 {
+		r.lateness = t.Lateness()
+	}
+	d.mu.Unlock()
+	for _, s := range story {
+		if s.id == t.ID {
+			return s.handle(ctx, d, t)
+		}
+	}
+	return nil
+}
+
+func fires(_ context.Context, d *demo, t wakebell.Timer[string]) error {
+	d.tell(good, t.ID, "fires, %.1f ms after its instant", millis(t.Lateness()))
+	d.end(t.ID, endFired)
+	return nil
+}
+
+func failsOnce(_ context.Context, d *demo, t wakebell.Timer[string]) error {
+	if t.Attempt == 1 {
+		d.tell(warn, t.ID, "fires and its handler returns an error; it is tried again in about %v", demoRetry)
+		return errors.New("the post office is closed")
+	}
+	d.tell(good, t.ID, "fires again, attempt %d, and is done", t.Attempt)
+	d.end(t.ID, endRetried)
+	return nil
+}
+
+func panicsOnce(_ context.Context, d *demo, t wakebell.Timer[string]) error {
+	if t.Attempt == 1 {
+		d.tell(bad, t.ID, "fires and its handler panics: the actor fails and is restarted,")
+		d.tell(bad, t.ID, "and the timer comes back when its lease ends, in %v", demoLease)
+		panic("the demo wants it so")
+	}
+	d.tell(good, t.ID, "is back, attempt %d, %.1f s after its instant, and is done", t.Attempt, t.Lateness().Seconds())
+	if t.Lateness() < demoLease {
+		d.end(t.ID, fmt.Sprintf("came back after %v, before its lease ended", t.Lateness()))
+		return nil
+	}
+	d.end(t.ID, endCrashed)
+	return nil
+}
+
+func failsAlways(_ context.Context, d *demo, t wakebell.Timer[string]) error {
+	d.tell(warn, t.ID, "fires and fails, attempt %d of %d", t.Attempt, demoAttempts)
+	return errors.New("it is beyond repair")
+}
+
+func runsOn(ctx context.Context, d *demo, t wakebell.Timer[string]) error {
+	d.tell(news, t.ID, "fires, and its handler goes on and on")
+	d.began <- t.ID
+	<-ctx.Done()
+	cause := context.Cause(ctx)
+	if errors.Is(cause, wakebell.ErrCancelled) {
+		d.tell(good, t.ID, "its handler's context ended: %v", cause)
+		d.end(t.ID, endStopped)
+	}
+	return cause
+}
+
+func cancelEarly(ctx context.Context, d *demo, id string) error {
+	if err := d.until(ctx, 9*time.Second); err != nil {
+		return err
+	}
+	presence, err := d.topic.Cancel(ctx, d.client, id)
+	if err != nil {
+		return err
+	}
+	if presence == wakebell.Pending {
+		d.end(id, endCancelled)
+	}
+	d.tell(good, id, "cancelled: it was %v", presence)
+	return nil
+}
+
+func cancelRunning(ctx context.Context, d *demo, id string) error {
+	select {
+	case <-d.began:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	// Longer than a lease: the heartbeat keeps it meanwhile.
+	if err := d.until(ctx, d.elapsed()+demoLease+demoLease/4); err != nil {
+		return err
+	}
+	presence, err := d.topic.Cancel(ctx, d.client, id)
+	if err != nil {
+		return err
+	}
+	d.tell(news, id, "cancelled: it was %v, kept for longer than a lease by its heartbeat", presence)
+	return nil
+}
+
+// tone is how something is told.
+type tone string
+
+const (
+	plain tone = ""
+	news  tone = "\x1b[36m"
+	good  tone = "\x1b[32m"
+	warn  tone = "\x1b[33m"
+	bad   tone = "\x1b[31m"
+	faint tone = "\x1b[2m"
+	reset      = "\x1b[0m"
+)
+
+// narrator tells a story with the time since it began.
+type narrator struct {
+	out    io.Writer
+	colour bool
+	start  time.Time
+	lock   sync.Mutex
+}
+
+func newNarrator(out io.Writer, colour bool) *narrator {
+	return &narrator{out: out, colour: colour, start: time.Now()}
+}
+
+func (n *narrator) begin() { n.start = time.Now() }
+
+func (n *narrator) elapsed() time.Duration { return time.Since(n.start) }
+
+// until waits for a moment of the story.
+func (n *narrator) until(ctx context.Context, at time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(at - n.elapsed()):
+		return nil
+	}
+}
+
+// tell prints a line about a timer, or about none.
+func (n *narrator) tell(t tone, id, format string, args ...any) {
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	at := fmt.Sprintf("%5.1fs", n.elapsed().Seconds())
+	text := fmt.Sprintf(format, args...)
+	if id != "" {
+		id = fmt.Sprintf("%-7s ", id)
+	}
+	// If nobody reads it, the table at the end cannot be written either.
+	_, _ = fmt.Fprintf(n.out, "%s  %s%s\n", n.paint(faint, at), n.paint(t, id), n.paint(t, text))
+}
+
+func (n *narrator) paint(t tone, text string) string {
+	if !n.colour || t == plain || text == "" {
+		return text
+	}
+	return string(t) + text + reset
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestExitCodes(t *testing.T) {
+	b := setup(t)
+	b.fine("schedule", "-t", "TOPIC", "--id", "there", "--in", "1h")
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"help", []string{"--help"}, exitOK, ""},
+		{"version", []string{"--version"}, exitOK, ""},
+		{"help of a command", []string{"dead", "ls", "--help"}, exitOK, ""},
+		{"no command", nil, exitUsage, "which command?"},
+		{"no subcommand", []string{"dead"}, exitUsage, "which command?"},
+		{"unknown command", []string{"frobnicate"}, exitUsage, "unknown command"},
+		{"unknown subcommand", []string{"dead", "rise"}, exitUsage, "unknown command"},
+		{"unknown flag", []string{"ls", "--frobnicate"}, exitUsage, "unknown flag"},
+		{"missing flag", []string{"ls"}, exitUsage, `"topic" not set`},
+		{"missing argument", []string{"get", "-t", "TOPIC"}, exitUsage, "accepts 1 arg"},
+		{"surplus argument", []string{"ls", "-t", "TOPIC", "x"}, exitUsage, "unknown command"},
+		{"empty topic", []string{"ls", "-t", ""}, exitUsage, "topic"},
+		{"bad choice", []string{"ls", "-t", "TOPIC", "-o", "xml"}, exitUsage, "want one of table, json"},
+		{"bad url", []string{"ls", "-t", "TOPIC", "--redis", "http://x"}, exitUsage, "--redis"},
+		{"equal keys", []string{"ls", "-t", "TOPIC", "--timeline-key", "k", "--payloads-key", "k"}, exitUsage, `both "k"`},
+		{"nobody there", []string{"ls", "-t", "TOPIC", "--redis", "unix:///nowhere/redis.sock"}, exitError, "no such file"},
+		{"found", []string{"get", "-t", "TOPIC", "there"}, exitOK, ""},
+		{"not found", []string{"get", "-t", "TOPIC", "nowhere"}, exitNotFound, "timer not found"},
+		{"cancel nobody", []string{"cancel", "-t", "TOPIC"}, exitUsage, "either ids or --all"},
+		{"cancel one and all", []string{"cancel", "-t", "TOPIC", "x", "--all"}, exitUsage, "either ids or --all"},
+		{"cancel all, nobody to ask", []string{"cancel", "-t", "TOPIC", "--all"}, exitUsage, "--yes"},
+		{"node without a topic", []string{"node"}, exitUsage, `"topic" not set`},
+		{"node with a topic twice", []string{"node", "-t", "TOPIC", "-t", "TOPIC"}, exitUsage, "has a handler already"},
+		{"node with a wrong bound", []string{"node", "-t", "TOPIC", "--max-concurrent", "0"}, exitUsage, "MaxConcurrent"},
+		{"node without Redis", []string{"node", "-t", "TOPIC", "--redis", "unix:///nowhere/redis.sock"}, exitError, "unavailable"},
+		{"bench of nothing", []string{"bench", "--n", "0"}, exitUsage, "--n"},
+		{"listing below nothing", []string{"dead", "ls", "-t", "TOPIC", "--limit", "-1"}, exitUsage, "--limit"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inner := &bundle{t, b.topic, b.redis, b.rdb}
+			code, stdout, stderr := inner.call(c.args...)
+			require.Equal(t, c.code, code, "%s\n%s", stdout, stderr)
+			require.Contains(t, stderr, c.says)
+			switch code {
+			case exitOK:
+				require.Empty(t, stderr)
+				require.NotEmpty(t, stdout)
+			case exitUsage:
+				require.Contains(t, stderr, "--help'")
+				require.Empty(t, stdout)
+			}
+		})
+	}
+}
+
+func TestEveryCommandHasExamples(t *testing.T) {
+	t.Parallel()
+	a := &app{}
+	for _, cmd := range a.root().Commands() {
+		require.NotEmpty(t, cmd.Example, cmd.Name())
+		require.NotEmpty(t, cmd.Long, cmd.Name())
+	}
+}
+
+func TestAPasswordIsNotShown(t *testing.T) {
+	b := setup(t)
+	code, _, stderr := b.call("topics", "--redis", "redis://:secret@host:port")
+	require.Equal(t, exitUsage, code)
+	require.NotContains(t, stderr, "secret")
+}
+
+func TestErrorsAreEscaped(t *testing.T) {
+	b := setup(t)
+	code, _, stderr := b.call("get", "-t", "TOPIC", "\x1b[31m")
+	require.Equal(t, exitNotFound, code)
+	require.NotContains(t, stderr, "\x1b")
+}
+
+func TestEmbeddedRedisServesACommand(t *testing.T) {
+	b := setup(t)
+	require.Equal(t, "x\n", b.fine("--redis", "embedded", "schedule", "-t", "TOPIC", "--id", "x"))
+	require.NotContains(t, b.fine("topics", "--redis", "embedded"), b.topic, "each run has its own")
+}
+
+func TestGlobalFlagsNameTheKeys(t *testing.T) {
+	b := setup(t)
+	keys := []string{"--prefix", b.topic + ".", "--timeline-key", "tl", "--payloads-key", "pl"}
+	args := func(list ...string) []string { return append(list, keys...) }
+	b.fine(args("schedule", "-t", "x", "--id", "a", "--in", "1h")...)
+	full := b.topic + ".x"
+	require.Equal(t, int64(1), b.rdb.ZCard(t.Context(), "tl:"+full).Val())
+	require.Equal(t, int64(1), b.rdb.HLen(t.Context(), "pl:"+full).Val())
+	listed := objects(t, b.fine(args("ls", "-t", "x", "-o", "json")...))
+	require.Equal(t, full, listed[0]["topic"])
+	topics := objects(t, b.fine(args("topics", "-o", "json")...))
+	require.Len(t, topics, 1)
+	require.Equal(t, map[string]any{"topic": full, "timers": 1.0, "due": 0.0, "dead": 0.0}, topics[0])
+	cancelled := objects(t, b.fine(args("cancel", "-t", "x", "a", "-o", "json")...))
+	require.Equal(t, map[string]any{"topic": full, "id": "a", "presence": "pending"}, cancelled[0])
+}

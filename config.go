@@ -1,0 +1,106 @@
+package wakebell
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// Config configures a System. The zero value works; it handles nothing.
+type Config struct {
+	// Handlers are the topics that this node handles, each at most once.
+	Handlers []Handler
+
+	// Middleware wraps the handling of all topics; the first is the outermost.
+	Middleware []Middleware
+
+	// Name is the root supervisor's name in the ActorSystem; default
+	// "wakebell". Several Systems in one ActorSystem need different ones.
+	Name string
+
+	// Keys, Prefix and PayloadLimit are those of ClientConfig.
+	Keys         Keys
+	Prefix       string
+	PayloadLimit int
+
+	// DrainTimeout is how long Stop waits for running handlers before their
+	// contexts end; default 20 s, at most 1 h, negative: not at all. Stop takes
+	// at most 5 s more than this.
+	DrainTimeout time.Duration
+
+	// WaitForRedis is how long Start tries a Redis that is unavailable;
+	// default 0: it fails at once. Once started, a System waits for as long as
+	// it takes.
+	WaitForRedis time.Duration
+
+	// DeadLetterCap bounds the dead letters of each topic, the oldest are
+	// dropped; Redis may keep about 100 more, which it drops in one go. Default
+	// 0: none is ever dropped.
+	DeadLetterCap int64
+
+	// Logger; nil means slog.Default().
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Name == "" {
+		c.Name = "wakebell"
+	}
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = 20 * time.Second
+	}
+	c.DrainTimeout = max(c.DrainTimeout, 0)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if strings.ContainsAny(c.Name, "/$") {
+		errs = append(errs, invalid("Name", "%q has a / or a $, which actor names give a meaning", c.Name))
+	}
+	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour))
+	if c.WaitForRedis < 0 {
+		errs = append(errs, invalid("WaitForRedis", "negative"))
+	}
+	if c.DeadLetterCap < 0 {
+		errs = append(errs, invalid("DeadLetterCap", "negative"))
+	}
+	if slices.ContainsFunc(c.Middleware, func(m Middleware) bool { return m == nil }) {
+		errs = append(errs, invalid("Middleware", "nil"))
+	}
+	seen := map[string]bool{}
+	for i, h := range c.Handlers {
+		field := fmt.Sprintf("Handlers[%d]", i)
+		if err := c.validateHandler(field, h); err != nil {
+			errs = append(errs, err)
+		} else if seen[h.topic] {
+			errs = append(errs, invalid(field, "topic %s has a handler already", clip(h.topic)))
+		}
+		seen[h.topic] = true
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) validateHandler(field string, h Handler) error {
+	err := h.err
+	switch {
+	case h.fn == nil:
+		return invalid(field, "the zero Handler; use Handle or Forward")
+	case h.topic == "":
+		err = errors.Join(err, invalid("topic", "empty"))
+	case len(c.Prefix+h.topic) > redisops.MaxName:
+		err = errors.Join(err, invalid("topic", "%d bytes, at most %d", len(c.Prefix+h.topic), redisops.MaxName))
+	}
+	if err = errors.Join(err, h.set.validate()); err != nil {
+		return fmt.Errorf("%s (topic %s): %w", field, clip(h.topic), err)
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+// Quickstart schedules a timer and handles it, on the Redis of REDIS_ADDR
+// (default 127.0.0.1:6379).
+package main
+
+import (
+	"cmp"
+	"context"
+	"log"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell"
+)
+
+// Invoice is what the timers carry.
+type Invoice struct {
+	Number string
+	Cents  int
+}
+
+// Invoices is the topic, shared by those who schedule and those who handle.
+var Invoices = wakebell.NewTopic[Invoice]("invoices")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	rdb := redis.NewClient(&redis.Options{Addr: cmp.Or(os.Getenv("REDIS_ADDR"), "127.0.0.1:6379")})
+	if err := run(ctx, rdb, log.New(os.Stdout, "", 0)); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	charge := func(_ context.Context, t wakebell.Timer[Invoice]) error {
+		out.Printf("charge %s: %d cents, attempt %d", t.Body.Number, t.Body.Cents, t.Attempt)
+		done() // a real node goes on
+		return nil
+	}
+	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{
+		Handlers: []wakebell.Handler{wakebell.Handle(Invoices, charge, wakebell.MaxConcurrent(20))},
+	})
+	if err != nil {
+		return err
+	}
+	id, err := Invoices.Schedule(ctx, sys.Client(), Invoice{"42", 1999}, wakebell.In(time.Second), wakebell.ID("inv-42"))
+	if err != nil {
+		return err
+	}
+	out.Printf("scheduled %s", id)
+	return sys.Run(ctx) // until ctx ends, then it drains
+}

@@ -1,0 +1,108 @@
+package wakebell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// Target is a user's own actor that handles the timers of a topic.
+type Target struct{ target *actors.Target }
+
+// To is an actor that runs already. It gets up to MaxConcurrent leases at once.
+// It is watched: when it ends, what it had comes back when the leases end.
+func To(pid *actor.PID) Target { return Target{&actors.Target{PID: pid}} }
+
+// ToEach is an actor spawned from props for each of up to MaxConcurrent
+// handlers, one lease at a time each. One that fails is restarted; its timer
+// comes back when its lease ends.
+func ToEach(props *actor.Props) Target { return Target{&actors.Target{Props: props}} }
+
+// Forward has the timers of a topic delivered to an actor of the caller's. It
+// gets a *messages.Lease and answers its sender with lease.Ack(), Nack(err),
+// NackIn(d, err) or Reject(err), now or later. Its silence ends with the lease:
+// without an answer within LeaseTTL the timer comes back; lease.Extend() gives
+// it LeaseTTL more. Topic.Read reads the body.
+func Forward[T any](topic Topic[T], to Target, opts ...HandlerOption) Handler {
+	h := newHandler(topic.name, forward, opts)
+	switch {
+	case to.target == nil || (to.target.PID == nil && to.target.Props == nil):
+		h.err = errors.Join(h.err, invalid("Forward", "no actor; use To or ToEach"))
+	default:
+		h.set.target = to.target
+	}
+	return h
+}
+
+// Read reads the body of a forwarded timer.
+func (t Topic[T]) Read(l *messages.Lease) (T, error) {
+	body, err := t.codec.Decode(l.GetBody(), l.GetContentType())
+	if err != nil {
+		return body, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return body, nil
+}
+
+// forward is the innermost HandlerFunc of a topic with a Target.
+func forward(ctx context.Context, t Timer[[]byte]) error {
+	if t.delivery == nil {
+		return errNoDelivery
+	}
+	answer, err := t.delivery.Forward(ctx, lease(t))
+	if errors.Is(err, actors.ErrTargetGone) {
+		return &crash{err}
+	}
+	if err != nil {
+		return err
+	}
+	switch a := answer.(type) {
+	case *messages.Ack:
+		return nil
+	case *messages.Nack:
+		return nack(a)
+	case *messages.Reject:
+		return Reject(errors.New(a.GetReason()))
+	default:
+		return fmt.Errorf("unexpected answer %T", answer)
+	}
+}
+
+func nack(a *messages.Nack) error {
+	switch {
+	case a.GetDelay() == nil:
+		return errors.New(a.GetReason())
+	case a.GetReason() == "":
+		return RetryIn(a.GetDelay().AsDuration())
+	default:
+		return fmt.Errorf("%s: %w", a.GetReason(), RetryIn(a.GetDelay().AsDuration()))
+	}
+}
+
+// crash is an error that is no verdict.
+type crash struct{ error }
+
+func (c *crash) Unwrap() error { return c.error }
+
+func lease(t Timer[[]byte]) *messages.Lease {
+	return &messages.Lease{
+		Topic:         t.Topic,
+		Id:            t.ID,
+		Body:          t.Raw,
+		ContentType:   t.ContentType,
+		CorrelationId: t.CorrelationID,
+		ReplyTo:       t.ReplyTo,
+		Headers:       t.Headers.Map(),
+		Activation:    timestamppb.New(t.Activation),
+		Delivered:     timestamppb.New(t.Delivered),
+		Attempt:       uint32(min(t.Attempt, 1<<31)),  //nolint:gosec // bounded
+		Failures:      uint32(min(t.Failures, 1<<31)), //nolint:gosec // bounded
+		Ttl:           durationpb.New(t.delivery.LeaseTTL),
+	}
+}

@@ -1,0 +1,52 @@
+// Package embedded runs a Redis inside the process, for a demo or a try
+// without a server. It is an imitation (miniredis): it keeps nothing on disk,
+// nobody outside the process can reach it, and it is slower than Redis.
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Server is a server in memory. Its clock, the lives of its keys included, is
+// that of the process.
+type Server struct{ m *miniredis.Miniredis }
+
+// Start starts a server; Close ends it.
+func Start() *Server {
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	return &Server{m}
+}
+
+// Client connects to the server, in memory. The caller closes the client,
+// before the server.
+func (s *Server) Client() *redis.Client {
+	return redis.NewClient(&redis.Options{
+		// An address that is never dialed; an IP literal needs no resolver.
+		Addr:            "127.0.0.1:6379",
+		Dialer:          s.dial,
+		DisableIdentity: true,
+		// The server knows nothing of them; asking costs each connection a try.
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+}
+
+func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
+	conn, err := s.m.Dial()
+	if err != nil {
+		return nil, fmt.Errorf("embedded redis: %w", err)
+	}
+	return conn, nil
+}
+
+// Close ends the server and its connections; what it kept is gone.
+func (s *Server) Close() {
+	s.m.Close()
+	s.m.CtxCancel() // Close does not, when nothing ever connected
+}

@@ -1,0 +1,47 @@
+package embedded_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/wakebell/wakebell/internal/embedded"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestKeysLiveByTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := embedded.Start()
+		defer s.Close()
+		rdb := s.Client()
+		defer func() { require.NoError(t, rdb.Close()) }()
+
+		require.NoError(t, rdb.Set(t.Context(), "k", "v", time.Minute).Err())
+		<-time.After(59 * time.Second)
+		require.Equal(t, "v", rdb.Get(t.Context(), "k").Val())
+		<-time.After(time.Second)
+		require.Zero(t, rdb.Exists(t.Context(), "k").Val())
+		now, err := rdb.Time(t.Context()).Result()
+		require.NoError(t, err)
+		require.WithinDuration(t, time.Now(), now, time.Millisecond)
+	})
+}
+
+func TestServersShareNothing(t *testing.T) {
+	a, b := embedded.Start(), embedded.Start()
+	defer a.Close()
+	defer b.Close()
+	first, second := a.Client(), b.Client()
+	defer func() { require.NoError(t, first.Close()) }()
+	defer func() { require.NoError(t, second.Close()) }()
+	require.NoError(t, first.Set(t.Context(), "k", "v", 0).Err())
+	require.Zero(t, second.Exists(t.Context(), "k").Val())
+}
+
+func TestCloseWithoutAConnection(*testing.T) {
+	embedded.Start().Close()
+}

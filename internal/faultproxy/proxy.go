@@ -1,0 +1,194 @@
+// Package faultproxy puts a TCP proxy between a Redis client and its server
+// that loses and holds replies on demand, so that tests can show what a client
+// makes of a network that fails at the worst moment.
+//
+// It understands as much of the protocol as it takes to tell one command and
+// one reply from the next. A connection that subscribes is passed through
+// unseen from then on.
+package faultproxy
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Fate is what becomes of the reply to a command. The server has run the
+// command in any case. The zero value passes the reply on.
+type Fate struct {
+	lose bool
+	hold <-chan struct{}
+}
+
+// Lose closes the connection instead of passing the reply on.
+func Lose() Fate { return Fate{lose: true} }
+
+// Hold passes the reply on once until is closed.
+func Hold(until <-chan struct{}) Fate { return Fate{hold: until} }
+
+// Rule decides the fate of a command; the name of the command comes first, as
+// the client wrote it. It is called from many goroutines at once.
+type Rule func(command []string) Fate
+
+// Proxy is one proxy. Its methods may be called from any goroutine.
+type Proxy struct {
+	// Addr is the host:port that clients connect to.
+	Addr string
+
+	upstream string
+	listener net.Listener
+	done     context.Context // ends with the proxy
+	serving  sync.WaitGroup
+
+	mu    sync.Mutex
+	rule  Rule
+	cut   bool
+	conns map[net.Conn]struct{}
+}
+
+// Start runs a proxy to the server at upstream until the end of the test.
+func Start(t testing.TB, upstream string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("faultproxy: %v", err)
+	}
+	done, end := context.WithCancel(context.WithoutCancel(t.Context()))
+	p := &Proxy{
+		Addr: l.Addr().String(), upstream: upstream, listener: l, done: done,
+		conns: map[net.Conn]struct{}{},
+	}
+	p.serving.Go(p.accept)
+	t.Cleanup(func() {
+		end()
+		_ = l.Close() // nothing is lost with it
+		p.Cut()
+		p.serving.Wait()
+	})
+	return p
+}
+
+// SetRule has r decide from now on; nil passes everything.
+func (p *Proxy) SetRule(r Rule) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rule = r
+}
+
+// Cut closes all connections, and those that are made until Mend.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = true
+	for c := range p.conns {
+		_ = c.Close()
+	}
+}
+
+// Mend ends a Cut.
+func (p *Proxy) Mend() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = false
+}
+
+func (p *Proxy) fate(command []string) Fate {
+	p.mu.Lock()
+	rule := p.rule
+	p.mu.Unlock()
+	if rule == nil {
+		return Fate{}
+	}
+	return rule(command)
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.serving.Go(func() {
+			defer p.close(client)
+			if !p.admit(client) {
+				return
+			}
+			server, err := net.Dial("tcp", p.upstream)
+			if err != nil {
+				return
+			}
+			defer p.close(server)
+			if p.admit(server) {
+				p.serve(client, server)
+			}
+		})
+	}
+}
+
+// admit notes a connection, so that Cut finds it.
+func (p *Proxy) admit(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cut {
+		return false
+	}
+	p.conns[c] = struct{}{}
+	return true
+}
+
+func (p *Proxy) close(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+	_ = c.Close()
+}
+
+// serve passes one command after another until either side ends. It reads no
+// command before the last one is answered.
+func (p *Proxy) serve(client, server net.Conn) {
+	commands, replies := bufio.NewReader(client), bufio.NewReader(server)
+	for {
+		raw, command, err := readCommand(commands)
+		if err != nil {
+			return
+		}
+		if _, err := server.Write(raw); err != nil {
+			return
+		}
+		if strings.HasSuffix(strings.ToLower(command[0]), "subscribe") {
+			p.pass(client, server, commands, replies)
+			return
+		}
+		fate := p.fate(command)
+		reply, err := readReply(replies)
+		if err != nil || fate.lose {
+			return
+		}
+		if fate.hold != nil {
+			select {
+			case <-fate.hold:
+			case <-p.done.Done():
+				return
+			}
+		}
+		if _, err := client.Write(reply); err != nil {
+			return
+		}
+	}
+}
+
+// pass copies both ways until either side ends.
+func (p *Proxy) pass(client, server net.Conn, commands, replies io.Reader) {
+	var up sync.WaitGroup
+	up.Go(func() {
+		_, _ = io.Copy(server, commands)
+		_ = server.Close()
+	})
+	_, _ = io.Copy(client, replies)
+	_ = client.Close()
+	up.Wait()
+}

@@ -1,0 +1,115 @@
+package faultproxy
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+var errProtocol = errors.New("not the Redis protocol")
+
+// readCommand reads a command, which is an array of bulk strings.
+func readCommand(r *bufio.Reader) (raw []byte, words []string, err error) {
+	line, err := readLine(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	count, err := size(line)
+	if err != nil || line[0] != '*' || count < 1 {
+		return nil, nil, fmt.Errorf("%w: command %q", errProtocol, line)
+	}
+	raw = line
+	for range count {
+		head, err := readLine(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		word, err := readBulk(r, head)
+		if err != nil {
+			return nil, nil, err
+		}
+		raw = append(append(raw, head...), word...)
+		words = append(words, string(word[:len(word)-2]))
+	}
+	return raw, words, nil
+}
+
+// readReply reads a reply with what the server pushes before it.
+func readReply(r *bufio.Reader) ([]byte, error) {
+	var raw []byte
+	for {
+		next, err := r.Peek(1)
+		if err != nil {
+			return nil, err
+		}
+		aside := next[0] == '>' || next[0] == '|'
+		if raw, err = appendValue(raw, r); err != nil || !aside {
+			return raw, err
+		}
+	}
+}
+
+// appendValue appends one value as it is on the wire.
+func appendValue(raw []byte, r *bufio.Reader) ([]byte, error) {
+	line, err := readLine(r)
+	if err != nil {
+		return nil, err
+	}
+	raw = append(raw, line...)
+	switch line[0] {
+	case '+', '-', ':', '_', '#', ',', '(':
+		return raw, nil
+	case '$', '!', '=':
+		body, err := readBulk(r, line)
+		return append(raw, body...), err
+	case '*', '~', '>', '%', '|':
+		count, err := size(line)
+		if err != nil {
+			return nil, err
+		}
+		if line[0] == '%' || line[0] == '|' {
+			count *= 2
+		}
+		for range max(count, 0) { // -1 stands for none
+			if raw, err = appendValue(raw, r); err != nil {
+				return nil, err
+			}
+		}
+		return raw, nil
+	default:
+		return nil, fmt.Errorf("%w: value %q", errProtocol, line)
+	}
+}
+
+// readBulk reads what follows the head of a bulk string, its line end included.
+func readBulk(r *bufio.Reader, head []byte) ([]byte, error) {
+	n, err := size(head)
+	if err != nil || n < 0 {
+		return nil, err
+	}
+	body := make([]byte, n+2)
+	_, err = io.ReadFull(r, body)
+	return body, err
+}
+
+// size reads the number of a head such as "$5\r\n".
+func size(line []byte) (int, error) {
+	n, err := strconv.Atoi(string(line[1 : len(line)-2]))
+	if err != nil {
+		return 0, fmt.Errorf("%w: size %q", errProtocol, line)
+	}
+	return n, nil
+}
+
+func readLine(r *bufio.Reader) ([]byte, error) {
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return nil, err
+	}
+	if len(line) < 3 || line[len(line)-2] != '\r' {
+		return nil, fmt.Errorf("%w: line %q", errProtocol, line)
+	}
+	return line, nil
+}

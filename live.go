@@ -1,0 +1,98 @@
+package wakebell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// Errors of the calls that change a System while it runs.
+var (
+	// ErrNoTopic says that this System does not handle the topic.
+	ErrNoTopic = actors.ErrNoTopic
+	// ErrTopicTaken says that this System handles the topic already.
+	ErrTopicTaken = actors.ErrTopicTaken
+	// ErrNotRunning says that the System is not started, or is stopped.
+	ErrNotRunning = errors.New("system is not running")
+)
+
+// Add has the System handle one more topic from now on. Errors: ErrInvalid,
+// ErrTopicTaken, ErrNotRunning, or those of Start.
+func (s *System) Add(ctx context.Context, h Handler) error {
+	if err := s.cfg.validateHandler("handler", h); err != nil {
+		return err
+	}
+	topic := s.cfg.Prefix + h.topic
+	if err := s.client.store.Check(ctx, []string{topic}); err != nil {
+		return fmt.Errorf("add %q: %w", topic, err)
+	}
+	return s.change(func(rt *actors.Runtime) error {
+		if err := rt.Add(s.actorTopic(h)); err != nil {
+			return err
+		}
+		s.settings[h.topic] = h.set
+		return nil
+	})
+}
+
+// Remove has the System handle a topic no longer: it is drained as Stop does,
+// with DrainTimeout. Its timers stay in Redis. Errors: ErrNoTopic,
+// ErrNotRunning, or ErrUnfinished, which names handlers that did not return.
+func (s *System) Remove(topic string) error {
+	return s.change(func(rt *actors.Runtime) error {
+		drained, err := rt.Remove(s.cfg.Prefix+topic, s.cfg.DrainTimeout)
+		if err != nil {
+			return err
+		}
+		delete(s.settings, topic)
+		return unfinished(&messages.Drained{Topics: []*messages.TopicDrained{drained}})
+	})
+}
+
+// Retune changes options of a topic while it runs: MaxConcurrent, LeaseTTL,
+// MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryBackoff and
+// MaxAttempts; the others stay as they are. Handlers that run are not touched.
+// Errors: ErrInvalid, ErrNoTopic, ErrNotRunning.
+func (s *System) Retune(topic string, opts ...HandlerOption) error {
+	return s.change(func(rt *actors.Runtime) error {
+		set, ok := s.settings[topic]
+		if !ok {
+			return fmt.Errorf("%w: %q", ErrNoTopic, topic)
+		}
+		if err := set.retune(opts); err != nil {
+			return err
+		}
+		err := rt.Tune(s.cfg.Prefix+topic, func(now *actors.Settings) { *now = set.tunable() })
+		if err == nil {
+			s.settings[topic] = set
+		}
+		return err
+	})
+}
+
+// Pause keeps this System from taking timers of a topic until Resume; what
+// runs goes on. Errors: ErrNoTopic, ErrNotRunning.
+func (s *System) Pause(topic string) error { return s.pause(topic, true) }
+
+// Resume ends a Pause.
+func (s *System) Resume(topic string) error { return s.pause(topic, false) }
+
+func (s *System) pause(topic string, paused bool) error {
+	return s.change(func(rt *actors.Runtime) error { return rt.Pause(s.cfg.Prefix+topic, paused) })
+}
+
+// change runs one change of the running System at a time.
+func (s *System) change(do func(*actors.Runtime) error) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.mu.Lock()
+	rt, stopped := s.runtime, s.stopped != nil
+	s.mu.Unlock()
+	if rt == nil || stopped {
+		return ErrNotRunning
+	}
+	return do(rt)
+}

@@ -1,0 +1,141 @@
+package wakebell_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+// collecting is a handler that sends the ids that it gets to a channel.
+func collecting(topic wakebell.Topic[string], opts ...wakebell.HandlerOption) (wakebell.Handler, <-chan string) {
+	ids := make(chan string, 100)
+	return wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
+		ids <- t.ID
+		return nil
+	}, opts...), ids
+}
+
+func schedule(t *testing.T, sys *wakebell.System, topic wakebell.Topic[string], id string, opts ...wakebell.ScheduleOption) {
+	t.Helper()
+	_, err := topic.Schedule(t.Context(), sys.Client(), "x", append(opts, wakebell.ID(id))...)
+	require.NoError(t, err)
+}
+
+func TestATopicIsAddedAndRemovedWhileItRuns(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	sys := start(t, wakebell.Config{})
+	for round := range 2 { // a topic that was removed may come back
+		handler, ids := collecting(topic)
+		require.NoError(t, sys.Add(t.Context(), handler))
+		require.ErrorIs(t, sys.Add(t.Context(), handler), wakebell.ErrTopicTaken)
+		schedule(t, sys, topic, "a")
+		require.Equal(t, "a", <-ids)
+
+		require.NoError(t, sys.Remove(topic.Name()))
+		require.ErrorIs(t, sys.Remove(topic.Name()), wakebell.ErrNoTopic)
+		schedule(t, sys, topic, "b")
+		count, err := sys.Client().Count(t.Context(), topic.Name())
+		require.NoError(t, err)
+		require.Equal(t, int64(1), count.Total, "round %d: nobody takes it", round)
+		_, err = topic.Cancel(t.Context(), sys.Client(), "b")
+		require.NoError(t, err)
+	}
+}
+
+func TestRemoveNamesAHandlerThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	began, release := make(chan struct{}), make(chan struct{})
+	sys := start(t, wakebell.Config{DrainTimeout: -1, Handlers: []wakebell.Handler{
+		wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
+			close(began)
+			<-release
+			return nil
+		}),
+	}})
+	schedule(t, sys, topic, "stuck")
+	<-began
+	err := sys.Remove(topic.Name())
+	close(release)
+	require.ErrorIs(t, err, wakebell.ErrUnfinished)
+	require.ErrorContains(t, err, `"stuck"`)
+	info, _, err := sys.Client().Get(t.Context(), topic.Name(), "stuck")
+	require.NoError(t, err)
+	require.Equal(t, wakebell.StatePending, info.State, "released for another node")
+}
+
+func TestAPausedTopicTakesNothingUntilItIsResumed(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	handler, ids := collecting(topic, wakebell.PollingInterval(time.Millisecond), wakebell.MaxPollingInterval(time.Millisecond))
+	sys := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}})
+	schedule(t, sys, topic, "before")
+	require.Equal(t, "before", <-ids)
+
+	require.NoError(t, sys.Pause(topic.Name()))
+	settled := sys.Counters()[topic.Name()].Acked
+	schedule(t, sys, topic, "meanwhile")
+	require.Never(t, func() bool { return len(ids) > 0 }, 100*time.Millisecond, 10*time.Millisecond)
+	require.LessOrEqual(t, settled, int64(1))
+
+	require.NoError(t, sys.Resume(topic.Name()))
+	require.Equal(t, "meanwhile", <-ids)
+	require.ErrorIs(t, sys.Pause("unknown"), wakebell.ErrNoTopic)
+}
+
+func TestMaxConcurrentIsRetunedWhileItRuns(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	running, release := make(chan string, 100), make(chan struct{})
+	sys := start(t, wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
+			running <- t.ID
+			<-release
+			return nil
+		}, wakebell.MaxConcurrent(1)),
+	}})
+	for i := range 80 {
+		schedule(t, sys, topic, string(rune('A'+i)))
+	}
+	<-running
+	require.NoError(t, sys.Retune(topic.Name(), wakebell.MaxConcurrent(80)))
+	for range 79 { // over two streams now
+		<-running
+	}
+	close(release)
+	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 80 }, 10*time.Second, time.Millisecond)
+}
+
+func TestRetuneRefusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	handler, _ := collecting(topic)
+	sys := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}})
+	for _, opt := range []wakebell.HandlerOption{
+		wakebell.MaxConcurrent(0), wakebell.DiscardRejected(), wakebell.RetryOnLeaseExpiry(),
+		wakebell.PollingInterval(time.Minute), // above MaxPollingInterval
+		wakebell.With(func(next wakebell.HandlerFunc) wakebell.HandlerFunc { return next }),
+	} {
+		require.ErrorIs(t, sys.Retune(topic.Name(), opt), wakebell.ErrInvalid)
+	}
+	require.ErrorIs(t, sys.Retune("unknown", wakebell.MaxConcurrent(2)), wakebell.ErrNoTopic)
+}
+
+func TestAChangeNeedsARunningSystem(t *testing.T) {
+	t.Parallel()
+	handler, _ := collecting(wakebell.NewTopic[string](redistest.Name(t)))
+	sys, err := wakebell.New(actor.NewActorSystem(), redistest.Shared(t), wakebell.Config{})
+	require.NoError(t, err)
+	require.ErrorIs(t, sys.Add(t.Context(), handler), wakebell.ErrNotRunning)
+	require.NoError(t, sys.Start(t.Context()))
+	require.NoError(t, sys.Stop())
+	require.ErrorIs(t, sys.Add(t.Context(), handler), wakebell.ErrNotRunning)
+	require.ErrorIs(t, sys.Add(t.Context(), wakebell.Handler{}), wakebell.ErrInvalid)
+}

@@ -1,0 +1,35 @@
+package messages
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// Ack is the answer that the timer was handled.
+func (l *Lease) Ack() *Ack { return &Ack{Delivery: l.GetDelivery()} }
+
+// Nack is the answer that it failed; it is retried after the topic's backoff.
+func (l *Lease) Nack(err error) *Nack {
+	return &Nack{Delivery: l.GetDelivery(), Reason: text(err)}
+}
+
+// NackIn is Nack with the delay until the retry, at least 0.
+func (l *Lease) NackIn(delay time.Duration, err error) *Nack {
+	return &Nack{Delivery: l.GetDelivery(), Reason: text(err), Delay: durationpb.New(max(delay, 0))}
+}
+
+// Reject is the answer that it is not to be retried.
+func (l *Lease) Reject(err error) *Reject {
+	return &Reject{Delivery: l.GetDelivery(), Reason: text(err)}
+}
+
+// Extend asks for more time: the lease is good for its TTL from then on.
+func (l *Lease) Extend() *Extend { return &Extend{Delivery: l.GetDelivery()} }
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,93 @@
+package wakebell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/internal/codec"
+	"github.com/wakebell/wakebell/internal/envelope"
+)
+
+// HandlerFunc handles a timer whose body is still bytes. What it returns is
+// the verdict, as in Handle.
+type HandlerFunc func(ctx context.Context, t Timer[[]byte]) error
+
+// Middleware wraps the handling of timers: it runs code before and after next,
+// changes the context or the verdict, or does not call next at all. It runs in
+// the handler's goroutine, so a panic in it is a crash of the handler.
+type Middleware func(next HandlerFunc) HandlerFunc
+
+// With wraps a topic's handling in middleware; the first is the outermost.
+// That of Config.Middleware is outside of it.
+func With(mw ...Middleware) HandlerOption {
+	return func(s *settings) error {
+		if slices.ContainsFunc(mw, func(m Middleware) bool { return m == nil }) {
+			return invalid("With", "nil middleware")
+		}
+		s.middleware = append(s.middleware, mw...)
+		return nil
+	}
+}
+
+// ErrUnreadable is wrapped by what next returns for a body that is not of the
+// topic's type: the timer becomes a dead letter, whatever the reject policy.
+var ErrUnreadable = errors.New("body cannot be read")
+
+// typed is the innermost HandlerFunc of a topic: it reads the body as a T.
+func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) HandlerFunc {
+	return func(ctx context.Context, raw Timer[[]byte]) error {
+		body, err := c.Decode(raw.Raw, raw.ContentType)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrUnreadable, err)
+		}
+		return fn(ctx, Timer[T]{Body: body, Meta: raw.Meta})
+	}
+}
+
+// chain makes what the actors call of a topic's innermost HandlerFunc and the
+// middleware around it.
+func chain(fn HandlerFunc, mw []Middleware) actors.Handle {
+	for _, wrap := range slices.Backward(mw) {
+		fn = wrap(fn)
+	}
+	return func(ctx context.Context, d *actors.Delivery) actors.Outcome {
+		env, err := envelope.Decode(d.Payload)
+		if err != nil {
+			return actors.Undeliverable(err)
+		}
+		return verdict(fn(ctx, Timer[[]byte]{Body: env.Body, Meta: meta(d, env)}))
+	}
+}
+
+func meta(d *actors.Delivery, env envelope.Envelope) Meta {
+	return Meta{
+		ID:            d.ID,
+		Topic:         d.Topic,
+		Activation:    d.Activation,
+		Delivered:     d.Claimed,
+		Attempt:       d.Claims,
+		Failures:      d.Failures,
+		CorrelationID: env.CorrelationOr(d.ID),
+		ContentType:   env.ContentType,
+		ReplyTo:       env.ReplyTo,
+		Headers:       env.Headers,
+		Raw:           env.Body,
+		delivery:      d,
+	}
+}
+
+// Group puts prefix before the topics of handlers, as a router of
+// faststream-redis-timers does, and middleware around them all. Those who
+// schedule use Topic.Under.
+func Group(prefix string, handlers []Handler, mw ...Middleware) []Handler {
+	grouped := slices.Clone(handlers)
+	for i := range grouped {
+		h := &grouped[i]
+		h.topic = prefix + h.topic
+		h.set.middleware = slices.Concat(mw, h.set.middleware)
+	}
+	return grouped
+}

@@ -1,0 +1,192 @@
+package wakebell_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+const (
+	crowd     = 10_000
+	longEvery = 250 // one timer in so many runs for three leases
+	nodeLease = time.Second
+)
+
+var crowdTopic = wakebell.NewTopic[int]("crowd")
+
+// crowdHandler handles a timer of the crowd and says so to done.
+func crowdHandler(done func(body, attempt int)) wakebell.Handler {
+	return wakebell.Handle(crowdTopic, func(ctx context.Context, timer wakebell.Timer[int]) error {
+		if timer.Body%longEvery == 0 {
+			select {
+			case <-time.After(3 * nodeLease):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		done(timer.Body, timer.Attempt)
+		return nil
+	}, wakebell.MaxConcurrent(100), wakebell.LeaseTTL(nodeLease))
+}
+
+// scheduleCrowd schedules all timers, half of them due already, the others
+// within two seconds.
+func scheduleCrowd(t *testing.T, c *wakebell.Client) {
+	t.Helper()
+	drafts := make([]wakebell.Draft, crowd)
+	for i := range drafts {
+		in := time.Duration(i%2*i) * 200 * time.Microsecond
+		drafts[i] = crowdTopic.Draft(i, wakebell.ID(strconv.Itoa(i)), wakebell.In(in))
+	}
+	_, err := c.Schedule(t.Context(), drafts...)
+	require.NoError(t, err)
+}
+
+// roll notes who was handled.
+type roll struct {
+	mu      sync.Mutex
+	handled map[int]int
+	again   []string // those of an attempt that is not the first
+}
+
+func (r *roll) note(body, attempt int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.handled[body]++
+	if attempt != 1 || r.handled[body] > 1 {
+		r.again = append(r.again, fmt.Sprintf("%d on attempt %d", body, attempt))
+	}
+}
+
+// complete waits until Redis holds nothing more, and requires that each was
+// handled once.
+func (r *roll) complete(t *testing.T, c *wakebell.Client) {
+	t.Helper()
+	require.Eventually(t, func() bool { return count(t, c, crowdTopic.Name()) == 0 }, 30*time.Second, 10*time.Millisecond)
+	eventually(t, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.handled) == crowd
+	})
+	require.Empty(t, r.again)
+	require.Empty(t, deadLetters(t, c, crowdTopic.Name()))
+}
+
+func TestTwoNodesHandleEachTimerOnce(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	r := &roll{handled: map[int]int{}}
+	var nodes []*wakebell.System
+	for range 2 {
+		nodes = append(nodes, serve(t, server.Client(t), crowdHandler(r.note)))
+	}
+	c := client(t, server.Client(t), wakebell.ClientConfig{})
+	scheduleCrowd(t, c)
+	r.complete(t, c)
+	for _, node := range nodes {
+		require.NoError(t, node.Stop())
+		counters := node.Counters()[crowdTopic.Name()]
+		require.Equal(t, counters.Delivered, counters.Acked)
+		require.Greater(t, counters.Acked, int64(crowd/10), "both took their part")
+		require.Zero(t, counters.Lost+counters.Superseded+counters.Cancelled)
+	}
+}
+
+// nodeVariable, when set, makes this test binary a node on the Redis that it
+// names; see TestMain.
+const nodeVariable = "WAKEBELL_TEST_NODE"
+
+func TestTwoProcessesHandleEachTimerOnce(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	c := client(t, server.Client(t), wakebell.ClientConfig{})
+	r := &roll{handled: map[int]int{}}
+	shares := make([]int, 2)
+	var reading sync.WaitGroup
+	nodes := make([]*process, 2)
+	for i := range shares {
+		nodes[i] = startNode(t, server.Addr)
+		out := nodes[i].out
+		reading.Go(func() {
+			for lines := bufio.NewScanner(out); lines.Scan(); shares[i]++ {
+				var body, attempt int
+				if _, err := fmt.Sscan(lines.Text(), &body, &attempt); err != nil {
+					t.Errorf("node %d wrote %q", i, lines.Text())
+					return
+				}
+				r.note(body, attempt)
+			}
+		})
+	}
+	scheduleCrowd(t, c)
+	r.complete(t, c)
+	for _, node := range nodes {
+		require.NoError(t, node.in.Close())
+	}
+	reading.Wait()
+	for _, node := range nodes {
+		require.NoError(t, node.cmd.Wait())
+	}
+	require.Equal(t, crowd, shares[0]+shares[1])
+	require.Greater(t, min(shares[0], shares[1]), crowd/10, "both took their part")
+}
+
+// process is this test binary as a node. It writes a line for each timer that
+// it handled, and ends in an orderly way with its input.
+type process struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out io.Reader
+}
+
+func startNode(t *testing.T, redisAddr string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), nodeVariable+"="+redisAddr)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	return &process{cmd, in, out}
+}
+
+// runNode is a node in a process of its own: it runs until its input ends.
+func runNode(redisAddr string) error {
+	rdb := redis.NewClient(&redis.Options{Addr: redisAddr})
+	defer func() { _ = rdb.Close() }() // the process ends
+	var mu sync.Mutex
+	sys, err := wakebell.New(actorSystem(), rdb, wakebell.Config{
+		Logger: quiet,
+		Handlers: []wakebell.Handler{crowdHandler(func(body, attempt int) {
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Println(body, attempt)
+		})},
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, os.Stdin) // its end is all it says
+	}()
+	return sys.Run(ctx)
+}

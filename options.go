@@ -1,0 +1,196 @@
+package wakebell
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/wakebell/wakebell/actors"
+)
+
+// settings are a handler's options with their defaults.
+type settings struct {
+	maxConcurrent       int
+	leaseTTL, maxAge    time.Duration
+	polling, maxPolling time.Duration
+	retryInitial        time.Duration
+	retryMax            time.Duration
+	maxAttempts         int
+	discardRejected     bool
+	retryOnExpiry       bool
+	middleware          []Middleware
+	target              *actors.Target
+}
+
+func defaultSettings() settings {
+	return settings{
+		maxConcurrent: 5,
+		leaseTTL:      30 * time.Second,
+		polling:       50 * time.Millisecond,
+		maxPolling:    5 * time.Second,
+		retryInitial:  time.Second,
+		retryMax:      time.Hour,
+		maxAttempts:   25,
+	}
+}
+
+// apply applies options, and reports all that are wrong.
+func (s *settings) apply(opts []HandlerOption) error {
+	var errs []error
+	for i, opt := range opts {
+		if opt == nil {
+			errs = append(errs, invalid("option", "number %d is nil", i))
+			continue
+		}
+		errs = append(errs, opt(s))
+	}
+	return errors.Join(errs...)
+}
+
+// retune applies opts, none of which may change what is fixed.
+func (s *settings) retune(opts []HandlerOption) error {
+	fixed := func(s settings) any {
+		return struct {
+			discard, expiry bool
+			middleware      int
+		}{s.discardRejected, s.retryOnExpiry, len(s.middleware)}
+	}
+	before := fixed(*s)
+	err := s.apply(opts)
+	if fixed(*s) != before {
+		err = errors.Join(err, invalid("Retune", "DiscardRejected, RetryOnLeaseExpiry and With are fixed when the handler is made"))
+	}
+	return errors.Join(err, s.validate())
+}
+
+// validate checks what depends on more than one option.
+func (s settings) validate() error {
+	if s.maxPolling < s.polling {
+		return invalid("MaxPollingInterval", "%v is below PollingInterval, %v", s.maxPolling, s.polling)
+	}
+	return nil
+}
+
+// tunable are the settings that may change while a topic is handled.
+func (s settings) tunable() actors.Settings {
+	return actors.Settings{
+		MaxConcurrent:      s.maxConcurrent,
+		LeaseTTL:           s.leaseTTL,
+		MaxLeaseAge:        s.maxAge,
+		PollingInterval:    s.polling,
+		MaxPollingInterval: s.maxPolling,
+		Retry: actors.Retry{
+			Initial:     s.retryInitial,
+			Max:         s.retryMax,
+			MaxFailures: s.maxAttempts,
+		},
+	}
+}
+
+// HandlerOption configures the delivery of one topic. A wrong one makes New
+// fail with ErrInvalid.
+type HandlerOption func(*settings) error
+
+// MaxConcurrent is how many timers of the topic this node handles at once,
+// 1 – 10,000; default 5.
+func MaxConcurrent(n int) HandlerOption {
+	return func(s *settings) error {
+		s.maxConcurrent = n
+		return within("MaxConcurrent", n, 1, 10_000)
+	}
+}
+
+// LeaseTTL is how long a crashed node keeps its timers from the others,
+// 100 ms – 24 h; default 30 s. While a handler runs, its lease is extended at
+// a third of it.
+func LeaseTTL(d time.Duration) HandlerOption {
+	return func(s *settings) error {
+		s.leaseTTL = d
+		return within("LeaseTTL", d, 100*time.Millisecond, 24*time.Hour)
+	}
+}
+
+// MaxLeaseAge ends a handler that runs longer: its context ends with
+// ErrLeaseTooOld, its slot is freed, and the timer is retried as after an
+// error. 0 – 30 days; default 0, which is off.
+func MaxLeaseAge(d time.Duration) HandlerOption {
+	return func(s *settings) error {
+		s.maxAge = d
+		return within("MaxLeaseAge", d, 0, 30*24*time.Hour)
+	}
+}
+
+// PollingInterval is the first delay of the idle backoff, 1 ms – 1 h; default
+// 50 ms. It matters for timers that Python peers schedule: they send no hints.
+func PollingInterval(d time.Duration) HandlerOption {
+	return func(s *settings) error {
+		s.polling = d
+		return within("PollingInterval", d, time.Millisecond, time.Hour)
+	}
+}
+
+// MaxPollingInterval caps the idle backoff, 1 ms – 1 h; default 5 s. After
+// ±50 % of jitter a look may come up to 1.5 × as late.
+func MaxPollingInterval(d time.Duration) HandlerOption {
+	return func(s *settings) error {
+		s.maxPolling = d
+		return within("MaxPollingInterval", d, time.Millisecond, time.Hour)
+	}
+}
+
+// RetryBackoff is the delay after the first failure, and the cap up to which
+// it doubles with each further one; each varies by ±20 %. 1 ms – 30 days;
+// default 1 s and 1 h.
+func RetryBackoff(initial, limit time.Duration) HandlerOption {
+	return func(s *settings) error {
+		s.retryInitial, s.retryMax = initial, limit
+		const most = 30 * 24 * time.Hour
+		if err := within("RetryBackoff initial", initial, time.Millisecond, most); err != nil {
+			return err
+		}
+		return within("RetryBackoff limit", limit, initial, most)
+	}
+}
+
+// MaxAttempts is the failure at which a timer becomes a dead letter,
+// 1 – 1,000,000; default 25. Deliveries that end without a verdict (crashes)
+// have a cap of their own, 10 above it.
+func MaxAttempts(n int) HandlerOption {
+	return func(s *settings) error {
+		s.maxAttempts = n
+		return within("MaxAttempts", n, 1, 1_000_000)
+	}
+}
+
+// DiscardRejected removes rejected timers, as faststream-redis-timers does,
+// instead of keeping them as dead letters.
+func DiscardRejected() HandlerOption {
+	return func(s *settings) error {
+		s.discardRejected = true
+		return nil
+	}
+}
+
+// RetryOnLeaseExpiry leaves a timer whose handler failed to its lease, as
+// faststream-redis-timers does: it comes back when the lease ends, and the
+// failure is not counted. What bounds it is the cap on deliveries without a
+// verdict, 10 above MaxAttempts. RetryIn and Reject work as ever.
+func RetryOnLeaseExpiry() HandlerOption {
+	return func(s *settings) error {
+		s.retryOnExpiry = true
+		return nil
+	}
+}
+
+func within[N ~int | ~int64](field string, n, low, high N) error {
+	if n < low || n > high {
+		return invalid(field, "%v is not within %v and %v", n, low, high)
+	}
+	return nil
+}
+
+// neverSettledSlack is how many deliveries without a verdict a timer survives
+// beyond MaxAttempts: some are not its fault (a node that was killed).
+const neverSettledSlack = 10
+
+func (s settings) maxClaims() int { return min(s.maxAttempts, math.MaxInt32) + neverSettledSlack }

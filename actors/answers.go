@@ -128,13 +128,18 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 	next := r.Next
 	switch {
 	case len(r.Leases) > 0:
+		p.barren = 0
 		p.pace.found()
 	case f.request.Want > 0:
 		p.counters.empty.Add(1)
 		p.pace.vain(next)
-		if next == 0 && r.Healed == 0 {
-			next = p.pace.ramp() // due, yet not to be had: never a hot loop
+		if next != 0 || r.Healed > 0 {
+			p.barren = 0
+			break
 		}
+		// Due by a rounding, or not to be had: soon again, never a hot loop.
+		next = doubled(time.Millisecond, p.barren, p.MaxPollingInterval)
+		p.barren++
 	}
 	p.counters.healed.Add(int64(r.Healed))
 	p.pace.plan(f.sent, f.hints, r.Now, next)
@@ -155,7 +160,7 @@ func (p *poller) failed(s *stream, f *flight, err error) {
 	case errors.Is(err, exchange.ErrUnavailable):
 		s.waiting = true
 		p.unavailable, p.probing = true, false
-		p.root.Send(p.parent, unavailable{from: p.self, err: err})
+		p.root.Send(p.parent, unavailable{err})
 	case errors.Is(err, exchange.ErrStale):
 		// Somebody counts in our name. A new name is as good: what was settled
 		// before is refused by its token, not settled twice.
@@ -171,17 +176,22 @@ func (p *poller) failed(s *stream, f *flight, err error) {
 	}
 }
 
-// probe tries Redis on behalf of the whole runtime.
+// probe tries Redis on behalf of the whole runtime: with an exchange that
+// waits, else with an empty one.
 func (p *poller) probe() {
 	p.probing = true
 	for _, s := range p.streams {
-		if s.waiting {
+		if s.waiting || !s.retryAt.IsZero() {
 			p.transmit(s)
 			return
 		}
 	}
-	p.unavailable = false
-	p.pace.soon(time.Now(), 0)
+	for _, s := range p.streams {
+		if !s.busy() {
+			p.send(s, &flight{})
+			return
+		}
+	}
 }
 
 // resume goes on after Redis was down, at a random moment within a spell, so

@@ -65,6 +65,7 @@ func (p *poller) settleNow(m settleNow) {
 		return
 	}
 	l.settled = true
+	l.confirmExtension(ErrSettled)
 	if !p.settle(l, m.outcome) { // left to its lease
 		m.answer <- nil
 		return

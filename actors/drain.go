@@ -40,6 +40,10 @@ const (
 
 func (p *poller) startDrain(m *messages.Drain, requester *actor.PID) {
 	if p.drain != nil {
+		if p.drain.reported { // as when a topic is removed after a drain
+			p.drain.reported = false
+			p.reportDrain()
+		}
 		return
 	}
 	p.drain = &drain{requester: requester}

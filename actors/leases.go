@@ -1,7 +1,7 @@
 package actors
 
 import (
-	"context"
+	"errors"
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -113,11 +113,11 @@ func (p *poller) conclude(l *lease, o Outcome) {
 		// By the handler itself, while it ran.
 	case l.gone != 0:
 		// Counted when we learnt of it; the timer is somebody else's.
-	case cause == ErrDraining && (o.kind == skipped || o.retries()):
+	case errors.Is(cause, ErrDraining) && (o.kind == skipped || o.retries()):
 		p.release(l)
 	case o.kind == skipped:
 		// Its context had ended before a handler began.
-	case cause == ErrLeaseLost && o.retries():
+	case errors.Is(cause, ErrLeaseLost) && o.retries():
 		// Cut short by the loss: not a failure. It comes back by expiry.
 	default:
 		p.settle(l, o)
@@ -178,14 +178,4 @@ func (p *poller) refused(l *lease, why exchange.Why) {
 		}
 		l.end(ErrLeaseLost)
 	}
-}
-
-// endedBy is the cause that the poller gave; nil: it gave none.
-func (c *leaseContext) endedBy() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cause == context.Canceled {
-		return nil
-	}
-	return c.cause
 }

@@ -125,6 +125,9 @@ func (s *supervisor) stopped(who *actor.PID) {
 		for _, requester := range r.requesters {
 			s.root.Send(requester, liveReply{drained: r.drained})
 		}
+		if s.drain != nil { // a poller that stopped cannot answer any more
+			s.answerDrain()
+		}
 		return
 	}
 }

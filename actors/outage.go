@@ -1,24 +1,20 @@
 package actors
 
 import (
+	"maps"
 	"slices"
 	"time"
-
-	"github.com/asynkron/protoactor-go/actor"
 )
 
 // While Redis is down as a whole, one poller at a time tries it on behalf of
 // all, so that what a node sends does not grow with its number of topics.
 // These messages go between the root supervisor and its pollers.
 type (
-	unavailable struct { // an exchange of from failed; it waits to be asked
-		from *actor.PID
-		err  error
-	}
-	available struct{} // an exchange was answered
-	hold      struct{} // send nothing
-	probe     struct{} // try once
-	resume    struct { // go on, at a random moment within
+	unavailable struct{ err error } // an exchange failed; it waits to be asked
+	available   struct{}            // an exchange was answered
+	hold        struct{}            // send nothing
+	probe       struct{}            // try once
+	resume      struct {            // go on, at a random moment within
 		within time.Duration
 	}
 	nextProbe struct{ generation int } // the supervisor to itself
@@ -39,8 +35,8 @@ const (
 type outage struct {
 	since    time.Time // zero: Redis is up
 	failures int
-	waiting  []*actor.PID // who can probe
-	probing  bool         // a probe is out
+	turn     int  // whose it is to probe, in the order of the topics' names
+	probing  bool // a probe is out
 
 	timer      *time.Timer
 	generation int // tells the current timer's message from earlier ones
@@ -54,9 +50,6 @@ func (o *outage) stop() {
 
 func (s *supervisor) redisDown(m unavailable) {
 	o := &s.outage
-	if !slices.ContainsFunc(o.waiting, m.from.Equal) {
-		o.waiting = append(o.waiting, m.from)
-	}
 	if o.since.IsZero() {
 		o.since = time.Now()
 		s.rt.log.Error("redis is down; one topic at a time tries it again", "err", m.err)
@@ -79,15 +72,18 @@ func (s *supervisor) probeAfter(d time.Duration) {
 	o.timer = time.AfterFunc(d, func() { root.Send(self, nextProbe{generation}) })
 }
 
+// sendProbe asks one poller after the other, whether it has something to send
+// or not: the one that noticed the outage may be gone, or broken in itself.
 func (s *supervisor) sendProbe(m nextProbe) {
 	o := &s.outage
-	if m.generation != o.generation || o.since.IsZero() || len(o.waiting) == 0 {
+	if m.generation != o.generation || o.since.IsZero() {
 		return
 	}
-	prober := o.waiting[0]
-	o.waiting = append(o.waiting[1:], prober)
-	o.probing = true
-	s.root.Send(prober, probe{})
+	if names := slices.Sorted(maps.Keys(s.pollers)); len(names) > 0 {
+		s.root.Send(s.pollers[names[o.turn%len(names)]], probe{})
+		o.turn++
+		o.probing = true
+	}
 	s.probeAfter(probeTimeout)
 }
 

@@ -163,6 +163,15 @@ func (w *world) drain(words []string) {
 	}()
 }
 
+func (w *world) remove(words []string) {
+	n := w.find(words[0])
+	go func() {
+		_, err := n.runtime.Remove(words[1], 0)
+		require.NoError(w.t, err)
+		w.note("%stopic %s removed", w.of(n), words[1])
+	}()
+}
+
 // peer does what a Python process on the same keys does, with its commands.
 func (w *world) peer(words []string) {
 	id := words[1]

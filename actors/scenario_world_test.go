@@ -85,6 +85,7 @@ func (w *world) commands() map[string]func(words []string) {
 		"redis":     w.server,    // redis down | up, as all nodes see it
 		"crash":     w.crash,     // crash NODE: its pollers panic
 		"drain":     w.drain,     // drain NODE TIMEOUT, then stop it
+		"remove":    w.remove,    // remove NODE TOPIC: while it runs
 		"peer":      w.peer,      // peer schedule ID DELAY | claim ID LEASE | commit ID, as Python does
 	}
 }

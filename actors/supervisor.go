@@ -39,6 +39,11 @@ type rootDrain struct {
 	result     messages.Drained
 }
 
+// has reports whether a topic's poller has answered.
+func (d *rootDrain) has(topic string) bool {
+	return slices.ContainsFunc(d.result.GetTopics(), func(t *messages.TopicDrained) bool { return t.GetTopic() == topic })
+}
+
 // begun tells the supervisor that a poller begins a life, which knows nothing
 // of what was asked of the one before.
 type begun struct{ poller *actor.PID }
@@ -191,9 +196,7 @@ func (s *supervisor) askToDrain(poller *actor.PID, until time.Time) {
 // topicDrained takes the first answer of each topic: a poller that was
 // restarted after its answer is asked again.
 func (s *supervisor) topicDrained(m *messages.TopicDrained) {
-	if s.drain == nil || slices.ContainsFunc(s.drain.result.GetTopics(), func(t *messages.TopicDrained) bool {
-		return t.GetTopic() == m.GetTopic()
-	}) {
+	if s.drain == nil || s.drain.has(m.GetTopic()) {
 		return
 	}
 	s.drain.result.Topics = append(s.drain.result.Topics, m)
@@ -201,8 +204,10 @@ func (s *supervisor) topicDrained(m *messages.TopicDrained) {
 }
 
 func (s *supervisor) answerDrain() {
-	if len(s.drain.result.GetTopics()) < len(s.pollers) {
-		return
+	for name := range s.pollers {
+		if !s.drain.has(name) {
+			return
+		}
 	}
 	for _, requester := range s.drain.requesters {
 		s.root.Send(requester, &s.drain.result)

@@ -53,11 +53,13 @@ func wrap(ctx context.Context, keys []string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return err
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
+	// From here on a deadline is the connection's: a dial that timed out says
+	// context.DeadlineExceeded too.
 	var fromRedis redis.Error
 	if errors.As(err, &fromRedis) {
 		return wrapReply(keys, err)

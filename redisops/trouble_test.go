@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -225,3 +226,16 @@ type replyError string
 
 func (e replyError) Error() string { return string(e) }
 func (replyError) RedisError()     {}
+
+func TestDialTimeoutMeansUnavailable(t *testing.T) {
+	t.Parallel()
+	dialer := net.Dialer{Timeout: time.Nanosecond}
+	_, err := dialer.DialContext(t.Context(), "tcp", redistest.SharedAddr(t))
+	require.ErrorIs(t, err, context.DeadlineExceeded, "as the net package says it")
+	require.ErrorIs(t, wrap(t.Context(), nil, err), exchange.ErrUnavailable)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	require.NotErrorIs(t, wrap(ctx, nil, ctx.Err()), exchange.ErrUnavailable, "the caller's own deadline")
+	require.ErrorIs(t, wrap(ctx, nil, err), context.DeadlineExceeded)
+}

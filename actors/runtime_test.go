@@ -1,0 +1,255 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// topicOn is a topic with short intervals.
+func topicOn(s Source, slots int, h Handle) Topic {
+	return Topic{Source: s, Handle: h, Settings: Settings{
+		MaxConcurrent: slots, LeaseTTL: time.Minute,
+		PollingInterval: 10 * time.Millisecond, MaxPollingInterval: 100 * time.Millisecond,
+		Retry: Retry{Initial: time.Second, Max: time.Hour, MaxFailures: 10},
+	}}
+}
+
+// start runs a runtime until the end of the test; stopping it twice is fine.
+func start(t *testing.T, system *actor.ActorSystem, name string, topics ...Topic) *Runtime {
+	t.Helper()
+	rt, err := Start(system, Config{Name: name, Topics: topics, Logger: quiet})
+	require.NoError(t, err)
+	return rt
+}
+
+func acks(context.Context, *Delivery) Outcome { return Succeeded() }
+
+func TestRuntimesShareAnActorSystem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		system, one, two := quietSystem(), newShelf(10), newShelf(10)
+		a := start(t, system, "a", topicOn(one, 2, acks))
+		b := start(t, system, "b", topicOn(two, 2, acks))
+		_, err := Start(system, Config{Name: "a", Logger: quiet})
+		require.ErrorIs(t, err, ErrNameTaken)
+		<-time.After(time.Second)
+		for _, s := range []*shelf{one, two} {
+			_, _, settled, _ := s.count()
+			require.Equal(t, 10, settled)
+		}
+		require.NoError(t, a.Stop())
+		two.put("late")
+		<-time.After(time.Second)
+		_, _, settled, _ := two.count()
+		require.Equal(t, 11, settled, "the other one goes on")
+		require.NoError(t, start(t, system, "a").Stop(), "the name is free again")
+		require.NoError(t, b.Stop())
+	})
+}
+
+func TestNameTakenByAnActorOfTheUser(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		system := quietSystem()
+		pid, err := system.Root.SpawnNamed(actor.PropsFromFunc(func(actor.Context) {}), "taken")
+		require.NoError(t, err)
+		for range 2 { // the failure leaves nothing behind
+			_, err = Start(system, Config{Name: "taken", Logger: quiet})
+			require.ErrorIs(t, err, actor.ErrNameExists)
+		}
+		require.NoError(t, system.Root.StopFuture(pid).Wait())
+	})
+}
+
+// TestSlotsUnderTrouble fails exchanges before and after they are run, lets
+// handlers panic and the poller crash, and then counts: every timer settled or
+// left to a lease that crashed, never more handlers than slots, and no slot
+// lost for good.
+func TestSlotsUnderTrouble(t *testing.T) {
+	t.Parallel()
+	for _, slots := range []int{1, 3, 120} {
+		t.Run(fmt.Sprint(slots, " slots"), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { slotsUnderTrouble(t, slots) })
+		})
+	}
+}
+
+func slotsUnderTrouble(t *testing.T, slots int) {
+	t.Helper()
+	timers := 30 * slots
+	s, calm := newShelf(timers), atomic.Bool{}
+	trouble := func() error {
+		switch n := rand.N(20); {
+		case calm.Load():
+			return nil
+		case n == 0:
+			return fmt.Errorf("as the test wants it: %w", exchange.ErrUnavailable)
+		case n == 1:
+			return errors.New("as the test wants it")
+		case n == 2:
+			panic("a source that panics")
+		default:
+			return nil
+		}
+	}
+	s.before, s.after = trouble, trouble
+	var running, panicked atomic.Int64
+	release := make(chan struct{})
+	system := quietSystem()
+	rt := start(t, system, "a", topicOn(s, slots, func(ctx context.Context, d *Delivery) Outcome {
+		defer running.Add(-1)
+		if n := running.Add(1); n > int64(slots) {
+			t.Errorf("%d handlers run", n)
+		}
+		if calm.Load() {
+			<-release
+			return Succeeded()
+		}
+		<-time.After(rand.N(10 * time.Millisecond))
+		if rand.N(20) == 0 {
+			panicked.Add(1)
+			panic("as the test wants it")
+		}
+		return Succeeded()
+	}))
+	<-time.After(10 * time.Minute)
+	due, leased, settled, _ := s.count()
+	require.Zero(t, due)
+	require.Equal(t, timers, leased+settled)
+	require.EqualValues(t, panicked.Load(), leased, "a crash leaves its lease, nothing else does")
+
+	calm.Store(true)
+	for n := range slots + 1 {
+		s.put(fmt.Sprint("last ", n))
+	}
+	<-time.After(time.Minute)
+	require.EqualValues(t, slots, running.Load(), "every slot is there")
+	close(release)
+	<-time.After(time.Minute)
+	require.Zero(t, running.Load())
+	require.NoError(t, rt.Stop())
+}
+
+// TestIdleIsIdle: nothing due, and nothing ticks faster than the ramp.
+func TestIdleIsIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(0)
+		rt := start(t, quietSystem(), "a", topicOn(s, 120, acks))
+		<-time.After(time.Minute)
+		_, _, _, asked := s.count()
+		require.InDelta(t, 600, asked, 150, "looks a tenth of a second apart")
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestStaleExchangeGetsANewName(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(3)
+		stale := fmt.Errorf("as the test wants it: %w", exchange.ErrStale)
+		s.before = func() error {
+			err := stale
+			stale = nil
+			return err
+		}
+		rt := start(t, quietSystem(), "a", topicOn(s, 1, acks))
+		<-time.After(10 * time.Second)
+		_, _, settled, _ := s.count()
+		require.Equal(t, 3, settled)
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestMailOfAnEarlierLifeIsDropped(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	p := &poller{topicConfig: newTopicConfig(topicOn(newShelf(0), 1, acks), quiet, rand.Float64, nil), epoch: 2}
+	p.run = &run{ctx: ctx}
+	old := &lease{stream: &stream{over: t.Context()}}
+	for _, message := range []any{
+		tick{1},
+		exchanged{epoch: 1},
+		completed{1},
+		handlerBack{1},
+		healed{epoch: 1},
+		endDrain{epoch: 1},
+		settleNow{lease: old},
+		extendNow{lease: old},
+		"a stranger's",
+	} {
+		require.False(t, p.take(message, nil), "%T", message)
+	}
+	require.True(t, p.take(tick{2}, nil))
+}
+
+// TestStopWithHandlersRunning: their outcomes come while the poller waits for
+// its children, and nobody waits for the handlers themselves.
+func TestStopWithHandlersRunning(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(50)
+		var ended atomic.Int64
+		rt := start(t, quietSystem(), "a", topicOn(s, 20, func(ctx context.Context, _ *Delivery) Outcome {
+			<-ctx.Done()
+			if errors.Is(context.Cause(ctx), ErrStopped) {
+				ended.Add(1)
+			}
+			return Failed(context.Cause(ctx))
+		}))
+		<-time.After(time.Second)
+		began := time.Now()
+		require.NoError(t, rt.Stop())
+		require.Zero(t, time.Since(began))
+		synctest.Wait()
+		require.EqualValues(t, 20, ended.Load())
+		_, leased, settled, _ := s.count()
+		require.Equal(t, 20, leased, "left to their leases")
+		require.Zero(t, settled)
+	})
+}
+
+func TestDrainAndRemoveMeet(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rt := start(t, quietSystem(), "a", topicOn(newShelf(5), 2, acks))
+		<-time.After(time.Second)
+		drained, err := rt.Drain(time.Second)
+		require.NoError(t, err)
+		require.Len(t, drained.GetTopics(), 1)
+		_, err = rt.Remove("shelf", time.Second)
+		require.NoError(t, err, "a topic that has drained can be removed")
+		drained, err = rt.Drain(time.Second)
+		require.NoError(t, err)
+		require.Len(t, drained.GetTopics(), 1, "the answer stays")
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestWaitingForAnExtensionEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(1)
+		answers := make(chan error, 1)
+		rt := start(t, quietSystem(), "a", topicOn(s, 1, func(_ context.Context, d *Delivery) Outcome {
+			s.before = func() error { return errors.New("from now on it fails") }
+			answers <- d.Extend(t.Context()) // not with its own context
+			return Succeeded()
+		}))
+		require.ErrorIs(t, <-answers, ErrLeaseLost)
+		require.NoError(t, rt.Stop())
+	})
+}

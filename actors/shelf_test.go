@@ -1,0 +1,116 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// shelf is a source in memory, all of whose timers are due at once. It answers
+// a sequence again like the real one.
+type shelf struct {
+	// before and after may fail an exchange, before or after it is run.
+	before, after func() error
+
+	mu      sync.Mutex
+	due     []string
+	leased  map[string]exchange.Token
+	tokens  int
+	answers map[string]answer // by incarnation and stream
+	asked   int
+	names   map[string]bool // the incarnations seen
+	settled map[string]exchange.Verdict
+}
+
+type answer struct {
+	sequence uint64
+	reply    *exchange.Reply
+}
+
+func newShelf(timers int) *shelf {
+	s := &shelf{
+		leased: map[string]exchange.Token{}, answers: map[string]answer{},
+		names: map[string]bool{}, settled: map[string]exchange.Verdict{},
+	}
+	for n := range timers {
+		s.due = append(s.due, strconv.Itoa(n))
+	}
+	return s
+}
+
+func (s *shelf) Name() string                      { return "shelf" }
+func (s *shelf) Heal(context.Context) (int, error) { return 0, nil }
+
+func (s *shelf) Exchange(_ context.Context, r *exchange.Request) (*exchange.Reply, error) {
+	<-time.After(rand.N(3 * time.Millisecond))
+	if s.before != nil {
+		if err := s.before(); err != nil {
+			return nil, err
+		}
+	}
+	reply, err := s.run(r)
+	if err == nil && s.after != nil {
+		err = s.after()
+	}
+	return reply, err
+}
+
+func (s *shelf) run(r *exchange.Request) (*exchange.Reply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	s.names[r.Incarnation] = true
+	stream := fmt.Sprint(r.Incarnation, r.Stream)
+	if last := s.answers[stream]; last.sequence == r.Sequence {
+		return last.reply, nil
+	} else if last.sequence > r.Sequence {
+		return nil, exchange.ErrStale
+	}
+	reply := &exchange.Reply{Now: time.Now(), Remaining: r.LeaseTTL, Next: -1}
+	for i, v := range r.Settle {
+		if s.leased[v.ID] != v.Token {
+			reply.Refused = append(reply.Refused, exchange.Refusal{Index: i, Why: exchange.Lost})
+			continue
+		}
+		delete(s.leased, v.ID)
+		s.settled[v.ID] = v.Verdict
+	}
+	s.tokens++
+	reply.Extended = exchange.Token(strconv.Itoa(s.tokens))
+	for i, h := range r.Extend {
+		if s.leased[h.ID] != h.Token {
+			reply.Refused = append(reply.Refused, exchange.Refusal{Index: len(r.Settle) + i, Why: exchange.Lost})
+			continue
+		}
+		s.leased[h.ID] = reply.Extended
+	}
+	n := min(r.Want, len(s.due))
+	for _, id := range s.due[:n] {
+		s.leased[id] = reply.Extended
+		reply.Leases = append(reply.Leases, exchange.Lease{ID: id, Token: reply.Extended, Claims: 1})
+	}
+	s.due = s.due[n:]
+	if len(s.due) > 0 {
+		reply.Next = 0
+	}
+	s.answers[stream] = answer{r.Sequence, reply}
+	return reply, nil
+}
+
+// put makes more timers due.
+func (s *shelf) put(ids ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due = append(s.due, ids...)
+}
+
+func (s *shelf) count() (due, leased, settled, asked int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.due), len(s.leased), len(s.settled), s.asked
+}

@@ -67,7 +67,7 @@ func (s *Timers) clustered(ctx context.Context) bool {
 
 func (s *Timers) checkSlots(topic string) error {
 	k := s.keys.of(topic)
-	for _, key := range []string{k.payloads, k.leases, k.dead, k.stream("x", 0), k.hint, k.mark("x")} {
+	for _, key := range []string{k.payloads, k.leases, k.dead, k.stream("x", 0), k.hint, k.control, k.mark("x")} {
 		if a, b := slotOf(k.timeline), slotOf(key); a != b {
 			hint := "set HashTag"
 			if s.keys.HashTag {

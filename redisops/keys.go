@@ -16,6 +16,7 @@ type Keys struct {
 	Dead     string // stream of dead letters; default "timers_dead"
 	Exchange string // last exchange of a stream; default "timers_exchange"
 	Hint     string // outstanding hint, and the channel of hints; default "timers_hint"
+	Control  string // hash: what is ordered of the topic; default "timers_control"
 	Once     string // mark of a timer with Once; default "timers_once"
 	Topics   string // set of all topics, one key in all; default "timers_topics"
 
@@ -65,6 +66,7 @@ func (k *Keys) names() []keyName {
 		{"Dead", "timers_dead", &k.Dead},
 		{"Exchange", "timers_exchange", &k.Exchange},
 		{"Hint", "timers_hint", &k.Hint},
+		{"Control", "timers_control", &k.Control},
 		{"Once", "timers_once", &k.Once},
 		{"Topics", "timers_topics", &k.Topics},
 	}
@@ -79,7 +81,7 @@ func (k Keys) key(base, topic string) string {
 
 // topicKeys are the keys of one topic.
 type topicKeys struct {
-	timeline, payloads, leases, dead, exchange, hint, once string
+	timeline, payloads, leases, dead, exchange, hint, control, once string
 }
 
 func (k Keys) of(topic string) topicKeys {
@@ -90,6 +92,7 @@ func (k Keys) of(topic string) topicKeys {
 		dead:     k.key(k.Dead, topic),
 		exchange: k.key(k.Exchange, topic),
 		hint:     k.key(k.Hint, topic),
+		control:  k.key(k.Control, topic),
 		once:     k.key(k.Once, topic),
 	}
 }

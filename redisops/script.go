@@ -25,6 +25,7 @@ var (
 	deleteDeadScript = load("delete_dead")
 	redriveScript    = load("redrive")
 	healScript       = load("heal")
+	controlScript    = load("control")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.

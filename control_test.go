@@ -35,3 +35,21 @@ func TestOrdersThroughTheClient(t *testing.T) {
 	_, err = c.Pause(ctx, "", "", "")
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
+
+func TestStatsThroughTheClient(t *testing.T) {
+	t.Parallel()
+	c, _, name := newClient(t)
+	topic := wakebell.NewTopic[string](name)
+	_, err := c.Schedule(t.Context(), topic.Draft("a"), topic.Draft("b", wakebell.In(time.Hour)))
+	require.NoError(t, err)
+	_, err = c.Pause(t.Context(), name, "ops", "")
+	require.NoError(t, err)
+	st, err := c.Stats(t.Context(), name)
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), st.OldestDue, time.Minute)
+	require.Equal(t, wakebell.Stats{
+		Total: 2, Pending: 1, Due: 1, OldestDue: st.OldestDue, Lag: st.Lag, Paused: true, PausedAt: st.PausedAt,
+	}, st)
+	_, err = c.Stats(t.Context(), "")
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
+}

@@ -99,6 +99,21 @@ func (c *Client) Count(ctx context.Context, topic string) (Counts, error) {
 	return c.store.Count(ctx, full)
 }
 
+// Stats are a topic in numbers.
+type Stats = redisops.Stats
+
+// Stats counts the timers of a topic by where they stand, and tells since when
+// the first that is due has been and whether the topic is paused. Its cost does
+// not grow with the topic; where more than 1,000 timers are leased or were
+// tried, some counts are estimates, which it says.
+func (c *Client) Stats(ctx context.Context, topic string) (Stats, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return Stats{}, err
+	}
+	return c.store.Stats(ctx, full)
+}
+
 // Topics yields the full names of the topics, in no order, each once. They are
 // those on which Wakebell scheduled or which a node handled; discover also
 // scans the whole of Redis for those that only Python peers know, which takes

@@ -2,10 +2,32 @@ package redisops
 
 import (
 	"slices"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
+
+// checkStats compares the numbers with the model. No instant of it passes
+// between the two.
+func (m *model) checkStats(rt *rapid.T) {
+	st := m.f.stats(m.t)
+	st.OldestDue, st.Lag = time.Time{}, 0
+	want := Stats{Total: int64(len(m.timers)), Dead: int64(len(m.dead))}
+	for id, timer := range m.timers {
+		switch {
+		case timer.score <= m.now():
+			want.Due++
+		case m.held(id):
+			want.Leased++
+		case timer.rec != nil && timer.rec.claims > 0:
+			want.Retrying++
+		default:
+			want.Pending++
+		}
+	}
+	require.Equal(rt, want, st)
+}
 
 // letter draws a dead letter; false when there is none.
 func (m *model) letter(rt *rapid.T) (i int, entry string, ok bool) {

@@ -306,6 +306,7 @@ func (m *model) check(rt *rapid.T) {
 	require.NoError(rt, err)
 	require.EqualValues(rt, len(m.timers), counts.Total)
 	require.EqualValues(rt, len(m.dead), counts.Dead)
+	m.checkStats(rt)
 	listed, next, err := m.f.List(m.t.Context(), m.f.topic, Filter{})
 	require.NoError(rt, err)
 	require.Empty(rt, next)

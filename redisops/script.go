@@ -26,6 +26,7 @@ var (
 	redriveScript    = load("redrive")
 	healScript       = load("heal")
 	controlScript    = load("control")
+	statsScript      = load("stats")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.

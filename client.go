@@ -75,11 +75,22 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 
 // Scheduled tells what a draft became.
 type Scheduled struct {
-	ID  string
-	Due time.Time // by Redis's clock
+	ID string
+
+	// Due is when the timer is due, by Redis's clock; of one that was kept, the
+	// instant it was scheduled for; of one that is done, when it was due.
+	Due time.Time
 
 	// Outcome says whether the timer is new, or what was found under its id.
 	Outcome Outcome
+
+	// Found is when the timer that was found under the id was due next (of a
+	// running one, the end of its lease); zero where there was none.
+	Found time.Time
+}
+
+func scheduled(s redisops.Scheduled) Scheduled {
+	return Scheduled{ID: s.ID, Due: s.Due, Outcome: s.Outcome, Found: s.Found}
 }
 
 // Outcome says what scheduling found and did.
@@ -96,6 +107,13 @@ const (
 	KeptPending = redisops.KeptPending
 	// KeptRunning: a timer whose handler runs was kept.
 	KeptRunning = redisops.KeptRunning
+	// KeptEarlier: a pending timer that is due as early was kept by Earliest.
+	KeptEarlier = redisops.KeptEarlier
+	// Moved: a pending timer was moved by Debounce or Reschedule.
+	Moved = redisops.Moved
+	// AlreadyDone: a timer that was scheduled with Once is gone; nothing was
+	// written.
+	AlreadyDone = redisops.AlreadyDone
 )
 
 // Schedule stores drafts, of one topic or of several. All are checked before
@@ -110,12 +128,12 @@ func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]Scheduled, er
 	}
 	out := make([]Scheduled, len(drafts))
 	for _, b := range batches {
-		scheduled, err := c.store.Schedule(ctx, b.topic, b.entries...)
+		stored, err := c.store.Schedule(ctx, b.topic, b.entries...)
 		if err != nil {
 			return nil, err
 		}
-		for j, s := range scheduled {
-			out[b.indexes[j]] = Scheduled{ID: s.ID, Due: s.Due, Outcome: s.Outcome}
+		for j, s := range stored {
+			out[b.indexes[j]] = scheduled(s)
 		}
 	}
 	return out, nil
@@ -212,8 +230,5 @@ func (c *Client) Forget(ctx context.Context, topic string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.store.Forget(ctx, full); err != nil {
-		return fmt.Errorf("forget %q: %w", full, err)
-	}
-	return nil
+	return c.store.Forget(ctx, full)
 }

@@ -87,40 +87,6 @@ func (c *Client) List(ctx context.Context, topic string, f Filter) iter.Seq2[Inf
 	})
 }
 
-// DeadLetter is a timer that was given up.
-type DeadLetter struct {
-	Entry      string // its own id, in the order of dying
-	ID         string // of the timer
-	Topic      string // with its prefix
-	Reason     string
-	Attempts   int
-	Failures   int
-	Activation time.Time
-	Died       time.Time
-	Content    Content
-}
-
-// DeadLetters yields the dead letters of a topic, oldest first, in pages as
-// the loop goes on. An error is yielded last.
-func (c *Client) DeadLetters(ctx context.Context, topic string) iter.Seq2[DeadLetter, error] {
-	return pages(func(after string) ([]DeadLetter, string, error) {
-		full, err := c.fullName(topic)
-		if err != nil {
-			return nil, after, err
-		}
-		letters, next, err := c.store.DeadLetters(ctx, full, after, 0)
-		dead := make([]DeadLetter, len(letters))
-		for i, d := range letters {
-			dead[i] = DeadLetter{
-				Entry: d.Entry, ID: d.ID, Topic: full, Reason: d.Reason,
-				Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At,
-				Content: content(d.Payload, d.ID),
-			}
-		}
-		return dead, next, err
-	})
-}
-
 // Counts are the sizes of a topic.
 type Counts = redisops.Counts
 
@@ -131,6 +97,21 @@ func (c *Client) Count(ctx context.Context, topic string) (Counts, error) {
 		return Counts{}, err
 	}
 	return c.store.Count(ctx, full)
+}
+
+// Stats are a topic in numbers.
+type Stats = redisops.Stats
+
+// Stats counts the timers of a topic by where they stand, and tells since when
+// the first that is due has been and whether the topic is paused. Its cost does
+// not grow with the topic; where more than 1,000 timers are leased or were
+// tried, some counts are estimates, which it says.
+func (c *Client) Stats(ctx context.Context, topic string) (Stats, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return Stats{}, err
+	}
+	return c.store.Stats(ctx, full)
 }
 
 // Topics yields the full names of the topics, in no order, each once. They are

@@ -148,7 +148,7 @@ func awaitDead(t *testing.T, sys *wakebell.System, topic string) wakebell.DeadLe
 	var letters []wakebell.DeadLetter
 	require.Eventually(t, func() bool {
 		letters = nil
-		for d, err := range sys.Client().DeadLetters(t.Context(), topic) {
+		for d, err := range sys.Client().DeadLetters(t.Context(), topic, wakebell.DeadFilter{}) {
 			require.NoError(t, err)
 			letters = append(letters, d)
 		}

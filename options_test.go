@@ -143,7 +143,7 @@ func TestMisusedClients(t *testing.T) {
 				return err
 			},
 			"DeadLetters": func() (err error) {
-				for _, err = range c.DeadLetters(t.Context(), "") {
+				for _, err = range c.DeadLetters(t.Context(), "", wakebell.DeadFilter{}) {
 					break
 				}
 				return err

@@ -46,7 +46,7 @@ func (t Topic[T]) Under(prefix string) Topic[T] {
 //
 // Calling again after an error is safe if the id is given: the timer is then
 // replaced by itself. If it was due at once and has fired already, it fires
-// again.
+// again, unless Once prevents it.
 func (t Topic[T]) Schedule(ctx context.Context, c *Client, body T, opts ...ScheduleOption) (id string, err error) {
 	scheduled, err := c.Schedule(ctx, t.Draft(body, opts...))
 	if err != nil {
@@ -101,8 +101,10 @@ type Draft struct {
 	env       envelope.Envelope
 	at        time.Time
 	in        time.Duration
-	planned   bool // At or In was given
+	planned   bool // At, In or Debounce was given
 	policy    redisops.Policy
+	maxDelay  time.Duration // of Debounce
+	once      time.Duration
 	err       error
 }
 
@@ -122,7 +124,10 @@ func (d Draft) entry(limit int) (redisops.Entry, error) {
 	if len(payload) > limit {
 		return redisops.Entry{}, invalid("body", "%d bytes with its headers, the limit is %d", len(payload), limit)
 	}
-	e := redisops.Entry{ID: d.id, Payload: payload, At: d.at, In: d.in, Policy: d.policy}
+	e := redisops.Entry{
+		ID: d.id, Payload: payload, At: d.at, In: d.in,
+		Policy: d.policy, MaxDelay: d.maxDelay, Once: d.once,
+	}
 	return e, e.Validate()
 }
 
@@ -131,7 +136,7 @@ func (d Draft) entry(limit int) (redisops.Entry, error) {
 type ScheduleOption func(*Draft) error
 
 // In makes the timer due d after Redis has it, by Redis's clock. A negative d
-// is due at once. In and At exclude each other.
+// is due at once. In, At and Debounce exclude each other.
 func In(d time.Duration) ScheduleOption {
 	return func(draft *Draft) error {
 		draft.in = max(d, 0)
@@ -153,7 +158,7 @@ func At(t time.Time) ScheduleOption {
 
 func (d *Draft) plan() error {
 	if d.planned {
-		return invalid("In, At", "one of them, once")
+		return invalid("In, At, Debounce", "one of them, once")
 	}
 	d.planned = true
 	return nil
@@ -213,28 +218,6 @@ func ContentType(mediaType string) ScheduleOption {
 			return invalid("ContentType", "%d bytes, at most %d", len(mediaType), envelope.MaxHeaderBytes)
 		}
 		d.env.ContentType = mediaType
-		return nil
-	}
-}
-
-// Policy says what becomes of a timer whose id exists.
-type Policy = redisops.Policy
-
-const (
-	// Replace gives the id the new body and instant. A handler that runs on
-	// the old ones is superseded: it goes on, and its verdict counts no more.
-	Replace = redisops.Replace
-	// Keep changes nothing.
-	Keep = redisops.Keep
-)
-
-// IfExists says what to do when the id exists; default Replace.
-func IfExists(p Policy) ScheduleOption {
-	return func(d *Draft) error {
-		if p != Replace && p != Keep {
-			return invalid("IfExists", "unknown policy %d", p)
-		}
-		d.policy = p
 		return nil
 	}
 }

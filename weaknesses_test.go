@@ -169,7 +169,7 @@ func TestAnUndecodablePayloadBecomesADeadLetter(t *testing.T) {
 
 func deadLetters(t testing.TB, c *wakebell.Client, topic string) (all []wakebell.DeadLetter) {
 	t.Helper()
-	for d, err := range c.DeadLetters(t.Context(), topic) {
+	for d, err := range c.DeadLetters(t.Context(), topic, wakebell.DeadFilter{}) {
 		require.NoError(t, err)
 		all = append(all, d)
 	}

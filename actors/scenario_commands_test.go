@@ -61,7 +61,7 @@ func (w *world) timers([]string) {
 			}
 			w.note("redis has %s: %s", t.ID, state)
 		}
-		letters, _, err := w.store.DeadLetters(w.t.Context(), topic, "", 0)
+		letters, _, err := w.store.DeadLetters(w.t.Context(), topic, redisops.DeadFilter{}, "", 0)
 		require.NoError(w.t, err)
 		for _, d := range letters {
 			w.note("redis has dead letter %s: %q, claims %d, failures %d", d.ID, d.Reason, d.Claims, d.Failures)

@@ -18,6 +18,8 @@ const (
 	Running                     // a handler runs; its holder is told
 )
 
+const presenceLetters = "apr"
+
 func (p Presence) String() string {
 	switch p {
 	case Absent:
@@ -54,7 +56,7 @@ func (s *Timers) Cancel(ctx context.Context, topic string, ids ...string) ([]Pre
 			return found, fmt.Errorf("cancel on %q: %w", topic, err)
 		}
 		for i := range part {
-			found = append(found, Presence(strings.IndexByte("apr", reply[i])+1))
+			found = append(found, Presence(strings.IndexByte(presenceLetters, reply[i])+1))
 		}
 	}
 	return found, nil

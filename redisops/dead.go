@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -24,10 +25,43 @@ type DeadLetter struct {
 
 var streamID = regexp.MustCompile(`^\d+-\d+$`)
 
-// DeadLetters reads a page of dead letters, the oldest first. After is the
-// Entry to go on after, empty at the start; next is empty at the end. A page
-// holds at most limit letters (1 to 1000; 0 means 100) and about 1 MiB.
-func (s *Timers) DeadLetters(ctx context.Context, topic, after string, limit int) (letters []DeadLetter, next string, err error) {
+// DeadFilter chooses dead letters; the zero value takes all. Ages are by
+// Redis's clock, each time a page is read.
+type DeadFilter struct {
+	Entry        string        // only this one
+	Reason       string        // only those whose reason has this text in it
+	ReasonPrefix string        // only those whose reason begins with it
+	OlderThan    time.Duration // only those that died at least so long ago
+	NewerThan    time.Duration // only those that died at most so long ago; 0: all
+}
+
+// args are what walk in lua/letters.lua takes; from and upto are where it
+// begins and ends.
+func (f DeadFilter) args(from, upto string, limit int) ([]any, error) {
+	switch {
+	case f.OlderThan < 0, f.NewerThan < 0:
+		return nil, fmt.Errorf("%w: age: %v to %v, want at least 0", ErrInvalid, f.OlderThan, f.NewerThan)
+	case f.Entry == "":
+	case !streamID.MatchString(f.Entry):
+		return nil, fmt.Errorf("%w: entry: %q is not the Entry of a dead letter", ErrInvalid, f.Entry)
+	default:
+		from, upto = f.Entry, f.Entry
+	}
+	older, newer := "", ""
+	if f.OlderThan > 0 {
+		older = delayMicros(f.OlderThan)
+	}
+	if f.NewerThan > 0 {
+		newer = delayMicros(f.NewerThan)
+	}
+	return []any{from, upto, limit, deadPageBytes, f.Reason, f.ReasonPrefix, older, newer}, nil
+}
+
+// DeadLetters reads a page of dead letters, the oldest first. After is what
+// next was of the page before, empty at the start; next is empty at the end. A
+// page holds at most limit letters (1 to 1000; 0 means 100) and about 1 MiB; as
+// no more is looked at, a filter may leave a page empty that has a next one.
+func (s *Timers) DeadLetters(ctx context.Context, topic string, f DeadFilter, after string, limit int) (letters []DeadLetter, next string, err error) {
 	if err := checkTopic(topic); err != nil {
 		return nil, "", err
 	}
@@ -37,10 +71,18 @@ func (s *Timers) DeadLetters(ctx context.Context, topic, after string, limit int
 	if limit == 0 {
 		limit = defaultPage
 	}
-	if after != "" && !streamID.MatchString(after) {
-		return nil, "", fmt.Errorf("%w: after: %q is not the Entry of a dead letter", ErrInvalid, after)
+	from := "-"
+	if after != "" {
+		if !streamID.MatchString(after) || f.Entry != "" {
+			return nil, "", fmt.Errorf("%w: after: %q is not where a page ended", ErrInvalid, after)
+		}
+		from = "(" + after
 	}
-	list, err := s.runList(ctx, 1, deadScript, []string{s.keys.of(topic).dead}, after, limit, deadPageBytes)
+	args, err := f.args(from, "+", limit)
+	if err != nil {
+		return nil, "", err
+	}
+	list, err := s.runList(ctx, 1, deadScript, []string{s.keys.of(topic).dead}, args...)
 	if err != nil {
 		return nil, "", fmt.Errorf("dead letters of %q: %w", topic, err)
 	}
@@ -53,10 +95,23 @@ func (s *Timers) DeadLetters(ctx context.Context, topic, after string, limit int
 		}
 		letters = append(letters, readDeadLetter(entry, values))
 	}
-	if list[0] == "1" && len(letters) > 0 {
-		next = letters[len(letters)-1].Entry
+	next, _ = list[0].(string)
+	return letters, strings.TrimPrefix(next, "("), nil
+}
+
+// DeadLetter reads one dead letter; [ErrNotFound] when there is none.
+func (s *Timers) DeadLetter(ctx context.Context, topic, entry string) (DeadLetter, error) {
+	if entry == "" {
+		return DeadLetter{}, fmt.Errorf("%w: entry: empty", ErrInvalid)
 	}
-	return letters, next, nil
+	letters, _, err := s.DeadLetters(ctx, topic, DeadFilter{Entry: entry}, "", 1)
+	if err == nil && len(letters) == 0 {
+		err = fmt.Errorf("%w: dead letter %q of %q", ErrNotFound, entry, topic)
+	}
+	if err != nil {
+		return DeadLetter{}, err
+	}
+	return letters[0], nil
 }
 
 // readDeadLetter takes what it can: an entry that somebody else added is shown

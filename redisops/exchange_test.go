@@ -104,7 +104,7 @@ func TestBuryKeepsACopyWithItsReason(t *testing.T) {
 		require.Empty(t, f.settle(t, bury, nack).Refused)
 		_, err := f.Get(t.Context(), f.topic, "a")
 		require.ErrorIs(t, err, ErrNotFound)
-		letters, next, err := f.DeadLetters(t.Context(), f.topic, "", 0)
+		letters, next, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 0)
 		require.NoError(t, err)
 		require.Empty(t, next)
 		require.Len(t, letters, 1)
@@ -134,7 +134,7 @@ func TestDeadLettersByPageAndCap(t *testing.T) {
 		var got []string
 		after := ""
 		for {
-			letters, next, err := f.DeadLetters(t.Context(), f.topic, after, 7)
+			letters, next, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, after, 7)
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(letters), 7)
 			for _, d := range letters {
@@ -145,8 +145,28 @@ func TestDeadLettersByPageAndCap(t *testing.T) {
 			}
 		}
 		require.Equal(t, names, got)
-		_, _, err := f.DeadLetters(t.Context(), f.topic, "nonsense", 7)
+		_, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "nonsense", 7)
 		require.ErrorIs(t, err, ErrInvalid)
+	})
+}
+
+// Redis trims a stream by whole nodes, of 100 entries by default.
+func TestTheOldestDeadLettersLeaveAboveTheCap(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.due(t, numbered(450)...)
+		g := f.holder(SourceOptions{DeadCap: 100})
+		var list []exchange.Settlement
+		for _, l := range g.claim(t, 450).Leases {
+			list = append(list, verdict(exchange.Bury, l))
+		}
+		require.Empty(t, g.settle(t, list...).Refused)
+		counts, err := f.Count(t.Context(), f.topic)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, counts.Dead, int64(100))
+		require.LessOrEqual(t, counts.Dead, int64(200))
+		last := f.rdb.XRevRangeN(t.Context(), f.key.dead, "+", "-", 1).Val()
+		require.Equal(t, "00449", last[0].Values["id"], "the newest stays")
 	})
 }
 
@@ -273,7 +293,7 @@ func TestNeverSettledIsBuried(t *testing.T) {
 			return err == nil && counts.Dead == 1
 		}, 5*time.Second, 2*time.Millisecond)
 		require.Equal(t, 2, claims)
-		letters, _, err := f.DeadLetters(t.Context(), f.topic, "", 1)
+		letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
 		require.NoError(t, err)
 		require.Equal(t, "never settled", letters[0].Reason)
 		require.Equal(t, 2, letters[0].Claims)

@@ -121,7 +121,7 @@ func TestListenSurvivesARestart(t *testing.T) {
 
 func TestBadHintsArePassedOver(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "due", "due 1", "due x 1", "due 1 x", "due -1 1", "check x ", "other 1 2", "check 1"} {
+	for _, text := range []string{"", "due", "due 1", "due x 1", "due 1 x", "due -1 1", "check x ", "other 1 2", "check 1", "control", "control x"} {
 		_, ok := readHint("t", text)
 		require.False(t, ok, "%q", text)
 	}

@@ -31,6 +31,10 @@ type Timer struct {
 	Running   bool      // a lease on it is good
 	LeaseEnds time.Time // of a running one
 
+	// FirstScheduled is when Debounce first scheduled a timer that has not failed
+	// since; zero of any other.
+	FirstScheduled time.Time
+
 	Claims    int // deliveries so far
 	Failures  int // nacks so far
 	LastError string
@@ -79,6 +83,9 @@ func describe(id, scoreText, record string, now float64) (Timer, error) {
 	if r, ours := readRecord(record, score); ours {
 		t.Activation = instant(r.activation)
 		t.Claims, t.Failures, t.LastError = r.claims, r.failures, r.lastError
+		if r.first != 0 {
+			t.FirstScheduled = instant(r.first)
+		}
 		if t.Running = r.leased && score > now; t.Running {
 			t.LeaseEnds = t.Due
 		}

@@ -16,6 +16,8 @@ type Keys struct {
 	Dead     string // stream of dead letters; default "timers_dead"
 	Exchange string // last exchange of a stream; default "timers_exchange"
 	Hint     string // outstanding hint, and the channel of hints; default "timers_hint"
+	Control  string // hash: what is ordered of the topic; default "timers_control"
+	Once     string // mark of a timer with Once; default "timers_once"
 	Topics   string // set of all topics, one key in all; default "timers_topics"
 
 	// HashTag writes topics in braces, so that Redis Cluster keeps all keys of a
@@ -64,6 +66,8 @@ func (k *Keys) names() []keyName {
 		{"Dead", "timers_dead", &k.Dead},
 		{"Exchange", "timers_exchange", &k.Exchange},
 		{"Hint", "timers_hint", &k.Hint},
+		{"Control", "timers_control", &k.Control},
+		{"Once", "timers_once", &k.Once},
 		{"Topics", "timers_topics", &k.Topics},
 	}
 }
@@ -77,7 +81,7 @@ func (k Keys) key(base, topic string) string {
 
 // topicKeys are the keys of one topic.
 type topicKeys struct {
-	timeline, payloads, leases, dead, exchange, hint string
+	timeline, payloads, leases, dead, exchange, hint, control, once string
 }
 
 func (k Keys) of(topic string) topicKeys {
@@ -88,6 +92,8 @@ func (k Keys) of(topic string) topicKeys {
 		dead:     k.key(k.Dead, topic),
 		exchange: k.key(k.Exchange, topic),
 		hint:     k.key(k.Hint, topic),
+		control:  k.key(k.Control, topic),
+		once:     k.key(k.Once, topic),
 	}
 }
 
@@ -96,6 +102,14 @@ func (k Keys) of(topic string) topicKeys {
 func (t topicKeys) stream(incarnation string, stream int) string {
 	return t.exchange + ":" + incarnation + ":" + strconv.Itoa(stream)
 }
+
+// mark is the once key of an id. Colons of the id are escaped: otherwise the
+// ids of one topic could meet those of another.
+func (t topicKeys) mark(id string) string {
+	return t.once + ":" + escapeColons.Replace(id)
+}
+
+var escapeColons = strings.NewReplacer("%", "%25", ":", "%3A")
 
 // topicOf undoes key.
 func (k Keys) topicOf(base, key string) (string, bool) {

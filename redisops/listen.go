@@ -116,6 +116,10 @@ func (s *Timers) listenOnce(ctx context.Context, channels map[string]string, del
 // readHint reads what prelude.lua publishes; anything else is passed over.
 func readHint(topic, text string) (exchange.Hint, bool) {
 	kind, rest, _ := strings.Cut(text, " ")
+	if kind == "control" {
+		sent, err := readScore(rest)
+		return exchange.Hint{Source: topic, Kind: exchange.HintControl, Sent: instant(sent)}, err == nil && topic != ""
+	}
 	first, second, ok := strings.Cut(rest, " ")
 	if !ok || topic == "" {
 		return exchange.Hint{}, false

@@ -25,8 +25,11 @@ type model struct {
 	f       *fixture
 	holders [2]*modelHolder
 	timers  map[string]*modelTimer
-	dead    int
+	marks   map[string]float64 // of ids with Once: the instant
+	dead    []modelLetter
 }
+
+type modelLetter struct{ id, payload string }
 
 type modelTimer struct {
 	score   float64
@@ -38,6 +41,7 @@ type modelRecord struct {
 	leased             bool
 	claims, failures   int
 	activation, before float64
+	first              float64 // of a debounced one, else 0
 }
 
 type modelHolder struct {
@@ -52,12 +56,16 @@ func TestModel(t *testing.T) {
 	base := newFixture(t, redistest.Shared(t))
 	rapid.Check(t, func(rt *rapid.T) {
 		f := base.on(fmt.Sprintf("model-%x", rand.Uint64()))
-		m := &model{t: t, f: f, timers: map[string]*modelTimer{}}
+		m := &model{t: t, f: f, timers: map[string]*modelTimer{}, marks: map[string]float64{}}
 		for i := range m.holders {
 			m.holders[i] = &modelHolder{fixture: f.holder(SourceOptions{})}
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"schedule":     m.schedule,
+			"reschedule":   m.reschedule,
+			"run now":      m.runNow,
+			"redrive":      m.redrive,
+			"delete dead":  m.deleteDead,
 			"cancel":       m.cancel,
 			"claim":        m.claim,
 			"settle":       m.settle,
@@ -85,32 +93,12 @@ func (m *model) now() float64 {
 	return float64(now.UnixMicro()) / 1e6
 }
 
-func (m *model) schedule(rt *rapid.T) {
-	id, score := modelIDs.Draw(rt, "id"), modelScores.Draw(rt, "score")
-	e := Entry{
-		ID: id, At: instant(score), Policy: rapid.SampledFrom([]Policy{Replace, Keep}).Draw(rt, "policy"),
-		Payload: []byte(rapid.StringN(0, 4, -1).Draw(rt, "payload")),
-	}
-	want := Created
-	if old := m.timers[id]; old != nil {
-		held := old.rec != nil && old.rec.leased && old.score > m.now()
-		want = map[bool]Outcome{false: Replaced, true: Superseded}[held]
-		if e.Policy == Keep {
-			want = map[bool]Outcome{false: KeptPending, true: KeptRunning}[held]
-		}
-	}
-	require.Equal(rt, want, m.f.schedule(m.t, e)[0].Outcome)
-	if want <= Superseded {
-		m.timers[id] = &modelTimer{score: score, payload: string(e.Payload)}
-	}
-}
-
 func (m *model) cancel(rt *rapid.T) {
 	id := modelIDs.Draw(rt, "id")
 	want := Absent
-	if old := m.timers[id]; old != nil {
+	if m.timers[id] != nil {
 		want = Pending
-		if old.rec != nil && old.rec.leased && old.score > m.now() {
+		if m.held(id) {
 			want = Running
 		}
 	}
@@ -225,18 +213,19 @@ func (m *model) settled(id string, v exchange.Verdict) {
 	case exchange.Ack:
 		delete(m.timers, id)
 	case exchange.Bury:
-		m.dead++
+		m.dead = append(m.dead, modelLetter{id, timer.payload})
 		delete(m.timers, id)
 	case exchange.Nack:
 		timer.rec.leased = false
 		timer.rec.failures++
+		timer.rec.first = 0
 		// Only Redis knows its now.
-		timer.score = m.f.rdb.ZScore(m.t.Context(), m.f.key.timeline, id).Val()
+		timer.score = m.score(id)
 	case exchange.Release:
 		timer.score = timer.rec.before
 		timer.rec.leased = false
 		timer.rec.claims--
-		if timer.rec.claims == 0 && timer.rec.failures == 0 {
+		if timer.rec.claims == 0 && timer.rec.failures == 0 && timer.rec.first == 0 {
 			timer.rec = nil
 		}
 	}
@@ -316,7 +305,8 @@ func (m *model) check(rt *rapid.T) {
 	counts, err := m.f.Count(m.t.Context(), m.f.topic)
 	require.NoError(rt, err)
 	require.EqualValues(rt, len(m.timers), counts.Total)
-	require.EqualValues(rt, m.dead, counts.Dead)
+	require.EqualValues(rt, len(m.dead), counts.Dead)
+	m.checkStats(rt)
 	listed, next, err := m.f.List(m.t.Context(), m.f.topic, Filter{})
 	require.NoError(rt, err)
 	require.Empty(rt, next)
@@ -333,6 +323,11 @@ func (m *model) check(rt *rapid.T) {
 		require.Equal(rt, rec.claims, got.Claims, text)
 		require.Equal(rt, rec.failures, got.Failures, text)
 		require.Equal(rt, instant(rec.activation), got.Activation, text)
+		if rec.first != 0 {
+			require.Equal(rt, instant(rec.first), got.FirstScheduled, text)
+		} else {
+			require.Zero(rt, got.FirstScheduled, text)
+		}
 		require.Equal(rt, want.payload, string(m.f.get(m.t, got.ID).Payload))
 	}
 }

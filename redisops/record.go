@@ -12,6 +12,7 @@ type leaseRecord struct {
 	claims, failures int
 	activation       float64
 	lastError        string
+	first            float64 // of a debounced one: when it was first scheduled; else 0
 }
 
 // readRecord reads a record that belongs to a score. It is none of ours when
@@ -37,6 +38,13 @@ func readRecord(text string, score float64) (leaseRecord, bool) {
 	}
 	if len(f) == 7 {
 		r.lastError = f[6]
+	}
+	if len(f) > 5 {
+		if _, first, ok := strings.Cut(f[5], "~"); ok {
+			if r.first, err = readScore(first); err != nil {
+				return leaseRecord{}, false
+			}
+		}
 	}
 	return r, true
 }

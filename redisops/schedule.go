@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// MaxOnce is the longest window of Once.
+const MaxOnce = 100 * 365 * 24 * time.Hour
+
 const (
 	batchEntries = 500     // entries of one script call
 	batchBytes   = 1 << 20 // payload of one script call, unless one entry alone has more
@@ -21,7 +24,17 @@ const (
 	Replace Policy = iota
 	// Keep changes nothing.
 	Keep
+	// Earliest replaces where the new instant is before the one at which the
+	// timer is due next, else it changes nothing; a handler that runs is
+	// superseded.
+	Earliest
+	// Debounce moves the timer to In from now with the new payload, but never
+	// later than MaxDelay after it was first scheduled; a handler that runs is
+	// superseded. A delivery that failed ends the count from the first.
+	Debounce
 )
+
+const policyLetters = "rked"
 
 // Entry is one timer to schedule.
 type Entry struct {
@@ -35,6 +48,15 @@ type Entry struct {
 	In time.Duration
 
 	Policy Policy
+	// MaxDelay is Debounce's: how long after it was first scheduled the timer is
+	// due at the latest; at least In, or 0 for no bound.
+	MaxDelay time.Duration
+
+	// Once, if not 0, has the id fire once from now until Once after its
+	// instant: scheduled again with Once meanwhile, a timer that was delivered or
+	// moved is kept, and one that is gone (handled, dead, cancelled) is not
+	// written again. 1 ms to 100 years. The id keeps a small key for as long.
+	Once time.Duration
 }
 
 // Outcome says what a schedule did.
@@ -47,7 +69,12 @@ const (
 	Superseded                     // the same; a handler runs and is superseded
 	KeptPending                    // it was pending and is unchanged
 	KeptRunning                    // a handler runs; nothing changed
+	KeptEarlier                    // it was pending, due as early or earlier, and is unchanged
+	Moved                          // it was pending and has a new instant
+	AlreadyDone                    // it was scheduled with Once and is gone; nothing changed
 )
+
+const outcomeLetters = "crspkemo"
 
 func (o Outcome) String() string {
 	switch o {
@@ -61,6 +88,12 @@ func (o Outcome) String() string {
 		return "kept pending"
 	case KeptRunning:
 		return "kept running"
+	case KeptEarlier:
+		return "kept earlier"
+	case Moved:
+		return "moved"
+	case AlreadyDone:
+		return "already done"
 	default:
 		return "unknown"
 	}
@@ -70,9 +103,12 @@ func (o Outcome) String() string {
 type Scheduled struct {
 	ID string
 	// Due is the instant at which the timer is due; of one that was kept, the
-	// activation it had.
+	// activation it had; of one that is done, the instant at which it was due.
 	Due     time.Time
 	Outcome Outcome
+	// Found is the instant at which the timer that was found was due next (of a
+	// running one, the end of its lease); zero where there was none.
+	Found time.Time
 }
 
 // Schedule writes timers, at most 500 and about 1 MiB of payload in a round
@@ -123,13 +159,31 @@ func (e Entry) Validate() error {
 	if err := checkID(e.ID); err != nil {
 		return err
 	}
-	if e.Policy > Keep {
-		return fmt.Errorf("%w: policy %d, want Replace or Keep", ErrInvalid, e.Policy)
-	}
-	if e.At.After(lastInstant) {
-		return fmt.Errorf("%w: at: year %d, want at most 9999", ErrInvalid, e.At.Year())
+	if fault := e.fault(); fault != "" {
+		return fmt.Errorf("%w: %s", ErrInvalid, fault)
 	}
 	return nil
+}
+
+// fault says what is wrong with an entry beside its id; empty: nothing.
+func (e *Entry) fault() string {
+	switch {
+	case e.Policy > Debounce:
+		return fmt.Sprintf("policy: %d is unknown", e.Policy)
+	case e.At.After(lastInstant):
+		return fmt.Sprintf("at: year %d, want at most 9999", e.At.Year())
+	case e.Once != 0 && (e.Once < time.Millisecond || e.Once > MaxOnce):
+		return fmt.Sprintf("once: %v, want 1ms to 100 years", e.Once)
+	case e.Policy != Debounce:
+		if e.MaxDelay != 0 {
+			return "max delay: only Debounce has one"
+		}
+	case !e.At.IsZero() || e.In <= 0:
+		return "debounce: want a delay above 0, not an instant"
+	case e.MaxDelay != 0 && e.MaxDelay < e.In:
+		return fmt.Sprintf("debounce: max delay %v is less than the delay %v", e.MaxDelay, e.In)
+	}
+	return ""
 }
 
 // batch is how many of the entries go in one call.
@@ -146,36 +200,70 @@ func batch(entries []Entry) int {
 
 func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
 	n := len(entries)
-	policies := make([]byte, n)
-	args := make([]any, 1+3*n)
+	k := s.keys.of(topic)
+	keys := []string{k.timeline, k.payloads, k.leases, k.hint}
+	const fixed = 2
+	policies, onces := make([]byte, n), make([]byte, n)
+	args := make([]any, fixed+3*n)
+	var windows []any
 	for i := range entries {
 		e := &entries[i]
-		policies[i] = "rk"[e.Policy]
-		args[1+i] = &e.ID
-		args[1+n+i] = e.Payload
-		if e.At.IsZero() {
-			args[1+2*n+i] = "+" + delayMicros(e.In)
-		} else {
-			args[1+2*n+i] = scoreText(e.At)
+		policies[i], onces[i] = policyLetters[e.Policy], '-'
+		args[fixed+i] = &e.ID
+		args[fixed+n+i] = e.Payload
+		args[fixed+2*n+i] = instantArg(e.At, e.In)
+		if e.Policy == Debounce {
+			args = append(args, delayMicros(e.MaxDelay))
+		}
+		if e.Once > 0 {
+			onces[i] = 'o'
+			keys = append(keys, k.mark(e.ID))
+			windows = append(windows, delayMicros(e.Once))
 		}
 	}
-	args[0] = policies
-	k := s.keys.of(topic)
-	reply, err := s.runText(ctx, scheduleScript, []string{k.timeline, k.payloads, k.leases, k.hint}, args...)
+	args[0], args[1] = policies, onces
+	reply, err := s.runText(ctx, scheduleScript, keys, append(args, windows...)...)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Scheduled, 0, n)
-	for i, line := range strings.SplitN(reply, "\n", n+1)[:n] {
-		outcome, due, _ := strings.Cut(line, " ")
-		score, err := readScore(due)
-		if err != nil {
+	out := make([]Scheduled, n)
+	lines := strings.SplitN(reply, "\n", n+1)
+	if len(lines) != n+1 {
+		return nil, fmt.Errorf("%w: %d lines for %d entries", errReply, len(lines)-1, n)
+	}
+	for i := range entries {
+		if out[i], err = readScheduled(entries[i].ID, lines[i]); err != nil {
 			return nil, err
 		}
-		out = append(out, Scheduled{
-			ID: entries[i].ID, Due: instant(score),
-			Outcome: Outcome(strings.Index("crspk", outcome) + 1),
-		})
+	}
+	return out, nil
+}
+
+// instantArg writes an instant, or a delay where there is none, for a script.
+func instantArg(at time.Time, in time.Duration) string {
+	if at.IsZero() {
+		return "+" + delayMicros(in)
+	}
+	return scoreText(at)
+}
+
+// readScheduled reads "outcome due found"; found is - for none.
+func readScheduled(id, line string) (Scheduled, error) {
+	f := strings.Fields(line)
+	if len(f) != 3 {
+		return Scheduled{}, fmt.Errorf("%w: %q", errReply, line)
+	}
+	due, err := readScore(f[1])
+	if err != nil {
+		return Scheduled{}, err
+	}
+	out := Scheduled{ID: id, Due: instant(due), Outcome: Outcome(strings.Index(outcomeLetters, f[0]) + 1)}
+	if f[2] != "-" {
+		found, err := readScore(f[2])
+		if err != nil {
+			return Scheduled{}, err
+		}
+		out.Found = instant(found)
 	}
 	return out, nil
 }

@@ -12,20 +12,31 @@ import (
 var luaFiles embed.FS
 
 var (
-	exchangeScript  = load("exchange")
-	scheduleScript  = load("schedule")
-	cancelScript    = load("cancel")
-	cancelAllScript = load("cancel_all")
-	getScript       = load("get")
-	listScript      = load("list")
-	countScript     = load("count")
-	deadScript      = load("dead")
-	healScript      = load("heal")
+	exchangeScript   = load("exchange")
+	scheduleScript   = load("schedule")
+	cancelScript     = load("cancel")
+	cancelAllScript  = load("cancel_all")
+	getScript        = load("get")
+	rescheduleScript = load("reschedule")
+	runNowScript     = load("run_now")
+	listScript       = load("list")
+	countScript      = load("count")
+	deadScript       = load("dead")
+	deleteDeadScript = load("delete_dead")
+	redriveScript    = load("redrive")
+	healScript       = load("heal")
+	controlScript    = load("control")
+	statsScript      = load("stats")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.
 func load(name string) *redis.Script {
-	return redis.NewScript(source("prelude") + source(name))
+	text := source("prelude")
+	switch name {
+	case "dead", "delete_dead", "redrive":
+		text += source("letters")
+	}
+	return redis.NewScript(text + source(name))
 }
 
 func source(name string) string {

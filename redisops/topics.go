@@ -28,8 +28,9 @@ func (s *Timers) Register(ctx context.Context, topic string) error {
 	return nil
 }
 
-// Forget removes all that Redis keeps of a topic: its timers, its dead letters
-// and its place in the registry. What a node that handles it holds is
+// Forget removes all that Redis keeps of a topic: its timers, its dead letters,
+// what is ordered of it and its place in the registry; marks of Once end by
+// themselves. What a node that handles it holds is
 // cancelled; if it is scheduled on again, it is registered again within a
 // minute.
 func (s *Timers) Forget(ctx context.Context, topic string) error {
@@ -37,7 +38,7 @@ func (s *Timers) Forget(ctx context.Context, topic string) error {
 		return err
 	}
 	k := s.keys.of(topic)
-	if err := s.rdb.Unlink(ctx, k.timeline, k.payloads, k.leases, k.dead, k.hint).Err(); err != nil {
+	if err := s.rdb.Unlink(ctx, k.timeline, k.payloads, k.leases, k.dead, k.hint, k.control).Err(); err != nil {
 		return fmt.Errorf("forget %q: %w", topic, wrap(ctx, nil, err))
 	}
 	if err := s.rdb.SRem(ctx, s.keys.Topics, topic).Err(); err != nil {

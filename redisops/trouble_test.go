@@ -37,7 +37,7 @@ func TestFullMemoryCanBeDrained(t *testing.T) {
 	reply := f.run(t, r)
 	require.Empty(t, reply.Refused)
 	require.Equal(t, []string{"d", "e"}, ids(reply.Leases))
-	letters, _, err := f.DeadLetters(t.Context(), f.topic, "", 1)
+	letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
 	require.NoError(t, err)
 	require.Len(t, letters, 1)
 	found, err := f.Cancel(t.Context(), f.topic, "d")
@@ -123,6 +123,27 @@ func TestWithoutChannelRights(t *testing.T) {
 	require.Equal(t, []Presence{Running}, found)
 	err = f.Listen(t.Context(), []string{f.topic}, func(exchange.Hint) {})
 	require.ErrorIs(t, err, ErrChannelDenied)
+}
+
+// A user with rights on one topic alone passes the check of that topic.
+func TestCheckNeedsNoOtherTopic(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	require.NoError(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "narrow", "on", ">secret", "+@all", "~timers_*:mine").Err())
+	f := newFixture(t, server.Client(t, func(o *redis.Options) { o.Username, o.Password = "narrow", "secret" }))
+	require.NoError(t, f.Check(t.Context(), []string{"mine"}))
+	require.NoError(t, f.Check(t.Context(), nil), "it answers, and knows the commands")
+	require.ErrorContains(t, f.Check(t.Context(), []string{"other"}), "NOPERM")
+}
+
+func TestCheckRefusesAnOldRedis(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Start(t, "--rename-command", "ZMSCORE", "gone").Client(t))
+	for _, topics := range [][]string{nil, {f.topic}} {
+		err := f.Check(t.Context(), topics)
+		require.ErrorIs(t, err, ErrUnsupported)
+		require.ErrorContains(t, err, "older than version 6.2")
+	}
 }
 
 // 100 payloads of 1 MiB come a few at a time.

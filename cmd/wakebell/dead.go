@@ -63,7 +63,7 @@ func (a *app) deadLs(ctx context.Context, c *wakebell.Client, topic string, limi
 		return usagef("--limit: %d is negative", limit)
 	}
 	list := a.newListing(limit, "ENTRY", "ID", "DIED", "ATTEMPTS", "FAILURES", "REASON")
-	for d, err := range c.DeadLetters(ctx, topic) {
+	for d, err := range c.DeadLetters(ctx, topic, wakebell.DeadFilter{}) {
 		if err != nil {
 			return err
 		}

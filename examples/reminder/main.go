@@ -123,7 +123,7 @@ func (p post) wait(ctx context.Context, n int) error {
 
 // showDead lists what was given up, for somebody to look into.
 func showDead(ctx context.Context, c *wakebell.Client, out *log.Logger) error {
-	for letter, err := range c.DeadLetters(ctx, Reminders.Name()) {
+	for letter, err := range c.DeadLetters(ctx, Reminders.Name(), wakebell.DeadFilter{}) {
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,9 @@ const (
 	// HintSubscribed: the subscription was (re)established; hints may have
 	// been missed before.
 	HintSubscribed
+	// HintControl: the topic was paused, resumed or retuned; read what is
+	// ordered of it. It is read after HintSubscribed too, and now and then.
+	HintControl
 )
 
 // Hint tells pollers to look sooner than they would. It is never trusted for
@@ -22,7 +25,8 @@ type Hint struct {
 	Kind   HintKind
 
 	// HintDue: In is how long after Sent the head is due (not negative), Sent
-	// the source's clock when the hint was sent.
+	// (also of HintCheck and HintControl) the source's clock when the hint was
+	// sent.
 	In   time.Duration
 	Sent time.Time
 

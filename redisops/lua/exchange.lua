@@ -158,14 +158,16 @@ if total > acks then
   -- the hash) what can be known.
   local function mine()
     return current(records[i - acks], scores[i]) or
-      {claims = 1, failures = 0, activation = now_text, before = now_text, err = ''}
+      {claims = 1, failures = 0, activation = now_text, before = now_text, first = '', err = ''}
   end
 
   for n = 1, nacks do
     i = i + 1
     if holds(i) then
       local r, score = mine(), text(now + tonumber(ARGV[delays + n]))
-      r.failures, r.before, r.err = r.failures + 1, r.activation, ARGV[delays + nacks + n]
+      -- It was delivered: the next debounce is the first of its own.
+      r.failures, r.before, r.first = r.failures + 1, r.activation, ''
+      r.err = ARGV[delays + nacks + n]
       rescore(ARGV[base + i], score, record('w', r, score))
     end
   end
@@ -182,7 +184,7 @@ if total > acks then
       local r, id = mine(), ARGV[base + i]
       local score = r.before
       r.claims, r.before = math.max(0, r.claims - 1), r.activation
-      if r.claims == 0 and r.failures == 0 then
+      if r.claims == 0 and r.failures == 0 and r.first == '' then
         scored[#scored + 1], scored[#scored + 2] = score, id
         dropped[#dropped + 1] = id
       else

@@ -13,6 +13,9 @@ local SENTINEL = 'not a lease: this field keeps the hash a hash table, whose loo
 -- holds back the next one: two default polling intervals.
 local HINT_LIFE = '10000'
 
+-- ONCE_LIFE bounds, in milliseconds, the life of a mark: 100 years.
+local ONCE_LIFE = 3155760000000
+
 local function clock()
   local t = redis.call('TIME')
   return tonumber(t[1]) + tonumber(t[2]) / 1e6
@@ -84,9 +87,10 @@ local function join(list)
 end
 
 -- A lease record is state:claims:failures:activation:score:before:error, with
--- empty fields at the end left off. State is l (leased) or w (waiting to be
--- tried again); score is what we last wrote to the timeline; before is the
--- score that the claim found, where it is not the activation.
+-- empty fields at the end left off. State is l (leased) or w (waiting); score
+-- is what we last wrote to the timeline; before is the score that the claim
+-- found, where it is not the activation, and after a '~' the instant at which
+-- a debounced timer was first scheduled.
 local RECORD = '^(%a):(%d+):(%d+):([^:]*):([^:]*):?([^:]*):?(.*)$'
 
 -- current reads a record: nil when somebody else has written the score since.
@@ -94,18 +98,25 @@ local function current(record, score)
   if not record or not score then return nil end
   local state, claims, failures, activation, wrote, before, err = string.match(record, RECORD)
   if not state or not same(wrote, score) then return nil end
+  local first = ''
+  if before ~= '' then before, first = string.match(before, '^([^~]*)~?(.*)$') end
   if before == '' then before = activation end
   return {
     state = state, claims = tonumber(claims), failures = tonumber(failures),
-    activation = activation, before = before, err = err,
+    activation = activation, before = before, first = first, err = err,
   }
 end
 
 local function record(state, r, score)
   local s = state .. ':' .. r.claims .. ':' .. r.failures .. ':' .. r.activation .. ':' .. score
-  if r.err ~= '' then return s .. ':' .. r.before .. ':' .. r.err end
-  if r.before ~= r.activation then return s .. ':' .. r.before end
-  return s
+  local before = r.before
+  if r.first ~= '' then
+    before = before .. '~' .. r.first
+  elseif r.err == '' and before == r.activation then
+    return s
+  end
+  if r.err ~= '' then return s .. ':' .. before .. ':' .. r.err end
+  return s .. ':' .. before
 end
 
 local function running(r, score, now)
@@ -127,6 +138,14 @@ local function announce(key, instant, now)
   redis.call('SET', key, text(instant), 'PX', HINT_LIFE)
   local wait = math.max(0, math.ceil((instant - now) * 1e6))
   redis.pcall('PUBLISH', key, 'due ' .. string.format('%.0f', wait) .. ' ' .. text(now))
+end
+
+-- mark_once leaves the mark of a timer with Once: the instant at which it is
+-- due and the window in µs, until the window after that instant is over.
+local function mark_once(key, due, window, now)
+  local life = math.max(0, number(due) - now) * 1e3 + tonumber(window) / 1e3
+  life = math.max(1, math.min(math.ceil(life), ONCE_LIFE))
+  redis.call('SET', key, due .. ' ' .. window, 'PX', string.format('%.0f', life))
 end
 
 -- recheck asks holders to verify their lease on id; '' stands for all.

@@ -1,63 +1,117 @@
 -- Schedules a batch of timers; all of it or, when memory is full, nothing.
 --
--- KEYS: timeline payloads leases hint
--- ARGV: policies ...
---   policies has one letter for each timer: r (replace) or k (keep); then come
---   the ids, the payloads, and the instants: seconds since 1970, or a delay in
---   µs from now after a '+'.
--- Returns: one string, for each timer "outcome due\n"; outcome is c created,
---   r replaced, s superseded, p kept pending, k kept running; due in seconds.
+-- KEYS: timeline payloads leases hint ...
+--   the once keys of the timers that have one, in order.
+-- ARGV: policies onces ...
+--   policies has one letter for each timer: r replace, k keep, e earliest, d
+--   debounce; onces a letter for each: o or -. Then come the ids, the payloads,
+--   and the instants: seconds since 1970, or a delay in µs from now after a
+--   '+'; then for each d the most µs since it was first scheduled, 0 for no
+--   bound; then for each o its window in µs.
+-- Returns: one string, for each timer "outcome due found\n"; outcome is c created,
+--   r replaced, s superseded, p kept pending, k kept running, e kept earlier,
+--   m moved, o already done; due in seconds, found the score that was found, or
+--   - for none.
 
-local bad = mistyped('zset', 'hash', 'hash', 'string')
+local policies, onces = ARGV[1], ARGV[2]
+local base, count = 2, #ARGV[1]
+local _, marked = string.gsub(onces, 'o', '')
+local _, debounced = string.gsub(policies, 'd', '')
+
+local kinds = {'zset', 'hash', 'hash', 'string'}
+for i = 1, marked do kinds[4 + i] = 'string' end
+local bad = mistyped(unpack(kinds))
 if bad then return bad end
 
 local timeline, payloads, leases = KEYS[1], KEYS[2], KEYS[3]
 local now = clock()
-local policies = ARGV[1]
-local count = #policies
-local base = 1
-
 local scores = collect('ZMSCORE', timeline, ARGV, base + 1, base + count)
 local records = collect('HMGET', leases, ARGV, base + 1, base + count)
 local known = head(timeline) or math.huge
 local lowest = math.huge
-local bodies, scored, dropped, out = {}, {}, {}, {}
+local bodies, scored, recorded, dropped, marks, out = {}, {}, {}, {}, {}, {}
 
-for i = 1, count do
-  local id, score, at = ARGV[base + i], scores[i], ARGV[base + 2 * count + i]
-  local due
-  if string.sub(at, 1, 1) == '+' then
-    due = now + tonumber(string.sub(at, 2)) / 1e6
-  else
-    due = tonumber(at)
-  end
-  local r = score and current(records[i], score)
-  local outcome = 'c'
-  -- A timeline entry without a payload counts as absent.
-  if score and redis.call('HEXISTS', payloads, id) == 1 then
-    local held = running(r, score, now)
-    if string.sub(policies, i, i) == 'k' then
-      outcome = held and 'k' or 'p'
-      out[i] = outcome .. ' ' .. (r and r.activation or score) .. '\n'
-    else
-      outcome = held and 's' or 'r'
-    end
-  end
-  if not out[i] then
-    -- The score of a lease is its token: the new one must be another.
-    if r and r.state == 'l' and due == number(score) then due = due + 1e-6 end
-    local due_text = text(due)
-    bodies[#bodies + 1], bodies[#bodies + 2] = id, ARGV[base + count + i]
-    scored[#scored + 1], scored[#scored + 2] = due_text, id
-    if records[i] then dropped[#dropped + 1] = id end
-    lowest = math.min(lowest, due)
-    out[i] = outcome .. ' ' .. due_text .. '\n'
-  end
+local function instant(at)
+  if string.sub(at, 1, 1) == '+' then return now + tonumber(string.sub(at, 2)) / 1e6 end
+  return tonumber(at)
 end
 
+-- decide says what becomes of a timer of which score was found (nil: none), by
+-- a holder or not, and mark, what a once key has of it.
+local function decide(policy, due, score, held, mark)
+  local kept = held and 'k' or 'p'
+  if mark and not score then return 'o' end
+  -- It was delivered, or moved, since the mark was made.
+  if mark and not same(score, mark) then return kept end
+  if not score then return 'c' end
+  if policy == 'k' then return kept end
+  if held then return 's' end
+  if policy == 'e' and number(score) <= due then return 'e' end
+  return policy == 'd' and 'm' or 'r'
+end
+
+local function put(i, due, r, first)
+  local id = ARGV[base + i]
+  -- The score of a lease is its token: the new one must be another.
+  if r and r.state == 'l' and due == number(scores[i]) then due = due + 1e-6 end
+  local due_text = text(due)
+  bodies[#bodies + 1], bodies[#bodies + 2] = id, ARGV[base + count + i]
+  scored[#scored + 1], scored[#scored + 2] = due_text, id
+  if first then
+    recorded[#recorded + 1] = id
+    recorded[#recorded + 1] = record('w',
+      {claims = 0, failures = 0, activation = due_text, before = '', first = first, err = ''}, due_text)
+  elseif records[i] then
+    dropped[#dropped + 1] = id
+  end
+  lowest = math.min(lowest, due)
+  return due_text
+end
+
+local d, o = 0, 0
+for i = 1, count do
+  local policy = string.sub(policies, i, i)
+  local due, score = instant(ARGV[base + 2 * count + i]), scores[i]
+  local r = score and current(records[i], score)
+  -- A timeline entry without a payload counts as absent.
+  if score and redis.call('HEXISTS', payloads, ARGV[base + i]) == 0 then score = nil end
+  local held = score and running(r, score, now)
+
+  local key, mark, window
+  if string.sub(onces, i, i) == 'o' then
+    o = o + 1
+    key, window = KEYS[4 + o], ARGV[base + 3 * count + debounced + o]
+    mark = string.match(redis.call('GET', key) or '', '^%S+')
+  end
+  local first
+  if policy == 'd' then
+    d = d + 1
+    local most = tonumber(ARGV[base + 3 * count + d])
+    first = text(now)
+    if score and not held and r and r.first ~= '' then first = r.first end
+    if most > 0 then due = math.min(due, number(first) + most / 1e6) end
+  end
+
+  local outcome, due_text = decide(policy, due, score, held, mark), nil
+  if outcome == 'o' then
+    due_text = mark
+  elseif outcome == 'p' or outcome == 'k' or outcome == 'e' then
+    due_text = r and r.activation or score
+  else
+    due_text = put(i, due, r, first)
+    if key then marks[#marks + 1] = {key, due_text, window} end
+  end
+  out[i] = outcome .. ' ' .. due_text .. ' ' .. (score or '-') .. '\n'
+end
+
+if #recorded > 0 then
+  recorded[#recorded + 1], recorded[#recorded + 2] = '', SENTINEL
+end
 -- The first write is one that a full Redis refuses.
 variadic('HSET', payloads, bodies, 1, #bodies)
 variadic('ZADD', timeline, scored, 1, #scored)
 variadic('HDEL', leases, dropped, 1, #dropped)
+variadic('HSET', leases, recorded, 1, #recorded)
+for _, m in ipairs(marks) do mark_once(m[1], m[2], m[3], now) end
 if lowest < known then announce(KEYS[4], lowest, now) end
 return table.concat(out)

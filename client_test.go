@@ -1,0 +1,41 @@
+package wakebell_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+// newClient is a client on the shared Redis, and the name of a topic.
+func newClient(t *testing.T) (*wakebell.Client, *redis.Client, string) {
+	t.Helper()
+	rdb := redistest.Shared(t)
+	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	require.NoError(t, err)
+	return c, rdb, redistest.Name(t)
+}
+
+// An error of the store says once what was done and where.
+func TestErrorsNameTheTopicOnce(t *testing.T) {
+	t.Parallel()
+	c, rdb, name := newClient(t)
+	require.NoError(t, rdb.Set(t.Context(), "timers_timeline:"+name, "x", 0).Err())
+	topic := wakebell.NewTopic[string](name)
+	for what, call := range map[string]func() error{
+		"schedule on": func() error { _, err := topic.Schedule(t.Context(), c, "x"); return err },
+		"cancel on":   func() error { _, err := topic.Cancel(t.Context(), c, "x"); return err },
+		"cancel all on": func() error {
+			_, err := c.CancelAll(t.Context(), name)
+			return err
+		},
+	} {
+		err := call()
+		require.ErrorIs(t, err, wakebell.ErrWrongType)
+		require.Equal(t, 1, strings.Count(err.Error(), what), err.Error())
+	}
+}

@@ -1,0 +1,58 @@
+package wakebell
+
+import (
+	"context"
+
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// Control is what has been ordered of a topic, for all nodes that handle it. It
+// is kept in Redis.
+type Control = redisops.Control
+
+// Settings override the options that the nodes gave a topic; what is zero is
+// left to the node.
+type Settings = redisops.Settings
+
+// Pause orders all nodes to take no timers of the topic until Resume: what runs
+// goes on, and what is scheduled waits. By and reason are kept for whoever
+// looks, at most 1,024 bytes each. It returns what is ordered now.
+//
+// Nodes are told at once; one that missed it reads the order when it is
+// connected again. System.Pause is for one node alone.
+func (c *Client) Pause(ctx context.Context, topic, by, reason string) (Control, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return Control{}, err
+	}
+	return c.store.Pause(ctx, full, by, reason)
+}
+
+// Resume ends a Pause; settings stay. It returns what is ordered now.
+func (c *Client) Resume(ctx context.Context, topic string) (Control, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return Control{}, err
+	}
+	return c.store.Resume(ctx, full)
+}
+
+// Retune puts settings of a topic in force on all nodes, in place of all that
+// were; the zero value leaves the nodes to their own options. Handlers that run
+// are not touched, and a pause stays. It returns what is ordered now.
+func (c *Client) Retune(ctx context.Context, topic string, s Settings) (Control, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return Control{}, err
+	}
+	return c.store.Retune(ctx, full, s)
+}
+
+// Control returns what is ordered of a topic; the zero value: nothing.
+func (c *Client) Control(ctx context.Context, topic string) (Control, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return Control{}, err
+	}
+	return c.store.Control(ctx, full)
+}

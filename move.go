@@ -1,0 +1,51 @@
+package wakebell
+
+import "context"
+
+// Reschedule gives a timer a new instant, by In or At, and leaves its body. It
+// counts as a new timer: its attempts start anew, and if a handler runs it is
+// superseded, so that the timer is delivered again at the new instant. The
+// outcome is Moved or Superseded; ErrNotFound when there is no such timer.
+func (c *Client) Reschedule(ctx context.Context, topic, id string, when ScheduleOption) (Scheduled, error) {
+	var d Draft
+	if when == nil {
+		return Scheduled{}, invalid("when", "nil")
+	}
+	if err := when(&d); err != nil {
+		return Scheduled{}, err
+	}
+	if !d.planned || d.policy != Replace {
+		return Scheduled{}, invalid("when", "want In or At")
+	}
+	full, err := c.fullName(topic)
+	if err != nil {
+		return Scheduled{}, err
+	}
+	s, err := c.store.Reschedule(ctx, full, id, d.at, d.in)
+	if err != nil {
+		return Scheduled{}, err
+	}
+	return scheduled(s), nil
+}
+
+// RunNow makes a timer due now. One that waits for its next attempt keeps its
+// Activation and its attempts; for any other, now is the Activation. A timer
+// that is due already or runs is not changed, which the answer says: Pending or
+// Running. ErrNotFound when there is no such timer.
+func (c *Client) RunNow(ctx context.Context, topic, id string) (Presence, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return Absent, err
+	}
+	return c.store.RunNow(ctx, full, id)
+}
+
+// Reschedule is Client.Reschedule on the topic.
+func (t Topic[T]) Reschedule(ctx context.Context, c *Client, id string, when ScheduleOption) (Scheduled, error) {
+	return c.Reschedule(ctx, t.name, id, when)
+}
+
+// RunNow is Client.RunNow on the topic.
+func (t Topic[T]) RunNow(ctx context.Context, c *Client, id string) (Presence, error) {
+	return c.RunNow(ctx, t.name, id)
+}

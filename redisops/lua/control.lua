@@ -1,0 +1,31 @@
+-- Pauses, resumes or retunes a topic, and tells its nodes.
+--
+-- KEYS: control hint
+-- ARGV: action ...
+--   pause, then by whom and why; resume; or tune, then the fields and values of
+--   all settings that are to be in force.
+-- Returns: the fields and values that are left.
+
+local bad = mistyped('hash', 'string')
+if bad then return bad end
+
+local control, action = KEYS[1], ARGV[1]
+local base = 1
+local now_text = text(clock())
+
+-- The first write must be one that Redis allows when its memory is full: a
+-- topic can be paused just then.
+redis.call('HDEL', control, '')
+if action == 'pause' then
+  redis.call('HSETNX', control, 'paused', now_text)
+  redis.call('HSET', control, 'by', ARGV[base + 1], 'reason', ARGV[base + 2])
+elseif action == 'resume' then
+  redis.call('HDEL', control, 'paused', 'by', 'reason')
+else
+  for _, name in ipairs(redis.call('HKEYS', control)) do
+    if name ~= 'paused' and name ~= 'by' and name ~= 'reason' then redis.call('HDEL', control, name) end
+  end
+  variadic('HSET', control, ARGV, base + 1, #ARGV)
+end
+redis.pcall('PUBLISH', KEYS[2], 'control ' .. now_text)
+return redis.call('HGETALL', control)

@@ -1,0 +1,50 @@
+-- Letters: put after the prelude of the scripts that walk the dead letters.
+
+-- field is a value of an entry, nil when it has none of that name.
+local function field(values, name)
+  for i = 1, #values - 1, 2 do
+    if values[i] == name then return values[i + 1] end
+  end
+  return nil
+end
+
+-- walk visits the entries of a stream from one id to another, the oldest first,
+-- whose reason has a text in it and begins with another, and that died at least
+-- older and at most newer µs ago ('' for no such bound). It ends after limit
+-- letters that visit was called for, 1,000 that were looked at, or about
+-- max_bytes of them, the first in any case; it answers where to go on, '' when
+-- no more follow. From may be '(' and an id, to begin after it.
+local function walk(key, from, upto, limit, max_bytes, match, visit)
+  local now = clock()
+  local seen, taken, bytes = 0, 0, 0
+  if from == '-' and match.newer then
+    from = string.format('%.0f', math.max(0, math.floor((now - match.newer / 1e6) * 1e3)))
+  end
+  while true do
+    local entry = redis.call('XRANGE', key, from, upto, 'COUNT', 1)[1]
+    if not entry then return '' end
+    local id, values = entry[1], entry[2]
+    for i = 1, #values do bytes = bytes + #values[i] end
+    if taken == limit or seen == 1000 or (seen > 0 and bytes > max_bytes) then return from end
+    from = '(' .. id
+    seen = seen + 1
+    local age = (now - tonumber(string.match(id, '^%d+')) / 1e3) * 1e6
+    -- Entries are in the order of dying: beyond the first that is too young
+    -- there are only younger ones.
+    if match.older and age < match.older then return '' end
+    local reason = field(values, 'reason') or ''
+    if (not match.newer or age <= match.newer) and
+      string.find(reason, match.text, 1, true) and
+      string.sub(reason, 1, #match.prefix) == match.prefix then
+      taken = taken + 1
+      visit(id, values)
+    end
+  end
+end
+
+-- newest is the id of the last entry, '0-0' when there is none: a walk that
+-- ends there does not meet what dies meanwhile.
+local function newest(key)
+  local entry = redis.call('XREVRANGE', key, '+', '-', 'COUNT', 1)[1]
+  return entry and entry[1] or '0-0'
+end

@@ -1,0 +1,37 @@
+-- Gives a timer a new instant. It is a new timer with the payload of the old
+-- one: a handler that runs is superseded, and attempts are counted anew.
+--
+-- KEYS: timeline payloads leases hint once
+-- ARGV: id instant
+--   instant: seconds since 1970, or a delay in µs from now after a '+'.
+-- Returns: one string, "outcome due found", empty when the timer is absent;
+--   outcome is m moved or s superseded, the others as of schedule.lua.
+
+local bad = mistyped('zset', 'hash', 'hash', 'string', 'string')
+if bad then return bad end
+
+local timeline, payloads, leases = KEYS[1], KEYS[2], KEYS[3]
+local id, at = ARGV[1], ARGV[2]
+local score = redis.call('ZSCORE', timeline, id)
+if not score or redis.call('HEXISTS', payloads, id) == 0 then return '' end
+
+local now = clock()
+local due
+if string.sub(at, 1, 1) == '+' then
+  due = now + tonumber(string.sub(at, 2)) / 1e6
+else
+  due = tonumber(at)
+end
+local r = current(redis.call('HGET', leases, id), score)
+-- The score of a lease is its token: the new one must be another.
+if r and r.state == 'l' and due == number(score) then due = due + 1e-6 end
+local due_text = text(due)
+local known = head(timeline)
+local mark, window = string.match(redis.call('GET', KEYS[5]) or '', '^(%S+) (%d+)$')
+
+redis.call('ZADD', timeline, due_text, id)
+redis.call('HDEL', leases, id)
+-- What was not yet delivered stays to be delivered once.
+if mark and same(mark, score) then mark_once(KEYS[5], due_text, window, now) end
+if due < known then announce(KEYS[4], due, now) end
+return (running(r, score, now) and 's' or 'm') .. ' ' .. due_text .. ' ' .. score

@@ -1,0 +1,29 @@
+-- Makes a timer due now. One that runs is left alone.
+--
+-- KEYS: timeline payloads leases hint
+-- ARGV: id
+-- Returns: one letter: a absent, p pending, r running.
+
+local bad = mistyped('zset', 'hash', 'hash', 'string')
+if bad then return bad end
+
+local timeline, payloads, leases, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+local score = redis.call('ZSCORE', timeline, id)
+if not score or redis.call('HEXISTS', payloads, id) == 0 then return 'a' end
+
+local now = clock()
+local r = current(redis.call('HGET', leases, id), score)
+if running(r, score, now) then return 'r' end
+if number(score) > now then
+  local now_text = text(now)
+  local known = head(timeline)
+  redis.call('ZADD', timeline, now_text, id)
+  if r then
+    -- One that was tried keeps its activation and its attempts.
+    if r.claims == 0 and r.failures == 0 then r.activation = now_text end
+    r.before = r.activation
+    redis.call('HSET', leases, id, record('w', r, now_text))
+  end
+  if now < known then announce(KEYS[4], now, now) end
+end
+return 'p'

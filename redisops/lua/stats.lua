@@ -1,0 +1,47 @@
+-- Describes a topic in numbers, at a cost that does not grow with it.
+--
+-- KEYS: timeline leases dead control
+-- ARGV: sample
+--   sample: the most lease records to read; of more, that many at random.
+-- Returns: as texts: now, the timers, those due, the dead letters, the lease
+--   records there are and those read, of these the leased and those that wait
+--   for their next attempt, the lowest score that is due, and since when the
+--   topic is paused; '' for none.
+
+local bad = mistyped('zset', 'hash', 'stream', 'hash')
+if bad then return bad end
+
+local timeline, leases = KEYS[1], KEYS[2]
+local now = clock()
+local now_text = text(now)
+local records, read, leased, retrying = redis.call('HLEN', leases), 0, 0, 0
+if redis.call('HEXISTS', leases, '') == 1 then records = records - 1 end
+
+local ids, values = {}, {}
+local drawn = redis.call('HRANDFIELD', leases, ARGV[1], 'WITHVALUES')
+for i = 1, #drawn, 2 do
+  if drawn[i] ~= '' then
+    read = read + 1
+    ids[read], values[read] = drawn[i], drawn[i + 1]
+  end
+end
+local scores = collect('ZMSCORE', timeline, ids, 1, read)
+for i = 1, read do
+  local r = scores[i] and current(values[i], scores[i])
+  if r and number(scores[i]) > now then
+    if r.state == 'l' then
+      leased = leased + 1
+    elseif r.claims > 0 then
+      retrying = retrying + 1
+    end
+  end
+end
+
+local function count(n) return string.format('%.0f', n) end
+
+local oldest = redis.call('ZRANGEBYSCORE', timeline, '(-inf', now_text, 'WITHSCORES', 'LIMIT', '0', '1')[2]
+return {
+  now_text, count(redis.call('ZCARD', timeline)), count(redis.call('ZCOUNT', timeline, '-inf', now_text)),
+  count(redis.call('XLEN', KEYS[3])), count(records), count(read), count(leased), count(retrying),
+  oldest or '', redis.call('HGET', KEYS[4], 'paused') or '',
+}

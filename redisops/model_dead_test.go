@@ -1,0 +1,102 @@
+package redisops
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// checkStats compares the numbers with the model. No instant of it passes
+// between the two.
+func (m *model) checkStats(rt *rapid.T) {
+	st := m.f.stats(m.t)
+	st.OldestDue, st.Lag = time.Time{}, 0
+	want := Stats{Total: int64(len(m.timers)), Dead: int64(len(m.dead))}
+	for id, timer := range m.timers {
+		switch {
+		case timer.score <= m.now():
+			want.Due++
+		case m.held(id):
+			want.Leased++
+		case timer.rec != nil && timer.rec.claims > 0:
+			want.Retrying++
+		default:
+			want.Pending++
+		}
+	}
+	require.Equal(rt, want, st)
+}
+
+// letter draws a dead letter; false when there is none.
+func (m *model) letter(rt *rapid.T) (i int, entry string, ok bool) {
+	letters, next, err := m.f.DeadLetters(m.t.Context(), m.f.topic, DeadFilter{}, "", maxPage)
+	require.NoError(rt, err)
+	require.Empty(rt, next)
+	require.Len(rt, letters, len(m.dead))
+	for i, want := range m.dead {
+		require.Equal(rt, want, modelLetter{letters[i].ID, string(letters[i].Payload)})
+	}
+	if len(letters) == 0 {
+		return 0, "", false
+	}
+	i = rapid.IntRange(0, len(letters)-1).Draw(rt, "letter")
+	return i, letters[i].Entry, true
+}
+
+// redrive redrives one letter, or all of them.
+func (m *model) redrive(rt *rapid.T) {
+	at, entry, ok := m.letter(rt)
+	if !ok {
+		return
+	}
+	o := RedriveOptions{Rate: maxRate, Overwrite: rapid.Bool().Draw(rt, "overwrite")}
+	all := m.dead
+	if rapid.Bool().Draw(rt, "one") {
+		o.Filter.Entry, all = entry, all[at:at+1]
+	}
+	var got, want []RedriveOutcome
+	o.Each = func(l RedrivenLetter) { got = append(got, l.Outcome) }
+	var left []modelLetter
+	redriven := map[string]bool{}
+	for _, letter := range all {
+		outcome := Redriven
+		if live := m.timers[letter.id] != nil; live && !o.Overwrite {
+			outcome = SkippedLive
+			left = append(left, letter)
+		} else {
+			if live {
+				outcome = Overwritten
+			}
+			m.timers[letter.id] = &modelTimer{payload: letter.payload}
+			redriven[letter.id] = true
+		}
+		want = append(want, outcome)
+	}
+	_, err := m.f.Redrive(m.t.Context(), m.f.topic, o)
+	require.NoError(rt, err)
+	require.Equal(rt, want, got)
+	if o.Filter.Entry != "" {
+		left = append(left, slices.Delete(slices.Clone(m.dead), at, at+1)...)
+		if len(redriven) == 0 {
+			left = m.dead
+		}
+	}
+	m.dead = left
+	for id := range redriven {
+		m.timers[id].score = m.score(id)
+		require.LessOrEqual(rt, m.timers[id].score, m.now())
+	}
+}
+
+func (m *model) deleteDead(rt *rapid.T) {
+	at, entry, ok := m.letter(rt)
+	if !ok {
+		return
+	}
+	n, err := m.f.DeleteDead(m.t.Context(), m.f.topic, DeadFilter{Entry: entry})
+	require.NoError(rt, err)
+	require.EqualValues(rt, 1, n)
+	m.dead = slices.Delete(m.dead, at, at+1)
+}

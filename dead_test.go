@@ -82,7 +82,8 @@ func letters(t *testing.T, c *wakebell.Client, topic string, f wakebell.DeadFilt
 func dead(t *testing.T, c *wakebell.Client, topic, id string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		for letter := range c.DeadLetters(t.Context(), topic, wakebell.DeadFilter{}) {
+		for letter, err := range c.DeadLetters(t.Context(), topic, wakebell.DeadFilter{}) {
+			require.NoError(t, err)
 			if letter.ID == id {
 				return true
 			}

@@ -107,7 +107,7 @@ func (p *poller) deal(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 		switch {
 		case l.Fault != "":
 			s.settle = append(s.settle, verdict{lease: l, kind: exchange.Bury, reason: l.Fault})
-		case p.drain != nil || stale:
+		case p.drain != nil || p.paused || stale:
 			p.release(l)
 		default:
 			l.ctx.parent = p.run.ctx

@@ -38,6 +38,9 @@ var (
 	// time. Their timers were released; the error names them.
 	ErrUnfinished = errors.New("handlers did not return in time")
 
+	// ErrNameTaken says that the ActorSystem has a System of this name already.
+	ErrNameTaken = actors.ErrNameTaken
+
 	// ErrStarted says that the System was started before.
 	ErrStarted = errors.New("system was started before")
 )

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -137,7 +136,7 @@ func TestSystemsShareAnActorSystem(t *testing.T) {
 	launch(t, one)
 	launch(t, two)
 	err := twin.Start(t.Context())
-	require.ErrorIs(t, err, actors.ErrNameTaken)
+	require.ErrorIs(t, err, wakebell.ErrNameTaken)
 	require.ErrorContains(t, err, `"one"`)
 
 	_, err = topic.Schedule(t.Context(), one.Client(), "first")
@@ -258,4 +257,31 @@ func TestADrainedHandlersErrorIsNoFailure(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, wakebell.StatePending, info.State)
 	require.Zero(t, info.Failures)
+}
+
+func TestStopAndRunDoNotWaitForARedisThatIsDown(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rdb := server.Client(t)
+	server.Kill()
+	cfg := wakebell.Config{WaitForRedis: time.Hour}
+
+	waiting, err := wakebell.New(actorSystem(), rdb, cfg)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	started := make(chan error, 1)
+	go func() { started <- waiting.Start(ctx) }()
+	require.Eventually(t, func() bool { return errors.Is(waiting.Start(ctx), wakebell.ErrStarted) }, 10*time.Second, time.Millisecond)
+	require.Nil(t, waiting.Counters())
+	require.NoError(t, waiting.Stop(), "although Start is under way")
+	cancel()
+	require.Error(t, <-started)
+
+	running, err := wakebell.New(actorSystem(), rdb, cfg)
+	require.NoError(t, err)
+	ctx, cancel = context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- running.Run(ctx) }()
+	cancel()
+	require.NoError(t, <-ran, "a context that ends is no error")
 }

@@ -29,6 +29,7 @@ type System struct {
 	settings map[string]settings // of the topics that it handles, without prefix
 
 	mu      sync.Mutex
+	started bool            // Start succeeded, or is under way
 	runtime *actors.Runtime // nil before Start
 	stopped chan struct{}   // closed when Stop is done; nil before Stop
 	stopErr error
@@ -60,7 +61,7 @@ func (s *System) Client() *Client { return s.client }
 // Run starts the System, waits until ctx ends, and stops it. Its error is that
 // of Start, or that of Stop; a ctx that ends is none.
 func (s *System) Run(ctx context.Context) error {
-	if err := s.Start(ctx); err != nil {
+	if err := s.Start(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
 	<-ctx.Done()
@@ -68,15 +69,38 @@ func (s *System) Run(ctx context.Context) error {
 }
 
 // Start checks that Redis can keep the timers, and starts the actors. ctx
-// bounds the start alone. A System starts once: ErrStarted.
+// bounds the start alone. A System starts once: ErrStarted; a Start that failed
+// may be tried again.
 func (s *System) Start(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.runtime != nil || s.stopped != nil {
+	if !s.claimStart() {
 		return ErrStarted
 	}
-	if err := s.check(ctx); err != nil {
-		return fmt.Errorf("start: %w", err)
+	checked := s.check(ctx) // may wait for Redis, so without the lock
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.spawn(checked)
+	s.started = err == nil
+	return err
+}
+
+// claimStart lets one Start at a time through.
+func (s *System) claimStart() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started || s.stopped != nil {
+		return false
+	}
+	s.started = true
+	return true
+}
+
+// spawn starts the actors, if Redis was found fit and Stop has not come first.
+func (s *System) spawn(checked error) error {
+	switch {
+	case checked != nil:
+		return fmt.Errorf("start: %w", checked)
+	case s.stopped != nil:
+		return fmt.Errorf("start: %w", ErrNotRunning)
 	}
 	runtime, err := actors.Start(s.actors, actors.Config{
 		Name:   s.cfg.Name,

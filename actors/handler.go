@@ -88,7 +88,7 @@ func (h *handler) Receive(c actor.Context) {
 func (h *handler) start(c actor.Context) {
 	root, self := c.ActorSystem().Root, c.Self()
 	w := &worker{run: h.run, handle: h.topic.Handle, log: h.topic.Logger, self: self}
-	w.tell = func(message any) { root.Send(self, message) }
+	w.tell = func(message any) { w.run.send(root, self, message) }
 	h.worker = w
 	go w.loop()
 }

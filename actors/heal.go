@@ -11,11 +11,11 @@ func (p *poller) heal() {
 		return
 	}
 	p.healing, p.healedAt = true, time.Now()
-	ctx, source, root, self, epoch := p.run.ctx, p.Source, p.root, p.self, p.epoch
-	go func() {
+	ctx, source, tell, epoch := p.run.ctx, p.Source, p.run.tell, p.epoch
+	p.io.Go(func() {
 		removed, err := safely("heal", func() (int, error) { return source.Heal(ctx) })
-		root.Send(self, healed{epoch: epoch, removed: removed, err: err})
-	}()
+		tell(healed{epoch: epoch, removed: removed, err: err})
+	})
 }
 
 func (p *poller) healed(m healed) {

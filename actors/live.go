@@ -54,9 +54,7 @@ func (s *supervisor) tune(m tuneTopic) error {
 	if !ok {
 		return fmt.Errorf("%w: %q", ErrNoTopic, m.name)
 	}
-	state := *t.state.Load()
-	m.change(&state)
-	t.state.Store(&state)
+	t.change(m.change)
 	s.root.Send(s.pollers[m.name], tuned{})
 	return nil
 }
@@ -100,6 +98,7 @@ func (s *supervisor) remove(m removeTopic, requester *actor.PID) {
 		r.requesters = append(r.requesters, requester)
 		return
 	}
+	s.retire(m.name)
 	s.removals[m.name] = &removal{until: time.Now().Add(m.timeout), requesters: []*actor.PID{requester}, poller: pid}
 	s.askToDrain(pid, s.removals[m.name].until)
 }
@@ -135,7 +134,7 @@ func (s *supervisor) stopped(who *actor.PID) {
 // Add gives the runtime a topic while it runs. Errors: ErrTopicTaken, or
 // ErrDraining.
 func (rt *Runtime) Add(t Topic) error {
-	_, err := rt.ask(addTopic{newTopicConfig(t, rt.log, rt.random, rt.extra)}, liveTimeout)
+	_, err := rt.ask(addTopic{rt.newTopic(t)}, liveTimeout)
 	return err
 }
 

@@ -174,13 +174,13 @@ func (p *poller) tune() {
 }
 
 func (p *poller) openStream() {
-	root, self := p.root, p.self
 	s := &stream{
 		number: len(p.streams), incarnation: newIncarnation(), requests: make(chan *flight, 1),
-		tell: func(message any) { root.Send(self, message) }, over: p.run.ctx,
+		tell: p.run.tell, over: p.run.ctx,
 	}
 	p.streams = append(p.streams, s)
-	go s.serve(p.run.ctx, p.Source, p.epoch)
+	ctx, source, epoch := p.run.ctx, p.Source, p.epoch
+	p.io.Go(func() { s.serve(ctx, source, epoch) })
 }
 
 // newIncarnation names a life of a poller among all pollers of all nodes.

@@ -26,10 +26,10 @@ type run struct {
 	next  int
 	ended bool
 
-	notify func() // tells the poller that done is no longer empty
-	mu     sync.Mutex
-	done   []completion
-	spare  []completion
+	tell  func(message any) // sends to the poller
+	mu    sync.Mutex        // guards done and spare
+	done  []completion
+	spare []completion
 }
 
 // completion is a lease that a handler is done with.
@@ -43,7 +43,7 @@ func newRun(root *actor.RootContext, poller *actor.PID, epoch uint64) *run {
 	r.work = sync.NewCond(&r.queue)
 	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
-	r.notify = func() { root.Send(poller, completed{epoch: epoch}) }
+	r.tell = func(message any) { r.send(root, poller, message) }
 	return r
 }
 
@@ -82,6 +82,14 @@ func (r *run) takeBack() []*lease {
 	return waiting
 }
 
+// send sends a message while the incarnation lasts. Later nobody would read it,
+// and it would be a dead letter in the user's actor system.
+func (r *run) send(root *actor.RootContext, to *actor.PID, message any) {
+	if r.ctx.Err() == nil {
+		root.Send(to, message)
+	}
+}
+
 // complete hands an outcome to the poller. Any goroutine may call it.
 func (r *run) complete(l *lease, o Outcome) {
 	r.mu.Lock()
@@ -89,7 +97,7 @@ func (r *run) complete(l *lease, o Outcome) {
 	r.done = append(r.done, completion{l, o})
 	r.mu.Unlock()
 	if first {
-		r.notify()
+		r.tell(completed{epoch: r.epoch})
 	}
 }
 

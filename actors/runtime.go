@@ -55,6 +55,8 @@ type Runtime struct {
 	random func() float64
 	extra  []actor.PropsOption // for tests
 
+	io sync.WaitGroup // the goroutines that speak to the source
+
 	mu     sync.Mutex // guards topics, which the supervisor alone changes
 	topics map[string]*topicConfig
 }
@@ -72,7 +74,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 		rt.random = rand.Float64
 	}
 	for _, t := range cfg.Topics {
-		rt.keep(newTopicConfig(t, rt.log, rt.random, rt.extra))
+		rt.keep(rt.newTopic(t))
 	}
 	if err := extensionOf(system).add(rt); err != nil {
 		return nil, err
@@ -143,12 +145,24 @@ func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
 	return drained, nil
 }
 
+// stopIO is how long Stop waits for calls of the source to return.
+const stopIO = 2 * time.Second
+
 // Stop stops the actors, leaves first. Contexts of handlers that still run
-// end with ErrStopped; their timers come back when their leases end.
+// end with ErrStopped; their timers come back when their leases end. When it
+// returns nothing of ours speaks to the source any more, unless a call hangs,
+// which is logged.
 func (rt *Runtime) Stop() error {
 	defer extensionOf(rt.system).remove(rt)
 	if err := rt.system.Root.StopFuture(rt.pid).Wait(); err != nil {
 		return fmt.Errorf("stop %q: %w", rt.name, err)
+	}
+	idle := make(chan struct{})
+	go func() { rt.io.Wait(); close(idle) }()
+	select {
+	case <-idle:
+	case <-time.After(stopIO):
+		rt.log.Warn("stopped while a call of the source hangs", "waited", stopIO)
 	}
 	return nil
 }

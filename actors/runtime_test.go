@@ -177,7 +177,7 @@ func TestMailOfAnEarlierLifeIsDropped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p := &poller{topicConfig: newTopicConfig(topicOn(newShelf(0), 1, acks), quiet, rand.Float64, nil), epoch: 2}
+	p := &poller{topicConfig: (&Runtime{log: quiet, random: rand.Float64}).newTopic(topicOn(newShelf(0), 1, acks)), epoch: 2}
 	p.run = &run{ctx: ctx}
 	old := &lease{stream: &stream{over: t.Context()}}
 	for _, message := range []any{

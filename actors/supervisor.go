@@ -120,7 +120,7 @@ func (s *supervisor) listen() {
 			root.Send(self, h)
 		}
 	}
-	go func() {
+	s.rt.io.Go(func() {
 		for ctx.Err() == nil {
 			_, err := safely("listening for hints", func() (struct{}, error) {
 				return struct{}{}, hints.Listen(ctx, names, deliver)
@@ -134,7 +134,7 @@ func (s *supervisor) listen() {
 			case <-time.After(listenAgain):
 			}
 		}
-	}()
+	})
 }
 
 func (s *supervisor) stop() {
@@ -168,11 +168,19 @@ func (s *supervisor) startDrain(m *messages.Drain, requester *actor.PID) {
 	} else {
 		until := time.Now().Add(m.GetTimeout().AsDuration())
 		s.drain = &rootDrain{requesters: []*actor.PID{requester}, until: until}
-		for _, pid := range s.pollers {
+		for name, pid := range s.pollers {
+			s.retire(name)
 			s.askToDrain(pid, until)
 		}
 	}
 	s.answerDrain()
+}
+
+// retire keeps a topic's poller from claiming in this life and in the next.
+func (s *supervisor) retire(name string) {
+	if t, ok := s.rt.topic(name); ok {
+		t.change(func(state *topicState) { state.paused = true })
+	}
 }
 
 // askAgain asks a poller that was restarted to drain, if that was asked of the

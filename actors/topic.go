@@ -2,6 +2,7 @@ package actors
 
 import (
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +46,7 @@ type topicConfig struct {
 	state    atomic.Pointer[topicState]
 	counters counters
 	random   func() float64
+	io       *sync.WaitGroup     // the goroutines that speak to the source
 	extra    []actor.PropsOption // for tests
 }
 
@@ -54,8 +56,15 @@ type topicState struct {
 	paused   bool
 }
 
-func newTopicConfig(t Topic, log *slog.Logger, random func() float64, extra []actor.PropsOption) *topicConfig {
-	c := &topicConfig{Topic: t, Logger: log.With("topic", t.Source.Name()), random: random, extra: extra}
+func (rt *Runtime) newTopic(t Topic) *topicConfig {
+	c := &topicConfig{Topic: t, Logger: rt.log.With("topic", t.Source.Name()), random: rt.random, extra: rt.extra, io: &rt.io}
 	c.state.Store(&topicState{settings: t.Settings, paused: t.Paused})
 	return c
+}
+
+// change changes what is in force; the supervisor alone does.
+func (c *topicConfig) change(do func(*topicState)) {
+	state := *c.state.Load()
+	do(&state)
+	c.state.Store(&state)
 }

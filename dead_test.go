@@ -3,6 +3,7 @@ package wakebell_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -82,12 +83,8 @@ func letters(t *testing.T, c *wakebell.Client, topic string, f wakebell.DeadFilt
 func dead(t *testing.T, c *wakebell.Client, topic, id string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		for letter, err := range c.DeadLetters(t.Context(), topic, wakebell.DeadFilter{}) {
-			require.NoError(t, err)
-			if letter.ID == id {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(letters(t, c, topic, wakebell.DeadFilter{}), func(letter wakebell.DeadLetter) bool {
+			return letter.ID == id
+		})
 	}, 10*time.Second, 5*time.Millisecond)
 }

@@ -134,3 +134,14 @@ func TestPoliciesAreChecked(t *testing.T) {
 		require.ErrorContains(t, err, "entry 1")
 	}
 }
+
+func TestAMarkOfAWrongType(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		require.NoError(t, f.rdb.SAdd(t.Context(), f.key.mark("b"), "x").Err())
+		_, err := f.Schedule(t.Context(), f.topic, Entry{ID: "a", Once: time.Hour}, Entry{ID: "b", Once: time.Hour})
+		require.ErrorIs(t, err, ErrWrongType)
+		require.ErrorContains(t, err, f.key.mark("b"))
+		require.Zero(t, f.rdb.Exists(t.Context(), f.key.timeline, f.key.payloads, f.key.mark("a")).Val())
+	})
+}

@@ -44,7 +44,7 @@ func (o *RedriveOptions) check() error {
 // RedriveOutcome says what became of a dead letter.
 type RedriveOutcome uint8
 
-// What Redrive did with a dead letter.
+// What Redrive made of a letter.
 const (
 	Redriven      RedriveOutcome = iota + 1 // it is a timer again
 	Overwritten                             // the same; it replaced a timer of its id

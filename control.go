@@ -1,8 +1,10 @@
 package wakebell
 
 import (
+	"cmp"
 	"context"
 
+	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -55,4 +57,28 @@ func (c *Client) Control(ctx context.Context, topic string) (Control, error) {
 		return Control{}, err
 	}
 	return c.store.Control(ctx, full)
+}
+
+// order reads for the actors what is ordered of a topic.
+func (s *System) order(topic string) func(context.Context) (actors.Order, error) {
+	return func(ctx context.Context) (actors.Order, error) {
+		c, err := s.client.store.Control(ctx, topic)
+		if err != nil {
+			return actors.Order{}, err
+		}
+		return actors.Order{Paused: c.Paused, Override: func(to *actors.Settings) { override(to, c.Settings) }}, nil
+	}
+}
+
+// override puts what is ordered in place of a node's own settings. Where the
+// two together make no sense, the caps give way.
+func override(to *actors.Settings, with Settings) {
+	to.MaxConcurrent = cmp.Or(with.MaxConcurrent, to.MaxConcurrent)
+	to.LeaseTTL = cmp.Or(with.LeaseTTL, to.LeaseTTL)
+	to.MaxLeaseAge = cmp.Or(with.MaxLeaseAge, to.MaxLeaseAge)
+	to.PollingInterval = cmp.Or(with.PollingInterval, to.PollingInterval)
+	to.MaxPollingInterval = max(cmp.Or(with.MaxPollingInterval, to.MaxPollingInterval), to.PollingInterval)
+	to.Retry.Initial = cmp.Or(with.RetryInitial, to.Retry.Initial)
+	to.Retry.Max = max(cmp.Or(with.RetryLimit, to.Retry.Max), to.Retry.Initial)
+	to.Retry.MaxFailures = cmp.Or(with.MaxAttempts, to.Retry.MaxFailures)
 }

@@ -2,6 +2,7 @@ package wakebell_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -138,4 +139,54 @@ func TestAChangeNeedsARunningSystem(t *testing.T) {
 	require.NoError(t, sys.Stop())
 	require.ErrorIs(t, sys.Add(t.Context(), handler), wakebell.ErrNotRunning)
 	require.ErrorIs(t, sys.Add(t.Context(), wakebell.Handler{}), wakebell.ErrInvalid)
+}
+
+func TestAnOrderReachesEveryNode(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	handler, ids := collecting(topic)
+	first := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}})
+	start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}})
+	c := first.Client()
+	schedule(t, first, topic, "before")
+	require.Equal(t, "before", <-ids)
+
+	_, err := c.Pause(t.Context(), topic.Name(), "me", "maintenance")
+	require.NoError(t, err)
+	handled := func(id string) bool {
+		schedule(t, first, topic, id)
+		info, _, err := c.Get(t.Context(), topic.Name(), id)
+		return errors.Is(err, wakebell.ErrNotFound) || info.State != wakebell.StatePending
+	}
+	require.Eventually(t, func() bool { return !handled("probe") && len(ids) == 0 }, 5*time.Second, 20*time.Millisecond)
+
+	late := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}}) // began while it was paused
+	require.Eventually(t, func() bool { return late.Counters()[topic.Name()].Exchanges == 0 }, time.Second, time.Millisecond)
+	require.Never(t, func() bool { return len(ids) > 0 }, 100*time.Millisecond, 10*time.Millisecond)
+
+	_, err = c.Resume(t.Context(), topic.Name())
+	require.NoError(t, err)
+	require.Equal(t, "probe", <-ids)
+}
+
+func TestAnOrderRetunesANode(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	running, release := make(chan string, 10), make(chan struct{})
+	sys := start(t, wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
+			running <- t.ID
+			<-release
+			return nil
+		}, wakebell.MaxConcurrent(1)),
+	}})
+	defer close(release)
+	for _, id := range []string{"a", "b", "c"} {
+		schedule(t, sys, topic, id)
+	}
+	<-running
+	_, err := sys.Client().Retune(t.Context(), topic.Name(), wakebell.Settings{MaxConcurrent: 3})
+	require.NoError(t, err)
+	<-running
+	<-running
 }

@@ -38,6 +38,12 @@ type poller struct {
 	// asks for. probing: it asked for this one.
 	unavailable, probing bool
 
+	order              Order // as it was last read
+	orderKnown         bool
+	orderFailures      int
+	reading, readAgain bool      // of the order
+	orderAt            time.Time // when to read it again; zero: never
+
 	healing  bool
 	healedAt time.Time
 	drain    *drain // nil: not draining
@@ -127,6 +133,11 @@ func (p *poller) take(message any, sender *actor.PID) bool {
 		p.extendNow(m)
 	case exchange.Hint:
 		p.hinted(m)
+	case ordered:
+		if m.epoch != p.epoch {
+			return false
+		}
+		p.obey(m)
 	case tuned:
 		p.tune()
 	case hold:
@@ -154,6 +165,7 @@ func (p *poller) start(c actor.Context) {
 	p.pace = pace{random: p.random}
 	p.pace.soon(time.Now(), 0)
 	p.tune()
+	p.readOrder()
 	p.root.Send(p.parent, begun{p.self})
 }
 
@@ -161,11 +173,15 @@ func (p *poller) start(c actor.Context) {
 // have changed. What runs already runs on under the ones it began with, but
 // for the lease, whose next extension is as long as they say.
 func (p *poller) tune() {
-	state := p.state.Load()
-	if p.paused && !state.paused {
+	state, wasPaused := p.state.Load(), p.paused
+	p.Settings = state.settings
+	if p.order.Override != nil {
+		p.order.Override(&p.Settings)
+	}
+	p.paused = state.paused || p.order.Paused || (p.Order != nil && !p.orderKnown)
+	if wasPaused && !p.paused {
 		p.pace.soon(time.Now(), 0)
 	}
-	p.Settings, p.paused = state.settings, state.paused
 	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
 	p.leaseAt = time.Now()
 	for len(p.streams) < streamsFor(p.MaxConcurrent) {
@@ -211,6 +227,9 @@ func (p *poller) hinted(h exchange.Hint) {
 		p.pace.hinted(time.Now(), max(h.In, 0), h.Sent)
 	case exchange.HintSubscribed:
 		p.pace.soon(time.Now(), time.Duration(float64(subscribedSpread)*p.random()))
+		p.readOrder()
+	case exchange.HintControl:
+		p.readOrder()
 	case exchange.HintCheck:
 		for _, s := range p.streams {
 			for _, l := range s.held {

@@ -33,6 +33,9 @@ func streamsFor(maxConcurrent int) int {
 // after every message, so no case above has to think of it.
 func (p *poller) pump(c actor.Context, now time.Time) {
 	p.watchLeases(now)
+	if !p.orderAt.IsZero() && !now.Before(p.orderAt) {
+		p.readOrder()
+	}
 	p.gather = time.Time{}
 	for _, s := range p.streams {
 		switch {
@@ -166,7 +169,7 @@ func (p *poller) staff(c actor.Context) {
 // tick that comes too early does no harm, so the timer is only ever brought
 // forward.
 func (p *poller) arm(now time.Time) {
-	at := earlier(p.leaseAt, p.gather)
+	at := earlier(earlier(p.leaseAt, p.gather), p.orderAt)
 	if !p.unavailable {
 		for _, s := range p.streams {
 			at = earlier(at, s.retryAt)

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,10 @@ type Topic struct {
 	Source Source
 	Handle Handle
 	Target *Target // where Delivery.Forward sends; nil: nowhere
+
+	// Order reads what operators ordered of the topic; nil: nobody can. It is
+	// read at the start, after hints, and now and then.
+	Order func(context.Context) (Order, error)
 
 	Settings // in force until they are tuned
 	Paused   bool

@@ -103,13 +103,6 @@ func (p peer) publish(t testing.TB, id, payload string, at float64) {
 	require.NoError(t, err)
 }
 
-// commit is what the peer does when a handler is done: no fence.
-func (p peer) commit(t testing.TB, id string) {
-	t.Helper()
-	require.NoError(t, p.rdb.ZRem(t.Context(), p.timeline(), id).Err())
-	require.NoError(t, p.rdb.HDel(t.Context(), p.payloads(), id).Err())
-}
-
 // virtually runs f in a synctest bubble.
 func virtually(t *testing.T, f func(*testing.T)) {
 	t.Helper()

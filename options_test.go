@@ -2,7 +2,6 @@ package wakebell_test
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -82,7 +81,7 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 		says []string
 	}{
 		"two handlers":      {handlers(wakebell.Handle(topic, nothing), wakebell.Handle(topic, nothing)), []string{"Handlers[1]", `"t"`, "already"}},
-		"empty topic":       {handlers(wakebell.Handle(wakebell.NewTopic[string](""), nothing)), []string{"Handlers[0]", "empty topic"}},
+		"empty topic":       {handlers(wakebell.Handle(wakebell.NewTopic[string](""), nothing)), []string{"Handlers[0]", "topic: empty"}},
 		"long topic":        {handlers(wakebell.Handle(wakebell.NewTopic[string](strings.Repeat("x", 513)), nothing)), []string{"513", "512"}},
 		"long with prefix":  {wakebell.Config{Prefix: strings.Repeat("p", 512), Handlers: with().Handlers}, []string{"513", "512"}},
 		"nil function":      {handlers(wakebell.Handle[string](topic, nil)), []string{"Handlers[0]", "handler", "nil"}},
@@ -138,17 +137,19 @@ func TestMisusedClients(t *testing.T) {
 			"Count":     func() error { _, err := c.Count(t.Context(), ""); return err },
 			"List": func() (err error) {
 				for _, err = range c.List(t.Context(), "", wakebell.Filter{}) {
+					break
 				}
 				return err
 			},
 			"DeadLetters": func() (err error) {
 				for _, err = range c.DeadLetters(t.Context(), "") {
+					break
 				}
 				return err
 			},
 		} {
 			err := call()
-			require.ErrorIs(t, err, wakebell.ErrInvalid, fmt.Sprintf("%s with prefix %q", what, prefix))
+			require.ErrorIs(t, err, wakebell.ErrInvalid, "%s with prefix %q", what, prefix)
 			require.ErrorContains(t, err, "topic")
 		}
 	}

@@ -128,13 +128,18 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 	next := r.Next
 	switch {
 	case len(r.Leases) > 0:
+		p.barren = 0
 		p.pace.found()
 	case f.request.Want > 0:
 		p.counters.empty.Add(1)
 		p.pace.vain(next)
-		if next == 0 && r.Healed == 0 {
-			next = p.pace.ramp() // due, yet not to be had: never a hot loop
+		if next != 0 || r.Healed > 0 {
+			p.barren = 0
+			break
 		}
+		// Due by a rounding, or not to be had: soon again, never a hot loop.
+		next = doubled(time.Millisecond, p.barren, p.MaxPollingInterval)
+		p.barren++
 	}
 	p.counters.healed.Add(int64(r.Healed))
 	p.pace.plan(f.sent, f.hints, r.Now, next)

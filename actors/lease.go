@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -106,4 +107,14 @@ func (c *leaseContext) end(cause error) {
 	if c.cancel != nil {
 		c.cancel(c.cause)
 	}
+}
+
+// endedBy is the cause that the poller gave; nil: it gave none.
+func (c *leaseContext) endedBy() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if errors.Is(c.cause, context.Canceled) { // the handler has returned
+		return nil
+	}
+	return c.cause
 }

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -99,7 +98,6 @@ func (p *poller) collect() {
 	for _, c := range p.run.take() {
 		if c.lease.slot >= 0 { // else it was given up as hung
 			c.lease.stream.drop(c.lease)
-			c.lease.confirmExtension(ErrSettled)
 			p.conclude(c.lease, c.outcome)
 		}
 	}
@@ -180,14 +178,4 @@ func (p *poller) refused(l *lease, why exchange.Why) {
 		}
 		l.end(ErrLeaseLost)
 	}
-}
-
-// endedBy is the cause that the poller gave; nil: it gave none.
-func (c *leaseContext) endedBy() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if errors.Is(c.cause, context.Canceled) {
-		return nil
-	}
-	return c.cause
 }

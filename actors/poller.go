@@ -28,6 +28,7 @@ type poller struct {
 	reserved int // slots of claims under way
 
 	pace    pace
+	barren  int       // looks in a row that found something due and could not claim it
 	leaseAt time.Time // no lease needs a look before; zero: none at all
 	gather  time.Time // when settlements that wait for company go out; zero: none wait
 	timer   *time.Timer

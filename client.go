@@ -208,8 +208,12 @@ func (c *Client) CancelAll(ctx context.Context, topic string) (int64, error) {
 // Forget removes all that Redis keeps of a topic: its timers, its dead letters
 // and its name in the list of topics. It is for topics that are no longer used.
 func (c *Client) Forget(ctx context.Context, topic string) error {
-	if err := c.store.Forget(ctx, c.prefix+topic); err != nil {
-		return fmt.Errorf("forget %q: %w", c.prefix+topic, err)
+	full, err := c.fullName(topic)
+	if err != nil {
+		return err
+	}
+	if err := c.store.Forget(ctx, full); err != nil {
+		return fmt.Errorf("forget %q: %w", full, err)
 	}
 	return nil
 }

@@ -1,0 +1,261 @@
+package wakebell_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+func nothing(context.Context, wakebell.Timer[string]) error { return nil }
+
+func TestStartAndStopInAnyOrder(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Shared(t)
+	config := wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[string](redistest.Name(t)), nothing)}}
+	t.Run("stop before start", func(t *testing.T) {
+		sys := build(t, rdb, config)
+		require.Nil(t, sys.Counters())
+		require.NoError(t, sys.Stop())
+		require.NoError(t, sys.Stop())
+		require.ErrorIs(t, sys.Start(t.Context()), wakebell.ErrStarted)
+		require.Nil(t, sys.Counters())
+	})
+	t.Run("start twice", func(t *testing.T) {
+		sys := launch(t, build(t, rdb, config))
+		require.ErrorIs(t, sys.Start(t.Context()), wakebell.ErrStarted)
+		require.ErrorIs(t, sys.Run(t.Context()), wakebell.ErrStarted)
+	})
+	t.Run("stop many times at once", func(t *testing.T) {
+		sys := launch(t, build(t, rdb, config))
+		stopped := make(chan error, 5)
+		for range cap(stopped) {
+			go func() { stopped <- sys.Stop() }()
+		}
+		for range cap(stopped) {
+			require.NoError(t, receive(t, stopped))
+		}
+		require.ErrorIs(t, sys.Start(t.Context()), wakebell.ErrStarted)
+		require.Len(t, sys.Counters(), 1, "they are kept")
+	})
+	t.Run("no handlers", func(t *testing.T) {
+		sys := launch(t, build(t, rdb, wakebell.Config{}))
+		require.Empty(t, sys.Counters())
+		require.NoError(t, sys.Stop())
+	})
+	t.Run("start that is given up", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, build(t, rdb, config).Start(ctx), context.Canceled)
+	})
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	started, finish := make(chan struct{}), make(chan struct{})
+	sys := build(t, redistest.Shared(t), wakebell.Config{
+		DrainTimeout: time.Minute,
+		Handlers: []wakebell.Handler{wakebell.Handle(topic, func(ctx context.Context, _ wakebell.Timer[string]) error {
+			close(started)
+			<-finish
+			return ctx.Err()
+		})},
+	})
+	_, err := topic.Schedule(t.Context(), sys.Client(), "x")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- sys.Run(ctx) }()
+	receive(t, started)
+	cancel()
+	<-time.After(20 * time.Millisecond) // it waits for what runs
+	require.Empty(t, ended)
+	close(finish)
+	require.NoError(t, receive(t, ended))
+	require.EqualValues(t, 1, sys.Counters()[topic.Name()].Acked)
+}
+
+// Stop names the handlers that do not return, and gives their timers back.
+func TestStopNamesWhatHangs(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	started, free := make(chan struct{}), make(chan struct{})
+	returned := make(chan struct{})
+	sys := launch(t, build(t, redistest.Shared(t), wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
+			defer close(returned)
+			close(started)
+			<-free
+			return nil
+		}, wakebell.LeaseTTL(time.Hour)),
+	}}))
+	_, err := topic.Schedule(t.Context(), sys.Client(), "x", wakebell.ID("inv-42"))
+	require.NoError(t, err)
+	receive(t, started)
+	err = sys.Stop()
+	require.ErrorIs(t, err, wakebell.ErrUnfinished)
+	require.ErrorContains(t, err, "inv-42")
+	require.ErrorContains(t, err, topic.Name())
+	require.Equal(t, err, sys.Stop(), "and again, if asked again")
+	info, _, err := sys.Client().Get(t.Context(), topic.Name(), "inv-42")
+	require.NoError(t, err)
+	require.Equal(t, wakebell.StatePending, info.State)
+
+	close(free) // the abandoned handler can do nothing any more
+	receive(t, returned)
+	require.EqualValues(t, 1, count(t, sys.Client(), topic.Name()))
+}
+
+func TestSystemsShareAnActorSystem(t *testing.T) {
+	t.Parallel()
+	rdb, shared := redistest.Shared(t), actorSystem()
+	handled := make(chan string, 2)
+	node := func(name, topic string) (*wakebell.System, wakebell.Topic[string]) {
+		of := wakebell.NewTopic[string](topic)
+		sys, err := wakebell.New(shared, rdb, wakebell.Config{Name: name, DrainTimeout: -1, Logger: quiet, Handlers: []wakebell.Handler{
+			wakebell.Handle(of, func(_ context.Context, timer wakebell.Timer[string]) error {
+				handled <- timer.Body
+				return nil
+			}),
+		}})
+		require.NoError(t, err)
+		return sys, of
+	}
+	same := redistest.Name(t)
+	one, topic := node("one", same)
+	two, other := node("two", redistest.Name(t))
+	twin, _ := node("one", same)
+	launch(t, one)
+	launch(t, two)
+	err := twin.Start(t.Context())
+	require.ErrorIs(t, err, actors.ErrNameTaken)
+	require.ErrorContains(t, err, `"one"`)
+
+	_, err = topic.Schedule(t.Context(), one.Client(), "first")
+	require.NoError(t, err)
+	require.Equal(t, "first", receive(t, handled))
+	require.NoError(t, one.Stop())
+	_, err = other.Schedule(t.Context(), one.Client(), "second")
+	require.NoError(t, err)
+	require.Equal(t, "second", receive(t, handled), "the other goes on")
+
+	launch(t, twin) // its name is free again
+	_, err = topic.Schedule(t.Context(), one.Client(), "third")
+	require.NoError(t, err)
+	require.Equal(t, "third", receive(t, handled))
+}
+
+func TestStartWithoutRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rdb := server.Client(t, func(o *redis.Options) { o.MaxRetries = -1 })
+	topic := wakebell.NewTopic[string]("t")
+	handled := make(chan string, 1)
+	handler := wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
+		handled <- timer.Body
+		return nil
+	})
+	server.Kill()
+	sys := build(t, rdb, wakebell.Config{Handlers: []wakebell.Handler{handler}})
+	err := sys.Start(t.Context())
+	require.ErrorIs(t, err, wakebell.ErrUnavailable)
+	require.ErrorContains(t, err, "start: ")
+	require.ErrorContains(t, err, server.Addr)
+	_, err = topic.Schedule(t.Context(), sys.Client(), "x")
+	require.ErrorIs(t, err, wakebell.ErrUnavailable)
+
+	patient := wakebell.Config{WaitForRedis: time.Hour, Handlers: []wakebell.Handler{handler}}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, build(t, rdb, patient).Start(ctx), context.DeadlineExceeded)
+
+	waiting := build(t, rdb, patient)
+	started := make(chan error, 1)
+	go func() { started <- waiting.Start(t.Context()) }()
+	server.Restart(t)
+	require.NoError(t, receive(t, started))
+	t.Cleanup(func() { require.NoError(t, waiting.Stop()) })
+	_, err = topic.Schedule(t.Context(), waiting.Client(), "x")
+	require.NoError(t, err)
+	require.Equal(t, "x", receive(t, handled))
+
+	require.NoError(t, sys.Start(t.Context()), "a start that failed may be made again")
+	require.NoError(t, sys.Stop())
+}
+
+// A System outlives its Redis: what Redis kept is delivered when it is back.
+func TestRedisRestartsWhileRunning(t *testing.T) {
+	t.Parallel()
+	const timers = 50
+	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	rdb := server.Client(t)
+	topic := wakebell.NewTopic[string]("t")
+	handled, running, finish := make(chan string, timers), make(chan struct{}), make(chan struct{})
+	sys := serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
+		if timer.Body == "long" && timer.Attempt == 1 {
+			close(running)
+			<-finish
+		}
+		handled <- timer.ID
+		return nil
+	}, wakebell.LeaseTTL(30*time.Second)))
+	_, err := topic.Schedule(t.Context(), sys.Client(), "long", wakebell.ID("long"))
+	require.NoError(t, err)
+	receive(t, running)
+	for i := range timers - 1 {
+		_, err := topic.Schedule(t.Context(), sys.Client(), "x", wakebell.ID(strconv.Itoa(i)), wakebell.In(300*time.Millisecond))
+		require.NoError(t, err)
+	}
+	server.Kill()
+	close(finish) // its ack finds no Redis, and is sent again
+	require.Equal(t, "long", receive(t, handled))
+	eventually(t, func() bool { return sys.Counters()["t"].Errors > 0 })
+	server.Restart(t)
+
+	seen := map[string]int{"long": 1}
+	for range timers - 1 {
+		seen[receive(t, handled)]++
+	}
+	eventually(t, func() bool { return count(t, sys.Client(), "t") == 0 })
+	require.Len(t, seen, timers)
+	require.Empty(t, handled, "none twice")
+	require.EqualValues(t, timers, sys.Counters()["t"].Acked)
+
+	// And hints are heard again: a timer is prompt on a topic that is idle.
+	eventually(t, func() bool {
+		channels, err := rdb.PubSubNumSub(t.Context(), "timers_hint:t").Result()
+		return err == nil && channels["timers_hint:t"] == 1
+	})
+	require.NoError(t, sys.Stop())
+}
+
+// A handler's error after its context has ended says nothing of the timer.
+func TestADrainedHandlersErrorIsNoFailure(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	started := make(chan struct{})
+	sys := launch(t, build(t, redistest.Shared(t), wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(topic, func(ctx context.Context, _ wakebell.Timer[string]) error {
+			close(started)
+			<-ctx.Done()
+			return errors.Join(errors.New("cut short"), context.Cause(ctx))
+		}),
+	}}))
+	_, err := topic.Schedule(t.Context(), sys.Client(), "x", wakebell.ID("x"))
+	require.NoError(t, err)
+	receive(t, started)
+	require.NoError(t, sys.Stop())
+	info, _, err := sys.Client().Get(t.Context(), topic.Name(), "x")
+	require.NoError(t, err)
+	require.Equal(t, wakebell.StatePending, info.State)
+	require.Zero(t, info.Failures)
+}

@@ -15,7 +15,7 @@ import (
 
 func TestUpstreamBackoffIsLinear(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		s := actor.NewExponentialBackoffStrategy(time.Hour, time.Second)
 		supervisor, stats := restarts{at: make(chan time.Time)}, actor.NewRestartStatistics()
 		system := quietSystem()
@@ -30,7 +30,7 @@ func TestUpstreamBackoffIsLinear(t *testing.T) {
 
 func TestUpstreamStopsForGoodByDefault(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		system := quietSystem()
 		pid := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			if c.Message() == "panic" {
@@ -58,7 +58,7 @@ func TestUpstreamStopsForGoodByDefault(t *testing.T) {
 
 func TestUpstreamKeepsMailOverARestart(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		system := quietSystem()
 		lives, heardBy := 0, 0
 		pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
@@ -84,7 +84,7 @@ func TestUpstreamKeepsMailOverARestart(t *testing.T) {
 
 func TestUpstreamHangsOnAPanicInStopping(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		system := quietSystem()
 		pid := spawnParent(t, system, panicsInStopping)
 		err := system.Root.StopFuture(pid).Wait()
@@ -95,7 +95,7 @@ func TestUpstreamHangsOnAPanicInStopping(t *testing.T) {
 
 func TestUpstreamDeliversMailWhileStopping(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		system := quietSystem()
 		heard, release := false, make(chan struct{})
 		pid := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {

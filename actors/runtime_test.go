@@ -37,7 +37,7 @@ func acks(context.Context, *Delivery) Outcome { return Succeeded() }
 
 func TestRuntimesShareAnActorSystem(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		system, one, two := quietSystem(), newShelf(10), newShelf(10)
 		a := start(t, system, "a", topicOn(one, 2, acks))
 		b := start(t, system, "b", topicOn(two, 2, acks))
@@ -60,7 +60,7 @@ func TestRuntimesShareAnActorSystem(t *testing.T) {
 
 func TestNameTakenByAnActorOfTheUser(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		system := quietSystem()
 		pid, err := system.Root.SpawnNamed(actor.PropsFromFunc(func(actor.Context) {}), "taken")
 		require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestSlotsUnderTrouble(t *testing.T) {
 	for _, slots := range []int{1, 3, 120} {
 		t.Run(fmt.Sprint(slots, " slots"), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { slotsUnderTrouble(t, slots) })
+			virtually(t, func(t *testing.T) { slotsUnderTrouble(t, slots) })
 		})
 	}
 }
@@ -145,7 +145,7 @@ func slotsUnderTrouble(t *testing.T, slots int) {
 // TestIdleIsIdle: nothing due, and nothing ticks faster than the ramp.
 func TestIdleIsIdle(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		s := newShelf(0)
 		rt := start(t, quietSystem(), "a", topicOn(s, 120, acks))
 		<-time.After(time.Minute)
@@ -157,7 +157,7 @@ func TestIdleIsIdle(t *testing.T) {
 
 func TestStaleExchangeGetsANewName(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		s := newShelf(3)
 		stale := fmt.Errorf("as the test wants it: %w", exchange.ErrStale)
 		s.before = func() error {
@@ -200,7 +200,7 @@ func TestMailOfAnEarlierLifeIsDropped(t *testing.T) {
 // its children, and nobody waits for the handlers themselves.
 func TestStopWithHandlersRunning(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		s := newShelf(50)
 		var ended atomic.Int64
 		rt := start(t, quietSystem(), "a", topicOn(s, 20, func(ctx context.Context, _ *Delivery) Outcome {
@@ -224,7 +224,7 @@ func TestStopWithHandlersRunning(t *testing.T) {
 
 func TestDrainAndRemoveMeet(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		rt := start(t, quietSystem(), "a", topicOn(newShelf(5), 2, acks))
 		<-time.After(time.Second)
 		drained, err := rt.Drain(time.Second)
@@ -241,7 +241,7 @@ func TestDrainAndRemoveMeet(t *testing.T) {
 
 func TestWaitingForAnExtensionEnds(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		s := newShelf(1)
 		answers := make(chan error, 1)
 		rt := start(t, quietSystem(), "a", topicOn(s, 1, func(_ context.Context, d *Delivery) Outcome {

@@ -46,8 +46,12 @@ func newShelf(timers int) *shelf {
 func (s *shelf) Name() string                      { return "shelf" }
 func (s *shelf) Heal(context.Context) (int, error) { return 0, nil }
 
-func (s *shelf) Exchange(_ context.Context, r *exchange.Request) (*exchange.Reply, error) {
-	<-time.After(rand.N(3 * time.Millisecond))
+func (s *shelf) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
+	select {
+	case <-time.After(rand.N(3 * time.Millisecond)):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if s.before != nil {
 		if err := s.before(); err != nil {
 			return nil, err

@@ -20,7 +20,7 @@ func (r restarts) RestartChildren(...*actor.PID) { r.at <- time.Now() }
 
 func TestRestartDelay(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		s := &Restart{Initial: 100 * time.Millisecond, Max: time.Second, Quiet: 10 * time.Second, Random: func() float64 { return 0.5 }}
 		supervisor, stats := restarts{at: make(chan time.Time)}, actor.NewRestartStatistics()
 		fail := func() time.Duration {
@@ -43,7 +43,7 @@ func TestRestartDelay(t *testing.T) {
 
 func TestRestartSpread(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		for random, want := range map[float64]time.Duration{0: 80 * time.Millisecond, 0.5: 100 * time.Millisecond, 1: 120 * time.Millisecond} {
 			s := &Restart{Initial: 100 * time.Millisecond, Max: time.Second, Quiet: time.Minute}
 			s = s.with(func() float64 { return random })
@@ -69,7 +69,7 @@ func TestRetryDelay(t *testing.T) {
 // TestUpstreamHangsOnAPanicInStopping.
 func TestPanicsWhileStopping(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		system := quietSystem()
 		pid := spawnParent(t, system, panicsInStopping, actor.WithReceiverMiddleware(logCrashes(quiet)))
 		require.NoError(t, system.Root.StopFuture(pid).Wait())
@@ -80,6 +80,16 @@ var quiet = slog.New(slog.DiscardHandler)
 
 func quietSystem() *actor.ActorSystem {
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+}
+
+// virtually runs a test in a bubble, and goes on until what has a timer there
+// is over: protoactor counts dead letters for five seconds.
+func virtually(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(t)
+		<-time.After(time.Minute)
+	})
 }
 
 // spawnParent spawns an actor that has one child, whose receive is given.

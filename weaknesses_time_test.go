@@ -53,6 +53,7 @@ func TestANackHasADelayACountAndAMaximum(t *testing.T) {
 		require.Len(t, dead, 1)
 		require.Equal(t, "no luck", dead[0].Reason)
 		require.Equal(t, 4, dead[0].Attempts)
+		require.Equal(t, 4, dead[0].Failures, "the last one included")
 		require.Zero(t, count(t, sys.Client(), "t"))
 	})
 }

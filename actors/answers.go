@@ -53,7 +53,7 @@ func (p *poller) settled(f *flight, r *exchange.Reply) {
 			p.counters.retried.Add(1)
 		case exchange.Bury:
 			p.counters.buried.Add(1)
-			p.Logger.Warn("timer is dead", "id", v.lease.ID, "reason", v.reason, "failures", v.lease.Failures, "claims", v.lease.Claims)
+			p.Logger.Warn("timer is dead", "id", v.lease.ID, "reason", v.reason, "claims", v.lease.Claims)
 		case exchange.Release:
 			p.counters.released.Add(1)
 		}

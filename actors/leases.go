@@ -138,7 +138,7 @@ func (p *poller) settle(l *lease, o Outcome) bool {
 			v.delay = p.Retry.delay(l.Failures, p.random())
 		}
 		if l.Failures+1 >= p.Retry.MaxFailures {
-			v.kind = exchange.Bury
+			v.kind, v.failed = exchange.Bury, true
 		}
 	case undeliverable:
 		v.kind = exchange.Bury

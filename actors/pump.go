@@ -127,6 +127,7 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 			Verdict: v.kind,
 			Delay:   v.delay,
 			Reason:  v.reason,
+			Failed:  v.failed,
 		})
 	}
 	s.settle = append(s.settle[:0], s.settle[taken:]...)

@@ -38,6 +38,7 @@ type verdict struct {
 	kind   exchange.Verdict
 	delay  time.Duration
 	reason string
+	failed bool         // a Bury that counts as a failure
 	answer chan<- error // told what became of it; nil: nobody waits
 }
 

@@ -154,7 +154,11 @@ func appendReasons(args []any, settle []exchange.Settlement) []any {
 	}
 	for i := range settle {
 		if settle[i].Verdict == exchange.Bury {
-			args = append(args, clip(settle[i].Reason, maxReason))
+			failed := "0"
+			if settle[i].Failed {
+				failed = "1"
+			}
+			args = append(args, failed+clip(settle[i].Reason, maxReason))
 		}
 	}
 	return args

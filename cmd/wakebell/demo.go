@@ -189,7 +189,7 @@ func (d *demo) findDead(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		d.end(letter.ID, fmt.Sprintf("failed %d times, is a dead letter", letter.Failures+1))
+		d.end(letter.ID, fmt.Sprintf("failed %d times, is a dead letter", letter.Failures))
 		d.tell(bad, letter.ID, "is a dead letter now: %s", letter.Reason)
 	}
 	return nil

@@ -85,6 +85,7 @@ type Settlement struct {
 	Verdict Verdict
 	Delay   time.Duration // Nack: from the source's now; at least 0
 	Reason  string        // Bury: why; Nack: the last error, kept for operators
+	Failed  bool          // Bury: the last delivery counts as a failure
 }
 
 // Why says why a source refused a settlement or an extension.

@@ -4,7 +4,8 @@
 -- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks buries releases extends ...
 --   ttl in seconds; max_claims and dead_cap 0 for none; acks to extends count
 --   what follows: the ids in that order, their tokens, the delays of the nacks
---   in seconds, the errors of the nacks, the reasons of the buries.
+--   in seconds, the errors of the nacks, the reasons of the buries, each after
+--   a 1 if the handler failed, else a 0.
 -- Returns: one string,
 --   "now end next healed orphans refused leases\n"
 --     (instants in seconds; next in µs, -1 for none; orphans 0 or 1)
@@ -175,7 +176,9 @@ if total > acks then
     i = i + 1
     if holds(i) then
       local id = ARGV[base + i]
-      bury(id, redis.call('HGET', payloads, id), mine(), ARGV[delays + 2 * nacks + n])
+      local r, reason = mine(), ARGV[delays + 2 * nacks + n]
+      r.failures = r.failures + tonumber(string.sub(reason, 1, 1))
+      bury(id, redis.call('HGET', payloads, id), r, string.sub(reason, 2))
     end
   end
   for _ = 1, releases do

@@ -18,8 +18,8 @@ import (
 func forwarding(t *testing.T, target func(*actor.ActorSystem) wakebell.Target, opts ...wakebell.HandlerOption) (*wakebell.System, wakebell.Topic[invoice]) {
 	t.Helper()
 	topic := wakebell.NewTopic[invoice](redistest.Name(t))
-	system := actor.NewActorSystem()
-	sys, err := wakebell.New(system, redistest.Shared(t), wakebell.Config{Handlers: []wakebell.Handler{
+	system := actorSystem()
+	sys, err := wakebell.New(system, redistest.Shared(t), wakebell.Config{Logger: quiet, Handlers: []wakebell.Handler{
 		wakebell.Forward(topic, target(system), opts...),
 	}})
 	require.NoError(t, err)

@@ -2,7 +2,6 @@ package wakebell_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -20,6 +19,17 @@ func collecting(topic wakebell.Topic[string], opts ...wakebell.HandlerOption) (w
 		ids <- t.ID
 		return nil
 	}, opts...), ids
+}
+
+// blocking is a handler that sends the ids that it gets to a channel, and then
+// waits for release.
+func blocking(topic wakebell.Topic[string], opts ...wakebell.HandlerOption) (_ wakebell.Handler, running <-chan string, release func()) {
+	ids, released := make(chan string, 100), make(chan struct{})
+	return wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
+		ids <- t.ID
+		<-released
+		return nil
+	}, opts...), ids, func() { close(released) }
 }
 
 func schedule(t *testing.T, sys *wakebell.System, topic wakebell.Topic[string], id string, opts ...wakebell.ScheduleOption) {
@@ -81,10 +91,8 @@ func TestAPausedTopicTakesNothingUntilItIsResumed(t *testing.T) {
 	require.Equal(t, "before", <-ids)
 
 	require.NoError(t, sys.Pause(topic.Name()))
-	settled := sys.Counters()[topic.Name()].Acked
 	schedule(t, sys, topic, "meanwhile")
 	require.Never(t, func() bool { return len(ids) > 0 }, 100*time.Millisecond, 10*time.Millisecond)
-	require.LessOrEqual(t, settled, int64(1))
 
 	require.NoError(t, sys.Resume(topic.Name()))
 	require.Equal(t, "meanwhile", <-ids)
@@ -94,14 +102,8 @@ func TestAPausedTopicTakesNothingUntilItIsResumed(t *testing.T) {
 func TestMaxConcurrentIsRetunedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
-	running, release := make(chan string, 100), make(chan struct{})
-	sys := start(t, wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
-			running <- t.ID
-			<-release
-			return nil
-		}, wakebell.MaxConcurrent(1)),
-	}})
+	handler, running, release := blocking(topic, wakebell.MaxConcurrent(1))
+	sys := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}})
 	for i := range 80 {
 		schedule(t, sys, topic, string(rune('A'+i)))
 	}
@@ -110,7 +112,7 @@ func TestMaxConcurrentIsRetunedWhileItRuns(t *testing.T) {
 	for range 79 { // over two streams now
 		<-running
 	}
-	close(release)
+	release()
 	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 80 }, 10*time.Second, time.Millisecond)
 }
 
@@ -153,16 +155,17 @@ func TestAnOrderReachesEveryNode(t *testing.T) {
 
 	_, err := c.Pause(t.Context(), topic.Name(), "me", "maintenance")
 	require.NoError(t, err)
-	handled := func(id string) bool {
-		schedule(t, first, topic, id)
-		info, _, err := c.Get(t.Context(), topic.Name(), id)
-		return errors.Is(err, wakebell.ErrNotFound) || info.State != wakebell.StatePending
-	}
-	require.Eventually(t, func() bool { return !handled("probe") && len(ids) == 0 }, 5*time.Second, 20*time.Millisecond)
-
-	late := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}}) // began while it was paused
-	require.Eventually(t, func() bool { return late.Counters()[topic.Name()].Exchanges == 0 }, time.Second, time.Millisecond)
-	require.Never(t, func() bool { return len(ids) > 0 }, 100*time.Millisecond, 10*time.Millisecond)
+	late := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}}) // begins while it is paused
+	require.Eventually(t, func() bool {                                      // until both nodes have heard of it
+		schedule(t, first, topic, "probe")
+		select {
+		case <-ids:
+			return false
+		case <-time.After(100 * time.Millisecond):
+			return true
+		}
+	}, 10*time.Second, time.Millisecond)
+	require.Zero(t, late.Counters()[topic.Name()].Delivered)
 
 	_, err = c.Resume(t.Context(), topic.Name())
 	require.NoError(t, err)
@@ -172,15 +175,9 @@ func TestAnOrderReachesEveryNode(t *testing.T) {
 func TestAnOrderRetunesANode(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
-	running, release := make(chan string, 10), make(chan struct{})
-	sys := start(t, wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
-			running <- t.ID
-			<-release
-			return nil
-		}, wakebell.MaxConcurrent(1)),
-	}})
-	defer close(release)
+	handler, running, release := blocking(topic, wakebell.MaxConcurrent(1))
+	sys := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}})
+	defer release()
 	for _, id := range []string{"a", "b", "c"} {
 		schedule(t, sys, topic, id)
 	}

@@ -34,7 +34,8 @@ func trace(mu *sync.Mutex, log *[]string, name string) wakebell.Middleware {
 
 func start(t *testing.T, cfg wakebell.Config) *wakebell.System {
 	t.Helper()
-	sys, err := wakebell.New(actor.NewActorSystem(), redistest.Shared(t), cfg)
+	cfg.Logger = quiet
+	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), cfg)
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, sys.Stop()) })

@@ -1,0 +1,192 @@
+package wakebell_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/embedded"
+	"github.com/wakebell/wakebell/messages"
+)
+
+type Invoice struct {
+	Number string
+	Cents  int
+}
+
+var Invoices = wakebell.NewTopic[Invoice]("invoices")
+
+// run starts a System on a Redis of its own, calls use and stops.
+func run(cfg wakebell.Config, use func(*wakebell.System)) {
+	server := embedded.Start()
+	defer server.Close()
+	cfg.Logger = quiet
+	sys, err := wakebell.New(actorSystem(), server.Client(), cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := sys.Start(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	use(sys)
+	if err := sys.Stop(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func Example() {
+	done := make(chan struct{})
+	charge := func(_ context.Context, t wakebell.Timer[Invoice]) error {
+		defer close(done)
+		fmt.Println("charge", t.Body.Cents, "for", t.ID)
+		return nil
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(Invoices, charge, wakebell.MaxConcurrent(20)),
+	}}, func(sys *wakebell.System) {
+		_, err := Invoices.Schedule(context.Background(), sys.Client(), Invoice{"42", 995},
+			wakebell.ID("inv-42"), wakebell.In(10*time.Millisecond))
+		if err != nil {
+			log.Fatal(err)
+		}
+		<-done
+	})
+	// Output: charge 995 for inv-42
+}
+
+func ExampleRetryIn() {
+	done := make(chan struct{})
+	charge := func(_ context.Context, t wakebell.Timer[Invoice]) error {
+		if t.Attempt == 1 {
+			fmt.Println("the bank is closed")
+			return fmt.Errorf("bank is closed: %w", wakebell.RetryIn(10*time.Millisecond))
+		}
+		defer close(done)
+		fmt.Println("charged at attempt", t.Attempt)
+		return nil
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, charge)}}, func(sys *wakebell.System) {
+		if _, err := Invoices.Schedule(context.Background(), sys.Client(), Invoice{"42", 995}); err != nil {
+			log.Fatal(err)
+		}
+		<-done
+	})
+	// Output:
+	// the bank is closed
+	// charged at attempt 2
+}
+
+func ExampleReject() {
+	done := make(chan struct{})
+	charge := func(context.Context, wakebell.Timer[Invoice]) error {
+		defer close(done)
+		return wakebell.Reject(errors.New("no such account"))
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, charge)}}, func(sys *wakebell.System) {
+		ctx, c := context.Background(), sys.Client()
+		if _, err := Invoices.Schedule(ctx, c, Invoice{"42", 995}, wakebell.ID("inv-42")); err != nil {
+			log.Fatal(err)
+		}
+		<-done
+		if err := sys.Stop(); err != nil { // what was decided is settled
+			log.Fatal(err)
+		}
+		for letter, err := range c.DeadLetters(ctx, Invoices.Name(), wakebell.DeadFilter{}) {
+			if err != nil {
+				log.Fatal(err)
+			}
+			fmt.Println(letter.ID, "is dead:", letter.Reason)
+		}
+	})
+	// Output: inv-42 is dead: no such account
+}
+
+func ExampleMiddleware() {
+	// A middleware that bounds how long a handler may take.
+	timeout := func(d time.Duration) wakebell.Middleware {
+		return func(next wakebell.HandlerFunc) wakebell.HandlerFunc {
+			return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
+				ctx, cancel := context.WithTimeout(ctx, d)
+				defer cancel()
+				return next(ctx, t)
+			}
+		}
+	}
+	done := make(chan struct{})
+	slow := func(ctx context.Context, _ wakebell.Timer[Invoice]) error {
+		defer close(done)
+		<-ctx.Done()
+		fmt.Println(ctx.Err())
+		return wakebell.Reject(ctx.Err())
+	}
+	run(wakebell.Config{
+		Middleware: []wakebell.Middleware{timeout(10 * time.Millisecond)},
+		Handlers:   []wakebell.Handler{wakebell.Handle(Invoices, slow)},
+	}, func(sys *wakebell.System) {
+		if _, err := Invoices.Schedule(context.Background(), sys.Client(), Invoice{"42", 995}); err != nil {
+			log.Fatal(err)
+		}
+		<-done
+	})
+	// Output: context deadline exceeded
+}
+
+func ExampleForward() {
+	done := make(chan struct{})
+	clerk := actor.PropsFromFunc(func(c actor.Context) {
+		lease, ok := c.Message().(*messages.Lease)
+		if !ok {
+			return
+		}
+		defer close(done)
+		invoice, err := Invoices.Read(lease)
+		if err != nil {
+			c.Respond(lease.Reject(err))
+			return
+		}
+		fmt.Println("an actor charges", invoice.Cents)
+		c.Respond(lease.Ack())
+	})
+	run(wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Forward(Invoices, wakebell.ToEach(clerk)),
+	}}, func(sys *wakebell.System) {
+		if _, err := Invoices.Schedule(context.Background(), sys.Client(), Invoice{"42", 995}); err != nil {
+			log.Fatal(err)
+		}
+		<-done
+	})
+	// Output: an actor charges 995
+}
+
+func ExampleDebounce() {
+	server := embedded.Start()
+	defer server.Close()
+	c, err := wakebell.NewClient(server.Client(), wakebell.ClientConfig{Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	for _, cents := range []int{1, 2, 3} { // a burst of changes makes one timer
+		scheduled, err := c.Schedule(ctx, Invoices.Draft(Invoice{"42", cents},
+			wakebell.ID("inv-42"), wakebell.Debounce(time.Minute, time.Hour)))
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(scheduled[0].Outcome)
+	}
+	_, content, err := c.Get(ctx, Invoices.Name(), "inv-42")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(string(content.Body))
+	// Output:
+	// created
+	// moved
+	// moved
+	// {"Number":"42","Cents":3}
+}

@@ -53,7 +53,7 @@ prints one line with topic and cancelled, a number.`,
 	return cmd
 }
 
-type cancelledLine struct {
+type presenceLine struct {
 	Topic    string `json:"topic"`
 	ID       string `json:"id"`
 	Presence string `json:"presence"`
@@ -70,7 +70,7 @@ func (a *app) cancel(ctx context.Context, c *wakebell.Client, topic string, ids 
 		if presence == wakebell.Absent {
 			absent++
 		}
-		line := cancelledLine{a.prefix + topic, ids[i], presence.String()}
+		line := presenceLine{a.prefix + topic, ids[i], presence.String()}
 		if err := list.add(line, line.ID, line.Presence); err != nil {
 			return err
 		}

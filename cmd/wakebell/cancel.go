@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -52,7 +53,7 @@ prints one line with topic and cancelled, a number.`,
 	return cmd
 }
 
-type cancelledLine struct {
+type presenceLine struct {
 	Topic    string `json:"topic"`
 	ID       string `json:"id"`
 	Presence string `json:"presence"`
@@ -69,7 +70,7 @@ func (a *app) cancel(ctx context.Context, c *wakebell.Client, topic string, ids 
 		if presence == wakebell.Absent {
 			absent++
 		}
-		line := cancelledLine{a.prefix + topic, ids[i], presence.String()}
+		line := presenceLine{a.prefix + topic, ids[i], presence.String()}
 		if err := list.add(line, line.ID, line.Presence); err != nil {
 			return err
 		}
@@ -84,14 +85,12 @@ func (a *app) cancel(ctx context.Context, c *wakebell.Client, topic string, ids 
 }
 
 func (a *app) cancelAll(ctx context.Context, c *wakebell.Client, f *cancelFlags) error {
-	if !f.yes {
-		sure, err := a.confirm(ctx, c, f.topic)
-		if err != nil {
-			return err
-		}
-		if !sure {
-			return fmt.Errorf("nothing was cancelled")
-		}
+	err := a.confirm(f.yes, func() (string, error) {
+		counts, err := c.Count(ctx, f.topic)
+		return fmt.Sprintf("Cancel all %d timers of %s?", counts.Total, a.prefix+f.topic), err
+	})
+	if err != nil {
+		return err
 	}
 	n, err := c.CancelAll(ctx, f.topic)
 	if err != nil {
@@ -106,17 +105,24 @@ func (a *app) cancelAll(ctx context.Context, c *wakebell.Client, f *cancelFlags)
 	return a.printf("cancelled %d\n", n)
 }
 
-// confirm asks a person; without one it is an error.
-func (a *app) confirm(ctx context.Context, c *wakebell.Client, topic string) (bool, error) {
+// confirm asks a person before what cannot be undone, unless they were sure
+// before. It is an error where there is nobody to ask, and where they say no.
+func (a *app) confirm(sure bool, question func() (string, error)) error {
+	if sure {
+		return nil
+	}
 	if !isTerminal(a.stdin) {
-		return false, usagef("--all wants --yes where nobody can be asked")
+		return usagef("it wants --yes where nobody can be asked")
 	}
-	counts, err := c.Count(ctx, topic)
+	text, err := question()
 	if err != nil {
-		return false, err
+		return err
 	}
-	a.notef("Cancel all %d timers of %s? [y/N] ", counts.Total, escape(a.prefix+topic))
-	return readYes(a.stdin), nil
+	a.notef("%s [y/N] ", escape(text))
+	if !readYes(a.stdin) {
+		return errors.New("nothing was done")
+	}
+	return nil
 }
 
 // readYes takes y or yes, in any case, for a yes; no answer is a no.

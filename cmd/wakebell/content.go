@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"mime"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -58,4 +60,17 @@ func (c content) shown() string {
 		return "base64 " + *c.BodyBase64
 	}
 	return strings.TrimSpace(string(c.Body))
+}
+
+// rows are all of it for people, each a name and a value.
+func (c content) rows() [][2]string {
+	rows := [][2]string{
+		{"correlation id", c.CorrelationID},
+		{"content type", c.ContentType},
+		{"reply to", c.ReplyTo},
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Headers)) {
+		rows = append(rows, [2]string{"header " + key, c.Headers[key]})
+	}
+	return append(rows, [2]string{"body", c.shown()})
 }

@@ -11,37 +11,43 @@ import (
 
 func (a *app) deadCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "dead",
-		Short:   "Look at dead letters",
-		Long:    "Dead letters are timers that were given up: rejected, failed too often, or unreadable.",
-		Example: "  wakebell dead ls --topic invoices",
-		RunE:    missingCommand,
+		Use:   "dead",
+		Short: "Look at dead letters, redrive and delete them",
+		Long:  "Dead letters are timers that were given up: rejected, failed too often, or unreadable.",
+		Example: `  wakebell dead ls --topic invoices
+  wakebell dead redrive --topic invoices --reason 'card declined' --yes`,
+		RunE: missingCommand,
 	}
-	cmd.AddCommand(a.deadLsCommand())
+	cmd.AddCommand(a.deadLsCommand(), a.deadShowCommand(), a.deadRedriveCommand(), a.deadRmCommand())
 	return cmd
 }
 
+type deadLsFlags struct {
+	deadFlags
+	limit int
+}
+
 func (a *app) deadLsCommand() *cobra.Command {
-	var topic string
-	var limit int
+	f := &deadLsFlags{}
 	cmd := &cobra.Command{
 		Use:   "ls --topic TOPIC",
 		Short: "List the dead letters of a topic, oldest first",
 		Long: `Lists the dead letters of a topic, oldest first. A timer may have several.
+Filters may be combined.
 
 With -o json each is a line with topic, entry, id, reason, attempts, failures,
 activation, died and, as a node prints them, content_type, headers,
 correlation_id, reply_to, and body or body_base64.`,
 		Example: `  wakebell dead ls --topic invoices
+  wakebell dead ls -t invoices --reason 'card declined' --newer-than 24h
   wakebell dead ls -t invoices --limit 0 -o json | jq -r .reason | sort | uniq -c`,
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().StringVarP(&topic, "topic", "t", "", "`topic` to list")
-	limitFlag(cmd, &limit)
-	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	f.register(cmd)
+	limitFlag(cmd, &f.limit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withClient(func(c *wakebell.Client) error { return a.deadLs(ctx, c, topic, limit) })
+		return a.withClient(func(c *wakebell.Client) error { return a.deadLs(ctx, c, f) })
 	})
 	return cmd
 }
@@ -58,26 +64,76 @@ type deadLine struct {
 	content
 }
 
-func (a *app) deadLs(ctx context.Context, c *wakebell.Client, topic string, limit int) error {
-	if limit < 0 {
-		return usagef("--limit: %d is negative", limit)
+func newDeadLine(d wakebell.DeadLetter) deadLine {
+	return deadLine{
+		Topic: d.Topic, Entry: d.Entry, ID: d.ID, Reason: d.Reason, Attempts: d.Attempts, Failures: d.Failures,
+		Activation: stamp(d.Activation), Died: stamp(d.Died), content: newContent(d.Content),
 	}
-	list := a.newListing(limit, "ENTRY", "ID", "DIED", "ATTEMPTS", "FAILURES", "REASON")
-	for d, err := range c.DeadLetters(ctx, topic, wakebell.DeadFilter{}) {
+}
+
+func (a *app) deadLs(ctx context.Context, c *wakebell.Client, f *deadLsFlags) error {
+	if f.limit < 0 {
+		return usagef("--limit: %d is negative", f.limit)
+	}
+	filter, err := f.filter()
+	if err != nil {
+		return err
+	}
+	list := a.newListing(f.limit, "ENTRY", "ID", "DIED", "ATTEMPTS", "FAILURES", "REASON")
+	for d, err := range c.DeadLetters(ctx, f.topic, filter) {
 		if err != nil {
 			return err
 		}
 		if list.full() {
 			break
 		}
-		line := deadLine{
-			Topic: d.Topic, Entry: d.Entry, ID: d.ID, Reason: d.Reason, Attempts: d.Attempts, Failures: d.Failures,
-			Activation: stamp(d.Activation), Died: stamp(d.Died), content: newContent(d.Content),
-		}
+		line := newDeadLine(d)
 		err := list.add(line, d.Entry, d.ID, line.Died, strconv.Itoa(d.Attempts), strconv.Itoa(d.Failures), d.Reason)
 		if err != nil {
 			return err
 		}
 	}
 	return list.end()
+}
+
+func (a *app) deadShowCommand() *cobra.Command {
+	var topic string
+	cmd := &cobra.Command{
+		Use:   "show --topic TOPIC ENTRY",
+		Short: "Show a dead letter with its body",
+		Long: `Shows all of a dead letter, which ls names by its entry; 3 is the exit code when
+there is none. With -o json it is one line with the fields of dead ls.`,
+		Example: `  wakebell dead show --topic invoices 1763724000000-0
+  wakebell dead show -t invoices 1763724000000-0 -o json | jq .body`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().StringVarP(&topic, "topic", "t", "", "`topic` of the dead letter")
+	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		return a.withClient(func(c *wakebell.Client) error { return a.deadShow(ctx, c, topic, args[0]) })
+	})
+	return cmd
+}
+
+func (a *app) deadShow(ctx context.Context, c *wakebell.Client, topic, entry string) error {
+	letter, err := c.DeadLetter(ctx, topic, entry)
+	if err != nil {
+		return err
+	}
+	d := newDeadLine(letter)
+	if a.wantsJSON() {
+		return a.printJSON(d)
+	}
+	rows := [][2]string{
+		{"topic", d.Topic},
+		{"entry", d.Entry},
+		{"id", d.ID},
+		{"reason", d.Reason},
+		{"attempts", strconv.Itoa(d.Attempts)},
+		{"failures", strconv.Itoa(d.Failures)},
+		{"activation", d.Activation},
+		{"died", d.Died},
+	}
+	return a.printRows(append(rows, d.rows()...))
 }

@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -57,17 +54,6 @@ func (a *app) get(ctx context.Context, c *wakebell.Client, topic, id string) err
 		{"attempts", strconv.Itoa(t.Attempts)},
 		{"failures", strconv.Itoa(t.Failures)},
 		{"last error", t.LastError},
-		{"correlation id", t.CorrelationID},
-		{"content type", t.ContentType},
-		{"reply to", t.ReplyTo},
 	}
-	for _, key := range slices.Sorted(maps.Keys(t.Headers)) {
-		rows = append(rows, [2]string{fmt.Sprintf("header %s", key), t.Headers[key]})
-	}
-	rows = append(rows, [2]string{"body", t.shown()})
-	out := newTable(a.stdout)
-	for _, row := range rows {
-		out.row(row[0], row[1])
-	}
-	return out.flush()
+	return a.printRows(append(rows, t.rows()...))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -65,18 +64,6 @@ func TestTopics(t *testing.T) {
 	b.golden("topics.jsonl", b.fine("topics", "--prefix", b.topic, "-o", "json"))
 	b.golden("topics_discover.jsonl", b.fine("topics", "--prefix", b.topic, "--discover", "-o", "json"))
 	require.Contains(t, b.fine("topics"), b.topic)
-}
-
-func TestDeadLs(t *testing.T) {
-	b := setup(t)
-	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--count", "2", "--at", "2021-01-02T15:04:05Z", "--text", "hi", "--header", "k=v")
-	node := b.start("node", "-t", "TOPIC", "--max-concurrent", "1", "--exec", `echo "no: $WAKEBELL_ID" >&2; exit 65`)
-	node.eventually(func() bool { return strings.Count(b.fine("dead", "ls", "-t", "TOPIC", "-o", "json"), "\n") == 2 })
-	require.Zero(t, node.stop())
-	b.golden("dead_ls.jsonl", timeless(b.fine("dead", "ls", "-t", "TOPIC", "-o", "json")))
-	table := b.fine("dead", "ls", "-t", "TOPIC", "--limit", "1")
-	require.Contains(t, table, "exit status 65: no: x-0")
-	require.NotContains(t, table, "x-1")
 }
 
 var (

@@ -131,6 +131,15 @@ func (t *table) flush() error {
 	return nil
 }
 
+// printRows prints one thing, a line for each name and value.
+func (a *app) printRows(rows [][2]string) error {
+	out := newTable(a.stdout)
+	for _, row := range rows {
+		out.row(row[0], row[1])
+	}
+	return out.flush()
+}
+
 // escape makes text harmless for a terminal: control characters, invisible
 // ones and bytes that are not UTF-8 are written as in a Go string.
 func escape(s string) string {

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+// deadFlags choose dead letters of a topic.
+type deadFlags struct {
+	topic                string
+	reason               string
+	olderThan, newerThan time.Duration
+
+	given func(flag string) bool
+}
+
+func (f *deadFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&f.topic, "topic", "t", "", "`topic` of the dead letters")
+	flags.StringVar(&f.reason, "reason", "", "only those with this `text` in their reason")
+	flags.DurationVar(&f.olderThan, "older-than", 0, "only those that died at least this `duration` ago")
+	flags.DurationVar(&f.newerThan, "newer-than", 0, "only those that died at most this `duration` ago")
+	f.given = flags.Changed
+	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+}
+
+func (f *deadFlags) filtered() bool {
+	return f.given("reason") || f.given("older-than") || f.given("newer-than")
+}
+
+// filter refuses flags that are given and choose nothing: an empty variable of
+// a script would take all.
+func (f *deadFlags) filter() (wakebell.DeadFilter, error) {
+	switch {
+	case f.given("reason") && f.reason == "":
+		return wakebell.DeadFilter{}, usagef("--reason: empty")
+	case f.given("older-than") && f.olderThan <= 0:
+		return wakebell.DeadFilter{}, usagef("--older-than: %v, want above 0", f.olderThan)
+	case f.given("newer-than") && f.newerThan <= 0:
+		return wakebell.DeadFilter{}, usagef("--newer-than: %v, want above 0", f.newerThan)
+	}
+	return wakebell.DeadFilter{Reason: f.reason, OlderThan: f.olderThan, NewerThan: f.newerThan}, nil
+}
+
+// deadChoice is what a command that changes dead letters is given: one entry,
+// those of a filter, or all.
+type deadChoice struct {
+	deadFlags
+	all, yes bool
+}
+
+func (f *deadChoice) register(cmd *cobra.Command) {
+	f.deadFlags.register(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&f.all, "all", false, "all dead letters of the topic")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+}
+
+func (f *deadChoice) choose(args []string) (wakebell.DeadFilter, error) {
+	ways := len(args)
+	for _, way := range []bool{f.filtered(), f.all} {
+		if way {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		return wakebell.DeadFilter{}, usagef("give one of an entry, a filter and --all")
+	case len(args) == 0:
+		return f.filter()
+	case args[0] == "":
+		return wakebell.DeadFilter{}, usagef("the entry is empty")
+	default:
+		return wakebell.DeadFilter{Entry: args[0]}, nil
+	}
+}
+
+// countLimit is up to where letters are counted for a question.
+const countLimit = 1000
+
+// countDead says how many letters a filter takes, for people.
+func countDead(ctx context.Context, c *wakebell.Client, topic string, filter wakebell.DeadFilter) (string, error) {
+	if filter == (wakebell.DeadFilter{}) {
+		counts, err := c.Count(ctx, topic)
+		return number(counts.Dead), err
+	}
+	n := 0
+	for _, err := range c.DeadLetters(ctx, topic, filter) {
+		if err != nil {
+			return "", err
+		}
+		if n++; n > countLimit {
+			return fmt.Sprintf("more than %d", countLimit), nil
+		}
+	}
+	return strconv.Itoa(n), nil
+}

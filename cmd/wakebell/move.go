@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+type rescheduleFlags struct {
+	topic string
+	in    time.Duration
+	at    string
+}
+
+func (a *app) rescheduleCommand() *cobra.Command {
+	f := &rescheduleFlags{}
+	cmd := &cobra.Command{
+		Use:   "reschedule --topic TOPIC ID (--in DURATION | --at INSTANT)",
+		Short: "Give a timer a new instant",
+		Long: `Moves a timer and leaves its body. Its attempts start anew. Of a timer that runs
+the handler goes on, but counts no more: it is delivered again at the new
+instant. The outcome is moved or, of one that ran, superseded. 3 is the exit
+code when there is no such timer.
+
+With -o json it prints one line with topic, id, due and outcome.`,
+		Example: `  wakebell reschedule --topic invoices inv-42 --in 24h
+  wakebell reschedule -t invoices inv-42 --at 2031-01-02T15:04:05Z`,
+		Args: cobra.ExactArgs(1),
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.topic, "topic", "t", "", "`topic` of the timer")
+	flags.DurationVar(&f.in, "in", 0, "due after this `duration`")
+	flags.StringVar(&f.at, "at", "", "due at this `instant`, in RFC 3339")
+	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	cmd.MarkFlagsMutuallyExclusive("in", "at")
+	cmd.MarkFlagsOneRequired("in", "at")
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		when := wakebell.In(f.in)
+		if !flags.Changed("in") {
+			at, err := time.Parse(time.RFC3339Nano, f.at)
+			if err != nil {
+				return usagef("--at: %q is not an instant such as 2031-01-02T15:04:05Z", f.at)
+			}
+			when = wakebell.At(at)
+		}
+		return a.withClient(func(c *wakebell.Client) error { return a.reschedule(ctx, c, f.topic, args[0], when) })
+	})
+	return cmd
+}
+
+func (a *app) reschedule(ctx context.Context, c *wakebell.Client, topic, id string, when wakebell.ScheduleOption) error {
+	s, err := c.Reschedule(ctx, topic, id, when)
+	if err != nil {
+		return err
+	}
+	list := a.newListing(0, "ID", "DUE", "OUTCOME")
+	line := scheduledLine{a.prefix + topic, id, stamp(s.Due), s.Outcome.String()}
+	if err := list.add(line, line.ID, line.Due, line.Outcome); err != nil {
+		return err
+	}
+	return list.end()
+}
+
+func (a *app) runNowCommand() *cobra.Command {
+	var topic string
+	cmd := &cobra.Command{
+		Use:   "run-now --topic TOPIC ID...",
+		Short: "Make timers due now",
+		Long: `Makes timers due now and says what each was doing: pending, running or absent. A
+running timer is not changed. One that waits for its next attempt keeps its
+attempts. If one was absent the exit code is 3; the others are due.
+
+With -o json each is a line with topic, id and presence.`,
+		Example: `  wakebell run-now --topic invoices inv-42 inv-43`,
+		Args:    cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().StringVarP(&topic, "topic", "t", "", "`topic` of the timers")
+	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		return a.withClient(func(c *wakebell.Client) error { return a.runNow(ctx, c, topic, args) })
+	})
+	return cmd
+}
+
+// runNow prints also after an error what was done until then.
+func (a *app) runNow(ctx context.Context, c *wakebell.Client, topic string, ids []string) error {
+	absent := 0
+	var fault error
+	list := a.newListing(0, "ID", "WAS")
+	for _, id := range ids {
+		presence, err := c.RunNow(ctx, topic, id)
+		if errors.Is(err, wakebell.ErrNotFound) {
+			absent++
+			presence, err = wakebell.Absent, nil
+		}
+		if err == nil {
+			line := presenceLine{a.prefix + topic, id, presence.String()}
+			err = list.add(line, id, presenceNow(presence))
+		}
+		if err != nil {
+			fault = err
+			break
+		}
+	}
+	if err := list.end(); err != nil || fault != nil {
+		return errors.Join(fault, err)
+	}
+	if absent > 0 {
+		return fmt.Errorf("%w: %d of %d", wakebell.ErrNotFound, absent, len(ids))
+	}
+	return nil
+}
+
+func presenceNow(p wakebell.Presence) string {
+	if p == wakebell.Running {
+		return "running: nothing changed"
+	}
+	return p.String()
+}

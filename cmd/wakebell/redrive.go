@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+type redriveFlags struct {
+	deadChoice
+	rate      int
+	in        time.Duration
+	overwrite bool
+}
+
+func (a *app) deadRedriveCommand() *cobra.Command {
+	f := &redriveFlags{}
+	cmd := &cobra.Command{
+		Use:   "redrive --topic TOPIC (ENTRY | --reason TEXT | --older-than D | --newer-than D | --all)",
+		Short: "Make timers of dead letters again",
+		Long: `Makes timers of dead letters again, the oldest first, and says of each what
+became of it: redriven, overwritten (it replaced a timer of its id), skipped
+live (it stays: there is a timer of its id) or skipped broken (it stays: it
+cannot be read). Attempts start anew. Filters may be combined. If ENTRY is
+absent the exit code is 3.
+
+Unless it is for one entry, and with --overwrite, it asks on a terminal, and
+wants --yes elsewhere. What it did when it is interrupted stays done; the same
+command goes on.
+
+With -o json each is a line with topic, entry, id and outcome.`,
+		Example: `  wakebell dead redrive --topic invoices 1763724000000-0
+  wakebell dead redrive -t invoices --reason 'card declined' --newer-than 24h --rate 20 --yes`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	f.register(cmd)
+	flags := cmd.Flags()
+	flags.IntVar(&f.rate, "rate", 100, "how many timers to make a second, 1 to 10,000")
+	flags.DurationVar(&f.in, "in", 0, "due after this `duration`")
+	flags.BoolVar(&f.overwrite, "overwrite", false, "replace live timers of the same ids")
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		filter, err := f.choose(args)
+		if err != nil {
+			return err
+		}
+		if f.rate < 1 {
+			return usagef("--rate: %d, want at least 1", f.rate)
+		}
+		return a.withClient(func(c *wakebell.Client) error { return a.deadRedrive(ctx, c, f, filter) })
+	})
+	return cmd
+}
+
+type redrivenLine struct {
+	Topic   string `json:"topic"`
+	Entry   string `json:"entry"`
+	ID      string `json:"id"`
+	Outcome string `json:"outcome"`
+}
+
+func (a *app) deadRedrive(ctx context.Context, c *wakebell.Client, f *redriveFlags, filter wakebell.DeadFilter) error {
+	err := a.confirm(f.yes || filter.Entry != "" && !f.overwrite, func() (string, error) {
+		n, err := countDead(ctx, c, f.topic, filter)
+		question := fmt.Sprintf("Make timers of %s dead letters of %s?", n, a.prefix+f.topic)
+		if f.overwrite {
+			question += " Live timers of their ids are replaced."
+		}
+		return question, err
+	})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var fault error // of printing, which ends the redrive
+	done, err := c.Redrive(ctx, f.topic, wakebell.RedriveOptions{
+		Filter: filter, In: f.in, Overwrite: f.overwrite, Rate: f.rate,
+		Each: func(l wakebell.RedrivenLetter) {
+			if fault == nil {
+				fault = a.printRedriven(f.topic, l)
+			}
+			if fault != nil {
+				stop()
+			}
+		},
+	})
+	if fault != nil {
+		return fault
+	}
+	if done.SkippedLive > 0 {
+		a.notef("wakebell: %d stay, as there are timers of their ids; --overwrite replaces those\n", done.SkippedLive)
+	}
+	return err
+}
+
+// printRedriven prints a letter at once: at a low rate the next is long in
+// coming.
+func (a *app) printRedriven(topic string, l wakebell.RedrivenLetter) error {
+	if a.wantsJSON() {
+		return a.printJSON(redrivenLine{a.prefix + topic, l.Entry, l.ID, l.Outcome.String()})
+	}
+	return a.printf("%-15s  %-14s  %s\n", escape(l.Entry), l.Outcome, escape(l.ID))
+}
+
+func (a *app) deadRmCommand() *cobra.Command {
+	f := &deadChoice{}
+	cmd := &cobra.Command{
+		Use:   "rm --topic TOPIC (ENTRY | --reason TEXT | --older-than D | --newer-than D | --all)",
+		Short: "Delete dead letters",
+		Long: `Deletes dead letters and says how many. Filters may be combined. If ENTRY is
+absent the exit code is 3. It asks on a terminal, and wants --yes elsewhere.
+
+With -o json it prints one line with topic and deleted, a number.`,
+		Example: `  wakebell dead rm --topic invoices 1763724000000-0 --yes
+  wakebell dead rm -t invoices --older-than 720h`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	f.register(cmd)
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		filter, err := f.choose(args)
+		if err != nil {
+			return err
+		}
+		return a.withClient(func(c *wakebell.Client) error { return a.deadRm(ctx, c, f, filter) })
+	})
+	return cmd
+}
+
+func (a *app) deadRm(ctx context.Context, c *wakebell.Client, f *deadChoice, filter wakebell.DeadFilter) error {
+	err := a.confirm(f.yes, func() (string, error) {
+		n, err := countDead(ctx, c, f.topic, filter)
+		return fmt.Sprintf("Delete %s dead letters of %s?", n, a.prefix+f.topic), err
+	})
+	if err != nil {
+		return err
+	}
+	n, err := c.DeleteDead(ctx, f.topic, filter)
+	if err != nil && n == 0 {
+		return err
+	}
+	if a.wantsJSON() {
+		return errors.Join(err, a.printJSON(struct {
+			Topic   string `json:"topic"`
+			Deleted int64  `json:"deleted"`
+		}{a.prefix + f.topic, n}))
+	}
+	return errors.Join(err, a.printf("deleted %d\n", n))
+}

@@ -67,7 +67,7 @@ func TestTopics(t *testing.T) {
 }
 
 var (
-	instants = regexp.MustCompile(`"(died|delivered_at)":"20[^"]*"`)
+	instants = regexp.MustCompile(`"(died|delivered_at|paused_at)":"20[^"]*"`)
 	entries  = regexp.MustCompile(`"entry":"\d+-\d+"`)
 	delays   = regexp.MustCompile(`"lateness_ms":[0-9.]+`)
 )

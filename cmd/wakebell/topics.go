@@ -17,13 +17,15 @@ func (a *app) topicsCommand() *cobra.Command {
 		Use:   "topics",
 		Short: "List the topics with their counts",
 		Long: `Lists the topics on which Wakebell scheduled or which a node handled, with the
-number of their timers, of those due, and of their dead letters. With --prefix
-only those that start so; the names are shown in full.
+number of their timers, of those due, and of their dead letters, and whether
+they are paused. With --prefix only those that start so; the names are shown in
+full.
 
 --discover also finds topics that only Python peers know. It walks over all
 keys of Redis, which takes as long as Redis is large.
 
-With -o json each topic is a line with topic, timers, due and dead.`,
+With -o json each topic is a line with topic, timers, due, dead, paused,
+paused_at, paused_by and paused_reason.`,
 		Example: `  wakebell topics
   wakebell topics --discover -o json`,
 		Args: cobra.NoArgs,
@@ -43,6 +45,7 @@ type topicLine struct {
 	Timers int64  `json:"timers"`
 	Due    int64  `json:"due"`
 	Dead   int64  `json:"dead"`
+	pauseLine
 }
 
 func (a *app) topics(ctx context.Context, c *wakebell.Client, prefix string, discover bool) error {
@@ -56,14 +59,19 @@ func (a *app) topics(ctx context.Context, c *wakebell.Client, prefix string, dis
 		}
 	}
 	slices.Sort(names)
-	list := a.newListing(0, "TOPIC", "TIMERS", "DUE", "DEAD")
+	list := a.newListing(0, "TOPIC", "TIMERS", "DUE", "DEAD", "PAUSED")
 	for _, name := range names {
 		counts, err := c.Count(ctx, name)
 		if err != nil {
 			return err
 		}
-		line := topicLine{name, counts.Total, counts.Due, counts.Dead}
-		if err := list.add(line, name, number(line.Timers), number(line.Due), number(line.Dead)); err != nil {
+		control, err := c.Control(ctx, name)
+		if err != nil {
+			return err
+		}
+		line := topicLine{name, counts.Total, counts.Due, counts.Dead, newPauseLine(control)}
+		err = list.add(line, name, number(line.Timers), number(line.Due), number(line.Dead), yesNo(line.Paused))
+		if err != nil {
 			return err
 		}
 	}

@@ -41,6 +41,10 @@ func TestExitCodes(t *testing.T) {
 		{"reschedule to two", []string{"reschedule", "-t", "TOPIC", "there", "--in", "1h", "--at", "2031-01-02T15:04:05Z"}, exitUsage, "none of the others"},
 		{"reschedule to no time", []string{"reschedule", "-t", "TOPIC", "there", "--at", "soon"}, exitUsage, "--at"},
 		{"run nobody now", []string{"run-now", "-t", "TOPIC"}, exitUsage, "at least 1 arg"},
+		{"pause nothing", []string{"pause"}, exitUsage, `"topic" not set`},
+		{"retune to nothing", []string{"retune", "-t", "TOPIC", "--max-concurrent", "0"}, exitUsage, "--max-concurrent"},
+		{"retune out of bounds", []string{"retune", "-t", "TOPIC", "--lease-ttl", "1ms"}, exitUsage, "lease_ttl"},
+		{"retune and clear", []string{"retune", "-t", "TOPIC", "--lease-ttl", "1m", "--clear"}, exitUsage, "none of the others"},
 		{"node without a topic", []string{"node"}, exitUsage, `"topic" not set`},
 		{"node with a topic twice", []string{"node", "-t", "TOPIC", "-t", "TOPIC"}, exitUsage, "has a handler already"},
 		{"node with a wrong bound", []string{"node", "-t", "TOPIC", "--max-concurrent", "0"}, exitUsage, "MaxConcurrent"},
@@ -107,7 +111,10 @@ func TestGlobalFlagsNameTheKeys(t *testing.T) {
 	require.Equal(t, full, listed[0]["topic"])
 	topics := objects(t, b.fine(args("topics", "-o", "json")...))
 	require.Len(t, topics, 1)
-	require.Equal(t, map[string]any{"topic": full, "timers": 1.0, "due": 0.0, "dead": 0.0}, topics[0])
+	require.Equal(t, map[string]any{
+		"topic": full, "timers": 1.0, "due": 0.0, "dead": 0.0,
+		"paused": false, "paused_at": "", "paused_by": "", "paused_reason": "",
+	}, topics[0])
 	cancelled := objects(t, b.fine(args("cancel", "-t", "x", "a", "-o", "json")...))
 	require.Equal(t, map[string]any{"topic": full, "id": "a", "presence": "pending"}, cancelled[0])
 }

@@ -3,6 +3,7 @@ package wakebell_test
 import (
 	"context"
 	"errors"
+	"net"
 	"strconv"
 	"testing"
 	"time"
@@ -262,8 +263,17 @@ func TestADrainedHandlersErrorIsNoFailure(t *testing.T) {
 func TestStopAndRunDoNotWaitForARedisThatIsDown(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	rdb := server.Client(t)
 	server.Kill()
+	dialed := make(chan struct{}, 1)
+	rdb := server.Client(t, func(o *redis.Options) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			select {
+			case dialed <- struct{}{}:
+			default:
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}
+	})
 	cfg := wakebell.Config{WaitForRedis: time.Hour}
 
 	waiting, err := wakebell.New(actorSystem(), rdb, cfg)
@@ -271,7 +281,8 @@ func TestStopAndRunDoNotWaitForARedisThatIsDown(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	started := make(chan error, 1)
 	go func() { started <- waiting.Start(ctx) }()
-	require.Eventually(t, func() bool { return errors.Is(waiting.Start(ctx), wakebell.ErrStarted) }, 10*time.Second, time.Millisecond)
+	receive(t, dialed) // it is under way
+	require.ErrorIs(t, waiting.Start(ctx), wakebell.ErrStarted)
 	require.Nil(t, waiting.Counters())
 	require.NoError(t, waiting.Stop(), "although Start is under way")
 	cancel()

@@ -155,8 +155,7 @@ func TestAnOrderReachesEveryNode(t *testing.T) {
 
 	_, err := c.Pause(t.Context(), topic.Name(), "me", "maintenance")
 	require.NoError(t, err)
-	late := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}}) // begins while it is paused
-	require.Eventually(t, func() bool {                                      // until both nodes have heard of it
+	require.Eventually(t, func() bool { // until both nodes have heard of it
 		schedule(t, first, topic, "probe")
 		select {
 		case <-ids:
@@ -165,6 +164,8 @@ func TestAnOrderReachesEveryNode(t *testing.T) {
 			return true
 		}
 	}, 10*time.Second, time.Millisecond)
+	late := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}}) // its first look would find the probe
+	require.Never(t, func() bool { return len(ids) > 0 }, 100*time.Millisecond, 10*time.Millisecond)
 	require.Zero(t, late.Counters()[topic.Name()].Delivered)
 
 	_, err = c.Resume(t.Context(), topic.Name())

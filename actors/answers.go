@@ -16,6 +16,7 @@ func (p *poller) answered(m exchanged) {
 	}
 	now := time.Now()
 	s.flight, s.failures = nil, 0
+	s.behind = s.behind && !f.complete
 	p.reserved -= f.request.Want
 	p.counters.exchanges.Add(1)
 	p.counters.lastExchange.Store(now.UnixNano())
@@ -148,11 +149,18 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 	}
 }
 
-// failed keeps the exchange, whose outcome is unknown, to send it again as it
-// is: the source answers it again if it was run.
+// failed keeps the exchange, whose outcome is unknown, to send it again: the
+// source answers it again if it was run, with what it claimed. If it was not,
+// it claims nothing any more: leases may have ended meanwhile whose settlements
+// wait behind it.
 func (p *poller) failed(s *stream, f *flight, err error) {
 	p.counters.errors.Add(1)
 	s.failures++
+	p.reserved -= f.request.Want
+	f.request.Want, f.complete = 0, false
+	for _, each := range p.streams {
+		each.behind = true
+	}
 	if !errors.Is(err, exchange.ErrUnavailable) {
 		p.reached()
 	}

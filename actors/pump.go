@@ -37,6 +37,7 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 		p.readOrder()
 	}
 	p.gather = time.Time{}
+	p.catchUp()
 	for _, s := range p.streams {
 		switch {
 		case s.flight == nil:
@@ -80,6 +81,31 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 	return f
 }
 
+// catchUp notes which streams have nothing left to settle from before an
+// exchange failed.
+func (p *poller) catchUp() {
+	for _, s := range p.streams {
+		if s.behind && !p.unavailable && s.flight == nil && len(s.settle) == 0 {
+			s.behind = false
+		}
+	}
+}
+
+// mayClaim reports whether a stream may claim at all. While another is behind
+// it may not: it could claim anew what the other is about to settle, if the
+// lease has ended meanwhile. Its own settlements are run before its claim.
+func (p *poller) mayClaim(s *stream) bool {
+	if p.drain != nil || p.paused {
+		return false
+	}
+	for _, other := range p.streams {
+		if other != s && other.behind {
+			return false
+		}
+	}
+	return true
+}
+
 // awaitCompany holds settlements back for a moment while the rest of their
 // batch is about to finish.
 func (p *poller) awaitCompany(s *stream, now time.Time) bool {
@@ -99,7 +125,7 @@ func (p *poller) awaitCompany(s *stream, now time.Time) bool {
 func (p *poller) want(s *stream, f *flight, now time.Time) int {
 	free := min(p.free(), maxClaim)
 	switch {
-	case p.drain != nil || p.paused || free <= 0:
+	case free <= 0 || !p.mayClaim(s):
 		return 0
 	case s.number > 0 && (!p.pace.backlog || free < secondStreamAt):
 		return 0
@@ -131,6 +157,7 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 		})
 	}
 	s.settle = append(s.settle[:0], s.settle[taken:]...)
+	f.complete = len(s.settle) == 0
 }
 
 // send gives a new exchange its place in the stream.
@@ -177,7 +204,7 @@ func (p *poller) arm(now time.Time) {
 		}
 		// A look that is due waits with settlements that gather: its instant
 		// has passed, and a tick then would come at once, again and again.
-		if p.drain == nil && !p.paused && !p.streams[0].busy() && p.free() > 0 && p.gather.IsZero() {
+		if first := p.streams[0]; !first.busy() && p.free() > 0 && p.gather.IsZero() && p.mayClaim(first) {
 			at = earlier(at, p.pace.wakeAt())
 		}
 	}

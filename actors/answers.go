@@ -103,7 +103,7 @@ func (p *poller) confirm(l *lease, sent time.Time, remaining time.Duration) {
 func (p *poller) deal(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 	stale := now.After(f.sent.Add(r.Remaining - p.LeaseTTL/2))
 	for i := range r.Leases {
-		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL}, handedOut: now}
+		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL}, queued: now, handedOut: now}
 		l.lease, l.stream, l.slot = l, s, -1
 		switch {
 		case l.Fault != "":
@@ -121,6 +121,9 @@ func (p *poller) deal(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 			p.counters.delivered.Add(1)
 			p.run.offer(l)
 		}
+	}
+	if p.free() < p.ahead.limit && p.ahead.look.IsZero() { // some wait for a handler
+		p.ahead.look = now.Add(patience)
 	}
 }
 

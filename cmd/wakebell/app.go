@@ -174,6 +174,8 @@ Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 		SilenceUsage:  true,
 		RunE:          missingCommand,
 	}
+	// Arguments are ids, of which there may be millions; files are for flags.
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.redisURL, "redis", "", "`URL` of Redis, or embedded (default $WAKEBELL_REDIS, else "+defaultRedis+")")
 	a.tls.register(flags)
@@ -184,7 +186,7 @@ Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 	root.AddCommand(
 		a.demoCommand(), a.nodeCommand(), a.scheduleCommand(), a.lsCommand(), a.getCommand(),
 		a.cancelCommand(), a.rescheduleCommand(), a.runNowCommand(), a.topicsCommand(), a.deadCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.retuneCommand(), a.benchCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.retuneCommand(), a.statsCommand(), a.benchCommand(),
 	)
 	return root
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -20,6 +21,9 @@ func (f *tlsFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.cert, "tls-cert", "", "PEM `file` with this client's certificate")
 	flags.StringVar(&f.key, "tls-key", "", "PEM `file` with its key")
 	flags.StringVar(&f.serverName, "tls-server-name", "", "`name` in the servers' certificates (default the host of each)")
+	for _, name := range []string{"tls-ca", "tls-cert", "tls-key"} {
+		_ = cobra.MarkFlagFilename(flags, name) // the flag is there, so this cannot fail
+	}
 	flags.BoolVar(&f.insecure, "tls-insecure", false, "do not verify certificates: whoever answers gets the password")
 }
 

@@ -186,7 +186,7 @@ Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 	root.AddCommand(
 		a.demoCommand(), a.nodeCommand(), a.scheduleCommand(), a.lsCommand(), a.getCommand(),
 		a.cancelCommand(), a.rescheduleCommand(), a.runNowCommand(), a.topicsCommand(), a.deadCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.retuneCommand(), a.statsCommand(), a.benchCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.retuneCommand(), a.statsCommand(), a.doctorCommand(), a.benchCommand(),
 	)
 	return root
 }

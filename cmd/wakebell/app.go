@@ -178,7 +178,7 @@ Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.redisURL, "redis", "", "`URL` of Redis, or embedded (default $WAKEBELL_REDIS, else "+defaultRedis+")")
-	a.tls.register(flags)
+	a.tls.register(root)
 	flags.StringVar(&a.prefix, "prefix", "", "put before the name of every topic")
 	flags.StringVar(&a.keys.Timeline, "timeline-key", "", "base `name` of the keys with instants (default timers_timeline)")
 	flags.StringVar(&a.keys.Payloads, "payloads-key", "", "base `name` of the keys with payloads (default timers_payloads)")

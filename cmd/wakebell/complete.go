@@ -31,6 +31,13 @@ func completeChoice(cmd *cobra.Command, flag string, c choice) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(c.allowed, cobra.ShellCompDirectiveNoFileComp)) // as above
 }
 
+// completeFiles has a shell complete flags with the names of files.
+func completeFiles(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // as above
+	}
+}
+
 // topicsFrom are the topics that begin with start, as --topic takes them: what
 // is not found in time, or at all, is not offered, and nobody is told why.
 func (a *app) topicsFrom(ctx context.Context, start string) (names []string) {

@@ -88,6 +88,8 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept for a topic, and about 100 more; 0: all")
 	flags.Var(&f.logFormat, "log-format", "format of the log on stderr")
 	flags.Var(&f.logLevel, "log-level", "least level that is logged")
+	completeChoice(cmd, "log-format", f.logFormat)
+	completeChoice(cmd, "log-level", f.logLevel)
 }
 
 func (f *nodeFlags) options() []wakebell.HandlerOption {

@@ -82,7 +82,7 @@ func (f *scheduleFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&f.spacing, "spacing", 0, "how much later each is due than the one before")
 	f.given = flags.Changed
 	completeChoice(cmd, "if-exists", f.ifExists)
-	_ = cmd.MarkFlagFilename("file") // the flag is there, so this cannot fail
+	completeFiles(cmd, "file")
 	cmd.MarkFlagsMutuallyExclusive("json", "text", "hex", "file")
 	cmd.MarkFlagsMutuallyExclusive("content-type", "json")
 	cmd.MarkFlagsMutuallyExclusive("content-type", "text")

@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // tlsFlags say how the servers of a rediss URL are trusted.
@@ -16,15 +15,14 @@ type tlsFlags struct {
 	insecure                  bool
 }
 
-func (f *tlsFlags) register(flags *pflag.FlagSet) {
+func (f *tlsFlags) register(root *cobra.Command) {
+	flags := root.PersistentFlags()
 	flags.StringVar(&f.ca, "tls-ca", "", "PEM `file` with the authorities to trust (default those of the system)")
 	flags.StringVar(&f.cert, "tls-cert", "", "PEM `file` with this client's certificate")
 	flags.StringVar(&f.key, "tls-key", "", "PEM `file` with its key")
 	flags.StringVar(&f.serverName, "tls-server-name", "", "`name` in the servers' certificates (default the host of each)")
-	for _, name := range []string{"tls-ca", "tls-cert", "tls-key"} {
-		_ = cobra.MarkFlagFilename(flags, name) // the flag is there, so this cannot fail
-	}
 	flags.BoolVar(&f.insecure, "tls-insecure", false, "do not verify certificates: whoever answers gets the password")
+	completeFiles(root, "tls-ca", "tls-cert", "tls-key")
 }
 
 // check refuses flags that would have no effect, or half of one.

@@ -56,8 +56,12 @@ func (p *patient) slots(ctx context.Context) bool {
 
 func (p *patient) types(ctx context.Context) {
 	want := []struct{ key, kind string }{
-		{p.keys.timeline, "zset"}, {p.keys.payloads, "hash"}, {p.keys.leases, "hash"},
-		{p.keys.dead, "stream"}, {p.keys.hint, "string"}, {p.keys.control, "hash"},
+		{p.keys.timeline, "zset"},
+		{p.keys.payloads, "hash"},
+		{p.keys.leases, "hash"},
+		{p.keys.dead, "stream"},
+		{p.keys.hint, "string"},
+		{p.keys.control, "hash"},
 	}
 	pipe := p.rdb.Pipeline()
 	replies := make([]*redis.StatusCmd, len(want))
@@ -142,7 +146,7 @@ func (p *patient) orphans(ctx context.Context) {
 	if len(found) == 0 {
 		text = "none"
 	}
-	if !(all && ended) {
+	if !all || !ended {
 		text += fmt.Sprintf(", among about %d entries of a larger topic", orphanLimit)
 	}
 	if len(found) > 0 {

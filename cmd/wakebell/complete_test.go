@@ -36,8 +36,22 @@ func TestCompletion(t *testing.T) {
 	}
 	both := []string{b.topic + ".a", b.topic + ".b"}
 	for _, command := range [][]string{
-		{"ls"}, {"schedule"}, {"get"}, {"cancel"}, {"node"}, {"stats"}, {"doctor"}, {"pause"}, {"resume"}, {"retune"},
-		{"reschedule"}, {"run-now"}, {"dead", "ls"}, {"dead", "show"}, {"dead", "redrive"}, {"dead", "rm"},
+		{"ls"},
+		{"schedule"},
+		{"get"},
+		{"cancel"},
+		{"node"},
+		{"stats"},
+		{"doctor"},
+		{"pause"},
+		{"resume"},
+		{"retune"},
+		{"reschedule"},
+		{"run-now"},
+		{"dead", "ls"},
+		{"dead", "show"},
+		{"dead", "redrive"},
+		{"dead", "rm"},
 	} {
 		offered, directive := b.completions(append(command, "--topic", b.topic)...)
 		require.Equal(t, both, offered, command)

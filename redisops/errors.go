@@ -87,6 +87,8 @@ func wrapReply(keys []string, err error) error {
 		return fmt.Errorf("%w (sequence %s)", exchange.ErrStale, rest)
 	case "WRONGTYPE":
 		return wrongType(keys, rest, err)
+	case "CROSSSLOT":
+		return fmt.Errorf("%w: a Cluster would spread the keys of a topic; set HashTag: %w", ErrUnsupported, err)
 	case "OOM":
 		return fmt.Errorf("%w: %w", ErrMemoryFull, err)
 	}

@@ -27,6 +27,8 @@ var (
 	healScript       = load("heal")
 	controlScript    = load("control")
 	statsScript      = load("stats")
+	bareScript       = load("bare")
+	tryScript        = load("try")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.

@@ -113,7 +113,7 @@ func TestGlobalFlagsNameTheKeys(t *testing.T) {
 	require.Len(t, topics, 1)
 	require.Equal(t, map[string]any{
 		"topic": full, "timers": 1.0, "due": 0.0, "dead": 0.0,
-		"paused": false, "paused_at": "", "paused_by": "", "paused_reason": "",
+		"paused": false, "paused_at": "", "paused_by": "", "paused_reason": "", "fault": "",
 	}, topics[0])
 	cancelled := objects(t, b.fine(args("cancel", "-t", "x", "a", "-o", "json")...))
 	require.Equal(t, map[string]any{"topic": full, "id": "a", "presence": "pending"}, cancelled[0])

@@ -32,7 +32,7 @@ type model struct {
 type modelLetter struct{ id, payload string }
 
 // modelMaxClaims is the cap on claims without a verdict.
-const modelMaxClaims = 3
+const modelMaxClaims = 2
 
 type modelTimer struct {
 	score   float64
@@ -71,6 +71,7 @@ func TestModel(t *testing.T) {
 			"delete dead":  m.deleteDead,
 			"cancel":       m.cancel,
 			"claim":        m.claim,
+			"crash":        m.crash,
 			"settle":       m.settle,
 			"settle again": m.settle,
 			"extend":       m.extend,
@@ -112,9 +113,21 @@ func (m *model) cancel(rt *rapid.T) {
 }
 
 func (m *model) claim(rt *rapid.T) {
-	h := m.holder(rt)
 	ttl := rapid.SampledFrom([]time.Duration{time.Hour, time.Hour, time.Millisecond}).Draw(rt, "ttl")
-	h.last = h.request(rapid.IntRange(0, 4).Draw(rt, "want"), ttl)
+	m.claimFor(rt, rapid.IntRange(0, 4).Draw(rt, "want"), ttl)
+}
+
+// crash claims and lets the leases end, until what is due is given up.
+func (m *model) crash(rt *rapid.T) {
+	want := rapid.IntRange(1, 4).Draw(rt, "want")
+	for range modelMaxClaims + 1 {
+		m.claimFor(rt, want, time.Millisecond)
+	}
+}
+
+func (m *model) claimFor(rt *rapid.T, want int, ttl time.Duration) {
+	h := m.holder(rt)
+	h.last = h.request(want, ttl)
 	h.reply = h.run(m.t, h.last)
 	m.claimed(rt, h)
 }

@@ -3,7 +3,6 @@ package redisops
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -102,13 +101,17 @@ func micros(us int64) time.Duration {
 // or ctx ends. It subscribes to the channel of events, and says on that of
 // hints every few seconds that somebody watches: nodes tell events only then.
 // An [exchange.EventAttached] comes first, and again after the connection was
-// lost. Errors: ctx's, or one that wraps [ErrChannelDenied].
+// lost. Errors: ctx's, or one that wraps [ErrChannelDenied], or, at the start
+// alone, [exchange.ErrUnavailable].
 func (s *Timers) Tail(ctx context.Context, topic string, yield func(exchange.Event) bool) error {
 	if err := checkTopic(topic); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	k := s.keys.of(topic)
+	if err := s.publish(ctx, k.hint, watching()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
 	announced := make(chan struct{})
 	go func() {
 		defer close(announced)
@@ -133,11 +136,10 @@ func (s *Timers) Tail(ctx context.Context, topic string, yield func(exchange.Eve
 	}
 	return s.receive(ctx, []string{k.events}, func(string) error {
 		clear(nodes)
-		err := s.publish(ctx, k.hint, watching())
-		if errors.Is(err, ErrChannelDenied) {
+		if err := s.publish(ctx, k.hint, watching()); err != nil {
 			return err
 		}
-		return errors.Join(hand(exchange.Event{Kind: exchange.EventAttached, Topic: topic}), err)
+		return hand(exchange.Event{Kind: exchange.EventAttached, Topic: topic})
 	}, func(_, text string) error { return hand(readEvents(topic, text)...) })
 }
 

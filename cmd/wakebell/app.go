@@ -176,7 +176,7 @@ Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 	flags.StringVar(&a.keys.Payloads, "payloads-key", "", "base `name` of the keys with payloads (default timers_payloads)")
 	root.AddCommand(
 		a.demoCommand(), a.nodeCommand(), a.scheduleCommand(), a.lsCommand(), a.getCommand(),
-		a.cancelCommand(), a.rescheduleCommand(), a.runNowCommand(), a.topicsCommand(), a.deadCommand(),
+		a.cancelCommand(), a.rescheduleCommand(), a.runNowCommand(), a.topicsCommand(), a.deadCommand(), a.tailCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.retuneCommand(), a.benchCommand(),
 	)
 	return root

@@ -84,7 +84,7 @@ func (s *shelf) run(r *exchange.Request) (*exchange.Reply, error) {
 		delete(s.leased, v.ID)
 		s.settled[v.ID] = v.Verdict
 		if v.Verdict == exchange.Bury {
-			reply.Buried = append(reply.Buried, exchange.Burial{Index: i, Entry: "1-" + v.ID, ID: v.ID, Claims: 1})
+			reply.Buried = append(reply.Buried, exchange.Burial{Index: i, Entry: "1-" + v.ID, At: reply.Now, ID: v.ID, Claims: 1})
 		}
 	}
 	s.tokens++

@@ -64,6 +64,20 @@ func (f *feed) add(e exchange.Event) {
 	f.pending = append(f.pending, e)
 }
 
+// miss counts events that could not be sent.
+func (f *feed) miss(events []exchange.Event) {
+	for _, e := range events {
+		switch e.Kind {
+		case exchange.EventNode:
+			f.greet = true
+		case exchange.EventMissed:
+			f.missed += e.Missed
+		default:
+			f.missed++
+		}
+	}
+}
+
 // excerpt copies at most n bytes of a text, without cutting a character.
 func excerpt(s string, n int) string {
 	if len(s) > n {
@@ -205,7 +219,7 @@ func (t *tail) publish(ctx context.Context, f *feed, events []exchange.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
-		f.missed += len(events)
+		f.miss(events)
 		if !f.failing {
 			t.log.Warn("events of a topic that is watched cannot be sent", "topic", f.topic, "err", err)
 		}

@@ -134,13 +134,17 @@ func (s *Timers) Tail(ctx context.Context, topic string, yield func(exchange.Eve
 		}
 		return nil
 	}
-	return s.receive(ctx, []string{k.events}, func(string) error {
+	err := s.receive(ctx, []string{k.events}, func(string) error {
 		clear(nodes)
 		if err := s.publish(ctx, k.hint, watching()); err != nil {
 			return err
 		}
 		return hand(exchange.Event{Kind: exchange.EventAttached, Topic: topic})
 	}, func(_, text string) error { return hand(readEvents(topic, text)...) })
+	if err != nil {
+		return fmt.Errorf("events on %q: %w", k.events, err)
+	}
+	return nil
 }
 
 // announce says again and again that somebody watches. That it failed is

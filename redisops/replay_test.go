@@ -68,10 +68,10 @@ func TestReplayNamesTheBuriedAgain(t *testing.T) {
 		for i, index := range []int{0, 2, -1} {
 			b, letter := first.Buried[i], letters[i]
 			require.Equal(t, index, b.Index)
-			require.Equal(t, letter, DeadLetter{
+			require.Equal(t, DeadLetter{
 				Entry: b.Entry, ID: b.ID, Payload: letter.Payload, Claims: b.Claims, Failures: b.Failures,
 				Reason: letter.Reason, Activation: b.Activation, At: b.At,
-			})
+			}, letter)
 		}
 		require.Equal(t, "never settled", first.Buried[2].Reason)
 		require.Equal(t, "body of ended\n1 -1", string(first.Buried[2].Payload))

@@ -30,9 +30,9 @@ var (
 	// maxmemory. Nothing was written.
 	ErrMemoryFull = errors.New("redis memory is full")
 
-	// ErrChannelDenied says that the user of the connection has no right to
-	// subscribe; pollers go on by polling.
-	ErrChannelDenied = errors.New("no right to subscribe to hints")
+	// ErrChannelDenied says that the user of the connection has no right to a
+	// channel. Pollers go on by polling; events cannot be watched.
+	ErrChannelDenied = errors.New("no right to the channel")
 
 	// ErrUnsupported says that the server cannot keep timers: it is too old, or
 	// a Cluster that would spread a topic over several slots.

@@ -29,6 +29,7 @@ var (
 	statsScript      = load("stats")
 	bareScript       = load("bare")
 	tryScript        = load("try")
+	lastDeadScript   = load("last_dead")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.

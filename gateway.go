@@ -6,12 +6,9 @@ import (
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
 )
 
 // Of returns the System of actorSystem, from its Start to its Stop: an actor
@@ -57,41 +54,6 @@ func (s *System) Gateway() *actor.PID { return actors.Gateway(s.actors, s.cfg.Na
 // ErrOverloaded says that too many requests wait at the gateway; nothing was
 // begun.
 var ErrOverloaded = errors.New("too many requests wait at the gateway")
-
-// ScheduleMessage is a draft as a message to the gateway. Errors are those of
-// the draft; its size is checked there.
-func ScheduleMessage(d Draft) (*messages.Schedule, error) {
-	if d.err != nil {
-		return nil, d.err
-	}
-	m := &messages.Schedule{
-		Topic:         d.topic,
-		Id:            d.id,
-		Body:          d.env.Body,
-		ContentType:   d.env.ContentType,
-		CorrelationId: d.env.CorrelationID,
-		Headers:       Headers(d.env.Headers).Map(),
-	}
-	switch {
-	case d.policy == redisops.Debounce:
-		debounce := &messages.Debounce{Delay: durationpb.New(d.in)}
-		if d.maxDelay > 0 {
-			debounce.Limit = durationpb.New(d.maxDelay)
-		}
-		m.When = &messages.Schedule_Debounce{Debounce: debounce}
-	case !d.at.IsZero():
-		m.When = &messages.Schedule_At{At: timestamppb.New(d.at)}
-	case d.planned:
-		m.When = &messages.Schedule_In{In: durationpb.New(d.in)}
-	}
-	if d.policy == Keep || d.policy == Earliest {
-		m.IfExists = messages.Policy(d.policy) + messages.Policy_POLICY_REPLACE
-	}
-	if d.once != 0 {
-		m.Once = durationpb.New(d.once)
-	}
-	return m, nil
-}
 
 // Answered reads the answer to a request, as in
 //

@@ -107,7 +107,7 @@ func (g *gateway) Receive(c actor.Context) {
 			g.calls.end(m.call)
 		}
 	case drainGateway:
-		g.draining, g.drained = true, false
+		g.draining = true
 	case cutGateway:
 		g.stop(errGatewayCut)
 	case messages.Request:
@@ -127,7 +127,7 @@ func (g *gateway) start(c actor.Context) {
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.unread = &unread{log: g.rt.log}
 	g.calls.last = map[string]*call{}
-	g.root.Send(g.parent, begun{g.self})
+	g.draining = g.rt.draining.Load()
 }
 
 // stop ends the contexts of all calls, which answers them.

@@ -23,6 +23,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -63,6 +64,8 @@ type Runtime struct {
 	extra  []actor.PropsOption // for tests
 
 	io sync.WaitGroup // the goroutines that speak to the source
+
+	draining atomic.Bool // the gateway takes no more, in this life and the next
 
 	mu     sync.Mutex // guards topics, which the supervisor alone changes
 	topics map[string]*topicConfig

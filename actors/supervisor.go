@@ -48,9 +48,9 @@ func (d *rootDrain) has(topic string) bool {
 	return slices.ContainsFunc(d.result.GetTopics(), func(t *messages.TopicDrained) bool { return t.GetTopic() == topic })
 }
 
-// begun tells the supervisor that a child begins a life, which knows nothing of
-// what was asked of the one before.
-type begun struct{ child *actor.PID }
+// begun tells the supervisor that a poller begins a life, which knows nothing
+// of what was asked of the one before.
+type begun struct{ poller *actor.PID }
 
 func supervisorProps(rt *Runtime) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor { return &supervisor{rt: rt} },
@@ -78,7 +78,7 @@ func (s *supervisor) Receive(c actor.Context) {
 		s.topicDrained(m)
 		s.removed(c, m)
 	case begun:
-		s.askAgain(m.child)
+		s.askAgain(m.poller)
 	case gatewayDrained:
 		s.drainPollers()
 	case gatewayLate:
@@ -194,6 +194,7 @@ func (s *supervisor) startDrain(m *messages.Drain, requester *actor.PID) {
 		s.drainPollers()
 		return
 	}
+	s.rt.draining.Store(true)
 	root, self := s.root, s.self
 	s.drain.late = time.AfterFunc(gatewayGrace, func() { root.Send(self, gatewayLate{}) })
 	s.root.Send(s.gateway, drainGateway{})
@@ -222,20 +223,16 @@ func (s *supervisor) retire(name string) {
 	}
 }
 
-// askAgain asks a child that was restarted to drain, if that was asked of the
+// askAgain asks a poller that was restarted to drain, if that was asked of the
 // one before.
-func (s *supervisor) askAgain(child *actor.PID) {
+func (s *supervisor) askAgain(poller *actor.PID) {
 	for _, r := range s.removals {
-		if r.poller.Equal(child) {
-			s.askToDrain(child, r.until)
+		if r.poller.Equal(poller) {
+			s.askToDrain(poller, r.until)
 		}
 	}
-	switch {
-	case s.drain == nil:
-	case child.Equal(s.gateway):
-		s.root.Send(child, drainGateway{})
-	case s.drain.pollers:
-		s.askToDrain(child, s.drain.until)
+	if s.drain != nil && s.drain.pollers {
+		s.askToDrain(poller, s.drain.until)
 	}
 }
 

@@ -73,10 +73,10 @@ func Answered[A messages.Answer](answer any, err error) (A, error) {
 		return none, err
 	}
 	switch a := answer.(type) {
-	case A:
-		return a, nil
 	case *messages.Error:
 		return none, AnswerError(a)
+	case A:
+		return a, nil
 	default:
 		return none, fmt.Errorf("unexpected answer %T", answer)
 	}

@@ -110,8 +110,8 @@ func gatewayOn(t *testing.T, l *ledger, topics ...Topic) (*actor.ActorSystem, *R
 	crash := func(next actor.ContextDecoratorFunc) actor.ContextDecoratorFunc {
 		return func(c actor.Context) actor.Context { return crashing{next(c)} }
 	}
-	rt, err := Start(system, Config{Name: "wakebell", Topics: topics, Timers: l, Logger: quiet,
-		Random: func() float64 { return 0.5 }}.WithPollerOptions(actor.WithContextDecorator(crash)))
+	cfg := Config{Name: "wakebell", Topics: topics, Timers: l, Logger: quiet, Random: func() float64 { return 0.5 }}
+	rt, err := Start(system, cfg.WithPollerOptions(actor.WithContextDecorator(crash)))
 	require.NoError(t, err)
 	return system, rt
 }
@@ -250,6 +250,46 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 		}
 		close(release)
 		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "the timer is free again")
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestARequestIsAnsweredOnce(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		release, answers := make(chan struct{}), make(chan any, 10)
+		system, rt := gatewayOn(t, &ledger{do: until(release)})
+		sender := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
+			switch m := c.Message().(type) {
+			case *messages.Scheduled, *messages.Error:
+				answers <- m
+			}
+		}))
+		system.Root.RequestWithCustomSender(Gateway(system, "wakebell"), schedule(1), sender)
+		<-time.After(time.Minute)
+		close(release)
+		synctest.Wait()
+		require.Len(t, answers, 1)
+		require.IsType(t, &messages.Error{}, <-answers)
+		require.NoError(t, rt.Stop())
+		require.NoError(t, system.Root.StopFuture(sender).Wait())
+	})
+}
+
+func TestTheNameOfTheGatewayIsTaken(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		system := quietSystem()
+		stranger, err := system.Root.SpawnNamed(actor.PropsFromFunc(func(actor.Context) {}), "wakebell/gateway")
+		require.NoError(t, err)
+		cfg := Config{Name: "wakebell", Timers: &ledger{}, Logger: quiet}
+		_, err = Start(system, cfg)
+		require.Error(t, err)
+		_, running := Owner(system, "wakebell")
+		require.False(t, running)
+		require.NoError(t, system.Root.StopFuture(stranger).Wait())
+		rt, err := Start(system, cfg)
+		require.NoError(t, err)
 		require.NoError(t, rt.Stop())
 	})
 }

@@ -12,7 +12,11 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// Config configures a System. The zero value works; it handles nothing.
+// DefaultName is the name of a System in its ActorSystem.
+const DefaultName = "wakebell"
+
+// Config configures a System. The zero value works; it handles nothing, and
+// schedules by message.
 type Config struct {
 	// Handlers are the topics that this node handles, each at most once.
 	Handlers []Handler
@@ -21,7 +25,7 @@ type Config struct {
 	Middleware []Middleware
 
 	// Name is the root supervisor's name in the ActorSystem; default
-	// "wakebell". Several Systems in one ActorSystem need different ones.
+	// DefaultName. Several Systems in one ActorSystem need different ones.
 	Name string
 
 	// Keys, Prefix and PayloadLimit are those of ClientConfig.
@@ -31,7 +35,7 @@ type Config struct {
 
 	// DrainTimeout is how long Stop waits for running handlers before their
 	// contexts end, and for OnDead; default 20 s, at most 1 h, negative: not at
-	// all. Stop takes at most 6 s more than this.
+	// all. Stop takes at most 7 s more than this.
 	DrainTimeout time.Duration
 
 	// WaitForRedis is how long Start tries a Redis that is unavailable;
@@ -63,7 +67,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if c.Name == "" {
-		c.Name = "wakebell"
+		c.Name = DefaultName
 	}
 	if c.DrainTimeout == 0 {
 		c.DrainTimeout = 20 * time.Second

@@ -63,7 +63,8 @@ var (
 	ErrSettled = actors.ErrSettled
 	// ErrLeaseTooOld: the handler ran longer than MaxLeaseAge.
 	ErrLeaseTooOld = actors.ErrLeaseTooOld
-	// ErrDraining: the drain's deadline passed; the timer is released.
+	// ErrDraining: the drain's deadline passed; the timer is released. Of a
+	// request to the gateway: Stop has begun, and it was refused.
 	ErrDraining = actors.ErrDraining
 	// ErrStopped: the runtime was stopped without a drain.
 	ErrStopped = actors.ErrStopped

@@ -18,8 +18,8 @@ import (
 )
 
 // System is a runtime that delivers timers: a root supervisor in the caller's
-// ActorSystem, with a poller for each topic. It is started once and stopped
-// once.
+// ActorSystem, with a poller for each topic and a gateway for those who schedule
+// by message. It is started once and stopped once.
 type System struct {
 	cfg    Config
 	actors *actor.ActorSystem
@@ -109,6 +109,8 @@ func (s *System) spawn(checked error) error {
 		Events: s.client.store,
 		Node:   nodeName(s.cfg.Name),
 		OnDead: s.cfg.onDead(),
+		Timers: requests{s.client},
+		Owner:  s,
 		Logger: s.cfg.Logger,
 	})
 	if err != nil {
@@ -163,8 +165,8 @@ func (s *System) actorTopic(h Handler) actors.Topic {
 	}
 }
 
-// Stop drains and stops the System: no timer is taken any more, running
-// handlers have DrainTimeout to end, then their contexts end with ErrDraining,
+// Stop drains and stops the System: the gateway refuses requests and answers
+// those that it has, then no timer is taken any more, running handlers have DrainTimeout to end, then their contexts end with ErrDraining,
 // and what is not settled is released, so that another node has it at once.
 // Stop before Start is fine, and so is a second Stop: it waits for the first.
 // Handlers that did not return are named in an error that wraps ErrUnfinished.

@@ -161,6 +161,7 @@ func (s *System) actorTopic(h Handler) actors.Topic {
 		Handle:             chain(h.fn, slices.Concat(s.cfg.Middleware, h.set.middleware)),
 		Target:             h.set.target,
 		Order:              s.order(s.cfg.Prefix + h.topic),
+		OrderEvery:         s.hooks.Idle,
 		Settings:           s.tunable(h.set),
 		DiscardRejects:     h.set.discardRejected,
 		RetryOnLeaseExpiry: h.set.retryOnExpiry,

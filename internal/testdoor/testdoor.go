@@ -19,8 +19,9 @@ type Hooks struct {
 	// Random, if not nil, yields the numbers in [0, 1) that spread delays.
 	Random func() float64
 
-	// Idle is the least that MaxPollingInterval is: virtual time passes at the
-	// price of the looks that it holds.
+	// Idle, if not 0, is the least that MaxPollingInterval is, and how often
+	// orders are read and the subscription to hints is probed: virtual time
+	// costs what happens in it.
 	Idle time.Duration
 }
 

@@ -105,15 +105,17 @@ const (
 // returns when all that is due by then has been handled and settled, and every
 // goroutine of the world waits for something. Advance(0) runs what is due now.
 //
-// Nothing that is due later is delivered. The clock may stand up to about a
-// millisecond past d: an instant in Redis is a float of seconds, so a timer may
-// be due a microsecond late, and settlements wait a millisecond for company.
+// The clock may stand up to about a millisecond past d: instants in Redis are
+// whole microseconds and floats, so it goes on to the next microsecond or the
+// one after it, and settlements wait a millisecond for company.
 func (w *World) Advance(d time.Duration) {
 	w.t.Helper()
 	if d < 0 {
 		w.t.Fatalf("wakebelltest: Advance(%v): time goes forward only", d)
 	}
-	<-time.After(d)
+	end := time.Now().Add(d)
+	up := end.Add(time.Microsecond - 1).Truncate(time.Microsecond)
+	<-time.After(d + up.Sub(end))
 	w.settle()
 }
 

@@ -53,16 +53,21 @@ func New(t testing.TB, cfg wakebell.Config) *World {
 	if logger == nil {
 		logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
-	w := &World{t: t, began: time.Now(), server: embedded.Start(), logger: logger, history: newHistory()}
-	w.rdb = w.server.Client()
-	t.Cleanup(w.end)
-	client, err := wakebell.NewClient(w.rdb, wakebell.ClientConfig{
+	server := embedded.Start()
+	rdb := server.Client()
+	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{
 		Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Logger: logger,
 	})
 	if err != nil {
+		_ = rdb.Close() // it was never used
+		server.Close()
 		t.Fatalf("wakebelltest: %v", err)
 	}
-	w.client, w.prefix = client, cfg.Prefix
+	w := &World{
+		t: t, began: time.Now(), logger: logger, history: newHistory(),
+		server: server, rdb: rdb, client: client, prefix: cfg.Prefix,
+	}
+	t.Cleanup(w.end)
 	if len(cfg.Handlers) > 0 {
 		w.Start(cfg)
 	}
@@ -86,7 +91,8 @@ func (w *World) Client() *wakebell.Client { return w.client }
 
 // Redis is the world's connection to its Redis, for code that makes Clients
 // and Systems of its own. Systems that are not started by Start deliver, but
-// what they deliver is not in Delivered. It is closed when the world ends.
+// Delivered does not have it, Advance does not wait for it (a millisecond more
+// does), and they are the test's to stop. It is closed when the world ends.
 func (w *World) Redis() *redis.Client { return w.rdb }
 
 const (

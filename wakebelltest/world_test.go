@@ -134,7 +134,9 @@ func TestEveryOutcome(t *testing.T) {
 		}
 		schedule(t, w, "replaced", "long")
 		w.Advance(time.Millisecond)
-		last := func(id string) string { return fmt.Sprint(told([]wakebelltest.Delivery{w.RequireDelivered("notes", id)})) }
+		last := func(id string) string {
+			return fmt.Sprint(told([]wakebelltest.Delivery{w.RequireDelivered("notes", id)}))
+		}
 		require.Equal(t, "[ack 1 acked]", last("ack"))
 		require.Equal(t, "[fail 1 retried]", last("fail"))
 		require.ErrorIs(t, w.RequireDelivered("notes", "fail").Err, no)

@@ -42,14 +42,13 @@ type Config struct {
 	Hints  Hints  // nil: timers are found by polling alone
 	Events Events // nil: nobody can watch what happens
 	Node   string // how events call this node
+	Timers Timers // nil: there is no gateway
 	Logger *slog.Logger
 
 	// OnDead is called for every timer that became a dead letter, one after the
 	// other, after the source has confirmed it; nil: nobody is told. Its context
 	// ends with the runtime.
 	OnDead func(context.Context, Death)
-	Timers Timers // nil: there is no gateway
-	Logger *slog.Logger
 
 	// Owner is what Owner returns while the runtime runs.
 	Owner any

@@ -1,6 +1,7 @@
 package redisops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,7 +111,7 @@ func (s *Timers) receiveOnce(
 		}
 	}
 	for silent := 0; ; {
-		message, err := sub.ReceiveTimeout(ctx, pingEvery)
+		message, err := sub.ReceiveTimeout(ctx, cmp.Or(s.PingEvery, pingEvery))
 		var network net.Error
 		switch {
 		case err == nil:

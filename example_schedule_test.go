@@ -158,9 +158,14 @@ func ExampleClient_Cancel() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42")
 		were, err := c.Cancel(ctx, "invoices", "inv-42", "inv-43")
-		fmt.Println(were, err)
+		check(err)
+		for _, was := range were {
+			fmt.Println(was)
+		}
 	})
-	// Output: [pending absent] <nil>
+	// Output:
+	// pending
+	// absent
 }
 
 func ExampleClient_CancelAll() {

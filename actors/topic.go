@@ -19,6 +19,8 @@ type Topic struct {
 	// Order reads what operators ordered of the topic; nil: nobody can. It is
 	// read at the start, after hints, and now and then.
 	Order func(context.Context) (Order, error)
+	// OrderEvery is how often it is read that no hint spoke of; 0: 5 min.
+	OrderEvery time.Duration
 
 	Settings // in force until they are tuned
 	Paused   bool

@@ -1,6 +1,7 @@
 package redisops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +87,7 @@ func (s *Timers) listenOnce(ctx context.Context, channels map[string]string, del
 		}
 	}
 	for silent := 0; ; {
-		message, err := sub.ReceiveTimeout(ctx, pingEvery)
+		message, err := sub.ReceiveTimeout(ctx, cmp.Or(s.PingEvery, pingEvery))
 		var network net.Error
 		switch {
 		case err == nil:

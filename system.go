@@ -108,6 +108,9 @@ func (s *System) spawn(checked error) error {
 		Name:   s.cfg.Name,
 		Topics: s.actorTopics(),
 		Hints:  s.client.store,
+		Events: s.client.store,
+		Node:   nodeName(s.cfg.Name),
+		OnDead: s.cfg.onDead(),
 		Logger: s.cfg.Logger,
 		Random: s.hooks.Random,
 	})

@@ -19,8 +19,8 @@ import (
 )
 
 // System is a runtime that delivers timers: a root supervisor in the caller's
-// ActorSystem, with a poller for each topic. It is started once and stopped
-// once.
+// ActorSystem, with a poller for each topic and a gateway for those who schedule
+// by message. It is started once and stopped once.
 type System struct {
 	cfg    Config
 	actors *actor.ActorSystem
@@ -108,6 +108,11 @@ func (s *System) spawn(checked error) error {
 		Name:   s.cfg.Name,
 		Topics: s.actorTopics(),
 		Hints:  s.client.store,
+		Events: s.client.store,
+		Node:   nodeName(s.cfg.Name),
+		OnDead: s.cfg.onDead(),
+		Timers: requests{s.client},
+		Owner:  s,
 		Logger: s.cfg.Logger,
 		Random: s.hooks.Random,
 	})
@@ -174,8 +179,9 @@ func (s *System) tunable(set settings) actors.Settings {
 	return t
 }
 
-// Stop drains and stops the System: no timer is taken any more, running
-// handlers have DrainTimeout to end, then their contexts end with ErrDraining,
+// Stop drains and stops the System: the gateway refuses requests and answers
+// those that it has, then no timer is taken any more, running handlers have
+// DrainTimeout to end, then their contexts end with ErrDraining,
 // and what is not settled is released, so that another node has it at once.
 // Stop before Start is fine, and so is a second Stop: it waits for the first.
 // Handlers that did not return are named in an error that wraps ErrUnfinished.

@@ -52,6 +52,8 @@ type topicConfig struct {
 	Logger   *slog.Logger
 	state    atomic.Pointer[topicState]
 	counters counters
+	feed     feed  // of events
+	dead     *hook // told of what dies
 	random   func() float64
 	io       *sync.WaitGroup     // the goroutines that speak to the source
 	extra    []actor.PropsOption // for tests
@@ -64,7 +66,11 @@ type topicState struct {
 }
 
 func (rt *Runtime) newTopic(t Topic) *topicConfig {
-	c := &topicConfig{Topic: t, Logger: rt.log.With("topic", t.Source.Name()), random: rt.random, extra: rt.extra, io: &rt.io}
+	c := &topicConfig{
+		Topic: t, Logger: rt.log.With("topic", t.Source.Name()), random: rt.random, extra: rt.extra, io: &rt.io,
+		dead: rt.dead,
+	}
+	c.feed.topic = t.Source.Name()
 	c.state.Store(&topicState{settings: t.Settings, paused: t.Paused})
 	return c
 }

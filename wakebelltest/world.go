@@ -129,13 +129,16 @@ func (w *World) Advance(d time.Duration) {
 // comes of it.
 func (w *World) settle() {
 	limit := time.Now().Add(mostSteps)
-	for step, seen := firstStep, 0; step <= lastStep && time.Now().Before(limit); step *= 4 {
+	for step, seen := firstStep, 0; time.Now().Before(limit); step *= 4 {
 		synctest.Wait()
 		if !w.outstanding() {
 			break
 		}
 		if now := w.history.progress(); now != seen {
 			step, seen = firstStep, now
+		}
+		if step > lastStep {
+			break
 		}
 		<-time.After(step)
 	}

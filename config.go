@@ -1,6 +1,7 @@
 package wakebell
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,8 +34,8 @@ type Config struct {
 	PayloadLimit int
 
 	// DrainTimeout is how long Stop waits for running handlers before their
-	// contexts end; default 20 s, at most 1 h, negative: not at all. Stop takes
-	// at most 6 s more than this.
+	// contexts end, and for OnDead; default 20 s, at most 1 h, negative: not at
+	// all. Stop takes at most 7 s more than this.
 	DrainTimeout time.Duration
 
 	// WaitForRedis is how long Start tries a Redis that is unavailable;
@@ -46,6 +47,19 @@ type Config struct {
 	// dropped; Redis may keep about 100 more, which it drops in one go. Default
 	// 0: none is ever dropped.
 	DeadLetterCap int64
+
+	// OnDead is called for each timer that this node has made a dead letter,
+	// whatever the reason, after Redis has confirmed it: normally once. It is
+	// not called for a timer that was dead before, nor for one that was rejected
+	// where DiscardRejected says so. A node that dies in between does not call
+	// it, so it is for telling people, not for keeping books: the dead letter
+	// stays in any case.
+	//
+	// It is called outside of the delivery, one call at a time, for all topics.
+	// Up to 1,000 dead letters (and 16 MiB) wait for it; for what dies beyond,
+	// it is not called, which Counters count and the log says. A panic is logged.
+	// Its context ends when Stop's DrainTimeout is over.
+	OnDead func(context.Context, DeadLetter)
 
 	// Logger; nil means slog.Default().
 	Logger *slog.Logger

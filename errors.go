@@ -34,6 +34,10 @@ var (
 	// old, or a Cluster that would spread a topic over several slots.
 	ErrUnsupported = redisops.ErrUnsupported
 
+	// ErrChannelDenied says that the Redis user has no right to a channel that
+	// Tail needs; see docs/keys.md.
+	ErrChannelDenied = redisops.ErrChannelDenied
+
 	// ErrUnfinished is wrapped by System.Stop when handlers did not return in
 	// time. Their timers were released; the error names them.
 	ErrUnfinished = errors.New("handlers did not return in time")

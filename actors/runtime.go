@@ -16,6 +16,7 @@ package actors
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,8 +40,15 @@ type Config struct {
 	Name   string
 	Topics []Topic
 	Hints  Hints  // nil: timers are found by polling alone
+	Events Events // nil: nobody can watch what happens
+	Node   string // how events call this node
 	Timers Timers // nil: there is no gateway
 	Logger *slog.Logger
+
+	// OnDead is called for every timer that became a dead letter, one after the
+	// other, after the source has confirmed it; nil: nobody is told. Its context
+	// ends with the runtime.
+	OnDead func(context.Context, Death)
 
 	// Owner is what Owner returns while the runtime runs.
 	Owner any
@@ -63,7 +71,9 @@ type Runtime struct {
 	random func() float64
 	extra  []actor.PropsOption // for tests
 
-	io sync.WaitGroup // the goroutines that speak to the source
+	io   sync.WaitGroup // the goroutines that speak to the source
+	dead *hook
+	tail tail
 
 	draining atomic.Bool // the gateway takes no more, in this life and the next
 
@@ -84,6 +94,8 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	if rt.random == nil {
 		rt.random = rand.Float64
 	}
+	rt.dead = newHook(cfg.OnDead, cfg.Logger)
+	rt.tail.events, rt.tail.node, rt.tail.log, rt.tail.io = cfg.Events, cfg.Node, cfg.Logger, &rt.io
 	for _, t := range cfg.Topics {
 		rt.keep(rt.newTopic(t))
 	}
@@ -145,10 +157,11 @@ func (rt *Runtime) all() []*topicConfig {
 
 // Drain has the gateway refuse requests and answer those that it has, then
 // takes no more leases, waits for the handlers that run until timeout has
-// passed, then ends their contexts and releases what is left. It returns within
-// timeout + 5 s, and names the timers whose handlers did not return.
-// The runtime does nothing from then on; Stop ends it.
+// passed, then ends their contexts and releases what is left; OnDead may take as
+// long. It returns within timeout + 6 s, and names the timers whose handlers did
+// not return. The runtime does nothing from then on; Stop ends it.
 func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
+	until := time.Now().Add(timeout)
 	bound := timeout + gatewayGrace + drainGrace + drainFlush + time.Second
 	future := rt.system.Root.RequestFuture(rt.pid, &messages.Drain{Timeout: durationpb.New(timeout)}, bound)
 	answer, err := future.Result()
@@ -159,6 +172,10 @@ func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
 	if !ok {
 		return nil, fmt.Errorf("drain: unexpected answer %T", answer)
 	}
+	if soon := time.Now().Add(hookGrace); until.Before(soon) {
+		until = soon // what died while handlers ended is told too
+	}
+	rt.dead.end(until, ErrDraining)
 	return drained, nil
 }
 
@@ -174,6 +191,8 @@ func (rt *Runtime) Stop() error {
 	if err := rt.system.Root.StopFuture(rt.pid).Wait(); err != nil {
 		return fmt.Errorf("stop %q: %w", rt.name, err)
 	}
+	rt.tail.stop()
+	rt.dead.end(time.Now(), ErrStopped)
 	idle := make(chan struct{})
 	go func() { rt.io.Wait(); close(idle) }()
 	select {

@@ -24,6 +24,10 @@ type stream struct {
 	held   []*lease
 	settle []verdict
 
+	// behind: an exchange has failed since, and what waited to be settled then
+	// has not been settled yet.
+	behind bool
+
 	extendDue bool      // some of held are due for an extension
 	dealt     time.Time // when leases of this stream were last handed out
 
@@ -38,8 +42,9 @@ type verdict struct {
 	kind   exchange.Verdict
 	delay  time.Duration
 	reason string
-	failed bool         // a Bury that counts as a failure
-	answer chan<- error // told what became of it; nil: nobody waits
+	failed bool          // a Bury that counts as a failure
+	took   time.Duration // of the handler, if somebody watches
+	answer chan<- error  // told what became of it; nil: nobody waits
 }
 
 // flight is one exchange under way. Slots are reserved by it from the moment
@@ -49,6 +54,7 @@ type flight struct {
 	settling []verdict // same order as request.Settle
 	extended []*lease  // same order as request.Extend
 	hints    int       // pace.hints when it was made
+	complete bool      // it took all settlements that waited, and has not failed
 	sent     time.Time // just before the source was called
 }
 

@@ -170,6 +170,12 @@ func (s *supervisor) hint(h exchange.Hint) {
 		s.broadcast(h)
 		return
 	}
+	if h.Kind == exchange.HintTail {
+		if t, ok := s.rt.topic(h.Source); ok {
+			s.rt.tail.watch(&t.feed, h.In)
+		}
+		return
+	}
 	if pid, ok := s.pollers[h.Source]; ok {
 		s.root.Send(pid, h)
 	}

@@ -24,7 +24,6 @@ func (d delivered) Settle(ctx context.Context, err error) error {
 	return d.Delivery.Settle(ctx, verdict(err))
 }
 
-//nolint:forcetypeassert // wakebelltest gives what the door says
 func init() {
 	testdoor.Hook = func(system any, h testdoor.Hooks) {
 		s := system.(*System)

@@ -86,16 +86,3 @@ func ExampleAnswered() {
 	// [PRESENCE_ABSENT] <nil>
 	// true
 }
-
-func ExampleOfNamed() {
-	system := actorSystem()
-	runIn(system, wakebell.Config{Name: "billing"}, func(sys *wakebell.System) {
-		_, ok := wakebell.Of(system) // the one without a name of its own
-		fmt.Println(ok)
-		found, ok := wakebell.OfNamed(system, "billing")
-		fmt.Println(found == sys, ok)
-	})
-	// Output:
-	// false
-	// true true
-}

@@ -24,7 +24,7 @@ func (d delivered) Settle(ctx context.Context, err error) error {
 	return d.Delivery.Settle(ctx, verdict(err))
 }
 
-//nolint:errcheck,forcetypeassert // wakebelltest gives what the door says
+//nolint:forcetypeassert // wakebelltest gives what the door says
 func init() {
 	testdoor.Hook = func(system any, h testdoor.Hooks) {
 		s := system.(*System)

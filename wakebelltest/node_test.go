@@ -162,6 +162,7 @@ func TestFailuresTellWhatThereIs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		said := failing(t, func(t testing.TB) {
+			t.Helper()
 			w := wakebelltest.New(t, handling(acks))
 			_, err := notes.Schedule(t.Context(), w.Client(), "x", wakebell.ID("there"), wakebell.In(time.Hour))
 			require.NoError(t, err)
@@ -172,6 +173,7 @@ func TestFailuresTellWhatThereIs(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		said := failing(t, func(t testing.TB) {
+			t.Helper()
 			w := wakebelltest.New(t, handling(acks))
 			_, err := notes.Schedule(t.Context(), w.Client(), "x", wakebell.ID("gone"))
 			require.NoError(t, err)
@@ -187,6 +189,7 @@ func TestAWorldThatFailedTellsItsHistory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		said := failing(t, func(t testing.TB) {
+			t.Helper()
 			w := wakebelltest.New(t, handling(func(context.Context, wakebell.Timer[string]) error {
 				return wakebell.Reject(context.Canceled)
 			}))
@@ -203,18 +206,21 @@ func TestAWorldThatFailedTellsItsHistory(t *testing.T) {
 
 func TestWhatIsWrongFailsTheTest(t *testing.T) {
 	t.Parallel()
-	require.Contains(t, failing(t, func(t testing.TB) { wakebelltest.New(t, wakebell.Config{}) }), "synctest bubble")
+	require.Contains(t, failing(t, func(t testing.TB) { t.Helper(); wakebelltest.New(t, wakebell.Config{}) }), "synctest bubble")
 	for want, wrong := range map[string]func(testing.TB){
 		"DrainTimeout": func(t testing.TB) {
+			t.Helper()
 			cfg := handling(acks)
 			cfg.DrainTimeout = 1000 * time.Hour
 			wakebelltest.New(t, cfg)
 		},
-		"PayloadLimit": func(t testing.TB) { wakebelltest.New(t, wakebell.Config{PayloadLimit: -1}) },
+		"PayloadLimit": func(t testing.TB) { t.Helper(); wakebelltest.New(t, wakebell.Config{PayloadLimit: -1}) },
 		"time goes forward only": func(t testing.TB) {
+			t.Helper()
 			wakebelltest.New(t, wakebell.Config{}).Advance(-time.Second)
 		},
 		"not fit": func(t testing.TB) {
+			t.Helper()
 			wakebelltest.Body[int](t, wakebell.Content{Body: []byte("x"), ContentType: "text/plain"})
 		},
 	} {
@@ -228,6 +234,7 @@ func TestAHandlerThatDoesNotReturnIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
 		said := failing(t, func(t testing.TB) {
+			t.Helper()
 			w := wakebelltest.New(t, handling(func(context.Context, wakebell.Timer[string]) error {
 				<-free
 				return nil

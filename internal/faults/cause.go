@@ -63,13 +63,26 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 		return CauseForgotten, time.Time{}
 	}
 	confirmed := last.Result == ResultAccepted
-	if confirmed || r.Delivered.Before(last.Delivered.Add(e.ttl)) {
+	if confirmed || r.Delivered.Before(e.claimed(last).Add(e.ttl)) {
 		return CauseNone, time.Time{} // it was settled, or its lease was good
 	}
 	if last.End == EndPanic {
 		return CauseCrash, time.Time{}
 	}
 	return e.expired(id, last, r)
+}
+
+// claimed is when the lease of a run began at the earliest. Where the reply of a
+// claim was lost, the second answer bears the instant at which it was given; one
+// that comes after half a lease is not used.
+func (e *evidence) claimed(r *Run) time.Time {
+	at := r.Delivered
+	for _, f := range e.faults {
+		if f.Who == r.Node && f.Kind == LostReply && f.From.Before(at) && f.From.After(r.Delivered.Add(-e.ttl/2)) {
+			at = f.From
+		}
+	}
+	return at
 }
 
 // expired says why the lease of last ended without a settlement. Once its
@@ -115,19 +128,22 @@ func (e *evidence) scheduledAgain(id string, g *generation, last, r *Run) Cause 
 	if last.Delivered.After(answered) {
 		return CauseNone
 	}
-	if len(g.schedules) > 1 {
-		return CauseAmbiguous
-	}
-	for _, i := range e.byWord[id] {
-		if f := e.faults[i]; f.Who == g.schedules[0].Client && f.From.Before(answered) {
-			return CauseAmbiguous
-		}
-	}
-	// The client tried again by itself while Redis was away.
-	if _, ok := e.find("", g.schedules[0].Called, answered, Outage); ok {
+	if len(g.schedules) > 1 || g.schedules[0].unsure {
 		return CauseAmbiguous
 	}
 	return CauseNone
+}
+
+// disturbed reports whether a call may have been made more than once: its
+// command was struck, or Redis was away.
+func (e *evidence) disturbed(id string, c *Call) bool {
+	if _, ok := e.find("", c.Called, c.Returned, Outage); ok {
+		return true
+	}
+	return slices.ContainsFunc(e.byWord[id], func(i int) bool {
+		f := e.faults[i]
+		return f.Who == c.Client && f.Kind != Slow && f.overlaps(c.Called, c.Returned)
+	})
 }
 
 // undone: Redis forgot what became of last.

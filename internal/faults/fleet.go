@@ -45,14 +45,17 @@ func NewFleet(t testing.TB, ledger *Ledger) *Fleet {
 	return &Fleet{t: t, ledger: ledger}
 }
 
+// Next is the name that the next node will have.
+func (f *Fleet) Next() string { return fmt.Sprintf("node-%d", f.count+1) }
+
 // Start starts a node; Ready waits for it. It ends with the test at the latest.
 func (f *Fleet) Start(cfg NodeConfig) *Node {
 	f.t.Helper()
-	f.count++
 	n := &Node{
-		Name: fmt.Sprintf("node-%d", f.count), Config: cfg, fleet: f,
+		Name: f.Next(), Config: cfg, fleet: f,
 		ready: make(chan struct{}), ended: make(chan struct{}),
 	}
+	f.count++
 	if err := n.start(); err != nil {
 		f.t.Fatalf("faults: start %s: %v", n.Name, err)
 	}

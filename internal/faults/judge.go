@@ -64,6 +64,10 @@ func (j *judge) timer(t *Timer) {
 	j.Timers++
 	slices.SortStableFunc(t.Runs, func(a, b *Run) int { return a.Delivered.Compare(b.Delivered) })
 	j.Deliveries += len(t.Runs)
+	for i := range t.Calls {
+		c := &t.Calls[i]
+		c.unsure = c.Err != nil || j.disturbed(t.ID, c)
+	}
 	generations := t.generations()
 	for i, g := range generations {
 		if g.acknowledged {
@@ -114,7 +118,7 @@ func (t *Timer) generations() []*generation {
 		g := get(c.Generation)
 		if c.Kind == CallCancel {
 			g.cancels = append(g.cancels, c)
-			g.ended = g.ended || c.Err != nil || c.Found != FoundNothing
+			g.ended = g.ended || c.unsure || c.Found != FoundNothing
 			continue
 		}
 		g.schedules = append(g.schedules, c)
@@ -129,7 +133,7 @@ func (t *Timer) generations() []*generation {
 
 // replaces reports whether g took the place of the one before, or may have.
 func (g *generation) replaces() bool {
-	return slices.ContainsFunc(g.schedules, func(c Call) bool { return c.Err != nil || c.Found != FoundNothing })
+	return slices.ContainsFunc(g.schedules, func(c Call) bool { return c.unsure || c.Found != FoundNothing })
 }
 
 // early: before the instant that the caller knows of, or that Redis answered.
@@ -137,7 +141,7 @@ func (j *judge) early(g *generation) {
 	var earliest time.Time
 	for i, c := range g.schedules {
 		at := c.Earliest
-		if len(g.schedules) == 1 && c.Due.After(at) {
+		if len(g.schedules) == 1 && !c.unsure && c.Due.After(at) {
 			at = c.Due
 		}
 		if i == 0 || at.Before(earliest) {
@@ -202,7 +206,7 @@ func (j *judge) unseen(g *generation, last, r *Run, claims int) {
 // answer compares what a call about g answered with its deliveries: a cancel,
 // or a schedule of the next timer of the id.
 func (j *judge) answer(id string, g *generation, c Call) {
-	if c.Err != nil || len(g.schedules) == 0 {
+	if c.unsure || len(g.schedules) == 0 {
 		return
 	}
 	running, handled, delivered := false, false, false
@@ -229,7 +233,7 @@ func (j *judge) answer(id string, g *generation, c Call) {
 
 func (g *generation) cancelledBefore(c Call) bool {
 	return slices.ContainsFunc(g.cancels, func(b Call) bool {
-		return b.Called.Before(c.Called) && (b.Err != nil || b.Found != FoundNothing)
+		return b.Called.Before(c.Called) && (b.unsure || b.Found != FoundNothing)
 	})
 }
 
@@ -265,7 +269,7 @@ func (j *judge) stale(t *Timer) {
 			return slices.ContainsFunc(t.Runs, func(o *Run) bool {
 				return o != r && o.Delivered.After(r.Delivered) && o.Delivered.Before(by)
 			}) || slices.ContainsFunc(t.Calls, func(c Call) bool {
-				return c.Called.After(r.Delivered) && c.Returned.Before(by) && c.Err == nil && c.Found == FoundRunning
+				return c.Called.After(r.Delivered) && c.Returned.Before(by) && !c.unsure && c.Found == FoundRunning
 			})
 		}
 		if r.Result == ResultAccepted && taken(r.SettleCalled) {

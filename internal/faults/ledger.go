@@ -57,6 +57,9 @@ type Call struct {
 	Due   time.Time
 	Found Found
 	Err   error // the outcome is unknown
+
+	// unsure: the answer may be that of a second try of the connection's own.
+	unsure bool
 }
 
 // Found says what a call found under its id.

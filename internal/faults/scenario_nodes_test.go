@@ -7,6 +7,10 @@ var scenarios = []scenario{
 	{"kill", time.Second, kill},
 	{"stop", time.Second, stop},
 	{"drain", 4 * time.Second, drain},
+	{"loss", time.Second, network(0.05, 6*time.Second, loss)},
+	{"late duplicates", time.Second, network(0.1, 5*time.Second, late)},
+	{"slow", time.Second, network(0.5, 5*time.Second, rough)},
+	{"streams", time.Second, streams},
 }
 
 // settleLimit bounds the wait for the last timers of a round.

@@ -31,6 +31,8 @@ type world struct {
 	ledger *Ledger
 	fleet  *Fleet
 	nodes  []*Node
+
+	mu     sync.Mutex
 	trials int
 
 	server *redistest.Server

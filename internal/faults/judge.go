@@ -173,7 +173,12 @@ func (j *judge) repeats(id string, g *generation) {
 			if !since.IsZero() {
 				j.Recovery = append(j.Recovery, r.Delivered.Sub(since))
 			}
-			if r.Attempt > last.Attempt {
+			switch {
+			case cause == CauseForgotten:
+				claims = 0 // how many there were is forgotten too
+			case cause == CauseRelease:
+				claims -= last.Attempt - 1 // it takes the claim back
+			case r.Attempt > last.Attempt: // else it was scheduled again
 				claims -= last.Attempt
 			}
 		}
@@ -282,12 +287,12 @@ func (j *judge) stale(t *Timer) {
 	}
 }
 
-// outages adds, for each time that Redis was away, how long it took from its
+// outages adds, for each time that Redis was away or full, how long it took from its
 // return to the next delivery.
 func (j *judge) outages() {
 	slices.SortFunc(j.firsts, time.Time.Compare)
 	for _, f := range j.faults {
-		if f.Kind != Outage {
+		if f.Kind != Outage && f.Kind != Full {
 			continue
 		}
 		if i, _ := slices.BinarySearchFunc(j.firsts, f.To, time.Time.Compare); i < len(j.firsts) {

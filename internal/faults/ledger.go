@@ -121,6 +121,7 @@ const (
 	Stop        FaultKind = "stop"         // SIGSTOP of a node until SIGCONT
 	Drain       FaultKind = "drain"        // SIGTERM of a node until its end
 	Outage      FaultKind = "outage"       // Redis was away
+	Full        FaultKind = "memory full"  // Redis refused to write
 	Amnesia     FaultKind = "amnesia"      // Redis forgot what it had written in the span
 	LostRequest FaultKind = "lost request" // a command never reached Redis
 	LostReply   FaultKind = "lost reply"   // Redis ran a command, its reply was dropped

@@ -124,4 +124,3 @@ func streams(w *world) {
 	end()
 	w.settled(settleLimit)
 }
-

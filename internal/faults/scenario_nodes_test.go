@@ -8,9 +8,13 @@ var scenarios = []scenario{
 	{"stop", time.Second, stop},
 	{"drain", 4 * time.Second, drain},
 	{"loss", time.Second, network(0.05, 6*time.Second, loss)},
-	{"late duplicates", time.Second, network(0.1, 5*time.Second, late)},
+	{"late", time.Second, network(0.1, 5*time.Second, late)},
 	{"slow", time.Second, network(0.5, 5*time.Second, rough)},
 	{"streams", time.Second, streams},
+	{"restart", time.Second, restart},
+	{"power-cut", time.Second, powerCut},
+	{"flush", time.Second, flush},
+	{"memory", time.Second, full},
 }
 
 // settleLimit bounds the wait for the last timers of a round.

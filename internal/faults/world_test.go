@@ -88,6 +88,12 @@ func (w *world) pause(d time.Duration) {
 	}
 }
 
+// eventually waits for what must come to be.
+func (w *world) eventually(what string, condition func() bool) {
+	w.Helper()
+	require.Eventually(w, condition, settleLimit, settleTick, what)
+}
+
 // between draws a duration.
 func between(rng *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(rng.Int64N(int64(high-low)+1))

@@ -125,10 +125,21 @@ func (t *Timer) generations() []*generation {
 		g.acknowledged = g.acknowledged || c.Err == nil
 	}
 	for _, r := range t.Runs {
-		g := get(r.Generation)
+		g := get(t.generationOf(r))
 		g.runs = append(g.runs, r)
 	}
 	return all
+}
+
+// generationOf goes by the instant that Redis answered, for a reschedule keeps
+// the body that tells a generation.
+func (t *Timer) generationOf(r *Run) int {
+	for _, c := range t.Calls {
+		if c.Kind == CallReschedule && c.Due.Equal(r.Activation) {
+			return c.Generation
+		}
+	}
+	return r.Generation
 }
 
 // replaces reports whether g took the place of the one before, or may have.

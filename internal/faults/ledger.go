@@ -35,8 +35,9 @@ type CallKind string
 
 // The calls.
 const (
-	CallSchedule CallKind = "schedule"
-	CallCancel   CallKind = "cancel"
+	CallSchedule   CallKind = "schedule"
+	CallReschedule CallKind = "reschedule"
+	CallCancel     CallKind = "cancel"
 )
 
 // Call is one call of a client about one timer.
@@ -194,7 +195,9 @@ func (l *Ledger) Heard(node string, line Line) {
 	case EventSettled:
 		r.Settled, r.Result = line.At, line.Result
 	case EventEnd:
-		r.Ended, r.End = line.At, line.End
+		if r.SettleCalled.IsZero() {
+			r.Ended, r.End = line.At, line.End
+		}
 	}
 }
 
@@ -226,4 +229,18 @@ func (l *Ledger) Runs() int {
 		n += len(t.Runs)
 	}
 	return n
+}
+
+// Lateness is how long after its instant each of the timers that were delivered
+// was so for the first time.
+func (l *Ledger) Lateness(ids []string) []time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var late []time.Duration
+	for _, id := range ids {
+		if t := l.timer(id); len(t.Runs) > 0 {
+			late = append(late, t.Runs[0].Delivered.Sub(t.Runs[0].Activation))
+		}
+	}
+	return late
 }

@@ -80,9 +80,12 @@ func (w *world) begin(l load) (end func()) {
 	return end
 }
 
+// quiet is for what is in trouble on purpose.
+var quiet = slog.New(slog.DiscardHandler)
+
 func newClient(t testing.TB, rdb redis.UniversalClient) *wakebell.Client {
 	t.Helper()
-	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{Logger: slog.New(slog.DiscardHandler)})
+	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{Logger: quiet})
 	require.NoError(t, err)
 	return c
 }

@@ -95,7 +95,8 @@ func NodeMain(config string, stdin io.Reader, stdout io.Writer) error {
 	rdb := cfg.client()
 	defer func() { _ = rdb.Close() }()
 	n := &node{out: stdout}
-	sys, err := cfg.System(rdb, n)
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutStacks}))
+	sys, err := cfg.System(rdb, n, log)
 	if err != nil {
 		return err
 	}
@@ -117,8 +118,7 @@ func (c NodeConfig) client() *redis.Client {
 }
 
 // System makes the system of a node on rdb, which reports to w.
-func (c NodeConfig) System(rdb redis.UniversalClient, w reporter) (*wakebell.System, error) {
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutStacks}))
+func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logger) (*wakebell.System, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
 	return wakebell.New(actors, rdb, wakebell.Config{

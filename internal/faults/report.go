@@ -26,6 +26,7 @@ type Row struct {
 	LeaseTTL time.Duration
 	Judgement
 	Failures []string // of rounds, besides the violations
+	Notes    []string // other figures
 }
 
 // NewReport makes an empty report.
@@ -48,6 +49,14 @@ func (r *Report) Failed(scenario, why string) {
 	defer r.mu.Unlock()
 	row := r.row(scenario)
 	row.Failures = append(row.Failures, why)
+}
+
+// Note adds a figure of a scenario's own.
+func (r *Report) Note(scenario, format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	row := r.row(scenario)
+	row.Notes = append(row.Notes, fmt.Sprintf(format, args...))
 }
 
 func (r *Report) row(scenario string) *Row {
@@ -161,6 +170,11 @@ func (r *Report) writeNotes(w io.Writer) error {
 		}
 	}
 	for _, row := range r.Rows() {
+		for _, note := range row.Notes {
+			fmt.Fprintf(&b, "%s: %s\n", row.Scenario, note)
+		}
+	}
+	for _, row := range r.Rows() {
 		for _, why := range append(row.Failures, row.Violations...) {
 			fmt.Fprintf(&b, "FAIL %s: %s\n", row.Scenario, why)
 		}
@@ -188,6 +202,11 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	for _, row := range r.Rows() {
 		fmt.Fprintf(&b, "| %s | %d | %s |\n", row.Scenario, row.Deliveries, row.causes())
 	}
+	for _, row := range r.Rows() {
+		for _, note := range row.Notes {
+			fmt.Fprintf(&b, "\n%s: %s.\n", row.Scenario, note)
+		}
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -204,7 +223,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 			"stale": row.Stale, "undelivered_claims": row.Undelivered, "illegal": row.Illegal,
 			"recovery_p50_ms": row.quantile(0.5).Milliseconds(), "recovery_p99_ms": row.quantile(0.99).Milliseconds(),
 			"lease_ttl_ms": row.LeaseTTL.Milliseconds(), "upper_bound_95": row.bound(),
-			"violations": row.Violations, "failures": row.Failures,
+			"notes": row.Notes, "violations": row.Violations, "failures": row.Failures,
 		})
 		if err != nil {
 			return err

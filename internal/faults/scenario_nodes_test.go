@@ -14,6 +14,10 @@ var scenarios = []scenario{
 	{"restart", time.Second, restart},
 	{"power-cut", time.Second, powerCut},
 	{"flush", time.Second, flush},
+	{"races", 5 * time.Second, races},
+	{"poison", 2 * time.Second, poison},
+	{"clocks", 2 * time.Second, clocks},
+	{"boundaries", 300 * time.Millisecond, boundaries},
 	{"memory", time.Second, full},
 }
 

@@ -35,6 +35,8 @@ type world struct {
 	mu     sync.Mutex
 	trials int
 
+	stories int // of the scenario boundaries
+
 	server *redistest.Server
 	rdb    *redis.Client // the harness's own, which no fault strikes
 }
@@ -148,6 +150,12 @@ func (w *world) settled(within time.Duration) {
 	}
 	w.drainAll()
 	w.readDead()
+	w.empty()
+}
+
+// empty checks that Redis keeps nothing of the topic's timers.
+func (w *world) empty() {
+	w.Helper()
 	require.Zero(w, w.rdb.ZCard(w.Context(), "timers_timeline:"+topic).Val(), "timers are left")
 	require.Empty(w, w.rdb.HKeys(w.Context(), "timers_payloads:"+topic).Val(), "payloads are left")
 	leases := w.rdb.HKeys(w.Context(), "timers_leases:"+topic).Val()

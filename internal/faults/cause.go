@@ -52,7 +52,8 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 	case last.End == EndNack && r.Failures == last.Failures+1:
 		return CauseNack, time.Time{}
 	case last.End == EndDraining:
-		if f, ok := e.find(last.Node, last.Delivered, r.Delivered, Drain); ok {
+		// At once: half a lease after the node's end it came by its expiry.
+		if f, ok := e.find(last.Node, last.Delivered, r.Delivered, Drain); ok && r.Delivered.Before(f.To.Add(e.ttl/2)) {
 			return CauseRelease, f.From
 		}
 	}
@@ -146,12 +147,18 @@ func (e *evidence) disturbed(id string, c *Call) bool {
 	})
 }
 
-// undone: Redis forgot what became of last.
+// undone: Redis forgot what became of last. Where nobody heard of a settlement,
+// it was made within a lease.
 func (e *evidence) undone(last, r *Run) bool {
 	return slices.ContainsFunc(e.whole, func(i int) bool {
 		f := e.faults[i]
-		return f.Kind == Amnesia && !r.Delivered.Before(f.To) && last.Delivered.Before(f.To) &&
-			(last.Ended.IsZero() || !last.Ended.Before(f.From))
+		if f.Kind != Amnesia || r.Delivered.Before(f.To) || !last.Delivered.Before(f.To) {
+			return false
+		}
+		if last.Result == ResultAccepted {
+			return !last.Settled.Before(f.From)
+		}
+		return last.Ended.IsZero() || !last.Ended.Add(e.ttl).Before(f.From)
 	})
 }
 

@@ -132,14 +132,19 @@ func (t *Timer) generations() []*generation {
 }
 
 // generationOf goes by the instant that Redis answered, for a reschedule keeps
-// the body that tells a generation.
+// the body that tells a generation. Of one that may have run twice only the
+// second answer is known.
 func (t *Timer) generationOf(r *Run) int {
+	unsure := 0
 	for _, c := range t.Calls {
-		if c.Kind == CallReschedule && c.Due.Equal(r.Activation) {
+		switch {
+		case c.Due.Equal(r.Activation):
 			return c.Generation
+		case c.Kind == CallReschedule && c.unsure && c.Called.Before(r.Delivered):
+			unsure = c.Generation
 		}
 	}
-	return r.Generation
+	return max(unsure, r.Generation)
 }
 
 // replaces reports whether g took the place of the one before, or may have.

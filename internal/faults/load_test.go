@@ -47,6 +47,8 @@ func usualWork(rng *rand.Rand) Work {
 		work.Fails = 1
 	case 3, 4, 5: // so that it is held when something strikes
 		work.For = between(rng, 50*time.Millisecond, 500*time.Millisecond)
+	case 6: // extended until it is longer than a lease
+		work.For = between(rng, 1100*time.Millisecond, 1500*time.Millisecond)
 	}
 	return work
 }

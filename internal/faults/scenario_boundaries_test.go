@@ -89,7 +89,7 @@ func (s *story) tell(c *wakebell.Client) {
 	id := func(n int) string { return fmt.Sprintf("%s/%d", s.name, n) }
 	r.plan(s.w.Context(), id(1), Work{Settle: true}, 0)
 	r.plan(s.w.Context(), id(2), Work{Fails: 1}, 5*time.Millisecond)
-	r.plan(s.w.Context(), id(3), Work{For: s.w.ledger.TTL / 2}, 0) // extended once
+	r.plan(s.w.Context(), id(3), Work{For: s.w.ledger.TTL * 2 / 5}, 0) // extended once
 	r.plan(s.w.Context(), id(4), Work{}, 200*time.Millisecond)
 	r.cancel(s.w.Context(), id(4))
 	r.plan(s.w.Context(), id(5), Work{}, 200*time.Millisecond)

@@ -6,13 +6,14 @@ ROUNDS ?= 1
 FOR ?= 0s
 ONLY ?=
 O ?= text
+MUTANTS ?=
 
 BENCH ?= .
 COUNT ?= 6
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast faults lint fmt fmt-check vet bench generate generate-check check fuzz build setup clean
+.PHONY: help demo test test-fast faults faults-mutants lint fmt fmt-check vet bench generate generate-check check fuzz build setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +31,9 @@ faults: setup ## strike real nodes and a real Redis, and account for every timer
 	@$(GO) test -c -o .tools/faults.test ./internal/faults
 	@cd internal/faults && $(CURDIR)/.tools/faults.test -test.run '^TestFaults$$' -test.timeout 0 \
 		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.o $(O)
+
+faults-mutants: setup ## break one guard after another and see the fault scenarios notice (MUTANTS=token SEED=1)
+	@SEED=$(SEED) scripts/faults-mutants.sh $(MUTANTS)
 
 lint: ## run the linters and check the format
 	@linter=$$($(TOOL) golangci-lint) && "$$linter" run ./...

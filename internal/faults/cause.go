@@ -193,6 +193,20 @@ func (e *evidence) anyFault(from, to time.Time) bool {
 	return slices.ContainsFunc(e.faults, func(f Fault) bool { return f.overlaps(from, to) })
 }
 
+// excused reports whether a holder may have been refused: its node or Redis was
+// struck meanwhile, or a command about the timer.
+func (e *evidence) excused(id string, r *Run) bool {
+	for _, kind := range []FaultKind{Stop, Outage, Amnesia, Stall} {
+		if _, ok := e.find(r.Node, r.Delivered, r.Settled, kind); ok {
+			return true
+		}
+	}
+	return slices.ContainsFunc(e.byWord[id], func(i int) bool {
+		f := e.faults[i]
+		return (f.Who == r.Node || f.Kind == Duplicate) && f.overlaps(r.Delivered, r.Settled)
+	})
+}
+
 // find looks for a fault of who, or of everybody, that overlaps the span.
 func (e *evidence) find(who string, from, to time.Time, kind FaultKind) (Fault, bool) {
 	for _, i := range e.whole {

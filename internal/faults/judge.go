@@ -184,7 +184,7 @@ func (j *judge) repeats(id string, g *generation) {
 			cause, since := j.cause(id, g, last, r)
 			j.Causes[cause]++
 			if cause == CauseNone {
-				j.wrong(&j.Uncaused, "repeated without a cause: delivered %s", clock(r.Delivered))
+				j.wrong(&j.Uncaused, "repeated without a cause")
 			}
 			if !since.IsZero() {
 				j.Recovery = append(j.Recovery, r.Delivered.Sub(since))
@@ -297,7 +297,7 @@ func (j *judge) stale(t *Timer) {
 			j.wrong(&j.Stale, "attempt %d settled it and was not its holder", r.Attempt)
 		}
 		touched := slices.ContainsFunc(t.Calls, func(c Call) bool { return c.Called.Before(r.Settled) && c.Returned.After(r.Delivered) })
-		if r.Result == ResultRefused && !touched && !taken(r.Settled) && !j.anyFault(r.Delivered, r.Settled) {
+		if r.Result == ResultRefused && !touched && !taken(r.Settled) && !j.excused(t.ID, r) {
 			j.wrong(&j.Illegal, "attempt %d was its holder and was refused", r.Attempt)
 		}
 	}

@@ -62,6 +62,13 @@ func longWork(rng *rand.Rand) Work {
 	return work
 }
 
+// stubbornWork goes on when its lease is lost, and succeeds, more often than not.
+func stubbornWork(rng *rand.Rand) Work {
+	work := longWork(rng)
+	work.Stubborn = rng.IntN(4) > 0
+	return work
+}
+
 // begin starts the schedulers; the function that it returns ends them.
 func (w *world) begin(l load) (end func()) {
 	w.Helper()

@@ -45,7 +45,8 @@ type Work struct {
 	Fails      int           `json:"fails,omitempty"`  // failures before it succeeds
 	Panics     int           `json:"panics,omitempty"` // first attempts that panic
 	Reject     bool          `json:"reject,omitempty"`
-	Settle     bool          `json:"settle,omitempty"` // by Timer.Settle, before it returns
+	Settle     bool          `json:"settle,omitempty"`   // by Timer.Settle, before it returns
+	Stubborn   bool          `json:"stubborn,omitempty"` // ignores its context
 }
 
 // Event says what a line of a node is about.
@@ -210,9 +211,13 @@ func (w worker) handle(ctx context.Context, t wakebell.Timer[Work]) error {
 
 func do(ctx context.Context, t wakebell.Timer[Work]) (End, error) {
 	if t.Body.For > 0 {
+		over := ctx.Done()
+		if t.Body.Stubborn {
+			over = nil
+		}
 		select {
 		case <-time.After(t.Body.For):
-		case <-ctx.Done():
+		case <-over:
 			cause := context.Cause(ctx)
 			if errors.Is(cause, wakebell.ErrDraining) {
 				return EndDraining, cause

@@ -48,7 +48,7 @@ func stop(w *world) {
 	cfg.MaxConcurrent = 30
 	w.start(3, cfg)
 	l := w.usual()
-	l.work, l.pause = longWork, 60*time.Millisecond
+	l.work, l.pause = stubbornWork, 60*time.Millisecond
 	end := w.begin(l)
 	for range 4 {
 		node := w.nodes[w.rng.IntN(len(w.nodes))]

@@ -16,6 +16,7 @@ func (p *poller) answered(m exchanged) {
 	}
 	now := time.Now()
 	s.flight, s.failures = nil, 0
+	s.behind = s.behind && !f.complete
 	p.reserved -= f.request.Want
 	p.counters.exchanges.Add(1)
 	p.counters.lastExchange.Store(now.UnixNano())
@@ -102,7 +103,7 @@ func (p *poller) confirm(l *lease, sent time.Time, remaining time.Duration) {
 func (p *poller) deal(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 	stale := now.After(f.sent.Add(r.Remaining - p.LeaseTTL/2))
 	for i := range r.Leases {
-		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL}, handedOut: now}
+		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL}, queued: now, handedOut: now}
 		l.lease, l.stream, l.slot = l, s, -1
 		switch {
 		case l.Fault != "":
@@ -120,6 +121,9 @@ func (p *poller) deal(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 			p.counters.delivered.Add(1)
 			p.run.offer(l)
 		}
+	}
+	if p.free() < p.ahead.limit && p.ahead.look.IsZero() { // some wait for a handler
+		p.ahead.look = now.Add(patience)
 	}
 }
 
@@ -148,11 +152,18 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 	}
 }
 
-// failed keeps the exchange, whose outcome is unknown, to send it again as it
-// is: the source answers it again if it was run.
+// failed keeps the exchange, whose outcome is unknown, to send it again: the
+// source answers it again if it was run, with what it claimed. If it was not,
+// it claims nothing any more: leases may have ended meanwhile whose settlements
+// wait behind it.
 func (p *poller) failed(s *stream, f *flight, err error) {
 	p.counters.errors.Add(1)
 	s.failures++
+	p.reserved -= f.request.Want
+	f.request.Want, f.complete = 0, false
+	for _, each := range p.streams {
+		each.behind = true
+	}
 	if !errors.Is(err, exchange.ErrUnavailable) {
 		p.reached()
 	}

@@ -95,7 +95,9 @@ func (p *poller) hung(l *lease) {
 
 // collect takes the outcomes that gathered.
 func (p *poller) collect() {
+	now := time.Now()
 	for _, c := range p.run.take() {
+		p.ahead.count(c.lease, now)
 		if c.lease.slot >= 0 { // else it was given up as hung
 			c.lease.stream.drop(c.lease)
 			p.conclude(c.lease, c.outcome)

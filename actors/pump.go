@@ -22,8 +22,8 @@ const (
 	gatherFor = time.Millisecond
 )
 
-func streamsFor(maxConcurrent int) int {
-	if maxConcurrent > secondStreamAt {
+func streamsFor(slots int) int {
+	if slots > secondStreamAt {
 		return 2
 	}
 	return 1
@@ -37,6 +37,10 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 		p.readOrder()
 	}
 	p.gather = time.Time{}
+	p.catchUp()
+	p.ahead.measure(now)
+	p.shed(now)
+	p.openStreams()
 	for _, s := range p.streams {
 		switch {
 		case s.flight == nil:
@@ -52,9 +56,10 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 	p.arm(now)
 }
 
-// free is the number of slots that no lease and no claim under way takes.
+// free is the number of slots that no lease and no claim under way takes, with
+// those of leases that wait for a handler.
 func (p *poller) free() int {
-	free := p.MaxConcurrent - p.reserved - int(p.run.resting.Load())
+	free := p.MaxConcurrent + p.ahead.limit - p.reserved - int(p.run.resting.Load())
 	for _, s := range p.streams {
 		free -= len(s.held)
 	}
@@ -80,6 +85,31 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 	return f
 }
 
+// catchUp notes which streams have nothing left to settle from before an
+// exchange failed.
+func (p *poller) catchUp() {
+	for _, s := range p.streams {
+		if s.behind && !p.unavailable && s.flight == nil && len(s.settle) == 0 {
+			s.behind = false
+		}
+	}
+}
+
+// mayClaim reports whether a stream may claim at all. While another is behind
+// it may not: it could claim anew what the other is about to settle, if the
+// lease has ended meanwhile. Its own settlements are run before its claim.
+func (p *poller) mayClaim(s *stream) bool {
+	if p.drain != nil || p.paused {
+		return false
+	}
+	for _, other := range p.streams {
+		if other != s && other.behind {
+			return false
+		}
+	}
+	return true
+}
+
 // awaitCompany holds settlements back for a moment while the rest of their
 // batch is about to finish.
 func (p *poller) awaitCompany(s *stream, now time.Time) bool {
@@ -99,7 +129,7 @@ func (p *poller) awaitCompany(s *stream, now time.Time) bool {
 func (p *poller) want(s *stream, f *flight, now time.Time) int {
 	free := min(p.free(), maxClaim)
 	switch {
-	case p.drain != nil || p.paused || free <= 0:
+	case free <= 0 || !p.mayClaim(s):
 		return 0
 	case s.number > 0 && (!p.pace.backlog || free < secondStreamAt):
 		return 0
@@ -131,6 +161,7 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 		})
 	}
 	s.settle = append(s.settle[:0], s.settle[taken:]...)
+	f.complete = len(s.settle) == 0
 }
 
 // send gives a new exchange its place in the stream.
@@ -170,14 +201,14 @@ func (p *poller) staff(c actor.Context) {
 // tick that comes too early does no harm, so the timer is only ever brought
 // forward.
 func (p *poller) arm(now time.Time) {
-	at := earlier(earlier(p.leaseAt, p.gather), p.orderAt)
+	at := earlier(earlier(p.leaseAt, p.gather), earlier(p.orderAt, p.ahead.look))
 	if !p.unavailable {
 		for _, s := range p.streams {
 			at = earlier(at, s.retryAt)
 		}
 		// A look that is due waits with settlements that gather: its instant
 		// has passed, and a tick then would come at once, again and again.
-		if p.drain == nil && !p.paused && !p.streams[0].busy() && p.free() > 0 && p.gather.IsZero() {
+		if first := p.streams[0]; !first.busy() && p.free() > 0 && p.gather.IsZero() && p.mayClaim(first) {
 			at = earlier(at, p.pace.wakeAt())
 		}
 	}

@@ -142,6 +142,47 @@ func slotsUnderTrouble(t *testing.T, slots int) {
 	require.NoError(t, rt.Stop())
 }
 
+// TestLateSuccessAfterAnOutage: Redis is down for longer than the leases, and
+// handlers succeed meanwhile. Their settlements go before any claim, over
+// whichever stream, so that no timer is handled twice.
+func TestLateSuccessAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, slots := range []int{5, 120, 300} {
+		t.Run(fmt.Sprint(slots, " slots"), func(t *testing.T) {
+			t.Parallel()
+			virtually(t, func(t *testing.T) { lateSuccess(t, slots) })
+		})
+	}
+}
+
+func lateSuccess(t *testing.T, slots int) {
+	t.Helper()
+	timers := slots - slots/10 // so that there is room for a claim
+	s, down := newShelf(timers), atomic.Bool{}
+	s.expires = true
+	s.before = func() error {
+		if down.Load() {
+			return fmt.Errorf("as the test wants it: %w", exchange.ErrUnavailable)
+		}
+		return nil
+	}
+	var handled atomic.Int64
+	rt := start(t, quietSystem(), "a", topicOn(s, slots, func(context.Context, *Delivery) Outcome {
+		handled.Add(1)
+		<-time.After(30*time.Second + rand.N(time.Minute))
+		return Succeeded()
+	}))
+	<-time.After(25 * time.Second)
+	down.Store(true)
+	<-time.After(2 * time.Minute)
+	down.Store(false)
+	<-time.After(time.Minute)
+	_, _, settled, _ := s.count()
+	require.Equal(t, timers, settled)
+	require.EqualValues(t, timers, handled.Load(), "deliveries")
+	require.NoError(t, rt.Stop())
+}
+
 // TestIdleIsIdle: nothing due, and nothing ticks faster than the ramp.
 func TestIdleIsIdle(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -16,15 +17,19 @@ import (
 type shelf struct {
 	// before and after may fail an exchange, before or after it is run.
 	before, after func() error
+	expires       bool // leases end, and their timers are due again
 
-	mu      sync.Mutex
-	due     []string
-	leased  map[string]exchange.Token
-	tokens  int
-	answers map[string]answer // by incarnation and stream
-	asked   int
-	names   map[string]bool // the incarnations seen
-	settled map[string]exchange.Verdict
+	mu       sync.Mutex
+	due      []string
+	leased   map[string]exchange.Token
+	ends     map[string]time.Time // of the leases
+	tokens   int
+	answers  map[string]answer // by incarnation and stream
+	asked    int
+	most     int // leased at once
+	released int
+	names    map[string]bool // the incarnations seen
+	settled  map[string]exchange.Verdict
 }
 
 type answer struct {
@@ -34,7 +39,7 @@ type answer struct {
 
 func newShelf(timers int) *shelf {
 	s := &shelf{
-		leased: map[string]exchange.Token{}, answers: map[string]answer{},
+		leased: map[string]exchange.Token{}, ends: map[string]time.Time{}, answers: map[string]answer{},
 		names: map[string]bool{}, settled: map[string]exchange.Verdict{},
 	}
 	for n := range timers {
@@ -82,6 +87,11 @@ func (s *shelf) run(r *exchange.Request) (*exchange.Reply, error) {
 			continue
 		}
 		delete(s.leased, v.ID)
+		if v.Verdict == exchange.Release {
+			s.due = append(s.due, v.ID)
+			s.released++
+			continue
+		}
 		s.settled[v.ID] = v.Verdict
 	}
 	s.tokens++
@@ -91,19 +101,32 @@ func (s *shelf) run(r *exchange.Request) (*exchange.Reply, error) {
 			reply.Refused = append(reply.Refused, exchange.Refusal{Index: len(r.Settle) + i, Why: exchange.Lost})
 			continue
 		}
-		s.leased[h.ID] = reply.Extended
+		s.leased[h.ID], s.ends[h.ID] = reply.Extended, reply.Now.Add(r.LeaseTTL)
 	}
+	s.expire(reply.Now)
 	n := min(r.Want, len(s.due))
 	for _, id := range s.due[:n] {
-		s.leased[id] = reply.Extended
+		s.leased[id], s.ends[id] = reply.Extended, reply.Now.Add(r.LeaseTTL)
 		reply.Leases = append(reply.Leases, exchange.Lease{ID: id, Token: reply.Extended, Claims: 1})
 	}
-	s.due = s.due[n:]
+	s.due, s.most = s.due[n:], max(s.most, len(s.leased))
 	if len(s.due) > 0 {
 		reply.Next = 0
 	}
 	s.answers[stream] = answer{r.Sequence, reply}
 	return reply, nil
+}
+
+// expire makes due again what leases have left. A lease that ended can still be
+// settled until its timer is claimed anew.
+func (s *shelf) expire(now time.Time) {
+	for id := range s.leased {
+		if s.expires && now.After(s.ends[id]) {
+			s.due = append(s.due, id)
+			s.ends[id] = now.Add(time.Hour) // it is due once
+		}
+	}
+	s.due = slices.DeleteFunc(s.due, func(id string) bool { return s.settled[id] != 0 })
 }
 
 // put makes more timers due.

@@ -24,6 +24,10 @@ type stream struct {
 	held   []*lease
 	settle []verdict
 
+	// behind: an exchange has failed since, and what waited to be settled then
+	// has not been settled yet.
+	behind bool
+
 	extendDue bool      // some of held are due for an extension
 	dealt     time.Time // when leases of this stream were last handed out
 
@@ -49,6 +53,7 @@ type flight struct {
 	settling []verdict // same order as request.Settle
 	extended []*lease  // same order as request.Extend
 	hints    int       // pace.hints when it was made
+	complete bool      // it took all settlements that waited, and has not failed
 	sent     time.Time // just before the source was called
 }
 

@@ -19,8 +19,9 @@ type Timers struct {
 	// before use; nil discards.
 	Logger *slog.Logger
 
-	rdb  redis.UniversalClient
-	keys Keys
+	rdb    redis.UniversalClient
+	keys   Keys
+	gather gatherer
 
 	mu         sync.Mutex
 	registered map[string]time.Time // when a topic was last put in the registry
@@ -36,7 +37,7 @@ func NewTimers(rdb redis.UniversalClient, keys Keys) (*Timers, error) {
 	if rdb == nil {
 		return nil, fmt.Errorf("%w: rdb is nil", ErrInvalid)
 	}
-	return &Timers{rdb: rdb, keys: keys, registered: map[string]time.Time{}}, nil
+	return &Timers{rdb: rdb, keys: keys, registered: map[string]time.Time{}, gather: gatherer{topics: map[string]*crowd{}}}, nil
 }
 
 // Keys are the names in use.

@@ -27,7 +27,9 @@ const settleLimit = 60 * time.Second
 // kill ends one of four nodes after another with SIGKILL, under load.
 func kill(w *world) {
 	w.redis()
-	w.start(4, w.config())
+	cfg := w.config()
+	cfg.MaxConcurrent = 40
+	w.start(4, cfg)
 	end := w.begin(w.usual())
 	for range 50 {
 		i := w.rng.IntN(len(w.nodes))

@@ -10,6 +10,8 @@ import (
 )
 
 const (
+	// gatewayGrace is how long the gateway may take to finish what it has.
+	gatewayGrace = time.Second
 	// drainGrace is how long handlers may take to return once their contexts
 	// have ended with ErrDraining.
 	drainGrace = time.Second

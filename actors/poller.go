@@ -32,6 +32,7 @@ type poller struct {
 	barren  int       // looks in a row that found something due and could not claim it
 	leaseAt time.Time // no lease needs a look before; zero: none at all
 	gather  time.Time // when settlements that wait for company go out; zero: none wait
+	clock   clock     // of the source, as it was last told
 	timer   *time.Timer
 	armed   time.Time // when timer sends its tick; zero: it does not
 

@@ -93,6 +93,9 @@ func (s *shelf) run(r *exchange.Request) (*exchange.Reply, error) {
 			continue
 		}
 		s.settled[v.ID] = v.Verdict
+		if v.Verdict == exchange.Bury {
+			reply.Buried = append(reply.Buried, exchange.Burial{Index: i, Entry: "1-" + v.ID, At: reply.Now, ID: v.ID, Claims: 1})
+		}
 	}
 	s.tokens++
 	reply.Extended = exchange.Token(strconv.Itoa(s.tokens))

@@ -1,9 +1,11 @@
 package redisops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -42,13 +44,36 @@ func (s *Timers) Listen(ctx context.Context, topics []string, deliver func(excha
 		<-ctx.Done()
 		return ctx.Err()
 	}
+	names := slices.Sorted(maps.Keys(channels))
+	return s.receive(ctx, names, func(channel string) error {
+		deliver(exchange.Hint{Source: channels[channel], Kind: exchange.HintSubscribed})
+		return nil
+	}, func(channel, text string) error {
+		if hint, ok := readHint(channels[channel], text); ok {
+			deliver(hint)
+		}
+		return nil
+	})
+}
+
+// receive subscribes to channels and stays so until ctx ends, over one
+// connection at a time. Each confirmed (re)subscription is told to confirmed,
+// each message to received; both are called from this goroutine. What they
+// return ends the connection, and errEnough all of it.
+func (s *Timers) receive(
+	ctx context.Context, channels []string, confirmed func(channel string) error, received func(channel, text string) error,
+) error {
 	pause := listenBackoff
 	for {
 		began := time.Now()
-		err := s.listenOnce(ctx, channels, deliver)
+		err := s.receiveOnce(ctx, channels, confirmed, received)
 		switch {
+		case errors.Is(err, errEnough):
+			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case errors.Is(err, ErrChannelDenied):
+			return err
 		case redis.IsPermissionError(err):
 			return fmt.Errorf("%w: %w", ErrChannelDenied, err)
 		case errors.Is(err, redis.ErrClosed):
@@ -57,7 +82,7 @@ func (s *Timers) Listen(ctx context.Context, topics []string, deliver func(excha
 		if time.Since(began) > settledSession {
 			pause = listenBackoff
 		}
-		s.logger().WarnContext(ctx, "subscription to hints lost", "error", err, "pause", pause)
+		s.logger().WarnContext(ctx, "subscription lost", "error", err, "pause", pause)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -67,26 +92,26 @@ func (s *Timers) Listen(ctx context.Context, topics []string, deliver func(excha
 	}
 }
 
-// listenOnce is one session: a connection from its subscription to its end.
-func (s *Timers) listenOnce(ctx context.Context, channels map[string]string, deliver func(exchange.Hint)) error {
+// errEnough ends receive.
+var errEnough = errors.New("enough")
+
+// receiveOnce is one session: a connection from its subscription to its end.
+func (s *Timers) receiveOnce(
+	ctx context.Context, channels []string, confirmed func(channel string) error, received func(channel, text string) error,
+) error {
 	sub := s.rdb.Subscribe(ctx)
 	defer func() { _ = sub.Close() }() // the session is over; nobody could use the error
 	// Closing is what wakes a blocked read.
 	stop := context.AfterFunc(ctx, func() { _ = sub.Close() })
 	defer stop()
 
-	names := make([]string, 0, len(channels))
-	for name := range channels {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for part := range slices.Chunk(names, channelsAtOnce) {
+	for part := range slices.Chunk(channels, channelsAtOnce) {
 		if err := sub.Subscribe(ctx, part...); err != nil {
 			return err
 		}
 	}
 	for silent := 0; ; {
-		message, err := sub.ReceiveTimeout(ctx, pingEvery)
+		message, err := sub.ReceiveTimeout(ctx, cmp.Or(s.PingEvery, pingEvery))
 		var network net.Error
 		switch {
 		case err == nil:
@@ -102,12 +127,15 @@ func (s *Timers) listenOnce(ctx context.Context, channels map[string]string, del
 		}
 		switch m := message.(type) {
 		case *redis.Subscription:
-			if m.Kind == "subscribe" {
-				deliver(exchange.Hint{Source: channels[m.Channel], Kind: exchange.HintSubscribed})
+			if m.Kind != "subscribe" {
+				continue
+			}
+			if err := confirmed(m.Channel); err != nil {
+				return err
 			}
 		case *redis.Message:
-			if hint, ok := readHint(channels[m.Channel], m.Payload); ok {
-				deliver(hint)
+			if err := received(m.Channel, m.Payload); err != nil {
+				return err
 			}
 		}
 	}
@@ -116,9 +144,14 @@ func (s *Timers) listenOnce(ctx context.Context, channels map[string]string, del
 // readHint reads what prelude.lua publishes; anything else is passed over.
 func readHint(topic, text string) (exchange.Hint, bool) {
 	kind, rest, _ := strings.Cut(text, " ")
-	if kind == "control" {
+	switch kind {
+	case "control":
 		sent, err := readScore(rest)
 		return exchange.Hint{Source: topic, Kind: exchange.HintControl, Sent: instant(sent)}, err == nil && topic != ""
+	case "tail":
+		us, err := strconv.ParseInt(rest, 10, 64)
+		in := time.Duration(min(us, maxMicros)) * time.Microsecond
+		return exchange.Hint{Source: topic, Kind: exchange.HintTail, In: in}, err == nil && us > 0 && topic != ""
 	}
 	first, second, ok := strings.Cut(rest, " ")
 	if !ok || topic == "" {

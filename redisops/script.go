@@ -27,6 +27,9 @@ var (
 	healScript       = load("heal")
 	controlScript    = load("control")
 	statsScript      = load("stats")
+	bareScript       = load("bare")
+	tryScript        = load("try")
+	lastDeadScript   = load("last_dead")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.

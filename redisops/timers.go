@@ -19,6 +19,10 @@ type Timers struct {
 	// before use; nil discards.
 	Logger *slog.Logger
 
+	// PingEvery is how long the connection of Listen may be silent before it is
+	// probed; 0 means 15 s. Set it before use.
+	PingEvery time.Duration
+
 	rdb    redis.UniversalClient
 	keys   Keys
 	gather gatherer

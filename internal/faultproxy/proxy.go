@@ -24,7 +24,7 @@ type Fate struct {
 	drop, lose, reset bool
 	hold              <-chan struct{}
 	delay             time.Duration
-	again             bool
+	again             func() // called once the command was repeated; nil: it is not
 	after             time.Duration
 }
 
@@ -47,8 +47,8 @@ func Delay(d time.Duration) Fate { return Fate{delay: d} }
 
 // Again passes command and reply on, and sends the command once more d later,
 // on a connection of its own, as a request does that was stuck in a dead socket.
-// Nobody gets the reply to that.
-func Again(d time.Duration) Fate { return Fate{again: true, after: d} }
+// Nobody gets the reply to that; done is called when it has come, or will not.
+func Again(d time.Duration, done func()) Fate { return Fate{again: done, after: d} }
 
 // Rule decides the fate of a command before it is passed on; the name of the
 // command comes first, as the client wrote it. It is called from many
@@ -181,15 +181,15 @@ func (p *Proxy) serve(client, server net.Conn) {
 		if fate.drop {
 			return
 		}
+		if fate.again != nil {
+			p.serving.Go(func() { defer fate.again(); p.repeat(raw, fate.after) })
+		}
 		if _, err := server.Write(raw); err != nil {
 			return
 		}
 		if strings.HasSuffix(strings.ToLower(command[0]), "subscribe") {
 			p.pass(client, server, commands, replies)
 			return
-		}
-		if fate.again {
-			p.serving.Go(func() { p.repeat(raw, fate.after) })
 		}
 		reply, err := readReply(replies)
 		if fate.reset {

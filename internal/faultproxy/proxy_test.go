@@ -89,9 +89,11 @@ func TestARepeatedCommandRunsTwice(t *testing.T) {
 	t.Parallel()
 	p, rdb := connect(t)
 	key := redistest.Name(t)
-	p.SetRule(of("incr", faultproxy.Again(time.Millisecond)))
+	repeated := make(chan struct{})
+	p.SetRule(of("incr", faultproxy.Again(time.Millisecond, func() { close(repeated) })))
 	require.EqualValues(t, 1, rdb.Incr(t.Context(), key).Val())
-	require.Eventually(t, func() bool { return rdb.Get(t.Context(), key).Val() == "2" }, 5*time.Second, time.Millisecond)
+	<-repeated
+	require.Equal(t, "2", rdb.Get(t.Context(), key).Val())
 	p.SetRule(of("incr", faultproxy.Delay(time.Millisecond)))
 	require.EqualValues(t, 3, rdb.Incr(t.Context(), key).Val())
 }

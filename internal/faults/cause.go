@@ -79,7 +79,7 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 func (e *evidence) claimed(r *Run) time.Time {
 	at := r.Delivered
 	for _, f := range e.faults {
-		if f.Who == r.Node && f.Kind == LostReply && f.From.Before(at) && f.From.After(r.Delivered.Add(-e.ttl/2)) {
+		if f.Who == r.Node && (f.Kind == LostReply || f.Kind == Reset) && f.From.Before(at) && f.From.After(r.Delivered.Add(-e.ttl/2)) {
 			at = f.From
 		}
 	}
@@ -121,7 +121,7 @@ func (e *evidence) scheduledAgain(id string, g *generation, last, r *Run) Cause 
 	}
 	for _, i := range e.byWord[id] {
 		f := e.faults[i]
-		if f.Who == g.schedules[0].Client && f.Kind == Duplicate && !f.To.After(r.Delivered) {
+		if f.Who == g.schedules[0].Client && f.Kind == Duplicate && f.From.Before(r.Delivered) {
 			return CauseDuplicate
 		}
 	}
@@ -166,7 +166,7 @@ func (e *evidence) undone(last, r *Run) bool {
 // an instant.
 func (e *evidence) duplicated(id string, before time.Time) bool {
 	return slices.ContainsFunc(e.byWord[id], func(i int) bool {
-		return e.faults[i].Kind == Duplicate && e.faults[i].To.Before(before)
+		return e.faults[i].Kind == Duplicate && e.faults[i].From.Before(before)
 	})
 }
 

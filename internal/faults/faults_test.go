@@ -28,7 +28,7 @@ var (
 )
 
 // atOnce is how many scenarios run at a time: most of their time is waiting.
-const atOnce = "4"
+const atOnce = "6"
 
 func TestMain(m *testing.M) {
 	if config := os.Getenv(NodeVariable); config != "" {

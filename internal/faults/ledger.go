@@ -126,7 +126,8 @@ const (
 	Amnesia     FaultKind = "amnesia"      // Redis forgot what it had written in the span
 	LostRequest FaultKind = "lost request" // a command never reached Redis
 	LostReply   FaultKind = "lost reply"   // Redis ran a command, its reply was dropped
-	Duplicate   FaultKind = "duplicate"    // a command was sent once more, at To
+	Reset       FaultKind = "reset"        // as LostReply, with a connection that was reset
+	Duplicate   FaultKind = "duplicate"    // a command was sent once more, and had run at To
 	Slow        FaultKind = "slow"         // the reply of a command was held until To
 	Stall       FaultKind = "stall"        // a process or Redis was not run by the machine; observed
 )

@@ -17,7 +17,7 @@ type trouble struct {
 	w    *world
 	who  string
 	rate float64 // of the commands that are struck
-	kind func(*rand.Rand) (faultproxy.Fate, FaultKind, time.Duration)
+	kind kinds
 
 	mu  sync.Mutex
 	rng *rand.Rand
@@ -29,18 +29,36 @@ func (tr *trouble) rule(command []string) faultproxy.Fate {
 	if tr.rng.Float64() >= tr.rate {
 		return faultproxy.Fate{}
 	}
-	fate, kind, after := tr.kind(tr.rng)
-	tr.w.struck(tr.who, kind, after, command)
-	return fate
+	kind, lasts := tr.kind(tr.rng)
+	return tr.w.strike(tr.who, kind, lasts, command)
 }
 
-// struck notes a fault of one command, which is a trial.
-func (w *world) struck(who string, kind FaultKind, lasts time.Duration, command []string) {
-	now := time.Now()
-	w.ledger.Struck(Fault{Kind: kind, Who: who, From: now, To: now.Add(lasts), Words: idsOf(command)})
+// strike makes a fault of one command, which is a trial, and notes it.
+func (w *world) strike(who string, kind FaultKind, lasts time.Duration, command []string) faultproxy.Fate {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.trials++
+	w.mu.Unlock()
+	fault := Fault{Kind: kind, Who: who, From: time.Now(), Words: idsOf(command)}
+	fault.To = fault.From.Add(lasts)
+	if kind == Duplicate {
+		w.pending.Add(1)
+		return faultproxy.Again(lasts, func() {
+			fault.To = time.Now()
+			w.ledger.Struck(fault)
+			w.pending.Add(-1)
+		})
+	}
+	w.ledger.Struck(fault)
+	switch kind {
+	case LostRequest:
+		return faultproxy.Drop()
+	case LostReply:
+		return faultproxy.Lose()
+	case Reset:
+		return faultproxy.Reset()
+	default:
+		return faultproxy.Delay(lasts)
+	}
 }
 
 // idsOf are the timers that a command names.
@@ -56,7 +74,7 @@ func idsOf(command []string) []string {
 
 // lossy gives each node and client a proxy of its own that strikes a share of
 // all commands, whatever they are.
-func (w *world) lossy(nodes int, cfg NodeConfig, rate float64, kind func(*rand.Rand) (faultproxy.Fate, FaultKind, time.Duration)) load {
+func (w *world) lossy(nodes int, cfg NodeConfig, rate float64, kind kinds) load {
 	w.Helper()
 	strike := func(who string) *faultproxy.Proxy {
 		p := faultproxy.Start(w.T, w.server.Addr)
@@ -75,31 +93,32 @@ func (w *world) lossy(nodes int, cfg NodeConfig, rate float64, kind func(*rand.R
 	return l
 }
 
+// kinds draws a fault of a command and how long it lasts.
+type kinds func(*rand.Rand) (FaultKind, time.Duration)
+
 // loss loses requests and replies alike.
-func loss(rng *rand.Rand) (faultproxy.Fate, FaultKind, time.Duration) {
+func loss(rng *rand.Rand) (FaultKind, time.Duration) {
 	if rng.IntN(2) == 0 {
-		return faultproxy.Drop(), LostRequest, 0
+		return LostRequest, 0
 	}
-	return faultproxy.Lose(), LostReply, 0
+	return LostReply, 0
 }
 
 // late sends a request once more, after later ones.
-func late(rng *rand.Rand) (faultproxy.Fate, FaultKind, time.Duration) {
-	d := between(rng, time.Millisecond, 300*time.Millisecond)
-	return faultproxy.Again(d), Duplicate, d
+func late(rng *rand.Rand) (FaultKind, time.Duration) {
+	return Duplicate, between(rng, time.Millisecond, 300*time.Millisecond)
 }
 
 // rough delays replies, and resets a connection now and then.
-func rough(rng *rand.Rand) (faultproxy.Fate, FaultKind, time.Duration) {
+func rough(rng *rand.Rand) (FaultKind, time.Duration) {
 	if rng.IntN(20) == 0 {
-		return faultproxy.Reset(), LostReply, 0
+		return Reset, 0
 	}
-	d := between(rng, time.Millisecond, 30*time.Millisecond)
-	return faultproxy.Delay(d), Slow, d
+	return Slow, between(rng, time.Millisecond, 30*time.Millisecond)
 }
 
 // network runs the usual load over links that strike a share of all commands.
-func network(rate float64, lasts time.Duration, kind func(*rand.Rand) (faultproxy.Fate, FaultKind, time.Duration)) func(*world) {
+func network(rate float64, lasts time.Duration, kind kinds) func(*world) {
 	return func(w *world) {
 		w.redis()
 		end := w.begin(w.lossy(3, w.config(), rate, kind))

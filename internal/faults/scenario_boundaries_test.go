@@ -17,16 +17,11 @@ import (
 // lost, its reply is lost, or the request comes once more later.
 func boundaries(w *world) {
 	w.redis()
-	fates := map[FaultKind]faultproxy.Fate{
-		LostRequest: faultproxy.Drop(),
-		LostReply:   faultproxy.Lose(),
-		Duplicate:   faultproxy.Again(40 * time.Millisecond),
-	}
 	for _, kind := range []FaultKind{LostRequest, LostReply, Duplicate} {
 		for _, ofNode := range []bool{true, false} {
 			for nth, struck := int64(1), true; struck; nth++ {
 				w.stories++
-				s := story{w: w, name: fmt.Sprintf("client-%d", w.stories), kind: kind, fate: fates[kind], nth: nth}
+				s := story{w: w, name: fmt.Sprintf("client-%d", w.stories), kind: kind, nth: nth}
 				struck = s.play(ofNode)
 			}
 		}
@@ -38,7 +33,6 @@ type story struct {
 	w    *world
 	name string // of the client
 	kind FaultKind
-	fate faultproxy.Fate
 	nth  int64 // the command that is struck
 
 	seen atomic.Int64
@@ -52,8 +46,7 @@ func (s *story) proxy(who string, strikes bool) string {
 			if s.seen.Add(1) != s.nth {
 				return faultproxy.Fate{}
 			}
-			s.w.struck(who, s.kind, 40*time.Millisecond, command)
-			return s.fate
+			return s.w.strike(who, s.kind, 40*time.Millisecond, command)
 		})
 	}
 	return p.Addr
@@ -76,7 +69,7 @@ func (s *story) play(ofNode bool) bool {
 	require.NoError(w, sys.Start(w.Context()))
 	s.tell(newClient(w.T, connect(s.name, !ofNode)))
 	w.eventually("the story ends", func() bool {
-		return w.rdb.ZCard(w.Context(), "timers_timeline:"+topic).Val() == 0
+		return w.pending.Load() == 0 && w.rdb.ZCard(w.Context(), "timers_timeline:"+topic).Val() == 0
 	})
 	require.NoError(w, sys.Stop())
 	w.empty()

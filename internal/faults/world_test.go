@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,7 +36,8 @@ type world struct {
 	mu     sync.Mutex
 	trials int
 
-	stories int // of the scenario boundaries
+	pending atomic.Int64 // duplicates that are yet to come
+	stories int          // of the scenario boundaries
 
 	server *redistest.Server
 	rdb    *redis.Client // the harness's own, which no fault strikes
@@ -139,7 +141,7 @@ func (w *world) settled(within time.Duration) {
 	defer cancel()
 	tick := time.NewTicker(settleTick)
 	defer tick.Stop()
-	for w.rdb.ZCard(ctx, "timers_timeline:"+topic).Val() > 0 || ctx.Err() != nil {
+	for w.pending.Load() > 0 || w.rdb.ZCard(ctx, "timers_timeline:"+topic).Val() > 0 || ctx.Err() != nil {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -18,6 +18,7 @@ var scenarios = []scenario{
 	{"poison", 2 * time.Second, poison},
 	{"clocks", 2 * time.Second, clocks},
 	{"boundaries", 300 * time.Millisecond, boundaries},
+	{"failover", time.Second, failover},
 	{"memory", time.Second, full},
 }
 

@@ -63,7 +63,7 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 	if e.undone(last, r) {
 		return CauseForgotten, time.Time{}
 	}
-	confirmed := last.Result == ResultAccepted
+	confirmed := last.Result == ResultAccepted && last.Settled.Before(r.Delivered)
 	if confirmed || r.Delivered.Before(e.claimed(last).Add(e.ttl)) {
 		return CauseNone, time.Time{} // it was settled, or its lease was good
 	}

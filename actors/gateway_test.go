@@ -237,7 +237,8 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		release := make(chan struct{})
-		system, rt := gatewayOn(t, &ledger{do: until(release)}) // it ignores its context
+		l := &ledger{do: until(release)} // it ignores its context
+		system, rt := gatewayOn(t, l)
 		began := time.Now()
 		short := schedule(1)
 		short.Timeout = durationpb.New(time.Second)
@@ -250,6 +251,7 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 		}
 		close(release)
 		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "the timer is free again")
+		require.Len(t, l.begun(), 3, "what was answered while it waited is not begun")
 		require.NoError(t, rt.Stop())
 	})
 }

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	commandLimit = 2 * time.Minute // a build on a cold cache is the longest
+	commandLimit = 5 * time.Minute // a build on a cold cache is the longest
 	endLimit     = 10 * time.Second
 )
 

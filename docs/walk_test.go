@@ -136,9 +136,9 @@ var whatever = []struct {
 	{regexp.MustCompile(`"lateness_ms":[0-9.]+`), "LATENESS"},
 	{regexp.MustCompile(`(paused by +)\S+`), "${1}SOMEBODY"},
 	{regexp.MustCompile(`"paused_by":"[^"]*"`), "SOMEBODY"},
-	{regexp.MustCompile(`\b[0-9.]+m?s\b`), "DURATION"},
+	{regexp.MustCompile(`\b[0-9.]+m?s\b|\(cached\)`), "DURATION"},
 	{regexp.MustCompile(`(?m)[ \t]+$`), ""},
-	{regexp.MustCompile(` +`), " "}, // columns are as wide as what stands in them
+	{regexp.MustCompile(`[ \t]+`), " "}, // columns are as wide as what stands in them
 }
 
 // steady is output without what is another each time.

@@ -36,6 +36,16 @@ func (f *fixture) diagnose(t testing.TB) map[string]Finding {
 	return found
 }
 
+// everything is all that the server has, byte by byte.
+func (f *fixture) everything(t testing.TB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, key := range f.rdb.Keys(t.Context(), "*").Val() {
+		all[key] = f.rdb.Dump(t.Context(), key).Val()
+	}
+	return all
+}
+
 func noRetries(o *redis.Options) { o.MaxRetries, o.DialerRetries = -1, 1 }
 
 // A server as it should be is good in all, and the same after it.
@@ -97,9 +107,11 @@ func TestDiagnoseFindsFaults(t *testing.T) {
 		{"tuned", do("HSET", f.key.control, "max_attempts", "7"), "orders", Good, "settings", do("DEL", f.key.control)},
 	} {
 		c.harm()
+		keys := f.everything(t)
 		found := f.diagnose(t)[c.check]
 		require.Equal(t, c.grade, found.Grade, "%s: %s", c.name, found.Found)
 		require.Contains(t, found.Found, c.says, c.name)
+		require.Equal(t, keys, f.everything(t), "%s: it is found, not removed", c.name)
 		c.repair()
 	}
 }

@@ -70,11 +70,11 @@ func (d Delivery) String() string {
 func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.999999") }
 
 // Delivered returns the deliveries of a topic so far, in the order of their
-// claims; those that a drain took back before a handler began are not among
-// them. Topics are named without the prefix of the Config.
+// claims: what handlers were given, and what was dead because none could be
+// given it. Topics are named without the prefix of the Config.
 func (w *World) Delivered(topic string) []Delivery {
 	return w.history.deliveries(func(r *record) bool {
-		return r.Topic == topic && (r.begun || r.Outcome != Released)
+		return r.Topic == topic && (r.begun || r.Outcome == Dead)
 	})
 }
 

@@ -2,26 +2,6 @@ package faults
 
 import "time"
 
-// scenarios are all there are.
-var scenarios = []scenario{
-	{"kill", time.Second, kill},
-	{"stop", time.Second, stop},
-	{"drain", 4 * time.Second, drain},
-	{"loss", time.Second, network(0.05, 6*time.Second, loss)},
-	{"late", time.Second, network(0.1, 5*time.Second, late)},
-	{"slow", time.Second, network(0.5, 5*time.Second, rough)},
-	{"streams", time.Second, streams},
-	{"restart", time.Second, restart},
-	{"power-cut", time.Second, powerCut},
-	{"flush", time.Second, flush},
-	{"races", 5 * time.Second, races},
-	{"poison", 2 * time.Second, poison},
-	{"clocks", 2 * time.Second, clocks},
-	{"boundaries", 300 * time.Millisecond, boundaries},
-	{"failover", time.Second, failover},
-	{"memory", time.Second, full},
-}
-
 // settleLimit bounds the wait for the last timers of a round.
 const settleLimit = 60 * time.Second
 

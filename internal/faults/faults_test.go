@@ -95,14 +95,20 @@ func runRound(t *testing.T, s scenario, round int) {
 	})
 	w := &world{T: t, rng: choices(s.name, round), ledger: NewLedger(s.ttl)}
 	w.fleet = NewFleet(t, w.ledger)
+	defer w.judge(s, round) // also of a round that has failed by itself
 	s.run(w)
+}
+
+// judge puts a round into the report and fails it for what broke.
+func (w *world) judge(s scenario, round int) {
+	w.Helper()
 	j := w.ledger.Judge()
 	report.Add(s.name, w.trials, s.ttl, j)
 	for _, v := range j.Violations[:min(len(j.Violations), 5)] {
-		t.Errorf("seed %d, round %d: %s", *seed, round, v)
+		w.Errorf("seed %d, round %d: %s", *seed, round, v)
 	}
 	if j.Broken() > 0 {
-		t.Errorf("seed %d, round %d: %d promises broken", *seed, round, j.Broken())
+		w.Errorf("seed %d, round %d: %d promises broken", *seed, round, j.Broken())
 	}
 }
 

@@ -256,12 +256,20 @@ func (j *Judgement) Broken() int {
 	return j.Lost + j.Early + j.Uncaused + j.Stale + j.Undelivered + j.Illegal
 }
 
-// Add adds another round.
-func (j *Judgement) Add(o *Judgement) {
+// add adds another round.
+func (j *Judgement) add(o *Judgement) {
 	for _, pair := range [][2]*int{
-		{&j.Timers, &o.Timers}, {&j.Scheduled, &o.Scheduled}, {&j.Deliveries, &o.Deliveries},
-		{&j.Lost, &o.Lost}, {&j.Forgotten, &o.Forgotten}, {&j.Early, &o.Early}, {&j.Repeated, &o.Repeated},
-		{&j.Uncaused, &o.Uncaused}, {&j.Stale, &o.Stale}, {&j.Undelivered, &o.Undelivered}, {&j.Illegal, &o.Illegal},
+		{&j.Timers, &o.Timers},
+		{&j.Scheduled, &o.Scheduled},
+		{&j.Deliveries, &o.Deliveries},
+		{&j.Lost, &o.Lost},
+		{&j.Forgotten, &o.Forgotten},
+		{&j.Early, &o.Early},
+		{&j.Repeated, &o.Repeated},
+		{&j.Uncaused, &o.Uncaused},
+		{&j.Stale, &o.Stale},
+		{&j.Undelivered, &o.Undelivered},
+		{&j.Illegal, &o.Illegal},
 	} {
 		*pair[0] += *pair[1]
 	}

@@ -135,6 +135,8 @@ func streams(w *world) {
 	cfg := w.config()
 	cfg.MaxConcurrent = 120
 	l := w.lossy(2, cfg, 0.5, rough)
+	// Bursts: only a backlog opens the second stream.
+	l.clients, l.batch, l.pause, l.ahead = 2, 100, 200*time.Millisecond, 0
 	l.work = func(rng *rand.Rand) Work {
 		return Work{For: between(rng, w.ledger.TTL/3-20*time.Millisecond, w.ledger.TTL/3+60*time.Millisecond)}
 	}

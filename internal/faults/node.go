@@ -176,8 +176,9 @@ func (n *node) watchClock(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-tick.C:
-			if now = time.Now(); now.Sub(last) > stallAt {
+		case <-tick.C: // the tick itself may be an old one
+			now := time.Now()
+			if now.Sub(last) > stallAt {
 				n.say(Line{Event: EventStall, From: last})
 			}
 			last = now

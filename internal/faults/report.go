@@ -40,7 +40,7 @@ func (r *Report) Add(scenario string, trials int, ttl time.Duration, j *Judgemen
 	row.Rounds++
 	row.Trials += trials
 	row.LeaseTTL = ttl
-	row.Judgement.Add(j)
+	row.add(j)
 }
 
 // Failed notes that a round of a scenario failed, and why.

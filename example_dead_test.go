@@ -33,6 +33,19 @@ func ExampleClient_DeadLetter() {
 	// Output: inv-42 1 {"Number":"42","Cents":995}
 }
 
+func ExampleClient_LastDead() {
+	bury(func(ctx context.Context, sys *wakebell.System) {
+		letters, err := sys.Client().LastDead(ctx, "invoices", 2)
+		check(err)
+		for _, letter := range letters {
+			fmt.Println(letter.ID)
+		}
+	}, "42", "43", "44")
+	// Output:
+	// inv-43
+	// inv-44
+}
+
 func ExampleClient_Redrive() {
 	bury(func(ctx context.Context, sys *wakebell.System) {
 		c := sys.Client()

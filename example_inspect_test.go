@@ -89,6 +89,37 @@ func ExampleClient_Stats() {
 	// late by 1h0m0s
 }
 
+func ExampleClient_Overview() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42")
+		_, err := c.Pause(ctx, "invoices", "ada", "the bank is down")
+		check(err)
+		all, err := c.Overview(ctx, "invoices", "receipts")
+		check(err)
+		for _, topic := range all {
+			fmt.Println(topic.Topic, "due:", topic.Stats.Due, "paused:", topic.Control.Paused)
+		}
+	})
+	// Output:
+	// invoices due: 1 paused: true
+	// receipts due: 0 paused: false
+}
+
+func ExampleClient_Diagnose() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		_, err := c.Pause(ctx, "invoices", "ada", "the bank is down")
+		check(err)
+		findings, err := c.Diagnose(ctx, "invoices")
+		check(err)
+		for _, f := range findings {
+			if f.Topic == "invoices" && f.Grade != wakebell.Good && f.Grade != wakebell.Unknown {
+				fmt.Println(f.Grade, f.Check)
+			}
+		}
+	})
+	// Output: warn orders
+}
+
 func ExampleClient_Topics() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42")

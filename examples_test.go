@@ -81,6 +81,7 @@ func examples(t *testing.T) (pkg *types.Package, shown map[string]bool) {
 	require.NoError(t, err)
 
 	shown = map[string]bool{}
+	named := namedBy(pkg)
 	inExample := func(pos token.Pos) bool {
 		return strings.HasPrefix(filepath.Base(fset.Position(pos).Filename), "example_")
 	}
@@ -91,8 +92,8 @@ func examples(t *testing.T) (pkg *types.Package, shown map[string]bool) {
 	}
 	for expr, tv := range info.Types {
 		if inExample(expr.Pos()) {
-			for _, name := range typeNames(tv.Type, pkg) {
-				shown[name] = true
+			for _, obj := range typesIn(tv.Type) {
+				shown[named[obj]] = true
 			}
 		}
 	}
@@ -112,25 +113,37 @@ func nameOf(obj types.Object) string {
 	return receiver.(*types.Named).Obj().Name() + "." + fn.Name()
 }
 
-// typeNames are the names that pkg has for a type, or for what it is made of.
-func typeNames(of types.Type, pkg *types.Package) (names []string) {
-	switch of := of.(type) {
-	case *types.Pointer:
-		return typeNames(of.Elem(), pkg)
-	case *types.Slice:
-		return typeNames(of.Elem(), pkg)
-	case *types.Map:
-		return slices.Concat(typeNames(of.Key(), pkg), typeNames(of.Elem(), pkg))
-	case *types.Tuple:
-		for v := range of.Variables() {
-			names = append(names, typeNames(v.Type(), pkg)...)
-		}
-	case interface{ Obj() *types.TypeName }: // named, or an alias
-		if of.Obj().Pkg() == pkg {
-			names = append(names, of.Obj().Name())
+// namedBy are the names that a package has for types, its own and those that its
+// aliases stand for.
+func namedBy(pkg *types.Package) map[*types.TypeName]string {
+	names := map[*types.TypeName]string{}
+	for _, name := range pkg.Scope().Names() {
+		if obj, ok := pkg.Scope().Lookup(name).(*types.TypeName); ok {
+			for _, is := range typesIn(obj.Type()) {
+				names[is] = name
+			}
 		}
 	}
 	return names
+}
+
+// typesIn are the declared types that a type is, or is made of.
+func typesIn(of types.Type) (found []*types.TypeName) {
+	switch of := types.Unalias(of).(type) {
+	case *types.Named:
+		return []*types.TypeName{of.Obj()}
+	case *types.Pointer:
+		return typesIn(of.Elem())
+	case *types.Slice:
+		return typesIn(of.Elem())
+	case *types.Map:
+		return slices.Concat(typesIn(of.Key()), typesIn(of.Elem()))
+	case *types.Tuple:
+		for v := range of.Variables() {
+			found = append(found, typesIn(v.Type())...)
+		}
+	}
+	return found
 }
 
 // compiled finds the compiled form of what the tests import.

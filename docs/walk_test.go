@@ -20,7 +20,7 @@ const (
 
 // looks matches commands that change nothing. A reader types them when enough
 // time has passed; the test runs them until they print what the document says.
-var looks = regexp.MustCompile(`^(cat|grep|tail|wakebell (topics|ls|get|dead ls|dead show|stats))\b`)
+var looks = regexp.MustCompile(`^(cat|grep|tail|wakebell (topics|ls|get|dead ls|dead show|stats|doctor|tail))\b`)
 
 // walk goes the way of a document, in a shell: it writes its files and runs its
 // commands, in their order, and compares what they print.
@@ -136,7 +136,8 @@ var whatever = []struct {
 	{regexp.MustCompile(`"lateness_ms":[0-9.]+`), "LATENESS"},
 	{regexp.MustCompile(`(paused by +)\S+`), "${1}SOMEBODY"},
 	{regexp.MustCompile(`"paused_by":"[^"]*"`), "SOMEBODY"},
-	{regexp.MustCompile(`\b[0-9.]+m?s\b|\(cached\)`), "DURATION"},
+	{regexp.MustCompile(`\b([0-9.]+[hm])*[0-9.]+m?s\b|\(cached\)`), "DURATION"},
+	{regexp.MustCompile(`[0-9.]+ MiB`), "SIZE"},
 	{regexp.MustCompile(`(?m)[ \t]+$`), ""},
 	{regexp.MustCompile(`[ \t]+`), " "}, // columns are as wide as what stands in them
 }

@@ -16,7 +16,7 @@ import (
 func (m *model) checkStats(rt *rapid.T) {
 	st := m.f.stats(m.t)
 	st.OldestDue, st.Lag = time.Time{}, 0
-	want := Stats{Total: int64(len(m.timers)), Dead: int64(len(m.dead))}
+	want := Stats{Total: int64(len(m.timers)), Dead: int64(len(m.dead)), Paused: m.order.Paused, PausedAt: m.order.PausedAt}
 	for id, timer := range m.timers {
 		switch {
 		case timer.score <= m.now():
@@ -140,6 +140,13 @@ func (m *model) redrive(rt *rapid.T) {
 func (m *model) deleteDead(rt *rapid.T) {
 	at, entry, ok := m.letter(rt)
 	if !ok {
+		return
+	}
+	if rapid.IntRange(0, 3).Draw(rt, "all") == 0 {
+		n, err := m.f.DeleteDead(m.t.Context(), m.f.topic, DeadFilter{})
+		require.NoError(rt, err)
+		require.EqualValues(rt, len(m.dead), n)
+		m.dead = nil
 		return
 	}
 	n, err := m.f.DeleteDead(m.t.Context(), m.f.topic, DeadFilter{Entry: entry})

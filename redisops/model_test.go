@@ -27,6 +27,7 @@ type model struct {
 	timers  map[string]*modelTimer
 	marks   map[string]float64 // of ids with Once: the instant
 	dead    []modelLetter
+	order   Control
 }
 
 type modelLetter struct{ id, payload string }
@@ -64,20 +65,25 @@ func TestModel(t *testing.T) {
 			m.holders[i] = &modelHolder{fixture: f.holder(SourceOptions{MaxClaims: modelMaxClaims})}
 		}
 		rt.Repeat(map[string]func(*rapid.T){
-			"schedule":     m.schedule,
-			"reschedule":   m.reschedule,
-			"run now":      m.runNow,
-			"redrive":      m.redrive,
-			"delete dead":  m.deleteDead,
-			"cancel":       m.cancel,
-			"claim":        m.claim,
-			"crash":        m.crash,
-			"settle":       m.settle,
-			"settle again": m.settle,
-			"extend":       m.extend,
-			"replay":       m.replay,
-			"peer":         m.peer,
-			"":             m.check,
+			"schedule":                 m.schedule,
+			"reschedule":               m.reschedule,
+			"run now":                  m.runNow,
+			"redrive":                  m.redrive,
+			"delete dead":              m.deleteDead,
+			"cancel":                   m.cancel,
+			"claim":                    m.claim,
+			"crash":                    m.crash,
+			"settle":                   m.settle,
+			"settle again":             m.settle,
+			"extend":                   m.extend,
+			"replay":                   m.replay,
+			"settle, extend and claim": m.whole,
+			"peer":                     m.peer,
+			"cancel all":               m.cancelAll,
+			"forget":                   m.forget,
+			"heal":                     m.heal,
+			"control":                  m.control,
+			"":                         m.check,
 		})
 	})
 }
@@ -132,8 +138,9 @@ func (m *model) claimFor(rt *rapid.T, want int, ttl time.Duration) {
 	m.claimed(rt, h)
 }
 
-// claimed compares what a request claimed with what was due.
-func (m *model) claimed(rt *rapid.T, h *modelHolder) {
+// claimed compares what a request claimed with what was due, and what it made
+// dead letters with those that its settlements were to make and those it gave up.
+func (m *model) claimed(rt *rapid.T, h *modelHolder, buried ...exchange.Burial) {
 	type due struct {
 		id    string
 		timer *modelTimer
@@ -150,7 +157,6 @@ func (m *model) claimed(rt *rapid.T, h *modelHolder) {
 		return cmp.Or(cmp.Compare(a.timer.score, b.timer.score), cmp.Compare(a.id, b.id))
 	})
 	all = all[:min(len(all), h.last.Want)]
-	var buried []exchange.Burial
 	all = slices.DeleteFunc(all, func(d due) bool {
 		rec := d.timer.rec
 		if rec == nil || rec.claims-rec.failures < modelMaxClaims {
@@ -336,6 +342,7 @@ func (m *model) check(rt *rapid.T) {
 	require.EqualValues(rt, len(m.timers), counts.Total)
 	require.EqualValues(rt, len(m.dead), counts.Dead)
 	m.checkStats(rt)
+	m.checkControl(rt)
 	listed, next, err := m.f.List(m.t.Context(), m.f.topic, Filter{})
 	require.NoError(rt, err)
 	require.Empty(rt, next)

@@ -36,6 +36,10 @@ func (w *world) away(cause func()) {
 	w.trials++
 }
 
+// postponed is how long Redis may keep from its file what it has answered,
+// while an fsync is under way.
+const postponed = 2 * time.Second
+
 // powerCut kills a Redis that syncs its file once a second, and cuts off what
 // the file had grown by in the last second, as a machine does that loses its
 // power. What is lost with it is counted apart.
@@ -51,7 +55,7 @@ func powerCut(w *world) {
 		w.away(func() {
 			w.server.Kill()
 			at, size := sizes(time.Now().Add(-time.Second))
-			w.ledger.Struck(Fault{Kind: Amnesia, From: at, To: time.Now()})
+			w.ledger.Struck(Fault{Kind: Amnesia, From: at.Add(-postponed), To: time.Now()})
 			require.NoError(w, os.Truncate(file, size))
 			w.pause(between(w.rng, 50*time.Millisecond, w.ledger.TTL))
 			w.server.Restart(w.T)

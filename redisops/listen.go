@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -42,10 +44,36 @@ func (s *Timers) Listen(ctx context.Context, topics []string, deliver func(excha
 		<-ctx.Done()
 		return ctx.Err()
 	}
+	l := listener{
+		rdb: s.rdb, log: s.logger(), channels: slices.Sorted(maps.Keys(channels)),
+		subscribed: func(channel string) {
+			deliver(exchange.Hint{Source: channels[channel], Kind: exchange.HintSubscribed})
+		},
+		heard: func(channel, text string) {
+			if hint, ok := readHint(channels[channel], text); ok {
+				deliver(hint)
+			}
+		},
+	}
+	return l.run(ctx)
+}
+
+// listener keeps a subscription to channels, over one connection.
+type listener struct {
+	rdb        redis.UniversalClient
+	log        *slog.Logger
+	channels   []string
+	subscribed func(channel string) // confirmed, at first and again
+	heard      func(channel, text string)
+}
+
+// run listens until ctx ends, or the client is closed, or the user may not
+// subscribe: ErrChannelDenied.
+func (l listener) run(ctx context.Context) error {
 	pause := listenBackoff
 	for {
 		began := time.Now()
-		err := s.listenOnce(ctx, channels, deliver)
+		err := l.once(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -57,7 +85,7 @@ func (s *Timers) Listen(ctx context.Context, topics []string, deliver func(excha
 		if time.Since(began) > settledSession {
 			pause = listenBackoff
 		}
-		s.logger().WarnContext(ctx, "subscription to hints lost", "error", err, "pause", pause)
+		l.log.WarnContext(ctx, "subscription to hints lost", "error", err, "pause", pause)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -67,20 +95,15 @@ func (s *Timers) Listen(ctx context.Context, topics []string, deliver func(excha
 	}
 }
 
-// listenOnce is one session: a connection from its subscription to its end.
-func (s *Timers) listenOnce(ctx context.Context, channels map[string]string, deliver func(exchange.Hint)) error {
-	sub := s.rdb.Subscribe(ctx)
+// once is one session: a connection from its subscription to its end.
+func (l listener) once(ctx context.Context) error {
+	sub := l.rdb.Subscribe(ctx)
 	defer func() { _ = sub.Close() }() // the session is over; nobody could use the error
 	// Closing is what wakes a blocked read.
 	stop := context.AfterFunc(ctx, func() { _ = sub.Close() })
 	defer stop()
 
-	names := make([]string, 0, len(channels))
-	for name := range channels {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for part := range slices.Chunk(names, channelsAtOnce) {
+	for part := range slices.Chunk(l.channels, channelsAtOnce) {
 		if err := sub.Subscribe(ctx, part...); err != nil {
 			return err
 		}
@@ -103,12 +126,10 @@ func (s *Timers) listenOnce(ctx context.Context, channels map[string]string, del
 		switch m := message.(type) {
 		case *redis.Subscription:
 			if m.Kind == "subscribe" {
-				deliver(exchange.Hint{Source: channels[m.Channel], Kind: exchange.HintSubscribed})
+				l.subscribed(m.Channel)
 			}
 		case *redis.Message:
-			if hint, ok := readHint(channels[m.Channel], m.Payload); ok {
-				deliver(hint)
-			}
+			l.heard(m.Channel, m.Payload)
 		}
 	}
 }

@@ -27,6 +27,14 @@ var (
 	healScript       = load("heal")
 	controlScript    = load("control")
 	statsScript      = load("stats")
+
+	gateExchangeScript = load("gate_exchange")
+	gateBeatScript     = load("gate_beat")
+	gatePlacesScript   = load("gate_places")
+	gateShowScript     = load("gate_show")
+	gateReleaseScript  = load("gate_release")
+	gateGuardScript    = load("gate_guard")
+	gateRepairScript   = load("gate_repair")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.
@@ -35,6 +43,8 @@ func load(name string) *redis.Script {
 	switch name {
 	case "dead", "delete_dead", "redrive":
 		text += source("letters")
+	case "gate_exchange", "gate_release", "gate_repair":
+		text += source("gate_turns")
 	}
 	return redis.NewScript(text + source(name))
 }
@@ -47,15 +57,18 @@ func source(name string) string {
 	return string(text)
 }
 
+// runner runs scripts on one Redis.
+type runner struct{ rdb redis.UniversalClient }
+
 // run runs a script by its hash, or as a whole where Redis does not know it;
 // either way it is one script, never its commands one by one.
-func (s *Timers) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
+func (s runner) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
 	reply, err := script.Run(ctx, s.rdb, keys, args...).Result()
 	return reply, wrap(ctx, keys, err)
 }
 
 // runText runs a script that answers one string.
-func (s *Timers) runText(ctx context.Context, script *redis.Script, keys []string, args ...any) (string, error) {
+func (s runner) runText(ctx context.Context, script *redis.Script, keys []string, args ...any) (string, error) {
 	reply, err := s.run(ctx, script, keys, args...)
 	if err != nil {
 		return "", err
@@ -68,7 +81,7 @@ func (s *Timers) runText(ctx context.Context, script *redis.Script, keys []strin
 }
 
 // runList runs a script that answers a list of at least n values.
-func (s *Timers) runList(ctx context.Context, n int, script *redis.Script, keys []string, args ...any) ([]any, error) {
+func (s runner) runList(ctx context.Context, n int, script *redis.Script, keys []string, args ...any) ([]any, error) {
 	reply, err := s.run(ctx, script, keys, args...)
 	if err != nil {
 		return nil, err

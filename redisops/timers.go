@@ -19,7 +19,7 @@ type Timers struct {
 	// before use; nil discards.
 	Logger *slog.Logger
 
-	rdb  redis.UniversalClient
+	runner
 	keys Keys
 
 	mu         sync.Mutex
@@ -36,7 +36,7 @@ func NewTimers(rdb redis.UniversalClient, keys Keys) (*Timers, error) {
 	if rdb == nil {
 		return nil, fmt.Errorf("%w: rdb is nil", ErrInvalid)
 	}
-	return &Timers{rdb: rdb, keys: keys, registered: map[string]time.Time{}}, nil
+	return &Timers{runner: runner{rdb}, keys: keys, registered: map[string]time.Time{}}, nil
 }
 
 // Keys are the names in use.

@@ -43,6 +43,9 @@ type Config struct {
 	// 0: none is ever dropped.
 	DeadLetterCap int64
 
+	// Gates configures System.Gates. Its Logger is the System's unless set.
+	Gates GatesConfig
+
 	// Logger; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -58,6 +61,10 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	if c.Gates.Logger == nil {
+		c.Gates.Logger = c.Logger
+	}
+	c.Gates = c.Gates.withDefaults()
 	return c
 }
 

@@ -42,6 +42,8 @@ type Config struct {
 	// Random yields numbers in [0, 1) for jitter; nil: a random source.
 	Random func() float64
 
+	Gates *GatesConfig // nil: there are no gates
+
 	pollerOptions []actor.PropsOption // for tests
 }
 
@@ -59,6 +61,8 @@ type Runtime struct {
 
 	mu     sync.Mutex // guards topics, which the supervisor alone changes
 	topics map[string]*topicConfig
+
+	gates *Gates // nil: there are none
 }
 
 // ErrNameTaken says that the ActorSystem has a runtime of this name already.
@@ -75,6 +79,9 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	}
 	for _, t := range cfg.Topics {
 		rt.keep(rt.newTopic(t))
+	}
+	if cfg.Gates != nil {
+		rt.gates = newGates(system, *cfg.Gates)
 	}
 	if err := extensionOf(system).add(rt); err != nil {
 		return nil, err
@@ -154,6 +161,7 @@ const stopIO = 2 * time.Second
 // which is logged.
 func (rt *Runtime) Stop() error {
 	defer extensionOf(rt.system).remove(rt)
+	defer rt.closeGates()()
 	if err := rt.system.Root.StopFuture(rt.pid).Wait(); err != nil {
 		return fmt.Errorf("stop %q: %w", rt.name, err)
 	}

@@ -3,3 +3,4 @@
 package messages
 
 //go:generate ../scripts/protoc.sh messages/wakebell.proto
+//go:generate ../scripts/protoc.sh messages/gates.proto

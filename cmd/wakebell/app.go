@@ -124,7 +124,7 @@ func (a *app) exitCode(cmd *cobra.Command, err error) int {
 	case !a.began || usage || errors.Is(err, wakebell.ErrInvalid):
 		a.notef("See '%s --help'.\n", cmd.CommandPath())
 		return exitUsage
-	case errors.Is(err, wakebell.ErrNotFound):
+	case errors.Is(err, wakebell.ErrNotFound), errors.Is(err, errNotHeld):
 		return exitNotFound
 	default:
 		return exitError
@@ -177,7 +177,7 @@ Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 	root.AddCommand(
 		a.demoCommand(), a.nodeCommand(), a.scheduleCommand(), a.lsCommand(), a.getCommand(),
 		a.cancelCommand(), a.rescheduleCommand(), a.runNowCommand(), a.topicsCommand(), a.deadCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.retuneCommand(), a.benchCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.retuneCommand(), a.gateCommand(), a.benchCommand(),
 	)
 	return root
 }

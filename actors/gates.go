@@ -31,10 +31,9 @@ type GateStore interface {
 	Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error)
 	Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, error)
 
-	// Listen delivers names of gates at which there is something for the
-	// process until ctx ends or listening is refused. It reconnects by itself
+	// Listen delivers what there is for the process until ctx ends or listening is refused. It reconnects by itself
 	// and calls subscribed whenever it (again) hears everything.
-	Listen(ctx context.Context, process string, subscribed func(), deliver func(name string)) error
+	Listen(ctx context.Context, process string, subscribed func(), deliver func(gate.Signal)) error
 }
 
 // GatesConfig configures a gates actor.

@@ -80,9 +80,13 @@ type (
 		life *gateLife
 		turn *Turn
 	}
-	lookAt struct { // there is something for the process
+	signalled struct {
+		life   *gateLife
+		signal gate.Signal
+	}
+	confirm struct { // a turn that began with its signal is to be confirmed
 		life *gateLife
-		gate string
+		turn *Turn
 	}
 	gateAnswered struct {
 		life   *gateLife
@@ -127,9 +131,13 @@ func (k *gatekeeper) Receive(c actor.Context) {
 			k.lose(m.turn)
 			k.pump(k.queue(m.turn.Gate))
 		}
-	case lookAt:
+	case signalled:
 		if m.life == k.life {
-			k.look(m.gate)
+			k.signalled(m.signal)
+		}
+	case confirm:
+		if m.life == k.life && m.turn.state == turnHeld {
+			k.look(m.turn.Gate)
 		}
 	case waitedEnough:
 		k.timeout(m)
@@ -331,7 +339,7 @@ func (k *gatekeeper) listen() {
 			_, err := safely("listening for turns", func() (struct{}, error) {
 				return struct{}{}, store.Listen(life.ctx, life.process,
 					func() { life.tell(heard{life, true}) },
-					func(name string) { life.tell(lookAt{life, name}) })
+					func(s gate.Signal) { life.tell(signalled{life, s}) })
 			})
 			if life.ctx.Err() != nil {
 				return

@@ -22,8 +22,22 @@ type pulse struct {
 	checking bool
 	again    bool // check once more: what is being checked may be from before
 
-	redisAt time.Time // the store's clock at the last answer,
-	localAt time.Time // and ours
+	clock storeClock
+}
+
+// storeClock is what is known of the store's clock.
+type storeClock struct {
+	store time.Time // what it said in an answer
+	local time.Time // before that was asked for; zero: it was not
+}
+
+// read takes what the store's clock said in the answer to what was sent.
+func (c *storeClock) read(store, sent time.Time) { c.store, c.local = store, sent }
+
+// left is how long it is at least until an instant of the store's clock.
+func (c *storeClock) left(until time.Time) (d time.Duration, known bool) {
+	// It was read after local, so now it says at most store + what has passed.
+	return until.Sub(c.store) - time.Since(c.local), !c.local.IsZero()
 }
 
 const (
@@ -173,7 +187,7 @@ func (k *gatekeeper) beaten(m beaten) {
 	for _, name := range m.reply.Overdue {
 		k.look(name)
 	}
-	k.watchClock(m.reply.Now)
+	k.watchClock(m.reply.Now, m.sent)
 	if p.deaf || m.reply.Lapsed && p.known || time.Now().After(p.checkAt) {
 		k.check()
 	}
@@ -187,17 +201,17 @@ func (k *gatekeeper) beaten(m beaten) {
 
 // watchClock looks at all gates when the store's clock has stepped back: the
 // instants that it wrote before lie too far ahead.
-func (k *gatekeeper) watchClock(now time.Time) {
-	p, local := &k.pulse, time.Now()
-	if !p.redisAt.IsZero() && now.Sub(p.redisAt) < local.Sub(p.localAt)-clockStep {
-		k.cfg.Logger.Warn("redis's clock has stepped back", "by", local.Sub(p.localAt)-now.Sub(p.redisAt))
+func (k *gatekeeper) watchClock(now, sent time.Time) {
+	c := &k.pulse.clock
+	if by, known := c.left(now); known && by < -clockStep-time.Since(sent) {
+		k.cfg.Logger.Warn("redis's clock has stepped back", "by", -by)
 		for name, q := range k.queues {
 			if len(q.waiting) > 0 {
 				k.look(name)
 			}
 		}
 	}
-	p.redisAt, p.localAt = now, local
+	c.read(now, sent)
 }
 
 // unreachable has the beat find out when the store is back.

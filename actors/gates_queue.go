@@ -166,11 +166,16 @@ func (k *gatekeeper) joined(q *gateQueue, f *gateFlight, w *waiter, ticket gate.
 // turnIs takes what the store says of the turn.
 func (k *gatekeeper) turnIs(q *gateQueue, f *gateFlight, reply *gate.Reply) {
 	held := reply.Held
+	k.pulse.clock.read(reply.Now, f.sent)
 	if t := q.turn; t != nil {
-		if gate.Ticket(t.Fence) == held {
+		switch {
+		case gate.Ticket(t.Fence) != held && t.began.After(f.sent):
+			return // the answer may be from before the turn
+		case gate.Ticket(t.Fence) != held, !t.extend(f.sent, f.sent.Add(min(reply.Remaining, k.cfg.Lease))):
+			k.lose(t)
+		default:
 			return
 		}
-		k.lose(t)
 	}
 	if held == 0 || q.givesBack(held) {
 		return
@@ -187,6 +192,24 @@ func (k *gatekeeper) turnIs(q *gateQueue, f *gateFlight, reply *gate.Reply) {
 	default:
 		k.grant(q, w, f.sent, until)
 	}
+}
+
+// signalled takes a turn that was granted by somebody else's step. The grant
+// waits for a confirmation for a while, and that is how long the turn is good at
+// first: a turn that is over by then needs no confirmation.
+func (k *gatekeeper) signalled(s gate.Signal) {
+	q := k.queue(s.Gate)
+	w := q.waiting[s.Ticket]
+	good, known := k.pulse.clock.left(s.Until)
+	if w == nil || q.turn != nil || !known || good < k.cfg.Signal/2 {
+		k.look(s.Gate)
+		return
+	}
+	now := time.Now()
+	delete(q.waiting, s.Ticket)
+	k.grant(q, w, now, now.Add(min(good, k.cfg.Signal)))
+	life, turn := k.life, w.turn
+	turn.asks = time.AfterFunc(k.cfg.Signal/5, func() { life.tell(confirm{life, turn}) })
 }
 
 func (k *gatekeeper) grant(q *gateQueue, w *waiter, sent, until time.Time) {

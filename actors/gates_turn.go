@@ -26,7 +26,9 @@ type Turn struct {
 	life      *gateLife
 	owner     *waiter // whom an actor asked for
 	state     turnState
-	confirmed time.Time // when what extended it last was sent
+	began     time.Time
+	confirmed time.Time   // when what extended it last was sent
+	asks      *time.Timer // for the first confirmation, of one that began with its signal
 	answers   []func(error)
 }
 
@@ -76,7 +78,7 @@ func (t *Turn) Release(ctx context.Context) error {
 func (k *gatekeeper) newTurn(w *waiter, ticket gate.Ticket, sent, until time.Time) *Turn {
 	t := &Turn{
 		Gate: w.gate, Fence: uint64(ticket), Waited: time.Since(w.asked), gates: k.gates,
-		until: until, life: k.life, confirmed: sent,
+		until: until, life: k.life, began: time.Now(), confirmed: sent,
 	}
 	t.ctx, t.end = context.WithCancelCause(context.WithoutCancel(w.values))
 	life := k.life
@@ -102,6 +104,9 @@ func (t *Turn) extend(sent, until time.Time) bool {
 // stop ends the context and the timer; a nil cause is context.Canceled.
 func (t *Turn) stop(cause error) {
 	t.timer.Stop()
+	if t.asks != nil {
+		t.asks.Stop()
+	}
 	t.end(cause)
 }
 

@@ -69,10 +69,10 @@ func (s *Gates) show(ctx context.Context, name string, most int) (GateInfo, erro
 	}
 	info := GateInfo{Name: name, Confirmed: head[3] == "h", Guard: map[string]uint64{}}
 	read := numberReader{}
-	info.Now = time.UnixMicro(int64(read.number(head[0]))) //nolint:gosec // below 2^53
+	info.Now = instantOfMicros(read.number(head[0]))
 	if fence := read.number(head[1]); fence != 0 {
 		info.Holder = GateTicket{fence, processOf(head[2])}
-		info.Until = time.UnixMicro(int64(read.number(head[4]))) //nolint:gosec // below 2^53
+		info.Until = instantOfMicros(read.number(head[4]))
 	}
 	info.LastFence = read.number(head[5])
 	info.Waiting = int(read.number(head[6])) //nolint:gosec // a length

@@ -83,8 +83,9 @@ func (s *Gates) Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, err
 
 func readGateReply(text string, ops []gate.Op) (*gate.Reply, error) {
 	lines := strings.Split(text, "\n")
-	if len(lines) != 3+len(ops) {
-		return nil, fmt.Errorf("%w: %d lines, want %d", errReply, len(lines), 3+len(ops))
+	const head = 4
+	if len(lines) != head+len(ops) {
+		return nil, fmt.Errorf("%w: %d lines, want %d", errReply, len(lines), head+len(ops))
 	}
 	numbers := make([]uint64, len(lines))
 	for i, line := range lines {
@@ -94,13 +95,15 @@ func readGateReply(text string, ops []gate.Op) (*gate.Reply, error) {
 		}
 		numbers[i] = n
 	}
-	reply := &gate.Reply{Held: gate.Ticket(numbers[0]), Remaining: microseconds(numbers[1]), More: numbers[2] == 1}
+	reply := &gate.Reply{
+		Now: instantOfMicros(numbers[0]), Held: gate.Ticket(numbers[1]), Remaining: microseconds(numbers[2]), More: numbers[3] == 1,
+	}
 	reply.Done = make([]gate.Done, len(ops))
 	for i, op := range ops {
 		if op.Kind == gate.Give {
-			reply.Done[i].Had = numbers[3+i] == 1
+			reply.Done[i].Had = numbers[head+i] == 1
 		} else {
-			reply.Done[i].Ticket = gate.Ticket(numbers[3+i])
+			reply.Done[i].Ticket = gate.Ticket(numbers[head+i])
 		}
 	}
 	return reply, nil
@@ -155,17 +158,33 @@ func (s *Gates) Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, 
 	return places, nil
 }
 
-// Listen delivers the names of gates at which there is something for the
-// process, until ctx ends, over one connection. subscribed is called after each
-// confirmed (re)subscription: names may have been missed. It returns ctx's
+// Listen delivers what there is for the process at gates, until ctx ends, over one connection. subscribed is called after each
+// confirmed (re)subscription: signals may have been missed. It returns ctx's
 // error, or one that wraps [ErrChannelDenied].
-func (s *Gates) Listen(ctx context.Context, process string, subscribed func(), deliver func(name string)) error {
+func (s *Gates) Listen(ctx context.Context, process string, subscribed func(), deliver func(gate.Signal)) error {
 	l := listener{
 		rdb: s.rdb, log: s.log, channels: []string{s.keys.channels() + process},
 		subscribed: func(string) { subscribed() },
-		heard:      func(_, name string) { deliver(name) },
+		heard: func(_, text string) {
+			if signal, ok := readSignal(text); ok {
+				deliver(signal)
+			}
+		},
 	}
 	return l.run(ctx)
+}
+
+// readSignal reads what gate_turns.lua publishes; anything else is passed over.
+func readSignal(text string) (gate.Signal, bool) {
+	first, rest, _ := strings.Cut(text, " ")
+	second, name, ok := strings.Cut(rest, " ")
+	read := numberReader{}
+	s := gate.Signal{Gate: name, Ticket: gate.Ticket(read.number(first)), Until: instantOfMicros(read.number(second))}
+	return s, ok && name != "" && read.err == nil
+}
+
+func instantOfMicros(us uint64) time.Time {
+	return time.UnixMicro(int64(min(us, 1<<53))) //nolint:gosec // bounded
 }
 
 func ticketText(t gate.Ticket) string { return strconv.FormatUint(uint64(t), 10) }

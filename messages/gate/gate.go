@@ -66,6 +66,8 @@ type Terms struct {
 
 // Reply answers a Request.
 type Reply struct {
+	Now time.Time // the store's clock
+
 	Done []Done // one for each Op
 
 	// Held is the ticket of this process that has the turn, confirmed; 0: none.
@@ -82,6 +84,16 @@ type Reply struct {
 type Done struct {
 	Ticket Ticket // Join, Try: the ticket; 0: the gate is held
 	Had    bool   // Give: the ticket was the turn, and is no more
+}
+
+// Signal tells a process that there is something for it at a gate.
+type Signal struct {
+	Gate string
+
+	// Ticket was granted, and waits for the process until Until, by the store's
+	// clock. 0: something else has happened, look.
+	Ticket Ticket
+	Until  time.Time
 }
 
 // Held names a turn.

@@ -7,7 +7,7 @@
 --   floor is a ticket, lease, signal and life (of the presence) are in µs; ops
 --   has a letter for each operation: j join, t try or g give, and then comes its
 --   number (j, t) or its ticket (g).
--- Returns: one string of lines: the ticket of the process that has the turn, or
+-- Returns: one string of lines: now in µs; the ticket of the process that has the turn, or
 --   0; how many µs its lease is good; 1 if there is more to do, else 0; then what
 --   became of each operation: the ticket, or 0 (j, t); 1 if it was the turn, else
 --   0 (g).
@@ -84,7 +84,7 @@ if g.holder ~= '' and g.process == process then
   held, good = g.holder, g['until'] - g.now
 end
 save(g)
-local head = held .. '\n' .. whole(good) .. '\n' .. (more and '1' or '0')
+local head = whole(g.now) .. '\n' .. held .. '\n' .. whole(good) .. '\n' .. (more and '1' or '0')
 local answer = head .. (#out > 0 and '\n' or '') .. table.concat(out, '\n')
 if sequence > 0 then
   redis.call('SET', KEYS[3], ARGV[5] .. '\n' .. answer, 'PX', '120000')

@@ -18,7 +18,7 @@ redis.call('HDEL', g.state, '') -- allowed when memory is full
 read(g, terms.lease)
 local had = g.holder ~= '' and g.holder == ARGV[4]
 if had then
-  g.signals[g.process] = true
+  g.signals[g.process] = LOOK
   vacate(g)
 end
 advance(g, terms)

@@ -26,7 +26,7 @@ if g.holder ~= '' and tonumber(g.holder) <= highest then
   local holder = tonumber(g.holder)
   -- One that has written with the newest token itself is not behind.
   if holder < highest then
-    g.signals[g.process] = true
+    g.signals[g.process] = LOOK
     vacate(g)
     removed = removed + 1
   end
@@ -37,7 +37,7 @@ for _, e in ipairs(redis.call('XRANGE', g.stream, '-', entry(whole(highest)))) d
     redis.call('XDEL', g.stream, e[1])
     removed = removed + 1
     local process = string.match(e[2][2] or '', '^(.*)#%d+$')
-    if process then g.signals[process] = true end
+    if process then g.signals[process] = LOOK end
   end
 end
 g.last, g.changed = math.max(g.last, highest, top(g)), true

@@ -8,6 +8,9 @@
 -- The consumer whose pending entry is the turn.
 local HOLDER = 'holder'
 
+-- What a signal says that grants nothing.
+local LOOK = '0 0'
+
 -- DEAD_AT_ONCE bounds the dead tickets that one call passes over.
 local DEAD_AT_ONCE = 1000
 
@@ -70,11 +73,12 @@ local function save(g)
   end
 end
 
--- signal tells processes to look at the gate. It comes after all writes, and a
--- user without rights on the channel loses only time.
+-- signal tells processes what there is for them at the gate: the ticket that was
+-- granted and until when the grant waits, or 0 and 0 to look for themselves. It
+-- comes after all writes; a user without rights on the channel loses only time.
 local function signal(g, channels)
-  for process in pairs(g.signals) do
-    redis.pcall('PUBLISH', channels .. process, g.name)
+  for process, what in pairs(g.signals) do
+    redis.pcall('PUBLISH', channels .. process, what .. ' ' .. g.name)
   end
 end
 
@@ -125,9 +129,10 @@ local function hold(g, ticket, owner, process, terms)
   if process == g.process_of_caller then
     g.kind, g.lease = 'h', terms.lease
   else
-    g.kind, g.lease, g.signals[process] = 'p', terms.signal, true
+    g.kind, g.lease = 'p', terms.signal
   end
   g['until'] = g.now + g.lease
+  if g.kind == 'p' then g.signals[process] = ticket .. ' ' .. whole(g['until']) end
 end
 
 -- advance does what is due; true: there is more than one call does.
@@ -138,7 +143,7 @@ local function advance(g, terms)
     end
     local confirms = g.kind == 'p' and g.process == g.process_of_caller
     if g['until'] > g.now or confirms then return false end
-    g.signals[g.process] = true
+    g.signals[g.process] = LOOK
     vacate(g)
   end
   for _ = 1, DEAD_AT_ONCE do
@@ -151,7 +156,7 @@ local function advance(g, terms)
     end
     redis.call('XACK', g.stream, g.group, id)
     redis.call('XDEL', g.stream, id)
-    if process then g.signals[process] = true end
+    if process then g.signals[process] = g.signals[process] or LOOK end
   end
   return true
 end

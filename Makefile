@@ -3,10 +3,12 @@ TOOL := scripts/tool.sh
 
 BENCH ?= .
 COUNT ?= 6
+SEED ?= 1
+ROUNDS ?= 20
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint fmt fmt-check vet bench generate generate-check check fuzz build setup clean
+.PHONY: help demo test test-fast gate-histories lint fmt fmt-check vet bench generate generate-check check fuzz build setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +21,9 @@ test: setup ## run all tests under the race detector; installs redis-server if i
 
 test-fast: ## run the tests without the race detector and with fewer rounds (-short)
 	$(GO) test -short -timeout 5m ./...
+
+gate-histories: setup ## make many histories of gates and check them (SEED=1 ROUNDS=20)
+	$(GO) test . -run 'TestGateHistories' -v -count 1 -timeout 12h -gate-seed $(SEED) -gate-rounds $(ROUNDS)
 
 lint: ## run the linters and check the format
 	@linter=$$($(TOOL) golangci-lint) && "$$linter" run ./...

@@ -63,8 +63,10 @@ type GatesConfig struct {
 	// Logger; nil means slog.Default().
 	Logger *slog.Logger
 
-	observe func(actors.TicketTaken) // for tests
+	observe func(ticketTaken) // for tests
 }
+
+type ticketTaken = actors.TicketTaken
 
 func (c GatesConfig) withDefaults() GatesConfig {
 	c.Keys = c.Keys.WithDefaults()

@@ -24,11 +24,17 @@ type held struct {
 	known bool  // it was given back, and that was confirmed
 }
 
+// write is one that the guard let through.
+type write struct {
+	fence uint64
+	span
+}
+
 // history is what all processes wrote.
 type history struct {
 	turns   []held // by fence
 	tickets map[uint64]span
-	wrote   map[uint64]span
+	wrote   []write
 	refused int
 }
 
@@ -141,10 +147,10 @@ func (h *history) outOfOrder() []string {
 // staleWrites are writes that the guard let through after a newer one.
 func (h *history) staleWrites() []string {
 	var faults []string
-	for a, x := range h.wrote {
-		for b, y := range h.wrote {
-			if x.to < y.from && b < a {
-				faults = append(faults, fmt.Sprintf("%d was written after %d", b, a))
+	for _, x := range h.wrote {
+		for _, y := range h.wrote {
+			if x.to < y.from && y.fence < x.fence {
+				faults = append(faults, fmt.Sprintf("%d was written after %d", y.fence, x.fence))
 			}
 		}
 	}
@@ -161,7 +167,7 @@ func TestTheCheckOfHistoriesFindsFaults(t *testing.T) {
 		return &history{
 			turns:   []held{turn(1, 0, 10, 20, 22), turn(2, 5, 25, 30, 31), turn(3, 5, 40, 50, 51)},
 			tickets: map[uint64]span{1: {0, 2}, 2: {5, 6}, 3: {7, 8}},
-			wrote:   map[uint64]span{1: {11, 12}, 2: {26, 27}},
+			wrote:   []write{{1, span{11, 12}}, {2, span{26, 27}}},
 		}
 	}
 	require.Empty(t, good().faults())
@@ -184,7 +190,7 @@ func TestTheCheckOfHistoriesFindsFaults(t *testing.T) {
 	require.NotEmpty(t, unfair.faults())
 
 	stale := good()
-	stale.wrote[1] = span{28, 29}
+	stale.wrote = append(stale.wrote, write{1, span{28, 29}})
 	require.NotEmpty(t, stale.staleWrites())
 
 	expired := good()

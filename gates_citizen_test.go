@@ -33,7 +33,7 @@ const (
 //
 //	ticket FENCE ASKED ANSWERED
 //	got FENCE ASKED GOT UNTIL
-//	wrote FENCE FROM TO           the guard accepted its token
+//	wrote FENCE FROM TO           the guard accepted its token, twice if all is well
 //	refused FENCE AT              the guard did not
 //	releasing FENCE AT
 //	released FENCE FROM TO
@@ -125,6 +125,7 @@ func (c *citizen) turn(ctx context.Context, random *rand.Rand) {
 		case <-turn.Context().Done():
 		}
 	}
+	c.write(ctx, turn) // also if it is somebody else's turn by now
 	until, from := turn.Until(), time.Now()
 	c.say("releasing", turn.Fence(), from)
 	switch err := turn.Release(ctx); {

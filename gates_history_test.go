@@ -94,7 +94,7 @@ func (w *town) note(n int, p *citizenProcess, line string) {
 		// Until something else is known it may end at any time after this.
 		w.turns[fence] = &held{fence: fence, got: span{at[0], at[1]}, live: at[1], freed: span{at[1], never}}
 	case "wrote":
-		w.h.wrote[fence] = span{at[0], at[1]}
+		w.h.wrote = append(w.h.wrote, write{fence, span{at[0], at[1]}})
 	case "refused":
 		w.h.refused++
 	case "releasing":
@@ -133,7 +133,7 @@ func (w *town) endOrderly(p *citizenProcess) {
 // live runs a history: trouble is what happens to the citizens for its length,
 // and then everybody must get a turn.
 func (w *town) live(seed uint64, trouble func(random *rand.Rand, all []*citizenProcess)) *history {
-	w.h = history{tickets: map[uint64]span{}, wrote: map[uint64]span{}}
+	w.h = history{tickets: map[uint64]span{}}
 	w.turns = map[uint64]*held{}
 	all := make([]*citizenProcess, citizens)
 	for n := range all {

@@ -108,7 +108,7 @@ func contend(b *testing.B, contenders int, hold time.Duration, turns int) (stamp
 	type contender struct {
 		cmd *exec.Cmd
 		out *bufio.Scanner
-		go_ func()
+		begin func()
 	}
 	var all []contender
 	for range contenders {
@@ -126,7 +126,7 @@ func contend(b *testing.B, contenders int, hold time.Duration, turns int) (stamp
 	}
 	b.ResetTimer()
 	for _, c := range all {
-		c.go_()
+		c.begin()
 	}
 	for _, c := range all {
 		for c.out.Scan() {

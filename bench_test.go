@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages"
 )
 
 // BenchmarkDelivery handles due timers of 100 bytes with a handler that does
@@ -88,4 +90,31 @@ func benchmarkLateness(b *testing.B, in time.Duration) {
 	b.ReportMetric(float64(late[len(late)/2].Microseconds())/1e3, "ms-late-p50")
 	b.ReportMetric(float64(late[len(late)*99/100].Microseconds())/1e3, "ms-late-p99")
 	b.ReportMetric(float64(min(late[0], 0).Microseconds())/1e3, "ms-early")
+}
+
+// BenchmarkGateway schedules by message, with 64 requests under way at a time.
+func BenchmarkGateway(b *testing.B) {
+	p := posted(b, redistest.Shared(b), wakebell.Config{})
+	request := message(b, p.topic.Draft("x", wakebell.In(time.Hour)))
+	places := make(chan struct{}, 64)
+	counter := p.actors.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
+		switch m := c.Message().(type) {
+		case *messages.Scheduled:
+			<-places
+		case *messages.Error:
+			b.Error(wakebell.AnswerError(m))
+			<-places
+		}
+	}))
+	for n := 0; b.Loop(); n++ {
+		places <- struct{}{}
+		p.actors.Root.RequestWithCustomSender(p.Gateway(), &messages.Schedule{
+			Topic: request.GetTopic(), Id: strconv.Itoa(n), Body: request.GetBody(), When: request.GetWhen(),
+		}, counter)
+	}
+	for range cap(places) { // all are answered
+		places <- struct{}{}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
+	require.NoError(b, p.actors.Root.StopFuture(counter).Wait())
 }

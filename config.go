@@ -1,6 +1,7 @@
 package wakebell
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,7 +12,11 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// Config configures a System. The zero value works; it handles nothing.
+// DefaultName is the name of a System in its ActorSystem.
+const DefaultName = "wakebell"
+
+// Config configures a System. The zero value works; it handles nothing, and
+// schedules by message.
 type Config struct {
 	// Handlers are the topics that this node handles, each at most once.
 	Handlers []Handler
@@ -20,7 +25,7 @@ type Config struct {
 	Middleware []Middleware
 
 	// Name is the root supervisor's name in the ActorSystem; default
-	// "wakebell". Several Systems in one ActorSystem need different ones.
+	// DefaultName. Several Systems in one ActorSystem need different ones.
 	Name string
 
 	// Keys, Prefix and PayloadLimit are those of ClientConfig.
@@ -29,8 +34,8 @@ type Config struct {
 	PayloadLimit int
 
 	// DrainTimeout is how long Stop waits for running handlers before their
-	// contexts end; default 20 s, at most 1 h, negative: not at all. Stop takes
-	// at most 5 s more than this.
+	// contexts end, and for OnDead; default 20 s, at most 1 h, negative: not at
+	// all. Stop takes at most 7 s more than this.
 	DrainTimeout time.Duration
 
 	// WaitForRedis is how long Start tries a Redis that is unavailable;
@@ -43,6 +48,19 @@ type Config struct {
 	// 0: none is ever dropped.
 	DeadLetterCap int64
 
+	// OnDead is called for each timer that this node has made a dead letter,
+	// whatever the reason, after Redis has confirmed it: normally once. It is
+	// not called for a timer that was dead before, nor for one that was rejected
+	// where DiscardRejected says so. A node that dies in between does not call
+	// it, so it is for telling people, not for keeping books: the dead letter
+	// stays in any case.
+	//
+	// It is called outside of the delivery, one call at a time, for all topics.
+	// Up to 1,000 dead letters (and 16 MiB) wait for it; for what dies beyond,
+	// it is not called, which Counters count and the log says. A panic is logged.
+	// Its context ends when Stop's DrainTimeout is over.
+	OnDead func(context.Context, DeadLetter)
+
 	// Gates configures System.Gates. Its Logger is the System's unless set.
 	Gates GatesConfig
 
@@ -52,7 +70,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if c.Name == "" {
-		c.Name = "wakebell"
+		c.Name = DefaultName
 	}
 	if c.DrainTimeout == 0 {
 		c.DrainTimeout = 20 * time.Second

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -60,6 +61,38 @@ func deadLetterOf(topic string, d redisops.DeadLetter) DeadLetter {
 		Entry: d.Entry, ID: d.ID, Topic: topic, Reason: d.Reason,
 		Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At,
 		Content: content(d.Payload, d.ID),
+	}
+}
+
+// LastDead reads the last n dead letters of a topic (1 – 1,000), the oldest of
+// them first.
+func (c *Client) LastDead(ctx context.Context, topic string, n int) ([]DeadLetter, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return nil, err
+	}
+	letters, err := c.store.LastDead(ctx, full, n)
+	if err != nil {
+		return nil, err
+	}
+	dead := make([]DeadLetter, len(letters))
+	for i, d := range letters {
+		dead[i] = deadLetterOf(full, d)
+	}
+	return dead, nil
+}
+
+// onDead is OnDead as the actors call it.
+func (c Config) onDead() func(context.Context, actors.Death) {
+	if c.OnDead == nil {
+		return nil
+	}
+	return func(ctx context.Context, d actors.Death) {
+		c.OnDead(ctx, DeadLetter{
+			Entry: d.Entry, ID: d.ID, Topic: d.Topic, Reason: d.Reason,
+			Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At,
+			Content: content(d.Payload, d.ID),
+		})
 	}
 }
 

@@ -34,6 +34,10 @@ var (
 	// old, or a Cluster that would spread a topic over several slots.
 	ErrUnsupported = redisops.ErrUnsupported
 
+	// ErrChannelDenied says that the Redis user has no right to a channel that
+	// Tail needs; see docs/keys.md.
+	ErrChannelDenied = redisops.ErrChannelDenied
+
 	// ErrUnfinished is wrapped by System.Stop when handlers did not return in
 	// time. Their timers were released; the error names them.
 	ErrUnfinished = errors.New("handlers did not return in time")
@@ -59,7 +63,8 @@ var (
 	ErrSettled = actors.ErrSettled
 	// ErrLeaseTooOld: the handler ran longer than MaxLeaseAge.
 	ErrLeaseTooOld = actors.ErrLeaseTooOld
-	// ErrDraining: the drain's deadline passed; the timer is released.
+	// ErrDraining: the drain's deadline passed; the timer is released. Of a
+	// request to the gateway: Stop has begun, and it was refused.
 	ErrDraining = actors.ErrDraining
 	// ErrStopped: the runtime was stopped without a drain.
 	ErrStopped = actors.ErrStopped

@@ -22,11 +22,14 @@ type Invoice struct {
 var Invoices = wakebell.NewTopic[Invoice]("invoices")
 
 // run starts a System on a Redis of its own, calls use and stops.
-func run(cfg wakebell.Config, use func(*wakebell.System)) {
+func run(cfg wakebell.Config, use func(*wakebell.System)) { runIn(actorSystem(), cfg, use) }
+
+// runIn is run in an ActorSystem that the caller has.
+func runIn(system *actor.ActorSystem, cfg wakebell.Config, use func(*wakebell.System)) {
 	server := embedded.Start()
 	defer server.Close()
 	cfg.Logger = quiet
-	sys, err := wakebell.New(actorSystem(), server.Client(), cfg)
+	sys, err := wakebell.New(system, server.Client(), cfg)
 	if err != nil {
 		log.Fatal(err)
 	}

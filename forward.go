@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -52,10 +53,11 @@ func (t Topic[T]) Read(l *messages.Lease) (T, error) {
 
 // forward is the innermost HandlerFunc of a topic with a Target.
 func forward(ctx context.Context, t Timer[[]byte]) error {
-	if t.delivery == nil {
+	d, ok := t.delivery.(delivered)
+	if !ok {
 		return errNoDelivery
 	}
-	answer, err := t.delivery.Forward(ctx, lease(t))
+	answer, err := d.Forward(ctx, lease(t, d.LeaseTTL))
 	if errors.Is(err, actors.ErrTargetGone) {
 		return &crash{err}
 	}
@@ -90,7 +92,7 @@ type crash struct{ error }
 
 func (c *crash) Unwrap() error { return c.error }
 
-func lease(t Timer[[]byte]) *messages.Lease {
+func lease(t Timer[[]byte], ttl time.Duration) *messages.Lease {
 	return &messages.Lease{
 		Topic:         t.Topic,
 		Id:            t.ID,
@@ -103,6 +105,6 @@ func lease(t Timer[[]byte]) *messages.Lease {
 		Delivered:     timestamppb.New(t.Delivered),
 		Attempt:       uint32(min(t.Attempt, 1<<31)),  //nolint:gosec // bounded
 		Failures:      uint32(min(t.Failures, 1<<31)), //nolint:gosec // bounded
-		Ttl:           durationpb.New(t.delivery.LeaseTTL),
+		Ttl:           durationpb.New(ttl),
 	}
 }

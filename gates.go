@@ -63,10 +63,8 @@ type GatesConfig struct {
 	// Logger; nil means slog.Default().
 	Logger *slog.Logger
 
-	observe func(ticketTaken) // for tests
+	observe func(actors.TicketTaken) // of tests
 }
-
-type ticketTaken = actors.TicketTaken
 
 func (c GatesConfig) withDefaults() GatesConfig {
 	c.Keys = c.Keys.WithDefaults()

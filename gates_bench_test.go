@@ -106,8 +106,8 @@ func contend(b *testing.B, contenders int, hold time.Duration, turns int) (stamp
 	require.NoError(b, err)
 	name := strconv.FormatInt(time.Now().UnixNano(), 36)
 	type contender struct {
-		cmd *exec.Cmd
-		out *bufio.Scanner
+		cmd   *exec.Cmd
+		out   *bufio.Scanner
 		begin func()
 	}
 	var all []contender

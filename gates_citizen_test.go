@@ -15,6 +15,8 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/internal/testdoor"
 )
 
 // citizenVariable, when set, makes this test binary a process that takes turns
@@ -69,9 +71,9 @@ func runCitizen(spec string) error {
 	defer func() { _, _ = rdb.Close(), guardRDB.Close() }() // the process ends
 	cfg := wakebell.GatesConfig{LeaseTTL: citizenLease, SignalTTL: citizenSignal, PresenceTTL: 800 * time.Millisecond, Logger: quiet}
 	var err error
-	c.gates, err = wakebell.NewGates(rdb, cfg.Observed(func(ticket uint64, asked, answered time.Time) {
-		c.say("ticket", ticket, asked, answered)
-	}))
+	observed := cfg
+	testdoor.Observe(&observed, func(t actors.TicketTaken) { c.say("ticket", uint64(t.Ticket), t.Asked, t.Answered) })
+	c.gates, err = wakebell.NewGates(rdb, observed)
 	if err != nil {
 		return err
 	}

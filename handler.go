@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/internal/envelope"
 )
 
@@ -39,7 +38,7 @@ type Meta struct {
 	// Raw is the body as it travelled. It must not be modified.
 	Raw []byte
 
-	delivery *actors.Delivery // nil in a Timer that no System made
+	delivery holder // nil in a Timer that no System delivered
 }
 
 // Lateness is how long after its activation the timer was delivered, by
@@ -56,7 +55,7 @@ func (m Meta) Settle(ctx context.Context, err error) error {
 	if m.delivery == nil {
 		return errNoDelivery
 	}
-	return m.delivery.Settle(ctx, verdict(err))
+	return m.delivery.Settle(ctx, err)
 }
 
 // Extend extends the lease and returns once Redis has confirmed it. Leases are

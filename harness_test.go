@@ -103,6 +103,19 @@ func (p peer) publish(t testing.TB, id, payload string, at float64) {
 	require.NoError(t, err)
 }
 
+// claim is what the peer's claim writes: the lease's end.
+func (p peer) claim(t testing.TB, id string, until float64) {
+	t.Helper()
+	require.NoError(t, p.rdb.ZAdd(t.Context(), p.timeline(), redis.Z{Score: until, Member: id}).Err())
+}
+
+// commit is the peer's ack, and its cancel: unconditional.
+func (p peer) commit(t testing.TB, id string) {
+	t.Helper()
+	require.NoError(t, p.rdb.ZRem(t.Context(), p.timeline(), id).Err())
+	require.NoError(t, p.rdb.HDel(t.Context(), p.payloads(), id).Err())
+}
+
 // virtually runs f in a synctest bubble.
 func virtually(t *testing.T, f func(*testing.T)) {
 	t.Helper()

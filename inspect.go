@@ -114,6 +114,24 @@ func (c *Client) Stats(ctx context.Context, topic string) (Stats, error) {
 	return c.store.Stats(ctx, full)
 }
 
+// Overview is what there is to see of a topic at a glance: its numbers, and
+// what is ordered of it.
+type Overview = redisops.Overview
+
+// Overview looks at topics, in their order, 100 of them in a round trip. What
+// cannot be read of one is in its Err, and spoils no other; the error of the
+// call is ctx's, or one of a Redis that answers for none of a hundred.
+func (c *Client) Overview(ctx context.Context, topics ...string) ([]Overview, error) {
+	full := make([]string, len(topics))
+	for i, topic := range topics {
+		var err error
+		if full[i], err = c.fullName(topic); err != nil {
+			return nil, err
+		}
+	}
+	return c.store.Overview(ctx, full...)
+}
+
 // Topics yields the full names of the topics, in no order, each once. They are
 // those on which Wakebell scheduled or which a node handled; discover also
 // scans the whole of Redis for those that only Python peers know, which takes

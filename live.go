@@ -65,7 +65,7 @@ func (s *System) Retune(topic string, opts ...HandlerOption) error {
 		if err := set.retune(opts); err != nil {
 			return err
 		}
-		err := rt.Tune(s.cfg.Prefix+topic, func(now *actors.Settings) { *now = set.tunable() })
+		err := rt.Tune(s.cfg.Prefix+topic, func(now *actors.Settings) { *now = s.tunable(set) })
 		if err == nil {
 			s.settings[topic] = set
 		}

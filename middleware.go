@@ -75,7 +75,7 @@ func meta(d *actors.Delivery, env envelope.Envelope) Meta {
 		ReplyTo:       env.ReplyTo,
 		Headers:       env.Headers,
 		Raw:           env.Body,
-		delivery:      d,
+		delivery:      delivered{d},
 	}
 }
 

@@ -13,18 +13,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/internal/testdoor"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 )
 
 // System is a runtime that delivers timers: a root supervisor in the caller's
-// ActorSystem, with a poller for each topic. It is started once and stopped
-// once.
+// ActorSystem, with a poller for each topic and a gateway for those who schedule
+// by message. It is started once and stopped once.
 type System struct {
 	cfg    Config
 	actors *actor.ActorSystem
 	client *Client
 	gates  *Gates
+	hooks  testdoor.Hooks // of tests
 
 	changing sync.Mutex          // held by what changes the System while it runs
 	settings map[string]settings // of the topics that it handles, without prefix
@@ -126,7 +128,13 @@ func (s *System) spawn(checked error) error {
 		Name:   s.cfg.Name,
 		Topics: s.actorTopics(),
 		Hints:  s.client.store,
+		Events: s.client.store,
+		Node:   nodeName(s.cfg.Name),
+		OnDead: s.cfg.onDead(),
+		Timers: requests{s.client},
+		Owner:  s,
 		Logger: s.cfg.Logger,
+		Random: s.hooks.Random,
 	})
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
@@ -169,26 +177,46 @@ func (s *System) actorTopics() []actors.Topic {
 }
 
 func (s *System) actorTopic(h Handler) actors.Topic {
+	var source actors.Source = s.client.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
+		MaxClaims: h.set.maxClaims(),
+		DeadCap:   s.cfg.DeadLetterCap,
+	})
+	if s.hooks.Source != nil {
+		source = s.hooks.Source(source)
+	}
 	return actors.Topic{
-		Source: s.client.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
-			MaxClaims: h.set.maxClaims(),
-			DeadCap:   s.cfg.DeadLetterCap,
-		}),
+		Source:             source,
 		Handle:             chain(h.fn, slices.Concat(s.cfg.Middleware, h.set.middleware)),
 		Target:             h.set.target,
 		Order:              s.order(s.cfg.Prefix + h.topic),
-		Settings:           h.set.tunable(),
+		OrderEvery:         s.hooks.Idle,
+		Settings:           s.tunable(h.set),
 		DiscardRejects:     h.set.discardRejected,
 		RetryOnLeaseExpiry: h.set.retryOnExpiry,
 	}
 }
 
-// Stop drains and stops the System: no timer is taken any more, running
-// handlers have DrainTimeout to end, then their contexts end with ErrDraining,
+func (s *System) tunable(set settings) actors.Settings {
+	t := set.tunable()
+	t.MaxPollingInterval = max(t.MaxPollingInterval, s.hooks.Idle)
+	return t
+}
+
+// Stop drains and stops the System: the gateway refuses requests and answers
+// those that it has, then no timer is taken any more, running handlers have
+// DrainTimeout to end, then their contexts end with ErrDraining,
 // and what is not settled is released, so that another node has it at once.
 // Stop before Start is fine, and so is a second Stop: it waits for the first.
 // Handlers that did not return are named in an error that wraps ErrUnfinished.
 func (s *System) Stop() error {
+	return s.end(func(runtime *actors.Runtime) error {
+		drained, err := runtime.Drain(s.cfg.DrainTimeout)
+		return errors.Join(err, unfinished(drained), runtime.Stop())
+	})
+}
+
+// end ends what runs, once.
+func (s *System) end(how func(*actors.Runtime) error) error {
 	s.mu.Lock()
 	if s.stopped != nil {
 		s.mu.Unlock()
@@ -201,8 +229,7 @@ func (s *System) Stop() error {
 
 	defer close(s.stopped)
 	if runtime != nil {
-		drained, err := runtime.Drain(s.cfg.DrainTimeout)
-		s.stopErr = errors.Join(err, unfinished(drained), runtime.Stop())
+		s.stopErr = how(runtime)
 	}
 	return s.stopErr
 }

@@ -15,6 +15,7 @@ func (p *poller) answered(m exchanged) {
 		return
 	}
 	now := time.Now()
+	p.clock = clock{source: m.reply.Now, local: now}
 	s.flight, s.failures = nil, 0
 	s.behind = s.behind && !f.complete
 	p.reserved -= f.request.Want
@@ -22,6 +23,7 @@ func (p *poller) answered(m exchanged) {
 	p.counters.lastExchange.Store(now.UnixNano())
 	p.reached()
 	p.settled(f, m.reply)
+	p.buried(f, m.reply)
 	p.extended(f, m.reply)
 	p.deal(s, f, m.reply, now)
 	p.plan(f, m.reply)
@@ -42,21 +44,43 @@ func (p *poller) settled(f *flight, r *exchange.Reply) {
 			p.refused(f.settling[i].lease, refusal.Why)
 		}
 	}
+	watched := p.feed.watched.Load()
 	for _, v := range f.settling {
 		v.tell()
 		if v.lease.gone != 0 {
 			continue
+		}
+		if watched {
+			p.tellSettled(v)
 		}
 		switch v.kind {
 		case exchange.Ack:
 			p.counters.acked.Add(1)
 		case exchange.Nack:
 			p.counters.retried.Add(1)
-		case exchange.Bury:
-			p.counters.buried.Add(1)
-			p.Logger.Warn("timer is dead", "id", v.lease.ID, "reason", v.reason, "claims", v.lease.Claims)
+		case exchange.Bury: // counted by the source's word
 		case exchange.Release:
 			p.counters.released.Add(1)
+		}
+	}
+}
+
+// buried tells of what the exchange made dead letters, be it settled so or
+// given up by the claim.
+func (p *poller) buried(f *flight, r *exchange.Reply) {
+	for _, b := range r.Buried {
+		var took time.Duration
+		if b.Index >= 0 && b.Index < len(f.settling) {
+			v := f.settling[b.Index]
+			b.Reason, b.Payload, took = v.reason, v.lease.Payload, v.took
+		}
+		p.counters.buried.Add(1)
+		p.Logger.Warn("timer is dead", "id", b.ID, "reason", b.Reason, "claims", b.Claims, "entry", b.Entry)
+		p.dead.add(death{Death{p.Source.Name(), b}, &p.counters})
+		if p.feed.watched.Load() {
+			p.feed.add(exchange.Event{
+				Kind: exchange.EventDead, At: b.At, ID: b.ID, Attempt: b.Claims, Took: took, Text: b.Reason, Entry: b.Entry,
+			})
 		}
 	}
 }
@@ -102,8 +126,9 @@ func (p *poller) confirm(l *lease, sent time.Time, remaining time.Duration) {
 // deal hands the leases of an answer to the handlers.
 func (p *poller) deal(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 	stale := now.After(f.sent.Add(r.Remaining - p.LeaseTTL/2))
+	watched := p.feed.watched.Load()
 	for i := range r.Leases {
-		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL}, handedOut: now}
+		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL}, queued: now, handedOut: now}
 		l.lease, l.stream, l.slot = l, s, -1
 		switch {
 		case l.Fault != "":
@@ -119,8 +144,14 @@ func (p *poller) deal(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 			s.hold(l)
 			s.dealt = now
 			p.counters.delivered.Add(1)
+			if watched {
+				p.tell(l, exchange.Event{Kind: exchange.EventDelivered, Lateness: l.Lateness()})
+			}
 			p.run.offer(l)
 		}
+	}
+	if p.free() < p.ahead.limit && p.ahead.look.IsZero() { // some wait for a handler
+		p.ahead.look = now.Add(patience)
 	}
 }
 

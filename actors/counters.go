@@ -11,7 +11,7 @@ type Counters struct {
 	Delivered  int64 // leases handed to a handler
 	Acked      int64 // settled as handled
 	Retried    int64 // settled with a failure, due again
-	Buried     int64 // settled as dead letters
+	Buried     int64 // that became dead letters
 	Discarded  int64 // rejected where rejected timers are discarded
 	Released   int64 // given back unhandled
 	Crashed    int64 // handlers that panicked
@@ -24,6 +24,9 @@ type Counters struct {
 	Empty      int64 // of those, looks that found nothing
 	Errors     int64 // exchanges that failed
 	Restarts   int64 // of the poller
+	Told       int64 // dead letters that the hook was called for
+	Untold     int64 // dead letters that it was not called for: it was too slow
+	HookPanics int64 // calls of it that did not return
 
 	// LastExchange is when the source last answered; zero: never.
 	LastExchange time.Time
@@ -33,7 +36,7 @@ type Counters struct {
 type counters struct {
 	delivered, acked, retried, buried, discarded, released, crashed,
 	superseded, cancelled, lost, hung, healed, exchanges, empty, errors,
-	incarnations, lastExchange atomic.Int64
+	told, untold, hookPanics, incarnations, lastExchange atomic.Int64
 }
 
 func (c *counters) snapshot() Counters {
@@ -54,6 +57,9 @@ func (c *counters) snapshot() Counters {
 		Empty:      c.empty.Load(),
 		Errors:     c.errors.Load(),
 		Restarts:   max(c.incarnations.Load()-1, 0),
+		Told:       c.told.Load(),
+		Untold:     c.untold.Load(),
+		HookPanics: c.hookPanics.Load(),
 	}
 	if nanos := c.lastExchange.Load(); nanos != 0 {
 		s.LastExchange = time.Unix(0, nanos)

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"math"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -9,6 +10,8 @@ import (
 )
 
 const (
+	// gatewayGrace is how long the gateway may take to finish what it has.
+	gatewayGrace = time.Second
 	// drainGrace is how long handlers may take to return once their contexts
 	// have ended with ErrDraining.
 	drainGrace = time.Second
@@ -48,12 +51,7 @@ func (p *poller) startDrain(m *messages.Drain, requester *actor.PID) {
 	}
 	p.drain = &drain{requester: requester}
 	p.nextPhase(phaseRun, m.GetTimeout().AsDuration())
-	for _, l := range p.run.takeBack() { // what no handler has begun goes back at once
-		l.stream.drop(l)
-		if l.gone == 0 {
-			p.release(l)
-		}
-	}
+	p.giveBack(math.MaxInt) // what no handler has begun goes back at once
 }
 
 func (p *poller) nextPhase(phase int, after time.Duration) {

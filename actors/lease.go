@@ -23,7 +23,8 @@ type lease struct {
 	// deadline is when the lease ends by the local clock, counted from there.
 	// Invariant: confirmed < deadline.
 	confirmed, deadline time.Time
-	handedOut           time.Time
+	queued              time.Time // when it was offered to the handlers
+	handedOut           time.Time // its age counts from here
 
 	settled   bool // by its handler, which goes on
 	extending bool // an extension is in flight

@@ -38,8 +38,7 @@ func (p *poller) watch(s *stream, l *lease, now time.Time) {
 		return
 	}
 	if !now.Before(l.deadline) {
-		p.counters.lost.Add(1)
-		p.Logger.Warn("lease lost: it ended before an extension was confirmed", "id", l.ID, "claims", l.Claims)
+		p.lost(l, "it ended before an extension was confirmed")
 		l.end(ErrLeaseLost)
 		return
 	}
@@ -95,7 +94,9 @@ func (p *poller) hung(l *lease) {
 
 // collect takes the outcomes that gathered.
 func (p *poller) collect() {
+	now := time.Now()
 	for _, c := range p.run.take() {
+		p.ahead.count(c.lease, now)
 		if c.lease.slot >= 0 { // else it was given up as hung
 			c.lease.stream.drop(c.lease)
 			p.conclude(c.lease, c.outcome)
@@ -109,6 +110,7 @@ func (p *poller) conclude(l *lease, o Outcome) {
 	switch {
 	case o.kind == crashed:
 		p.counters.crashed.Add(1)
+		p.tellCrashed(l, o)
 	case l.settled:
 		// By the handler itself, while it ran.
 	case l.gone != 0:
@@ -128,9 +130,10 @@ func (p *poller) conclude(l *lease, o Outcome) {
 func (p *poller) settle(l *lease, o Outcome) bool {
 	if o.kind == failed && p.RetryOnLeaseExpiry {
 		p.counters.retried.Add(1)
+		p.tellLeft(l, o)
 		return false
 	}
-	v := verdict{lease: l, kind: exchange.Ack, reason: o.reason()}
+	v := verdict{lease: l, kind: exchange.Ack, reason: o.reason(), took: p.took(l)}
 	switch o.kind {
 	case failed, failedFor:
 		v.kind, v.delay = exchange.Nack, o.delay
@@ -158,6 +161,13 @@ func (p *poller) release(l *lease) {
 	l.stream.settle = append(l.stream.settle, verdict{lease: l, kind: exchange.Release})
 }
 
+// lost notes that a lease ended while its handler ran.
+func (p *poller) lost(l *lease, why string) {
+	p.counters.lost.Add(1)
+	p.Logger.Warn("lease lost", "id", l.ID, "claims", l.Claims, "why", why)
+	p.tellOf(l, exchange.EventLost)
+}
+
 // refused takes the source's word that a lease is no longer ours.
 func (p *poller) refused(l *lease, why exchange.Why) {
 	if l.gone != 0 {
@@ -168,13 +178,14 @@ func (p *poller) refused(l *lease, why exchange.Why) {
 	switch why {
 	case exchange.Superseded: // the handler runs to its end
 		p.counters.superseded.Add(1)
+		p.tellOf(l, exchange.EventSuperseded)
 	case exchange.Cancelled:
 		p.counters.cancelled.Add(1)
+		p.tellOf(l, exchange.EventCancelled)
 		l.end(ErrCancelled)
 	case exchange.Lost:
 		if !l.ended {
-			p.counters.lost.Add(1)
-			p.Logger.Warn("lease lost: the source no longer knows it", "id", l.ID, "claims", l.Claims)
+			p.lost(l, "the source no longer knows it")
 		}
 		l.end(ErrLeaseLost)
 	}

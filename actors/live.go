@@ -28,7 +28,8 @@ type (
 		name   string
 		change func(*topicState)
 	}
-	liveReply struct {
+	areYouThere struct{} // every Receive before it is over
+	liveReply   struct {
 		drained *messages.TopicDrained // of removeTopic
 		err     error
 	}

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -21,7 +22,7 @@ type ordered struct {
 	err   error
 }
 
-// readOrderEvery is how often an order is read that no hint spoke of.
+// readOrderEvery is the default of Topic.OrderEvery.
 const readOrderEvery = 5 * time.Minute
 
 // readOrder reads what is ordered, in the background. Until it is known for the
@@ -30,7 +31,7 @@ func (p *poller) readOrder() {
 	if p.Order == nil {
 		return
 	}
-	p.orderAt = time.Now().Add(spread(readOrderEvery, 0.5, p.random()))
+	p.orderAt = time.Now().Add(spread(cmp.Or(p.OrderEvery, readOrderEvery), 0.5, p.random()))
 	if p.reading {
 		p.readAgain = true // what is being read may be from before
 		return

@@ -28,9 +28,11 @@ type poller struct {
 	reserved int // slots of claims under way
 
 	pace    pace
+	ahead   ahead
 	barren  int       // looks in a row that found something due and could not claim it
 	leaseAt time.Time // no lease needs a look before; zero: none at all
 	gather  time.Time // when settlements that wait for company go out; zero: none wait
+	clock   clock     // of the source, as it was last told
 	timer   *time.Timer
 	armed   time.Time // when timer sends its tick; zero: it does not
 
@@ -184,7 +186,12 @@ func (p *poller) tune() {
 	}
 	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
 	p.leaseAt = time.Now()
-	for len(p.streams) < streamsFor(p.MaxConcurrent) {
+	p.openStreams()
+}
+
+// openStreams opens as many streams as what may be claimed is worth.
+func (p *poller) openStreams() {
+	for len(p.streams) < streamsFor(p.MaxConcurrent+p.ahead.limit) {
 		p.openStream()
 	}
 }

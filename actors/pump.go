@@ -22,8 +22,8 @@ const (
 	gatherFor = time.Millisecond
 )
 
-func streamsFor(maxConcurrent int) int {
-	if maxConcurrent > secondStreamAt {
+func streamsFor(slots int) int {
+	if slots > secondStreamAt {
 		return 2
 	}
 	return 1
@@ -38,6 +38,9 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 	}
 	p.gather = time.Time{}
 	p.catchUp()
+	p.ahead.measure(now)
+	p.shed(now)
+	p.openStreams()
 	for _, s := range p.streams {
 		switch {
 		case s.flight == nil:
@@ -53,9 +56,10 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 	p.arm(now)
 }
 
-// free is the number of slots that no lease and no claim under way takes.
+// free is the number of slots that no lease and no claim under way takes, with
+// those of leases that wait for a handler.
 func (p *poller) free() int {
-	free := p.MaxConcurrent - p.reserved - int(p.run.resting.Load())
+	free := p.MaxConcurrent + p.ahead.limit - p.reserved - int(p.run.resting.Load())
 	for _, s := range p.streams {
 		free -= len(s.held)
 	}
@@ -197,7 +201,7 @@ func (p *poller) staff(c actor.Context) {
 // tick that comes too early does no harm, so the timer is only ever brought
 // forward.
 func (p *poller) arm(now time.Time) {
-	at := earlier(earlier(p.leaseAt, p.gather), p.orderAt)
+	at := earlier(earlier(p.leaseAt, p.gather), earlier(p.orderAt, p.ahead.look))
 	if !p.unavailable {
 		for _, s := range p.streams {
 			at = earlier(at, s.retryAt)

@@ -2,8 +2,10 @@ package actors
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
@@ -73,13 +75,27 @@ func (r *run) pull() *lease {
 	return l
 }
 
-// takeBack empties the queue.
-func (r *run) takeBack() []*lease {
+// takeBack takes the last n leases out of the queue, or as many as there are.
+func (r *run) takeBack(n int) []*lease {
 	r.queue.Lock()
 	defer r.queue.Unlock()
-	waiting := r.ready[r.next:]
-	r.ready, r.next = nil, 0
-	return waiting
+	from := max(r.next, len(r.ready)-n)
+	taken := slices.Clone(r.ready[from:])
+	clear(r.ready[from:])
+	if r.ready = r.ready[:from]; r.next == from {
+		r.ready, r.next = r.ready[:0], 0
+	}
+	return taken
+}
+
+// oldest is since when the first lease of the queue waits; zero: none waits.
+func (r *run) oldest() time.Time {
+	r.queue.Lock()
+	defer r.queue.Unlock()
+	if r.next == len(r.ready) {
+		return time.Time{}
+	}
+	return r.ready[r.next].queued
 }
 
 // send sends a message while the incarnation lasts. Later nobody would read it,

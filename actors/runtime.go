@@ -2,8 +2,9 @@
 // poller per topic and its handlers.
 //
 //	wakebell (root supervisor)
-//	└── poller-<topic>      owns the topic's leases, streams and pace
-//	      └── handler-<n>   runs user code, one lease at a time
+//	├── poller-<topic>      owns the topic's leases, streams and pace
+//	│     └── handler-<n>   runs user code, one lease at a time
+//	└── gateway             schedules by message
 //
 // Every piece of state has one owner, which touches it in Receive only;
 // everybody else sends it a message. No Receive blocks: the source is spoken
@@ -15,6 +16,7 @@ package actors
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +24,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -36,8 +39,19 @@ type Config struct {
 	// Name is the name of the root supervisor, unique in its ActorSystem.
 	Name   string
 	Topics []Topic
-	Hints  Hints // nil: timers are found by polling alone
+	Hints  Hints  // nil: timers are found by polling alone
+	Events Events // nil: nobody can watch what happens
+	Node   string // how events call this node
+	Timers Timers // nil: there is no gateway
 	Logger *slog.Logger
+
+	// OnDead is called for every timer that became a dead letter, one after the
+	// other, after the source has confirmed it; nil: nobody is told. Its context
+	// ends with the runtime.
+	OnDead func(context.Context, Death)
+
+	// Owner is what Owner returns while the runtime runs.
+	Owner any
 
 	// Random yields numbers in [0, 1) for jitter; nil: a random source.
 	Random func() float64
@@ -53,11 +67,17 @@ type Runtime struct {
 	system *actor.ActorSystem
 	pid    *actor.PID
 	hints  Hints
+	timers Timers
+	owner  any
 	log    *slog.Logger
 	random func() float64
 	extra  []actor.PropsOption // for tests
 
-	io sync.WaitGroup // the goroutines that speak to the source
+	io   sync.WaitGroup // the goroutines that speak to the source
+	dead *hook
+	tail tail
+
+	draining atomic.Bool // the gateway takes no more, in this life and the next
 
 	mu     sync.Mutex // guards topics, which the supervisor alone changes
 	topics map[string]*topicConfig
@@ -68,15 +88,18 @@ type Runtime struct {
 // ErrNameTaken says that the ActorSystem has a runtime of this name already.
 var ErrNameTaken = errors.New("a runtime of this name is running in the actor system")
 
-// Start spawns the root supervisor in system. Topics must have distinct names.
+// Start spawns the root supervisor in system and waits until it has spawned
+// what it supervises. Topics must have distinct names.
 func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
-		name: cfg.Name, system: system, hints: cfg.Hints, log: cfg.Logger, random: cfg.Random,
+		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, owner: cfg.Owner, log: cfg.Logger, random: cfg.Random,
 		extra: cfg.pollerOptions, topics: map[string]*topicConfig{},
 	}
 	if rt.random == nil {
 		rt.random = rand.Float64
 	}
+	rt.dead = newHook(cfg.OnDead, cfg.Logger)
+	rt.tail.events, rt.tail.node, rt.tail.log, rt.tail.io = cfg.Events, cfg.Node, cfg.Logger, &rt.io
 	for _, t := range cfg.Topics {
 		rt.keep(rt.newTopic(t))
 	}
@@ -92,6 +115,11 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 		return nil, fmt.Errorf("spawn %q: %w", cfg.Name, err)
 	}
 	rt.pid = pid
+	// Whoever knows a name of ours may use it from now on: protoactor may panic
+	// in who sends to a name that is being spawned.
+	if _, err := rt.ask(areYouThere{}, liveTimeout); err != nil {
+		return nil, errors.Join(err, rt.Stop())
+	}
 	return rt, nil
 }
 
@@ -134,12 +162,14 @@ func (rt *Runtime) all() []*topicConfig {
 	return slices.SortedFunc(maps.Values(rt.topics), byName)
 }
 
-// Drain takes no more leases, waits for the handlers that run until timeout
-// has passed, then ends their contexts and releases what is left. It returns
-// within timeout + 4 s, and names the timers whose handlers did not return.
-// The runtime does nothing from then on; Stop ends it.
+// Drain has the gateway refuse requests and answer those that it has, then
+// takes no more leases, waits for the handlers that run until timeout has
+// passed, then ends their contexts and releases what is left; OnDead may take as
+// long. It returns within timeout + 6 s, and names the timers whose handlers did
+// not return. The runtime does nothing from then on; Stop ends it.
 func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
-	bound := timeout + drainGrace + drainFlush + time.Second
+	until := time.Now().Add(timeout)
+	bound := timeout + gatewayGrace + drainGrace + drainFlush + time.Second
 	future := rt.system.Root.RequestFuture(rt.pid, &messages.Drain{Timeout: durationpb.New(timeout)}, bound)
 	answer, err := future.Result()
 	if err != nil {
@@ -149,6 +179,10 @@ func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
 	if !ok {
 		return nil, fmt.Errorf("drain: unexpected answer %T", answer)
 	}
+	if soon := time.Now().Add(hookGrace); until.Before(soon) {
+		until = soon // what died while handlers ended is told too
+	}
+	rt.dead.end(until, ErrDraining)
 	return drained, nil
 }
 
@@ -165,6 +199,8 @@ func (rt *Runtime) Stop() error {
 	if err := rt.system.Root.StopFuture(rt.pid).Wait(); err != nil {
 		return fmt.Errorf("stop %q: %w", rt.name, err)
 	}
+	rt.tail.stop()
+	rt.dead.end(time.Now(), ErrStopped)
 	idle := make(chan struct{})
 	go func() { rt.io.Wait(); close(idle) }()
 	select {
@@ -208,6 +244,18 @@ func (e *extension) add(rt *Runtime) error {
 	}
 	e.runtimes[rt.name] = rt
 	return nil
+}
+
+// Owner returns the Owner of the runtime of this name, while it runs.
+func Owner(system *actor.ActorSystem, name string) (owner any, running bool) {
+	e := extensionOf(system)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	rt, running := e.runtimes[name]
+	if !running {
+		return nil, false
+	}
+	return rt.owner, true
 }
 
 func (e *extension) remove(rt *Runtime) {

@@ -127,6 +127,11 @@ func answer(r *exchange.Request, reply *exchange.Reply) string {
 		all[refusal.Index] += " refused (" + refusal.Why.String() + ")"
 	}
 	slices.Sort(all) // handlers that end together have no order
+	for _, b := range reply.Buried {
+		if b.Index < 0 {
+			all = append(all, "give up "+b.ID)
+		}
+	}
 	for _, l := range reply.Leases {
 		all = append(all, "claim "+l.ID)
 	}

@@ -144,7 +144,7 @@ func settings(words []string) map[string]string {
 	set := map[string]string{
 		"topics": "1", "concurrent": "5", "lease": "10s", "age": "0s",
 		"poll": "1s", "max_poll": "5s", "retry": "1s", "max_retry": "1h", "failures": "25",
-		"hints": "on", "rejects": "bury",
+		"hints": "on", "rejects": "bury", "claims": "0", "on_dead": "",
 	}
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
@@ -171,8 +171,11 @@ func (w *world) node(words []string) {
 	if set["hints"] == "on" {
 		cfg.Hints = w.store
 	}
+	if set["on_dead"] != "" {
+		cfg.OnDead = w.onDead(n, w.duration(set["on_dead"]))
+	}
 	for _, topic := range w.topics {
-		source := &wire{TimerSource: w.store.Source(topic, redisops.SourceOptions{}), world: w, node: n}
+		source := &wire{TimerSource: w.store.Source(topic, redisops.SourceOptions{MaxClaims: w.number(set["claims"])}), world: w, node: n}
 		n.wires = append(n.wires, source)
 		cfg.Topics = append(cfg.Topics, actors.Topic{
 			Source: source,
@@ -195,6 +198,19 @@ func (w *world) node(words []string) {
 	var err error
 	n.runtime, err = actors.Start(n.system, cfg.WithPollerOptions(actor.WithContextDecorator(crashOnDemand)))
 	require.NoError(w.t, err)
+}
+
+// onDead is a hook that takes a while, unless its context ends first.
+func (w *world) onDead(n *node, takes time.Duration) func(context.Context, actors.Death) {
+	return func(ctx context.Context, d actors.Death) {
+		w.note("%s%s hook is told of its death: %q, %q, claims %d, failures %d",
+			w.of(n), d.ID, d.Reason, d.Payload, d.Claims, d.Failures)
+		select {
+		case <-time.After(takes):
+		case <-ctx.Done():
+			w.note("%s%s context of the hook ends: %v", w.of(n), d.ID, context.Cause(ctx))
+		}
+	}
 }
 
 // of puts the node before what happened on it, where there are several.

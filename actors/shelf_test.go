@@ -19,15 +19,17 @@ type shelf struct {
 	before, after func() error
 	expires       bool // leases end, and their timers are due again
 
-	mu      sync.Mutex
-	due     []string
-	leased  map[string]exchange.Token
-	ends    map[string]time.Time // of the leases
-	tokens  int
-	answers map[string]answer // by incarnation and stream
-	asked   int
-	names   map[string]bool // the incarnations seen
-	settled map[string]exchange.Verdict
+	mu       sync.Mutex
+	due      []string
+	leased   map[string]exchange.Token
+	ends     map[string]time.Time // of the leases
+	tokens   int
+	answers  map[string]answer // by incarnation and stream
+	asked    int
+	most     int // leased at once
+	released int
+	names    map[string]bool // the incarnations seen
+	settled  map[string]exchange.Verdict
 }
 
 type answer struct {
@@ -85,7 +87,15 @@ func (s *shelf) run(r *exchange.Request) (*exchange.Reply, error) {
 			continue
 		}
 		delete(s.leased, v.ID)
+		if v.Verdict == exchange.Release {
+			s.due = append(s.due, v.ID)
+			s.released++
+			continue
+		}
 		s.settled[v.ID] = v.Verdict
+		if v.Verdict == exchange.Bury {
+			reply.Buried = append(reply.Buried, exchange.Burial{Index: i, Entry: "1-" + v.ID, At: reply.Now, ID: v.ID, Claims: 1})
+		}
 	}
 	s.tokens++
 	reply.Extended = exchange.Token(strconv.Itoa(s.tokens))
@@ -102,7 +112,7 @@ func (s *shelf) run(r *exchange.Request) (*exchange.Reply, error) {
 		s.leased[id], s.ends[id] = reply.Extended, reply.Now.Add(r.LeaseTTL)
 		reply.Leases = append(reply.Leases, exchange.Lease{ID: id, Token: reply.Extended, Claims: 1})
 	}
-	s.due = s.due[n:]
+	s.due, s.most = s.due[n:], max(s.most, len(s.leased))
 	if len(s.due) > 0 {
 		reply.Next = 0
 	}

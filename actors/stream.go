@@ -42,8 +42,9 @@ type verdict struct {
 	kind   exchange.Verdict
 	delay  time.Duration
 	reason string
-	failed bool         // a Bury that counts as a failure
-	answer chan<- error // told what became of it; nil: nobody waits
+	failed bool          // a Bury that counts as a failure
+	took   time.Duration // of the handler, if somebody watches
+	answer chan<- error  // told what became of it; nil: nobody waits
 }
 
 // flight is one exchange under way. Slots are reserved by it from the moment

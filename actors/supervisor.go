@@ -16,14 +16,15 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// supervisor is the root of a runtime: it spawns a poller per topic, restarts
-// what crashes, passes hints on, decides who tries a Redis that is down, and
-// leads the drain.
+// supervisor is the root of a runtime: it spawns a poller per topic and the
+// gateway, restarts what crashes, passes hints on, decides who tries a Redis
+// that is down, and leads the drain.
 type supervisor struct {
 	rt   *Runtime
 	self *actor.PID
 	root *actor.RootContext
 
+	gateway  *actor.PID // nil: there is none
 	pollers  map[string]*actor.PID
 	removals map[string]*removal // topics on their way out
 	gates    *actor.PID          // nil: there are none
@@ -33,10 +34,13 @@ type supervisor struct {
 	drain     *rootDrain
 }
 
-// rootDrain gathers the answers of the pollers to a drain.
+// rootDrain is a drain: first that of the gateway, then that of the pollers,
+// whose answers it gathers.
 type rootDrain struct {
 	requesters []*actor.PID
-	until      time.Time // when handlers' contexts end
+	until      time.Time   // when handlers' contexts end
+	late       *time.Timer // ends the gateway's part
+	pollers    bool        // it is their turn
 	result     messages.Drained
 }
 
@@ -76,6 +80,13 @@ func (s *supervisor) Receive(c actor.Context) {
 		s.removed(c, m)
 	case begun:
 		s.askAgain(m.poller)
+	case gatewayDrained:
+		s.drainPollers()
+	case gatewayLate:
+		s.root.Send(s.gateway, cutGateway{})
+		s.drainPollers()
+	case areYouThere:
+		s.live(c, nil)
 	case *actor.Terminated:
 		s.stopped(m.Who)
 	case addTopic:
@@ -97,6 +108,13 @@ func (s *supervisor) start(c actor.Context) {
 		if err := s.spawn(c, t); err != nil {
 			panic(err) // the next incarnation may have a clean slate
 		}
+	}
+	if s.rt.timers != nil {
+		pid, err := c.SpawnNamed(gatewayProps(s.rt), gatewayName)
+		if err != nil {
+			panic(err) // as above
+		}
+		s.gateway = pid
 	}
 	s.listen()
 }
@@ -146,11 +164,20 @@ func (s *supervisor) stop() {
 		s.stopHints()
 	}
 	s.outage.stop()
+	if s.drain != nil && s.drain.late != nil {
+		s.drain.late.Stop()
+	}
 }
 
 func (s *supervisor) hint(h exchange.Hint) {
 	if h.Source == "" {
 		s.broadcast(h)
+		return
+	}
+	if h.Kind == exchange.HintTail {
+		if t, ok := s.rt.topic(h.Source); ok {
+			s.rt.tail.watch(&t.feed, h.In)
+		}
 		return
 	}
 	if pid, ok := s.pollers[h.Source]; ok {
@@ -164,18 +191,37 @@ func (s *supervisor) broadcast(message any) {
 	}
 }
 
-// startDrain asks every poller to drain; whoever asks while it is under way
-// gets the same answer.
+// startDrain asks the gateway to drain, and then every poller; whoever asks
+// while it is under way gets the same answer.
 func (s *supervisor) startDrain(m *messages.Drain, requester *actor.PID) {
 	if s.drain != nil {
 		s.drain.requesters = append(s.drain.requesters, requester)
-	} else {
-		until := time.Now().Add(m.GetTimeout().AsDuration())
-		s.drain = &rootDrain{requesters: []*actor.PID{requester}, until: until}
-		for name, pid := range s.pollers {
-			s.retire(name)
-			s.askToDrain(pid, until)
-		}
+		s.answerDrain()
+		return
+	}
+	s.drain = &rootDrain{requesters: []*actor.PID{requester}, until: time.Now().Add(m.GetTimeout().AsDuration())}
+	if s.gateway == nil {
+		s.drainPollers()
+		return
+	}
+	s.rt.draining.Store(true)
+	root, self := s.root, s.self
+	s.drain.late = time.AfterFunc(gatewayGrace, func() { root.Send(self, gatewayLate{}) })
+	s.root.Send(s.gateway, drainGateway{})
+}
+
+// drainPollers goes on with the drain when the gateway's part is over.
+func (s *supervisor) drainPollers() {
+	if s.drain == nil || s.drain.pollers {
+		return
+	}
+	s.drain.pollers = true
+	if s.drain.late != nil {
+		s.drain.late.Stop()
+	}
+	for name, pid := range s.pollers {
+		s.retire(name)
+		s.askToDrain(pid, s.drain.until)
 	}
 	s.answerDrain()
 }
@@ -195,7 +241,7 @@ func (s *supervisor) askAgain(poller *actor.PID) {
 			s.askToDrain(poller, r.until)
 		}
 	}
-	if s.drain != nil {
+	if s.drain != nil && s.drain.pollers {
 		s.askToDrain(poller, s.drain.until)
 	}
 }
@@ -216,6 +262,9 @@ func (s *supervisor) topicDrained(m *messages.TopicDrained) {
 }
 
 func (s *supervisor) answerDrain() {
+	if !s.drain.pollers {
+		return
+	}
 	for name := range s.pollers {
 		if !s.drain.has(name) {
 			return

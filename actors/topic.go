@@ -19,6 +19,8 @@ type Topic struct {
 	// Order reads what operators ordered of the topic; nil: nobody can. It is
 	// read at the start, after hints, and now and then.
 	Order func(context.Context) (Order, error)
+	// OrderEvery is how often it is read that no hint spoke of; 0: 5 min.
+	OrderEvery time.Duration
 
 	Settings // in force until they are tuned
 	Paused   bool
@@ -50,6 +52,8 @@ type topicConfig struct {
 	Logger   *slog.Logger
 	state    atomic.Pointer[topicState]
 	counters counters
+	feed     feed  // of events
+	dead     *hook // told of what dies
 	random   func() float64
 	io       *sync.WaitGroup     // the goroutines that speak to the source
 	extra    []actor.PropsOption // for tests
@@ -62,7 +66,11 @@ type topicState struct {
 }
 
 func (rt *Runtime) newTopic(t Topic) *topicConfig {
-	c := &topicConfig{Topic: t, Logger: rt.log.With("topic", t.Source.Name()), random: rt.random, extra: rt.extra, io: &rt.io}
+	c := &topicConfig{
+		Topic: t, Logger: rt.log.With("topic", t.Source.Name()), random: rt.random, extra: rt.extra, io: &rt.io,
+		dead: rt.dead,
+	}
+	c.feed.topic = t.Source.Name()
 	c.state.Store(&topicState{settings: t.Settings, paused: t.Paused})
 	return c
 }

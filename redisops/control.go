@@ -165,42 +165,19 @@ func (s *Timers) control(ctx context.Context, topic string, args ...any) (Contro
 
 // Control reads what is ordered of a topic.
 func (s *Timers) Control(ctx context.Context, topic string) (Control, error) {
-	all, err := s.Controls(ctx, topic)
-	if err != nil {
+	if err := checkTopic(topic); err != nil {
 		return Control{}, err
 	}
-	return all[0], nil
+	key := s.keys.of(topic).control
+	return readControlReply(ctx, key, s.rdb.HGetAll(ctx, key))
 }
 
-// Controls reads what is ordered of several topics, in their order, in one
-// round trip.
-func (s *Timers) Controls(ctx context.Context, topics ...string) ([]Control, error) {
-	for _, topic := range topics {
-		if err := checkTopic(topic); err != nil {
-			return nil, err
-		}
+func readControlReply(ctx context.Context, key string, reply *redis.MapStringStringCmd) (Control, error) {
+	fields, err := reply.Result()
+	if err != nil {
+		return Control{}, fmt.Errorf("read %q: %w", key, wrap(ctx, []string{key}, err))
 	}
-	if len(topics) == 0 {
-		return nil, nil
-	}
-	pipe := s.rdb.Pipeline()
-	replies := make([]*redis.MapStringStringCmd, len(topics))
-	for i, topic := range topics {
-		replies[i] = pipe.HGetAll(ctx, s.keys.of(topic).control)
-	}
-	_, _ = pipe.Exec(ctx) // each reply has its own error
-	all := make([]Control, len(topics))
-	for i, reply := range replies {
-		key := s.keys.of(topics[i]).control
-		fields, err := reply.Result()
-		if err != nil {
-			return nil, fmt.Errorf("read %q: %w", key, wrap(ctx, nil, err))
-		}
-		if all[i], err = readControl(key, fields); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	return readControl(key, fields)
 }
 
 // readControl passes over fields that it does not know. One that it cannot read

@@ -79,23 +79,6 @@ func TestRetune(t *testing.T) {
 	})
 }
 
-func TestControlsOfManyTopics(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, f *fixture) {
-		g := f.on(f.topic + "-other")
-		_, err := g.Pause(t.Context(), g.topic, "x", "")
-		require.NoError(t, err)
-		all, err := f.Controls(t.Context(), f.topic, g.topic)
-		require.NoError(t, err)
-		require.Equal(t, []bool{false, true}, []bool{all[0].Paused, all[1].Paused})
-		none, err := f.Controls(t.Context())
-		require.NoError(t, err)
-		require.Empty(t, none)
-		require.NoError(t, f.Forget(t.Context(), g.topic))
-		require.Zero(t, g.control(t))
-	})
-}
-
 func TestControlIsChecked(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

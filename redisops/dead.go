@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,6 +87,13 @@ func (s *Timers) DeadLetters(ctx context.Context, topic string, f DeadFilter, af
 	if err != nil {
 		return nil, "", fmt.Errorf("dead letters of %q: %w", topic, err)
 	}
+	letters, next, err = readDeadLetters(list)
+	return letters, strings.TrimPrefix(next, "("), err
+}
+
+// readDeadLetters reads what the scripts answer: where to go on, then entries
+// and their fields.
+func readDeadLetters(list []any) (letters []DeadLetter, next string, err error) {
 	for v := list[1:]; len(v) >= 2; v = v[2:] {
 		entry, _ := v[0].(string)
 		fields, _ := v[1].([]any)
@@ -96,7 +104,32 @@ func (s *Timers) DeadLetters(ctx context.Context, topic string, f DeadFilter, af
 		letters = append(letters, readDeadLetter(entry, values))
 	}
 	next, _ = list[0].(string)
-	return letters, strings.TrimPrefix(next, "("), nil
+	return letters, next, nil
+}
+
+// LastDead reads the last n dead letters of a topic (1 to 1000), the oldest of
+// them first.
+func (s *Timers) LastDead(ctx context.Context, topic string, n int) ([]DeadLetter, error) {
+	if err := checkTopic(topic); err != nil {
+		return nil, err
+	}
+	if n < 1 || n > maxPage {
+		return nil, fmt.Errorf("%w: n: %d, want 1 to %d", ErrInvalid, n, maxPage)
+	}
+	var all []DeadLetter
+	for from := "+"; from != "" && len(all) < n; {
+		list, err := s.runList(ctx, 1, lastDeadScript, []string{s.keys.of(topic).dead}, from, n-len(all), deadPageBytes)
+		if err != nil {
+			return nil, fmt.Errorf("dead letters of %q: %w", topic, err)
+		}
+		page, next, err := readDeadLetters(list)
+		if err != nil {
+			return nil, err
+		}
+		all, from = append(all, page...), next
+	}
+	slices.Reverse(all)
+	return all, nil
 }
 
 // DeadLetter reads one dead letter; [ErrNotFound] when there is none.

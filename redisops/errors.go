@@ -30,9 +30,9 @@ var (
 	// maxmemory. Nothing was written.
 	ErrMemoryFull = errors.New("redis memory is full")
 
-	// ErrChannelDenied says that the user of the connection has no right to
-	// subscribe; pollers go on by polling.
-	ErrChannelDenied = errors.New("no right to subscribe to hints")
+	// ErrChannelDenied says that the user of the connection has no right to a
+	// channel. Pollers go on by polling; events cannot be watched.
+	ErrChannelDenied = errors.New("no right to the channel")
 
 	// ErrUnsupported says that the server cannot keep timers: it is too old, or
 	// a Cluster that would spread a topic over several slots.
@@ -87,6 +87,8 @@ func wrapReply(keys []string, err error) error {
 		return fmt.Errorf("%w (sequence %s)", exchange.ErrStale, rest)
 	case "WRONGTYPE":
 		return wrongType(keys, rest, err)
+	case "CROSSSLOT":
+		return fmt.Errorf("%w: a Cluster would spread the keys of a topic; set HashTag: %w", ErrUnsupported, err)
 	case "OOM":
 		return fmt.Errorf("%w: %w", ErrMemoryFull, err)
 	}

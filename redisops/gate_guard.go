@@ -67,7 +67,7 @@ func (s *Gates) Repair(ctx context.Context, name string, floor uint64, t gate.Te
 	k := s.keys
 	keys := []string{k.state(name), k.stream(name), k.guard(name), k.Deadlines, k.Presence}
 	list, err := s.runList(ctx, 3, gateRepairScript, keys, name, k.Group, k.channels(), ticketText(gate.Ticket(floor)),
-		micros(t.Lease), micros(t.Signal), micros(t.Presence))
+		wholeMicros(t.Lease), wholeMicros(t.Signal), wholeMicros(t.Presence))
 	if err != nil {
 		return Repaired{}, fmt.Errorf("repair gate %q: %w", name, err)
 	}

@@ -142,7 +142,7 @@ func (s *Gates) Release(ctx context.Context, name string, fence uint64, t gate.T
 	k := s.keys
 	keys := []string{k.state(name), k.stream(name), k.Deadlines, k.Presence}
 	text, err := s.runText(ctx, gateReleaseScript, keys, name, k.Group, k.channels(), ticketText(gate.Ticket(fence)),
-		micros(t.Lease), micros(t.Signal), micros(t.Presence))
+		wholeMicros(t.Lease), wholeMicros(t.Signal), wholeMicros(t.Presence))
 	if err != nil {
 		return false, fmt.Errorf("release gate %q: %w", name, err)
 	}

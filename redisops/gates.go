@@ -64,7 +64,7 @@ func (s *Gates) Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, err
 	letters := make([]byte, len(r.Ops))
 	args := make([]any, 0, 10+len(r.Ops))
 	args = append(args, r.Gate, k.Group, r.Process, k.channels(), sequence, ticketText(r.Floor),
-		micros(r.Lease), micros(r.Signal), micros(r.Presence), "")
+		wholeMicros(r.Lease), wholeMicros(r.Signal), wholeMicros(r.Presence), "")
 	for i, op := range r.Ops {
 		letters[i] = byte(op.Kind)
 		if op.Kind == gate.Give {
@@ -112,7 +112,7 @@ func readGateReply(text string, ops []gate.Op) (*gate.Reply, error) {
 // Beat says that a process lives and extends its turns, 500 at most.
 func (s *Gates) Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error) {
 	keys := []string{s.keys.Presence, s.keys.Deadlines}
-	args := []any{b.Process, micros(b.Presence), micros(b.Lease)}
+	args := []any{b.Process, wholeMicros(b.Presence), wholeMicros(b.Lease)}
 	for _, turn := range b.Turns {
 		keys = append(keys, s.keys.state(turn.Gate))
 		args = append(args, ticketText(turn.Ticket), turn.Gate)
@@ -158,17 +158,22 @@ func (s *Gates) Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, 
 	return places, nil
 }
 
-// Listen delivers what there is for the process at gates, until ctx ends, over one connection. subscribed is called after each
-// confirmed (re)subscription: signals may have been missed. It returns ctx's
-// error, or one that wraps [ErrChannelDenied].
+// Listen delivers what there is for the process at gates, until ctx ends, over
+// one connection. subscribed is called after each confirmed (re)subscription:
+// signals may have been missed. It returns ctx's error, or one that wraps
+// [ErrChannelDenied].
 func (s *Gates) Listen(ctx context.Context, process string, subscribed func(), deliver func(gate.Signal)) error {
 	l := listener{
 		rdb: s.rdb, log: s.log, channels: []string{s.keys.channels() + process},
-		subscribed: func(string) { subscribed() },
-		heard: func(_, text string) {
+		confirmed: func(string) error {
+			subscribed()
+			return nil
+		},
+		received: func(_, text string) error {
 			if signal, ok := readSignal(text); ok {
 				deliver(signal)
 			}
+			return nil
 		},
 	}
 	return l.run(ctx)
@@ -189,7 +194,7 @@ func instantOfMicros(us uint64) time.Time {
 
 func ticketText(t gate.Ticket) string { return strconv.FormatUint(uint64(t), 10) }
 
-func micros(d time.Duration) int64 { return max(d, 0).Microseconds() }
+func wholeMicros(d time.Duration) int64 { return max(d, 0).Microseconds() }
 
 func microseconds(us uint64) time.Duration {
 	return time.Duration(min(us, uint64(maxMicros))) * time.Microsecond

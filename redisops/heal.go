@@ -29,8 +29,8 @@ func (t *TimerSource) Heal(ctx context.Context) (removed int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, hash := range []string{t.keys.payloads, t.keys.leases} {
-		n, err := t.healHash(ctx, hash, &t.sweep[i])
-		removed += n
+		done, err := t.timers.sweep(ctx, t.keys.timeline, hash, &t.sweep[i], healEntries, true)
+		removed += done.orphans
 		if err != nil {
 			return removed, fmt.Errorf("heal %q: %w", hash, err)
 		}
@@ -38,27 +38,37 @@ func (t *TimerSource) Heal(ctx context.Context) (removed int, err error) {
 	return removed, nil
 }
 
-func (t *TimerSource) healHash(ctx context.Context, hash string, at *sweep) (removed int, err error) {
+// swept is what a part of a sweep came across.
+type swept struct{ examined, orphans int }
+
+// sweep looks for entries of a hash that have no timer, and removes them if it
+// is told to. It ends after limit entries, or at the end of the hash: then at
+// is zero again.
+func (s *Timers) sweep(ctx context.Context, timeline, hash string, at *sweep, limit int, remove bool) (done swept, err error) {
 	if at.cursor == "" {
 		*at = sweep{cursor: "0", page: healFirst}
 	}
-	for examined := 0; examined < healEntries; {
-		list, err := t.timers.runList(ctx, 4, healScript, []string{t.keys.timeline, hash}, at.cursor, at.page)
+	removes := "0"
+	if remove {
+		removes = "1"
+	}
+	for done.examined < limit {
+		list, err := s.runList(ctx, 4, healScript, []string{timeline, hash}, at.cursor, at.page, removes)
 		if err != nil {
-			return removed, err
+			return done, err
 		}
 		values, err := texts(list)
 		if err != nil {
-			return removed, err
+			return done, err
 		}
 		var n [3]int
 		for i := range n {
 			if n[i], err = strconv.Atoi(values[i+1]); err != nil {
-				return removed, fmt.Errorf("%w: %w", errReply, err)
+				return done, fmt.Errorf("%w: %w", errReply, err)
 			}
 		}
-		examined += max(n[0], 1)
-		removed += n[1]
+		done.examined += max(n[0], 1)
+		done.orphans += n[1]
 		at.cursor = values[0]
 		if n[2] > healPageSize {
 			at.page = max(1, at.page/2)
@@ -70,5 +80,5 @@ func (t *TimerSource) healHash(ctx context.Context, hash string, at *sweep) (rem
 			break
 		}
 	}
-	return removed, nil
+	return done, nil
 }

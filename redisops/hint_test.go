@@ -121,7 +121,7 @@ func TestListenSurvivesARestart(t *testing.T) {
 
 func TestBadHintsArePassedOver(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "due", "due 1", "due x 1", "due 1 x", "due -1 1", "check x ", "other 1 2", "check 1", "control", "control x"} {
+	for _, text := range []string{"", "due", "due 1", "due x 1", "due 1 x", "due -1 1", "check x ", "other 1 2", "check 1", "control", "control x", "tail", "tail x", "tail 0", "tail -1"} {
 		_, ok := readHint("t", text)
 		require.False(t, ok, "%q", text)
 	}

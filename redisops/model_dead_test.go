@@ -1,11 +1,14 @@
 package redisops
 
 import (
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/wakebell/wakebell/messages/exchange"
 )
 
 // checkStats compares the numbers with the model. No instant of it passes
@@ -13,7 +16,7 @@ import (
 func (m *model) checkStats(rt *rapid.T) {
 	st := m.f.stats(m.t)
 	st.OldestDue, st.Lag = time.Time{}, 0
-	want := Stats{Total: int64(len(m.timers)), Dead: int64(len(m.dead))}
+	want := Stats{Total: int64(len(m.timers)), Dead: int64(len(m.dead)), Paused: m.order.Paused, PausedAt: m.order.PausedAt}
 	for id, timer := range m.timers {
 		switch {
 		case timer.score <= m.now():
@@ -27,6 +30,50 @@ func (m *model) checkStats(rt *rapid.T) {
 		}
 	}
 	require.Equal(rt, want, st)
+}
+
+// bury makes a dead letter of a timer, and says what an exchange says of it.
+func (m *model) bury(index int, id string) exchange.Burial {
+	timer := m.timers[id]
+	b := exchange.Burial{
+		Index: index, ID: id, Claims: timer.rec.claims, Failures: timer.rec.failures,
+		Activation: instant(timer.rec.activation),
+	}
+	if index < 0 {
+		b.Reason, b.Payload = "never settled", []byte(timer.payload)
+	}
+	m.dead = append(m.dead, modelLetter{id, timer.payload})
+	delete(m.timers, id)
+	return b
+}
+
+// checkBuried compares what an exchange says that it buried with what it was
+// to bury, which are the last letters.
+func (m *model) checkBuried(rt *rapid.T, want []exchange.Burial, got *exchange.Reply) {
+	if len(want) > 0 {
+		letters, _, err := m.f.DeadLetters(m.t.Context(), m.f.topic, DeadFilter{}, "", maxPage)
+		require.NoError(rt, err)
+		require.Len(rt, letters, len(m.dead))
+		for i := range want {
+			letter := letters[len(letters)-len(want)+i]
+			want[i].Entry, want[i].At = letter.Entry, letter.At
+		}
+	}
+	require.Equal(rt, want, got.Buried)
+}
+
+// checkBuriedAgain compares what an exchange says that it buried when it is
+// answered again: all of it, but for the payloads of letters that are gone.
+func (m *model) checkBuriedAgain(rt *rapid.T, first, again []exchange.Burial) {
+	var want []exchange.Burial
+	for _, b := range first {
+		_, err := m.f.DeadLetter(m.t.Context(), m.f.topic, b.Entry)
+		if b.Index < 0 && errors.Is(err, ErrNotFound) {
+			b.Payload = []byte{}
+		}
+		want = append(want, b)
+	}
+	require.Equal(rt, want, again)
 }
 
 // letter draws a dead letter; false when there is none.
@@ -93,6 +140,13 @@ func (m *model) redrive(rt *rapid.T) {
 func (m *model) deleteDead(rt *rapid.T) {
 	at, entry, ok := m.letter(rt)
 	if !ok {
+		return
+	}
+	if rapid.IntRange(0, 3).Draw(rt, "all") == 0 {
+		n, err := m.f.DeleteDead(m.t.Context(), m.f.topic, DeadFilter{})
+		require.NoError(rt, err)
+		require.EqualValues(rt, len(m.dead), n)
+		m.dead = nil
 		return
 	}
 	n, err := m.f.DeleteDead(m.t.Context(), m.f.topic, DeadFilter{Entry: entry})

@@ -27,9 +27,13 @@ type model struct {
 	timers  map[string]*modelTimer
 	marks   map[string]float64 // of ids with Once: the instant
 	dead    []modelLetter
+	order   Control
 }
 
 type modelLetter struct{ id, payload string }
+
+// modelMaxClaims is the cap on claims without a verdict.
+const modelMaxClaims = 2
 
 type modelTimer struct {
 	score   float64
@@ -58,22 +62,28 @@ func TestModel(t *testing.T) {
 		f := base.on(fmt.Sprintf("model-%x", rand.Uint64()))
 		m := &model{t: t, f: f, timers: map[string]*modelTimer{}, marks: map[string]float64{}}
 		for i := range m.holders {
-			m.holders[i] = &modelHolder{fixture: f.holder(SourceOptions{})}
+			m.holders[i] = &modelHolder{fixture: f.holder(SourceOptions{MaxClaims: modelMaxClaims})}
 		}
 		rt.Repeat(map[string]func(*rapid.T){
-			"schedule":     m.schedule,
-			"reschedule":   m.reschedule,
-			"run now":      m.runNow,
-			"redrive":      m.redrive,
-			"delete dead":  m.deleteDead,
-			"cancel":       m.cancel,
-			"claim":        m.claim,
-			"settle":       m.settle,
-			"settle again": m.settle,
-			"extend":       m.extend,
-			"replay":       m.replay,
-			"peer":         m.peer,
-			"":             m.check,
+			"schedule":                 m.schedule,
+			"reschedule":               m.reschedule,
+			"run now":                  m.runNow,
+			"redrive":                  m.redrive,
+			"delete dead":              m.deleteDead,
+			"cancel":                   m.cancel,
+			"claim":                    m.claim,
+			"crash":                    m.crash,
+			"settle":                   m.settle,
+			"settle again":             m.settle,
+			"extend":                   m.extend,
+			"replay":                   m.replay,
+			"settle, extend and claim": m.whole,
+			"peer":                     m.peer,
+			"cancel all":               m.cancelAll,
+			"forget":                   m.forget,
+			"heal":                     m.heal,
+			"control":                  m.control,
+			"":                         m.check,
 		})
 	})
 }
@@ -109,15 +119,28 @@ func (m *model) cancel(rt *rapid.T) {
 }
 
 func (m *model) claim(rt *rapid.T) {
-	h := m.holder(rt)
 	ttl := rapid.SampledFrom([]time.Duration{time.Hour, time.Hour, time.Millisecond}).Draw(rt, "ttl")
-	h.last = h.request(rapid.IntRange(0, 4).Draw(rt, "want"), ttl)
+	m.claimFor(rt, rapid.IntRange(0, 4).Draw(rt, "want"), ttl)
+}
+
+// crash claims and lets the leases end, until what is due is given up.
+func (m *model) crash(rt *rapid.T) {
+	want := rapid.IntRange(1, 4).Draw(rt, "want")
+	for range modelMaxClaims + 1 {
+		m.claimFor(rt, want, time.Millisecond)
+	}
+}
+
+func (m *model) claimFor(rt *rapid.T, want int, ttl time.Duration) {
+	h := m.holder(rt)
+	h.last = h.request(want, ttl)
 	h.reply = h.run(m.t, h.last)
 	m.claimed(rt, h)
 }
 
-// claimed compares what a request claimed with what was due.
-func (m *model) claimed(rt *rapid.T, h *modelHolder) {
+// claimed compares what a request claimed with what was due, and what it made
+// dead letters with those that its settlements were to make and those it gave up.
+func (m *model) claimed(rt *rapid.T, h *modelHolder, buried ...exchange.Burial) {
 	type due struct {
 		id    string
 		timer *modelTimer
@@ -134,6 +157,15 @@ func (m *model) claimed(rt *rapid.T, h *modelHolder) {
 		return cmp.Or(cmp.Compare(a.timer.score, b.timer.score), cmp.Compare(a.id, b.id))
 	})
 	all = all[:min(len(all), h.last.Want)]
+	all = slices.DeleteFunc(all, func(d due) bool {
+		rec := d.timer.rec
+		if rec == nil || rec.claims-rec.failures < modelMaxClaims {
+			return false
+		}
+		buried = append(buried, m.bury(-1, d.id))
+		return true
+	})
+	m.checkBuried(rt, buried, h.reply)
 	require.Len(rt, h.reply.Leases, len(all))
 	for i, d := range all {
 		l, timer := h.reply.Leases[i], d.timer
@@ -204,6 +236,11 @@ func (m *model) settle(rt *rapid.T) {
 		return
 	}
 	require.Empty(rt, h.reply.Refused)
+	if v == exchange.Bury {
+		m.checkBuried(rt, []exchange.Burial{m.bury(0, l.ID)}, h.reply)
+		return
+	}
+	require.Empty(rt, h.reply.Buried)
 	m.settled(l.ID, v)
 }
 
@@ -211,9 +248,6 @@ func (m *model) settled(id string, v exchange.Verdict) {
 	timer := m.timers[id]
 	switch v {
 	case exchange.Ack:
-		delete(m.timers, id)
-	case exchange.Bury:
-		m.dead = append(m.dead, modelLetter{id, timer.payload})
 		delete(m.timers, id)
 	case exchange.Nack:
 		timer.rec.leased = false
@@ -263,6 +297,7 @@ func (m *model) replay(rt *rapid.T) {
 	again := h.run(m.t, h.last)
 	require.Equal(rt, h.reply.Refused, again.Refused)
 	require.Equal(rt, h.reply.Extended, again.Extended)
+	m.checkBuriedAgain(rt, h.reply.Buried, again.Buried)
 	var want []exchange.Lease
 	for _, l := range h.reply.Leases {
 		if timer := m.timers[l.ID]; timer != nil && timer.rec != nil && timer.score == parse(rt, string(l.Token)) {
@@ -307,6 +342,7 @@ func (m *model) check(rt *rapid.T) {
 	require.EqualValues(rt, len(m.timers), counts.Total)
 	require.EqualValues(rt, len(m.dead), counts.Dead)
 	m.checkStats(rt)
+	m.checkControl(rt)
 	listed, next, err := m.f.List(m.t.Context(), m.f.topic, Filter{})
 	require.NoError(rt, err)
 	require.Empty(rt, next)

@@ -2,6 +2,7 @@ package redisops
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -116,5 +117,22 @@ func TestWithoutItsRecordALeaseIsStillGood(t *testing.T) {
 		require.Equal(t, 1, f.get(t, "b").Failures)
 		require.Zero(t, f.get(t, "c").Claims)
 		require.True(t, f.get(t, "d").Running)
+	})
+}
+
+// A record that says no activation is none: else every claim of the timer
+// would answer what nobody can read.
+func TestARecordWithoutAnActivationIsVoid(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.due(t, "a")
+		score := f.rdb.ZScore(t.Context(), f.key.timeline, "a").Val()
+		for _, activation := range []string{"", "x"} {
+			text := "w:3:1:" + activation + ":" + strconv.FormatFloat(score, 'g', 17, 64)
+			require.NoError(t, f.rdb.HSet(t.Context(), f.key.leases, "a", text).Err())
+			lease := f.claim(t, 1).Leases[0]
+			require.Equal(t, 1, lease.Claims)
+			f.settle(t, verdict(exchange.Release, lease))
+		}
 	})
 }

@@ -45,6 +45,47 @@ func TestReplayAnswersAgain(t *testing.T) {
 	})
 }
 
+// A burial whose answer is lost is told again, as is one that the claim did.
+func TestReplayNamesTheBuriedAgain(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f = f.holder(SourceOptions{MaxClaims: 1})
+		f.due(t, "ended\n1 -1", "one", "two", "three")
+		require.Len(t, f.run(t, f.request(1, time.Millisecond)).Leases, 1)
+		held := f.claim(t, 3).Leases
+		require.Eventually(t, func() bool { return !f.get(t, "ended\n1 -1").Running }, 10*time.Second, time.Millisecond)
+		r := f.request(5, time.Minute)
+		r.Settle = []exchange.Settlement{
+			verdict(exchange.Bury, held[2]), verdict(exchange.Ack, held[0]), verdict(exchange.Bury, held[1]),
+			verdict(exchange.Bury, exchange.Lease{ID: "gone", Token: "1"}),
+		}
+		r.Settle[2].Failed = true
+		first := f.run(t, r)
+		require.Equal(t, []exchange.Refusal{{Index: 3, Why: exchange.Lost}}, first.Refused)
+		letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 0)
+		require.NoError(t, err)
+		require.Len(t, letters, 3)
+		for i, index := range []int{0, 2, -1} {
+			b, letter := first.Buried[i], letters[i]
+			require.Equal(t, index, b.Index)
+			require.Equal(t, DeadLetter{
+				Entry: b.Entry, ID: b.ID, Payload: letter.Payload, Claims: b.Claims, Failures: b.Failures,
+				Reason: letter.Reason, Activation: b.Activation, At: b.At,
+			}, letter)
+		}
+		require.Equal(t, "never settled", first.Buried[2].Reason)
+		require.Equal(t, "body of ended\n1 -1", string(first.Buried[2].Payload))
+		require.Equal(t, first.Buried, f.run(t, r).Buried)
+
+		require.NoError(t, f.rdb.Del(t.Context(), f.key.dead).Err())
+		again := f.run(t, r).Buried
+		require.Empty(t, again[2].Payload, "the letter is gone, its name is not")
+		again[2].Payload = first.Buried[2].Payload
+		require.Equal(t, first.Buried, again)
+		require.Empty(t, f.claim(t, 5).Buried, "each is told by its own exchange")
+	})
+}
+
 func TestStreamsAndIncarnationsCountApart(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

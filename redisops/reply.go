@@ -87,14 +87,20 @@ func parseReply(text string) (*exchange.Reply, error) {
 	out.Next = time.Duration(min(next, int(maxMicros))) * time.Microsecond
 	out.Healed = r.integer()
 	out.Orphans = r.integer() != 0
-	refused, leases := r.integer(), r.integer()
-	if r2.err != nil || refused < 0 || leases < 0 || refused > len(r.text) || leases > len(r.text) {
+	refused, buried, leases := r.integer(), r.integer(), r.integer()
+	if r2.err != nil || min(refused, buried, leases) < 0 || max(refused, buried, leases) > len(r.text) {
 		r.fail("a bad first line")
 	}
 	if r.err == nil && refused > 0 {
 		out.Refused = make([]exchange.Refusal, refused)
 		for i := range out.Refused {
 			out.Refused[i] = r.refusal()
+		}
+	}
+	if r.err == nil && buried > 0 {
+		out.Buried = make([]exchange.Burial, buried)
+		for i := range out.Buried {
+			out.Buried[i] = r.burial()
 		}
 	}
 	if r.err == nil && leases > 0 {
@@ -119,6 +125,21 @@ func (r *reader) refusal() exchange.Refusal {
 	}
 	return exchange.Refusal{Index: index, Why: why}
 }
+
+// burial copies what it reads: dead letters outlive the reply.
+func (r *reader) burial() exchange.Burial {
+	b := exchange.Burial{Index: r.integer(), Entry: strings.Clone(r.word()), At: instant(r.score())}
+	b.Claims, b.Failures, b.Activation = r.integer(), r.integer(), instant(r.score())
+	idBytes, payloadBytes := r.count(), r.count()
+	b.ID = strings.Clone(r.take(idBytes))
+	if payload := r.take(payloadBytes); b.Index < 0 {
+		b.Index, b.Payload, b.Reason = -1, []byte(payload), neverSettled
+	}
+	return b
+}
+
+// neverSettled is the reason that the claim gives in lua/exchange.lua.
+const neverSettled = "never settled"
 
 func (r *reader) leases(out *exchange.Reply, n int) {
 	all := []byte(r.text)

@@ -9,7 +9,8 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-const sampleReply = "1795246719.5 1795246749.5 250000 1 1 2 2\n0 s\n3 c\n" +
+const sampleReply = "1795246719.5 1795246749.5 250000 1 1 2 2 2\n0 s\n3 c\n" +
+	"1 7-0 1795246719.5 3 2 5.5 2 0\nid-1 7-1 1795246719.5 9 0 5 2 3\nida\nb" +
 	"2 4 1 0 1795246000.25\nida\n\x00b2 0 3 1 5\n\xff\xfe"
 
 func TestParseReply(t *testing.T) {
@@ -23,6 +24,13 @@ func TestParseReply(t *testing.T) {
 	require.True(t, r.Orphans)
 	require.Equal(t, 1, r.Healed)
 	require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Superseded}, {Index: 3, Why: exchange.Cancelled}}, r.Refused)
+	require.Equal(t, []exchange.Burial{
+		{Index: 1, Entry: "7-0", At: r.Now, ID: "id", Claims: 3, Failures: 2, Activation: time.UnixMilli(5500).UTC()},
+		{
+			Index: -1, Entry: "7-1", At: r.Now, ID: "id", Claims: 9, Activation: time.Unix(5, 0).UTC(),
+			Reason: "never settled", Payload: []byte("a\nb"),
+		},
+	}, r.Buried)
 	require.Equal(t, "id", r.Leases[0].ID)
 	require.Equal(t, "a\n\x00b", string(r.Leases[0].Payload))
 	require.Empty(t, r.Leases[0].Fault)
@@ -42,12 +50,12 @@ func TestEveryCutReplyIsAnError(t *testing.T) {
 
 func FuzzParseReply(f *testing.F) {
 	f.Add(sampleReply)
-	f.Add("1 2 -1 0 0 0 0\n")
-	f.Add("1 2 3 0 0 0 999999999\n1 1 1 1 1\nab")
+	f.Add("1 2 -1 0 0 0 0 0\n")
+	f.Add("1 2 3 0 0 0 0 999999999\n1 1 1 1 1\nab")
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := parseReply(text)
-		if err == nil && len(r.Leases)+len(r.Refused) > len(text) {
-			t.Fatalf("%d leases in %d bytes", len(r.Leases), len(text))
+		if err == nil && len(r.Leases)+len(r.Refused)+len(r.Buried) > len(text) {
+			t.Fatalf("%d leases, %d burials in %d bytes", len(r.Leases), len(r.Buried), len(text))
 		}
 	})
 }

@@ -123,7 +123,7 @@ func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) (
 	done := make([]Scheduled, 0, len(entries))
 	for len(entries) > 0 {
 		n := batch(entries)
-		part, err := s.scheduleBatch(ctx, topic, entries[:n])
+		part, err := s.schedule(ctx, topic, entries[:n])
 		if err != nil {
 			return done, fmt.Errorf("schedule on %q: %w", topic, err)
 		}

@@ -27,6 +27,9 @@ var (
 	healScript       = load("heal")
 	controlScript    = load("control")
 	statsScript      = load("stats")
+	bareScript       = load("bare")
+	tryScript        = load("try")
+	lastDeadScript   = load("last_dead")
 
 	gateExchangeScript = load("gate_exchange")
 	gateBeatScript     = load("gate_beat")

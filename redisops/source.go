@@ -73,8 +73,8 @@ func (t *TimerSource) Exchange(ctx context.Context, r *exchange.Request) (*excha
 	if err != nil {
 		return nil, fmt.Errorf("exchange on %q: %w", t.topic, err)
 	}
-	if len(reply.Refused) > 0 {
-		restoreOrder(r.Settle, reply.Refused)
+	if len(reply.Refused)+len(reply.Buried) > 0 {
+		restoreOrder(r.Settle, reply)
 	}
 	return reply, nil
 }
@@ -177,7 +177,7 @@ func clip(s string, n int) string {
 
 // restoreOrder turns the script's indices, which count by verdict, into those of
 // the request.
-func restoreOrder(settle []exchange.Settlement, refused []exchange.Refusal) {
+func restoreOrder(settle []exchange.Settlement, reply *exchange.Reply) {
 	order := make([]int, 0, len(settle))
 	for verdict := exchange.Ack; verdict <= exchange.Release; verdict++ {
 		for i := range settle {
@@ -186,9 +186,14 @@ func restoreOrder(settle []exchange.Settlement, refused []exchange.Refusal) {
 			}
 		}
 	}
-	for i := range refused {
-		if at := refused[i].Index; at < len(order) {
-			refused[i].Index = order[at]
+	for i := range reply.Refused {
+		if at := reply.Refused[i].Index; at < len(order) {
+			reply.Refused[i].Index = order[at]
+		}
+	}
+	for i := range reply.Buried {
+		if at := reply.Buried[i].Index; at >= 0 && at < len(order) {
+			reply.Buried[i].Index = order[at]
 		}
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"time"
 )
 
-// statsSample is how many lease records Stats reads.
-const statsSample = 1000
+const (
+	statsSample = 1000 // lease records that Stats reads
+	statsValues = 10   // that its script answers
+)
 
 // Stats are a topic in numbers. Every timer is counted once: Total is the sum
 // of Pending, Due, Leased and Retrying.
@@ -41,20 +43,24 @@ func (s *Timers) Stats(ctx context.Context, topic string) (Stats, error) {
 	if err := checkTopic(topic); err != nil {
 		return Stats{}, err
 	}
-	k := s.keys.of(topic)
-	list, err := s.runList(ctx, 10, statsScript, []string{k.timeline, k.leases, k.dead, k.control}, statsSample)
+	list, err := s.runList(ctx, statsValues, statsScript, statsKeys(s.keys.of(topic)), statsSample)
 	if err != nil {
 		return Stats{}, fmt.Errorf("stats of %q: %w", topic, err)
 	}
-	values, err := texts(list)
-	if err != nil {
-		return Stats{}, err
-	}
-	return readStats(values)
+	return readStats(list)
 }
 
-func readStats(values []string) (Stats, error) {
+func statsKeys(k topicKeys) []string { return []string{k.timeline, k.leases, k.dead, k.control} }
+
+func readStats(list []any) (Stats, error) {
 	var st Stats
+	values, err := texts(list)
+	if err != nil {
+		return st, err
+	}
+	if len(values) < statsValues {
+		return st, fmt.Errorf("%w: %d values of stats", errReply, len(values))
+	}
 	var records, read, leased, retrying int64
 	for i, into := range []*int64{&st.Total, &st.Due, &st.Dead, &records, &read, &leased, &retrying} {
 		var err error

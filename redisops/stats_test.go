@@ -102,7 +102,9 @@ func TestStatsAreChecked(t *testing.T) {
 	_, err = f.Stats(t.Context(), f.topic)
 	require.ErrorIs(t, err, ErrWrongType)
 	require.ErrorContains(t, err, f.key.control)
-	for _, bad := range [][]string{
+	for _, bad := range [][]any{
+		{"x"},
+		{1, "1", "1", "1", "1", "1", "1", "1", "", ""},
 		{"x", "1", "1", "1", "1", "1", "1", "1", "", ""},
 		{"1", "x", "1", "1", "1", "1", "1", "1", "", ""},
 		{"1", "1", "1", "1", "1", "1", "1", "1", "x", ""},

@@ -19,8 +19,13 @@ type Timers struct {
 	// before use; nil discards.
 	Logger *slog.Logger
 
+	// PingEvery is how long the connection of Listen may be silent before it is
+	// probed; 0 means 15 s. Set it before use.
+	PingEvery time.Duration
+
 	runner
-	keys Keys
+	keys   Keys
+	gather gatherer
 
 	mu         sync.Mutex
 	registered map[string]time.Time // when a topic was last put in the registry
@@ -36,7 +41,7 @@ func NewTimers(rdb redis.UniversalClient, keys Keys) (*Timers, error) {
 	if rdb == nil {
 		return nil, fmt.Errorf("%w: rdb is nil", ErrInvalid)
 	}
-	return &Timers{runner: runner{rdb}, keys: keys, registered: map[string]time.Time{}}, nil
+	return &Timers{runner: runner{rdb}, keys: keys, registered: map[string]time.Time{}, gather: gatherer{topics: map[string]*crowd{}}}, nil
 }
 
 // Keys are the names in use.

@@ -32,6 +32,7 @@ type app struct {
 	stdout, stderr io.Writer
 
 	redisURL string
+	tls      tlsFlags
 	prefix   string
 	keys     wakebell.Keys
 	output   choice
@@ -154,10 +155,14 @@ func (a *app) root() *cobra.Command {
 least once, whatever crashes.
 
 Redis is given by --redis or WAKEBELL_REDIS:
-  redis://[user:password@]host:port/db    plain
-  rediss://…                              over TLS
-  unix:///path/to/redis.sock?db=0         a socket
-  embedded                                one inside this process, for a try
+  redis://[user:password@]host:port/db
+  unix://[user:password@]/path/to/redis.sock?db=0
+  redis+sentinel://[user:password@]host:port,host:port/master/db
+      sentinel_username and sentinel_password after a ? are for Sentinel itself
+  redis+cluster://[user:password@]host:port,host:port    give --hash-tag as well
+  rediss://, rediss+sentinel://, rediss+cluster://       the same over TLS
+  embedded    one inside this process, for a try
+A password is safer in the variable: a command line can be read by others.
 
 Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 		Example: `  wakebell demo
@@ -169,15 +174,20 @@ Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 		SilenceUsage:  true,
 		RunE:          missingCommand,
 	}
+	// Arguments are ids, of which there may be millions; files are for flags.
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.redisURL, "redis", "", "`URL` of Redis, or embedded (default $WAKEBELL_REDIS, else "+defaultRedis+")")
+	a.tls.register(root)
 	flags.StringVar(&a.prefix, "prefix", "", "put before the name of every topic")
 	flags.StringVar(&a.keys.Timeline, "timeline-key", "", "base `name` of the keys with instants (default timers_timeline)")
 	flags.StringVar(&a.keys.Payloads, "payloads-key", "", "base `name` of the keys with payloads (default timers_payloads)")
+	flags.BoolVar(&a.keys.HashTag, "hash-tag", false, "put topics in braces, so that a Cluster keeps the keys of each in one slot")
 	root.AddCommand(
 		a.demoCommand(), a.nodeCommand(), a.scheduleCommand(), a.lsCommand(), a.getCommand(),
-		a.cancelCommand(), a.rescheduleCommand(), a.runNowCommand(), a.topicsCommand(), a.deadCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.retuneCommand(), a.gateCommand(), a.benchCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.retuneCommand(), a.statsCommand(), a.doctorCommand(), a.benchCommand(),
+		a.cancelCommand(), a.rescheduleCommand(), a.runNowCommand(), a.topicsCommand(), a.deadCommand(), a.tailCommand(),
+		a.gateCommand(),
 	)
 	return root
 }

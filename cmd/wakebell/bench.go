@@ -51,7 +51,7 @@ nothing, removes the topic and prints one line of JSON:
   lateness_ms_p50, _p99     claimed - due
   handled, duplicates       distinct timers, and deliveries beyond the first
 Loading is not measured. The figures of Redis include what other clients do;
-they are null with --redis embedded.
+they are null with --redis embedded and on a Cluster.
 
 By default all timers are due when they are loaded, so their lateness includes
 the wait for the run. With --spread they become due evenly over that time, from

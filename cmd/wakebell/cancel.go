@@ -33,11 +33,9 @@ prints one line with topic and cancelled, a number.`,
 		Example: `  wakebell cancel --topic invoices inv-42 inv-43
   wakebell cancel -t invoices --all --yes`,
 	}
-	flags := cmd.Flags()
-	flags.StringVarP(&f.topic, "topic", "t", "", "`topic` of the timers")
-	flags.BoolVar(&f.all, "all", false, "cancel all timers of the topic")
-	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask before --all")
-	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	a.topicFlag(cmd, &f.topic, "`topic` of the timers")
+	cmd.Flags().BoolVar(&f.all, "all", false, "cancel all timers of the topic")
+	yesFlag(cmd, &f.yes, "do not ask before --all")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		if f.all == (len(args) > 0) {

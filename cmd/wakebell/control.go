@@ -136,8 +136,7 @@ Without any of them it changes nothing and prints what is ordered.`,
 
 // orders gives a command its topic, and has it print what order returns.
 func (a *app) orders(cmd *cobra.Command, topic *string, order func(context.Context, *wakebell.Client) (wakebell.Control, error)) {
-	cmd.Flags().StringVarP(topic, "topic", "t", "", "`topic` to order")
-	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	a.topicFlag(cmd, topic, "`topic` to order")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
 		return a.withClient(func(c *wakebell.Client) error {

@@ -43,7 +43,7 @@ correlation_id, reply_to, and body or body_base64.`,
   wakebell dead ls -t invoices --limit 0 -o json | jq -r .reason | sort | uniq -c`,
 		Args: cobra.NoArgs,
 	}
-	f.register(cmd)
+	f.register(a, cmd)
 	limitFlag(cmd, &f.limit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
@@ -107,8 +107,7 @@ there is none. With -o json it is one line with the fields of dead ls.`,
   wakebell dead show -t invoices 1763724000000-0 -o json | jq .body`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().StringVarP(&topic, "topic", "t", "", "`topic` of the dead letter")
-	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	a.topicFlag(cmd, &topic, "`topic` of the dead letter")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		return a.withClient(func(c *wakebell.Client) error { return a.deadShow(ctx, c, topic, args[0]) })

@@ -20,14 +20,13 @@ type deadFlags struct {
 	given func(flag string) bool
 }
 
-func (f *deadFlags) register(cmd *cobra.Command) {
+func (f *deadFlags) register(a *app, cmd *cobra.Command) {
+	a.topicFlag(cmd, &f.topic, "`topic` of the dead letters")
 	flags := cmd.Flags()
-	flags.StringVarP(&f.topic, "topic", "t", "", "`topic` of the dead letters")
 	flags.StringVar(&f.reason, "reason", "", "only those with this `text` in their reason")
 	flags.DurationVar(&f.olderThan, "older-than", 0, "only those that died at least this `duration` ago")
 	flags.DurationVar(&f.newerThan, "newer-than", 0, "only those that died at most this `duration` ago")
 	f.given = flags.Changed
-	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
 }
 
 func (f *deadFlags) filtered() bool {
@@ -55,11 +54,10 @@ type deadChoice struct {
 	all, yes bool
 }
 
-func (f *deadChoice) register(cmd *cobra.Command) {
-	f.deadFlags.register(cmd)
-	flags := cmd.Flags()
-	flags.BoolVar(&f.all, "all", false, "all dead letters of the topic")
-	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+func (f *deadChoice) register(a *app, cmd *cobra.Command) {
+	f.deadFlags.register(a, cmd)
+	cmd.Flags().BoolVar(&f.all, "all", false, "all dead letters of the topic")
+	yesFlag(cmd, &f.yes, "do not ask")
 }
 
 func (f *deadChoice) choose(args []string) (wakebell.DeadFilter, error) {

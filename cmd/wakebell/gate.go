@@ -49,17 +49,22 @@ func (a *app) withGates(cfg wakebell.GatesConfig, fn func(*wakebell.Gates) error
 	return fn(gates)
 }
 
-// gateLine is a gate as it is printed.
+// gateListLine is a gate as gate ls prints it.
+type gateListLine struct {
+	Gate      string `json:"gate"`
+	Fence     uint64 `json:"fence"` // 0: nobody has the turn
+	Holder    string `json:"holder"`
+	Confirmed bool   `json:"confirmed"`
+	Until     string `json:"until"`
+	Waiting   int    `json:"waiting"`
+	LastFence uint64 `json:"last_fence"`
+}
+
+// gateLine is a gate as gate show prints it.
 type gateLine struct {
-	Gate      string            `json:"gate"`
-	Fence     uint64            `json:"fence"` // 0: nobody has the turn
-	Holder    string            `json:"holder"`
-	Confirmed bool              `json:"confirmed"`
-	Until     string            `json:"until"`
-	Waiting   int               `json:"waiting"`
-	LastFence uint64            `json:"last_fence"`
-	Waiters   []gateTicketLine  `json:"waiters,omitempty"`
-	Guard     map[string]uint64 `json:"guard,omitempty"`
+	gateListLine
+	Waiters []gateTicketLine  `json:"waiters"`
+	Guard   map[string]uint64 `json:"guard"`
 }
 
 type gateTicketLine struct {
@@ -67,11 +72,15 @@ type gateTicketLine struct {
 	Process string `json:"process"`
 }
 
-func newGateLine(g wakebell.GateInfo) gateLine {
-	line := gateLine{
+func newGateListLine(g wakebell.GateInfo) gateListLine {
+	return gateListLine{
 		Gate: g.Name, Fence: g.Holder.Fence, Holder: g.Holder.Process, Confirmed: g.Confirmed,
-		Until: stamp(g.Until), Waiting: g.Waiting, LastFence: g.LastFence, Guard: g.Guard,
+		Until: stamp(g.Until), Waiting: g.Waiting, LastFence: g.LastFence,
 	}
+}
+
+func newGateLine(g wakebell.GateInfo) gateLine {
+	line := gateLine{newGateListLine(g), []gateTicketLine{}, g.Guard}
 	for _, w := range g.Waiters {
 		line.Waiters = append(line.Waiters, gateTicketLine{w.Fence, w.Process})
 	}
@@ -117,8 +126,7 @@ func (a *app) gateLs(ctx context.Context, gates *wakebell.Gates, limit int) erro
 		if list.full() {
 			break
 		}
-		line := newGateLine(g)
-		line.Guard = nil
+		line := newGateListLine(g)
 		if err := list.add(line, line.Gate, fenceText(line.Fence), line.Holder, line.Until, strconv.Itoa(line.Waiting)); err != nil {
 			return err
 		}
@@ -235,6 +243,14 @@ because it has seen a newer one. For commands of gate hold, before they write.`,
 	return cmd
 }
 
+// gateRepairLine is what gate repair prints.
+type gateRepairLine struct {
+	Gate    string `json:"gate"`
+	Before  uint64 `json:"before"`
+	After   uint64 `json:"after"`
+	Removed int    `json:"removed"`
+}
+
 func (a *app) gateRepairCommand() *cobra.Command {
 	var floor uint64
 	cmd := &cobra.Command{
@@ -256,12 +272,7 @@ before and after (the last token issued), removed (tickets).`,
 			if err != nil {
 				return err
 			}
-			return a.printJSON(struct {
-				Gate    string `json:"gate"`
-				Before  uint64 `json:"before"`
-				After   uint64 `json:"after"`
-				Removed int    `json:"removed"`
-			}{args[0], r.Before, r.After, r.Removed})
+			return a.printJSON(gateRepairLine{args[0], r.Before, r.After, r.Removed})
 		})
 	})
 	return cmd

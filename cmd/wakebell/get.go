@@ -21,8 +21,7 @@ headers, correlation_id, reply_to, and body or body_base64.`,
   wakebell get -t invoices inv-42 -o json | jq .body`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().StringVarP(&topic, "topic", "t", "", "`topic` of the timer")
-	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	a.topicFlag(cmd, &topic, "`topic` of the timer")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		return a.withClient(func(c *wakebell.Client) error { return a.get(ctx, c, topic, args[0]) })

@@ -35,11 +35,10 @@ attempts, failures and last_error.`,
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.topic, "topic", "t", "", "`topic` to list")
+	a.topicFlag(cmd, &f.topic, "`topic` to list")
 	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this `instant`, RFC 3339, or this duration from now")
 	flags.BoolVar(&f.running, "running", false, "only those that a handler has")
 	limitFlag(cmd, &f.limit)
-	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
 		return a.withClient(func(c *wakebell.Client) error { return a.ls(ctx, c, f) })

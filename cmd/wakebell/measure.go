@@ -73,7 +73,7 @@ type redisReading struct {
 
 func takeReading(ctx context.Context, conn *connection) (reading, error) {
 	var r reading
-	if !conn.embedded() {
+	if conn.measured() {
 		info, err := conn.rdb.InfoMap(ctx, "cpu", "stats").Result()
 		if err != nil {
 			return r, fmt.Errorf("read the figures of redis: %w", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,8 +12,7 @@ import (
 
 type rescheduleFlags struct {
 	topic string
-	in    time.Duration
-	at    string
+	dueFlags
 }
 
 func (a *app) rescheduleCommand() *cobra.Command {
@@ -32,24 +30,16 @@ With -o json it prints one line with topic, id, due and outcome.`,
   wakebell reschedule -t invoices inv-42 --at 2031-01-02T15:04:05Z`,
 		Args: cobra.ExactArgs(1),
 	}
-	flags := cmd.Flags()
-	flags.StringVarP(&f.topic, "topic", "t", "", "`topic` of the timer")
-	flags.DurationVar(&f.in, "in", 0, "due after this `duration`")
-	flags.StringVar(&f.at, "at", "", "due at this `instant`, in RFC 3339")
-	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
-	cmd.MarkFlagsMutuallyExclusive("in", "at")
+	a.topicFlag(cmd, &f.topic, "`topic` of the timer")
+	f.register(cmd)
 	cmd.MarkFlagsOneRequired("in", "at")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		when := wakebell.In(f.in)
-		if !flags.Changed("in") {
-			at, err := time.Parse(time.RFC3339Nano, f.at)
-			if err != nil {
-				return usagef("--at: %q is not an instant such as 2031-01-02T15:04:05Z", f.at)
-			}
-			when = wakebell.At(at)
+		when, err := f.when()
+		if err != nil {
+			return err
 		}
-		return a.withClient(func(c *wakebell.Client) error { return a.reschedule(ctx, c, f.topic, args[0], when) })
+		return a.withClient(func(c *wakebell.Client) error { return a.reschedule(ctx, c, f.topic, args[0], when(0)) })
 	})
 	return cmd
 }
@@ -80,8 +70,7 @@ With -o json each is a line with topic, id and presence.`,
 		Example: `  wakebell run-now --topic invoices inv-42 inv-43`,
 		Args:    cobra.MinimumNArgs(1),
 	}
-	cmd.Flags().StringVarP(&topic, "topic", "t", "", "`topic` of the timers")
-	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	a.topicFlag(cmd, &topic, "`topic` of the timers")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		return a.withClient(func(c *wakebell.Client) error { return a.runNow(ctx, c, topic, args) })

@@ -64,6 +64,8 @@ command's process group is killed.`,
   wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id`,
 		Args: cobra.NoArgs,
 	}
+	a.topicsFlag(cmd, &f.topics, "`topic` to handle")
+	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
 	f.register(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return a.node(ctx, f) })
 	return cmd
@@ -71,7 +73,6 @@ command's process group is killed.`,
 
 func (f *nodeFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&f.topics, "topic", "t", nil, "`topic` to handle; may be repeated")
 	flags.StringVar(&f.exec, "exec", "", "shell `command` to run for each delivery")
 	flags.IntVar(&f.maxConcurrent, "max-concurrent", 5, "timers of a topic handled at once, 1 to 10,000")
 	flags.DurationVar(&f.leaseTTL, "lease-ttl", 30*time.Second, "how long a crashed node keeps its timers from others")
@@ -87,7 +88,8 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept for a topic, and about 100 more; 0: all")
 	flags.Var(&f.logFormat, "log-format", "format of the log on stderr")
 	flags.Var(&f.logLevel, "log-level", "least level that is logged")
-	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	completeChoice(cmd, "log-format", f.logFormat)
+	completeChoice(cmd, "log-level", f.logLevel)
 }
 
 func (f *nodeFlags) options() []wakebell.HandlerOption {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -47,9 +48,13 @@ func (c *choice) Set(value string) error {
 func (a *app) outputFlag(cmd *cobra.Command) {
 	a.output = oneOf("table", "json")
 	cmd.Flags().VarP(&a.output, "output", "o", "for people, or one JSON object per line")
+	completeChoice(cmd, "output", a.output)
 }
 
 func (a *app) wantsJSON() bool { return a.output.value == "json" }
+
+// errStdout says that nobody reads what is written.
+var errStdout = errors.New("write to stdout")
 
 // jsonLine encodes v as one line, without HTML escaping.
 func jsonLine(v any) ([]byte, error) {
@@ -76,7 +81,7 @@ func (a *app) printf(format string, args ...any) error {
 
 func (a *app) write(text []byte) error {
 	if _, err := a.stdout.Write(text); err != nil {
-		return fmt.Errorf("write to stdout: %w", err)
+		return fmt.Errorf("%w: %w", errStdout, err)
 	}
 	return nil
 }
@@ -126,7 +131,7 @@ func (t *table) flush() error {
 		t.fault = err
 	}
 	if t.fault != nil {
-		return fmt.Errorf("write to stdout: %w", t.fault)
+		return fmt.Errorf("%w: %w", errStdout, t.fault)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"sync/atomic"
 
@@ -21,7 +20,7 @@ const (
 
 // connection is the Redis of a run.
 type connection struct {
-	rdb      *redis.Client
+	rdb      redis.UniversalClient
 	server   *embedded.Server // nil for a server elsewhere
 	settings clientSettings
 	calls    *atomic.Int64 // commands sent, while counted
@@ -45,18 +44,17 @@ func (a *app) connect() (*connection, error) {
 	}
 	settings := clientSettings{a.prefix, a.keys}
 	if where == embeddedRedis {
+		if err := a.tls.check(false); err != nil {
+			return nil, err
+		}
 		server := embedded.Start()
 		return &connection{rdb: server.Client(), server: server, settings: settings}, nil
 	}
-	options, err := redis.ParseURL(where)
+	rdb, err := dial(where, a.tls)
 	if err != nil {
-		// An url.Error shows the whole URL, and so a password.
-		if wrapped, ok := errors.AsType[*url.Error](err); ok {
-			err = wrapped.Err
-		}
-		return nil, usagef("--redis: %v", err)
+		return nil, err
 	}
-	return &connection{rdb: redis.NewClient(options), settings: settings}, nil
+	return &connection{rdb: rdb, settings: settings}, nil
 }
 
 // client makes a Client; what it has to tell nobody in particular is dropped.
@@ -70,6 +68,13 @@ func (c *connection) client() (*wakebell.Client, error) {
 func (c *connection) countCalls() {
 	c.calls = &atomic.Int64{}
 	c.rdb.AddHook(callCounter{c.calls})
+}
+
+// measured reports whether the server's own figures are those of this run:
+// there is one, outside this process.
+func (c *connection) measured() bool {
+	_, clustered := c.rdb.(*redis.ClusterClient)
+	return !c.embedded() && !clustered
 }
 
 // embedded reports whether the server lives in this process.

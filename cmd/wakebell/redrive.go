@@ -38,10 +38,10 @@ With -o json each is a line with topic, entry, id and outcome.`,
   wakebell dead redrive -t invoices --reason 'card declined' --newer-than 24h --rate 20 --yes`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	f.register(cmd)
+	f.register(a, cmd)
 	flags := cmd.Flags()
 	flags.IntVar(&f.rate, "rate", 100, "how many timers to make a second, 1 to 10,000")
-	flags.DurationVar(&f.in, "in", 0, "due after this `duration`")
+	inFlag(cmd, &f.in)
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace live timers of the same ids")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
@@ -121,7 +121,7 @@ With -o json it prints one line with topic and deleted, a number.`,
   wakebell dead rm -t invoices --older-than 720h`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	f.register(cmd)
+	f.register(a, cmd)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		filter, err := f.choose(args)

@@ -22,9 +22,8 @@ import (
 const scheduleBatch = 1000
 
 type scheduleFlags struct {
-	topic, id     string
-	in            time.Duration
-	at            string
+	topic, id string
+	dueFlags
 	json          string
 	text          string
 	hex           string
@@ -58,6 +57,7 @@ stored; others of the last batch may be.`,
   wakebell schedule -t load --count 10000 --spacing 1ms --hex cafe`,
 		Args: cobra.NoArgs,
 	}
+	a.topicFlag(cmd, &f.topic, "`topic` of the timers")
 	f.register(cmd)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
@@ -67,11 +67,9 @@ stored; others of the last batch may be.`,
 }
 
 func (f *scheduleFlags) register(cmd *cobra.Command) {
+	f.dueFlags.register(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&f.topic, "topic", "t", "", "`topic` of the timers")
 	flags.StringVar(&f.id, "id", "", "`id` of the timer (default a new one)")
-	flags.DurationVar(&f.in, "in", 0, "due after this `duration`")
-	flags.StringVar(&f.at, "at", "", "due at this `instant`, in RFC 3339")
 	flags.StringVar(&f.json, "json", "", "JSON `body`, sent without the space between its tokens")
 	flags.StringVar(&f.text, "text", "", "text `body`")
 	flags.StringVar(&f.hex, "hex", "", "`body` of bytes, in hex")
@@ -83,8 +81,8 @@ func (f *scheduleFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.count, "count", 1, "how many timers")
 	flags.DurationVar(&f.spacing, "spacing", 0, "how much later each is due than the one before")
 	f.given = flags.Changed
-	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
-	cmd.MarkFlagsMutuallyExclusive("in", "at")
+	completeChoice(cmd, "if-exists", f.ifExists)
+	completeFiles(cmd, "file")
 	cmd.MarkFlagsMutuallyExclusive("json", "text", "hex", "file")
 	cmd.MarkFlagsMutuallyExclusive("content-type", "json")
 	cmd.MarkFlagsMutuallyExclusive("content-type", "text")
@@ -159,7 +157,7 @@ func (f *scheduleFlags) drafter(stdin io.Reader) (func(i int) wakebell.Draft, er
 		return nil, err
 	}
 	return func(i int) wakebell.Draft {
-		opts := append(options[:len(options):len(options)], when(i))
+		opts := append(options[:len(options):len(options)], when(time.Duration(i)*f.spacing))
 		switch {
 		case f.given("id") && f.given("count"):
 			opts = append(opts, wakebell.ID(fmt.Sprintf("%s-%d", f.id, i)))
@@ -186,21 +184,6 @@ func (f *scheduleFlags) options() ([]wakebell.ScheduleOption, error) {
 		options = append(options, wakebell.IfExists(wakebell.Keep))
 	}
 	return options, nil
-}
-
-func (f *scheduleFlags) when() (func(i int) wakebell.ScheduleOption, error) {
-	if f.at == "" {
-		return func(i int) wakebell.ScheduleOption {
-			return wakebell.In(f.in + time.Duration(i)*f.spacing)
-		}, nil
-	}
-	at, err := time.Parse(time.RFC3339Nano, f.at)
-	if err != nil {
-		return nil, usagef("--at: %q is not an instant such as 2031-01-02T15:04:05Z", f.at)
-	}
-	return func(i int) wakebell.ScheduleOption {
-		return wakebell.At(at.Add(time.Duration(i) * f.spacing))
-	}, nil
 }
 
 // body returns what makes a draft with the body that the flags give.

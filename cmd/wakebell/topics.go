@@ -19,13 +19,13 @@ func (a *app) topicsCommand() *cobra.Command {
 		Long: `Lists the topics on which Wakebell scheduled or which a node handled, with the
 number of their timers, of those due, and of their dead letters, and whether
 they are paused. With --prefix only those that start so; the names are shown in
-full.
+full. What cannot be read of a topic is its fault; the others are listed.
 
 --discover also finds topics that only Python peers know. It walks over all
 keys of Redis, which takes as long as Redis is large.
 
 With -o json each topic is a line with topic, timers, due, dead, paused,
-paused_at, paused_by and paused_reason.`,
+paused_at, paused_by, paused_reason and fault.`,
 		Example: `  wakebell topics
   wakebell topics --discover -o json`,
 		Args: cobra.NoArgs,
@@ -33,11 +33,43 @@ paused_at, paused_by and paused_reason.`,
 	cmd.Flags().BoolVar(&discover, "discover", false, "walk over all keys to find topics of Python peers")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		prefix := a.prefix
-		a.prefix = "" // the names of topics are full ones
-		return a.withClient(func(c *wakebell.Client) error { return a.topics(ctx, c, prefix, discover) })
+		return a.withTopics(nil, discover, func(c *wakebell.Client, names topicNames) error { return a.topics(ctx, c, names) })
 	})
 	return cmd
+}
+
+// topicNames gives the full names of the topics that a command is about.
+type topicNames func(context.Context) ([]string, error)
+
+// withTopics runs fn with a Client that takes full names, and what gives the
+// names: those given or, without any, those of the registry that start with
+// the prefix.
+func (a *app) withTopics(given []string, discover bool, fn func(*wakebell.Client, topicNames) error) error {
+	prefix := a.prefix
+	a.prefix = ""
+	return a.withClient(func(c *wakebell.Client) error {
+		return fn(c, func(ctx context.Context) (names []string, err error) {
+			for _, topic := range given {
+				if topic == "" {
+					return nil, usagef("--topic: empty")
+				}
+				names = append(names, prefix+topic)
+			}
+			if len(given) > 0 {
+				return names, nil
+			}
+			for name, err := range c.Topics(ctx, discover) {
+				if err != nil {
+					return nil, err
+				}
+				if strings.HasPrefix(name, prefix) {
+					names = append(names, name)
+				}
+			}
+			slices.Sort(names)
+			return names, nil
+		})
+	})
 }
 
 type topicLine struct {
@@ -46,36 +78,42 @@ type topicLine struct {
 	Due    int64  `json:"due"`
 	Dead   int64  `json:"dead"`
 	pauseLine
+	Fault string `json:"fault"`
 }
 
-func (a *app) topics(ctx context.Context, c *wakebell.Client, prefix string, discover bool) error {
-	var names []string
-	for name, err := range c.Topics(ctx, discover) {
-		if err != nil {
-			return err
-		}
-		if strings.HasPrefix(name, prefix) {
-			names = append(names, name)
-		}
+func (a *app) topics(ctx context.Context, c *wakebell.Client, names topicNames) error {
+	found, err := names(ctx)
+	if err != nil {
+		return err
 	}
-	slices.Sort(names)
-	list := a.newListing(0, "TOPIC", "TIMERS", "DUE", "DEAD", "PAUSED")
-	for _, name := range names {
-		counts, err := c.Count(ctx, name)
+	list := a.newListing(0, "TOPIC", "TIMERS", "DUE", "DEAD", "PAUSED", "FAULT")
+	for page := range slices.Chunk(found, topicsPage) {
+		all, err := c.Overview(ctx, page...)
 		if err != nil {
 			return err
 		}
-		control, err := c.Control(ctx, name)
-		if err != nil {
-			return err
-		}
-		line := topicLine{name, counts.Total, counts.Due, counts.Dead, newPauseLine(control)}
-		err = list.add(line, name, number(line.Timers), number(line.Due), number(line.Dead), yesNo(line.Paused))
-		if err != nil {
-			return err
+		for _, o := range all {
+			t := topicLine{o.Topic, o.Stats.Total, o.Stats.Due, o.Stats.Dead, newPauseLine(o.Control), fault(o.Err)}
+			t.Paused = t.Paused || o.Stats.Paused // which is read even where the rest of the order is not
+			err := list.add(t, t.Topic, number(t.Timers), number(t.Due), number(t.Dead), yesNo(t.Paused), t.Fault)
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return list.end()
+}
+
+// topicsPage is after how many topics those are printed: a listing without an
+// end is not kept in memory.
+const topicsPage = 1000
+
+// fault is an error as it is printed in a line; empty for none.
+func fault(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }

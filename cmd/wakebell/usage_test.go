@@ -50,6 +50,9 @@ func TestExitCodes(t *testing.T) {
 		{"node with a wrong bound", []string{"node", "-t", "TOPIC", "--max-concurrent", "0"}, exitUsage, "MaxConcurrent"},
 		{"node without Redis", []string{"node", "-t", "TOPIC", "--redis", "unix:///nowhere/redis.sock"}, exitError, "unavailable"},
 		{"bench of nothing", []string{"bench", "--n", "0"}, exitUsage, "--n"},
+		{"tail of nothing", []string{"tail"}, exitUsage, `"topic" not set`},
+		{"tail of too much", []string{"tail", "-t", "TOPIC", "-n", "1001"}, exitUsage, "--lines"},
+		{"tail without Redis", []string{"tail", "-t", "TOPIC", "-f", "--redis", "unix:///nowhere/redis.sock"}, exitError, "unavailable"},
 		{"listing below nothing", []string{"dead", "ls", "-t", "TOPIC", "--limit", "-1"}, exitUsage, "--limit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -113,7 +116,7 @@ func TestGlobalFlagsNameTheKeys(t *testing.T) {
 	require.Len(t, topics, 1)
 	require.Equal(t, map[string]any{
 		"topic": full, "timers": 1.0, "due": 0.0, "dead": 0.0,
-		"paused": false, "paused_at": "", "paused_by": "", "paused_reason": "",
+		"paused": false, "paused_at": "", "paused_by": "", "paused_reason": "", "fault": "",
 	}, topics[0])
 	cancelled := objects(t, b.fine(args("cancel", "-t", "x", "a", "-o", "json")...))
 	require.Equal(t, map[string]any{"topic": full, "id": "a", "presence": "pending"}, cancelled[0])

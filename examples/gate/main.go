@@ -1,11 +1,10 @@
-// Gate shows why a lock needs a fencing token, on the Redis of REDIS_ADDR
-// (default 127.0.0.1:6379). A worker takes the turn at a gate, is cut off from
-// Redis, and goes on to write although the turn is somebody else's by then. The
-// resource has seen the newer token and refuses the old one.
+// Gate shows why a lock needs a fencing token. A worker takes the turn at a
+// gate, is cut off from Redis, and goes on to write although the turn is
+// somebody else's by then. The resource has seen the newer token and refuses
+// the old one.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/examples/internal/tryout"
 )
 
 const gate = "ledger"
@@ -46,15 +46,15 @@ func (l *ledger) write(fence uint64, line string) error {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	addr := cmp.Or(os.Getenv("REDIS_ADDR"), "127.0.0.1:6379")
-	if err := run(ctx, addr, log.New(os.Stdout, "", 0)); err != nil {
+	rdb, done := tryout.Redis() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer done()
+	if err := run(ctx, rdb, log.New(os.Stdout, "", 0)); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, addr string, out *log.Logger) error {
-	first, second := redis.NewClient(&redis.Options{Addr: addr}), redis.NewClient(&redis.Options{Addr: addr})
-	defer func() { _, _ = first.Close(), second.Close() }() // they have served
+func run(ctx context.Context, second *redis.Client, out *log.Logger) error {
+	first := redis.NewClient(second.Options()) // as another process has it
 	cfg := wakebell.GatesConfig{LeaseTTL: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
 	here, err := wakebell.NewGates(first, cfg)
 	if err != nil {

@@ -1,9 +1,7 @@
-// Quickstart schedules a timer and handles it, on the Redis of REDIS_ADDR
-// (default 127.0.0.1:6379).
+// Quickstart schedules a timer and handles it.
 package main
 
 import (
-	"cmp"
 	"context"
 	"log"
 	"os"
@@ -14,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/examples/internal/tryout"
 )
 
 // Invoice is what the timers carry.
@@ -28,7 +27,8 @@ var Invoices = wakebell.NewTopic[Invoice]("invoices")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	rdb := redis.NewClient(&redis.Options{Addr: cmp.Or(os.Getenv("REDIS_ADDR"), "127.0.0.1:6379")})
+	rdb, done := tryout.Redis() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer done()
 	if err := run(ctx, rdb, log.New(os.Stdout, "", 0)); err != nil {
 		log.Fatal(err)
 	}

@@ -1,19 +1,17 @@
 package main
 
 import (
-	"bytes"
-	"log"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/examples/internal/program"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) { program.Main(m, main) }
 
 func TestQuickstart(t *testing.T) {
-	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), redistest.Shared(t), log.New(&out, "", 0)))
-	require.Equal(t, "scheduled inv-42\ncharge 42: 1999 cents, attempt 1\n", out.String())
+	program.Both(t, func(t *testing.T, p *program.Program) {
+		require.Equal(t, "scheduled inv-42\ncharge 42: 1999 cents, attempt 1\n", p.Rest())
+	})
 }

@@ -1,11 +1,9 @@
-// Reminder reminds customers of what they owe, on the Redis of REDIS_ADDR
-// (default 127.0.0.1:6379). One mail goes out, one is tried again while the
-// mail server is busy, one can never be sent and becomes a dead letter, and
-// one is cancelled because the customer has paid.
+// Reminder reminds customers of what they owe. One mail goes out, one is tried
+// again while the mail server is busy, one can never be sent and becomes a dead
+// letter, and one is cancelled because the customer has paid.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/examples/internal/tryout"
 )
 
 // Reminder is what the timers carry.
@@ -36,7 +35,8 @@ var errNoAddress = errors.New("not an address")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	rdb := redis.NewClient(&redis.Options{Addr: cmp.Or(os.Getenv("REDIS_ADDR"), "127.0.0.1:6379")})
+	rdb, done := tryout.Redis() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer done()
 	if err := run(ctx, rdb, log.New(os.Stdout, "", 0)); err != nil {
 		log.Fatal(err)
 	}

@@ -32,6 +32,7 @@ func (s *Server) Client() *redis.Client {
 		Addr:            "127.0.0.1:6379",
 		Dialer:          s.dial,
 		DisableIdentity: true,
+		ConnMaxIdleTime: -1, // a connection in memory does not go stale
 		// The server knows nothing of them; asking costs each connection a try.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})

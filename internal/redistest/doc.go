@@ -20,6 +20,9 @@
 // do so, or that kills or pauses Redis, takes a server of its own from [Start].
 // A test of virtual time takes [Embedded] inside its synctest bubble.
 //
+// [Cluster] and [Sentinel] run several servers that belong together, and
+// [StartTLS] one that speaks TLS.
+//
 // # Guarantees
 //
 // No test is skipped: a machine without redis-server fails it. Servers listen

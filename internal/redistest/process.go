@@ -41,17 +41,21 @@ type process struct {
 	done   chan struct{} // closed when the process has ended and is reaped
 }
 
-// launch starts a redis-server and waits until it answers.
-func launch(port int, dir string, args []string) (*process, error) {
+// serverArgs are those of a server that keeps nothing on disk, unless args say
+// otherwise.
+func serverArgs(port int, dir string, args []string) []string {
+	return append([]string{
+		"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
+		"--save", "", "--appendonly", "no", "--daemonize", "no",
+	}, args...)
+}
+
+// launch starts a redis-server and waits until it answers on the port.
+func launch(port int, dir string, argv []string) (*process, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, errMissing
 	}
-	argv := append([]string{
-		"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
-		"--save", "", "--appendonly", "no", "--daemonize", "no",
-	}, args...)
-
 	p := &process{cmd: exec.Command(path, argv...), output: &tail{}, done: make(chan struct{})}
 	p.cmd.Dir = dir
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output

@@ -2,6 +2,9 @@ package redistest_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,4 +100,43 @@ func TestEmbeddedFollowsTheBubble(t *testing.T) {
 			require.ErrorIs(t, rdb.Get(t.Context(), "k").Err(), redis.Nil)
 		})
 	}
+}
+
+func TestClusterKeepsKeysOnItsMasters(t *testing.T) {
+	t.Parallel()
+	masters := redistest.Cluster(t)
+	rdb := masters.Client(t)
+	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
+		require.NoError(t, rdb.Set(t.Context(), key, "x", 0).Err())
+	}
+	for _, m := range masters {
+		require.Positive(t, m.Client(t).DBSize(t.Context()).Val(), m.Addr)
+	}
+}
+
+func TestSentinelFailsOver(t *testing.T) {
+	t.Parallel()
+	w := redistest.Sentinel(t)
+	rdb := w.Client(t)
+	require.NoError(t, rdb.Set(t.Context(), "k", "x", 0).Err())
+	require.Equal(t, int64(1), rdb.Wait(t.Context(), 1, 5*time.Second).Val())
+	w.Master.Kill()
+	require.Eventually(t, func() bool { return rdb.Set(t.Context(), "k", "y", 0).Err() == nil }, 30*time.Second, 50*time.Millisecond)
+	require.Equal(t, "y", w.Replica.Client(t).Get(t.Context(), "k").Val())
+}
+
+func TestTLSServerWantsCertificates(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartTLS(t)
+	pool := x509.NewCertPool()
+	authority, err := os.ReadFile(s.CA)
+	require.NoError(t, err)
+	require.True(t, pool.AppendCertsFromPEM(authority))
+	cert, err := tls.LoadX509KeyPair(s.Cert, s.Key)
+	require.NoError(t, err)
+	config := &tls.Config{RootCAs: pool, ServerName: s.Name, MinVersion: tls.VersionTLS12}
+	dial := func(o *redis.Options) { o.Addr, o.TLSConfig, o.MaxRetries = s.TLSAddr, config, -1 }
+	require.Error(t, s.Client(t, dial).Ping(t.Context()).Err())
+	config.Certificates = []tls.Certificate{cert}
+	require.NoError(t, s.Client(t, dial).Ping(t.Context()).Err())
 }

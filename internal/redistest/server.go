@@ -3,6 +3,7 @@ package redistest
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"syscall"
@@ -22,7 +23,7 @@ type Server struct {
 
 	port int
 	dir  string
-	args []string
+	argv []string // all of them
 
 	mu   sync.Mutex
 	proc *process
@@ -34,7 +35,14 @@ type Server struct {
 // redis-server is not installed or does not answer in 10 seconds.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	s, err := start(t.TempDir(), args)
+	dir := t.TempDir()
+	return startWith(t, dir, func(port int) ([]string, error) { return serverArgs(port, dir, args), nil })
+}
+
+// startWith is Start of a server that is told what argv says for its port.
+func startWith(t testing.TB, dir string, argv func(port int) ([]string, error)) *Server {
+	t.Helper()
+	s, err := start(dir, argv)
 	if err != nil {
 		t.Fatalf("redistest: %v", err)
 	}
@@ -77,7 +85,7 @@ func (s *Server) Restart(t testing.TB) {
 	var err error
 	for range startAttempts {
 		var p *process
-		if p, err = launch(s.port, s.dir, s.args); err == nil {
+		if p, err = launch(s.port, s.dir, s.argv); err == nil {
 			s.mu.Lock()
 			s.proc = p
 			s.mu.Unlock()
@@ -98,16 +106,20 @@ func (s *Server) current() *process {
 
 // start runs a server on a free port. Another process may take the port
 // between the look and the bind; then the next one is tried.
-func start(dir string, args []string) (*Server, error) {
+func start(dir string, argv func(port int) ([]string, error)) (*Server, error) {
 	var errs []error
 	for range startAttempts {
 		port, err := freePort()
 		if err != nil {
 			return nil, err
 		}
+		args, err := argv(port)
+		if err != nil {
+			return nil, err
+		}
 		p, err := launch(port, dir, args)
 		if err == nil {
-			return &Server{Addr: address(port), port: port, dir: dir, args: args, proc: p}, nil
+			return &Server{Addr: address(port), port: port, dir: dir, argv: args, proc: p}, nil
 		}
 		if !errors.Is(err, errPortTaken) {
 			return nil, err
@@ -123,7 +135,7 @@ func startTemp() (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("directory for redis-server: %w", err)
 	}
-	s, err := start(dir, nil)
+	s, err := start(dir, func(port int) ([]string, error) { return serverArgs(port, dir, nil), nil })
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -136,10 +148,15 @@ func newClient(t testing.TB, o *redis.Options, opts ...func(*redis.Options)) *re
 		opt(o)
 	}
 	c := redis.NewClient(o)
+	closeAfter(t, c)
+	return c
+}
+
+func closeAfter(t testing.TB, c io.Closer) {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
 			t.Errorf("redistest: close client: %v", err)
 		}
 	})
-	return c
 }

@@ -120,6 +120,23 @@ type Refusal struct {
 	Why   Why
 }
 
+// Burial names a timer that the exchange made a dead letter.
+type Burial struct {
+	Index int       // of Request.Settle; -1: the claim gave the timer up
+	Entry string    // of the dead letter; it is redriven by it
+	At    time.Time // when it died, by the source's clock
+
+	ID               string
+	Claims, Failures int // those of the dead letter
+	Activation       time.Time
+
+	// Reason and Payload are given where Index is -1; else the caller has them.
+	// A Payload is missing if the exchange was answered again and the dead
+	// letter had been deleted by then.
+	Reason  string
+	Payload []byte
+}
+
 // Request is one exchange.
 type Request struct {
 	// Incarnation names the life of the caller that Sequence counts in; Stream
@@ -152,6 +169,10 @@ type Reply struct {
 
 	Leases  []Lease
 	Refused []Refusal
+
+	// Buried are all that this exchange made dead letters, also when it was
+	// answered again.
+	Buried []Burial
 
 	// Next is how long after Now the next timer becomes due: 0 when one is due
 	// already, negative when there is none.

@@ -16,6 +16,8 @@ const (
 	// HintControl: the topic was paused, resumed or retuned; read what is
 	// ordered of it. It is read after HintSubscribed too, and now and then.
 	HintControl
+	// HintTail: somebody watches what happens on the topic, for In from now.
+	HintTail
 )
 
 // Hint tells pollers to look sooner than they would. It is never trusted for
@@ -26,7 +28,7 @@ type Hint struct {
 
 	// HintDue: In is how long after Sent the head is due (not negative), Sent
 	// (also of HintCheck and HintControl) the source's clock when the hint was
-	// sent.
+	// sent. HintTail: In is for how long events are to be told.
 	In   time.Duration
 	Sent time.Time
 

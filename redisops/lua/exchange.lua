@@ -7,9 +7,12 @@
 --   in seconds, the errors of the nacks, the reasons of the buries, each after
 --   a 1 if the handler failed, else a 0.
 -- Returns: one string,
---   "now end next healed orphans refused leases\n"
+--   "now end next healed orphans refused buried leases\n"
 --     (instants in seconds; next in µs, -1 for none; orphans 0 or 1)
 --   refused times "index why\n" (why: superseded s, cancelled c, lost l)
+--   buried times "index entry at claims failures activation id_bytes payload_bytes\n" id payload
+--     (of the dead letters; those that the claim gave up have index -1, the
+--     others no payload)
 --   leases times "id_bytes payload_bytes claims failures activation\n" id payload
 --   or the error STALE when a later sequence has been run.
 
@@ -35,6 +38,16 @@ local function length(s)
   return t
 end
 
+-- What became dead letters: as it is answered, and as it is kept to be
+-- answered again, which is without the payloads.
+local buried, deaths, kept = 0, {}, {}
+
+local function death(facts, id, payload)
+  buried = buried + 1
+  kept[buried] = facts .. ' ' .. #id .. '\n' .. id
+  deaths[buried] = facts .. ' ' .. #id .. ' ' .. #payload .. '\n' .. id .. payload
+end
+
 -- answer puts the first line, with the head h, before what parts has gathered.
 local function answer(h, finish, healed, refused, refusals, orphans)
   local next_due = '-1'
@@ -43,17 +56,34 @@ local function answer(h, finish, healed, refused, refusals, orphans)
     next_due = h <= now and '0' or string.format('%.0f', math.max(1, math.floor((h - now) * 1e6 + 0.5)))
   end
   parts[1] = now_text .. ' ' .. finish .. ' ' .. next_due .. ' ' .. healed .. ' ' ..
-    orphans .. ' ' .. refused .. ' ' .. leased .. '\n' .. refusals
+    orphans .. ' ' .. refused .. ' ' .. buried .. ' ' .. leased .. '\n' .. refusals
+  if buried > 0 then parts[1] = parts[1] .. join(deaths) end
   return join(parts)
+end
+
+-- letter reads the payload of a dead letter, '' when it has been deleted.
+local function letter(entry)
+  local found = redis.call('XRANGE', dead, entry, entry)[1]
+  local values = found and found[2] or {}
+  for i = 1, #values - 1, 2 do
+    if values[i] == 'payload' then return values[i + 1] end
+  end
+  return ''
 end
 
 -- replay answers the last exchange of the stream again: what it claimed and
 -- what is still held is read anew.
 local function replay()
   local saved = redis.call('GET', KEYS[5])
-  local _, at, finish, healed, refused, size = string.find(saved, '^%d+\n(%S+) (%d+) (%d+) (%d+)\n')
+  local _, at, finish, healed, refused, size, dying =
+    string.find(saved, '^%d+\n(%S+) (%d+) (%d+) (%d+) (%d+)\n')
   local refusals = string.sub(saved, at + 1, at + size)
   local ids, pos = {}, at + size + 1
+  for _ = 1, tonumber(dying) do
+    local _, stop, facts, index, entry, n = string.find(saved, '^((%S+) (%S+) %S+ %S+ %S+ %S+) (%d+)\n', pos)
+    death(facts, string.sub(saved, stop + 1, stop + n), index == '-1' and letter(entry) or '')
+    pos = stop + n + 1
+  end
   while pos <= #saved do
     local _, stop, n = string.find(saved, '^(%d+) ', pos)
     ids[#ids + 1] = string.sub(saved, stop + 1, stop + n)
@@ -99,7 +129,9 @@ local scored = {}         -- score, id, …
 local recorded = {}       -- id, record, …
 local refused, refusals = 0, {}
 
-local function bury(id, payload, r, reason)
+-- bury makes a dead letter of what the settlement of that index ends; -1: of
+-- what the claim gives up.
+local function bury(index, id, payload, r, reason)
   local entry = {dead}
   if dead_cap ~= '0' then
     entry[2], entry[3], entry[4] = 'MAXLEN', '~', dead_cap
@@ -108,7 +140,9 @@ local function bury(id, payload, r, reason)
     'failures', string.format('%.0f', r.failures), 'reason', reason, 'activation', r.activation, 'at', now_text}) do
     entry[#entry + 1] = v
   end
-  redis.call('XADD', unpack(entry))
+  local facts = index .. ' ' .. redis.call('XADD', unpack(entry)) .. ' ' .. now_text .. ' ' ..
+    r.claims .. ' ' .. r.failures .. ' ' .. r.activation
+  death(facts, id, index < 0 and payload or '')
   gone[#gone + 1] = id
 end
 
@@ -178,7 +212,7 @@ if total > acks then
       local id = ARGV[base + i]
       local r, reason = mine(), ARGV[delays + 2 * nacks + n]
       r.failures = r.failures + tonumber(string.sub(reason, 1, 1))
-      bury(id, redis.call('HGET', payloads, id), r, string.sub(reason, 2))
+      bury(i - 1, id, redis.call('HGET', payloads, id), r, string.sub(reason, 2))
     end
   end
   for _ = 1, releases do
@@ -246,7 +280,7 @@ if #due > 0 then
       healed = healed + 1
       gone[#gone + 1] = id
     elseif r and max_claims > 0 and r.claims - r.failures >= max_claims then
-      bury(id, payload, r, 'never settled')
+      bury(-1, id, payload, r, 'never settled')
     else
       local rec, facts
       if r then
@@ -294,6 +328,6 @@ end
 
 local why = join(refusals)
 redis.call('SET', KEYS[5], ARGV[1] .. '\n' .. finish .. ' ' .. healed .. ' ' .. refused .. ' ' ..
-  #why .. '\n' .. why .. join(claimed), 'PX', '120000')
+  #why .. ' ' .. buried .. '\n' .. why .. join(kept) .. join(claimed), 'PX', '120000')
 if known and h and h < known then announce(KEYS[6], h, now) end
 return answer(h, finish, healed, refused, why, orphans)

@@ -1,9 +1,11 @@
--- Removes entries of a hash that have no timer in the timeline, a page a call.
+-- Finds entries of a hash that have no timer in the timeline, a page a call, and
+-- removes them.
 --
 -- KEYS: timeline hash
--- ARGV: cursor count
+-- ARGV: cursor count remove
+--   remove: 1, or 0 to leave them.
 -- Returns: the next cursor ('0' at the end), how many were examined, how many
---   removed, and the bytes read; as texts.
+--   have no timer, and the bytes read; as texts.
 
 local bad = mistyped('zset', 'hash')
 if bad then return bad end
@@ -20,7 +22,7 @@ local orphans = {}
 for i = 1, #fields do
   if not scores[i] then orphans[#orphans + 1] = fields[i] end
 end
-variadic('HDEL', KEYS[2], orphans, 1, #orphans)
+if ARGV[3] == '1' then variadic('HDEL', KEYS[2], orphans, 1, #orphans) end
 return {
   page[1], string.format('%.0f', #fields), string.format('%.0f', #orphans),
   string.format('%.0f', bytes),

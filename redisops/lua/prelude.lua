@@ -97,7 +97,7 @@ local RECORD = '^(%a):(%d+):(%d+):([^:]*):([^:]*):?([^:]*):?(.*)$'
 local function current(record, score)
   if not record or not score then return nil end
   local state, claims, failures, activation, wrote, before, err = string.match(record, RECORD)
-  if not state or not same(wrote, score) then return nil end
+  if not state or not same(wrote, score) or not number(activation) then return nil end
   local first = ''
   if before ~= '' then before, first = string.match(before, '^([^~]*)~?(.*)$') end
   if before == '' then before = activation end

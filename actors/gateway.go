@@ -1,0 +1,259 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell/messages"
+)
+
+// Timers is what the gateway's requests are carried out on.
+type Timers interface {
+	// Do carries a request out and returns its answer, a *messages.Error where
+	// it failed. Nothing in the request was checked but that it is there, and
+	// its size. Do is called by several goroutines at once, and should return
+	// soon after ctx has ended.
+	Do(ctx context.Context, request messages.Request) messages.Answer
+}
+
+// Gateway is the PID of the gateway of the runtime of this name.
+func Gateway(system *actor.ActorSystem, name string) *actor.PID {
+	return system.NewLocalPID(name + "/" + gatewayName)
+}
+
+const (
+	gatewayName = "gateway"
+
+	// defaultTimeout is that of a request without one, maxTimeout the longest.
+	defaultTimeout = 10 * time.Second
+	maxTimeout     = 10 * time.Minute
+
+	// maxRequestBytes bounds a request as a whole, maxBatch the timers that it
+	// is about.
+	maxRequestBytes = 16 << 20
+	maxBatch        = 1000
+)
+
+var (
+	errGatewayCrashed = errors.New("the gateway crashed")
+	errGatewayCut     = errors.New("the drain of the gateway took too long")
+)
+
+// gateway is the actor that schedules by message. Its Receive never blocks:
+// requests are carried out in goroutines that it owns. Whatever it has taken is
+// answered, by the end of its work or by that of its context.
+type gateway struct {
+	timers Timers
+	rt     *Runtime
+	epoch  uint64 // tells its messages from those of earlier incarnations
+
+	self, parent *actor.PID
+	root         *actor.RootContext
+
+	ctx    context.Context // of this incarnation; every call has one under it
+	cancel context.CancelCauseFunc
+	unread *unread
+
+	calls    calls
+	draining bool // takes no more
+	drained  bool // the supervisor knows that nothing is left
+}
+
+type (
+	// finished says that the work of a call is over.
+	finished struct {
+		epoch uint64
+		call  *call
+	}
+	drainGateway   struct{} // take no more; answered with gatewayDrained when all is done
+	cutGateway     struct{} // end what still runs
+	gatewayDrained struct{}
+	gatewayLate    struct{} // the supervisor to itself
+)
+
+func gatewayProps(rt *Runtime) *actor.Props {
+	lives := uint64(0)
+	options := append([]actor.PropsOption{actor.WithReceiverMiddleware(logCrashes(rt.log))}, rt.extra...)
+	return actor.PropsFromProducer(func() actor.Actor {
+		lives++
+		return &gateway{timers: rt.timers, rt: rt, epoch: lives}
+	}, options...)
+}
+
+// Receive ends what this incarnation owns as soon as it panics: its restart
+// comes after a delay, and those who wait should know before.
+func (g *gateway) Receive(c actor.Context) {
+	sound := false
+	defer func() {
+		if !sound {
+			g.stop(errGatewayCrashed)
+		}
+	}()
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		g.start(c)
+	case *actor.Stopping:
+		g.stop(ErrStopped)
+	case *actor.Restarting:
+		g.stop(errGatewayCrashed)
+	case finished:
+		if m.epoch == g.epoch {
+			g.calls.end(m.call)
+		}
+	case drainGateway:
+		g.draining = true
+	case cutGateway:
+		g.stop(errGatewayCut)
+	case messages.Request:
+		g.take(m, c.Sender())
+	default:
+		if c.Sender() != nil { // not one of protoactor's own
+			g.reply(nil, c.Sender(), failure(messages.Code_CODE_INVALID, "message: the gateway takes no %T", m))
+		}
+	}
+	g.pump()
+	sound = true
+}
+
+func (g *gateway) start(c actor.Context) {
+	g.self, g.parent, g.root = c.Self(), c.Parent(), c.ActorSystem().Root
+	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
+	g.ctx, g.cancel = context.WithCancelCause(context.Background())
+	g.unread = &unread{log: g.rt.log}
+	g.calls.last = map[string]*call{}
+	g.draining = g.rt.draining.Load()
+}
+
+// stop ends the contexts of all calls, which answers them.
+func (g *gateway) stop(cause error) {
+	if g.cancel != nil {
+		g.cancel(cause)
+	}
+}
+
+// take admits a request, or answers why not.
+func (g *gateway) take(request messages.Request, sender *actor.PID) {
+	size, timeout, fault := check(request)
+	switch {
+	case g.draining:
+		fault = failure(messages.Code_CODE_DRAINING, "the system is being stopped")
+	case fault == nil && g.calls.full(size):
+		fault = failure(messages.Code_CODE_OVERLOADED, "%d requests wait already", g.calls.waiting)
+	}
+	if fault != nil {
+		g.reply(request, sender, fault)
+		return
+	}
+	c := &call{request: request, sender: sender, size: size, keys: keysOf(request)}
+	c.ctx, c.cancel = context.WithTimeout(g.ctx, timeout)
+	c.silence = context.AfterFunc(c.ctx, func() { g.answer(c, ended(context.Cause(c.ctx))) })
+	g.calls.add(c)
+}
+
+// pump begins what can begin.
+func (g *gateway) pump() {
+	for c := g.calls.begin(); c != nil; c = g.calls.begin() {
+		if c.ctx.Err() != nil { // answered while it waited
+			g.calls.end(c)
+			continue
+		}
+		g.rt.io.Go(func() { g.carryOut(c) })
+	}
+	if g.draining && !g.drained && g.calls.idle() {
+		g.drained = true
+		g.root.Send(g.parent, gatewayDrained{})
+	}
+}
+
+// carryOut does the work of a call and answers it, unless its context was
+// faster. It runs in a goroutine of its own.
+func (g *gateway) carryOut(c *call) {
+	answer, err := safely("carrying out a request", func() (messages.Answer, error) {
+		defer g.logPanic(c)
+		return g.timers.Do(c.ctx, c.request), nil
+	})
+	if err != nil {
+		answer = failure(messages.Code_CODE_INTERNAL, "%v", err)
+	}
+	c.silence()
+	g.answer(c, answer)
+	c.cancel()
+	if g.ctx.Err() == nil { // else nobody is there to read it
+		g.root.Send(g.self, finished{g.epoch, c})
+	}
+}
+
+// logPanic logs the stack of a panic, and panics again.
+func (g *gateway) logPanic(c *call) {
+	if reason := recover(); reason != nil {
+		g.rt.log.Error("a request of the gateway panicked", "request", fmt.Sprintf("%T", c.request),
+			"panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
+		panic(reason)
+	}
+}
+
+// answer answers a call, once.
+func (g *gateway) answer(c *call, answer messages.Answer) {
+	if !c.answered.Swap(true) {
+		g.reply(c.request, c.sender, answer)
+	}
+}
+
+func (g *gateway) reply(request messages.Request, sender *actor.PID, answer messages.Answer) {
+	fault, failed := answer.(*messages.Error)
+	if failed && request != nil {
+		fault.Request = request.GetRequest()
+	}
+	switch {
+	case sender != nil:
+		g.root.Send(sender, answer)
+	case failed:
+		g.unread.note(request, fault)
+	}
+}
+
+// ended is the answer to a call whose context has ended.
+func ended(cause error) *messages.Error {
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return failure(messages.Code_CODE_DEADLINE, "the timeout passed; the outcome is unknown")
+	}
+	return failure(messages.Code_CODE_UNAVAILABLE, "%v; the outcome is unknown", cause)
+}
+
+// check says how large a request is and how much time it has, or what is wrong
+// with it.
+func check(request messages.Request) (size int, timeout time.Duration, fault *messages.Error) {
+	if !request.ProtoReflect().IsValid() {
+		return 0, 0, failure(messages.Code_CODE_INVALID, "message: a nil %T", request)
+	}
+	timeout = defaultTimeout
+	if t := request.GetTimeout(); t != nil {
+		timeout = t.AsDuration()
+		if t.CheckValid() != nil || timeout <= 0 || timeout > maxTimeout {
+			return 0, 0, failure(messages.Code_CODE_INVALID, "timeout: %v, want above 0 and at most %v", timeout, maxTimeout)
+		}
+	}
+	if n := timersOf(request); n > maxBatch {
+		return 0, 0, failure(messages.Code_CODE_INVALID, "timers: %d, at most %d in a request", n, maxBatch)
+	}
+	// A message that was made by hand may be broken in ways that the wire
+	// does not allow.
+	size, err := safely("reading the message", func() (int, error) { return proto.Size(request), nil })
+	switch {
+	case err != nil:
+		return 0, 0, failure(messages.Code_CODE_INVALID, "message: %v", err)
+	case size > maxRequestBytes:
+		return 0, 0, failure(messages.Code_CODE_INVALID, "message: %d bytes, at most %d", size, maxRequestBytes)
+	}
+	return size, timeout, nil
+}
+
+func failure(code messages.Code, format string, args ...any) *messages.Error {
+	return messages.Failure(code, fmt.Sprintf(format, args...))
+}

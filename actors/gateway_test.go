@@ -1,0 +1,352 @@
+package actors
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/wakebell/wakebell/messages"
+)
+
+// ledger stands in for the timers of Redis: it keeps ids in memory, and do
+// says how long a request takes and how it goes wrong.
+type ledger struct {
+	do func(ctx context.Context, request messages.Request) messages.Answer // nil answer: as it should be
+
+	mu             sync.Mutex
+	timers         map[string]bool
+	began          []string // the requests, by kind and id
+	running, peaks int
+}
+
+func (l *ledger) Do(ctx context.Context, request messages.Request) messages.Answer {
+	l.mu.Lock()
+	if l.timers == nil {
+		l.timers = map[string]bool{}
+	}
+	l.began = append(l.began, name(request))
+	l.running++
+	l.peaks = max(l.peaks, l.running)
+	do := l.do
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.running--
+	}()
+	if do != nil {
+		if answer := do(ctx, request); answer != nil {
+			return answer
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch m := request.(type) {
+	case *messages.Schedule:
+		l.timers[m.GetId()] = true
+		return &messages.Scheduled{Request: m.GetRequest(), Id: m.GetId()}
+	case *messages.Cancel:
+		found := messages.Presence_PRESENCE_ABSENT
+		if l.timers[m.GetIds()[0]] {
+			found = messages.Presence_PRESENCE_PENDING
+		}
+		delete(l.timers, m.GetIds()[0])
+		return &messages.Cancelled{Request: m.GetRequest(), Found: []messages.Presence{found}}
+	default:
+		return messages.Failure(messages.Code_CODE_INVALID, "not in this test")
+	}
+}
+
+func name(request messages.Request) string {
+	switch m := request.(type) {
+	case *messages.Schedule:
+		return "schedule " + m.GetId()
+	case *messages.Cancel:
+		return "cancel " + m.GetIds()[0]
+	default:
+		return "?"
+	}
+}
+
+func (l *ledger) begun() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.began...)
+}
+
+// until has every request take until the channel is closed, whatever its
+// context says.
+func until(release <-chan struct{}) func(context.Context, messages.Request) messages.Answer {
+	return func(context.Context, messages.Request) messages.Answer {
+		<-release
+		return nil
+	}
+}
+
+// crashNow has the gateway that gets it panic in its Receive.
+type crashNow struct{}
+
+type crashing struct{ actor.Context }
+
+func (c crashing) Message() any {
+	message := c.Context.Message()
+	if _, ok := message.(crashNow); ok {
+		panic("crashed on demand")
+	}
+	return message
+}
+
+// gatewayOn starts a runtime with a gateway.
+func gatewayOn(t *testing.T, l *ledger, topics ...Topic) (*actor.ActorSystem, *Runtime) {
+	t.Helper()
+	system := quietSystem()
+	crash := func(next actor.ContextDecoratorFunc) actor.ContextDecoratorFunc {
+		return func(c actor.Context) actor.Context { return crashing{next(c)} }
+	}
+	cfg := Config{Name: "wakebell", Topics: topics, Timers: l, Logger: quiet, Random: func() float64 { return 0.5 }}
+	rt, err := Start(system, cfg.WithPollerOptions(actor.WithContextDecorator(crash)))
+	require.NoError(t, err)
+	return system, rt
+}
+
+// ask sends a request, whose answer has an hour to come.
+func ask(system *actor.ActorSystem, request any) *actor.Future {
+	return system.Root.RequestFuture(Gateway(system, "wakebell"), request, time.Hour)
+}
+
+func answered(t *testing.T, f *actor.Future) any {
+	t.Helper()
+	answer, err := f.Result()
+	require.NoError(t, err)
+	return answer
+}
+
+// refused is the Error that a future brings.
+func refused(t *testing.T, code messages.Code, f *actor.Future) *messages.Error {
+	t.Helper()
+	fault, ok := answered(t, f).(*messages.Error)
+	require.True(t, ok, "no Error")
+	require.Equal(t, code.String(), fault.GetCode().String(), fault.GetMessage())
+	return fault
+}
+
+func schedule(n int) *messages.Schedule {
+	return &messages.Schedule{Request: uint64(n), Topic: "t", Id: strconv.Itoa(n)} //nolint:gosec // small
+}
+
+func TestTheGatewayAnswers(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		system, rt := gatewayOn(t, &ledger{})
+		_, there := system.ProcessRegistry.GetLocal("wakebell/gateway")
+		require.True(t, there, "when Start has returned the gateway has its name")
+		scheduled, ok := answered(t, ask(system, schedule(7))).(*messages.Scheduled)
+		require.True(t, ok)
+		require.Equal(t, uint64(7), scheduled.GetRequest())
+		fault := refused(t, messages.Code_CODE_INVALID, ask(system, &messages.Get{Request: 8, Topic: "t", Id: "a"}))
+		require.Equal(t, uint64(8), fault.GetRequest(), "an Error names the request too")
+		require.NoError(t, rt.Stop())
+		_, err := ask(system, schedule(9)).Result()
+		require.ErrorIs(t, err, actor.ErrDeadLetter)
+	})
+}
+
+func TestRequestsAboutATimerKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		l := &ledger{}
+		l.do = func(_ context.Context, r messages.Request) messages.Answer {
+			if s, ok := r.(*messages.Schedule); ok { // each slower than the one after it
+				<-time.After(time.Second - time.Duration(s.GetRequest())*time.Millisecond)
+			}
+			return nil
+		}
+		system, rt := gatewayOn(t, l)
+		began := time.Now()
+		var last []*actor.Future
+		for n := range 20 {
+			for range 3 {
+				ask(system, schedule(n))
+			}
+			last = append(last, ask(system, &messages.Cancel{Topic: "t", Ids: []string{strconv.Itoa(n)}}))
+		}
+		for n, f := range last {
+			cancelled, ok := answered(t, f).(*messages.Cancelled)
+			require.True(t, ok)
+			require.Equal(t, messages.Presence_PRESENCE_PENDING, cancelled.GetFound()[0], "%d was cancelled after it was scheduled", n)
+		}
+		require.Equal(t, 3*time.Second, time.Since(began), "the timers did not wait for each other")
+		require.Equal(t, 20, l.peaks)
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestTooManyRequestsAreRefused(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		release := make(chan struct{})
+		l := &ledger{do: until(release)}
+		system, rt := gatewayOn(t, l)
+		var taken []*actor.Future
+		for n := range maxRunning + maxWaiting {
+			taken = append(taken, ask(system, schedule(n)))
+		}
+		for n := range 10 {
+			refused(t, messages.Code_CODE_OVERLOADED, ask(system, schedule(-n)))
+		}
+		synctest.Wait()
+		require.Len(t, l.begun(), maxRunning)
+		close(release)
+		for _, f := range taken {
+			require.IsType(t, &messages.Scheduled{}, answered(t, f))
+		}
+		require.Equal(t, maxRunning, l.peaks)
+		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "there is room again")
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestTooManyBytesAreRefused(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		release := make(chan struct{})
+		system, rt := gatewayOn(t, &ledger{do: until(release)})
+		body := make([]byte, 15<<20)
+		var taken []*actor.Future
+		for range 4 {
+			taken = append(taken, ask(system, &messages.Schedule{Topic: "t", Body: body}))
+		}
+		refused(t, messages.Code_CODE_OVERLOADED, ask(system, &messages.Schedule{Topic: "t", Body: body}))
+		small := ask(system, schedule(1))
+		close(release)
+		for _, f := range append(taken, small, ask(system, schedule(2))) {
+			require.IsType(t, &messages.Scheduled{}, answered(t, f))
+		}
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestEveryRequestHasADeadline(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		release := make(chan struct{})
+		l := &ledger{do: until(release)} // it ignores its context
+		system, rt := gatewayOn(t, l)
+		began := time.Now()
+		short := schedule(1)
+		short.Timeout = durationpb.New(time.Second)
+		behind := schedule(1) // waits for the one before
+		behind.Timeout = durationpb.New(2 * time.Second)
+		futures := []*actor.Future{ask(system, short), ask(system, behind), ask(system, schedule(2))}
+		for i, after := range []time.Duration{time.Second, 2 * time.Second, defaultTimeout} {
+			refused(t, messages.Code_CODE_DEADLINE, futures[i])
+			require.Equal(t, after, time.Since(began))
+		}
+		close(release)
+		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "the timer is free again")
+		require.Len(t, l.begun(), 3, "what was answered while it waited is not begun")
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestARequestIsAnsweredOnce(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		release, answers := make(chan struct{}), make(chan any, 10)
+		system, rt := gatewayOn(t, &ledger{do: until(release)})
+		sender := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
+			switch m := c.Message().(type) {
+			case *messages.Scheduled, *messages.Error:
+				answers <- m
+			}
+		}))
+		system.Root.RequestWithCustomSender(Gateway(system, "wakebell"), schedule(1), sender)
+		<-time.After(time.Minute)
+		close(release)
+		synctest.Wait()
+		require.Len(t, answers, 1)
+		require.IsType(t, &messages.Error{}, <-answers)
+		require.NoError(t, rt.Stop())
+		require.NoError(t, system.Root.StopFuture(sender).Wait())
+	})
+}
+
+func TestTheNameOfTheGatewayIsTaken(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		system := quietSystem()
+		stranger, err := system.Root.SpawnNamed(actor.PropsFromFunc(func(actor.Context) {}), "wakebell/gateway")
+		require.NoError(t, err)
+		cfg := Config{Name: "wakebell", Timers: &ledger{}, Logger: quiet}
+		_, err = Start(system, cfg)
+		require.Error(t, err)
+		_, running := Owner(system, "wakebell")
+		require.False(t, running)
+		require.NoError(t, system.Root.StopFuture(stranger).Wait())
+		rt, err := Start(system, cfg)
+		require.NoError(t, err)
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestARequestThatPanicsHarmsNoOther(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		l := &ledger{}
+		l.do = func(_ context.Context, r messages.Request) messages.Answer {
+			if name(r) == "schedule 1" {
+				panic("as the test wants it")
+			}
+			<-time.After(time.Second)
+			return nil
+		}
+		system, rt := gatewayOn(t, l)
+		other := ask(system, schedule(2))
+		fault := refused(t, messages.Code_CODE_INTERNAL, ask(system, schedule(1)))
+		require.Contains(t, fault.GetMessage(), "as the test wants it")
+		require.IsType(t, &messages.Scheduled{}, answered(t, other))
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestACrashOfTheGatewayAnswersWhatItHad(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		release := make(chan struct{})
+		l := &ledger{do: until(release)}
+		system, rt := gatewayOn(t, l)
+		began := time.Now()
+		running, waiting := ask(system, schedule(1)), ask(system, schedule(1))
+		synctest.Wait()
+		crash := system.Root.RequestFuture(Gateway(system, "wakebell"), crashNow{}, time.Minute)
+		refused(t, messages.Code_CODE_UNAVAILABLE, running)
+		refused(t, messages.Code_CODE_UNAVAILABLE, waiting)
+		require.Equal(t, began, time.Now(), "at once, not after its restart")
+		close(release)
+		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "mail waits for the restart")
+		require.Equal(t, []string{"schedule 1", "schedule 1"}, l.begun(), "what waited was not begun")
+		_, err := crash.Result()
+		require.ErrorIs(t, err, actor.ErrTimeout, "the message that crashed it is lost")
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestAStopAnswersWhatTheGatewayHad(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		release := make(chan struct{})
+		system, rt := gatewayOn(t, &ledger{do: until(release)})
+		running := ask(system, schedule(1))
+		synctest.Wait()
+		require.NoError(t, rt.Stop())
+		refused(t, messages.Code_CODE_UNAVAILABLE, running)
+		close(release)
+	})
+}

@@ -1,0 +1,228 @@
+package actors
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// Events brings what happens on a topic to who watches it.
+type Events interface {
+	// PublishEvents sends a batch, to nobody in particular. It may fail, or
+	// take long; nobody waits for it.
+	PublishEvents(ctx context.Context, topic string, events []exchange.Event) error
+}
+
+const (
+	// publishEvery is how long events gather before they are sent.
+	publishEvery = 50 * time.Millisecond
+	// maxPending bounds the events of a topic that gather meanwhile: what
+	// happens beyond is counted, not told.
+	maxPending = 1000
+	// publishAtOnce bounds the events of one message.
+	publishAtOnce = 100
+	// maxWatch bounds for how long one hint has events told.
+	maxWatch = time.Minute
+	// lastPublish bounds the sending of the last events when a runtime stops.
+	lastPublish = time.Second
+
+	maxEventID   = 512
+	maxEventText = 256
+)
+
+// feed gathers the events of a topic. Pollers ask it whether anybody watches,
+// which costs nothing, and append; they never wait.
+type feed struct {
+	topic   string
+	watched atomic.Bool // somebody watches: changed under mu
+
+	mu      sync.Mutex
+	until   time.Time // when nobody watches any more, unless they say so again
+	pending []exchange.Event
+	missed  int
+	greet   bool // tell that the node is there
+	failing bool // the last batch could not be sent
+}
+
+// add appends an event of a timer, or counts it as missed.
+func (f *feed) add(e exchange.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.pending) == maxPending {
+		f.missed++
+		return
+	}
+	// Ids share the memory of a whole reply, which must not be kept for them.
+	e.ID, e.Text = excerpt(e.ID, maxEventID), excerpt(e.Text, maxEventText)
+	f.pending = append(f.pending, e)
+}
+
+// miss counts events that could not be sent.
+func (f *feed) miss(events []exchange.Event) {
+	for _, e := range events {
+		switch e.Kind {
+		case exchange.EventNode:
+			f.greet = true
+		case exchange.EventMissed:
+			f.missed += e.Missed
+		default:
+			f.missed++
+		}
+	}
+}
+
+// excerpt copies at most n bytes of a text, without cutting a character.
+func excerpt(s string, n int) string {
+	if len(s) > n {
+		for n > 0 && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		s = s[:n]
+	}
+	return strings.Clone(s)
+}
+
+// take empties the feed; over says that nobody watches any more.
+func (f *feed) take(now time.Time) (events []exchange.Event, over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.greet {
+		f.greet = false
+		events = append(events, exchange.Event{Kind: exchange.EventNode})
+	}
+	events = append(events, f.pending...)
+	if f.missed > 0 {
+		events = append(events, exchange.Event{Kind: exchange.EventMissed, Missed: f.missed})
+	}
+	f.pending, f.missed = f.pending[:0], 0
+	if now.After(f.until) {
+		f.watched.Store(false)
+		f.pending = nil
+		return events, true
+	}
+	return events, false
+}
+
+// tail sends the events of the topics that somebody watches. Its goroutine is
+// there only while there are any.
+type tail struct {
+	events Events // nil: nobody can watch
+	node   string
+	log    *slog.Logger
+	io     *sync.WaitGroup
+
+	mu      sync.Mutex
+	watched []*feed
+	cancel  context.CancelFunc // ends the goroutine; nil: there is none
+	stopped bool
+}
+
+// watch has the events of a topic told for a while.
+func (t *tail) watch(f *feed, d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.events == nil || t.stopped || d <= 0 {
+		return
+	}
+	f.mu.Lock()
+	f.until, f.greet = time.Now().Add(min(d, maxWatch)), true
+	f.watched.Store(true)
+	f.mu.Unlock()
+	if !slices.Contains(t.watched, f) {
+		t.watched = append(t.watched, f)
+	}
+	if t.cancel == nil { // else it runs
+		//nolint:forbidigo // the runtime's life is its own: stop ends it
+		ctx, cancel := context.WithCancel(context.Background())
+		t.cancel = cancel
+		t.io.Go(func() { t.run(ctx) })
+	}
+}
+
+// stop has the last events sent and ends the goroutine, which it does not
+// wait for.
+func (t *tail) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopped = true
+	if t.cancel != nil {
+		t.cancel()
+	}
+}
+
+func (t *tail) run(ctx context.Context) {
+	tick := time.NewTicker(publishEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if t.send(ctx) == 0 {
+				return
+			}
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPublish)
+			defer cancel()
+			t.send(last)
+			return
+		}
+	}
+}
+
+// batch is what a feed had gathered.
+type batch struct {
+	feed   *feed
+	events []exchange.Event
+}
+
+// send sends what gathered, and returns how many topics are watched still; at
+// 0 the goroutine has to end.
+func (t *tail) send(ctx context.Context) (left int) {
+	batches, left := t.collect(time.Now())
+	for _, b := range batches {
+		for part := range slices.Chunk(b.events, publishAtOnce) {
+			t.publish(ctx, b.feed, part)
+		}
+	}
+	return left
+}
+
+// collect empties the feeds and lets those go that nobody watches any more.
+func (t *tail) collect(now time.Time) (batches []batch, left int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.watched = slices.DeleteFunc(t.watched, func(f *feed) bool {
+		events, over := f.take(now)
+		batches = append(batches, batch{f, events})
+		return over
+	})
+	if len(t.watched) == 0 {
+		t.cancel()
+		t.cancel = nil
+	}
+	return batches, len(t.watched)
+}
+
+func (t *tail) publish(ctx context.Context, f *feed, events []exchange.Event) {
+	for i := range events {
+		events[i].Topic, events[i].Node = f.topic, t.node
+	}
+	_, err := safely("publishing events", func() (struct{}, error) {
+		return struct{}{}, t.events.PublishEvents(ctx, f.topic, events)
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		f.miss(events)
+		if !f.failing {
+			t.log.Warn("events of a topic that is watched cannot be sent", "topic", f.topic, "err", err)
+		}
+	}
+	f.failing = err != nil
+}

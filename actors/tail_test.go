@@ -1,0 +1,242 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// gallery is where events are published in a test.
+type gallery struct {
+	mu     sync.Mutex
+	err    error
+	hold   chan struct{} // if not nil, publishing waits for it
+	events []exchange.Event
+	most   int // events of one message
+}
+
+func (g *gallery) PublishEvents(ctx context.Context, topic string, events []exchange.Event) error {
+	g.mu.Lock()
+	err, hold := g.err, g.hold
+	g.mu.Unlock()
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err == nil {
+		g.events = append(g.events, events...)
+		g.most = max(g.most, len(events))
+	}
+	return err
+}
+
+// take returns the kinds and ids of the events since the last call.
+func (g *gallery) take() (all []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, e := range g.events {
+		all = append(all, strings.TrimSpace(string(e.Kind)+" "+e.ID))
+	}
+	g.events = nil
+	return all
+}
+
+func (g *gallery) fails(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.err = err
+}
+
+// hinting are hints that a test gives.
+type hinting chan exchange.Hint
+
+func (h hinting) Listen(ctx context.Context, _ []string, deliver func(exchange.Hint)) error {
+	for {
+		select {
+		case hint := <-h:
+			deliver(hint)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// watch has the events of the shelf's topic told for a while.
+func (h hinting) watch(d time.Duration) {
+	h <- exchange.Hint{Source: "shelf", Kind: exchange.HintTail, In: d}
+	synctest.Wait()
+}
+
+// watched runs a runtime on a shelf whose events go to a gallery.
+func watched(t *testing.T, g *gallery, s *shelf, handle Handle) (*Runtime, hinting, *bytes.Buffer) {
+	t.Helper()
+	hints, log := make(hinting), &bytes.Buffer{}
+	rt, err := Start(quietSystem(), Config{
+		Name: "a", Node: "here", Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Topics: []Topic{topicOn(s, 2, handle)}, Events: g, Hints: hints,
+	})
+	require.NoError(t, err)
+	<-time.After(time.Second)
+	return rt, hints, log
+}
+
+func TestEventsAreToldWhileSomebodyWatches(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		g, s := &gallery{}, newShelf(3)
+		rt, hints, _ := watched(t, g, s, func(ctx context.Context, d *Delivery) Outcome {
+			switch d.ID {
+			case "fails":
+				return Failed(errors.New("no"))
+			case "dies":
+				return Rejected(errors.New("never"))
+			case "panics":
+				panic("oh")
+			}
+			return Succeeded()
+		})
+		require.Empty(t, g.take(), "nobody watches")
+
+		hints.watch(10 * time.Second)
+		s.put("a")
+		<-time.After(time.Second)
+		require.Equal(t, []string{"node", "delivered a", "acked a"}, g.take())
+		s.put("fails")
+		<-time.After(time.Second)
+		s.put("dies")
+		<-time.After(time.Second)
+		s.put("panics")
+		<-time.After(time.Second)
+		for _, e := range g.events {
+			require.Equal(t, "shelf", e.Topic)
+			require.Equal(t, "here", e.Node)
+			require.Equal(t, 1, e.Attempt)
+			require.False(t, e.At.IsZero())
+		}
+		require.Equal(t, "no", g.events[1].Text)
+		require.Positive(t, g.events[1].RetryIn)
+		require.Equal(t, "1-dies", g.events[3].Entry)
+		require.Equal(t, "never", g.events[3].Text)
+		require.Contains(t, g.events[5].Text, "oh")
+		require.Equal(t, []string{
+			"delivered fails", "retried fails", "delivered dies", "dead dies", "delivered panics", "crashed panics",
+		}, g.take())
+
+		<-time.After(10 * time.Second)
+		s.put("b")
+		<-time.After(time.Second)
+		require.Empty(t, g.take(), "nobody watches any more")
+		hints.watch(time.Hour) // no hint is believed for so long
+		<-time.After(2 * maxWatch)
+		s.put("c")
+		<-time.After(time.Second)
+		require.Equal(t, []string{"node"}, g.take())
+		require.NoError(t, rt.Stop())
+	})
+}
+
+// Events that cannot be sent in time are counted, and nothing waits for them.
+func TestEventsWaitForNobody(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		g, s := &gallery{hold: make(chan struct{})}, newShelf(0)
+		rt, hints, _ := watched(t, g, s, acks)
+		hints.watch(time.Minute)
+		<-time.After(time.Second) // sending hangs
+		s.put(numbers(maxPending)...)
+		<-time.After(30 * time.Second)
+		_, _, settled, _ := s.count()
+		require.Equal(t, maxPending, settled)
+		close(g.hold)
+		<-time.After(time.Second)
+		g.mu.Lock()
+		last := g.events[len(g.events)-1]
+		g.mu.Unlock()
+		require.Equal(t, exchange.Event{Kind: exchange.EventMissed, Topic: "shelf", Node: "here", Missed: maxPending}, last)
+		require.Len(t, g.take(), 1+maxPending+1)
+		require.Equal(t, publishAtOnce, g.most)
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestEventsThatCannotBeSentAreMissed(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		g, s := &gallery{}, newShelf(0)
+		rt, hints, log := watched(t, g, s, acks)
+		hints.watch(time.Minute)
+		<-time.After(time.Second)
+		g.take()
+		g.fails(errors.New("no right"))
+		s.put("a")
+		<-time.After(time.Second)
+		require.Empty(t, g.take())
+		require.Equal(t, 1, strings.Count(log.String(), "cannot be sent"), "it is said once")
+		g.fails(nil)
+		<-time.After(time.Second)
+		require.Equal(t, 1, strings.Count(log.String(), "cannot be sent"))
+		require.Equal(t, 2, g.events[0].Missed)
+		require.Equal(t, []string{"missed"}, g.take())
+		require.NoError(t, rt.Stop())
+	})
+}
+
+// What happens in a drain is told, and sending that hangs holds up no Stop.
+func TestStopSendsTheLastEvents(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		g, s := &gallery{}, newShelf(0)
+		rt, hints, _ := watched(t, g, s, func(ctx context.Context, _ *Delivery) Outcome {
+			<-ctx.Done()
+			return Failed(context.Cause(ctx))
+		})
+		hints.watch(time.Minute)
+		s.put("a")
+		<-time.After(time.Second)
+		require.Equal(t, []string{"node", "delivered a"}, g.take())
+		_, err := rt.Drain(0)
+		require.NoError(t, err)
+		require.NoError(t, rt.Stop())
+		require.Equal(t, []string{"released a"}, g.take())
+
+		g.hold = make(chan struct{})
+		rt, hints, _ = watched(t, g, s, acks)
+		hints.watch(time.Minute)
+		<-time.After(time.Second)
+		began := time.Now()
+		require.NoError(t, rt.Stop())
+		require.LessOrEqual(t, time.Since(began), lastPublish)
+	})
+}
+
+func TestNobodyCanWatchWithoutEvents(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		var nothing tail
+		var f feed
+		nothing.watch(&f, time.Minute)
+		require.False(t, f.watched.Load())
+	})
+}
+
+func TestExcerptsAreShort(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "aé", excerpt("aéé", 4))
+	require.Equal(t, "aéé", excerpt("aéé", 5))
+	require.Empty(t, excerpt("é", 1))
+}

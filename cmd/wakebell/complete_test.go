@@ -1,0 +1,106 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+// completions are what a shell is offered for a command line, and the
+// directive that ends them.
+func (b *bundle) completions(args ...string) (offered []string, directive string) {
+	b.t.Helper()
+	code, stdout, _ := b.call(append([]string{"__complete"}, args...)...)
+	require.Equal(b.t, exitOK, code)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	for _, line := range lines[:len(lines)-1] {
+		word, _, _ := strings.Cut(line, "\t")
+		offered = append(offered, word)
+	}
+	return offered, lines[len(lines)-1]
+}
+
+const (
+	noFiles = ":4"
+	files   = ":0"
+)
+
+func TestCompletion(t *testing.T) {
+	b := setup(t)
+	for _, name := range []string{".b", ".a", ".a\x1b[31m"} {
+		b.fine("schedule", "-t", b.topic+name, "--id", "x", "--in", "1h")
+	}
+	both := []string{b.topic + ".a", b.topic + ".b"}
+	for _, command := range [][]string{
+		{"ls"},
+		{"schedule"},
+		{"get"},
+		{"cancel"},
+		{"node"},
+		{"stats"},
+		{"doctor"},
+		{"pause"},
+		{"resume"},
+		{"retune"},
+		{"reschedule"},
+		{"run-now"},
+		{"dead", "ls"},
+		{"dead", "show"},
+		{"dead", "redrive"},
+		{"dead", "rm"},
+	} {
+		offered, directive := b.completions(append(command, "--topic", b.topic)...)
+		require.Equal(t, both, offered, command)
+		require.Equal(t, noFiles, directive)
+	}
+	offered, _ := b.completions("node", "-t", b.topic+".a", "-t", b.topic+".")
+	require.Equal(t, both, offered)
+	offered, _ = b.completions("ls", "--prefix", b.topic, "-t", "")
+	require.Equal(t, []string{".a", ".b"}, offered, "as --topic takes them")
+
+	offered, directive := b.completions("get", "-t", both[0], "")
+	require.Empty(t, offered, "ids are not")
+	require.Equal(t, noFiles, directive)
+	offered, _ = b.completions("dead", "")
+	require.Equal(t, []string{"ls", "redrive", "rm", "show"}, offered)
+	offered, _ = b.completions("ls", "-o", "")
+	require.Equal(t, []string{"table", "json"}, offered)
+	offered, _ = b.completions("schedule", "--if-exists", "")
+	require.Equal(t, []string{"replace", "keep"}, offered)
+	for _, flag := range []string{"--file", "--tls-ca", "--tls-cert", "--tls-key"} {
+		_, directive = b.completions("schedule", flag, "")
+		require.Equal(t, files, directive, flag)
+	}
+}
+
+// A Redis that is not there, or hangs, offers nothing, and soon.
+func TestCompletionWithoutRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	server.Pause()
+	for _, where := range []string{
+		"redis://" + server.Addr + "?read_timeout=1500ms&max_retries=-1",
+		"redis://127.0.0.1:1?max_retries=-1", "http://x", "redis://:secret@host:port",
+	} {
+		b := &bundle{t: t, redis: where}
+		began := time.Now()
+		code, stdout, stderr := b.call("__complete", "ls", "--topic", "")
+		require.Equal(t, exitOK, code)
+		require.Equal(t, noFiles+"\n", stdout)
+		require.NotContains(t, stderr, "secret")
+		require.NotContains(t, stderr, "wakebell:")
+		require.Less(t, time.Since(began), waitLimit)
+	}
+	server.Resume()
+}
+
+func TestCompletionScripts(t *testing.T) {
+	b := setup(t)
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		require.Contains(t, b.fine("completion", shell), "__complete")
+	}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var topics []string
+	cmd := &cobra.Command{
+		Use:   "doctor [--topic TOPIC]...",
+		Short: "Check whether Redis is fit to keep timers",
+		Long: `Checks the server, or every master of a Cluster: reachable (and how fast),
+version, eviction, memory, persistence, replicas, clock. And each topic, all
+that topics lists if none is named: slots (of a Cluster), types (of the keys),
+scripts, rights (of the user), orders (pause and retune), orphans (what belongs
+to no timer).
+
+Each check is a line: good; warn, when timers may be late or lost in a case that
+it names; bad; or unknown, when it could not be made. Below it is what to do.
+The exit code is 1 when something is bad. Nothing is written.
+
+With -o json each is a line with grade, check, server (of a Cluster), topic,
+found and do.`,
+		Example: `  wakebell doctor
+  wakebell doctor --topic invoices -o json | jq -r 'select(.grade == "bad") | .do'`,
+		Args: cobra.NoArgs,
+	}
+	a.topicsFlag(cmd, &topics, "`topic` to check (default all)")
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
+		return a.withTopics(topics, false, func(c *wakebell.Client, names topicNames) error { return a.doctor(ctx, c, names, len(topics) > 0) })
+	})
+	return cmd
+}
+
+type findingLine struct {
+	Grade  string `json:"grade"`
+	Check  string `json:"check"`
+	Server string `json:"server"`
+	Topic  string `json:"topic"`
+	Found  string `json:"found"`
+	Do     string `json:"do"`
+}
+
+func (a *app) doctor(ctx context.Context, c *wakebell.Client, names topicNames, given bool) error {
+	topics, err := names(ctx)
+	switch {
+	case err != nil && given:
+		return err
+	case err != nil: // what is wrong the checks of the server say
+		a.notef("wakebell: no topic is checked, for they cannot be listed: %s\n", escape(fault(err)))
+	case len(topics) == 0:
+		a.notef("wakebell: no topic is checked, for there is none; --topic names one\n")
+	}
+	findings, err := c.Diagnose(ctx, topics...)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	bad := 0
+	for _, f := range findings {
+		if f.Grade == wakebell.Bad {
+			bad++
+		}
+		line := findingLine{string(f.Grade), f.Check, f.Server, f.Topic, f.Found, f.Do}
+		if err := a.printFinding(line); err != nil {
+			return err
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d checks are bad", bad, len(findings))
+	}
+	return nil
+}
+
+// printFinding prints a line and, where there is something to do, another.
+func (a *app) printFinding(f findingLine) error {
+	if a.wantsJSON() {
+		return a.printJSON(f)
+	}
+	of := f.Server + f.Topic
+	if of != "" {
+		of += ": "
+	}
+	if err := a.printf("%-7s  %-11s  %s\n", f.Grade, f.Check, escape(of+f.Found)); err != nil || f.Do == "" {
+		return err
+	}
+	return a.printf("%22s-> %s\n", "", escape(f.Do))
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--appendonly", "yes")
+	b := &bundle{t: t, topic: "t", redis: "redis://" + server.Addr}
+	code, stdout, stderr := b.call("doctor", "-o", "json")
+	require.Equal(t, exitOK, code, stdout)
+	require.Contains(t, stderr, "there is none; --topic")
+	require.Len(t, objects(t, stdout), 7, "the server is checked all the same")
+
+	b.fine("schedule", "-t", "TOPIC", "--in", "1h")
+	code, stdout, stderr = b.call("doctor", "-o", "json")
+	require.Equal(t, exitOK, code, stderr)
+	require.Empty(t, stderr)
+	findings := objects(t, stdout)
+	require.Len(t, findings, 13)
+	byCheck := map[any]map[string]any{}
+	for _, f := range findings {
+		byCheck[f["check"]] = f
+	}
+	require.Equal(t, map[string]any{
+		"grade": "warn", "check": "replicas", "server": "", "topic": "",
+		"found": "none: timers wait for this server to come back, with what its disk has",
+		"do":    "add a replica, and Sentinel or a Cluster to promote it",
+	}, byCheck["replicas"])
+	require.Equal(t, map[string]any{
+		"grade": "good", "check": "types", "server": "", "topic": "t", "found": "all keys hold what they should", "do": "",
+	}, byCheck["types"])
+
+	require.NoError(t, server.Client(t).Set(t.Context(), "timers_dead:t", "\x1b[31m", 0).Err())
+	code, stdout, stderr = b.call("--prefix", "t", "doctor", "-t", "")
+	require.Equal(t, exitUsage, code, stdout)
+	require.Contains(t, stderr, "--topic: empty")
+	code, stdout, stderr = b.call("doctor")
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, "1 of 13 checks are bad")
+	require.Contains(t, stdout, `bad      types        t: "timers_dead:t" holds a string, want stream`+"\n"+strings.Repeat(" ", 22)+"-> rename or remove")
+	require.Contains(t, stdout, "warn     replicas     none")
+	code, _, _ = b.call("doctor", "-t", "other")
+	require.Equal(t, exitOK, code, "another topic is well")
+}
+
+// Without Redis it says so, and what to do; it is no error of another kind.
+func TestDoctorWithoutRedis(t *testing.T) {
+	t.Parallel()
+	b := &bundle{t: t, topic: "t", redis: "redis://127.0.0.1:1?max_retries=-1"}
+	code, stdout, stderr := b.call("doctor")
+	require.Equal(t, exitError, code)
+	require.Contains(t, stdout, "bad      reachable")
+	require.Contains(t, stdout, "-> start Redis")
+	require.Contains(t, stdout, "unknown  clock")
+	require.Contains(t, stderr, "cannot be listed")
+	require.Contains(t, stderr, "1 of 7 checks are bad")
+}
+
+// On a Cluster each master is checked; without --hash-tag a topic has no
+// single slot.
+func TestDoctorOfACluster(t *testing.T) {
+	t.Parallel()
+	masters := redistest.Cluster(t, "--appendonly", "yes")
+	b := &bundle{t: t, topic: "t", redis: "redis+cluster://" + masters[0].Addr}
+	stdout := b.fine("--hash-tag", "doctor", "-t", "TOPIC", "-o", "json")
+	servers := map[any]int{}
+	for _, f := range objects(t, stdout) {
+		if servers[f["server"]]++; f["check"] == "slots" {
+			require.Equal(t, "good", f["grade"])
+			require.Contains(t, f["found"], "all keys in slot")
+		}
+	}
+	for _, addr := range masters.Addrs() {
+		require.Equal(t, 7, servers[addr], stdout)
+	}
+	code, stdout, _ := b.call("doctor", "-t", "TOPIC")
+	require.Equal(t, exitError, code)
+	require.Contains(t, stdout, "(--hash-tag)")
+}
+
+func TestEmbeddersCanDiagnose(t *testing.T) {
+	b := setup(t)
+	c, err := wakebell.NewClient(b.rdb, wakebell.ClientConfig{Prefix: "p."})
+	require.NoError(t, err)
+	findings, err := c.Diagnose(t.Context(), b.topic)
+	require.NoError(t, err)
+	require.Equal(t, wakebell.Good, findings[0].Grade)
+	require.Equal(t, "p."+b.topic, findings[len(findings)-1].Topic)
+	_, err = c.Diagnose(t.Context(), "")
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
+}

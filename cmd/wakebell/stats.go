@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+const minStatsInterval = 100 * time.Millisecond
+
+type statsFlags struct {
+	topics   []string
+	watch    bool
+	interval time.Duration
+}
+
+func (a *app) statsCommand() *cobra.Command {
+	f := &statsFlags{}
+	cmd := &cobra.Command{
+		Use:   "stats [--topic TOPIC]... [--watch]",
+		Short: "Show topics in numbers",
+		Long: `Shows topics in numbers, all that topics lists if none is named: their timers,
+and of these the pending (not due yet), the due (could be claimed now), the
+leased (a handler has them) and the retrying (wait for their next attempt);
+their dead letters; and for how long the first of the due has been. Every timer
+is counted once. With more than 1,000 timers leased or tried, pending, leased
+and retrying are estimates.
+
+With --watch it looks again every --interval until it is interrupted, which is
+exit code 0, and shows by how much timers and dead letters grew or shrank a
+second since the look before. How many were scheduled and how many handled is
+not known: Redis keeps what there is, not what was.
+
+With -o json each topic is a line for each look with at, topic, timers,
+pending, due, leased, retrying, dead, estimated, oldest_due (an instant),
+oldest_due_s (its age in seconds), paused, timers_per_s and dead_per_s (null at
+the first look) and fault.`,
+		Example: `  wakebell stats
+  wakebell stats --topic invoices --watch
+  wakebell stats -t invoices --watch --interval 10s -o json`,
+		Args: cobra.NoArgs,
+	}
+	a.topicsFlag(cmd, &f.topics, "`topic` to show (default all)")
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "look again and again")
+	cmd.Flags().DurationVar(&f.interval, "interval", time.Second, "time between looks of --watch, at least 100ms")
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
+		if f.interval < minStatsInterval {
+			return usagef("--interval: %v, want at least %v", f.interval, minStatsInterval)
+		}
+		return a.withTopics(f.topics, false, func(c *wakebell.Client, names topicNames) error {
+			w := &statsWatch{app: a, client: c, names: names}
+			if f.watch {
+				return w.watch(ctx, f.interval)
+			}
+			return w.look(ctx)
+		})
+	})
+	return cmd
+}
+
+type statsLine struct {
+	At         string   `json:"at"`
+	Topic      string   `json:"topic"`
+	Timers     int64    `json:"timers"`
+	Pending    int64    `json:"pending"`
+	Due        int64    `json:"due"`
+	Leased     int64    `json:"leased"`
+	Retrying   int64    `json:"retrying"`
+	Dead       int64    `json:"dead"`
+	Estimated  bool     `json:"estimated"`
+	OldestDue  string   `json:"oldest_due"`
+	OldestDueS float64  `json:"oldest_due_s"`
+	Paused     bool     `json:"paused"`
+	TimersPerS *float64 `json:"timers_per_s"`
+	DeadPerS   *float64 `json:"dead_per_s"`
+	Fault      string   `json:"fault"`
+}
+
+// statsWatch looks at topics, and knows the look before.
+type statsWatch struct {
+	app    *app
+	client *wakebell.Client
+	names  topicNames
+
+	looked time.Time // before: when
+	before map[string]wakebell.Stats
+}
+
+// watch looks until ctx ends, which is how it should end. The first look has
+// to succeed; later a Redis that is gone for a while is waited for.
+func (w *statsWatch) watch(ctx context.Context, interval time.Duration) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	if err := w.look(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := w.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, errStdout):
+			return err
+		case err != nil:
+			w.app.notef("wakebell: %s\n", escape(fault(err)))
+		}
+	}
+}
+
+// look reads and prints once. What it prints it prints in one piece, so that a
+// terminal does not flicker.
+func (w *statsWatch) look(ctx context.Context) error {
+	names, err := w.names(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := w.client.Overview(ctx, names...)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	lines := make([]statsLine, len(all))
+	seen := make(map[string]wakebell.Stats, len(all))
+	for i, o := range all {
+		lines[i] = w.line(o, now)
+		if o.Err == nil {
+			seen[o.Topic] = o.Stats
+		}
+	}
+	first := w.before == nil
+	w.before, w.looked = seen, now
+	return w.print(lines, first)
+}
+
+func (w *statsWatch) line(o wakebell.Overview, now time.Time) statsLine {
+	s := o.Stats
+	l := statsLine{
+		At: stamp(now), Topic: o.Topic, Timers: s.Total, Pending: s.Pending, Due: s.Due, Leased: s.Leased,
+		Retrying: s.Retrying, Dead: s.Dead, Estimated: s.Estimated, OldestDue: stamp(s.OldestDue),
+		OldestDueS: rounded(s.Lag.Seconds()), Paused: s.Paused, Fault: fault(o.Err),
+	}
+	if before, ok := w.before[o.Topic]; ok && o.Err == nil {
+		perSecond := func(was, is int64) *float64 {
+			return new(rounded(float64(is-was) / now.Sub(w.looked).Seconds()))
+		}
+		l.TimersPerS, l.DeadPerS = perSecond(before.Total, s.Total), perSecond(before.Dead, s.Dead)
+	}
+	return l
+}
+
+// clearScreen puts the cursor to the top left and removes what is below.
+const clearScreen = "\x1b[H\x1b[2J"
+
+func (w *statsWatch) print(lines []statsLine, first bool) error {
+	var out bytes.Buffer
+	if w.app.wantsJSON() {
+		for _, l := range lines {
+			text, err := jsonLine(l)
+			if err != nil {
+				return err
+			}
+			out.Write(text)
+		}
+		return w.app.write(out.Bytes())
+	}
+	switch {
+	case first:
+	case isTerminal(w.app.stdout) && os.Getenv("TERM") != "dumb":
+		out.WriteString(clearScreen)
+	default:
+		out.WriteByte('\n')
+	}
+	t := newTable(&out, "TOPIC", "TIMERS", "PENDING", "DUE", "LEASED", "RETRYING", "DEAD", "OLDEST DUE", "PAUSED", "TIMERS/S", "DEAD/S", "FAULT")
+	for _, l := range lines {
+		about := func(n int64) string {
+			if l.Estimated {
+				return "~" + number(n)
+			}
+			return number(n)
+		}
+		oldest := ""
+		if l.OldestDue != "" {
+			oldest = time.Duration(l.OldestDueS * float64(time.Second)).Round(time.Millisecond).String()
+		}
+		t.row(l.Topic, number(l.Timers), about(l.Pending), number(l.Due), about(l.Leased), about(l.Retrying), number(l.Dead),
+			oldest, yesNo(l.Paused), rate(l.TimersPerS), rate(l.DeadPerS), l.Fault)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	return w.app.write(out.Bytes())
+}
+
+func rate(perSecond *float64) string {
+	if perSecond == nil {
+		return ""
+	}
+	text := strconv.FormatFloat(*perSecond, 'f', 1, 64)
+	if *perSecond > 0 {
+		text = "+" + text
+	}
+	return text
+}

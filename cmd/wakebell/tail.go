@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+type tailFlags struct {
+	topic  string
+	follow bool
+	lines  int
+}
+
+func (a *app) tailCommand() *cobra.Command {
+	f := &tailFlags{}
+	cmd := &cobra.Command{
+		Use:   "tail --topic TOPIC [-f]",
+		Short: "Show the last dead letters, and what happens on a topic",
+		Long: `Shows the last dead letters of a topic, the newest last. With -f it goes on with
+what happens to its timers on all nodes, as it happens, until it is stopped:
+
+  node         a node that handles the topic is there
+  delivered    a handler has the timer
+  acked        it was handled
+  retried      it failed and is tried again
+  dead         it is a dead letter
+  discarded    it was rejected, by a node with --discard-rejected
+  released     it was given back, as by a node that drains
+  crashed      its handler panicked; it comes back when its lease ends
+  superseded, cancelled, lost
+               it was scheduled again or cancelled, or its lease ended, while
+               its handler ran
+  missed       as many events were dropped: nodes wait for nobody
+
+Nodes tell this only while somebody watches, and tell no more than 20,000 events
+a second each. Python workers tell none. What happens while the connection to
+Redis is lost is not shown; that it was lost is said on stderr.
+
+With -o json each is a line with event, at, topic, node, id, attempt and, as far
+as the event has them, lateness_ms, took_ms, retry_in_ms, text (the error or the
+reason), entry (of the dead letter) and missed.`,
+		Example: `  wakebell tail --topic invoices
+  wakebell tail -t invoices -f -n 0
+  wakebell tail -t invoices -f -o json | jq -c 'select(.event == "retried")'`,
+		Args: cobra.NoArgs,
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.topic, "topic", "t", "", "`topic` to look at")
+	flags.BoolVarP(&f.follow, "follow", "f", false, "go on with what happens")
+	flags.IntVarP(&f.lines, "lines", "n", 10, "dead letters to show first, up to 1,000")
+	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
+		return a.withClient(func(c *wakebell.Client) error { return a.tail(ctx, c, f) })
+	})
+	return cmd
+}
+
+func (a *app) tail(ctx context.Context, c *wakebell.Client, f *tailFlags) error {
+	if f.lines < 0 || f.lines > 1000 {
+		return usagef("--lines: %d is not within 0 and 1000", f.lines)
+	}
+	if !f.follow {
+		_, err := a.tailDead(ctx, c, f)
+		return err
+	}
+	var shown map[string]bool // nil until the subscription stands, so that nothing is missed in between
+	for e, err := range c.Tail(ctx, f.topic) {
+		switch {
+		case ctx.Err() != nil && errors.Is(err, context.Canceled):
+			return nil // a signal
+		case err != nil:
+			return err
+		case e.Kind == wakebell.EventAttached && shown == nil:
+			if shown, err = a.tailDead(ctx, c, f); err != nil {
+				return err
+			}
+		case e.Kind == wakebell.EventAttached:
+			a.notef("wakebell: the connection was lost; what happened meanwhile is not shown\n")
+		case e.Kind == wakebell.EventDead && shown[e.Entry]:
+		default:
+			if err := a.printEvent(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tailDead prints the last dead letters and returns their entries.
+func (a *app) tailDead(ctx context.Context, c *wakebell.Client, f *tailFlags) (shown map[string]bool, err error) {
+	shown = map[string]bool{}
+	if f.lines == 0 {
+		return shown, nil
+	}
+	letters, err := c.LastDead(ctx, f.topic, f.lines)
+	for _, d := range letters {
+		shown[d.Entry] = true
+		err := a.printEvent(wakebell.Event{
+			Kind: wakebell.EventDead, Topic: d.Topic, At: d.Died, ID: d.ID, Attempt: d.Attempts, Text: d.Reason, Entry: d.Entry,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return shown, err
+}
+
+type eventLine struct {
+	Event      string   `json:"event"`
+	At         string   `json:"at"`
+	Topic      string   `json:"topic"`
+	Node       string   `json:"node"`
+	ID         string   `json:"id"`
+	Attempt    int      `json:"attempt"`
+	LatenessMS *float64 `json:"lateness_ms,omitempty"`
+	TookMS     *float64 `json:"took_ms,omitempty"`
+	RetryInMS  *float64 `json:"retry_in_ms,omitempty"`
+	Text       string   `json:"text,omitempty"`
+	Entry      string   `json:"entry,omitempty"`
+	Missed     int      `json:"missed,omitempty"`
+}
+
+func (a *app) printEvent(e wakebell.Event) error {
+	if !a.wantsJSON() {
+		return a.printf("%s\n", eventText(e))
+	}
+	line := eventLine{
+		Event: string(e.Kind), At: stamp(e.At), Topic: e.Topic, Node: e.Node, ID: e.ID, Attempt: e.Attempt,
+		Text: e.Text, Entry: e.Entry, Missed: e.Missed,
+	}
+	set := func(field **float64, d time.Duration, kinds ...wakebell.EventKind) {
+		for _, kind := range kinds {
+			if e.Kind == kind || d != 0 {
+				ms := millis(d)
+				*field = &ms
+			}
+		}
+	}
+	set(&line.LatenessMS, e.Lateness, wakebell.EventDelivered)
+	set(&line.TookMS, e.Took, wakebell.EventAcked, wakebell.EventRetried, wakebell.EventDiscarded, wakebell.EventCrashed)
+	set(&line.RetryInMS, e.RetryIn, wakebell.EventRetried)
+	return a.printJSON(line)
+}
+
+// eventText is an event as a line for people.
+func eventText(e wakebell.Event) string {
+	at := "-"
+	if !e.At.IsZero() {
+		at = e.At.UTC().Format("2006-01-02T15:04:05.000Z")
+	}
+	var facts []string
+	fact := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format, args...)) }
+	if e.Attempt > 0 {
+		fact("attempt %d", e.Attempt)
+	}
+	if e.Kind == wakebell.EventDelivered {
+		fact("%v late", e.Lateness.Round(100*time.Microsecond))
+	}
+	if e.Took > 0 {
+		fact("took %v", e.Took.Round(100*time.Microsecond))
+	}
+	if e.Kind == wakebell.EventRetried {
+		fact("again in %v", e.RetryIn.Round(time.Millisecond))
+	}
+	if e.Missed > 0 {
+		fact("%d events", e.Missed)
+	}
+	if e.Entry != "" {
+		fact("entry %s", e.Entry)
+	}
+	if e.Node != "" {
+		fact("on %s", e.Node)
+	}
+	text := strings.Join(facts, ", ")
+	if e.Text != "" {
+		text += ": " + e.Text
+	}
+	id := e.ID
+	if id == "" {
+		id = "-"
+	}
+	return escape(fmt.Sprintf("%-24s  %-10s  %s  %s", at, e.Kind, id, text))
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+func TestTailShowsTheLastDeadLetters(t *testing.T) {
+	b := setup(t)
+	require.Empty(t, b.fine("tail", "-t", "TOPIC"))
+	entries := b.dies(3)
+	lines := objects(t, b.fine("tail", "-t", "TOPIC", "-n", "2", "-o", "json"))
+	require.Len(t, lines, 2)
+	for i, line := range lines {
+		require.NotEmpty(t, line["at"])
+		require.Equal(t, entries[i+1], line["entry"])
+	}
+	shown := b.fine("tail", "-t", "TOPIC")
+	require.Equal(t, 3, strings.Count(shown, "\n"))
+	require.Contains(t, shown, "dead        x-0  attempt 1, entry "+entries[0]+": exit status 65: no: x-0\n")
+	require.Empty(t, b.fine("tail", "-t", "TOPIC", "-n", "0"))
+}
+
+var (
+	happenings = regexp.MustCompile(`"at":"20[^"]*"`)
+	taken      = regexp.MustCompile(`"took_ms":[\d.]+`)
+	nodes      = regexp.MustCompile(`"node":"[^"]+"`)
+)
+
+// Both watch the same: what is shown to people is escaped, JSON has all.
+func TestTailFollows(t *testing.T) {
+	b := setup(t)
+	b.dies(2)
+	node := b.start("node", "-t", "TOPIC", "--exec", `test "$WAKEBELL_ID" != bad || { printf 'no \033[31m' >&2; exit 65; }`)
+	node.says("node runs")
+	people := b.start("tail", "-t", "TOPIC", "-f", "-n", "0")
+	people.eventually(func() bool { return strings.Contains(people.out.String(), "node ") })
+	machine := b.start("tail", "-t", "TOPIC", "-f", "-n", "1", "-o", "json")
+	machine.lines(2)
+	for i, id := range []string{"good", "bad"} {
+		b.fine("schedule", "-t", "TOPIC", "--id", id)
+		machine.lines(2 * (i + 2))
+		people.eventually(func() bool { return strings.Count(people.out.String(), "\n") == 2*i+3 })
+	}
+	require.Zero(t, machine.stop(), machine.err)
+	require.Zero(t, people.stop(), people.err)
+	lines := happenings.ReplaceAllString(timeless(machine.out.String()), `"at":"NOW"`)
+	lines = taken.ReplaceAllString(lines, `"took_ms":0`)
+	b.golden("tail.jsonl", nodes.ReplaceAllString(lines, `"node":"NODE"`))
+	var shown []string
+	for line := range strings.Lines(people.out.String()) {
+		shown = append(shown, strings.Join(strings.Fields(line)[1:3], " "))
+	}
+	require.Equal(t, []string{"node -", "delivered good", "acked good", "delivered bad", "dead bad"}, shown)
+	require.NotContains(t, people.out.String(), "\x1b")
+	require.Contains(t, people.out.String(), `no \x1b[31m`)
+}
+
+func TestEventsForPeople(t *testing.T) {
+	t.Parallel()
+	at := time.UnixMilli(1795263600181).UTC()
+	for want, e := range map[string]wakebell.Event{
+		"-                         node        -  on h/1/w":       {Kind: wakebell.EventNode, Node: "h/1/w"},
+		"-                         missed      -  7 events, on h": {Kind: wakebell.EventMissed, Node: "h", Missed: 7},
+		`2026-11-21T12:20:00.181Z  delivered   a\n  attempt 2, 1.5s late, on h`: {
+			Kind: wakebell.EventDelivered, At: at, ID: "a\n", Attempt: 2, Lateness: 1500 * time.Millisecond, Node: "h",
+		},
+		"2026-11-21T12:20:00.181Z  retried     a  attempt 1, took 20ms, again in 1s, on h: no": {
+			Kind: wakebell.EventRetried, At: at, ID: "a", Attempt: 1, Took: 20 * time.Millisecond, RetryIn: time.Second, Node: "h", Text: "no",
+		},
+		"2026-11-21T12:20:00.181Z  cancelled   a  attempt 1, on h": {Kind: wakebell.EventCancelled, At: at, ID: "a", Attempt: 1, Node: "h"},
+	} {
+		require.Equal(t, want, eventText(e))
+	}
+}
+
+// A connection that was lost is no reason to end; that events were missed is
+// said.
+func TestTailSurvivesARestartOfRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := &bundle{t, "t", "redis://" + server.Addr, server.Client(t)}
+	watch := b.start("tail", "-t", "TOPIC", "-f")
+	node := b.start("node", "-t", "TOPIC")
+	node.says("node runs")
+	watch.eventually(func() bool { return strings.Contains(watch.out.String(), "node ") })
+	server.Restart(t)
+	watch.says("the connection was lost")
+	watch.eventually(func() bool { return strings.Count(watch.out.String(), "node ") >= 2 })
+	require.Zero(t, watch.stop())
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// tlsFlags say how the servers of a rediss URL are trusted.
+type tlsFlags struct {
+	ca, cert, key, serverName string
+	insecure                  bool
+}
+
+func (f *tlsFlags) register(root *cobra.Command) {
+	flags := root.PersistentFlags()
+	flags.StringVar(&f.ca, "tls-ca", "", "PEM `file` with the authorities to trust (default those of the system)")
+	flags.StringVar(&f.cert, "tls-cert", "", "PEM `file` with this client's certificate")
+	flags.StringVar(&f.key, "tls-key", "", "PEM `file` with its key")
+	flags.StringVar(&f.serverName, "tls-server-name", "", "`name` in the servers' certificates (default the host of each)")
+	flags.BoolVar(&f.insecure, "tls-insecure", false, "do not verify certificates: whoever answers gets the password")
+	completeFiles(root, "tls-ca", "tls-cert", "tls-key")
+}
+
+// check refuses flags that would have no effect, or half of one.
+func (f tlsFlags) check(encrypted bool) error {
+	switch {
+	case !encrypted && f != tlsFlags{}:
+		return usagef("--tls flags are for rediss:// URLs; this one is not encrypted")
+	case (f.cert == "") != (f.key == ""):
+		return usagef("--tls-cert and --tls-key go together")
+	default:
+		return nil
+	}
+}
+
+// apply puts the flags into the configuration that a URL gave; nil is one
+// without TLS.
+func (f tlsFlags) apply(config *tls.Config) (*tls.Config, error) {
+	if config == nil {
+		return nil, nil
+	}
+	config.MinVersion = tls.VersionTLS12
+	config.InsecureSkipVerify = f.insecure
+	if f.serverName != "" {
+		config.ServerName = f.serverName
+	}
+	if f.ca != "" {
+		pem, err := os.ReadFile(f.ca)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, usagef("--tls-ca: no certificate in %s", f.ca)
+		}
+	}
+	if f.cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-cert: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}

@@ -1,0 +1,101 @@
+package wakebell_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// order asks an actor to take an order.
+type order struct{ number string }
+
+func ExampleSystem_Gateway() {
+	done := make(chan struct{})
+	// An actor that schedules by message: it goes on at once, and the answer
+	// comes as mail.
+	shop := actor.PropsFromFunc(func(c actor.Context) {
+		switch m := c.Message().(type) {
+		case order:
+			request, err := wakebell.ScheduleMessage(Invoices.Draft(Invoice{m.number, 995},
+				wakebell.ID("inv-"+m.number), wakebell.In(72*time.Hour)))
+			if err != nil {
+				log.Fatal(err)
+			}
+			sys, _ := wakebell.Of(c.ActorSystem())
+			c.Request(sys.Gateway(), request)
+		case *messages.Scheduled:
+			fmt.Println(m.GetId(), "is", m.GetOutcome())
+			close(done)
+		case *messages.Error:
+			log.Fatal(wakebell.AnswerError(m))
+		}
+	})
+	// A System without handlers delivers nothing, and schedules.
+	system := actorSystem()
+	runIn(system, wakebell.Config{}, func(*wakebell.System) {
+		pid := system.Root.Spawn(shop)
+		system.Root.Send(pid, order{"42"})
+		<-done
+	})
+	// Output: inv-42 is OUTCOME_CREATED
+}
+
+func ExampleOf() {
+	done := make(chan struct{})
+	// An actor that schedules by call: it waits for Redis, and does nothing
+	// else meanwhile.
+	shop := actor.PropsFromFunc(func(c actor.Context) {
+		if m, ok := c.Message().(order); ok {
+			sys, _ := wakebell.Of(c.ActorSystem())
+			id, err := Invoices.Schedule(context.Background(), sys.Client(), Invoice{m.number, 995},
+				wakebell.ID("inv-"+m.number), wakebell.In(72*time.Hour))
+			fmt.Println(id, err)
+			close(done)
+		}
+	})
+	system := actorSystem()
+	runIn(system, wakebell.Config{}, func(*wakebell.System) {
+		system.Root.Send(system.Root.Spawn(shop), order{"42"})
+		<-done
+	})
+	// Output: inv-42 <nil>
+}
+
+func ExampleOfNamed() {
+	system := actorSystem()
+	runIn(system, wakebell.Config{Name: "billing"}, func(sys *wakebell.System) {
+		found, ok := wakebell.OfNamed(system, "billing")
+		fmt.Println(found == sys, ok)
+		_, ok = wakebell.Of(system) // the one with the default name
+		fmt.Println(ok)
+	})
+	// Output:
+	// true true
+	// false
+}
+
+func ExampleAnswered() {
+	system := actorSystem()
+	runIn(system, wakebell.Config{}, func(sys *wakebell.System) {
+		// Outside actors a future waits for the answer.
+		ask := func(request messages.Request) *actor.Future {
+			return system.Root.RequestFuture(sys.Gateway(), request, 15*time.Second)
+		}
+		cancelled, err := wakebell.Answered[*messages.Cancelled](
+			ask(&messages.Cancel{Topic: Invoices.Name(), Ids: []string{"inv-42"}}).Result())
+		fmt.Println(cancelled.GetFound(), err)
+		_, err = wakebell.Answered[*messages.Timer](
+			ask(&messages.Get{Topic: Invoices.Name(), Id: "inv-42"}).Result())
+		fmt.Println(errors.Is(err, wakebell.ErrNotFound))
+	})
+	// Output:
+	// [PRESENCE_ABSENT] <nil>
+	// true
+}

@@ -1,0 +1,73 @@
+package wakebell_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/wakebell/wakebell"
+)
+
+func ExampleClient_DeadLetters() {
+	bury(func(ctx context.Context, sys *wakebell.System) {
+		filter := wakebell.DeadFilter{Reason: "account"} // zero: all
+		for letter, err := range sys.Client().DeadLetters(ctx, "invoices", filter) {
+			check(err)
+			fmt.Println(letter.ID, "died of:", letter.Reason)
+		}
+	}, "42", "43")
+	// Output:
+	// inv-42 died of: no such account
+	// inv-43 died of: no such account
+}
+
+func ExampleClient_DeadLetter() {
+	bury(func(ctx context.Context, sys *wakebell.System) {
+		c := sys.Client()
+		for listed, err := range c.DeadLetters(ctx, "invoices", wakebell.DeadFilter{}) {
+			check(err)
+			letter, err := c.DeadLetter(ctx, "invoices", listed.Entry)
+			check(err)
+			fmt.Println(letter.ID, letter.Attempts, string(letter.Content.Body))
+		}
+	}, "42")
+	// Output: inv-42 1 {"Number":"42","Cents":995}
+}
+
+func ExampleClient_LastDead() {
+	bury(func(ctx context.Context, sys *wakebell.System) {
+		letters, err := sys.Client().LastDead(ctx, "invoices", 2)
+		check(err)
+		for _, letter := range letters {
+			fmt.Println(letter.ID)
+		}
+	}, "42", "43", "44")
+	// Output:
+	// inv-43
+	// inv-44
+}
+
+func ExampleClient_Redrive() {
+	bury(func(ctx context.Context, sys *wakebell.System) {
+		c := sys.Client()
+		bill(c, "inv-43") // lives again already
+		became := map[string]wakebell.RedriveOutcome{}
+		done, err := c.Redrive(ctx, "invoices", wakebell.RedriveOptions{
+			Filter: wakebell.DeadFilter{Reason: "no such account"},
+			Rate:   1000, // a second
+			Each:   func(l wakebell.RedrivenLetter) { became[l.ID] = l.Outcome },
+		})
+		check(err)
+		fmt.Println(became)
+		fmt.Println("redriven:", done.Redriven, "skipped:", done.SkippedLive)
+	}, "42", "43")
+	// Output:
+	// map[inv-42:redriven inv-43:skipped live]
+	// redriven: 1 skipped: 1
+}
+
+func ExampleClient_DeleteDead() {
+	bury(func(ctx context.Context, sys *wakebell.System) {
+		fmt.Println(sys.Client().DeleteDead(ctx, "invoices", wakebell.DeadFilter{ReasonPrefix: "no such"}))
+	}, "42", "43")
+	// Output: 2 <nil>
+}

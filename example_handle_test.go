@@ -1,0 +1,252 @@
+package wakebell_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/embedded"
+	"github.com/wakebell/wakebell/messages"
+)
+
+func ExampleHandle() {
+	done := make(chan struct{})
+	charge := func(_ context.Context, t wakebell.Timer[Invoice]) error {
+		defer close(done)
+		fmt.Println(t.ID, "of", t.Topic, "at attempt", t.Attempt)
+		fmt.Println("not early:", t.Lateness() >= 0)
+		return nil // or Reject(err), RetryIn(d), any other error
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(Invoices, charge,
+			wakebell.MaxConcurrent(20),                         // at once, on this node
+			wakebell.LeaseTTL(time.Minute),                     // a crashed node's timers come back then
+			wakebell.RetryBackoff(10*time.Second, 2*time.Hour), // after an error, doubling
+			wakebell.PollingInterval(100*time.Millisecond),     // where no hint comes,
+			wakebell.MaxPollingInterval(500*time.Millisecond)), // as from Python
+	}}, func(sys *wakebell.System) {
+		bill(sys.Client(), "inv-42")
+		<-done
+	})
+	// Output:
+	// inv-42 of invoices at attempt 1
+	// not early: true
+}
+
+func ExampleMeta() {
+	// What timers of every type have is a Meta.
+	describe := func(m wakebell.Meta) string {
+		tenant, _ := m.Headers.Get("x-tenant")
+		return fmt.Sprintf("%s of %s for %s", m.ID, m.Topic, tenant)
+	}
+	done := make(chan struct{})
+	charge := func(_ context.Context, t wakebell.Timer[Invoice]) error {
+		defer close(done)
+		fmt.Println(describe(t.Meta))
+		return nil
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, charge)}}, func(sys *wakebell.System) {
+		bill(sys.Client(), "inv-42", wakebell.Header("x-tenant", "acme"))
+		<-done
+	})
+	// Output: inv-42 of invoices for acme
+}
+
+func ExampleMeta_Settle() {
+	done := make(chan struct{})
+	charge := func(ctx context.Context, t wakebell.Timer[Invoice]) error {
+		defer close(done)
+		fmt.Println("charged:", t.Settle(ctx, nil)) // never again, whatever comes
+		return errors.New("the receipt cannot be printed")
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, charge)}}, func(sys *wakebell.System) {
+		bill(sys.Client(), "inv-42")
+		<-done
+		counts, err := sys.Client().Count(context.Background(), "invoices")
+		check(err)
+		fmt.Println("left:", counts.Total)
+	})
+	// Output:
+	// charged: <nil>
+	// left: 0
+}
+
+func ExampleMeta_Extend() {
+	done := make(chan struct{})
+	charge := func(ctx context.Context, t wakebell.Timer[Invoice]) error {
+		defer close(done)
+		if err := t.Extend(ctx); err != nil { // it is no longer ours
+			return err
+		}
+		fmt.Println("ours for another lease, by Redis's word")
+		return nil
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, charge)}}, func(sys *wakebell.System) {
+		bill(sys.Client(), "inv-42")
+		<-done
+	})
+	// Output: ours for another lease, by Redis's word
+}
+
+func ExampleMaxAttempts() {
+	died := make(chan struct{})
+	charge := func(_ context.Context, t wakebell.Timer[Invoice]) error {
+		if fmt.Println("attempt", t.Attempt); t.Attempt == 2 {
+			defer close(died)
+		}
+		return errors.New("bank is closed")
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(Invoices, charge, wakebell.MaxAttempts(2), wakebell.RetryBackoff(time.Millisecond, time.Second)),
+	}}, func(sys *wakebell.System) {
+		bill(sys.Client(), "inv-42")
+		<-died
+		check(sys.Stop())
+		fmt.Println("dead:", sys.Counters()["invoices"].Buried)
+	})
+	// Output:
+	// attempt 1
+	// attempt 2
+	// dead: 1
+}
+
+func ExampleMaxLeaseAge() {
+	done := make(chan struct{})
+	hang := func(ctx context.Context, _ wakebell.Timer[Invoice]) error {
+		defer close(done)
+		<-ctx.Done()
+		fmt.Println(errors.Is(context.Cause(ctx), wakebell.ErrLeaseTooOld))
+		return ctx.Err()
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(Invoices, hang, wakebell.LeaseTTL(time.Second), wakebell.MaxLeaseAge(10*time.Millisecond)),
+	}}, func(sys *wakebell.System) {
+		bill(sys.Client(), "inv-42")
+		<-done
+	})
+	// Output: true
+}
+
+func ExampleDiscardRejected() {
+	done := make(chan struct{})
+	reject := func(context.Context, wakebell.Timer[Invoice]) error {
+		defer close(done)
+		return wakebell.Reject(errors.New("no such account"))
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(Invoices, reject, wakebell.DiscardRejected()),
+	}}, func(sys *wakebell.System) {
+		bill(sys.Client(), "inv-42")
+		<-done
+		check(sys.Stop())
+		counts, err := sys.Client().Count(context.Background(), "invoices")
+		check(err)
+		fmt.Println("timers:", counts.Total, "dead letters:", counts.Dead)
+	})
+	// Output: timers: 0 dead letters: 0
+}
+
+func ExampleRetryOnLeaseExpiry() {
+	done := make(chan struct{})
+	charge := func(_ context.Context, t wakebell.Timer[Invoice]) error {
+		if t.Attempt == 1 {
+			return errors.New("bank is closed") // the timer stays leased until LeaseTTL is over
+		}
+		defer close(done)
+		fmt.Println("attempt", t.Attempt, "failures", t.Failures)
+		return nil
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(Invoices, charge, wakebell.RetryOnLeaseExpiry(), wakebell.LeaseTTL(100*time.Millisecond)),
+	}}, func(sys *wakebell.System) {
+		bill(sys.Client(), "inv-42")
+		<-done
+	})
+	// Output: attempt 2 failures 0
+}
+
+// tagged is a middleware that says where it stands.
+func tagged(name string) wakebell.Middleware {
+	return func(next wakebell.HandlerFunc) wakebell.HandlerFunc {
+		return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
+			fmt.Println(name)
+			return next(ctx, t)
+		}
+	}
+}
+
+func ExampleWith() {
+	done := make(chan struct{})
+	charge := func(context.Context, wakebell.Timer[Invoice]) error { close(done); return nil }
+	run(wakebell.Config{
+		Middleware: []wakebell.Middleware{tagged("for all topics")},
+		Handlers: []wakebell.Handler{
+			wakebell.Handle(Invoices, charge, wakebell.With(tagged("for this one"), tagged("innermost"))),
+		},
+	}, func(sys *wakebell.System) {
+		bill(sys.Client(), "inv-42")
+		<-done
+	})
+	// Output:
+	// for all topics
+	// for this one
+	// innermost
+}
+
+func ExampleGroup() {
+	done := make(chan struct{})
+	charge := func(_ context.Context, t wakebell.Timer[Invoice]) error {
+		defer close(done)
+		fmt.Println("charge", t.ID, "of", t.Topic)
+		return nil
+	}
+	run(wakebell.Config{Handlers: wakebell.Group("billing:", []wakebell.Handler{
+		wakebell.Handle(Invoices, charge),
+	}, tagged("around the group"))}, func(sys *wakebell.System) {
+		_, err := Invoices.Under("billing:").Schedule(context.Background(), sys.Client(), Invoice{}, wakebell.ID("inv-42"))
+		check(err)
+		<-done
+	})
+	// Output:
+	// around the group
+	// charge inv-42 of billing:invoices
+}
+
+func ExampleTo() {
+	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer server.Close()
+	system := actorSystem()
+	done, sum := make(chan struct{}), 0
+	ledger := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
+		lease, ok := c.Message().(*messages.Lease)
+		if !ok {
+			return
+		}
+		invoice, err := Invoices.Read(lease)
+		if err != nil {
+			c.Respond(lease.Reject(err))
+			return
+		}
+		sum += invoice.Cents // one message at a time: no lock
+		c.Respond(lease.Ack())
+		if sum == 2*995 {
+			close(done)
+		}
+	}))
+	sys, err := wakebell.New(system, server.Client(), wakebell.Config{
+		Logger:   quiet,
+		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.To(ledger))},
+	})
+	check(err)
+	check(sys.Start(context.Background()))
+	bill(sys.Client(), "inv-42")
+	bill(sys.Client(), "inv-43")
+	<-done
+	check(sys.Stop())
+	fmt.Println(sum)
+	// Output: 1990
+}

@@ -1,0 +1,143 @@
+package wakebell_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/embedded"
+)
+
+func ExampleNewClient() {
+	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer server.Close()
+	rdb := server.Client()
+	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{
+		Prefix:       "billing:",                    // as a router of Python has one
+		Keys:         wakebell.Keys{Dead: "graves"}, // what is left out has its default
+		PayloadLimit: 1 << 16,
+	})
+	check(err)
+	ctx := context.Background()
+	bill(c, "inv-42")
+	fmt.Println(rdb.Exists(ctx, "timers_timeline:billing:invoices").Val())
+
+	_, err = Invoices.Schedule(ctx, c, Invoice{Number: string(make([]byte, 1<<16))})
+	fmt.Println(errors.Is(err, wakebell.ErrInvalid))
+	check(rdb.Close())
+	// Output:
+	// 1
+	// true
+}
+
+func ExampleClient_Get() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42", wakebell.In(time.Hour))
+		info, content, err := c.Get(ctx, "invoices", "inv-42")
+		check(err)
+		fmt.Println(info.State, info.Attempts, string(content.Body))
+
+		_, _, err = c.Get(ctx, "invoices", "inv-43")
+		fmt.Println(errors.Is(err, wakebell.ErrNotFound))
+	})
+	// Output:
+	// pending 0 {"Number":"42","Cents":995}
+	// true
+}
+
+func ExampleClient_List() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42", wakebell.In(2*time.Hour))
+		bill(c, "inv-43", wakebell.In(1*time.Hour))
+		bill(c, "inv-44", wakebell.In(72*time.Hour))
+		soon := wakebell.Filter{DueBefore: time.Now().Add(24 * time.Hour)}
+		for info, err := range c.List(ctx, "invoices", soon) {
+			check(err)
+			fmt.Println(info.ID, info.State)
+		}
+	})
+	// Output:
+	// inv-43 pending
+	// inv-42 pending
+}
+
+func ExampleClient_Count() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42")
+		bill(c, "inv-43", wakebell.In(time.Hour))
+		counts, err := c.Count(ctx, "invoices")
+		check(err)
+		fmt.Printf("%d timers, %d due, %d dead\n", counts.Total, counts.Due, counts.Dead)
+	})
+	// Output: 2 timers, 1 due, 0 dead
+}
+
+func ExampleClient_Stats() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42", wakebell.At(time.Now().Add(-time.Hour))) // and nobody handles it
+		stats, err := c.Stats(ctx, "invoices")
+		check(err)
+		fmt.Println("due:", stats.Due, "running:", stats.Leased, "retrying:", stats.Retrying, "paused:", stats.Paused)
+		if stats.Lag > time.Minute {
+			fmt.Println("late by", stats.Lag.Round(time.Minute))
+		}
+	})
+	// Output:
+	// due: 1 running: 0 retrying: 0 paused: false
+	// late by 1h0m0s
+}
+
+func ExampleClient_Overview() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42")
+		_, err := c.Pause(ctx, "invoices", "ada", "the bank is down")
+		check(err)
+		all, err := c.Overview(ctx, "invoices", "receipts")
+		check(err)
+		for _, topic := range all {
+			fmt.Println(topic.Topic, "due:", topic.Stats.Due, "paused:", topic.Control.Paused)
+		}
+	})
+	// Output:
+	// invoices due: 1 paused: true
+	// receipts due: 0 paused: false
+}
+
+func ExampleClient_Diagnose() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		_, err := c.Pause(ctx, "invoices", "ada", "the bank is down")
+		check(err)
+		findings, err := c.Diagnose(ctx, "invoices")
+		check(err)
+		for _, f := range findings {
+			if f.Topic == "invoices" && f.Grade != wakebell.Good && f.Grade != wakebell.Unknown {
+				fmt.Println(f.Grade, f.Check)
+			}
+		}
+	})
+	// Output: warn orders
+}
+
+func ExampleClient_Topics() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42")
+		for topic, err := range c.Topics(ctx, false) {
+			check(err)
+			fmt.Println(topic)
+		}
+	})
+	// Output: invoices
+}
+
+func ExampleClient_Forget() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42")
+		check(c.Forget(ctx, "invoices")) // timers, dead letters and the name
+		for topic, err := range c.Topics(ctx, false) {
+			fmt.Println("still there:", topic, err)
+		}
+	})
+	// Output:
+}

@@ -1,0 +1,216 @@
+package wakebell_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/wakebell/wakebell"
+)
+
+func ExampleTopic_Schedule() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		id, err := Invoices.Schedule(ctx, c, Invoice{"42", 995}, wakebell.ID("inv-42"), wakebell.In(72*time.Hour))
+		fmt.Println(id, err)
+
+		_, err = Invoices.Schedule(ctx, c, Invoice{}, wakebell.ID(""))
+		fmt.Println(errors.Is(err, wakebell.ErrInvalid), err)
+	})
+	// Output:
+	// inv-42 <nil>
+	// true timer 0: invalid argument: ID: empty; leave it out for a new one
+}
+
+func ExampleAt() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		noon := time.Date(2040, 1, 2, 12, 0, 0, 0, time.UTC)
+		bill(c, "inv-42", wakebell.At(noon))
+		info, _, err := c.Get(ctx, Invoices.Name(), "inv-42")
+		check(err)
+		fmt.Println(info.Due.UTC())
+	})
+	// Output: 2040-01-02 12:00:00 +0000 UTC
+}
+
+func ExampleIn() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		before := time.Now()
+		bill(c, "inv-42", wakebell.In(time.Hour)) // by Redis's clock
+		info, _, err := c.Get(ctx, Invoices.Name(), "inv-42")
+		check(err)
+		fmt.Println(info.Due.Sub(before).Round(time.Minute))
+	})
+	// Output: 1h0m0s
+}
+
+func ExampleClient_Schedule() {
+	receipts := wakebell.NewTopic[string]("receipts")
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		drafts := []wakebell.Draft{ // of several topics, in a round trip for each
+			Invoices.Draft(Invoice{"42", 995}, wakebell.ID("inv-42"), wakebell.In(time.Hour)),
+			Invoices.Draft(Invoice{"43", 100}, wakebell.ID("inv-43")),
+			receipts.Draft("thank you", wakebell.ID("rcp-1")),
+		}
+		for range 2 {
+			stored, err := c.Schedule(ctx, drafts...)
+			check(err)
+			for _, s := range stored {
+				fmt.Println(s.ID, s.Outcome)
+			}
+		}
+	})
+	// Output:
+	// inv-42 created
+	// inv-43 created
+	// rcp-1 created
+	// inv-42 replaced
+	// inv-43 replaced
+	// rcp-1 replaced
+}
+
+func ExampleDraft_ID() {
+	fmt.Println(Invoices.Draft(Invoice{}, wakebell.ID("inv-42")).ID())
+	fmt.Println(len(Invoices.Draft(Invoice{}).ID())) // a new UUID
+	// Output:
+	// inv-42
+	// 36
+}
+
+func ExampleHeader() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42", wakebell.Header("x-tenant", "acme"), wakebell.CorrelationID("order-7"))
+		_, content, err := c.Get(ctx, Invoices.Name(), "inv-42")
+		check(err)
+		tenant, ok := content.Headers.Get("x-tenant")
+		fmt.Println(tenant, ok, content.Headers.Map())
+		fmt.Println(content.CorrelationID)
+	})
+	// Output:
+	// acme true map[x-tenant:acme]
+	// order-7
+}
+
+func ExampleContentType() {
+	pictures := wakebell.NewTopic[[]byte]("pictures") // bytes travel as they are
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		id, err := pictures.Schedule(ctx, c, []byte("\x89PNG"), wakebell.ContentType("image/png"))
+		check(err)
+		_, content, err := c.Get(ctx, pictures.Name(), id)
+		check(err)
+		fmt.Printf("%s %q\n", content.ContentType, content.Body)
+	})
+	// Output: image/png "\x89PNG"
+}
+
+func ExampleIfExists() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		put := func(in time.Duration, p wakebell.Policy) {
+			stored, err := c.Schedule(ctx, Invoices.Draft(Invoice{},
+				wakebell.ID("inv-42"), wakebell.In(in), wakebell.IfExists(p)))
+			check(err)
+			fmt.Println(stored[0].Outcome)
+		}
+		put(2*time.Hour, wakebell.Replace)
+		put(1*time.Hour, wakebell.Keep)
+		put(3*time.Hour, wakebell.Earliest)
+		put(1*time.Hour, wakebell.Earliest)
+	})
+	// Output:
+	// created
+	// kept pending
+	// kept earlier
+	// replaced
+}
+
+func ExampleOnce() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		put := func() wakebell.Outcome {
+			stored, err := c.Schedule(ctx, Invoices.Draft(Invoice{}, wakebell.ID("inv-42"), wakebell.Once(time.Hour)))
+			check(err)
+			return stored[0].Outcome
+		}
+		fmt.Println(put())
+		_, err := Invoices.Cancel(ctx, c, "inv-42") // or it was handled, or has died
+		check(err)
+		fmt.Println(put()) // a retry that comes late
+	})
+	// Output:
+	// created
+	// already done
+}
+
+func ExampleTopic_Cancel() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42")
+		for range 2 {
+			was, err := Invoices.Cancel(ctx, c, "inv-42")
+			check(err)
+			fmt.Println(was)
+		}
+	})
+	// Output:
+	// pending
+	// absent
+}
+
+func ExampleClient_Cancel() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42")
+		were, err := c.Cancel(ctx, "invoices", "inv-42", "inv-43")
+		check(err)
+		for _, was := range were {
+			fmt.Println(was)
+		}
+	})
+	// Output:
+	// pending
+	// absent
+}
+
+func ExampleClient_CancelAll() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42")
+		bill(c, "inv-43")
+		fmt.Println(c.CancelAll(ctx, "invoices"))
+	})
+	// Output: 2 <nil>
+}
+
+func ExampleTopic_Reschedule() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42", wakebell.In(time.Hour))
+		moved, err := Invoices.Reschedule(ctx, c, "inv-42", wakebell.In(3*time.Hour))
+		check(err)
+		fmt.Println(moved.Outcome, moved.Due.Sub(moved.Found).Round(time.Minute), "later")
+	})
+	// Output: moved 2h0m0s later
+}
+
+func ExampleClient_Reschedule() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		_, err := c.Reschedule(ctx, "invoices", "inv-42", wakebell.In(time.Hour))
+		fmt.Println(errors.Is(err, wakebell.ErrNotFound))
+	})
+	// Output: true
+}
+
+func ExampleTopic_RunNow() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42", wakebell.In(time.Hour))
+		was, err := Invoices.RunNow(ctx, c, "inv-42")
+		check(err)
+		counts, err := c.Count(ctx, Invoices.Name())
+		check(err)
+		fmt.Println(was, "and now due:", counts.Due)
+	})
+	// Output: pending and now due: 1
+}
+
+func ExampleClient_RunNow() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		_, err := c.RunNow(ctx, "invoices", "inv-42")
+		fmt.Println(errors.Is(err, wakebell.ErrNotFound))
+	})
+	// Output: true
+}

@@ -1,0 +1,111 @@
+// Actor has actors of its own handle timers: a ledger that is one actor and
+// owns the balance, and printers of which there is one for each receipt that is
+// printed at once.
+package main
+
+import (
+	"context"
+	"errors"
+	"log"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// Entries are what the ledger books, in cents; Receipts what is printed.
+var (
+	Entries  = wakebell.NewTopic[int]("entries")
+	Receipts = wakebell.NewTopic[string]("receipts")
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	rdb, done := tryout.Redis() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer done()
+	if err := run(ctx, rdb, log.New(os.Stdout, "", 0)); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	system := actor.NewActorSystem()
+	book := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &ledger{out: out} }))
+	defer system.Root.Poison(book)
+	printers := actor.PropsFromProducer(func() actor.Actor { return &printer{out: out, printed: done} })
+
+	sys, err := wakebell.New(system, rdb, wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Forward(Entries, wakebell.To(book)),
+		wakebell.Forward(Receipts, wakebell.ToEach(printers), wakebell.MaxConcurrent(3)),
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = sys.Client().Schedule(ctx,
+		Entries.Draft(-700, wakebell.ID("rent"), wakebell.In(100*time.Millisecond)),
+		Entries.Draft(1000, wakebell.ID("wages"), wakebell.In(300*time.Millisecond)),
+		Receipts.Draft("thank you", wakebell.ID("receipt"), wakebell.In(2*time.Second)),
+	)
+	if err != nil {
+		return err
+	}
+	return sys.Run(ctx)
+}
+
+// ledger is one actor: its mail comes one by one, so it needs no lock.
+type ledger struct {
+	out     *log.Logger
+	balance int
+}
+
+var errNoMoney = errors.New("not enough money")
+
+// Receive books an entry, or says when to try again.
+func (l *ledger) Receive(c actor.Context) {
+	lease, ok := c.Message().(*messages.Lease)
+	if !ok {
+		return
+	}
+	cents, err := Entries.Read(lease)
+	switch {
+	case err != nil:
+		c.Respond(lease.Reject(err))
+	case l.balance+cents < 0:
+		l.out.Printf("%s: %v, attempt %d", lease.GetId(), errNoMoney, lease.GetAttempt())
+		c.Respond(lease.NackIn(time.Second, errNoMoney))
+	default:
+		l.balance += cents
+		l.out.Printf("%s: %+d, balance %d", lease.GetId(), cents, l.balance)
+		c.Respond(lease.Ack())
+	}
+}
+
+// printer is an actor that has one lease at a time.
+type printer struct {
+	out     *log.Logger
+	printed func() // ends the example
+}
+
+// Receive starts a print that takes a while, and answers when it is done: an
+// actor may answer later, as long as it does so, or extends, within LeaseTTL.
+func (p *printer) Receive(c actor.Context) {
+	lease, ok := c.Message().(*messages.Lease)
+	if !ok {
+		return
+	}
+	root, sender := c.ActorSystem().Root, c.Sender()
+	time.AfterFunc(50*time.Millisecond, func() {
+		p.out.Printf("%s is printed: %s", lease.GetId(), lease.GetBody())
+		root.Send(sender, lease.Ack())
+		p.printed() // a real node goes on
+	})
+}

@@ -1,0 +1,113 @@
+// Package program runs an example as a process of its own: the test binary,
+// started once more, is the example.
+package program
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+const (
+	variable = "WAKEBELL_EXAMPLE_RUNS"
+	patience = 30 * time.Second
+)
+
+// Main is the TestMain of an example whose main is given.
+func Main(m *testing.M, main func()) {
+	if os.Getenv(variable) != "" {
+		main()
+		os.Exit(0)
+	}
+	redistest.Main(m)
+}
+
+// Program is an example that runs.
+type Program struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdout chan string // lines
+	stderr bytes.Buffer
+}
+
+// Both has f test the example on the Redis inside its process, and on a real
+// one.
+func Both(t *testing.T, f func(*testing.T, *Program), env ...string) {
+	t.Helper()
+	t.Parallel()
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		f(t, Start(t, append(env, "WAKEBELL_REDIS=")...))
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		f(t, Start(t, append(env, "WAKEBELL_REDIS=redis://"+redistest.SharedAddr(t))...))
+	})
+}
+
+// Start starts the example with variables of its environment.
+func Start(t *testing.T, env ...string) *Program {
+	t.Helper()
+	p := &Program{t: t, cmd: exec.CommandContext(t.Context(), os.Args[0]), stdout: make(chan string, 1000)}
+	p.cmd.Env = append(append(os.Environ(), variable+"=1"), env...)
+	p.cmd.Stderr = &p.stderr
+	stdout, err := p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Start())
+	go func() {
+		defer close(p.stdout)
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			p.stdout <- lines.Text()
+		}
+	}()
+	return p
+}
+
+// Line returns the next line that the example prints.
+func (p *Program) Line() string {
+	p.t.Helper()
+	line, ok := p.next()
+	require.True(p.t, ok, "the example has ended: %s", &p.stderr)
+	return line
+}
+
+func (p *Program) next() (string, bool) {
+	p.t.Helper()
+	select {
+	case line, ok := <-p.stdout:
+		return line, ok
+	case <-time.After(patience):
+		require.FailNow(p.t, "the example prints nothing")
+		return "", false
+	}
+}
+
+// Terminate sends SIGTERM, as a service manager does.
+func (p *Program) Terminate() {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(syscall.SIGTERM))
+}
+
+// Rest returns the lines until the example ends, which it has to do well.
+func (p *Program) Rest() string {
+	p.t.Helper()
+	var lines []string
+	for {
+		line, ok := p.next()
+		if !ok {
+			break
+		}
+		lines = append(lines, line)
+	}
+	require.NoError(p.t, p.cmd.Wait(), p.stderr.String())
+	return strings.Join(lines, "\n") + "\n"
+}

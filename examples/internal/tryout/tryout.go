@@ -1,0 +1,31 @@
+// Package tryout gives the examples a Redis, so that they run without one.
+package tryout
+
+import (
+	"log"
+	"os"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/embedded"
+)
+
+// Redis connects to the Redis of WAKEBELL_REDIS (redis://host:port) or, without
+// it, to an imitation inside the process that forgets all when it ends. A
+// program of yours has redis.NewClient in its place.
+func Redis() (rdb *redis.Client, done func()) {
+	if url := os.Getenv("WAKEBELL_REDIS"); url != "" {
+		options, err := redis.ParseURL(url)
+		if err != nil {
+			log.Fatalf("WAKEBELL_REDIS: %v", err)
+		}
+		rdb := redis.NewClient(options)
+		return rdb, func() { _ = rdb.Close() }
+	}
+	server := embedded.Start()
+	rdb = server.Client()
+	return rdb, func() {
+		_ = rdb.Close()
+		server.Close()
+	}
+}

@@ -1,0 +1,69 @@
+// Python shares topics with a Python service on faststream-redis-timers: it
+// handles the orders that Python schedules, and schedules receipts that Python
+// handles. README.md has the other side.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/examples/internal/tryout"
+)
+
+// Order is what Python publishes as a dict.
+type Order struct {
+	ID     int    `json:"order_id"`
+	Status string `json:"status"`
+}
+
+// Orders come from Python; Receipts, of text, go there.
+var (
+	Orders   = wakebell.NewTopic[Order]("orders")
+	Receipts = wakebell.NewTopic[string]("receipts")
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	rdb, done := tryout.Redis() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer done()
+	if err := run(ctx, rdb, log.New(os.Stdout, "", 0)); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
+	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	if err != nil {
+		return err
+	}
+	handle := func(ctx context.Context, t wakebell.Timer[Order]) error {
+		out.Printf("%s: order %d is %s", t.ID, t.Body.ID, t.Body.Status)
+		_, err := Receipts.Schedule(ctx, client, "hello",
+			wakebell.ID(fmt.Sprintf("rc-%d", t.Body.ID)), wakebell.In(time.Hour))
+		return err
+	}
+	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
+		// Python sends no hint when it schedules: the poll finds its timers, at
+		// most 1.5 times this late on an idle topic.
+		wakebell.Handle(Orders, handle, wakebell.MaxPollingInterval(500*time.Millisecond)),
+	}})
+	if err != nil {
+		return err
+	}
+	if err := sys.Start(ctx); err != nil {
+		return err
+	}
+	out.Print("waiting for orders")
+	<-ctx.Done()
+	return sys.Stop()
+}

@@ -1,0 +1,264 @@
+package wakebell_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages"
+)
+
+func TestAMessageThatIsWrongNamesItsField(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Shared(t)
+	p := posted(t, rdb, wakebell.Config{PayloadLimit: 1000})
+	topic, long := p.topic.Name(), strings.Repeat("x", 70_000)
+	forever, never := &durationpb.Duration{Seconds: 300_000_000_000}, &timestamppb.Timestamp{Seconds: 1 << 60}
+	in := func(d *durationpb.Duration) *messages.Schedule {
+		return &messages.Schedule{Topic: topic, When: &messages.Schedule_In{In: d}}
+	}
+	debounce := func(delay, limit *durationpb.Duration) *messages.Schedule {
+		return &messages.Schedule{Topic: topic, When: &messages.Schedule_Debounce{
+			Debounce: &messages.Debounce{Delay: delay, Limit: limit},
+		}}
+	}
+	withPolicy := debounce(durationpb.New(time.Second), nil)
+	withPolicy.IfExists = messages.Policy_POLICY_KEEP
+	for i, wrong := range []struct {
+		request messages.Request
+		names   string
+	}{
+		{&messages.Schedule{}, "topic"},
+		{&messages.Schedule{Topic: long}, "topic"},
+		{&messages.Schedule{Topic: topic, Id: long}, "id"},
+		{&messages.Schedule{Topic: topic, Id: "\xff"}, "id"},
+		{&messages.Schedule{Topic: topic, Body: make([]byte, 1001)}, "body"},
+		{&messages.Schedule{Topic: topic, ContentType: long}, "ContentType"},
+		{&messages.Schedule{Topic: topic, CorrelationId: long}, "CorrelationID"},
+		{&messages.Schedule{Topic: topic, Headers: map[string]string{"": "x"}}, "Header"},
+		{&messages.Schedule{Topic: topic, Headers: map[string]string{"reply_to": "x"}}, "Header reply_to"},
+		{&messages.Schedule{Topic: topic, Headers: map[string]string{"k": long}}, `Header "k"`},
+		{&messages.Schedule{Topic: topic, IfExists: 99}, "if_exists"},
+		{&messages.Schedule{Topic: topic, IfExists: -1}, "if_exists"},
+		{&messages.Schedule{Topic: topic, Once: forever}, "once"},
+		{&messages.Schedule{Topic: topic, Once: durationpb.New(0)}, "Once"},
+		{&messages.Schedule{Topic: topic, When: &messages.Schedule_At{}}, "at"},
+		{&messages.Schedule{Topic: topic, When: &messages.Schedule_At{At: never}}, "at"},
+		{in(nil), "in"},
+		{in(forever), "in"},
+		{in(&durationpb.Duration{Nanos: 1 << 30}), "in"},
+		{debounce(nil, nil), "debounce.delay"},
+		{debounce(durationpb.New(time.Hour), forever), "debounce.limit"},
+		{debounce(durationpb.New(time.Hour), durationpb.New(time.Second)), "Debounce"},
+		{debounce(durationpb.New(-1), nil), "Debounce"},
+		{&messages.Schedule{Topic: topic, When: &messages.Schedule_Debounce{}}, "debounce.delay"},
+		{withPolicy, "Debounce"},
+		{&messages.ScheduleBatch{Timers: []*messages.Schedule{nil}}, "timers"},
+		{&messages.ScheduleBatch{Timers: []*messages.Schedule{{Topic: topic, Id: "a"}, {Topic: topic, Id: "a"}}}, "ID"},
+		{&messages.ScheduleBatch{Timers: []*messages.Schedule{{Topic: topic}, {Topic: topic, IfExists: 99}}}, "timer 1: "},
+		{&messages.Cancel{Ids: []string{"a"}}, "topic"},
+		{&messages.Cancel{Topic: topic, Ids: []string{"a", ""}}, "id"},
+		{&messages.Cancel{Topic: topic, Ids: []string{long}}, "id"},
+		{&messages.Get{Topic: topic}, "id"},
+		{&messages.Get{Id: "a"}, "topic"},
+		{&messages.List{}, "topic"},
+		{&messages.List{Topic: topic, Limit: 1001}, "limit"},
+		{&messages.List{Topic: topic, Limit: 1 << 31}, "limit"},
+		{&messages.List{Topic: topic, After: "?"}, "cursor"},
+		{&messages.List{Topic: topic, DueBefore: never}, "due_before"},
+		{&messages.Reschedule{Topic: topic, Id: "a"}, "when"},
+		{&messages.Reschedule{Topic: topic, Id: "a", When: &messages.Reschedule_At{At: never}}, "at"},
+		{&messages.Reschedule{Topic: topic, When: &messages.Reschedule_In{In: durationpb.New(0)}}, "id"},
+		{&messages.Reschedule{Id: "a", When: &messages.Reschedule_In{In: durationpb.New(0)}}, "topic"},
+		{&messages.RunNow{Topic: topic}, "id"},
+		{&messages.RunNow{Id: "a"}, "topic"},
+		{&messages.Stats{}, "topic"},
+	} {
+		err := refused(p, wrong.request)
+		require.ErrorIs(t, err, wakebell.ErrInvalid, "%d: %v", i, wrong.request)
+		require.ErrorContains(t, err, wrong.names, "%d", i)
+		require.Less(t, len(err.Error()), 1200)
+	}
+	count, err := p.Client().Count(t.Context(), topic)
+	require.NoError(t, err)
+	require.Zero(t, count.Total, "nothing was written")
+}
+
+func TestAMessageAboutNoTimerFindsNone(t *testing.T) {
+	t.Parallel()
+	p := posted(t, redistest.Shared(t), wakebell.Config{})
+	topic := p.topic.Name()
+	for _, request := range []messages.Request{
+		&messages.Get{Topic: topic, Id: "a"},
+		&messages.RunNow{Topic: topic, Id: "a"},
+		&messages.Reschedule{Topic: topic, Id: "a", When: &messages.Reschedule_In{In: durationpb.New(time.Second)}},
+	} {
+		require.ErrorIs(t, refused(p, request), wakebell.ErrNotFound)
+	}
+}
+
+func TestTheGatewaySaysWhatIsWrongWithRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
+	rdb := server.Client(t)
+	p := posted(t, rdb, wakebell.Config{})
+	schedule := &messages.Schedule{Topic: p.topic.Name(), Id: "a", Timeout: durationpb.New(patience)}
+	asked[*messages.Scheduled](t, p, schedule)
+
+	require.NoError(t, rdb.Set(t.Context(), "timers_timeline:broken", "x", 0).Err())
+	require.ErrorIs(t, refused(p, &messages.Schedule{Topic: "broken"}), wakebell.ErrWrongType)
+
+	require.NoError(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	require.ErrorIs(t, refused(p, schedule), wakebell.ErrMemoryFull)
+	require.NoError(t, rdb.ConfigSet(t.Context(), "maxmemory", "0").Err())
+
+	server.Pause()
+	hurried, ok := proto.Clone(schedule).(*messages.Schedule)
+	require.True(t, ok)
+	hurried.Timeout = durationpb.New(50 * time.Millisecond)
+	require.ErrorIs(t, refused(p, hurried), context.DeadlineExceeded)
+	server.Resume()
+	asked[*messages.Scheduled](t, p, schedule)
+
+	server.Kill()
+	require.ErrorIs(t, refused(p, schedule), wakebell.ErrUnavailable)
+	server.Restart(t)
+	eventually(t, func() bool { return refused(p, schedule) == nil })
+}
+
+func TestAGatewayInTroubleRefusesWhatIsTooMuch(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	p := posted(t, server.Client(t), wakebell.Config{})
+	server.Pause()
+	const many = 2000
+	var futures []*actor.Future
+	for range many {
+		futures = append(futures, p.request(&messages.Schedule{Topic: p.topic.Name()}))
+	}
+	last := futures[many-1]
+	_, err := wakebell.Answered[*messages.Scheduled](last.Result())
+	require.ErrorIs(t, err, wakebell.ErrOverloaded, "at once, while Redis says nothing")
+	server.Resume()
+	var taken, overloaded int
+	for _, f := range futures {
+		switch _, err := wakebell.Answered[*messages.Scheduled](f.Result()); {
+		case err == nil:
+			taken++
+		case errors.Is(err, wakebell.ErrOverloaded):
+			overloaded++
+		default:
+			require.NoError(t, err)
+		}
+	}
+	require.Equal(t, 64+1024, taken)
+	require.Equal(t, many-taken, overloaded)
+	count, err := p.Client().Count(t.Context(), p.topic.Name())
+	require.NoError(t, err)
+	require.Equal(t, int64(taken), count.Total, "every answer is true")
+}
+
+func TestAGatewayThatDrainsSaysSo(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Shared(t)
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	handler, running, release := blocking(topic)
+	p := posted(t, rdb, wakebell.Config{Handlers: []wakebell.Handler{handler}, DrainTimeout: time.Minute})
+	asked[*messages.Scheduled](t, p, message(t, topic.Draft("x", wakebell.ID("a"))))
+	receive(t, running)
+	stopped := make(chan error, 1)
+	go func() { stopped <- p.Stop() }()
+	again := &messages.Schedule{Topic: topic.Name(), Id: "late", IfExists: messages.Policy_POLICY_KEEP}
+	eventually(t, func() bool { return errors.Is(refused(p, again), wakebell.ErrDraining) })
+	release()
+	require.NoError(t, receive(t, stopped))
+	require.ErrorIs(t, refused(p, again), wakebell.ErrNotRunning)
+}
+
+func TestAnswersBecomeErrors(t *testing.T) {
+	t.Parallel()
+	for number, code := range messages.Code_name {
+		err := wakebell.AnswerError(&messages.Error{Code: messages.Code(number), Message: "why"})
+		require.EqualError(t, err, "gateway: why")
+		sentinel := map[string]error{
+			"CODE_INVALID":     wakebell.ErrInvalid,
+			"CODE_NOT_FOUND":   wakebell.ErrNotFound,
+			"CODE_UNAVAILABLE": wakebell.ErrUnavailable,
+			"CODE_MEMORY_FULL": wakebell.ErrMemoryFull,
+			"CODE_WRONG_TYPE":  wakebell.ErrWrongType,
+			"CODE_DEADLINE":    context.DeadlineExceeded,
+			"CODE_OVERLOADED":  wakebell.ErrOverloaded,
+			"CODE_DRAINING":    wakebell.ErrDraining,
+		}[code]
+		require.Equal(t, sentinel, errors.Unwrap(err), code)
+	}
+	_, err := wakebell.Answered[*messages.Scheduled](&messages.DueNow{}, nil)
+	require.ErrorContains(t, err, "*messages.DueNow")
+	_, err = wakebell.Answered[*messages.Scheduled](nil, nil)
+	require.ErrorContains(t, err, "unexpected")
+	_, err = wakebell.Answered[*messages.Scheduled](nil, actor.ErrTimeout)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// FuzzGatewayRequest sends whatever the wire can hold to a System: each request
+// has one answer that the wire can hold, and is no trouble inside.
+func FuzzGatewayRequest(f *testing.F) {
+	kinds := []func() messages.Request{
+		func() messages.Request { return &messages.Schedule{} },
+		func() messages.Request { return &messages.ScheduleBatch{} },
+		func() messages.Request { return &messages.Cancel{} },
+		func() messages.Request { return &messages.Get{} },
+		func() messages.Request { return &messages.List{} },
+		func() messages.Request { return &messages.Reschedule{} },
+		func() messages.Request { return &messages.RunNow{} },
+		func() messages.Request { return &messages.Stats{} },
+	}
+	for kind, seed := range []messages.Request{
+		&messages.Schedule{
+			Request: 1, Topic: "t", Id: "a", Body: []byte("x"), Headers: map[string]string{"a": "1"},
+			When: &messages.Schedule_At{At: timestamppb.New(time.Unix(1e9, 0))}, IfExists: 3, Once: durationpb.New(time.Hour),
+		},
+		&messages.ScheduleBatch{Timers: []*messages.Schedule{
+			{Topic: "t", Id: "a", When: &messages.Schedule_In{In: durationpb.New(time.Hour)}},
+			{Topic: "t", Id: "b", When: &messages.Schedule_Debounce{Debounce: &messages.Debounce{Delay: durationpb.New(1)}}},
+		}},
+		&messages.Cancel{Topic: "t", Ids: []string{"a", "b"}},
+		&messages.Get{Topic: "t", Id: "a"},
+		&messages.List{Topic: "t", Limit: 3, Running: true, DueBefore: timestamppb.Now()},
+		&messages.Reschedule{Topic: "t", Id: "a", When: &messages.Reschedule_In{In: durationpb.New(1)}},
+		&messages.RunNow{Topic: "t", Id: "a"},
+		&messages.Stats{Topic: "t", Timeout: durationpb.New(time.Second)},
+	} {
+		wire, err := proto.Marshal(seed)
+		require.NoError(f, err)
+		f.Add(uint8(kind), wire) //nolint:gosec // eight of them
+	}
+	rdb, _ := redistest.Embedded(f)
+	p := posted(f, rdb, wakebell.Config{PayloadLimit: 10_000})
+	f.Fuzz(func(t *testing.T, kind uint8, wire []byte) {
+		request := kinds[int(kind)%len(kinds)]()
+		if proto.Unmarshal(wire, request) != nil {
+			return
+		}
+		answer, err := p.request(request).Result()
+		require.NoError(t, err)
+		require.Implements(t, (*messages.Answer)(nil), answer)
+		_, err = proto.Marshal(answer.(messages.Answer))
+		require.NoError(t, err)
+		require.Equal(t, request.GetRequest(), answer.(messages.Answer).GetRequest())
+		if failed, ok := answer.(*messages.Error); ok {
+			require.NotContains(t, []messages.Code{messages.Code_CODE_INTERNAL, messages.Code_CODE_UNSPECIFIED},
+				failed.GetCode(), failed.GetMessage())
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package wakebell
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// ScheduleMessage is a draft as a message to the gateway. Errors are those of
+// the draft; its size is checked there.
+func ScheduleMessage(d Draft) (*messages.Schedule, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	m := &messages.Schedule{
+		Topic:         d.topic,
+		Id:            d.id,
+		Body:          d.env.Body,
+		ContentType:   d.env.ContentType,
+		CorrelationId: d.env.CorrelationID,
+		Headers:       Headers(d.env.Headers).Map(),
+	}
+	switch {
+	case d.policy == redisops.Debounce:
+		debounce := &messages.Debounce{Delay: durationpb.New(d.in)}
+		if d.maxDelay > 0 {
+			debounce.Limit = durationpb.New(d.maxDelay)
+		}
+		m.When = &messages.Schedule_Debounce{Debounce: debounce}
+	case !d.at.IsZero():
+		m.When = &messages.Schedule_At{At: timestamppb.New(d.at)}
+	case d.planned:
+		m.When = &messages.Schedule_In{In: durationpb.New(d.in)}
+	}
+	if d.policy == Keep || d.policy == Earliest {
+		m.IfExists = messages.Policy(d.policy) + messages.Policy_POLICY_REPLACE
+	}
+	if d.once != 0 {
+		m.Once = durationpb.New(d.once)
+	}
+	return m, nil
+}
+
+// draftOf is the draft of a message; what is wrong with it is said when it is
+// used.
+func draftOf(m *messages.Schedule) Draft {
+	var opts []ScheduleOption
+	if m.GetId() != "" {
+		opts = append(opts, ID(m.GetId()))
+	}
+	opts = append(opts, ContentType(m.GetContentType()), CorrelationID(m.GetCorrelationId()))
+	for _, key := range slices.Sorted(maps.Keys(m.GetHeaders())) {
+		opts = append(opts, Header(key, m.GetHeaders()[key]))
+	}
+	switch m.GetIfExists() {
+	case messages.Policy_POLICY_UNSPECIFIED:
+	case messages.Policy_POLICY_REPLACE, messages.Policy_POLICY_KEEP, messages.Policy_POLICY_EARLIEST:
+		opts = append(opts, IfExists(Policy(m.GetIfExists()-messages.Policy_POLICY_REPLACE))) //nolint:gosec // one of three
+	default:
+		opts = append(opts, wrong(invalid("if_exists", "unknown policy %d", m.GetIfExists())))
+	}
+	switch when := m.GetWhen().(type) {
+	case nil:
+	case *messages.Schedule_At:
+		opts = append(opts, at(when.At))
+	case *messages.Schedule_In:
+		opts = append(opts, in(when.In))
+	case *messages.Schedule_Debounce:
+		opts = append(opts, debounce(when.Debounce))
+	}
+	if m.GetOnce() != nil {
+		opts = append(opts, spanning("once", m.GetOnce(), Once))
+	}
+	return NewTopic[[]byte](m.GetTopic()).Draft(m.GetBody(), opts...)
+}
+
+// wrong is an option that was found wrong already.
+func wrong(err error) ScheduleOption { return func(*Draft) error { return err } }
+
+func at(t *timestamppb.Timestamp) ScheduleOption {
+	when, err := instant("at", t)
+	if err != nil {
+		return wrong(err)
+	}
+	return At(when)
+}
+
+func in(d *durationpb.Duration) ScheduleOption { return spanning("in", d, In) }
+
+func debounce(m *messages.Debounce) ScheduleOption {
+	return spanning("debounce.delay", m.GetDelay(), func(delay time.Duration) ScheduleOption {
+		if m.GetLimit() == nil {
+			return Debounce(delay, 0)
+		}
+		return spanning("debounce.limit", m.GetLimit(), func(limit time.Duration) ScheduleOption {
+			return Debounce(delay, limit)
+		})
+	})
+}
+
+// spanning is an option that takes a duration.
+func spanning(field string, d *durationpb.Duration, option func(time.Duration) ScheduleOption) ScheduleOption {
+	span := d.AsDuration()
+	switch {
+	case d == nil:
+		return wrong(invalid(field, "absent"))
+	case d.CheckValid() != nil, durationpb.New(span).GetSeconds() != d.GetSeconds():
+		return wrong(invalid(field, "%d s and %d ns, want a duration of at most 292 years", d.GetSeconds(), d.GetNanos()))
+	}
+	return option(span)
+}
+
+func instant(field string, t *timestamppb.Timestamp) (time.Time, error) {
+	switch {
+	case t == nil:
+		return time.Time{}, invalid(field, "absent")
+	case t.CheckValid() != nil:
+		return time.Time{}, invalid(field, "%d s and %d ns, want an instant of the years 1 to 9999", t.GetSeconds(), t.GetNanos())
+	}
+	return t.AsTime(), nil
+}

@@ -1,0 +1,34 @@
+package messages
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// Request is what the gateway takes: Schedule, ScheduleBatch, Cancel, Get,
+// List, Reschedule, RunNow or Stats.
+type Request interface {
+	proto.Message
+	GetRequest() uint64
+	GetTimeout() *durationpb.Duration
+}
+
+// Answer is what the gateway answers: what the request says, or an Error.
+type Answer interface {
+	proto.Message
+	GetRequest() uint64
+}
+
+// maxErrorText is how long the message of an Error may be, in bytes.
+const maxErrorText = 1024
+
+// Failure is an Error whose message fits the wire: it is cut to its bound, and
+// what is not UTF-8 replaced.
+func Failure(code Code, message string) *Error {
+	if len(message) > maxErrorText {
+		message = message[:maxErrorText-len("…")] + "…"
+	}
+	return &Error{Code: code, Message: strings.ToValidUTF8(message, "?")}
+}

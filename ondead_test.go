@@ -1,0 +1,128 @@
+package wakebell_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+// undertaker is a System whose OnDead passes on what it is told.
+func undertaker(t *testing.T, handlers ...wakebell.Handler) (*wakebell.System, *wakebell.Client, <-chan wakebell.DeadLetter) {
+	t.Helper()
+	told := make(chan wakebell.DeadLetter, 100)
+	sys := launch(t, build(t, redistest.Shared(t), wakebell.Config{
+		Handlers: handlers,
+		OnDead:   func(_ context.Context, d wakebell.DeadLetter) { told <- d },
+	}))
+	return sys, sys.Client(), told
+}
+
+// The hook is told the same as the dead letter says, whatever the timer died
+// of; and with its Entry it can be redriven.
+func TestOnDeadIsToldOfEveryDeath(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	var crashes atomic.Int64
+	sys, c, told := undertaker(t, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
+		switch timer.ID {
+		case "rejected":
+			return wakebell.Reject(errors.New("bad card"))
+		case "crashes":
+			crashes.Add(1)
+			panic("as the test wants it")
+		}
+		return errors.New("bank is closed")
+	}, wakebell.MaxAttempts(2), wakebell.RetryBackoff(time.Millisecond, time.Millisecond), wakebell.LeaseTTL(100*time.Millisecond)))
+
+	same := func(id string, want wakebell.DeadLetter) {
+		t.Helper()
+		got := receive(t, told)
+		letter, err := c.DeadLetter(t.Context(), topic.Name(), got.Entry)
+		require.NoError(t, err)
+		require.Equal(t, letter, got)
+		require.Equal(t, id, got.ID)
+		require.Equal(t, want.Attempts, got.Attempts)
+		require.Equal(t, want.Failures, got.Failures)
+		require.Contains(t, got.Reason, want.Reason)
+		require.Equal(t, "body of "+id, string(got.Content.Body))
+	}
+	schedule := func(id string) {
+		t.Helper()
+		_, err := topic.Schedule(t.Context(), c, "body of "+id, wakebell.ID(id), wakebell.Header("k", "v"))
+		require.NoError(t, err)
+	}
+	schedule("rejected")
+	same("rejected", wakebell.DeadLetter{Reason: "bad card", Attempts: 1})
+	schedule("fails")
+	same("fails", wakebell.DeadLetter{Reason: "bank is closed", Attempts: 2, Failures: 2})
+	schedule("crashes")
+	same("crashes", wakebell.DeadLetter{Reason: "never settled", Attempts: 12})
+	require.EqualValues(t, 12, crashes.Load())
+	raw := wakebell.NewTopic[[]byte](topic.Name())
+	_, err := raw.Schedule(t.Context(), c, []byte("body of unreadable"), wakebell.ID("unreadable"), wakebell.ContentType("image/png"))
+	require.NoError(t, err)
+	same("unreadable", wakebell.DeadLetter{Reason: "image/png", Attempts: 1})
+
+	require.NoError(t, sys.Stop())
+	counters := sys.Counters()[topic.Name()]
+	require.EqualValues(t, 4, counters.Told)
+	require.EqualValues(t, 4, counters.Buried)
+	require.Zero(t, counters.Untold)
+	require.Empty(t, told)
+}
+
+func TestOnDeadIsNotToldOfTheDiscarded(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	_, c, told := undertaker(t, wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
+		return wakebell.Reject(errors.New("no"))
+	}, wakebell.DiscardRejected()))
+	_, err := topic.Schedule(t.Context(), c, "x")
+	require.NoError(t, err)
+	eventually(t, func() bool { return count(t, c, topic.Name()) == 0 })
+	require.Empty(t, letters(t, c, topic.Name(), wakebell.DeadFilter{}))
+	require.Empty(t, told)
+}
+
+// Stop gives OnDead the time that DrainTimeout says, and a hook that hangs does
+// not keep it.
+func TestStopWaitsForOnDead(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string]("t")
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		var told, ended atomic.Int64
+		sys := launch(t, build(t, rdb, wakebell.Config{
+			DrainTimeout: 10 * time.Second,
+			Handlers: []wakebell.Handler{wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
+				return wakebell.Reject(errors.New("no"))
+			})},
+			OnDead: func(ctx context.Context, _ wakebell.DeadLetter) {
+				told.Add(1)
+				select {
+				case <-time.After(6 * time.Second):
+				case <-ctx.Done():
+					require.ErrorIs(t, context.Cause(ctx), wakebell.ErrDraining)
+					ended.Add(1)
+				}
+			},
+		}))
+		_, err := sys.Client().Schedule(t.Context(), topic.Draft("a"), topic.Draft("b"), topic.Draft("c"))
+		require.NoError(t, err)
+		<-time.After(time.Second)
+		began := time.Now()
+		require.NoError(t, sys.Stop())
+		require.Equal(t, 10*time.Second, time.Since(began).Round(100*time.Millisecond))
+		require.EqualValues(t, 2, told.Load())
+		require.EqualValues(t, 1, ended.Load())
+		require.EqualValues(t, 1, sys.Counters()["t"].Untold)
+		require.Len(t, letters(t, sys.Client(), "t", wakebell.DeadFilter{}), 3)
+	})
+}

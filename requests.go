@@ -1,0 +1,227 @@
+package wakebell
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// requests carries out what the gateway is asked for. It trusts nothing in a
+// request: whatever it is, it goes through the same checks as a call of the
+// Client.
+type requests struct{ client *Client }
+
+// Do implements actors.Timers.
+func (r requests) Do(ctx context.Context, request messages.Request) messages.Answer {
+	answer, err := r.answer(ctx, request)
+	if err != nil {
+		failed := messages.Failure(codeOf(err), err.Error())
+		failed.Request = request.GetRequest()
+		return failed
+	}
+	return answer
+}
+
+func (r requests) answer(ctx context.Context, request messages.Request) (messages.Answer, error) {
+	switch m := request.(type) {
+	case *messages.Schedule:
+		return r.schedule(ctx, m)
+	case *messages.ScheduleBatch:
+		return r.scheduleBatch(ctx, m)
+	case *messages.Cancel:
+		return r.cancel(ctx, m)
+	case *messages.Get:
+		return r.get(ctx, m)
+	case *messages.List:
+		return r.list(ctx, m)
+	case *messages.Reschedule:
+		return r.reschedule(ctx, m)
+	case *messages.RunNow:
+		return r.runNow(ctx, m)
+	case *messages.Stats:
+		return r.stats(ctx, m)
+	default:
+		return nil, invalid("message", "the gateway takes no %T", m)
+	}
+}
+
+func (r requests) schedule(ctx context.Context, m *messages.Schedule) (messages.Answer, error) {
+	stored, err := r.client.Schedule(ctx, draftOf(m))
+	if err != nil {
+		return nil, err
+	}
+	return scheduledMessage(m.GetRequest(), stored[0]), nil
+}
+
+func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatch) (messages.Answer, error) {
+	drafts := make([]Draft, len(m.GetTimers()))
+	for i, s := range m.GetTimers() {
+		if s == nil {
+			return nil, invalid("timers", "number %d is nil", i)
+		}
+		drafts[i] = draftOf(s)
+	}
+	stored, err := r.client.Schedule(ctx, drafts...)
+	if err != nil {
+		return nil, err
+	}
+	answer := &messages.BatchScheduled{Request: m.GetRequest()}
+	for i, s := range stored {
+		answer.Timers = append(answer.Timers, scheduledMessage(m.GetTimers()[i].GetRequest(), s))
+	}
+	return answer, nil
+}
+
+func (r requests) cancel(ctx context.Context, m *messages.Cancel) (messages.Answer, error) {
+	for _, id := range m.GetIds() {
+		if err := namesTimer(id); err != nil {
+			return nil, err
+		}
+	}
+	found, err := r.client.Cancel(ctx, m.GetTopic(), m.GetIds()...)
+	if err != nil {
+		return nil, err
+	}
+	answer := &messages.Cancelled{Request: m.GetRequest()}
+	for _, p := range found {
+		answer.Found = append(answer.Found, messages.Presence(p))
+	}
+	return answer, nil
+}
+
+func (r requests) get(ctx context.Context, m *messages.Get) (messages.Answer, error) {
+	if err := namesTimer(m.GetId()); err != nil {
+		return nil, err
+	}
+	info, content, err := r.client.Get(ctx, m.GetTopic(), m.GetId())
+	if err != nil {
+		return nil, err
+	}
+	answer := timerMessage(info)
+	answer.Request = m.GetRequest()
+	answer.Content = &messages.Content{
+		Body:          content.Body,
+		ContentType:   utf8(content.ContentType),
+		CorrelationId: utf8(content.CorrelationID),
+		ReplyTo:       utf8(content.ReplyTo),
+		Headers:       make(map[string]string, len(content.Headers)),
+	}
+	for _, h := range content.Headers {
+		answer.Content.Headers[utf8(h.Key)] = utf8(h.Value)
+	}
+	return answer, nil
+}
+
+func (r requests) list(ctx context.Context, m *messages.List) (messages.Answer, error) {
+	full, err := r.client.fullName(m.GetTopic())
+	if err != nil {
+		return nil, err
+	}
+	filter := redisops.Filter{Leased: m.GetRunning(), After: redisops.Cursor(m.GetAfter()), Limit: int(m.GetLimit())}
+	if m.GetDueBefore() != nil {
+		if filter.DueBefore, err = instant("due_before", m.GetDueBefore()); err != nil {
+			return nil, err
+		}
+	}
+	timers, next, err := r.client.store.List(ctx, full, filter)
+	if err != nil {
+		return nil, err
+	}
+	answer := &messages.Timers{Request: m.GetRequest(), Next: string(next)}
+	for _, t := range timers {
+		answer.Timers = append(answer.Timers, timerMessage(infoOf(full, t)))
+	}
+	return answer, nil
+}
+
+func (r requests) reschedule(ctx context.Context, m *messages.Reschedule) (messages.Answer, error) {
+	var when ScheduleOption
+	switch w := m.GetWhen().(type) {
+	case *messages.Reschedule_At:
+		when = at(w.At)
+	case *messages.Reschedule_In:
+		when = in(w.In)
+	default:
+		return nil, invalid("when", "want at or in")
+	}
+	moved, err := r.client.Reschedule(ctx, m.GetTopic(), m.GetId(), when)
+	if err != nil {
+		return nil, err
+	}
+	return scheduledMessage(m.GetRequest(), moved), nil
+}
+
+func (r requests) runNow(ctx context.Context, m *messages.RunNow) (messages.Answer, error) {
+	found, err := r.client.RunNow(ctx, m.GetTopic(), m.GetId())
+	if err != nil {
+		return nil, err
+	}
+	return &messages.DueNow{Request: m.GetRequest(), Found: messages.Presence(found)}, nil
+}
+
+func (r requests) stats(ctx context.Context, m *messages.Stats) (messages.Answer, error) {
+	st, err := r.client.Stats(ctx, m.GetTopic())
+	if err != nil {
+		return nil, err
+	}
+	return &messages.TopicStats{
+		Request: m.GetRequest(), Total: st.Total, Pending: st.Pending, Due: st.Due, Leased: st.Leased,
+		Retrying: st.Retrying, Dead: st.Dead, Estimated: st.Estimated,
+		OldestDue: timestamp(st.OldestDue), Lag: durationpb.New(st.Lag), PausedAt: timestamp(st.PausedAt),
+	}, nil
+}
+
+// namesTimer checks what Redis would find no timer under.
+func namesTimer(id string) error {
+	switch {
+	case id == "":
+		return invalid("id", "empty")
+	case len(id) > redisops.MaxName:
+		return invalid("id", "%d bytes, at most %d", len(id), redisops.MaxName)
+	}
+	return nil
+}
+
+// The enumerations of outcomes and presences are numbered alike on both sides.
+
+func scheduledMessage(request uint64, s Scheduled) *messages.Scheduled {
+	return &messages.Scheduled{
+		Request: request, Id: s.ID, Due: timestamp(s.Due),
+		Outcome: messages.Outcome(s.Outcome), Found: timestamp(s.Found),
+	}
+}
+
+var states = map[State]messages.State{
+	StatePending:  messages.State_STATE_PENDING,
+	StateRetrying: messages.State_STATE_RETRYING,
+	StateRunning:  messages.State_STATE_RUNNING,
+	StateNever:    messages.State_STATE_NEVER,
+}
+
+func timerMessage(i Info) *messages.Timer {
+	return &messages.Timer{
+		Id: utf8(i.ID), State: states[i.State],
+		Due: timestamp(i.Due), Activation: timestamp(i.Activation),
+		Attempts: count(i.Attempts), Failures: count(i.Failures), LastError: utf8(i.LastError),
+	}
+}
+
+// timestamp is t, or absent where it is zero.
+func timestamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+// count is a count that fits the wire.
+func count(n int) uint32 { return uint32(min(max(n, 0), 1<<31)) } //nolint:gosec // bounded
+
+// utf8 is a text of somebody else's that fits the wire.
+func utf8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

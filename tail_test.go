@@ -1,0 +1,204 @@
+package wakebell_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+// tail watches a topic until the end of the test. It waits until so many
+// nodes have said that they are there.
+func tail(t *testing.T, c *wakebell.Client, topic string, nodes int) <-chan wakebell.Event {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	events := make(chan wakebell.Event, 10_000)
+	ended := make(chan error, 1)
+	go func() {
+		var last error
+		for e, err := range c.Tail(ctx, topic) {
+			if last = err; err == nil {
+				events <- e
+			}
+		}
+		ended <- last
+	}()
+	t.Cleanup(func() {
+		cancel()
+		require.ErrorIs(t, receive(t, ended), context.Canceled)
+	})
+	require.Equal(t, wakebell.EventAttached, receive(t, events).Kind)
+	seen := map[string]bool{}
+	for len(seen) < nodes {
+		e := receive(t, events)
+		require.Equal(t, wakebell.Event{Kind: wakebell.EventNode, Topic: topic, Node: e.Node}, e)
+		seen[e.Node] = true
+	}
+	return events
+}
+
+func TestTailTellsWhatHappens(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	began := make(chan struct{}, 1)
+	sys := serve(t, redistest.Shared(t), wakebell.Handle(topic, func(ctx context.Context, timer wakebell.Timer[string]) error {
+		switch timer.ID {
+		case "fails":
+			return errors.New("no\x1b[31m " + strings.Repeat("é", 1000))
+		case "rejected":
+			return wakebell.Reject(errors.New("never"))
+		case "cancelled":
+			began <- struct{}{}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		return nil
+	}, wakebell.RetryBackoff(time.Hour, time.Hour)))
+	c := sys.Client()
+	events := tail(t, c, topic.Name(), 1)
+	next := func(kind wakebell.EventKind, id string) wakebell.Event {
+		t.Helper()
+		e := receive(t, events)
+		require.Equal(t, kind, e.Kind, "%+v", e)
+		require.Equal(t, id, e.ID)
+		require.Equal(t, topic.Name(), e.Topic)
+		require.Equal(t, 1, e.Attempt)
+		require.WithinDuration(t, time.Now(), e.At, time.Minute)
+		require.NotEmpty(t, e.Node)
+		return e
+	}
+	schedule := func(id string) {
+		t.Helper()
+		_, err := topic.Schedule(t.Context(), c, "x", wakebell.ID(id))
+		require.NoError(t, err)
+		delivered := next(wakebell.EventDelivered, id)
+		require.GreaterOrEqual(t, delivered.Lateness, time.Duration(0))
+	}
+	schedule("acked")
+	require.Positive(t, next(wakebell.EventAcked, "acked").Took)
+	schedule("fails")
+	failed := next(wakebell.EventRetried, "fails")
+	require.InDelta(t, time.Hour, failed.RetryIn, float64(13*time.Minute))
+	require.True(t, strings.HasPrefix(failed.Text, "no"))
+	require.LessOrEqual(t, len(failed.Text), 256)
+	schedule("rejected")
+	dead := next(wakebell.EventDead, "rejected")
+	require.Equal(t, "never", dead.Text)
+	last, err := c.LastDead(t.Context(), topic.Name(), 10)
+	require.NoError(t, err)
+	require.Equal(t, dead.Entry, last[0].Entry)
+	require.Equal(t, dead.At, last[0].Died)
+	schedule("cancelled")
+	receive(t, began)
+	_, err = topic.Cancel(t.Context(), c, "cancelled")
+	require.NoError(t, err)
+	next(wakebell.EventCancelled, "cancelled")
+}
+
+// Two processes and a System here tell one who watches.
+func TestTailHearsAllNodes(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	nodes := []*process{startNode(t, server.Addr), startNode(t, server.Addr)}
+	for _, node := range nodes {
+		go func() { _, _ = io.Copy(io.Discard, node.out) }()
+	}
+	c := client(t, server.Client(t), wakebell.ClientConfig{})
+	eventually(t, func() bool { // both have subscribed
+		n, err := server.Client(t).PubSubNumSub(t.Context(), "timers_hint:crowd").Result()
+		return err == nil && n["timers_hint:crowd"] == 2
+	})
+	events := tail(t, c, crowdTopic.Name(), 2)
+	drafts := make([]wakebell.Draft, 500)
+	for i := range drafts {
+		drafts[i] = crowdTopic.Draft(1)
+	}
+	_, err := c.Schedule(t.Context(), drafts...)
+	require.NoError(t, err)
+	told := map[wakebell.EventKind]int{}
+	byNode := map[string]int{}
+	for told[wakebell.EventAcked]+told[wakebell.EventMissed] < len(drafts) {
+		e := receive(t, events)
+		told[e.Kind] += max(e.Missed, 1)
+		byNode[e.Node]++
+	}
+	require.Zero(t, told[wakebell.EventMissed])
+	require.Equal(t, len(drafts), told[wakebell.EventDelivered])
+	require.NotEmpty(t, byNode)
+	for _, node := range nodes {
+		require.NoError(t, node.in.Close())
+		require.NoError(t, node.cmd.Wait())
+	}
+}
+
+// A user without rights on the channel of events is told so; a node of such a
+// user goes on, and says so once.
+func TestTailWithoutChannelRights(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	require.NoError(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "plain", "on", ">secret",
+		"resetchannels", "&timers_hint:*", "+@all", "~*").Err())
+	plain := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "plain", "secret" })
+	for _, err := range client(t, plain, wakebell.ClientConfig{}).Tail(t.Context(), "t") {
+		require.ErrorIs(t, err, wakebell.ErrChannelDenied)
+		require.ErrorContains(t, err, "timers_events:t")
+	}
+
+	topic := wakebell.NewTopic[string]("t")
+	handled := make(chan string, 10)
+	serve(t, plain, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
+		handled <- timer.ID
+		return nil
+	}))
+	all := client(t, server.Client(t), wakebell.ClientConfig{})
+	events := tail(t, all, "t", 0)
+	for _, id := range []string{"a", "b", "c"} {
+		_, err := topic.Schedule(t.Context(), all, "x", wakebell.ID(id))
+		require.NoError(t, err)
+		require.Equal(t, id, receive(t, handled))
+	}
+	require.Empty(t, events)
+}
+
+func TestTailIsRefused(t *testing.T) {
+	t.Parallel()
+	c := client(t, redistest.Shared(t), wakebell.ClientConfig{})
+	var told []error
+	for _, err := range c.Tail(t.Context(), "") {
+		told = append(told, err)
+	}
+	require.Len(t, told, 1)
+	require.ErrorIs(t, told[0], wakebell.ErrInvalid)
+	_, err := c.LastDead(t.Context(), "", 1)
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
+	_, err = c.LastDead(t.Context(), "t", 0)
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
+}
+
+// Breaking off ends all that Tail began, and it can be ranged over again.
+func TestTailMayBeBrokenOff(t *testing.T) {
+	t.Parallel()
+	c := client(t, redistest.Shared(t), wakebell.ClientConfig{})
+	watch := c.Tail(t.Context(), redistest.Name(t))
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			for e, err := range watch {
+				if err != nil || e.Kind != wakebell.EventAttached {
+					t.Errorf("%+v %v", e, err)
+				}
+				break
+			}
+		})
+	}
+	both.Wait()
+}

@@ -1,0 +1,66 @@
+package wakebell
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// holder is what a timer's Settle and Extend call.
+type holder interface {
+	Settle(ctx context.Context, err error) error
+	Extend(ctx context.Context) error
+}
+
+// delivered is the holder of a timer that a System delivered.
+type delivered struct{ *actors.Delivery }
+
+func (d delivered) Settle(ctx context.Context, err error) error {
+	return d.Delivery.Settle(ctx, verdict(err))
+}
+
+//nolint:forcetypeassert // wakebelltest gives what the door says
+func init() {
+	testdoor.Hook = func(system any, h testdoor.Hooks) {
+		s := system.(*System)
+		s.hooks, s.client.store.PingEvery = h, h.Idle
+	}
+	testdoor.Kill = func(system any) error { return system.(*System).kill() }
+	testdoor.Meta = func(draft any, h testdoor.Holder) (any, error) { return draft.(Draft).handedTo(h) }
+	testdoor.Observe = func(cfg any, told func(actors.TicketTaken)) { cfg.(*GatesConfig).observe = told }
+	testdoor.HolderOf = func(meta any) testdoor.Holder { return meta.(Meta).delivery }
+}
+
+// kill ends the System without a drain: its leases come back when they end.
+func (s *System) kill() error {
+	return s.end((*actors.Runtime).Stop)
+}
+
+// handedTo is what a handler gets of the draft, delivered at its instant for
+// the first time, and settles with h.
+func (d Draft) handedTo(h holder) (Meta, error) {
+	entry, err := d.entry(DefaultPayloadLimit)
+	if err != nil {
+		return Meta{}, err
+	}
+	env, err := envelope.Decode(entry.Payload)
+	if err != nil {
+		return Meta{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	at := d.at
+	if at.IsZero() {
+		at = time.Now().Add(d.in)
+	}
+	m := meta(&actors.Delivery{
+		Lease:   exchange.Lease{ID: d.id, Activation: at, Claims: 1},
+		Topic:   d.topic,
+		Claimed: at,
+	}, env)
+	m.delivery = h
+	return m, nil
+}

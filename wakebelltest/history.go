@@ -1,0 +1,258 @@
+package wakebelltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// history is what happened in a world. Pollers write to it what passes between
+// them and Redis, handlers when they begin and end.
+type history struct {
+	mu    sync.Mutex
+	all   []*record // in the order of the claims
+	held  map[hold]*record
+	steps int // counts claims and settlements
+}
+
+// record is a Delivery that goes on.
+type record struct {
+	Delivery
+	node    *Node
+	claimed time.Time // as a Meta has it
+	begun   bool
+}
+
+// hold is a lease, as a poller names it to Redis.
+type hold struct {
+	node  *Node
+	topic string
+	held  exchange.Held
+}
+
+func newHistory() *history { return &history{held: map[hold]*record{}} }
+
+// wire records the exchanges of one topic on one node.
+type wire struct {
+	actors.Source
+	node  *Node
+	topic string // without the prefix
+}
+
+func (s *wire) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
+	h := s.node.world.history
+	if r.Want > 0 && h.claimedNow() {
+		// A lease is an instant. Two of one id must not be the same, and at a
+		// real Redis no two claims are at one.
+		<-time.After(time.Microsecond)
+	}
+	reply, err := s.Source.Exchange(ctx, r)
+	if err == nil {
+		h.exchanged(s, r, reply)
+	}
+	return reply, err
+}
+
+// claimedNow says whether a handler runs on what was claimed at this instant.
+func (h *history) claimedNow() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range slices.Backward(h.all) {
+		if time.Since(r.At) > time.Microsecond {
+			return false
+		}
+		if r.Ended.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *history) exchanged(s *wire, r *exchange.Request, reply *exchange.Reply) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	refused := map[int]exchange.Why{}
+	for _, refusal := range reply.Refused {
+		refused[refusal.Index] = refusal.Why
+	}
+	for i, settlement := range r.Settle {
+		key := hold{s.node, s.topic, settlement.Held}
+		if rec := h.held[key]; rec != nil {
+			h.steps++
+			delete(h.held, key)
+			rec.settled(settlement, refused[i])
+		}
+	}
+	for i, held := range r.Extend {
+		key := hold{s.node, s.topic, held}
+		rec := h.held[key]
+		if rec == nil {
+			continue
+		}
+		delete(h.held, key)
+		if why := refused[len(r.Settle)+i]; why != 0 {
+			rec.Outcome = outcomeOf(why)
+			continue
+		}
+		key.held.Token = reply.Extended
+		h.held[key] = rec
+	}
+	for _, lease := range reply.Leases {
+		h.claim(s, lease, reply.Now)
+	}
+}
+
+func (h *history) claim(s *wire, l exchange.Lease, now time.Time) {
+	h.steps++
+	rec := &record{node: s.node, claimed: now, Delivery: Delivery{
+		ID: l.ID, Topic: s.topic, Node: s.node.number, Attempt: l.Claims, Activation: l.Activation, At: now,
+		Outcome: Running,
+		Content: wakebell.Content{CorrelationID: l.ID, Body: l.Payload}, // until it is read
+	}}
+	h.all = append(h.all, rec)
+	h.held[hold{s.node, s.topic, exchange.Held{ID: l.ID, Token: l.Token}}] = rec
+}
+
+// settled notes what a settlement, or its refusal, made of a delivery.
+func (r *record) settled(s exchange.Settlement, refused exchange.Why) {
+	switch {
+	case refused != 0:
+		r.Outcome = outcomeOf(refused)
+	case s.Verdict == exchange.Nack:
+		r.Outcome = Retried
+	case s.Verdict == exchange.Bury:
+		r.Outcome = Dead
+	case s.Verdict == exchange.Release:
+		r.Outcome = Released
+	case !r.Ended.IsZero() && r.Err != nil:
+		r.Outcome = Discarded
+	default:
+		r.Outcome = Acked
+	}
+	if r.Err == nil && r.Outcome == Dead {
+		r.Err = errors.New(s.Reason)
+	}
+	if !r.begun { // no handler got to see it
+		r.Ended = time.Now()
+	}
+}
+
+func outcomeOf(why exchange.Why) Outcome {
+	switch why {
+	case exchange.Superseded:
+		return Superseded
+	case exchange.Cancelled:
+		return Cancelled
+	default:
+		return Lost
+	}
+}
+
+// middleware records when the node's handlers begin and end. It is the
+// outermost.
+func (h *history) middleware(n *Node) wakebell.Middleware {
+	return func(next wakebell.HandlerFunc) wakebell.HandlerFunc {
+		return func(ctx context.Context, t wakebell.Timer[[]byte]) (err error) {
+			rec := h.begin(n, t.Meta)
+			err = errPanicked
+			defer func() { h.finish(ctx, rec, err) }()
+			err = next(ctx, t)
+			return err
+		}
+	}
+}
+
+// errPanicked is the Err of a delivery whose handler did not return.
+var errPanicked = errors.New("the handler panicked, or ended its goroutine")
+
+func (h *history) begin(n *Node, m wakebell.Meta) *record {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, rec := range slices.Backward(h.all) {
+		if rec.node == n && rec.ID == m.ID && rec.Attempt == m.Attempt && rec.claimed.Equal(m.Delivered) && !rec.begun &&
+			n.cfg.Prefix+rec.Topic == m.Topic {
+			rec.begun = true
+			rec.Content = wakebell.Content{
+				CorrelationID: m.CorrelationID, ContentType: m.ContentType, ReplyTo: m.ReplyTo, Headers: m.Headers, Body: m.Raw,
+			}
+			return rec
+		}
+	}
+	panic(fmt.Sprintf("wakebelltest: timer %q of %q was handed out and not claimed", m.ID, m.Topic))
+}
+
+func (h *history) finish(ctx context.Context, r *record, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r.Ended, r.Err = time.Now(), err
+	switch {
+	case r.Outcome != Running:
+	case errors.Is(err, errPanicked), errors.Is(err, actors.ErrTargetGone):
+		r.Outcome = Crashed
+	case err != nil && errors.Is(context.Cause(ctx), wakebell.ErrLeaseLost):
+		r.Outcome = Lost
+	}
+}
+
+// crashed notes that a node is gone, with what it had decided.
+func (h *history) crashed(n *Node) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.all {
+		if r.node == n && r.Outcome == Running {
+			r.Outcome = Crashed
+		}
+	}
+}
+
+// progress counts what was claimed and settled.
+func (h *history) progress() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.steps
+}
+
+// unsettled says whether a handler has returned and Redis does not know yet.
+func (h *history) unsettled() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.all, (*record).pending)
+}
+
+func (r *record) pending() bool { return !r.Ended.IsZero() && r.Outcome == Running }
+
+// leave gives up waiting for settlements that will not come: with
+// RetryOnLeaseExpiry what failed is left to its lease.
+func (h *history) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.all {
+		if r.pending() && r.Err != nil {
+			r.Outcome = Retried
+		}
+	}
+}
+
+// running are the deliveries whose handlers have not returned.
+func (h *history) running() []Delivery {
+	return h.deliveries(func(r *record) bool { return r.begun && r.Ended.IsZero() })
+}
+
+func (h *history) deliveries(which func(*record) bool) []Delivery {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var some []Delivery
+	for _, r := range h.all {
+		if which(r) {
+			some = append(some, r.Delivery)
+		}
+	}
+	return some
+}

@@ -1,0 +1,95 @@
+package wakebelltest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// Upcoming is a timer in Redis, as wakebell.Client sees it. Due is when it is
+// delivered next; of one that is running, when its lease ends unless it is
+// extended.
+type Upcoming struct {
+	wakebell.Info
+	In      time.Duration // from now until Due
+	Content wakebell.Content
+}
+
+// String tells the timer in a line.
+func (u Upcoming) String() string {
+	s := fmt.Sprintf("%q of %q, %s, due in %v at %s", u.ID, u.Topic, u.State, u.In, instant(u.Due))
+	if u.Attempts > 0 {
+		s += fmt.Sprintf(", after %d attempts", u.Attempts)
+	}
+	if u.LastError != "" {
+		s += fmt.Sprintf(" (%s)", u.LastError)
+	}
+	return s
+}
+
+// Upcoming returns the timers of a topic in the order in which they are due:
+// what would be delivered when.
+func (w *World) Upcoming(topic string) []Upcoming {
+	w.t.Helper()
+	all, err := w.upcoming(w.client, topic)
+	if err != nil {
+		w.t.Fatalf("wakebelltest: upcoming of %q: %v", topic, err)
+	}
+	return all
+}
+
+func (w *World) upcoming(c *wakebell.Client, topic string) ([]Upcoming, error) {
+	var all []Upcoming
+	for info, err := range c.List(w.background(), topic, wakebell.Filter{}) {
+		if err != nil {
+			return nil, err
+		}
+		_, content, err := c.Get(w.background(), topic, info.ID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Upcoming{Info: info, In: time.Until(info.Due), Content: content})
+	}
+	return all, nil
+}
+
+// RequireUpcoming returns a timer. A test in which there is none of this id
+// fails there, and is told what is upcoming and what was delivered.
+func (w *World) RequireUpcoming(topic, id string) Upcoming {
+	w.t.Helper()
+	for _, u := range w.Upcoming(topic) {
+		if u.ID == id {
+			return u
+		}
+	}
+	w.t.Fatalf("wakebelltest: there is no timer %q of %q.\n%s", id, topic, w.reportOf(topic))
+	panic("unreachable")
+}
+
+// Dead returns the dead letters of a topic, the oldest first.
+func (w *World) Dead(topic string) []wakebell.DeadLetter {
+	w.t.Helper()
+	var all []wakebell.DeadLetter
+	for letter, err := range w.client.DeadLetters(w.background(), topic, wakebell.DeadFilter{}) {
+		if err != nil {
+			w.t.Fatalf("wakebelltest: dead letters of %q: %v", topic, err)
+		}
+		all = append(all, letter)
+	}
+	return all
+}
+
+// Body reads the body of a delivery, an upcoming timer or a dead letter, as a
+// handler of a Topic[T] would get it. A test whose body is not a T fails there.
+func Body[T any](t testing.TB, c wakebell.Content) T {
+	t.Helper()
+	body, err := wakebell.NewTopic[T]("body").Read(&messages.Lease{Body: c.Body, ContentType: c.ContentType})
+	if err != nil {
+		t.Fatalf("wakebelltest: the body of the timer with correlation id %q, %q (%s): %v",
+			c.CorrelationID, c.Body, c.ContentType, err)
+	}
+	return body
+}

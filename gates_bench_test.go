@@ -24,7 +24,8 @@ import (
 func BenchmarkGateInside(b *testing.B) {
 	for _, contenders := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("contenders=%d", contenders), func(b *testing.B) {
-			g, name := gatesOn(b, redistest.Shared(b), wakebell.GatesConfig{}), redistest.Name(b)
+			rdb, name := redistest.Start(b).Client(b), redistest.Name(b)
+			g := gatesOn(b, rdb, wakebell.GatesConfig{})
 			var left atomic.Int64
 			left.Store(int64(b.N))
 			var group sync.WaitGroup
@@ -40,6 +41,14 @@ func BenchmarkGateInside(b *testing.B) {
 			}
 			group.Wait()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "turns/s")
+			b.StopTimer()
+			info, err := rdb.InfoMap(b.Context(), "commandstats").Result()
+			require.NoError(b, err)
+			var calls, usec int
+			_, err = fmt.Sscanf(info["Commandstats"]["cmdstat_evalsha"], "calls=%d,usec=%d", &calls, &usec)
+			require.NoError(b, err)
+			b.ReportMetric(float64(calls)/float64(b.N), "calls/turn")
+			b.ReportMetric(float64(usec)/float64(b.N), "redis-µs/turn")
 		})
 	}
 }

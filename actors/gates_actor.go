@@ -139,6 +139,10 @@ func (k *gatekeeper) Receive(c actor.Context) {
 		if m.life == k.life && m.turn.state == turnHeld {
 			k.look(m.turn.Gate)
 		}
+	case gather:
+		if m.life == k.life {
+			k.gather(m)
+		}
 	case waitedEnough:
 		k.timeout(m)
 	default:

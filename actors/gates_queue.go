@@ -2,6 +2,7 @@ package actors
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"time"
 
@@ -20,6 +21,7 @@ type gateQueue struct {
 	turn    *Turn                   // nil: another process has it, or nobody
 	flight  *gateFlight             // under way; nil: none
 	parked  bool                    // flight failed, and waits for the store to be back
+	gathers bool                    // what is to be sent waits for more; see gather
 }
 
 // giving is a ticket to be given back.
@@ -65,7 +67,7 @@ func (q *gateQueue) unjoin(w *waiter) {
 
 // pump sends what is to be sent at a gate, unless a request is under way.
 func (k *gatekeeper) pump(q *gateQueue) {
-	if q.flight != nil {
+	if q.flight != nil || q.gathers {
 		return
 	}
 	if len(q.joins)+len(q.gives) == 0 && !q.look {
@@ -135,7 +137,31 @@ func (k *gatekeeper) answered(m gateAnswered) {
 	}
 	q.look = q.look || m.reply.More
 	k.turnIs(q, f, m.reply)
+	if len(f.gives) > 0 && q.turn != nil {
+		q.gathers = true
+		k.life.tell(gather{k.life, q, false})
+		return
+	}
 	k.pump(q)
+}
+
+// gather lets those who were just answered go on before the next request: where
+// turns are short, who has given one back joins again, and who has got one gives
+// it back, in one round trip instead of two.
+type gather struct {
+	life  *gateLife
+	queue *gateQueue
+	over  bool
+}
+
+func (k *gatekeeper) gather(m gather) {
+	if !m.over {
+		runtime.Gosched()
+		k.life.tell(gather{m.life, m.queue, true}) // behind what they have sent
+		return
+	}
+	m.queue.gathers = false
+	k.pump(m.queue)
 }
 
 func (k *gatekeeper) given(g giving, had bool) {

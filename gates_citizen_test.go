@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/testdoor"
 )
 
@@ -59,6 +61,16 @@ func (c *citizen) say(what string, fence uint64, at ...time.Time) {
 	_, _ = fmt.Fprintln(c.out, line) // nobody reads it: then the test is over
 }
 
+// bySentinel is before the address of a Sentinel, in place of a server's.
+const bySentinel = "sentinel="
+
+func dial(addr string) *redis.Client {
+	if sentinel, ok := strings.CutPrefix(addr, bySentinel); ok {
+		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: redistest.MasterName, SentinelAddrs: []string{sentinel}})
+	}
+	return redis.NewClient(&redis.Options{Addr: addr})
+}
+
 func runCitizen(spec string) error {
 	var addr, guardAddr string
 	var seed uint64
@@ -67,7 +79,7 @@ func runCitizen(spec string) error {
 	if _, err := fmt.Sscan(spec, &addr, &guardAddr, &c.gate, &seed); err != nil {
 		return err
 	}
-	rdb, guardRDB := redis.NewClient(&redis.Options{Addr: addr}), redis.NewClient(&redis.Options{Addr: guardAddr})
+	rdb, guardRDB := dial(addr), dial(guardAddr)
 	defer func() { _, _ = rdb.Close(), guardRDB.Close() }() // the process ends
 	cfg := wakebell.GatesConfig{LeaseTTL: citizenLease, SignalTTL: citizenSignal, PresenceTTL: 800 * time.Millisecond, Logger: quiet}
 	var err error

@@ -95,6 +95,7 @@ func fenceText(n uint64) string {
 }
 
 func (a *app) gateLsCommand() *cobra.Command {
+	var cfg wakebell.GatesConfig
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "ls",
@@ -108,11 +109,12 @@ holder (host:pid:random), confirmed, until, waiting and last_fence.`,
 	}
 	limitFlag(cmd, &limit)
 	a.outputFlag(cmd)
+	gateKeysFlag(cmd, &cfg.Keys)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
 		if limit < 0 {
 			return usagef("--limit: %d is negative", limit)
 		}
-		return a.withGates(wakebell.GatesConfig{}, func(gates *wakebell.Gates) error { return a.gateLs(ctx, gates, limit) })
+		return a.withGates(cfg, func(gates *wakebell.Gates) error { return a.gateLs(ctx, gates, limit) })
 	})
 	return cmd
 }
@@ -135,6 +137,7 @@ func (a *app) gateLs(ctx context.Context, gates *wakebell.Gates, limit int) erro
 }
 
 func (a *app) gateShowCommand() *cobra.Command {
+	var cfg wakebell.GatesConfig
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show who holds a gate and who waits",
@@ -147,8 +150,9 @@ gate ls, waiters (fence, process) and guard.`,
 		Args: cobra.ExactArgs(1),
 	}
 	a.outputFlag(cmd)
+	gateKeysFlag(cmd, &cfg.Keys)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.withGates(wakebell.GatesConfig{}, func(gates *wakebell.Gates) error { return a.gateShow(ctx, gates, args[0]) })
+		return a.withGates(cfg, func(gates *wakebell.Gates) error { return a.gateShow(ctx, gates, args[0]) })
 	})
 	return cmd
 }
@@ -181,6 +185,7 @@ func (a *app) gateShow(ctx context.Context, gates *wakebell.Gates, name string) 
 }
 
 func (a *app) gateReleaseCommand() *cobra.Command {
+	var cfg wakebell.GatesConfig
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "release NAME --force",
@@ -193,11 +198,12 @@ nobody holds the gate.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "required, because nobody else's gate is released by accident")
+	gateKeysFlag(cmd, &cfg.Keys)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		if !force {
 			return usagef("--force is required")
 		}
-		return a.withGates(wakebell.GatesConfig{}, func(gates *wakebell.Gates) error { return a.gateRelease(ctx, gates, args[0]) })
+		return a.withGates(cfg, func(gates *wakebell.Gates) error { return a.gateRelease(ctx, gates, args[0]) })
 	})
 	return cmd
 }
@@ -223,6 +229,7 @@ func (a *app) gateRelease(ctx context.Context, gates *wakebell.Gates, name strin
 var errNotHeld = errors.New("not held")
 
 func (a *app) gateGuardCommand() *cobra.Command {
+	var cfg wakebell.GatesConfig
 	cmd := &cobra.Command{
 		Use:   "guard NAME RESOURCE FENCE",
 		Short: "Accept a token for a resource, or refuse an old one",
@@ -231,12 +238,13 @@ because it has seen a newer one. For commands of gate hold, before they write.`,
 		Example: `  wakebell gate hold deploy --exec 'wakebell gate guard deploy bucket $WAKEBELL_FENCE && ./upload.sh'`,
 		Args:    cobra.ExactArgs(3),
 	}
+	gateKeysFlag(cmd, &cfg.Keys)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		fence, err := strconv.ParseUint(args[2], 10, 64)
 		if err != nil {
 			return usagef("FENCE: %q is no fencing token", args[2])
 		}
-		return a.withGates(wakebell.GatesConfig{}, func(gates *wakebell.Gates) error {
+		return a.withGates(cfg, func(gates *wakebell.Gates) error {
 			return gates.Guard(ctx, args[0], args[1], fence)
 		})
 	})
@@ -252,6 +260,7 @@ type gateRepairLine struct {
 }
 
 func (a *app) gateRepairCommand() *cobra.Command {
+	var cfg wakebell.GatesConfig
 	var floor uint64
 	cmd := &cobra.Command{
 		Use:   "repair NAME",
@@ -266,8 +275,9 @@ before and after (the last token issued), removed (tickets).`,
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().Uint64Var(&floor, "floor", 0, "a `token` that a resource outside has seen")
+	gateKeysFlag(cmd, &cfg.Keys)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.withGates(wakebell.GatesConfig{}, func(gates *wakebell.Gates) error {
+		return a.withGates(cfg, func(gates *wakebell.Gates) error {
 			r, err := gates.Repair(ctx, args[0], floor)
 			if err != nil {
 				return err

@@ -98,3 +98,25 @@ func TestGateGuardAndRepair(t *testing.T) {
 	line := objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]
 	require.Greater(t, line["fence"], 8e15)
 }
+
+// Gates under other names are others.
+func TestGateKeys(t *testing.T) {
+	b := setup(t)
+	keys := []string{"--keys", "stream={q}:tickets,group=workers,signal={q}:signal,state={q}:state", "--keys",
+		"guard={q}:guard,exchange={q}:exchange,presence={q}:presence,deadlines={q}:deadlines"}
+	holder := b.start(append([]string{"gate", "hold", "TOPIC", "--signal-ttl", "1s"}, keys...)...)
+	fence := holder.lines(1)[0]["fence"].(float64)
+	shown := objects(t, b.fine(append([]string{"gate", "show", "TOPIC", "-o", "json"}, keys...)...))[0]
+	require.InDelta(t, fence, shown["fence"], 0)
+	require.Contains(t, b.fine(append([]string{"gate", "ls"}, keys...)...), b.topic)
+	require.Zero(t, objects(t, b.fine("gate", "show", "TOPIC", "-o", "json"))[0]["fence"])
+	require.Zero(t, holder.stop())
+
+	for _, wrong := range [][]string{{"--keys", "streams=x"}, {"--keys", "stream="}, {"--keys", "stream"}, {"--lease", "0s"}} {
+		code, _, _ := b.call(append([]string{"gate", "hold", "TOPIC", "--for", "0s"}, wrong...)...)
+		require.Equal(t, exitUsage, code, wrong)
+	}
+	code, _, stderr := b.call("gate", "hold", "TOPIC", "--for", "0s", "--signal-ttl", "1ms")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "SignalTTL")
+}

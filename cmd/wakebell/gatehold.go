@@ -18,8 +18,10 @@ type gateHoldFlags struct {
 	hold    time.Duration
 	times   int
 	lease   time.Duration
+	signal  time.Duration
 	timeout time.Duration
 	exec    string
+	keys    wakebell.GateKeys
 }
 
 func (a *app) gateHoldCommand() *cobra.Command {
@@ -47,9 +49,11 @@ lost, when it did not come within --timeout, or when the command failed.`,
 	flags.DurationVar(&f.hold, "for", -1, "how long to hold it (default until a signal)")
 	flags.IntVar(&f.times, "times", 1, "how often to take it")
 	flags.DurationVar(&f.lease, "lease", 10*time.Second, "how long a turn outlives a crash, 300ms to 24h")
+	flags.DurationVar(&f.signal, "signal-ttl", 500*time.Millisecond, "how long a turn waits for the process it was handed to, 50ms to 1m")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait for a turn; 0: as long as it takes")
 	flags.StringVar(&f.exec, "exec", "", "shell `command` to run in the turn")
 	flags.Lookup("for").DefValue = ""
+	gateKeysFlag(cmd, &f.keys)
 	cmd.MarkFlagsMutuallyExclusive("for", "exec")
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		switch {
@@ -59,9 +63,13 @@ lost, when it did not come within --timeout, or when the command failed.`,
 			return usagef("--times: %d is not above 0", f.times)
 		case f.timeout < 0:
 			return usagef("--timeout: %v is negative", f.timeout)
+		case f.lease == 0 || f.signal == 0: // which means the default elsewhere
+			return usagef("--lease, --signal-ttl: 0 is too short")
 		}
 		defer keepBrokenPipes()()
-		cfg := wakebell.GatesConfig{LeaseTTL: f.lease, Logger: newLogger(a.stderr, "text", "warn")}
+		cfg := wakebell.GatesConfig{
+			Keys: f.keys, LeaseTTL: f.lease, SignalTTL: f.signal, Logger: newLogger(a.stderr, "text", "warn"),
+		}
 		return a.withGates(cfg, func(gates *wakebell.Gates) error { return a.gateHold(ctx, gates, args[0], f) })
 	})
 	return cmd

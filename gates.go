@@ -154,8 +154,9 @@ func processName() string {
 
 // Acquire waits for the turn at a gate, for as long as ctx lasts. A ctx that
 // ends after that does not end the turn. Errors: the cause of ctx, ErrInvalid,
-// ErrGatesClosed, or ErrUnavailable when there is no place to be had now; who
-// has a place keeps waiting while Redis is down.
+// ErrGatesClosed, ErrTurnLost when the gates actor has crashed, or
+// ErrUnavailable when there is no place to be had now; who has a place keeps
+// waiting while Redis is down.
 func (g *Gates) Acquire(ctx context.Context, name string) (*Turn, error) {
 	return g.acquire(ctx, name, false)
 }

@@ -102,3 +102,18 @@ func TestATurnOutlivesTheContextOfItsAcquire(t *testing.T) {
 	_, err = g.Acquire(ctx, name)
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+// A user without rights on the channels gets his turns by polling.
+func TestGatesWithoutSignals(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	require.NoError(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "deaf", "reset", "on", ">secret", "+@all", "~{gates}:*").Err())
+	deaf := func(o *redis.Options) { o.Username, o.Password = "deaf", "secret" }
+	g, other := gatesOn(t, server.Client(t, deaf), wakebell.GatesConfig{}), gatesOn(t, server.Client(t, deaf), wakebell.GatesConfig{})
+	for range 3 {
+		turn := acquire(t, g, "gate")
+		next := waits(t, other, "gate")
+		release(t, turn)
+		release(t, receive(t, next))
+	}
+}

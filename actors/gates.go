@@ -25,14 +25,18 @@ var (
 	ErrGatesClosed = errors.New("the gates are closed")
 )
 
+// errGatesCrashed is what a crash of the gates actor does to turns and waits.
+var errGatesCrashed = fmt.Errorf("%w: the gates crashed", ErrTurnLost)
+
 // GateStore keeps gates. The contract is that of package gate.
 type GateStore interface {
 	Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, error)
 	Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error)
 	Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, error)
 
-	// Listen delivers what there is for the process until ctx ends or listening is refused. It reconnects by itself
-	// and calls subscribed whenever it (again) hears everything.
+	// Listen delivers what there is for the process until ctx ends or listening
+	// is refused. It reconnects by itself and calls subscribed whenever it (again)
+	// hears everything.
 	Listen(ctx context.Context, process string, subscribed func(), deliver func(gate.Signal)) error
 }
 

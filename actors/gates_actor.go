@@ -106,8 +106,10 @@ func (k *gatekeeper) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		k.start(c)
-	case *actor.Stopping, *actor.Restarting:
-		k.stop()
+	case *actor.Stopping:
+		k.stop(ErrGatesClosed)
+	case *actor.Restarting:
+		k.stop(errGatesCrashed)
 	case *actor.Terminated:
 		k.ownerGone(m.Who)
 	case acquire:
@@ -167,11 +169,11 @@ func (k *gatekeeper) start(c actor.Context) {
 
 // stop ends what the incarnation has: Redis passes over its tickets, and its
 // turns go on when their leases end.
-func (k *gatekeeper) stop() {
+func (k *gatekeeper) stop(cause error) {
 	k.life.cancel()
 	k.pulse.stop()
 	for _, q := range k.queues {
-		k.endQueue(q, ErrGatesClosed)
+		k.endQueue(q, cause)
 		back := q.gives
 		if q.flight != nil {
 			back = append(back, q.flight.gives...)

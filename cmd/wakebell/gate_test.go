@@ -102,8 +102,10 @@ func TestGateGuardAndRepair(t *testing.T) {
 // Gates under other names are others.
 func TestGateKeys(t *testing.T) {
 	b := setup(t)
-	keys := []string{"--keys", "stream={q}:tickets,group=workers,signal={q}:signal,state={q}:state", "--keys",
-		"guard={q}:guard,exchange={q}:exchange,presence={q}:presence,deadlines={q}:deadlines"}
+	keys := []string{
+		"--keys", "stream={q}:tickets,group=workers,signal={q}:signal,state={q}:state", "--keys",
+		"guard={q}:guard,exchange={q}:exchange,presence={q}:presence,deadlines={q}:deadlines",
+	}
 	holder := b.start(append([]string{"gate", "hold", "TOPIC", "--signal-ttl", "1s"}, keys...)...)
 	fence := holder.lines(1)[0]["fence"].(float64)
 	shown := objects(t, b.fine(append([]string{"gate", "show", "TOPIC", "-o", "json"}, keys...)...))[0]

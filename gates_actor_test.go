@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/internal/testdoor"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -118,6 +119,25 @@ func TestStopHandsOver(t *testing.T) {
 		require.Empty(t, own)
 		_, err := sys.Gates().Acquire(t.Context(), "gate")
 		require.ErrorIs(t, err, wakebell.ErrGatesClosed)
+		release(t, got)
+	})
+}
+
+// The death of a System's process leaves its turn to the end of the lease.
+func TestADeadSystemHoldsUpForALease(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		sys := launch(t, build(t, rdb, wakebell.Config{}))
+		turn := acquire(t, sys.Gates(), "gate")
+		other := gatesOn(t, rdb, wakebell.GatesConfig{})
+		next := waits(t, other, "gate")
+		began := time.Now()
+		require.NoError(t, testdoor.Kill(sys))
+		<-turn.Context().Done()
+		got := <-next
+		require.Greater(t, time.Since(began), 6*time.Second)
+		require.LessOrEqual(t, time.Since(began), 10600*time.Millisecond)
 		release(t, got)
 	})
 }

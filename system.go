@@ -211,6 +211,7 @@ func (s *System) tunable(set settings) actors.Settings {
 func (s *System) Stop() error {
 	return s.end(func(runtime *actors.Runtime) error {
 		drained, err := runtime.Drain(s.cfg.DrainTimeout)
+		runtime.CloseGates()
 		return errors.Join(err, unfinished(drained), runtime.Stop())
 	})
 }

@@ -43,15 +43,17 @@ func (rt *Runtime) Gates() (*Gates, error) {
 	return rt.gates, nil
 }
 
-// closeGates gives back what the gates hold; what it returns is to be called
-// when their actor has stopped.
-func (rt *Runtime) closeGates() (stopped func()) {
-	g, stopped := rt.gates, func() {}
-	if g != nil && g.pid != nil {
-		g.once.Do(func() {
-			g.drain()
-			stopped = g.finish
-		})
+// CloseGates ends all turns and waits of the gates, and gives back what is held.
+// It is for before Stop, which by itself leaves that to the ends of leases.
+func (rt *Runtime) CloseGates() {
+	if g := rt.gates; g != nil && g.pid != nil {
+		g.drain()
 	}
-	return stopped
+}
+
+// endGates follows when their actor has stopped.
+func (rt *Runtime) endGates() {
+	if g := rt.gates; g != nil && g.pid != nil {
+		g.once.Do(g.finish)
+	}
 }

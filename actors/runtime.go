@@ -195,7 +195,7 @@ const stopIO = 2 * time.Second
 // which is logged.
 func (rt *Runtime) Stop() error {
 	defer extensionOf(rt.system).remove(rt)
-	defer rt.closeGates()()
+	defer rt.endGates()
 	if err := rt.system.Root.StopFuture(rt.pid).Wait(); err != nil {
 		return fmt.Errorf("stop %q: %w", rt.name, err)
 	}

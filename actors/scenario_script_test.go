@@ -15,7 +15,7 @@ import (
 
 // script is what a handler does with one delivery, step by step:
 //
-//	work D          for so long, or until its context ends: then it fails with the cause
+//	work D [M]      for so long, or until its context ends: then it fails with the cause, M later
 //	ignore D        work that pays no heed to its context
 //	finish D        work until its context ends, and go on to the next step even so
 //	schedule ID D
@@ -112,8 +112,11 @@ func (w *world) work(ctx context.Context, n *node, d *actors.Delivery, step []st
 	}
 	cause = context.Cause(ctx)
 	w.note("%s%s context ends: %v", w.of(n), d.ID, cause)
-	if step[0] == "ignore" {
+	switch {
+	case step[0] == "ignore":
 		<-over
+	case len(step) > 2:
+		<-time.After(w.duration(step[2]))
 	}
 	return cause
 }

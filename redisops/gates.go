@@ -41,6 +41,18 @@ func NewGates(rdb redis.UniversalClient, keys GateKeys, log *slog.Logger) (*Gate
 	return &Gates{runner: runner{rdb}, keys: keys, log: log}, nil
 }
 
+// runText runs a script that answers one string. Nothing of gates is tried again
+// here: the gates actor does so, and knows what has become of it.
+func (s *Gates) runText(ctx context.Context, script *redis.Script, keys []string, args ...any) (string, error) {
+	return asText(s.try(ctx, script, keys, args...))
+}
+
+// runList runs a script that answers a list of at least n values.
+func (s *Gates) runList(ctx context.Context, n int, script *redis.Script, keys []string, args ...any) ([]any, error) {
+	reply, err := s.try(ctx, script, keys, args...)
+	return asList(n, reply, err)
+}
+
 // CheckGate says whether a gate may have this name; the error wraps
 // [ErrInvalid].
 func CheckGate(name string) error {

@@ -65,14 +65,27 @@ type runner struct{ rdb redis.UniversalClient }
 
 // run runs a script by its hash, or as a whole where Redis does not know it;
 // either way it is one script, never its commands one by one.
-func (s runner) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
+func (s *Timers) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
+	var reply any
+	err := s.again(ctx, func() (err error) {
+		reply, err = s.try(ctx, script, keys, args...)
+		return err
+	})
+	return reply, err
+}
+
+// try is run without another try.
+func (s runner) try(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
 	reply, err := script.Run(ctx, s.rdb, keys, args...).Result()
 	return reply, wrap(ctx, keys, err)
 }
 
 // runText runs a script that answers one string.
-func (s runner) runText(ctx context.Context, script *redis.Script, keys []string, args ...any) (string, error) {
-	reply, err := s.run(ctx, script, keys, args...)
+func (s *Timers) runText(ctx context.Context, script *redis.Script, keys []string, args ...any) (string, error) {
+	return asText(s.run(ctx, script, keys, args...))
+}
+
+func asText(reply any, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
@@ -84,8 +97,12 @@ func (s runner) runText(ctx context.Context, script *redis.Script, keys []string
 }
 
 // runList runs a script that answers a list of at least n values.
-func (s runner) runList(ctx context.Context, n int, script *redis.Script, keys []string, args ...any) ([]any, error) {
+func (s *Timers) runList(ctx context.Context, n int, script *redis.Script, keys []string, args ...any) ([]any, error) {
 	reply, err := s.run(ctx, script, keys, args...)
+	return asList(n, reply, err)
+}
+
+func asList(n int, reply any, err error) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}

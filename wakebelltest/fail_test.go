@@ -21,7 +21,7 @@ type spy struct {
 
 // failing runs what must fail its test, with its cleanups, and returns what
 // was said.
-func failing(t testing.TB, test func(t testing.TB)) string {
+func failing(t testing.TB, test func(t *spy)) string {
 	t.Helper()
 	s := &spy{TB: t}
 	done := make(chan struct{})

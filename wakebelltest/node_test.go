@@ -161,8 +161,7 @@ func TestASystemOfTheCodeUnderTest(t *testing.T) {
 func TestFailuresTellWhatThereIs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		said := failing(t, func(t testing.TB) {
-			t.Helper()
+		said := failing(t, func(t *spy) {
 			w := wakebelltest.New(t, handling(acks))
 			_, err := notes.Schedule(t.Context(), w.Client(), "x", wakebell.ID("there"), wakebell.In(time.Hour))
 			require.NoError(t, err)
@@ -172,8 +171,7 @@ func TestFailuresTellWhatThereIs(t *testing.T) {
 		require.Contains(t, said, `"there" of "notes", pending, due in 1h0m0s at 2000-01-01 01:00:00`)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		said := failing(t, func(t testing.TB) {
-			t.Helper()
+		said := failing(t, func(t *spy) {
 			w := wakebelltest.New(t, handling(acks))
 			_, err := notes.Schedule(t.Context(), w.Client(), "x", wakebell.ID("gone"))
 			require.NoError(t, err)
@@ -188,8 +186,7 @@ func TestFailuresTellWhatThereIs(t *testing.T) {
 func TestAWorldThatFailedTellsItsHistory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		said := failing(t, func(t testing.TB) {
-			t.Helper()
+		said := failing(t, func(t *spy) {
 			w := wakebelltest.New(t, handling(func(context.Context, wakebell.Timer[string]) error {
 				return wakebell.Reject(context.Canceled)
 			}))
@@ -206,21 +203,18 @@ func TestAWorldThatFailedTellsItsHistory(t *testing.T) {
 
 func TestWhatIsWrongFailsTheTest(t *testing.T) {
 	t.Parallel()
-	require.Contains(t, failing(t, func(t testing.TB) { t.Helper(); wakebelltest.New(t, wakebell.Config{}) }), "synctest bubble")
-	for want, wrong := range map[string]func(testing.TB){
-		"DrainTimeout": func(t testing.TB) {
-			t.Helper()
+	require.Contains(t, failing(t, func(t *spy) { wakebelltest.New(t, wakebell.Config{}) }), "synctest bubble")
+	for want, wrong := range map[string]func(*spy){
+		"DrainTimeout": func(t *spy) {
 			cfg := handling(acks)
 			cfg.DrainTimeout = 1000 * time.Hour
 			wakebelltest.New(t, cfg)
 		},
-		"PayloadLimit": func(t testing.TB) { t.Helper(); wakebelltest.New(t, wakebell.Config{PayloadLimit: -1}) },
-		"time goes forward only": func(t testing.TB) {
-			t.Helper()
+		"PayloadLimit": func(t *spy) { wakebelltest.New(t, wakebell.Config{PayloadLimit: -1}) },
+		"time goes forward only": func(t *spy) {
 			wakebelltest.New(t, wakebell.Config{}).Advance(-time.Second)
 		},
-		"not fit": func(t testing.TB) {
-			t.Helper()
+		"not fit": func(t *spy) {
 			wakebelltest.Body[int](t, wakebell.Content{Body: []byte("x"), ContentType: "text/plain"})
 		},
 	} {
@@ -233,8 +227,7 @@ func TestAHandlerThatDoesNotReturnIsNamed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
-		said := failing(t, func(t testing.TB) {
-			t.Helper()
+		said := failing(t, func(t *spy) {
 			w := wakebelltest.New(t, handling(func(context.Context, wakebell.Timer[string]) error {
 				<-free
 				return nil

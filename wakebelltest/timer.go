@@ -20,7 +20,7 @@ func Timer[T any](t testing.TB, topic wakebell.Topic[T], body T, opts ...wakebel
 	if err != nil {
 		t.Fatalf("wakebelltest: a timer of %q: %v", topic.Name(), err)
 	}
-	timer := wakebell.Timer[T]{Meta: meta.(wakebell.Meta)} //nolint:forcetypeassert // as Meta says
+	timer := wakebell.Timer[T]{Meta: meta.(wakebell.Meta)}
 	timer.Body = Body[T](t, wakebell.Content{
 		CorrelationID: timer.CorrelationID, ContentType: timer.ContentType, Body: timer.Raw,
 	})

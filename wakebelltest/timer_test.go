@@ -61,8 +61,7 @@ func TestALeaseRecordsAndEnds(t *testing.T) {
 
 func TestTimerFailsTheTestOnWhatScheduleRefuses(t *testing.T) {
 	t.Parallel()
-	said := failing(t, func(t testing.TB) {
-		t.Helper()
+	said := failing(t, func(t *spy) {
 		wakebelltest.Timer(t, invoices, invoice{}, wakebell.In(1), wakebell.In(2))
 	})
 	require.Contains(t, said, `a timer of "invoices"`)

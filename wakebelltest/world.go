@@ -110,6 +110,9 @@ const (
 // that sleep wake, leases are extended or end, what failed is tried again. It
 // returns when all that is due by then has been handled and settled, and every
 // goroutine of the world waits for something. Advance(0) runs what is due now.
+// Handlers that begin in it see what the test did before, and the test then
+// sees what they did, without a lock; a handler that sleeps over the end of an
+// Advance needs one.
 //
 // The clock may stand up to about a millisecond past d: instants in Redis are
 // whole microseconds and floats, so it goes on to the next microsecond or the
@@ -119,6 +122,7 @@ func (w *World) Advance(d time.Duration) {
 	if d < 0 {
 		w.t.Fatalf("wakebelltest: Advance(%v): time goes forward only", d)
 	}
+	w.history.handOver()
 	end := time.Now().Add(d)
 	up := end.Add(time.Microsecond - 1).Truncate(time.Microsecond)
 	<-time.After(d + up.Sub(end))

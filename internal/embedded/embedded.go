@@ -26,8 +26,11 @@ func Start() *Server {
 
 // Client connects to the server, in memory. The caller closes the client,
 // before the server.
-func (s *Server) Client() *redis.Client {
-	return redis.NewClient(&redis.Options{
+func (s *Server) Client() *redis.Client { return redis.NewClient(s.Options()) }
+
+// Options are those of a client that connects to the server, in memory.
+func (s *Server) Options() *redis.Options {
+	return &redis.Options{
 		// An address that is never dialed; an IP literal needs no resolver.
 		Addr:            "127.0.0.1:6379",
 		Dialer:          s.dial,
@@ -35,8 +38,11 @@ func (s *Server) Client() *redis.Client {
 		ConnMaxIdleTime: -1, // a connection in memory does not go stale
 		// The server knows nothing of them; asking costs each connection a try.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	}
 }
+
+// Miniredis is the imitation itself, for tests that put it in trouble.
+func (s *Server) Miniredis() *miniredis.Miniredis { return s.m }
 
 func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
 	conn, err := s.m.Dial()

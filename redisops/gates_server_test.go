@@ -3,6 +3,7 @@ package redisops
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -87,4 +88,44 @@ func TestGatesOnACluster(t *testing.T) {
 	_, err = NewGates(rdb, GateKeys{State: "states"}, nil)
 	require.ErrorIs(t, err, ErrUnsupported)
 	require.ErrorContains(t, err, "{tag}")
+}
+
+// A clock that is set back holds up for a lease at most.
+func TestAGateWhoseClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	rdb, m := redistest.Embedded(t)
+	f := newGateFixture(t, rdb)
+	now := time.Now()
+	m.SetTime(now)
+	a, b := f, f.other()
+	a.terms.Lease = time.Minute
+	_, turn := a.join(t)
+	require.True(t, turn)
+	ticket, turn := b.join(t)
+	require.False(t, turn)
+	m.SetTime(now.Add(-time.Hour))
+	require.Zero(t, b.held(t), "it may still be there")
+	m.SetTime(now.Add(-time.Hour + 59*time.Second))
+	require.Zero(t, b.held(t))
+	m.SetTime(now.Add(-time.Hour + 61*time.Second))
+	require.Equal(t, ticket, b.held(t))
+}
+
+// A state that is deleted by hand evicts nobody: whose ticket is pending has the
+// turn.
+func TestAGateWhoseStateIsDeleted(t *testing.T) {
+	t.Parallel()
+	onEachGate(t, func(t *testing.T, f *gateFixture) {
+		a, b := f, f.other()
+		first, _ := a.join(t)
+		second, _ := b.join(t)
+		require.NoError(t, f.rdb.Del(t.Context(), f.keys.state(f.gate)).Err())
+		require.Zero(t, b.held(t))
+		require.Equal(t, uint64(first), f.show(t).Holder.Fence)
+		require.Equal(t, []bool{false}, a.beat(t, first).Lost)
+		third, _ := b.join(t)
+		require.Greater(t, third, second)
+		require.True(t, a.give(t, first))
+		require.Equal(t, second, b.held(t))
+	})
 }

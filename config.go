@@ -64,6 +64,9 @@ type Config struct {
 	// Its context ends when Stop's DrainTimeout is over.
 	OnDead func(context.Context, DeadLetter)
 
+	// Gates configures System.Gates. Its Logger is the System's unless set.
+	Gates GatesConfig
+
 	// Logger; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -79,6 +82,10 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	if c.Gates.Logger == nil {
+		c.Gates.Logger = c.Logger
+	}
+	c.Gates = c.Gates.withDefaults()
 	return c
 }
 

@@ -56,6 +56,8 @@ type Config struct {
 	// Random yields numbers in [0, 1) for jitter; nil: a random source.
 	Random func() float64
 
+	Gates *GatesConfig // nil: there are no gates
+
 	pollerOptions []actor.PropsOption // for tests
 }
 
@@ -76,6 +78,8 @@ type Runtime struct {
 	tail tail
 
 	draining atomic.Bool // the gateway takes no more, in this life and the next
+
+	gates *Gates // nil: there are none
 
 	mu     sync.Mutex              // guards what follows
 	topics map[string]*topicConfig // the supervisor alone changes them
@@ -101,6 +105,9 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt.tail.events, rt.tail.node, rt.tail.log, rt.tail.io = cfg.Events, cfg.Node, cfg.Logger, &rt.io
 	for _, t := range cfg.Topics {
 		rt.keep(rt.newTopic(t))
+	}
+	if cfg.Gates != nil {
+		rt.gates = newGates(system, *cfg.Gates)
 	}
 	if err := extensionOf(system).add(rt); err != nil {
 		return nil, err
@@ -192,6 +199,7 @@ const stopIO = 2 * time.Second
 // which is logged.
 func (rt *Runtime) Stop() error {
 	defer extensionOf(rt.system).remove(rt)
+	defer rt.endGates()
 	if err := rt.system.Root.StopFuture(rt.pid).Wait(); err != nil {
 		return fmt.Errorf("stop %q: %w", rt.name, err)
 	}

@@ -27,6 +27,7 @@ type supervisor struct {
 	gateway  *actor.PID // nil: there is none
 	pollers  map[string]*actor.PID
 	removals map[string]*removal // topics on their way out
+	gates    *actor.PID          // nil: there are none
 	outages  map[string]*outage  // by shard
 
 	generation int // of the timers of outages
@@ -94,6 +95,8 @@ func (s *supervisor) Receive(c actor.Context) {
 		s.stopped(m.Who)
 	case addTopic:
 		s.live(c, s.add(c, m.topic))
+	case whereGates:
+		c.Respond(s.gates)
 	case tuneTopic:
 		s.live(c, s.tune(m))
 	case removeTopic:
@@ -104,6 +107,7 @@ func (s *supervisor) Receive(c actor.Context) {
 func (s *supervisor) start(c actor.Context) {
 	s.self, s.root = c.Self(), c.ActorSystem().Root
 	s.pollers, s.removals, s.outages = map[string]*actor.PID{}, map[string]*removal{}, map[string]*outage{}
+	s.spawnGates(c)
 	for _, t := range s.rt.all() {
 		if err := s.spawn(c, t); err != nil {
 			panic(err) // the next incarnation may have a clean slate

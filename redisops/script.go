@@ -30,6 +30,14 @@ var (
 	bareScript       = load("bare")
 	tryScript        = load("try")
 	lastDeadScript   = load("last_dead")
+
+	gateExchangeScript = load("gate_exchange")
+	gateBeatScript     = load("gate_beat")
+	gatePlacesScript   = load("gate_places")
+	gateShowScript     = load("gate_show")
+	gateReleaseScript  = load("gate_release")
+	gateGuardScript    = load("gate_guard")
+	gateRepairScript   = load("gate_repair")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.
@@ -38,6 +46,8 @@ func load(name string) *redis.Script {
 	switch name {
 	case "dead", "delete_dead", "redrive":
 		text += source("letters")
+	case "gate_exchange", "gate_release", "gate_repair":
+		text += source("gate_turns")
 	}
 	return redis.NewScript(text + source(name))
 }
@@ -49,6 +59,9 @@ func source(name string) string {
 	}
 	return string(text)
 }
+
+// runner runs scripts on one Redis.
+type runner struct{ rdb redis.UniversalClient }
 
 // run runs a script by its hash, or as a whole where Redis does not know it;
 // either way it is one script, never its commands one by one.
@@ -62,7 +75,7 @@ func (s *Timers) run(ctx context.Context, script *redis.Script, keys []string, a
 }
 
 // try is run without another try.
-func (s *Timers) try(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
+func (s runner) try(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
 	reply, err := script.Run(ctx, s.rdb, keys, args...).Result()
 	return reply, wrap(ctx, keys, err)
 }
@@ -86,6 +99,10 @@ func asText(reply any, err error) (string, error) {
 // runList runs a script that answers a list of at least n values.
 func (s *Timers) runList(ctx context.Context, n int, script *redis.Script, keys []string, args ...any) ([]any, error) {
 	reply, err := s.run(ctx, script, keys, args...)
+	return asList(n, reply, err)
+}
+
+func asList(n int, reply any, err error) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}

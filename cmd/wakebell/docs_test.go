@@ -85,6 +85,7 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 	for name, line := range map[string]any{
 		"node": delivery{}, "schedule": scheduledLine{}, "ls": timerLine{}, "cancel": presenceLine{}, "reschedule": scheduledLine{},
 		"run-now": presenceLine{}, "topics": topicLine{}, "stats": statsLine{}, "doctor": findingLine{}, "pause": pauseLine{},
+		"gate hold": gateEvent{}, "gate ls": gateListLine{}, "gate repair": gateRepairLine{},
 		"dead ls": deadLine{}, "dead redrive": redrivenLine{}, "bench": benchResult{},
 	} {
 		for _, field := range fieldsOf(reflect.TypeOf(line)) {

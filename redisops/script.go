@@ -30,6 +30,11 @@ var (
 	bareScript       = load("bare")
 	tryScript        = load("try")
 	lastDeadScript   = load("last_dead")
+	beatLookScript   = load("beat_look")
+	beatFireScript   = load("beat_fire")
+	beatPutScript    = load("beat_put")
+	beatDeleteScript = load("beat_delete")
+	beatSendScript   = load("beat_send")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.
@@ -38,6 +43,8 @@ func load(name string) *redis.Script {
 	switch name {
 	case "dead", "delete_dead", "redrive":
 		text += source("letters")
+	case "beat_look", "beat_fire":
+		text += source("beat_lock")
 	}
 	return redis.NewScript(text + source(name))
 }

@@ -38,7 +38,7 @@ func (s *Timers) Forget(ctx context.Context, topic string) error {
 		return err
 	}
 	k := s.keys.of(topic)
-	if err := s.rdb.Unlink(ctx, k.timeline, k.payloads, k.leases, k.dead, k.hint, k.control).Err(); err != nil {
+	if err := s.rdb.Unlink(ctx, k.timeline, k.payloads, k.leases, k.dead, k.hint, k.control, k.runs).Err(); err != nil {
 		return fmt.Errorf("forget %q: %w", topic, wrap(ctx, nil, err))
 	}
 	if err := s.rdb.SRem(ctx, s.keys.Topics, topic).Err(); err != nil {

@@ -203,6 +203,9 @@ func TestRightsCoverTheScripts(t *testing.T) {
 		known = append(known, r.command)
 	}
 	for _, name := range append(scriptNames(t), "prelude", "letters") {
+		if strings.HasPrefix(name, "beat_") {
+			continue // whose keys are of no topic
+		}
 		for _, use := range commandUse.FindAllStringSubmatch(source(name), -1) {
 			require.True(t, slices.Contains(known, use[1]) || name == "bare", "%s in %s", use[1], name)
 		}

@@ -8,9 +8,6 @@
 -- Returns: now, the holder of the lock or an empty string, the ms it lasts, how
 --   many members of the due follow, then members and scores of both pages.
 
-local bad = mistyped('zset', 'string')
-if bad then return bad end
-
 local now = clock()
 if ARGV[1] ~= '' then take(KEYS[2], ARGV[1]) end
 local holder, left = lock(KEYS[2])

@@ -31,6 +31,10 @@ type ClientConfig struct {
 	// DefaultPayloadLimit, at most 512 MiB.
 	PayloadLimit int
 
+	// Celery makes Celery messages of the runs of Python's entries that
+	// Schedules.RunNow and Backfill fire, as Beat.Celery does.
+	Celery bool
+
 	// Logger gets what no caller can be told; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -52,6 +56,8 @@ type Client struct {
 	store  *redisops.Timers
 	prefix string
 	limit  int
+
+	schedules *Schedules
 }
 
 // NewClient makes a Client on rdb, which the caller owns and closes, with
@@ -70,7 +76,7 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 		return nil, err
 	}
 	store.Logger = cfg.Logger
-	return &Client{store: store, prefix: cfg.Prefix, limit: cfg.PayloadLimit}, nil
+	return &Client{store: store, prefix: cfg.Prefix, limit: cfg.PayloadLimit, schedules: newSchedules(store, cfg)}, nil
 }
 
 // Scheduled tells what a draft became.

@@ -45,9 +45,12 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if actorSystem == nil {
 		return nil, invalid("actorSystem", "nil")
 	}
-	client, err := NewClient(rdb, ClientConfig{Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Logger: cfg.Logger})
+	client, err := NewClient(rdb, ClientConfig{Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Logger: cfg.Logger, Celery: cfg.Beat != nil && cfg.Beat.Celery})
 	if err := errors.Join(cfg.validate(), err); err != nil {
 		return nil, err
+	}
+	if cfg.Beat != nil {
+		client.schedules.hand.Zone = cfg.Beat.Zone
 	}
 	s := &System{cfg: cfg, actors: actorSystem, client: client, settings: map[string]settings{}}
 	for _, h := range cfg.Handlers {
@@ -112,6 +115,7 @@ func (s *System) spawn(checked error) error {
 		Node:   nodeName(s.cfg.Name),
 		OnDead: s.cfg.onDead(),
 		Timers: requests{s.client},
+		Beat:   s.actorBeat(),
 		Owner:  s,
 		Logger: s.cfg.Logger,
 		Random: s.hooks.Random,
@@ -134,6 +138,9 @@ func (s *System) check(ctx context.Context) error {
 	deadline := time.Now().Add(s.cfg.WaitForRedis)
 	for {
 		err := s.client.store.Check(ctx, topics)
+		if err == nil {
+			err = s.reconcile(ctx)
+		}
 		if err == nil || !errors.Is(err, ErrUnavailable) || !time.Now().Before(deadline) {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,10 +26,11 @@ var ErrNoSchedule = errors.New("recurring schedule not found")
 type Beat struct {
 	timers *Timers
 	prefix string
+	spread atomic.Int32 // whether the server is a Cluster: 1 yes, -1 no, 0 not asked yet
 }
 
 // Beat gives the store of recurring schedules of the same Redis.
-func (s *Timers) Beat() *Beat { return &Beat{s, s.keys.Beat} }
+func (s *Timers) Beat() *Beat { return &Beat{timers: s, prefix: s.keys.Beat} }
 
 func (b *Beat) schedule() string           { return b.prefix + ":schedule" }
 func (b *Beat) lock() string               { return b.prefix + ":lock" }
@@ -55,7 +57,7 @@ func checkScheduleName(name string) error {
 // Check says whether the schedules can be kept: in a Cluster all of their keys
 // must be in one slot. The error wraps [ErrUnsupported].
 func (b *Beat) Check(ctx context.Context) error {
-	if !b.timers.clustered(ctx) {
+	if !b.clustered(ctx) {
 		return nil
 	}
 	if slotOf(b.schedule()) != slotOf(b.entry("x")) {
@@ -67,7 +69,22 @@ func (b *Beat) Check(ctx context.Context) error {
 // Shares reports whether a topic may be written in one script with the
 // schedule: always, but in a Cluster with another slot.
 func (b *Beat) Shares(ctx context.Context, topic string) bool {
-	return slotOf(b.schedule()) == slotOf(b.timers.keys.of(topic).timeline) || !b.timers.clustered(ctx)
+	return slotOf(b.schedule()) == slotOf(b.timers.keys.of(topic).timeline) || !b.clustered(ctx)
+}
+
+// clustered asks once.
+func (b *Beat) clustered(ctx context.Context) bool {
+	if b.spread.Load() == 0 {
+		answer := int32(-1)
+		if b.timers.clustered(ctx) {
+			answer = 1
+		}
+		if ctx.Err() != nil {
+			return answer == 1
+		}
+		b.spread.Store(answer)
+	}
+	return b.spread.Load() == 1
 }
 
 // Lock is who holds the lock of a beat.

@@ -25,6 +25,7 @@ type Ours struct {
 
 	Cron     string `json:"cron,omitempty"`  // in place of the definition's schedule, while that is the
 	RRule    string `json:"rrule,omitempty"` // placeholder; either
+	Source   string `json:"source,omitempty"` // the rrule as it was given, perhaps without a start
 	Zone     string `json:"zone,omitempty"`  // IANA
 	SkipGaps bool   `json:"skip_gaps,omitempty"`
 

@@ -150,6 +150,24 @@ func (e Entry) shifted(at time.Time) time.Time {
 	return at.Add(time.Duration(sum % uint64(e.Ours.Jitter)).Truncate(time.Microsecond))
 }
 
+// Due is when the entry is due, in the past while it is overdue; zero: never. Of
+// one that never ran it is not known.
+func (e Entry) Due() time.Time {
+	if !e.Enabled() || e.over() || e.Meta.LastRunAt.IsZero() {
+		return time.Time{}
+	}
+	return e.shifted(e.after(e.Meta.LastRunAt))
+}
+
+// Skip has the entry go on as if the instants until now had been.
+func (e *Entry) Skip(now time.Time) {
+	if last := e.Meta.LastRunAt; !last.IsZero() {
+		if latest := e.when.Latest(last, now); !latest.IsZero() {
+			e.Meta.LastRunAt = latest
+		}
+	}
+}
+
 // Preview are the next n instants after one; what is overdue then is not among
 // them.
 func (e Entry) Preview(after time.Time, n int) []time.Time {

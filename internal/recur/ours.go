@@ -23,10 +23,10 @@ type Ours struct {
 	ContentType string            `json:"content_type,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
 
-	Cron     string `json:"cron,omitempty"`  // in place of the definition's schedule, while that is the
-	RRule    string `json:"rrule,omitempty"` // placeholder; either
+	Cron     string `json:"cron,omitempty"`   // in place of the definition's schedule, while that is the
+	RRule    string `json:"rrule,omitempty"`  // placeholder; either
 	Source   string `json:"source,omitempty"` // the rrule as it was given, perhaps without a start
-	Zone     string `json:"zone,omitempty"`  // IANA
+	Zone     string `json:"zone,omitempty"`   // IANA
 	SkipGaps bool   `json:"skip_gaps,omitempty"`
 
 	Jitter       time.Duration `json:"jitter,omitempty"`

@@ -78,8 +78,9 @@ func (s *System) actorBeat() *actors.Beat {
 	if b == nil {
 		return nil
 	}
+	store := s.store.Beat() // whose calls the actor makes again itself
 	cfg := beat.Config{
-		Store: s.client.schedules.store, Maker: s.client.schedules.hand.Maker, Log: s.cfg.Logger, Zone: b.Zone,
+		Store: store, Maker: s.client.schedules.hand.Maker, Log: s.cfg.Logger, Zone: b.Zone,
 		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle,
 	}
 	if cfg.MaxInterval == 0 {
@@ -93,7 +94,7 @@ func (s *System) actorBeat() *actors.Beat {
 	}
 	return &actors.Beat{
 		Schedule: func() actors.Schedule { return beat.New(cfg) },
-		Listen:   cfg.Store.Listen,
+		Listen:   store.Listen,
 	}
 }
 

@@ -41,6 +41,11 @@ func (b *Beat) nameOf(key string) string   { return strings.TrimPrefix(key, b.pr
 func (b *Beat) ours(member string) bool    { return strings.HasPrefix(member, b.prefix) }
 func (b *Beat) rdb() redis.UniversalClient { return b.timers.rdb }
 
+// again makes a call once more where the store is set to.
+func (b *Beat) again(ctx context.Context, call func() error) error {
+	return b.timers.again(ctx, func() error { return wrap(ctx, nil, call()) })
+}
+
 // MaxScheduleName is the most bytes of the name of a recurring schedule.
 const MaxScheduleName = 400
 
@@ -183,14 +188,18 @@ func (b *Beat) members(values []string) ([]Member, error) {
 func (b *Beat) Load(ctx context.Context, names ...string) ([]recur.Raw, error) {
 	out := make([]recur.Raw, 0, len(names))
 	for part := range slices.Chunk(names, batchEntries) {
-		pipe := b.rdb().Pipeline()
 		cmds := make([]*redis.SliceCmd, len(part))
-		for i, name := range part {
-			cmds[i] = pipe.HMGet(ctx, b.entry(name), "definition", "meta", "wakebell")
-		}
+		err := b.again(ctx, func() error {
+			pipe := b.rdb().Pipeline()
+			for i, name := range part {
+				cmds[i] = pipe.HMGet(ctx, b.entry(name), "definition", "meta", "wakebell")
+			}
+			_, err := pipe.Exec(ctx)
+			return err
+		})
 		// Of several answers one may be about a key that holds something else.
-		if _, err := pipe.Exec(ctx); err != nil && !strings.HasPrefix(err.Error(), "WRONGTYPE") {
-			return nil, fmt.Errorf("load recurring schedules: %w", wrap(ctx, nil, err))
+		if err != nil && !errors.Is(err, ErrWrongType) {
+			return nil, fmt.Errorf("load recurring schedules: %w", err)
 		}
 		for _, cmd := range cmds {
 			var raw recur.Raw
@@ -212,9 +221,13 @@ func (b *Beat) Load(ctx context.Context, names ...string) ([]recur.Raw, error) {
 // Names reads a page of the names of all entries, in no order. Start with
 // cursor 0; next is 0 at the end. A name may come twice.
 func (b *Beat) Names(ctx context.Context, cursor uint64) (all []Member, next uint64, err error) {
-	values, next, err := b.rdb().ZScan(ctx, b.schedule(), cursor, "", scanPage).Result()
+	var values []string
+	err = b.again(ctx, func() (err error) {
+		values, next, err = b.rdb().ZScan(ctx, b.schedule(), cursor, "", scanPage).Result()
+		return err
+	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("list recurring schedules: %w", wrap(ctx, nil, err))
+		return nil, 0, fmt.Errorf("list recurring schedules: %w", err)
 	}
 	all, err = b.members(values)
 	return all, next, err
@@ -253,9 +266,13 @@ func (b *Beat) Delete(ctx context.Context, name string) (found bool, err error) 
 // RedBeat's own set is left to it: a Python beat deletes what it does not have
 // itself.
 func (b *Beat) Statics(ctx context.Context) ([]string, error) {
-	names, err := b.rdb().SMembers(ctx, b.statics()).Result()
+	var names []string
+	err := b.again(ctx, func() (err error) {
+		names, err = b.rdb().SMembers(ctx, b.statics()).Result()
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("read the static schedules: %w", wrap(ctx, nil, err))
+		return nil, fmt.Errorf("read the static schedules: %w", err)
 	}
 	return names, nil
 }
@@ -269,17 +286,21 @@ func (b *Beat) AddStatics(ctx context.Context, names ...string) error {
 	for i, name := range names {
 		values[i] = name
 	}
-	if err := b.rdb().SAdd(ctx, b.statics(), values...).Err(); err != nil {
-		return fmt.Errorf("note the static schedules: %w", wrap(ctx, nil, err))
+	if err := b.again(ctx, func() error { return b.rdb().SAdd(ctx, b.statics(), values...).Err() }); err != nil {
+		return fmt.Errorf("note the static schedules: %w", err)
 	}
 	return nil
 }
 
 // Now is Redis's clock.
 func (b *Beat) Now(ctx context.Context) (time.Time, error) {
-	now, err := b.rdb().Time(ctx).Result()
+	var now time.Time
+	err := b.again(ctx, func() (err error) {
+		now, err = b.rdb().Time(ctx).Result()
+		return err
+	})
 	if err != nil {
-		return time.Time{}, fmt.Errorf("ask for the time: %w", wrap(ctx, nil, err))
+		return time.Time{}, fmt.Errorf("ask for the time: %w", err)
 	}
 	return now.UTC(), nil
 }

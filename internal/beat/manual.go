@@ -55,12 +55,12 @@ func Again(ctx context.Context, step func() error) error {
 
 // RunNow fires an entry now, beside its instants.
 func (h Hand) RunNow(ctx context.Context, name string) (Fire, error) {
+	now, err := h.Store.Now(ctx)
+	if err != nil {
+		return Fire{}, err
+	}
 	var fires []Fire
-	err := Again(ctx, func() (err error) {
-		now, err := h.Store.Now(ctx)
-		if err != nil {
-			return err
-		}
+	err = Again(ctx, func() (err error) {
 		fires, err = h.run(ctx, name, []time.Time{now.Truncate(time.Microsecond)}, true)
 		return err
 	})

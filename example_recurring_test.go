@@ -63,11 +63,9 @@ func ExampleBeat() {
 func ExampleSchedules_RunNow() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		schedules := c.Schedules()
-		var misfire wakebell.Misfire = wakebell.MisfireAll
-		var overlap wakebell.Overlap = wakebell.OverlapAllow
 		when := wakebell.Recurrence{
 			Crontab: &wakebell.Crontab{Minute: "0", Hour: "*/6", DayOfWeek: "mon-fri"},
-			Misfire: misfire, Overlap: overlap,
+			Misfire: wakebell.MisfireAll, Overlap: wakebell.OverlapAllow,
 		}
 		check(schedules.Put(ctx, nightly.Recurring("sync", when, Report{"sync"})))
 		check(schedules.Pause(ctx, "sync")) // no beat fires it
@@ -126,7 +124,7 @@ func ExampleSchedules_List() {
 // Celery workers run the task, without a Python beat.
 func ExampleCeleryTask() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		var r wakebell.Recurring = wakebell.CeleryTask("cleanup", "app.tasks.cleanup", wakebell.Recurrence{Every: time.Hour},
+		r := wakebell.CeleryTask("cleanup", "app.tasks.cleanup", wakebell.Recurrence{Every: time.Hour},
 			[]any{30}, map[string]any{"dry": true}, map[string]any{"queue": "slow"})
 		check(c.Schedules().Put(ctx, r))
 		_, err := c.Schedules().RunNow(ctx, "cleanup")

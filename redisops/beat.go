@@ -66,7 +66,7 @@ func (b *Beat) Check(ctx context.Context) error {
 		return nil
 	}
 	if slotOf(b.schedule()) != slotOf(b.entry("x")) {
-		return fmt.Errorf("%w: a Cluster would spread the recurring schedules; give their keys a prefix with a hash tag, such as {redbeat}:", ErrUnsupported)
+		return fmt.Errorf("%w: a Cluster would spread the recurring schedules; give their keys a prefix with a hash tag, such as %q", ErrUnsupported, "{redbeat}:")
 	}
 	return nil
 }

@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/wakebell/wakebell/internal/recur"
-
-	"time"
 )
 
 // Firing is what is to become of an entry that is due.

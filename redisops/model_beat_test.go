@@ -42,7 +42,7 @@ func TestBeatModel(t *testing.T) {
 			"save": func(rt *rapid.T) { // as Python: without a look
 				name, r := names.Draw(rt, "name"), fresh()
 				m.scores[name] = int64(m.version)
-				require.NoError(rt, f.Beat.Put(t.Context(), name, f.load(name), r, int64(m.version)))
+				require.NoError(rt, f.Put(t.Context(), name, f.load(name), r, int64(m.version)))
 				m.entries[name] = r
 			},
 			"read": func(rt *rapid.T) {
@@ -51,7 +51,7 @@ func TestBeatModel(t *testing.T) {
 			},
 			"put": func(rt *rapid.T) {
 				name, r := names.Draw(rt, "name"), fresh()
-				err := f.Beat.Put(t.Context(), name, read[name], r, int64(m.version))
+				err := f.Put(t.Context(), name, read[name], r, int64(m.version))
 				if !equalRaw(read[name], m.entries[name]) {
 					require.ErrorIs(rt, err, ErrChanged)
 					return

@@ -104,10 +104,22 @@ func (a *app) showRecurring(s wakebell.RecurringState) error {
 		}{l, w.Jitter.String(), stamp(w.Start), stamp(w.Until), w.MaxRuns, misfire, overlap})
 	}
 	return a.printRows([][2]string{
-		{"name", l.Name}, {"topic", l.Topic}, {"rule", l.Rule}, {"zone", l.Zone}, {"next", l.Next}, {"last run", l.LastRun},
-		{"runs", number(l.Runs)}, {"paused", yesNo(l.Paused)}, {"celery", yesNo(l.Celery)}, {"jitter", w.Jitter.String()},
-		{"start", stamp(w.Start)}, {"until", stamp(w.Until)}, {"max runs", number(w.MaxRuns)}, {"misfire", misfire},
-		{"overlap", overlap}, {"fault", l.Fault},
+		{"name", l.Name},
+		{"topic", l.Topic},
+		{"rule", l.Rule},
+		{"zone", l.Zone},
+		{"next", l.Next},
+		{"last run", l.LastRun},
+		{"runs", number(l.Runs)},
+		{"paused", yesNo(l.Paused)},
+		{"celery", yesNo(l.Celery)},
+		{"jitter", w.Jitter.String()},
+		{"start", stamp(w.Start)},
+		{"until", stamp(w.Until)},
+		{"max runs", number(w.MaxRuns)},
+		{"misfire", misfire},
+		{"overlap", overlap},
+		{"fault", l.Fault},
 	})
 }
 

@@ -37,9 +37,9 @@ func TestSchedules(t *testing.T) {
 	require.Len(t, objects(t, b.fine(b.keyed("schedules", "preview", "tick", "-n", "3", "-o", "json")...)), 3)
 
 	run := objects(t, b.fine(b.keyed("schedules", "run-now", "tick", "weekly")...))
-	require.Equal(t, 1.0, run[0]["run"])
+	require.EqualValues(t, 1, run[0]["run"])
 	fired := b.fine(b.keyed("schedules", "backfill", "tick", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z", "-o", "json")...)
-	require.Equal(t, `{"name":"tick","fired":24}`+"\n", fired)
+	require.JSONEq(t, `{"name":"tick","fired":24}`, fired)
 	require.Equal(t, int64(26), b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val())
 
 	b.fine(b.keyed("schedules", "pause", "tick", "nightly")...)
@@ -95,7 +95,7 @@ func TestBeatFires(t *testing.T) {
 	lines := beat.lines(3)
 	for i, line := range lines[:3] {
 		require.Equal(t, "tick", line["name"])
-		require.Equal(t, float64(i+1), line["run"])
+		require.EqualValues(t, i+1, line["run"])
 		due, err := time.Parse(time.RFC3339Nano, line["due"].(string))
 		require.NoError(t, err)
 		fired, err := time.Parse(time.RFC3339Nano, line["fired_at"].(string))

@@ -19,17 +19,13 @@ func TestCeleryMessageIsTheGoldenOne(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("../recur/testdata/golden-beat.json")
 	require.NoError(t, err)
-	var golden struct {
-		Steps []struct {
-			Op   string
-			Keys map[string]struct{ Value json.RawMessage }
-		}
-	}
-	require.NoError(t, json.Unmarshal(file, &golden))
-	i := slices.IndexFunc(golden.Steps, func(s struct {
+	type step struct {
 		Op   string
 		Keys map[string]struct{ Value json.RawMessage }
-	}) bool {
+	}
+	var golden struct{ Steps []step }
+	require.NoError(t, json.Unmarshal(file, &golden))
+	i := slices.IndexFunc(golden.Steps, func(s step) bool {
 		return s.Op == `one tick dispatching "send" to the redis broker`
 	})
 	require.GreaterOrEqual(t, i, 0)
@@ -46,15 +42,15 @@ func TestCeleryMessageIsTheGoldenOne(t *testing.T) {
 	require.Equal(t, "q1\x06\x163", run.Queue)
 	require.Equal(t, "_kombu.binding.q1", run.Binding)
 	require.Equal(t, "q1\x06\x16\x06\x16q1", run.Member)
-	require.Equal(t, comparable(t, list[0]), comparable(t, string(run.Payload)))
+	require.Equal(t, likeGolden(t, list[0]), likeGolden(t, string(run.Payload)))
 	again, err := celeryRun(&e, due, "send@x")
 	require.NoError(t, err)
 	require.Equal(t, run, again, "the same run is the same message")
 }
 
-// comparable is a message without its ids and the names of hosts, its body
+// likeGolden is a message without its ids and the names of hosts, its body
 // decoded.
-func comparable(t *testing.T, text string) map[string]any {
+func likeGolden(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var m map[string]any
 	require.NoError(t, json.Unmarshal([]byte(text), &m))

@@ -59,7 +59,7 @@ func (q byInstant) Swap(i, j int) {
 
 // Push is for package heap.
 func (q *byInstant) Push(x any) {
-	it := x.(*item) //nolint:forcetypeassert,errcheck // nothing else is pushed
+	it := x.(*item) // nothing else is pushed
 	it.place = len(*q)
 	*q = append(*q, it)
 }

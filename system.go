@@ -58,6 +58,9 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, err
 	}
 	store.Logger = cfg.Logger
+	if cfg.Beat != nil {
+		client.schedules.hand.Zone = cfg.Beat.Zone
+	}
 	s := &System{cfg: cfg, actors: actorSystem, client: client, store: store, settings: map[string]settings{}}
 	s.gates = &Gates{store: gates, terms: cfg.Gates.terms(), run: s.runningGates}
 	for _, h := range cfg.Handlers {
@@ -139,6 +142,7 @@ func (s *System) spawn(checked error) error {
 		Node:   nodeName(s.cfg.Name),
 		OnDead: s.cfg.onDead(),
 		Timers: requests{s.client},
+		Beat:   s.actorBeat(),
 		Owner:  s,
 		Logger: s.cfg.Logger,
 		Random: s.hooks.Random,
@@ -164,6 +168,9 @@ func (s *System) check(ctx context.Context) error {
 	deadline := time.Now().Add(s.cfg.WaitForRedis)
 	for {
 		err := s.store.Check(ctx, topics)
+		if err == nil {
+			err = s.reconcile(ctx)
+		}
 		if err == nil || !errors.Is(err, ErrUnavailable) || !time.Now().Before(deadline) {
 			return err
 		}

@@ -4,6 +4,7 @@
 //	wakebell (root supervisor)
 //	├── poller-<topic>      owns the topic's leases, streams and pace
 //	│     └── handler-<n>   runs user code, one lease at a time
+//	├── beat                fires recurring schedules
 //	└── gateway             schedules by message
 //
 // Every piece of state has one owner, which touches it in Receive only;
@@ -43,6 +44,7 @@ type Config struct {
 	Events Events // nil: nobody can watch what happens
 	Node   string // how events call this node
 	Timers Timers // nil: there is no gateway
+	Beat   *Beat  // nil: recurring schedules are others' affair
 	Logger *slog.Logger
 
 	// OnDead is called for every timer that became a dead letter, one after the
@@ -68,6 +70,7 @@ type Runtime struct {
 	pid    *actor.PID
 	hints  Hints
 	timers Timers
+	beat   *Beat
 	owner  any
 	log    *slog.Logger
 	random func() float64
@@ -94,7 +97,7 @@ var ErrNameTaken = errors.New("a runtime of this name is running in the actor sy
 // what it supervises. Topics must have distinct names.
 func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
-		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, owner: cfg.Owner, log: cfg.Logger, random: cfg.Random,
+		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beat: cfg.Beat, owner: cfg.Owner, log: cfg.Logger, random: cfg.Random,
 		extra: cfg.pollerOptions, topics: map[string]*topicConfig{},
 		silent: map[string]time.Time{},
 	}

@@ -25,6 +25,7 @@ type supervisor struct {
 	root *actor.RootContext
 
 	gateway  *actor.PID // nil: there is none
+	beat     *actor.PID // the same
 	pollers  map[string]*actor.PID
 	removals map[string]*removal // topics on their way out
 	gates    *actor.PID          // nil: there are none
@@ -120,6 +121,13 @@ func (s *supervisor) start(c actor.Context) {
 		}
 		s.gateway = pid
 	}
+	if s.rt.beat != nil && s.drain == nil {
+		pid, err := c.SpawnNamed(beatProps(s.rt), beatName)
+		if err != nil {
+			panic(err) // as above
+		}
+		s.beat = pid
+	}
 	s.listen()
 }
 
@@ -204,6 +212,10 @@ func (s *supervisor) startDrain(m *messages.Drain, requester *actor.PID) {
 		s.drain.requesters = append(s.drain.requesters, requester)
 		s.answerDrain()
 		return
+	}
+	if s.beat != nil {
+		s.root.Stop(s.beat) // what it fires from now on others would have to handle
+		s.beat = nil
 	}
 	s.drain = &rootDrain{requesters: []*actor.PID{requester}, until: time.Now().Add(m.GetTimeout().AsDuration())}
 	if s.gateway == nil {

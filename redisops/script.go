@@ -38,6 +38,11 @@ var (
 	gateReleaseScript  = load("gate_release")
 	gateGuardScript    = load("gate_guard")
 	gateRepairScript   = load("gate_repair")
+	beatLookScript     = load("beat_look")
+	beatFireScript     = load("beat_fire")
+	beatPutScript      = load("beat_put")
+	beatDeleteScript   = load("beat_delete")
+	beatSendScript     = load("beat_send")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.
@@ -48,6 +53,8 @@ func load(name string) *redis.Script {
 		text += source("letters")
 	case "gate_exchange", "gate_release", "gate_repair":
 		text += source("gate_turns")
+	case "beat_look", "beat_fire":
+		text += source("beat_lock")
 	}
 	return redis.NewScript(text + source(name))
 }

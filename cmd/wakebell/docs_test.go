@@ -86,7 +86,8 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 		"node": delivery{}, "schedule": scheduledLine{}, "ls": timerLine{}, "cancel": presenceLine{}, "reschedule": scheduledLine{},
 		"run-now": presenceLine{}, "topics": topicLine{}, "stats": statsLine{}, "doctor": findingLine{}, "pause": pauseLine{},
 		"gate hold": gateEvent{}, "gate ls": gateListLine{}, "gate repair": gateRepairLine{},
-		"dead ls": deadLine{}, "dead redrive": redrivenLine{}, "bench": benchResult{},
+		"dead ls": deadLine{}, "dead redrive": redrivenLine{}, "bench": benchResult{}, "beat": fireLine{}, "schedules ls": recurringLine{},
+		"schedules backfill": backfilledLine{},
 	} {
 		for _, field := range fieldsOf(reflect.TypeOf(line)) {
 			documented := sections[name]

@@ -196,12 +196,13 @@ func TestALeaseEnds(t *testing.T) {
 	t.Parallel()
 	onEachGate(t, func(t *testing.T, f *gateFixture) {
 		a, b := f, f.other()
-		a.terms.Lease, b.terms.Signal = 50*time.Millisecond, 50*time.Millisecond
 		first, _ := a.join(t)
 		second, turn := b.join(t)
 		require.False(t, turn)
-		a.terms.Lease = time.Hour
+		before := f.show(t).Until
+		a.terms.Lease = 2 * time.Hour
 		require.Equal(t, []bool{false}, a.beat(t, first).Lost)
+		require.GreaterOrEqual(t, f.show(t).Until.Sub(before), time.Hour)
 		a.terms.Lease = time.Millisecond
 		require.Equal(t, []bool{false}, a.beat(t, first).Lost)
 		require.Eventually(t, func() bool { return b.held(t) == second }, 5*time.Second, time.Millisecond)
@@ -215,10 +216,11 @@ func TestOverdueGatesAreNamed(t *testing.T) {
 	t.Parallel()
 	f := newGateFixture(t, redistest.Start(t).Client(t)) // deadlines are of all gates
 	a, b := f, f.other()
-	a.terms.Lease = 20 * time.Millisecond
-	a.join(t)
+	first, _ := a.join(t)
 	waiting, _ := b.join(t)
 	require.Empty(t, b.beat(t).Overdue)
+	a.terms.Lease = time.Millisecond
+	a.beat(t, first)
 	for len(b.beat(t).Overdue) == 0 {
 		require.NoError(t, t.Context().Err())
 	}

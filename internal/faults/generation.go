@@ -48,7 +48,7 @@ func (t *Timer) generationOf(r *Run) int {
 	unsure := 0
 	for _, c := range t.Calls {
 		switch {
-		case c.Due.Equal(r.Activation):
+		case c.Due.Equal(r.Activation) && c.Generation >= r.Generation: // two may have been due in the same µs
 			return c.Generation
 		case c.Kind == CallReschedule && c.unsure && c.Called.Before(r.Delivered):
 			unsure = c.Generation

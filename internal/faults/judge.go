@@ -66,7 +66,11 @@ func (j *judge) timer(t *Timer) {
 	j.Deliveries += len(t.Runs)
 	for i := range t.Calls {
 		c := &t.Calls[i]
-		c.unsure = c.Err != nil || j.disturbed(t.ID, c)
+		disturbed := j.disturbed(t.ID, c)
+		if c.Kind == CallReschedule && c.Found == FoundNothing && !disturbed {
+			c.Kind, c.Generation, c.Err = CallCancel, c.Generation-1, nil // it changed nothing
+		}
+		c.unsure = c.Err != nil || disturbed
 	}
 	generations := t.generations()
 	for i, g := range generations {

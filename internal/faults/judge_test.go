@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -21,6 +22,14 @@ func (b book) scheduled(generation, called, due int, found Found) {
 	b.Called("client-1/1", Call{
 		Kind: CallSchedule, Client: "client-1", Generation: generation, Called: b.at(called), Returned: b.at(called + 1),
 		Earliest: b.at(due), Due: b.at(due), Found: found,
+	})
+}
+
+// notMoved notes a reschedule that found nothing, and was told so at an instant.
+func (b book) notMoved(called, returned int) {
+	b.Called("client-1/1", Call{
+		Kind: CallReschedule, Client: "client-1", Generation: 2, Called: b.at(called), Returned: b.at(returned),
+		Earliest: b.at(called), Found: FoundNothing, Err: errors.New("not found"),
 	})
 }
 
@@ -88,6 +97,16 @@ func TestJudge(t *testing.T) {
 			b.struck(Drain, "a", 15, 30)
 			b.ran("b", 1, 1, 600, 610, EndAck)
 		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
+		"failed while its node drained": {func(b book) {
+			b.ran("a", 1, 1, 10, 20, EndNack)
+			b.struck(Drain, "a", 15, 30)
+			b.ran("b", 1, 1, 40, 50, EndAck)
+		}, Judgement{Repeated: 1, Causes: map[Cause]int{CauseRelease: 1}}},
+		"failed before its node drained": {func(b book) {
+			b.ran("a", 1, 1, 10, 12, EndNack)
+			b.struck(Drain, "a", 15, 30)
+			b.ran("b", 1, 1, 40, 50, EndAck)
+		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
 		"a claim that no handler saw": {
 			func(b book) { b.ran("a", 1, 2, 10, 20, EndAck) }, Judgement{Undelivered: 1},
 		},
@@ -111,6 +130,15 @@ func TestJudge(t *testing.T) {
 			b.scheduled(2, 20, 50, FoundNothing)
 			b.ran("a", 2, 1, 50, 60, EndAck)
 		}, Judgement{Illegal: 1}},
+		"moved and handled, and a reply lost": {func(b book) {
+			b.notMoved(2, 3)
+			b.struck(LostReply, "client-1", 2, 4, "client-1/1")
+			b.ran("a", 1, 1, 5, 6, EndAck) // Redis answered 5, and nobody heard it
+		}, Judgement{}},
+		"moved, though it was not found": {func(b book) {
+			b.notMoved(2, 3)
+			b.ran("a", 1, 1, 5, 6, EndAck)
+		}, Judgement{Early: 1, Illegal: 1}},
 		"forgotten": {
 			func(b book) { b.struck(Amnesia, "", 0, 5) }, Judgement{Forgotten: 1},
 		},

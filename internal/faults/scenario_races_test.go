@@ -108,7 +108,7 @@ func (r *racer) reschedule(ctx context.Context, id string, in time.Duration) {
 	answer, err := r.client.Reschedule(ctx, topic, id, wakebell.In(in))
 	c.Returned = time.Now()
 	if errors.Is(err, wakebell.ErrNotFound) {
-		c.Kind, c.Found = CallCancel, FoundNothing // it changed nothing
+		c.Generation, c.Found, c.Err = r.generation+1, FoundNothing, err
 		r.ledger.Called(id, c)
 		return
 	}

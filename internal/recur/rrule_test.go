@@ -104,23 +104,30 @@ func TestRRuleAgainstTheLibrary(t *testing.T) {
 			o.Count = rapid.IntRange(1, 30).Draw(t, "count")
 		}
 		o.Until = start.AddDate(0, 0, rapid.IntRange(1, 50).Draw(t, "until"))
-		if o.Freq == rrule.SECONDLY { // which the library walks over
-			o.Until = start.Add(6 * time.Hour)
+		switch o.Freq { // the library walks over all of it
+		case rrule.SECONDLY:
+			o.Until = start.Add(30 * time.Minute)
+		case rrule.MINUTELY:
+			o.Until = start.Add(24 * time.Hour)
+		default:
 		}
 		plain, err := rrule.NewRRule(o)
 		require.NoError(t, err)
 		ours, err := rruleOf(o, time.UTC, false)
 		require.NoError(t, err)
 		at := start.Add(-time.Second)
-		for n, want := range plain.All() {
-			if n == 200 {
+		next := plain.Iterator()
+		for range 50 {
+			want, more := next()
+			if !more {
+				require.Zero(t, ours.Next(at))
 				break
 			}
 			got := ours.Next(at)
 			require.Equal(t, want, got)
 			at = got
 		}
-		from := start.Add(time.Duration(rapid.IntRange(-3600, 50*86400).Draw(t, "from")) * time.Second)
+		from := start.Add(time.Duration(rapid.IntRange(-3600, 3*86400).Draw(t, "from")) * time.Second)
 		require.Equal(t, plain.After(from, false).UTC(), ours.Next(from).UTC())
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -30,6 +31,15 @@ var (
 	bareScript       = load("bare")
 	tryScript        = load("try")
 	lastDeadScript   = load("last_dead")
+
+	queueExchangeScript = load("queue_exchange")
+	queuePublishScript  = load("queue_publish")
+	queueLettersScript  = load("queue_letters")
+	queueRedriveScript  = load("queue_redrive")
+	queueDiscardScript  = load("queue_discard")
+	queueRecordsScript  = load("queue_records")
+	queuePurgeScript    = load("queue_purge")
+	queueStatsScript    = load("queue_stats")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.
@@ -38,6 +48,9 @@ func load(name string) *redis.Script {
 	switch name {
 	case "dead", "delete_dead", "redrive":
 		text += source("letters")
+	}
+	if strings.HasPrefix(name, "queue_") {
+		text += source("queue")
 	}
 	return redis.NewScript(text + source(name))
 }

@@ -4,7 +4,7 @@
 -- NEAR is how many entries of the processing list are looked at from either
 -- end: what is settled is nearly always there, and a walk of the whole list
 -- takes 24 ns an entry.
-local NEAR = 512
+local NEAR = 128
 
 local PREFIX = '\30RMQ1:'
 

@@ -59,6 +59,7 @@ func (p *poller) settled(f *flight, r *exchange.Reply) {
 		case exchange.Nack:
 			p.counters.retried.Add(1)
 		case exchange.Bury: // counted by the source's word
+		case exchange.Fail: // counted when it was settled
 		case exchange.Release:
 			p.counters.released.Add(1)
 		}

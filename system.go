@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/internal/testdoor"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -29,6 +30,7 @@ type System struct {
 
 	changing sync.Mutex          // held by what changes the System while it runs
 	settings map[string]settings // of the topics that it handles, without prefix
+	queues   sync.Map            // the *redisops.Queue that it handles, by their full names
 
 	mu      sync.Mutex
 	started bool            // Start succeeded, or is under way
@@ -51,6 +53,9 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	}
 	s := &System{cfg: cfg, actors: actorSystem, client: client, settings: map[string]settings{}}
 	for _, h := range cfg.Handlers {
+		if err := s.handles(h); err != nil {
+			return nil, err
+		}
 		s.settings[h.topic] = h.set
 	}
 	return s, nil
@@ -107,10 +112,10 @@ func (s *System) spawn(checked error) error {
 	runtime, err := actors.Start(s.actors, actors.Config{
 		Name:   s.cfg.Name,
 		Topics: s.actorTopics(),
-		Hints:  s.client.store,
+		Hints:  hints{s},
 		Events: s.client.store,
 		Node:   nodeName(s.cfg.Name),
-		OnDead: s.cfg.onDead(),
+		OnDead: s.onDead(),
 		Timers: requests{s.client},
 		Owner:  s,
 		Logger: s.cfg.Logger,
@@ -127,13 +132,9 @@ func (s *System) spawn(checked error) error {
 const checkAgain = 250 * time.Millisecond
 
 func (s *System) check(ctx context.Context) error {
-	var topics []string
-	for _, h := range s.cfg.Handlers {
-		topics = append(topics, s.cfg.Prefix+h.topic)
-	}
 	deadline := time.Now().Add(s.cfg.WaitForRedis)
 	for {
-		err := s.client.store.Check(ctx, topics)
+		err := s.checkOnce(ctx, s.cfg.Handlers...)
 		if err == nil || !errors.Is(err, ErrUnavailable) || !time.Now().Before(deadline) {
 			return err
 		}
@@ -145,6 +146,24 @@ func (s *System) check(ctx context.Context) error {
 	}
 }
 
+func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
+	var topics []string
+	var queues []QueueName
+	for _, h := range handlers {
+		if h.set.queue == nil {
+			topics = append(topics, s.cfg.Prefix+h.topic)
+			continue
+		}
+		name := h.set.queue.name
+		name.Name = s.cfg.Prefix + name.Name
+		queues = append(queues, name)
+	}
+	if err := s.client.store.Check(ctx, topics); err != nil {
+		return err
+	}
+	return s.client.store.CheckQueues(ctx, queues)
+}
+
 func (s *System) actorTopics() []actors.Topic {
 	topics := make([]actors.Topic, 0, len(s.cfg.Handlers))
 	for _, h := range s.cfg.Handlers {
@@ -154,23 +173,73 @@ func (s *System) actorTopics() []actors.Topic {
 }
 
 func (s *System) actorTopic(h Handler) actors.Topic {
-	var source actors.Source = s.client.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
-		MaxClaims: h.set.maxClaims(),
-		DeadCap:   s.cfg.DeadLetterCap,
-	})
+	source := s.source(h)
 	if s.hooks.Source != nil {
 		source = s.hooks.Source(source)
 	}
-	return actors.Topic{
+	topic := actors.Topic{
 		Source:             source,
-		Handle:             chain(h.fn, slices.Concat(s.cfg.Middleware, h.set.middleware)),
+		Handle:             chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware)),
 		Target:             h.set.target,
-		Order:              s.order(s.cfg.Prefix + h.topic),
 		OrderEvery:         s.hooks.Idle,
 		Settings:           s.tunable(h.set),
 		DiscardRejects:     h.set.discardRejected,
 		RetryOnLeaseExpiry: h.set.retryOnExpiry,
 	}
+	if q := h.set.queue; q != nil {
+		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
+	} else {
+		topic.Order = s.order(s.cfg.Prefix + h.topic)
+	}
+	return topic
+}
+
+// source is what the poller of a handler takes leases from.
+func (s *System) source(h Handler) actors.Source {
+	if h.set.queue == nil {
+		return s.client.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
+			MaxClaims: h.set.maxClaims(),
+			DeadCap:   s.cfg.DeadLetterCap,
+		})
+	}
+	return s.queueNamed(s.cfg.Prefix + h.topic).Source(h.set.queue.options(h.set, s.cfg))
+}
+
+// hints listens for what the System handles, be it topics or queues.
+type hints struct{ s *System }
+
+// Listen implements actors.Hints.
+func (l hints) Listen(ctx context.Context, sources []string, deliver func(exchange.Hint)) error {
+	var topics []string
+	var queues []*redisops.Queue
+	for _, name := range sources {
+		if q := l.s.queueNamed(name); q != nil {
+			queues = append(queues, q)
+		} else {
+			topics = append(topics, name)
+		}
+	}
+	return l.s.client.store.ListenQueues(ctx, topics, queues, deliver)
+}
+
+// queueNamed is the queue of that full name that the System handles; nil: none.
+func (s *System) queueNamed(full string) *redisops.Queue {
+	q, _ := s.queues.Load(full)
+	queue, _ := q.(*redisops.Queue)
+	return queue
+}
+
+// handles notes what a handler handles, before its poller starts.
+func (s *System) handles(h Handler) error {
+	if h.set.queue == nil {
+		return nil
+	}
+	q, err := s.client.queue(h.set.queue.name)
+	if err != nil {
+		return err
+	}
+	s.queues.Store(q.Name(), q)
+	return nil
 }
 
 func (s *System) tunable(set settings) actors.Settings {

@@ -86,6 +86,7 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 		"node": delivery{}, "schedule": scheduledLine{}, "ls": timerLine{}, "cancel": presenceLine{}, "reschedule": scheduledLine{},
 		"run-now": presenceLine{}, "topics": topicLine{}, "stats": statsLine{}, "doctor": findingLine{}, "pause": pauseLine{},
 		"dead ls": deadLine{}, "dead redrive": redrivenLine{}, "bench": benchResult{},
+		"queue publish": publishedLine{}, "queue ls": queueLine{}, "queue stats": queueStatsLine{}, "queue dead ls": queueDeadLine{},
 	} {
 		for _, field := range fieldsOf(reflect.TypeOf(line)) {
 			documented := sections[name]

@@ -26,7 +26,8 @@ type System struct {
 	cfg    Config
 	actors *actor.ActorSystem
 	client *Client
-	hooks  testdoor.Hooks // of tests
+	store  *redisops.Timers // the System's own, without retries
+	hooks  testdoor.Hooks   // of tests
 
 	changing sync.Mutex          // held by what changes the System while it runs
 	settings map[string]settings // of the topics that it handles, without prefix
@@ -37,6 +38,7 @@ type System struct {
 	runtime *actors.Runtime // nil before Start
 	stopped chan struct{}   // closed when Stop is done; nil before Stop
 	stopErr error
+	looking *look // at Redis, for Health; nil: none is under way
 }
 
 // New makes a System in actorSystem on rdb, both of which the caller owns and
@@ -47,11 +49,16 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if actorSystem == nil {
 		return nil, invalid("actorSystem", "nil")
 	}
-	client, err := NewClient(rdb, ClientConfig{Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Logger: cfg.Logger})
+	client, err := NewClient(rdb, cfg.client())
 	if err := errors.Join(cfg.validate(), err); err != nil {
 		return nil, err
 	}
-	s := &System{cfg: cfg, actors: actorSystem, client: client, settings: map[string]settings{}}
+	store, err := redisops.NewTimers(rdb, cfg.Keys)
+	if err != nil {
+		return nil, err
+	}
+	store.Logger = cfg.Logger
+	s := &System{cfg: cfg, actors: actorSystem, client: client, store: store, settings: map[string]settings{}}
 	for _, h := range cfg.Handlers {
 		if err := s.handles(h); err != nil {
 			return nil, err
@@ -113,7 +120,7 @@ func (s *System) spawn(checked error) error {
 		Name:   s.cfg.Name,
 		Topics: s.actorTopics(),
 		Hints:  hints{s},
-		Events: s.client.store,
+		Events: s.store,
 		Node:   nodeName(s.cfg.Name),
 		OnDead: s.onDead(),
 		Timers: requests{s.client},
@@ -158,10 +165,10 @@ func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
 		name.Name = s.cfg.Prefix + name.Name
 		queues = append(queues, name)
 	}
-	if err := s.client.store.Check(ctx, topics); err != nil {
+	if err := s.store.Check(ctx, topics); err != nil {
 		return err
 	}
-	return s.client.store.CheckQueues(ctx, queues)
+	return s.store.CheckQueues(ctx, queues)
 }
 
 func (s *System) actorTopics() []actors.Topic {
@@ -197,7 +204,7 @@ func (s *System) actorTopic(h Handler) actors.Topic {
 // source is what the poller of a handler takes leases from.
 func (s *System) source(h Handler) actors.Source {
 	if h.set.queue == nil {
-		return s.client.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
+		return s.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
 			MaxClaims: h.set.maxClaims(),
 			DeadCap:   s.cfg.DeadLetterCap,
 		})
@@ -219,7 +226,7 @@ func (l hints) Listen(ctx context.Context, sources []string, deliver func(exchan
 			topics = append(topics, name)
 		}
 	}
-	return l.s.client.store.ListenQueues(ctx, topics, queues, deliver)
+	return l.s.store.ListenQueues(ctx, topics, queues, deliver)
 }
 
 // queueNamed is the queue of that full name that the System handles; nil: none.
@@ -234,7 +241,9 @@ func (s *System) handles(h Handler) error {
 	if h.set.queue == nil {
 		return nil
 	}
-	q, err := s.client.queue(h.set.queue.name)
+	name := h.set.queue.name
+	name.Name = s.cfg.Prefix + name.Name
+	q, err := s.store.Queue(name)
 	if err != nil {
 		return err
 	}

@@ -105,15 +105,15 @@ const (
 )
 
 // RedriveLetter publishes a dead letter again, with a fresh id and, if it is not
-// empty, with a deduplication key, and deletes it, in one step. A call whose
-// answer is lost may be made again: it then finds it absent.
+// empty, with a deduplication key, and deletes it, in one step.
 func (q *Queue) RedriveLetter(ctx context.Context, l QueueLetter, key string, o PublishOptions) (LetterOutcome, string, error) {
 	o, err := o.check()
 	if err != nil {
 		return 0, "", err
 	}
 	k := q.keys
-	keys := []string{k.pending, k.dlq, k.letters, k.hint}
+	tail := newTail()
+	keys := []string{k.pending, k.dlq, k.letters, k.hint, k.published + tail}
 	if key != "" {
 		keys = append(keys, k.deduplication+key)
 	}
@@ -122,7 +122,7 @@ func (q *Queue) RedriveLetter(ctx context.Context, l QueueLetter, key string, o 
 		owners = k.owners
 	}
 	list, err := q.timers.runList(ctx, 2, queueRedriveScript, keys,
-		l.Payload, l.Entry, newTail(), stored.Rest(l.Payload), o.Window.Milliseconds(), owners)
+		l.Payload, l.Entry, tail, stored.Rest(l.Payload), o.Window.Milliseconds(), owners)
 	if err != nil {
 		return 0, "", fmt.Errorf("redrive in queue %q: %w", q.Name(), err)
 	}

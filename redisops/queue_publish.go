@@ -18,6 +18,9 @@ const (
 	// rememberPublish is how long the answer to a publish is kept, so that a retry
 	// of the same call is answered and not run again.
 	rememberPublish = time.Minute
+	// publishFor is for how long one step is tried at most, so that the last try
+	// still finds the answer of the first.
+	publishFor = 45 * time.Second
 )
 
 // PublishOptions say how messages are published; the zero value takes the
@@ -136,6 +139,8 @@ func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Messag
 	}
 	args[0], args[1], args[2], args[3] = o.Cap, drop, o.Window.Milliseconds(), remember.Milliseconds()
 	args[4], args[5] = owners, letters
+	ctx, cancel := context.WithTimeout(ctx, publishFor)
+	defer cancel()
 	text, err := q.timers.runText(ctx, queuePublishScript, keys, args...)
 	if err != nil {
 		return nil, 0, err

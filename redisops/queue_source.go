@@ -38,8 +38,12 @@ type QueueOptions struct {
 // QueueSource is a queue as its poller sees it.
 type QueueSource struct {
 	*Queue
-	opts QueueOptions
+	shard string
+	opts  QueueOptions
 }
+
+// Shard is as of [TimerSource.Shard].
+func (s *QueueSource) Shard() string { return s.shard }
 
 // Source gives the view of a queue that a poller works on.
 func (q *Queue) Source(o QueueOptions) *QueueSource {
@@ -48,7 +52,7 @@ func (q *Queue) Source(o QueueOptions) *QueueSource {
 	}
 	o.MaxDeliveries, o.DeadCap = max(o.MaxDeliveries, 0), max(o.DeadCap, 0)
 	o.Completed, o.Failed = max(o.Completed, 0), max(o.Failed, 0)
-	return &QueueSource{Queue: q, opts: o}
+	return &QueueSource{Queue: q, shard: q.timers.shardOf(q.keys.pending), opts: o}
 }
 
 // Exchange runs one exchange; see package exchange for its contract. Errors are

@@ -2,6 +2,7 @@ package redisops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -57,6 +58,13 @@ type Entry struct {
 	// moved is kept, and one that is gone (handled, dead, cancelled) is not
 	// written again. 1 ms to 100 years. The id keeps a small key for as long.
 	Once time.Duration
+
+	// Replicas is how many replicas are to confirm the timer before Schedule
+	// returns, at most MaxReplicas, and ReplicaTimeout for how long it waits for
+	// them, 1 ms to MaxReplicaTimeout; 0: none. Of a batch the most that one of
+	// its entries asks for counts.
+	Replicas       int
+	ReplicaTimeout time.Duration
 }
 
 // Outcome says what a schedule did.
@@ -109,6 +117,8 @@ type Scheduled struct {
 	// Found is the instant at which the timer that was found was due next (of a
 	// running one, the end of its lease); zero where there was none.
 	Found time.Time
+	// Replicas is how many replicas confirmed it; 0 where none were asked.
+	Replicas int
 }
 
 // Schedule writes timers, at most 500 and about 1 MiB of payload in a round
@@ -121,10 +131,14 @@ func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) (
 		return nil, err
 	}
 	done := make([]Scheduled, 0, len(entries))
+	var short error
 	for len(entries) > 0 {
 		n := batch(entries)
-		part, err := s.schedule(ctx, topic, entries[:n])
-		if err != nil {
+		part, err := s.scheduleSafely(ctx, topic, entries[:n])
+		switch {
+		case errors.Is(err, ErrTooFewReplicas): // it is stored, and so can be the others
+			short = fmt.Errorf("schedule on %q: %w", topic, err)
+		case err != nil:
 			return done, fmt.Errorf("schedule on %q: %w", topic, err)
 		}
 		done = append(done, part...)
@@ -133,7 +147,22 @@ func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) (
 	if len(done) > 0 {
 		s.remember(ctx, topic)
 	}
-	return done, nil
+	return done, short
+}
+
+// scheduleSafely calls the script for a batch, and again while Redis is
+// unavailable: each caller for as long as its own context says, whoever travels
+// with it. Who waits for replicas travels alone.
+func (s *Timers) scheduleSafely(ctx context.Context, topic string, entries []Entry) (done []Scheduled, err error) {
+	call := s.schedule
+	if confirmationOf(entries).replicas > 0 {
+		call = s.scheduleBatch
+	}
+	err = s.again(ctx, func() (err error) {
+		done, err = call(ctx, topic, entries)
+		return err
+	})
+	return done, err
 }
 
 func checkEntries(topic string, entries []Entry) error {
@@ -174,6 +203,10 @@ func (e *Entry) fault() string {
 		return fmt.Sprintf("at: year %d, want at most 9999", e.At.Year())
 	case e.Once != 0 && (e.Once < time.Millisecond || e.Once > MaxOnce):
 		return fmt.Sprintf("once: %v, want 1ms to 100 years", e.Once)
+	case e.Replicas < 0 || e.Replicas > MaxReplicas:
+		return fmt.Sprintf("replicas: %d, want 0 to %d", e.Replicas, MaxReplicas)
+	case e.Replicas > 0 && (e.ReplicaTimeout < time.Millisecond || e.ReplicaTimeout > MaxReplicaTimeout):
+		return fmt.Sprintf("replica timeout: %v, want 1ms to %v", e.ReplicaTimeout, MaxReplicaTimeout)
 	case e.Policy != Debounce:
 		if e.MaxDelay != 0 {
 			return "max delay: only Debounce has one"
@@ -222,11 +255,29 @@ func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entr
 		}
 	}
 	args[0], args[1] = policies, onces
-	reply, err := s.runText(ctx, scheduleScript, keys, append(args, windows...)...)
+	args = append(args, windows...)
+	asked, confirmed := confirmationOf(entries), 0
+	var reply string
+	var err error
+	if asked.replicas > 0 {
+		reply, confirmed, err = s.runConfirmed(ctx, asked, scheduleScript, keys, args...)
+	} else {
+		reply, err = asText(s.try(ctx, scheduleScript, keys, args...))
+	}
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Scheduled, n)
+	out, err := readBatch(entries, reply, confirmed)
+	if err == nil && confirmed < asked.replicas {
+		err = &ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
+	}
+	return out, err
+}
+
+// readBatch reads what lua/schedule.lua answers.
+func readBatch(entries []Entry, reply string, confirmed int) (out []Scheduled, err error) {
+	n := len(entries)
+	out = make([]Scheduled, n)
 	lines := strings.SplitN(reply, "\n", n+1)
 	if len(lines) != n+1 {
 		return nil, fmt.Errorf("%w: %d lines for %d entries", errReply, len(lines)-1, n)
@@ -235,6 +286,7 @@ func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entr
 		if out[i], err = readScheduled(entries[i].ID, lines[i]); err != nil {
 			return nil, err
 		}
+		out[i].Replicas = confirmed
 	}
 	return out, nil
 }

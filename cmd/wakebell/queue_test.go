@@ -44,7 +44,9 @@ func TestQueueDead(t *testing.T) {
 		b.fine("queue", "publish", "--queue", "TOPIC", "--text", body)
 	}
 	node := b.start("node", "--queue", "TOPIC", "--max-concurrent", "1", "--exec", `echo "no: $(cat)" >&2; exit 65`)
-	list := func() []map[string]any { return objects(t, b.fine("queue", "dead", "ls", "--queue", "TOPIC", "-o", "json")) }
+	list := func() []map[string]any {
+		return objects(t, b.fine("queue", "dead", "ls", "--queue", "TOPIC", "-o", "json"))
+	}
 	node.eventually(func() bool { return len(list()) == 3 })
 	require.Zero(t, node.stop())
 	letters := list()

@@ -89,8 +89,6 @@ func (q Queue[T]) RedriveKeys() QueueRedrive {
 
 // RedriveQueueLetter makes a message of a dead letter again, with a fresh id, and
 // deletes the letter, in one step. It answers what became of it and the new id.
-// After ErrUnavailable the call may be made again: it then finds the letter
-// absent if the first try had worked.
 func (c *Client) RedriveQueueLetter(ctx context.Context, name QueueName, l QueueLetter, o QueueRedrive) (LetterOutcome, string, error) {
 	q, err := c.queue(name)
 	if err != nil {

@@ -59,9 +59,9 @@ func ExampleQueue_PublishAll() {
 
 func ExampleClient_Publish() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		var draft wakebell.Publication = wakebell.NewQueue[string]("mail").Draft("hello")
+		drafts := []wakebell.Publication{wakebell.NewQueue[string]("mail").Draft("hello")}
 		for range 3 { // as one does after an error: it is published once
-			published, err := c.Publish(ctx, draft)
+			published, err := c.Publish(ctx, drafts...)
 			check(err)
 			fmt.Println(published[0].Fresh)
 		}

@@ -42,7 +42,7 @@ func TestQueueRefusesWhoHasLostTheLease(t *testing.T) {
 	onEachQueue(t, func(t *testing.T, f *queueFixture) {
 		f.put(t, "a")
 		first := f.lapse(t, 1)[0]
-		require.Len(t, f.settle(t, verdict(exchange.Nack, first)).Refused, 0, "late, but nobody has it")
+		require.Empty(t, f.settle(t, verdict(exchange.Nack, first)).Refused, "late, but nobody has it")
 		f.pass(t, time.Now())
 		second := f.claim(t, 1).Leases[0]
 		require.Equal(t, 2, second.Claims)

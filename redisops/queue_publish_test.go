@@ -294,8 +294,14 @@ func TestQueueNamesThatAreRefused(t *testing.T) {
 	s, err := NewTimers(redistest.Shared(t), Keys{})
 	require.NoError(t, err)
 	for _, name := range []QueueName{
-		{}, {Name: " \t"}, {Name: "a\x00"}, {Name: "a::b"}, {Name: strings.Repeat("x", 513)}, {Name: "a-b", Separator: "-"},
-		{Name: "a", Separator: " "}, {Name: "a", DeadLetters: " "},
+		{},
+		{Name: " \t"},
+		{Name: "a\x00"},
+		{Name: "a::b"},
+		{Name: strings.Repeat("x", 513)},
+		{Name: "a-b", Separator: "-"},
+		{Name: "a", Separator: " "},
+		{Name: "a", DeadLetters: " "},
 	} {
 		_, err := s.Queue(name)
 		require.ErrorIs(t, err, ErrInvalid, "%q", name)

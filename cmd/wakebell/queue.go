@@ -204,8 +204,14 @@ func (a *app) printQueueStats(q wakebell.QueueName, st wakebell.QueueStats) erro
 	}
 	n := func(i int64) string { return strconv.FormatInt(i, 10) }
 	return a.printRows([][2]string{
-		{"queue", line.Queue}, {"pending", n(st.Pending)}, {"processing", n(st.Processing)}, {"ended", n(st.Ended)},
-		{"unleased", n(st.Unleased)}, {"completed", n(st.Completed)}, {"failed", n(st.Failed)}, {"dead", n(st.Dead)},
+		{"queue", line.Queue},
+		{"pending", n(st.Pending)},
+		{"processing", n(st.Processing)},
+		{"ended", n(st.Ended)},
+		{"unleased", n(st.Unleased)},
+		{"completed", n(st.Completed)},
+		{"failed", n(st.Failed)},
+		{"dead", n(st.Dead)},
 		{"oldest", line.Oldest},
 	})
 }

@@ -166,8 +166,13 @@ there is none. With -o json it is one line with the fields of queue dead ls.`,
 				return a.printJSON(d)
 			}
 			return a.printRows([][2]string{
-				{"queue", d.Queue}, {"entry", d.Entry}, {"id", d.ID}, {"reason", d.Reason},
-				{"deliveries", strconv.Itoa(d.Deliveries)}, {"died", d.Died}, {"body", d.shown()},
+				{"queue", d.Queue},
+				{"entry", d.Entry},
+				{"id", d.ID},
+				{"reason", d.Reason},
+				{"deliveries", strconv.Itoa(d.Deliveries)},
+				{"died", d.Died},
+				{"body", d.shown()},
 			})
 		})
 	})

@@ -84,6 +84,10 @@ func TestQueueReleaseRestoresTheOrder(t *testing.T) {
 		again := f.claim(t, 4).Leases
 		require.Equal(t, []string{"a", "b", "c", "d"}, payloads(again))
 		require.Equal(t, 1, again[0].Claims, "a release takes the claim back")
+
+		f.settle(t, verdict(exchange.Release, again[1]), verdict(exchange.Release, again[3]))
+		f.settle(t, verdict(exchange.Release, again[2]), verdict(exchange.Release, again[0]))
+		require.Equal(t, []string{"a", "b", "c", "d"}, payloads(f.claim(t, 4).Leases), "over several exchanges, too")
 	})
 }
 

@@ -35,6 +35,7 @@ type queueModel struct {
 
 type modelMessage struct {
 	payload, key string
+	order        int // of publishing
 	deliveries   int
 	token        string // of who holds it
 }
@@ -87,7 +88,7 @@ func (m *queueModel) publish(rt *rapid.T) {
 	messages, want := make([]Message, n), make([]bool, n)
 	for i := range messages {
 		m.published++
-		mm := &modelMessage{payload: fmt.Sprint(m.published), key: rapid.SampledFrom([]string{"", "", "k", "l"}).Draw(rt, "key")}
+		mm := &modelMessage{payload: fmt.Sprint(m.published), order: m.published, key: rapid.SampledFrom([]string{"", "", "k", "l"}).Draw(rt, "key")}
 		messages[i] = NewMessage([]byte(mm.payload), mm.key)
 		if want[i] = mm.key == "" || m.keys[mm.key] == nil; want[i] {
 			m.pending = append(m.pending, mm)
@@ -155,7 +156,8 @@ func (m *queueModel) claimed(rt *rapid.T, h *queueModelHolder, want int, brief b
 		}
 	}
 	require.Equal(rt, buried, died)
-	if brief {
+	if brief { // they have one deadline, and are then in the order of their ids
+		slices.SortFunc(got, func(a, b *modelMessage) int { return a.order - b.order })
 		m.expired = append(m.expired, got...)
 		m.f.pass(m.t, h.reply.Now.Add(2*time.Millisecond))
 	} else {
@@ -241,25 +243,17 @@ func (m *queueModel) settled(seen []modelSeen, settle []exchange.Settlement) (re
 			}
 		}
 	}
-	slices.SortFunc(released, func(a, b modelSeen) int { // by token, a number
-		return len(a.token)*1000 - len(b.token)*1000 + compareText(a.token, b.token)
-	})
 	front := make([]*modelMessage, len(released))
+	newest := 0
 	for i, s := range released {
-		front[i] = s.message
+		front[i], newest = s.message, max(newest, s.message.order)
 	}
+	for len(front) > 0 && len(m.pending) > 0 && m.pending[0].order < newest {
+		front, m.pending = append(front, m.pending[0]), m.pending[1:]
+	}
+	slices.SortFunc(front, func(a, b *modelMessage) int { return a.order - b.order })
 	m.pending = append(front, m.pending...)
 	return refused
-}
-
-func compareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func (m *queueModel) extend(rt *rapid.T) {
@@ -314,7 +308,8 @@ func (m *queueModel) redrive(rt *rapid.T) {
 	outcome, _, err := m.f.RedriveLetter(m.t.Context(), letters[i], "", PublishOptions{})
 	require.NoError(rt, err)
 	require.Equal(rt, LetterRedriven, outcome)
-	m.pending = append(m.pending, &modelMessage{payload: m.dead[i]})
+	m.published++
+	m.pending = append(m.pending, &modelMessage{payload: m.dead[i], order: m.published})
 	m.dead = slices.Delete(m.dead, i, i+1)
 }
 

@@ -51,9 +51,9 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 	switch {
 	case last.End == EndNack && r.Failures == last.Failures+1:
 		return CauseNack, time.Time{}
-	case last.End == EndDraining:
+	case last.End == EndDraining, last.End == EndNack: // one that fails after the deadline may do so because of it
 		// At once: half a lease after the node's end it came by its expiry.
-		if f, ok := e.find(last.Node, last.Delivered, r.Delivered, Drain); ok && r.Delivered.Before(f.To.Add(e.ttl/2)) {
+		if f, ok := e.find(last.Node, last.Delivered, last.Ended, Drain); ok && r.Delivered.Before(f.To.Add(e.ttl/2)) {
 			return CauseRelease, f.From
 		}
 	}

@@ -38,8 +38,9 @@
 // claim of the delivery before.
 //
 //   - nack: the handler failed, and the next delivery knows of one failure more.
-//   - release: the handler's context ended with the drain of its node, and the
-//     next delivery came within half a lease of the node's end.
+//   - release: the handler's context ended with the drain of its node, or the
+//     handler failed during that drain (the deadline may have been the reason),
+//     and the next delivery came within half a lease of the node's end.
 //   - crash: the handler panicked; a lease later.
 //   - kill, SIGSTOP, Redis away: the node or Redis was struck between the claim
 //     and a lease after the handler's end, no settlement was confirmed; a lease

@@ -97,6 +97,16 @@ func TestJudge(t *testing.T) {
 			b.struck(Drain, "a", 15, 30)
 			b.ran("b", 1, 1, 600, 610, EndAck)
 		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
+		"failed while its node drained": {func(b book) {
+			b.ran("a", 1, 1, 10, 20, EndNack)
+			b.struck(Drain, "a", 15, 30)
+			b.ran("b", 1, 1, 40, 50, EndAck)
+		}, Judgement{Repeated: 1, Causes: map[Cause]int{CauseRelease: 1}}},
+		"failed before its node drained": {func(b book) {
+			b.ran("a", 1, 1, 10, 12, EndNack)
+			b.struck(Drain, "a", 15, 30)
+			b.ran("b", 1, 1, 40, 50, EndAck)
+		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
 		"a claim that no handler saw": {
 			func(b book) { b.ran("a", 1, 2, 10, 20, EndAck) }, Judgement{Undelivered: 1},
 		},

@@ -41,6 +41,12 @@ local function id_of(stored)
   return redis.sha1hex(stored)
 end
 
+-- ordered_id is the id of a message where ids are in the order of publishing,
+-- which those that Wakebell makes are.
+local function ordered_id(stored)
+  return string.match(stored, '^\30RMQ1:{"id":"(%x%x%x%x%x%x%x%x%x%x%x%x7' .. string.rep('%x', 19) .. ')"')
+end
+
 -- free deletes the deduplication key of a message, unless a newer publish has
 -- it: then its value is another id. owners begins the keys that say which key a
 -- message has; '' where that is not kept.

@@ -181,7 +181,8 @@ for _ = 1, fails do
 end
 
 -- What is released goes back in the order in which it was claimed, which is
--- that of the tokens.
+-- that of the tokens; among what an earlier exchange has given back, by the ids
+-- where they are in the order of publishing.
 local back = {}
 for _ = 1, releases do
   i = i + 1
@@ -192,6 +193,11 @@ for _ = 1, releases do
   end
 end
 table.sort(back, function(a, b) return a[2] > b[2] end)
+local newest = ''
+for _, b in ipairs(back) do
+  local id = ordered_id(b[1])
+  newest = newest and id and (id > newest and id or newest)
+end
 local returned, recounted = {}, {}
 for k, b in ipairs(back) do
   returned[k] = b[1]
@@ -206,6 +212,15 @@ for _ = 1, extends do
   end
 end
 
+if #returned > 0 and newest then
+  for _ = 1, 1000 do
+    local first = redis.call('LINDEX', pending, -1)
+    local id = first and ordered_id(first)
+    if not id or id >= newest then break end
+    returned[#returned + 1] = redis.call('RPOP', pending)
+  end
+  table.sort(returned, function(a, b) return ordered_id(a) > ordered_id(b) end)
+end
 variadic('RPUSH', pending, returned, 1, #returned)
 variadic('HDEL', counts, done, 1, #done)
 variadic('HSET', counts, recounted, 1, #recounted)

@@ -25,6 +25,7 @@ type System struct {
 	cfg    Config
 	actors *actor.ActorSystem
 	client *Client
+	gates  *Gates
 	store  *redisops.Timers // the System's own, without retries
 	hooks  testdoor.Hooks   // of tests
 
@@ -49,7 +50,8 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, invalid("actorSystem", "nil")
 	}
 	client, err := NewClient(rdb, cfg.client())
-	if err := errors.Join(cfg.validate(), err); err != nil {
+	gates, gatesErr := newGateStore(rdb, cfg.Gates)
+	if err := errors.Join(cfg.validate(), err, gatesErr); err != nil {
 		return nil, err
 	}
 	store, err := redisops.NewTimers(rdb, cfg.Keys)
@@ -57,7 +59,11 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, err
 	}
 	store.Logger = cfg.Logger
+	if cfg.Beat != nil {
+		client.schedules.hand.Zone = cfg.Beat.Zone
+	}
 	s := &System{cfg: cfg, actors: actorSystem, client: client, store: store, settings: map[string]settings{}}
+	s.gates = &Gates{store: gates, terms: cfg.Gates.terms(), run: s.runningGates}
 	for _, h := range cfg.Handlers {
 		if err := s.handles(h); err != nil {
 			return nil, err
@@ -70,6 +76,21 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 // Client returns a Client with the System's keys, prefix and limit. It works
 // whether or not the System is started.
 func (s *System) Client() *Client { return s.client }
+
+// Gates returns the System's Gates. They work while it is started: until then
+// and after Stop, Acquire fails with ErrGatesClosed. Stop closes them when the
+// handlers have ended.
+func (s *System) Gates() *Gates { return s.gates }
+
+func (s *System) runningGates() *actors.Gates {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.runtime == nil {
+		return nil
+	}
+	gates, _ := s.runtime.Gates() // asked for at the start
+	return gates
+}
 
 // Run starts the System, waits until ctx ends, and stops it. Its error is that
 // of Start, or that of Stop; a ctx that ends is none.
@@ -115,7 +136,9 @@ func (s *System) spawn(checked error) error {
 	case s.stopped != nil:
 		return fmt.Errorf("start: %w", ErrNotRunning)
 	}
+	gates := actorGates(s.gates.store, s.cfg.Gates)
 	runtime, err := actors.Start(s.actors, actors.Config{
+		Gates:  &gates,
 		Name:   s.cfg.Name,
 		Topics: s.actorTopics(),
 		Hints:  hints{s},
@@ -123,12 +146,16 @@ func (s *System) spawn(checked error) error {
 		Node:   nodeName(s.cfg.Name),
 		OnDead: s.onDead(),
 		Timers: requests{s.client},
+		Beat:   s.actorBeat(),
 		Owner:  s,
 		Logger: s.cfg.Logger,
 		Random: s.hooks.Random,
 	})
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
+	}
+	if _, err := runtime.Gates(); err != nil {
+		return errors.Join(fmt.Errorf("start: %w", err), runtime.Stop())
 	}
 	s.runtime = runtime
 	return nil
@@ -141,6 +168,9 @@ func (s *System) check(ctx context.Context) error {
 	deadline := time.Now().Add(s.cfg.WaitForRedis)
 	for {
 		err := s.checkOnce(ctx, s.cfg.Handlers...)
+		if err == nil {
+			err = s.reconcile(ctx)
+		}
 		if err == nil || !errors.Is(err, ErrUnavailable) || !time.Now().Before(deadline) {
 			return err
 		}
@@ -226,6 +256,7 @@ func (s *System) tunable(set settings) actors.Settings {
 func (s *System) Stop() error {
 	return s.end(func(runtime *actors.Runtime) error {
 		drained, err := runtime.Drain(s.cfg.DrainTimeout)
+		runtime.CloseGates()
 		return errors.Join(err, unfinished(drained), runtime.Stop())
 	})
 }

@@ -19,7 +19,9 @@ type Keys struct {
 	Control  string // hash: what is ordered of the topic; default "timers_control"
 	Once     string // mark of a timer with Once; default "timers_once"
 	Events   string // channel of events; default "timers_events"
+	Runs     string // hash: recurring schedule → last run put, in a Cluster; default "timers_runs"
 	Topics   string // set of all topics, one key in all; default "timers_topics"
+	Beat     string // put before the keys of recurring schedules; default "redbeat:"
 
 	// HashTag writes topics in braces, so that Redis Cluster keeps all keys of a
 	// topic in one slot. A Python peer then uses "{T}" as its topic.
@@ -70,7 +72,9 @@ func (k *Keys) names() []keyName {
 		{"Control", "timers_control", &k.Control},
 		{"Once", "timers_once", &k.Once},
 		{"Events", "timers_events", &k.Events},
+		{"Runs", "timers_runs", &k.Runs},
 		{"Topics", "timers_topics", &k.Topics},
+		{"Beat", "redbeat:", &k.Beat},
 	}
 }
 
@@ -83,7 +87,7 @@ func (k Keys) key(base, topic string) string {
 
 // topicKeys are the keys of one topic.
 type topicKeys struct {
-	timeline, payloads, leases, dead, exchange, hint, control, once, events string
+	timeline, payloads, leases, dead, exchange, hint, control, once, events, runs string
 }
 
 func (k Keys) of(topic string) topicKeys {
@@ -97,6 +101,7 @@ func (k Keys) of(topic string) topicKeys {
 		control:  k.key(k.Control, topic),
 		once:     k.key(k.Once, topic),
 		events:   k.key(k.Events, topic),
+		runs:     k.key(k.Runs, topic),
 	}
 }
 

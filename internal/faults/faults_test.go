@@ -18,11 +18,12 @@ import (
 )
 
 var (
-	seed   = flag.Uint64("faults.seed", 1, "seed of all choices")
-	rounds = flag.Int("faults.rounds", 1, "rounds of every scenario")
-	span   = flag.Duration("faults.for", 0, "begin rounds for this long, however many")
-	only   = flag.String("faults.only", "", "scenarios to run, with commas between; empty: all")
-	output = flag.String("faults.o", "text", "format of the report: text, json or markdown")
+	seed     = flag.Uint64("faults.seed", 1, "seed of all choices")
+	rounds   = flag.Int("faults.rounds", 1, "rounds of every scenario")
+	span     = flag.Duration("faults.for", 0, "begin rounds for this long, however many")
+	only     = flag.String("faults.only", "", "scenarios to run, with commas between; empty: all")
+	beatsFor = flag.Duration("faults.beats", 5*time.Second, "how long a round kills beats")
+	output   = flag.String("faults.o", "text", "format of the report: text, json or markdown")
 
 	report = NewReport()
 )
@@ -100,6 +101,9 @@ func runRound(t *testing.T, s scenario, round int) {
 func (w *world) judge(s scenario, round int) {
 	w.Helper()
 	j := w.ledger.Judge()
+	if w.found != nil {
+		j.add(w.found)
+	}
 	report.Add(s.name, w.trials, s.ttl, j)
 	for _, v := range j.Violations[:min(len(j.Violations), 5)] {
 		w.Errorf("seed %d, round %d: %s", *seed, round, v)

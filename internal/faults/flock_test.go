@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
 )
 
 // flock is the processes of `wakebell beat` of a round.
@@ -36,13 +38,12 @@ func newFlock(w *world, account *runAccount) *flock {
 	return f
 }
 
-// launch starts a beat. It ends with the test at the latest, or when nobody
-// reads what it prints.
+// launch starts a beat. It ends with the test at the latest.
 func (f *flock) launch() *beatProcess {
 	f.w.Helper()
 	b := &beatProcess{fired: make(chan struct{}), ended: make(chan struct{})}
 	b.cmd = exec.Command(f.program, "beat", "--log-level", "error", "--redis", "redis://"+f.w.server.Addr)
-	b.cmd.Stderr = &b.log
+	b.cmd.Stderr, b.cmd.SysProcAttr = &b.log, redistest.ChildAttr()
 	stdout, err := b.cmd.StdoutPipe()
 	require.NoError(f.w, err)
 	require.NoError(f.w, b.cmd.Start())

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,9 @@ import (
 
 // afterKill is for how long after a kill a run counts as due after it.
 const afterKill = 2 * time.Second
+
+// onTime is how late the probe may be while the machine counts as on time.
+const onTime = 5 * time.Millisecond
 
 // runAccount is the account of the runs of recurring schedules: what was to be
 // fired, what beats have printed, and what became of it in Redis.
@@ -108,7 +112,8 @@ func (a *runAccount) judge() *Judgement {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	j := &Judgement{Early: a.early}
-	for name, s := range a.schedules {
+	for _, name := range slices.Sorted(maps.Keys(a.schedules)) {
+		s := a.schedules[name]
 		j.Timers += len(s.timers)
 		missing, strange := s.compare()
 		twice := s.twice()
@@ -160,30 +165,51 @@ func (a *runAccount) notes() []string {
 	for _, s := range a.schedules {
 		timers += len(s.timers)
 	}
-	away, after := a.split(a.fired)
-	probeAway, probeAfter := a.split(a.probes)
+	fired, probes := a.split(a.fired), a.split(a.probes)
 	return []string{
 		fmt.Sprintf("%d schedules, %d runs, %d of them not printed by who was killed", len(a.schedules), timers, timers-len(a.fired)),
-		fmt.Sprintf("late by, away from kills: %s; the probe: %s", spread(away), spread(probeAway)),
-		fmt.Sprintf("late by, %v after a kill: %s; the probe: %s", afterKill, spread(after), spread(probeAfter)),
+		fmt.Sprintf("late by, away from kills: %s", spread(fired.away)),
+		fmt.Sprintf("late by, due up to %v after a kill: %s", afterKill, spread(fired.after)),
+		fmt.Sprintf("late by, away from kills, while the probe was late by %v at most: %s", onTime, spread(fired.onTime)),
+		fmt.Sprintf("the probe late by, away from kills: %s; after: %s", spread(probes.away), spread(probes.after)),
 	}
 }
 
-// split takes apart by how much came late what a kill may have held up, and the
-// rest; what was due before the first probe is neither.
-func (a *runAccount) split(runs []lateRun) (away, after []time.Duration) {
+// lateness tells apart how much came late.
+type lateness struct {
+	away, after []time.Duration // from kills
+	onTime      []time.Duration // of away: while the machine was on time
+}
+
+// split leaves out what was due before the first probe.
+func (a *runAccount) split(runs []lateRun) (l lateness) {
 	for _, r := range runs {
+		if len(a.probes) == 0 || r.due.Before(a.probes[0].due) {
+			continue
+		}
 		late := r.came.Sub(r.due)
-		i, _ := slices.BinarySearchFunc(a.kills, r.came, time.Time.Compare) // kills[i-1] is the last one before it came
-		switch {
-		case len(a.probes) == 0 || r.due.Before(a.probes[0].due):
-		case i > 0 && !r.due.After(a.kills[i-1].Add(afterKill)):
-			after = append(after, late)
-		default:
-			away = append(away, late)
+		kill, _ := slices.BinarySearchFunc(a.kills, r.came, time.Time.Compare) // the last one before it came is kill-1
+		if kill > 0 && !r.due.After(a.kills[kill-1].Add(afterKill)) {
+			l.after = append(l.after, late)
+			continue
+		}
+		l.away = append(l.away, late)
+		if a.machineOnTime(r) {
+			l.onTime = append(l.onTime, late)
 		}
 	}
-	return away, after
+	return l
+}
+
+// machineOnTime reports whether the probes were on time, of which one waited
+// between the instant of a run and its coming: the last before, to the first after.
+func (a *runAccount) machineOnTime(r lateRun) bool {
+	byDue := func(p lateRun, at time.Time) int { return p.due.Compare(at) }
+	first, _ := slices.BinarySearchFunc(a.probes, r.due, byDue)
+	last, _ := slices.BinarySearchFunc(a.probes, r.came, byDue)
+	return !slices.ContainsFunc(a.probes[max(first-1, 0):min(last+1, len(a.probes))], func(p lateRun) bool {
+		return p.came.Sub(p.due) > onTime
+	})
 }
 
 // spread describes durations by their quantiles.

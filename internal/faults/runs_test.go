@@ -63,6 +63,11 @@ func TestRunAccountOfLateness(t *testing.T) {
 	a := newRunAccount()
 	a.expect("x", start, time.Second)
 	a.probed(at(1), at(1))
+	a.probed(at(7), at(7))
+	a.probed(at(8.05), at(8.05))
+	a.probed(at(8.2), at(8.2))
+	a.probed(at(18.9), at(19.05)) // the machine stood still
+	a.probed(at(30), at(30))
 	a.killed(at(10))
 	a.killed(at(20))
 	for _, r := range [][2]float64{
@@ -73,6 +78,7 @@ func TestRunAccountOfLateness(t *testing.T) {
 		a.printed(printedRun{"x", at(r[0]), at(r[1])})
 	}
 	notes := fmt.Sprint(a.notes())
-	require.Contains(t, notes, "away from kills: p50 100ms, p99 100ms, most 100ms of 3;")
-	require.Contains(t, notes, "after a kill: p50 300ms, p99 300ms, most 300ms of 3;")
+	require.Contains(t, notes, "late by, away from kills: p50 100ms, p99 100ms, most 100ms of 3 ")
+	require.Contains(t, notes, "2s after a kill: p50 300ms, p99 300ms, most 300ms of 3 ")
+	require.Contains(t, notes, "at most: p50 100ms, p99 100ms, most 100ms of 1 ")
 }

@@ -52,15 +52,17 @@ func beats(w *world) {
 	}
 }
 
+// startIn is the least time between the put of a schedule and its first instant.
+const startIn = 2 * time.Second
+
 // recur puts the schedules, which are spread evenly over their intervals.
 func (w *world) recur(load beatLoad) *runAccount {
 	w.Helper()
 	account := newRunAccount()
 	client := newClient(w.T, w.rdb)
-	first := time.Now().Add(2 * time.Second).Truncate(time.Millisecond)
 	for i := range load.schedules {
 		every := load.unit * time.Duration(1+i%10)
-		start := first.Add(between(w.rng, 0, every).Truncate(time.Millisecond))
+		start := time.Now().Add(startIn + between(w.rng, 0, every)).Truncate(time.Millisecond)
 		name := fmt.Sprintf("schedule-%d", i)
 		account.expect(name, start, every)
 		require.NoError(w, client.Schedules().Put(w.Context(), wakebell.NewTopic[Work](topic).Recurring(name,
@@ -84,25 +86,22 @@ func (w *world) readRuns(account *runAccount) {
 	}
 }
 
-// probeEvery is how often the probe looks.
-const probeEvery = 20 * time.Millisecond
+// probeEvery is how often the probe is due.
+const probeEvery = 10 * time.Millisecond
 
-// probe waits for one instant after another and asks Redis for its clock: the
-// machine makes a beat as late as that.
+// probe waits for one instant after another, as a beat does, and notes how late
+// the machine lets it go on.
 func (w *world) probe(account *runAccount) (end func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		for {
-			due := time.Now().Add(probeEvery).Truncate(time.Microsecond)
+			due := time.Now().Add(probeEvery)
 			select {
-			case <-time.After(time.Until(due)):
+			case <-time.After(probeEvery):
+				account.probed(due, time.Now())
 			case <-done:
 				return
-			}
-			now, err := w.rdb.Time(w.Context()).Result()
-			if err == nil { // else the round has failed
-				account.probed(due, now)
 			}
 		}
 	}()

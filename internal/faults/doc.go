@@ -68,7 +68,7 @@
 // that two beats have printed, or more runs counted than there are timers, is
 // repeated without a cause, a timer beside the grid is illegal. Redis stamps each
 // run, so that its lateness is by one clock; a probe in the harness that waits for
-// instants and does nothing shows how much of it is the machine's.
+// instants and asks Redis for its clock shows how much of it is the machine's.
 //
 // # Mutants
 //

@@ -138,6 +138,11 @@ func (c Config) validateHandler(field string, h Handler) error {
 	case len(c.Prefix+h.topic) > redisops.MaxName:
 		err = errors.Join(err, invalid("topic", "%d bytes, at most %d", len(c.Prefix+h.topic), redisops.MaxName))
 	}
+	if h.set.queue != nil {
+		name := h.set.queue.name
+		name.Name = c.Prefix + name.Name
+		err = errors.Join(err, name.Validate())
+	}
 	if err = errors.Join(err, h.set.validate()); err != nil {
 		return fmt.Errorf("%s (topic %s): %w", field, clip(h.topic), err)
 	}

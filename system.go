@@ -31,6 +31,7 @@ type System struct {
 
 	changing sync.Mutex          // held by what changes the System while it runs
 	settings map[string]settings // of the topics that it handles, without prefix
+	queues   sync.Map            // the *redisops.Queue that it handles, by their full names
 
 	mu      sync.Mutex
 	started bool            // Start succeeded, or is under way
@@ -64,6 +65,9 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	s := &System{cfg: cfg, actors: actorSystem, client: client, store: store, settings: map[string]settings{}}
 	s.gates = &Gates{store: gates, terms: cfg.Gates.terms(), run: s.runningGates}
 	for _, h := range cfg.Handlers {
+		if err := s.handles(h); err != nil {
+			return nil, err
+		}
 		s.settings[h.topic] = h.set
 	}
 	return s, nil
@@ -137,10 +141,10 @@ func (s *System) spawn(checked error) error {
 		Gates:  &gates,
 		Name:   s.cfg.Name,
 		Topics: s.actorTopics(),
-		Hints:  s.store,
+		Hints:  hints{s},
 		Events: s.store,
 		Node:   nodeName(s.cfg.Name),
-		OnDead: s.cfg.onDead(),
+		OnDead: s.onDead(),
 		Timers: requests{s.client},
 		Beat:   s.actorBeat(),
 		Owner:  s,
@@ -161,13 +165,9 @@ func (s *System) spawn(checked error) error {
 const checkAgain = 250 * time.Millisecond
 
 func (s *System) check(ctx context.Context) error {
-	var topics []string
-	for _, h := range s.cfg.Handlers {
-		topics = append(topics, s.cfg.Prefix+h.topic)
-	}
 	deadline := time.Now().Add(s.cfg.WaitForRedis)
 	for {
-		err := s.store.Check(ctx, topics)
+		err := s.checkOnce(ctx, s.cfg.Handlers...)
 		if err == nil {
 			err = s.reconcile(ctx)
 		}
@@ -182,6 +182,24 @@ func (s *System) check(ctx context.Context) error {
 	}
 }
 
+func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
+	var topics []string
+	var queues []QueueName
+	for _, h := range handlers {
+		if h.set.queue == nil {
+			topics = append(topics, s.cfg.Prefix+h.topic)
+			continue
+		}
+		name := h.set.queue.name
+		name.Name = s.cfg.Prefix + name.Name
+		queues = append(queues, name)
+	}
+	if err := s.store.Check(ctx, topics); err != nil {
+		return err
+	}
+	return s.store.CheckQueues(ctx, queues)
+}
+
 func (s *System) actorTopics() []actors.Topic {
 	topics := make([]actors.Topic, 0, len(s.cfg.Handlers))
 	for _, h := range s.cfg.Handlers {
@@ -191,23 +209,36 @@ func (s *System) actorTopics() []actors.Topic {
 }
 
 func (s *System) actorTopic(h Handler) actors.Topic {
-	var source actors.Source = s.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
-		MaxClaims: h.set.maxClaims(),
-		DeadCap:   s.cfg.DeadLetterCap,
-	})
+	source := s.source(h)
 	if s.hooks.Source != nil {
 		source = s.hooks.Source(source)
 	}
-	return actors.Topic{
+	topic := actors.Topic{
 		Source:             source,
-		Handle:             chain(h.fn, slices.Concat(s.cfg.Middleware, h.set.middleware)),
+		Handle:             chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware)),
 		Target:             h.set.target,
-		Order:              s.order(s.cfg.Prefix + h.topic),
 		OrderEvery:         s.hooks.Idle,
 		Settings:           s.tunable(h.set),
 		DiscardRejects:     h.set.discardRejected,
 		RetryOnLeaseExpiry: h.set.retryOnExpiry,
 	}
+	if q := h.set.queue; q != nil {
+		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
+	} else {
+		topic.Order = s.order(s.cfg.Prefix + h.topic)
+	}
+	return topic
+}
+
+// source is what the poller of a handler takes leases from.
+func (s *System) source(h Handler) actors.Source {
+	if h.set.queue == nil {
+		return s.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
+			MaxClaims: h.set.maxClaims(),
+			DeadCap:   s.cfg.DeadLetterCap,
+		})
+	}
+	return s.queueNamed(s.cfg.Prefix + h.topic).Source(h.set.queue.options(h.set, s.cfg))
 }
 
 func (s *System) tunable(set settings) actors.Settings {

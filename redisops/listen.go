@@ -17,13 +17,11 @@ import (
 // (re)subscription of a topic it delivers a HintSubscribed, for hints may have
 // been missed. Deliver is called from one goroutine and must not block.
 func (s *Timers) Listen(ctx context.Context, topics []string, deliver func(exchange.Hint)) error {
-	channels := make(map[string]string, len(topics))
-	for _, topic := range topics {
-		if err := checkTopic(topic); err != nil {
-			return err
-		}
-		channels[s.keys.of(topic).hint] = topic
-	}
+	return s.ListenQueues(ctx, topics, nil, deliver)
+}
+
+// listen delivers what comes on channels, each of which is a source's.
+func (s *Timers) listen(ctx context.Context, channels map[string]string, deliver func(exchange.Hint)) error {
 	if len(channels) == 0 {
 		<-ctx.Done()
 		return ctx.Err()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -31,18 +32,26 @@ var (
 	tryScript        = load("try")
 	lastDeadScript   = load("last_dead")
 
-	gateExchangeScript = load("gate_exchange")
-	gateBeatScript     = load("gate_beat")
-	gatePlacesScript   = load("gate_places")
-	gateShowScript     = load("gate_show")
-	gateReleaseScript  = load("gate_release")
-	gateGuardScript    = load("gate_guard")
-	gateRepairScript   = load("gate_repair")
-	beatLookScript     = load("beat_look")
-	beatFireScript     = load("beat_fire")
-	beatPutScript      = load("beat_put")
-	beatDeleteScript   = load("beat_delete")
-	beatSendScript     = load("beat_send")
+	queueExchangeScript = load("queue_exchange")
+	queuePublishScript  = load("queue_publish")
+	queueLettersScript  = load("queue_letters")
+	queueRedriveScript  = load("queue_redrive")
+	queueDiscardScript  = load("queue_discard")
+	queueRecordsScript  = load("queue_records")
+	queuePurgeScript    = load("queue_purge")
+	queueStatsScript    = load("queue_stats")
+	gateExchangeScript  = load("gate_exchange")
+	gateBeatScript      = load("gate_beat")
+	gatePlacesScript    = load("gate_places")
+	gateShowScript      = load("gate_show")
+	gateReleaseScript   = load("gate_release")
+	gateGuardScript     = load("gate_guard")
+	gateRepairScript    = load("gate_repair")
+	beatLookScript      = load("beat_look")
+	beatFireScript      = load("beat_fire")
+	beatPutScript       = load("beat_put")
+	beatDeleteScript    = load("beat_delete")
+	beatSendScript      = load("beat_send")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.
@@ -55,6 +64,9 @@ func load(name string) *redis.Script {
 		text += source("gate_turns")
 	case "beat_look", "beat_fire":
 		text += source("beat_lock")
+	}
+	if strings.HasPrefix(name, "queue_") {
+		text += source("queue")
 	}
 	return redis.NewScript(text + source(name))
 }

@@ -188,6 +188,7 @@ Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 		a.demoCommand(), a.nodeCommand(), a.scheduleCommand(), a.lsCommand(), a.getCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.retuneCommand(), a.statsCommand(), a.doctorCommand(), a.benchCommand(),
 		a.cancelCommand(), a.rescheduleCommand(), a.runNowCommand(), a.topicsCommand(), a.deadCommand(), a.tailCommand(),
+		a.queueCommand(),
 		a.gateCommand(),
 		a.beatCommand(), a.schedulesCommand(),
 	)

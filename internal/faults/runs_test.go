@@ -72,8 +72,12 @@ func TestRunAccountOfLateness(t *testing.T) {
 	a.killed(at(20))
 	for _, r := range [][2]float64{
 		{0, 5}, // before the probe: not counted
-		{8, 8.1}, {12.5, 12.6}, {19, 19.1},
-		{9.9, 10.2}, {11.9, 12.2}, {20.5, 20.8},
+		{8, 8.1},
+		{12.5, 12.6},
+		{19, 19.1},
+		{9.9, 10.2},
+		{11.9, 12.2},
+		{20.5, 20.8},
 	} {
 		a.printed(printedRun{"x", at(r[0]), at(r[1])})
 	}

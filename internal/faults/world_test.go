@@ -28,6 +28,7 @@ const topic = "t"
 // world is what a round works with.
 type world struct {
 	*testing.T
+	round  int // from 1
 	rng    *rand.Rand
 	ledger *Ledger
 	fleet  *Fleet
@@ -38,6 +39,7 @@ type world struct {
 
 	pending atomic.Int64 // duplicates that are yet to come
 	stories int          // of the scenario boundaries
+	found   *Judgement   // what the scenario itself has to add; may be nil
 
 	server *redistest.Server
 	rdb    *redis.Client // the harness's own, which no fault strikes

@@ -221,6 +221,13 @@ func (t *Timer) run(node string, delivered time.Time) *Run {
 	return nil
 }
 
+// History tells what happened to a timer so far, a line each.
+func (l *Ledger) History(id string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.timer(id).History(l.faults)
+}
+
 // Runs counts the deliveries so far.
 func (l *Ledger) Runs() int {
 	l.mu.Lock()

@@ -147,14 +147,24 @@ func (w *world) settled(within time.Duration) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			w.Errorf("after %v there are timers yet: %v", within,
-				w.rdb.ZRangeWithScores(w.Context(), "timers_timeline:"+topic, 0, 4).Val())
+			w.left(within)
 			return
 		}
 	}
 	w.drainAll()
 	w.readDead()
 	w.empty()
+}
+
+// left fails the round for timers that are there yet, and tells their stories.
+func (w *world) left(after time.Duration) {
+	w.Helper()
+	timers := w.rdb.ZRangeWithScores(w.Context(), "timers_timeline:"+topic, 0, 4).Val()
+	w.Errorf("after %v, at %s, there are timers yet: %v", after, clock(time.Now()), timers)
+	for _, z := range timers {
+		id, _ := z.Member.(string)
+		w.Errorf("%s  lease record %q", w.ledger.History(id), w.rdb.HGet(w.Context(), "timers_leases:"+topic, id).Val())
+	}
 }
 
 // empty checks that Redis keeps nothing of the topic's timers.

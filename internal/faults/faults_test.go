@@ -100,6 +100,9 @@ func runRound(t *testing.T, s scenario, round int) {
 func (w *world) judge(s scenario, round int) {
 	w.Helper()
 	j := w.ledger.Judge()
+	if w.found != nil {
+		j.add(w.found)
+	}
 	report.Add(s.name, w.trials, s.ttl, j)
 	for _, v := range j.Violations[:min(len(j.Violations), 5)] {
 		w.Errorf("seed %d, round %d: %s", *seed, round, v)

@@ -38,6 +38,7 @@ type world struct {
 
 	pending atomic.Int64 // duplicates that are yet to come
 	stories int          // of the scenario boundaries
+	found   *Judgement   // what the scenario itself has to add; may be nil
 
 	server *redistest.Server
 	rdb    *redis.Client // the harness's own, which no fault strikes

@@ -214,9 +214,13 @@ func (p *publisher) draw() Work {
 	return work
 }
 
-// messageWork has all kinds of ends, some of them after a while.
+// messageWork has all kinds of ends, half of them after a while, so that the one
+// who has got a frozen node's message has it yet when that node goes on.
 func messageWork(rng *rand.Rand) Work {
 	work := stubbornWork(rng)
+	if rng.IntN(2) == 0 {
+		work.For, work.Settle, work.Stubborn = between(rng, 100*time.Millisecond, 900*time.Millisecond), true, true
+	}
 	switch rng.IntN(10) {
 	case 0:
 		work.Fails = 1 + rng.IntN(3)

@@ -20,7 +20,7 @@ const (
 	// consumersLoss and publishersLoss are the shares of all commands that are lost.
 	consumersLoss  = 0.05
 	publishersLoss = 0.2
-	publishers     = 6
+	publishers     = 4
 )
 
 // queued is the queue of the scenario. Bodies name their keys, so that a
@@ -33,7 +33,7 @@ func messages(w *world) {
 	w.redis()
 	cfg := w.config()
 	// Deadlines of a queue are whole ms: none is shorter than the ledger's.
-	cfg.Queue, cfg.MaxConcurrent, cfg.LeaseTTL = true, 30, w.ledger.TTL+time.Millisecond
+	cfg.Queue, cfg.MaxConcurrent, cfg.LeaseTTL = true, 60, w.ledger.TTL+time.Millisecond
 	letters := map[string][]string{}
 	defer func() { w.found = w.ledger.JudgeMessages(letters) }()
 	for range 4 {

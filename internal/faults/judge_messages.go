@@ -21,6 +21,7 @@ func (l *Ledger) JudgeMessages(letters map[string][]string) *Judgement {
 		t := l.timers[key]
 		j.wrongs = nil
 		j.doubled(t, letters[key])
+		j.denied(t)
 		j.restarted(t)
 		j.buried(t, len(letters[key]))
 		if len(j.wrongs) > 0 {
@@ -59,6 +60,29 @@ func (j *judge) doubled(t *Timer, letters []string) {
 	}
 	if len(letters) > 1 {
 		j.wrong(&j.Uncaused, "%d dead letters", len(letters))
+	}
+}
+
+// denied: all that was published of a key was answered, and nothing as new. A
+// draft that has got no answer may have been the one.
+func (j *judge) denied(t *Timer) {
+	type draft struct {
+		client string
+		number int
+	}
+	fresh, answered := false, map[draft]bool{}
+	for _, c := range t.Calls {
+		d := draft{c.Client, c.Draft}
+		answered[d] = answered[d] || c.Err == nil
+		fresh = fresh || c.Err == nil && c.Found == FoundNothing
+	}
+	for _, ok := range answered {
+		if !ok {
+			return
+		}
+	}
+	if !fresh && len(answered) > 0 {
+		j.wrong(&j.Illegal, "answered as a duplicate by all that was published")
 	}
 }
 

@@ -1,17 +1,28 @@
 package faults
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// published notes a publish that was answered with the id of a message.
+// published notes a publish that was answered with the id of a message, each of
+// a draft of its own.
 func (b book) published(called int, message string, found Found) {
-	b.Called("client-1/1", Call{
-		Kind: CallSchedule, Client: "client-1", Generation: 1, Called: b.at(called), Returned: b.at(called + 1),
-		Earliest: b.at(called), Found: found, Message: message,
-	})
+	b.publish(Call{Draft: called, Called: b.at(called), Found: found, Message: message})
+}
+
+// unanswered notes a try to publish a draft.
+func (b book) unanswered(called, draft int) {
+	b.publish(Call{Draft: draft, Called: b.at(called), Err: errors.New("no answer")})
+}
+
+func (b book) publish(c Call) {
+	c.Kind, c.Client, c.Generation = CallSchedule, "client-1", 1
+	c.Returned, c.Earliest = c.Called.Add(time.Millisecond), c.Called
+	b.Called("client-1/1", c)
 }
 
 // held notes a delivery of a message to a handler that ended.
@@ -56,6 +67,14 @@ func TestJudgeMessages(t *testing.T) {
 			b.published(5, "n", FoundNothing)
 			b.held("a", "n", 1, 11, EndReject)
 		}, letters("m"), Judgement{Uncaused: 1}},
+		"a retry that is not told of its first try": {func(b book) {
+			b.unanswered(0, 5)
+			b.published(5, "m", FoundPending)
+		}, nil, Judgement{Illegal: 1}},
+		"the first try was never made again": {func(b book) {
+			b.unanswered(0, 1)
+			b.published(5, "m", FoundPending)
+		}, nil, Judgement{}},
 		"failed, then rejected": {func(b book) {
 			b.held("a", "m", 1, 10, EndNack)
 			b.held("a", "m", 2, 20, EndReject)

@@ -57,8 +57,10 @@ type Call struct {
 	// there before. Zero after an error.
 	Due   time.Time
 	Found Found
-	// Message is the id that was answered of the message of that key.
+	// Message is the id that was answered of the message of that key, Draft the
+	// number of what the client published, which a retry of it keeps.
 	Message string
+	Draft   int
 	Err     error // the outcome is unknown
 
 	// unsure: the answer may be that of a second try of the connection's own.

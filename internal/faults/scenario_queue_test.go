@@ -138,7 +138,7 @@ func (w *world) emptyQueue(letters map[string][]string) {
 	for _, text := range w.rdb.HVals(w.Context(), topic+"::wakebell:letters").Val() {
 		records += strings.Count(text, "\n")
 	}
-	require.EqualValues(w, len(letters), records, "records of dead letters")
+	require.Equal(w, len(letters), records, "records of dead letters")
 }
 
 // publish starts the publishers; the function that it returns ends them and says
@@ -186,7 +186,8 @@ type publisher struct {
 	name   string
 	rng    *rand.Rand
 	client *wakebell.Client
-	count  int
+
+	count, drafted int
 }
 
 func (p *publisher) run(ctx context.Context) {
@@ -241,7 +242,7 @@ func (p *publisher) publish(ctx context.Context) {
 			works = append(works, p.draw())
 		}
 	}
-	drafts := draftsOf(works)
+	drafts := p.draft(works)
 	for !p.try(context.WithoutCancel(ctx), works, drafts) {
 		select {
 		case <-time.After(between(p.rng, time.Millisecond, 30*time.Millisecond)):
@@ -249,12 +250,15 @@ func (p *publisher) publish(ctx context.Context) {
 			return // never acknowledged
 		}
 		if p.rng.IntN(2) == 0 {
-			drafts = draftsOf(works)
+			drafts = p.draft(works)
 		}
 	}
 }
 
-func draftsOf(works []Work) []wakebell.Publication {
+// draft makes messages that were never published; drafted counts them, in their
+// order.
+func (p *publisher) draft(works []Work) []wakebell.Publication {
+	p.drafted += len(works)
 	drafts := make([]wakebell.Publication, len(works))
 	for i, work := range works {
 		drafts[i] = queued.Draft(work)
@@ -279,7 +283,7 @@ func (p *publisher) try(ctx context.Context, works []Work, drafts []wakebell.Pub
 	}
 	for i, work := range works {
 		c := Call{
-			Kind: CallSchedule, Client: p.name, Generation: 1,
+			Kind: CallSchedule, Client: p.name, Generation: 1, Draft: p.drafted - len(works) + i + 1,
 			Called: called, Returned: returned, Earliest: called, Err: err,
 		}
 		if err == nil {

@@ -195,8 +195,8 @@ func (k *gatekeeper) turnIs(q *gateQueue, f *gateFlight, reply *gate.Reply) {
 	k.pulse.clock.read(reply.Now, f.sent)
 	if t := q.turn; t != nil {
 		switch {
-		case gate.Ticket(t.Fence) != held && t.began.After(f.sent):
-			return // the answer may be from before the turn
+		case gate.Ticket(t.Fence) != held && !t.began.Before(f.sent):
+			return // the answer may be from before the turn; clocks are coarse
 		case gate.Ticket(t.Fence) != held, !t.extend(f.sent, f.sent.Add(min(reply.Remaining, k.cfg.Lease))):
 			k.lose(t)
 		default:

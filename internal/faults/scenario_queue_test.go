@@ -78,15 +78,22 @@ func (w *world) strikeConsumers(cfg NodeConfig) {
 	w.nodes[frozen].Ready()
 	w.pause(between(w.rng, 200*time.Millisecond, 400*time.Millisecond))
 	resume := w.nodes[frozen].Stop()
-	w.trials++
+	w.tried()
 	for until := time.Now().Add(between(w.rng, w.ledger.TTL*11/10, w.ledger.TTL*3/2)); time.Now().Before(until); {
 		i := (frozen + 1 + w.rng.IntN(len(w.nodes)-1)) % len(w.nodes)
 		w.nodes[i].Kill()
 		w.nodes[i] = w.lossyNode(cfg)
-		w.trials++
+		w.tried()
 		w.pause(between(w.rng, 50*time.Millisecond, 250*time.Millisecond))
 	}
 	resume()
+}
+
+// tried counts a trial, while links count theirs.
+func (w *world) tried() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trials++
 }
 
 // handled waits until nothing waits in the queue, and nobody holds anything.

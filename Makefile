@@ -6,6 +6,7 @@ ROUNDS ?= 1
 FOR ?= 0s
 ONLY ?=
 O ?= text
+BEATS ?= 3m
 MUTANTS ?=
 
 BENCH ?= .
@@ -31,10 +32,10 @@ gate-histories: ROUNDS = 20
 gate-histories: setup ## make many histories of gates and check them (SEED=1 ROUNDS=20)
 	$(GO) test . -run 'TestGateHistories' -v -count 1 -timeout 12h -gate-seed $(SEED) -gate-rounds $(ROUNDS)
 
-faults: setup ## strike real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop O=text|json|markdown)
+faults: setup ## strike real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop BEATS=3m O=text|json|markdown)
 	@$(GO) test -c -o .tools/faults.test ./internal/faults
 	@cd internal/faults && $(CURDIR)/.tools/faults.test -test.run '^TestFaults$$' -test.timeout 0 \
-		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.o $(O)
+		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.o $(O)
 
 faults-mutants: setup ## break one guard after another and see the fault scenarios notice (MUTANTS=token SEED=1)
 	@SEED=$(SEED) scripts/faults-mutants.sh $(MUTANTS)

@@ -236,6 +236,7 @@ func (r Recurring) setRule(e *recur.Entry, now time.Time, old *recur.Entry) erro
 	w := r.when
 	switch {
 	case w.Every != 0:
+		e.Meta.LastRunAt = gridBefore(e.Meta.LastRunAt, e.Ours.Start.Truncate(time.Microsecond), w.Every)
 		return e.SetEvery(w.Every, w.Relative)
 	case w.Cron != "":
 		if w.Zone == "" {
@@ -258,4 +259,21 @@ func (r Recurring) setRule(e *recur.Entry, now time.Time, old *recur.Entry) erro
 	}
 	e.SetRRule(rule)
 	return nil
+}
+
+// gridBefore is the last instant up to now that is whole intervals away from
+// start, so that the one that follows it is so too; now without a start.
+func gridBefore(now, start time.Time, every time.Duration) time.Time {
+	if start.IsZero() {
+		return now
+	}
+	n := now.Sub(start) / every
+	if start.Add(n * every).After(now) {
+		n--
+	}
+	at := start.Add(n * every)
+	if at.After(now) { // a start so far away that a Duration does not hold it
+		return now
+	}
+	return at
 }

@@ -242,3 +242,33 @@ func TestOnFirePanics(t *testing.T) {
 		require.Len(t, w.Delivered("reports"), 5)
 	})
 }
+
+// An interval with a start is counted from it, whenever the schedule was put.
+func TestIntervalsAreCountedFromTheirStart(t *testing.T) {
+	t.Parallel()
+	wakebelltest.Run(t, withBeat(wakebell.Beat{}), func(t *testing.T, w *wakebelltest.World) {
+		now := time.Now().UTC()
+		s := w.Client().Schedules()
+		for name, start := range map[string]time.Duration{ // of the start, after now
+			"soon": 4 * time.Minute, "at once": 0, "later": 25 * time.Minute, "past": -27 * time.Minute,
+		} {
+			require.NoError(t, s.Put(t.Context(), reports.Recurring(name,
+				wakebell.Recurrence{Every: 10 * time.Minute, Start: now.Add(start)}, "sales")))
+			first := map[string]time.Duration{"soon": 4, "at once": 10, "later": 25, "past": 3}[name] * time.Minute
+			next, err := s.Preview(t.Context(), name, 2)
+			require.NoError(t, err)
+			require.Equal(t, []time.Time{now.Add(first), now.Add(first + 10*time.Minute)}, next, name)
+		}
+		w.Advance(4*time.Minute + time.Second)
+		require.ElementsMatch(t, []string{
+			"soon@" + now.Add(4*time.Minute).Format(time.RFC3339Nano), "past@" + now.Add(3*time.Minute).Format(time.RFC3339Nano),
+		}, ids(w.Delivered("reports")))
+	})
+}
+
+func ids(delivered []wakebelltest.Delivery) (all []string) {
+	for _, d := range delivered {
+		all = append(all, d.ID)
+	}
+	return all
+}

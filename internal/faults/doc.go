@@ -61,6 +61,15 @@
 // What Redis loses is made to happen: a power cut takes the file back to what it
 // was a second before, a failover takes place after the replica has lost touch.
 //
+// # Beats
+//
+// The scenario beats has an account of its own. Schedules fire on a grid, and the
+// id of a run's timer has its instant: an instant without a timer is lost, a run
+// that two beats have printed, or more runs counted than there are timers, is
+// repeated without a cause, a timer beside the grid is illegal. Redis stamps each
+// run, so that its lateness is by one clock; a probe in the harness that waits for
+// instants and asks Redis for its clock shows how much of it is the machine's.
+//
 // # Mutants
 //
 // testdata/mutants breaks one guard each; `make faults-mutants` shows that a

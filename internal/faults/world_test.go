@@ -28,6 +28,7 @@ const topic = "t"
 // world is what a round works with.
 type world struct {
 	*testing.T
+	round  int // from 1
 	rng    *rand.Rand
 	ledger *Ledger
 	fleet  *Fleet

@@ -158,13 +158,29 @@ func TestRRuleIsCheap(t *testing.T) {
 	}
 }
 
-func BenchmarkOldMinutelyRRule(b *testing.B) {
-	r, err := ParseRRule("FREQ=MINUTELY", time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC))
-	require.NoError(b, err)
-	w, err := r.When(false)
-	require.NoError(b, err)
+// BenchmarkMinutelyRRule compares a rule that began in 1970 with one that began
+// an hour ago: its next instant, and all that is done when an entry is read.
+func BenchmarkMinutelyRRule(b *testing.B) {
 	now := time.Date(2026, 11, 21, 7, 50, 19, 0, time.UTC)
-	for b.Loop() {
-		w.Next(now)
+	for name, start := range map[string]time.Time{
+		"began=1970": time.Unix(0, 0).UTC(), "began=now": now.Add(-time.Hour).Truncate(time.Minute),
+	} {
+		read := func() When {
+			r, err := ParseRRule("FREQ=MINUTELY", start)
+			require.NoError(b, err)
+			w, err := r.When(false)
+			require.NoError(b, err)
+			return w
+		}
+		b.Run("next/"+name, func(b *testing.B) {
+			for w := read(); b.Loop(); {
+				w.Next(now)
+			}
+		})
+		b.Run("read/"+name, func(b *testing.B) {
+			for b.Loop() {
+				read().Next(now)
+			}
+		})
 	}
 }

@@ -215,6 +215,31 @@ func TestQueueLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 	})
 }
 
+func TestQueueLettersAreReadToTheEndWhateverThePage(t *testing.T) {
+	t.Parallel()
+	onEachQueue(t, func(t *testing.T, f *queueFixture) {
+		const all = 40
+		var want []string
+		for i := range all {
+			want = append(want, fmt.Sprint(i))
+			require.NoError(t, f.rdb.LPush(t.Context(), f.keys.dlq, want[i]).Err())
+		}
+		for limit := 1; limit <= all+1; limit++ {
+			var got []string
+			for next := "0"; next != ""; {
+				var page []QueueLetter
+				var err error
+				page, next, err = f.QueueLetters(t.Context(), "", next, limit)
+				require.NoError(t, err)
+				for _, l := range page {
+					got = append(got, string(l.Payload))
+				}
+			}
+			require.Equal(t, want, got, "pages of %d", limit)
+		}
+	})
+}
+
 func TestQueueHealsRecordsOfLettersThatPythonTook(t *testing.T) {
 	t.Parallel()
 	onEachQueue(t, func(t *testing.T, f *queueFixture) {

@@ -49,7 +49,7 @@ func newEvidence(faults []Fault, ttl time.Duration) *evidence {
 // zero when no fault held it up.
 func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Time) {
 	switch {
-	case last.End == EndNack && r.Failures == last.Failures+1:
+	case last.End == EndNack && (r.Failures == last.Failures+1 || r.Message != "" && r.Failures > last.Failures): // a queue counts deliveries
 		return CauseNack, time.Time{}
 	case last.End == EndDraining, last.End == EndNack: // one that fails after the deadline may do so because of it
 		// At once: half a lease after the node's end it came by its expiry.

@@ -74,4 +74,17 @@
 //
 // testdata/mutants breaks one guard each; `make faults-mutants` shows that a
 // scenario notices.
+//
+// # Queues
+//
+// The scenario queue has messages in the place of timers, and their
+// deduplication keys in the place of ids; a publish counts as a schedule, also
+// when it is suppressed. The same rules hold, but none of the causes by which a
+// schedule is made again, and these in addition. Repeated without a cause: a key
+// stood for two messages, or a message became two dead letters. Lost: a handler
+// rejected a message, and there is no dead letter of it. Illegal: a dead letter
+// that no handler had rejected; deliveries that are counted anew; all that was
+// published of a key was answered, and nothing as new. The round ends when
+// nothing waits or is held; then Redis must keep no more of the queue than dead
+// letters, the last token and what expires.
 package faults

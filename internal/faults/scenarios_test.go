@@ -8,6 +8,7 @@ var scenarios = []scenario{
 	{"boundaries", 300 * time.Millisecond, boundaries},
 	{"failover", time.Second, failover},
 	{"drain", 4 * time.Second, drain},
+	{"queue", time.Second, messages},
 	{"kill", time.Second, kill},
 	{"power-cut", time.Second, powerCut},
 	{"clocks", 2 * time.Second, clocks},

@@ -43,7 +43,7 @@ while seen < 1000 and bytes < max_bytes and #out < 1 + 3 * limit do
     end
     if #out >= 1 + 3 * limit then break end
   end
-  if #part < step then return out end
+  if #part < step then break end
   step = math.min(16, 2 * step)
 end
 out[1] = after < redis.call('LLEN', KEYS[1]) and whole(after) or ''

@@ -18,6 +18,7 @@ const (
 	CauseStop      Cause = "lease lost by SIGSTOP"
 	CauseOutage    Cause = "Redis away for a lease"
 	CauseLink      Cause = "lost command"
+	CauseHeldUp    Cause = "behind a lost command"
 	CauseStall     Cause = "machine stalled"
 	CauseDuplicate Cause = "late duplicate of the schedule"
 	CauseAmbiguous Cause = "ambiguous schedule"
@@ -109,6 +110,13 @@ func (e *evidence) expired(id string, last, r *Run) (Cause, time.Time) {
 	}
 	if f, ok := e.find(last.Node, last.Delivered, until, Stall); ok {
 		return CauseStall, f.From
+	}
+	// Exchanges go one after another: one that is lost holds up those behind it.
+	for _, f := range e.faults {
+		lost := f.Kind == LostRequest || f.Kind == LostReply
+		if lost && f.Who == last.Node && f.From.After(last.Delivered) && f.From.Before(e.claimed(last).Add(e.ttl)) {
+			return CauseHeldUp, f.From
+		}
 	}
 	return CauseNone, time.Time{}
 }

@@ -47,6 +47,9 @@
 //     later.
 //   - lost command: a command of the node that named the timer was struck, no
 //     settlement was confirmed; a lease later.
+//   - behind a lost command: another command of the node was lost within the
+//     lease, and no settlement was confirmed; a lease later. Exchanges of a
+//     poller go one after another, so one that is lost holds up extensions.
 //   - machine stalled: the node's own clock watcher, or the harness's probe of
 //     Redis, was not run for 150 ms within the lease; a lease later. It is the
 //     one fault that is observed and not injected.

@@ -55,6 +55,7 @@ type waiter struct {
 
 	number   uint64
 	ticket   gate.Ticket // 0: none yet
+	since    gate.Ticket // no other process has a ticket from it to ours; 0: one may
 	turn     *Turn
 	placed   bool // it has or had a ticket
 	answered bool
@@ -289,11 +290,7 @@ func (k *gatekeeper) release(m releaseTurn) {
 		if t.ctx.Err() != nil { // its timer was faster than its message
 			k.lose(t)
 		} else {
-			t.state = turnReleasing
-			t.stop(nil)
-			q.turn = nil
-			q.give(giving{ticket: gate.Ticket(t.Fence), turn: t})
-			k.disown(t, false)
+			k.handOver(q, t)
 		}
 		k.pump(q)
 	}

@@ -28,6 +28,7 @@ type Turn struct {
 	state     turnState
 	began     time.Time
 	confirmed time.Time   // when what extended it last was sent
+	ahead     bool        // the store has yet to be told that it began
 	asks      *time.Timer // for the first confirmation, of one that began with its signal
 	answers   []func(error)
 }

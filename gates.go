@@ -257,7 +257,8 @@ func (t *Turn) Context() context.Context { return t.turn.Context() }
 // happens at a third of LeaseTTL.
 func (t *Turn) Until() time.Time { return t.turn.Until() }
 
-// Release hands over to the next. Errors: ErrTurnLost when it was lost before,
+// Release hands over to the next: in another process with the request that
+// gives the turn back, in the same at once. Errors: ErrTurnLost when it was lost before,
 // or the cause of ctx; then it is released all the same. A second Release gets
 // the answer of the first.
 func (t *Turn) Release(ctx context.Context) error {

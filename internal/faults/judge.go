@@ -96,21 +96,10 @@ func (j *judge) timer(t *Timer) {
 	}
 }
 
-// early: before the instant that the caller knows of, or that Redis answered.
 func (j *judge) early(g *generation) {
-	var earliest time.Time
-	for i, c := range g.schedules {
-		at := c.Earliest
-		if len(g.schedules) == 1 && !c.unsure && c.Due.After(at) {
-			at = c.Due
-		}
-		if i == 0 || at.Before(earliest) {
-			earliest = at
-		}
-	}
+	at := g.earliest()
 	for _, r := range g.runs {
-		// Redis counts in µs.
-		if at := earliest.Truncate(time.Microsecond); r.Delivered.Before(at) {
+		if r.Delivered.Before(at) {
 			j.wrong(&j.Early, "early by %v", at.Sub(r.Delivered))
 		}
 	}
@@ -176,7 +165,9 @@ func (j *judge) answer(id string, g *generation, c Call) {
 	}
 	running, handled, delivered := false, false, false
 	for _, r := range g.runs {
-		if r.Delivered.After(c.Returned) && c.Found != FoundNothing && !j.duplicated(id, r.Delivered) {
+		// Who had claimed it before may begin with it until that lease ends.
+		claimed := c.Found == FoundRunning && r.Delivered.Before(c.Returned.Add(j.ttl))
+		if r.Delivered.After(c.Returned) && c.Found != FoundNothing && !claimed && !j.duplicated(id, r.Delivered) {
 			j.wrong(&j.Illegal, "delivered %s, after it was gone", clock(r.Delivered))
 			continue
 		}
@@ -191,8 +182,8 @@ func (j *judge) answer(id string, g *generation, c Call) {
 		j.wrong(&j.Illegal, "%s found nothing, and no handler was done with it", c.Kind)
 	case c.Found == FoundPending && running:
 		j.wrong(&j.Illegal, "%s found it pending while a handler had it", c.Kind)
-	case c.Found == FoundRunning && !delivered && !j.anyFault(g.schedules[0].Called, c.Returned):
-		j.wrong(&j.Illegal, "%s found it running, and no handler had it", c.Kind)
+	case c.Found == FoundRunning && !delivered && c.Returned.Before(g.earliest()) && !j.anyFault(g.schedules[0].Called, c.Returned):
+		j.wrong(&j.Illegal, "%s found it running, and it was not due", c.Kind)
 	}
 }
 
@@ -234,7 +225,13 @@ func (j *judge) stale(t *Timer) {
 		if r.Result == ResultAccepted && taken(r.SettleCalled) {
 			j.wrong(&j.Stale, "attempt %d settled it and was not its holder", r.Attempt)
 		}
-		touched := slices.ContainsFunc(t.Calls, func(c Call) bool { return c.Called.Before(r.Settled) && c.Returned.After(r.Delivered) })
+		touched := slices.ContainsFunc(t.Calls, func(c Call) bool {
+			claimed := r.Delivered
+			if c.Found == FoundRunning {
+				claimed = claimed.Add(-j.ttl) // or later
+			}
+			return c.Called.Before(r.Settled) && c.Returned.After(claimed)
+		})
 		if r.Result == ResultRefused && !touched && !taken(r.Settled) && !j.excused(t.ID, r) {
 			j.wrong(&j.Illegal, "attempt %d was its holder and was refused", r.Attempt)
 		}

@@ -140,6 +140,15 @@ func TestJudge(t *testing.T) {
 			b.scheduled(2, 20, 50, FoundNothing)
 			b.ran("a", 2, 1, 50, 60, EndAck)
 		}, Judgement{Illegal: 1}},
+		"cancelled between a claim and its handler": {func(b book) {
+			b.scheduled(2, 12, 50, FoundRunning)
+			b.ran("a", 1, 1, 20, 30, EndAck)
+			b.ran("a", 2, 1, 50, 60, EndAck)
+		}, Judgement{}},
+		"found running before it was due": {func(b book) {
+			b.scheduled(2, 5, 50, FoundRunning)
+			b.ran("a", 2, 1, 50, 60, EndAck)
+		}, Judgement{Illegal: 1}},
 		"moved and handled, and a reply lost": {func(b book) {
 			b.notMoved(2, 3)
 			b.struck(LostReply, "client-1", 2, 4, "client-1/1")

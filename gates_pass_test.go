@@ -2,6 +2,7 @@ package wakebell_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -98,5 +99,26 @@ func TestATurnThatWasPassedOn(t *testing.T) {
 		require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrTurnLost)
 		require.ErrorIs(t, turn.Release(t.Context()), wakebell.ErrTurnLost)
 		release(t, receive(t, third))
+	})
+}
+
+// Who has lost its ticket takes another, behind those of its process that have
+// theirs.
+func TestPassingOnAfterALostTicket(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		g, other := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+		first := acquire(t, other, "gate")
+		order, fences := inLine(t, "gate", func(*wakebell.Gates, uint64) error { return nil }, g, g, g)
+		info, err := g.Show(t.Context(), "gate")
+		require.NoError(t, err)
+		lost := fmt.Sprintf("%d-0", info.Waiters[0].Fence)
+		require.NoError(t, rdb.XDel(t.Context(), wakebell.GateKeys{}.WithDefaults().Stream+":gate", lost).Err())
+		<-time.After(time.Minute) // until it has looked after its tickets
+		require.Equal(t, 3, waiting(t, g, "gate"))
+		release(t, first)
+		require.Equal(t, []int{1, 2, 0}, order())
+		require.True(t, slices.IsSorted(fences()))
 	})
 }

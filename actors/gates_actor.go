@@ -287,7 +287,7 @@ func (k *gatekeeper) release(m releaseTurn) {
 		t.settle(turnGone, ErrTurnLost)
 	case t.state == turnHeld:
 		q := k.queue(t.Gate)
-		if t.ctx.Err() != nil { // its timer was faster than its message
+		if t.ctx.Err() != nil || t.ahead && !time.Now().Before(t.until) { // its timer was faster than its message, or is late
 			k.lose(t)
 		} else {
 			k.handOver(q, t)

@@ -12,30 +12,30 @@ import (
 // within the same lease, and the store follows with the next request. So a gate
 // that is busy inside a process is not bound by round trips.
 
-// line takes a waiter who has a ticket, behind all others.
-func (q *gateQueue) line(w *waiter) {
-	if len(q.lined) > 2*len(q.waiting)+16 { // most have gone
-		q.lined = slices.DeleteFunc(q.lined, func(w *waiter) bool { return q.waiting[w.ticket] != w })
+// lineUp takes a waiter who has a ticket, behind all others.
+func (q *gateQueue) lineUp(w *waiter) {
+	if len(q.line) > 2*len(q.waiting)+16 { // most have gone
+		q.line = slices.DeleteFunc(q.line, func(t gate.Ticket) bool { return q.waiting[t] == nil })
 	}
 	q.waiting[w.ticket] = w
-	q.lined = append(q.lined, w)
+	q.line = append(q.line, w.ticket)
 }
 
 // next is the waiter of the process with the lowest ticket; nil: there is none.
 func (q *gateQueue) next() *waiter {
-	for len(q.lined) > 0 {
-		if w := q.lined[0]; q.waiting[w.ticket] == w {
+	for len(q.line) > 0 {
+		if w := q.waiting[q.line[0]]; w != nil {
 			return w
 		}
-		q.lined[0] = nil
-		q.lined = q.lined[1:]
+		q.line = q.line[1:]
 	}
 	return nil
 }
 
-// passedOn reports whether a ticket is one that the store has yet to be told of.
-func (q *gateQueue) passedOn(t gate.Ticket) bool {
-	return slices.ContainsFunc(q.gives, func(g giving) bool { return g.ticket == t && g.passed })
+// behind reports whether the store, which says that a ticket has the turn, has
+// yet to be told that it was passed on to this one.
+func (t *Turn) behind(held gate.Ticket) bool {
+	return t.ahead && t.root <= held && held < gate.Ticket(t.Fence)
 }
 
 // handOver ends a turn that is held, and gives it to the next of the process or
@@ -55,13 +55,16 @@ func (k *gatekeeper) handOver(q *gateQueue, t *Turn) {
 	}
 	// The lease says that the turn was ours to its end, and nobody needs more.
 	t.settle(turnReleased, nil)
-	q.give(giving{ticket: gate.Ticket(t.Fence), passed: true})
+	q.give(giving{ticket: gate.Ticket(t.Fence)})
 	if next == nil {
 		return
 	}
 	delete(q.waiting, next.ticket)
 	k.grant(q, next, t.confirmed, t.until)
-	next.turn.ahead = true
+	next.turn.ahead, next.turn.root = true, gate.Ticket(t.Fence)
+	if t.ahead {
+		next.turn.root = t.root
+	}
 }
 
 // follows reports whether no ticket of another process can lie between a turn

@@ -18,7 +18,7 @@ type gateQueue struct {
 	gives   []giving                // to be sent
 	look    bool                    // to be sent, with or without the others
 	waiting map[gate.Ticket]*waiter // those with a ticket
-	lined   []*waiter               // the same in order, and some who have gone
+	line    []gate.Ticket           // theirs in order, and some of those who have gone
 	turn    *Turn                   // nil: another process has it, or nobody
 	flight  *gateFlight             // under way; nil: none
 	parked  bool                    // flight failed, and waits for the store to be back
@@ -29,7 +29,6 @@ type gateQueue struct {
 type giving struct {
 	ticket gate.Ticket
 	turn   *Turn // whose release it is; nil: a ticket that nobody wants
-	passed bool  // its turn was passed on, within the process
 }
 
 // gateFlight is a request that is sent until it is answered.
@@ -184,7 +183,7 @@ func (k *gatekeeper) joined(q *gateQueue, f *gateFlight, w *waiter, ticket, sinc
 		q.give(giving{ticket: ticket})
 	default:
 		w.ticket, w.since, w.placed = ticket, since, true
-		q.line(w)
+		q.lineUp(w)
 		if k.cfg.Observe != nil {
 			k.cfg.Observe(TicketTaken{q.name, ticket, f.sent, time.Now()})
 		}
@@ -199,9 +198,9 @@ func (k *gatekeeper) turnIs(q *gateQueue, f *gateFlight, reply *gate.Reply) {
 	if t := q.turn; t != nil {
 		known := gate.Ticket(t.Fence) == held
 		switch {
-		case !known && !q.passedOn(held) && !t.began.Before(f.sent):
+		case !known && !t.behind(held) && !t.began.Before(f.sent):
 			return // the answer may be from before the turn; clocks are coarse
-		case !known && !q.passedOn(held), !t.extend(f.sent, until):
+		case !known && !t.behind(held), !t.extend(f.sent, until):
 			k.lose(t)
 		default:
 			t.ahead = t.ahead && !known

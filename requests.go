@@ -133,7 +133,7 @@ func (r requests) list(ctx context.Context, m *messages.List) (messages.Answer, 
 	if err != nil {
 		return nil, err
 	}
-	answer := &messages.Timers{Request: m.GetRequest(), Next: string(next)}
+	answer := &messages.TimerPage{Request: m.GetRequest(), Next: string(next)}
 	for _, t := range timers {
 		answer.Timers = append(answer.Timers, timerMessage(infoOf(full, t)))
 	}

@@ -60,6 +60,9 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 // whether or not the System is started.
 func (s *System) Client() *Client { return s.client }
 
+// ActorSystem returns the ActorSystem that New was given.
+func (s *System) ActorSystem() *actor.ActorSystem { return s.actors }
+
 // Run starts the System, waits until ctx ends, and stops it. Its error is that
 // of Start, or that of Stop; a ctx that ends is none.
 func (s *System) Run(ctx context.Context) error {

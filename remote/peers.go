@@ -1,0 +1,226 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+const (
+	// maxOwed bounds what a peer is owed: an answer weighs 1, one with bodies
+	// heavyAnswer. A peer that does not read what it asked for is read no more.
+	maxOwed     = 2048
+	heavyAnswer = 64
+
+	// owedFor is how long a peer may leave all of that unread.
+	owedFor = time.Minute
+
+	// maxWatches bounds what a peer watches.
+	maxWatches = 1024
+)
+
+var (
+	errUnknownPeer = errors.New("the address is not that of a peer")
+	errAddressHeld = errors.New("the address is another peer's")
+	errNotReading  = errors.New("the peer does not take its answers")
+)
+
+// peer is a process at an address, from its first stream to the end of its
+// last. Only a peer is dialled, and only an answer to it is sent.
+type peer struct {
+	address string
+	owner   string // by its credentials
+	token   string // that it showed, and is shown when it is dialled
+
+	mu      sync.Mutex
+	pinned  bool // by ourselves: it may be dialled first
+	streams int  // inbound
+	asked   int  // answers that were asked for and not sent
+	owed    int  // their weight
+	change  chan struct{}
+	watched map[[2]string]struct{}
+	cancel  map[int]context.CancelFunc // of outbound streams
+	next    int
+}
+
+// peers are all that there are.
+type peers struct {
+	mu    sync.Mutex
+	known map[string]*peer
+}
+
+// pin makes an address one that may be dialled before it has dialled us.
+func (b *peers) pin(address, token string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.known[address]
+	if p == nil {
+		p = newPeer(address, "", token)
+		b.known[address] = p
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pinned = true
+}
+
+func newPeer(address, owner, token string) *peer {
+	return &peer{
+		address: address, owner: owner, token: token,
+		change: make(chan struct{}), watched: map[[2]string]struct{}{}, cancel: map[int]context.CancelFunc{},
+	}
+}
+
+// arrive notes a stream of a peer that says where it is. Two owners cannot be
+// at one address.
+func (b *peers) arrive(address, owner, token string) (*peer, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.known[address]
+	if p == nil {
+		p = newPeer(address, owner, token)
+		b.known[address] = p
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.owner == owner:
+	case p.pinned && p.streams == 0: // dialled by us before it dialled
+		p.owner = owner
+	default:
+		return nil, errAddressHeld
+	}
+	if !p.pinned {
+		p.token = token
+	}
+	p.streams++
+	return p, nil
+}
+
+// leave notes the end of a stream, and reports whether it was the last.
+func (b *peers) leave(p *peer) (gone bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.streams--; p.streams > 0 {
+		return false
+	}
+	if !p.pinned {
+		delete(b.known, p.address)
+	}
+	p.forgive()
+	for _, cancel := range p.cancel {
+		cancel()
+	}
+	return true
+}
+
+func (b *peers) at(address string) (*peer, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, ok := b.known[address]
+	return p, ok
+}
+
+// forgive forgets what is owed: nobody will get it. The lock is held.
+func (p *peer) forgive() {
+	p.asked, p.owed = 0, 0
+	close(p.change)
+	p.change = make(chan struct{})
+}
+
+// outbound keeps what ends a stream to the peer, until the peer is gone; forget
+// drops it.
+func (p *peer) outbound(cancel context.CancelFunc) (forget func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := p.next
+	p.next++
+	p.cancel[key] = cancel
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.cancel, key)
+		p.forgive() // what had not left is lost
+	}
+}
+
+// debt is answers, and what they weigh.
+type debt struct{ answers, weight int }
+
+// owe notes that the peer is to get answers, and waits until there is room for
+// more: what a peer does not read must not pile up here.
+func (p *peer) owe(ctx context.Context, more debt) error {
+	p.mu.Lock()
+	p.asked += more.answers
+	p.owed += more.weight
+	p.mu.Unlock()
+	var late *time.Timer
+	for {
+		p.mu.Lock()
+		owed, change := p.owed, p.change
+		p.mu.Unlock()
+		if owed < maxOwed {
+			return nil
+		}
+		if late == nil {
+			late = time.NewTimer(owedFor)
+			defer late.Stop()
+		} else {
+			late.Reset(owedFor)
+		}
+		select {
+		case <-change:
+		case <-late.C:
+			return errNotReading
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// paid notes that answers have left. An Error weighs less than what was asked
+// for; the last answer settles that.
+func (p *peer) paid(less debt) {
+	if less.answers == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	full := p.owed >= maxOwed
+	p.asked = max(p.asked-less.answers, 0)
+	if p.owed = max(p.owed-less.weight, 0); p.asked == 0 {
+		p.owed = 0
+	}
+	if full && p.owed < maxOwed {
+		close(p.change)
+		p.change = make(chan struct{})
+	}
+}
+
+// watches notes that the peer watches an actor of ours, or does no longer;
+// false: it watches too many.
+func (p *peer) watches(target, watcher string, on bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := [2]string{target, watcher}
+	if !on {
+		delete(p.watched, key)
+		return true
+	}
+	if _, twice := p.watched[key]; !twice && len(p.watched) >= maxWatches {
+		return false
+	}
+	p.watched[key] = struct{}{}
+	return true
+}
+
+// unwatched takes what the peer watches, to be undone when it is gone.
+func (p *peer) unwatched() map[[2]string]struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := p.watched
+	p.watched = map[[2]string]struct{}{}
+	return taken
+}

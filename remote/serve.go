@@ -1,0 +1,87 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+
+	"github.com/wakebell/wakebell"
+)
+
+// Server serves a System to other processes.
+type Server struct {
+	guard  *guard
+	system *wakebell.System
+	health *health.Server
+}
+
+// ErrStarted says that Serve came after the System's Start: actors that run
+// already have no address that a peer could answer to.
+var ErrStarted = errors.New("the system was started before it was served")
+
+// Serve has other processes reach the gateway of a System: actors through
+// protoactor's remote, others through the gRPC service wakebell.v1.Timers. It
+// comes before the System's Start, which what comes in waits for. Errors:
+// wakebell.ErrInvalid, ErrInsecure, ErrStarted, ErrListening, or why it cannot
+// listen.
+//
+// Protoactor silences gRPC's own logger for the whole process.
+func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
+	if sys == nil {
+		return nil, invalid("system", "nil")
+	}
+	actors := sys.ActorSystem()
+	if _, running := actors.ProcessRegistry.GetLocal(sys.Gateway().GetId()); running {
+		return nil, ErrStarted
+	}
+	g, err := newGuard(actors, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	s := &Server{guard: g, system: sys, health: health.NewServer()}
+	s.open()
+	if err := g.start(); err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	return s, nil
+}
+
+// open says what peers may ask for.
+func (s *Server) open() {
+	gateway := s.system.Gateway().GetId()
+	s.guard.filter.open(gateway, func(e *entry) {
+		e.watch = true
+		for _, kind := range requests {
+			e.takes[kind] = gateway
+		}
+	})
+	grpc_health_v1.RegisterHealthServer(&s.guard.services, s.health)
+	reflectionv1.RegisterServerReflectionServer(&s.guard.services,
+		reflection.NewServerV1(reflection.ServerOptions{Services: &s.guard.services}))
+}
+
+// Address is the host:port under which peers reach the System.
+func (s *Server) Address() string { return s.system.ActorSystem().Address() }
+
+// Stop ends all links and listens no more. It comes after the System's Stop,
+// which answers what is under way. A second Stop does nothing.
+func (s *Server) Stop() {
+	s.health.Shutdown()
+	s.guard.stop()
+}
+
+// Run starts the System, serves it until ctx ends, and stops both. Its error is
+// that of Serve, or of the System's Run.
+func Run(ctx context.Context, sys *wakebell.System, cfg Config) error {
+	s, err := Serve(sys, cfg)
+	if err != nil {
+		return err
+	}
+	defer s.Stop()
+	return sys.Run(ctx)
+}

@@ -1,0 +1,53 @@
+package remote
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell/messages"
+)
+
+func fullName(m proto.Message) string { return string(proto.MessageName(m)) }
+
+// What the gateway takes itself, what subscriptions take in its name, what both
+// answer, and what comes without being asked for.
+var (
+	requests = names(
+		&messages.Schedule{}, &messages.ScheduleBatch{}, &messages.Cancel{}, &messages.Get{},
+		&messages.List{}, &messages.Reschedule{}, &messages.RunNow{}, &messages.Stats{},
+	)
+	subscribing = names(&messages.Subscribe{}, &messages.Unsubscribe{}, &messages.Verdicts{})
+	answers     = names(
+		&messages.Error{}, &messages.Scheduled{}, &messages.BatchScheduled{}, &messages.Cancelled{}, &messages.Timer{},
+		&messages.TimerPage{}, &messages.DueNow{}, &messages.TopicStats{}, &messages.Subscribed{}, &messages.Unsubscribed{},
+	)
+	// undelivered answers what found no actor.
+	undelivered = fullName(&actor.DeadLetterResponse{})
+	deliveries  = names(&messages.Leases{}, &messages.LeasesEnded{})
+
+	// heavy are questions and answers with bodies, or many lines.
+	heavy = set(names(&messages.Get{}, &messages.List{}, &messages.Timer{}, &messages.TimerPage{}))
+)
+
+func names(of ...proto.Message) []string {
+	all := make([]string, len(of))
+	for i, m := range of {
+		all[i] = fullName(m)
+	}
+	return all
+}
+
+func set(names []string) map[string]bool {
+	all := make(map[string]bool, len(names))
+	for _, name := range names {
+		all[name] = true
+	}
+	return all
+}
+
+func weightOf(kind string) int {
+	if heavy[kind] {
+		return heavyAnswer
+	}
+	return 1
+}

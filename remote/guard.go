@@ -101,7 +101,7 @@ func (g *guard) start() (err error) {
 		premote.WithEndpointManagerQueueSize(queueSize),
 		premote.WithEndpointWriterBatchSize(batchSize),
 	)
-	config.MaxRetryCount = 2
+	config.MaxRetryCount = 1 // it forgets to close the connection of a try before
 	g.remote = premote.NewRemote(g.system, config)
 	defer func() {
 		if reason := recover(); reason != nil { // its way to say that it cannot listen

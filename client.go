@@ -122,13 +122,18 @@ const (
 // in several: after an error part of a larger batch may be stored, and the
 // same call may be made again.
 func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]Scheduled, error) {
+	return c.schedule(ctx, nil, drafts)
+}
+
+// schedule stores drafts, with an idempotency key or without.
+func (c *Client) schedule(ctx context.Context, key *redisops.Key, drafts []Draft) ([]Scheduled, error) {
 	batches, err := c.batches(drafts)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]Scheduled, len(drafts))
 	for _, b := range batches {
-		stored, err := c.store.Schedule(ctx, b.topic, b.entries...)
+		stored, err := c.store.ScheduleKeyed(ctx, b.topic, key, b.entries...)
 		if err != nil {
 			return nil, err
 		}

@@ -55,6 +55,11 @@ func (s *System) Gateway() *actor.PID { return actors.Gateway(s.actors, s.cfg.Na
 // begun.
 var ErrOverloaded = errors.New("too many requests wait at the gateway")
 
+// ErrConflict says that somebody else has what was asked for: an idempotency
+// key that was used for another request, or a topic that the node handles
+// itself. Nothing was done.
+var ErrConflict = errors.New("somebody else has it")
+
 // Answered reads the answer to a request, as in
 //
 //	future := c.RequestFuture(sys.Gateway(), request, 15*time.Second)
@@ -88,7 +93,7 @@ func Answered[A messages.Answer](answer any, err error) (A, error) {
 func AnswerError(e *messages.Error) error {
 	failed := &answerError{text: e.GetMessage()}
 	for _, c := range codes {
-		if c.code == e.GetCode() {
+		if c.code == e.GetCode() && failed.sentinel == nil {
 			failed.sentinel = c.err
 		}
 	}
@@ -118,6 +123,8 @@ var codes = []struct {
 	{messages.Code_CODE_DEADLINE, context.DeadlineExceeded},
 	{messages.Code_CODE_OVERLOADED, ErrOverloaded},
 	{messages.Code_CODE_DRAINING, ErrDraining},
+	{messages.Code_CODE_CONFLICT, ErrConflict},
+	{messages.Code_CODE_CONFLICT, ErrKeyUsed},
 }
 
 func codeOf(err error) messages.Code {

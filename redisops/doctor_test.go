@@ -202,7 +202,7 @@ func TestRightsCoverTheScripts(t *testing.T) {
 	for _, r := range p.needed() {
 		known = append(known, r.command)
 	}
-	for _, name := range append(scriptNames(t), "prelude", "letters") {
+	for _, name := range append(scriptNames(t), "prelude", "letters", "keyed") {
 		for _, use := range commandUse.FindAllStringSubmatch(source(name), -1) {
 			require.True(t, slices.Contains(known, use[1]) || name == "bare", "%s in %s", use[1], name)
 		}
@@ -247,12 +247,12 @@ func TestRightsThatAreMissing(t *testing.T) {
 			require.Equal(t, grade, found.Grade, "%s without %s: %s", way, command, found.Found)
 			require.Contains(t, found.Found, command)
 		}
-		for _, base := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "topics"} {
+		for _, base := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "keyed", "topics"} {
 			part := []string{"&*", "+@all"}
 			if way == "tried" {
 				part = append(part, "-acl")
 			}
-			for _, other := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "topics"} {
+			for _, other := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "keyed", "topics"} {
 				if other != base {
 					part = append(part, "~timers_"+other+"*")
 				}

@@ -38,6 +38,10 @@ var (
 	// a Cluster that would spread a topic over several slots.
 	ErrUnsupported = errors.New("redis server not usable")
 
+	// ErrKeyUsed says that an idempotency key was used for another call within
+	// the last 24 hours. Nothing was written.
+	ErrKeyUsed = errors.New("the idempotency key was used for another call")
+
 	errReply = errors.New("unexpected reply of a script")
 )
 
@@ -89,6 +93,8 @@ func wrapReply(keys []string, err error) error {
 		return wrongType(keys, rest, err)
 	case "CROSSSLOT":
 		return fmt.Errorf("%w: a Cluster would spread the keys of a topic; set HashTag: %w", ErrUnsupported, err)
+	case "WAKEBELLKEY":
+		return ErrKeyUsed
 	case "OOM":
 		return fmt.Errorf("%w: %w", ErrMemoryFull, err)
 	}

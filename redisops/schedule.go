@@ -117,13 +117,24 @@ type Scheduled struct {
 // [ErrInvalid]. When a later round trip fails, the answers of those before it
 // are returned beside the error.
 func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) ([]Scheduled, error) {
+	return s.ScheduleKeyed(ctx, topic, nil, entries...)
+}
+
+// ScheduleKeyed is Schedule with an idempotency key; nil: none.
+func (s *Timers) ScheduleKeyed(ctx context.Context, topic string, key *Key, entries ...Entry) ([]Scheduled, error) {
 	if err := checkEntries(topic, entries); err != nil {
 		return nil, err
 	}
 	done := make([]Scheduled, 0, len(entries))
 	for len(entries) > 0 {
 		n := batch(entries)
-		part, err := s.schedule(ctx, topic, entries[:n])
+		var part []Scheduled
+		var err error
+		if key == nil {
+			part, err = s.schedule(ctx, topic, entries[:n])
+		} else {
+			part, err = s.scheduleBatch(ctx, topic, entries[:n], key.part(len(done)))
+		}
 		if err != nil {
 			return done, fmt.Errorf("schedule on %q: %w", topic, err)
 		}
@@ -198,7 +209,7 @@ func batch(entries []Entry) int {
 	return len(entries)
 }
 
-func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry, key *Key) ([]Scheduled, error) {
 	n := len(entries)
 	k := s.keys.of(topic)
 	keys := []string{k.timeline, k.payloads, k.leases, k.hint}
@@ -222,7 +233,7 @@ func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entr
 		}
 	}
 	args[0], args[1] = policies, onces
-	reply, err := s.runText(ctx, scheduleScript, keys, append(args, windows...)...)
+	reply, err := s.runKeyed(ctx, scheduleScript, keyedScheduleScript, k, key, keys, append(args, windows...))
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,9 @@ var (
 	bareScript       = load("bare")
 	tryScript        = load("try")
 	lastDeadScript   = load("last_dead")
+
+	keyedScheduleScript = keyed("schedule")
+	keyedCancelScript   = keyed("cancel")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.
@@ -40,6 +43,11 @@ func load(name string) *redis.Script {
 		text += source("letters")
 	}
 	return redis.NewScript(text + source(name))
+}
+
+// keyed is a script whose answer is kept under an idempotency key.
+func keyed(name string) *redis.Script {
+	return redis.NewScript(source("prelude") + "local function work()\n" + source(name) + "end\n" + source("keyed"))
 }
 
 func source(name string) string {

@@ -68,6 +68,19 @@ func ExampleOf() {
 	// Output: inv-42 <nil>
 }
 
+func ExampleOfNamed() {
+	system := actorSystem()
+	runIn(system, wakebell.Config{Name: "billing"}, func(sys *wakebell.System) {
+		found, ok := wakebell.OfNamed(system, "billing")
+		fmt.Println(found == sys, ok)
+		_, ok = wakebell.Of(system) // the one with the default name
+		fmt.Println(ok)
+	})
+	// Output:
+	// true true
+	// false
+}
+
 func ExampleAnswered() {
 	system := actorSystem()
 	runIn(system, wakebell.Config{}, func(sys *wakebell.System) {

@@ -110,12 +110,18 @@ func (w *world) begin() (tell func(format string, args ...any)) {
 }
 
 // happened takes what was noted. What happened between two exchanges at the
-// same instant has no order, so it is put in that of its words.
+// same instant has no order, so it is put in that of its words; what the poller
+// tells a handler before it sends an exchange is put before it.
 func (w *world) happened() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	events := w.events
 	w.events = nil
+	for i := range events {
+		for j := i; j > 0 && decided(events[j]) && at(events[j]) == at(events[j-1]) && strings.Contains(events[j-1], "exchange"); j-- {
+			events[j], events[j-1] = events[j-1], events[j]
+		}
+	}
 	for from := 0; from < len(events); {
 		to := from + 1
 		for to < len(events) && together(events[from], events[to]) {
@@ -127,8 +133,15 @@ func (w *world) happened() []string {
 	return events
 }
 
+func at(event string) string { return strings.Fields(event)[0] }
+
+// decided: a handler's context ends by the poller's decision, not by an answer.
+func decided(event string) bool {
+	return strings.HasSuffix(event, actors.ErrLeaseTooOld.Error()) || strings.HasSuffix(event, actors.ErrDraining.Error())
+}
+
 func together(a, b string) bool {
-	return strings.Fields(a)[0] == strings.Fields(b)[0] &&
+	return at(a) == at(b) &&
 		!strings.Contains(a, "exchange") && !strings.Contains(b, "exchange")
 }
 

@@ -70,7 +70,7 @@ func TestCompletion(t *testing.T) {
 	offered, _ = b.completions("ls", "-o", "")
 	require.Equal(t, []string{"table", "json"}, offered)
 	offered, _ = b.completions("schedule", "--if-exists", "")
-	require.Equal(t, []string{"replace", "keep"}, offered)
+	require.Equal(t, []string{"replace", "keep", "earliest"}, offered)
 	for _, flag := range []string{"--file", "--tls-ca", "--tls-cert", "--tls-key"} {
 		_, directive = b.completions("schedule", flag, "")
 		require.Equal(t, files, directive, flag)

@@ -32,6 +32,8 @@ type scheduleFlags struct {
 	headers       []string
 	correlationID string
 	ifExists      choice
+	debounce      time.Duration
+	once          time.Duration
 	count         int
 	spacing       time.Duration
 
@@ -39,13 +41,14 @@ type scheduleFlags struct {
 }
 
 func (a *app) scheduleCommand() *cobra.Command {
-	f := &scheduleFlags{ifExists: oneOf("replace", "keep")}
+	f := &scheduleFlags{ifExists: oneOf("replace", "keep", "earliest")}
 	cmd := &cobra.Command{
 		Use:   "schedule --topic TOPIC",
 		Short: "Schedule timers",
 		Long: `Schedules a timer and prints its id; with -o json an object with topic, id, due
-and outcome (created, replaced, superseded, kept pending, kept running).
-Without --in or --at it is due at once, without a body it has none.
+and outcome (created, replaced, moved, superseded, kept pending, kept running,
+kept earlier, already done). Without --in or --at it is due at once, without a
+body it has none.
 
 With --count N it schedules N timers, in batches of 1,000, and prints each id
 on a line: of their own or, with --id, ID-0 to ID-<N-1>. With --spacing they
@@ -54,6 +57,7 @@ stored; others of the last batch may be.`,
 		Example: `  wakebell schedule --topic invoices --in 72h --json '{"n": 42}'
   wakebell schedule -t invoices --id inv-42 --at 2031-01-02T15:04:05Z --text hello
   wakebell schedule -t mail --file letter.pdf --content-type application/pdf --header x-tenant=acme
+  wakebell schedule -t reindex --id shop-7 --in 5s --debounce 1m
   wakebell schedule -t load --count 10000 --spacing 1ms --hex cafe`,
 		Args: cobra.NoArgs,
 	}
@@ -78,12 +82,17 @@ func (f *scheduleFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.headers, "header", nil, "a header, `key=value`; may be repeated")
 	flags.StringVar(&f.correlationID, "correlation-id", "", "`id` of what caused the timer (default its own)")
 	flags.Var(&f.ifExists, "if-exists", "what to do with a timer of the same id")
+	flags.DurationVar(&f.debounce, "debounce", 0, "put a pending timer of the same id off by --in, but not past this `limit` from the first; 0s is no limit")
+	flags.DurationVar(&f.once, "once", 0, "fire the id once until this `window` after it was due, however often it is scheduled so")
 	flags.IntVar(&f.count, "count", 1, "how many timers")
 	flags.DurationVar(&f.spacing, "spacing", 0, "how much later each is due than the one before")
 	f.given = flags.Changed
 	completeChoice(cmd, "if-exists", f.ifExists)
 	completeFiles(cmd, "file")
 	cmd.MarkFlagsMutuallyExclusive("json", "text", "hex", "file")
+	cmd.MarkFlagsMutuallyExclusive("debounce", "if-exists")
+	cmd.MarkFlagsMutuallyExclusive("debounce", "at")
+	cmd.MarkFlagsMutuallyExclusive("debounce", "spacing")
 	cmd.MarkFlagsMutuallyExclusive("content-type", "json")
 	cmd.MarkFlagsMutuallyExclusive("content-type", "text")
 }
@@ -152,6 +161,9 @@ func (f *scheduleFlags) drafter(stdin io.Reader) (func(i int) wakebell.Draft, er
 	if err != nil {
 		return nil, err
 	}
+	if f.given("debounce") {
+		when = func(time.Duration) wakebell.ScheduleOption { return wakebell.Debounce(f.in, f.debounce) }
+	}
 	body, err := f.body(stdin)
 	if err != nil {
 		return nil, err
@@ -180,8 +192,14 @@ func (f *scheduleFlags) options() ([]wakebell.ScheduleOption, error) {
 	if f.given("correlation-id") {
 		options = append(options, wakebell.CorrelationID(f.correlationID))
 	}
-	if f.ifExists.value == "keep" {
+	switch f.ifExists.value {
+	case "keep":
 		options = append(options, wakebell.IfExists(wakebell.Keep))
+	case "earliest":
+		options = append(options, wakebell.IfExists(wakebell.Earliest))
+	}
+	if f.given("once") {
+		options = append(options, wakebell.Once(f.once))
 	}
 	return options, nil
 }

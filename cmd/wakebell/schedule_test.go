@@ -59,7 +59,11 @@ func TestScheduleRefuses(t *testing.T) {
 		{"--header", "content-type=text/html"},
 		{"--header", "k=" + strings.Repeat("v", 1<<16)},
 		{"--id", ""},
-		{"--if-exists", "earliest"},
+		{"--if-exists", "latest"},
+		{"--debounce", "1m"}, // by how much?
+		{"--in", "1m", "--debounce", "1s"},
+		{"--in", "1m", "--debounce", "1h", "--if-exists", "replace"},
+		{"--once", "0s"},
 		{"--count", "0"},
 		{"--count", "3", "--spacing", "2562047h"},
 	} {
@@ -91,6 +95,24 @@ func TestScheduleSaysWhenAndWhatItFound(t *testing.T) {
 	require.Equal(t, "c-1", content.CorrelationID)
 	out += call("--text", "new")
 	b.golden("schedule.jsonl", out)
+}
+
+func TestSchedulePolicies(t *testing.T) {
+	b := setup(t)
+	outcome := func(args ...string) string {
+		var line scheduledLine
+		out := b.fine(append([]string{"schedule", "-t", "TOPIC", "-o", "json", "--id", "x"}, args...)...)
+		require.NoError(t, json.Unmarshal([]byte(out), &line))
+		return line.Outcome
+	}
+	require.Equal(t, "created", outcome("--in", "1h"))
+	require.Equal(t, "kept earlier", outcome("--in", "2h", "--if-exists", "earliest"))
+	require.Equal(t, "replaced", outcome("--in", "30m", "--if-exists", "earliest"))
+	require.Equal(t, "moved", outcome("--in", "1h", "--debounce", "2h"))
+	require.Equal(t, "moved", outcome("--in", "2h", "--debounce", "0s"))
+	require.Equal(t, "replaced", outcome("--in", "1h", "--once", "24h"))
+	b.fine("cancel", "-t", "TOPIC", "x")
+	require.Equal(t, "already done", outcome("--in", "1h", "--once", "24h"))
 }
 
 func TestScheduleMany(t *testing.T) {

@@ -132,8 +132,7 @@ func (g *guard) enter() bool {
 	return !g.closed
 }
 
-// stop ends all calls and then protoactor's remote. With no call left its
-// Shutdown has nobody to race with.
+// stop ends all calls and then protoactor's remote.
 func (g *guard) stop() {
 	g.mu.Lock()
 	again := g.closed
@@ -145,6 +144,22 @@ func (g *guard) stop() {
 	g.close()
 	g.connections.closeAll()
 	g.running.Wait()
+	<-time.After(settleDown)
+	g.shutdown()
+}
+
+// settleDown is for goroutines of protoactor's that follow the end of a call:
+// its Shutdown races with them, and there is nothing to wait for.
+const settleDown = 100 * time.Millisecond
+
+// shutdown ends protoactor's remote, which panics when it meets such a
+// goroutine: then its actors have stopped, and what is left is its server.
+func (g *guard) shutdown() {
+	defer func() {
+		if recover() != nil {
+			g.remote.Shutdown(false)
+		}
+	}()
 	g.remote.Shutdown(true)
 }
 

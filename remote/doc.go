@@ -4,9 +4,10 @@
 //
 // # Serving
 //
-// Serve starts protoactor's remote behind a guard. Protoactor by itself lets
-// any peer stop any actor, relays for it, dials whom it names and dies of a
-// type that it does not know; nothing of that passes the guard. Peers show a
+// Serve speaks the protocol of protoactor's remote, so that actors of any
+// protoactor-go process are peers. Protoactor's own server lets any peer stop
+// any actor, relays for it, dials whom it names and dies of a type that it does
+// not know; this one does nothing of that (docs/decisions/0009-remote.md). Peers show a
 // bearer token or a certificate, reach the gateway and what Config.Allow names,
 // and are bounded in all that they can make a node keep.
 package remote

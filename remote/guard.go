@@ -7,16 +7,18 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	premote "github.com/asynkron/protoactor-go/remote"
+	"google.golang.org/grpc"
 	gpeer "google.golang.org/grpc/peer"
 )
 
-// guard stands between peers and the actors of a system: it starts
-// protoactor's remote, and nothing passes in or out without it.
+// guard stands between peers and the actors of a system: it speaks the
+// protocol of protoactor's remote, and nothing passes in or out without it.
 type guard struct {
 	cfg         Config
 	system      *actor.ActorSystem
@@ -24,18 +26,18 @@ type guard struct {
 	owners      map[[sha256.Size]byte]string
 	peers       peers
 	filter      filter
-	services    services
+	services    []func(grpc.ServiceRegistrar)
 	connections *counted
 	complaints  complaints
 
-	remote  *premote.Remote
-	ready   chan struct{}   // closed when it is known where we are
+	server  *grpc.Server
+	serving sync.WaitGroup  // of the server
 	closing context.Context //nolint:containedctx // of the guard's own life
 	close   context.CancelFunc
 
 	mu      sync.Mutex // guards closed, and Add of running
 	closed  bool
-	running sync.WaitGroup // calls
+	running sync.WaitGroup // calls and links
 }
 
 // newGuard checks the configuration; it opens nothing yet.
@@ -48,7 +50,6 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 		cfg: cfg, system: system, log: cfg.Logger, owners: owners(cfg.Tokens),
 		peers:  peers{known: map[string]*peer{}},
 		filter: filter{addresses: map[string]bool{}, entries: map[string]*entry{}},
-		ready:  make(chan struct{}),
 	}
 	g.complaints.log = cfg.Logger
 	g.connections = &counted{
@@ -69,16 +70,8 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 	return g, nil
 }
 
-// ErrListening says that the ActorSystem is remote already: protoactor listens
-// once.
+// ErrListening says that the ActorSystem is remote already: it has one address.
 var ErrListening = errors.New("the actor system listens already")
-
-const (
-	// protoactor's queues grow as they need; these are what they begin with.
-	queueSize = 1024
-	// batchSize bounds the messages that it sends in one frame.
-	batchSize = 1000
-)
 
 // start listens. It must come before any actor of the system that peers are to
 // answer is spawned: one that runs already has no address.
@@ -90,40 +83,35 @@ func (g *guard) start() (err error) {
 	if err != nil {
 		return invalid("Address", "%v", err)
 	}
-	if ip := net.ParseIP(host); ip != nil && ip.To4() == nil {
-		host = "[" + host + "]"
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", g.cfg.Address, err)
 	}
-	config := premote.Configure(host, port,
-		premote.WithServerOptions(g.serverOptions()...),
-		premote.WithDialOptions(g.dialOptions()...),
-		premote.WithAdvertisedHost(g.cfg.Advertise),
-		premote.WithEndpointWriterQueueSize(queueSize),
-		premote.WithEndpointManagerQueueSize(queueSize),
-		premote.WithEndpointWriterBatchSize(batchSize),
-	)
-	config.MaxRetryCount = 1 // it forgets to close the connection of a try before
-	g.remote = premote.NewRemote(g.system, config)
-	defer func() {
-		if reason := recover(); reason != nil { // its way to say that it cannot listen
-			err = fmt.Errorf("listen on %s: %v", g.cfg.Address, reason)
+	address := g.cfg.Advertise
+	if address == "" {
+		address = listener.Addr().String()
+	}
+	g.system.ProcessRegistry.RegisterAddressResolver(g.resolve)
+	g.system.ProcessRegistry.Address = address
+	g.filter.addresses[address] = true
+	g.server = grpc.NewServer(g.serverOptions()...)
+	premote.RegisterRemotingServer(g.server, receiver{guard: g})
+	for _, register := range g.services {
+		register(g.server)
+	}
+	g.serving.Go(func() {
+		if err := g.server.Serve(listener); err != nil && g.closing.Err() == nil {
+			g.log.Error("the listener ended", "address", address, "err", err)
 		}
-	}()
-	g.remote.Start()
-	g.filter.addresses[g.system.Address()] = true
-	close(g.ready)
+	})
 	return nil
 }
 
 // unlistened is the address of a system before it listens.
 const unlistened = "nonhost"
 
-// enter counts a call that begins; false: none may any more.
+// enter counts a call or a link that begins; false: none may any more.
 func (g *guard) enter() bool {
-	select {
-	case <-g.ready:
-	case <-g.closing.Done():
-		return false
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.closed {
@@ -132,7 +120,7 @@ func (g *guard) enter() bool {
 	return !g.closed
 }
 
-// stop ends all calls and then protoactor's remote.
+// stop ends all calls and links, and listens no more.
 func (g *guard) stop() {
 	g.mu.Lock()
 	again := g.closed
@@ -143,24 +131,9 @@ func (g *guard) stop() {
 	}
 	g.close()
 	g.connections.closeAll()
+	g.server.Stop()
 	g.running.Wait()
-	<-time.After(settleDown)
-	g.shutdown()
-}
-
-// settleDown is for goroutines of protoactor's that follow the end of a call:
-// its Shutdown races with them, and there is nothing to wait for.
-const settleDown = 100 * time.Millisecond
-
-// shutdown ends protoactor's remote, which panics when it meets such a
-// goroutine: then its actors have stopped, and what is left is its server.
-func (g *guard) shutdown() {
-	defer func() {
-		if recover() != nil {
-			g.remote.Shutdown(false)
-		}
-	}()
-	g.remote.Shutdown(true)
+	g.serving.Wait()
 }
 
 // note writes down what a peer has done that it should not have.

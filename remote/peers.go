@@ -21,7 +21,6 @@ const (
 )
 
 var (
-	errUnknownPeer = errors.New("the address is not that of a peer")
 	errAddressHeld = errors.New("the address is another peer's")
 	errNotReading  = errors.New("the peer does not take its answers")
 )
@@ -39,9 +38,16 @@ type peer struct {
 	asked   int  // answers that were asked for and not sent
 	owed    int  // their weight
 	change  chan struct{}
-	watched map[[2]string]struct{}
-	cancel  map[int]context.CancelFunc // of outbound streams
-	next    int
+	watched map[[2]string]struct{} // its actors, and those of ours that they watch
+	cut     context.CancelFunc     // of the link; nil: there was none
+	gone    bool                   // it is no peer any more
+
+	mail      []*outgoing // that wait for the link
+	mailBytes int
+	writing   bool      // somebody sends it
+	rest      time.Time // not dialled again before
+	watchees  []watching
+	wake      chan struct{} // has room for one
 }
 
 // peers are all that there are.
@@ -67,7 +73,7 @@ func (b *peers) pin(address, token string) {
 func newPeer(address, owner, token string) *peer {
 	return &peer{
 		address: address, owner: owner, token: token,
-		change: make(chan struct{}), watched: map[[2]string]struct{}{}, cancel: map[int]context.CancelFunc{},
+		change: make(chan struct{}), watched: map[[2]string]struct{}{}, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -108,10 +114,11 @@ func (b *peers) leave(p *peer) (gone bool) {
 	}
 	if !p.pinned {
 		delete(b.known, p.address)
+		p.gone = true
 	}
 	p.forgive()
-	for _, cancel := range p.cancel {
-		cancel()
+	if p.cut != nil {
+		p.cut()
 	}
 	return true
 }
@@ -130,20 +137,19 @@ func (p *peer) forgive() {
 	p.change = make(chan struct{})
 }
 
-// outbound keeps what ends a stream to the peer, until the peer is gone; forget
-// drops it.
-func (p *peer) outbound(cancel context.CancelFunc) (forget func()) {
+// onCut has the link ended when the peer is gone.
+func (p *peer) onCut(cancel context.CancelFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := p.next
-	p.next++
-	p.cancel[key] = cancel
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.cancel, key)
-		p.forgive() // what had not left is lost
+	if p.cut = cancel; p.gone {
+		cancel()
 	}
+}
+
+func (p *peer) removed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.gone
 }
 
 // debt is answers, and what they weigh.

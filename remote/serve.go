@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
-	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	"github.com/wakebell/wakebell"
 )
@@ -29,8 +29,6 @@ var ErrStarted = errors.New("the system was started before it was served")
 // comes before the System's Start, which what comes in waits for. Errors:
 // wakebell.ErrInvalid, ErrInsecure, ErrStarted, ErrListening, or why it cannot
 // listen.
-//
-// Protoactor silences gRPC's own logger for the whole process.
 func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
 	if sys == nil {
 		return nil, invalid("system", "nil")
@@ -60,9 +58,13 @@ func (s *Server) open() {
 			e.takes[kind] = gateway
 		}
 	})
-	grpc_health_v1.RegisterHealthServer(&s.guard.services, s.health)
-	reflectionv1.RegisterServerReflectionServer(&s.guard.services,
-		reflection.NewServerV1(reflection.ServerOptions{Services: &s.guard.services}))
+	s.guard.services = append(s.guard.services, func(to grpc.ServiceRegistrar) {
+		grpc_health_v1.RegisterHealthServer(to, s.health)
+	}, func(to grpc.ServiceRegistrar) {
+		if server, ok := to.(reflection.GRPCServer); ok {
+			reflection.RegisterV1(server)
+		}
+	})
 }
 
 // Address is the host:port under which peers reach the System.

@@ -1,6 +1,8 @@
 package remote
 
 import (
+	"slices"
+
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
 
@@ -28,6 +30,8 @@ var (
 	// heavy are questions and answers with bodies, or many lines.
 	heavy = set(names(&messages.Get{}, &messages.List{}, &messages.Timer{}, &messages.TimerPage{}))
 )
+
+var isAnswer = set(append(slices.Clone(answers), undelivered))
 
 func names(of ...proto.Message) []string {
 	all := make([]string, len(of))

@@ -107,6 +107,9 @@ func verdict(err error) actors.Outcome {
 	if c, ok := errors.AsType[*crash](err); ok {
 		return actors.Crashed(c)
 	}
+	if errors.Is(err, errReleased) {
+		return actors.Released()
+	}
 	if errors.Is(err, ErrUnreadable) {
 		return actors.Undeliverable(err)
 	}

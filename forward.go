@@ -26,9 +26,20 @@ func To(pid *actor.PID) Target { return Target{&actors.Target{PID: pid}} }
 // comes back when its lease ends.
 func ToEach(props *actor.Props) Target { return Target{&actors.Target{Props: props}} }
 
+// Told is the Target, told with a *messages.LeaseEnded when a lease that it has
+// not answered ends: the timer was cancelled, say.
+func (t Target) Told() Target {
+	if t.target == nil {
+		return t
+	}
+	told := *t.target
+	told.Told = true
+	return Target{&told}
+}
+
 // Forward has the timers of a topic delivered to an actor of the caller's. It
 // gets a *messages.Lease and answers its sender with lease.Ack(), Nack(err),
-// NackIn(d, err) or Reject(err), now or later. Its silence ends with the lease:
+// NackIn(d, err), Reject(err) or Release(), now or later. Its silence ends with the lease:
 // without an answer within LeaseTTL the timer comes back; lease.Extend() gives
 // it LeaseTTL more. Topic.Read reads the body.
 func Forward[T any](topic Topic[T], to Target, opts ...HandlerOption) Handler {
@@ -71,10 +82,15 @@ func forward(ctx context.Context, t Timer[[]byte]) error {
 		return nack(a)
 	case *messages.Reject:
 		return Reject(errors.New(a.GetReason()))
+	case *messages.Release:
+		return errReleased
 	default:
 		return fmt.Errorf("unexpected answer %T", answer)
 	}
 }
+
+// errReleased has a timer given back as if it had not been delivered.
+var errReleased = errors.New("released")
 
 func nack(a *messages.Nack) error {
 	switch {

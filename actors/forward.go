@@ -15,6 +15,7 @@ import (
 type Target struct {
 	PID   *actor.PID
 	Props *actor.Props
+	Told  bool // it gets *messages.LeaseEnded when a lease ends before its answer
 }
 
 // ErrTargetGone says that the actor a lease was forwarded to has failed or
@@ -37,8 +38,15 @@ func (d *Delivery) Forward(ctx context.Context, m *messages.Lease) (answer any, 
 		}
 		return answer, nil
 	case <-ctx.Done():
+		w.tell(leaseOver{m.GetDelivery(), context.Cause(ctx)})
 		return nil, context.Cause(ctx)
 	}
+}
+
+// leaseOver says that nobody waits for an answer any more, and why.
+type leaseOver struct {
+	delivery uint64
+	cause    error
 }
 
 // forwarding is a lease that a worker wants to have forwarded, and then the
@@ -79,6 +87,26 @@ func (h *handler) answer(delivery uint64, answer any) {
 		return
 	}
 	h.awaited.answers <- answer
+	h.awaited = nil
+}
+
+// over tells a target that asked for it that its lease has ended.
+func (h *handler) over(c actor.Context, m leaseOver) {
+	if h.awaited == nil || h.awaited.message.GetDelivery() != m.delivery {
+		return
+	}
+	if h.topic.Target.Told && h.target != nil {
+		ended := &messages.LeaseEnded{Id: h.awaited.message.GetId(), Delivery: m.delivery}
+		switch {
+		case errors.Is(m.cause, ErrCancelled):
+			ended.Why = messages.LeaseEnd_LEASE_END_CANCELLED
+		case errors.Is(m.cause, ErrLeaseTooOld):
+			ended.Why = messages.LeaseEnd_LEASE_END_TOO_OLD
+		case errors.Is(m.cause, ErrDraining):
+			ended.Why = messages.LeaseEnd_LEASE_END_DRAINING
+		}
+		c.Send(h.target, ended)
+	}
 	h.awaited = nil
 }
 

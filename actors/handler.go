@@ -76,6 +76,10 @@ func (h *handler) Receive(c actor.Context) {
 		h.answer(m.GetDelivery(), m)
 	case *messages.Reject:
 		h.answer(m.GetDelivery(), m)
+	case *messages.Release:
+		h.answer(m.GetDelivery(), m)
+	case leaseOver:
+		h.over(c, m)
 	case *messages.Extend:
 		h.extend(m.GetDelivery())
 	case *actor.Terminated:

@@ -112,12 +112,9 @@ type Subscribed struct {
 	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	// Of this subscription; it grows each time that the subscriber subscribes.
 	Generation uint64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
-	// How long a lease is good from its delivery, and from each extension. Extend
-	// at a third of it.
-	Ttl *durationpb.Duration `protobuf:"bytes,3,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// What the subscriber still holds from before, without bodies. They count
 	// against the credits until they are answered, released, or end.
-	Held          []*Lease `protobuf:"bytes,4,rep,name=held,proto3" json:"held,omitempty"`
+	Held          []*Lease `protobuf:"bytes,3,rep,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -164,13 +161,6 @@ func (x *Subscribed) GetGeneration() uint64 {
 		return x.Generation
 	}
 	return 0
-}
-
-func (x *Subscribed) GetTtl() *durationpb.Duration {
-	if x != nil {
-		return x.Ttl
-	}
-	return nil
 }
 
 func (x *Subscribed) GetHeld() []*Lease {
@@ -1208,15 +1198,14 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\n" +
 	"subscriber\x18\x04 \x01(\tR\n" +
 	"subscriber\x12\x18\n" +
-	"\acredits\x18\x05 \x01(\rR\acredits\"\x9b\x01\n" +
+	"\acredits\x18\x05 \x01(\rR\acredits\"n\n" +
 	"\n" +
 	"Subscribed\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x02 \x01(\x04R\n" +
-	"generation\x12+\n" +
-	"\x03ttl\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12&\n" +
-	"\x04held\x18\x04 \x03(\v2\x12.wakebell.v1.LeaseR\x04held\"\x92\x01\n" +
+	"generation\x12&\n" +
+	"\x04held\x18\x03 \x03(\v2\x12.wakebell.v1.LeaseR\x04held\"\x92\x01\n" +
 	"\vUnsubscribe\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
@@ -1361,65 +1350,64 @@ var file_messages_remote_proto_goTypes = []any{
 }
 var file_messages_remote_proto_depIdxs = []int32{
 	12, // 0: wakebell.v1.Subscribe.timeout:type_name -> google.protobuf.Duration
-	12, // 1: wakebell.v1.Subscribed.ttl:type_name -> google.protobuf.Duration
-	13, // 2: wakebell.v1.Subscribed.held:type_name -> wakebell.v1.Lease
-	12, // 3: wakebell.v1.Unsubscribe.timeout:type_name -> google.protobuf.Duration
-	13, // 4: wakebell.v1.Leases.leases:type_name -> wakebell.v1.Lease
-	14, // 5: wakebell.v1.LeasesEnded.ended:type_name -> wakebell.v1.LeaseEnded
-	7,  // 6: wakebell.v1.Verdicts.verdicts:type_name -> wakebell.v1.Verdict
-	15, // 7: wakebell.v1.Verdict.ack:type_name -> wakebell.v1.Ack
-	16, // 8: wakebell.v1.Verdict.nack:type_name -> wakebell.v1.Nack
-	17, // 9: wakebell.v1.Verdict.reject:type_name -> wakebell.v1.Reject
-	18, // 10: wakebell.v1.Verdict.release:type_name -> wakebell.v1.Release
-	19, // 11: wakebell.v1.Verdict.extend:type_name -> wakebell.v1.Extend
-	9,  // 12: wakebell.v1.Commands.commands:type_name -> wakebell.v1.Command
-	20, // 13: wakebell.v1.Command.schedule:type_name -> wakebell.v1.Schedule
-	21, // 14: wakebell.v1.Command.schedule_batch:type_name -> wakebell.v1.ScheduleBatch
-	22, // 15: wakebell.v1.Command.cancel:type_name -> wakebell.v1.Cancel
-	23, // 16: wakebell.v1.Command.get:type_name -> wakebell.v1.Get
-	24, // 17: wakebell.v1.Command.list:type_name -> wakebell.v1.List
-	25, // 18: wakebell.v1.Command.reschedule:type_name -> wakebell.v1.Reschedule
-	26, // 19: wakebell.v1.Command.run_now:type_name -> wakebell.v1.RunNow
-	27, // 20: wakebell.v1.Command.stats:type_name -> wakebell.v1.Stats
-	0,  // 21: wakebell.v1.Command.subscribe:type_name -> wakebell.v1.Subscribe
-	2,  // 22: wakebell.v1.Command.unsubscribe:type_name -> wakebell.v1.Unsubscribe
-	6,  // 23: wakebell.v1.Command.verdicts:type_name -> wakebell.v1.Verdicts
-	11, // 24: wakebell.v1.Replies.replies:type_name -> wakebell.v1.Reply
-	28, // 25: wakebell.v1.Reply.error:type_name -> wakebell.v1.Error
-	29, // 26: wakebell.v1.Reply.scheduled:type_name -> wakebell.v1.Scheduled
-	30, // 27: wakebell.v1.Reply.batch_scheduled:type_name -> wakebell.v1.BatchScheduled
-	31, // 28: wakebell.v1.Reply.cancelled:type_name -> wakebell.v1.Cancelled
-	32, // 29: wakebell.v1.Reply.timer:type_name -> wakebell.v1.Timer
-	33, // 30: wakebell.v1.Reply.timers:type_name -> wakebell.v1.TimerPage
-	34, // 31: wakebell.v1.Reply.due_now:type_name -> wakebell.v1.DueNow
-	35, // 32: wakebell.v1.Reply.topic_stats:type_name -> wakebell.v1.TopicStats
-	1,  // 33: wakebell.v1.Reply.subscribed:type_name -> wakebell.v1.Subscribed
-	3,  // 34: wakebell.v1.Reply.unsubscribed:type_name -> wakebell.v1.Unsubscribed
-	4,  // 35: wakebell.v1.Reply.leases:type_name -> wakebell.v1.Leases
-	5,  // 36: wakebell.v1.Reply.leases_ended:type_name -> wakebell.v1.LeasesEnded
-	20, // 37: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.Schedule
-	21, // 38: wakebell.v1.Timers.ScheduleBatch:input_type -> wakebell.v1.ScheduleBatch
-	22, // 39: wakebell.v1.Timers.Cancel:input_type -> wakebell.v1.Cancel
-	23, // 40: wakebell.v1.Timers.Get:input_type -> wakebell.v1.Get
-	24, // 41: wakebell.v1.Timers.List:input_type -> wakebell.v1.List
-	25, // 42: wakebell.v1.Timers.Reschedule:input_type -> wakebell.v1.Reschedule
-	26, // 43: wakebell.v1.Timers.RunNow:input_type -> wakebell.v1.RunNow
-	27, // 44: wakebell.v1.Timers.Stats:input_type -> wakebell.v1.Stats
-	8,  // 45: wakebell.v1.Timers.Session:input_type -> wakebell.v1.Commands
-	29, // 46: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.Scheduled
-	30, // 47: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.BatchScheduled
-	31, // 48: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.Cancelled
-	32, // 49: wakebell.v1.Timers.Get:output_type -> wakebell.v1.Timer
-	33, // 50: wakebell.v1.Timers.List:output_type -> wakebell.v1.TimerPage
-	29, // 51: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.Scheduled
-	34, // 52: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.DueNow
-	35, // 53: wakebell.v1.Timers.Stats:output_type -> wakebell.v1.TopicStats
-	10, // 54: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
-	46, // [46:55] is the sub-list for method output_type
-	37, // [37:46] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	13, // 1: wakebell.v1.Subscribed.held:type_name -> wakebell.v1.Lease
+	12, // 2: wakebell.v1.Unsubscribe.timeout:type_name -> google.protobuf.Duration
+	13, // 3: wakebell.v1.Leases.leases:type_name -> wakebell.v1.Lease
+	14, // 4: wakebell.v1.LeasesEnded.ended:type_name -> wakebell.v1.LeaseEnded
+	7,  // 5: wakebell.v1.Verdicts.verdicts:type_name -> wakebell.v1.Verdict
+	15, // 6: wakebell.v1.Verdict.ack:type_name -> wakebell.v1.Ack
+	16, // 7: wakebell.v1.Verdict.nack:type_name -> wakebell.v1.Nack
+	17, // 8: wakebell.v1.Verdict.reject:type_name -> wakebell.v1.Reject
+	18, // 9: wakebell.v1.Verdict.release:type_name -> wakebell.v1.Release
+	19, // 10: wakebell.v1.Verdict.extend:type_name -> wakebell.v1.Extend
+	9,  // 11: wakebell.v1.Commands.commands:type_name -> wakebell.v1.Command
+	20, // 12: wakebell.v1.Command.schedule:type_name -> wakebell.v1.Schedule
+	21, // 13: wakebell.v1.Command.schedule_batch:type_name -> wakebell.v1.ScheduleBatch
+	22, // 14: wakebell.v1.Command.cancel:type_name -> wakebell.v1.Cancel
+	23, // 15: wakebell.v1.Command.get:type_name -> wakebell.v1.Get
+	24, // 16: wakebell.v1.Command.list:type_name -> wakebell.v1.List
+	25, // 17: wakebell.v1.Command.reschedule:type_name -> wakebell.v1.Reschedule
+	26, // 18: wakebell.v1.Command.run_now:type_name -> wakebell.v1.RunNow
+	27, // 19: wakebell.v1.Command.stats:type_name -> wakebell.v1.Stats
+	0,  // 20: wakebell.v1.Command.subscribe:type_name -> wakebell.v1.Subscribe
+	2,  // 21: wakebell.v1.Command.unsubscribe:type_name -> wakebell.v1.Unsubscribe
+	6,  // 22: wakebell.v1.Command.verdicts:type_name -> wakebell.v1.Verdicts
+	11, // 23: wakebell.v1.Replies.replies:type_name -> wakebell.v1.Reply
+	28, // 24: wakebell.v1.Reply.error:type_name -> wakebell.v1.Error
+	29, // 25: wakebell.v1.Reply.scheduled:type_name -> wakebell.v1.Scheduled
+	30, // 26: wakebell.v1.Reply.batch_scheduled:type_name -> wakebell.v1.BatchScheduled
+	31, // 27: wakebell.v1.Reply.cancelled:type_name -> wakebell.v1.Cancelled
+	32, // 28: wakebell.v1.Reply.timer:type_name -> wakebell.v1.Timer
+	33, // 29: wakebell.v1.Reply.timers:type_name -> wakebell.v1.TimerPage
+	34, // 30: wakebell.v1.Reply.due_now:type_name -> wakebell.v1.DueNow
+	35, // 31: wakebell.v1.Reply.topic_stats:type_name -> wakebell.v1.TopicStats
+	1,  // 32: wakebell.v1.Reply.subscribed:type_name -> wakebell.v1.Subscribed
+	3,  // 33: wakebell.v1.Reply.unsubscribed:type_name -> wakebell.v1.Unsubscribed
+	4,  // 34: wakebell.v1.Reply.leases:type_name -> wakebell.v1.Leases
+	5,  // 35: wakebell.v1.Reply.leases_ended:type_name -> wakebell.v1.LeasesEnded
+	20, // 36: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.Schedule
+	21, // 37: wakebell.v1.Timers.ScheduleBatch:input_type -> wakebell.v1.ScheduleBatch
+	22, // 38: wakebell.v1.Timers.Cancel:input_type -> wakebell.v1.Cancel
+	23, // 39: wakebell.v1.Timers.Get:input_type -> wakebell.v1.Get
+	24, // 40: wakebell.v1.Timers.List:input_type -> wakebell.v1.List
+	25, // 41: wakebell.v1.Timers.Reschedule:input_type -> wakebell.v1.Reschedule
+	26, // 42: wakebell.v1.Timers.RunNow:input_type -> wakebell.v1.RunNow
+	27, // 43: wakebell.v1.Timers.Stats:input_type -> wakebell.v1.Stats
+	8,  // 44: wakebell.v1.Timers.Session:input_type -> wakebell.v1.Commands
+	29, // 45: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.Scheduled
+	30, // 46: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.BatchScheduled
+	31, // 47: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.Cancelled
+	32, // 48: wakebell.v1.Timers.Get:output_type -> wakebell.v1.Timer
+	33, // 49: wakebell.v1.Timers.List:output_type -> wakebell.v1.TimerPage
+	29, // 50: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.Scheduled
+	34, // 51: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.DueNow
+	35, // 52: wakebell.v1.Timers.Stats:output_type -> wakebell.v1.TopicStats
+	10, // 53: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
+	45, // [45:54] is the sub-list for method output_type
+	36, // [36:45] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_messages_remote_proto_init() }

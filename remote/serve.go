@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -18,6 +20,7 @@ type Server struct {
 	guard  *guard
 	system *wakebell.System
 	health *health.Server
+	router *actor.PID // of subscriptions
 }
 
 // ErrStarted says that Serve came after the System's Start: actors that run
@@ -46,7 +49,35 @@ func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
 	if err := g.start(); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
+	if err := s.spawn(); err != nil {
+		g.stop()
+		return nil, fmt.Errorf("serve: %w", err)
+	}
 	return s, nil
+}
+
+// subscriptions is the name of the actor that has the subscriptions of a
+// System, after the System's own.
+const subscriptions = "-subscriptions"
+
+// spawn starts the actor of the subscriptions. It comes after start, for it
+// has to have an address.
+func (s *Server) spawn() error {
+	gateway := s.system.Gateway().GetId()
+	name := strings.TrimSuffix(gateway, "/gateway") + subscriptions
+	shared := &hubs{s.system, s.guard}
+	props := actor.PropsFromProducer(func() actor.Actor { return &router{hubs: shared} })
+	router, err := s.system.ActorSystem().Root.SpawnNamed(props, name)
+	if err != nil {
+		return err
+	}
+	s.router = router
+	s.guard.filter.open(gateway, func(e *entry) {
+		for _, kind := range subscribing {
+			e.takes[kind] = router.GetId()
+		}
+	})
+	return nil
 }
 
 // open says what peers may ask for.
@@ -74,6 +105,7 @@ func (s *Server) Address() string { return s.system.ActorSystem().Address() }
 // which answers what is under way. A second Stop does nothing.
 func (s *Server) Stop() {
 	s.health.Shutdown()
+	_ = s.system.ActorSystem().Root.StopFuture(s.router).Wait() // it holds nothing that could hang
 	s.guard.stop()
 }
 

@@ -1,0 +1,386 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+const (
+	// grace is for the verdicts of a subscriber that has ended: its end can
+	// overtake them.
+	grace = time.Second
+	// sweepEvery is how often a hub looks for leases that are over.
+	sweepEvery = 250 * time.Millisecond
+	// maxOut bounds the bodies that a subscriber holds, in bytes; one lease may
+	// be larger.
+	maxOut = 64 << 20
+)
+
+// hub gives the leases of a topic to its subscribers. It is the Target of the
+// topic's Forward: the poller gives it as many leases as all of them have
+// credits, and it gives each as many as it has.
+type hub struct {
+	*hubs
+	topic string
+	self  *actor.PID
+	root  *actor.RootContext
+	ctx   context.Context //nolint:containedctx // of the actor's life
+	end   context.CancelFunc
+
+	subscribers map[subscriberKey]*subscriber
+	order       []*subscriber // those that can take leases, in turn
+	turn        int
+	held        map[uint64]*held // by delivery
+	waiting     []*held          // that nobody has credits for
+	flushing    bool
+
+	tuning   tuning
+	asked    []asked // subscriptions that wait for the topic
+	sweeping *time.Timer
+}
+
+// subscriberKey tells subscribers apart: of two owners both may use a name.
+type subscriberKey struct{ owner, name string }
+
+type subscriber struct {
+	key        subscriberKey
+	generation uint64
+	credits    int
+	to         *actor.PID // nil: out of reach, or gone
+	used       int        // leases that it holds
+	bytes      int        // of their bodies
+	out        []*messages.Lease
+}
+
+// held is a lease in the hands of a subscriber, or on the way there.
+type held struct {
+	lease   *messages.Lease
+	handler *actor.PID
+	of      *subscriber // nil: it waits
+	since   time.Time
+	until   time.Time // the node has given it up, if it said nothing before
+	gone    bool
+}
+
+// asked is a Subscribe that is not answered yet.
+type asked struct {
+	message *messages.Subscribe
+	sender  *actor.PID
+	of      *subscriber
+}
+
+// Messages of a hub to itself.
+type (
+	flush struct{}
+	sweep struct{}
+	tuned struct {
+		have int
+		err  error
+	}
+	graceOver struct {
+		key        subscriberKey
+		generation uint64
+	}
+)
+
+func newHub(shared *hubs, topic string) *hub {
+	return &hub{
+		hubs: shared, topic: topic,
+		subscribers: map[subscriberKey]*subscriber{}, held: map[uint64]*held{},
+		tuning: tuning{have: absent, want: absent},
+	}
+}
+
+func (h *hub) Receive(c actor.Context) {
+	owner := c.MessageHeader().Get(messages.PrincipalHeader)
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		h.self, h.root = c.Self(), c.ActorSystem().Root
+		h.ctx, h.end = context.WithCancel(h.guard.closing)
+	case *actor.Stopping, *actor.Restarting:
+		h.stop()
+	case *messages.Subscribe:
+		h.subscribe(c, m, owner)
+	case *messages.Unsubscribe:
+		h.unsubscribe(m, owner)
+		c.Respond(&messages.Unsubscribed{Request: m.GetRequest()})
+	case *messages.Verdicts:
+		h.verdicts(m, owner)
+	case *messages.Lease:
+		h.lease(m, c.Sender())
+	case *messages.LeaseEnded:
+		h.leaseEnded(m)
+	case flush:
+		h.flush()
+	case sweep:
+		h.sweep()
+	case tuned:
+		h.tuned(m)
+	case *actor.Terminated:
+		h.terminated(m)
+	case linkBroken:
+		h.outOfReach(m.who)
+	case graceOver:
+		h.graceOver(m)
+	}
+}
+
+func (h *hub) stop() {
+	if h.end != nil {
+		h.end()
+	}
+	if h.sweeping != nil {
+		h.sweeping.Stop()
+	}
+}
+
+// subscribe makes or replaces a subscription.
+func (h *hub) subscribe(c actor.Context, m *messages.Subscribe, owner string) {
+	key := subscriberKey{owner, m.GetSubscriber()}
+	s := h.subscribers[key]
+	credits := int(m.GetCredits())
+	others := h.capacity()
+	if s != nil {
+		others -= s.takes()
+	}
+	if others+credits > maxCredits || (s == nil && len(h.subscribers) >= maxSubscribers) {
+		fault := messages.Failure(messages.Code_CODE_OVERLOADED, "the subscribers of the topic have too many credits, or are too many")
+		fault.Request = m.GetRequest()
+		c.Respond(fault)
+		return
+	}
+	if s == nil {
+		s = &subscriber{key: key}
+		h.subscribers[key] = s
+	} else if s.to != nil && !s.to.Equal(c.Sender()) {
+		c.Unwatch(s.to)
+	}
+	// It grows over the lives of nodes too.
+	s.generation = max(s.generation+1, uint64(time.Now().UnixMicro())) //nolint:gosec // after 1970
+	s.credits, s.to, s.out = credits, c.Sender(), nil
+	c.Watch(s.to)
+	if !slices.Contains(h.order, s) {
+		h.order = append(h.order, s)
+	}
+	h.asked = append(h.asked, asked{m, c.Sender(), s})
+	h.tune()
+	h.answerAsked()
+}
+
+// answerAsked answers the subscriptions whose topic is there.
+func (h *hub) answerAsked() {
+	if h.tuning.have == absent {
+		return
+	}
+	for _, a := range h.asked {
+		answer := &messages.Subscribed{Request: a.message.GetRequest(), Generation: a.of.generation}
+		for _, l := range h.held {
+			if l.of == a.of {
+				answer.Held = append(answer.Held, &messages.Lease{Id: l.lease.GetId(), Delivery: l.lease.GetDelivery(), Ttl: l.lease.GetTtl()})
+			}
+		}
+		h.root.Send(a.sender, answer)
+	}
+	h.asked = nil
+	h.deal()
+}
+
+func (h *hub) unsubscribe(m *messages.Unsubscribe, owner string) {
+	if s := h.subscribers[subscriberKey{owner, m.GetSubscriber()}]; s != nil {
+		h.giveUp(s)
+	}
+}
+
+// giveUp ends a subscription and gives back what its subscriber held.
+func (h *hub) giveUp(s *subscriber) {
+	h.leaveOrder(s)
+	delete(h.subscribers, s.key)
+	s.to = nil
+	h.tune() // before what is given back is due again
+	for _, l := range h.held {
+		if l.of == s {
+			h.root.Send(l.handler, l.lease.Release())
+			h.free(l)
+		}
+	}
+	h.tune()
+}
+
+func (h *hub) leaveOrder(s *subscriber) {
+	h.order = slices.DeleteFunc(h.order, func(other *subscriber) bool { return other == s })
+}
+
+// terminated takes the end of a subscriber's actor, or of the link to it.
+func (h *hub) terminated(m *actor.Terminated) {
+	if m.GetWhy() == actor.TerminatedReason_AddressTerminated {
+		h.outOfReach(m.GetWho())
+		return
+	}
+	for _, s := range h.at(m.GetWho()) {
+		over := graceOver{s.key, s.generation}
+		h.detach(s)
+		root, self := h.root, h.self
+		time.AfterFunc(grace, func() {
+			if h.ctx.Err() == nil {
+				root.Send(self, over)
+			}
+		})
+	}
+}
+
+func (h *hub) graceOver(m graceOver) {
+	if s := h.subscribers[m.key]; s != nil && s.generation == m.generation && s.to == nil {
+		h.giveUp(s)
+	}
+}
+
+// outOfReach leaves what subscribers behind a broken link hold to its end:
+// they may be at work on it.
+func (h *hub) outOfReach(who *actor.PID) {
+	for _, s := range h.at(who) {
+		h.detach(s)
+	}
+}
+
+func (h *hub) at(who *actor.PID) (all []*subscriber) {
+	for _, s := range h.subscribers {
+		if s.to != nil && who != nil && s.to.GetId() == who.GetId() && s.to.GetAddress() == who.GetAddress() {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// detach keeps leases from a subscriber until it subscribes again.
+func (h *hub) detach(s *subscriber) {
+	s.to, s.out = nil, nil
+	h.leaveOrder(s)
+	h.forget(s)
+	h.tune()
+}
+
+// forget drops a subscriber that is out of reach and holds nothing.
+func (h *hub) forget(s *subscriber) {
+	if s.to == nil && s.used == 0 && h.subscribers[s.key] == s {
+		delete(h.subscribers, s.key)
+	}
+}
+
+// takes is how many leases the topic may have for the subscriber.
+func (s *subscriber) takes() int {
+	if s.to == nil {
+		return s.used
+	}
+	return max(s.credits, s.used)
+}
+
+func (h *hub) capacity() (all int) {
+	for _, s := range h.subscribers {
+		all += s.takes()
+	}
+	return all
+}
+
+// absent is the capacity of a topic that the System does not handle.
+const absent = -1
+
+// tuning is what the System is told of the topic: how many leases it may have.
+// It is told by one goroutine at a time.
+type tuning struct {
+	have, want int
+	busy       bool
+}
+
+// tune has the System take as many leases of the topic as all subscribers can
+// hold; none at all when there is no subscriber.
+func (h *hub) tune() {
+	want := min(h.capacity(), maxCredits)
+	if want == 0 && len(h.held) == 0 && len(h.waiting) == 0 {
+		want = absent
+	}
+	h.tuning.want = want
+	if h.tuning.busy || want == h.tuning.have {
+		return
+	}
+	h.tuning.busy = true
+	have, ctx, root, self := h.tuning.have, h.ctx, h.root, h.self
+	if !h.guard.enter() {
+		return
+	}
+	go func() {
+		defer h.guard.running.Done()
+		now, err := h.apply(ctx, have, want)
+		if ctx.Err() == nil {
+			root.Send(self, tuned{now, err})
+		}
+	}()
+}
+
+// apply changes what the System does with the topic.
+func (h *hub) apply(ctx context.Context, have, want int) (now int, err error) {
+	switch {
+	case have == absent:
+		if want == 0 {
+			return absent, nil
+		}
+		topic := wakebell.NewTopic[[]byte](h.topic)
+		options := append(slices.Clone(h.guard.cfg.Handler), wakebell.MaxConcurrent(want))
+		err = h.system.Add(ctx, wakebell.Forward(topic, wakebell.To(h.self).Told(), options...))
+	case want == absent:
+		err = h.system.Remove(h.topic)
+	case want == 0:
+		err = h.system.Pause(h.topic)
+	default:
+		if err = h.system.Retune(h.topic, wakebell.MaxConcurrent(want)); err == nil && have == 0 {
+			err = h.system.Resume(h.topic)
+		}
+	}
+	if err != nil {
+		return have, err
+	}
+	return want, nil
+}
+
+func (h *hub) tuned(m tuned) {
+	h.tuning.busy, h.tuning.have = false, m.have
+	if m.err != nil {
+		h.refuseAsked(m.err)
+		h.later()
+		return
+	}
+	h.answerAsked()
+	h.tune()
+}
+
+// refuseAsked answers those that wait for a topic that cannot be handled.
+func (h *hub) refuseAsked(err error) {
+	if h.tuning.have != absent {
+		h.guard.log.Warn("a topic that is subscribed to cannot be changed", "topic", h.topic, "err", err)
+		return
+	}
+	code := messages.Code_CODE_UNAVAILABLE
+	switch {
+	case errors.Is(err, wakebell.ErrTopicTaken):
+		code = messages.Code_CODE_CONFLICT
+	case errors.Is(err, wakebell.ErrInvalid):
+		code = messages.Code_CODE_INVALID
+	}
+	for _, a := range h.asked {
+		fault := messages.Failure(code, err.Error())
+		fault.Request = a.message.GetRequest()
+		h.root.Send(a.sender, fault)
+	}
+	h.asked = nil
+	for _, s := range h.subscribers {
+		s.to = nil
+		h.leaveOrder(s)
+		h.forget(s)
+	}
+}

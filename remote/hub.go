@@ -54,6 +54,7 @@ type subscriber struct {
 	generation uint64
 	credits    int
 	to         *actor.PID // nil: out of reach, or gone
+	last       *actor.PID // where it was then
 	used       int        // leases that it holds
 	bytes      int        // of their bodies
 	out        []*messages.Lease
@@ -247,11 +248,20 @@ func (h *hub) outOfReach(who *actor.PID) {
 	for _, s := range h.at(who) {
 		h.detach(s)
 	}
+	for _, s := range h.subscribers {
+		if s.to == nil && same(s.last, who) {
+			s.generation++ // its end, which came first, was that of the link
+		}
+	}
+}
+
+func same(a, b *actor.PID) bool {
+	return a != nil && b != nil && a.GetId() == b.GetId() && a.GetAddress() == b.GetAddress()
 }
 
 func (h *hub) at(who *actor.PID) (all []*subscriber) {
 	for _, s := range h.subscribers {
-		if s.to != nil && who != nil && s.to.GetId() == who.GetId() && s.to.GetAddress() == who.GetAddress() {
+		if same(s.to, who) {
 			all = append(all, s)
 		}
 	}
@@ -260,7 +270,7 @@ func (h *hub) at(who *actor.PID) (all []*subscriber) {
 
 // detach keeps leases from a subscriber until it subscribes again.
 func (h *hub) detach(s *subscriber) {
-	s.to, s.out = nil, nil
+	s.last, s.to, s.out = s.to, nil, nil
 	h.leaveOrder(s)
 	h.forget(s)
 	h.tune()

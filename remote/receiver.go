@@ -56,8 +56,8 @@ type inbound struct {
 	guard  *guard
 	who    who
 
-	peer  *peer           // nil until it has said where it is
-	turns []*actor.Future // of the batch before
+	peer  *peer // nil until it has said where it is
+	turns turns
 }
 
 // serve takes frames, one after the other. It does not take one before our
@@ -141,7 +141,7 @@ func (in *inbound) batch(batch *premote.MessageBatch) error {
 			return err
 		}
 	}
-	return in.turn(got.targets)
+	return in.turns.take(in.ctx, in.guard.system, got.targets)
 }
 
 // pass gives a message that was admitted to its actor.
@@ -182,21 +182,24 @@ func (in *inbound) tell(target *actor.PID, m proto.Message) {
 	ref.SendSystemMessage(target, m)
 }
 
-// turn asks the actors that got something to say so, and waits until those of
-// the batch before have.
-func (in *inbound) turn(targets map[string]struct{}) error {
-	waiting := in.turns
-	in.turns = nil
-	root := in.guard.system.Root
+// turns keep the mailboxes of our actors short: whoever feeds them goes on when
+// they have come to what they were fed before.
+type turns []*actor.Future
+
+// take asks the actors that got something to say so, and waits until those that
+// got something before have.
+func (t *turns) take(ctx context.Context, system *actor.ActorSystem, targets map[string]struct{}) error {
+	waiting := *t
+	*t = nil
 	for id := range targets {
-		in.turns = append(in.turns, root.RequestFuture(in.guard.system.NewLocalPID(id), &actor.Touch{}, turnTimeout))
+		*t = append(*t, system.Root.RequestFuture(system.NewLocalPID(id), &actor.Touch{}, turnTimeout))
 	}
 	for _, f := range waiting {
 		if _, err := f.Result(); err != nil && !errors.Is(err, actor.ErrDeadLetter) {
 			return status.Errorf(codes.Unavailable, "an actor does not come to its messages: %v", err)
 		}
 	}
-	return in.ctx.Err()
+	return ctx.Err()
 }
 
 // leave notes that the stream has ended. With the last of a peer its link is

@@ -90,6 +90,7 @@ func (s *Server) open() {
 		}
 	})
 	s.guard.services = append(s.guard.services, func(to grpc.ServiceRegistrar) {
+		to.RegisterService(&timersService, s)
 		grpc_health_v1.RegisterHealthServer(to, s.health)
 	}, func(to grpc.ServiceRegistrar) {
 		if server, ok := to.(reflection.GRPCServer); ok {

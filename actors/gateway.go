@@ -111,7 +111,7 @@ func (g *gateway) Receive(c actor.Context) {
 	case cutGateway:
 		g.stop(errGatewayCut)
 	case messages.Request:
-		g.take(m, c.Sender(), c.MessageHeader().Get(messages.PrincipalHeader))
+		g.take(m, c.Sender(), principalOf(c))
 	case *actor.Touch: // answered by protoactor
 	default:
 		if c.Sender() != nil { // not one of protoactor's own
@@ -120,6 +120,14 @@ func (g *gateway) Receive(c actor.Context) {
 	}
 	g.pump()
 	sound = true
+}
+
+// principalOf is whose message it is; empty: of this process.
+func principalOf(c actor.Context) string {
+	if header := c.MessageHeader(); header != nil {
+		return header.Get(messages.PrincipalHeader)
+	}
+	return ""
 }
 
 func (g *gateway) start(c actor.Context) {

@@ -41,7 +41,7 @@ type hub struct {
 	waiting     []*held          // that nobody has credits for
 	flushing    bool
 
-	tuning   tuning
+	tuning   *tuning
 	asked    []asked // subscriptions that wait for the topic
 	sweeping *time.Timer
 }
@@ -91,20 +91,25 @@ type (
 	}
 )
 
-func newHub(shared *hubs, topic string) *hub {
+func newHub(shared *hubs, topic string, t *tuning) *hub {
 	return &hub{
 		hubs: shared, topic: topic,
 		subscribers: map[subscriberKey]*subscriber{}, held: map[uint64]*held{},
-		tuning: tuning{have: absent, want: absent},
+		tuning: t,
 	}
 }
 
 func (h *hub) Receive(c actor.Context) {
-	owner := c.MessageHeader().Get(messages.PrincipalHeader)
+	owner := ""
+	if header := c.MessageHeader(); header != nil {
+		owner = header.Get(messages.PrincipalHeader)
+	}
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		h.self, h.root = c.Self(), c.ActorSystem().Root
 		h.ctx, h.end = context.WithCancel(h.guard.closing)
+		h.tuning.busy = false
+		h.tune() // nothing at first; after a crash, what was had is not wanted
 	case *actor.Stopping, *actor.Restarting:
 		h.stop()
 	case *messages.Subscribe:
@@ -302,7 +307,7 @@ func (h *hub) capacity() (all int) {
 const absent = -1
 
 // tuning is what the System is told of the topic: how many leases it may have.
-// It is told by one goroutine at a time.
+// It is told by one goroutine at a time. It outlives a crash of the hub.
 type tuning struct {
 	have, want int
 	busy       bool

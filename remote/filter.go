@@ -166,7 +166,7 @@ func (a *admission) envelope(e *premote.MessageEnvelope) (bool, error) {
 	e.MessageHeader = a.header
 	e.TargetRequestId = 0
 	a.in.targets[id] = struct{}{}
-	if e.GetSender() > 0 {
+	if e.GetSender() > 0 && isAnswered[kind] {
 		a.in.owed.answers++
 		a.in.owed.weight += weightOf(kind)
 	}

@@ -142,7 +142,7 @@ func (n *session) read(ctx context.Context) error {
 			if subscribes[kind] {
 				to = n.server.router
 			}
-			if kind != verdictsType {
+			if isAnswered[kind] {
 				owed.answers++
 				owed.weight += weightOf(kind)
 			}
@@ -158,10 +158,7 @@ func (n *session) read(ctx context.Context) error {
 	}
 }
 
-var (
-	subscribes   = set(subscribing)
-	verdictsType = fullName(&messages.Verdicts{})
-)
+var subscribes = set(subscribing)
 
 // commanded is what is inside a command; nil: nothing that is known.
 func commanded(c *messages.Command) proto.Message { return chosen(c, "kind") }

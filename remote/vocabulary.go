@@ -31,6 +31,9 @@ var (
 	heavy = set(names(&messages.Get{}, &messages.List{}, &messages.Timer{}, &messages.TimerPage{}))
 )
 
+// isAnswered are what is answered with one of answers.
+var isAnswered = set(append(slices.Clone(requests), fullName(&messages.Subscribe{}), fullName(&messages.Unsubscribe{})))
+
 var isAnswer = set(append(slices.Clone(answers), undelivered))
 
 func names(of ...proto.Message) []string {

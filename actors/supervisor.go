@@ -30,6 +30,7 @@ type supervisor struct {
 	outage   outage
 
 	stopHints context.CancelFunc
+	ended     bool // by stop: a topic that goes after it is not listened to anew
 	drain     *rootDrain
 }
 
@@ -125,6 +126,9 @@ func (s *supervisor) listen() {
 	if s.stopHints != nil {
 		s.stopHints()
 	}
+	if s.ended {
+		return
+	}
 	//nolint:forbidigo // the supervisor's life is its own: stop ends it
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stopHints = cancel
@@ -156,6 +160,7 @@ func (s *supervisor) listen() {
 }
 
 func (s *supervisor) stop() {
+	s.ended = true
 	if s.stopHints != nil {
 		s.stopHints()
 	}

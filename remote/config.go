@@ -46,9 +46,8 @@ type Config struct {
 	// asked for.
 	Tokens map[string]string
 
-	// Token is what this process shows to a peer that it dials first. Empty: the
-	// only one of Tokens, if there is one. A peer that dialled first is shown
-	// what it has shown itself, and nothing else.
+	// Token is what Dial shows. Empty: the only one of Tokens, if there is one. A
+	// Server that dials a peer to answer shows what the peer has shown.
 	Token string
 
 	// TLS is for serving and for dialling. With ClientCAs it asks peers for a

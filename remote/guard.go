@@ -30,10 +30,11 @@ type guard struct {
 	connections *counted
 	complaints  complaints
 
-	server  *grpc.Server
-	serving sync.WaitGroup  // of the server
-	closing context.Context //nolint:containedctx // of the guard's own life
-	close   context.CancelFunc
+	server   *grpc.Server
+	listener net.Listener
+	serving  sync.WaitGroup  // of the server
+	closing  context.Context //nolint:containedctx // of the guard's own life
+	close    context.CancelFunc
 
 	mu      sync.Mutex // guards closed, and Add of running
 	closed  bool
@@ -73,9 +74,9 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 // ErrListening says that the ActorSystem is remote already: it has one address.
 var ErrListening = errors.New("the actor system listens already")
 
-// start listens. It must come before any actor of the system that peers are to
+// listen takes the address; serve lets peers in. It must come before any actor of the system that peers are to
 // answer is spawned: one that runs already has no address.
-func (g *guard) start() (err error) {
+func (g *guard) listen() (err error) {
 	if g.system.Address() != unlistened {
 		return ErrListening
 	}
@@ -99,12 +100,17 @@ func (g *guard) start() (err error) {
 	for _, register := range g.services {
 		register(g.server)
 	}
+	g.listener = listener
+	return nil
+}
+
+// serve lets peers in.
+func (g *guard) serve() {
 	g.serving.Go(func() {
-		if err := g.server.Serve(listener); err != nil && g.closing.Err() == nil {
-			g.log.Error("the listener ended", "address", address, "err", err)
+		if err := g.server.Serve(g.listener); err != nil && g.closing.Err() == nil {
+			g.log.Error("the listener ended", "address", g.listener.Addr().String(), "err", err)
 		}
 	})
-	return nil
 }
 
 // unlistened is the address of a system before it listens.
@@ -132,6 +138,7 @@ func (g *guard) stop() {
 	g.close()
 	g.connections.closeAll()
 	g.server.Stop()
+	_ = g.listener.Close() // it is, if it has been served
 	g.running.Wait()
 	g.serving.Wait()
 }

@@ -33,10 +33,9 @@ type peer struct {
 	token   string // that it showed, and is shown when it is dialled
 
 	mu      sync.Mutex
-	pinned  bool // by ourselves: it may be dialled first
-	streams int  // inbound
-	asked   int  // answers that were asked for and not sent
-	owed    int  // their weight
+	streams int // inbound
+	asked   int // answers that were asked for and not sent
+	owed    int // their weight
 	change  chan struct{}
 	watched map[[2]string]struct{} // its actors, and those of ours that they watch
 	cut     context.CancelFunc     // of the link; nil: there was none
@@ -54,20 +53,6 @@ type peer struct {
 type peers struct {
 	mu    sync.Mutex
 	known map[string]*peer
-}
-
-// pin makes an address one that may be dialled before it has dialled us.
-func (b *peers) pin(address, token string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p := b.known[address]
-	if p == nil {
-		p = newPeer(address, "", token)
-		b.known[address] = p
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.pinned = true
 }
 
 func newPeer(address, owner, token string) *peer {
@@ -89,16 +74,10 @@ func (b *peers) arrive(address, owner, token string) (*peer, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case p.owner == owner:
-	case p.pinned && p.streams == 0: // dialled by us before it dialled
-		p.owner = owner
-	default:
+	if p.owner != owner {
 		return nil, errAddressHeld
 	}
-	if !p.pinned {
-		p.token = token
-	}
+	p.token = token
 	p.streams++
 	return p, nil
 }
@@ -112,10 +91,8 @@ func (b *peers) leave(p *peer) (gone bool) {
 	if p.streams--; p.streams > 0 {
 		return false
 	}
-	if !p.pinned {
-		delete(b.known, p.address)
-		p.gone = true
-	}
+	delete(b.known, p.address)
+	p.gone = true
 	p.forgive()
 	if p.cut != nil {
 		p.cut()

@@ -39,7 +39,7 @@ func (r receiver) Receive(stream premote.Remoting_ReceiveServer) error {
 	defer in.leave()
 	err := in.serve()
 	switch {
-	case err == nil || errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF):
 		return nil
 	case errors.Is(err, errHostile), errors.Is(err, errNotReading),
 		status.Code(err) == codes.ResourceExhausted, status.Code(err) == codes.Internal: // the frame was refused

@@ -46,13 +46,14 @@ func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
 	}
 	s := &Server{guard: g, system: sys, health: health.NewServer()}
 	s.open()
-	if err := g.start(); err != nil {
+	if err := g.listen(); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	if err := s.spawn(); err != nil {
 		g.stop()
 		return nil, fmt.Errorf("serve: %w", err)
 	}
+	g.serve()
 	return s, nil
 }
 
@@ -60,7 +61,7 @@ func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
 // System, after the System's own.
 const subscriptions = "-subscriptions"
 
-// spawn starts the actor of the subscriptions. It comes after start, for it
+// spawn starts the actor of the subscriptions. It comes after listen, for it
 // has to have an address.
 func (s *Server) spawn() error {
 	gateway := s.system.Gateway().GetId()

@@ -11,8 +11,8 @@ import (
 
 func fullName(m proto.Message) string { return string(proto.MessageName(m)) }
 
-// What the gateway takes itself, what subscriptions take in its name, what both
-// answer, and what comes without being asked for.
+// What the gateway takes itself, what subscriptions take in its name, and what
+// both answer.
 var (
 	requests = names(
 		&messages.Schedule{}, &messages.ScheduleBatch{}, &messages.Cancel{}, &messages.Get{},
@@ -25,7 +25,6 @@ var (
 	)
 	// undelivered answers what found no actor.
 	undelivered = fullName(&actor.DeadLetterResponse{})
-	deliveries  = names(&messages.Leases{}, &messages.LeasesEnded{})
 
 	// heavy are questions and answers with bodies, or many lines.
 	heavy = set(names(&messages.Get{}, &messages.List{}, &messages.Timer{}, &messages.TimerPage{}))

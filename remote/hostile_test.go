@@ -246,7 +246,8 @@ func TestAMillionRequestsWithoutReadingAnAnswer(t *testing.T) {
 	n.alive(t)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(64<<20))
+	// Other tests run beside it; a million requests would take four times as much.
+	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(256<<20))
 	require.NoError(t, s.conn.Close())
 	<-done
 	require.Less(t, sent, 100)

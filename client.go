@@ -2,6 +2,7 @@ package wakebell
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -31,8 +32,29 @@ type ClientConfig struct {
 	// DefaultPayloadLimit, at most 512 MiB.
 	PayloadLimit int
 
+	// RetryFor is for how long a call is made again, with growing, jittered
+	// delays from 25 ms to 1 s, while Redis is unavailable. 0, the default:
+	// until the deadline of its context, or for 2 s where that has none. Above 0
+	// it bounds both. Negative: each call is made once. What go-redis retries by
+	// itself comes on top.
+	RetryFor time.Duration
+
 	// Logger gets what no caller can be told; nil means slog.Default().
 	Logger *slog.Logger
+}
+
+// defaultRetryFor is the budget of a call whose context has no deadline.
+const defaultRetryFor = 2 * time.Second
+
+func (c ClientConfig) retry() redisops.Retry {
+	switch {
+	case c.RetryFor < 0:
+		return redisops.Retry{}
+	case c.RetryFor == 0:
+		return redisops.Retry{Otherwise: defaultRetryFor}
+	default:
+		return redisops.Retry{Otherwise: c.RetryFor, Most: c.RetryFor}
+	}
 }
 
 func (c ClientConfig) withDefaults() ClientConfig {
@@ -48,14 +70,21 @@ func (c ClientConfig) withDefaults() ClientConfig {
 
 // Client schedules, cancels and inspects timers. It starts nothing and needs
 // no Close; it is safe for concurrent use.
+//
+// Every call may be made again when its outcome is unknown, and is, within
+// ClientConfig.RetryFor: what it writes is written once, or in the same way
+// again. What a second call answers is what it found, which the first may have
+// left: Cancel finds nothing, Schedule finds the timer, RunNow and Reschedule of
+// a timer that was due at once may find it handled, and gone. Redrive and
+// DeleteDead answer and count as the first did.
 type Client struct {
 	store  *redisops.Timers
 	prefix string
 	limit  int
 }
 
-// NewClient makes a Client on rdb, which the caller owns and closes, with
-// whatever retries it is set to. It does not speak to Redis yet.
+// NewClient makes a Client on rdb, which the caller owns and closes. It does
+// not speak to Redis yet.
 func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 	const maxPayload = 512 << 20 // what a Redis string holds
 	cfg = cfg.withDefaults()
@@ -69,7 +98,7 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	store.Logger = cfg.Logger
+	store.Logger, store.Retry = cfg.Logger, cfg.retry()
 	return &Client{store: store, prefix: cfg.Prefix, limit: cfg.PayloadLimit}, nil
 }
 
@@ -87,10 +116,13 @@ type Scheduled struct {
 	// Found is when the timer that was found under the id was due next (of a
 	// running one, the end of its lease); zero where there was none.
 	Found time.Time
+
+	// Replicas is how many replicas confirmed it; 0 without WithReplicas.
+	Replicas int
 }
 
 func scheduled(s redisops.Scheduled) Scheduled {
-	return Scheduled{ID: s.ID, Due: s.Due, Outcome: s.Outcome, Found: s.Found}
+	return Scheduled{ID: s.ID, Due: s.Due, Outcome: s.Outcome, Found: s.Found, Replicas: s.Replicas}
 }
 
 // Outcome says what scheduling found and did.
@@ -120,7 +152,8 @@ const (
 // the first is written; an error names the draft by its index. Those of one
 // topic are stored in one atomic round trip, up to 500 of them and 1 MiB, more
 // in several: after an error part of a larger batch may be stored, and the
-// same call may be made again.
+// same call may be made again. With ErrTooFewReplicas all of it is stored, and
+// what is returned beside it is true.
 func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]Scheduled, error) {
 	return c.schedule(ctx, nil, drafts)
 }
@@ -132,16 +165,20 @@ func (c *Client) schedule(ctx context.Context, key *redisops.Key, drafts []Draft
 		return nil, err
 	}
 	out := make([]Scheduled, len(drafts))
+	var short error
 	for _, b := range batches {
 		stored, err := c.store.ScheduleKeyed(ctx, b.topic, key, b.entries...)
-		if err != nil {
+		switch {
+		case errors.Is(err, ErrTooFewReplicas):
+			short = errors.Join(short, err)
+		case err != nil:
 			return nil, err
 		}
 		for j, s := range stored {
 			out[b.indexes[j]] = scheduled(s)
 		}
 	}
-	return out, nil
+	return out, short
 }
 
 // batch is the drafts of one topic, with their indexes in the call.

@@ -28,10 +28,13 @@ type Config struct {
 	// DefaultName. Several Systems in one ActorSystem need different ones.
 	Name string
 
-	// Keys, Prefix and PayloadLimit are those of ClientConfig.
+	// Keys, Prefix and PayloadLimit are those of ClientConfig; RetryFor is that
+	// of System.Client. What the System itself asks of Redis has a backoff of its
+	// own.
 	Keys         Keys
 	Prefix       string
 	PayloadLimit int
+	RetryFor     time.Duration
 
 	// DrainTimeout is how long Stop waits for running handlers before their
 	// contexts end, and for OnDead; default 20 s, at most 1 h, negative: not at
@@ -77,6 +80,13 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.Default()
 	}
 	return c
+}
+
+// client is the configuration of the System's Client.
+func (c Config) client() ClientConfig {
+	return ClientConfig{
+		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger,
+	}
 }
 
 func (c Config) validate() error {

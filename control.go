@@ -62,7 +62,7 @@ func (c *Client) Control(ctx context.Context, topic string) (Control, error) {
 // order reads for the actors what is ordered of a topic.
 func (s *System) order(topic string) func(context.Context) (actors.Order, error) {
 	return func(ctx context.Context) (actors.Order, error) {
-		c, err := s.client.store.Control(ctx, topic)
+		c, err := s.store.Control(ctx, topic)
 		if err != nil {
 			return actors.Order{}, err
 		}
@@ -75,7 +75,7 @@ func (s *System) order(topic string) func(context.Context) (actors.Order, error)
 func override(to *actors.Settings, with Settings) {
 	to.MaxConcurrent = cmp.Or(with.MaxConcurrent, to.MaxConcurrent)
 	to.LeaseTTL = cmp.Or(with.LeaseTTL, to.LeaseTTL)
-	to.MaxLeaseAge = cmp.Or(with.MaxLeaseAge, to.MaxLeaseAge)
+	to.MaxLeaseAge = max(cmp.Or(with.MaxLeaseAge, to.MaxLeaseAge), 0)
 	to.PollingInterval = cmp.Or(with.PollingInterval, to.PollingInterval)
 	to.MaxPollingInterval = max(cmp.Or(with.MaxPollingInterval, to.MaxPollingInterval), to.PollingInterval)
 	to.Retry.Initial = cmp.Or(with.RetryInitial, to.Retry.Initial)

@@ -47,8 +47,19 @@
 //
 // # Errors
 //
-// Errors wrap the sentinels of this package. What a caller did wrong wraps
-// [ErrInvalid], names the field and its bound, and is found before anything is
-// written. After [ErrUnavailable] the outcome is unknown and the call may be
-// made again.
+// Errors wrap the sentinels of this package, for errors.Is; [Retryable] says
+// whether the same call may succeed later.
+//
+//	ErrUnavailable     retryable; the outcome is unknown, and the call has been
+//	                   made again already, for as long as ClientConfig.RetryFor says
+//	ErrMemoryFull      retryable, later; nothing was written
+//	ErrTooFewReplicas  retryable; the timer is stored
+//	a deadline         retryable; the outcome is unknown
+//	ErrInvalid         the caller's fault; names the field and its bound, and is
+//	                   found before anything is written
+//	ErrNotFound        there is no such timer or dead letter
+//	ErrDenied, ErrWrongType, ErrUnsupported
+//	                   Redis, its users or its keys have to be put right
+//	ErrLeaseLost, ErrCancelled, ErrSuperseded, ErrSettled
+//	                   of Timer.Settle and Timer.Extend: it is no longer yours
 package wakebell

@@ -1,9 +1,12 @@
 package wakebell
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -26,6 +29,15 @@ var (
 
 	// ErrMemoryFull says that Redis has reached maxmemory; nothing was written.
 	ErrMemoryFull = redisops.ErrMemoryFull
+
+	// ErrDenied says that Redis did not let the user of the connection do it:
+	// wrong credentials, or no right to a command or a key.
+	ErrDenied = redisops.ErrDenied
+
+	// ErrTooFewReplicas says that a timer is stored, and that fewer replicas
+	// than WithReplicas asks for confirmed it in time. A *ReplicasError has the
+	// numbers.
+	ErrTooFewReplicas = redisops.ErrTooFewReplicas
 
 	// ErrWrongType says that a key of the topic holds something else.
 	ErrWrongType = redisops.ErrWrongType
@@ -52,6 +64,25 @@ var (
 	// ErrStarted says that the System was started before.
 	ErrStarted = errors.New("system was started before")
 )
+
+// ReplicasError says how many replicas confirmed a timer; see WithReplicas.
+type ReplicasError = redisops.ReplicasError
+
+// Retryable reports whether the call that gave err may succeed when it is made
+// again as it was, later: Redis is unavailable or full, fewer replicas than
+// asked for have confirmed, or the deadline of the context passed. It is false
+// for what the caller has to change, for what is not there, for a context that
+// was cancelled and for a Redis client that was closed. All calls are safe to
+// make again; see Client.
+func Retryable(err error) bool {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, redis.ErrClosed):
+		return false
+	default:
+		return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrMemoryFull) ||
+			errors.Is(err, ErrTooFewReplicas) || errors.Is(err, context.DeadlineExceeded)
+	}
+}
 
 // Why a handler's context ended, as context.Cause tells.
 var (

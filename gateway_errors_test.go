@@ -111,7 +111,7 @@ func TestTheGatewaySaysWhatIsWrongWithRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
 	rdb := server.Client(t)
-	p := posted(t, rdb, wakebell.Config{})
+	p := posted(t, rdb, wakebell.Config{RetryFor: -1}) // else it tries until the timeout
 	schedule := &messages.Schedule{Topic: p.topic.Name(), Id: "a", Timeout: durationpb.New(patience)}
 	asked[*messages.Scheduled](t, p, schedule)
 

@@ -1,9 +1,12 @@
 package wakebell_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,15 +134,42 @@ func virtually(t *testing.T, f func(*testing.T)) {
 // offset. To be called in a synctest bubble.
 func skewed(t testing.TB, offset time.Duration) (*redis.Client, *miniredis.Miniredis) {
 	t.Helper()
+	return skewedBy(t, func() time.Duration { return offset })
+}
+
+// skewedBy is skewed with an offset that may change.
+func skewedBy(t testing.TB, offset func() time.Duration) (*redis.Client, *miniredis.Miniredis) {
+	t.Helper()
 	var server *miniredis.Miniredis
 	rdb, server := redistest.Embedded(t, func(o *redis.Options) {
 		dial := o.Dialer
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := dial(ctx, network, addr)
-			return clockConn{c, func() { server.SetTime(time.Now().Add(offset)) }}, err
+			return clockConn{c, func() { server.SetTime(time.Now().Add(offset())) }}, err
 		}
 	})
 	return rdb, server
+}
+
+// logged keeps what is logged.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// count is how often a text was logged.
+func (l *logged) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
 }
 
 // clockConn sets the server's clock before every command.

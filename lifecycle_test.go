@@ -212,7 +212,7 @@ func TestRedisRestartsWhileRunning(t *testing.T) {
 	require.NoError(t, err)
 	receive(t, running)
 	for i := range timers - 1 {
-		_, err := topic.Schedule(t.Context(), sys.Client(), "x", wakebell.ID(strconv.Itoa(i)), wakebell.In(300*time.Millisecond))
+		_, err := topic.Schedule(t.Context(), sys.Client(), "x", wakebell.ID(strconv.Itoa(i)), wakebell.In(2*time.Second))
 		require.NoError(t, err)
 	}
 	server.Kill()

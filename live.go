@@ -26,7 +26,7 @@ func (s *System) Add(ctx context.Context, h Handler) error {
 		return err
 	}
 	topic := s.cfg.Prefix + h.topic
-	if err := s.client.store.Check(ctx, []string{topic}); err != nil {
+	if err := s.store.Check(ctx, []string{topic}); err != nil {
 		return fmt.Errorf("add %q: %w", topic, err)
 	}
 	return s.change(func(rt *actors.Runtime) error {

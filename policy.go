@@ -1,6 +1,7 @@
 package wakebell
 
 import (
+	"errors"
 	"time"
 
 	"github.com/wakebell/wakebell/redisops"
@@ -78,5 +79,24 @@ func Once(window time.Duration) ScheduleOption {
 	return func(d *Draft) error {
 		d.once = window
 		return within("Once", window, time.Millisecond, redisops.MaxOnce)
+	}
+}
+
+// WithReplicas has Schedule return only when n replicas (1 – 100) of the Redis
+// that keeps the timer have confirmed it, or with ErrTooFewReplicas after
+// timeout (1 ms – 1 min, cut to the deadline of the context). The timer is
+// stored in either case and will be delivered; scheduling it again, which is as
+// safe as ever, asks again. Drafts of one topic that are stored together wait for
+// the most that one of them asks for.
+//
+// It is Redis's WAIT: it makes a failover that loses the timer unlikely, not
+// impossible. A replica has the timer in memory then and not on its disk, and a
+// failover may choose a replica that has not confirmed. It says nothing of what
+// comes later: that the timer was claimed, or handled, is not waited for.
+func WithReplicas(n int, timeout time.Duration) ScheduleOption {
+	return func(d *Draft) error {
+		d.replicas, d.replicaTimeout = n, timeout
+		return errors.Join(within("WithReplicas", n, 1, redisops.MaxReplicas),
+			within("WithReplicas timeout", timeout, time.Millisecond, redisops.MaxReplicaTimeout))
 	}
 }

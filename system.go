@@ -25,7 +25,8 @@ type System struct {
 	cfg    Config
 	actors *actor.ActorSystem
 	client *Client
-	hooks  testdoor.Hooks // of tests
+	store  *redisops.Timers // the System's own, without retries
+	hooks  testdoor.Hooks   // of tests
 
 	changing sync.Mutex          // held by what changes the System while it runs
 	settings map[string]settings // of the topics that it handles, without prefix
@@ -35,6 +36,7 @@ type System struct {
 	runtime *actors.Runtime // nil before Start
 	stopped chan struct{}   // closed when Stop is done; nil before Stop
 	stopErr error
+	looking *look // at Redis, for Health; nil: none is under way
 }
 
 // New makes a System in actorSystem on rdb, both of which the caller owns and
@@ -45,11 +47,16 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if actorSystem == nil {
 		return nil, invalid("actorSystem", "nil")
 	}
-	client, err := NewClient(rdb, ClientConfig{Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Logger: cfg.Logger})
+	client, err := NewClient(rdb, cfg.client())
 	if err := errors.Join(cfg.validate(), err); err != nil {
 		return nil, err
 	}
-	s := &System{cfg: cfg, actors: actorSystem, client: client, settings: map[string]settings{}}
+	store, err := redisops.NewTimers(rdb, cfg.Keys)
+	if err != nil {
+		return nil, err
+	}
+	store.Logger = cfg.Logger
+	s := &System{cfg: cfg, actors: actorSystem, client: client, store: store, settings: map[string]settings{}}
 	for _, h := range cfg.Handlers {
 		s.settings[h.topic] = h.set
 	}
@@ -110,8 +117,8 @@ func (s *System) spawn(checked error) error {
 	runtime, err := actors.Start(s.actors, actors.Config{
 		Name:   s.cfg.Name,
 		Topics: s.actorTopics(),
-		Hints:  s.client.store,
-		Events: s.client.store,
+		Hints:  s.store,
+		Events: s.store,
 		Node:   nodeName(s.cfg.Name),
 		OnDead: s.cfg.onDead(),
 		Timers: requests{s.client},
@@ -136,7 +143,7 @@ func (s *System) check(ctx context.Context) error {
 	}
 	deadline := time.Now().Add(s.cfg.WaitForRedis)
 	for {
-		err := s.client.store.Check(ctx, topics)
+		err := s.store.Check(ctx, topics)
 		if err == nil || !errors.Is(err, ErrUnavailable) || !time.Now().Before(deadline) {
 			return err
 		}
@@ -157,7 +164,7 @@ func (s *System) actorTopics() []actors.Topic {
 }
 
 func (s *System) actorTopic(h Handler) actors.Topic {
-	var source actors.Source = s.client.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
+	var source actors.Source = s.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
 		MaxClaims: h.set.maxClaims(),
 		DeadCap:   s.cfg.DeadLetterCap,
 	})

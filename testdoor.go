@@ -27,7 +27,7 @@ func (d delivered) Settle(ctx context.Context, err error) error {
 func init() {
 	testdoor.Hook = func(system any, h testdoor.Hooks) {
 		s := system.(*System)
-		s.hooks, s.client.store.PingEvery = h, h.Idle
+		s.hooks, s.store.PingEvery = h, h.Idle
 	}
 	testdoor.Kill = func(system any) error { return system.(*System).kill() }
 	testdoor.Meta = func(draft any, h testdoor.Holder) (any, error) { return draft.(Draft).handedTo(h) }

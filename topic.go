@@ -46,16 +46,17 @@ func (t Topic[T]) Under(prefix string) Topic[T] {
 //
 // Calling again after an error is safe if the id is given: the timer is then
 // replaced by itself. If it was due at once and has fired already, it fires
-// again, unless Once prevents it.
+// again, unless Once prevents it. With ErrTooFewReplicas it is stored, and the
+// id is returned beside the error.
 func (t Topic[T]) Schedule(ctx context.Context, c Timers, body T, opts ...ScheduleOption) (id string, err error) {
 	if c == nil {
 		return "", invalid("client", "nil")
 	}
 	scheduled, err := c.Schedule(ctx, t.Draft(body, opts...))
-	if err != nil {
+	if len(scheduled) == 0 {
 		return "", err
 	}
-	return scheduled[0].ID, nil
+	return scheduled[0].ID, err
 }
 
 // Draft makes a timer that Client.Schedule stores, alone or with others in one
@@ -103,15 +104,17 @@ func (t Topic[T]) Cancel(ctx context.Context, c Timers, id string) (Presence, er
 
 // Draft is a timer that is not yet stored. Topic.Draft makes it.
 type Draft struct {
-	topic, id string
-	env       envelope.Envelope
-	at        time.Time
-	in        time.Duration
-	planned   bool // At, In or Debounce was given
-	policy    redisops.Policy
-	maxDelay  time.Duration // of Debounce
-	once      time.Duration
-	err       error
+	topic, id      string
+	env            envelope.Envelope
+	at             time.Time
+	in             time.Duration
+	planned        bool // At, In or Debounce was given
+	policy         redisops.Policy
+	maxDelay       time.Duration // of Debounce
+	once           time.Duration
+	replicas       int // to confirm it within replicaTimeout
+	replicaTimeout time.Duration
+	err            error
 }
 
 // ID returns the id that the timer will have.
@@ -133,6 +136,7 @@ func (d Draft) entry(limit int) (redisops.Entry, error) {
 	e := redisops.Entry{
 		ID: d.id, Payload: payload, At: d.at, In: d.in,
 		Policy: d.policy, MaxDelay: d.maxDelay, Once: d.once,
+		Replicas: d.replicas, ReplicaTimeout: d.replicaTimeout,
 	}
 	return e, e.Validate()
 }

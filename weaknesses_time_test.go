@@ -137,7 +137,8 @@ func neverEarly(t *testing.T, ahead time.Duration) {
 			a := <-arrivals
 			require.False(t, a.delivered.Before(a.due), "claimed %v early by Redis's clock", a.due.Sub(a.delivered))
 			require.False(t, a.seen.Before(a.due), "handled %v early by Redis's clock", a.due.Sub(a.seen))
-			require.Less(t, a.seen.Sub(a.due), 50*time.Millisecond, "and not late either")
+			// The first may come before the node hears of hints, and wait for a look.
+			require.Less(t, a.seen.Sub(a.due), 250*time.Millisecond, "and not late either")
 		}
 	})
 }

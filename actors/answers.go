@@ -16,12 +16,13 @@ func (p *poller) answered(m exchanged) {
 	}
 	now := time.Now()
 	p.clock = clock{source: m.reply.Now, local: now}
-	s.flight, s.failures = nil, 0
+	s.flight, s.failures, s.err = nil, 0, nil
 	s.behind = s.behind && !f.complete
 	p.reserved -= f.request.Want
 	p.counters.exchanges.Add(1)
 	p.counters.lastExchange.Store(now.UnixNano())
 	p.reached()
+	p.watchClock(m)
 	p.settled(f, m.reply)
 	p.buried(f, m.reply)
 	p.extended(f, m.reply)
@@ -33,8 +34,23 @@ func (p *poller) answered(m exchanged) {
 func (p *poller) reached() {
 	if p.unavailable || p.probing {
 		p.unavailable, p.probing = false, false
-		p.root.Send(p.parent, available{})
+		p.root.Send(p.parent, available{p.Source.Shard()})
 	}
+}
+
+// watchClock notices a step of the source's clock. Nothing depends on it here:
+// leases end by the monotonic clock, and the source decides what is due.
+func (p *poller) watchClock(m exchanged) {
+	if step := p.clockWatch.observe(m.flight.sent, m.received, m.reply.Now); step != 0 {
+		p.counters.clockSteps.Add(1)
+		p.Logger.Warn("the clock of redis has stepped: timers come as much sooner or later", "by", step.Round(time.Millisecond))
+	}
+}
+
+// down has the supervisor know that Redis is down, and waits to be asked.
+func (p *poller) down(err error) {
+	p.unavailable, p.probing = true, false
+	p.root.Send(p.parent, unavailable{p.Source.Shard(), err})
 }
 
 // settled counts the settlements of f by what became of them.
@@ -187,6 +203,7 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 func (p *poller) failed(s *stream, f *flight, err error) {
 	p.counters.errors.Add(1)
 	s.failures++
+	s.err = err
 	p.reserved -= f.request.Want
 	f.request.Want, f.complete = 0, false
 	for _, each := range p.streams {
@@ -198,8 +215,7 @@ func (p *poller) failed(s *stream, f *flight, err error) {
 	switch {
 	case errors.Is(err, exchange.ErrUnavailable):
 		s.waiting = true
-		p.unavailable, p.probing = true, false
-		p.root.Send(p.parent, unavailable{err})
+		p.down(err)
 	case errors.Is(err, exchange.ErrStale):
 		// Somebody counts in our name. A new name is as good: what was settled
 		// before is refused by its token, not settled twice.
@@ -239,6 +255,9 @@ func (p *poller) resume(m resume) {
 	p.unavailable = false
 	delay := time.Duration(float64(m.within) * p.random())
 	p.pace.soon(time.Now(), delay)
+	if at := time.Now().Add(delay); !p.orderAt.IsZero() && p.orderAt.Before(at) {
+		p.orderAt = at
+	}
 	for _, s := range p.streams {
 		if s.waiting {
 			s.waiting, s.retryAt = false, time.Now().Add(delay)

@@ -24,6 +24,7 @@ type Counters struct {
 	Empty      int64 // of those, looks that found nothing
 	Errors     int64 // exchanges that failed
 	Restarts   int64 // of the poller
+	ClockSteps int64 // steps of the source's clock that this topic noticed first
 	Told       int64 // dead letters that the hook was called for
 	Untold     int64 // dead letters that it was not called for: it was too slow
 	HookPanics int64 // calls of it that did not return
@@ -36,7 +37,7 @@ type Counters struct {
 type counters struct {
 	delivered, acked, retried, buried, discarded, released, crashed,
 	superseded, cancelled, lost, hung, healed, exchanges, empty, errors,
-	told, untold, hookPanics, incarnations, lastExchange atomic.Int64
+	told, untold, hookPanics, incarnations, clockSteps, lastExchange atomic.Int64
 }
 
 func (c *counters) snapshot() Counters {
@@ -56,6 +57,7 @@ func (c *counters) snapshot() Counters {
 		Exchanges:  c.exchanges.Load(),
 		Empty:      c.empty.Load(),
 		Errors:     c.errors.Load(),
+		ClockSteps: c.clockSteps.Load(),
 		Restarts:   max(c.incarnations.Load()-1, 0),
 		Told:       c.told.Load(),
 		Untold:     c.untold.Load(),

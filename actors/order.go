@@ -31,6 +31,10 @@ func (p *poller) readOrder() {
 	if p.Order == nil {
 		return
 	}
+	if p.unavailable { // it is read when Redis is back
+		p.orderAt = time.Now()
+		return
+	}
 	p.orderAt = time.Now().Add(spread(cmp.Or(p.OrderEvery, readOrderEvery), 0.5, p.random()))
 	if p.reading {
 		p.readAgain = true // what is being read may be from before
@@ -44,16 +48,17 @@ func (p *poller) readOrder() {
 	})
 }
 
-// obey takes what was read. What cannot be read changes nothing; while Redis is
-// down and nothing is known yet, it is read again.
+// obey takes what was read. What cannot be read changes nothing; where Redis is
+// down, it is read again when it is back.
 func (p *poller) obey(m ordered) {
 	p.reading = false
 	switch {
 	case m.err == nil:
-		p.order, p.orderKnown = m.order, true
-	case errors.Is(m.err, exchange.ErrUnavailable) && !p.orderKnown:
+		p.order, p.orderKnown, p.orderFailures = m.order, true, 0
+	case errors.Is(m.err, exchange.ErrUnavailable):
 		p.orderFailures++
-		p.orderAt = time.Now().Add(spread(doubled(time.Second, p.orderFailures, readOrderEvery), 0.5, p.random()))
+		p.orderAt = time.Now().Add(spread(doubled(time.Second, p.orderFailures, maxErrorDelay), 0.5, p.random()))
+		p.down(m.err)
 	default:
 		p.orderKnown = true
 		p.Logger.Warn("what is ordered of the topic cannot be read; it goes on as before", "err", m.err)

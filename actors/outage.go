@@ -1,23 +1,30 @@
 package actors
 
 import (
-	"maps"
 	"slices"
 	"time"
 )
 
-// While Redis is down as a whole, one poller at a time tries it on behalf of
-// all, so that what a node sends does not grow with its number of topics.
-// These messages go between the root supervisor and its pollers.
+// While the server of some topics is down as a whole, one poller at a time
+// tries it on behalf of all of them, so that what a node sends does not grow
+// with its number of topics. Most nodes have one server; the shards of a Cluster
+// fail one by one. These messages go between the root supervisor and its
+// pollers.
 type (
-	unavailable struct{ err error } // an exchange failed; it waits to be asked
-	available   struct{}            // an exchange was answered
-	hold        struct{}            // send nothing
-	probe       struct{}            // try once
-	resume      struct {            // go on, at a random moment within
+	unavailable struct { // an exchange failed; its poller waits to be asked
+		shard string
+		err   error
+	}
+	available struct{ shard string } // an exchange was answered
+	hold      struct{}               // send nothing
+	probe     struct{}               // try once
+	resume    struct {               // go on, at a random moment within
 		within time.Duration
 	}
-	nextProbe struct{ generation int } // the supervisor to itself
+	nextProbe struct { // the supervisor to itself
+		shard      string
+		generation int
+	}
 )
 
 const (
@@ -31,9 +38,9 @@ const (
 	maxResume      = 2 * time.Second
 )
 
-// outage is what the supervisor knows of a Redis that is down.
+// outage is what the supervisor knows of a shard that is down.
 type outage struct {
-	since    time.Time // zero: Redis is up
+	since    time.Time
 	failures int
 	turn     int  // whose it is to probe, in the order of the topics' names
 	probing  bool // a probe is out
@@ -42,58 +49,77 @@ type outage struct {
 	generation int // tells the current timer's message from earlier ones
 }
 
+func (s *supervisor) redisDown(m unavailable) {
+	o := s.outages[m.shard]
+	switch {
+	case o == nil:
+		s.generation++
+		o = &outage{since: time.Now(), generation: s.generation}
+		s.outages[m.shard] = o
+		s.rt.log.Error("redis is down; one topic at a time tries it again", "err", m.err, "shard", m.shard)
+		for _, name := range s.topicsOf(m.shard) {
+			s.root.Send(s.pollers[name], hold{})
+		}
+		s.probeAfter(m.shard, o, firstProbe)
+	case o.probing:
+		o.probing = false
+		o.failures++
+		s.probeAfter(m.shard, o, spread(doubled(firstProbe, o.failures, maxProbe), 0.5, s.rt.random()))
+	}
+}
+
+// topicsOf are the topics of a shard, in the order of their names.
+func (s *supervisor) topicsOf(shard string) []string {
+	var names []string
+	for name := range s.pollers {
+		if t, ok := s.rt.topic(name); ok && t.Source.Shard() == shard {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (s *supervisor) probeAfter(shard string, o *outage, d time.Duration) {
+	o.stop()
+	s.generation++
+	o.generation = s.generation
+	root, self, next := s.root, s.self, nextProbe{shard, o.generation}
+	o.timer = time.AfterFunc(d, func() { root.Send(self, next) })
+}
+
 func (o *outage) stop() {
 	if o.timer != nil {
 		o.timer.Stop()
 	}
 }
 
-func (s *supervisor) redisDown(m unavailable) {
-	o := &s.outage
-	if o.since.IsZero() {
-		o.since = time.Now()
-		s.rt.log.Error("redis is down; one topic at a time tries it again", "err", m.err)
-		s.broadcast(hold{})
-		s.probeAfter(firstProbe)
-		return
-	}
-	if o.probing {
-		o.probing = false
-		o.failures++
-		s.probeAfter(spread(doubled(firstProbe, o.failures, maxProbe), 0.5, s.rt.random()))
-	}
-}
-
-func (s *supervisor) probeAfter(d time.Duration) {
-	o := &s.outage
-	o.stop()
-	o.generation++
-	root, self, generation := s.root, s.self, o.generation
-	o.timer = time.AfterFunc(d, func() { root.Send(self, nextProbe{generation}) })
-}
-
 // sendProbe asks one poller after the other, whether it has something to send
 // or not: the one that noticed the outage may be gone, or broken in itself.
 func (s *supervisor) sendProbe(m nextProbe) {
-	o := &s.outage
-	if m.generation != o.generation || o.since.IsZero() {
+	o := s.outages[m.shard]
+	if o == nil || m.generation != o.generation {
 		return
 	}
-	if names := slices.Sorted(maps.Keys(s.pollers)); len(names) > 0 {
+	if names := s.topicsOf(m.shard); len(names) > 0 {
 		s.root.Send(s.pollers[names[o.turn%len(names)]], probe{})
 		o.turn++
 		o.probing = true
 	}
-	s.probeAfter(probeTimeout)
+	s.probeAfter(m.shard, o, probeTimeout)
 }
 
-func (s *supervisor) redisUp() {
-	o := &s.outage
-	if o.since.IsZero() {
+func (s *supervisor) redisUp(m available) {
+	o := s.outages[m.shard]
+	if o == nil {
 		return
 	}
-	s.rt.log.Info("redis is back", "down_for", time.Since(o.since).Round(time.Millisecond))
+	s.rt.log.Info("redis is back", "down_for", time.Since(o.since).Round(time.Millisecond), "shard", m.shard)
 	o.stop()
-	s.outage = outage{generation: o.generation + 1}
-	s.broadcast(resume{within: min(time.Duration(len(s.pollers))*resumePerTopic, maxResume)})
+	delete(s.outages, m.shard)
+	names := s.topicsOf(m.shard)
+	within := min(time.Duration(len(names))*resumePerTopic, maxResume)
+	for _, name := range names {
+		s.root.Send(s.pollers[name], resume{within})
+	}
 }

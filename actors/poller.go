@@ -140,6 +140,9 @@ func (p *poller) take(message any, sender *actor.PID) bool {
 			return false
 		}
 		p.obey(m)
+	case pollerCheckup:
+		p.checkup(m)
+		return false // nothing has changed
 	case tuned:
 		p.tune()
 	case hold:

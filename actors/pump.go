@@ -33,7 +33,7 @@ func streamsFor(slots int) int {
 // after every message, so no case above has to think of it.
 func (p *poller) pump(c actor.Context, now time.Time) {
 	p.watchLeases(now)
-	if !p.orderAt.IsZero() && !now.Before(p.orderAt) {
+	if !p.unavailable && !p.orderAt.IsZero() && !now.Before(p.orderAt) {
 		p.readOrder()
 	}
 	p.gather = time.Time{}
@@ -201,8 +201,9 @@ func (p *poller) staff(c actor.Context) {
 // tick that comes too early does no harm, so the timer is only ever brought
 // forward.
 func (p *poller) arm(now time.Time) {
-	at := earlier(earlier(p.leaseAt, p.gather), earlier(p.orderAt, p.ahead.look))
+	at := earlier(earlier(p.leaseAt, p.gather), p.ahead.look)
 	if !p.unavailable {
+		at = earlier(at, p.orderAt)
 		for _, s := range p.streams {
 			at = earlier(at, s.retryAt)
 		}

@@ -77,8 +77,10 @@ type Runtime struct {
 
 	draining atomic.Bool // the gateway takes no more, in this life and the next
 
-	mu     sync.Mutex // guards topics, which the supervisor alone changes
-	topics map[string]*topicConfig
+	mu     sync.Mutex              // guards what follows
+	topics map[string]*topicConfig // the supervisor alone changes them
+	clocks map[string]*clockWatch  // by shard
+	silent map[string]time.Time    // who does not answer, by topic, since when
 }
 
 // ErrNameTaken says that the ActorSystem has a runtime of this name already.
@@ -90,6 +92,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
 		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, owner: cfg.Owner, log: cfg.Logger, random: cfg.Random,
 		extra: cfg.pollerOptions, topics: map[string]*topicConfig{},
+		silent: map[string]time.Time{},
 	}
 	if rt.random == nil {
 		rt.random = rand.Float64
@@ -138,6 +141,7 @@ func (rt *Runtime) forget(name string) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	delete(rt.topics, name)
+	delete(rt.silent, name)
 }
 
 func (rt *Runtime) topic(name string) (*topicConfig, bool) {

@@ -49,6 +49,7 @@ func newShelf(timers int) *shelf {
 }
 
 func (s *shelf) Name() string                      { return "shelf" }
+func (s *shelf) Shard() string                     { return "" }
 func (s *shelf) Heal(context.Context) (int, error) { return 0, nil }
 
 func (s *shelf) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {

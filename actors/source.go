@@ -12,6 +12,10 @@ type Source interface {
 	// Name is the topic, unique within a runtime.
 	Name() string
 
+	// Shard names the server that keeps the source, and never changes. Sources
+	// with an equal one are unavailable together, and share a clock.
+	Shard() string
+
 	// Exchange settles, extends and claims in one atomic step. Errors that
 	// wrap exchange.ErrUnavailable concern the source's server as a whole;
 	// any other concerns this source alone. After an error the outcome is

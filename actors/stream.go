@@ -32,6 +32,7 @@ type stream struct {
 	dealt     time.Time // when leases of this stream were last handed out
 
 	failures int       // failed tries of flight
+	err      error     // of the last of them
 	retryAt  time.Time // when flight is sent again; zero: it is out, or it waits
 	waiting  bool      // flight waits for the source to be back
 }
@@ -65,6 +66,8 @@ type exchanged struct {
 	flight *flight
 	reply  *exchange.Reply
 	err    error
+
+	received time.Time // just after the source had answered
 }
 
 func (s *stream) busy() bool { return s.flight != nil }
@@ -91,7 +94,7 @@ func (s *stream) serve(ctx context.Context, source Source, epoch uint64) {
 		reply, err := safely("exchange", func() (*exchange.Reply, error) {
 			return source.Exchange(ctx, &f.request)
 		})
-		s.tell(exchanged{epoch: epoch, stream: s, flight: f, reply: reply, err: err})
+		s.tell(exchanged{epoch: epoch, stream: s, flight: f, reply: reply, err: err, received: time.Now()})
 	}
 }
 

@@ -27,7 +27,9 @@ type supervisor struct {
 	gateway  *actor.PID // nil: there is none
 	pollers  map[string]*actor.PID
 	removals map[string]*removal // topics on their way out
-	outage   outage
+	outages  map[string]*outage  // by shard
+
+	generation int // of the timers of outages
 
 	stopHints context.CancelFunc
 	ended     bool // by stop: a topic that goes after it is not listened to anew
@@ -70,9 +72,11 @@ func (s *supervisor) Receive(c actor.Context) {
 	case unavailable:
 		s.redisDown(m)
 	case available:
-		s.redisUp()
+		s.redisUp(m)
 	case nextProbe:
 		s.sendProbe(m)
+	case checkup:
+		s.checkup(m)
 	case *messages.Drain:
 		s.startDrain(m, c.Sender())
 	case *messages.TopicDrained:
@@ -100,7 +104,7 @@ func (s *supervisor) Receive(c actor.Context) {
 
 func (s *supervisor) start(c actor.Context) {
 	s.self, s.root = c.Self(), c.ActorSystem().Root
-	s.pollers, s.removals = map[string]*actor.PID{}, map[string]*removal{}
+	s.pollers, s.removals, s.outages = map[string]*actor.PID{}, map[string]*removal{}, map[string]*outage{}
 	for _, t := range s.rt.all() {
 		if err := s.spawn(c, t); err != nil {
 			panic(err) // the next incarnation may have a clean slate
@@ -164,7 +168,9 @@ func (s *supervisor) stop() {
 	if s.stopHints != nil {
 		s.stopHints()
 	}
-	s.outage.stop()
+	for _, o := range s.outages {
+		o.stop()
+	}
 	if s.drain != nil && s.drain.late != nil {
 		s.drain.late.Stop()
 	}

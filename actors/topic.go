@@ -49,14 +49,15 @@ type Settings struct {
 // topicConfig is what all incarnations of a poller share.
 type topicConfig struct {
 	Topic
-	Logger   *slog.Logger
-	state    atomic.Pointer[topicState]
-	counters counters
-	feed     feed  // of events
-	dead     *hook // told of what dies
-	random   func() float64
-	io       *sync.WaitGroup     // the goroutines that speak to the source
-	extra    []actor.PropsOption // for tests
+	Logger     *slog.Logger
+	state      atomic.Pointer[topicState]
+	counters   counters
+	clockWatch *clockWatch // shared by the topics of a shard
+	feed       feed        // of events
+	dead       *hook       // told of what dies
+	random     func() float64
+	io         *sync.WaitGroup     // the goroutines that speak to the source
+	extra      []actor.PropsOption // for tests
 }
 
 // topicState is what is in force; it outlives a poller's crash.
@@ -68,7 +69,7 @@ type topicState struct {
 func (rt *Runtime) newTopic(t Topic) *topicConfig {
 	c := &topicConfig{
 		Topic: t, Logger: rt.log.With("topic", t.Source.Name()), random: rt.random, extra: rt.extra, io: &rt.io,
-		dead: rt.dead,
+		dead: rt.dead, clockWatch: rt.clock(t.Source.Shard()),
 	}
 	c.feed.topic = t.Source.Name()
 	c.state.Store(&topicState{settings: t.Settings, paused: t.Paused})

@@ -11,7 +11,8 @@ import (
 const slots = 16384
 
 // Check says at the start whether Redis can keep these topics: it answers, is
-// at least version 6.2, and in a Cluster has all keys of a topic in one slot.
+// at least version 6.2, and in a Cluster has all keys of a topic in one slot. An
+// eviction policy that may drop timers is logged.
 // Errors wrap [exchange.ErrUnavailable] or [ErrUnsupported].
 func (s *Timers) Check(ctx context.Context, topics []string) error {
 	for _, topic := range topics {
@@ -25,6 +26,7 @@ func (s *Timers) Check(ctx context.Context, topics []string) error {
 	if err := s.checkVersion(ctx, topics); err != nil {
 		return fmt.Errorf("check: %w", err)
 	}
+	s.checkEviction(ctx)
 	if !s.clustered(ctx) {
 		return nil
 	}
@@ -33,7 +35,55 @@ func (s *Timers) Check(ctx context.Context, topics []string) error {
 			return err
 		}
 	}
+	s.learnShards(ctx)
 	return nil
+}
+
+// checkEviction warns of a Redis that drops timers when its memory is full. A
+// user without the right to ask is not told.
+func (s *Timers) checkEviction(ctx context.Context) {
+	servers, err := s.nodes(ctx)
+	if err != nil {
+		return
+	}
+	for _, server := range servers {
+		info, err := server.Info(ctx, "memory").Result()
+		if err != nil {
+			continue
+		}
+		_, policy, found := strings.Cut(info, "maxmemory_policy:")
+		policy, _, _ = strings.Cut(policy, "\r\n")
+		if found && policy != "noeviction" {
+			s.logger().WarnContext(ctx, "redis may evict timers when its memory is full; set maxmemory-policy to noeviction",
+				"maxmemory_policy", policy)
+			return
+		}
+	}
+}
+
+// learnShards notes which server of a Cluster has which slots. Without the
+// right to ask, all are taken for one.
+func (s *Timers) learnShards(ctx context.Context) {
+	shards, err := s.rdb.ClusterSlots(ctx).Result()
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shards = shards
+}
+
+// shardOf is the address of the server that has a key, as Check last found it.
+func (s *Timers) shardOf(key string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slot := slotOf(key)
+	for _, shard := range s.shards {
+		if shard.Start <= slot && slot <= shard.End && len(shard.Nodes) > 0 {
+			return shard.Nodes[0].Addr
+		}
+	}
+	return ""
 }
 
 // checkVersion asks for a command that came with 6.2, which needs fewer rights

@@ -30,7 +30,7 @@ type Settings struct {
 	MaxConcurrent int // 1 to 10,000, of each node
 
 	LeaseTTL    time.Duration // 100 ms to 24 h
-	MaxLeaseAge time.Duration // at most 30 days
+	MaxLeaseAge time.Duration // 1 ms to 30 days; negative: off, whatever the node says
 
 	PollingInterval    time.Duration // 1 ms to 1 h
 	MaxPollingInterval time.Duration // 1 ms to 1 h
@@ -46,20 +46,21 @@ type setting struct {
 	number    *int           // or
 	duration  *time.Duration // one of the two
 	low, high int64
+	off       bool // negative values turn it off; kept as 0
 }
 
 func (s *Settings) fields() []setting {
 	const ms, day = int64(time.Millisecond), int64(24 * time.Hour)
 	hour := int64(time.Hour)
 	return []setting{
-		{"max_concurrent", &s.MaxConcurrent, nil, 1, 10_000},
-		{"lease_ttl", nil, &s.LeaseTTL, 100 * ms, day},
-		{"max_lease_age", nil, &s.MaxLeaseAge, ms, 30 * day},
-		{"polling_interval", nil, &s.PollingInterval, ms, hour},
-		{"max_polling_interval", nil, &s.MaxPollingInterval, ms, hour},
-		{"retry_initial", nil, &s.RetryInitial, ms, 30 * day},
-		{"retry_limit", nil, &s.RetryLimit, ms, 30 * day},
-		{"max_attempts", &s.MaxAttempts, nil, 1, 1_000_000},
+		{"max_concurrent", &s.MaxConcurrent, nil, 1, 10_000, false},
+		{"lease_ttl", nil, &s.LeaseTTL, 100 * ms, day, false},
+		{"max_lease_age", nil, &s.MaxLeaseAge, ms, 30 * day, true},
+		{"polling_interval", nil, &s.PollingInterval, ms, hour, false},
+		{"max_polling_interval", nil, &s.MaxPollingInterval, ms, hour, false},
+		{"retry_initial", nil, &s.RetryInitial, ms, 30 * day, false},
+		{"retry_limit", nil, &s.RetryLimit, ms, 30 * day, false},
+		{"max_attempts", &s.MaxAttempts, nil, 1, 1_000_000, false},
 	}
 }
 
@@ -70,8 +71,11 @@ func (f setting) value() int64 {
 	return int64(*f.duration)
 }
 
-// text writes a value as it is kept: "20", "1m30s".
+// text writes a value as it is kept: "20", "1m30s"; "0s" of what is off.
 func (f setting) text(value int64) string {
+	if f.off {
+		value = max(value, 0)
+	}
 	if f.number != nil {
 		return strconv.FormatInt(value, 10)
 	}
@@ -85,6 +89,9 @@ func (f setting) read(text string) (err error) {
 	} else {
 		*f.duration, err = time.ParseDuration(text)
 	}
+	if f.off && err == nil && *f.duration == 0 {
+		*f.duration = -1
+	}
 	if err == nil {
 		err = f.check()
 	}
@@ -92,7 +99,7 @@ func (f setting) read(text string) (err error) {
 }
 
 func (f setting) check() error {
-	if v := f.value(); v < f.low || v > f.high {
+	if v := f.value(); (v < f.low || v > f.high) && (v >= 0 || !f.off) {
 		return fmt.Errorf("%w: %s: %s, want %s to %s", ErrInvalid, f.name, f.text(v), f.text(f.low), f.text(f.high))
 	}
 	return nil
@@ -169,7 +176,12 @@ func (s *Timers) Control(ctx context.Context, topic string) (Control, error) {
 		return Control{}, err
 	}
 	key := s.keys.of(topic).control
-	return readControlReply(ctx, key, s.rdb.HGetAll(ctx, key))
+	var c Control
+	err := s.again(ctx, func() (err error) {
+		c, err = readControlReply(ctx, key, s.rdb.HGetAll(ctx, key))
+		return err
+	})
+	return c, err
 }
 
 func readControlReply(ctx context.Context, key string, reply *redis.MapStringStringCmd) (Control, error) {

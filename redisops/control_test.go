@@ -66,6 +66,10 @@ func TestRetune(t *testing.T) {
 		require.Equal(t, "why", got.Reason, "a pause stays")
 		require.Equal(t, "1m30s", f.rdb.HGet(t.Context(), f.key.control, "lease_ttl").Val(), "to be read by hand")
 
+		got, err = f.Retune(t.Context(), f.topic, Settings{MaxLeaseAge: -time.Hour})
+		require.NoError(t, err)
+		require.Equal(t, Settings{MaxLeaseAge: -1}, got.Settings, "off, which is not: left to the node")
+		require.Equal(t, "0s", f.rdb.HGet(t.Context(), f.key.control, "max_lease_age").Val())
 		got, err = f.Retune(t.Context(), f.topic, Settings{MaxAttempts: 5})
 		require.NoError(t, err)
 		require.Equal(t, Settings{MaxAttempts: 5}, got.Settings, "in place of all that were")
@@ -85,7 +89,7 @@ func TestControlIsChecked(t *testing.T) {
 		for want, set := range map[string]Settings{
 			"max_concurrent: 10001, want 1 to 10000":  {MaxConcurrent: 10_001},
 			"lease_ttl: 1ms, want 100ms to 24h0m0s":   {LeaseTTL: time.Millisecond},
-			"max_lease_age: -1ns":                     {MaxLeaseAge: -1},
+			"max_lease_age: 1ns":                      {MaxLeaseAge: 1},
 			"polling_interval: 2h0m0s":                {PollingInterval: 2 * time.Hour},
 			"max_polling_interval: 1ns":               {MaxPollingInterval: 1},
 			"max_attempts: -1":                        {MaxAttempts: -1},

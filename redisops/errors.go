@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -42,15 +43,53 @@ var (
 	// the last 24 hours. Nothing was written.
 	ErrKeyUsed = errors.New("the idempotency key was used for another call")
 
+	// ErrDenied says that Redis did not let the user of the connection do it:
+	// wrong credentials, or no right to a command, a key or a channel. Nothing
+	// was written.
+	ErrDenied = errors.New("redis denies it to this user")
+
 	errReply = errors.New("unexpected reply of a script")
 )
 
-// unavailable are the beginnings of the replies of a server that is there but
-// does not serve.
-var unavailable = []string{
-	"LOADING ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "BUSY ", "TRYAGAIN ",
-	"NOREPLICAS ", "MISCONF ", "ERR max number of clients",
+// meanings is what the codes of Redis's replies mean; those that are not here
+// mean nothing but themselves. STALE, WRONGTYPE and CROSSSLOT say more, see wrapReply.
+var meanings = map[string]error{
+	// A server that is there but does not serve, or not any more.
+	"LOADING":     exchange.ErrUnavailable,
+	"READONLY":    exchange.ErrUnavailable,
+	"MASTERDOWN":  exchange.ErrUnavailable,
+	"CLUSTERDOWN": exchange.ErrUnavailable,
+	"BUSY":        exchange.ErrUnavailable,
+	"TRYAGAIN":    exchange.ErrUnavailable,
+	"NOREPLICAS":  exchange.ErrUnavailable,
+	"MISCONF":     exchange.ErrUnavailable,
+	"UNBLOCKED":   exchange.ErrUnavailable,
+	"OOM":         ErrMemoryFull,
+	"NOPERM":      ErrDenied,
+	"NOAUTH":      ErrDenied,
+	"WRONGPASS":   ErrDenied,
+	// A Cluster, and a client that does not know it.
+	"MOVED": ErrUnsupported,
+	"ASK":   ErrUnsupported,
 }
+
+// sentences are the beginnings of errors that have no code: of Redis, and of
+// go-redis, which does not export them.
+var sentences = []struct {
+	begins string
+	means  error
+}{
+	{"ERR max number of clients", exchange.ErrUnavailable},
+	{"ERR unknown command", ErrUnsupported},
+	{"ERR Unknown Redis command", ErrUnsupported}, // in a script
+	{"redis: all sentinels specified", exchange.ErrUnavailable},
+	{"redis: cluster has no nodes", exchange.ErrUnavailable},
+	{"redis: all ring shards are down", exchange.ErrUnavailable},
+}
+
+// scriptError finds the reply that ended a script where Redis 6.2 wraps it:
+// "ERR Error running script (…): @user_script:5: @user_script: 5: -OOM …".
+var scriptError = regexp.MustCompile(`@user_script: ?\d+: -?([A-Z]+ .*)`)
 
 // wrap says what an error of Redis means. Errors of ctx stay recognisable.
 func wrap(ctx context.Context, keys []string, err error) error {
@@ -64,6 +103,11 @@ func wrap(ctx context.Context, keys []string, err error) error {
 	}
 	// From here on a deadline is the connection's: a dial that timed out says
 	// context.DeadlineExceeded too.
+	for _, s := range sentences {
+		if strings.HasPrefix(err.Error(), s.begins) {
+			return fmt.Errorf("%w: %w", s.means, err)
+		}
+	}
 	var fromRedis redis.Error
 	if errors.As(err, &fromRedis) {
 		return wrapReply(keys, err)
@@ -80,10 +124,8 @@ func wrap(ctx context.Context, keys []string, err error) error {
 
 func wrapReply(keys []string, err error) error {
 	text := err.Error()
-	for _, prefix := range unavailable {
-		if strings.HasPrefix(text, prefix) {
-			return fmt.Errorf("%w: %w", exchange.ErrUnavailable, err)
-		}
+	if inner := scriptError.FindStringSubmatch(text); inner != nil && strings.HasPrefix(text, "ERR ") {
+		text = inner[1]
 	}
 	code, rest, _ := strings.Cut(text, " ")
 	switch code {
@@ -95,8 +137,9 @@ func wrapReply(keys []string, err error) error {
 		return fmt.Errorf("%w: a Cluster would spread the keys of a topic; set HashTag: %w", ErrUnsupported, err)
 	case "WAKEBELLKEY":
 		return ErrKeyUsed
-	case "OOM":
-		return fmt.Errorf("%w: %w", ErrMemoryFull, err)
+	}
+	if means, ok := meanings[code]; ok {
+		return fmt.Errorf("%w: %w", means, err)
 	}
 	return err
 }

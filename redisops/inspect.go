@@ -120,7 +120,7 @@ func (c Cursor) read() (score, id string, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(string(c))
 	score, id, ok := strings.Cut(string(raw), " ")
 	if err == nil && ok {
-		_, err = strconv.ParseFloat(score, 64)
+		_, err = readScore(score)
 	}
 	if err != nil || !ok {
 		return "", "", fmt.Errorf("%w: cursor %q is not one that List gave", ErrInvalid, string(c))

@@ -38,12 +38,19 @@ func (s *Timers) Overview(ctx context.Context, topics ...string) ([]Overview, er
 	all := make([]Overview, 0, len(topics))
 	answered := func(o Overview) bool { return !errors.Is(o.Err, exchange.ErrUnavailable) }
 	for asked := range slices.Chunk(topics, overviewPage) {
-		page := s.overviewPage(ctx, asked)
+		var page []Overview
+		err := s.again(ctx, func() error {
+			page = s.overviewPage(ctx, asked)
+			if !slices.ContainsFunc(page, answered) {
+				return page[0].Err
+			}
+			return nil
+		})
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if !slices.ContainsFunc(page, answered) {
-			return nil, page[0].Err
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, page...)
 	}

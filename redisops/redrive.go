@@ -2,6 +2,7 @@ package redisops
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strconv"
 	"strings"
@@ -103,8 +104,8 @@ func (r *RedriveResult) made() int64 { return r.Redriven + r.Overwritten }
 // for the next call.
 //
 // It runs until all are done or ctx ends; what was done until then is returned
-// beside the error. Where the reply of a step was lost, its letters are missing
-// in the counts. With a filter for one Entry, [ErrNotFound] says that there is
+// beside the error. A step whose reply was lost and that is made again within two
+// minutes answers as it did. With a filter for one Entry, [ErrNotFound] says that there is
 // no such letter.
 func (s *Timers) Redrive(ctx context.Context, topic string, o RedriveOptions) (RedriveResult, error) {
 	var done RedriveResult
@@ -114,8 +115,9 @@ func (s *Timers) Redrive(ctx context.Context, topic string, o RedriveOptions) (R
 	if err := o.check(); err != nil {
 		return done, err
 	}
-	for from, upto := "-", ""; from != ""; {
-		page, next, end, err := s.redrivePage(ctx, topic, &o, from, upto)
+	life := rand.Text()
+	for from, upto, call := "-", "", 1; from != ""; call++ {
+		page, next, end, err := s.redrivePage(ctx, topic, &o, from, upto, life, call)
 		if err != nil {
 			return done, fmt.Errorf("redrive on %q: %w", topic, err)
 		}
@@ -144,7 +146,7 @@ func (s *Timers) Redrive(ctx context.Context, topic string, o RedriveOptions) (R
 	return done, nil
 }
 
-func (s *Timers) redrivePage(ctx context.Context, topic string, o *RedriveOptions, from, upto string) (page []RedrivenLetter, next, end string, err error) {
+func (s *Timers) redrivePage(ctx context.Context, topic string, o *RedriveOptions, from, upto, life string, call int) (page []RedrivenLetter, next, end string, err error) {
 	limit := min(redriveBatch, max(1, o.Rate/batchesSecond))
 	args, err := o.Filter.args(from, upto, limit)
 	if err != nil {
@@ -155,8 +157,8 @@ func (s *Timers) redrivePage(ctx context.Context, topic string, o *RedriveOption
 		overwrite = "1"
 	}
 	k := s.keys.of(topic)
-	list, err := s.runList(ctx, 2, redriveScript, []string{k.timeline, k.payloads, k.leases, k.dead, k.hint},
-		append(args, overwrite, delayMicros(o.In))...)
+	list, err := s.runList(ctx, 2, redriveScript, []string{k.timeline, k.payloads, k.leases, k.dead, k.hint, k.stream(life, 0)},
+		append(args, overwrite, delayMicros(o.In), call)...)
 	if err != nil {
 		return nil, "", "", err
 	}
@@ -179,12 +181,13 @@ func (s *Timers) DeleteDead(ctx context.Context, topic string, f DeadFilter) (de
 	if err := checkTopic(topic); err != nil {
 		return 0, err
 	}
-	for from, upto := "-", ""; from != ""; {
+	k, life := s.keys.of(topic), rand.Text()
+	for from, upto, call := "-", "", 1; from != ""; call++ {
 		args, err := f.args(from, upto, maxPage)
 		if err != nil {
 			return deleted, err
 		}
-		list, err := s.runList(ctx, 3, deleteDeadScript, []string{s.keys.of(topic).dead}, args...)
+		list, err := s.runList(ctx, 3, deleteDeadScript, []string{k.dead, k.stream(life, 0)}, append(args, call)...)
 		if err != nil {
 			return deleted, fmt.Errorf("delete dead letters of %q: %w", topic, err)
 		}

@@ -2,6 +2,7 @@ package redisops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -57,6 +58,13 @@ type Entry struct {
 	// moved is kept, and one that is gone (handled, dead, cancelled) is not
 	// written again. 1 ms to 100 years. The id keeps a small key for as long.
 	Once time.Duration
+
+	// Replicas is how many replicas are to confirm the timer before Schedule
+	// returns, at most MaxReplicas, and ReplicaTimeout for how long it waits for
+	// them, 1 ms to MaxReplicaTimeout; 0: none. Of a batch the most that one of
+	// its entries asks for counts.
+	Replicas       int
+	ReplicaTimeout time.Duration
 }
 
 // Outcome says what a schedule did.
@@ -109,6 +117,8 @@ type Scheduled struct {
 	// Found is the instant at which the timer that was found was due next (of a
 	// running one, the end of its lease); zero where there was none.
 	Found time.Time
+	// Replicas is how many replicas confirmed it; 0 where none were asked.
+	Replicas int
 }
 
 // Schedule writes timers, at most 500 and about 1 MiB of payload in a round
@@ -126,16 +136,23 @@ func (s *Timers) ScheduleKeyed(ctx context.Context, topic string, key *Key, entr
 		return nil, err
 	}
 	done := make([]Scheduled, 0, len(entries))
+	var short error
 	for len(entries) > 0 {
 		n := batch(entries)
 		var part []Scheduled
 		var err error
 		if key == nil {
-			part, err = s.schedule(ctx, topic, entries[:n])
+			part, err = s.scheduleSafely(ctx, topic, entries[:n])
 		} else {
-			part, err = s.scheduleBatch(ctx, topic, entries[:n], key.part(len(done)))
+			err = s.again(ctx, func() (err error) { // it is done once in any case
+				part, err = s.scheduleBatch(ctx, topic, entries[:n], key.part(len(done)))
+				return err
+			})
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, ErrTooFewReplicas): // it is stored, and so can be the others
+			short = fmt.Errorf("schedule on %q: %w", topic, err)
+		case err != nil:
 			return done, fmt.Errorf("schedule on %q: %w", topic, err)
 		}
 		done = append(done, part...)
@@ -144,7 +161,22 @@ func (s *Timers) ScheduleKeyed(ctx context.Context, topic string, key *Key, entr
 	if len(done) > 0 {
 		s.remember(ctx, topic)
 	}
-	return done, nil
+	return done, short
+}
+
+// scheduleSafely calls the script for a batch, and again while Redis is
+// unavailable: each caller for as long as its own context says, whoever travels
+// with it. Who waits for replicas travels alone.
+func (s *Timers) scheduleSafely(ctx context.Context, topic string, entries []Entry) (done []Scheduled, err error) {
+	call := s.schedule
+	if confirmationOf(entries).replicas > 0 {
+		call = s.scheduleUnkeyed
+	}
+	err = s.again(ctx, func() (err error) {
+		done, err = call(ctx, topic, entries)
+		return err
+	})
+	return done, err
 }
 
 func checkEntries(topic string, entries []Entry) error {
@@ -185,6 +217,10 @@ func (e *Entry) fault() string {
 		return fmt.Sprintf("at: year %d, want at most 9999", e.At.Year())
 	case e.Once != 0 && (e.Once < time.Millisecond || e.Once > MaxOnce):
 		return fmt.Sprintf("once: %v, want 1ms to 100 years", e.Once)
+	case e.Replicas < 0 || e.Replicas > MaxReplicas:
+		return fmt.Sprintf("replicas: %d, want 0 to %d", e.Replicas, MaxReplicas)
+	case e.Replicas > 0 && (e.ReplicaTimeout < time.Millisecond || e.ReplicaTimeout > MaxReplicaTimeout):
+		return fmt.Sprintf("replica timeout: %v, want 1ms to %v", e.ReplicaTimeout, MaxReplicaTimeout)
 	case e.Policy != Debounce:
 		if e.MaxDelay != 0 {
 			return "max delay: only Debounce has one"
@@ -207,6 +243,11 @@ func batch(entries []Entry) int {
 		}
 	}
 	return len(entries)
+}
+
+// scheduleUnkeyed calls the script for a batch.
+func (s *Timers) scheduleUnkeyed(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+	return s.scheduleBatch(ctx, topic, entries, nil)
 }
 
 func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry, key *Key) ([]Scheduled, error) {
@@ -233,11 +274,32 @@ func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entr
 		}
 	}
 	args[0], args[1] = policies, onces
-	reply, err := s.runKeyed(ctx, scheduleScript, keyedScheduleScript, k, key, keys, append(args, windows...))
+	args = append(args, windows...)
+	asked, confirmed := confirmationOf(entries), 0
+	var reply string
+	var err error
+	switch {
+	case key != nil:
+		reply, err = s.runKeyed(ctx, scheduleScript, keyedScheduleScript, k, key, keys, args)
+	case asked.replicas > 0:
+		reply, confirmed, err = s.runConfirmed(ctx, asked, scheduleScript, keys, args...)
+	default:
+		reply, err = asText(s.try(ctx, scheduleScript, keys, args...))
+	}
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Scheduled, n)
+	out, err := readBatch(entries, reply, confirmed)
+	if err == nil && confirmed < asked.replicas {
+		err = &ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
+	}
+	return out, err
+}
+
+// readBatch reads what lua/schedule.lua answers.
+func readBatch(entries []Entry, reply string, confirmed int) (out []Scheduled, err error) {
+	n := len(entries)
+	out = make([]Scheduled, n)
 	lines := strings.SplitN(reply, "\n", n+1)
 	if len(lines) != n+1 {
 		return nil, fmt.Errorf("%w: %d lines for %d entries", errReply, len(lines)-1, n)
@@ -246,6 +308,7 @@ func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entr
 		if out[i], err = readScheduled(entries[i].ID, lines[i]); err != nil {
 			return nil, err
 		}
+		out[i].Replicas = confirmed
 	}
 	return out, nil
 }

@@ -32,7 +32,7 @@ func delayText(d time.Duration) string {
 // readScore reads a score as Redis or a peer wrote it.
 func readScore(text string) (float64, error) {
 	x, err := strconv.ParseFloat(text, 64)
-	if err != nil && !math.IsInf(x, 0) {
+	if (err != nil && !math.IsInf(x, 0)) || math.IsNaN(x) {
 		return 0, fmt.Errorf("%w: score %q", errReply, text)
 	}
 	return x, nil
@@ -53,6 +53,9 @@ func instant(score float64) time.Time {
 // between is the time from one score to another, to the nearest µs.
 func between(from, to float64) time.Duration {
 	us := math.Round((to - from) * 1e6)
+	if math.IsNaN(us) { // both are infinite
+		return 0
+	}
 	limit := float64(math.MaxInt64 / int64(time.Microsecond))
 	return time.Duration(min(max(us, -limit), limit)) * time.Microsecond
 }

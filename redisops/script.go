@@ -61,13 +61,26 @@ func source(name string) string {
 // run runs a script by its hash, or as a whole where Redis does not know it;
 // either way it is one script, never its commands one by one.
 func (s *Timers) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
+	var reply any
+	err := s.again(ctx, func() (err error) {
+		reply, err = s.try(ctx, script, keys, args...)
+		return err
+	})
+	return reply, err
+}
+
+// try is run without another try.
+func (s *Timers) try(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
 	reply, err := script.Run(ctx, s.rdb, keys, args...).Result()
 	return reply, wrap(ctx, keys, err)
 }
 
 // runText runs a script that answers one string.
 func (s *Timers) runText(ctx context.Context, script *redis.Script, keys []string, args ...any) (string, error) {
-	reply, err := s.run(ctx, script, keys, args...)
+	return asText(s.run(ctx, script, keys, args...))
+}
+
+func asText(reply any, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}

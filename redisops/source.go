@@ -35,6 +35,7 @@ type SourceOptions struct {
 type TimerSource struct {
 	timers *Timers
 	topic  string
+	shard  string
 	keys   topicKeys
 	opts   SourceOptions
 
@@ -48,11 +49,17 @@ func (s *Timers) Source(topic string, o SourceOptions) *TimerSource {
 		o.MaxBytes = defaultReplyBytes
 	}
 	o.MaxClaims, o.DeadCap = max(o.MaxClaims, 0), max(o.DeadCap, 0)
-	return &TimerSource{timers: s, topic: topic, keys: s.keys.of(topic), opts: o}
+	k := s.keys.of(topic)
+	return &TimerSource{timers: s, topic: topic, shard: s.shardOf(k.timeline), keys: k, opts: o}
 }
 
 // Name is the topic.
 func (t *TimerSource) Name() string { return t.topic }
+
+// Shard names the server of a Cluster that kept the topic when Check was last
+// called; empty where there is but one. It is a group that fails together as a
+// rule, so one that has moved since does no harm.
+func (t *TimerSource) Shard() string { return t.shard }
 
 // Exchange runs one exchange; see package exchange for its contract. Errors
 // wrap [ErrInvalid] (nothing was sent), [exchange.ErrStale] (nothing was done)

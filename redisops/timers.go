@@ -19,6 +19,10 @@ type Timers struct {
 	// before use; nil discards.
 	Logger *slog.Logger
 
+	// Retry has calls made again while Redis is unavailable. Set it before use;
+	// the zero value has each made once, as a source's exchanges must be.
+	Retry Retry
+
 	// PingEvery is how long the connection of Listen may be silent before it is
 	// probed; 0 means 15 s. Set it before use.
 	PingEvery time.Duration
@@ -29,6 +33,7 @@ type Timers struct {
 
 	mu         sync.Mutex
 	registered map[string]time.Time // when a topic was last put in the registry
+	shards     []redis.ClusterSlot  // as Check last found them; none: one server
 }
 
 // NewTimers gives the store that keeps its timers under keys; empty names take

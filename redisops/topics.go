@@ -22,6 +22,10 @@ func (s *Timers) Register(ctx context.Context, topic string) error {
 	if err := checkTopic(topic); err != nil {
 		return err
 	}
+	return s.again(ctx, func() error { return s.register(ctx, topic) })
+}
+
+func (s *Timers) register(ctx context.Context, topic string) error {
 	if err := s.rdb.SAdd(ctx, s.keys.Topics, topic).Err(); err != nil {
 		return fmt.Errorf("register %q in %q: %w", topic, s.keys.Topics, wrap(ctx, nil, err))
 	}
@@ -38,11 +42,15 @@ func (s *Timers) Forget(ctx context.Context, topic string) error {
 		return err
 	}
 	k := s.keys.of(topic)
-	if err := s.rdb.Unlink(ctx, k.timeline, k.payloads, k.leases, k.dead, k.hint, k.control).Err(); err != nil {
-		return fmt.Errorf("forget %q: %w", topic, wrap(ctx, nil, err))
-	}
-	if err := s.rdb.SRem(ctx, s.keys.Topics, topic).Err(); err != nil {
-		return fmt.Errorf("forget %q in %q: %w", topic, s.keys.Topics, wrap(ctx, nil, err))
+	for _, remove := range []func() *redis.IntCmd{
+		func() *redis.IntCmd {
+			return s.rdb.Unlink(ctx, k.timeline, k.payloads, k.leases, k.dead, k.hint, k.control)
+		},
+		func() *redis.IntCmd { return s.rdb.SRem(ctx, s.keys.Topics, topic) },
+	} {
+		if err := s.again(ctx, func() error { return wrap(ctx, nil, remove().Err()) }); err != nil {
+			return fmt.Errorf("forget %q: %w", topic, err)
+		}
 	}
 	s.mu.Lock()
 	delete(s.registered, topic)
@@ -63,7 +71,7 @@ func (s *Timers) remember(ctx context.Context, topic string) {
 	if !due {
 		return
 	}
-	if err := s.Register(ctx, topic); err != nil {
+	if err := s.register(ctx, topic); err != nil {
 		s.logger().WarnContext(ctx, "topic not registered", "topic", topic, "error", err)
 	}
 }
@@ -71,9 +79,12 @@ func (s *Timers) remember(ctx context.Context, topic string) {
 // Topics reads a page of the registry, in no order. Start with cursor 0; next
 // is 0 at the end. A name may come twice.
 func (s *Timers) Topics(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
-	names, next, err = s.rdb.SScan(ctx, s.keys.Topics, cursor, "", scanPage).Result()
+	err = s.again(ctx, func() (err error) {
+		names, next, err = s.rdb.SScan(ctx, s.keys.Topics, cursor, "", scanPage).Result()
+		return wrap(ctx, nil, err)
+	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("topics in %q: %w", s.keys.Topics, wrap(ctx, nil, err))
+		return nil, 0, fmt.Errorf("topics in %q: %w", s.keys.Topics, err)
 	}
 	return names, next, nil
 }
@@ -91,9 +102,13 @@ func (s *Timers) DiscoverTopics(ctx context.Context, cursor uint64) (names []str
 		return nil, 0, fmt.Errorf("%w: cursor %d is of a node that is gone", ErrInvalid, cursor)
 	}
 	cursor &= 1<<nodeShift - 1
-	found, next, err := node[at].ScanType(ctx, cursor, globEscape(s.keys.Timeline)+":*", scanPage, "zset").Result()
+	var found []string
+	err = s.again(ctx, func() (err error) {
+		found, next, err = node[at].ScanType(ctx, cursor, globEscape(s.keys.Timeline)+":*", scanPage, "zset").Result()
+		return wrap(ctx, nil, err)
+	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("discover topics: %w", wrap(ctx, nil, err))
+		return nil, 0, fmt.Errorf("discover topics: %w", err)
 	}
 	for _, key := range found {
 		if topic, ok := s.keys.topicOf(s.keys.Timeline, key); ok {

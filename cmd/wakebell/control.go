@@ -71,18 +71,19 @@ type tuneFlag struct {
 	name, usage string
 	number      *int           // or
 	duration    *time.Duration // one of the two
+	off         bool           // 0 turns it off
 }
 
 func tuneFlags(s *wakebell.Settings) []tuneFlag {
 	return []tuneFlag{
-		{"max-concurrent", "timers each node handles at once, 1 to 10,000", &s.MaxConcurrent, nil},
-		{"lease-ttl", "how long a crashed node keeps its timers from others", nil, &s.LeaseTTL},
-		{"max-lease-age", "end handlers that run longer", nil, &s.MaxLeaseAge},
-		{"polling-interval", "first delay of the backoff when idle", nil, &s.PollingInterval},
-		{"max-polling-interval", "cap of that backoff", nil, &s.MaxPollingInterval},
-		{"retry-initial", "delay after the first failure; it doubles with each", nil, &s.RetryInitial},
-		{"retry-max", "cap of that delay", nil, &s.RetryLimit},
-		{"max-attempts", "failure at which a timer becomes a dead letter", &s.MaxAttempts, nil},
+		{"max-concurrent", "timers each node handles at once, 1 to 10,000", &s.MaxConcurrent, nil, false},
+		{"lease-ttl", "how long a crashed node keeps its timers from others", nil, &s.LeaseTTL, false},
+		{"max-lease-age", "end handlers that run longer; 0: never", nil, &s.MaxLeaseAge, true},
+		{"polling-interval", "first delay of the backoff when idle", nil, &s.PollingInterval, false},
+		{"max-polling-interval", "cap of that backoff", nil, &s.MaxPollingInterval, false},
+		{"retry-initial", "delay after the first failure; it doubles with each", nil, &s.RetryInitial, false},
+		{"retry-max", "cap of that delay", nil, &s.RetryLimit, false},
+		{"max-attempts", "failure at which a timer becomes a dead letter", &s.MaxAttempts, nil, false},
 	}
 }
 
@@ -122,7 +123,11 @@ Without any of them it changes nothing and prints what is ordered.`,
 	}
 	a.orders(cmd, &topic, func(ctx context.Context, c *wakebell.Client) (wakebell.Control, error) {
 		for _, t := range tuned {
-			if flags.Changed(t.name) && t.zero() {
+			switch {
+			case !flags.Changed(t.name) || !t.zero():
+			case t.off:
+				*t.duration = -1
+			default:
 				return wakebell.Control{}, usagef("--%s: 0; what is not given is left to the nodes", t.name)
 			}
 		}
@@ -185,8 +190,9 @@ func (a *app) printControl(topic string, c wakebell.Control) error {
 			settings[t.jsonName()] = *t.number
 			rows = append(rows, [2]string{t.name, strconv.Itoa(*t.number)})
 		default:
-			settings[t.jsonName()] = t.duration.String()
-			rows = append(rows, [2]string{t.name, t.duration.String()})
+			text := max(*t.duration, 0).String()
+			settings[t.jsonName()] = text
+			rows = append(rows, [2]string{t.name, text})
 		}
 	}
 	if !a.wantsJSON() {

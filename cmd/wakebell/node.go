@@ -28,6 +28,7 @@ type nodeFlags struct {
 
 	drain, wait time.Duration
 	deadCap     int64
+	health      string
 
 	logFormat, logLevel choice
 }
@@ -86,6 +87,7 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&f.drain, "drain-timeout", 20*time.Second, "how long a stop waits for what runs")
 	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long a start tries a Redis that does not answer")
 	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept for a topic, and about 100 more; 0: all")
+	flags.StringVar(&f.health, "health", "", "`address` to serve /livez and /readyz at over HTTP, as 127.0.0.1:8080; empty: none")
 	flags.Var(&f.logFormat, "log-format", "format of the log on stderr")
 	flags.Var(&f.logLevel, "log-level", "least level that is logged")
 	completeChoice(cmd, "log-format", f.logFormat)
@@ -146,6 +148,11 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	stopHealth, err := serveHealth(f.health, sys, log)
+	if err != nil {
+		return err
+	}
+	defer stopHealth()
 	return runNode(ctx, sys, log, f.topics)
 }
 

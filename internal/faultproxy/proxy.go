@@ -1,6 +1,6 @@
 // Package faultproxy puts a TCP proxy between a Redis client and its server
-// that loses and holds replies on demand, so that tests can show what a client
-// makes of a network that fails at the worst moment.
+// that loses, holds and repeats what passes on demand, so that tests can show
+// what a client makes of a network that fails at the worst moment.
 //
 // It understands as much of the protocol as it takes to tell one command and
 // one reply from the next. A connection that subscribes is passed through
@@ -15,23 +15,44 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
-// Fate is what becomes of the reply to a command. The server has run the
-// command in any case. The zero value passes the reply on.
+// Fate is what becomes of a command and its reply. The zero value passes both
+// on.
 type Fate struct {
-	lose bool
-	hold <-chan struct{}
+	drop, lose, reset bool
+	hold              <-chan struct{}
+	delay             time.Duration
+	again             func() // called once the command was repeated; nil: it is not
+	after             time.Duration
 }
 
-// Lose closes the connection instead of passing the reply on.
+// Drop closes the connection instead of passing the command on: the server
+// never gets it.
+func Drop() Fate { return Fate{drop: true} }
+
+// Lose closes the connection instead of passing the reply on: the server has
+// run the command.
 func Lose() Fate { return Fate{lose: true} }
+
+// Reset is Lose with a connection that is reset instead of closed.
+func Reset() Fate { return Fate{lose: true, reset: true} }
 
 // Hold passes the reply on once until is closed.
 func Hold(until <-chan struct{}) Fate { return Fate{hold: until} }
 
-// Rule decides the fate of a command; the name of the command comes first, as
-// the client wrote it. It is called from many goroutines at once.
+// Delay passes the reply on after d.
+func Delay(d time.Duration) Fate { return Fate{delay: d} }
+
+// Again passes command and reply on, and sends the command once more d later,
+// on a connection of its own, as a request does that was stuck in a dead socket.
+// Nobody gets the reply to that; done is called when it has come, or will not.
+func Again(d time.Duration, done func()) Fate { return Fate{again: done, after: d} }
+
+// Rule decides the fate of a command before it is passed on; the name of the
+// command comes first, as the client wrote it. It is called from many
+// goroutines at once.
 type Rule func(command []string) Fate
 
 // Proxy is one proxy. Its methods may be called from any goroutine.
@@ -156,6 +177,13 @@ func (p *Proxy) serve(client, server net.Conn) {
 		if err != nil {
 			return
 		}
+		fate := p.fate(command)
+		if fate.drop {
+			return
+		}
+		if fate.again != nil {
+			p.serving.Go(func() { defer fate.again(); p.repeat(raw, fate.after) })
+		}
 		if _, err := server.Write(raw); err != nil {
 			return
 		}
@@ -163,22 +191,55 @@ func (p *Proxy) serve(client, server net.Conn) {
 			p.pass(client, server, commands, replies)
 			return
 		}
-		fate := p.fate(command)
 		reply, err := readReply(replies)
-		if err != nil || fate.lose {
-			return
+		if fate.reset {
+			_ = client.(*net.TCPConn).SetLinger(0) // what the close does otherwise is as good
 		}
-		if fate.hold != nil {
-			select {
-			case <-fate.hold:
-			case <-p.done.Done():
-				return
-			}
+		if err != nil || fate.lose || !p.held(fate) {
+			return
 		}
 		if _, err := client.Write(reply); err != nil {
 			return
 		}
 	}
+}
+
+// held waits as long as the fate says; false: the proxy ended first.
+func (p *Proxy) held(fate Fate) bool {
+	var after <-chan time.Time
+	switch {
+	case fate.hold == nil && fate.delay <= 0:
+		return true
+	case fate.delay > 0:
+		after = time.After(fate.delay)
+	}
+	select {
+	case <-fate.hold:
+		return true
+	case <-after:
+		return true
+	case <-p.done.Done():
+		return false
+	}
+}
+
+// repeat sends a command after a while, on a connection of its own.
+func (p *Proxy) repeat(raw []byte, after time.Duration) {
+	if !p.held(Fate{delay: max(after, 1)}) {
+		return
+	}
+	server, err := net.Dial("tcp", p.upstream)
+	if err != nil {
+		return
+	}
+	defer p.close(server)
+	if !p.admit(server) {
+		return
+	}
+	if _, err := server.Write(raw); err != nil {
+		return
+	}
+	_, _ = readReply(bufio.NewReader(server)) // so that it was run
 }
 
 // pass copies both ways until either side ends.

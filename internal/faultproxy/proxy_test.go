@@ -62,14 +62,50 @@ func TestALostReplyIsOfACommandThatRan(t *testing.T) {
 	t.Parallel()
 	p, rdb := connect(t, func(o *redis.Options) { o.MaxRetries = -1 })
 	key := redistest.Name(t)
-	p.SetRule(func(command []string) faultproxy.Fate {
-		if command[0] == "incr" {
-			return faultproxy.Lose()
-		}
-		return faultproxy.Fate{}
-	})
+	p.SetRule(of("incr", faultproxy.Lose()))
 	require.Error(t, rdb.Incr(t.Context(), key).Err())
 	require.Equal(t, "1", rdb.Get(t.Context(), key).Val())
+}
+
+func TestADroppedCommandDoesNotRun(t *testing.T) {
+	t.Parallel()
+	p, rdb := connect(t, func(o *redis.Options) { o.MaxRetries = -1 })
+	key := redistest.Name(t)
+	p.SetRule(of("incr", faultproxy.Drop()))
+	require.Error(t, rdb.Incr(t.Context(), key).Err())
+	require.ErrorIs(t, rdb.Get(t.Context(), key).Err(), redis.Nil)
+}
+
+func TestAResetCommandRan(t *testing.T) {
+	t.Parallel()
+	p, rdb := connect(t, func(o *redis.Options) { o.MaxRetries = -1 })
+	key := redistest.Name(t)
+	p.SetRule(of("incr", faultproxy.Reset()))
+	require.Error(t, rdb.Incr(t.Context(), key).Err())
+	require.Equal(t, "1", rdb.Get(t.Context(), key).Val())
+}
+
+func TestARepeatedCommandRunsTwice(t *testing.T) {
+	t.Parallel()
+	p, rdb := connect(t)
+	key := redistest.Name(t)
+	repeated := make(chan struct{})
+	p.SetRule(of("incr", faultproxy.Again(time.Millisecond, func() { close(repeated) })))
+	require.EqualValues(t, 1, rdb.Incr(t.Context(), key).Val())
+	<-repeated
+	require.Equal(t, "2", rdb.Get(t.Context(), key).Val())
+	p.SetRule(of("incr", faultproxy.Delay(time.Millisecond)))
+	require.EqualValues(t, 3, rdb.Incr(t.Context(), key).Val())
+}
+
+// of is a rule for one command.
+func of(name string, fate faultproxy.Fate) faultproxy.Rule {
+	return func(command []string) faultproxy.Fate {
+		if command[0] == name {
+			return fate
+		}
+		return faultproxy.Fate{}
+	}
 }
 
 func TestHoldAndCut(t *testing.T) {

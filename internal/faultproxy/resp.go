@@ -2,11 +2,15 @@ package faultproxy
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 )
+
+// maxBulk is the most that Redis takes as one string.
+const maxBulk = 512 << 20
 
 var errProtocol = errors.New("not the Redis protocol")
 
@@ -27,6 +31,9 @@ func readCommand(r *bufio.Reader) (raw []byte, words []string, err error) {
 			return nil, nil, err
 		}
 		word, err := readBulk(r, head)
+		if err == nil && len(word) == 0 {
+			err = fmt.Errorf("%w: a word that is none, %q", errProtocol, head)
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -89,9 +96,14 @@ func readBulk(r *bufio.Reader, head []byte) ([]byte, error) {
 	if err != nil || n < 0 {
 		return nil, err
 	}
-	body := make([]byte, n+2)
-	_, err = io.ReadFull(r, body)
-	return body, err
+	if n > maxBulk {
+		return nil, fmt.Errorf("%w: %d bytes", errProtocol, n)
+	}
+	var body bytes.Buffer // it grows with what comes, not with what is promised
+	if _, err := io.CopyN(&body, r, int64(n)+2); err != nil {
+		return nil, err
+	}
+	return body.Bytes(), nil
 }
 
 // size reads the number of a head such as "$5\r\n".

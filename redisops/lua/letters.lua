@@ -48,3 +48,31 @@ local function newest(key)
   local entry = redis.call('XREVRANGE', key, '+', '-', 'COUNT', 1)[1]
   return entry and entry[1] or '0-0'
 end
+
+-- CALL_LIFE is for how long, in milliseconds, a call is known that wrote.
+local CALL_LIFE = '120000'
+
+-- answered gives what the call of this number answered when it was made before,
+-- nil when it was not: one whose reply was lost is made again, and its counts
+-- are those of what it did.
+local function answered(key, call)
+  local saved = redis.call('GET', key)
+  local _, pos = string.find(saved or '', '^%d+\n')
+  if not pos or string.sub(saved, 1, pos - 1) ~= call then return nil end
+  local list = {}
+  while pos < #saved do
+    local _, stop, n = string.find(saved, '^(%d+) ', pos + 1)
+    pos = stop + tonumber(n)
+    list[#list + 1] = string.sub(saved, stop + 1, pos)
+  end
+  return list
+end
+
+-- remember keeps an answer, a list of strings, for answered.
+local function remember(key, call, list)
+  local parts = {call, '\n'}
+  for _, v in ipairs(list) do
+    parts[#parts + 1], parts[#parts + 2] = #v .. ' ', v
+  end
+  redis.call('SET', key, join(parts), 'PX', CALL_LIFE)
+end

@@ -1,16 +1,19 @@
 -- Makes timers of dead letters again, oldest first, a page a call. Each letter
 -- is deleted after its timer is written; its attempts start anew.
 --
--- KEYS: timeline payloads leases dead hint
--- ARGV: from upto limit max_bytes text prefix older newer overwrite delay
+-- KEYS: timeline payloads leases dead hint exchange
+-- ARGV: from upto limit max_bytes text prefix older newer overwrite delay call
 --   as of walk in letters.lua; upto '' is the newest one there is now;
---   overwrite 1 to write over live timers too; delay in µs from now.
+--   overwrite 1 to write over live timers too; delay in µs from now; call the
+--   number of the call: an equal one is answered again.
 -- Returns: where to go on, '' at the end, then upto, then for each letter its
 --   stream id, the timer's id and the outcome: d redriven, o redriven over a
 --   live timer, l skipped for a live one, b skipped for it has no id or payload.
 
-local bad = mistyped('zset', 'hash', 'hash', 'stream', 'string')
+local bad = mistyped('zset', 'hash', 'hash', 'stream', 'string', 'string')
 if bad then return bad end
+local before = answered(KEYS[6], ARGV[11])
+if before then return before end
 
 local timeline, payloads, leases, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local upto = ARGV[2]
@@ -18,6 +21,7 @@ if upto == '' then upto = newest(dead) end
 local now = clock()
 local known = head(timeline) or math.huge
 local lowest = math.huge
+local made = false
 local out = {'', upto}
 
 local function redrive(entry, id, payload)
@@ -31,7 +35,7 @@ local function redrive(entry, id, payload)
   redis.call('ZADD', timeline, text(due), id)
   redis.call('HDEL', leases, id)
   redis.call('XDEL', dead, entry)
-  lowest = math.min(lowest, due)
+  lowest, made = math.min(lowest, due), true
   return live and 'o' or 'd'
 end
 
@@ -42,5 +46,6 @@ out[1] = walk(dead, ARGV[1], upto, tonumber(ARGV[3]), tonumber(ARGV[4]), match, 
   if payload and id and #id > 0 and #id <= 512 then outcome = redrive(entry, id, payload) end
   out[#out + 1], out[#out + 2], out[#out + 3] = entry, id or '', outcome
 end)
+if made then remember(KEYS[6], ARGV[11], out) end
 if lowest < known then announce(KEYS[5], lowest, now) end
 return out

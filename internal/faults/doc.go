@@ -1,0 +1,68 @@
+// Package faults strikes real nodes and a real Redis on purpose, and accounts
+// for every timer afterwards. It is a test harness: `make faults` runs it at
+// length, `make test` one round of every scenario.
+//
+// # A round
+//
+// A scenario has a redis-server of its own, node processes (the test binary
+// under another name, see [NodeMain]) whose handlers do what the bodies of the
+// timers say, clients in the harness, and a [Ledger]. Nodes print a line when a
+// handler begins, asks for a settlement, learns of it, and ends. When the load
+// has ended, the round waits until Redis keeps no timer, ends the nodes, checks
+// that no payload, lease record or timeline entry is left, and has the ledger
+// judge. All choices come from the seed, the scenario and the number of the
+// round; how they meet in time does not.
+//
+// # What is a violation
+//
+//   - lost: a timer whose schedule was acknowledged, that nobody replaced or
+//     cancelled, and with which no handler was done before it was gone. A dead
+//     letter counts as done where a handler had failed.
+//   - early: the claim bears an instant of Redis's clock before that of the
+//     timer, which is what Redis answered, and counts from the call where the
+//     call may have run twice.
+//   - repeated without a cause, as below.
+//   - stale: a settlement was confirmed to a handler after another one had
+//     claimed the timer, or a call had found it running and replaced it.
+//   - unseen: the number of an attempt says that there were claims which no
+//     handler saw, and no node or Redis was struck within a lease's time.
+//   - illegal: no order of the calls explains what they answered and what the
+//     handlers saw. A timer is delivered after a call had removed it; a call
+//     finds nothing before a handler was done, or pending what a handler had; a
+//     holder is refused though nothing had happened to its timer.
+//
+// # What is a cause
+//
+// A delivery after the first of the same timer has one of these, by what the
+// harness did or a handler said; "a lease later" is by Redis's clock, from the
+// claim of the delivery before.
+//
+//   - nack: the handler failed, and the next delivery knows of one failure more.
+//   - release: the handler's context ended with the drain of its node, or the
+//     handler failed during that drain (the deadline may have been the reason),
+//     and the next delivery came within half a lease of the node's end.
+//   - crash: the handler panicked; a lease later.
+//   - kill, SIGSTOP, Redis away: the node or Redis was struck between the claim
+//     and a lease after the handler's end, no settlement was confirmed; a lease
+//     later.
+//   - lost command: a command of the node that named the timer was struck, no
+//     settlement was confirmed; a lease later.
+//   - machine stalled: the node's own clock watcher, or the harness's probe of
+//     Redis, was not run for 150 ms within the lease; a lease later. It is the
+//     one fault that is observed and not injected.
+//   - ambiguous schedule: the schedule was made again after an error, or its
+//     command was struck, or Redis was away during it, and the delivery before
+//     came before it was acknowledged. The attempts start anew.
+//   - late duplicate: the command that scheduled it was sent once more. The
+//     attempts start anew.
+//   - undone by Redis: Redis lost what it had written since the handler's end.
+//     Acknowledged schedules that are lost that way count as "lost by Redis".
+//
+// What Redis loses is made to happen: a power cut takes the file back to what it
+// was a second before, a failover takes place after the replica has lost touch.
+//
+// # Mutants
+//
+// testdata/mutants breaks one guard each; `make faults-mutants` shows that a
+// scenario notices.
+package faults

@@ -1,0 +1,129 @@
+package faults
+
+import (
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+var (
+	seed   = flag.Uint64("faults.seed", 1, "seed of all choices")
+	rounds = flag.Int("faults.rounds", 1, "rounds of every scenario")
+	span   = flag.Duration("faults.for", 0, "begin rounds for this long, however many")
+	only   = flag.String("faults.only", "", "scenarios to run, with commas between; empty: all")
+	output = flag.String("faults.o", "text", "format of the report: text, json or markdown")
+
+	report = NewReport()
+)
+
+// atOnce is how many scenarios run at a time: most of their time is waiting.
+const atOnce = "6"
+
+func TestMain(m *testing.M) {
+	if config := os.Getenv(NodeVariable); config != "" {
+		if err := NodeMain(config, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	logging.Disable()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	redistest.Main(m)
+}
+
+// TestFaults runs the scenarios and writes the report.
+func TestFaults(t *testing.T) {
+	began := time.Now()
+	t.Cleanup(func() {
+		if err := write(report, os.Stdout); err != nil {
+			t.Error(err)
+		}
+	})
+	for round := 1; round <= *rounds || time.Since(began) < *span; round++ {
+		t.Run(fmt.Sprintf("round %d", round), func(t *testing.T) {
+			for _, s := range chosen(t) {
+				t.Run(s.name, func(t *testing.T) {
+					t.Parallel()
+					runRound(t, s, round)
+				})
+			}
+		})
+	}
+}
+
+// chosen are the scenarios that the flags ask for.
+func chosen(t *testing.T) []scenario {
+	t.Helper()
+	if *only == "" {
+		return scenarios
+	}
+	var some []scenario
+	for name := range strings.SplitSeq(*only, ",") {
+		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })
+		if i < 0 {
+			t.Fatalf("there is no scenario %q", name)
+		}
+		some = append(some, scenarios[i])
+	}
+	return some
+}
+
+func runRound(t *testing.T, s scenario, round int) {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			report.Failed(s.name, fmt.Sprintf("round %d of seed %d", round, *seed))
+		}
+	})
+	w := &world{T: t, rng: choices(s.name, round), ledger: NewLedger(s.ttl)}
+	w.fleet = NewFleet(t, w.ledger)
+	defer w.judge(s, round) // also of a round that has failed by itself
+	s.run(w)
+}
+
+// judge puts a round into the report and fails it for what broke.
+func (w *world) judge(s scenario, round int) {
+	w.Helper()
+	j := w.ledger.Judge()
+	report.Add(s.name, w.trials, s.ttl, j)
+	for _, v := range j.Violations[:min(len(j.Violations), 5)] {
+		w.Errorf("seed %d, round %d: %s", *seed, round, v)
+	}
+	if j.Broken() > 0 {
+		w.Errorf("seed %d, round %d: %d promises broken", *seed, round, j.Broken())
+	}
+}
+
+// choices makes the source of a round's choices: the same for the same seed,
+// scenario and round.
+func choices(scenario string, round int) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, scenario) // a hash takes all
+	return rand.New(rand.NewPCG(*seed, h.Sum64()+uint64(round)))
+}
+
+func write(r *Report, w io.Writer) error {
+	switch *output {
+	case "json":
+		return r.WriteJSON(w)
+	case "markdown":
+		return r.WriteMarkdown(w)
+	default:
+		return r.WriteText(w)
+	}
+}

@@ -1,0 +1,186 @@
+package faults
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	startLimit = 30 * time.Second
+	endLimit   = 30 * time.Second
+)
+
+// Fleet is the nodes of a round.
+type Fleet struct {
+	t      testing.TB
+	ledger *Ledger
+	count  int
+}
+
+// Node is one node process. Its methods are called one at a time.
+type Node struct {
+	Name   string
+	Config NodeConfig
+
+	fleet *Fleet
+	cmd   *exec.Cmd
+	stdin io.Closer
+	ready chan struct{} // closed when it handles timers
+	ended chan struct{} // closed when it is gone and all it printed is in the ledger
+	log   strings.Builder
+}
+
+// NewFleet makes a fleet without nodes.
+func NewFleet(t testing.TB, ledger *Ledger) *Fleet {
+	t.Helper()
+	return &Fleet{t: t, ledger: ledger}
+}
+
+// Next is the name that the next node will have.
+func (f *Fleet) Next() string { return fmt.Sprintf("node-%d", f.count+1) }
+
+// Start starts a node; Ready waits for it. It ends with the test at the latest.
+func (f *Fleet) Start(cfg NodeConfig) *Node {
+	f.t.Helper()
+	n := &Node{
+		Name: f.Next(), Config: cfg, fleet: f,
+		ready: make(chan struct{}), ended: make(chan struct{}),
+	}
+	f.count++
+	if err := n.start(); err != nil {
+		f.t.Fatalf("faults: start %s: %v", n.Name, err)
+	}
+	f.t.Cleanup(n.end)
+	return n
+}
+
+func (n *Node) start() error {
+	config, err := json.Marshal(n.Config)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	n.cmd = exec.Command(self)
+	n.cmd.Env = append(os.Environ(), NodeVariable+"="+string(config))
+	stdin, err := n.cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	n.stdin = stdin
+	stdout, err := n.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	stderr, err := n.cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := n.cmd.Start(); err != nil {
+		return err
+	}
+	go n.follow(stdout, stderr)
+	return nil
+}
+
+// follow puts what the node prints into the ledger until it is gone.
+func (n *Node) follow(stdout, stderr io.Reader) {
+	defer close(n.ended)
+	var logged sync.WaitGroup
+	logged.Go(func() { _, _ = io.Copy(&n.log, stderr) })
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		var line Line
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			continue // the race detector, a panic: its exit code tells
+		}
+		if line.Event == EventReady {
+			close(n.ready)
+		}
+		n.fleet.ledger.Heard(n.Name, line)
+	}
+	logged.Wait()
+	_ = n.cmd.Wait() // how it ended is in ProcessState
+}
+
+// Ready waits until the node handles timers.
+func (n *Node) Ready() {
+	n.fleet.t.Helper()
+	select {
+	case <-n.ready:
+	case <-n.ended:
+		n.fleet.t.Fatalf("faults: %s ended before it was ready:\n%s", n.Name, n.log.String())
+	case <-time.After(startLimit):
+		n.fleet.t.Fatalf("faults: %s is not ready after %v", n.Name, startLimit)
+	}
+}
+
+// Kill ends the node as a crash would (SIGKILL), and waits for it.
+func (n *Node) Kill() {
+	n.fleet.t.Helper()
+	fault := Fault{Kind: Kill, Who: n.Name, From: time.Now()}
+	n.signal(syscall.SIGKILL)
+	<-n.ended
+	fault.To = time.Now()
+	n.fleet.ledger.Struck(fault)
+}
+
+// Stop freezes the node (SIGSTOP) until what it returns is called.
+func (n *Node) Stop() (resume func()) {
+	n.fleet.t.Helper()
+	fault := Fault{Kind: Stop, Who: n.Name, From: time.Now()}
+	n.signal(syscall.SIGSTOP)
+	return func() {
+		n.signal(syscall.SIGCONT)
+		fault.To = time.Now()
+		n.fleet.ledger.Struck(fault)
+	}
+}
+
+// Drain ends the node in an orderly way (SIGTERM), and waits for it.
+func (n *Node) Drain() {
+	n.fleet.t.Helper()
+	fault := Fault{Kind: Drain, Who: n.Name, From: time.Now()}
+	n.signal(syscall.SIGTERM)
+	select {
+	case <-n.ended:
+	case <-time.After(endLimit):
+		n.fleet.t.Fatalf("faults: %s has not ended %v after SIGTERM", n.Name, endLimit)
+	}
+	fault.To = time.Now()
+	n.fleet.ledger.Struck(fault)
+	if code := n.cmd.ProcessState.ExitCode(); code != 0 {
+		n.fleet.t.Errorf("faults: %s ended with %d:\n%s", n.Name, code, tailOf(n.log.String()))
+	}
+}
+
+func (n *Node) signal(sig syscall.Signal) {
+	n.fleet.t.Helper()
+	select {
+	case <-n.ended:
+		n.fleet.t.Fatalf("faults: %s ended by itself: %v\n%s", n.Name, n.cmd.ProcessState, tailOf(n.log.String()))
+	default:
+	}
+	_ = n.cmd.Process.Signal(sig) // it ends with its process at the same moment at worst
+}
+
+// end takes the node away without a word, at the end of the test.
+func (n *Node) end() {
+	_ = n.stdin.Close()
+	_ = n.cmd.Process.Kill() // it may have ended
+	<-n.ended
+}
+
+// tailOf keeps the end of a log.
+func tailOf(log string) string { return log[max(0, len(log)-4000):] }

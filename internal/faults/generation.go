@@ -1,0 +1,69 @@
+package faults
+
+import "slices"
+
+// generation is one timer that an id stood for.
+type generation struct {
+	schedules []Call // the tries to schedule it
+	cancels   []Call // about it
+	runs      []*Run
+
+	acknowledged bool // one of schedules was
+	ended        bool // it was replaced or cancelled, or may have been
+}
+
+func (t *Timer) generations() []*generation {
+	byNumber := map[int]*generation{}
+	var all []*generation
+	get := func(n int) *generation {
+		g := byNumber[n]
+		if g == nil {
+			g = &generation{}
+			byNumber[n] = g
+			all = append(all, g)
+		}
+		return g
+	}
+	for _, c := range t.Calls {
+		g := get(c.Generation)
+		if c.Kind == CallCancel {
+			g.cancels = append(g.cancels, c)
+			g.ended = g.ended || c.unsure || c.Found != FoundNothing
+			continue
+		}
+		g.schedules = append(g.schedules, c)
+		g.acknowledged = g.acknowledged || c.Err == nil
+	}
+	for _, r := range t.Runs {
+		g := get(t.generationOf(r))
+		g.runs = append(g.runs, r)
+	}
+	return all
+}
+
+// generationOf goes by the instant that Redis answered, for a reschedule keeps
+// the body that tells a generation. Of one that may have run twice only the
+// second answer is known.
+func (t *Timer) generationOf(r *Run) int {
+	unsure := 0
+	for _, c := range t.Calls {
+		switch {
+		case c.Due.Equal(r.Activation) && c.Generation >= r.Generation: // two may have been due in the same µs
+			return c.Generation
+		case c.Kind == CallReschedule && c.unsure && c.Called.Before(r.Delivered):
+			unsure = c.Generation
+		}
+	}
+	return max(unsure, r.Generation)
+}
+
+// replaces reports whether g took the place of the one before, or may have.
+func (g *generation) replaces() bool {
+	return slices.ContainsFunc(g.schedules, func(c Call) bool { return c.unsure || c.Found != FoundNothing })
+}
+
+func (g *generation) cancelledBefore(c Call) bool {
+	return slices.ContainsFunc(g.cancels, func(b Call) bool {
+		return b.Called.Before(c.Called) && (b.unsure || b.Found != FoundNothing)
+	})
+}

@@ -1,0 +1,161 @@
+package faults
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// book writes a ledger of one timer, with instants in ms.
+type book struct {
+	*Ledger
+	start time.Time
+}
+
+func newBook() book { return book{NewLedger(time.Second), time.Unix(1_000_000, 0)} }
+
+func (b book) at(ms int) time.Time { return b.start.Add(time.Duration(ms) * time.Millisecond) }
+
+func (b book) scheduled(generation, called, due int, found Found) {
+	b.Called("client-1/1", Call{
+		Kind: CallSchedule, Client: "client-1", Generation: generation, Called: b.at(called), Returned: b.at(called + 1),
+		Earliest: b.at(due), Due: b.at(due), Found: found,
+	})
+}
+
+// notMoved notes a reschedule that found nothing, and was told so at an instant.
+func (b book) notMoved(called, returned int) {
+	b.Called("client-1/1", Call{
+		Kind: CallReschedule, Client: "client-1", Generation: 2, Called: b.at(called), Returned: b.at(returned),
+		Earliest: b.at(called), Found: FoundNothing, Err: errors.New("not found"),
+	})
+}
+
+// ran notes a delivery that ended, or did not where end is empty.
+func (b book) ran(node string, generation, attempt, delivered, ended int, end End) {
+	line := Line{Event: EventBegin, ID: "client-1/1", Generation: generation, Attempt: attempt, Delivered: b.at(delivered)}
+	b.Heard(node, line)
+	if end != EndNone {
+		line.Event, line.At, line.End = EventEnd, b.at(ended), end
+		b.Heard(node, line)
+	}
+}
+
+func (b book) settled(node string, delivered, called int, result Result) {
+	line := Line{Event: EventSettling, ID: "client-1/1", Delivered: b.at(delivered), At: b.at(called), End: EndAck}
+	b.Heard(node, line)
+	line.Event, line.At, line.Result = EventSettled, b.at(called+1), result
+	b.Heard(node, line)
+}
+
+func (b book) struck(kind FaultKind, who string, from, to int, words ...string) {
+	b.Struck(Fault{Kind: kind, Who: who, From: b.at(from), To: b.at(to), Words: words})
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		write func(book)
+		want  Judgement // Timers, Scheduled, Deliveries and Recovery are not compared
+	}{
+		"delivered": {func(b book) { b.ran("a", 1, 1, 10, 20, EndAck) }, Judgement{}},
+		"lost":      {func(book) {}, Judgement{Lost: 1}},
+		"gone while it ran": {
+			func(b book) { b.ran("a", 1, 1, 10, 0, EndNone) }, Judgement{Lost: 1},
+		},
+		"early": {func(b book) { b.ran("a", 1, 1, 9, 20, EndAck) }, Judgement{Early: 1}},
+		"repeated while its lease was good": {func(b book) {
+			b.ran("a", 1, 1, 10, 0, EndNone)
+			b.struck(Kill, "a", 20, 25)
+			b.ran("b", 1, 2, 1009, 1020, EndAck)
+		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
+		"killed": {func(b book) {
+			b.ran("a", 1, 1, 10, 0, EndNone)
+			b.struck(Kill, "a", 20, 25)
+			b.ran("b", 1, 2, 1010, 1020, EndAck)
+		}, Judgement{Repeated: 1, Causes: map[Cause]int{CauseKill: 1}}},
+		"another node was killed": {func(b book) {
+			b.ran("a", 1, 1, 10, 20, EndAck)
+			b.struck(Kill, "b", 20, 25)
+			b.ran("c", 1, 2, 1010, 1020, EndAck)
+		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
+		"killed long after its end": {func(b book) {
+			b.ran("a", 1, 1, 10, 20, EndAck)
+			b.struck(Kill, "a", 1100, 1105)
+			b.ran("b", 1, 2, 2100, 2110, EndAck)
+		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
+		"killed after the settlement": {func(b book) {
+			b.ran("a", 1, 1, 10, 0, EndNone)
+			b.settled("a", 10, 15, ResultAccepted)
+			b.struck(Kill, "a", 20, 25)
+			b.ran("b", 1, 2, 1010, 1020, EndAck)
+		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
+		"released late": {func(b book) {
+			b.ran("a", 1, 1, 10, 20, EndDraining)
+			b.struck(Drain, "a", 15, 30)
+			b.ran("b", 1, 1, 600, 610, EndAck)
+		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
+		"failed while its node drained": {func(b book) {
+			b.ran("a", 1, 1, 10, 20, EndNack)
+			b.struck(Drain, "a", 15, 30)
+			b.ran("b", 1, 1, 40, 50, EndAck)
+		}, Judgement{Repeated: 1, Causes: map[Cause]int{CauseRelease: 1}}},
+		"failed before its node drained": {func(b book) {
+			b.ran("a", 1, 1, 10, 12, EndNack)
+			b.struck(Drain, "a", 15, 30)
+			b.ran("b", 1, 1, 40, 50, EndAck)
+		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
+		"a claim that no handler saw": {
+			func(b book) { b.ran("a", 1, 2, 10, 20, EndAck) }, Judgement{Undelivered: 1},
+		},
+		"settled by a stale holder": {func(b book) {
+			b.ran("a", 1, 1, 10, 0, EndNone)
+			b.struck(Stop, "a", 20, 1100)
+			b.ran("b", 1, 2, 1010, 1500, EndAck)
+			b.settled("a", 10, 1110, ResultAccepted)
+		}, Judgement{Repeated: 1, Stale: 1, Causes: map[Cause]int{CauseStop: 1}}},
+		"delivered after it was replaced": {func(b book) {
+			b.scheduled(2, 12, 50, FoundPending)
+			b.ran("a", 1, 1, 20, 30, EndAck)
+			b.ran("a", 2, 1, 50, 60, EndAck)
+		}, Judgement{Illegal: 1}},
+		"replaced, and the new one lost": {func(b book) {
+			b.ran("a", 1, 1, 10, 30, EndAck)
+			b.scheduled(2, 20, 50, FoundRunning)
+		}, Judgement{Lost: 1}},
+		"found nothing while a handler had it": {func(b book) {
+			b.ran("a", 1, 1, 10, 30, EndAck)
+			b.scheduled(2, 20, 50, FoundNothing)
+			b.ran("a", 2, 1, 50, 60, EndAck)
+		}, Judgement{Illegal: 1}},
+		"moved and handled, and a reply lost": {func(b book) {
+			b.notMoved(2, 3)
+			b.struck(LostReply, "client-1", 2, 4, "client-1/1")
+			b.ran("a", 1, 1, 5, 6, EndAck) // Redis answered 5, and nobody heard it
+		}, Judgement{}},
+		"moved, though it was not found": {func(b book) {
+			b.notMoved(2, 3)
+			b.ran("a", 1, 1, 5, 6, EndAck)
+		}, Judgement{Early: 1, Illegal: 1}},
+		"forgotten": {
+			func(b book) { b.struck(Amnesia, "", 0, 5) }, Judgement{Forgotten: 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBook()
+			b.scheduled(1, 0, 10, FoundNothing)
+			c.write(b)
+			got := b.Judge()
+			got.Timers, got.Scheduled, got.Deliveries, got.Recovery = 0, 0, 0, nil
+			require.Equal(t, got.Broken() > 0, len(got.Violations) > 0)
+			got.Violations = nil
+			if c.want.Causes == nil {
+				c.want.Causes = map[Cause]int{}
+			}
+			require.Equal(t, &c.want, got)
+		})
+	}
+}

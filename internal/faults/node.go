@@ -1,0 +1,250 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell"
+)
+
+// NodeVariable is the environment variable that makes a process of the test
+// binary a node; it holds a NodeConfig.
+const NodeVariable = "WAKEBELL_FAULTS_NODE"
+
+// NodeConfig says what a node handles, and where.
+type NodeConfig struct {
+	Redis     string   // host:port
+	Sentinels []string // host:port of each; empty: Redis is asked directly
+	Master    string   // the name that the sentinels know it by
+
+	Topic         string
+	MaxConcurrent int
+	LeaseTTL      time.Duration
+	MaxPolling    time.Duration
+	RetryFirst    time.Duration
+	MaxAttempts   int
+	DrainTimeout  time.Duration
+}
+
+// Work is the body of a timer: it tells the handler what to do.
+type Work struct {
+	Generation int           `json:"g"`
+	For        time.Duration `json:"for,omitempty"`
+	Fails      int           `json:"fails,omitempty"`  // failures before it succeeds
+	Panics     int           `json:"panics,omitempty"` // first attempts that panic
+	Reject     bool          `json:"reject,omitempty"`
+	Settle     bool          `json:"settle,omitempty"`   // by Timer.Settle, before it returns
+	Stubborn   bool          `json:"stubborn,omitempty"` // ignores its context
+}
+
+// Event says what a line of a node is about.
+type Event string
+
+// The events, in the order in which they come.
+const (
+	EventReady    Event = "ready"
+	EventBegin    Event = "begin"
+	EventSettling Event = "settling"
+	EventSettled  Event = "settled"
+	EventEnd      Event = "end"
+	EventStall    Event = "stall"
+	EventEnded    Event = "ended"
+)
+
+// Line is what a node prints, one JSON object a line, each in one write: what
+// was printed before a kill is read after it.
+type Line struct {
+	Event      Event     `json:"event"`
+	At         time.Time `json:"at"`
+	From       time.Time `json:"from,omitzero"`
+	ID         string    `json:"id,omitempty"`
+	Generation int       `json:"generation,omitempty"`
+	Attempt    int       `json:"attempt,omitempty"`
+	Failures   int       `json:"failures,omitempty"`
+	Activation time.Time `json:"activation,omitzero"`
+	Delivered  time.Time `json:"delivered,omitzero"`
+	End        End       `json:"end,omitempty"`
+	Result     Result    `json:"result,omitempty"`
+}
+
+// NodeMain is the main function of a node: it handles timers until SIGTERM, and
+// ends at once when stdin does, as it does with the harness.
+func NodeMain(config string, stdin io.Reader, stdout io.Writer) error {
+	var cfg NodeConfig
+	if err := json.Unmarshal([]byte(config), &cfg); err != nil {
+		return fmt.Errorf("config of the node: %w", err)
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, stdin)
+		os.Exit(3)
+	}()
+	//nolint:forbidigo // the root of a process of its own
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	rdb := cfg.client()
+	defer func() { _ = rdb.Close() }()
+	n := &node{out: stdout}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutStacks}))
+	sys, err := cfg.System(rdb, n, log)
+	if err != nil {
+		return err
+	}
+	if err := sys.Start(ctx); err != nil {
+		return err
+	}
+	n.say(Line{Event: EventReady})
+	n.watchClock(ctx)
+	err = sys.Stop()
+	n.say(Line{Event: EventEnded})
+	return err
+}
+
+func (c NodeConfig) client() *redis.Client {
+	if len(c.Sentinels) > 0 {
+		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: c.Master, SentinelAddrs: c.Sentinels})
+	}
+	return redis.NewClient(&redis.Options{Addr: c.Redis})
+}
+
+// System makes the system of a node on rdb, which reports to w.
+func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logger) (*wakebell.System, error) {
+	quiet := slog.New(slog.DiscardHandler)
+	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+	return wakebell.New(actors, rdb, wakebell.Config{
+		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[Work](c.Topic), worker{w}.handle,
+			wakebell.MaxConcurrent(c.MaxConcurrent), wakebell.LeaseTTL(c.LeaseTTL),
+			wakebell.MaxPollingInterval(c.MaxPolling), wakebell.MaxAttempts(c.MaxAttempts),
+			wakebell.RetryBackoff(c.RetryFirst, max(c.RetryFirst, time.Second)))},
+		DrainTimeout: c.DrainTimeout,
+		WaitForRedis: 10 * time.Second,
+		Logger:       log,
+	})
+}
+
+// withoutStacks shortens the log of crashes, which are many and on purpose.
+func withoutStacks(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == "stack" {
+		return slog.Attr{}
+	}
+	return a
+}
+
+// reporter gets what a node has to say.
+type reporter interface{ say(line Line) }
+
+type node struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+func (n *node) say(line Line) {
+	line.At = time.Now()
+	text, err := json.Marshal(line)
+	if err != nil {
+		panic(err) // a Line has nothing that cannot be written
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, _ = n.out.Write(append(text, '\n')) // the harness is gone, and with it this process
+}
+
+const (
+	clockTick = 20 * time.Millisecond
+	// stallAt is the least gap that is reported: leases are a second and more,
+	// and have two thirds of it left when they are extended.
+	stallAt = 150 * time.Millisecond
+)
+
+// watchClock reports when this process was not run for a while, until ctx ends.
+func (n *node) watchClock(ctx context.Context) {
+	tick := time.NewTicker(clockTick)
+	defer tick.Stop()
+	last := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C: // the tick itself may be an old one
+			now := time.Now()
+			if now.Sub(last) > stallAt {
+				n.say(Line{Event: EventStall, From: last})
+			}
+			last = now
+		}
+	}
+}
+
+// worker does what the bodies say.
+type worker struct{ reporter }
+
+func (w worker) handle(ctx context.Context, t wakebell.Timer[Work]) error {
+	line := Line{
+		ID: t.ID, Generation: t.Body.Generation, Attempt: t.Attempt, Failures: t.Failures,
+		Activation: t.Activation, Delivered: t.Delivered,
+	}
+	say := func(event Event) { line.Event = event; w.say(line) }
+	say(EventBegin)
+	end, err := do(ctx, t)
+	line.End = end
+	if t.Body.Settle && (end == EndAck || end == EndNack) {
+		say(EventSettling)
+		line.Result = result(t.Settle(ctx, err))
+		say(EventSettled)
+	}
+	say(EventEnd)
+	if end == EndPanic {
+		panic("the body says so")
+	}
+	return err
+}
+
+func do(ctx context.Context, t wakebell.Timer[Work]) (End, error) {
+	if t.Body.For > 0 {
+		over := ctx.Done()
+		if t.Body.Stubborn {
+			over = nil
+		}
+		select {
+		case <-time.After(t.Body.For):
+		case <-over:
+			cause := context.Cause(ctx)
+			if errors.Is(cause, wakebell.ErrDraining) {
+				return EndDraining, cause
+			}
+			return EndCut, cause
+		}
+	}
+	switch {
+	case t.Attempt <= t.Body.Panics:
+		return EndPanic, nil
+	case t.Failures < t.Body.Fails:
+		return EndNack, errors.New("the body says so")
+	case t.Body.Reject:
+		return EndReject, wakebell.Reject(errors.New("the body says so"))
+	default:
+		return EndAck, nil
+	}
+}
+
+func result(err error) Result {
+	switch {
+	case err == nil:
+		return ResultAccepted
+	case errors.Is(err, wakebell.ErrSuperseded), errors.Is(err, wakebell.ErrCancelled), errors.Is(err, wakebell.ErrLeaseLost):
+		return ResultRefused
+	default:
+		return ResultUnknown
+	}
+}

@@ -1,0 +1,233 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+)
+
+// Report gathers the judgements of all rounds, by scenario.
+type Report struct {
+	mu   sync.Mutex
+	rows map[string]*Row
+}
+
+// Row is one scenario.
+type Row struct {
+	Scenario string
+	Rounds   int
+	Trials   int // faults injected, or what else the scenario counts
+	LeaseTTL time.Duration
+	Judgement
+	Failures []string // of rounds, besides the violations
+	Notes    []string // other figures
+}
+
+// NewReport makes an empty report.
+func NewReport() *Report { return &Report{rows: map[string]*Row{}} }
+
+// Add adds a round of a scenario.
+func (r *Report) Add(scenario string, trials int, ttl time.Duration, j *Judgement) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	row := r.row(scenario)
+	row.Rounds++
+	row.Trials += trials
+	row.LeaseTTL = ttl
+	row.add(j)
+}
+
+// Failed notes that a round of a scenario failed, and why.
+func (r *Report) Failed(scenario, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	row := r.row(scenario)
+	row.Failures = append(row.Failures, why)
+}
+
+// Note adds a figure of a scenario's own.
+func (r *Report) Note(scenario, format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	row := r.row(scenario)
+	row.Notes = append(row.Notes, fmt.Sprintf(format, args...))
+}
+
+func (r *Report) row(scenario string) *Row {
+	row := r.rows[scenario]
+	if row == nil {
+		row = &Row{Scenario: scenario}
+		r.rows[scenario] = row
+	}
+	return row
+}
+
+// Rows are the rows in the order of the scenarios' names.
+func (r *Report) Rows() []*Row {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var rows []*Row
+	for _, row := range r.rows {
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b *Row) int { return strings.Compare(a.Scenario, b.Scenario) })
+	return rows
+}
+
+// columns are those of the table, each with its heading.
+var columns = []struct {
+	heading string
+	value   func(*Row) string
+}{
+	{"scenario", func(r *Row) string { return r.Scenario }},
+	{"rounds", func(r *Row) string { return strconv.Itoa(r.Rounds) }},
+	{"trials", func(r *Row) string { return strconv.Itoa(r.Trials) }},
+	{"scheduled", func(r *Row) string { return strconv.Itoa(r.Scheduled) }},
+	{"lost", func(r *Row) string { return strconv.Itoa(r.Lost) }},
+	{"lost by Redis", func(r *Row) string { return strconv.Itoa(r.Forgotten) }},
+	{"early", func(r *Row) string { return strconv.Itoa(r.Early) }},
+	{"repeated", func(r *Row) string { return strconv.Itoa(r.Repeated) }},
+	{"uncaused", func(r *Row) string { return strconv.Itoa(r.Uncaused) }},
+	{"stale", func(r *Row) string { return strconv.Itoa(r.Stale) }},
+	{"unseen", func(r *Row) string { return strconv.Itoa(r.Undelivered) }},
+	{"illegal", func(r *Row) string { return strconv.Itoa(r.Illegal) }},
+	{"recovery p50", func(r *Row) string { return r.recovery(0.5) }},
+	{"p99", func(r *Row) string { return r.recovery(0.99) }},
+	{"lease", func(r *Row) string { return r.LeaseTTL.String() }},
+	{"3/N", (*Row).bound},
+}
+
+// bound is the upper bound, at 95 %, of the rate of what was never seen in
+// that many timers.
+func (r *Row) bound() string {
+	if r.Broken() > 0 || r.Scheduled == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(3/float64(r.Scheduled), 'e', 1, 64)
+}
+
+func (r *Row) recovery(quantile float64) string {
+	if len(r.Recovery) == 0 {
+		return "-"
+	}
+	return r.quantile(quantile).Round(time.Millisecond).String()
+}
+
+func (r *Row) quantile(q float64) time.Duration {
+	if len(r.Recovery) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(r.Recovery))
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+}
+
+// causes lists the causes of repeats by how often they were found.
+func (r *Row) causes() string {
+	var names []Cause
+	for cause := range r.Causes {
+		names = append(names, cause)
+	}
+	slices.SortFunc(names, func(a, b Cause) int { return r.Causes[b] - r.Causes[a] })
+	parts := make([]string, len(names))
+	for i, cause := range names {
+		parts[i] = fmt.Sprintf("%s %d", cause, r.Causes[cause])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// WriteText writes the table as text, then the causes of repeats and what broke.
+func (r *Report) WriteText(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var cells []string
+	for _, c := range columns {
+		cells = append(cells, c.heading)
+	}
+	_, _ = fmt.Fprintln(table, strings.Join(cells, "\t")) // Flush reports it
+	for _, row := range r.Rows() {
+		cells = cells[:0]
+		for _, c := range columns {
+			cells = append(cells, c.value(row))
+		}
+		_, _ = fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return r.writeNotes(w)
+}
+
+func (r *Report) writeNotes(w io.Writer) error {
+	var b strings.Builder
+	for _, row := range r.Rows() {
+		if row.Repeated > 0 {
+			fmt.Fprintf(&b, "%s: repeats by cause: %s\n", row.Scenario, row.causes())
+		}
+	}
+	for _, row := range r.Rows() {
+		for _, note := range row.Notes {
+			fmt.Fprintf(&b, "%s: %s\n", row.Scenario, note)
+		}
+	}
+	for _, row := range r.Rows() {
+		for _, why := range append(row.Failures, row.Violations...) {
+			fmt.Fprintf(&b, "FAIL %s: %s\n", row.Scenario, why)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// WriteMarkdown writes the tables of docs/guarantees.md.
+func (r *Report) WriteMarkdown(w io.Writer) error {
+	var b strings.Builder
+	for i, c := range columns {
+		fmt.Fprintf(&b, "| %s ", c.heading)
+		if i == len(columns)-1 {
+			b.WriteString("|\n" + strings.Repeat("|---", len(columns)) + "|\n")
+		}
+	}
+	for _, row := range r.Rows() {
+		for _, c := range columns {
+			fmt.Fprintf(&b, "| %s ", c.value(row))
+		}
+		b.WriteString("|\n")
+	}
+	b.WriteString("\n| scenario | deliveries | repeats by cause |\n|---|---|---|\n")
+	for _, row := range r.Rows() {
+		fmt.Fprintf(&b, "| %s | %d | %s |\n", row.Scenario, row.Deliveries, row.causes())
+	}
+	for _, row := range r.Rows() {
+		for _, note := range row.Notes {
+			fmt.Fprintf(&b, "\n%s: %s.\n", row.Scenario, note)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// WriteJSON writes a JSON object a line for each scenario.
+func (r *Report) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	for _, row := range r.Rows() {
+		err := enc.Encode(map[string]any{
+			"scenario": row.Scenario, "rounds": row.Rounds, "trials": row.Trials,
+			"timers": row.Timers, "scheduled": row.Scheduled, "deliveries": row.Deliveries,
+			"lost": row.Lost, "lost_by_redis": row.Forgotten, "early": row.Early,
+			"repeated": row.Repeated, "causes": row.Causes, "uncaused": row.Uncaused,
+			"stale": row.Stale, "undelivered_claims": row.Undelivered, "illegal": row.Illegal,
+			"recovery_p50_ms": row.quantile(0.5).Milliseconds(), "recovery_p99_ms": row.quantile(0.99).Milliseconds(),
+			"lease_ttl_ms": row.LeaseTTL.Milliseconds(), "upper_bound_95": row.bound(),
+			"notes": row.Notes, "violations": row.Violations, "failures": row.Failures,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+// clocks runs two nodes in virtual time, on a Redis whose clock is an hour away
+// from theirs, one way and the other.
+func clocks(w *world) {
+	for i, ahead := range []time.Duration{time.Hour, -time.Hour} {
+		synctest.Test(w.T, func(t *testing.T) {
+			w.skewed(t, fmt.Sprintf("client-%d", i+1), ahead)
+			<-time.After(5 * time.Second) // protoactor's timers for late mail end before the bubble
+		})
+	}
+}
+
+// skewed is one direction. All instants in the ledger are of Redis's clock.
+func (w *world) skewed(t *testing.T, name string, ahead time.Duration) {
+	t.Helper()
+	redisNow := func() time.Time { return time.Now().Add(ahead) }
+	rdb := clocked(t, redisNow)
+	cfg := w.config()
+	cfg.DrainTimeout = -1
+	for n := range 2 {
+		sys, err := cfg.System(rdb, listener{w.ledger, fmt.Sprintf("%s's node-%d", name, n+1), redisNow}, quiet)
+		require.NoError(t, err)
+		require.NoError(t, sys.Start(t.Context()))
+		defer func() { require.NoError(t, sys.Stop()) }()
+	}
+	client := newClient(t, rdb)
+	for i := range 200 {
+		p := plan{fmt.Sprintf("%s/%d", name, i), usualWork(w.rng), 0}
+		p.work.Generation = 1
+		if w.rng.IntN(4) > 0 {
+			p.in = between(w.rng, 0, 20*time.Second)
+		}
+		called := redisNow()
+		answers, err := client.Schedule(t.Context(), p.draft())
+		require.NoError(t, err)
+		w.ledger.Called(p.id, Call{
+			Kind: CallSchedule, Client: name, Generation: 1, Called: called, Returned: redisNow(),
+			Earliest: called.Add(p.in), Due: answers[0].Due, Found: found(answers[0].Outcome),
+		})
+		w.trials++
+		<-time.After(between(w.rng, 0, 50*time.Millisecond))
+	}
+	<-time.After(time.Minute)
+	require.Zero(t, rdb.ZCard(t.Context(), "timers_timeline:"+topic).Val(), "timers are left")
+}
+
+// listener tells the ledger what a node of the harness's own process says.
+type listener struct {
+	ledger *Ledger
+	name   string
+	now    func() time.Time
+}
+
+func (l listener) say(line Line) {
+	line.At = l.now()
+	l.ledger.Heard(l.name, line)
+}
+
+// clocked connects to an embedded Redis with a clock of its own, which is set
+// before every command.
+func clocked(t *testing.T, now func() time.Time) *redis.Client {
+	t.Helper()
+	var server *miniredis.Miniredis
+	rdb, server := redistest.Embedded(t, func(o *redis.Options) {
+		dial := o.Dialer
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := dial(ctx, network, addr)
+			return clockedConn{c, func() { server.SetTime(now()) }}, err
+		}
+	})
+	return rdb
+}
+
+type clockedConn struct {
+	net.Conn
+	set func()
+}
+
+func (c clockedConn) Write(p []byte) (int, error) {
+	c.set()
+	return c.Conn.Write(p)
+}

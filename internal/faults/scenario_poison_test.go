@@ -1,0 +1,83 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+)
+
+const (
+	goodTimers     = 300
+	poisonedTimers = 200
+	// tellable is as little as a machine that runs other scenarios can tell.
+	tellable = 10 * time.Millisecond
+)
+
+// poison mixes timers that cannot be decoded, that panic and that always fail
+// with good ones, and compares how late the good ones are with how late they
+// are by themselves.
+func poison(w *world) {
+	w.redis()
+	cfg := w.config()
+	cfg.MaxConcurrent, cfg.MaxAttempts = 20, 4
+	w.start(2, cfg)
+	c := newClient(w.T, w.rdb)
+	alone := w.lateness(c, 1)
+	for i := range poisonedTimers {
+		w.poisoned(c, fmt.Sprintf("client-p/%d", i), i)
+	}
+	among := w.lateness(c, 2)
+	report.Note("poison", "good timers were late by %v at the median alone, by %v among %d poisoned ones", alone, among, poisonedTimers)
+	require.LessOrEqual(w, among, 2*max(alone, tellable), "poisoned timers slow good ones down; alone: %v", alone)
+	w.settled(settleLimit)
+}
+
+// poisoned schedules the i-th poisoned timer: one in three of each kind.
+func (w *world) poisoned(c *wakebell.Client, id string, i int) {
+	w.Helper()
+	w.trials++
+	work := Work{Generation: 1}
+	switch i % 3 {
+	case 0: // it reaches no handler, so the ledger has nothing to say of it
+		_, err := wakebell.NewTopic[string](topic).Schedule(w.Context(), c, "no Work", wakebell.ID(id))
+		require.NoError(w, err)
+		return
+	case 1:
+		work.Panics = 2
+	default:
+		work.Fails = 1000
+	}
+	w.put(c, plan{id, work, 0})
+}
+
+// put schedules a timer and notes it.
+func (w *world) put(c *wakebell.Client, p plan) {
+	w.Helper()
+	called := time.Now()
+	answers, err := c.Schedule(w.Context(), p.draft())
+	require.NoError(w, err)
+	w.ledger.Called(p.id, Call{
+		Kind: CallSchedule, Client: "client", Generation: 1, Called: called, Returned: time.Now(),
+		Earliest: called.Add(p.in), Due: answers[0].Due, Found: found(answers[0].Outcome),
+	})
+}
+
+// lateness schedules good timers over a second or two and tells how late they
+// are at the median, by Redis's clock.
+func (w *world) lateness(c *wakebell.Client, phase int) time.Duration {
+	w.Helper()
+	ids := make([]string, goodTimers)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("client-g%d/%d", phase, i)
+		w.put(c, plan{ids[i], Work{Generation: 1, For: time.Millisecond}, between(w.rng, 0, 100*time.Millisecond)})
+		w.pause(between(w.rng, 0, 8*time.Millisecond))
+	}
+	w.eventually("the good timers are delivered", func() bool { return len(w.ledger.Lateness(ids)) == len(ids) })
+	late := w.ledger.Lateness(ids)
+	slices.Sort(late)
+	return late[len(late)/2]
+}

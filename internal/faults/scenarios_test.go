@@ -1,0 +1,23 @@
+package faults
+
+import "time"
+
+// scenarios are all there are, those that take longest first.
+var scenarios = []scenario{
+	{"boundaries", 300 * time.Millisecond, boundaries},
+	{"failover", time.Second, failover},
+	{"drain", 4 * time.Second, drain},
+	{"kill", time.Second, kill},
+	{"power-cut", time.Second, powerCut},
+	{"clocks", 2 * time.Second, clocks},
+	{"stop", time.Second, stop},
+	{"restart", time.Second, restart},
+	{"flush", time.Second, flush},
+	{"loss", time.Second, network(0.05, 6*time.Second, loss)},
+	{"late", time.Second, network(0.1, 5*time.Second, late)},
+	{"slow", time.Second, network(0.5, 5*time.Second, rough)},
+	{"streams", time.Second, streams},
+	{"poison", 2 * time.Second, poison},
+	{"memory", time.Second, full},
+	{"races", 5 * time.Second, races},
+}

@@ -1,0 +1,187 @@
+package faults
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+// scenario is a kind of trouble. Its run makes it, and returns when every timer
+// is settled.
+type scenario struct {
+	name string
+	ttl  time.Duration // of the leases
+	run  func(*world)
+}
+
+// topic is that of all scenarios; each round has a Redis of its own.
+const topic = "t"
+
+// world is what a round works with.
+type world struct {
+	*testing.T
+	rng    *rand.Rand
+	ledger *Ledger
+	fleet  *Fleet
+	nodes  []*Node
+
+	mu     sync.Mutex
+	trials int
+
+	pending atomic.Int64 // duplicates that are yet to come
+	stories int          // of the scenario boundaries
+
+	server *redistest.Server
+	rdb    *redis.Client // the harness's own, which no fault strikes
+}
+
+// redis starts the round's server, and watches how quickly it answers.
+func (w *world) redis(args ...string) {
+	w.Helper()
+	w.server = redistest.Start(w.T, args...)
+	w.rdb = w.server.Client(w.T)
+	w.watch(w.rdb)
+}
+
+// config is that of a node on the round's server.
+func (w *world) config() NodeConfig {
+	c := NodeConfig{
+		Topic: topic, MaxConcurrent: 10, LeaseTTL: w.ledger.TTL, MaxPolling: time.Second,
+		RetryFirst: 50 * time.Millisecond, MaxAttempts: 25, DrainTimeout: 5 * time.Second,
+	}
+	if w.server != nil {
+		c.Redis = w.server.Addr
+	}
+	return c
+}
+
+// start starts nodes and waits until they handle timers.
+func (w *world) start(n int, cfg NodeConfig) {
+	w.Helper()
+	began := len(w.nodes)
+	for range n {
+		w.nodes = append(w.nodes, w.fleet.Start(cfg))
+	}
+	for _, node := range w.nodes[began:] {
+		node.Ready()
+	}
+}
+
+// replace starts a node in the place of one that has ended. It is not waited
+// for: a node may be struck while it starts.
+func (w *world) replace(i int) {
+	w.Helper()
+	w.nodes[i] = w.fleet.Start(w.nodes[i].Config)
+}
+
+// pause lets time pass; faults are spread by it.
+func (w *world) pause(d time.Duration) {
+	w.Helper()
+	select {
+	case <-time.After(d):
+	case <-w.Context().Done():
+		w.FailNow()
+	}
+}
+
+// eventually waits for what must come to be.
+func (w *world) eventually(what string, condition func() bool) {
+	w.Helper()
+	require.Eventually(w, condition, settleLimit, settleTick, what)
+}
+
+// between draws a duration.
+func between(rng *rand.Rand, low, high time.Duration) time.Duration {
+	return low + time.Duration(rng.Int64N(int64(high-low)+1))
+}
+
+const (
+	watchEvery = 25 * time.Millisecond
+	settleTick = 20 * time.Millisecond
+)
+
+// watch notes when Redis is slow to answer without having been told to: the
+// machine did not run it, or the harness.
+func (w *world) watch(rdb *redis.Client) {
+	ctx, stop := context.WithCancel(w.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		tick := time.NewTicker(watchEvery)
+		defer tick.Stop()
+		last := time.Now()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			_ = rdb.Ping(ctx).Err() // an outage is noted by who made it
+			if now := time.Now(); now.Sub(last) > stallAt {
+				w.ledger.Struck(Fault{Kind: Stall, From: last, To: now})
+			}
+			last = time.Now()
+		}
+	})
+	w.Cleanup(func() { stop(); watching.Wait() })
+}
+
+// settled waits until Redis keeps no timer, ends the nodes in an orderly way,
+// and checks that nothing is left of the topic.
+func (w *world) settled(within time.Duration) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), within)
+	defer cancel()
+	tick := time.NewTicker(settleTick)
+	defer tick.Stop()
+	for w.pending.Load() > 0 || w.rdb.ZCard(ctx, "timers_timeline:"+topic).Val() > 0 || ctx.Err() != nil {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			w.Errorf("after %v there are timers yet: %v", within,
+				w.rdb.ZRangeWithScores(w.Context(), "timers_timeline:"+topic, 0, 4).Val())
+			return
+		}
+	}
+	w.drainAll()
+	w.readDead()
+	w.empty()
+}
+
+// empty checks that Redis keeps nothing of the topic's timers.
+func (w *world) empty() {
+	w.Helper()
+	require.Zero(w, w.rdb.ZCard(w.Context(), "timers_timeline:"+topic).Val(), "timers are left")
+	require.Empty(w, w.rdb.HKeys(w.Context(), "timers_payloads:"+topic).Val(), "payloads are left")
+	leases := w.rdb.HKeys(w.Context(), "timers_leases:"+topic).Val()
+	if len(leases) > 0 { // the field without a name is no record
+		require.Equal(w, []string{""}, leases, "lease records are left")
+	}
+}
+
+func (w *world) drainAll() {
+	w.Helper()
+	for _, n := range w.nodes {
+		n.Ready()
+		n.Drain()
+	}
+	w.nodes = nil
+}
+
+func (w *world) readDead() {
+	w.Helper()
+	letters, err := w.rdb.XRange(w.Context(), "timers_dead:"+topic, "-", "+").Result()
+	require.NoError(w, err)
+	for _, letter := range letters {
+		id, _ := letter.Values["id"].(string)
+		reason, _ := letter.Values["reason"].(string)
+		w.ledger.Died(id, reason)
+	}
+}

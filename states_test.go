@@ -1,0 +1,272 @@
+package wakebell_test
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/faultproxy"
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+// patient is the time that a call is given which has to outlast a trouble.
+const patient = 30 * time.Second
+
+// site is the Redis that a trouble comes over.
+type site struct {
+	server *redistest.Server
+	proxy  *faultproxy.Proxy      // between it and the system
+	admin  *redis.Client          // past the proxy
+	addr   atomic.Pointer[string] // where the system connects to
+	ended  chan struct{}          // closed when what strike began is over
+}
+
+// trouble is a state of Redis.
+type trouble struct {
+	args   []string // of the server
+	strike func(t *testing.T, s *site)
+	mend   func(t *testing.T, s *site)
+
+	// want is what a call without retries meets, for topic "hit" alone or for
+	// the whole of Redis; nil: calls succeed.
+	want error
+	// alone: the other topic goes on, and the node stays ready.
+	alone bool
+	// settles: what runs can be settled meanwhile.
+	settles bool
+}
+
+var troubles = map[string]trouble{
+	"loading": {
+		args: []string{"--enable-debug-command", "yes", "--loading-process-events-interval-bytes", "1024"},
+		want: wakebell.ErrUnavailable,
+		strike: func(t *testing.T, s *site) {
+			pipe := s.admin.Pipeline()
+			for i := range 2000 {
+				pipe.Set(t.Context(), "ballast:"+strconv.Itoa(i), strings.Repeat("x", 100), 0)
+			}
+			_, err := pipe.Exec(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, s.admin.ConfigSet(t.Context(), "key-load-delay", "1000").Err())
+			s.meanwhile(t, "DEBUG", "RELOAD")
+			eventually(t, func() bool { return redis.HasErrorPrefix(s.admin.Get(t.Context(), "x").Err(), "LOADING") })
+		},
+		mend: func(_ *testing.T, s *site) { <-s.ended },
+	},
+	"read only until a failover is over": {
+		args: []string{"--repl-diskless-sync-delay", "0"},
+		want: wakebell.ErrUnavailable,
+		strike: func(t *testing.T, s *site) {
+			replica := redistest.Start(t)
+			host, port, err := net.SplitHostPort(s.server.Addr)
+			require.NoError(t, err)
+			other := replica.Client(t)
+			require.NoError(t, other.ReplicaOf(t.Context(), host, port).Err())
+			eventually(t, func() bool { return s.admin.Wait(t.Context(), 1, 50*time.Millisecond).Val() == 1 })
+			s.addr.Store(&replica.Addr)
+			s.server.Kill()
+			s.server, s.admin = replica, other
+			s.proxy.Cut()
+		},
+		mend: func(t *testing.T, s *site) { require.NoError(t, s.admin.ReplicaOf(t.Context(), "NO", "ONE").Err()) },
+	},
+	"busy": {
+		args: []string{"--busy-reply-threshold", "10"},
+		want: wakebell.ErrUnavailable,
+		strike: func(t *testing.T, s *site) {
+			s.meanwhile(t, "EVAL", "while true do end", "0")
+			eventually(t, func() bool { return redis.HasErrorPrefix(s.admin.Get(t.Context(), "x").Err(), "BUSY") })
+		},
+		mend: func(t *testing.T, s *site) {
+			require.NoError(t, s.admin.ScriptKill(t.Context()).Err())
+			<-s.ended
+		},
+	},
+	"silent": {
+		want:   wakebell.ErrUnavailable,
+		strike: func(_ *testing.T, s *site) { s.server.Pause() },
+		mend:   func(_ *testing.T, s *site) { s.server.Resume() },
+	},
+	"cut off": {
+		want:   wakebell.ErrUnavailable,
+		strike: func(_ *testing.T, s *site) { s.proxy.Cut() },
+		mend:   func(_ *testing.T, s *site) { s.proxy.Mend() },
+	},
+	"connections reset now and then": {
+		settles: true,
+		strike:  func(t *testing.T, s *site) { s.proxy.Cut(); s.proxy.Mend() },
+		mend:    func(t *testing.T, s *site) { s.proxy.Cut(); s.proxy.Mend() },
+	},
+	"slow network": {
+		settles: true,
+		strike: func(_ *testing.T, s *site) {
+			s.proxy.SetRule(func([]string) faultproxy.Fate {
+				passes := make(chan struct{})
+				time.AfterFunc(100*time.Millisecond, func() { close(passes) })
+				return faultproxy.Hold(passes)
+			})
+		},
+		mend: func(_ *testing.T, s *site) { s.proxy.SetRule(nil) },
+	},
+	"scripts flushed": {
+		settles: true,
+		strike:  func(t *testing.T, s *site) { require.NoError(t, s.admin.ScriptFlush(t.Context()).Err()) },
+		mend:    func(t *testing.T, s *site) { require.NoError(t, s.admin.ScriptFlush(t.Context()).Err()) },
+	},
+	"memory full": {
+		want:    wakebell.ErrMemoryFull,
+		settles: true,
+		strike: func(t *testing.T, s *site) {
+			require.NoError(t, s.admin.ConfigSet(t.Context(), "maxmemory", "1").Err())
+		},
+		mend: func(t *testing.T, s *site) {
+			require.NoError(t, s.admin.ConfigSet(t.Context(), "maxmemory", "0").Err())
+		},
+	},
+	"a key of another type": {
+		want: wakebell.ErrWrongType, alone: true,
+		strike: func(t *testing.T, s *site) {
+			require.NoError(t, s.admin.Rename(t.Context(), "timers_leases:hit", "aside").Err())
+			require.NoError(t, s.admin.Set(t.Context(), "timers_leases:hit", "x", 0).Err())
+		},
+		mend: func(t *testing.T, s *site) {
+			require.NoError(t, s.admin.Rename(t.Context(), "aside", "timers_leases:hit").Err())
+		},
+	},
+	"no right to a key": {
+		want: wakebell.ErrDenied, alone: true,
+		strike: func(t *testing.T, s *site) {
+			require.NoError(t, s.admin.Do(t.Context(), "ACL", "SETUSER", "node", "resetkeys", "~*other*").Err())
+		},
+		mend: func(t *testing.T, s *site) {
+			require.NoError(t, s.admin.Do(t.Context(), "ACL", "SETUSER", "node", "~*").Err())
+		},
+	},
+}
+
+// meanwhile runs a command that takes its time.
+func (s *site) meanwhile(t *testing.T, command ...any) {
+	t.Helper()
+	slow := s.server.Client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = -1, -1 })
+	s.ended = make(chan struct{})
+	go func() {
+		defer close(s.ended)
+		_ = slow.Do(context.WithoutCancel(t.Context()), command...).Err() // SCRIPT KILL ends one with an error
+	}()
+}
+
+// Whatever state Redis falls into, a System waits for it to pass, settles what
+// ran meanwhile and goes on by itself; a call meets an error of the right class.
+func TestRedisInTrouble(t *testing.T) {
+	t.Parallel()
+	for name, x := range troubles {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inTrouble(t, x)
+		})
+	}
+}
+
+func inTrouble(t *testing.T, x trouble) {
+	t.Helper()
+	s := &site{server: redistest.Start(t, x.args...)}
+	s.admin = s.server.Client(t)
+	s.proxy = faultproxy.Start(t, s.server.Addr)
+	s.addr.Store(&s.proxy.Addr)
+	require.NoError(t, s.admin.Do(t.Context(), "ACL", "SETUSER", "node", "on", ">secret", "+@all", "~*", "&*").Err())
+	node := func(o *redis.Options) {
+		o.ReadTimeout, o.MaxRetries = 300*time.Millisecond, -1
+		o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, *s.addr.Load())
+		}
+		if x.alone { // only there are its rights of interest
+			o.Username, o.Password = "node", "secret"
+		}
+	}
+	hit, other := wakebell.NewTopic[string]("hit"), wakebell.NewTopic[string]("other")
+	running, finish := make(chan struct{}), make(chan struct{})
+	handled := make(chan string, 10)
+	handle := func(_ context.Context, timer wakebell.Timer[string]) error {
+		if timer.Body == "long" && timer.Attempt == 1 {
+			close(running)
+			<-finish
+		}
+		handled <- timer.Body
+		return nil
+	}
+	sys := serve(t, s.server.Client(t, node), wakebell.Handle(hit, handle), wakebell.Handle(other, handle))
+	hasty := client(t, s.server.Client(t, node), wakebell.ClientConfig{RetryFor: -1})
+	_, err := hit.Schedule(t.Context(), hasty, "long")
+	require.NoError(t, err)
+	receive(t, running)
+
+	x.strike(t, s)
+	later := wakebell.In(time.Hour)
+	if x.want != nil {
+		_, err := hit.Schedule(t.Context(), hasty, "x", wakebell.ID("never"), later)
+		require.ErrorIs(t, err, x.want)
+	}
+	waiting := make(chan error, 1)
+	go func() { // a call that has the time waits for it to pass
+		ctx, cancel := context.WithTimeout(t.Context(), patient)
+		defer cancel()
+		_, err := hit.Schedule(ctx, sys.Client(), "x", wakebell.ID("waits"), later)
+		waiting <- err
+	}()
+	close(finish)
+	require.Equal(t, "long", receive(t, handled))
+	if x.settles {
+		eventually(t, func() bool { return sys.Counters()["hit"].Acked == 1 }, "it is settled meanwhile")
+	}
+	if x.alone {
+		eventually(t, func() bool {
+			h := sys.Health(t.Context())
+			return h.Ready && h.Topics[0].Topic == "hit" && h.Topics[0].Failures > 0
+		})
+		require.ErrorIs(t, sys.Health(t.Context()).Topics[0].Err, x.want)
+		_, err = other.Schedule(t.Context(), hasty, "goes on")
+		require.NoError(t, err)
+		require.Equal(t, "goes on", receive(t, handled))
+	}
+	x.mend(t, s)
+
+	err = receive(t, waiting)
+	if wakebell.Retryable(x.want) && x.want != wakebell.ErrMemoryFull { //nolint:errorlint // it is the sentinel itself
+		require.NoError(t, err)
+	} else if x.want != nil {
+		require.ErrorIs(t, err, x.want, "what time does not cure is not waited for")
+	}
+	eventually(t, func() bool { return sys.Counters()["hit"].Acked == 1 }, "it is settled")
+	for _, topic := range []wakebell.Topic[string]{hit, other} {
+		eventually(t, func() bool {
+			_, err := topic.Schedule(t.Context(), sys.Client(), topic.Name(), wakebell.ID("after"))
+			return err == nil
+		})
+		require.Equal(t, topic.Name(), receive(t, handled), "it goes on by itself")
+	}
+}
+
+// A policy that drops timers is worth a warning.
+func TestAnEvictionPolicyIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	for policy, warnings := range map[string]int{"noeviction": 0, "allkeys-lru": 1, "volatile-ttl": 1} {
+		log := &logged{}
+		rdb := redistest.Start(t, "--maxmemory-policy", policy).Client(t)
+		launch(t, build(t, rdb, wakebell.Config{Logger: log.logger()}))
+		require.Equal(t, warnings, log.count("maxmemory_policy="+policy), policy)
+	}
+	server := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
+	require.NoError(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "plain", "on", ">secret", "+@all", "-info", "~*", "&*").Err())
+	rdb := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "plain", "secret" })
+	log := &logged{}
+	launch(t, build(t, rdb, wakebell.Config{Logger: log.logger()}))
+	require.Zero(t, log.count("maxmemory_policy"), "a user that may not ask is not told")
+}

@@ -6,6 +6,7 @@ ROUNDS ?= 1
 FOR ?= 0s
 ONLY ?=
 O ?= text
+BEATS ?= 3m
 MUTANTS ?=
 
 BENCH ?= .
@@ -13,7 +14,7 @@ COUNT ?= 6
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast faults faults-mutants lint fmt fmt-check vet bench generate generate-check check fuzz build setup clean
+.PHONY: help demo test test-fast gate-histories faults faults-mutants lint fmt fmt-check vet bench generate generate-check check fuzz build setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,10 +28,14 @@ test: setup ## run all tests under the race detector; installs redis-server if i
 test-fast: ## run the tests without the race detector and with fewer rounds (-short)
 	$(GO) test -short -timeout 5m ./...
 
-faults: setup ## strike real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop O=text|json|markdown)
+gate-histories: ROUNDS = 20
+gate-histories: setup ## make many histories of gates and check them (SEED=1 ROUNDS=20)
+	$(GO) test . -run 'TestGateHistories' -v -count 1 -timeout 12h -gate-seed $(SEED) -gate-rounds $(ROUNDS)
+
+faults: setup ## strike real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop BEATS=3m O=text|json|markdown)
 	@$(GO) test -c -o .tools/faults.test ./internal/faults
 	@cd internal/faults && $(CURDIR)/.tools/faults.test -test.run '^TestFaults$$' -test.timeout 0 \
-		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.o $(O)
+		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.o $(O)
 
 faults-mutants: setup ## break one guard after another and see the fault scenarios notice (MUTANTS=token SEED=1)
 	@SEED=$(SEED) scripts/faults-mutants.sh $(MUTANTS)

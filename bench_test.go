@@ -118,3 +118,41 @@ func BenchmarkGateway(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
 	require.NoError(b, p.actors.Root.StopFuture(counter).Wait())
 }
+
+// BenchmarkQueue handles messages of 100 bytes that wait already, with nothing to
+// do, as BenchmarkDelivery's kin for queues.
+func BenchmarkQueue(b *testing.B) {
+	const batch = 50_000
+	for range b.N {
+		b.StopTimer()
+		rdb := redistest.Start(b).Client(b)
+		q := wakebell.NewQueue[string]("bench")
+		c := client(b, rdb, wakebell.ClientConfig{})
+		drafts := make([]wakebell.Publication, batch)
+		for i := range drafts {
+			drafts[i] = q.Draft(fmt.Sprintf("%0100d", i))
+		}
+		began := time.Now()
+		_, err := c.Publish(b.Context(), drafts...)
+		require.NoError(b, err)
+		b.ReportMetric(batch/time.Since(began).Seconds(), "published/s")
+		var handled atomic.Int64
+		done := make(chan struct{})
+		sys := build(b, rdb, wakebell.Config{Handlers: []wakebell.Handler{
+			wakebell.Handle(q, func(context.Context, wakebell.Message[string]) error {
+				if handled.Add(1) == batch {
+					close(done)
+				}
+				return nil
+			}, wakebell.MaxConcurrent(200)),
+		}})
+		b.StartTimer()
+		began = time.Now()
+		require.NoError(b, sys.Start(b.Context()))
+		<-done
+		b.ReportMetric(batch/time.Since(began).Seconds(), "handled/s")
+		b.StopTimer()
+		require.NoError(b, sys.Stop())
+		b.StartTimer()
+	}
+}

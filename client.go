@@ -32,6 +32,10 @@ type ClientConfig struct {
 	// DefaultPayloadLimit, at most 512 MiB.
 	PayloadLimit int
 
+	// Celery makes Celery messages of the runs of Python's entries that
+	// Schedules.RunNow and Backfill fire, as Beat.Celery does.
+	Celery bool
+
 	// RetryFor is for how long a call is made again, with growing, jittered
 	// delays from 25 ms to 1 s, while Redis is unavailable. 0, the default:
 	// until the deadline of its context, or for 2 s where that has none. Above 0
@@ -81,6 +85,8 @@ type Client struct {
 	store  *redisops.Timers
 	prefix string
 	limit  int
+
+	schedules *Schedules
 }
 
 // NewClient makes a Client on rdb, which the caller owns and closes. It does
@@ -99,7 +105,7 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 		return nil, err
 	}
 	store.Logger, store.Retry = cfg.Logger, cfg.retry()
-	return &Client{store: store, prefix: cfg.Prefix, limit: cfg.PayloadLimit}, nil
+	return &Client{store: store, prefix: cfg.Prefix, limit: cfg.PayloadLimit, schedules: newSchedules(store, cfg)}, nil
 }
 
 // Scheduled tells what a draft became.

@@ -24,6 +24,9 @@ type Config struct {
 	// Middleware wraps the handling of all topics; the first is the outermost.
 	Middleware []Middleware
 
+	// Beat has this node fire recurring schedules; nil: it does not.
+	Beat *Beat
+
 	// Name is the root supervisor's name in the ActorSystem; default
 	// DefaultName. Several Systems in one ActorSystem need different ones.
 	Name string
@@ -64,6 +67,9 @@ type Config struct {
 	// Its context ends when Stop's DrainTimeout is over.
 	OnDead func(context.Context, DeadLetter)
 
+	// Gates configures System.Gates. Its Logger is the System's unless set.
+	Gates GatesConfig
+
 	// Logger; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -79,6 +85,10 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	if c.Gates.Logger == nil {
+		c.Gates.Logger = c.Logger
+	}
+	c.Gates = c.Gates.withDefaults()
 	return c
 }
 
@@ -86,6 +96,7 @@ func (c Config) withDefaults() Config {
 func (c Config) client() ClientConfig {
 	return ClientConfig{
 		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger,
+		Celery: c.Beat != nil && c.Beat.Celery,
 	}
 }
 
@@ -94,7 +105,7 @@ func (c Config) validate() error {
 	if strings.ContainsAny(c.Name, "/$") {
 		errs = append(errs, invalid("Name", "%q has a / or a $, which actor names give a meaning", c.Name))
 	}
-	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour))
+	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour), c.Beat.validate())
 	if c.WaitForRedis < 0 {
 		errs = append(errs, invalid("WaitForRedis", "negative"))
 	}
@@ -126,6 +137,11 @@ func (c Config) validateHandler(field string, h Handler) error {
 		err = errors.Join(err, invalid("topic", "empty"))
 	case len(c.Prefix+h.topic) > redisops.MaxName:
 		err = errors.Join(err, invalid("topic", "%d bytes, at most %d", len(c.Prefix+h.topic), redisops.MaxName))
+	}
+	if h.set.queue != nil {
+		name := h.set.queue.name
+		name.Name = c.Prefix + name.Name
+		err = errors.Join(err, name.Validate())
 	}
 	if err = errors.Join(err, h.set.validate()); err != nil {
 		return fmt.Errorf("%s (topic %s): %w", field, clip(h.topic), err)

@@ -83,15 +83,19 @@ func (c *Client) LastDead(ctx context.Context, topic string, n int) ([]DeadLette
 }
 
 // onDead is OnDead as the actors call it.
-func (c Config) onDead() func(context.Context, actors.Death) {
-	if c.OnDead == nil {
+func (s *System) onDead() func(context.Context, actors.Death) {
+	if s.cfg.OnDead == nil {
 		return nil
 	}
 	return func(ctx context.Context, d actors.Death) {
-		c.OnDead(ctx, DeadLetter{
+		body := content(d.Payload, d.ID)
+		if s.queueNamed(d.Topic) != nil { // it has no envelope
+			body = Content{Body: d.Payload, CorrelationID: d.ID}
+		}
+		s.cfg.OnDead(ctx, DeadLetter{
 			Entry: d.Entry, ID: d.ID, Topic: d.Topic, Reason: d.Reason,
 			Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At,
-			Content: content(d.Payload, d.ID),
+			Content: body,
 		})
 	}
 }

@@ -17,6 +17,9 @@
 //	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
 //	id, err := Invoices.Schedule(ctx, c, inv, wakebell.In(72*time.Hour), wakebell.ID("inv-42"))
 //
+// What is to happen again and again is a [Recurring] schedule of
+// [Client.Schedules], which a node with a [Beat] fires.
+//
 // An actor in the same ActorSystem finds the System with [Of], and schedules by
 // a message to its [System.Gateway] where it must not wait for Redis.
 //

@@ -26,10 +26,16 @@ func (s *System) Add(ctx context.Context, h Handler) error {
 		return err
 	}
 	topic := s.cfg.Prefix + h.topic
-	if err := s.store.Check(ctx, []string{topic}); err != nil {
+	if err := s.checkOnce(ctx, h); err != nil {
 		return fmt.Errorf("add %q: %w", topic, err)
 	}
 	return s.change(func(rt *actors.Runtime) error {
+		if _, taken := s.settings[h.topic]; taken {
+			return fmt.Errorf("%w: %q", ErrTopicTaken, topic)
+		}
+		if err := s.handles(h); err != nil {
+			return err
+		}
 		if err := rt.Add(s.actorTopic(h)); err != nil {
 			return err
 		}

@@ -47,14 +47,18 @@ func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) Ha
 	}
 }
 
-// chain makes what the actors call of a topic's innermost HandlerFunc and the
+// chain makes what the actors call of a handler's innermost HandlerFunc and the
 // middleware around it.
-func chain(fn HandlerFunc, mw []Middleware) actors.Handle {
+func chain(h Handler, mw []Middleware) actors.Handle {
+	fn, read := h.fn, h.read
+	if read == nil {
+		read = envelope.Decode
+	}
 	for _, wrap := range slices.Backward(mw) {
 		fn = wrap(fn)
 	}
 	return func(ctx context.Context, d *actors.Delivery) actors.Outcome {
-		env, err := envelope.Decode(d.Payload)
+		env, err := read(d.Payload)
 		if err != nil {
 			return actors.Undeliverable(err)
 		}
@@ -81,12 +85,17 @@ func meta(d *actors.Delivery, env envelope.Envelope) Meta {
 
 // Group puts prefix before the topics of handlers, as a router of
 // faststream-redis-timers does, and middleware around them all. Those who
-// schedule use Topic.Under.
+// schedule use Topic.Under, those who publish Queue.Under.
 func Group(prefix string, handlers []Handler, mw ...Middleware) []Handler {
 	grouped := slices.Clone(handlers)
 	for i := range grouped {
 		h := &grouped[i]
 		h.topic = prefix + h.topic
+		if h.set.queue != nil {
+			named := *h.set.queue
+			named.name.Name = h.topic
+			h.set.queue = &named
+		}
 		h.set.middleware = slices.Concat(mw, h.set.middleware)
 	}
 	return grouped

@@ -20,6 +20,7 @@ type settings struct {
 	retryOnExpiry       bool
 	middleware          []Middleware
 	target              *actors.Target
+	queue               *queueHandling // nil: a topic
 }
 
 func defaultSettings() settings {
@@ -53,14 +54,26 @@ func (s *settings) retune(opts []HandlerOption) error {
 		return struct {
 			discard, expiry bool
 			middleware      int
-		}{s.discardRejected, s.retryOnExpiry, len(s.middleware)}
+			queue           queueHandling
+		}{s.discardRejected, s.retryOnExpiry, len(s.middleware), s.handling()}
+	}
+	if s.queue != nil {
+		same := s.handling()
+		s.queue = &same
 	}
 	before := fixed(*s)
 	err := s.apply(opts)
 	if fixed(*s) != before {
-		err = errors.Join(err, invalid("Retune", "DiscardRejected, RetryOnLeaseExpiry and With are fixed when the handler is made"))
+		err = errors.Join(err, invalid("Retune", "DiscardRejected, RetryOnLeaseExpiry, With and what is for queues are fixed when the handler is made"))
 	}
 	return errors.Join(err, s.validate())
+}
+
+func (s *settings) handling() queueHandling {
+	if s.queue == nil {
+		return queueHandling{}
+	}
+	return *s.queue
 }
 
 // validate checks what depends on more than one option.

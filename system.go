@@ -25,11 +25,13 @@ type System struct {
 	cfg    Config
 	actors *actor.ActorSystem
 	client *Client
+	gates  *Gates
 	store  *redisops.Timers // the System's own, without retries
 	hooks  testdoor.Hooks   // of tests
 
 	changing sync.Mutex          // held by what changes the System while it runs
 	settings map[string]settings // of the topics that it handles, without prefix
+	queues   sync.Map            // the *redisops.Queue that it handles, by their full names
 
 	mu      sync.Mutex
 	started bool            // Start succeeded, or is under way
@@ -48,7 +50,8 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, invalid("actorSystem", "nil")
 	}
 	client, err := NewClient(rdb, cfg.client())
-	if err := errors.Join(cfg.validate(), err); err != nil {
+	gates, gatesErr := newGateStore(rdb, cfg.Gates)
+	if err := errors.Join(cfg.validate(), err, gatesErr); err != nil {
 		return nil, err
 	}
 	store, err := redisops.NewTimers(rdb, cfg.Keys)
@@ -56,8 +59,15 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, err
 	}
 	store.Logger = cfg.Logger
+	if cfg.Beat != nil {
+		client.schedules.hand.Zone = cfg.Beat.Zone
+	}
 	s := &System{cfg: cfg, actors: actorSystem, client: client, store: store, settings: map[string]settings{}}
+	s.gates = &Gates{store: gates, terms: cfg.Gates.terms(), run: s.runningGates}
 	for _, h := range cfg.Handlers {
+		if err := s.handles(h); err != nil {
+			return nil, err
+		}
 		s.settings[h.topic] = h.set
 	}
 	return s, nil
@@ -69,6 +79,21 @@ func (s *System) Client() *Client { return s.client }
 
 // ActorSystem returns the ActorSystem that New was given.
 func (s *System) ActorSystem() *actor.ActorSystem { return s.actors }
+
+// Gates returns the System's Gates. They work while it is started: until then
+// and after Stop, Acquire fails with ErrGatesClosed. Stop closes them when the
+// handlers have ended.
+func (s *System) Gates() *Gates { return s.gates }
+
+func (s *System) runningGates() *actors.Gates {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.runtime == nil {
+		return nil
+	}
+	gates, _ := s.runtime.Gates() // asked for at the start
+	return gates
+}
 
 // Run starts the System, waits until ctx ends, and stops it. Its error is that
 // of Start, or that of Stop; a ctx that ends is none.
@@ -114,20 +139,26 @@ func (s *System) spawn(checked error) error {
 	case s.stopped != nil:
 		return fmt.Errorf("start: %w", ErrNotRunning)
 	}
+	gates := actorGates(s.gates.store, s.cfg.Gates)
 	runtime, err := actors.Start(s.actors, actors.Config{
+		Gates:  &gates,
 		Name:   s.cfg.Name,
 		Topics: s.actorTopics(),
-		Hints:  s.store,
+		Hints:  hints{s},
 		Events: s.store,
 		Node:   nodeName(s.cfg.Name),
-		OnDead: s.cfg.onDead(),
+		OnDead: s.onDead(),
 		Timers: requests{s.client},
+		Beat:   s.actorBeat(),
 		Owner:  s,
 		Logger: s.cfg.Logger,
 		Random: s.hooks.Random,
 	})
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
+	}
+	if _, err := runtime.Gates(); err != nil {
+		return errors.Join(fmt.Errorf("start: %w", err), runtime.Stop())
 	}
 	s.runtime = runtime
 	return nil
@@ -137,13 +168,12 @@ func (s *System) spawn(checked error) error {
 const checkAgain = 250 * time.Millisecond
 
 func (s *System) check(ctx context.Context) error {
-	var topics []string
-	for _, h := range s.cfg.Handlers {
-		topics = append(topics, s.cfg.Prefix+h.topic)
-	}
 	deadline := time.Now().Add(s.cfg.WaitForRedis)
 	for {
-		err := s.store.Check(ctx, topics)
+		err := s.checkOnce(ctx, s.cfg.Handlers...)
+		if err == nil {
+			err = s.reconcile(ctx)
+		}
 		if err == nil || !errors.Is(err, ErrUnavailable) || !time.Now().Before(deadline) {
 			return err
 		}
@@ -155,6 +185,24 @@ func (s *System) check(ctx context.Context) error {
 	}
 }
 
+func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
+	var topics []string
+	var queues []QueueName
+	for _, h := range handlers {
+		if h.set.queue == nil {
+			topics = append(topics, s.cfg.Prefix+h.topic)
+			continue
+		}
+		name := h.set.queue.name
+		name.Name = s.cfg.Prefix + name.Name
+		queues = append(queues, name)
+	}
+	if err := s.store.Check(ctx, topics); err != nil {
+		return err
+	}
+	return s.store.CheckQueues(ctx, queues)
+}
+
 func (s *System) actorTopics() []actors.Topic {
 	topics := make([]actors.Topic, 0, len(s.cfg.Handlers))
 	for _, h := range s.cfg.Handlers {
@@ -164,23 +212,36 @@ func (s *System) actorTopics() []actors.Topic {
 }
 
 func (s *System) actorTopic(h Handler) actors.Topic {
-	var source actors.Source = s.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
-		MaxClaims: h.set.maxClaims(),
-		DeadCap:   s.cfg.DeadLetterCap,
-	})
+	source := s.source(h)
 	if s.hooks.Source != nil {
 		source = s.hooks.Source(source)
 	}
-	return actors.Topic{
+	topic := actors.Topic{
 		Source:             source,
-		Handle:             chain(h.fn, slices.Concat(s.cfg.Middleware, h.set.middleware)),
+		Handle:             chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware)),
 		Target:             h.set.target,
-		Order:              s.order(s.cfg.Prefix + h.topic),
 		OrderEvery:         s.hooks.Idle,
 		Settings:           s.tunable(h.set),
 		DiscardRejects:     h.set.discardRejected,
 		RetryOnLeaseExpiry: h.set.retryOnExpiry,
 	}
+	if q := h.set.queue; q != nil {
+		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
+	} else {
+		topic.Order = s.order(s.cfg.Prefix + h.topic)
+	}
+	return topic
+}
+
+// source is what the poller of a handler takes leases from.
+func (s *System) source(h Handler) actors.Source {
+	if h.set.queue == nil {
+		return s.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
+			MaxClaims: h.set.maxClaims(),
+			DeadCap:   s.cfg.DeadLetterCap,
+		})
+	}
+	return s.queueNamed(s.cfg.Prefix + h.topic).Source(h.set.queue.options(h.set, s.cfg))
 }
 
 func (s *System) tunable(set settings) actors.Settings {
@@ -198,6 +259,7 @@ func (s *System) tunable(set settings) actors.Settings {
 func (s *System) Stop() error {
 	return s.end(func(runtime *actors.Runtime) error {
 		drained, err := runtime.Drain(s.cfg.DrainTimeout)
+		runtime.CloseGates()
 		return errors.Join(err, unfinished(drained), runtime.Stop())
 	})
 }

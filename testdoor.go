@@ -31,6 +31,7 @@ func init() {
 	}
 	testdoor.Kill = func(system any) error { return system.(*System).kill() }
 	testdoor.Meta = func(draft any, h testdoor.Holder) (any, error) { return draft.(Draft).handedTo(h) }
+	testdoor.Observe = func(cfg any, told func(actors.TicketTaken)) { cfg.(*GatesConfig).observe = told }
 	testdoor.HolderOf = func(meta any) testdoor.Holder { return meta.(Meta).delivery }
 }
 

@@ -75,6 +75,7 @@ func (p *poller) settled(f *flight, r *exchange.Reply) {
 		case exchange.Nack:
 			p.counters.retried.Add(1)
 		case exchange.Bury: // counted by the source's word
+		case exchange.Fail: // counted when it was settled
 		case exchange.Release:
 			p.counters.released.Add(1)
 		}
@@ -113,7 +114,9 @@ func (p *poller) extended(f *flight, r *exchange.Reply) {
 		if l.gone != 0 {
 			continue
 		}
-		l.Token = r.Extended
+		if r.Extended != "" {
+			l.Token = r.Extended
+		}
 		p.confirm(l, f.sent, r.Remaining)
 		if !l.check { // else it was asked for after this one was sent
 			l.confirmExtension(nil)
@@ -181,7 +184,7 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 	case f.request.Want > 0:
 		p.counters.empty.Add(1)
 		p.pace.vain(next)
-		if next != 0 || r.Healed > 0 {
+		if next != 0 || r.Healed > 0 || len(r.Buried) > 0 {
 			p.barren = 0
 			break
 		}

@@ -12,7 +12,7 @@ type Counters struct {
 	Acked      int64 // settled as handled
 	Retried    int64 // settled with a failure, due again
 	Buried     int64 // that became dead letters
-	Discarded  int64 // rejected where rejected timers are discarded
+	Discarded  int64 // rejected where those are discarded, or failed where errors are final
 	Released   int64 // given back unhandled
 	Crashed    int64 // handlers that panicked
 	Superseded int64 // scheduled again while their handler ran

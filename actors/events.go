@@ -38,6 +38,8 @@ func (p *poller) tellSettled(v verdict) {
 		if v.reason != "" { // only what was rejected has one
 			e.Kind, e.Text = exchange.EventDiscarded, v.reason
 		}
+	case exchange.Fail:
+		e.Kind, e.Text = exchange.EventDiscarded, v.reason
 	case exchange.Nack:
 		e.Kind, e.RetryIn, e.Text = exchange.EventRetried, v.delay, v.reason
 	case exchange.Release:

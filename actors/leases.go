@@ -111,6 +111,9 @@ func (p *poller) conclude(l *lease, o Outcome) {
 	case o.kind == crashed:
 		p.counters.crashed.Add(1)
 		p.tellCrashed(l, o)
+		if p.FinalCrashes && l.gone == 0 && !l.settled {
+			p.settle(l, o)
+		}
 	case l.settled:
 		// By the handler itself, while it ran.
 	case l.gone != 0:
@@ -137,7 +140,13 @@ func (p *poller) settle(l *lease, o Outcome) bool {
 	}
 	v := verdict{lease: l, kind: exchange.Ack, reason: o.reason(), took: p.took(l)}
 	switch o.kind {
+	case crashed: // where no lease brings it back
+		v.kind = exchange.Fail
 	case failed, failedFor:
+		if p.FinalErrors {
+			v.kind = exchange.Fail
+			break
+		}
 		v.kind, v.delay = exchange.Nack, o.delay
 		if o.kind == failed {
 			v.delay = p.Retry.delay(l.Failures, p.random())
@@ -153,6 +162,9 @@ func (p *poller) settle(l *lease, o Outcome) bool {
 			v.kind = exchange.Ack
 			p.counters.discarded.Add(1)
 		}
+	}
+	if v.kind == exchange.Fail {
+		p.counters.discarded.Add(1)
 	}
 	l.stream.settle = append(l.stream.settle, v)
 	return true

@@ -4,6 +4,7 @@
 //	wakebell (root supervisor)
 //	├── poller-<topic>      owns the topic's leases, streams and pace
 //	│     └── handler-<n>   runs user code, one lease at a time
+//	├── beat                fires recurring schedules
 //	└── gateway             schedules by message
 //
 // Every piece of state has one owner, which touches it in Receive only;
@@ -43,6 +44,7 @@ type Config struct {
 	Events Events // nil: nobody can watch what happens
 	Node   string // how events call this node
 	Timers Timers // nil: there is no gateway
+	Beat   *Beat  // nil: recurring schedules are others' affair
 	Logger *slog.Logger
 
 	// OnDead is called for every timer that became a dead letter, one after the
@@ -56,6 +58,8 @@ type Config struct {
 	// Random yields numbers in [0, 1) for jitter; nil: a random source.
 	Random func() float64
 
+	Gates *GatesConfig // nil: there are no gates
+
 	pollerOptions []actor.PropsOption // for tests
 }
 
@@ -66,6 +70,7 @@ type Runtime struct {
 	pid    *actor.PID
 	hints  Hints
 	timers Timers
+	beat   *Beat
 	owner  any
 	log    *slog.Logger
 	random func() float64
@@ -76,6 +81,8 @@ type Runtime struct {
 	tail tail
 
 	draining atomic.Bool // the gateway takes no more, in this life and the next
+
+	gates *Gates // nil: there are none
 
 	mu     sync.Mutex              // guards what follows
 	topics map[string]*topicConfig // the supervisor alone changes them
@@ -90,7 +97,7 @@ var ErrNameTaken = errors.New("a runtime of this name is running in the actor sy
 // what it supervises. Topics must have distinct names.
 func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
-		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, owner: cfg.Owner, log: cfg.Logger, random: cfg.Random,
+		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beat: cfg.Beat, owner: cfg.Owner, log: cfg.Logger, random: cfg.Random,
 		extra: cfg.pollerOptions, topics: map[string]*topicConfig{},
 		silent: map[string]time.Time{},
 	}
@@ -101,6 +108,9 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt.tail.events, rt.tail.node, rt.tail.log, rt.tail.io = cfg.Events, cfg.Node, cfg.Logger, &rt.io
 	for _, t := range cfg.Topics {
 		rt.keep(rt.newTopic(t))
+	}
+	if cfg.Gates != nil {
+		rt.gates = newGates(system, *cfg.Gates)
 	}
 	if err := extensionOf(system).add(rt); err != nil {
 		return nil, err
@@ -192,6 +202,7 @@ const stopIO = 2 * time.Second
 // which is logged.
 func (rt *Runtime) Stop() error {
 	defer extensionOf(rt.system).remove(rt)
+	defer rt.endGates()
 	if err := rt.system.Root.StopFuture(rt.pid).Wait(); err != nil {
 		return fmt.Errorf("stop %q: %w", rt.name, err)
 	}

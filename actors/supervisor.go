@@ -25,8 +25,10 @@ type supervisor struct {
 	root *actor.RootContext
 
 	gateway  *actor.PID // nil: there is none
+	beat     *actor.PID // the same
 	pollers  map[string]*actor.PID
 	removals map[string]*removal // topics on their way out
+	gates    *actor.PID          // nil: there are none
 	outages  map[string]*outage  // by shard
 
 	generation int // of the timers of outages
@@ -95,6 +97,8 @@ func (s *supervisor) Receive(c actor.Context) {
 		s.stopped(m.Who)
 	case addTopic:
 		s.live(c, s.add(c, m.topic))
+	case whereGates:
+		c.Respond(s.gates)
 	case tuneTopic:
 		s.live(c, s.tune(m))
 	case removeTopic:
@@ -105,6 +109,7 @@ func (s *supervisor) Receive(c actor.Context) {
 func (s *supervisor) start(c actor.Context) {
 	s.self, s.root = c.Self(), c.ActorSystem().Root
 	s.pollers, s.removals, s.outages = map[string]*actor.PID{}, map[string]*removal{}, map[string]*outage{}
+	s.spawnGates(c)
 	for _, t := range s.rt.all() {
 		if err := s.spawn(c, t); err != nil {
 			panic(err) // the next incarnation may have a clean slate
@@ -116,6 +121,13 @@ func (s *supervisor) start(c actor.Context) {
 			panic(err) // as above
 		}
 		s.gateway = pid
+	}
+	if s.rt.beat != nil && s.drain == nil {
+		pid, err := c.SpawnNamed(beatProps(s.rt), beatName)
+		if err != nil {
+			panic(err) // as above
+		}
+		s.beat = pid
 	}
 	s.listen()
 }
@@ -205,6 +217,10 @@ func (s *supervisor) startDrain(m *messages.Drain, requester *actor.PID) {
 		s.drain.requesters = append(s.drain.requesters, requester)
 		s.answerDrain()
 		return
+	}
+	if s.beat != nil {
+		s.root.Stop(s.beat) // what it fires from now on others would have to handle
+		s.beat = nil
 	}
 	s.drain = &rootDrain{requesters: []*actor.PID{requester}, until: time.Now().Add(m.GetTimeout().AsDuration())}
 	if s.gateway == nil {

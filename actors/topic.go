@@ -30,6 +30,12 @@ type Topic struct {
 	// RetryOnLeaseExpiry leaves what failed to its lease instead of settling
 	// it with a backoff.
 	RetryOnLeaseExpiry bool
+
+	// FinalErrors settles what failed with exchange.Fail: it is not tried again.
+	// Only the source of a queue knows that.
+	FinalErrors bool
+	// FinalCrashes does so with what panicked too, where no lease brings it back.
+	FinalCrashes bool
 }
 
 // Settings are what of a topic can be changed while it runs. All but

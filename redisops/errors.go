@@ -137,6 +137,8 @@ func wrapReply(keys []string, err error) error {
 		return fmt.Errorf("%w: a Cluster would spread the keys of a topic; set HashTag: %w", ErrUnsupported, err)
 	case "WAKEBELLKEY":
 		return ErrKeyUsed
+	case "FULL":
+		return fmt.Errorf("%w: %s messages wait", ErrQueueFull, rest)
 	}
 	if means, ok := meanings[code]; ok {
 		return fmt.Errorf("%w: %w", means, err)

@@ -20,7 +20,9 @@ type Keys struct {
 	Once     string // mark of a timer with Once; default "timers_once"
 	Keyed    string // answer to a call with an idempotency key; default "timers_keyed"
 	Events   string // channel of events; default "timers_events"
+	Runs     string // hash: recurring schedule → last run put, in a Cluster; default "timers_runs"
 	Topics   string // set of all topics, one key in all; default "timers_topics"
+	Beat     string // put before the keys of recurring schedules; default "redbeat:"
 
 	// HashTag writes topics in braces, so that Redis Cluster keeps all keys of a
 	// topic in one slot. A Python peer then uses "{T}" as its topic.
@@ -72,7 +74,9 @@ func (k *Keys) names() []keyName {
 		{"Once", "timers_once", &k.Once},
 		{"Keyed", "timers_keyed", &k.Keyed},
 		{"Events", "timers_events", &k.Events},
+		{"Runs", "timers_runs", &k.Runs},
 		{"Topics", "timers_topics", &k.Topics},
+		{"Beat", "redbeat:", &k.Beat},
 	}
 }
 
@@ -85,7 +89,7 @@ func (k Keys) key(base, topic string) string {
 
 // topicKeys are the keys of one topic.
 type topicKeys struct {
-	timeline, payloads, leases, dead, exchange, hint, control, once, keyed, events string
+	timeline, payloads, leases, dead, exchange, hint, control, once, keyed, events, runs string
 }
 
 func (k Keys) of(topic string) topicKeys {
@@ -100,6 +104,7 @@ func (k Keys) of(topic string) topicKeys {
 		once:     k.key(k.Once, topic),
 		keyed:    k.key(k.Keyed, topic),
 		events:   k.key(k.Events, topic),
+		runs:     k.key(k.Runs, topic),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -33,6 +34,26 @@ var (
 
 	keyedScheduleScript = keyed("schedule")
 	keyedCancelScript   = keyed("cancel")
+	queueExchangeScript = load("queue_exchange")
+	queuePublishScript  = load("queue_publish")
+	queueLettersScript  = load("queue_letters")
+	queueRedriveScript  = load("queue_redrive")
+	queueDiscardScript  = load("queue_discard")
+	queueRecordsScript  = load("queue_records")
+	queuePurgeScript    = load("queue_purge")
+	queueStatsScript    = load("queue_stats")
+	gateExchangeScript  = load("gate_exchange")
+	gateBeatScript      = load("gate_beat")
+	gatePlacesScript    = load("gate_places")
+	gateShowScript      = load("gate_show")
+	gateReleaseScript   = load("gate_release")
+	gateGuardScript     = load("gate_guard")
+	gateRepairScript    = load("gate_repair")
+	beatLookScript      = load("beat_look")
+	beatFireScript      = load("beat_fire")
+	beatPutScript       = load("beat_put")
+	beatDeleteScript    = load("beat_delete")
+	beatSendScript      = load("beat_send")
 )
 
 // load reads an embedded script; a file that is missing is a fault of the build.
@@ -41,6 +62,13 @@ func load(name string) *redis.Script {
 	switch name {
 	case "dead", "delete_dead", "redrive":
 		text += source("letters")
+	case "gate_exchange", "gate_release", "gate_repair":
+		text += source("gate_turns")
+	case "beat_look", "beat_fire":
+		text += source("beat_lock")
+	}
+	if strings.HasPrefix(name, "queue_") {
+		text += source("queue")
 	}
 	return redis.NewScript(text + source(name))
 }
@@ -58,6 +86,9 @@ func source(name string) string {
 	return string(text)
 }
 
+// runner runs scripts on one Redis.
+type runner struct{ rdb redis.UniversalClient }
+
 // run runs a script by its hash, or as a whole where Redis does not know it;
 // either way it is one script, never its commands one by one.
 func (s *Timers) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
@@ -70,7 +101,7 @@ func (s *Timers) run(ctx context.Context, script *redis.Script, keys []string, a
 }
 
 // try is run without another try.
-func (s *Timers) try(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
+func (s runner) try(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
 	reply, err := script.Run(ctx, s.rdb, keys, args...).Result()
 	return reply, wrap(ctx, keys, err)
 }
@@ -94,6 +125,10 @@ func asText(reply any, err error) (string, error) {
 // runList runs a script that answers a list of at least n values.
 func (s *Timers) runList(ctx context.Context, n int, script *redis.Script, keys []string, args ...any) ([]any, error) {
 	reply, err := s.run(ctx, script, keys, args...)
+	return asList(n, reply, err)
+}
+
+func asList(n int, reply any, err error) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -90,6 +90,12 @@ func (t *TimerSource) check(r *exchange.Request) error {
 	if err := checkTopic(t.topic); err != nil {
 		return err
 	}
+	return checkRequest(r, exchange.Release)
+}
+
+// checkRequest checks what all sources ask for; last is the last verdict that
+// this one knows.
+func checkRequest(r *exchange.Request, last exchange.Verdict) error {
 	switch {
 	case r.Incarnation == "":
 		return fmt.Errorf("%w: incarnation is empty", ErrInvalid)
@@ -103,7 +109,7 @@ func (t *TimerSource) check(r *exchange.Request) error {
 		return fmt.Errorf("%w: lease ttl: %v, want at least 1ms", ErrInvalid, r.LeaseTTL)
 	}
 	for i := range r.Settle {
-		if v := r.Settle[i].Verdict; v < exchange.Ack || v > exchange.Release {
+		if v := r.Settle[i].Verdict; v < exchange.Ack || v > last {
 			return fmt.Errorf("%w: settlement %d: verdict %d is unknown", ErrInvalid, i, v)
 		}
 	}
@@ -193,6 +199,11 @@ func restoreOrder(settle []exchange.Settlement, reply *exchange.Reply) {
 			}
 		}
 	}
+	reorder(reply, order)
+}
+
+// reorder turns indices of an order into what stands there in it.
+func reorder(reply *exchange.Reply, order []int) {
 	for i := range reply.Refused {
 		if at := reply.Refused[i].Index; at < len(order) {
 			reply.Refused[i].Index = order[at]

@@ -27,7 +27,7 @@ type Timers struct {
 	// probed; 0 means 15 s. Set it before use.
 	PingEvery time.Duration
 
-	rdb    redis.UniversalClient
+	runner
 	keys   Keys
 	gather gatherer
 
@@ -46,7 +46,7 @@ func NewTimers(rdb redis.UniversalClient, keys Keys) (*Timers, error) {
 	if rdb == nil {
 		return nil, fmt.Errorf("%w: rdb is nil", ErrInvalid)
 	}
-	return &Timers{rdb: rdb, keys: keys, registered: map[string]time.Time{}, gather: gatherer{topics: map[string]*crowd{}}}, nil
+	return &Timers{runner: runner{rdb}, keys: keys, registered: map[string]time.Time{}, gather: gatherer{topics: map[string]*crowd{}}}, nil
 }
 
 // Keys are the names in use.

@@ -44,7 +44,7 @@ func (s *Timers) Forget(ctx context.Context, topic string) error {
 	k := s.keys.of(topic)
 	for _, remove := range []func() *redis.IntCmd{
 		func() *redis.IntCmd {
-			return s.rdb.Unlink(ctx, k.timeline, k.payloads, k.leases, k.dead, k.hint, k.control)
+			return s.rdb.Unlink(ctx, k.timeline, k.payloads, k.leases, k.dead, k.hint, k.control, k.runs)
 		},
 		func() *redis.IntCmd { return s.rdb.SRem(ctx, s.keys.Topics, topic) },
 	} {

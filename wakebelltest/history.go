@@ -101,7 +101,9 @@ func (h *history) exchanged(s *wire, r *exchange.Request, reply *exchange.Reply)
 			rec.Outcome = outcomeOf(why)
 			continue
 		}
-		key.held.Token = reply.Extended
+		if reply.Extended != "" {
+			key.held.Token = reply.Extended
+		}
 		h.held[key] = rec
 	}
 	for _, lease := range reply.Leases {

@@ -129,6 +129,7 @@ func TestAPausedTopicHoldsUpNothing(t *testing.T) {
 	wakebelltest.Run(t, handling(acks), func(t *testing.T, w *wakebelltest.World) {
 		_, err := w.Client().Pause(t.Context(), "notes", "me", "")
 		require.NoError(t, err)
+		w.Advance(0) // the node learns of it
 		schedule(t, w, "a", "x")
 		w.Advance(time.Hour)
 		require.Empty(t, w.Delivered("notes"))

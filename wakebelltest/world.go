@@ -114,7 +114,7 @@ const (
 // sees what they did, without a lock; a handler that sleeps over the end of an
 // Advance needs one.
 //
-// The clock may stand up to about a millisecond past d: instants in Redis are
+// The clock may stand a millisecond or two past d: instants in Redis are
 // whole microseconds and floats, so it goes on to the next microsecond or the
 // one after it, and settlements wait a millisecond for company.
 func (w *World) Advance(d time.Duration) {

@@ -144,7 +144,7 @@ func TestEveryOutcome(t *testing.T) {
 		require.Equal(t, "[reject 1 dead]", last("reject"))
 		require.Equal(t, "[panic 1 crashed]", last("panic"))
 		require.Equal(t, "[long 1 running]", last("long"))
-		require.InDelta(t, time.Second, w.RequireUpcoming("notes", "fail").In, float64(2*time.Millisecond), "without jitter")
+		require.InDelta(t, time.Second, w.RequireUpcoming("notes", "fail").In, float64(10*time.Millisecond), "without jitter")
 		require.Equal(t, wakebell.StateRetrying, w.RequireUpcoming("notes", "later").State)
 		require.Equal(t, "no", w.Dead("notes")[0].Reason)
 

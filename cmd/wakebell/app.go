@@ -35,6 +35,7 @@ type app struct {
 	tls      tlsFlags
 	prefix   string
 	keys     wakebell.Keys
+	celery   bool // runs of Python's schedules are Celery messages
 	output   choice
 
 	// began: a command's own code runs. What fails before it is a matter of
@@ -125,7 +126,7 @@ func (a *app) exitCode(cmd *cobra.Command, err error) int {
 	case !a.began || usage || errors.Is(err, wakebell.ErrInvalid):
 		a.notef("See '%s --help'.\n", cmd.CommandPath())
 		return exitUsage
-	case errors.Is(err, wakebell.ErrNotFound):
+	case errors.Is(err, wakebell.ErrNotFound), errors.Is(err, wakebell.ErrNoSchedule), errors.Is(err, errNotHeld):
 		return exitNotFound
 	default:
 		return exitError
@@ -187,6 +188,9 @@ Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 		a.demoCommand(), a.nodeCommand(), a.scheduleCommand(), a.lsCommand(), a.getCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.retuneCommand(), a.statsCommand(), a.doctorCommand(), a.benchCommand(),
 		a.cancelCommand(), a.rescheduleCommand(), a.runNowCommand(), a.topicsCommand(), a.deadCommand(), a.tailCommand(),
+		a.queueCommand(),
+		a.gateCommand(),
+		a.beatCommand(), a.schedulesCommand(),
 	)
 	return root
 }

@@ -85,7 +85,10 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 	for name, line := range map[string]any{
 		"node": delivery{}, "schedule": scheduledLine{}, "ls": timerLine{}, "cancel": presenceLine{}, "reschedule": scheduledLine{},
 		"run-now": presenceLine{}, "topics": topicLine{}, "stats": statsLine{}, "doctor": findingLine{}, "pause": pauseLine{},
-		"dead ls": deadLine{}, "dead redrive": redrivenLine{}, "bench": benchResult{},
+		"gate hold": gateEvent{}, "gate ls": gateListLine{}, "gate repair": gateRepairLine{},
+		"dead ls": deadLine{}, "dead redrive": redrivenLine{}, "bench": benchResult{}, "beat": fireLine{}, "schedules ls": recurringLine{},
+		"schedules backfill": backfilledLine{},
+		"queue publish":      publishedLine{}, "queue ls": queueLine{}, "queue stats": queueStatsLine{}, "queue dead ls": queueDeadLine{},
 	} {
 		for _, field := range fieldsOf(reflect.TypeOf(line)) {
 			documented := sections[name]

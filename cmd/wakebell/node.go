@@ -16,7 +16,8 @@ import (
 // nodeFlags are what a node can be told.
 type nodeFlags struct {
 	topics []string
-	exec   string
+	queueFlags
+	exec string
 
 	maxConcurrent       int
 	maxAttempts         int
@@ -36,16 +37,17 @@ type nodeFlags struct {
 func (a *app) nodeCommand() *cobra.Command {
 	f := &nodeFlags{logFormat: oneOf("text", "json"), logLevel: oneOf("info", "debug", "warn", "error")}
 	cmd := &cobra.Command{
-		Use:   "node --topic TOPIC...",
-		Short: "Handle the timers of topics",
-		Long: `Handles the timers of one or more topics until SIGTERM or SIGINT. Then it takes
-no more, waits for what runs up to --drain-timeout, gives the rest back, and
+		Use:   "node (--topic TOPIC | --queue QUEUE)...",
+		Short: "Handle the timers of topics and the messages of queues",
+		Long: `Handles the timers of topics and the messages of queues until SIGTERM or SIGINT.
+Then it takes no more, waits for what runs up to --drain-timeout, gives the rest back, and
 exits with 0. A second signal ends it at once, with 1.
 
 Each delivery is one JSON line on stdout, written before the timer is settled:
   topic, id, attempt, activation, delivered_at, lateness_ms, content_type,
   headers, correlation_id, reply_to (if any), and body: JSON as JSON, text as a
-  string, null for none; or else body_base64.
+  string, null for none; or else body_base64. Of a message topic is the queue,
+  activation when it was published, and the body is shown by its bytes.
 Without --exec that is all: the timer is done once the line is written. When
 stdout cannot be written, the timer is retried and the node drains and ends
 with 1.
@@ -66,7 +68,8 @@ command's process group is killed.`,
 		Args: cobra.NoArgs,
 	}
 	a.topicsFlag(cmd, &f.topics, "`topic` to handle")
-	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
+	f.queueFlags.register(cmd)
+	cmd.MarkFlagsOneRequired("topic", "queue")
 	f.register(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return a.node(ctx, f) })
 	return cmd
@@ -131,6 +134,7 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	for _, topic := range f.topics {
 		handlers = append(handlers, wakebell.Handle(wakebell.NewTopic[[]byte](topic), handle, f.options()...))
 	}
+	handlers = append(handlers, f.queueHandlers(f, handle)...)
 	drain := f.drain
 	if drain == 0 {
 		drain = -1 // for which Config has another word
@@ -153,7 +157,7 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 		return err
 	}
 	defer stopHealth()
-	return runNode(ctx, sys, log, f.topics)
+	return runNode(ctx, sys, log, append(f.topics, f.queues...))
 }
 
 // runNode runs the system until ctx ends. Its error is what ended ctx, if that

@@ -30,6 +30,7 @@ type connection struct {
 type clientSettings struct {
 	prefix string
 	keys   wakebell.Keys
+	celery bool
 }
 
 // connect gives the Redis of --redis or the environment. It does not speak to
@@ -42,7 +43,7 @@ func (a *app) connect() (*connection, error) {
 	if where == "" {
 		where = defaultRedis
 	}
-	settings := clientSettings{a.prefix, a.keys}
+	settings := clientSettings{a.prefix, a.keys, a.celery}
 	if where == embeddedRedis {
 		if err := a.tls.check(false); err != nil {
 			return nil, err
@@ -60,7 +61,7 @@ func (a *app) connect() (*connection, error) {
 // client makes a Client; what it has to tell nobody in particular is dropped.
 func (c *connection) client() (*wakebell.Client, error) {
 	return wakebell.NewClient(c.rdb, wakebell.ClientConfig{
-		Keys: c.settings.keys, Prefix: c.settings.prefix, Logger: slog.New(slog.DiscardHandler),
+		Keys: c.settings.keys, Prefix: c.settings.prefix, Celery: c.settings.celery, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -45,7 +45,7 @@ func TestExitCodes(t *testing.T) {
 		{"retune to nothing", []string{"retune", "-t", "TOPIC", "--max-concurrent", "0"}, exitUsage, "--max-concurrent"},
 		{"retune out of bounds", []string{"retune", "-t", "TOPIC", "--lease-ttl", "1ms"}, exitUsage, "lease_ttl"},
 		{"retune and clear", []string{"retune", "-t", "TOPIC", "--lease-ttl", "1m", "--clear"}, exitUsage, "none of the others"},
-		{"node without a topic", []string{"node"}, exitUsage, `"topic" not set`},
+		{"node without a topic", []string{"node"}, exitUsage, "at least one of the flags"},
 		{"node with a topic twice", []string{"node", "-t", "TOPIC", "-t", "TOPIC"}, exitUsage, "has a handler already"},
 		{"node with a wrong bound", []string{"node", "-t", "TOPIC", "--max-concurrent", "0"}, exitUsage, "MaxConcurrent"},
 		{"node without Redis", []string{"node", "-t", "TOPIC", "--redis", "unix:///nowhere/redis.sock"}, exitError, "unavailable"},

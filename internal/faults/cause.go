@@ -18,6 +18,7 @@ const (
 	CauseStop      Cause = "lease lost by SIGSTOP"
 	CauseOutage    Cause = "Redis away for a lease"
 	CauseLink      Cause = "lost command"
+	CauseHeldUp    Cause = "behind a lost command"
 	CauseStall     Cause = "machine stalled"
 	CauseDuplicate Cause = "late duplicate of the schedule"
 	CauseAmbiguous Cause = "ambiguous schedule"
@@ -49,7 +50,7 @@ func newEvidence(faults []Fault, ttl time.Duration) *evidence {
 // zero when no fault held it up.
 func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Time) {
 	switch {
-	case last.End == EndNack && r.Failures == last.Failures+1:
+	case last.End == EndNack && (r.Failures == last.Failures+1 || r.Message != "" && r.Failures > last.Failures): // a queue counts deliveries
 		return CauseNack, time.Time{}
 	case last.End == EndDraining, last.End == EndNack: // one that fails after the deadline may do so because of it
 		// At once: half a lease after the node's end it came by its expiry.
@@ -109,6 +110,13 @@ func (e *evidence) expired(id string, last, r *Run) (Cause, time.Time) {
 	}
 	if f, ok := e.find(last.Node, last.Delivered, until, Stall); ok {
 		return CauseStall, f.From
+	}
+	// Exchanges go one after another: one that is lost holds up those behind it.
+	for _, f := range e.faults {
+		lost := f.Kind == LostRequest || f.Kind == LostReply
+		if lost && f.Who == last.Node && f.From.After(last.Delivered) && f.From.Before(e.claimed(last).Add(e.ttl)) {
+			return CauseHeldUp, f.From
+		}
 	}
 	return CauseNone, time.Time{}
 }

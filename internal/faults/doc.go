@@ -47,6 +47,9 @@
 //     later.
 //   - lost command: a command of the node that named the timer was struck, no
 //     settlement was confirmed; a lease later.
+//   - behind a lost command: another command of the node was lost within the
+//     lease, and no settlement was confirmed; a lease later. Exchanges of a
+//     poller go one after another, so one that is lost holds up extensions.
 //   - machine stalled: the node's own clock watcher, or the harness's probe of
 //     Redis, was not run for 150 ms within the lease; a lease later. It is the
 //     one fault that is observed and not injected.
@@ -61,8 +64,30 @@
 // What Redis loses is made to happen: a power cut takes the file back to what it
 // was a second before, a failover takes place after the replica has lost touch.
 //
+// # Beats
+//
+// The scenario beats has an account of its own. Schedules fire on a grid, and the
+// id of a run's timer has its instant: an instant without a timer is lost, a run
+// that two beats have printed, or more runs counted than there are timers, is
+// repeated without a cause, a timer beside the grid is illegal. Redis stamps each
+// run, so that its lateness is by one clock; a probe in the harness that waits for
+// instants and asks Redis for its clock shows how much of it is the machine's.
+//
 // # Mutants
 //
 // testdata/mutants breaks one guard each; `make faults-mutants` shows that a
 // scenario notices.
+//
+// # Queues
+//
+// The scenario queue has messages in the place of timers, and their
+// deduplication keys in the place of ids; a publish counts as a schedule, also
+// when it is suppressed. The same rules hold, but none of the causes by which a
+// schedule is made again, and these in addition. Repeated without a cause: a key
+// stood for two messages, or a message became two dead letters. Lost: a handler
+// rejected a message, and there is no dead letter of it. Illegal: a dead letter
+// that no handler had rejected; deliveries that are counted anew; all that was
+// published of a key was answered, and nothing as new. The round ends when
+// nothing waits or is held; then Redis must keep no more of the queue than dead
+// letters, the last token and what expires.
 package faults

@@ -18,11 +18,12 @@ import (
 )
 
 var (
-	seed   = flag.Uint64("faults.seed", 1, "seed of all choices")
-	rounds = flag.Int("faults.rounds", 1, "rounds of every scenario")
-	span   = flag.Duration("faults.for", 0, "begin rounds for this long, however many")
-	only   = flag.String("faults.only", "", "scenarios to run, with commas between; empty: all")
-	output = flag.String("faults.o", "text", "format of the report: text, json or markdown")
+	seed     = flag.Uint64("faults.seed", 1, "seed of all choices")
+	rounds   = flag.Int("faults.rounds", 1, "rounds of every scenario")
+	span     = flag.Duration("faults.for", 0, "begin rounds for this long, however many")
+	only     = flag.String("faults.only", "", "scenarios to run, with commas between; empty: all")
+	beatsFor = flag.Duration("faults.beats", shortBeats, "how long the first round kills beats")
+	output   = flag.String("faults.o", "text", "format of the report: text, json or markdown")
 
 	report = NewReport()
 )
@@ -90,7 +91,7 @@ func runRound(t *testing.T, s scenario, round int) {
 			report.Failed(s.name, fmt.Sprintf("round %d of seed %d", round, *seed))
 		}
 	})
-	w := &world{T: t, rng: choices(s.name, round), ledger: NewLedger(s.ttl)}
+	w := &world{T: t, round: round, rng: choices(s.name, round), ledger: NewLedger(s.ttl)}
 	w.fleet = NewFleet(t, w.ledger)
 	defer w.judge(s, round) // also of a round that has failed by itself
 	s.run(w)
@@ -100,6 +101,9 @@ func runRound(t *testing.T, s scenario, round int) {
 func (w *world) judge(s scenario, round int) {
 	w.Helper()
 	j := w.ledger.Judge()
+	if w.found != nil {
+		j.add(w.found)
+	}
 	report.Add(s.name, w.trials, s.ttl, j)
 	for _, v := range j.Violations[:min(len(j.Violations), 5)] {
 		w.Errorf("seed %d, round %d: %s", *seed, round, v)

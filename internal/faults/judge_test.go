@@ -107,6 +107,16 @@ func TestJudge(t *testing.T) {
 			b.struck(Drain, "a", 15, 30)
 			b.ran("b", 1, 1, 40, 50, EndAck)
 		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
+		"behind another's lost command": {func(b book) {
+			b.ran("a", 1, 1, 10, 1010, EndCut)
+			b.struck(LostReply, "a", 20, 20, "client-1/2")
+			b.ran("b", 1, 2, 1100, 1110, EndAck)
+		}, Judgement{Repeated: 1, Causes: map[Cause]int{CauseHeldUp: 1}}},
+		"another node's command was lost": {func(b book) {
+			b.ran("a", 1, 1, 10, 1010, EndCut)
+			b.struck(LostReply, "b", 20, 20, "client-1/2")
+			b.ran("b", 1, 2, 1100, 1110, EndAck)
+		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
 		"a claim that no handler saw": {
 			func(b book) { b.ran("a", 1, 2, 10, 20, EndAck) }, Judgement{Undelivered: 1},
 		},

@@ -57,7 +57,11 @@ type Call struct {
 	// there before. Zero after an error.
 	Due   time.Time
 	Found Found
-	Err   error // the outcome is unknown
+	// Message is the id that was answered of the message of that key, Draft the
+	// number of what the client published, which a retry of it keeps.
+	Message string
+	Draft   int
+	Err     error // the outcome is unknown
 
 	// unsure: the answer may be that of a second try of the connection's own.
 	unsure bool
@@ -76,6 +80,7 @@ const (
 // Run is one delivery to a handler.
 type Run struct {
 	Node              string
+	Message           string // the id of a message; of a timer empty
 	Generation        int
 	Attempt, Failures int
 	Activation        time.Time
@@ -181,7 +186,7 @@ func (l *Ledger) Heard(node string, line Line) {
 	t := l.timer(line.ID)
 	if line.Event == EventBegin {
 		t.Runs = append(t.Runs, &Run{
-			Node: node, Generation: line.Generation, Attempt: line.Attempt, Failures: line.Failures,
+			Node: node, Message: line.Message, Generation: line.Generation, Attempt: line.Attempt, Failures: line.Failures,
 			Activation: line.Activation, Delivered: line.Delivered,
 		})
 		return
@@ -219,6 +224,13 @@ func (t *Timer) run(node string, delivered time.Time) *Run {
 		}
 	}
 	return nil
+}
+
+// History tells what happened to a timer so far, a line each.
+func (l *Ledger) History(id string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.timer(id).History(l.faults)
 }
 
 // Runs counts the deliveries so far.

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -61,34 +62,42 @@ func (w *world) strike(who string, kind FaultKind, lasts time.Duration, command 
 	}
 }
 
-// idsOf are the timers that a command names.
+// keyed finds the keys of messages, which travel within keys and bodies.
+var keyed = regexp.MustCompile(`client-\d+/\d+`)
+
+// idsOf are the timers that a command names, or the keys of messages.
 func idsOf(command []string) []string {
 	ids := []string{}
 	for _, word := range command {
 		if strings.HasPrefix(word, "client-") {
 			ids = append(ids, word)
+			continue
 		}
+		ids = append(ids, keyed.FindAllString(word, -1)...)
 	}
 	return slices.Clip(ids)
+}
+
+// link is the address of a proxy for who that strikes a share of all commands.
+func (w *world) link(who string, rate float64, kind kinds) string {
+	w.Helper()
+	p := faultproxy.Start(w.T, w.server.Addr)
+	tr := &trouble{w: w, who: who, rate: rate, kind: kind, rng: rand.New(rand.NewPCG(w.rng.Uint64(), w.rng.Uint64()))}
+	p.SetRule(tr.rule)
+	return p.Addr
 }
 
 // lossy gives each node and client a proxy of its own that strikes a share of
 // all commands, whatever they are.
 func (w *world) lossy(nodes int, cfg NodeConfig, rate float64, kind kinds) load {
 	w.Helper()
-	strike := func(who string) *faultproxy.Proxy {
-		p := faultproxy.Start(w.T, w.server.Addr)
-		tr := &trouble{w: w, who: who, rate: rate, kind: kind, rng: rand.New(rand.NewPCG(w.rng.Uint64(), w.rng.Uint64()))}
-		p.SetRule(tr.rule)
-		return p
-	}
 	for range nodes {
-		cfg.Redis = strike(w.fleet.Next()).Addr
+		cfg.Redis = w.link(w.fleet.Next(), rate, kind)
 		w.nodes = append(w.nodes, w.fleet.Start(cfg))
 	}
 	l := w.usual()
 	l.connect = func(name string) redis.UniversalClient {
-		return w.server.Client(w.T, func(o *redis.Options) { o.Addr = strike(name).Addr })
+		return w.server.Client(w.T, func(o *redis.Options) { o.Addr = w.link(name, rate, kind) })
 	}
 	return l
 }

@@ -30,6 +30,7 @@ type NodeConfig struct {
 	Master    string   // the name that the sentinels know it by
 
 	Topic         string
+	Queue         bool // Topic names a queue
 	MaxConcurrent int
 	LeaseTTL      time.Duration
 	MaxPolling    time.Duration
@@ -38,8 +39,9 @@ type NodeConfig struct {
 	DrainTimeout  time.Duration
 }
 
-// Work is the body of a timer: it tells the handler what to do.
+// Work is the body of a timer or message: it tells the handler what to do.
 type Work struct {
+	Key        string        `json:"key,omitempty"` // of deduplication, of a message
 	Generation int           `json:"g"`
 	For        time.Duration `json:"for,omitempty"`
 	Fails      int           `json:"fails,omitempty"`  // failures before it succeeds
@@ -69,7 +71,8 @@ type Line struct {
 	Event      Event     `json:"event"`
 	At         time.Time `json:"at"`
 	From       time.Time `json:"from,omitzero"`
-	ID         string    `json:"id,omitempty"`
+	ID         string    `json:"id,omitempty"`      // of a message, the key
+	Message    string    `json:"message,omitempty"` // its id
 	Generation int       `json:"generation,omitempty"`
 	Attempt    int       `json:"attempt,omitempty"`
 	Failures   int       `json:"failures,omitempty"`
@@ -122,8 +125,12 @@ func (c NodeConfig) client() *redis.Client {
 func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logger) (*wakebell.System, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+	var from wakebell.Handleable[Work] = wakebell.NewTopic[Work](c.Topic)
+	if c.Queue {
+		from = wakebell.NewQueue[Work](c.Topic)
+	}
 	return wakebell.New(actors, rdb, wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[Work](c.Topic), worker{w}.handle,
+		Handlers: []wakebell.Handler{wakebell.Handle(from, worker{w}.handle,
 			wakebell.MaxConcurrent(c.MaxConcurrent), wakebell.LeaseTTL(c.LeaseTTL),
 			wakebell.MaxPollingInterval(c.MaxPolling), wakebell.MaxAttempts(c.MaxAttempts),
 			wakebell.RetryBackoff(c.RetryFirst, max(c.RetryFirst, time.Second)))},
@@ -193,6 +200,9 @@ func (w worker) handle(ctx context.Context, t wakebell.Timer[Work]) error {
 	line := Line{
 		ID: t.ID, Generation: t.Body.Generation, Attempt: t.Attempt, Failures: t.Failures,
 		Activation: t.Activation, Delivered: t.Delivered,
+	}
+	if t.Body.Key != "" {
+		line.ID, line.Message = t.Body.Key, t.ID
 	}
 	say := func(event Event) { line.Event = event; w.say(line) }
 	say(EventBegin)

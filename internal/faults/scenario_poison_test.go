@@ -32,8 +32,8 @@ func poison(w *world) {
 	}
 	among := w.lateness(c, 2)
 	report.Note("poison", "good timers were late by %v at the median alone, by %v among %d poisoned ones", alone, among, poisonedTimers)
+	w.settled(settleLimit) // first: of a round that is given up the judge calls lost what is there yet
 	require.LessOrEqual(w, among, 2*max(alone, tellable), "poisoned timers slow good ones down; alone: %v", alone)
-	w.settled(settleLimit)
 }
 
 // poisoned schedules the i-th poisoned timer: one in three of each kind.

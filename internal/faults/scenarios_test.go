@@ -4,9 +4,11 @@ import "time"
 
 // scenarios are all there are, those that take longest first.
 var scenarios = []scenario{
+	{"beats", time.Second, beats},
 	{"boundaries", 300 * time.Millisecond, boundaries},
 	{"failover", time.Second, failover},
 	{"drain", 4 * time.Second, drain},
+	{"queue", time.Second, messages},
 	{"kill", time.Second, kill},
 	{"power-cut", time.Second, powerCut},
 	{"clocks", 2 * time.Second, clocks},

@@ -28,6 +28,7 @@ const topic = "t"
 // world is what a round works with.
 type world struct {
 	*testing.T
+	round  int // from 1
 	rng    *rand.Rand
 	ledger *Ledger
 	fleet  *Fleet
@@ -38,6 +39,7 @@ type world struct {
 
 	pending atomic.Int64 // duplicates that are yet to come
 	stories int          // of the scenario boundaries
+	found   *Judgement   // what the scenario itself has to add; may be nil
 
 	server *redistest.Server
 	rdb    *redis.Client // the harness's own, which no fault strikes
@@ -145,14 +147,24 @@ func (w *world) settled(within time.Duration) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			w.Errorf("after %v there are timers yet: %v", within,
-				w.rdb.ZRangeWithScores(w.Context(), "timers_timeline:"+topic, 0, 4).Val())
+			w.left(within)
 			return
 		}
 	}
 	w.drainAll()
 	w.readDead()
 	w.empty()
+}
+
+// left fails the round for timers that are there yet, and tells their stories.
+func (w *world) left(after time.Duration) {
+	w.Helper()
+	timers := w.rdb.ZRangeWithScores(w.Context(), "timers_timeline:"+topic, 0, 4).Val()
+	w.Errorf("after %v, at %s, there are timers yet: %v", after, clock(time.Now()), timers)
+	for _, z := range timers {
+		id, _ := z.Member.(string)
+		w.Errorf("%s  lease record %q", w.ledger.History(id), w.rdb.HGet(w.Context(), "timers_leases:"+topic, id).Val())
+	}
 }
 
 // empty checks that Redis keeps nothing of the topic's timers.

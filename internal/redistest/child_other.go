@@ -4,6 +4,6 @@ package redistest
 
 import "syscall"
 
-// childAttr cannot tie a server to the test process here: one that is killed
-// leaves its servers behind.
-func childAttr() *syscall.SysProcAttr { return nil }
+// ChildAttr cannot tie a process to the test that starts it here: one that is
+// killed leaves its processes behind.
+func ChildAttr() *syscall.SysProcAttr { return nil }

@@ -21,5 +21,12 @@ func Embedded(t testing.TB, opts ...func(*redis.Options)) (*redis.Client, *minir
 	t.Helper()
 	s := embedded.Start()
 	t.Cleanup(s.Close)
-	return newClient(t, s.Options(), opts...), s.Miniredis()
+	options := s.Options()
+	options.PoolSize = plenty
+	return newClient(t, options, opts...), s.Miniredis()
 }
+
+// plenty is more connections than tests need: to wait for one, go-redis takes a
+// timer from a pool that all clients of the process share, and a timer must not
+// leave its bubble.
+const plenty = 5000

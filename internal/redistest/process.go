@@ -59,7 +59,7 @@ func launch(port int, dir string, argv []string) (*process, error) {
 	p := &process{cmd: exec.Command(path, argv...), output: &tail{}, done: make(chan struct{})}
 	p.cmd.Dir = dir
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
-	p.cmd.SysProcAttr = childAttr()
+	p.cmd.SysProcAttr = ChildAttr()
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start redis-server: %w", err)
 	}

@@ -44,4 +44,8 @@ var (
 
 	// HolderOf gives what Meta put into a wakebell.Meta; nil: nothing did.
 	HolderOf func(meta any) Holder
+
+	// Observe has told be told of every ticket that the Gates of a
+	// *wakebell.GatesConfig take.
+	Observe func(gatesConfig any, told func(actors.TicketTaken))
 )

@@ -77,6 +77,9 @@ const (
 	// Release gives the timer back as it was before the claim: the same
 	// instant, the claim not counted.
 	Release
+	// Fail ends a message of a queue for good: it is kept among the failed, where
+	// the queue keeps those. A source of timers does not know it.
+	Fail
 )
 
 // Settlement ends a lease with a verdict.
@@ -164,7 +167,7 @@ type Reply struct {
 	// LeaseTTL, or less when an earlier answer is given again.
 	Remaining time.Duration
 
-	// Extended is the new token of all that was extended.
+	// Extended is the new token of all that was extended; empty: they keep theirs.
 	Extended Token
 
 	Leases  []Lease

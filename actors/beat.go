@@ -1,0 +1,200 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// Schedule is what the beat fires recurring schedules of. One is made for each
+// life of its actor, and used by one goroutine at a time.
+type Schedule interface {
+	// Turn does what is due and says for how long there will be nothing. After
+	// an error it is called again.
+	Turn(ctx context.Context) (wait time.Duration, err error)
+	// Hint has the next turn look for what has changed.
+	Hint()
+}
+
+// Beat makes a runtime fire recurring schedules.
+type Beat struct {
+	// Schedule makes one that knows nothing yet.
+	Schedule func() Schedule
+	// Listen calls deliver whenever the schedule was changed, until ctx ends or
+	// listening is refused; nil: changes are found by looking.
+	Listen func(ctx context.Context, deliver func()) error
+}
+
+const (
+	beatName = "beat"
+
+	// firstBeatRetry and maxBeatRetry bound the backoff after a turn that failed.
+	firstBeatRetry = 100 * time.Millisecond
+	maxBeatRetry   = 5 * time.Second
+)
+
+// beat is the actor that fires recurring schedules. Its Receive never blocks: a
+// turn runs in a goroutine, one at a time.
+type beat struct {
+	config Beat
+	rt     *Runtime
+	log    *slog.Logger
+	epoch  uint64 // tells its messages from those of earlier incarnations
+
+	self   *actor.PID
+	root   *actor.RootContext
+	ctx    context.Context // of this incarnation
+	cancel context.CancelFunc
+
+	schedule Schedule
+	turning  bool // a turn is under way
+	hinted   bool // the schedule was changed since it began
+	timer    *time.Timer
+	failures int // turns that failed, in a row
+}
+
+type (
+	beatTurn   struct{ epoch uint64 } // the time of a turn has come
+	beatHint   struct{ epoch uint64 } // the schedule was changed
+	beatTurned struct {
+		epoch uint64
+		wait  time.Duration
+		err   error
+	}
+)
+
+func beatProps(rt *Runtime) *actor.Props {
+	lives := uint64(0)
+	options := append([]actor.PropsOption{actor.WithReceiverMiddleware(logCrashes(rt.log))}, rt.extra...)
+	return actor.PropsFromProducer(func() actor.Actor {
+		lives++
+		return &beat{config: *rt.beat, rt: rt, log: rt.log.With("actor", beatName), epoch: lives}
+	}, options...)
+}
+
+func (b *beat) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		b.start(c)
+	case *actor.Stopping, *actor.Restarting:
+		b.stop()
+	case beatTurn:
+		if m.epoch == b.epoch {
+			b.turn()
+		}
+	case beatHint:
+		if m.epoch == b.epoch {
+			b.hinted = true
+			b.turn()
+		}
+	case beatTurned:
+		if m.epoch == b.epoch {
+			b.turned(m)
+		}
+	}
+}
+
+func (b *beat) start(c actor.Context) {
+	b.self, b.root = c.Self(), c.ActorSystem().Root
+	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.schedule = b.config.Schedule()
+	b.listen()
+	b.turn()
+}
+
+// stop ends the turn that is under way, which has fired what it has fired: a
+// fire is one step.
+func (b *beat) stop() {
+	if b.cancel != nil {
+		b.cancel()
+	}
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+}
+
+// listen passes on that the schedule was changed.
+func (b *beat) listen() {
+	if b.config.Listen == nil {
+		return
+	}
+	ctx, root, self, hint, log, listen := b.ctx, b.root, b.self, beatHint{b.epoch}, b.log, b.config.Listen
+	deliver := func() {
+		if ctx.Err() == nil { // else nobody is there to read it
+			root.Send(self, hint)
+		}
+	}
+	b.rt.io.Go(func() {
+		for ctx.Err() == nil {
+			_, err := safely("listening for changed schedules", func() (struct{}, error) { return struct{}{}, listen(ctx, deliver) })
+			if ctx.Err() != nil || errors.Is(err, context.Canceled) {
+				return
+			}
+			log.Warn("no hints: changed schedules are found by looking", "err", err, "again_in", listenAgain)
+			select {
+			case <-ctx.Done():
+			case <-time.After(listenAgain):
+			}
+		}
+	})
+}
+
+// turn begins a turn, unless one is under way.
+func (b *beat) turn() {
+	if b.turning || b.ctx.Err() != nil {
+		return
+	}
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	b.turning = true
+	if b.hinted {
+		b.hinted = false
+		b.schedule.Hint()
+	}
+	ctx, root, self, epoch, schedule := b.ctx, b.root, b.self, b.epoch, b.schedule
+	b.rt.io.Go(func() {
+		wait, err := safely("a turn of the beat", func() (time.Duration, error) { return schedule.Turn(ctx) })
+		if ctx.Err() == nil {
+			root.Send(self, beatTurned{epoch, wait, err})
+		}
+	})
+}
+
+func (b *beat) turned(m beatTurned) {
+	b.turning = false
+	wait := m.wait
+	switch {
+	case m.err != nil:
+		wait = b.failed(m.err)
+	case b.failures > 0:
+		b.log.Info("recurring schedules are fired again")
+		b.failures = 0
+		fallthrough
+	case b.hinted:
+		wait = 0
+	}
+	root, self, next := b.root, b.self, beatTurn{b.epoch}
+	b.timer = time.AfterFunc(wait, func() { root.Send(self, next) })
+}
+
+// failed says when to try again, and logs the first failure of several. What the
+// schedule knows may be wrong by now unless the server was not there: it begins
+// anew.
+func (b *beat) failed(err error) time.Duration {
+	if b.failures == 0 {
+		b.log.Error("recurring schedules are not fired; tried again", "err", err)
+	}
+	if !errors.Is(err, exchange.ErrUnavailable) {
+		b.schedule = b.config.Schedule()
+	}
+	delay := spread(doubled(firstBeatRetry, b.failures, maxBeatRetry), 0.2, b.rt.random())
+	b.failures++
+	return delay
+}

@@ -1,0 +1,162 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/messages/gate"
+)
+
+var (
+	// ErrTurnLost says that a turn ended before it was released: its lease was
+	// not extended in time, or it was taken away. It is also the cause of the
+	// turn's context.
+	ErrTurnLost = errors.New("the turn was lost")
+	// ErrGateHeld says that a gate is held, or that others wait for it.
+	ErrGateHeld = errors.New("the gate is held")
+	// ErrGatesClosed says that the gates were closed.
+	ErrGatesClosed = errors.New("the gates are closed")
+)
+
+// errGatesCrashed is what a crash of the gates actor does to turns and waits.
+var errGatesCrashed = fmt.Errorf("%w: the gates crashed", ErrTurnLost)
+
+// GateStore keeps gates. The contract is that of package gate.
+type GateStore interface {
+	Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, error)
+	Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error)
+	Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, error)
+
+	// Listen delivers what there is for the process until ctx ends or listening
+	// is refused. It reconnects by itself and calls subscribed whenever it (again)
+	// hears everything.
+	Listen(ctx context.Context, process string, subscribed func(), deliver func(gate.Signal)) error
+}
+
+// GatesConfig configures a gates actor.
+type GatesConfig struct {
+	Store GateStore
+	gate.Terms
+	Logger *slog.Logger
+
+	// Process names an incarnation of the actor; no two may be alike.
+	Process func() string
+
+	// Observe is told of every ticket that is taken; nil: nobody is.
+	Observe func(TicketTaken)
+
+	random func() float64
+}
+
+// TicketTaken tells when a ticket was taken: between the two instants.
+type TicketTaken struct {
+	Gate            string
+	Ticket          gate.Ticket
+	Asked, Answered time.Time
+}
+
+// Gates is the way to a running gates actor.
+type Gates struct {
+	system *actor.ActorSystem
+	pid    *actor.PID
+	cfg    GatesConfig
+
+	io    sync.WaitGroup // the goroutines that speak to the store
+	once  sync.Once
+	over  chan struct{} // closed when the actor takes no more mail
+	ended error
+}
+
+func newGates(system *actor.ActorSystem, cfg GatesConfig) *Gates {
+	if cfg.random == nil {
+		cfg.random = rand.Float64
+	}
+	return &Gates{system: system, cfg: cfg, over: make(chan struct{})}
+}
+
+// StartGates spawns a gates actor of this name in system, beside any runtime.
+// Close ends it.
+func StartGates(system *actor.ActorSystem, name string, cfg GatesConfig) (*Gates, error) {
+	g := newGates(system, cfg)
+	pid, err := system.Root.Copy().WithGuardian(restartPoller).SpawnNamed(gatesProps(g), name)
+	if err != nil {
+		return nil, fmt.Errorf("spawn %q: %w", name, err)
+	}
+	g.pid = pid
+	return g, nil
+}
+
+// PID is the gates actor. It understands *messages.AcquireTurn and
+// *messages.ReleaseTurn.
+func (g *Gates) PID() *actor.PID { return g.pid }
+
+// Acquire waits for the turn at a gate; with try it does not wait. When ctx
+// ends first, what was asked for is withdrawn. Errors: the cause of ctx,
+// ErrGateHeld (try), ErrGatesClosed, or those of the store.
+func (g *Gates) Acquire(ctx context.Context, name string, try bool) (*Turn, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	w := &waiter{gate: name, try: try, asked: time.Now(), values: ctx, answer: make(chan turnAnswer, 1)}
+	select {
+	case <-g.over:
+		return nil, ErrGatesClosed
+	default:
+		g.system.Root.Send(g.pid, acquire{w})
+	}
+	select {
+	case a := <-w.answer:
+		return a.turn, a.err
+	case <-g.over:
+		return nil, ErrGatesClosed
+	case <-ctx.Done():
+		g.system.Root.Send(g.pid, withdraw{w})
+		return nil, context.Cause(ctx)
+	}
+}
+
+// closeLimit bounds how long a close waits for turns to be given back.
+const closeLimit = 2 * time.Second
+
+// Close ends all turns and waits with ErrGatesClosed, gives back what is held,
+// and stops the actor of StartGates. A second Close waits for the first.
+func (g *Gates) Close() error {
+	g.once.Do(func() {
+		g.drain()
+		if err := g.system.Root.StopFuture(g.pid).Wait(); err != nil {
+			g.ended = fmt.Errorf("stop the gates: %w", err)
+		}
+		g.finish()
+	})
+	return g.ended
+}
+
+// drain gives everything back, as far as the store lets it.
+func (g *Gates) drain() {
+	done := make(chan struct{})
+	g.system.Root.Send(g.pid, closeGates{done})
+	select {
+	case <-done:
+	case <-time.After(closeLimit):
+		g.cfg.Logger.Warn("gates closed before all was given back: leases end by themselves", "waited", closeLimit)
+	}
+}
+
+// finish tells that the actor has stopped, and waits for calls of the store.
+func (g *Gates) finish() {
+	close(g.over)
+	idle := make(chan struct{})
+	go func() { g.io.Wait(); close(idle) }()
+	select {
+	case <-idle:
+	case <-time.After(stopIO):
+		g.cfg.Logger.Warn("stopped while a call of the store hangs", "waited", stopIO)
+	}
+}

@@ -1,0 +1,59 @@
+package actors
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// gatesName is the name of a runtime's gates actor, under the supervisor.
+const gatesName = "gates"
+
+// whereGates asks the supervisor for its gates actor, which it has spawned by
+// the time that it answers.
+type whereGates struct{}
+
+// spawnGates spawns the gates actor, if there is to be one.
+func (s *supervisor) spawnGates(c actor.Context) {
+	if s.rt.gates == nil {
+		return
+	}
+	pid, err := c.SpawnNamed(gatesProps(s.rt.gates), gatesName)
+	if err != nil {
+		panic(err) // the next incarnation may have a clean slate
+	}
+	s.gates = pid
+}
+
+// Gates is the way to the runtime's gates actor; nil: it has none. To be called
+// by one goroutine, once the runtime is started.
+func (rt *Runtime) Gates() (*Gates, error) {
+	if rt.gates == nil || rt.gates.pid != nil {
+		return rt.gates, nil
+	}
+	answer, err := rt.system.Root.RequestFuture(rt.pid, whereGates{}, liveTimeout).Result()
+	if err != nil {
+		return nil, fmt.Errorf("ask the supervisor %q for its gates: %w", rt.name, err)
+	}
+	pid, ok := answer.(*actor.PID)
+	if !ok {
+		return nil, fmt.Errorf("ask the supervisor %q for its gates: unexpected answer %T", rt.name, answer)
+	}
+	rt.gates.pid = pid
+	return rt.gates, nil
+}
+
+// CloseGates ends all turns and waits of the gates, and gives back what is held.
+// It is for before Stop, which by itself leaves that to the ends of leases.
+func (rt *Runtime) CloseGates() {
+	if g := rt.gates; g != nil && g.pid != nil {
+		g.drain()
+	}
+}
+
+// endGates follows when their actor has stopped.
+func (rt *Runtime) endGates() {
+	if g := rt.gates; g != nil && g.pid != nil {
+		g.once.Do(g.finish)
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+type beatFlags struct {
+	celery, takeLock bool
+	zone             string
+	maxInterval      time.Duration
+	wait             time.Duration
+
+	logFormat, logLevel choice
+}
+
+func (a *app) beatCommand() *cobra.Command {
+	f := &beatFlags{logFormat: oneOf("text", "json"), logLevel: oneOf("info", "debug", "warn", "error")}
+	cmd := &cobra.Command{
+		Use:   "beat",
+		Short: "Fire recurring schedules",
+		Long: `Fires the recurring schedules until SIGTERM or SIGINT: those of wakebell
+schedules, and those that Python processes have saved with RedBeat. Any number
+of beats may run, on any number of machines: each run is fired once. A Python
+beat that holds RedBeat's lock is left to fire alone, until it is gone.
+
+A run becomes a timer on the schedule's topic, which is the task's name for
+schedules of Python; with --celery those become Celery messages on this Redis.
+
+Each run that this process has fired is one JSON line on stdout: name, due,
+fired_at and run, its number. When stdout cannot be written, it ends with 1.`,
+		Example: `  wakebell beat
+  wakebell beat --celery --zone Europe/Berlin
+  wakebell beat --key-prefix '{redbeat}:' --redis redis+cluster://a:6379 --hash-tag`,
+		Args: cobra.NoArgs,
+	}
+	a.keyPrefixFlag(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&f.celery, "celery", false, "make Celery messages of the runs of Python's schedules")
+	flags.BoolVar(&f.takeLock, "take-lock", false, "hold RedBeat's lock, so that Python beats wait")
+	flags.StringVar(&f.zone, "zone", "UTC", "time `zone` of crontabs without their own: that of the Celery app")
+	flags.DurationVar(&f.maxInterval, "max-interval", 5*time.Minute, "beat_max_loop_interval of the Python beats")
+	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long a start tries a Redis that does not answer")
+	flags.Var(&f.logFormat, "log-format", "format of the log on stderr")
+	flags.Var(&f.logLevel, "log-level", "least level that is logged")
+	completeChoice(cmd, "log-format", f.logFormat)
+	completeChoice(cmd, "log-level", f.logLevel)
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return a.beat(ctx, f) })
+	return cmd
+}
+
+// keyPrefixFlag gives a command the prefix of the keys of recurring schedules.
+func (a *app) keyPrefixFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.keys.Beat, "key-prefix", "redbeat:", "put before the `keys` of recurring schedules")
+}
+
+// fireLine is a run that was fired, as it is printed.
+type fireLine struct {
+	Name    string `json:"name"`
+	Due     string `json:"due"`
+	FiredAt string `json:"fired_at"`
+	Run     int64  `json:"run"`
+}
+
+func newFireLine(r wakebell.ScheduleRun) fireLine {
+	return fireLine{r.Name, stamp(r.Due), stamp(r.Fired), r.Run}
+}
+
+func (a *app) beat(ctx context.Context, f *beatFlags) (err error) {
+	zone, err := time.LoadLocation(f.zone)
+	if err != nil || f.zone == "" || f.zone == "Local" {
+		return usagef("--zone: %q is no IANA time zone", f.zone)
+	}
+	conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.close()) }()
+
+	defer keepBrokenPipes()()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	out := &lockedWriter{w: a.stdout}
+	log := newLogger(a.stderr, f.logFormat.value, f.logLevel.value)
+	sys, err := wakebell.New(newActorSystem(log), conn.rdb, wakebell.Config{
+		Keys: conn.settings.keys, Prefix: conn.settings.prefix, WaitForRedis: f.wait, DrainTimeout: -1, Logger: log,
+		Beat: &wakebell.Beat{
+			Celery: f.celery, Zone: zone, TakeLock: f.takeLock, MaxInterval: f.maxInterval,
+			OnFire: func(r wakebell.ScheduleRun) {
+				line, err := jsonLine(newFireLine(r))
+				if err == nil {
+					_, err = out.Write(line)
+				}
+				if err != nil {
+					fail(fmt.Errorf("%w: %w", errStdout, err))
+				}
+			},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return runNode(ctx, sys, log, nil)
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+)
+
+func TestGateHold(t *testing.T) {
+	b := setup(t)
+	lines := objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s", "--times", "3"))
+	require.Len(t, lines, 6)
+	var last float64
+	for i, line := range lines {
+		require.Equal(t, []any{"acquired", "released"}[i%2], line["event"])
+		require.Equal(t, b.topic, line["gate"])
+		require.NotEmpty(t, line["at"])
+		fence := line["fence"].(float64)
+		if i%2 == 0 {
+			require.Greater(t, fence, last, "tokens only grow")
+		} else {
+			require.InDelta(t, last, fence, 0)
+		}
+		last = fence
+	}
+}
+
+func TestGateExecHasTheFence(t *testing.T) {
+	b := setup(t)
+	file := filepath.Join(t.TempDir(), "fence")
+	lines := objects(t, b.fine("gate", "hold", "TOPIC", "--exec", "printf '%s %s' $WAKEBELL_FENCE $WAKEBELL_GATE >"+file))
+	got, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, fenceText(uint64(lines[0]["fence"].(float64)))+" "+b.topic, string(got))
+
+	code, stdout, stderr := b.call("gate", "hold", "TOPIC", "--exec", "echo no luck >&2; exit 7")
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, "exit status 7: no luck")
+	require.Equal(t, "released", objects(t, stdout)[1]["event"])
+}
+
+// A signal ends the wait, and the turn; the gate is handed over either way.
+func TestGateHoldEndsWithASignal(t *testing.T) {
+	b := setup(t)
+	holder := b.start("gate", "hold", "TOPIC")
+	fence := holder.lines(1)[0]["fence"].(float64)
+	waiter := b.start("gate", "hold", "TOPIC")
+	waiter.eventually(func() bool { return strings.Contains(b.fine("gate", "show", "TOPIC"), "waiter") })
+	shown := objects(t, b.fine("gate", "show", "TOPIC", "-o", "json"))[0]
+	require.InDelta(t, fence, shown["fence"], 0)
+	require.InDelta(t, 1, shown["waiting"], 0)
+	require.Contains(t, b.fine("gate", "ls", "--limit", "0"), b.topic)
+
+	code, _, stderr := b.call("gate", "hold", "TOPIC", "--timeout", "20ms")
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, "did not become the turn in time")
+
+	require.Zero(t, holder.stop())
+	require.Equal(t, "released", holder.lines(2)[1]["event"])
+	require.Greater(t, waiter.lines(1)[0]["fence"], fence)
+	unlucky := b.start("gate", "hold", "TOPIC")
+	unlucky.eventually(func() bool { return strings.Contains(b.fine("gate", "show", "TOPIC"), "waiter") })
+	require.Zero(t, unlucky.stop())
+	require.Empty(t, unlucky.out.String())
+	require.Zero(t, waiter.stop())
+	require.NotContains(t, b.fine("gate", "ls", "--limit", "0"), b.topic)
+}
+
+func TestGateIsReleasedByForce(t *testing.T) {
+	b := setup(t)
+	code, _, stderr := b.call("gate", "release", "TOPIC", "--force")
+	require.Equal(t, exitNotFound, code, stderr)
+	code, _, _ = b.call("gate", "release", "TOPIC")
+	require.Equal(t, exitUsage, code)
+	holder := b.start("gate", "hold", "TOPIC", "--exec", sleeper)
+	holder.lines(1)
+	group := holder.group()
+	require.Contains(t, b.fine("gate", "release", "TOPIC", "--force"), "released")
+	require.Equal(t, exitError, holder.wait(), holder.err)
+	require.Equal(t, "lost", holder.lines(2)[1]["event"])
+	require.Eventually(t, func() bool { return groupIsGone(group) }, waitLimit, waitTick)
+}
+
+func TestGateGuardAndRepair(t *testing.T) {
+	b := setup(t)
+	b.fine("gate", "guard", "TOPIC", "db", "8000000000000000")
+	require.Contains(t, b.fine("gate", "show", "TOPIC"), "8000000000000000  db")
+	code, _, stderr := b.call("--redis", b.redis, "gate", "guard", "TOPIC", "db", "7")
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, wakebell.ErrFenceStale.Error())
+	repaired := objects(t, b.fine("gate", "repair", "TOPIC"))[0]
+	require.InDelta(t, 8e15, repaired["after"], 0)
+	line := objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]
+	require.Greater(t, line["fence"], 8e15)
+}
+
+// Gates under other names are others.
+func TestGateKeys(t *testing.T) {
+	b := setup(t)
+	keys := []string{
+		"--keys", "stream={q}:tickets,group=workers,signal={q}:signal,state={q}:state", "--keys",
+		"guard={q}:guard,exchange={q}:exchange,presence={q}:presence,deadlines={q}:deadlines",
+	}
+	holder := b.start(append([]string{"gate", "hold", "TOPIC", "--signal-ttl", "1s"}, keys...)...)
+	fence := holder.lines(1)[0]["fence"].(float64)
+	shown := objects(t, b.fine(append([]string{"gate", "show", "TOPIC", "-o", "json"}, keys...)...))[0]
+	require.InDelta(t, fence, shown["fence"], 0)
+	require.Contains(t, b.fine(append([]string{"gate", "ls"}, keys...)...), b.topic)
+	require.Zero(t, objects(t, b.fine("gate", "show", "TOPIC", "-o", "json"))[0]["fence"])
+	require.Zero(t, holder.stop())
+
+	for _, wrong := range [][]string{{"--keys", "streams=x"}, {"--keys", "stream="}, {"--keys", "stream"}, {"--lease", "0s"}} {
+		code, _, _ := b.call(append([]string{"gate", "hold", "TOPIC", "--for", "0s"}, wrong...)...)
+		require.Equal(t, exitUsage, code, wrong)
+	}
+	code, _, stderr := b.call("gate", "hold", "TOPIC", "--for", "0s", "--signal-ttl", "1ms")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "SignalTTL")
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+// onEach is a command that does something to each schedule that is named.
+func (a *app) onEach(cmd *cobra.Command, do func(context.Context, *wakebell.Schedules, string) error) *cobra.Command {
+	cmd.Args = cobra.MinimumNArgs(1)
+	return a.onSchedules(cmd, func(ctx context.Context, s *wakebell.Schedules, names []string) error {
+		for _, name := range names {
+			if err := do(ctx, s, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (a *app) schedulesRmCommand() *cobra.Command {
+	return a.onEach(&cobra.Command{
+		Use:   "rm NAME...",
+		Short: "Remove recurring schedules",
+		Long: `Removes recurring schedules; timers that they have fired stay. The first that
+is absent ends it with exit code 3.`,
+		Example: `  wakebell schedules rm nightly`,
+	}, func(ctx context.Context, s *wakebell.Schedules, name string) error { return s.Delete(ctx, name) })
+}
+
+func (a *app) schedulesPauseCommand() *cobra.Command {
+	return a.onEach(&cobra.Command{
+		Use:   "pause NAME...",
+		Short: "Keep recurring schedules from firing",
+		Long: `Keeps recurring schedules from firing until resume, on Python beats too. The
+first that is absent ends it with exit code 3.`,
+		Example: `  wakebell schedules pause nightly`,
+	}, func(ctx context.Context, s *wakebell.Schedules, name string) error { return s.Pause(ctx, name) })
+}
+
+func (a *app) schedulesResumeCommand() *cobra.Command {
+	return a.onEach(&cobra.Command{
+		Use:   "resume NAME...",
+		Short: "Let paused recurring schedules fire again",
+		Long: `Ends a pause: each schedule goes on with its next instant, and what was paused
+was not missed. The first that is absent ends it with exit code 3.`,
+		Example: `  wakebell schedules resume nightly`,
+	}, func(ctx context.Context, s *wakebell.Schedules, name string) error { return s.Resume(ctx, name) })
+}
+
+func (a *app) schedulesRunNowCommand() *cobra.Command {
+	var celery bool
+	cmd := &cobra.Command{
+		Use:   "run-now NAME...",
+		Short: "Fire recurring schedules now",
+		Long: `Fires recurring schedules now, beside their instants, whether a beat runs or
+not and also while they are paused, and prints each run as wakebell beat does:
+name, due, fired_at and run. The first that is absent ends it with exit code 3.`,
+		Example: `  wakebell schedules run-now nightly`,
+	}
+	a.celeryFlag(cmd, &celery)
+	a.onEach(cmd, nil)
+	cmd.RunE = a.does(func(ctx context.Context, names []string) error {
+		return a.withSchedules(celery, func(s *wakebell.Schedules) error {
+			for _, name := range names {
+				run, err := s.RunNow(ctx, name)
+				if err != nil {
+					return err
+				}
+				if err := a.printJSON(newFireLine(run)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	return cmd
+}
+
+func (a *app) celeryFlag(cmd *cobra.Command, celery *bool) {
+	cmd.Flags().BoolVar(celery, "celery", false, "as wakebell beat --celery does it")
+}
+
+// backfilledLine is what a backfill did, as it is printed.
+type backfilledLine struct {
+	Name  string `json:"name"`
+	Fired int    `json:"fired"`
+}
+
+func (a *app) schedulesBackfillCommand() *cobra.Command {
+	var celery bool
+	var from, to string
+	cmd := &cobra.Command{
+		Use:   "backfill NAME --from INSTANT --to INSTANT",
+		Short: "Fire the instants of a range",
+		Long: `Fires all instants of a recurring schedule that lie within a range, the end not
+included, whether they were fired or not; at most 10,000. Exit code 3 when there
+is no such schedule.
+
+With -o json it prints one line with name and fired, a number.`,
+		Example: `  wakebell schedules backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z`,
+		Args:    cobra.ExactArgs(1),
+	}
+	cmd.Flags().StringVar(&from, "from", "", "first `instant`, in RFC 3339")
+	cmd.Flags().StringVar(&to, "to", "", "`instant` before which the range ends")
+	_ = cmd.MarkFlagRequired("from") // the flags are there, so this cannot fail
+	_ = cmd.MarkFlagRequired("to")
+	a.celeryFlag(cmd, &celery)
+	a.outputFlag(cmd)
+	a.keyPrefixFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		first, err := instantFlag("from", from)
+		if err != nil {
+			return err
+		}
+		end, err := instantFlag("to", to)
+		if err != nil {
+			return err
+		}
+		return a.withSchedules(celery, func(s *wakebell.Schedules) error {
+			n, err := s.Backfill(ctx, args[0], first, end)
+			if err != nil {
+				return err
+			}
+			if a.wantsJSON() {
+				return a.printJSON(backfilledLine{args[0], n})
+			}
+			return a.printf("%d\n", n)
+		})
+	})
+	return cmd
+}
+
+// withSchedules is for what fires: with celery, runs of Python's schedules are
+// Celery messages.
+func (a *app) withSchedules(celery bool, fn func(*wakebell.Schedules) error) error {
+	a.celery = celery
+	return a.withClient(func(c *wakebell.Client) error { return fn(c.Schedules()) })
+}

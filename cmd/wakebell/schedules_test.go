@@ -1,0 +1,119 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// keyed is the bundle with a key prefix of its own.
+func (b *bundle) keyed(args ...string) []string {
+	return append(args, "--key-prefix", b.topic+":")
+}
+
+func TestSchedules(t *testing.T) {
+	b := setup(t)
+	b.fine(b.keyed("schedules", "put", "tick", "-t", "TOPIC", "--every", "1h", "--json", `{"n":1}`)...)
+	b.fine(b.keyed("schedules", "put", "nightly", "-t", "TOPIC", "--cron", "30 2 * * 1-5", "--tz", "Europe/Berlin",
+		"--jitter", "1m", "--misfire", "skip", "--overlap", "queue", "--max-runs", "5", "--until", "2099-01-01T00:00:00Z")...)
+	b.fine(b.keyed("schedules", "put", "weekly", "-t", "TOPIC", "--rrule", "DTSTART:20990105T090000Z\nRRULE:FREQ=WEEKLY")...)
+
+	listed := objects(t, b.fine(b.keyed("schedules", "ls", "-o", "json")...))
+	require.Len(t, listed, 3)
+	require.Equal(t, "nightly", listed[0]["name"])
+	require.Equal(t, "cron 30 2 * * 1-5", listed[0]["rule"])
+	require.Equal(t, "Europe/Berlin", listed[0]["zone"])
+	require.Contains(t, b.fine(b.keyed("schedules", "ls")...), "every 1h0m0s")
+
+	shown := objects(t, b.fine(b.keyed("schedules", "show", "nightly", "-o", "json")...))[0]
+	require.Equal(t, "skip", shown["misfire"])
+	require.Equal(t, "queue", shown["overlap"])
+	require.Equal(t, "2099-01-01T00:00:00Z", shown["until"])
+	require.Contains(t, b.fine(b.keyed("schedules", "show", "tick")...), "allow")
+
+	require.Equal(t, "2099-01-05T09:00:00Z\n2099-01-12T09:00:00Z\n", b.fine(b.keyed("schedules", "preview", "weekly", "-n", "2")...))
+	require.Len(t, objects(t, b.fine(b.keyed("schedules", "preview", "tick", "-n", "3", "-o", "json")...)), 3)
+
+	run := objects(t, b.fine(b.keyed("schedules", "run-now", "tick", "weekly")...))
+	require.EqualValues(t, 1, run[0]["run"])
+	fired := b.fine(b.keyed("schedules", "backfill", "tick", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z", "-o", "json")...)
+	require.JSONEq(t, `{"name":"tick","fired":24}`, fired)
+	require.Equal(t, int64(26), b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val())
+
+	b.fine(b.keyed("schedules", "pause", "tick", "nightly")...)
+	require.Empty(t, b.fine(b.keyed("schedules", "preview", "tick")...))
+	b.fine(b.keyed("schedules", "resume", "tick", "nightly")...)
+
+	dump := b.fine(b.keyed("schedules", "export")...)
+	require.Equal(t, 3, strings.Count(dump, "\n"))
+	b.fine(b.keyed("schedules", "rm", "tick", "nightly", "weekly")...)
+	require.Empty(t, b.fine(b.keyed("schedules", "ls", "-o", "json")...))
+	code, stdout, stderr := b.callWith(strings.NewReader(dump), b.keyed("schedules", "import")...)
+	require.Zero(t, code, stderr)
+	require.Equal(t, "nightly\ntick\nweekly\n", stdout)
+	require.Equal(t, dump, b.fine(b.keyed("schedules", "export")...))
+}
+
+func TestSchedulesRefuse(t *testing.T) {
+	b := setup(t)
+	for _, c := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"schedules"}, exitUsage},
+		{[]string{"schedules", "put", "x", "-t", "TOPIC"}, exitUsage},
+		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--cron", "* * * * *"}, exitUsage},
+		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--cron", "x"}, exitUsage},
+		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--cron", "* * * * *", "--tz", "Berlin"}, exitUsage},
+		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--json", "{"}, exitUsage},
+		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--until", "soon"}, exitUsage},
+		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--misfire", "never"}, exitUsage},
+		{[]string{"schedules", "show", "nobody"}, exitNotFound},
+		{[]string{"schedules", "rm", "nobody"}, exitNotFound},
+		{[]string{"schedules", "pause", "nobody"}, exitNotFound},
+		{[]string{"schedules", "run-now", "nobody"}, exitNotFound},
+		{[]string{"schedules", "preview", "nobody"}, exitNotFound},
+		{[]string{"schedules", "backfill", "nobody", "--from", "x", "--to", "y"}, exitUsage},
+		{[]string{"schedules", "rm"}, exitUsage},
+		{[]string{"beat", "--zone", "Berlin"}, exitUsage},
+		{[]string{"beat", "--max-interval", "-1s"}, exitUsage},
+	} {
+		code, _, stderr := b.call(c.args...)
+		require.Equal(t, c.code, code, "%v: %s", c.args, stderr)
+	}
+	code, _, _ := b.callWith(strings.NewReader(`{"name":"x"}`), b.keyed("schedules", "import")...)
+	require.Equal(t, exitUsage, code)
+}
+
+func TestBeatFires(t *testing.T) {
+	b := setup(t)
+	beat := b.start(b.keyed("beat")...)
+	beat.says("node runs")
+	b.fine(b.keyed("schedules", "put", "tick", "-t", "TOPIC", "--every", "50ms")...)
+	lines := beat.lines(3)
+	for i, line := range lines[:3] {
+		require.Equal(t, "tick", line["name"])
+		require.EqualValues(t, i+1, line["run"])
+		due, err := time.Parse(time.RFC3339Nano, line["due"].(string))
+		require.NoError(t, err)
+		fired, err := time.Parse(time.RFC3339Nano, line["fired_at"].(string))
+		require.NoError(t, err)
+		require.False(t, fired.Before(due))
+	}
+	require.Zero(t, beat.stop())
+}
+
+func TestBeatSendsToCelery(t *testing.T) {
+	b := setup(t)
+	prefix, ctx := b.topic+":", t.Context()
+	require.NoError(t, b.rdb.HSet(ctx, prefix+"send", "definition", `{"name":"send","task":"tasks.add","args":[2,3],"kwargs":{"k":1},`+
+		`"options":{"queue":"`+b.topic+`","priority":3},"schedule":{"__type__":"interval","every":3600.0,"relative":false},"enabled":true}`).Err())
+	require.NoError(t, b.rdb.Do(ctx, "ZADD", prefix+":schedule", 5, prefix+"send").Err())
+	beat := b.start(b.keyed("beat", "--celery", "--take-lock")...)
+	require.Equal(t, "send", beat.lines(1)[0]["name"])
+	require.Equal(t, int64(1), b.rdb.LLen(ctx, b.topic+"\x06\x163").Val())
+	b.fine(b.keyed("schedules", "run-now", "send", "--celery")...)
+	require.Equal(t, int64(2), b.rdb.LLen(ctx, b.topic+"\x06\x163").Val())
+}

@@ -1,0 +1,94 @@
+// Gate shows why a lock needs a fencing token. A worker takes the turn at a
+// gate, is cut off from Redis, and goes on to write although the turn is
+// somebody else's by then. The resource has seen the newer token and refuses
+// the old one.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/examples/internal/tryout"
+)
+
+const gate = "ledger"
+
+var errStale = errors.New("a newer token was here")
+
+// ledger is the resource. It remembers the newest token that it has seen, with
+// what it keeps; a database would do so in a column.
+type ledger struct {
+	mu     sync.Mutex
+	newest uint64
+	lines  []string
+}
+
+func (l *ledger) write(fence uint64, line string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if fence < l.newest {
+		return fmt.Errorf("%q is refused: %w", line, errStale)
+	}
+	l.newest, l.lines = fence, append(l.lines, line)
+	return nil
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	rdb, done := tryout.Redis() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer done()
+	if err := run(ctx, rdb, log.New(os.Stdout, "", 0)); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, second *redis.Client, out *log.Logger) error {
+	first := redis.NewClient(second.Options()) // as another process has it
+	cfg := wakebell.GatesConfig{LeaseTTL: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
+	here, err := wakebell.NewGates(first, cfg)
+	if err != nil {
+		return err
+	}
+	there, err := wakebell.NewGates(second, cfg)
+	if err != nil {
+		return err
+	}
+	book := &ledger{}
+
+	slow, err := here.Acquire(ctx, gate)
+	if err != nil {
+		return err
+	}
+	out.Print("slow has the turn")
+	if err := first.Close(); err != nil { // the network, say
+		return err
+	}
+	out.Print("slow is cut off from Redis")
+
+	err = there.With(ctx, gate, func(_ context.Context, fence uint64) error {
+		out.Print("quick has the turn, once the lease of slow has ended")
+		out.Print("its token is newer: ", fence > slow.Fence())
+		return book.write(fence, "written by quick")
+	})
+	if err != nil {
+		return err
+	}
+	<-slow.Context().Done()
+	out.Print("slow could know: ", context.Cause(slow.Context()))
+	if err := book.write(slow.Fence(), "written by slow"); err != nil {
+		out.Print(err)
+	}
+	out.Print("the ledger: ", book.lines)
+	return errors.Join(here.Close(), there.Close())
+}

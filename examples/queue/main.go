@@ -1,0 +1,81 @@
+// Queue welcomes each user once: the second message of the same user is
+// suppressed, a failure is tried again, and what is refused for good is redriven.
+package main
+
+import (
+	"context"
+	"errors"
+	"log"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/examples/internal/tryout"
+)
+
+// Welcomes is the queue. A Python service may publish to it, too.
+var Welcomes = wakebell.NewQueue[string]("welcomes",
+	wakebell.DeduplicateBy(func(user string) string { return user }),
+	wakebell.Window(24*time.Hour),
+	wakebell.FreeKeyOnFailure())
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	rdb, done := tryout.Redis() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer done()
+	if err := run(ctx, rdb, log.New(os.Stdout, "", 0)); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	greet := func(_ context.Context, m wakebell.Message[string]) error {
+		switch {
+		case m.Body == "nobody":
+			out.Printf("no such user: %s", m.Body)
+			done() // a real node goes on
+			return wakebell.Reject(errors.New("no such user"))
+		case m.Attempt == 1:
+			out.Printf("%s cannot be reached, try again", m.Body)
+			return wakebell.RetryIn(50 * time.Millisecond)
+		}
+		out.Printf("welcome, %s", m.Body)
+		_, err := Welcomes.Publish(ctx, client(rdb), "nobody")
+		return err
+	}
+	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{
+		Handlers: []wakebell.Handler{wakebell.Handle(Welcomes, greet, wakebell.MaxConcurrent(1))},
+	})
+	if err != nil {
+		return err
+	}
+	for range 2 {
+		fresh, err := Welcomes.Publish(ctx, sys.Client(), "ann")
+		if err != nil {
+			return err
+		}
+		out.Printf("published ann: %v", fresh)
+	}
+	if err := sys.Run(ctx); err != nil {
+		return err
+	}
+	after := context.WithoutCancel(ctx)
+	n, err := sys.Client().RedriveQueue(after, Welcomes.Keys(), Welcomes.RedriveKeys())
+	out.Printf("redriven: %d", n)
+	return err
+}
+
+func client(rdb *redis.Client) *wakebell.Client {
+	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,78 @@
+// Recurring puts a schedule that fires again and again, pauses it, and fires it
+// once by hand. Node and beat are one program here; any number of each may run.
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/examples/internal/tryout"
+)
+
+// Reports is the topic of the runs.
+var Reports = wakebell.NewTopic[string]("reports")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	rdb, done := tryout.Redis() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer done()
+	if err := run(ctx, rdb, log.New(os.Stdout, "", 0)); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	handled := make(chan struct{})
+	report := func(ctx context.Context, t wakebell.Timer[string]) error {
+		out.Printf("run %s of %s: %s", t.Headers.Map()["wakebell-run"], t.Headers.Map()["wakebell-schedule"], t.Body)
+		select {
+		case handled <- struct{}{}:
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{
+		Handlers: []wakebell.Handler{wakebell.Handle(Reports, report, wakebell.MaxConcurrent(1))},
+		Beat:     &wakebell.Beat{},
+	})
+	if err != nil {
+		return err
+	}
+	if err := sys.Start(ctx); err != nil {
+		return err
+	}
+	if err := story(ctx, sys.Client().Schedules(), out, handled); err != nil {
+		return err
+	}
+	return sys.Stop()
+}
+
+func story(ctx context.Context, s *wakebell.Schedules, out *log.Logger, handled <-chan struct{}) error {
+	// Every night would be Cron: "30 2 * * *", Zone: "Europe/Berlin".
+	when := wakebell.Recurrence{Every: 200 * time.Millisecond, MaxRuns: 3}
+	if err := s.Put(ctx, Reports.Recurring("sales", when, "sales of the day")); err != nil {
+		return err
+	}
+	<-handled
+	<-handled
+	<-handled
+	out.Print("that was the last by itself")
+	if err := s.Pause(ctx, "sales"); err != nil {
+		return err
+	}
+	if _, err := s.RunNow(ctx, "sales"); err != nil {
+		return err
+	}
+	<-handled
+	return s.Delete(ctx, "sales")
+}

@@ -1,0 +1,185 @@
+package wakebell_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// asker is an actor that asks for turns and passes on what it is told.
+type asker struct {
+	gates *actor.PID
+	told  chan any
+}
+
+func (a *asker) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *messages.AcquireTurn, *messages.ReleaseTurn:
+		c.Request(a.gates, m)
+	case *messages.Turn, *messages.TurnRefused, *messages.TurnLost, *messages.TurnReleased:
+		a.told <- m
+	}
+}
+
+// gatesOf starts a System and spawns askers beside it.
+func gatesOf(t *testing.T, askers int) (*wakebell.Gates, *actor.ActorSystem, []*actor.PID, []chan any) {
+	t.Helper()
+	system := actorSystem()
+	sys, err := wakebell.New(system, redistest.Shared(t), wakebell.Config{Logger: quiet})
+	require.NoError(t, err)
+	_, err = sys.Gates().Acquire(t.Context(), "x")
+	require.ErrorIs(t, err, wakebell.ErrGatesClosed)
+	launch(t, sys)
+	var pids []*actor.PID
+	var told []chan any
+	for range askers {
+		a := &asker{sys.Gates().PID(), make(chan any, 10)}
+		pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }))
+		t.Cleanup(func() { _ = system.Root.StopFuture(pid).Wait() }) // it may have stopped
+		pids, told = append(pids, pid), append(told, a.told)
+	}
+	return sys.Gates(), system, pids, told
+}
+
+func TestActorsTakeTurns(t *testing.T) {
+	t.Parallel()
+	gates, system, pids, told := gatesOf(t, 2)
+	name := redistest.Name(t)
+	system.Root.Send(pids[0], &messages.AcquireTurn{Gate: name})
+	first := receive(t, told[0]).(*messages.Turn)
+	require.Equal(t, name, first.GetGate())
+
+	system.Root.Send(pids[0], &messages.AcquireTurn{Gate: name})
+	require.Contains(t, receive(t, told[0]).(*messages.TurnRefused).GetReason(), "already")
+	system.Root.Send(pids[1], &messages.AcquireTurn{Gate: name, Try: true})
+	require.Equal(t, wakebell.ErrGateHeld.Error(), receive(t, told[1]).(*messages.TurnRefused).GetReason())
+	system.Root.Send(pids[1], &messages.AcquireTurn{Gate: name, Timeout: durationpb.New(20 * time.Millisecond)})
+	require.Contains(t, receive(t, told[1]).(*messages.TurnRefused).GetReason(), "within")
+	eventually(t, func() bool { return waiting(t, gates, name) == 0 })
+	answer, err := system.Root.RequestFuture(gates.PID(), &messages.AcquireTurn{Gate: name}, patience).Result()
+	require.NoError(t, err)
+	require.Contains(t, answer.(*messages.TurnRefused).GetReason(), "future")
+
+	system.Root.Send(pids[1], &messages.AcquireTurn{Gate: name})
+	eventually(t, func() bool { return waiting(t, gates, name) == 1 })
+	system.Root.Send(pids[0], &messages.ReleaseTurn{Gate: name, Fence: 1})
+	require.Equal(t, wakebell.ErrTurnLost.Error(), receive(t, told[0]).(*messages.TurnReleased).GetReason())
+	system.Root.Send(pids[0], &messages.ReleaseTurn{Gate: name, Fence: first.GetFence()})
+	require.Empty(t, receive(t, told[0]).(*messages.TurnReleased).GetReason())
+	second := receive(t, told[1]).(*messages.Turn)
+	require.Greater(t, second.GetFence(), first.GetFence())
+
+	had, err := gates.ForceRelease(t.Context(), name, second.GetFence())
+	require.NoError(t, err)
+	require.True(t, had)
+	require.Equal(t, second.GetFence(), receive(t, told[1]).(*messages.TurnLost).GetFence())
+}
+
+// The turn and the place of an actor end with it.
+func TestAnActorsTurnEndsWithIt(t *testing.T) {
+	t.Parallel()
+	gates, system, pids, told := gatesOf(t, 2)
+	name := redistest.Name(t)
+	system.Root.Send(pids[0], &messages.AcquireTurn{Gate: name})
+	receive(t, told[0])
+	system.Root.Send(pids[1], &messages.AcquireTurn{Gate: name})
+	eventually(t, func() bool { return waiting(t, gates, name) == 1 })
+	require.NoError(t, system.Root.StopFuture(pids[1]).Wait())
+	eventually(t, func() bool { return waiting(t, gates, name) == 0 })
+	next := waits(t, gates, name)
+	require.NoError(t, system.Root.StopFuture(pids[0]).Wait())
+	release(t, receive(t, next))
+}
+
+// Stop gives back what a System holds, so that nobody waits for a lease.
+func TestStopHandsOver(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		sys := launch(t, build(t, rdb, wakebell.Config{}))
+		turn := acquire(t, sys.Gates(), "gate")
+		other := gatesOn(t, rdb, wakebell.GatesConfig{})
+		next := waits(t, other, "gate")
+		own := waits(t, sys.Gates(), "gate")
+		began := time.Now()
+		require.NoError(t, sys.Stop())
+		got := receive(t, next)
+		require.Zero(t, time.Since(began))
+		require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrGatesClosed)
+		require.ErrorIs(t, turn.Release(t.Context()), wakebell.ErrTurnLost)
+		require.Empty(t, own)
+		_, err := sys.Gates().Acquire(t.Context(), "gate")
+		require.ErrorIs(t, err, wakebell.ErrGatesClosed)
+		release(t, got)
+	})
+}
+
+// The death of a System's process leaves its turn to the end of the lease.
+func TestADeadSystemHoldsUpForALease(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		sys := launch(t, build(t, rdb, wakebell.Config{}))
+		turn := acquire(t, sys.Gates(), "gate")
+		other := gatesOn(t, rdb, wakebell.GatesConfig{})
+		next := waits(t, other, "gate")
+		began := time.Now()
+		require.NoError(t, testdoor.Kill(sys))
+		<-turn.Context().Done()
+		got := <-next
+		require.Greater(t, time.Since(began), 6*time.Second)
+		require.LessOrEqual(t, time.Since(began), 10600*time.Millisecond)
+		release(t, got)
+	})
+}
+
+func TestWith(t *testing.T) {
+	t.Parallel()
+	g, name := gatesOn(t, redistest.Shared(t), wakebell.GatesConfig{}), redistest.Name(t)
+	require.ErrorIs(t, g.With(t.Context(), name, func(context.Context, uint64) error { return context.Canceled }), context.Canceled)
+	require.PanicsWithValue(t, "as the test wants it", func() {
+		_ = g.With(t.Context(), name, func(context.Context, uint64) error { panic("as the test wants it") })
+	})
+	err := g.With(t.Context(), name, func(ctx context.Context, fence uint64) error {
+		had, err := g.ForceRelease(t.Context(), name, fence)
+		require.NoError(t, err)
+		require.True(t, had)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	require.ErrorIs(t, err, wakebell.ErrTurnLost)
+	require.Zero(t, waiting(t, g, name))
+}
+
+func TestGatesAreValidated(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Shared(t)
+	for want, cfg := range map[string]wakebell.GatesConfig{
+		"LeaseTTL":    {LeaseTTL: time.Millisecond},
+		"SignalTTL":   {SignalTTL: time.Hour},
+		"PresenceTTL": {PresenceTTL: time.Millisecond},
+		"both":        {Keys: wakebell.GateKeys{Stream: "a", State: "a"}},
+	} {
+		_, err := wakebell.NewGates(rdb, cfg)
+		require.ErrorIs(t, err, wakebell.ErrInvalid)
+		require.ErrorContains(t, err, want)
+		_, err = wakebell.New(actorSystem(), rdb, wakebell.Config{Gates: cfg})
+		require.ErrorContains(t, err, want)
+	}
+	_, err := wakebell.NewGates(nil, wakebell.GatesConfig{})
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
+	g := gatesOn(t, rdb, wakebell.GatesConfig{})
+	_, err = g.Acquire(t.Context(), "")
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
+	require.ErrorIs(t, g.Guard(t.Context(), "gate", "", 1), wakebell.ErrInvalid)
+	require.ErrorIs(t, g.Guard(t.Context(), "gate", "db", 0), wakebell.ErrInvalid)
+}

@@ -1,0 +1,119 @@
+package wakebell_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+// gatesOn makes Gates as those of a process, until the end of the test.
+func gatesOn(t testing.TB, rdb redis.UniversalClient, cfg wakebell.GatesConfig) *wakebell.Gates {
+	t.Helper()
+	if cfg.Logger == nil {
+		cfg.Logger = quiet
+	}
+	g, err := wakebell.NewGates(rdb, cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, g.Close()) })
+	return g
+}
+
+func acquire(t testing.TB, g *wakebell.Gates, name string) *wakebell.Turn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	turn, err := g.Acquire(ctx, name)
+	require.NoError(t, err)
+	return turn
+}
+
+func release(t testing.TB, turn *wakebell.Turn) {
+	t.Helper()
+	require.NoError(t, turn.Release(t.Context()))
+}
+
+// waits starts a wait for a gate and returns when it has a place.
+func waits(t testing.TB, g *wakebell.Gates, name string) <-chan *wakebell.Turn {
+	t.Helper()
+	before := waiting(t, g, name)
+	got := make(chan *wakebell.Turn, 1)
+	go func() {
+		if turn, err := g.Acquire(t.Context(), name); err == nil {
+			got <- turn
+		}
+	}()
+	eventually(t, func() bool { return waiting(t, g, name) == before+1 })
+	return got
+}
+
+func waiting(t testing.TB, g *wakebell.Gates, name string) int {
+	t.Helper()
+	info, err := g.Show(t.Context(), name)
+	require.NoError(t, err)
+	return info.Waiting
+}
+
+func TestTurnsAtAGate(t *testing.T) {
+	t.Parallel()
+	rdb, name := redistest.Shared(t), redistest.Name(t)
+	one, two := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+	first := acquire(t, one, name)
+	_, err := two.TryAcquire(t.Context(), name)
+	require.ErrorIs(t, err, wakebell.ErrGateHeld)
+	second := waits(t, two, name)
+	third := waits(t, one, name)
+	_, err = one.TryAcquire(t.Context(), name)
+	require.ErrorIs(t, err, wakebell.ErrGateHeld)
+	release(t, first)
+	require.ErrorIs(t, context.Cause(first.Context()), context.Canceled)
+	release(t, first) // again
+	turn := receive(t, second)
+	require.Greater(t, turn.Fence(), first.Fence())
+	require.Equal(t, name, turn.Gate())
+	require.Positive(t, turn.Waited())
+	require.NoError(t, turn.Context().Err())
+	release(t, turn)
+	last := receive(t, third)
+	require.Greater(t, last.Fence(), turn.Fence())
+	release(t, last)
+	turn, err = two.TryAcquire(t.Context(), name)
+	require.NoError(t, err)
+	release(t, turn)
+	require.Zero(t, waiting(t, one, name))
+}
+
+func TestATurnOutlivesTheContextOfItsAcquire(t *testing.T) {
+	t.Parallel()
+	g, name := gatesOn(t, redistest.Shared(t), wakebell.GatesConfig{}), redistest.Name(t)
+	type key struct{}
+	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "kept"), time.Minute)
+	turn, err := g.Acquire(ctx, name)
+	require.NoError(t, err)
+	cancel()
+	require.NoError(t, turn.Context().Err())
+	require.Equal(t, "kept", turn.Context().Value(key{}))
+	release(t, turn)
+	_, err = g.Acquire(ctx, name)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A user without rights on the channels gets his turns by polling.
+func TestGatesWithoutSignals(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	require.NoError(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "deaf", "reset", "on", ">secret", "+@all", "~{gates}:*").Err())
+	deaf := func(o *redis.Options) { o.Username, o.Password = "deaf", "secret" }
+	g, other := gatesOn(t, server.Client(t, deaf), wakebell.GatesConfig{}), gatesOn(t, server.Client(t, deaf), wakebell.GatesConfig{})
+	for range 3 {
+		turn := acquire(t, g, "gate")
+		next := waits(t, other, "gate")
+		release(t, turn)
+		release(t, receive(t, next))
+	}
+}

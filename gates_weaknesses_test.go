@@ -1,0 +1,350 @@
+package wakebell_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/gate"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// These are the weaknesses that redis-fifo-lock was shown to have. What waits is
+// told in virtual time, in which nothing but waiting takes any.
+
+// mortal joins a gate as a process that never says that it lives.
+func mortal(t testing.TB, rdb redis.UniversalClient, name, process string, lease time.Duration) {
+	t.Helper()
+	store, err := redisops.NewGates(rdb, wakebell.GateKeys{}, nil)
+	require.NoError(t, err)
+	_, err = store.Exchange(t.Context(), &gate.Request{
+		Gate: name, Process: process, Sequence: 1, Ops: []gate.Op{{Kind: gate.Join, Number: 1}},
+		Terms: gate.Terms{Lease: lease, Signal: 500 * time.Millisecond, Presence: 2 * time.Second},
+	})
+	require.NoError(t, err)
+}
+
+// 1 and 5: a holder is not evicted while it lives, however long it takes and
+// whoever waits.
+func TestALiveHolderIsNotEvicted(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		g, other := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+		turn := acquire(t, g, "gate")
+		next := waits(t, other, "gate")
+		select {
+		case <-next:
+			require.Fail(t, "two hold the gate")
+		case <-turn.Context().Done():
+			require.Fail(t, "the turn was lost", context.Cause(turn.Context()))
+		case <-time.After(10 * time.Minute):
+		}
+		release(t, turn)
+		release(t, receive(t, next))
+	})
+}
+
+// 2: a holder that releases at once does not break the chain.
+func TestAnEmptySectionHandsOverAtOnce(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		began := time.Now()
+		var all sync.WaitGroup
+		var turns atomic.Int64
+		for range 4 {
+			g := gatesOn(t, rdb, wakebell.GatesConfig{})
+			for range 25 {
+				all.Go(func() {
+					for range 4 {
+						if err := g.With(t.Context(), "gate", func(context.Context, uint64) error { return nil }); err != nil {
+							t.Error(err)
+						}
+						turns.Add(1)
+					}
+				})
+			}
+		}
+		all.Wait()
+		require.EqualValues(t, 400, turns.Load())
+		require.Less(t, time.Since(began), time.Second, "nobody waited for anything but the others")
+	})
+}
+
+// 3: a waiter that gives up does not swallow the turn.
+func TestAWaiterThatGivesUpCostsNothing(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		g, other := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+		turn := acquire(t, g, "gate")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := other.Acquire(ctx, "gate")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		eventually(t, func() bool { return waiting(t, g, "gate") == 0 })
+		next := waits(t, g, "gate")
+		released := time.Now()
+		release(t, turn)
+		got := receive(t, next)
+		require.Zero(t, time.Since(released))
+		release(t, got)
+	})
+}
+
+// A waiter whose process has died costs no more than its presence and a signal.
+func TestADeadWaiterCostsLittle(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		g := gatesOn(t, rdb, wakebell.GatesConfig{})
+		turn := acquire(t, g, "gate")
+		mortal(t, rdb, "gate", "host:1:dead", time.Hour)
+		next := waits(t, g, "gate")
+		released := time.Now()
+		release(t, turn)
+		got := receive(t, next)
+		require.Less(t, time.Since(released), 2500*time.Millisecond)
+		mortal(t, rdb, "gate", "host:1:also dead", time.Hour)
+		next = waits(t, g, "gate")
+		<-time.After(3 * time.Second)
+		released = time.Now()
+		release(t, got)
+		got = receive(t, next)
+		require.Zero(t, time.Since(released), "it is known by then")
+		release(t, got)
+	})
+}
+
+// A holder whose process has died frees the gate when its lease ends.
+func TestACrashedHolderFreesTheGate(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		g := gatesOn(t, rdb, wakebell.GatesConfig{})
+		began := time.Now()
+		mortal(t, rdb, "gate", "host:1:dead", 10*time.Second)
+		turn, err := g.Acquire(t.Context(), "gate")
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, time.Since(began), 10*time.Second)
+		require.Less(t, time.Since(began), 10600*time.Millisecond, "a beat later at most")
+		release(t, turn)
+	})
+}
+
+// cable can be cut: then no command gets through.
+type cable struct{ cut atomic.Bool }
+
+func (c *cable) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (c *cable) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (c *cable) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if c.cut.Load() {
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// 4 and 5: who has lost the turn learns it, cannot release the next one's, and
+// cannot write behind its back.
+func TestAStaleHolderIsRefused(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		wire := &cable{}
+		cutOff := redis.NewClient(rdb.Options())
+		t.Cleanup(func() { require.NoError(t, cutOff.Close()) })
+		cutOff.AddHook(wire)
+		g, other := gatesOn(t, cutOff, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+		stale := acquire(t, g, "gate")
+		require.NoError(t, stale.Guard(t.Context(), "db"))
+		wire.cut.Store(true)
+		next := waits(t, other, "gate")
+		cut := time.Now()
+		<-stale.Context().Done()
+		require.LessOrEqual(t, time.Since(cut), 10*time.Second, "by the local clock")
+		require.ErrorIs(t, context.Cause(stale.Context()), wakebell.ErrTurnLost)
+		turn := receive(t, next)
+		require.Greater(t, turn.Fence(), stale.Fence())
+		require.NoError(t, turn.Guard(t.Context(), "db"))
+		wire.cut.Store(false)
+		require.ErrorIs(t, stale.Release(t.Context()), wakebell.ErrTurnLost)
+		require.ErrorIs(t, stale.Guard(t.Context(), "db"), wakebell.ErrFenceStale)
+		<-time.After(time.Minute)
+		require.NoError(t, turn.Context().Err(), "the stale one took nothing away")
+		release(t, turn)
+	})
+}
+
+// 5: what is over leaves nothing in the stream.
+func TestTheStreamOfAGateIsTrimmed(t *testing.T) {
+	t.Parallel()
+	rdb, name := redistest.Shared(t), redistest.Name(t)
+	g := gatesOn(t, rdb, wakebell.GatesConfig{})
+	for range 50 {
+		release(t, acquire(t, g, name))
+	}
+	require.Zero(t, rdb.XLen(t.Context(), "{gates}:stream:"+name).Val())
+}
+
+// 6: the first one at a gate does not wait for anybody.
+func TestTheFirstIsLetThrough(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		began := time.Now()
+		release(t, acquire(t, gatesOn(t, rdb, wakebell.GatesConfig{}), "gate"))
+		require.Zero(t, time.Since(began))
+	})
+}
+
+// Tokens go on after whatever was issued, whatever is deleted and whichever
+// clock a failover brings.
+func TestFencesDoNotStepBack(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, m := redistest.Embedded(t)
+		g := gatesOn(t, rdb, wakebell.GatesConfig{})
+		var last uint64
+		grows := func() {
+			t.Helper()
+			turn := acquire(t, g, "gate")
+			require.Greater(t, turn.Fence(), last)
+			last = turn.Fence()
+			release(t, turn)
+		}
+		grows()
+		require.NoError(t, rdb.Del(t.Context(), "{gates}:stream:gate").Err())
+		grows()
+		m.SetTime(time.Now().Add(-time.Hour))
+		grows()
+		require.NoError(t, rdb.Del(t.Context(), "{gates}:state:gate").Err())
+		grows()
+		require.NoError(t, rdb.FlushAll(t.Context()).Err())
+		grows() // this process remembers
+
+		forgetful := gatesOn(t, rdb, wakebell.GatesConfig{})
+		turn := acquire(t, forgetful, "gate")
+		require.NoError(t, turn.Guard(t.Context(), "db"))
+		guard := rdb.HGetAll(t.Context(), "{gates}:guard:gate").Val()
+		release(t, turn)
+		require.NoError(t, rdb.FlushAll(t.Context()).Err())
+		require.NoError(t, rdb.HSet(t.Context(), "{gates}:guard:gate", guard).Err())
+		m.SetTime(time.Now().Add(-2 * time.Hour))
+		newcomer := gatesOn(t, rdb, wakebell.GatesConfig{})
+		turn = acquire(t, newcomer, "gate")
+		require.Less(t, turn.Fence(), last)
+		require.ErrorIs(t, turn.Guard(t.Context(), "db"), wakebell.ErrFenceRegressed)
+		repaired, err := newcomer.Repair(t.Context(), "gate", 0)
+		require.NoError(t, err)
+		require.Equal(t, 1, repaired.Removed)
+		<-turn.Context().Done()
+		require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrTurnLost)
+		turn = acquire(t, newcomer, "gate")
+		require.NoError(t, turn.Guard(t.Context(), "db"))
+		release(t, turn)
+	})
+}
+
+// A stream that is deleted by hand strands nobody.
+func TestWaitersOfADeletedStreamWaitOn(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		g, other := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+		turn := acquire(t, g, "gate")
+		next := waits(t, other, "gate")
+		require.NoError(t, rdb.Del(t.Context(), "{gates}:stream:gate").Err())
+		<-time.After(time.Minute)
+		require.NoError(t, turn.Context().Err(), "nor does it evict")
+		release(t, turn)
+		release(t, receive(t, next))
+	})
+}
+
+// Waiting polls nothing: what a process sends does not grow with what it waits
+// for.
+func TestWaitingIsCheap(t *testing.T) {
+	t.Parallel()
+	for what, gates := range map[string]int{"1000 waiters at a gate": 1, "1000 gates with a waiter each": 1000} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			virtually(t, func(t *testing.T) { waitAt(t, gates, 1000) })
+		})
+	}
+}
+
+// waitAt has a process wait that often at the gates, which another one holds,
+// and counts its commands.
+func waitAt(t *testing.T, gates, waiters int) {
+	t.Helper()
+	rdb, _ := redistest.Embedded(t)
+	other := redis.NewClient(rdb.Options())
+	t.Cleanup(func() { require.NoError(t, other.Close()) })
+	sent := &callCount{}
+	other.AddHook(sent)
+	holder, waiter := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, other, wakebell.GatesConfig{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var turns []*wakebell.Turn
+	for n := range waiters {
+		name := "gate" + strconv.Itoa(n%gates)
+		if n < gates {
+			turns = append(turns, acquire(t, holder, name))
+		}
+		all.Go(func() {
+			if _, err := waiter.Acquire(ctx, name); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+	}
+	<-time.After(5 * time.Second)
+	before := sent.Load()
+	<-time.After(30 * time.Second)
+	commands := sent.Load() - before
+	require.LessOrEqual(t, commands, int64(3*30), "at most 3 a second")
+	t.Logf("%d commands in 30 s", commands)
+	cancel()
+	all.Wait()
+	for _, turn := range turns {
+		release(t, turn)
+	}
+}
+
+// callCount counts commands.
+type callCount struct{ atomic.Int64 }
+
+func (c *callCount) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (c *callCount) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (c *callCount) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.Add(1)
+		return next(ctx, cmd)
+	}
+}

@@ -1,0 +1,266 @@
+// Package beat fires recurring schedules: an [Engine] keeps what the schedule in
+// Redis says, knows which entry is due next, and has the store fire those that
+// are due.
+//
+// Any number of engines may run at once, on any number of nodes: none leads. Each
+// decides on the bytes of an entry that it has in memory, and the store fires it
+// only if those are still its bytes. Whoever comes second learns the new ones.
+// So an idle engine asks for little: it looks at the scores every few seconds,
+// and reads the entries whose score it does not know.
+package beat
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// Config configures an Engine.
+type Config struct {
+	Store  *redisops.Beat
+	Log    *slog.Logger
+	Maker  Maker
+	Zone   *time.Location // of crontabs without one of their own; nil: UTC
+	Token  string         // with which the lock is taken; empty: it is not
+	OnFire func(Fire)     // nil: nobody is told
+
+	// MaxInterval is how long a Python beat may go without renewing its lock; 30 s
+	// more, and it counts as dead.
+	MaxInterval time.Duration
+
+	LookEvery time.Duration // 0: 4 s
+}
+
+// Fire is a run that was fired.
+type Fire struct {
+	Name  string
+	Due   time.Time
+	Fired time.Time // by Redis's clock
+	Run   int64
+}
+
+const (
+	defaultLook  = 4 * time.Second
+	lookAhead    = 2 * time.Second // further than the next look
+	page         = 1000
+	maxDuePages  = 3
+	mostAtOnce   = 500
+	overlapFirst = 100 * time.Millisecond
+	overlapLimit = time.Second
+	troubleFirst = time.Second
+	troubleLimit = time.Minute
+)
+
+// Engine fires the entries of a schedule. It belongs to one goroutine.
+type Engine struct {
+	cfg   Config
+	items map[string]*item
+	queue queue
+
+	now      time.Time // Redis's clock
+	nowAt    time.Time // when that was
+	lookAt   time.Time // local
+	rank     int       // of the next page
+	complete bool      // every entry was seen once
+
+	lock   redisops.Lock // of somebody else, as last seen
+	lockAt time.Time     // since when, by Redis's clock
+	dead   redisops.Lock // its holder counts as dead
+	barred bool
+}
+
+// New makes an engine that knows of no entry yet.
+func New(cfg Config) *Engine {
+	if cfg.LookEvery == 0 {
+		cfg.LookEvery = defaultLook
+	}
+	if cfg.Zone == nil {
+		cfg.Zone = time.UTC
+	}
+	return &Engine{cfg: cfg, items: map[string]*item{}}
+}
+
+// Hint has the next turn look at the schedule.
+func (e *Engine) Hint() { e.lookAt = time.Time{} }
+
+// Turn does what is to be done now and says for how long there will be nothing.
+// After an error the same turn may be tried again.
+func (e *Engine) Turn(ctx context.Context) (wait time.Duration, err error) {
+	if now := time.Now(); !now.Before(e.lookAt) || !e.complete {
+		if err := e.look(ctx); err != nil {
+			return 0, err
+		}
+		e.lookAt = now.Add(e.cfg.LookEvery)
+	}
+	if err := e.fire(ctx); err != nil {
+		return 0, err
+	}
+	if !e.complete {
+		return 0, nil
+	}
+	wait = time.Until(e.lookAt)
+	if next := e.queue.first(); next != nil && !e.barred {
+		wait = min(wait, next.at.Sub(e.clock()))
+	}
+	return max(wait, 0), nil
+}
+
+// clock is Redis's clock, as far as can be told without asking: late by as long
+// as its last answer took.
+func (e *Engine) clock() time.Time { return e.now.Add(time.Since(e.nowAt)) }
+
+func (e *Engine) heard(now time.Time, lock redisops.Lock) {
+	e.now, e.nowAt = now, time.Now()
+	e.judge(lock)
+}
+
+// dying is how long after MaxInterval a holder of the lock counts as dead.
+const dying = 30 * time.Second
+
+// judge decides whether the lock of somebody else bars us. A lock that is
+// renewed ends later than it did.
+func (e *Engine) judge(lock redisops.Lock) {
+	if lock.Holder == "" || lock.Holder == e.cfg.Token {
+		e.lock, e.dead, e.barred = redisops.Lock{}, redisops.Lock{}, false
+		return
+	}
+	moved := lock.Ends - e.lock.Ends
+	if lock.Holder != e.lock.Holder || moved > 1000 || moved < -1000 {
+		if lock.Holder != e.lock.Holder {
+			e.cfg.Log.Info("another beat has the lock", "token", lock.Holder)
+		}
+		e.lock, e.lockAt, e.dead, e.barred = lock, e.now, redisops.Lock{}, true
+		return
+	}
+	if e.barred && e.now.Sub(e.lockAt) >= e.cfg.MaxInterval+dying && e.overdue() {
+		e.cfg.Log.Warn("the beat that has the lock counts as dead", "token", lock.Holder, "silent_for", e.now.Sub(e.lockAt))
+		e.dead, e.barred = e.lock, false
+	}
+}
+
+// overdue reports whether an entry should have been fired by now.
+func (e *Engine) overdue() bool {
+	next := e.queue.first()
+	return next != nil && next.at.Before(e.now)
+}
+
+// look reads the schedule: what is due soon, and one page of all.
+func (e *Engine) look(ctx context.Context) error {
+	horizon := e.cfg.LookEvery + lookAhead
+	for n := range maxDuePages {
+		size := page
+		if n > 0 {
+			size = 0
+		}
+		looked, err := e.cfg.Store.Look(ctx, e.cfg.Token, horizon, n*page, e.rank, size)
+		if err != nil {
+			return err
+		}
+		e.heard(looked.Now, looked.Lock)
+		if err := e.load(ctx, append(looked.Due, looked.Page...)); err != nil {
+			return err
+		}
+		if n == 0 {
+			if e.rank += page; len(looked.Page) < page {
+				e.rank, e.complete = 0, true
+			}
+		}
+		if len(looked.Due) < page || !e.complete {
+			return nil
+		}
+	}
+	return nil
+}
+
+// load reads the entries whose score is not the one that is known.
+func (e *Engine) load(ctx context.Context, members []redisops.Member) error {
+	var names []string
+	scores := map[string]float64{}
+	for _, m := range members {
+		if _, twice := scores[m.Name]; twice {
+			continue
+		}
+		if known := e.items[m.Name]; known == nil || known.score != m.Score {
+			names = append(names, m.Name)
+			scores[m.Name] = m.Score
+		}
+	}
+	raws, err := e.cfg.Store.Load(ctx, names...)
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		it := e.items[name]
+		if it == nil {
+			it = &item{name: name, place: -1}
+			e.items[name] = it
+		}
+		it.score = scores[name]
+		e.take(it, raws[i])
+	}
+	return nil
+}
+
+// take gives an item the bytes of its entry.
+func (e *Engine) take(it *item, raw recur.Raw) {
+	it.raw, it.tries = raw, 0
+	if raw.Definition == nil {
+		e.queue.put(it, e.now) // firing it finds it gone, or half of it there
+		it.entry, it.gone = recur.Entry{}, true
+		return
+	}
+	it.gone = false
+	entry, err := recur.Read(raw, it.name, e.cfg.Zone)
+	if err == nil {
+		err = e.cfg.Maker.check(&entry)
+	}
+	if err != nil {
+		e.aside(it, err)
+		return
+	}
+	it.entry = entry
+	e.plan(it)
+}
+
+// aside leaves an entry alone until it is changed.
+func (e *Engine) aside(it *item, err error) {
+	e.cfg.Log.Error("a recurring schedule is set aside", "name", it.name, "err", err)
+	it.entry = recur.Entry{}
+	e.queue.put(it, time.Time{})
+}
+
+// plan puts an item where it is due next.
+func (e *Engine) plan(it *item) {
+	if len(it.entry.Ours.Outbox) > 0 {
+		e.queue.put(it, e.now)
+		return
+	}
+	p := it.entry.Plan(e.now)
+	at := p.Next
+	if !p.Last.IsZero() {
+		at = p.Last
+		if len(p.Due) > 0 {
+			at = p.Due[0]
+		}
+	}
+	e.queue.put(it, at)
+}
+
+// trouble puts an item off after an error that concerns it alone.
+func (e *Engine) trouble(it *item, err error) {
+	it.tries++
+	delay := min(troubleFirst<<min(it.tries-1, 10), troubleLimit)
+	e.cfg.Log.Error("a recurring schedule was not fired; no run is lost", "name", it.name, "again_in", delay, "err", err)
+	e.queue.put(it, e.clock().Add(delay))
+}
+
+// whole reports whether an error is of the server, or of the caller, and not of
+// one entry.
+func whole(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, exchange.ErrUnavailable) || errors.Is(err, redisops.ErrMemoryFull)
+}

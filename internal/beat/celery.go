@@ -1,0 +1,170 @@
+package beat
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// celeryOptions are those of the options of a definition that say something of
+// the message; apply_async has more, which concern what sends it.
+type celeryOptions struct {
+	Queue         json.RawMessage `json:"queue"`
+	RoutingKey    string          `json:"routing_key"`
+	Priority      *int            `json:"priority"`
+	Expires       json.RawMessage `json:"expires"`
+	Countdown     *float64        `json:"countdown"`
+	Serializer    string          `json:"serializer"`
+	TimeLimit     *float64        `json:"time_limit"`
+	SoftTimeLimit *float64        `json:"soft_time_limit"`
+	Shadow        *string         `json:"shadow"`
+	IgnoreResult  bool            `json:"ignore_result"`
+}
+
+var errOptions = errors.New("its options cannot be read")
+
+const (
+	defaultQueue = "celery"
+	separator    = "\x06\x16" // of kombu, between the parts of a name
+)
+
+// celeryMessage is a message of Celery's protocol 2 on a Redis broker.
+type celeryMessage struct {
+	Body            string         `json:"body"`
+	ContentEncoding string         `json:"content-encoding"`
+	ContentType     string         `json:"content-type"`
+	Headers         map[string]any `json:"headers"`
+	Properties      map[string]any `json:"properties"`
+}
+
+// origin is who sends, and replyTo where it would be answered.
+var (
+	origin = sync.OnceValue(func() string {
+		host, _ := os.Hostname() // a name for those who look
+		return "wakebell" + strconv.Itoa(os.Getpid()) + "@" + host
+	})
+	replyTo = sync.OnceValue(uuid.NewString)
+)
+
+// runSpace makes the ids of messages out of those of runs.
+var runSpace = uuid.MustParse("1b7f6f0e-5a55-4c4e-9d3e-0f5a3c1a7c11")
+
+// celeryRun is a run as a message for Celery workers.
+func celeryRun(e *recur.Entry, at time.Time, id string) (redisops.Run, error) {
+	var o celeryOptions
+	if len(e.Definition.Options) > 0 {
+		if err := json.Unmarshal(e.Definition.Options, &o); err != nil {
+			return redisops.Run{}, fmt.Errorf("%w: %w", errOptions, err)
+		}
+	}
+	if o.Serializer != "" && o.Serializer != "json" {
+		return redisops.Run{}, fmt.Errorf("%w: serializer %q, want json", errOptions, o.Serializer)
+	}
+	queue := defaultQueue
+	if len(o.Queue) > 0 && string(o.Queue) != "null" {
+		if err := json.Unmarshal(o.Queue, &queue); err != nil || queue == "" {
+			return redisops.Run{}, fmt.Errorf("%w: queue %.100s", errOptions, o.Queue)
+		}
+	}
+	routing := o.RoutingKey
+	if routing == "" {
+		routing = queue
+	}
+	expires, expiration, err := o.expiry(at)
+	if err != nil {
+		return redisops.Run{}, err
+	}
+	args, kwargs := e.Arguments()
+	task := uuid.NewSHA1(runSpace, []byte(id)).String()
+	priority := 0
+	if o.Priority != nil {
+		priority = *o.Priority
+	}
+	headers := map[string]any{
+		"lang": "py", "task": e.Definition.Task, "id": task, "shadow": o.Shadow, "eta": nil, "expires": expires,
+		"group": nil, "group_index": nil, "retries": 0, "timelimit": []any{o.TimeLimit, o.SoftTimeLimit},
+		"root_id": task, "parent_id": nil, "argsrepr": string(args), "kwargsrepr": string(kwargs),
+		"origin": origin(), "ignore_result": o.IgnoreResult,
+	}
+	if o.Countdown != nil {
+		headers["eta"] = pythonTime(at.Add(time.Duration(*o.Countdown * float64(time.Second))))
+	}
+	properties := map[string]any{
+		"correlation_id": task, "reply_to": replyTo(), "delivery_mode": 2,
+		"delivery_info": map[string]any{"exchange": "", "routing_key": routing},
+		"priority":      priority, "body_encoding": "base64", "delivery_tag": task,
+	}
+	if expiration != "" {
+		properties["expiration"] = expiration
+	}
+	return message(queue, priority, routing, args, kwargs, headers, properties)
+}
+
+func message(queue string, priority int, routing string, args, kwargs json.RawMessage, headers, properties map[string]any) (redisops.Run, error) {
+	body, err := json.Marshal([]any{args, kwargs, map[string]any{"callbacks": nil, "errbacks": nil, "chain": nil, "chord": nil}})
+	if err != nil {
+		return redisops.Run{}, fmt.Errorf("%w: %w", errOptions, err)
+	}
+	payload, err := json.Marshal(celeryMessage{
+		Body: base64.StdEncoding.EncodeToString(body), ContentEncoding: "utf-8", ContentType: "application/json",
+		Headers: headers, Properties: properties,
+	})
+	if err != nil {
+		return redisops.Run{}, fmt.Errorf("%w: %w", errOptions, err)
+	}
+	list := queue
+	if step := min(priority, 9) / 3 * 3; step > 0 {
+		list += separator + strconv.Itoa(step)
+	}
+	member := strings.Join([]string{routing, "", queue}, separator)
+	if routing == queue {
+		member = strings.Join([]string{queue, "", queue}, separator)
+	}
+	return redisops.Run{Queue: list, Binding: "_kombu.binding." + queue, Member: member, Payload: payload}, nil
+}
+
+// expiry is when a message is not to be run any more, as Celery writes it, and
+// how many ms it may lie in the queue.
+func (o celeryOptions) expiry(at time.Time) (expires any, expiration string, err error) {
+	if len(o.Expires) == 0 || string(o.Expires) == "null" {
+		return nil, "", nil
+	}
+	var seconds float64
+	var text string
+	switch {
+	case json.Unmarshal(o.Expires, &seconds) == nil:
+		left := time.Duration(seconds * float64(time.Second))
+		return pythonTime(at.Add(left)), strconv.FormatInt(left.Milliseconds(), 10), nil
+	case json.Unmarshal(o.Expires, &text) == nil:
+		until, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			return nil, "", fmt.Errorf("%w: expires %w", errOptions, err)
+		}
+		return pythonTime(until), strconv.FormatInt(max(until.Sub(at), 0).Milliseconds(), 10), nil
+	default:
+		return recurTime(o.Expires, at)
+	}
+}
+
+// recurTime reads an expiry that RedBeat has written as a datetime.
+func recurTime(raw json.RawMessage, at time.Time) (any, string, error) {
+	m, err := recur.ReadMeta([]byte(`{"last_run_at":` + string(raw) + `}`))
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: expires: %w", errOptions, err)
+	}
+	return pythonTime(m.LastRunAt), strconv.FormatInt(max(m.LastRunAt.Sub(at), 0).Milliseconds(), 10), nil
+}
+
+// pythonTime is an instant as Python's isoformat has it.
+func pythonTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000+00:00") }

@@ -1,0 +1,198 @@
+package beat
+
+import (
+	"context"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// shot is an item that is being fired, and what it becomes.
+type shot struct {
+	item   *item
+	firing redisops.Firing
+	after  recur.Entry // the entry when it was fired
+	next   time.Time
+	fires  []Fire
+}
+
+// fire fires what is due, up to a batch.
+func (e *Engine) fire(ctx context.Context) error {
+	if e.barred {
+		return nil
+	}
+	now := e.clock()
+	var shots []*shot
+	for len(shots) < mostAtOnce {
+		it := e.queue.first()
+		if it == nil || it.at.After(now) {
+			break
+		}
+		if len(it.entry.Ours.Outbox) > 0 {
+			if err := e.flush(ctx, it); err != nil {
+				return err
+			}
+			continue
+		}
+		e.queue.put(it, time.Time{})
+		if s := e.shot(ctx, it, now); s != nil {
+			shots = append(shots, s)
+		}
+	}
+	for len(shots) > 0 {
+		firings := make([]redisops.Firing, len(shots))
+		for i, s := range shots {
+			firings[i] = s.firing
+		}
+		n := redisops.FireBatch(firings)
+		if err := e.send(ctx, shots[:n]); err != nil {
+			for _, s := range shots {
+				if s.item.at.IsZero() {
+					e.queue.put(s.item, now)
+				}
+			}
+			return err
+		}
+		shots = shots[n:]
+	}
+	return nil
+}
+
+// shot decides what an item becomes; nil: nothing now, and the item is where it
+// belongs.
+func (e *Engine) shot(ctx context.Context, it *item, now time.Time) *shot {
+	if it.gone { // the store takes its place out of the schedule
+		return &shot{item: it, firing: redisops.Firing{Name: it.name, Raw: it.raw}}
+	}
+	p := it.entry.Plan(now)
+	if p.Last.IsZero() {
+		e.queue.put(it, p.Next)
+		return nil
+	}
+	s, err := e.cfg.Maker.shot(ctx, it, p)
+	if err != nil {
+		e.aside(it, err)
+		return nil
+	}
+	return s
+}
+
+// send has the store carry out shots. When one of them is what is wrong, the
+// others go on.
+func (e *Engine) send(ctx context.Context, shots []*shot) error {
+	firings := make([]redisops.Firing, len(shots))
+	for i, s := range shots {
+		firings[i] = s.firing
+	}
+	reply, err := e.cfg.Store.Fire(ctx, e.cfg.Token, e.dead, firings)
+	switch {
+	case err != nil && whole(ctx, err):
+		return err
+	case err != nil && len(shots) == 1:
+		e.trouble(shots[0].item, err)
+		return nil
+	case err != nil:
+		for i := range shots {
+			if err := e.send(ctx, shots[i:i+1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	e.heard(reply.Now, reply.Lock)
+	if reply.Barred {
+		e.barred = true
+		for _, s := range shots {
+			e.queue.put(s.item, s.firing.Due)
+		}
+		return nil
+	}
+	for i, s := range shots {
+		e.settle(s, reply.Fates[i], reply.Found[i], reply.Now)
+	}
+	return nil
+}
+
+// settle takes what became of a shot.
+func (e *Engine) settle(s *shot, fate redisops.Fate, found recur.Raw, now time.Time) {
+	it := s.item
+	switch fate {
+	case redisops.Fired:
+		it.raw.Meta, it.raw.Ours = s.firing.Meta, s.firing.Ours
+		it.entry, it.tries = s.after, 0
+		it.score = float64(s.firing.Score)
+		if e.queue.put(it, s.next); len(it.entry.Ours.Outbox) > 0 {
+			e.queue.put(it, now)
+		}
+		for _, f := range s.fires {
+			if f.Fired = now; e.cfg.OnFire != nil {
+				e.cfg.OnFire(f)
+			}
+		}
+	case redisops.Changed:
+		// Its score is not known: the next look finds it changed and reads it
+		// again, or another node has written the one that follows.
+		e.take(it, found)
+		it.score = float64(scoreOf(it))
+	case redisops.Gone:
+		delete(e.items, it.name)
+	case redisops.Early:
+		e.queue.put(it, later(s.firing.Due, now.Add(time.Microsecond)))
+	case redisops.Overlapping:
+		e.overlap(it, now)
+	case redisops.Unreadable:
+		e.aside(it, errNoHash)
+	}
+}
+
+// scoreOf is the score that a writer of ours gives the entry.
+func scoreOf(it *item) int64 { return recur.Score(it.at) }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// overlap waits until the timer of the last run is gone, or goes on without this
+// run.
+func (e *Engine) overlap(it *item, now time.Time) {
+	if it.entry.Ours.Overlap == recur.OverlapQueue {
+		it.tries++
+		e.queue.put(it, now.Add(min(overlapFirst<<min(it.tries-1, 10), overlapLimit)))
+		return
+	}
+	it.passing = true
+	e.queue.put(it, now)
+}
+
+// flush puts the timers of an outbox into their topics, and clears it.
+func (e *Engine) flush(ctx context.Context, it *item) error {
+	for _, p := range it.entry.Ours.Outbox {
+		err := e.cfg.Store.Send(ctx, it.name, it.entry.Ours.ID, p)
+		if err != nil && whole(ctx, err) {
+			return err
+		}
+		if err != nil {
+			e.trouble(it, err)
+			return nil
+		}
+	}
+	after := it.entry
+	after.Ours.Outbox = nil
+	e.queue.put(it, time.Time{})
+	s := &shot{item: it, after: after, next: after.Plan(e.now).Next, firing: redisops.Firing{
+		Name: it.name, Raw: it.raw, Meta: it.raw.Meta, Ours: after.Ours.Bytes(),
+	}}
+	if p := after.Plan(e.now); !p.Last.IsZero() {
+		s.next = p.Last
+	}
+	s.firing.Score = recur.Score(s.next)
+	if err := e.send(ctx, []*shot{s}); err != nil {
+		e.queue.put(it, e.now)
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package beat
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // a short name of a long one, not a secret
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// The headers of every timer that a recurring schedule has fired.
+const (
+	HeaderSchedule = "wakebell-schedule" // its name
+	HeaderDue      = "wakebell-due"      // the instant of the run, RFC 3339
+	HeaderRun      = "wakebell-run"      // its number, from 1
+)
+
+var (
+	errNoHash   = errors.New("its key is no hash")
+	errTooLarge = errors.New("its body is too large")
+	errTopic    = errors.New("its topic is no topic")
+	errCelery   = errors.New("a Celery message cannot be told to be gone, so overlap must be allowed")
+	errSlots    = errors.New("schedule and topic are in different slots of the Cluster, so overlap must be allowed")
+	errSpread   = errors.New("a Celery queue would be in another slot of the Cluster")
+)
+
+// Maker makes the runs of entries.
+type Maker struct {
+	Store  *redisops.Beat
+	Prefix string // put before the topics
+	Limit  int    // of a payload, in bytes
+	Celery bool   // entries without a topic of ours become Celery messages
+
+	// Shares reports whether a topic is written in one step with the schedule;
+	// nil: always.
+	Shares func(ctx context.Context, topic string) bool
+}
+
+// ByCelery reports whether the runs of an entry are Celery messages.
+func (m Maker) ByCelery(e *recur.Entry) bool {
+	return e.Ours.Celery || (m.Celery && e.Ours.Topic == "")
+}
+
+// Topic is the full topic of an entry.
+func (m Maker) Topic(e *recur.Entry) string { return m.Prefix + e.Topic() }
+
+func (m Maker) check(e *recur.Entry) error {
+	if m.ByCelery(e) {
+		_, err := celeryRun(e, time.Unix(0, 0), "x")
+		return err
+	}
+	if n := len(m.Topic(e)); n == 0 || n > redisops.MaxName {
+		return fmt.Errorf("%w: %d bytes, want 1 to %d", errTopic, n, redisops.MaxName)
+	}
+	_, err := m.payload(e, "x", time.Unix(0, 0), 1)
+	return err
+}
+
+// Check says whether the runs of an entry can be made and kept as it wants.
+func (m Maker) Check(ctx context.Context, e *recur.Entry) error {
+	if err := m.check(e); err != nil {
+		return err
+	}
+	if e.Ours.Overlap == recur.OverlapAllow {
+		return nil
+	}
+	switch {
+	case m.ByCelery(e):
+		return errCelery
+	case !m.shares(ctx, m.Topic(e)):
+		return errSlots
+	}
+	return nil
+}
+
+func (m Maker) shares(ctx context.Context, topic string) bool {
+	return m.Shares == nil || m.Shares(ctx, topic)
+}
+
+// RunID is the id of the timer of a run: the same, whoever fires it.
+func RunID(name string, due time.Time) string {
+	if len(name) > redisops.MaxScheduleName || !utf8.ValidString(name) {
+		sum := sha1.Sum([]byte(name)) //nolint:gosec // as above
+		name = hex.EncodeToString(sum[:])
+	}
+	return name + "@" + stamp(due)
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z07:00") }
+
+// payload is the envelope of a run.
+func (m Maker) payload(e *recur.Entry, id string, due time.Time, run int64) ([]byte, error) {
+	body, contentType := e.Body()
+	env := envelope.Envelope{CorrelationID: id, ContentType: contentType, Body: body}
+	for _, key := range slices.Sorted(keysOf(e.Ours.Headers)) {
+		env.Headers = append(env.Headers, envelope.Header{Key: key, Value: e.Ours.Headers[key]})
+	}
+	env.Headers = append(env.Headers,
+		envelope.Header{Key: HeaderSchedule, Value: e.Definition.Name},
+		envelope.Header{Key: HeaderDue, Value: stamp(due)},
+		envelope.Header{Key: HeaderRun, Value: strconv.FormatInt(run, 10)})
+	payload, err := envelope.Encode(env)
+	if err != nil {
+		return nil, err
+	}
+	if len(payload) > m.Limit {
+		return nil, fmt.Errorf("%w: %d bytes with its headers, the limit is %d", errTooLarge, len(payload), m.Limit)
+	}
+	return payload, nil
+}
+
+func keysOf(m map[string]string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// shot makes a shot of a plan.
+func (m Maker) shot(ctx context.Context, it *item, p recur.Plan) (*shot, error) {
+	s := &shot{item: it, after: it.entry, next: p.Next}
+	due := p.Due
+	overlap := it.entry.Ours.Overlap != recur.OverlapAllow
+	switch {
+	case it.passing:
+		it.passing, due = false, nil
+		overlap = false
+	case overlap && len(due) > 1:
+		due = due[len(due)-1:]
+	}
+	s.after.Meta = recur.Meta{LastRunAt: p.Last, Runs: it.entry.Meta.Runs}
+	s.firing = redisops.Firing{Name: it.name, Raw: it.raw, Due: p.Last}
+	if overlap {
+		s.firing.Topic, s.firing.Last = m.Topic(&it.entry), it.entry.Ours.Last
+	}
+	fires, err := m.fill(ctx, &s.firing, &s.after, due, overlap)
+	if err != nil {
+		return nil, err
+	}
+	s.fires = fires
+	if n := len(due); n > 0 {
+		s.firing.Due = due[n-1]
+	}
+	s.firing.Meta, s.firing.Ours, s.firing.Score = s.after.Meta.Bytes(), s.after.Ours.Bytes(), recur.Score(p.Next)
+	return s, nil
+}
+
+// fill gives a firing its runs, and counts them in the entry.
+func (m Maker) fill(ctx context.Context, f *redisops.Firing, e *recur.Entry, due []time.Time, overlap bool) ([]Fire, error) {
+	if e.Ours.ID == "" {
+		e.Ours.ID = uuid.NewString()
+	}
+	var fires []Fire
+	for _, at := range due {
+		e.Ours.Run++
+		e.Ours.Fired++
+		e.Meta.Runs++
+		id := RunID(f.Name, at)
+		if overlap {
+			e.Ours.Last = id
+		}
+		fires = append(fires, Fire{Name: f.Name, Due: at, Run: e.Ours.Run})
+		if m.ByCelery(e) {
+			run, err := celeryRun(e, at, id)
+			if err != nil {
+				return nil, err
+			}
+			if !m.shares(ctx, run.Queue) {
+				return nil, errSpread
+			}
+			f.Runs = append(f.Runs, run)
+			continue
+		}
+		topic := m.Topic(e)
+		payload, err := m.payload(e, id, at, e.Ours.Run)
+		if err != nil {
+			return nil, err
+		}
+		if !m.shares(ctx, topic) {
+			e.Ours.Outbox = append(e.Ours.Outbox, recur.Put{Topic: topic, ID: id, Run: e.Ours.Run, At: at, Payload: payload})
+			continue
+		}
+		f.Runs = append(f.Runs, redisops.Run{Topic: topic, ID: id, Payload: payload, At: at})
+	}
+	return fires, nil
+}

@@ -1,0 +1,225 @@
+package faults
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// afterKill is for how long after a kill a run counts as due after it.
+const afterKill = 2 * time.Second
+
+// onTime is how late the probe may be while the machine counts as on time.
+const onTime = 5 * time.Millisecond
+
+// runAccount is the account of the runs of recurring schedules: what was to be
+// fired, what beats have printed, and what became of it in Redis.
+type runAccount struct {
+	mu        sync.Mutex
+	schedules map[string]*scheduleRuns
+	kills     []time.Time // in order
+	fired     []lateRun
+	probes    []lateRun
+	early     int
+}
+
+// scheduleRuns are the runs of a schedule.
+type scheduleRuns struct {
+	start   time.Time
+	every   time.Duration
+	printed map[int64]int  // times that a run was printed, by µs of its instant
+	last    time.Time      // instant that was printed
+	timers  map[int64]bool // by µs of the instant
+	counted int64          // runs by the meta
+}
+
+// lateRun is something that was due and came.
+type lateRun struct{ due, came time.Time }
+
+// printedRun is a line of `wakebell beat`.
+type printedRun struct {
+	Name    string
+	Due     time.Time
+	FiredAt time.Time `json:"fired_at"`
+}
+
+func newRunAccount() *runAccount { return &runAccount{schedules: map[string]*scheduleRuns{}} }
+
+// expect notes a schedule that was put.
+func (a *runAccount) expect(name string, start time.Time, every time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.schedules[name] = &scheduleRuns{start: start, every: every, printed: map[int64]int{}, timers: map[int64]bool{}}
+}
+
+// printed notes a run that a beat says it has fired.
+func (a *runAccount) printed(p printedRun) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.schedules[p.Name]
+	s.printed[p.Due.UnixMicro()]++
+	if p.Due.After(s.last) {
+		s.last = p.Due
+	}
+	if p.FiredAt.Before(p.Due) {
+		a.early++
+	}
+	a.fired = append(a.fired, lateRun{p.Due, p.FiredAt})
+}
+
+func (a *runAccount) probed(due, came time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.probes = append(a.probes, lateRun{due, came})
+}
+
+func (a *runAccount) killed(at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.kills = append(a.kills, at)
+}
+
+// past reports whether every schedule has been fired for an instant after at.
+func (a *runAccount) past(at time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.schedules {
+		if !s.last.After(at) {
+			return false
+		}
+	}
+	return true
+}
+
+// timer notes a timer of a run, by its id.
+func (a *runAccount) timer(id string) error {
+	name, at, _ := strings.Cut(id, "@")
+	instant, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil {
+		return fmt.Errorf("id of a run's timer: %w", err)
+	}
+	a.schedules[name].timers[instant.UnixMicro()] = true
+	return nil
+}
+
+func (a *runAccount) counted(name string, runs int64) { a.schedules[name].counted = runs }
+
+// judge compares the runs with the instants of the schedules.
+func (a *runAccount) judge() *Judgement {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	j := &Judgement{Early: a.early}
+	for _, name := range slices.Sorted(maps.Keys(a.schedules)) {
+		s := a.schedules[name]
+		j.Timers += len(s.timers)
+		missing, strange := s.compare()
+		twice := s.twice()
+		j.Scheduled += len(s.timers) + missing - strange
+		j.Deliveries += int(s.counted)
+		j.Lost += missing
+		j.Illegal += strange
+		j.Repeated += twice
+		j.Uncaused += twice
+		if missing+strange+twice > 0 {
+			j.Violations = append(j.Violations, fmt.Sprintf("%s, every %v: %d instants have no timer, %d timers no instant, %d runs came twice",
+				name, s.every, missing, strange, twice))
+		}
+	}
+	return j
+}
+
+// compare counts the instants without a timer, up to the last one with a timer,
+// and the timers that are at no instant of the schedule.
+func (s *scheduleRuns) compare() (missing, strange int) {
+	last := s.start.UnixMicro()
+	for at := range s.timers {
+		last = max(last, at)
+	}
+	due := 0
+	for at := s.start; at.UnixMicro() <= last; at = at.Add(s.every) {
+		if due++; !s.timers[at.UnixMicro()] {
+			missing++
+		}
+	}
+	return missing, len(s.timers) - (due - missing)
+}
+
+// twice counts the runs that were fired again. The id of a timer hides them from
+// the timeline; the number of runs and what the beats print do not.
+func (s *scheduleRuns) twice() int {
+	printed := 0
+	for _, times := range s.printed {
+		printed += times - 1
+	}
+	return max(printed, int(s.counted)-len(s.timers), 0)
+}
+
+// notes are the figures of lateness, beside those of the probe.
+func (a *runAccount) notes() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	timers := 0
+	for _, s := range a.schedules {
+		timers += len(s.timers)
+	}
+	fired, probes := a.split(a.fired), a.split(a.probes)
+	return []string{
+		fmt.Sprintf("%d schedules, %d runs, %d of them not printed by who was killed", len(a.schedules), timers, timers-len(a.fired)),
+		fmt.Sprintf("late by, away from kills: %s", spread(fired.away)),
+		fmt.Sprintf("late by, due up to %v after a kill: %s", afterKill, spread(fired.after)),
+		fmt.Sprintf("late by, away from kills, while the probe was late by %v at most: %s", onTime, spread(fired.onTime)),
+		fmt.Sprintf("the probe late by, away from kills: %s; after: %s", spread(probes.away), spread(probes.after)),
+	}
+}
+
+// lateness tells apart how much came late.
+type lateness struct {
+	away, after []time.Duration // from kills
+	onTime      []time.Duration // of away: while the machine was on time
+}
+
+// split leaves out what was due before the first probe.
+func (a *runAccount) split(runs []lateRun) (l lateness) {
+	for _, r := range runs {
+		if len(a.probes) == 0 || r.due.Before(a.probes[0].due) {
+			continue
+		}
+		late := r.came.Sub(r.due)
+		kill, _ := slices.BinarySearchFunc(a.kills, r.came, time.Time.Compare) // the last one before it came is kill-1
+		if kill > 0 && !r.due.After(a.kills[kill-1].Add(afterKill)) {
+			l.after = append(l.after, late)
+			continue
+		}
+		l.away = append(l.away, late)
+		if a.machineOnTime(r) {
+			l.onTime = append(l.onTime, late)
+		}
+	}
+	return l
+}
+
+// machineOnTime reports whether the probes were on time, of which one waited
+// between the instant of a run and its coming: the last before, to the first after.
+func (a *runAccount) machineOnTime(r lateRun) bool {
+	byDue := func(p lateRun, at time.Time) int { return p.due.Compare(at) }
+	first, _ := slices.BinarySearchFunc(a.probes, r.due, byDue)
+	last, _ := slices.BinarySearchFunc(a.probes, r.came, byDue)
+	return !slices.ContainsFunc(a.probes[max(first-1, 0):min(last+1, len(a.probes))], func(p lateRun) bool {
+		return p.came.Sub(p.due) > onTime
+	})
+}
+
+// spread describes durations by their quantiles.
+func spread(all []time.Duration) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	slices.Sort(all)
+	at := func(q float64) time.Duration {
+		return all[min(int(q*float64(len(all))), len(all)-1)].Round(100 * time.Microsecond)
+	}
+	return fmt.Sprintf("p50 %v, p99 %v, most %v of %d", at(0.5), at(0.99), at(1), len(all))
+}

@@ -1,0 +1,306 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+)
+
+const (
+	// consumersLoss and publishersLoss are the shares of all commands that are lost.
+	consumersLoss  = 0.05
+	publishersLoss = 0.2
+	publishers     = 4
+)
+
+// queued is the queue of the scenario. Bodies name their keys, so that a
+// command, a run and a dead letter tell which message they are about.
+var queued = wakebell.NewQueue[Work](topic, wakebell.DeduplicateBy(func(w Work) string { return w.Key }))
+
+// messages kills and freezes the consumers of a queue, whose links lose requests
+// and replies as the publishers' do, while every kind of settlement is made.
+func messages(w *world) {
+	w.redis()
+	cfg := w.config()
+	// Deadlines of a queue are whole ms: none is shorter than the ledger's.
+	cfg.Queue, cfg.MaxConcurrent, cfg.LeaseTTL = true, 60, w.ledger.TTL+time.Millisecond
+	letters := map[string][]string{}
+	defer func() { w.found = w.ledger.JudgeMessages(letters) }()
+	for range 4 {
+		w.nodes = append(w.nodes, w.lossyNode(cfg))
+	}
+	end := w.publish()
+	for range 2 {
+		w.strikeConsumers(cfg)
+	}
+	end()
+	w.handled(settleLimit)
+	w.drainAll()
+	w.readLetters(letters)
+	w.emptyQueue(letters)
+	report.Note("queue", "%d settlements refused, for the message was no longer the handler's", w.refused())
+}
+
+// refused counts the settlements of handlers that were told so.
+func (w *world) refused() (n int) {
+	for _, t := range w.ledger.timers {
+		for _, r := range t.Runs {
+			if r.Result == ResultRefused {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// lossyNode starts a node whose link loses commands.
+func (w *world) lossyNode(cfg NodeConfig) *Node {
+	w.Helper()
+	cfg.Redis = w.link(w.fleet.Next(), consumersLoss, loss)
+	return w.fleet.Start(cfg)
+}
+
+// strikeConsumers freezes a node for longer than a lease, and kills the others
+// meanwhile. It goes on with messages that others have had.
+func (w *world) strikeConsumers(cfg NodeConfig) {
+	w.Helper()
+	frozen := w.rng.IntN(len(w.nodes))
+	w.nodes[frozen].Ready()
+	w.pause(between(w.rng, 200*time.Millisecond, 400*time.Millisecond))
+	resume := w.nodes[frozen].Stop()
+	w.tried()
+	for until := time.Now().Add(between(w.rng, w.ledger.TTL*11/10, w.ledger.TTL*3/2)); time.Now().Before(until); {
+		i := (frozen + 1 + w.rng.IntN(len(w.nodes)-1)) % len(w.nodes)
+		w.nodes[i].Kill()
+		w.nodes[i] = w.lossyNode(cfg)
+		w.tried()
+		w.pause(between(w.rng, 50*time.Millisecond, 250*time.Millisecond))
+	}
+	resume()
+}
+
+// tried counts a trial, while links count theirs.
+func (w *world) tried() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trials++
+}
+
+// handled waits until nothing waits in the queue, and nobody holds anything.
+func (w *world) handled(within time.Duration) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), within)
+	defer cancel()
+	left, err := newClient(w.T, w.rdb).DrainQueue(ctx, queued.Keys())
+	require.NoError(w, err, "left: %+v", left)
+}
+
+func (w *world) readLetters(into map[string][]string) {
+	w.Helper()
+	for letter, err := range newClient(w.T, w.rdb).QueueLetters(w.Context(), queued.Keys()) {
+		require.NoError(w, err)
+		var work Work
+		require.NoError(w, json.Unmarshal(letter.Payload, &work))
+		into[work.Key] = append(into[work.Key], letter.ID)
+		w.ledger.Died(work.Key, letter.Reason)
+	}
+}
+
+// kept are the keys that outlast the messages, by how they begin.
+var kept = []string{
+	"::deduplication::", "::dlq", "::processing:lease_token_counter",
+	"::wakebell:letters", "::wakebell:published:", "::wakebell:exchange:", "::wakebell:hint",
+}
+
+// emptyQueue checks that Redis keeps nothing of the messages but what it must:
+// the dead letters with a record of each, and what expires.
+func (w *world) emptyQueue(letters map[string][]string) {
+	w.Helper()
+	keys, err := w.rdb.Keys(w.Context(), "*").Result()
+	require.NoError(w, err)
+	expected := func(key string) bool {
+		for _, begin := range kept {
+			if strings.HasPrefix(key, topic+begin) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, key := range keys {
+		if strings.HasPrefix(key, topic+"::") && !expected(key) {
+			w.Errorf("%q is left", key)
+		}
+	}
+	records := 0
+	for _, text := range w.rdb.HVals(w.Context(), topic+"::wakebell:letters").Val() {
+		records += strings.Count(text, "\n")
+	}
+	require.Equal(w, len(letters), records, "records of dead letters")
+}
+
+// publish starts the publishers; the function that it returns ends them and says
+// in the report what they did.
+func (w *world) publish() (end func()) {
+	w.Helper()
+	ctx, stop := context.WithCancel(w.Context())
+	var running sync.WaitGroup
+	shared := &published{}
+	for i := range publishers {
+		name := fmt.Sprintf("client-%d", i+1)
+		rdb := w.server.Client(w.T, func(o *redis.Options) { o.Addr = w.link(name, publishersLoss, loss) })
+		p := &publisher{
+			published: shared, ledger: w.ledger, name: name, client: newClient(w.T, rdb),
+			rng: rand.New(rand.NewPCG(w.rng.Uint64(), w.rng.Uint64())),
+		}
+		running.Go(func() { p.run(ctx) })
+	}
+	var once sync.Once
+	end = func() {
+		once.Do(func() {
+			stop()
+			running.Wait()
+			report.Note("queue", "%d publishes, %d answered as duplicates, %d without an answer",
+				shared.calls.Load(), shared.duplicates.Load(), shared.unanswered.Load())
+		})
+	}
+	w.Cleanup(end)
+	return end
+}
+
+// published is what all publishers have drawn lately, to be published again by
+// whoever, and what they were answered.
+type published struct {
+	mu     sync.Mutex
+	lately []Work
+
+	calls, duplicates, unanswered atomic.Int64
+}
+
+// publisher publishes one message or a few, until they are acknowledged.
+type publisher struct {
+	*published
+	ledger *Ledger
+	name   string
+	rng    *rand.Rand
+	client *wakebell.Client
+
+	count, drafted int
+}
+
+func (p *publisher) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		p.publish(ctx)
+		select {
+		case <-time.After(between(p.rng, 15*time.Millisecond, 45*time.Millisecond)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// draw makes a new message, or takes one that somebody has published, or is
+// about to.
+func (p *publisher) draw() Work {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.lately) > 0 && p.rng.IntN(6) == 0 {
+		return p.lately[p.rng.IntN(len(p.lately))]
+	}
+	p.count++
+	work := messageWork(p.rng)
+	work.Key, work.Generation = fmt.Sprintf("%s/%d", p.name, p.count), 1
+	p.lately = append(p.lately[max(0, len(p.lately)-50):], work)
+	return work
+}
+
+// messageWork has all kinds of ends, half of them after a while, so that the one
+// who has got a frozen node's message has it yet when that node goes on.
+func messageWork(rng *rand.Rand) Work {
+	work := stubbornWork(rng)
+	if rng.IntN(2) == 0 {
+		work.For, work.Settle, work.Stubborn = between(rng, 100*time.Millisecond, 900*time.Millisecond), true, true
+	}
+	switch rng.IntN(10) {
+	case 0:
+		work.Fails = 1 + rng.IntN(3)
+	case 1:
+		work.Reject = true
+	case 2:
+		work.Panics = 1
+	}
+	return work
+}
+
+// publish publishes one batch, again and again until it is acknowledged: the
+// same drafts, or others of the same keys.
+func (p *publisher) publish(ctx context.Context) {
+	works := []Work{p.draw()}
+	if p.rng.IntN(2) == 0 {
+		for range 1 + p.rng.IntN(7) {
+			works = append(works, p.draw())
+		}
+	}
+	drafts := p.draft(works)
+	for !p.try(context.WithoutCancel(ctx), works, drafts) {
+		select {
+		case <-time.After(between(p.rng, time.Millisecond, 30*time.Millisecond)):
+		case <-ctx.Done():
+			return // never acknowledged
+		}
+		if p.rng.IntN(2) == 0 {
+			drafts = p.draft(works)
+		}
+	}
+}
+
+// draft makes messages that were never published; drafted counts them, in their
+// order.
+func (p *publisher) draft(works []Work) []wakebell.Publication {
+	p.drafted += len(works)
+	drafts := make([]wakebell.Publication, len(works))
+	for i, work := range works {
+		drafts[i] = queued.Draft(work)
+	}
+	return drafts
+}
+
+// try publishes a batch once and notes what came of it. Now and then it does not
+// wait for what comes of its retries.
+func (p *publisher) try(ctx context.Context, works []Work, drafts []wakebell.Publication) bool {
+	if p.rng.IntN(2) == 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, between(p.rng, time.Millisecond, 5*time.Millisecond))
+		defer cancel()
+	}
+	called := time.Now()
+	answers, err := p.client.Publish(ctx, drafts...)
+	returned := time.Now()
+	p.calls.Add(1)
+	if err != nil {
+		p.unanswered.Add(1)
+	}
+	for i, work := range works {
+		c := Call{
+			Kind: CallSchedule, Client: p.name, Generation: 1, Draft: p.drafted - len(works) + i + 1,
+			Called: called, Returned: returned, Earliest: called, Err: err,
+		}
+		if err == nil {
+			c.Message, c.Found = answers[i].ID, FoundNothing
+			if !answers[i].Fresh {
+				c.Found = FoundPending
+				p.duplicates.Add(1)
+			}
+		}
+		p.ledger.Called(work.Key, c)
+	}
+	return err == nil
+}

@@ -1,0 +1,70 @@
+package recur
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// Cron reads a cron expression of 5 fields (minute, hour, day of month, month,
+// day of week), or of 6 with seconds before them, or one of @hourly, @daily,
+// @weekly, @monthly, @yearly, in a time zone. Where both days are restricted,
+// either is enough. Errors wrap [ErrSyntax].
+func Cron(expr string, in *time.Location, skipGaps bool) (When, error) {
+	rule, err := parseCron(expr)
+	if err != nil {
+		return nil, fmt.Errorf("cron %.100q: %w: %w", expr, ErrSyntax, err)
+	}
+	return walled{rule, zone{in, skipGaps}}, nil
+}
+
+type cronRule struct{ spec *cron.SpecSchedule }
+
+var cronParser = cron.NewParser(
+	cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+
+func parseCron(expr string) (rule cronRule, err error) {
+	// The library takes a zone before the expression, and panics on half of one.
+	if strings.Contains(expr, "=") {
+		return rule, fmt.Errorf("a zone is no part of it")
+	}
+	fields := strings.Fields(expr)
+	if n := len(fields); n == 5 || n == 6 {
+		fields[n-1] = sundays(fields[n-1])
+	}
+	parsed, err := cronParser.Parse(strings.Join(fields, " "))
+	if err != nil {
+		return rule, err
+	}
+	spec, ok := parsed.(*cron.SpecSchedule)
+	if !ok { // @every
+		return rule, fmt.Errorf("it is an interval")
+	}
+	spec.Location = time.UTC
+	return cronRule{spec}, nil
+}
+
+// sundays writes 7, which is Sunday too, as 0.
+func sundays(field string) string {
+	parts := strings.Split(field, ",")
+	for i, part := range parts {
+		if from, ok := strings.CutSuffix(part, "-7"); ok && from != "7" {
+			parts[i] = from + "-6,0"
+		} else if part == "7" || part == "7-7" {
+			parts[i] = "0"
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// next asks twice: the library looks five years ahead, and there may be eight
+// without a February 29.
+func (c cronRule) next(wall time.Time) time.Time {
+	at := c.spec.Next(wall)
+	if at.IsZero() {
+		at = c.spec.Next(wall.AddDate(5, 0, 0))
+	}
+	return at
+}

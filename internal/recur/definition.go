@@ -1,0 +1,132 @@
+package recur
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Definition is what an entry is, as RedBeat keeps it. No field may be added:
+// one that it does not know ends the whole Python beat.
+type Definition struct {
+	Name     string          `json:"name"`
+	Task     string          `json:"task"`
+	Args     json.RawMessage `json:"args"`    // a list, or null
+	Kwargs   json.RawMessage `json:"kwargs"`  // an object
+	Options  json.RawMessage `json:"options"` // an object
+	Schedule json.RawMessage `json:"schedule"`
+	Enabled  bool            `json:"enabled"`
+}
+
+// seconds is a float that Python reads as one: 60 is written 60.0.
+type seconds float64
+
+func (s seconds) MarshalJSON() ([]byte, error) {
+	text := strconv.FormatFloat(float64(s), 'f', -1, 64)
+	if !bytes.ContainsRune([]byte(text), '.') {
+		text += ".0"
+	}
+	return []byte(text), nil
+}
+
+type intervalWire struct {
+	Type     string  `json:"__type__"`
+	Every    seconds `json:"every"`
+	Relative bool    `json:"relative"` // without it Python drops the entry
+}
+
+type crontabWire struct {
+	Type       string          `json:"__type__"`
+	Minute     json.RawMessage `json:"minute"`
+	Hour       json.RawMessage `json:"hour"`
+	DayOfWeek  json.RawMessage `json:"day_of_week"`
+	DayOfMonth json.RawMessage `json:"day_of_month"`
+	Month      json.RawMessage `json:"month_of_year"`
+}
+
+// ReadDefinition reads a definition. Errors wrap [ErrSyntax].
+func ReadDefinition(raw []byte) (Definition, error) {
+	d := Definition{Enabled: true}
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return d, fmt.Errorf("definition: %w: %w", ErrSyntax, err)
+	}
+	switch {
+	case d.Name == "":
+		return d, fmt.Errorf("definition: %w: it has no name", ErrSyntax)
+	case len(d.Schedule) == 0:
+		return d, fmt.Errorf("definition: %w: it has no schedule", ErrSyntax)
+	case !opens(d.Args, '['):
+		return d, fmt.Errorf("definition: %w: args is no list", ErrSyntax)
+	case !opens(d.Kwargs, '{'), !opens(d.Options, '{'):
+		return d, fmt.Errorf("definition: %w: kwargs or options is no object", ErrSyntax)
+	}
+	return d, nil
+}
+
+// opens reports whether JSON is null, absent, or begins with a bracket.
+func opens(raw json.RawMessage, bracket byte) bool {
+	return len(raw) == 0 || raw[0] == bracket || string(raw) == "null"
+}
+
+// Bytes is the definition as it is written.
+func (d Definition) Bytes() []byte {
+	d.Args, d.Kwargs, d.Options = or(d.Args, "null"), or(d.Kwargs, "{}"), or(d.Options, "{}")
+	return marshal(d)
+}
+
+func or(raw json.RawMessage, preset string) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage(preset)
+	}
+	return raw
+}
+
+// marshal writes what always can be written.
+func marshal(v any) []byte {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(fmt.Sprintf("recur: %v", err)) // raw JSON is checked when it is read
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}
+
+// when is the rule of the definition. In is the zone of crontabs and of relative
+// intervals; last is where a rule without a start begins.
+func (d Definition) when(in *time.Location, skipGaps bool, last time.Time) (When, error) {
+	var number float64
+	if json.Unmarshal(d.Schedule, &number) == nil && string(d.Schedule) != "null" {
+		return intervalOf(number, false, in)
+	}
+	var kind struct {
+		Type string `json:"__type__"`
+	}
+	if err := json.Unmarshal(d.Schedule, &kind); err != nil {
+		return nil, fmt.Errorf("schedule: %w: %w", ErrSyntax, err)
+	}
+	switch kind.Type {
+	case "interval":
+		var w struct {
+			Every    *float64
+			Relative bool
+		}
+		if err := json.Unmarshal(d.Schedule, &w); err != nil || w.Every == nil {
+			return nil, fmt.Errorf("interval: %w: %.200s", ErrSyntax, d.Schedule)
+		}
+		return intervalOf(*w.Every, w.Relative, in)
+	case "crontab":
+		var raw rawCrontab
+		if err := json.Unmarshal(d.Schedule, &raw); err != nil {
+			return nil, fmt.Errorf("crontab: %w: %w", ErrSyntax, err)
+		}
+		rule, err := readCrontab(raw)
+		return walled{rule, zone{in, skipGaps}}, err
+	case "rrule":
+		return readRRule(d.Schedule, last)
+	default:
+		return nil, fmt.Errorf("schedule: %w: a %.50q is none that is known", ErrSyntax, kind.Type)
+	}
+}

@@ -1,0 +1,78 @@
+package recur
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Interval is a rule of instants that are Every apart, counted from the last.
+type Interval struct {
+	Every time.Duration // whole microseconds, above 0
+	// Relative cuts the instant to the day, hour or minute: for an Every of at
+	// least a day, an hour, a minute.
+	Relative bool
+	Zone     *time.Location // of the days and hours; nil: UTC
+}
+
+// MaxEvery is the longest interval that is read.
+const MaxEvery = 100 * 365 * 24 * time.Hour
+
+// intervalOf reads the seconds of a definition.
+func intervalOf(seconds float64, relative bool, in *time.Location) (Interval, error) {
+	us := math.RoundToEven(seconds * 1e6)
+	if !(us >= 1) || us > float64(MaxEvery.Microseconds()) { // NaN is neither
+		return Interval{}, fmt.Errorf("interval: %w: %v seconds, want 0.000001 to %.0f", ErrSyntax, seconds, MaxEvery.Seconds())
+	}
+	return Interval{Every: time.Duration(us) * time.Microsecond, Relative: relative, Zone: in}, nil
+}
+
+// Next is last + Every, cut where Relative says so.
+func (i Interval) Next(last time.Time) time.Time {
+	next := last.Add(i.Every)
+	if !i.Relative {
+		return next
+	}
+	if cut := i.cut(next); cut.After(last) {
+		return cut
+	}
+	return next // the cut would stand still
+}
+
+func (i Interval) cut(t time.Time) time.Time {
+	in := i.Zone
+	if in == nil {
+		in = time.UTC
+	}
+	l := t.In(in)
+	switch {
+	case i.Every >= 24*time.Hour:
+		return zone{in: in}.instant(time.Date(l.Year(), l.Month(), l.Day(), 0, 0, 0, 0, time.UTC))
+	case i.Every >= time.Hour:
+		return t.Add(-time.Duration(l.Minute())*time.Minute - time.Duration(l.Second())*time.Second - time.Duration(l.Nanosecond()))
+	case i.Every >= time.Minute:
+		return t.Add(-time.Duration(l.Second())*time.Second - time.Duration(l.Nanosecond()))
+	default:
+		return t
+	}
+}
+
+// steps is how many whole intervals lie between.
+func (i Interval) steps(last, now time.Time) int64 {
+	return int64(now.Sub(last) / i.Every)
+}
+
+// Latest is the last multiple of Every after last that is not after now.
+func (i Interval) Latest(last, now time.Time) time.Time {
+	if !i.Relative {
+		if n := i.steps(last, now); n > 0 {
+			return last.Add(time.Duration(n) * i.Every)
+		}
+		return time.Time{}
+	}
+	latest := time.Time{}
+	for at := i.Next(last); !at.After(now); at = i.Next(at) {
+		latest = at
+	}
+	return latest
+}

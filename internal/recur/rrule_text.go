@@ -1,0 +1,88 @@
+package recur
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/teambition/rrule-go"
+)
+
+// RRuleText is a rule as RFC 5545 writes it, with what is needed to keep it.
+type RRuleText struct {
+	options rrule.ROption // wall times of zone, as instants of UTC
+	zone    *time.Location
+	floats  bool // the definition of RedBeat cannot hold it
+}
+
+// ParseRRule reads a recurrence rule of RFC 5545, for example
+//
+//	FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=9
+//	DTSTART;TZID=Europe/Berlin:20260105T090000
+//	RRULE:FREQ=WEEKLY;BYDAY=MO
+//
+// Without a DTSTART it begins at start. Times without a Z are those of TZID, or
+// of UTC. Errors wrap [ErrSyntax].
+func ParseRRule(text string, start time.Time) (RRuleText, error) {
+	fault := func(err error) (RRuleText, error) {
+		return RRuleText{}, fmt.Errorf("rrule %.200q: %w: %w", text, ErrSyntax, err)
+	}
+	text = strings.ReplaceAll(strings.TrimSpace(text), "\r\n", "\n")
+	r := RRuleText{zone: time.UTC}
+	if head, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(head, "DTSTART;TZID=") {
+		name, at, found := strings.Cut(strings.TrimPrefix(head, "DTSTART;TZID="), ":")
+		if !found {
+			return fault(fmt.Errorf("DTSTART has no time"))
+		}
+		in, err := LoadZone(name)
+		if err != nil {
+			return fault(err)
+		}
+		r.zone, text = in, "DTSTART:"+at+"\n"+rest
+	}
+	o, err := rrule.StrToROption(text)
+	if err != nil {
+		return fault(err)
+	}
+	if o.Dtstart.IsZero() {
+		o.Dtstart = zone{in: r.zone}.wall(start.Truncate(time.Second))
+	}
+	if r.zone != time.UTC && strings.Contains(text, "UNTIL=") && strings.HasSuffix(untilOf(text), "Z") {
+		o.Until = zone{in: r.zone}.wall(o.Until) // the RFC wants UTC where DTSTART has a zone
+	}
+	r.options = *o
+	r.floats = r.zone != time.UTC
+	for _, day := range o.Byweekday {
+		r.floats = r.floats || day.N() != 0
+	}
+	if _, err := r.When(false); err != nil {
+		return RRuleText{}, err
+	}
+	return r, nil
+}
+
+func untilOf(text string) string {
+	_, until, _ := strings.Cut(text, "UNTIL=")
+	until, _, _ = strings.Cut(until, ";")
+	return strings.TrimSpace(until)
+}
+
+// When is the rule.
+func (r RRuleText) When(skipGaps bool) (When, error) {
+	return rruleOf(r.options, r.zone, skipGaps)
+}
+
+// String is the rule as text, with its start.
+func (r RRuleText) String() string {
+	o := r.options
+	if r.zone == time.UTC {
+		return o.String()
+	}
+	rule := o
+	rule.Dtstart = time.Time{}
+	text := rule.RRuleString()
+	if !o.Until.IsZero() {
+		text = strings.Replace(text, untilOf(text), strings.TrimSuffix(untilOf(text), "Z"), 1)
+	}
+	return "DTSTART;TZID=" + r.zone.String() + ":" + o.Dtstart.Format("20060102T150405") + "\nRRULE:" + text
+}

@@ -1,0 +1,136 @@
+package wakebell
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// QueueLetter is a dead letter of a queue.
+type QueueLetter = redisops.QueueLetter
+
+// LetterOutcome says what became of a dead letter that was redriven.
+type LetterOutcome = redisops.LetterOutcome
+
+const (
+	// LetterRedriven: it is a message again, with a new id.
+	LetterRedriven = redisops.LetterRedriven
+	// LetterDuplicate: it stays, for its deduplication key is taken.
+	LetterDuplicate = redisops.LetterDuplicate
+	// LetterAbsent: somebody else has taken it.
+	LetterAbsent = redisops.LetterAbsent
+)
+
+// QueueLetters yields the dead letters of a queue, the oldest first, in pages as
+// the loop goes on: what changes meanwhile may be seen twice or not. An error is
+// yielded last.
+func (c *Client) QueueLetters(ctx context.Context, name QueueName) iter.Seq2[QueueLetter, error] {
+	return pages(func(after string) ([]QueueLetter, string, error) {
+		q, err := c.queue(name)
+		if err != nil {
+			return nil, "", err
+		}
+		return q.QueueLetters(ctx, "", after, 0)
+	})
+}
+
+// QueueLetter reads one dead letter by its Entry; ErrNotFound when there is none.
+func (c *Client) QueueLetter(ctx context.Context, name QueueName, entry string) (QueueLetter, error) {
+	q, err := c.queue(name)
+	if err != nil {
+		return QueueLetter{}, err
+	}
+	return q.QueueLetter(ctx, entry)
+}
+
+// DeleteQueueLetters deletes dead letters, and answers how many of them were
+// there.
+func (c *Client) DeleteQueueLetters(ctx context.Context, name QueueName, letters ...QueueLetter) (int, error) {
+	q, err := c.queue(name)
+	if err != nil {
+		return 0, err
+	}
+	return q.DiscardLetters(ctx, letters...)
+}
+
+// QueueRedrive says how dead letters become messages again; the zero value
+// redrives them without deduplication keys.
+type QueueRedrive struct {
+	// Key tells a letter's deduplication key, empty for none; nil: none has one. A
+	// letter whose key is taken stays.
+	Key func(QueueLetter) string
+
+	// Queue says how long the keys suppress, and whether they are freed on
+	// failure; see Queue.RedriveKeys.
+	set queueSettings
+}
+
+// RedriveKeys are options for Client.RedriveQueue with which letters get the
+// deduplication keys that DeduplicateBy tells, for the queue's Window. A letter
+// whose body cannot be read gets none.
+func (q Queue[T]) RedriveKeys() QueueRedrive {
+	o := QueueRedrive{set: q.set}
+	if q.key == nil {
+		return o
+	}
+	var zero T
+	_, contentType, _ := q.codec.Encode(zero)
+	o.Key = func(l QueueLetter) string {
+		body, err := q.codec.Decode(l.Payload, contentType)
+		if err != nil {
+			return ""
+		}
+		return q.key(body)
+	}
+	return o
+}
+
+// RedriveQueueLetter makes a message of a dead letter again, with a fresh id, and
+// deletes the letter, in one step. It answers what became of it and the new id.
+func (c *Client) RedriveQueueLetter(ctx context.Context, name QueueName, l QueueLetter, o QueueRedrive) (LetterOutcome, string, error) {
+	q, err := c.queue(name)
+	if err != nil {
+		return 0, "", err
+	}
+	key := ""
+	if o.Key != nil {
+		key = o.Key(l)
+	}
+	return q.RedriveLetter(ctx, l, key, o.set.publishOptions())
+}
+
+// RedriveQueue makes messages of all dead letters that there are when it begins,
+// the oldest first, and answers how many became so. Calling again after an error
+// goes on.
+func (c *Client) RedriveQueue(ctx context.Context, name QueueName, o QueueRedrive) (redriven int64, err error) {
+	st, err := c.QueueStats(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	left := st.Dead
+	for stayed := int64(0); left > 0; {
+		q, err := c.queue(name)
+		if err != nil {
+			return redriven, err
+		}
+		letters, _, err := q.QueueLetters(ctx, "", fmt.Sprint(stayed), int(min(left, 100)))
+		if err != nil || len(letters) == 0 {
+			return redriven, err
+		}
+		for _, l := range letters {
+			left--
+			outcome, _, err := c.RedriveQueueLetter(ctx, name, l, o)
+			switch {
+			case err != nil:
+				return redriven, err
+			case outcome == LetterRedriven:
+				redriven++
+			case outcome == LetterDuplicate:
+				stayed++
+			}
+		}
+	}
+	return redriven, nil
+}

@@ -1,0 +1,47 @@
+package wakebell
+
+import (
+	"context"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// hints listens for what the System handles, be it topics or queues.
+type hints struct{ s *System }
+
+// Listen implements actors.Hints.
+func (l hints) Listen(ctx context.Context, sources []string, deliver func(exchange.Hint)) error {
+	var topics []string
+	var queues []*redisops.Queue
+	for _, name := range sources {
+		if q := l.s.queueNamed(name); q != nil {
+			queues = append(queues, q)
+		} else {
+			topics = append(topics, name)
+		}
+	}
+	return l.s.store.ListenQueues(ctx, topics, queues, deliver)
+}
+
+// queueNamed is the queue of that full name that the System handles; nil: none.
+func (s *System) queueNamed(full string) *redisops.Queue {
+	q, _ := s.queues.Load(full)
+	queue, _ := q.(*redisops.Queue)
+	return queue
+}
+
+// handles notes what a handler handles, before its poller starts.
+func (s *System) handles(h Handler) error {
+	if h.set.queue == nil {
+		return nil
+	}
+	name := h.set.queue.name
+	name.Name = s.cfg.Prefix + name.Name
+	q, err := s.store.Queue(name)
+	if err != nil {
+		return err
+	}
+	s.queues.Store(q.Name(), q)
+	return nil
+}

@@ -1,0 +1,110 @@
+package wakebell_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+type purchase struct {
+	ID    string `json:"id"`
+	Cents int    `json:"cents"`
+}
+
+func TestAQueueDeliversWhatIsPublished(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Shared(t)
+	orders := wakebell.NewQueue[purchase](redistest.Name(t), wakebell.DeduplicateBy(func(o purchase) string { return o.ID }))
+	c := client(t, rdb, wakebell.ClientConfig{})
+	got := make(chan wakebell.Message[purchase], 10)
+	sys := serve(t, rdb, wakebell.Handle(orders, func(_ context.Context, m wakebell.Message[purchase]) error {
+		got <- m
+		return nil
+	}, wakebell.KeepCompleted(5)))
+
+	fresh, err := orders.Publish(t.Context(), c, purchase{"a", 5})
+	require.NoError(t, err)
+	require.True(t, fresh)
+	m := receive(t, got)
+	require.Equal(t, purchase{"a", 5}, m.Body)
+	require.Equal(t, orders.Name(), m.Topic)
+	require.Equal(t, 1, m.Attempt)
+	require.GreaterOrEqual(t, m.Lateness(), time.Duration(0))
+	fresh, err = orders.Publish(t.Context(), c, purchase{"a", 6})
+	require.NoError(t, err)
+	require.False(t, fresh, "suppressed by its key")
+	fresh, err = orders.Publish(t.Context(), c, purchase{"a", 7}, wakebell.Key("other"))
+	require.NoError(t, err)
+	require.True(t, fresh)
+	require.Equal(t, 7, receive(t, got).Body.Cents)
+	published, err := orders.PublishAll(t.Context(), c, purchase{ID: "a"}, purchase{ID: "b"}, purchase{ID: "b"})
+	require.NoError(t, err)
+	require.Equal(t, []bool{false, true, false}, []bool{published[0].Fresh, published[1].Fresh, published[2].Fresh})
+	require.Equal(t, published[1].ID, receive(t, got).ID)
+	eventually(t, func() bool { return sys.Counters()[orders.Name()].Acked == 3 })
+	st, err := c.QueueStats(t.Context(), orders.Keys())
+	require.NoError(t, err)
+	require.EqualValues(t, 3, st.Completed)
+	left, err := c.DrainQueue(t.Context(), orders.Keys())
+	require.NoError(t, err)
+	require.Zero(t, left.Pending+left.Processing)
+}
+
+func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Shared(t)
+	q := wakebell.NewQueue[string](redistest.Name(t))
+	dead := make(chan wakebell.DeadLetter, 10)
+	var attempts atomic.Int32
+	sys := launch(t, build(t, rdb, wakebell.Config{
+		OnDead: func(_ context.Context, d wakebell.DeadLetter) { dead <- d },
+		Handlers: []wakebell.Handler{wakebell.Handle(q, func(_ context.Context, m wakebell.Message[string]) error {
+			switch {
+			case m.Body == "bad":
+				return wakebell.Reject(errors.New("no good"))
+			case m.Body == "always":
+				return errors.New("again")
+			case attempts.Add(1) == 1:
+				return errors.New("once")
+			}
+			return nil
+		}, wakebell.RetryBackoff(time.Millisecond, time.Millisecond), wakebell.MaxAttempts(3))},
+	}))
+	c := sys.Client()
+	for _, body := range []string{"fine", "bad", "always"} {
+		_, err := q.Publish(t.Context(), c, body)
+		require.NoError(t, err)
+	}
+	letters := map[string]wakebell.DeadLetter{}
+	for range 2 {
+		d := receive(t, dead)
+		letters[string(d.Content.Body)] = d
+	}
+	require.Equal(t, "no good", letters["bad"].Reason)
+	require.Equal(t, 1, letters["bad"].Attempts)
+	require.Equal(t, "again", letters["always"].Reason)
+	require.Equal(t, 3, letters["always"].Attempts)
+	eventually(t, func() bool { return sys.Counters()[q.Name()].Acked == 1 })
+
+	var listed []string
+	for l, err := range c.QueueLetters(t.Context(), q.Keys()) {
+		require.NoError(t, err)
+		listed = append(listed, string(l.Payload)+": "+l.Reason)
+	}
+	require.ElementsMatch(t, []string{"bad: no good", "always: again"}, listed)
+	shown, err := c.QueueLetter(t.Context(), q.Keys(), letters["bad"].Entry)
+	require.NoError(t, err)
+	require.Equal(t, letters["bad"].ID, shown.ID)
+	n, err := c.RedriveQueue(t.Context(), q.Keys(), q.RedriveKeys())
+	require.NoError(t, err)
+	require.EqualValues(t, 2, n)
+	receive(t, dead)
+	receive(t, dead)
+}

@@ -1,0 +1,108 @@
+-- Fires entries of the schedule: each one whose bytes are those that were
+-- decided on gets a new meta and score and puts its timers, all at once; the
+-- others are left as they are.
+--
+-- KEYS: key key ...
+--   the schedule and the lock; four of each target: timeline, payloads, leases
+--   and hint of a topic, or list and binding of a Celery queue, twice; then the
+--   hash of each entry.
+-- ARGV: token ignored targets members ...
+--   token is ours where the lock is to be taken, or empty; ignored the token of
+--   a lock that is not, a space and its end in ms. Targets has a letter for each: t a topic, c a
+--   Celery queue. Members is how many entries there are. Then for each entry:
+--   its member of the schedule; the definition, meta and third field decided on; the new meta, third
+--   field and score; the instant before which it is not due; the number of a
+--   target and the id of a timer of it that must be gone, 0 and empty for none;
+--   how many runs, and for each the number of its target, an id, a payload and
+--   an instant; for Celery the id is the binding and the payload the message.
+-- Returns: now, the holder of the lock or an empty string, the ms it lasts, a
+--   letter for each entry, then the three fields of each c. Letters: f fired, c
+--   changed, g gone, e too early, o the timer of the last run is there, x the
+--   hash is none. Without letters the lock barred all.
+
+local token, ignored, targets, members = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local base = 4
+local first = 2 + 4 * #targets
+
+local bad = mistyped('zset', 'string')
+if bad then return bad end
+local now = clock()
+local holder, left = lock(KEYS[2])
+if barred(holder, left, token, ignored, now) then return {text(now), holder, left} end
+
+-- key is the n-th key of a target.
+local function key(target, n) return KEYS[2 + 4 * (target - 1) + n] end
+
+local kinds = {t = {'zset', 'hash', 'hash', 'string'}, c = {'list', 'set', 'list', 'set'}}
+for target = 1, #targets do
+  for n, kind in ipairs(kinds[string.sub(targets, target, target)]) do
+    local found = redis.call('TYPE', key(target, n)).ok
+    if found ~= kind and found ~= 'none' then
+      return redis.error_reply('WRONGTYPE ' .. 2 + 4 * (target - 1) + n .. ' ' .. found .. ' ' .. kind)
+    end
+  end
+end
+
+local codes, changed, ready = {}, {}, {}
+local at = base
+for i = 1, members do
+  local runs = tonumber(ARGV[at + 11])
+  local entry = KEYS[first + i]
+  local found = redis.pcall('HMGET', entry, 'definition', 'meta', 'wakebell')
+  local code = 'f'
+  if found.err then
+    code = 'x'
+  elseif not found[1] then
+    code = 'g'
+  elseif found[1] ~= ARGV[at + 2] or (found[2] or '') ~= ARGV[at + 3] or (found[3] or '') ~= ARGV[at + 4] then
+    code = 'c'
+    for n = 1, 3 do changed[#changed + 1] = found[n] or '' end
+  elseif tonumber(ARGV[at + 8]) > now then
+    code = 'e'
+  elseif ARGV[at + 10] ~= '' and redis.call('ZSCORE', key(tonumber(ARGV[at + 9]), 1), ARGV[at + 10]) then
+    code = 'o'
+  end
+  codes[i] = code
+  if code == 'f' then ready[#ready + 1] = {entry, at, runs} end
+  if code == 'g' then ready[#ready + 1] = {nil, at, 0} end
+  at = at + 11 + 4 * runs
+end
+
+local lowest, known = {}, {}
+
+-- put writes a timer. Its id has the instant in it, so that it is new, or the
+-- same run.
+local function put(target, id, payload, instant)
+  if string.sub(targets, target, target) == 'c' then
+    redis.call('LPUSH', key(target, 1), payload)
+    redis.call('SADD', key(target, 2), id)
+    return
+  end
+  if not known[target] then known[target] = head(key(target, 1)) or math.huge end
+  redis.call('HSET', key(target, 2), id, payload)
+  redis.call('ZADD', key(target, 1), instant, id)
+  redis.call('HDEL', key(target, 3), id)
+  lowest[target] = math.min(lowest[target] or math.huge, tonumber(instant))
+end
+
+for _, r in ipairs(ready) do
+  local a = r[2]
+  if not r[1] then
+    redis.call('ZREM', KEYS[1], ARGV[a + 1])
+  else
+    -- The first write is one that a full Redis refuses.
+    redis.call('HSET', r[1], 'meta', ARGV[a + 5], 'wakebell', ARGV[a + 6])
+    redis.call('ZADD', KEYS[1], ARGV[a + 7], ARGV[a + 1])
+    for n = 0, r[3] - 1 do
+      local p = a + 11 + 4 * n
+      put(tonumber(ARGV[p + 1]), ARGV[p + 2], ARGV[p + 3], ARGV[p + 4])
+    end
+  end
+end
+if token ~= '' then take(KEYS[2], token) end
+for target, instant in pairs(lowest) do
+  if instant < known[target] then announce(key(target, 4), instant, now) end
+end
+local out = {text(now), holder, left, join(codes)}
+for i = 1, #changed do out[#out + 1] = changed[i] end
+return out

@@ -1,0 +1,21 @@
+-- Looks at the schedule: what is due within a horizon, and a page by rank.
+--
+-- KEYS: key key
+--   the schedule and the lock.
+-- ARGV: token horizon offset first last
+--   token is ours where the lock is to be taken, or empty; horizon in seconds;
+--   offset of the page of the due; first and last rank of the other page.
+-- Returns: now, the holder of the lock or an empty string, the ms it lasts, how
+--   many members of the due follow, then members and scores of both pages.
+
+local now = clock()
+if ARGV[1] ~= '' then take(KEYS[2], ARGV[1]) end
+local holder, left = lock(KEYS[2])
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '0', text(now + tonumber(ARGV[2])), 'WITHSCORES', 'LIMIT', ARGV[3], '1000')
+local out = {text(now), holder, left, string.format('%d', #due / 2)}
+for i = 1, #due do out[#out + 1] = due[i] end
+if tonumber(ARGV[5]) >= 0 then
+  local page = redis.call('ZRANGE', KEYS[1], ARGV[4], ARGV[5], 'WITHSCORES')
+  for i = 1, #page do out[#out + 1] = page[i] end
+end
+return out

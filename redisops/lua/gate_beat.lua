@@ -1,0 +1,50 @@
+-- Says that a process lives and extends its turns.
+--
+-- KEYS: presence deadlines ...
+--   the states of the gates whose turns it has.
+-- ARGV: process life lease ...
+--   life (of the presence) and lease are in µs; then for each turn its ticket and
+--   the name of its gate.
+-- Returns: a list: now in µs; 1 if the process was not known to live, else 0; a
+--   letter for each turn, e extended or l lost; then the names of gates of which
+--   something is due, at most 100.
+
+local turns = (#ARGV - 3) / 2
+local kinds = {'zset', 'zset'}
+for i = 1, turns do kinds[2 + i] = 'hash' end
+local bad = mistyped(unpack(kinds))
+if bad then return bad end
+
+local presence, deadlines, process = KEYS[1], KEYS[2], ARGV[1]
+local life, lease = tonumber(ARGV[2]), tonumber(ARGV[3])
+local base = 3
+local t = redis.call('TIME')
+local now = tonumber(t[1]) * 1e6 + tonumber(t[2])
+local function whole(x) return string.format('%.0f', x) end
+
+-- What is far from now was written by another clock, or is of the dead. This
+-- write comes first because it is allowed when memory is full.
+redis.call('ZREMRANGEBYSCORE', presence, '(' .. whole(now + 10 * life), '+inf')
+redis.call('ZREMRANGEBYSCORE', presence, '-inf', whole(now - 60e6))
+local seen = redis.call('ZSCORE', presence, process)
+local last = redis.call('ZSCORE', presence, 'last')
+if not last or now - number(last) > life / 2 then
+  redis.call('ZADD', presence, whole(now + life), 'grace')
+end
+redis.call('ZADD', presence, whole(now + life), process, whole(now), 'last')
+
+local letters = {}
+for i = 1, turns do
+  local state, ticket = KEYS[2 + i], ARGV[base + 2 * i - 1]
+  if redis.call('HGET', state, 'holder') == ticket then
+    redis.call('HSET', state, 'kind', 'h', 'until', whole(now + lease), 'lease', whole(lease))
+    redis.call('ZADD', deadlines, whole(now + lease), ARGV[base + 2 * i])
+    letters[i] = 'e'
+  else
+    letters[i] = 'l'
+  end
+end
+
+local due = redis.call('ZRANGEBYSCORE', deadlines, '-inf', whole(now), 'LIMIT', '0', '100')
+local lapsed = (not seen or number(seen) <= now) and '1' or '0'
+return {whole(now), lapsed, table.concat(letters), unpack(due)}

@@ -1,0 +1,93 @@
+-- One step of a process at a gate: gives tickets back, joins, and does what is
+-- due. A grant to the process is confirmed by it.
+--
+-- KEYS: state stream exchange deadlines presence
+-- ARGV: gate group process channels sequence floor lease signal life ops ...
+--   channels is the start of a process's channel; sequence is 0 for a look;
+--   floor is a ticket, lease, signal and life (of the presence) are in µs; ops
+--   has a letter for each operation: j join, t try or g give, and then comes its
+--   number (j, t) or its ticket (g).
+-- Returns: one string of lines: now in µs; the ticket of the process that has the turn, or
+--   0; how many µs its lease is good; 1 if there is more to do, else 0; then what
+--   became of each operation: the ticket, or 0 (j, t); 1 if it was the turn, else
+--   0 (g).
+
+local bad = mistyped('hash', 'stream', 'string', 'zset', 'zset')
+if bad then return bad end
+
+local base = 10
+local process, sequence, ops = ARGV[3], tonumber(ARGV[5]), ARGV[10]
+if sequence > 0 then
+  local last, answer = string.match(redis.call('GET', KEYS[3]) or '', '^(%d+)\n(.*)$')
+  if last and tonumber(last) == sequence then return answer end
+  if last and tonumber(last) > sequence then return redis.error_reply('STALE ' .. last) end
+end
+
+local terms = {lease = tonumber(ARGV[7]), signal = tonumber(ARGV[8])}
+local g = {
+  state = KEYS[1], stream = KEYS[2], deadlines = KEYS[4], presence = KEYS[5],
+  name = ARGV[1], group = ARGV[2], process_of_caller = process, life = tonumber(ARGV[9]), now = micros(),
+}
+-- The first write must be one that Redis allows when its memory is full: a turn
+-- must be given back just then, and a ticket is small.
+redis.call('HDEL', g.state, '')
+read(g, terms.lease)
+
+local out, present = {}, false
+
+local function join(number_of)
+  local owner = process .. '#' .. number_of
+  local ticket = math.max(g.now, g.last + 1, tonumber(ARGV[6]) + 1)
+  local added = redis.pcall('XADD', g.stream, entry(whole(ticket)), 'owner', owner)
+  if type(added) == 'table' and added.err then -- the stream is ahead of the state
+    ticket = math.max(ticket, top(g) + 1)
+    redis.call('XADD', g.stream, entry(whole(ticket)), 'owner', owner)
+  end
+  if not present then
+    redis.call('ZADD', g.presence, whole(g.now + g.life), process)
+    present = true
+  end
+  g.last, g.changed = ticket, true
+  return whole(ticket)
+end
+
+local function give(ticket)
+  if g.holder == ticket then
+    vacate(g)
+    return '1'
+  end
+  redis.call('XDEL', g.stream, entry(ticket))
+  return '0'
+end
+
+for i = 1, #ops do
+  if string.sub(ops, i, i) == 'g' then out[i] = give(ARGV[base + i]) end
+end
+for i = 1, #ops do
+  if string.sub(ops, i, i) == 'j' then out[i] = join(ARGV[base + i]) end
+end
+local more = advance(g, terms)
+for i = 1, #ops do
+  if string.sub(ops, i, i) == 't' then
+    if g.holder == '' and not more then
+      out[i] = join(ARGV[base + i])
+      advance(g, terms)
+    else
+      out[i] = '0'
+    end
+  end
+end
+
+local held, good = '0', 0
+if g.holder ~= '' and g.process == process then
+  if g.kind == 'p' then hold(g, g.holder, g.owner, process, terms) end
+  held, good = g.holder, g['until'] - g.now
+end
+save(g)
+local head = whole(g.now) .. '\n' .. held .. '\n' .. whole(good) .. '\n' .. (more and '1' or '0')
+local answer = head .. (#out > 0 and '\n' or '') .. table.concat(out, '\n')
+if sequence > 0 then
+  redis.call('SET', KEYS[3], ARGV[5] .. '\n' .. answer, 'PX', '120000')
+end
+signal(g, ARGV[4])
+return answer

@@ -1,0 +1,32 @@
+-- Shows a gate: who has the turn, and who waits.
+--
+-- KEYS: state stream guard
+-- ARGV: most
+--   the most tickets to list.
+-- Returns: a list: now in µs; the ticket of the turn, or 0; its owner; its kind;
+--   until when it is good, in µs; the last ticket issued, or 0; the tickets in the
+--   queue, without the turn; the resources and tokens of the guard as a list; then
+--   tickets and owners in order.
+
+local bad = mistyped('hash', 'stream', 'hash')
+if bad then return bad end
+
+local t = redis.call('TIME')
+local state = redis.call('HMGET', KEYS[1], 'holder', 'owner', 'kind', 'until', 'last')
+local most, holder = tonumber(ARGV[1]), state[1] or ''
+local total = redis.call('XLEN', KEYS[2])
+local rest = {}
+local listed = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', string.format('%.0f', most + 1))
+for _, e in ipairs(listed) do
+  local ticket = string.match(e[1], '^%d+')
+  if ticket == holder then
+    total = total - 1
+  elseif #rest < 2 * most then
+    rest[#rest + 1], rest[#rest + 2] = ticket, e[2][2] or ''
+  end
+end
+return {
+  string.format('%.0f', tonumber(t[1]) * 1e6 + tonumber(t[2])),
+  holder ~= '' and holder or '0', state[2] or '', state[3] or '', state[4] or '0', state[5] or '0',
+  string.format('%.0f', total), redis.call('HGETALL', KEYS[3]), unpack(rest),
+}

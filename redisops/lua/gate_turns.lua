@@ -1,0 +1,162 @@
+-- Turns: put before the scripts that change who has a gate's turn.
+--
+-- A ticket is a number of µs; the id of its entry in the stream is the number
+-- and '-0'. The state says who has the turn: holder (the ticket, '' for nobody),
+-- owner, process, kind (p provisional, h held), until (when the lease ends, in
+-- µs) and lease (how long it was then); last is the last ticket issued.
+
+-- The consumer whose pending entry is the turn.
+local HOLDER = 'holder'
+
+-- What a signal says that grants nothing.
+local LOOK = '0 0'
+
+-- DEAD_AT_ONCE bounds the dead tickets that one call passes over.
+local DEAD_AT_ONCE = 1000
+
+local function micros()
+  local t = redis.call('TIME')
+  return tonumber(t[1]) * 1e6 + tonumber(t[2])
+end
+
+local function whole(x) return string.format('%.0f', x) end
+
+local function entry(ticket) return ticket .. '-0' end
+
+-- A gate g has its keys (stream, state, deadlines, presence), its name, the
+-- group, the clock (now), the presence ttl (life), and the caller's process.
+local FIELDS = {'last', 'holder', 'owner', 'process', 'kind', 'until', 'lease'}
+
+-- top is the highest id that the stream has ever had.
+local function top(g)
+  local info = redis.pcall('XINFO', 'STREAM', g.stream)
+  for i = 1, #info, 2 do
+    if info[i] == 'last-generated-id' then return tonumber(string.match(info[i + 1], '^%d+') or 0) end
+  end
+  return 0
+end
+
+-- adopt makes up for a state that was lost: whoever has the pending entry keeps
+-- the turn for a lease, and tickets go on after the highest.
+local function adopt(g, lease)
+  g.last, g.holder, g.owner, g.process, g.kind = top(g), '', '', '', 'h'
+  g['until'], g.lease = 0, lease
+  local pending = redis.pcall('XPENDING', g.stream, g.group, '-', '+', '1')
+  if not pending[1] then return end
+  local found = redis.call('XRANGE', g.stream, pending[1][1], pending[1][1])[1]
+  if not found then
+    redis.call('XACK', g.stream, g.group, pending[1][1])
+    return
+  end
+  g.holder, g.owner = string.match(found[1], '^%d+'), found[2][2]
+  g.process = string.match(g.owner, '^(.*)#%d+$') or ''
+  g['until'], g.changed = g.now + lease, true
+end
+
+local function read(g, lease)
+  local v = redis.call('HMGET', g.state, unpack(FIELDS))
+  for i, field in ipairs(FIELDS) do g[field] = v[i] or '' end
+  g.was, g.signals, g.changed = g.holder, {}, false
+  g.last = number(g.last)
+  if not g.last then return adopt(g, lease) end
+  g['until'], g.lease = number(g['until']) or 0, number(g.lease) or lease
+end
+
+local function save(g)
+  if not g.changed then return end
+  redis.call('HSET', g.state, 'last', whole(g.last), 'holder', g.holder, 'owner', g.owner,
+    'process', g.process, 'kind', g.kind, 'until', whole(g['until']), 'lease', whole(g.lease))
+  if g.holder ~= '' then
+    redis.call('ZADD', g.deadlines, whole(g['until']), g.name)
+  else
+    redis.call('ZREM', g.deadlines, g.name)
+  end
+end
+
+-- signal tells processes what there is for them at the gate: the ticket that was
+-- granted and until when the grant waits, or 0 and 0 to look for themselves. It
+-- comes after all writes; a user without rights on the channel loses only time.
+local function signal(g, channels)
+  for process, what in pairs(g.signals) do
+    redis.pcall('PUBLISH', channels .. process, what .. ' ' .. g.name)
+  end
+end
+
+-- alive says whether a process may be waited for. When nobody at all has beaten
+-- for a while (Redis was down, or nobody was there), and for one life after
+-- that, absence proves nothing.
+local function alive(g, process)
+  if process == g.process_of_caller then return true end
+  local seen = redis.call('ZSCORE', g.presence, process)
+  if seen and number(seen) > g.now then return true end
+  local last = redis.call('ZSCORE', g.presence, 'last')
+  if not last or g.now - number(last) > g.life / 2 then return true end
+  local grace = redis.call('ZSCORE', g.presence, 'grace')
+  return grace and number(grace) > g.now
+end
+
+-- drop removes a ticket that was delivered to the holder.
+local function drop(g, ticket)
+  redis.call('XACK', g.stream, g.group, entry(ticket))
+  redis.call('XDEL', g.stream, entry(ticket))
+end
+
+local function vacate(g)
+  drop(g, g.holder)
+  g.holder, g.owner, g.process, g.changed = '', '', '', true
+end
+
+-- following takes the next ticket off the queue: its number and its owner.
+local function following(g)
+  local function ask()
+    return redis.pcall('XREADGROUP', 'GROUP', g.group, HOLDER, 'COUNT', '1', 'STREAMS', g.stream, '>')
+  end
+  local found = ask()
+  if found and found.err then -- the group is not there yet, or not any more
+    if redis.call('EXISTS', g.stream) == 0 then return nil end
+    redis.call('XGROUP', 'CREATE', g.stream, g.group, '0')
+    found = ask()
+  end
+  if not found or not found[1] then return nil end
+  local first = found[1][2][1]
+  return string.match(first[1], '^%d+'), first[1], first[2] and first[2][2] or ''
+end
+
+-- hold gives the turn to a ticket: for good if its process is the caller, which
+-- gets the answer; provisionally if it has to be told.
+local function hold(g, ticket, owner, process, terms)
+  g.holder, g.owner, g.process, g.changed = ticket, owner, process, true
+  if process == g.process_of_caller then
+    g.kind, g.lease = 'h', terms.lease
+  else
+    g.kind, g.lease = 'p', terms.signal
+  end
+  g['until'] = g.now + g.lease
+  if g.kind == 'p' then g.signals[process] = ticket .. ' ' .. whole(g['until']) end
+end
+
+-- advance does what is due; true: there is more than one call does.
+local function advance(g, terms)
+  if g.holder ~= '' then
+    if g['until'] - g.now > g.lease then -- the clock was set back
+      g['until'], g.changed = g.now + g.lease, true
+    end
+    local confirms = g.kind == 'p' and g.process == g.process_of_caller
+    if g['until'] > g.now or confirms then return false end
+    g.signals[g.process] = LOOK
+    vacate(g)
+  end
+  for _ = 1, DEAD_AT_ONCE do
+    local ticket, id, owner = following(g)
+    if not ticket then return false end
+    local process = string.match(owner, '^(.*)#%d+$')
+    if process and alive(g, process) then
+      hold(g, ticket, owner, process, terms)
+      return false
+    end
+    redis.call('XACK', g.stream, g.group, id)
+    redis.call('XDEL', g.stream, id)
+    if process then g.signals[process] = g.signals[process] or LOOK end
+  end
+  return true
+end

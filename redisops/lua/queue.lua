@@ -1,0 +1,155 @@
+-- Queue: put before the scripts of queues, after the prelude. It knows stored
+-- messages, and takes them out of the processing list without walking it.
+
+-- NEAR is how many entries of the processing list are looked at from either
+-- end: what is settled is nearly always there, and a walk of the whole list
+-- takes 24 ns an entry.
+local NEAR = 128
+
+local PREFIX = '\30RMQ1:'
+
+-- instants gives Redis's clock in seconds, and in the milliseconds that
+-- deadlines are kept in.
+local function instants()
+  local t = redis.call('TIME')
+  local micros = tonumber(t[2])
+  return tonumber(t[1]) + micros / 1e6, tonumber(t[1]) * 1000 + math.floor(micros / 1000)
+end
+
+local function whole(x)
+  return string.format('%.0f', x)
+end
+
+-- raw gives the payload of a stored message, as it is kept in the lists of what
+-- is completed, failed or dead. What is no envelope is its own payload.
+local function raw(stored)
+  if string.sub(stored, 1, #PREFIX) ~= PREFIX then return stored end
+  local ok, e = pcall(cjson.decode, string.sub(stored, #PREFIX + 1))
+  if not ok or type(e) ~= 'table' then return stored end
+  if type(e.payload) == 'string' then return e.payload end
+  local hex = e.payload_hex
+  if type(hex) ~= 'string' or #hex % 2 == 1 or string.find(hex, '%X') then return stored end
+  return (string.gsub(hex, '..', function(h) return string.char(tonumber(h, 16)) end))
+end
+
+-- id_of names a stored message; what is no envelope is named by its hash.
+local function id_of(stored)
+  if string.sub(stored, 1, #PREFIX) == PREFIX then
+    local ok, e = pcall(cjson.decode, string.sub(stored, #PREFIX + 1))
+    if ok and type(e) == 'table' and type(e.id) == 'string' and e.id ~= '' and #e.id <= 512 then return e.id end
+  end
+  return redis.sha1hex(stored)
+end
+
+-- ordered_id is the id of a message where ids are in the order of publishing,
+-- which those that Wakebell makes are.
+local function ordered_id(stored)
+  return string.match(stored, '^\30RMQ1:{"id":"(%x%x%x%x%x%x%x%x%x%x%x%x7' .. string.rep('%x', 19) .. ')"')
+end
+
+-- free deletes the deduplication key of a message, unless a newer publish has
+-- it: then its value is another id. owners begins the keys that say which key a
+-- message has; '' where that is not kept.
+local function free(owners, stored)
+  if owners == '' then return end
+  local id = id_of(stored)
+  local owner = owners .. id
+  local key = redis.call('GET', owner)
+  if not key then return end
+  if redis.call('GET', key) == id then redis.call('DEL', key) end
+  redis.call('DEL', owner)
+end
+
+-- forget_claims removes the records that the peer keeps of its claims, by the
+-- tokens of those claims.
+local function forget_claims(refs, ids, backrefs, tokens)
+  if #tokens == 0 or redis.call('EXISTS', refs, backrefs) == 0 then return end
+  for _, token in ipairs(tokens) do
+    local result = redis.call('HGET', refs, token)
+    if result then
+      redis.pcall('DEL', result) -- its slot is not ours to know
+      redis.call('HDEL', refs, token)
+    end
+    local claim = redis.call('HGET', backrefs, token)
+    if claim then
+      redis.call('HDEL', ids, claim)
+      redis.call('HDEL', backrefs, token)
+    end
+  end
+end
+
+-- sweep turns the processing list by up to n entries and leaves out what is
+-- gone. The order of that list means nothing.
+local function sweep(processing, gone, n)
+  local bytes = 0
+  while n > 0 and bytes < 262144 do
+    local part = redis.call('RPOP', processing, math.min(n, 16))
+    if not part or #part == 0 then
+      redis.call('DEL', gone)
+      return
+    end
+    local found, kept = redis.call('SMISMEMBER', gone, unpack(part)), {}
+    for i, stored in ipairs(part) do
+      bytes = bytes + #stored
+      if found[i] == 1 then
+        redis.call('SREM', gone, stored)
+      else
+        kept[#kept + 1] = stored
+      end
+    end
+    variadic('LPUSH', processing, kept, 1, #kept)
+    n = n - #part
+  end
+end
+
+-- take_out removes messages from the processing list. One that is in the midst
+-- of a long list is noted in gone, and left out when the list has turned so
+-- far: no settlement pays for the length of the list.
+local function take_out(processing, gone, list)
+  local length, noted = redis.call('LLEN', processing), 0
+  for _, stored in ipairs(list) do
+    if length <= NEAR or string.sub(stored, 1, #PREFIX) ~= PREFIX then
+      length = length - redis.call('LREM', processing, -1, stored)
+    elseif redis.call('LPOS', processing, stored, 'RANK', -1, 'MAXLEN', NEAR) then
+      length = length - redis.call('LREM', processing, -1, stored)
+    elseif redis.call('LPOS', processing, stored, 'MAXLEN', NEAR) then
+      length = length - redis.call('LREM', processing, 1, stored)
+    else
+      redis.call('SADD', gone, stored)
+      noted = noted + 1
+    end
+  end
+  if noted > 0 or redis.call('EXISTS', gone) == 1 then
+    sweep(processing, gone, math.min(length, 16 + 16 * noted))
+  end
+end
+
+-- A record of a dead letter is "entry at claims id_bytes reason_bytes\n" id
+-- reason; those of letters with the same payload stand one after the other
+-- under the payload's hash, the oldest first.
+local RECORD_OF_LETTER = '^(%S+) (%S+) (%d+) (%d+) (%d+)\n()'
+
+-- drop_record removes the record of that entry, or the oldest where there is
+-- no such entry, when its letter leaves.
+local function drop_record(letters, hash, entry)
+  local records = redis.call('HGET', letters, hash)
+  if not records then return end
+  local first, kept, pos = nil, nil, 1
+  while pos <= #records do
+    local name, _, _, id, reason, from = string.match(string.sub(records, pos), RECORD_OF_LETTER)
+    if not name then break end
+    local stop = pos + from - 1 + tonumber(id) + tonumber(reason)
+    first = first or stop
+    if name == entry then
+      kept = string.sub(records, 1, pos - 1) .. string.sub(records, stop)
+      break
+    end
+    pos = stop
+  end
+  kept = kept or string.sub(records, first or #records + 1)
+  if kept == '' then
+    redis.call('HDEL', letters, hash)
+  else
+    redis.call('HSET', letters, hash, kept)
+  end
+end

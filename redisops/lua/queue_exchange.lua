@@ -1,0 +1,353 @@
+-- Settles and extends what is held of a queue, then claims: one exchange.
+--
+-- KEYS: pending processing deadlines tokens counter counts refs ids backrefs completed failed dlq letters gone exchange hint
+-- ARGV: sequence ttl want max_bytes max_deliveries dead_cap completed failed owners acks nacks buries fails releases extends ...
+--   ttl in ms, 0 for at most once; max_deliveries and dead_cap 0 for none;
+--   completed and failed are how many are kept, 0 for no list; owners as of free
+--   in queue.lua, for what fails for good; acks to extends count what follows:
+--   the stored messages in that order, their tokens (after a '-' where they are
+--   delivered at most once), the delays of the nacks in ms, the reasons of the
+--   buries.
+-- Returns: one string,
+--   "now end next orphans refused buried leases\n"
+--     (instants in seconds; next in µs, -1 for none; orphans 0 or 1)
+--   refused times "index why\n" (why: lost l)
+--   buried times "index entry at claims id_bytes payload_bytes\n" id payload
+--     (those that the claim gave up have index -1, the others no payload)
+--   leases times "token claims bytes\n" stored
+--   or the error STALE when a later sequence has been run.
+
+local bad = mistyped('list', 'list', 'zset', 'hash', 'string', 'hash', 'hash', 'hash', 'hash',
+  'list', 'list', 'list', 'hash', 'set', 'string', 'string')
+if bad then return bad end
+
+local pending, processing, deadlines, tokens, counts = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[6]
+local now, now_ms = instants()
+local sequence, ttl = tonumber(ARGV[1]), tonumber(ARGV[2])
+local once = ttl == 0
+
+-- next_due is when the next message can be claimed, in ms; 0: now.
+local function next_due()
+  if redis.call('EXISTS', pending) == 1 then return 0 end
+  if once then return nil end
+  local first = redis.call('ZRANGE', deadlines, 0, 0, 'WITHSCORES')[2]
+  local due = first and number(first)
+  if not due or due == math.huge then return nil end
+  return due <= now_ms and 0 or due
+end
+
+local function answer(due, finish, refused, why, buried, deaths, leased, leases, orphans)
+  local wait = '-1'
+  if due then wait = due == 0 and '0' or whole(math.max(1, due * 1000 - math.floor(now * 1e6))) end
+  return text(now) .. ' ' .. finish .. ' ' .. wait .. ' ' .. orphans .. ' ' .. refused .. ' ' .. buried .. ' ' ..
+    leased .. '\n' .. why .. deaths .. leases
+end
+
+-- unfenced tokens are of what is delivered at most once; Redis does not keep
+-- them.
+local function unfenced(token)
+  return string.sub(token, 1, 1) == '-'
+end
+
+-- replay answers the last exchange of the stream again, without the leases that
+-- are no longer held.
+local function replay()
+  local saved = redis.call('GET', KEYS[15])
+  local _, at, finish, refused, buried, why_size, dead_size =
+    string.find(saved, '^%d+ (%S+) (%d+) (%d+) (%d+) (%d+)\n')
+  local why = string.sub(saved, at + 1, at + why_size)
+  at = at + why_size
+  local deaths = string.sub(saved, at + 1, at + dead_size)
+  local pos, stored, lines, mine = at + dead_size + 1, {}, {}, {}
+  while pos <= #saved do
+    local _, stop, token, size = string.find(saved, '^(%S+) %d+ (%d+)\n', pos)
+    stored[#stored + 1] = string.sub(saved, stop + 1, stop + size)
+    lines[#lines + 1], mine[#mine + 1] = string.sub(saved, pos, stop + size), token
+    pos = stop + size + 1
+  end
+  local held, kept = collect('HMGET', tokens, stored, 1, #stored), {}
+  for i, token in ipairs(mine) do
+    if unfenced(token) or held[i] == token then kept[#kept + 1] = lines[i] end
+  end
+  return answer(next_due(), finish, refused, why, buried, deaths, #kept, join(kept), '0')
+end
+
+local last = tonumber(string.match(redis.call('GETRANGE', KEYS[15], 0, 20), '^%d+') or '')
+if last and last == sequence then return replay() end
+if last and last > sequence then
+  return redis.error_reply('STALE ' .. whole(last))
+end
+
+-- The first write is one that Redis allows when its memory is full: then it
+-- allows the others too.
+redis.call('HDEL', tokens, '')
+
+local want, max_bytes, max_deliveries = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local dead_cap, completed_cap, failed_cap = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local acks, nacks, buries = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
+local fails, releases, extends = tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])
+local base = 15
+local total = acks + nacks + buries + fails + releases + extends
+local finish_ms = now_ms + ttl
+
+local done = {}              -- stored messages that leave the queue
+local waiting = {}           -- deadline, stored, …
+local refused, refusals = 0, {}
+local buried, deaths = 0, {}
+
+local function keep(list, cap, stored)
+  if cap > 0 then
+    redis.call('LPUSH', list, raw(stored))
+    redis.call('LTRIM', list, 0, cap - 1)
+  end
+end
+
+-- bury makes a dead letter, as the peer keeps it, with a record beside it.
+-- Index is that of the settlement; -1: the claim gives the message up.
+local function bury(index, stored, claims, reason)
+  local payload, id = raw(stored), id_of(stored)
+  local hash, at = redis.sha1hex(payload), text(now)
+  local entry = hash .. '-' .. whole(math.floor(now * 1e6) + buried)
+  redis.call('LPUSH', KEYS[12], payload)
+  redis.call('HSET', KEYS[13], hash, (redis.call('HGET', KEYS[13], hash) or '') .. entry .. ' ' .. at .. ' ' ..
+    claims .. ' ' .. #id .. ' ' .. #reason .. '\n' .. id .. reason)
+  while dead_cap > 0 and redis.call('LLEN', KEYS[12]) > dead_cap do
+    drop_record(KEYS[13], redis.sha1hex(redis.call('RPOP', KEYS[12])), '')
+  end
+  free(ARGV[9], stored)
+  buried = buried + 1
+  local shown = index < 0 and payload or ''
+  deaths[buried] = index .. ' ' .. entry .. ' ' .. at .. ' ' .. claims .. ' ' .. #id .. ' ' .. #shown .. '\n' .. id .. shown
+end
+
+local held = collect('HMGET', tokens, ARGV, base + 1, base + total)
+local settled, mine = {}, {} -- only one of two verdicts counts; the tokens that were good
+
+local function holds(i, ends)
+  local stored, token = ARGV[base + i], ARGV[base + total + i]
+  local good = held[i] == token and not settled[stored]
+  if unfenced(token) then -- the place in the list is the fence
+    good = not ends or redis.call('LREM', processing, -1, stored) > 0
+  elseif good and ends then
+    settled[stored], mine[#mine + 1] = true, token
+  end
+  if good then return stored, token end
+  refused = refused + 1
+  refusals[refused] = (i - 1) .. ' l\n'
+  return nil
+end
+
+local function leaves(stored, token)
+  if not unfenced(token) then done[#done + 1] = stored end
+end
+
+local known -- the head before, where it may be lowered
+if nacks + releases > 0 then known = next_due() or math.huge end
+for i = 1, acks do
+  local stored, token = holds(i, true)
+  if stored then
+    keep(KEYS[10], completed_cap, stored)
+    leaves(stored, token)
+  end
+end
+local i = acks
+local fresh = {} -- stored messages that get a new token
+for n = 1, nacks do
+  i = i + 1
+  local stored, token = holds(i, true)
+  if stored and unfenced(token) then
+    keep(KEYS[11], failed_cap, stored) -- no second delivery
+  elseif stored then
+    fresh[#fresh + 1] = stored
+    waiting[#waiting + 1], waiting[#waiting + 2] = whole(now_ms + tonumber(ARGV[base + 2 * total + n])), stored
+  end
+end
+for n = 1, buries do
+  i = i + 1
+  local stored, token = holds(i, true)
+  if stored then
+    bury(i - 1, stored, redis.call('HGET', counts, stored) or '1', ARGV[base + 2 * total + nacks + n])
+    leaves(stored, token)
+  end
+end
+for _ = 1, fails do
+  i = i + 1
+  local stored, token = holds(i, true)
+  if stored then
+    keep(KEYS[11], failed_cap, stored)
+    free(ARGV[9], stored)
+    leaves(stored, token)
+  end
+end
+
+-- What is released goes back in the order in which it was claimed, which is
+-- that of the tokens; among what an earlier exchange has given back, by the ids
+-- where they are in the order of publishing.
+local back = {}
+for _ = 1, releases do
+  i = i + 1
+  local stored, token = holds(i, true)
+  if stored then
+    back[#back + 1] = {stored, tonumber((string.gsub(token, '-', '')))}
+    leaves(stored, token)
+  end
+end
+table.sort(back, function(a, b) return a[2] > b[2] end)
+local newest = ''
+for _, b in ipairs(back) do
+  local id = ordered_id(b[1])
+  newest = newest and id and (id > newest and id or newest)
+end
+local returned, recounted = {}, {}
+for k, b in ipairs(back) do
+  returned[k] = b[1]
+  local n = tonumber(redis.call('HGET', counts, b[1]) or '0')
+  if n > 1 then recounted[#recounted + 1], recounted[#recounted + 2] = b[1], whole(n - 1) end
+end
+for _ = 1, extends do
+  i = i + 1
+  local stored, token = holds(i, false)
+  if stored and not unfenced(token) then
+    waiting[#waiting + 1], waiting[#waiting + 2] = whole(finish_ms), stored
+  end
+end
+
+if #returned > 0 and newest then
+  for _ = 1, 1000 do
+    local first = redis.call('LINDEX', pending, -1)
+    local id = first and ordered_id(first)
+    if not id or id >= newest then break end
+    returned[#returned + 1] = redis.call('RPOP', pending)
+  end
+  table.sort(returned, function(a, b) return ordered_id(a) > ordered_id(b) end)
+end
+variadic('RPUSH', pending, returned, 1, #returned)
+variadic('HDEL', counts, done, 1, #done)
+variadic('HSET', counts, recounted, 1, #recounted)
+
+-- The claim: first what has lost its holder, the oldest deadline first, then
+-- what was published, in its order.
+local claimed, old, count = {}, {}, {} -- old: from processing, in front of what is from pending
+local examined, poisoned, bytes, full = 0, 0, 0, false
+
+local function consider(stored, deliveries)
+  if full or #claimed >= want or (examined > 0 and bytes + #stored > max_bytes) then
+    full = true
+    return false
+  end
+  examined, bytes = examined + 1, bytes + #stored
+  local n = tonumber(deliveries or '0') or 0
+  if max_deliveries > 0 and not once and n >= max_deliveries then
+    bury(-1, stored, whole(n), 'too many deliveries')
+    poisoned = poisoned + 1
+    full = full or poisoned >= 1000
+    return true, false
+  end
+  claimed[#claimed + 1], count[#count + 1] = stored, n + 1
+  return true, true
+end
+
+-- steps reads in growing steps, so that large payloads are not read in vain.
+local function steps(read, took)
+  local step, at = 1, 0
+  while not full and #claimed < want do
+    local part = read(at, math.min(step, want - #claimed))
+    if #part == 0 then return end
+    local deliveries = once and {} or redis.call('HMGET', counts, unpack(part))
+    for k, stored in ipairs(part) do
+      local going, leased = consider(stored, deliveries[k])
+      if not going then return end
+      took(stored, leased)
+    end
+    at, step = at + #part, math.min(4 * step, 64)
+  end
+end
+
+local expired, dead = {}, {} -- dead: of the expired
+variadic('ZREM', deadlines, done, 1, #done)
+variadic('HDEL', tokens, done, 1, #done)
+variadic('ZADD', deadlines, waiting, 1, #waiting)
+if want > 0 and not once then
+  steps(function(at, n)
+    return redis.call('ZRANGEBYSCORE', deadlines, '-inf', whole(now_ms), 'LIMIT', at, n)
+  end, function(stored, leased)
+    expired[#expired + 1] = stored
+    if not leased then dead[#dead + 1] = stored end
+  end)
+end
+local arrived, gave_up, taken = {}, {}, 0
+if want > 0 then
+  local here = {}
+  steps(function(at, n)
+    local part, turned = redis.call('LRANGE', pending, -at - n, -at - 1), {}
+    for k = #part, 1, -1 do turned[#turned + 1] = part[k] end
+    return turned
+  end, function(stored, leased)
+    taken = taken + 1
+    if not leased then
+      gave_up[#gave_up + 1] = stored
+      return
+    end
+    -- Two equal messages without an envelope cannot be told apart while both
+    -- are held: the second one gets an envelope.
+    if not once and string.sub(stored, 1, #PREFIX) ~= PREFIX then
+      if here[stored] or redis.call('HEXISTS', tokens, stored) == 1 then
+        local id = string.sub(redis.sha1hex(ARGV[1] .. KEYS[15] .. text(now) .. #claimed), 1, 32)
+        stored = PREFIX .. '{"id":"' .. id .. '","payload_hex":"' ..
+          string.gsub(stored, '.', function(c) return string.format('%02x', string.byte(c)) end) .. '"}'
+        claimed[#claimed] = stored
+      end
+      here[stored] = true
+    end
+    arrived[#arrived + 1] = stored
+  end)
+end
+
+-- Each claim and each nack has a token of its own.
+local token = 0
+if #fresh + #claimed > 0 and not once then token = redis.call('INCRBY', KEYS[5], #fresh + #claimed) - #fresh - #claimed end
+local given, deadline, counted, leases = {}, {}, {}, {}
+for _, stored in ipairs(fresh) do
+  token = token + 1
+  given[#given + 1], given[#given + 2] = stored, whole(token)
+end
+local finish_text = whole(finish_ms)
+for k, stored in ipairs(claimed) do
+  token = token + 1
+  local t = once and '-' .. whole(math.floor(now * 1e6) + k) or whole(token)
+  given[#given + 1], given[#given + 2] = stored, t
+  counted[#counted + 1], counted[#counted + 2] = stored, count[k]
+  deadline[#deadline + 1], deadline[#deadline + 2] = finish_text, stored
+  leases[k] = t .. ' ' .. count[k] .. ' ' .. #stored .. '\n' .. stored
+end
+if #expired > 0 then
+  for _, t in ipairs(collect('HMGET', tokens, expired, 1, #expired)) do
+    if t then mine[#mine + 1] = t end
+  end
+end
+variadic('LPUSH', processing, arrived, 1, #arrived)
+if taken > 0 then redis.call('LTRIM', pending, 0, -taken - 1) end
+if not once then
+  variadic('HSET', tokens, given, 1, #given)
+  variadic('HSET', counts, counted, 1, #counted)
+  variadic('ZADD', deadlines, deadline, 1, #deadline)
+end
+variadic('ZREM', deadlines, dead, 1, #dead)
+variadic('HDEL', tokens, dead, 1, #dead)
+for _, stored in ipairs(dead) do done[#done + 1], gave_up[#gave_up + 1] = stored, stored end
+variadic('HDEL', counts, gave_up, 1, #gave_up)
+take_out(processing, KEYS[14], done)
+forget_claims(KEYS[7], KEYS[8], KEYS[9], mine)
+
+local due = next_due()
+local orphans = '0'
+if due ~= 0 then
+  redis.call('DEL', KEYS[16]) -- the next publish must hint again
+  if #claimed == 0 and redis.call('HLEN', KEYS[13]) > redis.call('LLEN', KEYS[12]) then orphans = '1' end
+end
+local why, died, body = join(refusals), join(deaths), join(leases)
+local finish = text(finish_ms / 1000)
+redis.call('SET', KEYS[15], ARGV[1] .. ' ' .. finish .. ' ' .. refused .. ' ' .. buried .. ' ' .. #why .. ' ' ..
+  #died .. '\n' .. why .. died .. body, 'PX', '120000')
+if known and due and due < known then announce(KEYS[16], due == 0 and now or due / 1000, now) end
+return answer(due, finish, refused, why, buried, died, #claimed, body, orphans)

@@ -1,0 +1,76 @@
+-- Publishes a batch of messages; all of it or, when memory or the queue is full,
+-- nothing.
+--
+-- KEYS: pending counts hint published ...
+--   the deduplication keys of the messages that have one, in order.
+-- ARGV: cap drop window remember owners keyed ...
+--   cap 0 for none; drop 1: the oldest go, 0: FULL; window in ms; remember how
+--   long in ms the answer is kept, 0 not at all; owners begins the keys that say
+--   which deduplication key a message has, '' for none; keyed has a letter for
+--   each message: k or -. Then come the ends of the ids, 20 digits, and the
+--   envelopes from after the id.
+-- Returns: one string, "dropped\n", then for each message "outcome id\n": f it
+--   is new, d there is one of its deduplication key; its id is - where it is not
+--   known. Or the error FULL.
+
+local cap, drop, owners = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[5]
+local count = #ARGV[6]
+local base = 6
+local kinds = {'list', 'hash', 'string', 'string'}
+for i = 5, #KEYS do kinds[i] = 'string' end
+local bad = mistyped(unpack(kinds))
+if bad then return bad end
+
+local answered = redis.call('GET', KEYS[4])
+if answered then return answered end
+
+local pending = KEYS[1]
+local now, now_ms = instants()
+-- The first 12 digits of an id are the instant, as in a UUID of version 7.
+local begins = string.format('%06x', math.floor(now_ms / 16777216)) .. string.format('%06x', now_ms % 16777216)
+
+local fresh, marks, out, here, k = {}, {}, {}, {}, 0
+for i = 1, count do
+  local tail, key, found = ARGV[base + i], nil, nil
+  local id = begins .. tail
+  if string.sub(ARGV[6], i, i) == 'k' then
+    k = k + 1
+    key = KEYS[4 + k]
+    found = here[key] or redis.call('GET', key)
+  end
+  if not found then
+    fresh[#fresh + 1] = PREFIX .. '{"id":"' .. id .. '",' .. ARGV[base + count + i]
+    if key then
+      here[key] = id
+      marks[#marks + 1] = {key, id}
+    end
+    out[i] = 'f ' .. id .. '\n'
+  elseif #found == 32 and string.sub(found, 13) == tail then
+    out[i] = 'f ' .. found .. '\n' -- an earlier try of this call
+  else
+    out[i] = 'd ' .. (#found == 32 and found or '-') .. '\n'
+  end
+end
+
+local length = redis.call('LLEN', pending)
+local over = cap > 0 and length + #fresh - cap or 0
+if over > 0 and #fresh > 0 and (not drop or #fresh > cap) then
+  return redis.error_reply('FULL ' .. whole(length))
+end
+-- The first write is one that a full Redis refuses.
+variadic('LPUSH', pending, fresh, 1, #fresh)
+local dropped = 0
+while drop and dropped < over and #fresh > 0 do
+  local part = redis.call('RPOP', pending, math.min(100, over - dropped))
+  dropped = dropped + #part
+  variadic('HDEL', KEYS[2], part, 1, #part)
+  for _, stored in ipairs(part) do free(owners, stored) end
+end
+for _, m in ipairs(marks) do
+  redis.call('SET', m[1], m[2], 'PX', ARGV[3])
+  if owners ~= '' then redis.call('SET', owners .. m[2], m[1], 'PX', ARGV[3]) end
+end
+local answer = whole(dropped) .. '\n' .. join(out)
+if ARGV[4] ~= '0' then redis.call('SET', KEYS[4], answer, 'PX', ARGV[4]) end
+if #fresh > 0 then announce(KEYS[3], now, now) end
+return answer

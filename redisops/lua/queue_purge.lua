@@ -1,0 +1,33 @@
+-- Deletes up to 1,000 messages of a queue: of those that wait, or of those that
+-- are held. Their deduplication keys are freed where it is known which they are.
+--
+-- KEYS: pending processing deadlines tokens counts refs ids backrefs gone hint
+-- ARGV: what owners
+--   what: pending or processing; owners as of free in queue.lua.
+-- Returns: how many were deleted, and how many are left; as texts.
+
+local bad = mistyped('list', 'list', 'zset', 'hash', 'hash', 'hash', 'hash', 'hash', 'set', 'string')
+if bad then return bad end
+local list = ARGV[1] == 'pending' and KEYS[1] or KEYS[2]
+local n, bytes = 0, 0
+while n < 1000 and bytes < 1048576 do
+  local part = redis.call('RPOP', list, 16)
+  if not part or #part == 0 then break end
+  local found = redis.call('HMGET', KEYS[4], unpack(part))
+  local tokens = {}
+  for i, stored in ipairs(part) do
+    n, bytes = n + 1, bytes + #stored
+    if found[i] then tokens[#tokens + 1] = found[i] end
+    free(ARGV[2], stored)
+  end
+  redis.call('HDEL', KEYS[5], unpack(part))
+  if list == KEYS[2] then
+    redis.call('ZREM', KEYS[3], unpack(part))
+    redis.call('HDEL', KEYS[4], unpack(part))
+    redis.call('SREM', KEYS[9], unpack(part))
+    forget_claims(KEYS[6], KEYS[7], KEYS[8], tokens)
+  end
+end
+local left = redis.call('LLEN', list)
+if left == 0 and list == KEYS[2] then recheck(KEYS[10], '', clock()) end
+return {whole(n), whole(left)}

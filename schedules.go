@@ -1,0 +1,301 @@
+package wakebell
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/beat"
+	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// ErrNoSchedule says that there is no recurring schedule of this name.
+var ErrNoSchedule = redisops.ErrNoSchedule
+
+// Schedules stores and inspects recurring schedules. They are kept under the
+// keys of RedBeat, so that Python processes may do so too; see
+// docs/schedules.md. A node whose Config has a Beat fires them.
+type Schedules struct {
+	store *redisops.Beat
+	hand  beat.Hand
+}
+
+// Schedules are the recurring schedules of the Client's Redis.
+func (c *Client) Schedules() *Schedules { return c.schedules }
+
+func newSchedules(store *redisops.Timers, cfg ClientConfig) *Schedules {
+	b := store.Beat()
+	return &Schedules{b, beat.Hand{Store: b, Maker: beat.Maker{
+		Prefix: cfg.Prefix, Limit: cfg.PayloadLimit, Celery: cfg.Celery, Shares: b.Shares,
+	}}}
+}
+
+// RecurringState is a recurring schedule as it is stored.
+type RecurringState struct {
+	Name  string
+	Topic string // of its runs; of a Celery message its task
+	Rule  string // when it fires, in words: "every 30s", "cron 0 9 * * 1-5"
+
+	// Recurrence has what of it is beside the rule. Entries of Python have
+	// none of it.
+	Recurrence Recurrence
+
+	Next    time.Time // when it is due next, in the past while it is overdue; zero: never
+	LastRun time.Time // the instant of the last run
+	Runs    int64     // the number of the last run
+	Paused  bool      // or disabled by Python
+	Celery  bool      // its runs are Celery messages by its own word
+
+	// Fault says why the entry cannot be read; then only Name is known beside
+	// it. Such an entry is left alone until it is changed.
+	Fault string
+}
+
+// Put stores recurring schedules, each in place of the one of its name. One that
+// has the same rule goes on where it was, so that putting it again and again
+// does not put it off; it stays paused if it was. Another rule begins anew. All
+// are checked before the first is stored.
+func (s *Schedules) Put(ctx context.Context, schedules ...Recurring) error {
+	for _, r := range schedules {
+		if err := r.validate(); err != nil {
+			return fmt.Errorf("recurring schedule %s: %w", clip(r.name), err)
+		}
+	}
+	for _, r := range schedules {
+		if err := beat.Again(ctx, func() error { return s.put(ctx, r) }); err != nil {
+			return fmt.Errorf("recurring schedule %s: %w", clip(r.name), err)
+		}
+	}
+	return nil
+}
+
+func (s *Schedules) put(ctx context.Context, r Recurring) error {
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	raws, err := s.store.Load(ctx, r.name)
+	if err != nil {
+		return err
+	}
+	var old *recur.Entry
+	if e, err := recur.Read(raws[0], r.name, s.hand.Zone); err == nil {
+		old = &e
+	}
+	e, err := r.entry(now, old, s.hand.Zone)
+	if err != nil {
+		return err
+	}
+	if err := s.hand.Maker.Check(ctx, &e); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return s.store.Put(ctx, r.name, raws[0], e.Raw(), beat.ScoreAt(e, now))
+}
+
+// Get returns a recurring schedule. Error: ErrNoSchedule.
+func (s *Schedules) Get(ctx context.Context, name string) (RecurringState, error) {
+	_, e, err := s.hand.Read(ctx, name)
+	if errors.Is(err, recur.ErrSyntax) {
+		return RecurringState{Name: name, Fault: err.Error()}, nil
+	}
+	if err != nil {
+		return RecurringState{}, err
+	}
+	return stateOf(&e), nil
+}
+
+func stateOf(e *recur.Entry) RecurringState {
+	o := e.Ours
+	s := RecurringState{
+		Name: e.Definition.Name, Topic: e.Topic(), Rule: e.Rule(), Next: e.Due(), LastRun: e.Meta.LastRunAt,
+		Runs: max(o.Run, e.Meta.Runs), Paused: !e.Enabled(), Celery: o.Celery,
+		Recurrence: Recurrence{
+			Cron: o.Cron, RRule: o.Source, Zone: o.Zone, SkipGaps: o.SkipGaps, Jitter: o.Jitter, Start: o.Start, Until: o.Until,
+			MaxRuns: o.MaxRuns, Misfire: o.Misfire, MisfireLimit: o.MisfireLimit, Overlap: o.Overlap, Headers: o.Headers,
+		},
+	}
+	return s
+}
+
+// List goes through all recurring schedules, those that cannot be read too, in
+// no order. An error ends it.
+func (s *Schedules) List(ctx context.Context) iter.Seq2[RecurringState, error] {
+	return func(yield func(RecurringState, error) bool) {
+		for name, err := range s.names(ctx) {
+			var state RecurringState
+			if err == nil {
+				state, err = s.Get(ctx, name)
+			}
+			if errors.Is(err, ErrNoSchedule) {
+				continue // it was deleted meanwhile
+			}
+			if !yield(state, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// names goes through the names of all entries, each once.
+func (s *Schedules) names(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		seen := map[string]bool{}
+		for cursor := uint64(0); ; {
+			members, next, err := s.store.Names(ctx, cursor)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for _, m := range members {
+				if !seen[m.Name] && !yield(m.Name, nil) {
+					return
+				}
+				seen[m.Name] = true
+			}
+			if cursor = next; cursor == 0 {
+				return
+			}
+		}
+	}
+}
+
+// Delete removes a recurring schedule; timers that it has fired stay. Error:
+// ErrNoSchedule.
+func (s *Schedules) Delete(ctx context.Context, name string) error {
+	found, err := s.store.Delete(ctx, name)
+	if err == nil && !found {
+		err = fmt.Errorf("%w: %s", ErrNoSchedule, clip(name))
+	}
+	return err
+}
+
+// Pause keeps a recurring schedule from firing, on a Python beat too, until
+// Resume. It costs nothing meanwhile. Error: ErrNoSchedule.
+func (s *Schedules) Pause(ctx context.Context, name string) error {
+	return s.enable(ctx, name, false)
+}
+
+// Resume ends a pause. The schedule goes on with its next instant: what was
+// paused was not missed. Error: ErrNoSchedule.
+func (s *Schedules) Resume(ctx context.Context, name string) error {
+	return s.enable(ctx, name, true)
+}
+
+func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
+	return beat.Again(ctx, func() error {
+		raw, e, err := s.hand.Read(ctx, name)
+		if err != nil || e.Enabled() == on {
+			return err
+		}
+		now, err := s.store.Now(ctx)
+		if err != nil {
+			return err
+		}
+		e.SetEnabled(on)
+		if on {
+			e.Skip(now)
+		}
+		return s.store.Put(ctx, name, raw, e.Raw(), beat.ScoreAt(e, now))
+	})
+}
+
+// RunNow fires a recurring schedule now, beside its instants, also while it is
+// paused, and returns the run. Error: ErrNoSchedule.
+func (s *Schedules) RunNow(ctx context.Context, name string) (ScheduleRun, error) {
+	return s.hand.RunNow(ctx, name)
+}
+
+// ScheduleRun is a run that was fired: of which schedule, for which instant,
+// when by Redis's clock, and its number.
+type ScheduleRun = beat.Fire
+
+// Preview returns the next n instants of a recurring schedule, at most 10,000,
+// by Redis's clock; fewer where it ends. Error: ErrNoSchedule.
+func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Time, error) {
+	if n < 0 || n > maxMisfires {
+		return nil, invalid("n", "%d, want 0 to %d", n, maxMisfires)
+	}
+	_, e, err := s.hand.Read(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return e.Preview(now, n), nil
+}
+
+// MaxBackfill is the most runs of one Backfill.
+const MaxBackfill = 10_000
+
+// Backfill fires the instants of a recurring schedule that lie from one instant
+// to before another, whether they were fired or not, and returns how many. More
+// than MaxBackfill are refused before the first. They do not count for MaxRuns.
+// Errors: ErrNoSchedule, ErrInvalid.
+func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time) (int, error) {
+	if !from.Before(to) {
+		return 0, invalid("from", "not before to")
+	}
+	_, e, err := s.hand.Read(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	if _, more := e.Between(from, to, MaxBackfill); more {
+		return 0, invalid("from, to", "more than %d runs", MaxBackfill)
+	}
+	n, _, err := s.hand.Backfill(ctx, name, from, to, MaxBackfill)
+	return n, err
+}
+
+// ScheduleDump is a recurring schedule as its keys have it, to be kept and
+// imported again.
+type ScheduleDump struct {
+	Name       string          `json:"name"`
+	Definition json.RawMessage `json:"definition"`
+	Meta       json.RawMessage `json:"meta"`
+	Wakebell   json.RawMessage `json:"wakebell,omitempty"` // what RedBeat does not have
+}
+
+// Export returns a recurring schedule as it is stored. Error: ErrNoSchedule, and
+// one for what cannot be read.
+func (s *Schedules) Export(ctx context.Context, name string) (ScheduleDump, error) {
+	raw, _, err := s.hand.Read(ctx, name)
+	if err != nil {
+		return ScheduleDump{}, err
+	}
+	d := ScheduleDump{Name: name, Definition: raw.Definition, Meta: raw.Meta, Wakebell: raw.Ours}
+	if len(d.Meta) == 0 {
+		d.Meta = json.RawMessage(`{"last_run_at":null}`)
+	}
+	return d, nil
+}
+
+// Import stores what Export gave, in place of the schedule of its name, and goes
+// on where that was: what is overdue since is missed. Error: ErrInvalid for what
+// cannot be read.
+func (s *Schedules) Import(ctx context.Context, d ScheduleDump) error {
+	raw := recur.Raw{Definition: d.Definition, Meta: d.Meta, Ours: d.Wakebell}
+	e, err := recur.Read(raw, d.Name, s.hand.Zone)
+	if err == nil {
+		err = s.hand.Maker.Check(ctx, &e)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, clip(d.Name), err)
+	}
+	return beat.Again(ctx, func() error {
+		now, err := s.store.Now(ctx)
+		if err != nil {
+			return err
+		}
+		found, err := s.store.Load(ctx, d.Name)
+		if err != nil {
+			return err
+		}
+		return s.store.Put(ctx, d.Name, found[0], raw, beat.ScoreAt(e, now))
+	})
+}

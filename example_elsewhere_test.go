@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -117,4 +118,26 @@ func ExampleRecurringMessage() {
 		fmt.Println(wakebell.RecurringStateOf(answer).Rule)
 	})
 	// Output: cron 0 3 * * *
+}
+
+// printer is an actors.Taker that acknowledges what it gets.
+type printer chan string
+
+func (p printer) Take(h *actors.Handed) {
+	h.Answer(h.Ack())
+	p <- h.GetId()
+}
+
+func (p printer) Over(*messages.LeaseEnded) {}
+
+func ExampleToTaker() {
+	taken := make(printer, 1)
+	run(wakebell.Config{
+		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.ToTaker(taken))},
+	}, func(sys *wakebell.System) {
+		_, err := Invoices.Schedule(context.Background(), sys.Client(), Invoice{"42", 995}, wakebell.ID("inv-42"))
+		check(err)
+		fmt.Println(<-taken)
+	})
+	// Output: inv-42
 }

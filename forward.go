@@ -26,6 +26,10 @@ func To(pid *actor.PID) Target { return Target{&actors.Target{PID: pid}} }
 // comes back when its lease ends.
 func ToEach(props *actor.Props) Target { return Target{&actors.Target{Props: props}} }
 
+// ToTaker is one that gets leases by calls, and is told when they end: cheaper
+// than an actor for whoever takes very many.
+func ToTaker(taker actors.Taker) Target { return Target{&actors.Target{Taker: taker}} }
+
 // Told is the Target, told with a *messages.LeaseEnded when a lease that it has
 // not answered ends: the timer was cancelled, say.
 func (t Target) Told() Target {
@@ -51,7 +55,7 @@ func Forward[T any](from Handleable[T], to Target, opts ...HandlerOption) Handle
 	h := from.handler(nil, opts)
 	h.fn = forward
 	switch {
-	case to.target == nil || (to.target.PID == nil && to.target.Props == nil):
+	case to.target == nil || (to.target.PID == nil && to.target.Props == nil && to.target.Taker == nil):
 		h.err = errors.Join(h.err, invalid("Forward", "no actor; use To or ToEach"))
 	default:
 		h.set.target = to.target

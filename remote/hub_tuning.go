@@ -55,7 +55,7 @@ func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) 
 			return absent, nil
 		}
 		options := append(slices.Clone(h.guard.cfg.Handler), wakebell.MaxConcurrent(want))
-		err = h.system.Add(ctx, wakebell.Forward(h.source(queue), wakebell.To(h.self).Told(), options...))
+		err = h.system.Add(ctx, wakebell.Forward(h.source(queue), wakebell.ToTaker(h.arrivals), options...))
 	case want == absent:
 		err = h.system.Remove(h.topic)
 	case want == 0:

@@ -55,6 +55,7 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 	t := &taker{
 		link: c.link, of: s, handle: handle, running: map[uint64]*runningLease{},
 		wake: make(chan struct{}, 1), failed: make(chan error, 1),
+		feed: make(chan handed),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	key := takerKey{s.Topic, s.Name}
@@ -93,6 +94,7 @@ type taker struct {
 	ctx    context.Context //nolint:containedctx // of all its handlers
 	cancel context.CancelCauseFunc
 	failed chan error
+	feed   chan handed
 	work   sync.WaitGroup
 
 	mu       sync.Mutex
@@ -186,12 +188,36 @@ func (t *taker) leases(m *messages.Leases) {
 		t.running[l.GetDelivery()] = &runningLease{l.GetId(), ttl, now.Add(ttl / 3), now.Add(ttl), cancel}
 		t.work.Add(1)
 		t.mu.Unlock()
-		go func() {
-			defer t.work.Done()
-			defer cancel(nil)
-			t.serve(ctx, l)
-		}()
+		t.begin(handed{ctx, cancel, l})
 	}
+}
+
+// handed is a lease for one of a taker's goroutines.
+type handed struct {
+	ctx    context.Context //nolint:containedctx // of this lease
+	cancel context.CancelCauseFunc
+	lease  *messages.Lease
+}
+
+// begin has a goroutine serve a lease: one that is free, or a new one.
+func (t *taker) begin(next handed) {
+	select {
+	case t.feed <- next:
+		return
+	default:
+	}
+	go func() {
+		for {
+			t.serve(next.ctx, next.lease)
+			next.cancel(nil)
+			t.work.Done()
+			select {
+			case next = <-t.feed:
+			case <-t.ctx.Done():
+				return
+			}
+		}
+	}()
 }
 
 // serve handles one lease. A panic is a crash: the timer comes back when its

@@ -199,6 +199,7 @@ func TestAnswersBecomeErrors(t *testing.T) {
 			"CODE_DEADLINE":    context.DeadlineExceeded,
 			"CODE_OVERLOADED":  wakebell.ErrOverloaded,
 			"CODE_DRAINING":    wakebell.ErrDraining,
+			"CODE_CONFLICT":    wakebell.ErrConflict,
 		}[code]
 		require.Equal(t, sentinel, errors.Unwrap(err), code)
 	}

@@ -77,6 +77,9 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 // whether or not the System is started.
 func (s *System) Client() *Client { return s.client }
 
+// ActorSystem returns the ActorSystem that New was given.
+func (s *System) ActorSystem() *actor.ActorSystem { return s.actors }
+
 // Gates returns the System's Gates. They work while it is started: until then
 // and after Stop, Acquire fails with ErrGatesClosed. Stop closes them when the
 // handlers have ended.
@@ -145,7 +148,7 @@ func (s *System) spawn(checked error) error {
 		Events: s.store,
 		Node:   nodeName(s.cfg.Name),
 		OnDead: s.onDead(),
-		Timers: requests{s.client},
+		Timers: requests{s.client, s.gates},
 		Beat:   s.actorBeat(),
 		Owner:  s,
 		Logger: s.cfg.Logger,

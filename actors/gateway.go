@@ -16,7 +16,7 @@ import (
 // Timers is what the gateway's requests are carried out on.
 type Timers interface {
 	// Do carries a request out and returns its answer, a *messages.Error where
-	// it failed. Nothing in the request was checked but that it is there, and
+	// it failed. messages.Principal of ctx tells whose it is. Nothing in the request was checked but that it is there, and
 	// its size. Do is called by several goroutines at once, and should return
 	// soon after ctx has ended.
 	Do(ctx context.Context, request messages.Request) messages.Answer
@@ -111,7 +111,8 @@ func (g *gateway) Receive(c actor.Context) {
 	case cutGateway:
 		g.stop(errGatewayCut)
 	case messages.Request:
-		g.take(m, c.Sender())
+		g.take(m, c.Sender(), principalOf(c))
+	case *actor.Touch: // answered by protoactor
 	default:
 		if c.Sender() != nil { // not one of protoactor's own
 			g.reply(nil, c.Sender(), failure(messages.Code_CODE_INVALID, "message: the gateway takes no %T", m))
@@ -119,6 +120,14 @@ func (g *gateway) Receive(c actor.Context) {
 	}
 	g.pump()
 	sound = true
+}
+
+// principalOf is whose message it is; empty: of this process.
+func principalOf(c actor.Context) string {
+	if header := c.MessageHeader(); header != nil {
+		return header.Get(messages.PrincipalHeader)
+	}
+	return ""
 }
 
 func (g *gateway) start(c actor.Context) {
@@ -138,7 +147,7 @@ func (g *gateway) stop(cause error) {
 }
 
 // take admits a request, or answers why not.
-func (g *gateway) take(request messages.Request, sender *actor.PID) {
+func (g *gateway) take(request messages.Request, sender *actor.PID, principal string) {
 	size, timeout, fault := check(request)
 	switch {
 	case g.draining:
@@ -151,7 +160,7 @@ func (g *gateway) take(request messages.Request, sender *actor.PID) {
 		return
 	}
 	c := &call{request: request, sender: sender, size: size, keys: keysOf(request)}
-	c.ctx, c.cancel = context.WithTimeout(g.ctx, timeout)
+	c.ctx, c.cancel = context.WithTimeout(messages.WithPrincipal(g.ctx, principal), timeout)
 	c.silence = context.AfterFunc(c.ctx, func() { g.answer(c, ended(context.Cause(c.ctx))) })
 	g.calls.add(c)
 }

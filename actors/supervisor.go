@@ -34,6 +34,7 @@ type supervisor struct {
 	generation int // of the timers of outages
 
 	stopHints context.CancelFunc
+	ended     bool // by stop: a topic that goes after it is not listened to anew
 	drain     *rootDrain
 }
 
@@ -141,6 +142,9 @@ func (s *supervisor) listen() {
 	if s.stopHints != nil {
 		s.stopHints()
 	}
+	if s.ended {
+		return
+	}
 	//nolint:forbidigo // the supervisor's life is its own: stop ends it
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stopHints = cancel
@@ -172,6 +176,7 @@ func (s *supervisor) listen() {
 }
 
 func (s *supervisor) stop() {
+	s.ended = true
 	if s.stopHints != nil {
 		s.stopHints()
 	}

@@ -127,6 +127,11 @@ type Scheduled struct {
 // [ErrInvalid]. When a later round trip fails, the answers of those before it
 // are returned beside the error.
 func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) ([]Scheduled, error) {
+	return s.ScheduleKeyed(ctx, topic, nil, entries...)
+}
+
+// ScheduleKeyed is Schedule with an idempotency key; nil: none.
+func (s *Timers) ScheduleKeyed(ctx context.Context, topic string, key *Key, entries ...Entry) ([]Scheduled, error) {
 	if err := checkEntries(topic, entries); err != nil {
 		return nil, err
 	}
@@ -134,7 +139,16 @@ func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) (
 	var short error
 	for len(entries) > 0 {
 		n := batch(entries)
-		part, err := s.scheduleSafely(ctx, topic, entries[:n])
+		var part []Scheduled
+		var err error
+		if key == nil {
+			part, err = s.scheduleSafely(ctx, topic, entries[:n])
+		} else {
+			err = s.again(ctx, func() (err error) { // it is done once in any case
+				part, err = s.scheduleBatch(ctx, topic, entries[:n], key.part(len(done)))
+				return err
+			})
+		}
 		switch {
 		case errors.Is(err, ErrTooFewReplicas): // it is stored, and so can be the others
 			short = fmt.Errorf("schedule on %q: %w", topic, err)
@@ -156,7 +170,7 @@ func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) (
 func (s *Timers) scheduleSafely(ctx context.Context, topic string, entries []Entry) (done []Scheduled, err error) {
 	call := s.schedule
 	if confirmationOf(entries).replicas > 0 {
-		call = s.scheduleBatch
+		call = s.scheduleUnkeyed
 	}
 	err = s.again(ctx, func() (err error) {
 		done, err = call(ctx, topic, entries)
@@ -231,7 +245,12 @@ func batch(entries []Entry) int {
 	return len(entries)
 }
 
-func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+// scheduleUnkeyed calls the script for a batch.
+func (s *Timers) scheduleUnkeyed(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+	return s.scheduleBatch(ctx, topic, entries, nil)
+}
+
+func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry, key *Key) ([]Scheduled, error) {
 	n := len(entries)
 	k := s.keys.of(topic)
 	keys := []string{k.timeline, k.payloads, k.leases, k.hint}
@@ -259,9 +278,12 @@ func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entr
 	asked, confirmed := confirmationOf(entries), 0
 	var reply string
 	var err error
-	if asked.replicas > 0 {
+	switch {
+	case key != nil:
+		reply, err = s.runKeyed(ctx, scheduleScript, keyedScheduleScript, k, key, keys, args)
+	case asked.replicas > 0:
 		reply, confirmed, err = s.runConfirmed(ctx, asked, scheduleScript, keys, args...)
-	} else {
+	default:
 		reply, err = asText(s.try(ctx, scheduleScript, keys, args...))
 	}
 	if err != nil {

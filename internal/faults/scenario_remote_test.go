@@ -1,0 +1,225 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/faultproxy"
+	"github.com/wakebell/wakebell/remote"
+)
+
+const (
+	servingNodes      = 2
+	remoteSubscribers = 4
+	remoteClients     = 4
+	remoteStrikes     = 12
+)
+
+// remotes is what a round of the scenario has. The first of w.nodes are the
+// subscribers, the others serve them.
+type remotes struct {
+	*world
+	addresses   []string // of the serving nodes
+	subscribers []*party
+	clients     []*party
+	kills       []servingKill
+}
+
+// party is a subscriber's process or a client, and its link to the node that
+// serves it.
+type party struct {
+	name string
+	link *faultproxy.Proxy
+	node int // of addresses
+	// keyed: its calls have idempotency keys. Nothing excuses them to have been
+	// run twice.
+	keyed bool
+}
+
+type servingKill struct {
+	at      time.Time
+	clients []string // that it served
+}
+
+// remotely kills subscribers and the nodes that serve them, and cuts the links
+// to them, while clients schedule over such links too. Only the serving nodes
+// have Redis.
+func remotely(w *world) {
+	w.redis()
+	r := &remotes{world: w}
+	r.populate()
+	l := w.usual()
+	l.clients = remoteClients
+	l.timers = r.client
+	l.work = func(rng *rand.Rand) Work {
+		work := usualWork(rng)
+		work.Settle = false // a subscriber's verdict has no answer
+		return work
+	}
+	end := w.begin(l)
+	for i := range remoteStrikes {
+		w.pause(between(w.rng, 100*time.Millisecond, 500*time.Millisecond))
+		w.trials++
+		switch i % 4 {
+		case 0, 2:
+			r.killSubscriber()
+		case 1:
+			r.killServing()
+		default:
+			r.cut()
+		}
+	}
+	end()
+	w.settled(settleLimit)
+	r.notes()
+}
+
+// populate starts the nodes and their subscribers.
+func (r *remotes) populate() {
+	r.Helper()
+	var serving []*Node
+	for range servingNodes {
+		cfg := r.config()
+		cfg.Listen = freeAddress(r)
+		r.addresses = append(r.addresses, cfg.Listen)
+		serving = append(serving, r.fleet.Start(cfg))
+	}
+	for _, node := range serving {
+		node.Ready()
+	}
+	for i := range remoteSubscribers {
+		p := r.party(r.fleet.Next(), i)
+		cfg := r.config()
+		cfg.Redis, cfg.Remote, cfg.MaxConcurrent = "", p.link.Addr, 20
+		r.subscribers = append(r.subscribers, p)
+		r.start(1, cfg)
+	}
+	r.nodes = append(r.nodes, serving...)
+}
+
+func freeAddress(w *remotes) string {
+	w.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(w, err)
+	require.NoError(w, l.Close())
+	return l.Addr().String()
+}
+
+func (r *remotes) party(name string, i int) *party {
+	r.Helper()
+	node := i % servingNodes
+	return &party{name: name, node: node, link: faultproxy.StartUnseen(r.T, r.addresses[node])}
+}
+
+// client is one that waits for a node that is away. Every other has keys.
+func (r *remotes) client(name string) wakebell.Timers {
+	r.Helper()
+	p := r.party(name, len(r.clients))
+	p.keyed = len(r.clients)/servingNodes%2 == 1
+	r.clients = append(r.clients, p)
+	c, err := remote.Dial(r.Context(), p.link.Addr, remote.DialConfig{Config: remote.Config{Logger: quiet}, DeadLink: time.Minute})
+	require.NoError(r, err)
+	r.Cleanup(c.Close)
+	if p.keyed {
+		return &keyedClient{Timers: c}
+	}
+	return c
+}
+
+// keyedClient has one key for the tries of a batch.
+type keyedClient struct {
+	wakebell.Timers
+	batches int
+}
+
+func (k *keyedClient) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebell.Scheduled, error) {
+	done, err := k.Timers.Schedule(remote.WithKey(ctx, fmt.Sprintf("%p/%d", k, k.batches)), drafts...)
+	if err == nil {
+		k.batches++
+	}
+	return done, err
+}
+
+func (r *remotes) killSubscriber() {
+	r.Helper()
+	i := r.rng.IntN(remoteSubscribers)
+	r.nodes[i].Kill()
+	r.subscribers[i].name = r.fleet.Next()
+	r.replace(i)
+}
+
+// killServing kills a node that serves others, and starts one in its place.
+func (r *remotes) killServing() {
+	r.Helper()
+	node := r.rng.IntN(servingNodes)
+	i := remoteSubscribers + node
+	r.nodes[i].Ready()
+	kill := servingKill{at: time.Now()}
+	r.nodes[i].Kill()
+	for _, p := range r.subscribers {
+		if p.node == node {
+			r.ledger.Struck(Fault{Kind: Orphan, Who: p.name, From: kill.at, To: time.Now()})
+		}
+	}
+	for _, p := range r.clients {
+		if p.node == node {
+			r.disturb(p, kill.at)
+			kill.clients = append(kill.clients, p.name)
+		}
+	}
+	r.kills = append(r.kills, kill)
+	r.replace(i)
+}
+
+// cut closes the link of a subscriber or a client, sometimes for longer than a
+// lease.
+func (r *remotes) cut() {
+	r.Helper()
+	parties := append(slices.Clone(r.subscribers), r.clients...)
+	p := parties[r.rng.IntN(len(parties))]
+	from := time.Now()
+	p.link.Cut()
+	r.pause(between(r.rng, 100*time.Millisecond, r.ledger.TTL*5/4))
+	p.link.Mend()
+	r.disturb(p, from)
+}
+
+// disturb notes that the calls and leases of who have lost what was on the way.
+func (r *remotes) disturb(p *party, from time.Time) {
+	if !p.keyed {
+		r.ledger.Struck(Fault{Kind: Cut, Who: p.name, From: from, To: time.Now()})
+	}
+}
+
+// notes says how long what was struck had to wait.
+func (r *remotes) notes() {
+	r.Helper()
+	by := r.ledger.Judge().RecoveryBy
+	for _, of := range []struct {
+		cause Cause
+		what  string
+	}{
+		{CauseKill, "timers of a subscriber that was killed"},
+		{CauseOrphan, "timers of a serving node that was killed"},
+		{CauseCut, "timers behind a link that was cut"},
+		{CauseReturned, "timers whose verdict was lost with a link"},
+	} {
+		report.Note("remote", "%s came again after %s", of.what, spread(by[of.cause]))
+	}
+	var answered []time.Duration
+	for _, k := range r.kills {
+		for _, name := range k.clients {
+			if d, ok := r.ledger.NextAnswer(name, k.at); ok {
+				answered = append(answered, d)
+			}
+		}
+	}
+	report.Note("remote", "calls were answered again after the kill of their node after %s", spread(answered))
+}

@@ -26,6 +26,9 @@ const (
 	CauseCut       Cause = "link cut"
 	CauseReturned  Cause = "given back after a link cut"
 	CauseOrphan    Cause = "serving node killed"
+
+	// CauseUnanswered is of calls, and how long their next answer took.
+	CauseUnanswered Cause = "a client's node killed"
 )
 
 // evidence is what the harness did.

@@ -290,6 +290,12 @@ func (j *Judgement) add(o *Judgement) {
 		j.Causes[cause] += n
 	}
 	j.Recovery = append(j.Recovery, o.Recovery...)
+	if j.RecoveryBy == nil {
+		j.RecoveryBy = map[Cause][]time.Duration{}
+	}
+	for cause, took := range o.RecoveryBy {
+		j.RecoveryBy[cause] = append(j.RecoveryBy[cause], took...)
+	}
 	j.Violations = append(j.Violations, o.Violations...)
 }
 

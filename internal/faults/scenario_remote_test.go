@@ -78,7 +78,7 @@ func remotely(w *world) {
 	}
 	end()
 	w.settled(settleLimit)
-	r.notes()
+	w.found = r.answers()
 }
 
 // populate starts the nodes and their subscribers.
@@ -198,28 +198,16 @@ func (r *remotes) disturb(p *party, from time.Time) {
 	}
 }
 
-// notes says how long what was struck had to wait.
-func (r *remotes) notes() {
+// answers finds out how long clients had to wait when their node was killed.
+func (r *remotes) answers() *Judgement {
 	r.Helper()
-	by := r.ledger.Judge().RecoveryBy
-	for _, of := range []struct {
-		cause Cause
-		what  string
-	}{
-		{CauseKill, "timers of a subscriber that was killed"},
-		{CauseOrphan, "timers of a serving node that was killed"},
-		{CauseCut, "timers behind a link that was cut"},
-		{CauseReturned, "timers whose verdict was lost with a link"},
-	} {
-		report.Note("remote", "%s came again after %s", of.what, spread(by[of.cause]))
-	}
-	var answered []time.Duration
+	j := &Judgement{RecoveryBy: map[Cause][]time.Duration{}}
 	for _, k := range r.kills {
 		for _, name := range k.clients {
 			if d, ok := r.ledger.NextAnswer(name, k.at); ok {
-				answered = append(answered, d)
+				j.RecoveryBy[CauseUnanswered] = append(j.RecoveryBy[CauseUnanswered], d)
 			}
 		}
 	}
-	report.Note("remote", "calls were answered again after the kill of their node after %s", spread(answered))
+	return j
 }

@@ -17,24 +17,27 @@ type certificates struct {
 	log           *slog.Logger
 
 	mu     sync.Mutex
-	read   stamps
+	read   [3]fileStamp
 	shown  *tls.Certificate
 	taking *x509.CertPool // nil: nobody is asked
 }
 
-// stamps tell whether files are others than before.
-type stamps [3]struct {
+// fileStamp tells whether a file is another than before.
+type fileStamp struct {
 	at   time.Time
 	size int64
 }
 
-func (c *certificates) stamps() (s stamps) {
-	for i, file := range []string{c.cert, c.key, c.ca} {
-		if info, err := os.Stat(file); err == nil { // one that is away now will be another later
-			s[i].at, s[i].size = info.ModTime(), info.Size()
-		}
+// stampOf is zero for a file that is away: it will be another later.
+func stampOf(file string) (s fileStamp) {
+	if info, err := os.Stat(file); err == nil {
+		s.at, s.size = info.ModTime(), info.Size()
 	}
 	return s
+}
+
+func (c *certificates) stamps() [3]fileStamp {
+	return [3]fileStamp{stampOf(c.cert), stampOf(c.key), stampOf(c.ca)}
 }
 
 // load reads the files.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +20,13 @@ type listenFlags struct {
 	address, advertise, clientCA string
 	redisCert, redisKey          string
 	insecure                     bool
+
+	tokens string    // the file, once it is known; empty: none
+	read   fileStamp // of it
 }
+
+// tokensEvery is how often a listener looks whether its file of tokens is another.
+const tokensEvery = time.Second
 
 func (f *listenFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -43,7 +50,8 @@ func (f *listenFlags) take(a *app, log *slog.Logger) (*remote.Config, error) {
 	}
 	cfg := &remote.Config{Address: f.address, Advertise: f.advertise, Insecure: f.insecure, Logger: log}
 	if file := a.remote.tokens(); file != "" {
-		tokens, err := readTokens(file, func(text string) { log.Warn(text) })
+		f.tokens, f.read = file, stampOf(file) // before: what is written meanwhile is read again
+		tokens, err := readTokens(file, warner(log))
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +87,37 @@ func (f *listenFlags) serve(ctx context.Context, sys *wakebell.System, cfg *remo
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
 	cfg.Logger.InfoContext(ctx, "node listens", "addr", server.Address(), "tls", cfg.TLS != nil, "tokens", len(cfg.Tokens), "client_certificates", f.clientCA != "")
+	if f.tokens != "" {
+		go f.follow(ctx, server, cfg.Logger)
+	}
 	return server, nil
+}
+
+// follow has the listener take the tokens that are in the file, until ctx ends.
+func (f *listenFlags) follow(ctx context.Context, server *remote.Server, log *slog.Logger) {
+	tick := time.NewTicker(tokensEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := stampOf(f.tokens)
+		if now == f.read {
+			continue
+		}
+		f.read = now
+		tokens, err := readTokens(f.tokens, warner(log))
+		if err == nil {
+			err = server.SetTokens(tokens)
+		}
+		if err != nil {
+			log.Warn("changed tokens cannot be used; those before are taken", "err", err)
+			continue
+		}
+		log.Info("tokens were read again", "tokens", len(tokens))
+	}
 }
 
 // withListener adds to the answers about health where the node listens.

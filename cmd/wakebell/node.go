@@ -68,8 +68,8 @@ With --listen it also serves other processes: wakebell --remote, remote.Dial,
 actors, and gRPC. Beyond loopback it wants --tls-cert and --tls-key and, so that
 it knows its peers, --token-file or --tls-client-ca; with both, peers need both.
 A line of the token file is owner:token, or a token alone; # begins a comment.
-Files of TLS that change are read again, the token file at the next start. With
-rediss://, Redis is shown --redis-tls-cert then. Topics that subscribers are to
+Files that change are read again: TLS with the next link, tokens within a second.
+Links that are there go on. With rediss://, Redis is shown --redis-tls-cert then. Topics that subscribers are to
 handle are not to be named with --topic.`,
 		Example: `  wakebell node --topic invoices
   wakebell node --topic invoices --exec './charge.sh' --max-concurrent 20

@@ -97,6 +97,25 @@ func TestAWrongTokenIsRefused(t *testing.T) {
 	}
 }
 
+func TestTokensAreChangedWhileTheNodeRuns(t *testing.T) {
+	b := setup(t)
+	tokens := tokenFile(t, "a:"+secret)
+	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokens)
+	with := func(token string) int {
+		code, _, _ := b.plainly("--remote", node.listener(), "--token-file", tokenFile(t, token), "ls", "-t", "TOPIC")
+		return code
+	}
+	require.Zero(t, with(secret))
+	require.Equal(t, exitError, with("next-"+secret))
+	require.NoError(t, os.WriteFile(tokens, []byte("no token at all:\n"), 0o600))
+	node.says("changed tokens cannot be used")
+	require.Zero(t, with(secret))
+	require.NoError(t, os.WriteFile(tokens, []byte("a:next-"+secret+"\n"), 0o600))
+	node.says("tokens were read again")
+	require.Zero(t, with("next-"+secret))
+	require.Equal(t, exitError, with(secret))
+}
+
 func TestWhatNeedsRedisSaysSo(t *testing.T) {
 	t.Parallel()
 	b := &bundle{t: t, topic: "x"}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"runtime"
@@ -69,4 +70,9 @@ func readToken(file string, warn func(string)) (string, error) {
 		return "", fmt.Errorf("--token-file: %s has %d tokens, and a client shows one", file, len(tokens))
 	}
 	return slices.Collect(maps.Keys(tokens))[0], nil
+}
+
+// warner is what logs a warning of readTokens.
+func warner(log *slog.Logger) func(string) {
+	return func(text string) { log.Warn("the token file is open to others", "about", text) }
 }

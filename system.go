@@ -148,7 +148,7 @@ func (s *System) spawn(checked error) error {
 		Events: s.store,
 		Node:   nodeName(s.cfg.Name),
 		OnDead: s.onDead(),
-		Timers: requests{s.client},
+		Timers: requests{s.client, s.gates},
 		Beat:   s.actorBeat(),
 		Owner:  s,
 		Logger: s.cfg.Logger,

@@ -21,6 +21,7 @@ type Server struct {
 	system *wakebell.System
 	health *health.Server
 	router *actor.PID // of subscriptions
+	gates  *actor.PID
 }
 
 // ErrStarted says that Serve came after the System's Start: actors that run
@@ -45,6 +46,7 @@ func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	s := &Server{guard: g, system: sys, health: health.NewServer()}
+	s.gates = actors.NewLocalPID(strings.TrimSuffix(sys.Gateway().GetId(), "gateway") + "gates")
 	s.open()
 	if err := g.listen(); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
@@ -89,7 +91,11 @@ func (s *Server) open() {
 		for _, kind := range requests {
 			e.takes[kind] = gateway
 		}
+		for _, kind := range turning {
+			e.takes[kind] = s.gates.GetId()
+		}
 	})
+	s.guard.filter.open(s.gates.GetId(), func(e *entry) { e.terminated = true })
 	s.guard.services = append(s.guard.services, func(to grpc.ServiceRegistrar) {
 		to.RegisterService(&timersService, s)
 		grpc_health_v1.RegisterHealthServer(to, s.health)

@@ -7,18 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 )
-
-func valueOf(n uint64) protoreflect.Value { return protoreflect.ValueOfUint64(n) }
-
-func messageOf(d *durationpb.Duration) protoreflect.Value {
-	return protoreflect.ValueOfMessage(d.ProtoReflect())
-}
 
 // Subscription says who subscribes, and to what.
 type Subscription struct {
@@ -112,7 +105,7 @@ func (t *taker) subscribe() {
 		request := &messages.Subscribe{Topic: t.of.Topic, Subscriber: t.of.Name, Credits: uint32(min(max(t.of.Credits, 0), 1<<30))} //nolint:gosec // bounded
 		for {
 			ctx, cancel := context.WithTimeout(t.link.ctx, requestTimeout)
-			answer, err := t.link.ask(ctx, request)
+			answer, err := t.link.ask(ctx, proto.CloneOf(request))
 			cancel()
 			if errors.Is(err, errBroken) || t.ctx.Err() != nil || t.link.ctx.Err() != nil {
 				return // the next link subscribes

@@ -11,27 +11,37 @@ import (
 
 func fullName(m proto.Message) string { return string(proto.MessageName(m)) }
 
-// What the gateway takes itself, what subscriptions take in its name, and what
-// both answer.
+// What the gateway takes itself, what subscriptions and gates take in its name,
+// and what all answer.
 var (
 	requests = names(
 		&messages.Schedule{}, &messages.ScheduleBatch{}, &messages.Cancel{}, &messages.Get{},
 		&messages.List{}, &messages.Reschedule{}, &messages.RunNow{}, &messages.Stats{},
+		&messages.PutRecurring{}, &messages.DeleteRecurring{}, &messages.EnableRecurring{}, &messages.RunRecurring{},
+		&messages.GetRecurring{}, &messages.ListRecurring{}, &messages.PreviewRecurring{},
+		&messages.Publish{}, &messages.GuardTurn{},
 	)
 	subscribing = names(&messages.Subscribe{}, &messages.Unsubscribe{}, &messages.Verdicts{})
+	turning     = names(&messages.AcquireTurn{}, &messages.ExtendTurn{}, &messages.ReleaseTurn{})
 	answers     = names(
 		&messages.Error{}, &messages.Scheduled{}, &messages.BatchScheduled{}, &messages.Cancelled{}, &messages.Timer{},
 		&messages.TimerPage{}, &messages.DueNow{}, &messages.TopicStats{}, &messages.Subscribed{}, &messages.Unsubscribed{},
+		&messages.RecurringChanged{}, &messages.RecurringRun{}, &messages.RecurringState{}, &messages.RecurringPage{},
+		&messages.RecurringInstants{}, &messages.MessagesPublished{}, &messages.TurnGuarded{},
+		&messages.Turn{}, &messages.TurnRefused{}, &messages.TurnExtended{}, &messages.TurnReleased{},
 	)
 	// undelivered answers what found no actor.
 	undelivered = fullName(&actor.DeadLetterResponse{})
 
 	// heavy are questions and answers with bodies, or many lines.
-	heavy = set(names(&messages.Get{}, &messages.List{}, &messages.Timer{}, &messages.TimerPage{}))
+	heavy = set(names(
+		&messages.Get{}, &messages.List{}, &messages.Timer{}, &messages.TimerPage{},
+		&messages.ListRecurring{}, &messages.RecurringPage{}, &messages.PreviewRecurring{}, &messages.RecurringInstants{},
+	))
 )
 
 // isAnswered are what is answered with one of answers.
-var isAnswered = set(append(slices.Clone(requests), fullName(&messages.Subscribe{}), fullName(&messages.Unsubscribe{})))
+var isAnswered = set(slices.Concat(requests, turning, names(&messages.Subscribe{}, &messages.Unsubscribe{})))
 
 var isAnswer = set(append(slices.Clone(answers), undelivered))
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +17,10 @@ import (
 )
 
 // remoteFlags say which node a command asks, in the place of Redis.
-type remoteFlags struct{ address, tokenFile string }
+type remoteFlags struct {
+	address, tokenFile string
+	turnTTL            time.Duration // of gate hold
+}
 
 func (f *remoteFlags) register(root *cobra.Command) {
 	flags := root.PersistentFlags()
@@ -85,6 +89,7 @@ func (a *app) dialConfig() (address string, cfg remote.DialConfig, err error) {
 	if a.prefix != "" || a.keys.Timeline != "" || a.keys.Payloads != "" || a.keys.HashTag {
 		return "", cfg, usagef("--prefix and the names of keys are the node's: they go with --redis, not with --remote")
 	}
+	cfg.TurnTTL = a.remote.turnTTL
 	cfg.Logger = slog.New(slog.DiscardHandler) // what it meets is in the errors it returns
 	address, encrypted := splitRemote(a.remoteAddress(), a.tls)
 	if err := a.tls.check("addresses that begin with tls://", encrypted); err != nil {
@@ -101,6 +106,16 @@ func (a *app) dialConfig() (address string, cfg remote.DialConfig, err error) {
 		}
 	}
 	return address, cfg, nil
+}
+
+// nodesOwn refuses flags that are for the node itself to be told.
+func nodesOwn(cmd *cobra.Command, flags ...string) error {
+	for _, flag := range flags {
+		if cmd.Flags().Changed(flag) {
+			return usagef("--%s is the node's: it goes with --redis, not with --remote", flag)
+		}
+	}
+	return nil
 }
 
 // splitRemote tells whether an address is to be spoken to over TLS: where it says

@@ -86,6 +86,43 @@ func TestCommandsOverANode(t *testing.T) {
 	require.Contains(t, stderr, "unavailable")
 }
 
+// So do those for recurring schedules, queues and gates.
+func TestMoreCommandsOverANode(t *testing.T) {
+	b := setup(t)
+	node := b.start("node", "--listen", "127.0.0.1:0")
+	at := []string{"--remote", node.listener()}
+	over := func(args ...string) string {
+		t.Helper()
+		code, stdout, stderr := b.plainly(append(at, args...)...)
+		require.Zero(t, code, stderr)
+		return stdout
+	}
+	name := b.topic + "-nightly"
+	over("schedules", "put", name, "-t", "TOPIC", "--cron", "30 2 * * *")
+	require.Contains(t, over("schedules", "ls"), name)
+	show := over("schedules", "show", name)
+	require.Equal(t, b.fine("schedules", "show", name), show)
+	require.Equal(t, b.fine("schedules", "preview", name), over("schedules", "preview", name))
+	over("schedules", "pause", name)
+	require.NotEqual(t, show, b.fine("schedules", "show", name))
+	over("schedules", "resume", name)
+	require.Contains(t, over("schedules", "run-now", name), name)
+	over("schedules", "rm", name)
+	code, _, stderr := b.plainly(append(at, "schedules", "show", name)...)
+	require.Equal(t, exitNotFound, code, stderr)
+
+	over("queue", "publish", "--queue", "TOPIC", "--text", "hello", "--dedup-key", "k")
+	require.Contains(t, over("queue", "publish", "--queue", "TOPIC", "--text", "hello", "--dedup-key", "k"), "duplicate")
+	require.Contains(t, b.fine("queue", "ls", "--queue", "TOPIC"), "pending")
+
+	held := objects(t, over("gate", "hold", "TOPIC", "--for", "0s", "--lease", "2s"))
+	require.Equal(t, "acquired", held[0]["event"])
+	require.Equal(t, "released", held[1]["event"])
+	over("gate", "guard", "TOPIC", "bucket", "7")
+	code, _, stderr = b.plainly(append(at, "gate", "guard", "TOPIC", "bucket", "6")...)
+	require.Equal(t, exitError, code, stderr)
+}
+
 func TestAWrongTokenIsRefused(t *testing.T) {
 	b := setup(t)
 	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokenFile(t, secret))
@@ -121,7 +158,8 @@ func TestWhatNeedsRedisSaysSo(t *testing.T) {
 	b := &bundle{t: t, topic: "x"}
 	for _, command := range []string{
 		"topics", "stats", "pause -t x", "resume -t x", "retune -t x", "doctor", "tail -t x", "cancel -t x --all --yes", "node -t x", "beat",
-		"dead ls -t x", "gate ls", "gate hold x --exec true", "schedules ls", "queue ls --queue x", "bench", "demo",
+		"schedules export", "schedules backfill x --from 2026-11-01T00:00:00Z --to 2026-11-02T00:00:00Z",
+		"dead ls -t x", "gate ls", "gate release x --force", "gate show x", "queue ls --queue x", "bench", "demo",
 	} {
 		code, _, stderr := b.plainly(append([]string{"--remote", "127.0.0.1:1"}, strings.Fields(command)...)...)
 		require.Equal(t, exitUsage, code, command)
@@ -138,6 +176,9 @@ func TestFlagsThatDoNotGoTogether(t *testing.T) {
 		"--remote h:1 --hash-tag ls -t x":                             "the node's",
 		"--remote plain://h:1 --tls-ca f ls -t x":                     "not encrypted",
 		"--remote h:1 --tls-cert f ls -t x":                           "go together",
+		"--remote h:1 schedules ls --key-prefix x":                    "the node's",
+		"--remote h:1 schedules run-now x --celery":                   "the node's",
+		"--remote h:1 gate hold x --keys state=y":                     "the node's",
 		"--redis embedded --token-file f ls -t x":                     "goes with --remote",
 		"--redis embedded node -t x --insecure-listen":                "go with --listen",
 		"--redis embedded node --listen :1 --tls-cert f":              "go together",

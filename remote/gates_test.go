@@ -209,8 +209,10 @@ func TestWhatIsWrongWithATurnIsSaid(t *testing.T) {
 	s.hello(address).welcomed()
 	self := actor.NewPID(address, "clerk")
 	for _, m := range []*messages.AcquireTurn{
-		{}, {Gate: string(make([]byte, 513))},
-		{Gate: "g", Ttl: durationpb.New(time.Millisecond)}, {Gate: "g", Ttl: durationpb.New(-1)},
+		{},
+		{Gate: string(make([]byte, 513))},
+		{Gate: "g", Ttl: durationpb.New(time.Millisecond)},
+		{Gate: "g", Ttl: durationpb.New(-1)},
 	} {
 		s.ask(self, m)
 		refused, _ := receive(t, got).(*messages.TurnRefused)

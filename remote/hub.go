@@ -154,8 +154,14 @@ func (h *hub) subscribe(c actor.Context, m *messages.Subscribe, owner string) {
 	if s != nil {
 		others -= s.takes()
 	}
-	if others+credits > maxCredits || (s == nil && len(h.subscribers) >= maxSubscribers) {
-		fault := messages.Failure(messages.Code_CODE_OVERLOADED, "the subscribers of the topic have too many credits, or are too many")
+	var fault *messages.Error
+	switch {
+	case !h.isFor(m.GetQueue()):
+		fault = messages.Failure(messages.Code_CODE_CONFLICT, "others subscribe to a topic or queue of this name that has other keys")
+	case others+credits > maxCredits || (s == nil && len(h.subscribers) >= maxSubscribers):
+		fault = messages.Failure(messages.Code_CODE_OVERLOADED, "the subscribers of the topic have too many credits, or are too many")
+	}
+	if fault != nil {
 		fault.Request = m.GetRequest()
 		c.Respond(fault)
 		return

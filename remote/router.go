@@ -70,6 +70,8 @@ func (r *router) hub(c actor.Context, m *messages.Subscribe) (*actor.PID, *messa
 		return nil, messages.Failure(messages.Code_CODE_INVALID, "topic: want 1 to 512 bytes")
 	case m.GetSubscriber() == "" || len(m.GetSubscriber()) > maxSubscriber:
 		return nil, messages.Failure(messages.Code_CODE_INVALID, "subscriber: want 1 to 256 bytes")
+	case len(m.GetQueue().GetSeparator())+len(m.GetQueue().GetDeadLetters()) > maxName:
+		return nil, messages.Failure(messages.Code_CODE_INVALID, "queue: want at most 512 bytes")
 	case m.GetCredits() < 1 || m.GetCredits() > maxCredits:
 		return nil, messages.Failure(messages.Code_CODE_INVALID, "credits: want 1 to 10,000")
 	}

@@ -98,6 +98,7 @@ func (s *Server) open() {
 	s.guard.filter.open(s.gates.GetId(), func(e *entry) { e.terminated = true })
 	s.guard.services = append(s.guard.services, func(to grpc.ServiceRegistrar) {
 		to.RegisterService(&timersService, s)
+		s.health.SetServingStatus(serviceName, grpc_health_v1.HealthCheckResponse_SERVING)
 		grpc_health_v1.RegisterHealthServer(to, s.health)
 	}, func(to grpc.ServiceRegistrar) {
 		if server, ok := to.(reflection.GRPCServer); ok {

@@ -17,6 +17,10 @@ import (
 type Subscription struct {
 	Topic string // without prefix
 
+	// Queue is a queue instead, as its Keys say; wakebell.Queue.Read reads the
+	// bodies. The zero value: it is a topic.
+	Queue wakebell.QueueName
+
 	// Name tells subscribers of a topic apart, also after a restart: 1 to 256
 	// bytes. Of two with the same name the later one gets the leases.
 	Name string
@@ -25,7 +29,8 @@ type Subscription struct {
 	Credits int
 }
 
-// Subscribe has handle called for the timers of a topic, up to Credits at once,
+// Subscribe has handle called for the timers of a topic, or the messages of a
+// queue, up to Credits at once,
 // until ctx ends: then no more come, those that run have ctx's end in their
 // contexts, and what they make of it still counts if they return within a
 // second. What handle returns is its verdict, as of a handler. Leases are
@@ -40,6 +45,12 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 	}
 	if handle == nil {
 		return invalid("handle", "nil")
+	}
+	if s.Queue.Name != "" {
+		if s.Topic != "" {
+			return invalid("Topic", "%q, and a Queue %q too", s.Topic, s.Queue.Name)
+		}
+		s.Topic = s.Queue.Name
 	}
 	t := &taker{
 		link: c.link, of: s, handle: handle, running: map[uint64]*runningLease{},
@@ -103,6 +114,9 @@ type runningLease struct {
 func (t *taker) subscribe() {
 	t.link.done.Go(func() {
 		request := &messages.Subscribe{Topic: t.of.Topic, Subscriber: t.of.Name, Credits: uint32(min(max(t.of.Credits, 0), 1<<30))} //nolint:gosec // bounded
+		if q := t.of.Queue; q.Name != "" {
+			request.Queue = &messages.Queue{Separator: q.Separator, DeadLetters: q.DeadLetters}
+		}
 		for {
 			ctx, cancel := context.WithTimeout(t.link.ctx, requestTimeout)
 			answer, err := t.link.ask(ctx, proto.CloneOf(request))

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -104,12 +105,19 @@ func (r *remotes) populate() {
 	r.nodes = append(r.nodes, serving...)
 }
 
+// freeAddress is one at which nobody listens, and below the ports that the system
+// gives to those who dial: a node that starts again has to find it free.
 func freeAddress(w *remotes) string {
 	w.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(w, err)
-	require.NoError(w, l.Close())
-	return l.Addr().String()
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			require.NoError(w, l.Close())
+			return address
+		}
+	}
+	require.FailNow(w, "no port is free")
+	return ""
 }
 
 func (r *remotes) party(name string, i int) *party {
@@ -127,22 +135,34 @@ func (r *remotes) client(name string) wakebell.Timers {
 	c, err := remote.Dial(r.Context(), p.link.Addr, remote.DialConfig{Config: remote.Config{Logger: quiet}, DeadLink: time.Minute})
 	require.NoError(r, err)
 	r.Cleanup(c.Close)
-	if p.keyed {
-		return &keyedClient{Timers: c}
-	}
-	return c
+	return &remoteClient{Client: c, t: r.T, keyed: p.keyed}
 }
 
-// keyedClient has one key for the tries of a batch.
-type keyedClient struct {
-	wakebell.Timers
+// answerLimit is how long a call has for its answer, node and links being struck
+// meanwhile: far more than they are away.
+const answerLimit = 30 * time.Second
+
+// remoteClient has one key for the tries of a batch, if any, and fails the round
+// for a call that is never answered.
+type remoteClient struct {
+	*remote.Client
+	t       testing.TB
+	keyed   bool
 	batches int
 }
 
-func (k *keyedClient) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebell.Scheduled, error) {
-	done, err := k.Timers.Schedule(remote.WithKey(ctx, fmt.Sprintf("%p/%d", k, k.batches)), drafts...)
+func (c *remoteClient) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebell.Scheduled, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	if c.keyed {
+		ctx = remote.WithKey(ctx, fmt.Sprintf("%p/%d", c, c.batches))
+	}
+	done, err := c.Client.Schedule(ctx, drafts...)
 	if err == nil {
-		k.batches++
+		c.batches++
+	}
+	if ctx.Err() != nil {
+		c.t.Errorf("a call has had no answer for %v: %v", answerLimit, err)
 	}
 	return done, err
 }

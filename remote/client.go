@@ -249,5 +249,6 @@ func (c *Client) Stats(ctx context.Context, topic string) (wakebell.Stats, error
 	s := wakebell.Stats{Pending: a.GetPending(), Due: a.GetDue(), Leased: a.GetLeased(), Retrying: a.GetRetrying(), Estimated: a.GetEstimated()}
 	s.Total, s.Dead, s.Lag = a.GetTotal(), a.GetDead(), a.GetLag().AsDuration()
 	s.OldestDue, s.PausedAt = instantOf(a.GetOldestDue()), instantOf(a.GetPausedAt())
+	s.Paused = !s.PausedAt.IsZero()
 	return s, nil
 }

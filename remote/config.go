@@ -1,14 +1,12 @@
 package remote
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
-	"strings"
 
 	"github.com/wakebell/wakebell"
 )
@@ -129,12 +127,7 @@ func (c Config) validate() error {
 	} else if ip := net.ParseIP(host); err == nil && (host == "" || (ip != nil && ip.IsUnspecified())) {
 		errs = append(errs, invalid("Advertise", "empty: nobody can answer to %s", net.JoinHostPort(host, strconv.Itoa(port))))
 	}
-	for token, owner := range c.Tokens {
-		errs = append(errs, checkToken("Tokens", token))
-		if owner == "" || len(owner) > maxOwner {
-			errs = append(errs, invalid("Tokens", "an owner of %d bytes, want 1 to %d", len(owner), maxOwner))
-		}
-	}
+	errs = append(errs, checkTokens(c.Tokens))
 	if c.Token != "" {
 		errs = append(errs, checkToken("Token", c.Token))
 	}
@@ -164,31 +157,6 @@ func (c Config) secure(host string) error {
 		return fmt.Errorf("%w: %s is not loopback, and there are neither Tokens nor client certificates; Config.Insecure allows it", ErrInsecure, c.Address)
 	}
 	return nil
-}
-
-const (
-	minToken, maxToken = 16, 4096
-	maxOwner           = 256
-)
-
-func checkToken(field, token string) error {
-	if len(token) < minToken || len(token) > maxToken {
-		return invalid(field, "a token of %d bytes, want %d to %d", len(token), minToken, maxToken)
-	}
-	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return invalid(field, "a token has a byte that is not printable ASCII")
-	}
-	return nil
-}
-
-// owners maps the hash of a token to its owner: a look-up by hash takes as long
-// for a wrong token as for one that is nearly right.
-func owners(tokens map[string]string) map[[sha256.Size]byte]string {
-	hashed := make(map[[sha256.Size]byte]string, len(tokens))
-	for token, owner := range tokens {
-		hashed[sha256.Sum256([]byte(token))] = owner
-	}
-	return hashed
 }
 
 func hostPort(address string) (host string, port int, err error) {

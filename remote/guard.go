@@ -2,13 +2,13 @@ package remote
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -23,7 +23,7 @@ type guard struct {
 	cfg         Config
 	system      *actor.ActorSystem
 	log         *slog.Logger
-	owners      map[[sha256.Size]byte]string
+	owners      atomic.Pointer[tokenOwners]
 	peers       peers
 	filter      filter
 	services    []func(grpc.ServiceRegistrar)
@@ -48,10 +48,11 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 		return nil, err
 	}
 	g := &guard{
-		cfg: cfg, system: system, log: cfg.Logger, owners: owners(cfg.Tokens),
+		cfg: cfg, system: system, log: cfg.Logger,
 		peers:  peers{known: map[string]*peer{}},
 		filter: filter{addresses: map[string]bool{}, entries: map[string]*entry{}},
 	}
+	g.owners.Store(owners(cfg.Tokens))
 	g.complaints.log = cfg.Logger
 	g.connections = &counted{
 		TransportCredentials: transport(cfg), limit: cfg.MaxConnections,

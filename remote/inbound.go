@@ -118,7 +118,8 @@ func (g *guard) authenticate(ctx context.Context) (who, error) {
 		w.owner = leaf.Subject.CommonName
 		w.names = func(host string) bool { return leaf.VerifyHostname(host) == nil }
 	}
-	if len(g.owners) == 0 {
+	known := *g.owners.Load()
+	if len(known) == 0 {
 		return w, nil
 	}
 	md, _ := metadata.FromIncomingContext(ctx)
@@ -127,8 +128,8 @@ func (g *guard) authenticate(ctx context.Context) (who, error) {
 		return w, status.Error(codes.Unauthenticated, "a bearer token is asked for")
 	}
 	token, ok := strings.CutPrefix(values[0], "Bearer ")
-	owner, known := g.owners[sha256.Sum256([]byte(token))]
-	if !ok || !known {
+	owner, ours := known[sha256.Sum256([]byte(token))]
+	if !ok || !ours {
 		return w, status.Error(codes.Unauthenticated, "the token is not known")
 	}
 	w.owner, w.token = owner, token

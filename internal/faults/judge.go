@@ -24,7 +24,8 @@ type Judgement struct {
 	Undelivered int // claims that reached no handler, without a cause
 	Illegal     int // answers and deliveries that no order of the calls explains
 
-	Recovery []time.Duration // from a fault to the delivery of what it held up
+	Recovery   []time.Duration // from a fault to the delivery of what it held up
+	RecoveryBy map[Cause][]time.Duration
 
 	// Violations are the timers that broke a promise, each with its history.
 	Violations []string
@@ -34,7 +35,7 @@ type Judgement struct {
 func (l *Ledger) Judge() *Judgement {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}}, evidence: newEvidence(l.faults, l.TTL)}
+	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}, RecoveryBy: map[Cause][]time.Duration{}}, evidence: newEvidence(l.faults, l.TTL)}
 	ids := make([]string, 0, len(l.timers))
 	for id := range l.timers {
 		ids = append(ids, id)
@@ -120,12 +121,12 @@ func (j *judge) repeats(id string, g *generation) {
 				j.wrong(&j.Uncaused, "repeated without a cause")
 			}
 			if !since.IsZero() {
-				j.Recovery = append(j.Recovery, r.Delivered.Sub(since))
+				j.recovered(cause, r.Delivered.Sub(since))
 			}
 			switch {
 			case cause == CauseForgotten:
 				claims = 0 // how many there were is forgotten too
-			case cause == CauseRelease:
+			case cause == CauseRelease, cause == CauseReturned:
 				claims -= last.Attempt - 1 // it takes the claim back
 			case r.Attempt > last.Attempt: // else it was scheduled again
 				claims -= last.Attempt
@@ -136,6 +137,11 @@ func (j *judge) repeats(id string, g *generation) {
 		}
 		last = r
 	}
+}
+
+func (j *judge) recovered(from Cause, after time.Duration) {
+	j.Recovery = append(j.Recovery, after)
+	j.RecoveryBy[from] = append(j.RecoveryBy[from], after)
 }
 
 // unseen judges claims before r that no handler saw.
@@ -281,6 +287,12 @@ func (j *Judgement) add(o *Judgement) {
 		j.Causes[cause] += n
 	}
 	j.Recovery = append(j.Recovery, o.Recovery...)
+	if j.RecoveryBy == nil {
+		j.RecoveryBy = map[Cause][]time.Duration{}
+	}
+	for cause, took := range o.RecoveryBy {
+		j.RecoveryBy[cause] = append(j.RecoveryBy[cause], took...)
+	}
 	j.Violations = append(j.Violations, o.Violations...)
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/url"
 	"time"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 

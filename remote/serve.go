@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -88,6 +89,13 @@ func (s *Server) open() {
 		e.watch = true
 		for _, kind := range requests {
 			e.takes[kind] = gateway
+		}
+	})
+	keeper := s.system.Reminders().PID().GetId()
+	s.guard.filter.open(keeper, func(e *entry) {
+		e.watch = true
+		for _, kind := range slices.Concat(reminding, reminded) {
+			e.takes[kind] = keeper
 		}
 	})
 	s.guard.services = append(s.guard.services, func(to grpc.ServiceRegistrar) {

@@ -23,6 +23,10 @@ var (
 		&messages.Error{}, &messages.Scheduled{}, &messages.BatchScheduled{}, &messages.Cancelled{}, &messages.Timer{},
 		&messages.TimerPage{}, &messages.DueNow{}, &messages.TopicStats{}, &messages.Subscribed{}, &messages.Unsubscribed{},
 	)
+	// What the reminders take: wishes, and the answers of those who are reminded.
+	reminding = names(&messages.SetReminder{}, &messages.ForgetReminder{})
+	reminded  = names(&messages.Ack{}, &messages.Nack{}, &messages.Reject{})
+	reminders = names(&messages.ReminderSet{}, &messages.ReminderForgotten{}, &messages.ReminderFailed{})
 	// undelivered answers what found no actor.
 	undelivered = fullName(&actor.DeadLetterResponse{})
 
@@ -30,10 +34,10 @@ var (
 	heavy = set(names(&messages.Get{}, &messages.List{}, &messages.Timer{}, &messages.TimerPage{}))
 )
 
-// isAnswered are what is answered with one of answers.
-var isAnswered = set(append(slices.Clone(requests), fullName(&messages.Subscribe{}), fullName(&messages.Unsubscribe{})))
+// isAnswered are what is answered with one of answers or reminders.
+var isAnswered = set(slices.Concat(requests, reminding, names(&messages.Subscribe{}, &messages.Unsubscribe{})))
 
-var isAnswer = set(append(slices.Clone(answers), undelivered))
+var isAnswer = set(slices.Concat(answers, reminders, []string{undelivered}))
 
 func names(of ...proto.Message) []string {
 	all := make([]string, len(of))

@@ -199,3 +199,28 @@ func TestReminderConfigs(t *testing.T) {
 		}
 	}
 }
+
+// What comes by message chooses no recipient.
+func TestNobodyForgesAReminderByMessage(t *testing.T) {
+	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
+		m := &minder{}
+		m.spawn(t, sys, "cart-17")
+		body, err := proto.Marshal(&messages.KeptReminder{To: &messages.Recipient{Id: "cart-17"}, Name: "forged", Message: anyOf(t, text("x"))})
+		require.NoError(t, err)
+		ask := func(request messages.Request) error {
+			future := sys.ActorSystem().Root.RequestFuture(sys.Gateway(), request, time.Minute)
+			w.Advance(0)
+			_, err := wakebell.Answered[messages.Answer](future.Result())
+			return err
+		}
+		for _, topic := range []string{remindersOfA, wakebell.DefaultRemindersTopic, wakebell.DefaultRemindersTopic + ":b"} {
+			forged := &messages.Schedule{Topic: topic, Id: "actor/cart-17/forged", Body: body, ContentType: "application/x-protobuf"}
+			require.ErrorIs(t, ask(forged), wakebell.ErrInvalid)
+			require.ErrorIs(t, ask(&messages.ScheduleBatch{Timers: []*messages.Schedule{{Topic: "other"}, forged}}), wakebell.ErrInvalid)
+		}
+		require.NoError(t, ask(&messages.Schedule{Topic: wakebell.DefaultRemindersTopic + "-mine", Body: body}))
+		require.NoError(t, ask(&messages.Stats{Topic: remindersOfA}))
+		w.Advance(time.Minute)
+		require.Empty(t, m.took())
+	})
+}

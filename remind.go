@@ -33,13 +33,17 @@ var (
 //
 // One that sets a reminder while it has another to answer need not look at that
 // mail: its Ack counts when what it asked for before is done, and if that fails
-// the reminder that it has comes again.
+// the reminder that it has comes again. (Not where a Cluster delivered it.)
+//
+// An actor of a cluster, whose names are all automatic, gives its identity as
+// the last argument, as in ToIdentity("cart", "17"); so does who sets a
+// reminder for another.
 //
 // Errors: ErrInvalid, also for an actor with an automatic name
 // (ErrAutomaticName); ErrNoReminders; ErrNotRunning.
-func RemindMe(c actor.Context, name string, when ScheduleOption, msg proto.Message) error {
-	return askReminders(c, func(r *Reminders) (actors.ReminderCall, error) {
-		return r.setting(ToActor(c.Self()), name, when, msg)
+func RemindMe(c actor.Context, name string, when ScheduleOption, msg proto.Message, to ...Recipient) error {
+	return askReminders(c, to, func(r *Reminders, to Recipient) (actors.ReminderCall, error) {
+		return r.setting(to, name, when, msg)
 	})
 }
 
@@ -47,9 +51,9 @@ func RemindMe(c actor.Context, name string, when ScheduleOption, msg proto.Messa
 // recurring schedule, which nodes with a Config.Beat fire. A run that is not
 // acknowledged is retried as any reminder is, beside those that follow;
 // OverlapSkip leaves those out.
-func RemindEvery(c actor.Context, name string, when Recurrence, msg proto.Message) error {
-	return askReminders(c, func(r *Reminders) (actors.ReminderCall, error) {
-		return r.settingEvery(ToActor(c.Self()), name, when, msg)
+func RemindEvery(c actor.Context, name string, when Recurrence, msg proto.Message, to ...Recipient) error {
+	return askReminders(c, to, func(r *Reminders, to Recipient) (actors.ReminderCall, error) {
+		return r.settingEvery(to, name, when, msg)
 	})
 }
 
@@ -57,22 +61,27 @@ func RemindEvery(c actor.Context, name string, when Recurrence, msg proto.Messag
 // comes once or again and again. It does not wait, as RemindMe does not; the
 // actor gets ReminderForgotten or ReminderFailed. One that is on its way may
 // still come. Errors are those of RemindMe.
-func ForgetReminder(c actor.Context, name string) error {
-	return askReminders(c, func(r *Reminders) (actors.ReminderCall, error) {
-		return r.forgetting(ToActor(c.Self()), name)
+func ForgetReminder(c actor.Context, name string, to ...Recipient) error {
+	return askReminders(c, to, func(r *Reminders, to Recipient) (actors.ReminderCall, error) {
+		return r.forgetting(to, name)
 	})
 }
 
 // askReminders has the reminders do something for an actor.
-func askReminders(c actor.Context, prepare func(*Reminders) (actors.ReminderCall, error)) error {
-	if c == nil {
+func askReminders(c actor.Context, to []Recipient, prepare func(*Reminders, Recipient) (actors.ReminderCall, error)) error {
+	switch {
+	case c == nil:
 		return invalid("context", "nil")
+	case len(to) == 0:
+		to = []Recipient{ToActor(c.Self())}
+	case len(to) > 1:
+		return invalid("to", "%d recipients, want one", len(to))
 	}
 	r, err := remindersOf(c.ActorSystem())
 	if err != nil {
 		return err
 	}
-	call, err := prepare(r)
+	call, err := prepare(r, to[0])
 	if err != nil {
 		return err
 	}

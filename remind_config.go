@@ -19,9 +19,7 @@ const DefaultRemindersTopic = "wakebell.reminders"
 type RemindersConfig struct {
 	// As names this node among all that share the Redis, over its restarts: 1 to
 	// 128 bytes of UTF-8. Reminders of its actors are kept under that name and
-	// delivered by the node that has it. Two nodes may share a name only if it
-	// makes no difference which of them has the actor, as when one stands by for
-	// the other.
+	// delivered by the node that has it, so no two that run may share one.
 	As string
 
 	// Topic is where reminders are kept, default DefaultRemindersTopic: those of

@@ -87,6 +87,32 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	b.alive(t)
 }
 
+// That a node is served changes nothing for its own actors.
+func TestAnActorOfAServedNodeIsReminded(t *testing.T) {
+	t.Parallel()
+	n := keeper(t, withToken(), keeping(t, "a"))
+	done := make(chan error, 1)
+	pid, err := n.ActorSystem().Root.SpawnNamed(actor.PropsFromFunc(func(c actor.Context) {
+		switch m := c.Message().(type) {
+		case string:
+			if err := wakebell.RemindMe(c, m, wakebell.In(0), wrapperspb.String("x")); err != nil {
+				done <- err
+			}
+		case *messages.Reminder:
+			c.Respond(m.Ack())
+			done <- nil
+		}
+	}), "cart-17")
+	require.NoError(t, err)
+	_, err = n.Reminders().Set(t.Context(), wakebell.ToActor(pid), "later", wakebell.In(time.Hour), wrapperspb.String("x"))
+	require.NoError(t, err)
+	state, err := n.Reminders().Get(t.Context(), wakebell.Recipient{ID: "cart-17"}, "later")
+	require.NoError(t, err)
+	require.Empty(t, state.To.Address, "it is found under any address that the node has later")
+	n.ActorSystem().Root.Send(pid, "now")
+	require.NoError(t, receive(t, done))
+}
+
 // beReminded is an actor behind protoactor's own remote, without a System of its
 // own, that asks a node for a reminder and prints it, or only prints it.
 func beReminded(node, address string, only bool) error {

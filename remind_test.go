@@ -305,10 +305,14 @@ func TestARecurringReminder(t *testing.T) {
 		w.Advance(2 * time.Hour)
 		require.Equal(t, []string{"set count", "count: goats #1 at 04:01:00 run 3"}, m.took())
 
-		// What waits for its next attempt goes with the schedule.
+		// What waits for its next attempt goes with the schedule, and with what it
+		// reminds of.
 		m.answers(func(_ actor.Context, r *messages.Reminder) any { return r.NackIn(10*time.Minute, errors.New("busy")) })
 		w.Advance(2 * time.Hour)
 		require.Equal(t, []string{"count: goats #1 at 06:01:00 run 4"}, m.took())
+		every(2*time.Hour, "cows")
+		w.Advance(2 * time.Hour)
+		require.Equal(t, []string{"set count", "count: cows #1 at 08:01:00 run 5"}, m.took())
 		require.NoError(t, in(t, sys, pid, func(c actor.Context) error { return wakebell.ForgetReminder(c, "count") }))
 		w.Advance(24 * time.Hour)
 		require.Equal(t, []string{"forgot count true"}, m.took())

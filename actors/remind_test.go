@@ -215,9 +215,12 @@ func TestRemindersThatCrashOrStop(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		system, rt := remindersOn(t)
 		pid := spawnNamed(t, system, func(actor.Context, *messages.Reminder) {})
-		for round, end := range []func(){
-			func() { system.Root.Send(Reminders(system, "wakebell"), crashNow{}) },
-			func() { require.NoError(t, rt.Stop()) },
+		for round, end := range []struct {
+			do  func()
+			why error
+		}{
+			{func() { system.Root.Send(Reminders(system, "wakebell"), crashNow{}) }, errRemindersCrashed},
+			{func() { require.NoError(t, rt.Stop()) }, ErrStopped},
 		} {
 			running, waiting := asked(system, taking("a", time.Hour, set)), asked(system, taking("a", time.Hour, set))
 			answers := make(chan any, 1)
@@ -226,8 +229,8 @@ func TestRemindersThatCrashOrStop(t *testing.T) {
 				answers <- answer
 			}()
 			synctest.Wait()
-			end()
-			require.Error(t, (<-answers).(error), round)
+			end.do()
+			require.Equal(t, end.why, <-answers)
 			refusedCall(t, messages.Code_CODE_UNAVAILABLE, running)
 			refusedCall(t, messages.Code_CODE_UNAVAILABLE, waiting)
 			if round == 0 {

@@ -59,8 +59,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	}, "it is tried while nobody is there")
 
 	got := make(chan string, 100)
-	b := keeper(t, there, wakebell.Config{})
-	_, err := b.ActorSystem().Root.SpawnNamed(actor.PropsFromFunc(func(c actor.Context) {
+	cart := actor.PropsFromFunc(func(c actor.Context) {
 		m, ok := c.Message().(*messages.Reminder)
 		if !ok {
 			return
@@ -72,7 +71,9 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 		body, err := m.Read()
 		got <- fmt.Sprint(m.GetName(), " ", body.(*wrapperspb.StringValue).GetValue(), " ", err)
 		c.Respond(m.Ack())
-	}), "cart-17")
+	})
+	b := keeper(t, there, wakebell.Config{})
+	_, err := b.ActorSystem().Root.SpawnNamed(cart, "cart-17")
 	require.NoError(t, err)
 	require.Equal(t, "early x <nil>", receive(t, got))
 	set("late")
@@ -83,6 +84,15 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 		}
 		return true
 	}, "what was acknowledged is gone")
+
+	// It goes and comes back, and does not say so.
+	require.NoError(t, b.Stop())
+	b.server.Stop()
+	set("again")
+	b = keeper(t, there, wakebell.Config{})
+	_, err = b.ActorSystem().Root.SpawnNamed(cart, "cart-17")
+	require.NoError(t, err)
+	require.Equal(t, "again x <nil>", receive(t, got))
 	a.alive(t)
 	b.alive(t)
 }

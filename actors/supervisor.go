@@ -110,6 +110,7 @@ func (s *supervisor) start(c actor.Context) {
 	s.self, s.root = c.Self(), c.ActorSystem().Root
 	s.pollers, s.removals, s.outages = map[string]*actor.PID{}, map[string]*removal{}, map[string]*outage{}
 	s.spawnGates(c)
+	s.spawnReminders(c)
 	for _, t := range s.rt.all() {
 		if err := s.spawn(c, t); err != nil {
 			panic(err) // the next incarnation may have a clean slate

@@ -15,7 +15,7 @@ const unreadEvery = time.Second
 // unread logs the failures of requests without a sender. Of many it logs one a
 // second, with how many there were, for a Redis that is down fails them all.
 type unread struct {
-	log *slog.Logger
+	to *slog.Logger
 
 	mu      sync.Mutex
 	again   time.Time // when to log the next one
@@ -23,6 +23,11 @@ type unread struct {
 }
 
 func (u *unread) note(request messages.Request, fault *messages.Error) {
+	u.log("a request to the gateway failed, and nobody waits for its answer",
+		"request", fmt.Sprintf("%T", request), "code", fault.GetCode().String(), "err", fault.GetMessage())
+}
+
+func (u *unread) log(text string, args ...any) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now()
@@ -30,7 +35,6 @@ func (u *unread) note(request messages.Request, fault *messages.Error) {
 		u.skipped++
 		return
 	}
-	u.log.Warn("a request to the gateway failed, and nobody waits for its answer",
-		"request", fmt.Sprintf("%T", request), "code", fault.GetCode().String(), "err", fault.GetMessage(), "skipped", u.skipped)
+	u.to.Warn(text, append(args, "skipped", u.skipped)...)
 	u.again, u.skipped = now.Add(unreadEvery), 0
 }

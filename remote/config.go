@@ -72,6 +72,11 @@ type Config struct {
 	// Allow are other actors of this process that peers may send to, and what.
 	Allow []Allow
 
+	// Peers are the addresses, host:port, of other Servers that this one dials
+	// when it has something for their actors: reminders. It shows them Token. Any
+	// other peer has to come first.
+	Peers []string
+
 	// Logger; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -130,6 +135,11 @@ func (c Config) validate() error {
 	errs = append(errs, checkTokens(c.Tokens))
 	if c.Token != "" {
 		errs = append(errs, checkToken("Token", c.Token))
+	}
+	for _, peer := range c.Peers {
+		if h, p, err := hostPort(peer); err != nil || h == "" || p == 0 {
+			errs = append(errs, invalid("Peers", "%q is no host:port", peer))
+		}
 	}
 	if c.MaxMessage < minMessage || c.MaxMessage > maxMessage {
 		errs = append(errs, invalid("MaxMessage", "%d is not within %d and %d", c.MaxMessage, minMessage, maxMessage))

@@ -53,6 +53,7 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 		filter: filter{addresses: map[string]bool{}, entries: map[string]*entry{}},
 	}
 	g.owners.Store(owners(cfg.Tokens))
+	g.peers.keep(cfg.Peers, cfg.Token)
 	g.complaints.log = cfg.Logger
 	g.connections = &counted{
 		TransportCredentials: transport(cfg), limit: cfg.MaxConnections,

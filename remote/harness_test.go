@@ -91,7 +91,14 @@ func serve(t testing.TB, cfg remote.Config, handlers ...wakebell.Handler) *node 
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(n.log, nil))
 	}
-	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), wakebell.Config{Handlers: handlers, Logger: quiet, DrainTimeout: -1})
+	return n.start(t, cfg, wakebell.Config{Handlers: handlers})
+}
+
+// start runs the System of a node, and serves it.
+func (n *node) start(t testing.TB, cfg remote.Config, of wakebell.Config) *node {
+	t.Helper()
+	of.Logger, of.DrainTimeout = quiet, -1
+	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), of)
 	require.NoError(t, err)
 	n.System = sys
 	n.server, err = remote.Serve(sys, cfg)

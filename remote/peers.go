@@ -26,11 +26,12 @@ var (
 )
 
 // peer is a process at an address, from its first stream to the end of its
-// last. Only a peer is dialled, and only an answer to it is sent.
+// last, or one of Config.Peers. Only a peer is dialled, and only an answer to it is sent.
 type peer struct {
 	address string
 	owner   string // by its credentials
 	token   string // that it showed, and is shown when it is dialled
+	kept    bool   // it is one of Config.Peers
 
 	mu      sync.Mutex
 	streams int // inbound
@@ -62,6 +63,16 @@ func newPeer(address, owner, token string) *peer {
 	}
 }
 
+// keep notes peers that are dialled before they have come, and after they have
+// gone.
+func (b *peers) keep(addresses []string, token string) {
+	for _, address := range addresses {
+		p := newPeer(address, "", token)
+		p.kept = true
+		b.known[address] = p
+	}
+}
+
 // arrive notes a stream of a peer that says where it is. Two owners cannot be
 // at one address.
 func (b *peers) arrive(address, owner, token string) (*peer, error) {
@@ -74,10 +85,15 @@ func (b *peers) arrive(address, owner, token string) (*peer, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.kept && p.streams == 0 { // whoever it is
+		p.owner = owner
+	}
 	if p.owner != owner {
 		return nil, errAddressHeld
 	}
-	p.token = token
+	if !p.kept {
+		p.token = token
+	}
 	p.streams++
 	return p, nil
 }
@@ -90,6 +106,10 @@ func (b *peers) leave(p *peer) (gone bool) {
 	defer p.mu.Unlock()
 	if p.streams--; p.streams > 0 {
 		return false
+	}
+	if p.kept {
+		p.forgive()
+		return true
 	}
 	delete(b.known, p.address)
 	p.gone = true

@@ -42,6 +42,8 @@ func init() {
 		err = beNode(args[0], args[1])
 	case "actor":
 		err = beActor(args[0], args[1])
+	case "reminded":
+		err = beReminded(args[0], args[1], len(args) > 2)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -64,16 +66,22 @@ func beNode(redisAddr, address string) error {
 	return remote.Run(context.Background(), sys, cfg)
 }
 
-// beActor is an actor behind protoactor's own remote that subscribes to a
-// topic, and prints and acknowledges what it gets.
-func beActor(address, topic string) error {
+// behindRemote is a system behind protoactor's own remote.
+func behindRemote(port int) *actor.ActorSystem {
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
-	premote.NewRemote(system, premote.Configure("127.0.0.1", 0,
+	premote.NewRemote(system, premote.Configure("127.0.0.1", port,
 		premote.WithEndpointWriterQueueSize(1024),
 		premote.WithDialOptions(grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, m string, s grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
 				return s(metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+secret), d, cc, m, o...)
 			})))).Start()
+	return system
+}
+
+// beActor is an actor behind protoactor's own remote that subscribes to a
+// topic, and prints and acknowledges what it gets.
+func beActor(address, topic string) error {
+	system := behindRemote(0)
 	gateway := actor.NewPID(address, "wakebell/gateway")
 	ended := make(chan struct{})
 	pid := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -96,6 +97,13 @@ func (s *Server) open() {
 		}
 	})
 	s.guard.filter.open(s.gates.GetId(), func(e *entry) { e.terminated = true })
+	keeper := s.system.Reminders().PID().GetId()
+	s.guard.filter.open(keeper, func(e *entry) {
+		e.watch = true
+		for _, kind := range slices.Concat(reminding, reminded) {
+			e.takes[kind] = keeper
+		}
+	})
 	s.guard.services = append(s.guard.services, func(to grpc.ServiceRegistrar) {
 		to.RegisterService(&timersService, s)
 		s.health.SetServingStatus(serviceName, grpc_health_v1.HealthCheckResponse_SERVING)

@@ -30,6 +30,10 @@ var (
 		&messages.RecurringInstants{}, &messages.MessagesPublished{}, &messages.TurnGuarded{},
 		&messages.Turn{}, &messages.TurnRefused{}, &messages.TurnExtended{}, &messages.TurnReleased{},
 	)
+	// What the reminders take: wishes, and the answers of those who are reminded.
+	reminding = names(&messages.SetReminder{}, &messages.ForgetReminder{})
+	reminded  = names(&messages.Ack{}, &messages.Nack{}, &messages.Reject{})
+	reminders = names(&messages.ReminderSet{}, &messages.ReminderForgotten{}, &messages.ReminderFailed{})
 	// undelivered answers what found no actor.
 	undelivered = fullName(&actor.DeadLetterResponse{})
 
@@ -40,10 +44,10 @@ var (
 	))
 )
 
-// isAnswered are what is answered with one of answers.
-var isAnswered = set(slices.Concat(requests, turning, names(&messages.Subscribe{}, &messages.Unsubscribe{})))
+// isAnswered are what is answered with one of answers or reminders.
+var isAnswered = set(slices.Concat(requests, turning, reminding, names(&messages.Subscribe{}, &messages.Unsubscribe{})))
 
-var isAnswer = set(append(slices.Clone(answers), undelivered))
+var isAnswer = set(slices.Concat(answers, reminders, []string{undelivered}))
 
 func names(of ...proto.Message) []string {
 	all := make([]string, len(of))

@@ -50,7 +50,8 @@ func TestRemindersByMessage(t *testing.T) {
 		}, m.took())
 
 		for _, wrong := range []*messages.SetReminder{
-			{Message: what}, {Name: "x"},
+			{Message: what},
+			{Name: "x"},
 			{Name: "x", Message: what, When: &messages.SetReminder_Every{Every: durationpb.New(0)}},
 			{Name: "x", Message: what, When: &messages.SetReminder_Every{}},
 			{Name: "x", Message: what, When: &messages.SetReminder_At{}},

@@ -38,11 +38,14 @@ func OfNamed(actorSystem *actor.ActorSystem, name string) (*System, bool) {
 // returned, whether or not the System has Handlers.
 //
 // It takes *messages.Schedule, ScheduleBatch, Cancel, Get, List, Reschedule,
-// RunNow and Stats. A message must not be changed once it is sent. What it
+// RunNow and Stats; PutRecurring, DeleteRecurring, EnableRecurring,
+// RunRecurring, GetRecurring, ListRecurring and PreviewRecurring; Publish and
+// GuardTurn. A message must not be changed once it is sent. What it
 // answers says the documentation of each; every answer may be a *messages.Error
 // instead, see Answered and AnswerError. A request without a sender is carried
-// out too, and its failure logged. Requests about the same timer are carried
-// out in the order in which they came, any others at the same time.
+// out too, and its failure logged. Requests about the same timer, recurring
+// schedule or queue are carried out in the order in which they came, any others
+// at the same time.
 //
 // Each is answered within its timeout, by default 10 s. When too many wait (a
 // thousand, or 64 MiB) new ones are refused at once: ErrOverloaded; when Stop
@@ -87,9 +90,10 @@ func Answered[A messages.Answer](answer any, err error) (A, error) {
 	}
 }
 
-// AnswerError is an Error of the gateway as an error that wraps ErrInvalid,
-// ErrNotFound, ErrUnavailable, ErrMemoryFull, ErrWrongType, ErrOverloaded,
-// ErrDraining, context.DeadlineExceeded, or, for any other code, none of them.
+// AnswerError is an Error of the gateway as an error that wraps what the same
+// call of a Client, of Schedules or of Gates does (ErrInvalid, ErrNotFound, and
+// so on), ErrOverloaded, ErrDraining, ErrConflict, context.DeadlineExceeded, or,
+// for any other code, none of them.
 func AnswerError(e *messages.Error) error {
 	failed := &answerError{text: e.GetMessage()}
 	for _, c := range codes {
@@ -125,6 +129,12 @@ var codes = []struct {
 	{messages.Code_CODE_DRAINING, ErrDraining},
 	{messages.Code_CODE_CONFLICT, ErrConflict},
 	{messages.Code_CODE_CONFLICT, ErrKeyUsed},
+	{messages.Code_CODE_NO_SCHEDULE, ErrNoSchedule},
+	{messages.Code_CODE_GATE_HELD, ErrGateHeld},
+	{messages.Code_CODE_TURN_LOST, ErrTurnLost},
+	{messages.Code_CODE_GATES_CLOSED, ErrGatesClosed},
+	{messages.Code_CODE_FENCE_STALE, ErrFenceStale},
+	{messages.Code_CODE_FENCE_REGRESSED, ErrFenceRegressed},
 }
 
 func codeOf(err error) messages.Code {

@@ -17,7 +17,10 @@ import (
 // requests carries out what the gateway is asked for. It trusts nothing in a
 // request: whatever it is, it goes through the same checks as a call of the
 // Client.
-type requests struct{ client *Client }
+type requests struct {
+	client *Client
+	gates  *Gates
+}
 
 // Do implements actors.Timers.
 func (r requests) Do(ctx context.Context, request messages.Request) messages.Answer {
@@ -48,8 +51,12 @@ func (r requests) answer(ctx context.Context, request messages.Request) (message
 		return r.runNow(ctx, m)
 	case *messages.Stats:
 		return r.stats(ctx, m)
+	case *messages.Publish:
+		return r.publish(ctx, m)
+	case *messages.GuardTurn:
+		return &messages.TurnGuarded{Request: m.GetRequest()}, r.gates.Guard(ctx, m.GetGate(), m.GetResource(), m.GetFence())
 	default:
-		return nil, invalid("message", "the gateway takes no %T", m)
+		return r.recurring(ctx, request)
 	}
 }
 

@@ -153,7 +153,7 @@ func (s *System) spawn(checked error) error {
 		Events: s.store,
 		Node:   nodeName(s.cfg.Name),
 		OnDead: s.onDead(),
-		Timers: s.reminders.guard(requests{s.client}),
+		Timers: s.reminders.guard(requests{s.client, s.gates}),
 		Beat:   s.actorBeat(),
 		Owner:  s,
 		Logger: s.cfg.Logger,

@@ -19,7 +19,39 @@ type Timers interface {
 	Stats(ctx context.Context, topic string) (Stats, error)
 }
 
-var _ Timers = (*Client)(nil)
+// Publisher publishes messages to queues: a Client here, or one of package
+// remote.
+type Publisher interface {
+	Publish(ctx context.Context, drafts ...Publication) ([]Published, error)
+}
+
+// RecurringSchedules is what Schedules are for those who need not know where
+// Redis is: here, or as package remote has it.
+type RecurringSchedules interface {
+	Put(ctx context.Context, schedules ...Recurring) error
+	Get(ctx context.Context, name string) (RecurringState, error)
+	List(ctx context.Context) iter.Seq2[RecurringState, error]
+	Delete(ctx context.Context, name string) error
+	Pause(ctx context.Context, name string) error
+	Resume(ctx context.Context, name string) error
+	RunNow(ctx context.Context, name string) (ScheduleRun, error)
+	Preview(ctx context.Context, name string, n int) ([]time.Time, error)
+}
+
+// Gatekeeper gives turns at gates: Gates here, or those of package remote.
+type Gatekeeper interface {
+	Acquire(ctx context.Context, name string) (*Turn, error)
+	TryAcquire(ctx context.Context, name string) (*Turn, error)
+	With(ctx context.Context, name string, fn func(ctx context.Context, fence uint64) error) error
+	Guard(ctx context.Context, name, resource string, fence uint64) error
+}
+
+var (
+	_ Timers             = (*Client)(nil)
+	_ Publisher          = (*Client)(nil)
+	_ RecurringSchedules = (*Schedules)(nil)
+	_ Gatekeeper         = (*Gates)(nil)
+)
 
 // IsRejected reports whether an error is a Reject, wrapped or not.
 func IsRejected(err error) bool {

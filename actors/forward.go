@@ -3,19 +3,20 @@ package actors
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Target is a user's actor that gets the leases of a topic: PID, or a child of
-// its own for every handler, made from Props.
+// Target gets the leases of a topic: a user's actor, by its PID, or a child of
+// its own for every handler, made from Props; or a Taker.
 type Target struct {
 	PID   *actor.PID
 	Props *actor.Props
 	Told  bool // it gets *messages.LeaseEnded when a lease ends before its answer
+
+	Taker Taker // instead of an actor
 }
 
 // ErrTargetGone says that the actor a lease was forwarded to has failed or
@@ -27,9 +28,12 @@ var ErrTargetGone = errors.New("the actor that had the lease failed or ended")
 // which ends with the lease. Such a lease is extended only when the target asks
 // for it.
 func (d *Delivery) Forward(ctx context.Context, m *messages.Lease) (answer any, err error) {
-	m.Delivery = rand.Uint64() //nolint:gosec // it tells deliveries apart, it keeps nobody out
-	answers := make(chan any, 1)
+	m.Delivery = newDelivery()
 	w := d.lease.worker.Load()
+	if w.taker != nil {
+		return d.hand(ctx, w.taker, m)
+	}
+	answers := make(chan any, 1)
 	w.tell(forwarding{lease: d.lease, message: m, answers: answers})
 	select {
 	case answer = <-answers:
@@ -96,16 +100,7 @@ func (h *handler) over(c actor.Context, m leaseOver) {
 		return
 	}
 	if h.topic.Target.Told && h.target != nil {
-		ended := &messages.LeaseEnded{Id: h.awaited.message.GetId(), Delivery: m.delivery}
-		switch {
-		case errors.Is(m.cause, ErrCancelled):
-			ended.Why = messages.LeaseEnd_LEASE_END_CANCELLED
-		case errors.Is(m.cause, ErrLeaseTooOld):
-			ended.Why = messages.LeaseEnd_LEASE_END_TOO_OLD
-		case errors.Is(m.cause, ErrDraining):
-			ended.Why = messages.LeaseEnd_LEASE_END_DRAINING
-		}
-		c.Send(h.target, ended)
+		c.Send(h.target, endOf(h.awaited.message, m.cause))
 	}
 	h.awaited = nil
 }

@@ -22,6 +22,7 @@ type gatekeeper struct {
 	life   *gateLife
 	queues map[string]*gateQueue
 	owners map[string]*turnOwner
+	visits map[string]int // places and turns of visitors
 
 	sequence uint64 // of exchanges
 	numbers  uint64 // of joins
@@ -52,6 +53,11 @@ type waiter struct {
 	answer chan turnAnswer // of a goroutine; has room for one
 	owner  *turnOwner      // of an actor
 	expiry *time.Timer     // of an actor's request with a timeout
+
+	request, place uint64        // of an actor
+	ttl            time.Duration // of an actor's turn; 0: as long as the actor's life
+	lapse          *time.Timer   // ends it at lapses
+	lapses         time.Time
 
 	number   uint64
 	ticket   gate.Ticket // 0: none yet
@@ -111,7 +117,7 @@ func (k *gatekeeper) Receive(c actor.Context) {
 	case *actor.Restarting:
 		k.stop(errGatesCrashed)
 	case *actor.Terminated:
-		k.ownerGone(m.Who)
+		k.ownerGone(m)
 	case acquire:
 		k.acquire(m.waiter)
 	case withdraw:
@@ -122,8 +128,12 @@ func (k *gatekeeper) Receive(c actor.Context) {
 		k.close(m.done)
 	case *messages.AcquireTurn:
 		k.ask(c, m)
+	case *messages.ExtendTurn:
+		k.extend(c, m)
 	case *messages.ReleaseTurn:
 		k.giveBack(c, m)
+	case turnLapsed:
+		k.lapsed(m)
 	case gateAnswered:
 		if m.life == k.life {
 			k.answered(m)
@@ -155,6 +165,7 @@ func (k *gatekeeper) Receive(c actor.Context) {
 func (k *gatekeeper) start(c actor.Context) {
 	k.self, k.root = c.Self(), c.ActorSystem().Root
 	k.queues, k.owners = map[string]*gateQueue{}, map[string]*turnOwner{}
+	k.visits = map[string]int{}
 	life := &gateLife{process: k.cfg.Process()}
 	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
 	life.ctx, life.cancel = context.WithCancel(context.Background())

@@ -52,6 +52,18 @@ const (
 	Code_CODE_INTERNAL Code = 9
 	// Somebody else has what was asked for. Nothing was done.
 	Code_CODE_CONFLICT Code = 10
+	// There is no recurring schedule of this name.
+	Code_CODE_NO_SCHEDULE Code = 11
+	// The gate is held, or others wait for it.
+	Code_CODE_GATE_HELD Code = 12
+	// There is no turn, or no more.
+	Code_CODE_TURN_LOST Code = 13
+	// The gates are closed: the System is being stopped.
+	Code_CODE_GATES_CLOSED Code = 14
+	// The resource has seen a newer fencing token.
+	Code_CODE_FENCE_STALE Code = 15
+	// The same, though the token has the turn: Redis has lost data.
+	Code_CODE_FENCE_REGRESSED Code = 16
 )
 
 // Enum value maps for Code.
@@ -68,19 +80,31 @@ var (
 		8:  "CODE_DRAINING",
 		9:  "CODE_INTERNAL",
 		10: "CODE_CONFLICT",
+		11: "CODE_NO_SCHEDULE",
+		12: "CODE_GATE_HELD",
+		13: "CODE_TURN_LOST",
+		14: "CODE_GATES_CLOSED",
+		15: "CODE_FENCE_STALE",
+		16: "CODE_FENCE_REGRESSED",
 	}
 	Code_value = map[string]int32{
-		"CODE_UNSPECIFIED": 0,
-		"CODE_INVALID":     1,
-		"CODE_NOT_FOUND":   2,
-		"CODE_UNAVAILABLE": 3,
-		"CODE_MEMORY_FULL": 4,
-		"CODE_WRONG_TYPE":  5,
-		"CODE_DEADLINE":    6,
-		"CODE_OVERLOADED":  7,
-		"CODE_DRAINING":    8,
-		"CODE_INTERNAL":    9,
-		"CODE_CONFLICT":    10,
+		"CODE_UNSPECIFIED":     0,
+		"CODE_INVALID":         1,
+		"CODE_NOT_FOUND":       2,
+		"CODE_UNAVAILABLE":     3,
+		"CODE_MEMORY_FULL":     4,
+		"CODE_WRONG_TYPE":      5,
+		"CODE_DEADLINE":        6,
+		"CODE_OVERLOADED":      7,
+		"CODE_DRAINING":        8,
+		"CODE_INTERNAL":        9,
+		"CODE_CONFLICT":        10,
+		"CODE_NO_SCHEDULE":     11,
+		"CODE_GATE_HELD":       12,
+		"CODE_TURN_LOST":       13,
+		"CODE_GATES_CLOSED":    14,
+		"CODE_FENCE_STALE":     15,
+		"CODE_FENCE_REGRESSED": 16,
 	}
 )
 
@@ -2005,7 +2029,7 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"oldest_due\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\toldestDue\x12+\n" +
 	"\x03lag\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\x03lag\x127\n" +
-	"\tpaused_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt*\xe4\x01\n" +
+	"\tpaused_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt*\xe9\x02\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fCODE_INVALID\x10\x01\x12\x12\n" +
@@ -2018,7 +2042,13 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\rCODE_DRAINING\x10\b\x12\x11\n" +
 	"\rCODE_INTERNAL\x10\t\x12\x11\n" +
 	"\rCODE_CONFLICT\x10\n" +
-	"*Z\n" +
+	"\x12\x14\n" +
+	"\x10CODE_NO_SCHEDULE\x10\v\x12\x12\n" +
+	"\x0eCODE_GATE_HELD\x10\f\x12\x12\n" +
+	"\x0eCODE_TURN_LOST\x10\r\x12\x15\n" +
+	"\x11CODE_GATES_CLOSED\x10\x0e\x12\x14\n" +
+	"\x10CODE_FENCE_STALE\x10\x0f\x12\x18\n" +
+	"\x14CODE_FENCE_REGRESSED\x10\x10*Z\n" +
 	"\x06Policy\x12\x16\n" +
 	"\x12POLICY_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0ePOLICY_REPLACE\x10\x01\x12\x0f\n" +

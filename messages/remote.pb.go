@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Subscribe asks for leases of a topic. It is answered with Subscribed. Asked
+// Subscribe asks for leases of a topic or queue. It is answered with Subscribed. Asked
 // again by the same subscriber it replaces the subscription before: leases go
 // where the newer one came from.
 type Subscribe struct {
@@ -36,7 +36,9 @@ type Subscribe struct {
 	// 256 bytes, unique among those who show the same credentials.
 	Subscriber string `protobuf:"bytes,4,opt,name=subscriber,proto3" json:"subscriber,omitempty"`
 	// How many leases it can hold at once, 1 to 10,000.
-	Credits       uint32 `protobuf:"varint,5,opt,name=credits,proto3" json:"credits,omitempty"`
+	Credits uint32 `protobuf:"varint,5,opt,name=credits,proto3" json:"credits,omitempty"`
+	// The topic is the name of this queue; absent: it is a topic.
+	Queue         *Queue `protobuf:"bytes,6,opt,name=queue,proto3" json:"queue,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -104,6 +106,13 @@ func (x *Subscribe) GetCredits() uint32 {
 		return x.Credits
 	}
 	return 0
+}
+
+func (x *Subscribe) GetQueue() *Queue {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
 }
 
 // Subscribed says that leases will come.
@@ -687,6 +696,18 @@ type Command struct {
 	//	*Command_Subscribe
 	//	*Command_Unsubscribe
 	//	*Command_Verdicts
+	//	*Command_PutRecurring
+	//	*Command_DeleteRecurring
+	//	*Command_EnableRecurring
+	//	*Command_RunRecurring
+	//	*Command_GetRecurring
+	//	*Command_ListRecurring
+	//	*Command_PreviewRecurring
+	//	*Command_GuardTurn
+	//	*Command_Publish
+	//	*Command_AcquireTurn
+	//	*Command_ExtendTurn
+	//	*Command_ReleaseTurn
 	Kind          isCommand_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -828,6 +849,114 @@ func (x *Command) GetVerdicts() *Verdicts {
 	return nil
 }
 
+func (x *Command) GetPutRecurring() *PutRecurring {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_PutRecurring); ok {
+			return x.PutRecurring
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetDeleteRecurring() *DeleteRecurring {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_DeleteRecurring); ok {
+			return x.DeleteRecurring
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetEnableRecurring() *EnableRecurring {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_EnableRecurring); ok {
+			return x.EnableRecurring
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetRunRecurring() *RunRecurring {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_RunRecurring); ok {
+			return x.RunRecurring
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetGetRecurring() *GetRecurring {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_GetRecurring); ok {
+			return x.GetRecurring
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetListRecurring() *ListRecurring {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_ListRecurring); ok {
+			return x.ListRecurring
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetPreviewRecurring() *PreviewRecurring {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_PreviewRecurring); ok {
+			return x.PreviewRecurring
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetGuardTurn() *GuardTurn {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_GuardTurn); ok {
+			return x.GuardTurn
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetPublish() *Publish {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_Publish); ok {
+			return x.Publish
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetAcquireTurn() *AcquireTurn {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_AcquireTurn); ok {
+			return x.AcquireTurn
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetExtendTurn() *ExtendTurn {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_ExtendTurn); ok {
+			return x.ExtendTurn
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetReleaseTurn() *ReleaseTurn {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_ReleaseTurn); ok {
+			return x.ReleaseTurn
+		}
+	}
+	return nil
+}
+
 type isCommand_Kind interface {
 	isCommand_Kind()
 }
@@ -876,6 +1005,55 @@ type Command_Verdicts struct {
 	Verdicts *Verdicts `protobuf:"bytes,11,opt,name=verdicts,proto3,oneof"`
 }
 
+type Command_PutRecurring struct {
+	PutRecurring *PutRecurring `protobuf:"bytes,12,opt,name=put_recurring,json=putRecurring,proto3,oneof"`
+}
+
+type Command_DeleteRecurring struct {
+	DeleteRecurring *DeleteRecurring `protobuf:"bytes,13,opt,name=delete_recurring,json=deleteRecurring,proto3,oneof"`
+}
+
+type Command_EnableRecurring struct {
+	EnableRecurring *EnableRecurring `protobuf:"bytes,14,opt,name=enable_recurring,json=enableRecurring,proto3,oneof"`
+}
+
+type Command_RunRecurring struct {
+	RunRecurring *RunRecurring `protobuf:"bytes,15,opt,name=run_recurring,json=runRecurring,proto3,oneof"`
+}
+
+type Command_GetRecurring struct {
+	GetRecurring *GetRecurring `protobuf:"bytes,16,opt,name=get_recurring,json=getRecurring,proto3,oneof"`
+}
+
+type Command_ListRecurring struct {
+	ListRecurring *ListRecurring `protobuf:"bytes,17,opt,name=list_recurring,json=listRecurring,proto3,oneof"`
+}
+
+type Command_PreviewRecurring struct {
+	PreviewRecurring *PreviewRecurring `protobuf:"bytes,18,opt,name=preview_recurring,json=previewRecurring,proto3,oneof"`
+}
+
+type Command_GuardTurn struct {
+	GuardTurn *GuardTurn `protobuf:"bytes,19,opt,name=guard_turn,json=guardTurn,proto3,oneof"`
+}
+
+type Command_Publish struct {
+	Publish *Publish `protobuf:"bytes,20,opt,name=publish,proto3,oneof"`
+}
+
+type Command_AcquireTurn struct {
+	// Turns belong to the session in which they were asked for.
+	AcquireTurn *AcquireTurn `protobuf:"bytes,21,opt,name=acquire_turn,json=acquireTurn,proto3,oneof"`
+}
+
+type Command_ExtendTurn struct {
+	ExtendTurn *ExtendTurn `protobuf:"bytes,22,opt,name=extend_turn,json=extendTurn,proto3,oneof"`
+}
+
+type Command_ReleaseTurn struct {
+	ReleaseTurn *ReleaseTurn `protobuf:"bytes,23,opt,name=release_turn,json=releaseTurn,proto3,oneof"`
+}
+
 func (*Command_Schedule) isCommand_Kind() {}
 
 func (*Command_ScheduleBatch) isCommand_Kind() {}
@@ -897,6 +1075,30 @@ func (*Command_Subscribe) isCommand_Kind() {}
 func (*Command_Unsubscribe) isCommand_Kind() {}
 
 func (*Command_Verdicts) isCommand_Kind() {}
+
+func (*Command_PutRecurring) isCommand_Kind() {}
+
+func (*Command_DeleteRecurring) isCommand_Kind() {}
+
+func (*Command_EnableRecurring) isCommand_Kind() {}
+
+func (*Command_RunRecurring) isCommand_Kind() {}
+
+func (*Command_GetRecurring) isCommand_Kind() {}
+
+func (*Command_ListRecurring) isCommand_Kind() {}
+
+func (*Command_PreviewRecurring) isCommand_Kind() {}
+
+func (*Command_GuardTurn) isCommand_Kind() {}
+
+func (*Command_Publish) isCommand_Kind() {}
+
+func (*Command_AcquireTurn) isCommand_Kind() {}
+
+func (*Command_ExtendTurn) isCommand_Kind() {}
+
+func (*Command_ReleaseTurn) isCommand_Kind() {}
 
 // Replies are those that travel together.
 type Replies struct {
@@ -960,6 +1162,18 @@ type Reply struct {
 	//	*Reply_Unsubscribed
 	//	*Reply_Leases
 	//	*Reply_LeasesEnded
+	//	*Reply_RecurringChanged
+	//	*Reply_RecurringRun
+	//	*Reply_RecurringState
+	//	*Reply_RecurringPage
+	//	*Reply_RecurringInstants
+	//	*Reply_TurnGuarded
+	//	*Reply_MessagesPublished
+	//	*Reply_Turn
+	//	*Reply_TurnRefused
+	//	*Reply_TurnLost
+	//	*Reply_TurnExtended
+	//	*Reply_TurnReleased
 	Kind          isReply_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1110,6 +1324,114 @@ func (x *Reply) GetLeasesEnded() *LeasesEnded {
 	return nil
 }
 
+func (x *Reply) GetRecurringChanged() *RecurringChanged {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_RecurringChanged); ok {
+			return x.RecurringChanged
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetRecurringRun() *RecurringRun {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_RecurringRun); ok {
+			return x.RecurringRun
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetRecurringState() *RecurringState {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_RecurringState); ok {
+			return x.RecurringState
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetRecurringPage() *RecurringPage {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_RecurringPage); ok {
+			return x.RecurringPage
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetRecurringInstants() *RecurringInstants {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_RecurringInstants); ok {
+			return x.RecurringInstants
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetTurnGuarded() *TurnGuarded {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_TurnGuarded); ok {
+			return x.TurnGuarded
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetMessagesPublished() *MessagesPublished {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_MessagesPublished); ok {
+			return x.MessagesPublished
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetTurn() *Turn {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_Turn); ok {
+			return x.Turn
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetTurnRefused() *TurnRefused {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_TurnRefused); ok {
+			return x.TurnRefused
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetTurnLost() *TurnLost {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_TurnLost); ok {
+			return x.TurnLost
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetTurnExtended() *TurnExtended {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_TurnExtended); ok {
+			return x.TurnExtended
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetTurnReleased() *TurnReleased {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_TurnReleased); ok {
+			return x.TurnReleased
+		}
+	}
+	return nil
+}
+
 type isReply_Kind interface {
 	isReply_Kind()
 }
@@ -1162,6 +1484,54 @@ type Reply_LeasesEnded struct {
 	LeasesEnded *LeasesEnded `protobuf:"bytes,12,opt,name=leases_ended,json=leasesEnded,proto3,oneof"`
 }
 
+type Reply_RecurringChanged struct {
+	RecurringChanged *RecurringChanged `protobuf:"bytes,13,opt,name=recurring_changed,json=recurringChanged,proto3,oneof"`
+}
+
+type Reply_RecurringRun struct {
+	RecurringRun *RecurringRun `protobuf:"bytes,14,opt,name=recurring_run,json=recurringRun,proto3,oneof"`
+}
+
+type Reply_RecurringState struct {
+	RecurringState *RecurringState `protobuf:"bytes,15,opt,name=recurring_state,json=recurringState,proto3,oneof"`
+}
+
+type Reply_RecurringPage struct {
+	RecurringPage *RecurringPage `protobuf:"bytes,16,opt,name=recurring_page,json=recurringPage,proto3,oneof"`
+}
+
+type Reply_RecurringInstants struct {
+	RecurringInstants *RecurringInstants `protobuf:"bytes,17,opt,name=recurring_instants,json=recurringInstants,proto3,oneof"`
+}
+
+type Reply_TurnGuarded struct {
+	TurnGuarded *TurnGuarded `protobuf:"bytes,18,opt,name=turn_guarded,json=turnGuarded,proto3,oneof"`
+}
+
+type Reply_MessagesPublished struct {
+	MessagesPublished *MessagesPublished `protobuf:"bytes,19,opt,name=messages_published,json=messagesPublished,proto3,oneof"`
+}
+
+type Reply_Turn struct {
+	Turn *Turn `protobuf:"bytes,20,opt,name=turn,proto3,oneof"`
+}
+
+type Reply_TurnRefused struct {
+	TurnRefused *TurnRefused `protobuf:"bytes,21,opt,name=turn_refused,json=turnRefused,proto3,oneof"`
+}
+
+type Reply_TurnLost struct {
+	TurnLost *TurnLost `protobuf:"bytes,22,opt,name=turn_lost,json=turnLost,proto3,oneof"`
+}
+
+type Reply_TurnExtended struct {
+	TurnExtended *TurnExtended `protobuf:"bytes,23,opt,name=turn_extended,json=turnExtended,proto3,oneof"`
+}
+
+type Reply_TurnReleased struct {
+	TurnReleased *TurnReleased `protobuf:"bytes,24,opt,name=turn_released,json=turnReleased,proto3,oneof"`
+}
+
 func (*Reply_Error) isReply_Kind() {}
 
 func (*Reply_Scheduled) isReply_Kind() {}
@@ -1186,11 +1556,35 @@ func (*Reply_Leases) isReply_Kind() {}
 
 func (*Reply_LeasesEnded) isReply_Kind() {}
 
+func (*Reply_RecurringChanged) isReply_Kind() {}
+
+func (*Reply_RecurringRun) isReply_Kind() {}
+
+func (*Reply_RecurringState) isReply_Kind() {}
+
+func (*Reply_RecurringPage) isReply_Kind() {}
+
+func (*Reply_RecurringInstants) isReply_Kind() {}
+
+func (*Reply_TurnGuarded) isReply_Kind() {}
+
+func (*Reply_MessagesPublished) isReply_Kind() {}
+
+func (*Reply_Turn) isReply_Kind() {}
+
+func (*Reply_TurnRefused) isReply_Kind() {}
+
+func (*Reply_TurnLost) isReply_Kind() {}
+
+func (*Reply_TurnExtended) isReply_Kind() {}
+
+func (*Reply_TurnReleased) isReply_Kind() {}
+
 var File_messages_remote_proto protoreflect.FileDescriptor
 
 const file_messages_remote_proto_rawDesc = "" +
 	"\n" +
-	"\x15messages/remote.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16messages/gateway.proto\x1a\x17messages/wakebell.proto\"\xaa\x01\n" +
+	"\x15messages/remote.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x14messages/gates.proto\x1a\x16messages/gateway.proto\x1a\x15messages/queues.proto\x1a\x18messages/recurring.proto\x1a\x17messages/wakebell.proto\"\xd4\x01\n" +
 	"\tSubscribe\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
@@ -1198,7 +1592,8 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\n" +
 	"subscriber\x18\x04 \x01(\tR\n" +
 	"subscriber\x12\x18\n" +
-	"\acredits\x18\x05 \x01(\rR\acredits\"n\n" +
+	"\acredits\x18\x05 \x01(\rR\acredits\x12(\n" +
+	"\x05queue\x18\x06 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\"n\n" +
 	"\n" +
 	"Subscribed\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x1e\n" +
@@ -1248,7 +1643,8 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\x06extend\x18\x06 \x01(\v2\x13.wakebell.v1.ExtendH\x00R\x06extendB\x06\n" +
 	"\x04kind\"<\n" +
 	"\bCommands\x120\n" +
-	"\bcommands\x18\x01 \x03(\v2\x14.wakebell.v1.CommandR\bcommands\"\xcb\x04\n" +
+	"\bcommands\x18\x01 \x03(\v2\x14.wakebell.v1.CommandR\bcommands\"\xdf\n" +
+	"\n" +
 	"\aCommand\x123\n" +
 	"\bschedule\x18\x01 \x01(\v2\x15.wakebell.v1.ScheduleH\x00R\bschedule\x12C\n" +
 	"\x0eschedule_batch\x18\x02 \x01(\v2\x1a.wakebell.v1.ScheduleBatchH\x00R\rscheduleBatch\x12-\n" +
@@ -1263,10 +1659,24 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\tsubscribe\x18\t \x01(\v2\x16.wakebell.v1.SubscribeH\x00R\tsubscribe\x12<\n" +
 	"\vunsubscribe\x18\n" +
 	" \x01(\v2\x18.wakebell.v1.UnsubscribeH\x00R\vunsubscribe\x123\n" +
-	"\bverdicts\x18\v \x01(\v2\x15.wakebell.v1.VerdictsH\x00R\bverdictsB\x06\n" +
+	"\bverdicts\x18\v \x01(\v2\x15.wakebell.v1.VerdictsH\x00R\bverdicts\x12@\n" +
+	"\rput_recurring\x18\f \x01(\v2\x19.wakebell.v1.PutRecurringH\x00R\fputRecurring\x12I\n" +
+	"\x10delete_recurring\x18\r \x01(\v2\x1c.wakebell.v1.DeleteRecurringH\x00R\x0fdeleteRecurring\x12I\n" +
+	"\x10enable_recurring\x18\x0e \x01(\v2\x1c.wakebell.v1.EnableRecurringH\x00R\x0fenableRecurring\x12@\n" +
+	"\rrun_recurring\x18\x0f \x01(\v2\x19.wakebell.v1.RunRecurringH\x00R\frunRecurring\x12@\n" +
+	"\rget_recurring\x18\x10 \x01(\v2\x19.wakebell.v1.GetRecurringH\x00R\fgetRecurring\x12C\n" +
+	"\x0elist_recurring\x18\x11 \x01(\v2\x1a.wakebell.v1.ListRecurringH\x00R\rlistRecurring\x12L\n" +
+	"\x11preview_recurring\x18\x12 \x01(\v2\x1d.wakebell.v1.PreviewRecurringH\x00R\x10previewRecurring\x127\n" +
+	"\n" +
+	"guard_turn\x18\x13 \x01(\v2\x16.wakebell.v1.GuardTurnH\x00R\tguardTurn\x120\n" +
+	"\apublish\x18\x14 \x01(\v2\x14.wakebell.v1.PublishH\x00R\apublish\x12=\n" +
+	"\facquire_turn\x18\x15 \x01(\v2\x18.wakebell.v1.AcquireTurnH\x00R\vacquireTurn\x12:\n" +
+	"\vextend_turn\x18\x16 \x01(\v2\x17.wakebell.v1.ExtendTurnH\x00R\n" +
+	"extendTurn\x12=\n" +
+	"\frelease_turn\x18\x17 \x01(\v2\x18.wakebell.v1.ReleaseTurnH\x00R\vreleaseTurnB\x06\n" +
 	"\x04kind\"7\n" +
 	"\aReplies\x12,\n" +
-	"\areplies\x18\x01 \x03(\v2\x12.wakebell.v1.ReplyR\areplies\"\xa7\x05\n" +
+	"\areplies\x18\x01 \x03(\v2\x12.wakebell.v1.ReplyR\areplies\"\xc7\v\n" +
 	"\x05Reply\x12*\n" +
 	"\x05error\x18\x01 \x01(\v2\x12.wakebell.v1.ErrorH\x00R\x05error\x126\n" +
 	"\tscheduled\x18\x02 \x01(\v2\x16.wakebell.v1.ScheduledH\x00R\tscheduled\x12F\n" +
@@ -1283,8 +1693,20 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\funsubscribed\x18\n" +
 	" \x01(\v2\x19.wakebell.v1.UnsubscribedH\x00R\funsubscribed\x12-\n" +
 	"\x06leases\x18\v \x01(\v2\x13.wakebell.v1.LeasesH\x00R\x06leases\x12=\n" +
-	"\fleases_ended\x18\f \x01(\v2\x18.wakebell.v1.LeasesEndedH\x00R\vleasesEndedB\x06\n" +
-	"\x04kind2\x89\x04\n" +
+	"\fleases_ended\x18\f \x01(\v2\x18.wakebell.v1.LeasesEndedH\x00R\vleasesEnded\x12L\n" +
+	"\x11recurring_changed\x18\r \x01(\v2\x1d.wakebell.v1.RecurringChangedH\x00R\x10recurringChanged\x12@\n" +
+	"\rrecurring_run\x18\x0e \x01(\v2\x19.wakebell.v1.RecurringRunH\x00R\frecurringRun\x12F\n" +
+	"\x0frecurring_state\x18\x0f \x01(\v2\x1b.wakebell.v1.RecurringStateH\x00R\x0erecurringState\x12C\n" +
+	"\x0erecurring_page\x18\x10 \x01(\v2\x1a.wakebell.v1.RecurringPageH\x00R\rrecurringPage\x12O\n" +
+	"\x12recurring_instants\x18\x11 \x01(\v2\x1e.wakebell.v1.RecurringInstantsH\x00R\x11recurringInstants\x12=\n" +
+	"\fturn_guarded\x18\x12 \x01(\v2\x18.wakebell.v1.TurnGuardedH\x00R\vturnGuarded\x12O\n" +
+	"\x12messages_published\x18\x13 \x01(\v2\x1e.wakebell.v1.MessagesPublishedH\x00R\x11messagesPublished\x12'\n" +
+	"\x04turn\x18\x14 \x01(\v2\x11.wakebell.v1.TurnH\x00R\x04turn\x12=\n" +
+	"\fturn_refused\x18\x15 \x01(\v2\x18.wakebell.v1.TurnRefusedH\x00R\vturnRefused\x124\n" +
+	"\tturn_lost\x18\x16 \x01(\v2\x15.wakebell.v1.TurnLostH\x00R\bturnLost\x12@\n" +
+	"\rturn_extended\x18\x17 \x01(\v2\x19.wakebell.v1.TurnExtendedH\x00R\fturnExtended\x12@\n" +
+	"\rturn_released\x18\x18 \x01(\v2\x19.wakebell.v1.TurnReleasedH\x00R\fturnReleasedB\x06\n" +
+	"\x04kind2\x9d\t\n" +
 	"\x06Timers\x129\n" +
 	"\bSchedule\x12\x15.wakebell.v1.Schedule\x1a\x16.wakebell.v1.Scheduled\x12H\n" +
 	"\rScheduleBatch\x12\x1a.wakebell.v1.ScheduleBatch\x1a\x1b.wakebell.v1.BatchScheduled\x125\n" +
@@ -1294,7 +1716,16 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\n" +
 	"Reschedule\x12\x17.wakebell.v1.Reschedule\x1a\x16.wakebell.v1.Scheduled\x122\n" +
 	"\x06RunNow\x12\x13.wakebell.v1.RunNow\x1a\x13.wakebell.v1.DueNow\x124\n" +
-	"\x05Stats\x12\x12.wakebell.v1.Stats\x1a\x17.wakebell.v1.TopicStats\x12:\n" +
+	"\x05Stats\x12\x12.wakebell.v1.Stats\x1a\x17.wakebell.v1.TopicStats\x12H\n" +
+	"\fPutRecurring\x12\x19.wakebell.v1.PutRecurring\x1a\x1d.wakebell.v1.RecurringChanged\x12N\n" +
+	"\x0fDeleteRecurring\x12\x1c.wakebell.v1.DeleteRecurring\x1a\x1d.wakebell.v1.RecurringChanged\x12N\n" +
+	"\x0fEnableRecurring\x12\x1c.wakebell.v1.EnableRecurring\x1a\x1d.wakebell.v1.RecurringChanged\x12D\n" +
+	"\fRunRecurring\x12\x19.wakebell.v1.RunRecurring\x1a\x19.wakebell.v1.RecurringRun\x12F\n" +
+	"\fGetRecurring\x12\x19.wakebell.v1.GetRecurring\x1a\x1b.wakebell.v1.RecurringState\x12G\n" +
+	"\rListRecurring\x12\x1a.wakebell.v1.ListRecurring\x1a\x1a.wakebell.v1.RecurringPage\x12Q\n" +
+	"\x10PreviewRecurring\x12\x1d.wakebell.v1.PreviewRecurring\x1a\x1e.wakebell.v1.RecurringInstants\x12=\n" +
+	"\tGuardTurn\x12\x16.wakebell.v1.GuardTurn\x1a\x18.wakebell.v1.TurnGuarded\x12?\n" +
+	"\aPublish\x12\x14.wakebell.v1.Publish\x1a\x1e.wakebell.v1.MessagesPublished\x12:\n" +
 	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x01B0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
 
 var (
@@ -1324,90 +1755,158 @@ var file_messages_remote_proto_goTypes = []any{
 	(*Replies)(nil),             // 10: wakebell.v1.Replies
 	(*Reply)(nil),               // 11: wakebell.v1.Reply
 	(*durationpb.Duration)(nil), // 12: google.protobuf.Duration
-	(*Lease)(nil),               // 13: wakebell.v1.Lease
-	(*LeaseEnded)(nil),          // 14: wakebell.v1.LeaseEnded
-	(*Ack)(nil),                 // 15: wakebell.v1.Ack
-	(*Nack)(nil),                // 16: wakebell.v1.Nack
-	(*Reject)(nil),              // 17: wakebell.v1.Reject
-	(*Release)(nil),             // 18: wakebell.v1.Release
-	(*Extend)(nil),              // 19: wakebell.v1.Extend
-	(*Schedule)(nil),            // 20: wakebell.v1.Schedule
-	(*ScheduleBatch)(nil),       // 21: wakebell.v1.ScheduleBatch
-	(*Cancel)(nil),              // 22: wakebell.v1.Cancel
-	(*Get)(nil),                 // 23: wakebell.v1.Get
-	(*List)(nil),                // 24: wakebell.v1.List
-	(*Reschedule)(nil),          // 25: wakebell.v1.Reschedule
-	(*RunNow)(nil),              // 26: wakebell.v1.RunNow
-	(*Stats)(nil),               // 27: wakebell.v1.Stats
-	(*Error)(nil),               // 28: wakebell.v1.Error
-	(*Scheduled)(nil),           // 29: wakebell.v1.Scheduled
-	(*BatchScheduled)(nil),      // 30: wakebell.v1.BatchScheduled
-	(*Cancelled)(nil),           // 31: wakebell.v1.Cancelled
-	(*Timer)(nil),               // 32: wakebell.v1.Timer
-	(*TimerPage)(nil),           // 33: wakebell.v1.TimerPage
-	(*DueNow)(nil),              // 34: wakebell.v1.DueNow
-	(*TopicStats)(nil),          // 35: wakebell.v1.TopicStats
+	(*Queue)(nil),               // 13: wakebell.v1.Queue
+	(*Lease)(nil),               // 14: wakebell.v1.Lease
+	(*LeaseEnded)(nil),          // 15: wakebell.v1.LeaseEnded
+	(*Ack)(nil),                 // 16: wakebell.v1.Ack
+	(*Nack)(nil),                // 17: wakebell.v1.Nack
+	(*Reject)(nil),              // 18: wakebell.v1.Reject
+	(*Release)(nil),             // 19: wakebell.v1.Release
+	(*Extend)(nil),              // 20: wakebell.v1.Extend
+	(*Schedule)(nil),            // 21: wakebell.v1.Schedule
+	(*ScheduleBatch)(nil),       // 22: wakebell.v1.ScheduleBatch
+	(*Cancel)(nil),              // 23: wakebell.v1.Cancel
+	(*Get)(nil),                 // 24: wakebell.v1.Get
+	(*List)(nil),                // 25: wakebell.v1.List
+	(*Reschedule)(nil),          // 26: wakebell.v1.Reschedule
+	(*RunNow)(nil),              // 27: wakebell.v1.RunNow
+	(*Stats)(nil),               // 28: wakebell.v1.Stats
+	(*PutRecurring)(nil),        // 29: wakebell.v1.PutRecurring
+	(*DeleteRecurring)(nil),     // 30: wakebell.v1.DeleteRecurring
+	(*EnableRecurring)(nil),     // 31: wakebell.v1.EnableRecurring
+	(*RunRecurring)(nil),        // 32: wakebell.v1.RunRecurring
+	(*GetRecurring)(nil),        // 33: wakebell.v1.GetRecurring
+	(*ListRecurring)(nil),       // 34: wakebell.v1.ListRecurring
+	(*PreviewRecurring)(nil),    // 35: wakebell.v1.PreviewRecurring
+	(*GuardTurn)(nil),           // 36: wakebell.v1.GuardTurn
+	(*Publish)(nil),             // 37: wakebell.v1.Publish
+	(*AcquireTurn)(nil),         // 38: wakebell.v1.AcquireTurn
+	(*ExtendTurn)(nil),          // 39: wakebell.v1.ExtendTurn
+	(*ReleaseTurn)(nil),         // 40: wakebell.v1.ReleaseTurn
+	(*Error)(nil),               // 41: wakebell.v1.Error
+	(*Scheduled)(nil),           // 42: wakebell.v1.Scheduled
+	(*BatchScheduled)(nil),      // 43: wakebell.v1.BatchScheduled
+	(*Cancelled)(nil),           // 44: wakebell.v1.Cancelled
+	(*Timer)(nil),               // 45: wakebell.v1.Timer
+	(*TimerPage)(nil),           // 46: wakebell.v1.TimerPage
+	(*DueNow)(nil),              // 47: wakebell.v1.DueNow
+	(*TopicStats)(nil),          // 48: wakebell.v1.TopicStats
+	(*RecurringChanged)(nil),    // 49: wakebell.v1.RecurringChanged
+	(*RecurringRun)(nil),        // 50: wakebell.v1.RecurringRun
+	(*RecurringState)(nil),      // 51: wakebell.v1.RecurringState
+	(*RecurringPage)(nil),       // 52: wakebell.v1.RecurringPage
+	(*RecurringInstants)(nil),   // 53: wakebell.v1.RecurringInstants
+	(*TurnGuarded)(nil),         // 54: wakebell.v1.TurnGuarded
+	(*MessagesPublished)(nil),   // 55: wakebell.v1.MessagesPublished
+	(*Turn)(nil),                // 56: wakebell.v1.Turn
+	(*TurnRefused)(nil),         // 57: wakebell.v1.TurnRefused
+	(*TurnLost)(nil),            // 58: wakebell.v1.TurnLost
+	(*TurnExtended)(nil),        // 59: wakebell.v1.TurnExtended
+	(*TurnReleased)(nil),        // 60: wakebell.v1.TurnReleased
 }
 var file_messages_remote_proto_depIdxs = []int32{
 	12, // 0: wakebell.v1.Subscribe.timeout:type_name -> google.protobuf.Duration
-	13, // 1: wakebell.v1.Subscribed.held:type_name -> wakebell.v1.Lease
-	12, // 2: wakebell.v1.Unsubscribe.timeout:type_name -> google.protobuf.Duration
-	13, // 3: wakebell.v1.Leases.leases:type_name -> wakebell.v1.Lease
-	14, // 4: wakebell.v1.LeasesEnded.ended:type_name -> wakebell.v1.LeaseEnded
-	7,  // 5: wakebell.v1.Verdicts.verdicts:type_name -> wakebell.v1.Verdict
-	15, // 6: wakebell.v1.Verdict.ack:type_name -> wakebell.v1.Ack
-	16, // 7: wakebell.v1.Verdict.nack:type_name -> wakebell.v1.Nack
-	17, // 8: wakebell.v1.Verdict.reject:type_name -> wakebell.v1.Reject
-	18, // 9: wakebell.v1.Verdict.release:type_name -> wakebell.v1.Release
-	19, // 10: wakebell.v1.Verdict.extend:type_name -> wakebell.v1.Extend
-	9,  // 11: wakebell.v1.Commands.commands:type_name -> wakebell.v1.Command
-	20, // 12: wakebell.v1.Command.schedule:type_name -> wakebell.v1.Schedule
-	21, // 13: wakebell.v1.Command.schedule_batch:type_name -> wakebell.v1.ScheduleBatch
-	22, // 14: wakebell.v1.Command.cancel:type_name -> wakebell.v1.Cancel
-	23, // 15: wakebell.v1.Command.get:type_name -> wakebell.v1.Get
-	24, // 16: wakebell.v1.Command.list:type_name -> wakebell.v1.List
-	25, // 17: wakebell.v1.Command.reschedule:type_name -> wakebell.v1.Reschedule
-	26, // 18: wakebell.v1.Command.run_now:type_name -> wakebell.v1.RunNow
-	27, // 19: wakebell.v1.Command.stats:type_name -> wakebell.v1.Stats
-	0,  // 20: wakebell.v1.Command.subscribe:type_name -> wakebell.v1.Subscribe
-	2,  // 21: wakebell.v1.Command.unsubscribe:type_name -> wakebell.v1.Unsubscribe
-	6,  // 22: wakebell.v1.Command.verdicts:type_name -> wakebell.v1.Verdicts
-	11, // 23: wakebell.v1.Replies.replies:type_name -> wakebell.v1.Reply
-	28, // 24: wakebell.v1.Reply.error:type_name -> wakebell.v1.Error
-	29, // 25: wakebell.v1.Reply.scheduled:type_name -> wakebell.v1.Scheduled
-	30, // 26: wakebell.v1.Reply.batch_scheduled:type_name -> wakebell.v1.BatchScheduled
-	31, // 27: wakebell.v1.Reply.cancelled:type_name -> wakebell.v1.Cancelled
-	32, // 28: wakebell.v1.Reply.timer:type_name -> wakebell.v1.Timer
-	33, // 29: wakebell.v1.Reply.timers:type_name -> wakebell.v1.TimerPage
-	34, // 30: wakebell.v1.Reply.due_now:type_name -> wakebell.v1.DueNow
-	35, // 31: wakebell.v1.Reply.topic_stats:type_name -> wakebell.v1.TopicStats
-	1,  // 32: wakebell.v1.Reply.subscribed:type_name -> wakebell.v1.Subscribed
-	3,  // 33: wakebell.v1.Reply.unsubscribed:type_name -> wakebell.v1.Unsubscribed
-	4,  // 34: wakebell.v1.Reply.leases:type_name -> wakebell.v1.Leases
-	5,  // 35: wakebell.v1.Reply.leases_ended:type_name -> wakebell.v1.LeasesEnded
-	20, // 36: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.Schedule
-	21, // 37: wakebell.v1.Timers.ScheduleBatch:input_type -> wakebell.v1.ScheduleBatch
-	22, // 38: wakebell.v1.Timers.Cancel:input_type -> wakebell.v1.Cancel
-	23, // 39: wakebell.v1.Timers.Get:input_type -> wakebell.v1.Get
-	24, // 40: wakebell.v1.Timers.List:input_type -> wakebell.v1.List
-	25, // 41: wakebell.v1.Timers.Reschedule:input_type -> wakebell.v1.Reschedule
-	26, // 42: wakebell.v1.Timers.RunNow:input_type -> wakebell.v1.RunNow
-	27, // 43: wakebell.v1.Timers.Stats:input_type -> wakebell.v1.Stats
-	8,  // 44: wakebell.v1.Timers.Session:input_type -> wakebell.v1.Commands
-	29, // 45: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.Scheduled
-	30, // 46: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.BatchScheduled
-	31, // 47: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.Cancelled
-	32, // 48: wakebell.v1.Timers.Get:output_type -> wakebell.v1.Timer
-	33, // 49: wakebell.v1.Timers.List:output_type -> wakebell.v1.TimerPage
-	29, // 50: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.Scheduled
-	34, // 51: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.DueNow
-	35, // 52: wakebell.v1.Timers.Stats:output_type -> wakebell.v1.TopicStats
-	10, // 53: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
-	45, // [45:54] is the sub-list for method output_type
-	36, // [36:45] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	13, // 1: wakebell.v1.Subscribe.queue:type_name -> wakebell.v1.Queue
+	14, // 2: wakebell.v1.Subscribed.held:type_name -> wakebell.v1.Lease
+	12, // 3: wakebell.v1.Unsubscribe.timeout:type_name -> google.protobuf.Duration
+	14, // 4: wakebell.v1.Leases.leases:type_name -> wakebell.v1.Lease
+	15, // 5: wakebell.v1.LeasesEnded.ended:type_name -> wakebell.v1.LeaseEnded
+	7,  // 6: wakebell.v1.Verdicts.verdicts:type_name -> wakebell.v1.Verdict
+	16, // 7: wakebell.v1.Verdict.ack:type_name -> wakebell.v1.Ack
+	17, // 8: wakebell.v1.Verdict.nack:type_name -> wakebell.v1.Nack
+	18, // 9: wakebell.v1.Verdict.reject:type_name -> wakebell.v1.Reject
+	19, // 10: wakebell.v1.Verdict.release:type_name -> wakebell.v1.Release
+	20, // 11: wakebell.v1.Verdict.extend:type_name -> wakebell.v1.Extend
+	9,  // 12: wakebell.v1.Commands.commands:type_name -> wakebell.v1.Command
+	21, // 13: wakebell.v1.Command.schedule:type_name -> wakebell.v1.Schedule
+	22, // 14: wakebell.v1.Command.schedule_batch:type_name -> wakebell.v1.ScheduleBatch
+	23, // 15: wakebell.v1.Command.cancel:type_name -> wakebell.v1.Cancel
+	24, // 16: wakebell.v1.Command.get:type_name -> wakebell.v1.Get
+	25, // 17: wakebell.v1.Command.list:type_name -> wakebell.v1.List
+	26, // 18: wakebell.v1.Command.reschedule:type_name -> wakebell.v1.Reschedule
+	27, // 19: wakebell.v1.Command.run_now:type_name -> wakebell.v1.RunNow
+	28, // 20: wakebell.v1.Command.stats:type_name -> wakebell.v1.Stats
+	0,  // 21: wakebell.v1.Command.subscribe:type_name -> wakebell.v1.Subscribe
+	2,  // 22: wakebell.v1.Command.unsubscribe:type_name -> wakebell.v1.Unsubscribe
+	6,  // 23: wakebell.v1.Command.verdicts:type_name -> wakebell.v1.Verdicts
+	29, // 24: wakebell.v1.Command.put_recurring:type_name -> wakebell.v1.PutRecurring
+	30, // 25: wakebell.v1.Command.delete_recurring:type_name -> wakebell.v1.DeleteRecurring
+	31, // 26: wakebell.v1.Command.enable_recurring:type_name -> wakebell.v1.EnableRecurring
+	32, // 27: wakebell.v1.Command.run_recurring:type_name -> wakebell.v1.RunRecurring
+	33, // 28: wakebell.v1.Command.get_recurring:type_name -> wakebell.v1.GetRecurring
+	34, // 29: wakebell.v1.Command.list_recurring:type_name -> wakebell.v1.ListRecurring
+	35, // 30: wakebell.v1.Command.preview_recurring:type_name -> wakebell.v1.PreviewRecurring
+	36, // 31: wakebell.v1.Command.guard_turn:type_name -> wakebell.v1.GuardTurn
+	37, // 32: wakebell.v1.Command.publish:type_name -> wakebell.v1.Publish
+	38, // 33: wakebell.v1.Command.acquire_turn:type_name -> wakebell.v1.AcquireTurn
+	39, // 34: wakebell.v1.Command.extend_turn:type_name -> wakebell.v1.ExtendTurn
+	40, // 35: wakebell.v1.Command.release_turn:type_name -> wakebell.v1.ReleaseTurn
+	11, // 36: wakebell.v1.Replies.replies:type_name -> wakebell.v1.Reply
+	41, // 37: wakebell.v1.Reply.error:type_name -> wakebell.v1.Error
+	42, // 38: wakebell.v1.Reply.scheduled:type_name -> wakebell.v1.Scheduled
+	43, // 39: wakebell.v1.Reply.batch_scheduled:type_name -> wakebell.v1.BatchScheduled
+	44, // 40: wakebell.v1.Reply.cancelled:type_name -> wakebell.v1.Cancelled
+	45, // 41: wakebell.v1.Reply.timer:type_name -> wakebell.v1.Timer
+	46, // 42: wakebell.v1.Reply.timers:type_name -> wakebell.v1.TimerPage
+	47, // 43: wakebell.v1.Reply.due_now:type_name -> wakebell.v1.DueNow
+	48, // 44: wakebell.v1.Reply.topic_stats:type_name -> wakebell.v1.TopicStats
+	1,  // 45: wakebell.v1.Reply.subscribed:type_name -> wakebell.v1.Subscribed
+	3,  // 46: wakebell.v1.Reply.unsubscribed:type_name -> wakebell.v1.Unsubscribed
+	4,  // 47: wakebell.v1.Reply.leases:type_name -> wakebell.v1.Leases
+	5,  // 48: wakebell.v1.Reply.leases_ended:type_name -> wakebell.v1.LeasesEnded
+	49, // 49: wakebell.v1.Reply.recurring_changed:type_name -> wakebell.v1.RecurringChanged
+	50, // 50: wakebell.v1.Reply.recurring_run:type_name -> wakebell.v1.RecurringRun
+	51, // 51: wakebell.v1.Reply.recurring_state:type_name -> wakebell.v1.RecurringState
+	52, // 52: wakebell.v1.Reply.recurring_page:type_name -> wakebell.v1.RecurringPage
+	53, // 53: wakebell.v1.Reply.recurring_instants:type_name -> wakebell.v1.RecurringInstants
+	54, // 54: wakebell.v1.Reply.turn_guarded:type_name -> wakebell.v1.TurnGuarded
+	55, // 55: wakebell.v1.Reply.messages_published:type_name -> wakebell.v1.MessagesPublished
+	56, // 56: wakebell.v1.Reply.turn:type_name -> wakebell.v1.Turn
+	57, // 57: wakebell.v1.Reply.turn_refused:type_name -> wakebell.v1.TurnRefused
+	58, // 58: wakebell.v1.Reply.turn_lost:type_name -> wakebell.v1.TurnLost
+	59, // 59: wakebell.v1.Reply.turn_extended:type_name -> wakebell.v1.TurnExtended
+	60, // 60: wakebell.v1.Reply.turn_released:type_name -> wakebell.v1.TurnReleased
+	21, // 61: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.Schedule
+	22, // 62: wakebell.v1.Timers.ScheduleBatch:input_type -> wakebell.v1.ScheduleBatch
+	23, // 63: wakebell.v1.Timers.Cancel:input_type -> wakebell.v1.Cancel
+	24, // 64: wakebell.v1.Timers.Get:input_type -> wakebell.v1.Get
+	25, // 65: wakebell.v1.Timers.List:input_type -> wakebell.v1.List
+	26, // 66: wakebell.v1.Timers.Reschedule:input_type -> wakebell.v1.Reschedule
+	27, // 67: wakebell.v1.Timers.RunNow:input_type -> wakebell.v1.RunNow
+	28, // 68: wakebell.v1.Timers.Stats:input_type -> wakebell.v1.Stats
+	29, // 69: wakebell.v1.Timers.PutRecurring:input_type -> wakebell.v1.PutRecurring
+	30, // 70: wakebell.v1.Timers.DeleteRecurring:input_type -> wakebell.v1.DeleteRecurring
+	31, // 71: wakebell.v1.Timers.EnableRecurring:input_type -> wakebell.v1.EnableRecurring
+	32, // 72: wakebell.v1.Timers.RunRecurring:input_type -> wakebell.v1.RunRecurring
+	33, // 73: wakebell.v1.Timers.GetRecurring:input_type -> wakebell.v1.GetRecurring
+	34, // 74: wakebell.v1.Timers.ListRecurring:input_type -> wakebell.v1.ListRecurring
+	35, // 75: wakebell.v1.Timers.PreviewRecurring:input_type -> wakebell.v1.PreviewRecurring
+	36, // 76: wakebell.v1.Timers.GuardTurn:input_type -> wakebell.v1.GuardTurn
+	37, // 77: wakebell.v1.Timers.Publish:input_type -> wakebell.v1.Publish
+	8,  // 78: wakebell.v1.Timers.Session:input_type -> wakebell.v1.Commands
+	42, // 79: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.Scheduled
+	43, // 80: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.BatchScheduled
+	44, // 81: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.Cancelled
+	45, // 82: wakebell.v1.Timers.Get:output_type -> wakebell.v1.Timer
+	46, // 83: wakebell.v1.Timers.List:output_type -> wakebell.v1.TimerPage
+	42, // 84: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.Scheduled
+	47, // 85: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.DueNow
+	48, // 86: wakebell.v1.Timers.Stats:output_type -> wakebell.v1.TopicStats
+	49, // 87: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.RecurringChanged
+	49, // 88: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.RecurringChanged
+	49, // 89: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.RecurringChanged
+	50, // 90: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RecurringRun
+	51, // 91: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.RecurringState
+	52, // 92: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.RecurringPage
+	53, // 93: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.RecurringInstants
+	54, // 94: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.TurnGuarded
+	55, // 95: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.MessagesPublished
+	10, // 96: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
+	79, // [79:97] is the sub-list for method output_type
+	61, // [61:79] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_messages_remote_proto_init() }
@@ -1415,7 +1914,10 @@ func file_messages_remote_proto_init() {
 	if File_messages_remote_proto != nil {
 		return
 	}
+	file_messages_gates_proto_init()
 	file_messages_gateway_proto_init()
+	file_messages_queues_proto_init()
+	file_messages_recurring_proto_init()
 	file_messages_wakebell_proto_init()
 	file_messages_remote_proto_msgTypes[7].OneofWrappers = []any{
 		(*Verdict_Ack)(nil),
@@ -1436,6 +1938,18 @@ func file_messages_remote_proto_init() {
 		(*Command_Subscribe)(nil),
 		(*Command_Unsubscribe)(nil),
 		(*Command_Verdicts)(nil),
+		(*Command_PutRecurring)(nil),
+		(*Command_DeleteRecurring)(nil),
+		(*Command_EnableRecurring)(nil),
+		(*Command_RunRecurring)(nil),
+		(*Command_GetRecurring)(nil),
+		(*Command_ListRecurring)(nil),
+		(*Command_PreviewRecurring)(nil),
+		(*Command_GuardTurn)(nil),
+		(*Command_Publish)(nil),
+		(*Command_AcquireTurn)(nil),
+		(*Command_ExtendTurn)(nil),
+		(*Command_ReleaseTurn)(nil),
 	}
 	file_messages_remote_proto_msgTypes[11].OneofWrappers = []any{
 		(*Reply_Error)(nil),
@@ -1450,6 +1964,18 @@ func file_messages_remote_proto_init() {
 		(*Reply_Unsubscribed)(nil),
 		(*Reply_Leases)(nil),
 		(*Reply_LeasesEnded)(nil),
+		(*Reply_RecurringChanged)(nil),
+		(*Reply_RecurringRun)(nil),
+		(*Reply_RecurringState)(nil),
+		(*Reply_RecurringPage)(nil),
+		(*Reply_RecurringInstants)(nil),
+		(*Reply_TurnGuarded)(nil),
+		(*Reply_MessagesPublished)(nil),
+		(*Reply_Turn)(nil),
+		(*Reply_TurnRefused)(nil),
+		(*Reply_TurnLost)(nil),
+		(*Reply_TurnExtended)(nil),
+		(*Reply_TurnReleased)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -2,13 +2,11 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
@@ -16,7 +14,8 @@ import (
 )
 
 // Client schedules, cancels, inspects and handles timers of a System in
-// another process. It is safe for concurrent use. A link that breaks is made
+// another process, publishes to its queues, keeps its recurring schedules and
+// takes turns at its gates. It is safe for concurrent use. A link that breaks is made
 // again by itself.
 type Client struct {
 	conn *grpc.ClientConn
@@ -24,10 +23,16 @@ type Client struct {
 	cfg  DialConfig
 }
 
-var _ wakebell.Timers = (*Client)(nil)
+var (
+	_ wakebell.Timers    = (*Client)(nil)
+	_ wakebell.Publisher = (*Client)(nil)
+)
 
 // DefaultDeadLink is how long a link may be down before calls fail.
 const DefaultDeadLink = 5 * time.Second
+
+// DefaultTurnTTL is how long a turn at a gate outlives its link.
+const DefaultTurnTTL = 10 * time.Second
 
 // DialConfig says how to reach a Server. The zero value is for one on loopback
 // that asks for no credentials.
@@ -39,6 +44,10 @@ type DialConfig struct {
 	// wakebell.ErrUnavailable, whatever time they have left; default
 	// DefaultDeadLink.
 	DeadLink time.Duration
+
+	// TurnTTL is how long turns at gates last at most without a word between
+	// the node and the Client, 1 s to 24 h; default DefaultTurnTTL.
+	TurnTTL time.Duration
 }
 
 // Dial connects to a Server at host:port, and waits until it answers or ctx
@@ -47,6 +56,12 @@ func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) 
 	cfg.Config = cfg.withDefaults()
 	if cfg.DeadLink <= 0 {
 		cfg.DeadLink = DefaultDeadLink
+	}
+	if cfg.TurnTTL == 0 {
+		cfg.TurnTTL = DefaultTurnTTL
+	}
+	if cfg.TurnTTL < time.Second || cfg.TurnTTL > 24*time.Hour {
+		return nil, invalid("TurnTTL", "%v, want 1s to 24h", cfg.TurnTTL)
 	}
 	if _, port, err := hostPort(address); err != nil || port == 0 {
 		return nil, invalid("address", "%q is no host:port", address)
@@ -235,56 +250,4 @@ func (c *Client) Stats(ctx context.Context, topic string) (wakebell.Stats, error
 	s.Total, s.Dead, s.Lag = a.GetTotal(), a.GetDead(), a.GetLag().AsDuration()
 	s.OldestDue, s.PausedAt = instantOf(a.GetOldestDue()), instantOf(a.GetPausedAt())
 	return s, nil
-}
-
-// requestTimeout is what the gateway is given of a call without a deadline.
-const requestTimeout = 10 * time.Second
-
-// call sends a request until it is answered for good, or ctx ends, or the link
-// is dead.
-func call[A messages.Answer](ctx context.Context, c *Client, request messages.Request) (A, error) {
-	var none A
-	pause := 20 * time.Millisecond
-	for {
-		answer, err := c.link.ask(ctx, request)
-		if err == nil {
-			a, err := wakebell.Answered[A](answer, nil)
-			if err == nil || !passing(err) {
-				return a, err
-			}
-			if c.wait(ctx, pause) != nil {
-				return none, err
-			}
-			pause = min(2*pause, time.Second)
-			continue
-		}
-		if !errors.Is(err, errBroken) {
-			return none, err
-		}
-	}
-}
-
-// passing reports whether an answer may be another one soon.
-func passing(err error) bool {
-	return errors.Is(err, wakebell.ErrOverloaded) || errors.Is(err, wakebell.ErrDraining)
-}
-
-func (c *Client) wait(ctx context.Context, d time.Duration) error {
-	if _, bounded := ctx.Deadline(); !bounded {
-		return context.DeadlineExceeded // nobody said for how long
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}
-
-func timeoutOf(ctx context.Context) *durationpb.Duration {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return durationpb.New(requestTimeout)
-	}
-	return durationpb.New(min(max(time.Until(deadline), time.Millisecond), maxTimeout))
 }

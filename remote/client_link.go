@@ -55,6 +55,8 @@ type clientLink struct {
 	out     []*messages.Command
 	wake    chan struct{}
 	takers  map[takerKey]*taker
+	turns   map[uint64]*turn // by their places
+	places  chan struct{}    // one for each of turns
 }
 
 type takerKey struct{ topic, name string }
@@ -63,6 +65,7 @@ func newClientLink(conn *grpc.ClientConn, cfg DialConfig) *clientLink {
 	s := &clientLink{
 		conn: conn, cfg: cfg, room: make(chan struct{}, maxFlight), change: make(chan struct{}), down: time.Now(),
 		waiting: map[uint64]chan messages.Answer{}, wake: make(chan struct{}, 1), takers: map[takerKey]*taker{},
+		turns: map[uint64]*turn{}, places: make(chan struct{}, maxPlaces),
 	}
 	//nolint:forbidigo // its life is the client's: Close ends it
 	s.ctx, s.end = context.WithCancel(context.Background())
@@ -71,6 +74,7 @@ func newClientLink(conn *grpc.ClientConn, cfg DialConfig) *clientLink {
 }
 
 func (s *clientLink) close() {
+	s.releaseAll()
 	s.end()
 	s.done.Wait()
 }
@@ -213,6 +217,8 @@ func (s *clientLink) replies(frame *messages.Replies) {
 			if t := s.taker(m.GetTopic(), m.GetSubscriber()); t != nil {
 				t.ended(m)
 			}
+		case *messages.TurnLost:
+			s.turnLost(m)
 		case messages.Answer:
 			s.mu.Lock()
 			answer := s.waiting[m.GetRequest()]
@@ -277,17 +283,19 @@ func (s *clientLink) put(m proto.Message) {
 	}
 }
 
-// ask sends a request once and waits for its answer. Errors: errBroken, ctx's,
-// or those of wait.
-func (s *clientLink) ask(ctx context.Context, request messages.Request) (messages.Answer, error) {
+// ask sends a question once and waits for its answer. Errors: errBroken, ctx's,
+// or those of wait. Those for turns may take long, and leave the room to others.
+func (s *clientLink) ask(ctx context.Context, asked question) (messages.Answer, error) {
 	if err := s.wait(ctx); err != nil {
 		return nil, err
 	}
-	select {
-	case s.room <- struct{}{}:
-		defer func() { <-s.room }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if _, long := asked.(*messages.AcquireTurn); !long {
+		select {
+		case s.room <- struct{}{}:
+			defer func() { <-s.room }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	answer := make(chan messages.Answer, 1)
 	s.mu.Lock()
@@ -296,9 +304,10 @@ func (s *clientLink) ask(ctx context.Context, request messages.Request) (message
 		return nil, errBroken
 	}
 	s.next++
-	number := s.next
-	s.waiting[number] = answer
-	s.put(numbered(ctx, request, number))
+	n := s.next
+	s.waiting[n] = answer
+	number(ctx, asked, n)
+	s.put(asked)
 	s.mu.Unlock()
 	select {
 	case a, ok := <-answer:
@@ -308,17 +317,8 @@ func (s *clientLink) ask(ctx context.Context, request messages.Request) (message
 		return a, nil
 	case <-ctx.Done():
 		s.mu.Lock()
-		delete(s.waiting, number)
+		delete(s.waiting, n)
 		s.mu.Unlock()
 		return nil, ctx.Err()
 	}
-}
-
-// numbered is a request as it is sent this time. Who asks again has another.
-func numbered(ctx context.Context, request messages.Request, number uint64) messages.Request {
-	m := proto.CloneOf(request)
-	fields := m.ProtoReflect().Descriptor().Fields()
-	m.ProtoReflect().Set(fields.ByName("request"), valueOf(number))
-	m.ProtoReflect().Set(fields.ByName("timeout"), messageOf(timeoutOf(ctx)))
-	return m
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -21,9 +22,9 @@ const (
 	maxOut = 64 << 20
 )
 
-// hub gives the leases of a topic to its subscribers. It is the Target of the
-// topic's Forward: the poller gives it as many leases as all of them have
-// credits, and it gives each as many as it has.
+// hub gives the leases of a topic to its subscribers. What arrives for it is
+// what the topic is forwarded to: the poller gives it as many leases as all of
+// them have credits, and it gives each as many as it has.
 type hub struct {
 	*hubs
 	topic string
@@ -40,6 +41,7 @@ type hub struct {
 	flushing    bool
 
 	tuning   *tuning
+	arrivals *arrivals
 	asked    []asked // subscriptions that wait for the topic
 	sweeping *time.Timer
 }
@@ -60,12 +62,11 @@ type subscriber struct {
 
 // held is a lease in the hands of a subscriber, or on the way there.
 type held struct {
-	lease   *messages.Lease
-	handler *actor.PID
-	of      *subscriber // nil: it waits
-	since   time.Time
-	until   time.Time // the node has given it up, if it said nothing before
-	gone    bool
+	lease *actors.Handed
+	of    *subscriber // nil: it waits
+	since time.Time
+	until time.Time // the node has given it up, if it said nothing before
+	gone  bool
 }
 
 // asked is a Subscribe that is not answered yet.
@@ -89,11 +90,11 @@ type (
 	}
 )
 
-func newHub(shared *hubs, topic string, t *tuning) *hub {
+func newHub(shared *hubs, topic string, t *tuning, a *arrivals) *hub {
 	return &hub{
 		hubs: shared, topic: topic,
 		subscribers: map[subscriberKey]*subscriber{}, held: map[uint64]*held{},
-		tuning: t,
+		tuning: t, arrivals: a,
 	}
 }
 
@@ -105,6 +106,7 @@ func (h *hub) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		h.self, h.root = c.Self(), c.ActorSystem().Root
+		h.arrivals.begin(func() { h.root.Send(h.self, arrived{}) })
 		h.ctx, h.end = context.WithCancel(h.guard.closing)
 		h.tuning.busy = false
 		h.tune() // nothing at first; after a crash, what was had is not wanted
@@ -117,10 +119,8 @@ func (h *hub) Receive(c actor.Context) {
 		c.Respond(&messages.Unsubscribed{Request: m.GetRequest()})
 	case *messages.Verdicts:
 		h.verdicts(m, owner)
-	case *messages.Lease:
-		h.lease(m, c.Sender())
-	case *messages.LeaseEnded:
-		h.leaseEnded(m)
+	case arrived:
+		h.arrived()
 	case flush:
 		h.flush()
 	case sweep:
@@ -154,8 +154,14 @@ func (h *hub) subscribe(c actor.Context, m *messages.Subscribe, owner string) {
 	if s != nil {
 		others -= s.takes()
 	}
-	if others+credits > maxCredits || (s == nil && len(h.subscribers) >= maxSubscribers) {
-		fault := messages.Failure(messages.Code_CODE_OVERLOADED, "the subscribers of the topic have too many credits, or are too many")
+	var fault *messages.Error
+	switch {
+	case !h.isFor(m.GetQueue()):
+		fault = messages.Failure(messages.Code_CODE_CONFLICT, "others subscribe to a topic or queue of this name that has other keys")
+	case others+credits > maxCredits || (s == nil && len(h.subscribers) >= maxSubscribers):
+		fault = messages.Failure(messages.Code_CODE_OVERLOADED, "the subscribers of the topic have too many credits, or are too many")
+	}
+	if fault != nil {
 		fault.Request = m.GetRequest()
 		c.Respond(fault)
 		return
@@ -210,7 +216,7 @@ func (h *hub) giveUp(s *subscriber) {
 	h.tune() // before what is given back is due again
 	for _, l := range h.held {
 		if l.of == s {
-			h.root.Send(l.handler, l.lease.Release())
+			l.lease.Answer(l.lease.Release())
 			h.free(l)
 		}
 	}

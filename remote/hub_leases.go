@@ -3,8 +3,7 @@ package remote
 import (
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -17,10 +16,23 @@ const (
 	waitFor = 500 * time.Millisecond
 )
 
-// lease takes a lease from the topic's poller.
-func (h *hub) lease(m *messages.Lease, handler *actor.PID) {
+// arrived takes what has come from the topic's poller.
+func (h *hub) arrived() {
+	leases, ended := h.arrivals.take()
 	now := time.Now()
-	l := &held{lease: m, handler: handler, since: now, until: now.Add(m.GetTtl().AsDuration() + time.Second)}
+	for _, l := range leases {
+		h.lease(l, now)
+	}
+	for _, m := range ended {
+		h.leaseEnded(m)
+	}
+	if len(leases) > 0 {
+		h.later()
+	}
+}
+
+func (h *hub) lease(m *actors.Handed, now time.Time) {
+	l := &held{lease: m, since: now, until: now.Add(m.GetTtl().AsDuration() + time.Second)}
 	h.held[m.GetDelivery()] = l
 	if s := h.next(); s != nil && len(h.waiting) == 0 {
 		h.give(s, l)
@@ -28,7 +40,6 @@ func (h *hub) lease(m *messages.Lease, handler *actor.PID) {
 		h.waiting = append(h.waiting, l)
 		h.deal()
 	}
-	h.later()
 }
 
 // deal gives what waits to those who have credits.
@@ -63,7 +74,7 @@ func (h *hub) give(s *subscriber, l *held) {
 	l.of = s
 	s.used++
 	s.bytes += len(l.lease.GetBody())
-	s.out = append(s.out, l.lease)
+	s.out = append(s.out, l.lease.Lease)
 	if !h.flushing { // after what is in the mailbox: so leases gather
 		h.flushing = true
 		h.root.Send(h.self, flush{})
@@ -99,11 +110,12 @@ func (h *hub) verdicts(m *messages.Verdicts, owner string) {
 		if answer == nil || l == nil || l.of == nil || l.of.key != key || l.lease.GetId() != v.GetId() {
 			continue // not its own, or over
 		}
-		h.root.Send(l.handler, answer)
 		if _, more := answer.(*messages.Extend); more {
+			l.lease.Extend()
 			l.until = now.Add(l.lease.GetTtl().AsDuration() + time.Second)
 			continue
 		}
+		l.lease.Answer(answer)
 		h.free(l)
 	}
 	h.deal()
@@ -177,7 +189,7 @@ func (h *hub) sweep() {
 	for _, l := range h.held {
 		switch {
 		case l.of == nil && now.Sub(l.since) > waitFor:
-			h.root.Send(l.handler, l.lease.Release())
+			l.lease.Answer(l.lease.Release())
 			h.free(l)
 		case now.After(l.until):
 			h.free(l)

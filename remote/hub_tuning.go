@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 )
@@ -17,6 +19,7 @@ const absent = -1
 type tuning struct {
 	have, want int
 	busy       bool
+	queue      *messages.Queue // nil: it is a topic; it changes while have is absent
 }
 
 // tune has the System take as many leases of the topic as all subscribers can
@@ -31,13 +34,13 @@ func (h *hub) tune() {
 		return
 	}
 	h.tuning.busy = true
-	have, ctx, root, self := h.tuning.have, h.ctx, h.root, h.self
+	have, queue, ctx, root, self := h.tuning.have, h.tuning.queue, h.ctx, h.root, h.self
 	if !h.guard.enter() {
 		return
 	}
 	go func() {
 		defer h.guard.running.Done()
-		now, err := h.apply(ctx, have, want)
+		now, err := h.apply(ctx, queue, have, want)
 		if ctx.Err() == nil {
 			root.Send(self, tuned{now, err})
 		}
@@ -45,15 +48,14 @@ func (h *hub) tune() {
 }
 
 // apply changes what the System does with the topic.
-func (h *hub) apply(ctx context.Context, have, want int) (now int, err error) {
+func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) (now int, err error) {
 	switch {
 	case have == absent:
 		if want == 0 {
 			return absent, nil
 		}
-		topic := wakebell.NewTopic[[]byte](h.topic)
 		options := append(slices.Clone(h.guard.cfg.Handler), wakebell.MaxConcurrent(want))
-		err = h.system.Add(ctx, wakebell.Forward(topic, wakebell.To(h.self).Told(), options...))
+		err = h.system.Add(ctx, wakebell.Forward(h.source(queue), wakebell.ToTaker(h.arrivals), options...))
 	case want == absent:
 		err = h.system.Remove(h.topic)
 	case want == 0:
@@ -67,6 +69,30 @@ func (h *hub) apply(ctx context.Context, have, want int) (now int, err error) {
 		return have, err
 	}
 	return want, nil
+}
+
+// source is what the leases are of.
+func (h *hub) source(queue *messages.Queue) wakebell.Handleable[[]byte] {
+	if queue == nil {
+		return wakebell.NewTopic[[]byte](h.topic)
+	}
+	var options []wakebell.QueueOption
+	if queue.GetSeparator() != "" {
+		options = append(options, wakebell.KeySeparator(queue.GetSeparator()))
+	}
+	if queue.GetDeadLetters() != "" {
+		options = append(options, wakebell.DeadLetterKey(queue.GetDeadLetters()))
+	}
+	return wakebell.NewQueue[[]byte](h.topic, options...)
+}
+
+// isFor reports whether a subscription is to what the hub has, or has none yet.
+func (h *hub) isFor(queue *messages.Queue) bool {
+	t := h.tuning
+	if t.have == absent && !t.busy && len(h.subscribers) == 0 {
+		t.queue = queue
+	}
+	return (t.queue == nil) == (queue == nil) && proto.Equal(t.queue, queue)
 }
 
 func (h *hub) tuned(m tuned) {

@@ -70,6 +70,8 @@ func (r *router) hub(c actor.Context, m *messages.Subscribe) (*actor.PID, *messa
 		return nil, messages.Failure(messages.Code_CODE_INVALID, "topic: want 1 to 512 bytes")
 	case m.GetSubscriber() == "" || len(m.GetSubscriber()) > maxSubscriber:
 		return nil, messages.Failure(messages.Code_CODE_INVALID, "subscriber: want 1 to 256 bytes")
+	case len(m.GetQueue().GetSeparator())+len(m.GetQueue().GetDeadLetters()) > maxName:
+		return nil, messages.Failure(messages.Code_CODE_INVALID, "queue: want at most 512 bytes")
 	case m.GetCredits() < 1 || m.GetCredits() > maxCredits:
 		return nil, messages.Failure(messages.Code_CODE_INVALID, "credits: want 1 to 10,000")
 	}
@@ -80,8 +82,8 @@ func (r *router) hub(c actor.Context, m *messages.Subscribe) (*actor.PID, *messa
 		return nil, messages.Failure(messages.Code_CODE_OVERLOADED, "too many topics were subscribed to")
 	}
 	topic := m.GetTopic()
-	tuning := &tuning{have: absent, want: absent}
-	hub := c.Spawn(actor.PropsFromProducer(func() actor.Actor { return newHub(r.hubs, topic, tuning) }))
+	tuning, arrivals := &tuning{have: absent, want: absent}, &arrivals{}
+	hub := c.Spawn(actor.PropsFromProducer(func() actor.Actor { return newHub(r.hubs, topic, tuning, arrivals) }))
 	r.hubs.guard.filter.open(hub.GetId(), func(e *entry) { e.terminated = true })
 	r.topic[topic] = hub
 	return hub, nil

@@ -22,6 +22,7 @@ type Server struct {
 	system *wakebell.System
 	health *health.Server
 	router *actor.PID // of subscriptions
+	gates  *actor.PID
 }
 
 // ErrStarted says that Serve came after the System's Start: actors that run
@@ -46,6 +47,7 @@ func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	s := &Server{guard: g, system: sys, health: health.NewServer()}
+	s.gates = actors.NewLocalPID(strings.TrimSuffix(sys.Gateway().GetId(), "gateway") + "gates")
 	s.open()
 	if err := g.listen(); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
@@ -90,7 +92,11 @@ func (s *Server) open() {
 		for _, kind := range requests {
 			e.takes[kind] = gateway
 		}
+		for _, kind := range turning {
+			e.takes[kind] = s.gates.GetId()
+		}
 	})
+	s.guard.filter.open(s.gates.GetId(), func(e *entry) { e.terminated = true })
 	keeper := s.system.Reminders().PID().GetId()
 	s.guard.filter.open(keeper, func(e *entry) {
 		e.watch = true
@@ -100,6 +106,7 @@ func (s *Server) open() {
 	})
 	s.guard.services = append(s.guard.services, func(to grpc.ServiceRegistrar) {
 		to.RegisterService(&timersService, s)
+		s.health.SetServingStatus(serviceName, grpc_health_v1.HealthCheckResponse_SERVING)
 		grpc_health_v1.RegisterHealthServer(to, s.health)
 	}, func(to grpc.ServiceRegistrar) {
 		if server, ok := to.(reflection.GRPCServer); ok {

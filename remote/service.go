@@ -23,6 +23,11 @@ var timersService = grpc.ServiceDesc{
 		method[messages.Schedule]("Schedule"), method[messages.ScheduleBatch]("ScheduleBatch"),
 		method[messages.Cancel]("Cancel"), method[messages.Get]("Get"), method[messages.List]("List"),
 		method[messages.Reschedule]("Reschedule"), method[messages.RunNow]("RunNow"), method[messages.Stats]("Stats"),
+		method[messages.PutRecurring]("PutRecurring"), method[messages.DeleteRecurring]("DeleteRecurring"),
+		method[messages.EnableRecurring]("EnableRecurring"), method[messages.RunRecurring]("RunRecurring"),
+		method[messages.GetRecurring]("GetRecurring"), method[messages.ListRecurring]("ListRecurring"),
+		method[messages.PreviewRecurring]("PreviewRecurring"), method[messages.Publish]("Publish"),
+		method[messages.GuardTurn]("GuardTurn"),
 	},
 	Streams: []grpc.StreamDesc{{
 		StreamName: "Session", ServerStreams: true, ClientStreams: true,
@@ -94,6 +99,13 @@ func statusOf(e *messages.Error) error {
 		messages.Code_CODE_OVERLOADED:  codes.ResourceExhausted,
 		messages.Code_CODE_DRAINING:    codes.Unavailable,
 		messages.Code_CODE_CONFLICT:    codes.AlreadyExists,
+
+		messages.Code_CODE_NO_SCHEDULE:     codes.NotFound,
+		messages.Code_CODE_GATE_HELD:       codes.FailedPrecondition,
+		messages.Code_CODE_TURN_LOST:       codes.Aborted,
+		messages.Code_CODE_GATES_CLOSED:    codes.Unavailable,
+		messages.Code_CODE_FENCE_STALE:     codes.FailedPrecondition,
+		messages.Code_CODE_FENCE_REGRESSED: codes.DataLoss,
 	}[e.GetCode()]
 	if !ok {
 		code = codes.Internal

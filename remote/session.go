@@ -50,6 +50,9 @@ func (s *Server) session(stream grpc.ServerStream) error {
 	cancel()
 	if err != nil { // else the caller has ended in order
 		root.Send(s.router, linkBroken{n.self})
+		if gates, ok := s.system.ActorSystem().ProcessRegistry.GetLocal(s.gates.GetId()); ok {
+			gates.SendSystemMessage(s.gates, &actor.Terminated{Who: n.self, Why: actor.TerminatedReason_AddressTerminated})
+		}
 	}
 	writing.Wait()
 	root.Stop(n.self)
@@ -137,17 +140,14 @@ func (n *session) read(ctx context.Context) error {
 			if m == nil {
 				return status.Error(codes.InvalidArgument, "an empty command, or a newer one")
 			}
-			to := n.server.system.Gateway()
 			kind := fullName(m)
-			if subscribes[kind] {
-				to = n.server.router
-			}
 			if isAnswered[kind] {
 				owed.answers++
 				owed.weight += weightOf(kind)
 			}
-			targets[to.GetId()] = struct{}{}
-			n.server.system.ActorSystem().Root.Send(to, &actor.MessageEnvelope{Header: n.who.header(), Message: m, Sender: n.self})
+			if to := n.pass(m, kind); to != nil {
+				targets[to.GetId()] = struct{}{}
+			}
 		}
 		if err := n.debts.owe(ctx, owed); err != nil {
 			return status.Error(codes.ResourceExhausted, err.Error())
@@ -158,10 +158,27 @@ func (n *session) read(ctx context.Context) error {
 	}
 }
 
-var subscribes = set(subscribing)
+// pass gives a command to its actor. Before the System's Start, and after its
+// Stop, there is none: nil.
+func (n *session) pass(m proto.Message, kind string) *actor.PID {
+	to := n.server.system.Gateway()
+	switch {
+	case forSubscriptions[kind]:
+		to = n.server.router
+	case forGates[kind]:
+		to = n.server.gates
+	}
+	system := n.server.system.ActorSystem()
+	if _, there := system.ProcessRegistry.GetLocal(to.GetId()); !there {
+		if asked, ok := m.(question); ok {
+			fault := messages.Failure(messages.Code_CODE_UNAVAILABLE, "the node is not there yet, or no more")
+			fault.Request = asked.GetRequest()
+			system.Root.Send(n.self, fault)
+		}
+		return nil
+	}
+	system.Root.Send(to, &actor.MessageEnvelope{Header: n.who.header(), Message: m, Sender: n.self})
+	return to
+}
 
-// commanded is what is inside a command; nil: nothing that is known.
-func commanded(c *messages.Command) proto.Message { return chosen(c, "kind") }
-
-// inside is what is inside a reply.
-func inside(r *messages.Reply) proto.Message { return chosen(r, "kind") }
+var forSubscriptions, forGates = set(subscribing), set(turning)

@@ -7,22 +7,19 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 )
 
-func valueOf(n uint64) protoreflect.Value { return protoreflect.ValueOfUint64(n) }
-
-func messageOf(d *durationpb.Duration) protoreflect.Value {
-	return protoreflect.ValueOfMessage(d.ProtoReflect())
-}
-
 // Subscription says who subscribes, and to what.
 type Subscription struct {
 	Topic string // without prefix
+
+	// Queue is a queue instead, as its Keys say; wakebell.Queue.Read reads the
+	// bodies. The zero value: it is a topic.
+	Queue wakebell.QueueName
 
 	// Name tells subscribers of a topic apart, also after a restart: 1 to 256
 	// bytes. Of two with the same name the later one gets the leases.
@@ -32,7 +29,8 @@ type Subscription struct {
 	Credits int
 }
 
-// Subscribe has handle called for the timers of a topic, up to Credits at once,
+// Subscribe has handle called for the timers of a topic, or the messages of a
+// queue, up to Credits at once,
 // until ctx ends: then no more come, those that run have ctx's end in their
 // contexts, and what they make of it still counts if they return within a
 // second. What handle returns is its verdict, as of a handler. Leases are
@@ -48,9 +46,16 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 	if handle == nil {
 		return invalid("handle", "nil")
 	}
+	if s.Queue.Name != "" {
+		if s.Topic != "" {
+			return invalid("Topic", "%q, and a Queue %q too", s.Topic, s.Queue.Name)
+		}
+		s.Topic = s.Queue.Name
+	}
 	t := &taker{
 		link: c.link, of: s, handle: handle, running: map[uint64]*runningLease{},
 		wake: make(chan struct{}, 1), failed: make(chan error, 1),
+		feed: make(chan handed),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	key := takerKey{s.Topic, s.Name}
@@ -89,6 +94,7 @@ type taker struct {
 	ctx    context.Context //nolint:containedctx // of all its handlers
 	cancel context.CancelCauseFunc
 	failed chan error
+	feed   chan handed
 	work   sync.WaitGroup
 
 	mu       sync.Mutex
@@ -110,9 +116,12 @@ type runningLease struct {
 func (t *taker) subscribe() {
 	t.link.done.Go(func() {
 		request := &messages.Subscribe{Topic: t.of.Topic, Subscriber: t.of.Name, Credits: uint32(min(max(t.of.Credits, 0), 1<<30))} //nolint:gosec // bounded
+		if q := t.of.Queue; q.Name != "" {
+			request.Queue = &messages.Queue{Separator: q.Separator, DeadLetters: q.DeadLetters}
+		}
 		for {
 			ctx, cancel := context.WithTimeout(t.link.ctx, requestTimeout)
-			answer, err := t.link.ask(ctx, request)
+			answer, err := t.link.ask(ctx, proto.CloneOf(request))
 			cancel()
 			if errors.Is(err, errBroken) || t.ctx.Err() != nil || t.link.ctx.Err() != nil {
 				return // the next link subscribes
@@ -179,12 +188,36 @@ func (t *taker) leases(m *messages.Leases) {
 		t.running[l.GetDelivery()] = &runningLease{l.GetId(), ttl, now.Add(ttl / 3), now.Add(ttl), cancel}
 		t.work.Add(1)
 		t.mu.Unlock()
-		go func() {
-			defer t.work.Done()
-			defer cancel(nil)
-			t.serve(ctx, l)
-		}()
+		t.begin(handed{ctx, cancel, l})
 	}
+}
+
+// handed is a lease for one of a taker's goroutines.
+type handed struct {
+	ctx    context.Context //nolint:containedctx // of this lease
+	cancel context.CancelCauseFunc
+	lease  *messages.Lease
+}
+
+// begin has a goroutine serve a lease: one that is free, or a new one.
+func (t *taker) begin(next handed) {
+	select {
+	case t.feed <- next:
+		return
+	default:
+	}
+	go func() {
+		for {
+			t.serve(next.ctx, next.lease)
+			next.cancel(nil)
+			t.work.Done()
+			select {
+			case next = <-t.feed:
+			case <-t.ctx.Done():
+				return
+			}
+		}
+	}()
 }
 
 // serve handles one lease. A panic is a crash: the timer comes back when its

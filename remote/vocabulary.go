@@ -11,17 +11,24 @@ import (
 
 func fullName(m proto.Message) string { return string(proto.MessageName(m)) }
 
-// What the gateway takes itself, what subscriptions take in its name, and what
-// both answer.
+// What the gateway takes itself, what subscriptions and gates take in its name,
+// and what all answer.
 var (
 	requests = names(
 		&messages.Schedule{}, &messages.ScheduleBatch{}, &messages.Cancel{}, &messages.Get{},
 		&messages.List{}, &messages.Reschedule{}, &messages.RunNow{}, &messages.Stats{},
+		&messages.PutRecurring{}, &messages.DeleteRecurring{}, &messages.EnableRecurring{}, &messages.RunRecurring{},
+		&messages.GetRecurring{}, &messages.ListRecurring{}, &messages.PreviewRecurring{},
+		&messages.Publish{}, &messages.GuardTurn{},
 	)
 	subscribing = names(&messages.Subscribe{}, &messages.Unsubscribe{}, &messages.Verdicts{})
+	turning     = names(&messages.AcquireTurn{}, &messages.ExtendTurn{}, &messages.ReleaseTurn{})
 	answers     = names(
 		&messages.Error{}, &messages.Scheduled{}, &messages.BatchScheduled{}, &messages.Cancelled{}, &messages.Timer{},
 		&messages.TimerPage{}, &messages.DueNow{}, &messages.TopicStats{}, &messages.Subscribed{}, &messages.Unsubscribed{},
+		&messages.RecurringChanged{}, &messages.RecurringRun{}, &messages.RecurringState{}, &messages.RecurringPage{},
+		&messages.RecurringInstants{}, &messages.MessagesPublished{}, &messages.TurnGuarded{},
+		&messages.Turn{}, &messages.TurnRefused{}, &messages.TurnExtended{}, &messages.TurnReleased{},
 	)
 	// What the reminders take: wishes, and the answers of those who are reminded.
 	reminding = names(&messages.SetReminder{}, &messages.ForgetReminder{})
@@ -31,11 +38,14 @@ var (
 	undelivered = fullName(&actor.DeadLetterResponse{})
 
 	// heavy are questions and answers with bodies, or many lines.
-	heavy = set(names(&messages.Get{}, &messages.List{}, &messages.Timer{}, &messages.TimerPage{}))
+	heavy = set(names(
+		&messages.Get{}, &messages.List{}, &messages.Timer{}, &messages.TimerPage{},
+		&messages.ListRecurring{}, &messages.RecurringPage{}, &messages.PreviewRecurring{}, &messages.RecurringInstants{},
+	))
 )
 
 // isAnswered are what is answered with one of answers or reminders.
-var isAnswered = set(slices.Concat(requests, reminding, names(&messages.Subscribe{}, &messages.Unsubscribe{})))
+var isAnswered = set(slices.Concat(requests, turning, reminding, names(&messages.Subscribe{}, &messages.Unsubscribe{})))
 
 var isAnswer = set(slices.Concat(answers, reminders, []string{undelivered}))
 

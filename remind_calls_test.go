@@ -50,7 +50,8 @@ func TestRemindersByMessage(t *testing.T) {
 		}, m.took())
 
 		for _, wrong := range []*messages.SetReminder{
-			{Message: what}, {Name: "x"},
+			{Message: what},
+			{Name: "x"},
 			{Name: "x", Message: what, When: &messages.SetReminder_Every{Every: durationpb.New(0)}},
 			{Name: "x", Message: what, When: &messages.SetReminder_Every{}},
 			{Name: "x", Message: what, When: &messages.SetReminder_At{}},
@@ -217,6 +218,10 @@ func TestNobodyForgesAReminderByMessage(t *testing.T) {
 			forged := &messages.Schedule{Topic: topic, Id: "actor/cart-17/forged", Body: body, ContentType: "application/x-protobuf"}
 			require.ErrorIs(t, ask(forged), wakebell.ErrInvalid)
 			require.ErrorIs(t, ask(&messages.ScheduleBatch{Timers: []*messages.Schedule{{Topic: "other"}, forged}}), wakebell.ErrInvalid)
+			every := &messages.Recurrence{Rule: &messages.Recurrence_Every{Every: durationpb.New(time.Second)}}
+			require.ErrorIs(t, ask(&messages.PutRecurring{Schedules: []*messages.Recurring{
+				{Name: "a", Topic: "other", When: every}, {Name: "b", Topic: topic, When: every, Body: body},
+			}}), wakebell.ErrInvalid)
 		}
 		require.NoError(t, ask(&messages.Schedule{Topic: wakebell.DefaultRemindersTopic + "-mine", Body: body}))
 		require.NoError(t, ask(&messages.Stats{Topic: remindersOfA}))

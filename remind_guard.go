@@ -2,6 +2,7 @@ package wakebell
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -41,8 +42,12 @@ func (g guarded) puts(request messages.Request) bool {
 	switch m := request.(type) {
 	case *messages.Schedule:
 		return g.reserved(m.GetTopic())
+	case *messages.ScheduleBatch:
+		return slices.ContainsFunc(m.GetTimers(), func(s *messages.Schedule) bool { return g.reserved(s.GetTopic()) })
 	case *messages.Cancel, *messages.Get, *messages.List, *messages.Reschedule, *messages.RunNow, *messages.Stats:
 		return false // of what is there
+	case *messages.Publish:
+		return false // into a queue
 	default:
 		return g.names(m.ProtoReflect())
 	}

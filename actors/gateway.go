@@ -134,7 +134,7 @@ func (g *gateway) start(c actor.Context) {
 	g.self, g.parent, g.root = c.Self(), c.Parent(), c.ActorSystem().Root
 	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
-	g.unread = &unread{to: g.rt.log}
+	g.unread = &unread{log: g.rt.log}
 	g.calls.last = map[string]*call{}
 	g.draining = g.rt.draining.Load()
 }

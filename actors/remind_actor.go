@@ -46,7 +46,7 @@ func (r *reminders) start(c actor.Context) {
 	r.self, r.root = c.Self(), c.ActorSystem().Root
 	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
-	r.unread = &unread{to: r.rt.log}
+	r.unread = &unread{log: r.rt.log}
 	r.calls.last = map[string]*call{}
 	r.to = map[*call]ReminderCall{}
 	r.who, r.given = map[string]*reminded{}, map[uint64]*handed{}

@@ -86,8 +86,10 @@ func (r *reminders) carryOut(c *call, m ReminderCall) (failed string) {
 
 // note logs a failure: an actor seldom looks at the answer.
 func (r *reminders) note(fault *messages.ReminderFailed) {
-	r.unread.log("a reminder was not set or forgotten",
-		"reminder", fault.GetName(), "code", fault.GetError().GetCode().String(), "err", fault.GetError().GetMessage())
+	r.unread.rarely(func(skipped int) {
+		r.rt.log.Warn("a reminder was not set or forgotten", "reminder", fault.GetName(),
+			"code", fault.GetError().GetCode().String(), "err", fault.GetError().GetMessage(), "skipped", skipped)
+	})
 }
 
 func (r *reminders) failed(m ReminderCall, why *messages.Error) *messages.ReminderFailed {

@@ -15,7 +15,7 @@ const unreadEvery = time.Second
 // unread logs the failures of requests without a sender. Of many it logs one a
 // second, with how many there were, for a Redis that is down fails them all.
 type unread struct {
-	to *slog.Logger
+	log *slog.Logger
 
 	mu      sync.Mutex
 	again   time.Time // when to log the next one
@@ -23,11 +23,14 @@ type unread struct {
 }
 
 func (u *unread) note(request messages.Request, fault *messages.Error) {
-	u.log("a request to the gateway failed, and nobody waits for its answer",
-		"request", fmt.Sprintf("%T", request), "code", fault.GetCode().String(), "err", fault.GetMessage())
+	u.rarely(func(skipped int) {
+		u.log.Warn("a request to the gateway failed, and nobody waits for its answer",
+			"request", fmt.Sprintf("%T", request), "code", fault.GetCode().String(), "err", fault.GetMessage(), "skipped", skipped)
+	})
 }
 
-func (u *unread) log(text string, args ...any) {
+// rarely calls log, with how often it did not since the last time.
+func (u *unread) rarely(log func(skipped int)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now()
@@ -35,6 +38,6 @@ func (u *unread) log(text string, args ...any) {
 		u.skipped++
 		return
 	}
-	u.to.Warn(text, append(args, "skipped", u.skipped)...)
+	log(u.skipped)
 	u.again, u.skipped = now.Add(unreadEvery), 0
 }

@@ -79,10 +79,12 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	set("late")
 	require.Equal(t, "late x <nil>", receive(t, got))
 	eventually(t, func() bool {
-		for range a.Reminders().List(t.Context(), wakebell.Recipient{}) {
-			return false
+		n := 0
+		for _, err := range a.Reminders().List(t.Context(), wakebell.Recipient{}) {
+			require.NoError(t, err)
+			n++
 		}
-		return true
+		return n == 0
 	}, "what was acknowledged is gone")
 
 	// It goes and comes back, and does not say so.

@@ -58,7 +58,7 @@ func TestIDsAreDistinct(t *testing.T) {
 		require.Equal(t, one == other, id(one) == id(other))
 		to, name, ok := Parse(id(one))
 		require.True(t, ok)
-		require.Equal(t, one, [4]string{to.ID, to.Address, to.Kind, name})
+		require.Equal(t, [4]string{to.ID, to.Address, to.Kind, name}, one)
 	})
 }
 

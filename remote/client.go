@@ -83,8 +83,8 @@ func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) 
 	return c, nil
 }
 
-// Close ends the link. Calls that are under way fail; what subscribers hold
-// comes back when its leases end.
+// Close ends the link. Calls that are under way fail; turns are given back, and
+// what subscribers hold after a second.
 func (c *Client) Close() {
 	c.link.close()
 	_ = c.conn.Close() // it is over either way

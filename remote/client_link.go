@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -55,7 +56,7 @@ type clientLink struct {
 	out     []*messages.Command
 	wake    chan struct{}
 	takers  map[takerKey]*taker
-	turns   map[uint64]*turn // by their places
+	turns   map[uint64]*turn // by their places; nil: the client is closed
 	places  chan struct{}    // one for each of turns
 }
 
@@ -98,10 +99,18 @@ func (s *clientLink) run() {
 	s.broke(errClosed)
 }
 
-// stream is one stream from its begin to its end.
+// stream is one stream from its begin to its end. When the client is closed it
+// ends in order, so that the node knows that nobody comes back.
 func (s *clientLink) stream() error {
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
 	defer cancel()
+	var opened atomic.Bool
+	defer context.AfterFunc(s.ctx, func() {
+		if !opened.Load() {
+			cancel()
+		}
+		time.AfterFunc(grace, cancel)
+	})()
 	if s.cfg.Token != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+s.cfg.Token)
 	}
@@ -125,9 +134,14 @@ func (s *clientLink) stream() error {
 	if err != nil {
 		return err
 	}
+	opened.Store(true)
 	s.opened()
 	var writing sync.WaitGroup
-	writing.Go(func() { s.write(ctx, stream); cancel() })
+	writing.Go(func() {
+		if s.write(ctx, stream) != nil {
+			cancel()
+		}
+	})
 	for err == nil {
 		replies := &messages.Replies{}
 		if err = stream.RecvMsg(replies); err == nil {
@@ -171,18 +185,24 @@ func (s *clientLink) broke(err error) {
 	}
 }
 
-// write sends what gathers.
-func (s *clientLink) write(ctx context.Context, stream grpc.ClientStream) {
+// write sends what gathers. Without an error it has ended the stream in order.
+func (s *clientLink) write(ctx context.Context, stream grpc.ClientStream) error {
 	for {
+		closed := false
 		select {
 		case <-s.wake:
 		case <-ctx.Done():
-			return
+			return ctx.Err()
+		case <-s.ctx.Done():
+			closed = true
 		}
 		for frame := s.take(); frame != nil; frame = s.take() {
-			if stream.SendMsg(frame) != nil {
-				return
+			if err := stream.SendMsg(frame); err != nil {
+				return err
 			}
+		}
+		if closed {
+			return stream.CloseSend()
 		}
 	}
 }

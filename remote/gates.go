@@ -66,6 +66,10 @@ func (g *Gates) acquire(ctx context.Context, name string, try bool) (*wakebell.T
 	asked := time.Now()
 	for {
 		t := link.newTurn(ctx, g, name)
+		if t == nil {
+			<-link.places
+			return nil, fmt.Errorf("acquire %q: %w", name, wakebell.ErrGatesClosed)
+		}
 		err := t.take(ctx, try)
 		if err == nil {
 			t.waited = time.Since(asked)

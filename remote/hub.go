@@ -129,8 +129,6 @@ func (h *hub) Receive(c actor.Context) {
 		h.tuned(m)
 	case *actor.Terminated:
 		h.terminated(m)
-	case linkBroken:
-		h.outOfReach(m.who)
 	case graceOver:
 		h.graceOver(m)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	premote "github.com/asynkron/protoactor-go/remote"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -34,6 +35,11 @@ func dialOptions(cfg Config) []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(transport(cfg)),
 		grpc.WithKeepaliveParams(pings),
+		// Its own would have whoever was away for minutes wait for two more.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: redialFirst, Multiplier: 2, Jitter: 0.2, MaxDelay: redialMax / 4},
+			MinConnectTimeout: dialTimeout,
+		}),
 		grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(
 			grpc.ForceCodecV2(frames{}),

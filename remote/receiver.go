@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	premote "github.com/asynkron/protoactor-go/remote"
@@ -17,10 +16,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
-
-// turnTimeout is how long an actor of ours may take to come to what a peer
-// has sent; only one that crashes again and again takes so long.
-const turnTimeout = 30 * time.Second
 
 // receiver serves protoactor's remote.Remoting: streams on which peers send to
 // our actors. Its calls that list processes are not served.
@@ -35,7 +30,8 @@ func (r receiver) Receive(stream premote.Remoting_ReceiveServer) error {
 	if !ok {
 		return status.Error(codes.Unauthenticated, "nobody")
 	}
-	in := &inbound{stream: stream, ctx: stream.Context(), guard: r.guard, who: caller}
+	in := &inbound{stream: stream, ctx: stream.Context(), guard: r.guard, who: caller, turns: newTurns(r.guard.system)}
+	defer in.turns.close()
 	defer in.leave()
 	err := in.serve()
 	switch {
@@ -57,7 +53,7 @@ type inbound struct {
 	who    who
 
 	peer  *peer // nil until it has said where it is
-	turns turns
+	turns *turns
 }
 
 // serve takes frames, one after the other. It does not take one before our
@@ -141,7 +137,7 @@ func (in *inbound) batch(batch *premote.MessageBatch) error {
 			return err
 		}
 	}
-	return in.turns.take(in.ctx, in.guard.system, got.targets)
+	return in.turns.take(in.ctx, got.targets)
 }
 
 // pass gives a message that was admitted to its actor.
@@ -180,26 +176,6 @@ func (in *inbound) pass(batch *premote.MessageBatch, e *premote.MessageEnvelope)
 func (in *inbound) tell(target *actor.PID, m proto.Message) {
 	ref, _ := in.guard.system.ProcessRegistry.GetLocal(target.GetId())
 	ref.SendSystemMessage(target, m)
-}
-
-// turns keep the mailboxes of our actors short: whoever feeds them goes on when
-// they have come to what they were fed before.
-type turns []*actor.Future
-
-// take asks the actors that got something to say so, and waits until those that
-// got something before have.
-func (t *turns) take(ctx context.Context, system *actor.ActorSystem, targets map[string]struct{}) error {
-	waiting := *t
-	*t = nil
-	for id := range targets {
-		*t = append(*t, system.Root.RequestFuture(system.NewLocalPID(id), &actor.Touch{}, turnTimeout))
-	}
-	for _, f := range waiting {
-		if _, err := f.Result(); err != nil && !errors.Is(err, actor.ErrDeadLetter) {
-			return status.Errorf(codes.Unavailable, "an actor does not come to its messages: %v", err)
-		}
-	}
-	return ctx.Err()
 }
 
 // leave notes that the stream has ended. With the last of a peer its link is

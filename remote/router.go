@@ -51,15 +51,8 @@ func (r *router) Receive(c actor.Context) {
 		if hub := r.topic[m.GetTopic()]; hub != nil {
 			c.Forward(hub)
 		}
-	case linkBroken:
-		for _, hub := range r.topic {
-			c.Send(hub, m)
-		}
 	}
 }
-
-// linkBroken tells that a subscriber is out of reach, and may be back.
-type linkBroken struct{ who *actor.PID }
 
 // hub is that of a subscription's topic, spawned where there is none.
 func (r *router) hub(c actor.Context, m *messages.Subscribe) (*actor.PID, *messages.Error) {

@@ -22,57 +22,106 @@ const (
 	maxReplyBytes = 1 << 20
 )
 
-// session is a stream of commands and replies. An actor stands for it among
-// ours: answers and leases are sent to it.
+// session is a stream of commands and replies. Among our actors it is a process
+// without a mailbox: answers and leases that are sent to it wait for the stream.
 type session struct {
 	server *Server
 	stream grpc.ServerStream
 	who    who
 	self   *actor.PID
 	debts  *peer // what it is owed
+	turns  *turns
 
-	mu   sync.Mutex
-	out  []*messages.Reply
+	mu       sync.Mutex
+	out      []*messages.Reply
+	watchers map[string]*actor.PID
+	over     actor.TerminatedReason // once ended
+	ended    bool
+
 	wake chan struct{} // has room for one
 }
 
 // session serves one until its end.
 func (s *Server) session(stream grpc.ServerStream) error {
 	caller, _ := stream.Context().Value(whoKey{}).(who)
-	n := &session{server: s, stream: stream, who: caller, debts: newPeer("", caller.owner, ""), wake: make(chan struct{}, 1)}
-	root := s.system.ActorSystem().Root
-	n.self = root.Spawn(actor.PropsFromFunc(n.receive))
+	system := s.system.ActorSystem()
+	n := &session{
+		server: s, stream: stream, who: caller, debts: newPeer("", caller.owner, ""), turns: newTurns(system),
+		watchers: map[string]*actor.PID{}, wake: make(chan struct{}, 1),
+	}
+	defer n.turns.close()
+	n.self, _ = system.ProcessRegistry.Add(n, "wakebell-session"+system.ProcessRegistry.NextId())
 	ctx, cancel := context.WithCancel(stream.Context())
 	var writing sync.WaitGroup
 	writing.Go(func() { n.write(ctx) })
 
 	err := n.read(ctx)
 	cancel()
-	if err != nil { // else the caller has ended in order
-		root.Send(s.router, linkBroken{n.self})
-		if gates, ok := s.system.ActorSystem().ProcessRegistry.GetLocal(s.gates.GetId()); ok {
-			gates.SendSystemMessage(s.gates, &actor.Terminated{Who: n.self, Why: actor.TerminatedReason_AddressTerminated})
-		}
-	}
 	writing.Wait()
-	root.Stop(n.self)
+	if err == nil { // the caller has ended in order
+		n.end(actor.TerminatedReason_Stopped)
+	} else { // it may be back
+		n.end(actor.TerminatedReason_AddressTerminated)
+	}
 	return err
 }
 
-// receive takes what is for the caller.
-func (n *session) receive(c actor.Context) {
-	reply := replyOf(c.Message())
+// end tells those who watch the session.
+func (n *session) end(why actor.TerminatedReason) {
+	n.server.system.ActorSystem().ProcessRegistry.Remove(n.self)
+	n.mu.Lock()
+	n.ended, n.over = true, why
+	watchers := n.watchers
+	n.watchers, n.out = nil, nil
+	n.mu.Unlock()
+	for _, w := range watchers {
+		n.tellEnd(w)
+	}
+}
+
+func (n *session) tellEnd(watcher *actor.PID) {
+	if ref, ok := n.server.system.ActorSystem().ProcessRegistry.GetLocal(watcher.GetId()); ok {
+		ref.SendSystemMessage(watcher, &actor.Terminated{Who: n.self, Why: n.over})
+	}
+}
+
+// SendUserMessage implements actor.Process: it takes what is for the caller.
+func (n *session) SendUserMessage(_ *actor.PID, message any) {
+	reply := replyOf(actor.UnwrapEnvelopeMessage(message))
 	if reply == nil {
 		return
 	}
 	n.mu.Lock()
-	n.out = append(n.out, reply)
+	if !n.ended {
+		n.out = append(n.out, reply)
+	}
 	n.mu.Unlock()
 	select {
 	case n.wake <- struct{}{}:
 	default:
 	}
 }
+
+// SendSystemMessage implements actor.Process.
+func (n *session) SendSystemMessage(_ *actor.PID, message any) {
+	n.mu.Lock()
+	ended := n.ended
+	switch m := message.(type) {
+	case *actor.Watch:
+		if !ended {
+			n.watchers[m.GetWatcher().GetId()] = m.GetWatcher()
+		}
+	case *actor.Unwatch:
+		delete(n.watchers, m.GetWatcher().GetId())
+	}
+	n.mu.Unlock()
+	if m, ok := message.(*actor.Watch); ok && ended {
+		n.tellEnd(m.GetWatcher())
+	}
+}
+
+// Stop implements actor.Process: it ends with its stream.
+func (n *session) Stop(*actor.PID) {}
 
 // write sends what has gathered.
 func (n *session) write(ctx context.Context) {
@@ -121,7 +170,6 @@ func (n *session) take() (*messages.Replies, debt) {
 
 // read has commands carried out, until the caller has no more: nil, or is gone.
 func (n *session) read(ctx context.Context) error {
-	var turns turns
 	for {
 		frame := &messages.Commands{}
 		if err := n.stream.RecvMsg(frame); err != nil {
@@ -152,7 +200,7 @@ func (n *session) read(ctx context.Context) error {
 		if err := n.debts.owe(ctx, owed); err != nil {
 			return status.Error(codes.ResourceExhausted, err.Error())
 		}
-		if err := turns.take(ctx, n.server.system.ActorSystem(), targets); err != nil {
+		if err := n.turns.take(ctx, targets); err != nil {
 			return err
 		}
 	}
@@ -171,7 +219,7 @@ func (n *session) pass(m proto.Message, kind string) *actor.PID {
 	system := n.server.system.ActorSystem()
 	if _, there := system.ProcessRegistry.GetLocal(to.GetId()); !there {
 		if asked, ok := m.(question); ok {
-			fault := messages.Failure(messages.Code_CODE_UNAVAILABLE, "the node is not there yet, or no more")
+			fault := messages.Failure(messages.Code_CODE_DRAINING, "the system has not started, or is stopped")
 			fault.Request = asked.GetRequest()
 			system.Root.Send(n.self, fault)
 		}

@@ -30,11 +30,15 @@ type turn struct {
 	result   error         // once that is closed
 }
 
+// newTurn is a place for a turn; nil: the client is closed.
 func (s *clientLink) newTurn(ctx context.Context, g *Gates, gate string) *turn {
 	t := &turn{gates: g, link: s, gate: gate}
 	t.ctx, t.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.turns == nil {
+		return nil
+	}
 	s.next++
 	t.place = s.next
 	s.turns[t.place] = t
@@ -158,11 +162,14 @@ func (t *turn) Release(ctx context.Context) error {
 	}
 }
 
-// release ends the turn, if it is not over, and has the node told.
-func (t *turn) release(cause error) {
-	if _, first := t.finish(cause, make(chan struct{})); first {
+// release ends the turn, if it is not over, and has the node told where the
+// Client had it: then true.
+func (t *turn) release(cause error) bool {
+	had, first := t.finish(cause, make(chan struct{}))
+	if had && first {
 		t.link.done.Go(t.giveBack)
 	}
+	return had && first
 }
 
 // giveBack tells the node. A node that cannot be told takes the turn back by
@@ -201,22 +208,21 @@ func (s *clientLink) turnLost(m *messages.TurnLost) {
 }
 
 // releaseAll gives back what a Client has that is closed, as far as the node
-// takes it within a second.
+// takes it within a second. There are no turns after it.
 func (s *clientLink) releaseAll() {
 	s.mu.Lock()
-	var all []*turn
-	for _, t := range s.turns {
-		if !t.Until().IsZero() {
-			all = append(all, t)
-		}
-	}
+	all := s.turns
+	s.turns = nil
 	s.mu.Unlock()
+	var had []*turn
 	for _, t := range all {
-		t.release(wakebell.ErrGatesClosed)
+		if t.release(wakebell.ErrGatesClosed) {
+			had = append(had, t)
+		}
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, grace)
 	defer cancel()
-	for _, t := range all {
-		_ = t.Release(ctx) // else its lease ends
+	for _, t := range had {
+		_ = t.Release(ctx) // else the end of the session gives it back
 	}
 }

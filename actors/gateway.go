@@ -61,6 +61,8 @@ type gateway struct {
 	unread *unread
 
 	calls    calls
+	begun    chan *call // has room for all that run
+	workers  int
 	draining bool // takes no more
 	drained  bool // the supervisor knows that nothing is left
 }
@@ -136,6 +138,7 @@ func (g *gateway) start(c actor.Context) {
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.unread = &unread{log: g.rt.log}
 	g.calls.last = map[string]*call{}
+	g.begun = make(chan *call, maxRunning)
 	g.draining = g.rt.draining.Load()
 }
 
@@ -172,7 +175,11 @@ func (g *gateway) pump() {
 			g.calls.end(c)
 			continue
 		}
-		g.rt.io.Go(func() { g.carryOut(c) })
+		g.begun <- c
+		if g.workers < g.calls.running {
+			g.workers++
+			g.rt.io.Go(g.work)
+		}
 	}
 	if g.draining && !g.drained && g.calls.idle() {
 		g.drained = true
@@ -180,8 +187,21 @@ func (g *gateway) pump() {
 	}
 }
 
+// work carries out one call after the other, in a goroutine of its own. One for
+// each call would spend much of its time on growing its stack.
+func (g *gateway) work() {
+	for {
+		select {
+		case c := <-g.begun:
+			g.carryOut(c)
+		case <-g.ctx.Done():
+			return
+		}
+	}
+}
+
 // carryOut does the work of a call and answers it, unless its context was
-// faster. It runs in a goroutine of its own.
+// faster.
 func (g *gateway) carryOut(c *call) {
 	answer, err := safely("carrying out a request", func() (messages.Answer, error) {
 		defer g.logPanic(c)

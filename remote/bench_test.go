@@ -42,27 +42,49 @@ func BenchmarkSchedule(b *testing.B) {
 	}
 }
 
-// BenchmarkSubscribe: leases to one subscriber with 1,000 credits.
+// BenchmarkSubscribe: leases to one subscriber with 1,000 credits, and to one
+// handler here of 1,000 at once.
 func BenchmarkSubscribe(b *testing.B) {
-	n := serve(b, withToken())
-	drafts := make([]wakebell.Draft, 0, b.N)
-	for i := range b.N {
-		drafts = append(drafts, n.topic.Draft("x", wakebell.ID(fmt.Sprint(i))))
+	due := func(b *testing.B, n *node) {
+		b.Helper()
+		drafts := make([]wakebell.Draft, 0, b.N)
+		for i := range b.N {
+			drafts = append(drafts, n.topic.Draft("x", wakebell.ID(fmt.Sprint(i))))
+		}
+		_, err := n.Client().Schedule(b.Context(), drafts...)
+		require.NoError(b, err)
 	}
-	_, err := n.Client().Schedule(b.Context(), drafts...)
-	require.NoError(b, err)
-	ctx, cancel := context.WithCancel(b.Context())
-	defer cancel()
-	var handled atomic.Int64
-	b.ResetTimer()
-	err = dial(b, n).Subscribe(ctx, remote.Subscription{Topic: n.topic.Name(), Name: "s", Credits: 1000},
-		func(context.Context, *messages.Lease) error {
+	b.Run("here", func(b *testing.B) {
+		n := serve(b, withToken())
+		due(b, n)
+		var handled atomic.Int64
+		done := make(chan struct{})
+		b.ResetTimer()
+		require.NoError(b, n.Add(b.Context(), wakebell.Handle(n.topic, func(context.Context, wakebell.Timer[string]) error {
 			if handled.Add(1) == int64(b.N) {
-				b.StopTimer()
-				cancel()
+				close(done)
 			}
 			return nil
-		})
-	require.NoError(b, err)
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "leases/s")
+		}, wakebell.MaxConcurrent(1000))))
+		<-done
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "leases/s")
+	})
+	b.Run("elsewhere", func(b *testing.B) {
+		n := serve(b, withToken())
+		due(b, n)
+		ctx, cancel := context.WithCancel(b.Context())
+		defer cancel()
+		var handled atomic.Int64
+		b.ResetTimer()
+		err := dial(b, n).Subscribe(ctx, remote.Subscription{Topic: n.topic.Name(), Name: "s", Credits: 1000},
+			func(context.Context, *messages.Lease) error {
+				if handled.Add(1) == int64(b.N) {
+					b.StopTimer()
+					cancel()
+				}
+				return nil
+			})
+		require.NoError(b, err)
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "leases/s")
+	})
 }

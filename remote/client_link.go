@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -196,6 +197,7 @@ func (s *clientLink) write(ctx context.Context, stream grpc.ClientStream) error 
 		case <-s.ctx.Done():
 			closed = true
 		}
+		runtime.Gosched() // those who are about to ask as well fill the frame
 		for frame := s.take(); frame != nil; frame = s.take() {
 			if err := stream.SendMsg(frame); err != nil {
 				return err

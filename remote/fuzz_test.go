@@ -25,6 +25,9 @@ func fuzzed(t testing.TB) (*filter, *peer) {
 		for _, kind := range subscribing {
 			e.takes[kind] = "hub"
 		}
+		for _, kind := range turning {
+			e.takes[kind] = "gates"
+		}
 	})
 	return f, newPeer(there, "somebody", "")
 }
@@ -49,6 +52,8 @@ func FuzzInboundBatch(f *testing.F) {
 	same := func(*premote.MessageBatch) {}
 	seed(&messages.Schedule{Topic: "t", Id: "x"}, same)
 	seed(&messages.Subscribe{Topic: "t", Credits: 5}, same)
+	seed(&messages.AcquireTurn{Gate: "g", Place: 7}, same)
+	seed(&messages.PutRecurring{Schedules: []*messages.Recurring{{Name: "n", When: &messages.Recurrence{}}}}, same)
 	seed(&actor.Watch{Watcher: actor.NewPID(there, "me")}, same)
 	seed(&actor.Terminated{Who: actor.NewPID(there, "me")}, same)
 	seed(&actor.Stop{}, same)
@@ -94,8 +99,9 @@ func passed(t *testing.T, batch *premote.MessageBatch, e *premote.MessageEnvelop
 	case *actor.Unwatch:
 		require.Equal(t, there, m.GetWatcher().GetAddress())
 	default:
-		require.Contains(t, []string{"gateway", "hub"}, target.GetId())
+		require.Contains(t, []string{"gateway", "hub", "gates"}, target.GetId())
 		require.Equal(t, set(subscribing)[kind], target.GetId() == "hub", kind)
+		require.Equal(t, set(turning)[kind], target.GetId() == "gates", kind)
 		require.Equal(t, "somebody", e.GetMessageHeader().GetHeaderData()[messages.PrincipalHeader])
 		require.NotContains(t, []string{"actor.Stop", "actor.PoisonPill"}, kind)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -131,6 +132,7 @@ func (n *session) write(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		runtime.Gosched() // what is about to be answered as well fills the frame
 		for {
 			frame, paid := n.take()
 			if frame == nil {

@@ -246,7 +246,8 @@ func TestASessionThatDoesNotReadItsAnswers(t *testing.T) {
 	sent, done := 0, make(chan struct{})
 	go func() {
 		defer close(done)
-		for ; sent < 1000 && c.SendMsg(&messages.Commands{Commands: commands}) == nil; sent++ {
+		for sent < 1000 && c.SendMsg(&messages.Commands{Commands: commands}) == nil {
+			sent++
 		}
 	}()
 	select {

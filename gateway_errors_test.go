@@ -230,6 +230,15 @@ func FuzzGatewayRequest(f *testing.F) {
 		func() messages.Request { return &messages.Reschedule{} },
 		func() messages.Request { return &messages.RunNow{} },
 		func() messages.Request { return &messages.Stats{} },
+		func() messages.Request { return &messages.PutRecurring{} },
+		func() messages.Request { return &messages.DeleteRecurring{} },
+		func() messages.Request { return &messages.EnableRecurring{} },
+		func() messages.Request { return &messages.RunRecurring{} },
+		func() messages.Request { return &messages.GetRecurring{} },
+		func() messages.Request { return &messages.ListRecurring{} },
+		func() messages.Request { return &messages.PreviewRecurring{} },
+		func() messages.Request { return &messages.Publish{} },
+		func() messages.Request { return &messages.GuardTurn{} },
 	}
 	for kind, seed := range []messages.Request{
 		&messages.Schedule{
@@ -246,10 +255,24 @@ func FuzzGatewayRequest(f *testing.F) {
 		&messages.Reschedule{Topic: "t", Id: "a", When: &messages.Reschedule_In{In: durationpb.New(1)}},
 		&messages.RunNow{Topic: "t", Id: "a"},
 		&messages.Stats{Topic: "t", Timeout: durationpb.New(time.Second)},
+		&messages.PutRecurring{Schedules: []*messages.Recurring{
+			{Name: "a", Topic: "t", When: &messages.Recurrence{Rule: &messages.Recurrence_Every{Every: durationpb.New(time.Hour)}, Start: timestamppb.Now()}},
+			{Name: "b", Topic: "t", Celery: &messages.CeleryMessage{Args: []byte("[1]")}, When: &messages.Recurrence{Rule: &messages.Recurrence_Cron{Cron: "0 9 * * *"}, Zone: "Europe/Berlin"}},
+			{Name: "c", Topic: "t", When: &messages.Recurrence{Rule: &messages.Recurrence_Crontab{Crontab: &messages.Crontab{Minute: "*/5"}}}},
+			{Name: "d", Topic: "t", When: &messages.Recurrence{Rule: &messages.Recurrence_Rrule{Rrule: "FREQ=DAILY"}, Overlap: "skip"}},
+		}},
+		&messages.DeleteRecurring{Name: "d"},
+		&messages.EnableRecurring{Name: "a"},
+		&messages.RunRecurring{Name: "a"},
+		&messages.GetRecurring{Name: "a"},
+		&messages.ListRecurring{After: "1"},
+		&messages.PreviewRecurring{Name: "a", Count: 3},
+		&messages.Publish{Name: "q", Cap: 5, Messages: []*messages.QueueMessage{{Body: []byte("x"), Key: "k"}}, Window: durationpb.New(time.Hour)},
+		&messages.GuardTurn{Gate: "g", Resource: "r", Fence: 7},
 	} {
 		wire, err := proto.Marshal(seed)
 		require.NoError(f, err)
-		f.Add(uint8(kind), wire) //nolint:gosec // eight of them
+		f.Add(uint8(kind), wire) //nolint:gosec // few
 	}
 	rdb, _ := redistest.Embedded(f)
 	p := posted(f, rdb, wakebell.Config{PayloadLimit: 10_000})

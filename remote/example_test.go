@@ -59,3 +59,78 @@ func Example() {
 	// bell-42 ding
 	// <nil>
 }
+
+func ExampleClient_Gates() {
+	served(func(ctx context.Context, c *remote.Client) {
+		err := c.Gates().With(ctx, "ledger", func(ctx context.Context, fence uint64) error {
+			fmt.Println("alone:", fence > 0)
+			return ctx.Err() // it ends when the turn is lost
+		})
+		fmt.Println(err)
+	})
+	// Output:
+	// alone: true
+	// <nil>
+}
+
+func ExampleClient_Schedules() {
+	served(func(ctx context.Context, c *remote.Client) {
+		nightly := wakebell.NewTopic[string]("bells").Recurring("nightly", wakebell.Recurrence{Cron: "0 3 * * *"}, "ding")
+		if err := c.Schedules().Put(ctx, nightly); err != nil {
+			log.Fatal(err)
+		}
+		state, err := c.Schedules().Get(ctx, "nightly")
+		fmt.Println(state.Rule, err)
+	})
+	// Output: cron 0 3 * * * <nil>
+}
+
+func ExampleClient_Publish() {
+	mail := wakebell.NewQueue[string]("mail")
+	served(func(ctx context.Context, c *remote.Client) {
+		if _, err := mail.Publish(ctx, c, "welcome"); err != nil {
+			log.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(ctx)
+		err := c.Subscribe(ctx, remote.Subscription{Queue: mail.Keys(), Name: "postman"},
+			func(_ context.Context, l *messages.Lease) error {
+				body, err := mail.Read(l)
+				fmt.Println(body)
+				stop()
+				return err
+			})
+		fmt.Println(err)
+	})
+	// Output:
+	// welcome
+	// <nil>
+}
+
+// served has a node on an embedded Redis, and a client of it.
+func served(fn func(ctx context.Context, c *remote.Client)) {
+	redis := embedded.Start()
+	defer redis.Close()
+	rdb := redis.Client()
+	defer func() { _ = rdb.Close() }()
+	sys, err := wakebell.New(actorSystem(), rdb, wakebell.Config{Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	server, err := remote.Serve(sys, remote.Config{Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := sys.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = sys.Stop() }()
+	c, err := remote.Dial(ctx, server.Address(), remote.DialConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	fn(ctx, c)
+}

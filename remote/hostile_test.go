@@ -1,6 +1,8 @@
 package remote_test
 
 import (
+	"context"
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -14,7 +16,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote"
 )
 
 // Each of these ended a node, stopped its actors or was relayed without the
@@ -251,4 +255,39 @@ func TestAMillionRequestsWithoutReadingAnAnswer(t *testing.T) {
 	require.NoError(t, s.conn.Close())
 	<-done
 	require.Less(t, sent, 100)
+}
+
+// Verdicts are not answered, so nothing is owed for them: what holds up a flood
+// of them is that the hub has to come to what came before.
+func TestAFloodOfVerdictsAboutNothing(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	subscribe(t, dial(t, n), remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(context.Context, *messages.Lease) error { return nil })
+	s := meet(t, n)
+	s.hello(deadAddress(t)).welcomed()
+	const each, frames = 1000, 200
+	b := s.letter(s.gateway(), &messages.Verdicts{
+		Topic: n.topic.Name(), Subscriber: "s",
+		Verdicts: []*messages.Verdict{{Id: "x", Kind: &messages.Verdict_Ack{Ack: &messages.Ack{Delivery: 7}}}},
+	})
+	for len(b.Envelopes) < each {
+		b.Envelopes = append(b.Envelopes, proto.CloneOf(b.Envelopes[0]))
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range frames {
+		s.batch(b)
+	}
+	n.alive(t)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(256<<20)) // other tests run beside it
+	_, err := n.topic.Schedule(t.Context(), n.Client(), "x", wakebell.ID("a"))
+	require.NoError(t, err)
+	eventually(t, func() bool {
+		_, _, err := n.Client().Get(t.Context(), n.topic.Name(), "a")
+		return errors.Is(err, wakebell.ErrNotFound)
+	})
+	require.Empty(t, n.log.with("a peer was refused"))
 }

@@ -23,6 +23,7 @@ type pace struct {
 	// source's clock than hintSent.
 	hintAt, hintSent time.Time
 	hints            int
+	answeredHints    int // those that had come when the last answered request was made
 
 	idle int // looks in vain since something was found: the step of the ramp
 
@@ -97,6 +98,7 @@ func (p *pace) plan(sent time.Time, hints int, sourceNow time.Time, next time.Du
 	if p.backlog = next == 0; next > 0 {
 		p.dueAt = sent.Add(next)
 	}
+	p.answeredHints = hints
 	if hints == p.hints || sourceNow.After(p.hintSent) {
 		p.hintAt = time.Time{}
 	}

@@ -182,8 +182,10 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 		p.barren = 0
 		p.pace.found()
 	case f.request.Want > 0:
-		p.counters.empty.Add(1)
-		p.pace.vain(next)
+		if len(f.settling)+len(f.extended) == 0 {
+			p.counters.empty.Add(1)
+		}
+		p.pace.vain(r.Now)
 		if next != 0 || r.Healed > 0 || len(r.Buried) > 0 {
 			p.barren = 0
 			break

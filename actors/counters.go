@@ -21,7 +21,7 @@ type Counters struct {
 	Hung       int64 // handlers ended by the maximum lease age
 	Healed     int64 // broken entries that were removed
 	Exchanges  int64 // answered
-	Empty      int64 // of those, looks that found nothing
+	Empty      int64 // of those, looks that found nothing and carried nothing else
 	Glances    int64 // looks that told of nothing new without an exchange
 	Errors     int64 // exchanges that failed
 	Restarts   int64 // of the poller

@@ -110,6 +110,6 @@ func (g *glances) looked(r *exchange.Reply) {
 
 // resting reports whether the ramp alone asks for a look, at its slowest.
 func (p *pace) resting(now time.Time) bool {
-	return !p.backlog && p.askedAt.IsZero() && p.hintAt.IsZero() && p.lost == 0 && p.hints == p.answeredHints &&
+	return !p.backlog && p.askedAt.IsZero() && p.hintAt.IsZero() && p.hints == p.answeredHints &&
 		(p.dueAt.IsZero() || now.Before(p.dueAt)) && doubled(p.base, max(p.idle-1, 0), p.limit) >= p.limit
 }

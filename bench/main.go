@@ -1,19 +1,70 @@
+// Command bench measures Wakebell against its peers. See docs/performance.md.
 package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"os/signal"
+	"strings"
+	"time"
 )
 
 func main() {
-	w, err := newWorld(0.4, os.Stderr)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := command(ctx, os.Args[1:]); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+const usage = `usage: bench peers [--rounds N] [--scale X] [--only PART,...] [--json FILE]`
+
+func command(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New(usage)
+	}
+	switch args[0] {
+	case "peers":
+		return peers(ctx, args[1:])
+	default:
+		return errors.New(usage)
+	}
+}
+
+// peers runs the trials and prints their tables.
+func peers(ctx context.Context, args []string) (err error) {
+	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
+	rounds := flags.Int("rounds", 5, "how often each contender runs; figures are medians")
+	scale := flags.Float64("scale", 1, "of how much and how long is measured")
+	only := flags.String("only", "", "parts of trial/contender, with commas between")
+	path := flags.String("json", "", "write the figures to this file")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	w, err := newWorld(*scale, os.Stderr)
 	if err != nil {
-		panic(err)
+		return err
 	}
-	defer w.close()
-	for _, n := range []int{1, 1000, 10000} {
-		s, err := idleNode(n)(context.Background(), w)
-		fmt.Println(n, s, err)
+	defer func() { err = errors.Join(err, w.close()) }()
+	b := &bench{world: w, rounds: *rounds}
+	if *only != "" {
+		b.only = strings.Split(*only, ",")
 	}
+	version, err := w.rdb.InfoMap(ctx, "server").Result()
+	if err != nil {
+		return err
+	}
+	r := &results{Began: time.Now().UTC(), Rounds: *rounds, Scale: *scale, Only: *only, Host: thisMachine(version["Server"]["redis_version"], "")}
+	if err := b.run(ctx, allTrials(), r); err != nil {
+		return err
+	}
+	r.Took = time.Since(r.Began).Seconds()
+	if *path != "" {
+		return r.write(*path)
+	}
+	return nil
 }

@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -147,4 +150,28 @@ func between(before, after reading, n int) sample {
 // busyShare is which part of n processors a CPU time is over an elapsed time.
 func busyShare(used, took time.Duration, n int) float64 {
 	return max(0, used.Seconds()/(took.Seconds()*float64(n)))
+}
+
+// String lists the figures in the order of their names.
+func (s sample) String() string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		parts = append(parts, fmt.Sprintf("%s %s", name, digits(s[name])))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// digits writes a number with three digits that count.
+func digits(x float64) string {
+	switch {
+	case math.IsNaN(x):
+		return "–"
+	case x == 0:
+		return "0"
+	case math.Abs(x) >= 100:
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	default:
+		places := max(0, 2-int(math.Floor(math.Log10(math.Abs(x)))))
+		return strconv.FormatFloat(x, 'f', min(places, 6), 64)
+	}
 }

@@ -190,18 +190,26 @@ type batch struct {
 	ids     map[string]struct{}
 }
 
+// newBatch has room for n drafts.
+func newBatch(topic string, n int) *batch {
+	return &batch{
+		topic: topic, entries: make([]redisops.Entry, 0, n), indexes: make([]int, 0, n), ids: make(map[string]struct{}, n),
+	}
+}
+
 // batches checks drafts and sorts them by topic.
 func (c *Client) batches(drafts []Draft) ([]*batch, error) {
 	var batches []*batch
 	byTopic := map[string]*batch{}
-	for i, d := range drafts {
+	for i := range drafts {
+		d := &drafts[i]
 		b := byTopic[d.topic]
 		if b == nil {
 			topic, err := c.fullName(d.topic)
 			if err != nil {
 				return nil, fmt.Errorf("timer %d: %w", i, err)
 			}
-			b = &batch{topic: topic, ids: map[string]struct{}{}}
+			b = newBatch(topic, len(drafts)-i)
 			byTopic[d.topic] = b
 			batches = append(batches, b)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -229,93 +228,4 @@ func batch(entries []Entry) int {
 		}
 	}
 	return len(entries)
-}
-
-func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
-	n := len(entries)
-	k := s.keys.of(topic)
-	keys := []string{k.timeline, k.payloads, k.leases, k.hint}
-	const fixed = 2
-	policies, onces := make([]byte, n), make([]byte, n)
-	args := make([]any, fixed+3*n)
-	var windows []any
-	for i := range entries {
-		e := &entries[i]
-		policies[i], onces[i] = policyLetters[e.Policy], '-'
-		args[fixed+i] = &e.ID
-		args[fixed+n+i] = e.Payload
-		args[fixed+2*n+i] = instantArg(e.At, e.In)
-		if e.Policy == Debounce {
-			args = append(args, delayMicros(e.MaxDelay))
-		}
-		if e.Once > 0 {
-			onces[i] = 'o'
-			keys = append(keys, k.mark(e.ID))
-			windows = append(windows, delayMicros(e.Once))
-		}
-	}
-	args[0], args[1] = policies, onces
-	args = append(args, windows...)
-	asked, confirmed := confirmationOf(entries), 0
-	var reply string
-	var err error
-	if asked.replicas > 0 {
-		reply, confirmed, err = s.runConfirmed(ctx, asked, scheduleScript, keys, args...)
-	} else {
-		reply, err = asText(s.try(ctx, scheduleScript, keys, args...))
-	}
-	if err != nil {
-		return nil, err
-	}
-	out, err := readBatch(entries, reply, confirmed)
-	if err == nil && confirmed < asked.replicas {
-		err = &ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
-	}
-	return out, err
-}
-
-// readBatch reads what lua/schedule.lua answers.
-func readBatch(entries []Entry, reply string, confirmed int) (out []Scheduled, err error) {
-	n := len(entries)
-	out = make([]Scheduled, n)
-	lines := strings.SplitN(reply, "\n", n+1)
-	if len(lines) != n+1 {
-		return nil, fmt.Errorf("%w: %d lines for %d entries", errReply, len(lines)-1, n)
-	}
-	for i := range entries {
-		if out[i], err = readScheduled(entries[i].ID, lines[i]); err != nil {
-			return nil, err
-		}
-		out[i].Replicas = confirmed
-	}
-	return out, nil
-}
-
-// instantArg writes an instant, or a delay where there is none, for a script.
-func instantArg(at time.Time, in time.Duration) string {
-	if at.IsZero() {
-		return "+" + delayMicros(in)
-	}
-	return scoreText(at)
-}
-
-// readScheduled reads "outcome due found"; found is - for none.
-func readScheduled(id, line string) (Scheduled, error) {
-	f := strings.Fields(line)
-	if len(f) != 3 {
-		return Scheduled{}, fmt.Errorf("%w: %q", errReply, line)
-	}
-	due, err := readScore(f[1])
-	if err != nil {
-		return Scheduled{}, err
-	}
-	out := Scheduled{ID: id, Due: instant(due), Outcome: Outcome(strings.Index(outcomeLetters, f[0]) + 1)}
-	if f[2] != "-" {
-		found, err := readScore(f[2])
-		if err != nil {
-			return Scheduled{}, err
-		}
-		out.Found = instant(found)
-	}
-	return out, nil
 }

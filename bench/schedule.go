@@ -19,6 +19,7 @@ const (
 	concurrency     = 50
 	batchTimers     = 100_000
 	batchSize       = 500
+	bulkSize        = 10_000
 )
 
 // scheduler is a client and the topic on which it schedules.
@@ -130,49 +131,53 @@ func enqueueCalls(ctx context.Context, w *world) (sample, error) {
 }
 
 // scheduleBatches schedules in batches.
-func scheduleBatches(ctx context.Context, w *world) (sample, error) {
-	s, err := newScheduler(w)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = s.rdb.Close() }()
-	return w.batches(ctx, func(first int) error {
-		drafts := make([]wakebell.Draft, batchSize)
-		for i := range drafts {
-			drafts[i] = s.topic.Draft(s.body, wakebell.ID(timerID(first+i)), wakebell.In(time.Hour))
+func scheduleBatches(size int) func(context.Context, *world) (sample, error) {
+	return func(ctx context.Context, w *world) (sample, error) {
+		s, err := newScheduler(w)
+		if err != nil {
+			return nil, err
 		}
-		_, err := s.client.Schedule(ctx, drafts...)
-		return err
-	})
+		defer func() { _ = s.rdb.Close() }()
+		return w.batches(ctx, size, func(first int) error {
+			drafts := make([]wakebell.Draft, size)
+			for i := range drafts {
+				drafts[i] = s.topic.Draft(s.body, wakebell.ID(timerID(first+i)), wakebell.In(time.Hour))
+			}
+			_, err := s.client.Schedule(ctx, drafts...)
+			return err
+		})
+	}
 }
 
 // variadicMulti writes the same with the two commands that the contract asks
 // for, in one transaction each batch: no look at what was there, no hint.
-func variadicMulti(ctx context.Context, w *world) (sample, error) {
-	rdb := w.client(0)
-	defer func() { _ = rdb.Close() }()
-	payload := bytes.Repeat([]byte("x"), 185) // the length of Wakebell's envelope of 100 B
-	return w.batches(ctx, func(first int) error {
-		scores, fields := make([]redis.Z, batchSize), make([]any, 0, 2*batchSize)
-		due := float64(time.Now().Add(time.Hour).UnixMicro()) / 1e6
-		for i := range scores {
-			id := timerID(first + i)
-			scores[i] = redis.Z{Score: due, Member: id}
-			fields = append(fields, id, payload)
-		}
-		_, err := rdb.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
-			pipe.ZAdd(ctx, "timers_timeline:multi", scores...)
-			pipe.HSet(ctx, "timers_payloads:multi", fields...)
-			return nil
+func variadicMulti(size int) func(context.Context, *world) (sample, error) {
+	return func(ctx context.Context, w *world) (sample, error) {
+		rdb := w.client(0)
+		defer func() { _ = rdb.Close() }()
+		payload := bytes.Repeat([]byte("x"), 185) // the length of Wakebell's envelope of 100 B
+		return w.batches(ctx, size, func(first int) error {
+			scores, fields := make([]redis.Z, size), make([]any, 0, 2*size)
+			due := float64(time.Now().Add(time.Hour).UnixMicro()) / 1e6
+			for i := range scores {
+				id := timerID(first + i)
+				scores[i] = redis.Z{Score: due, Member: id}
+				fields = append(fields, id, payload)
+			}
+			_, err := rdb.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+				pipe.ZAdd(ctx, "timers_timeline:multi", scores...)
+				pipe.HSet(ctx, "timers_payloads:multi", fields...)
+				return nil
+			})
+			return err
 		})
-		return err
-	})
+	}
 }
 
-func (w *world) batches(ctx context.Context, put func(first int) error) (sample, error) {
-	n := w.many(batchTimers/batchSize) * batchSize
+func (w *world) batches(ctx context.Context, size int, put func(first int) error) (sample, error) {
+	n := w.many(batchTimers/size) * size
 	return w.measure(ctx, n, func() error {
-		for first := 0; first < n; first += batchSize {
+		for first := 0; first < n; first += size {
 			if err := put(first); err != nil {
 				return err
 			}

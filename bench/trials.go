@@ -25,7 +25,10 @@ func allTrials() []trial {
 			{"wakebell", scheduleCalls(concurrentCalls, concurrency)}, {"asynq", enqueueCalls},
 		}},
 		{name: "schedule-batch", about: "batches of 500", contenders: []contender{
-			{"wakebell", scheduleBatches}, {"multi", variadicMulti},
+			{"wakebell", scheduleBatches(batchSize)}, {"multi", variadicMulti(batchSize)},
+		}},
+		{name: "schedule-bulk", about: "10,000 timers a call", contenders: []contender{
+			{"wakebell", scheduleBatches(bulkSize)}, {"multi", variadicMulti(bulkSize)},
 		}},
 		{name: "lateness", about: "one timer at a time on an idle topic", contenders: []contender{
 			{"now", lateness(0)}, {"in-20ms", lateness(20 * time.Millisecond)},

@@ -123,30 +123,24 @@ type Scheduled struct {
 // Schedule writes timers, at most 500 and about 1 MiB of payload in a round
 // trip. All entries are checked before the first is written: an id that is
 // empty, too long, not UTF-8 or given twice is an error that wraps
-// [ErrInvalid]. When a later round trip fails, the answers of those before it
-// are returned beside the error.
+// [ErrInvalid]. Of several round trips two are under way at a time; when one
+// fails, the answers of those before it are returned beside the error, and one
+// after it may have been written.
 func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) ([]Scheduled, error) {
 	if err := checkEntries(topic, entries); err != nil {
 		return nil, err
 	}
-	done := make([]Scheduled, 0, len(entries))
-	var short error
-	for len(entries) > 0 {
-		n := batch(entries)
-		part, err := s.scheduleSafely(ctx, topic, entries[:n])
-		switch {
-		case errors.Is(err, ErrTooFewReplicas): // it is stored, and so can be the others
-			short = fmt.Errorf("schedule on %q: %w", topic, err)
-		case err != nil:
-			return done, fmt.Errorf("schedule on %q: %w", topic, err)
-		}
-		done = append(done, part...)
-		entries = entries[n:]
+	done, err := s.scheduleAll(ctx, topic, entries)
+	if err != nil && !errors.Is(err, ErrTooFewReplicas) {
+		return done, fmt.Errorf("schedule on %q: %w", topic, err)
 	}
 	if len(done) > 0 {
 		s.remember(ctx, topic)
 	}
-	return done, short
+	if err != nil { // it is stored, all of it
+		err = fmt.Errorf("schedule on %q: %w", topic, err)
+	}
+	return done, err
 }
 
 // scheduleSafely calls the script for a batch, and again while Redis is

@@ -2,10 +2,61 @@ package redisops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 )
+
+// roundTrip is the answer to a batch that is one of several.
+type roundTrip struct {
+	done  []Scheduled
+	err   error
+	ready chan struct{} // closed when both are set
+}
+
+// scheduleAll writes entries in as many round trips as they need. While Redis
+// works on one, the next is made and sent.
+func (s *Timers) scheduleAll(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+	switch n := batch(entries); {
+	case n == 0:
+		return nil, nil
+	case n == len(entries):
+		return s.scheduleSafely(ctx, topic, entries)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var under []*roundTrip // way, in order
+	done := make([]Scheduled, 0, len(entries))
+	var short error
+	for len(entries)+len(under) > 0 {
+		if len(entries) > 0 && len(under) < 2 {
+			n := batch(entries)
+			trip, part := &roundTrip{ready: make(chan struct{})}, entries[:n]
+			go func() {
+				defer close(trip.ready)
+				trip.done, trip.err = s.scheduleSafely(ctx, topic, part)
+			}()
+			under, entries = append(under, trip), entries[n:]
+			continue
+		}
+		first := under[0]
+		under = under[1:]
+		<-first.ready
+		switch {
+		case errors.Is(first.err, ErrTooFewReplicas): // it is stored, and so can be the others
+			short = first.err
+		case first.err != nil:
+			cancel()
+			for _, trip := range under {
+				<-trip.ready
+			}
+			return done, first.err
+		}
+		done = append(done, first.done...)
+	}
+	return done, short
+}
 
 func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
 	n := len(entries)

@@ -187,13 +187,12 @@ type batch struct {
 	topic   string
 	entries []redisops.Entry
 	indexes []int
-	ids     map[string]struct{}
 }
 
 // newBatch has room for n drafts.
 func newBatch(topic string, n int) *batch {
 	return &batch{
-		topic: topic, entries: make([]redisops.Entry, 0, n), indexes: make([]int, 0, n), ids: make(map[string]struct{}, n),
+		topic: topic, entries: make([]redisops.Entry, 0, n), indexes: make([]int, 0, n),
 	}
 }
 
@@ -217,11 +216,12 @@ func (c *Client) batches(drafts []Draft) ([]*batch, error) {
 		if err != nil {
 			return nil, fmt.Errorf("timer %d: %w", i, err)
 		}
-		if _, twice := b.ids[d.id]; twice {
-			return nil, fmt.Errorf("timer %d: %w", i, invalid("ID", "%s is given twice", clip(d.id)))
-		}
-		b.ids[d.id] = struct{}{}
 		b.entries, b.indexes = append(b.entries, entry), append(b.indexes, i)
+	}
+	for _, b := range batches {
+		if i := redisops.Twice(b.entries); i >= 0 {
+			return nil, fmt.Errorf("timer %d: %w", b.indexes[i], invalid("ID", "%s is given twice", clip(b.entries[i].ID)))
+		}
 	}
 	return batches, nil
 }

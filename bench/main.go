@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strings"
 	"time"
@@ -21,7 +22,11 @@ func main() {
 	}
 }
 
-const usage = `usage: bench peers [--rounds N] [--scale X] [--only PART,...] [--json FILE]`
+const usage = `usage:
+  bench peers [--rounds N] [--scale X] [--only PART,...] [--json FILE]   measure, and print tables
+  bench report --from FILE                                             print the tables of a file
+  bench plots --from FILE --to FOLDER                                  draw them
+  bench simulate [--check]                                             what a fleet carries`
 
 func command(ctx context.Context, args []string) error {
 	if len(args) == 0 {
@@ -30,9 +35,31 @@ func command(ctx context.Context, args []string) error {
 	switch args[0] {
 	case "peers":
 		return peers(ctx, args[1:])
+	case "report", "plots":
+		return show(args[0], args[1:])
+	case "simulate":
+		return simulate(ctx, args[1:])
 	default:
 		return errors.New(usage)
 	}
+}
+
+// show prints or draws what a file holds.
+func show(how string, args []string) error {
+	flags := flag.NewFlagSet(how, flag.ContinueOnError)
+	from := flags.String("from", "results.json", "figures of a run")
+	to := flags.String("to", "../docs/performance", "folder for the plots")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	r, err := readResults(*from)
+	if err != nil {
+		return err
+	}
+	if how == "plots" {
+		return draw(r, *to)
+	}
+	return r.report(os.Stdout)
 }
 
 // peers runs the trials and prints their tables.
@@ -58,13 +85,24 @@ func peers(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	r := &results{Began: time.Now().UTC(), Rounds: *rounds, Scale: *scale, Only: *only, Host: thisMachine(version["Server"]["redis_version"], "")}
+	r := &results{Began: time.Now().UTC(), Rounds: *rounds, Scale: *scale, Only: *only, Host: thisMachine(version["Server"]["redis_version"], nodeVersion(ctx))}
 	if err := b.run(ctx, allTrials(), r); err != nil {
 		return err
 	}
 	r.Took = time.Since(r.Began).Seconds()
 	if *path != "" {
-		return r.write(*path)
+		if err := r.write(*path); err != nil {
+			return err
+		}
 	}
-	return nil
+	return r.report(os.Stdout)
+}
+
+// nodeVersion is that of the Node which runs BullMQ; empty: there is none.
+func nodeVersion(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "node", "--version").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(strings.TrimSpace(string(out)), "v")
 }

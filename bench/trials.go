@@ -13,8 +13,18 @@ func allTrials() []trial {
 	for _, c := range []int{10, 50, 200, 500} {
 		deliver.contenders = append(deliver.contenders, contender{fmt.Sprintf("asynq-%d", c), asynqServer(c)})
 	}
+	for _, c := range []int{100, 500} {
+		deliver.contenders = append(deliver.contenders, contender{fmt.Sprintf("bullmq-%d", c), bullMQ("handle", c)})
+	}
+	deliver.contenders = append(deliver.contenders,
+		contender{"faststream-default", faststream(0)}, contender{"faststream-500", faststream(500)})
+	concurrent := trial{name: "concurrency", about: "the same by max_concurrent"}
+	for _, c := range plotConcurrent {
+		concurrent.contenders = append(concurrent.contenders, contender{concurrencyName(c), node(c, 100)})
+	}
 	return []trial{
 		deliver,
+		concurrent,
 		{name: "deliver-1k", about: "the same with bodies of 1 KiB", contenders: []contender{
 			{"floor", floor(1024)}, {"wakebell-200", node(200, 1024)},
 		}},
@@ -25,7 +35,7 @@ func allTrials() []trial {
 			{"wakebell", scheduleCalls(concurrentCalls, concurrency)}, {"asynq", enqueueCalls},
 		}},
 		{name: "schedule-batch", about: "batches of 500", contenders: []contender{
-			{"wakebell", scheduleBatches(batchSize)}, {"multi", variadicMulti(batchSize)},
+			{"wakebell", scheduleBatches(batchSize)}, {"multi", variadicMulti(batchSize)}, {"bullmq", bullMQ("add", 100)},
 		}},
 		{name: "schedule-bulk", about: "10,000 timers a call", contenders: []contender{
 			{"wakebell", scheduleBatches(bulkSize)}, {"multi", variadicMulti(bulkSize)},

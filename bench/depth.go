@@ -25,6 +25,10 @@ func pendingBytes(n int) func(context.Context, *world) (sample, error) {
 		if err := loadPending(ctx, w, "pending", n); err != nil {
 			return nil, err
 		}
+		// Redis takes the buffers of busy connections back after a few seconds.
+		if err := wait(ctx, 5*time.Second); err != nil {
+			return nil, err
+		}
 		after, err := usedByRedis(ctx, w)
 		return sample{bytesPer: (after - before) / float64(n)}, err
 	}

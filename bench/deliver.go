@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -188,6 +189,13 @@ func (w *world) measure(ctx context.Context, n int, work func() error) (sample, 
 	before, err := readMeters(ctx, w.rdb)
 	if err != nil {
 		return nil, err
+	}
+	if w.profile != nil {
+		if err := pprof.StartCPUProfile(w.profile); err != nil {
+			return nil, err
+		}
+		w.profile = nil
+		defer pprof.StopCPUProfile()
 	}
 	if err := work(); err != nil {
 		return nil, err

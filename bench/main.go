@@ -23,7 +23,7 @@ func main() {
 }
 
 const usage = `usage:
-  bench peers [--rounds N] [--scale X] [--only PART,...] [--json FILE]   measure, and print tables
+  bench peers [--rounds N] [--scale X] [--only PART,...] [--json FILE] [--profile FILE]   measure, and print tables
   bench report --from FILE                                             print the tables of a file
   bench plots --from FILE --to FOLDER                                  draw them
   bench simulate [--check]                                             what a fleet carries`
@@ -69,6 +69,7 @@ func peers(ctx context.Context, args []string) (err error) {
 	scale := flags.Float64("scale", 1, "of how much and how long is measured")
 	only := flags.String("only", "", "parts of trial/contender, with commas between")
 	path := flags.String("json", "", "write the figures to this file")
+	profile := flags.String("profile", "", "write a CPU profile of what is measured first to this file, for go tool pprof")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -77,6 +78,14 @@ func peers(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
+	if *profile != "" {
+		file, err := os.Create(*profile)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		w.profile = file
+	}
 	b := &bench{world: w, rounds: *rounds}
 	if *only != "" {
 		b.only = strings.Split(*only, ",")

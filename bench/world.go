@@ -21,6 +21,8 @@ type world struct {
 	rdb    *redis.Client // for loading and for meters
 	scale  float64       // of how much and how long is measured; 1: as the issue asks
 	log    io.Writer
+
+	profile io.Writer // of what is measured next; nil: none is wanted
 }
 
 func newWorld(scale float64, log io.Writer) (*world, error) {

@@ -208,7 +208,11 @@ func (c *Client) batches(drafts []Draft) ([]*batch, error) {
 			if err != nil {
 				return nil, fmt.Errorf("timer %d: %w", i, err)
 			}
-			b = newBatch(topic, len(drafts)-i)
+			room := 1
+			if i == 0 { // most often all are of one topic
+				room = len(drafts)
+			}
+			b = newBatch(topic, room)
 			byTopic[d.topic] = b
 			batches = append(batches, b)
 		}

@@ -60,7 +60,7 @@ func (t Topic[T]) Schedule(ctx context.Context, c *Client, body T, opts ...Sched
 // Draft makes a timer that Client.Schedule stores, alone or with others in one
 // round trip. What is wrong with it is said there.
 func (t Topic[T]) Draft(body T, opts ...ScheduleOption) Draft {
-	made := drafts.Get().(*Draft) //nolint:errcheck,forcetypeassert // nothing else is put there
+	made := drafts.Get().(*Draft) // nothing else is put there
 	d := t.draft(made, body, opts)
 	*made = Draft{}
 	drafts.Put(made)

@@ -47,7 +47,7 @@ type events []event
 func (e events) Len() int           { return len(e) }
 func (e events) Less(i, j int) bool { return e[i].at < e[j].at }
 func (e events) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)        { *e = append(*e, x.(event)) } //nolint:errcheck // of ours
+func (e *events) Push(x any)        { *e = append(*e, x.(event)) }
 func (e *events) Pop() any {
 	last := (*e)[len(*e)-1]
 	*e = (*e)[:len(*e)-1]
@@ -83,7 +83,7 @@ func (f fleet) run(random *rand.Rand) load {
 		next(i, 0)
 	}
 	for len(queue) > 0 {
-		e := heap.Pop(&queue).(event) //nolint:errcheck,forcetypeassert // of ours
+		e := heap.Pop(&queue).(event)
 		s := &stations[e.topic]
 		switch e.kind {
 		case due:

@@ -58,10 +58,14 @@ local quick = marked == 0 and not string.find(policies, '[^r]') and
 local added = 0
 if quick then
   local fresh = {}
+  local due, due_text = instant(1)
+  lowest = due
   for i = 1, count do
-    local due, due_text = instant(i)
-    fresh[2 * i - 1], fresh[2 * i] = due_text, id_of(i)
-    if due < lowest then lowest = due end
+    if instants > 1 then
+      due, due_text = instant(i)
+      if due < lowest then lowest = due end
+    end
+    fresh[2 * i - 1], fresh[2 * i] = due_text, ARGV[base + 2 * i - 1]
   end
   for i = 1, 2 * count, CHUNK do
     added = added + redis.call('ZADD', timeline, 'NX', unpack(fresh, i, math.min(i + CHUNK - 1, 2 * count)))

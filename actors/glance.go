@@ -21,6 +21,8 @@ const (
 	// finds what is left of timers that are gone, and keeps what the source
 	// remembers of the stream: for two minutes, five times those of a default ramp.
 	glancesPerLook = 20
+	// restingFrom is how many looks in vain there were before a glance.
+	restingFrom = 2
 	// headMoved is by how much the instant of the first timer may differ between
 	// two answers by their rounding.
 	headMoved = 10 * time.Microsecond
@@ -44,8 +46,7 @@ type glanced struct {
 }
 
 // mayGlance reports whether the look that f is does as a glance: nothing but the
-// idle ramp asks for it, the ramp is at its slowest, and all that was hinted at
-// has been looked for.
+// idle ramp asks for it, and all that was hinted at has been looked for.
 func (p *poller) mayGlance(f *flight, now time.Time) bool {
 	if _, can := p.Source.(Glancer); !can || !p.glances.known || p.glances.row >= glancesPerLook {
 		return false
@@ -108,8 +109,8 @@ func (g *glances) looked(r *exchange.Reply) {
 	}
 }
 
-// resting reports whether the ramp alone asks for a look, at its slowest.
+// resting reports whether the ramp alone asks for a look, and not the first time.
 func (p *pace) resting(now time.Time) bool {
 	return !p.backlog && p.askedAt.IsZero() && p.hintAt.IsZero() && p.hints == p.answeredHints &&
-		(p.dueAt.IsZero() || now.Before(p.dueAt)) && doubled(p.base, max(p.idle-1, 0), p.limit) >= p.limit
+		(p.dueAt.IsZero() || now.Before(p.dueAt)) && p.idle >= restingFrom
 }

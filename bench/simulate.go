@@ -2,6 +2,7 @@ package main
 
 import (
 	"container/heap"
+	"math"
 	"math/rand/v2"
 	"slices"
 )
@@ -31,6 +32,7 @@ type event struct {
 	at    float64
 	topic int
 	kind  eventKind
+	turn  int // of a look: it is off if the poller has sent an exchange since
 }
 
 type eventKind uint8
@@ -40,6 +42,7 @@ const (
 	wake                      // the poller sends an exchange
 	served                    // Redis has run it
 	answered                  // the poller has the answer
+	look                      // it is the idle ramp's turn
 )
 
 type events []event
@@ -60,6 +63,17 @@ type station struct {
 	waiting []float64 // due instants of timers that nobody has
 	claimed int       // handed to handlers by the last answer
 	under   bool      // an exchange is
+	turn    int       // exchanges sent
+	idle    int       // looks in vain in a row
+}
+
+// ramp is when the poller looks by itself, from 50 ms on; NaN: later it only
+// glances, at next to no cost.
+func (s *station) ramp(random *rand.Rand) float64 {
+	if s.idle > 2 {
+		return math.NaN()
+	}
+	return 50e3 * float64(int(1)<<max(s.idle-1, 0)) * (0.5 + random.Float64())
 }
 
 // run simulates a fleet. Handlers take no time; Redis serves one exchange after
@@ -76,7 +90,7 @@ func (f fleet) run(random *rand.Rand) load {
 	)
 	next := func(topic int, now float64) {
 		if at := now + random.ExpFloat64()*1e6/f.rate; at < end {
-			heap.Push(&queue, event{at, topic, due})
+			heap.Push(&queue, event{at: at, topic: topic, kind: due})
 		}
 	}
 	for i := range stations {
@@ -91,26 +105,38 @@ func (f fleet) run(random *rand.Rand) load {
 			s.waiting = append(s.waiting, e.at)
 			if !s.under {
 				s.under = true
-				heap.Push(&queue, event{e.at, e.topic, wake})
+				heap.Push(&queue, event{at: e.at, topic: e.topic, kind: wake})
 			}
 			next(e.topic, e.at)
+		case look:
+			if s.turn == e.turn && !s.under && e.at < end {
+				s.under = true
+				heap.Push(&queue, event{at: e.at, topic: e.topic, kind: wake})
+			}
 		case wake:
 			result.exchanges++
+			s.turn++
 			begin := max(e.at+f.tripUS/2, free)
 			found := min(deliverBatch, len(s.waiting))
 			cost := f.exchangeUS + f.timerUS/2*float64(found+s.claimed)
 			free, worked = begin+cost, worked+cost
-			heap.Push(&queue, event{free, e.topic, served})
+			heap.Push(&queue, event{at: free, topic: e.topic, kind: served})
 		case served:
 			s.claimed = min(deliverBatch, len(s.waiting))
 			for _, at := range s.waiting[:s.claimed] {
 				late = append(late, (e.at+f.tripUS/2-at)/1e3)
 			}
 			s.waiting = slices.Delete(s.waiting, 0, s.claimed)
-			heap.Push(&queue, event{e.at + f.tripUS/2, e.topic, answered})
+			heap.Push(&queue, event{at: e.at + f.tripUS/2, topic: e.topic, kind: answered})
 		case answered:
 			if s.under = s.claimed > 0 || len(s.waiting) > 0; s.under {
-				heap.Push(&queue, event{e.at, e.topic, wake})
+				s.idle = 0
+				heap.Push(&queue, event{at: e.at, topic: e.topic, kind: wake})
+				continue
+			}
+			s.idle++
+			if after := s.ramp(random); !math.IsNaN(after) {
+				heap.Push(&queue, event{at: e.at + after, topic: e.topic, kind: look, turn: s.turn})
 			}
 		}
 	}

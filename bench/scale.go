@@ -19,7 +19,7 @@ import (
 func simulate(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("simulate", flag.ContinueOnError)
 	f := fleet{seconds: 5}
-	flags.Float64Var(&f.exchangeUS, "exchange", 60, "µs of Redis for an exchange with nothing in it")
+	flags.Float64Var(&f.exchangeUS, "exchange", 35, "µs of Redis for an exchange with nothing in it")
 	flags.Float64Var(&f.timerUS, "timer", 4.5, "µs of Redis for a timer")
 	flags.Float64Var(&f.tripUS, "trip", 200, "µs for the way to Redis and back")
 	check := flags.Bool("check", false, "measure, and compare")

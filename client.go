@@ -161,6 +161,11 @@ const (
 // same call may be made again. With ErrTooFewReplicas all of it is stored, and
 // what is returned beside it is true.
 func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]Scheduled, error) {
+	return c.schedule(ctx, nil, drafts)
+}
+
+// schedule stores drafts, with an idempotency key or without.
+func (c *Client) schedule(ctx context.Context, key *redisops.Key, drafts []Draft) ([]Scheduled, error) {
 	batches, err := c.batches(drafts)
 	if err != nil {
 		return nil, err
@@ -168,7 +173,7 @@ func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]Scheduled, er
 	out := make([]Scheduled, len(drafts))
 	var short error
 	for _, b := range batches {
-		stored, err := c.store.Schedule(ctx, b.topic, b.entries...)
+		stored, err := c.store.ScheduleKeyed(ctx, b.topic, key, b.entries...)
 		switch {
 		case errors.Is(err, ErrTooFewReplicas):
 			short = errors.Join(short, err)

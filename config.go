@@ -27,6 +27,9 @@ type Config struct {
 	// Beat has this node fire recurring schedules; nil: it does not.
 	Beat *Beat
 
+	// Reminders has this node keep reminders for actors; nil: it does not.
+	Reminders *RemindersConfig
+
 	// Name is the root supervisor's name in the ActorSystem; default
 	// DefaultName. Several Systems in one ActorSystem need different ones.
 	Name string
@@ -89,6 +92,7 @@ func (c Config) withDefaults() Config {
 		c.Gates.Logger = c.Logger
 	}
 	c.Gates = c.Gates.withDefaults()
+	c.Reminders = c.Reminders.withDefaults()
 	return c
 }
 
@@ -105,7 +109,7 @@ func (c Config) validate() error {
 	if strings.ContainsAny(c.Name, "/$") {
 		errs = append(errs, invalid("Name", "%q has a / or a $, which actor names give a meaning", c.Name))
 	}
-	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour), c.Beat.validate())
+	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour), c.Beat.validate(), c.Reminders.validate(c.Prefix))
 	if c.WaitForRedis < 0 {
 		errs = append(errs, invalid("WaitForRedis", "negative"))
 	}

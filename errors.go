@@ -46,6 +46,10 @@ var (
 	// old, or a Cluster that would spread a topic over several slots.
 	ErrUnsupported = redisops.ErrUnsupported
 
+	// ErrKeyUsed says that an idempotency key was used for another request
+	// within the last 24 hours; nothing was written.
+	ErrKeyUsed = redisops.ErrKeyUsed
+
 	// ErrChannelDenied says that the Redis user has no right to a channel that
 	// Tail needs; see docs/keys.md.
 	ErrChannelDenied = redisops.ErrChannelDenied
@@ -133,6 +137,9 @@ func verdict(err error) actors.Outcome {
 	}
 	if c, ok := errors.AsType[*crash](err); ok {
 		return actors.Crashed(c)
+	}
+	if errors.Is(err, errReleased) {
+		return actors.Released()
 	}
 	if errors.Is(err, ErrUnreadable) {
 		return actors.Undeliverable(err)

@@ -39,9 +39,9 @@ func ExampleSystem_Gateway() {
 	})
 	// A System without handlers delivers nothing, and schedules.
 	system := actorSystem()
-	runIn(system, wakebell.Config{}, func(*wakebell.System) {
-		pid := system.Root.Spawn(shop)
-		system.Root.Send(pid, order{"42"})
+	runIn(system, wakebell.Config{}, func(sys *wakebell.System) {
+		root := sys.ActorSystem().Root
+		root.Send(root.Spawn(shop), order{"42"})
 		<-done
 	})
 	// Output: inv-42 is OUTCOME_CREATED

@@ -26,15 +26,36 @@ func To(pid *actor.PID) Target { return Target{&actors.Target{PID: pid}} }
 // comes back when its lease ends.
 func ToEach(props *actor.Props) Target { return Target{&actors.Target{Props: props}} }
 
-// Forward has the timers of a topic delivered to an actor of the caller's. It
+// ToTaker is one that gets leases by calls, and is told when they end: cheaper
+// than an actor for whoever takes very many.
+func ToTaker(taker actors.Taker) Target { return Target{&actors.Target{Taker: taker}} }
+
+// Told is the Target, told with a *messages.LeaseEnded when a lease that it has
+// not answered ends: the timer was cancelled, say.
+func (t Target) Told() Target {
+	if t.target == nil {
+		return t
+	}
+	told := *t.target
+	told.Told = true
+	return Target{&told}
+}
+
+// Forward has the timers of a topic, or the messages of a queue, delivered to an
+// actor of the caller's. It
 // gets a *messages.Lease and answers its sender with lease.Ack(), Nack(err),
-// NackIn(d, err) or Reject(err), now or later. Its silence ends with the lease:
+// NackIn(d, err), Reject(err) or Release(), now or later. Its silence ends with the lease:
 // without an answer within LeaseTTL the timer comes back; lease.Extend() gives
-// it LeaseTTL more. Topic.Read reads the body.
-func Forward[T any](topic Topic[T], to Target, opts ...HandlerOption) Handler {
-	h := newHandler(topic.name, forward, opts)
+// it LeaseTTL more. Topic.Read and
+// Queue.Read read the body.
+func Forward[T any](from Handleable[T], to Target, opts ...HandlerOption) Handler {
+	if from == nil {
+		return Handler{}
+	}
+	h := from.handler(nil, opts)
+	h.fn = forward
 	switch {
-	case to.target == nil || (to.target.PID == nil && to.target.Props == nil):
+	case to.target == nil || (to.target.PID == nil && to.target.Props == nil && to.target.Taker == nil):
 		h.err = errors.Join(h.err, invalid("Forward", "no actor; use To or ToEach"))
 	default:
 		h.set.target = to.target
@@ -71,10 +92,15 @@ func forward(ctx context.Context, t Timer[[]byte]) error {
 		return nack(a)
 	case *messages.Reject:
 		return Reject(errors.New(a.GetReason()))
+	case *messages.Release:
+		return errReleased
 	default:
 		return fmt.Errorf("unexpected answer %T", answer)
 	}
 }
+
+// errReleased has a timer given back as if it had not been delivered.
+var errReleased = errors.New("released")
 
 func nack(a *messages.Nack) error {
 	switch {

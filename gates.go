@@ -179,32 +179,18 @@ func (g *Gates) acquire(ctx context.Context, name string, try bool) (*Turn, erro
 	if err != nil {
 		return nil, fmt.Errorf("acquire %q: %w", name, err)
 	}
-	return &Turn{turn, g}, nil
+	return NewTurn(turnHere{turn, g}), nil
 }
-
-// releaseLimit bounds how long With waits for Redis to confirm a release.
-const releaseLimit = 5 * time.Second
 
 // With runs fn when it is its turn at a gate, and hands over when it returns.
 // The context of fn ends with ctx, or with ErrTurnLost as its cause. It returns
 // what fn returns, joined with ErrTurnLost if the turn was lost meanwhile.
-func (g *Gates) With(ctx context.Context, name string, fn func(ctx context.Context, fence uint64) error) (err error) {
+func (g *Gates) With(ctx context.Context, name string, fn func(ctx context.Context, fence uint64) error) error {
 	turn, err := g.Acquire(ctx, name)
 	if err != nil {
 		return err
 	}
-	inner, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })()
-	defer func() {
-		after, stop := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
-		defer stop()
-		released := turn.Release(after)
-		if !errors.Is(err, ErrTurnLost) { // else it is said already
-			err = errors.Join(err, released)
-		}
-	}()
-	return fn(inner, turn.Fence())
+	return turn.Do(ctx, fn)
 }
 
 // Close ends all turns and waits of these Gates with ErrGatesClosed and hands
@@ -228,46 +214,4 @@ func (g *Gates) PID() *actor.PID {
 		return nil
 	}
 	return running.PID()
-}
-
-// Turn is the right to be behind a gate, until it is released or lost. While
-// the process lives and reaches Redis, it is extended.
-type Turn struct {
-	turn  *actors.Turn
-	gates *Gates
-}
-
-// Gate is the name of the gate.
-func (t *Turn) Gate() string { return t.turn.Gate }
-
-// Fence is the fencing token: above that of every turn before, below 2^53. A
-// resource that remembers the newest token it has seen, and refuses older ones,
-// is safe from a holder that has lost its turn and does not know yet.
-func (t *Turn) Fence() uint64 { return t.turn.Fence }
-
-// Waited is how long it took to become its turn.
-func (t *Turn) Waited() time.Duration { return t.turn.Waited }
-
-// Context has the values of Acquire's context. It ends with ErrTurnLost as its
-// cause when the turn is lost, at the latest when its lease ends by the local
-// clock, and with the release.
-func (t *Turn) Context() context.Context { return t.turn.Context() }
-
-// Until is when the turn ends by the local clock unless it is extended, which
-// happens at a third of LeaseTTL.
-func (t *Turn) Until() time.Time { return t.turn.Until() }
-
-// Release hands over to the next. Errors: ErrTurnLost when it was lost before,
-// or the cause of ctx; then it is released all the same. A second Release gets
-// the answer of the first.
-func (t *Turn) Release(ctx context.Context) error {
-	if err := t.turn.Release(ctx); err != nil {
-		return fmt.Errorf("release %q (fence %d): %w", t.turn.Gate, t.turn.Fence, err)
-	}
-	return nil
-}
-
-// Guard is Gates.Guard with the turn's token.
-func (t *Turn) Guard(ctx context.Context, resource string) error {
-	return t.gates.Guard(ctx, t.Gate(), resource, t.Fence())
 }

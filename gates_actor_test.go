@@ -78,6 +78,10 @@ func TestActorsTakeTurns(t *testing.T) {
 	second := receive(t, told[1]).(*messages.Turn)
 	require.Greater(t, second.GetFence(), first.GetFence())
 
+	eventually(t, func() bool { // who passed it on may be ahead of Redis
+		info, err := gates.Show(t.Context(), name)
+		return err == nil && info.Holder.Fence == second.GetFence()
+	})
 	had, err := gates.ForceRelease(t.Context(), name, second.GetFence())
 	require.NoError(t, err)
 	require.True(t, had)

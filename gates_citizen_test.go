@@ -102,12 +102,27 @@ func runCitizen(spec string) error {
 		workers.Go(func() {
 			random := rand.New(rand.NewPCG(seed, worker)) //nolint:gosec // a history is repeatable
 			for ctx.Err() == nil {
-				c.turn(ctx, random)
+				if random.IntN(4) == 0 {
+					c.burst(ctx, random)
+				} else {
+					c.turn(ctx, random)
+				}
 			}
 		})
 	}
 	workers.Wait()
 	return errors.Join(c.gates.Close(), c.guard.Close())
+}
+
+// burst tries for some turns at once, which mostly are behind one another: the
+// process passes them on itself.
+func (c *citizen) burst(ctx context.Context, random *rand.Rand) {
+	var all sync.WaitGroup
+	for range 3 {
+		own := rand.New(rand.NewPCG(random.Uint64(), 0)) //nolint:gosec // a history is repeatable
+		all.Go(func() { c.turn(ctx, own) })
+	}
+	all.Wait()
 }
 
 // turn is one try for a turn, some of which give up.

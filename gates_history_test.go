@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -38,6 +39,7 @@ type town struct {
 	h     history
 	turns map[uint64]*held
 	gotBy [citizens]int
+	told  []string // all lines, by whom
 }
 
 // citizenProcess is one life of a citizen.
@@ -81,6 +83,7 @@ func (w *town) note(n int, p *citizenProcess, line string) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.told = append(w.told, fmt.Sprintf("%d/%d %s", n, p.cmd.Process.Pid, line))
 	turn := w.turns[fence]
 	switch what {
 	case "ticket":
@@ -200,7 +203,7 @@ func TestGateHistories(t *testing.T) {
 			}
 			w.usual(random, all)
 		})
-		require.Empty(t, h.faults(), "seed %d", seed)
+		require.Empty(t, h.faults(), "seed %d\n%s", seed, strings.Join(w.told, "\n"))
 		require.Empty(t, h.staleWrites(), "seed %d", seed)
 		turns += len(h.turns)
 		t.Logf("seed %d: %d turns, %d tickets, %d writes refused", seed, len(h.turns), len(h.tickets), h.refused)

@@ -38,11 +38,14 @@ func OfNamed(actorSystem *actor.ActorSystem, name string) (*System, bool) {
 // returned, whether or not the System has Handlers.
 //
 // It takes *messages.Schedule, ScheduleBatch, Cancel, Get, List, Reschedule,
-// RunNow and Stats. A message must not be changed once it is sent. What it
+// RunNow and Stats; PutRecurring, DeleteRecurring, EnableRecurring,
+// RunRecurring, GetRecurring, ListRecurring and PreviewRecurring; Publish and
+// GuardTurn. A message must not be changed once it is sent. What it
 // answers says the documentation of each; every answer may be a *messages.Error
 // instead, see Answered and AnswerError. A request without a sender is carried
-// out too, and its failure logged. Requests about the same timer are carried
-// out in the order in which they came, any others at the same time.
+// out too, and its failure logged. Requests about the same timer, recurring
+// schedule or queue are carried out in the order in which they came, any others
+// at the same time.
 //
 // Each is answered within its timeout, by default 10 s. When too many wait (a
 // thousand, or 64 MiB) new ones are refused at once: ErrOverloaded; when Stop
@@ -54,6 +57,11 @@ func (s *System) Gateway() *actor.PID { return actors.Gateway(s.actors, s.cfg.Na
 // ErrOverloaded says that too many requests wait at the gateway; nothing was
 // begun.
 var ErrOverloaded = errors.New("too many requests wait at the gateway")
+
+// ErrConflict says that somebody else has what was asked for: an idempotency
+// key that was used for another request, or a topic that the node handles
+// itself. Nothing was done.
+var ErrConflict = errors.New("somebody else has it")
 
 // Answered reads the answer to a request, as in
 //
@@ -82,13 +90,14 @@ func Answered[A messages.Answer](answer any, err error) (A, error) {
 	}
 }
 
-// AnswerError is an Error of the gateway as an error that wraps ErrInvalid,
-// ErrNotFound, ErrUnavailable, ErrMemoryFull, ErrWrongType, ErrOverloaded,
-// ErrDraining, context.DeadlineExceeded, or, for any other code, none of them.
+// AnswerError is an Error of the gateway as an error that wraps what the same
+// call of a Client, of Schedules or of Gates does (ErrInvalid, ErrNotFound, and
+// so on), ErrOverloaded, ErrDraining, ErrConflict, context.DeadlineExceeded, or,
+// for any other code, none of them.
 func AnswerError(e *messages.Error) error {
 	failed := &answerError{text: e.GetMessage()}
 	for _, c := range codes {
-		if c.code == e.GetCode() {
+		if c.code == e.GetCode() && failed.sentinel == nil {
 			failed.sentinel = c.err
 		}
 	}
@@ -118,6 +127,14 @@ var codes = []struct {
 	{messages.Code_CODE_DEADLINE, context.DeadlineExceeded},
 	{messages.Code_CODE_OVERLOADED, ErrOverloaded},
 	{messages.Code_CODE_DRAINING, ErrDraining},
+	{messages.Code_CODE_CONFLICT, ErrConflict},
+	{messages.Code_CODE_CONFLICT, ErrKeyUsed},
+	{messages.Code_CODE_NO_SCHEDULE, ErrNoSchedule},
+	{messages.Code_CODE_GATE_HELD, ErrGateHeld},
+	{messages.Code_CODE_TURN_LOST, ErrTurnLost},
+	{messages.Code_CODE_GATES_CLOSED, ErrGatesClosed},
+	{messages.Code_CODE_FENCE_STALE, ErrFenceStale},
+	{messages.Code_CODE_FENCE_REGRESSED, ErrFenceRegressed},
 }
 
 func codeOf(err error) messages.Code {

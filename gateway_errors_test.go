@@ -199,6 +199,14 @@ func TestAnswersBecomeErrors(t *testing.T) {
 			"CODE_DEADLINE":    context.DeadlineExceeded,
 			"CODE_OVERLOADED":  wakebell.ErrOverloaded,
 			"CODE_DRAINING":    wakebell.ErrDraining,
+			"CODE_CONFLICT":    wakebell.ErrConflict,
+
+			"CODE_NO_SCHEDULE":     wakebell.ErrNoSchedule,
+			"CODE_GATE_HELD":       wakebell.ErrGateHeld,
+			"CODE_TURN_LOST":       wakebell.ErrTurnLost,
+			"CODE_GATES_CLOSED":    wakebell.ErrGatesClosed,
+			"CODE_FENCE_STALE":     wakebell.ErrFenceStale,
+			"CODE_FENCE_REGRESSED": wakebell.ErrFenceRegressed,
 		}[code]
 		require.Equal(t, sentinel, errors.Unwrap(err), code)
 	}

@@ -172,12 +172,12 @@ func TestAListComesInPages(t *testing.T) {
 		})
 	}
 	var ids []string
-	for page := (&messages.Timers{Next: "start"}); page.GetNext() != ""; {
+	for page := (&messages.TimerPage{Next: "start"}); page.GetNext() != ""; {
 		after := page.GetNext()
 		if after == "start" {
 			after = ""
 		}
-		page = asked[*messages.Timers](t, p, &messages.List{Request: 3, Topic: topic, Limit: 2, After: after})
+		page = asked[*messages.TimerPage](t, p, &messages.List{Request: 3, Topic: topic, Limit: 2, After: after})
 		require.Equal(t, uint64(3), page.GetRequest())
 		require.LessOrEqual(t, len(page.GetTimers()), 2)
 		for _, timer := range page.GetTimers() {
@@ -186,9 +186,9 @@ func TestAListComesInPages(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"0", "1", "2", "3", "4"}, ids)
-	soon := asked[*messages.Timers](t, p, &messages.List{Topic: topic, DueBefore: timestamppb.New(time.Now().Add(90 * time.Minute))})
+	soon := asked[*messages.TimerPage](t, p, &messages.List{Topic: topic, DueBefore: timestamppb.New(time.Now().Add(90 * time.Minute))})
 	require.Len(t, soon.GetTimers(), 1)
-	require.Empty(t, asked[*messages.Timers](t, p, &messages.List{Topic: topic, Running: true}).GetTimers())
+	require.Empty(t, asked[*messages.TimerPage](t, p, &messages.List{Topic: topic, Running: true}).GetTimers())
 }
 
 // message is what a draft becomes on its way over a network.

@@ -54,6 +54,7 @@ func (s *System) Remove(topic string) error {
 			return err
 		}
 		delete(s.settings, topic)
+		s.queues.Delete(s.cfg.Prefix + topic) // the next of this name may be none
 		return unfinished(&messages.Drained{Topics: []*messages.TopicDrained{drained}})
 	})
 }

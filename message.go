@@ -49,10 +49,13 @@ func ScheduleMessage(d Draft) (*messages.Schedule, error) {
 
 // draftOf is the draft of a message; what is wrong with it is said when it is
 // used.
-func draftOf(m *messages.Schedule) Draft {
+func draftOf(m *messages.Schedule, key *redisops.Key) Draft {
 	var opts []ScheduleOption
-	if m.GetId() != "" {
+	switch {
+	case m.GetId() != "":
 		opts = append(opts, ID(m.GetId()))
+	case key != nil: // asked again, it must be the same
+		opts = append(opts, ID(key.ID()))
 	}
 	opts = append(opts, ContentType(m.GetContentType()), CorrelationID(m.GetCorrelationId()))
 	for _, key := range slices.Sorted(maps.Keys(m.GetHeaders())) {

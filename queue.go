@@ -8,6 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -227,7 +228,7 @@ func (q Queue[T]) Draft(body T, opts ...PublishOption) Publication {
 // deduplication key; to prevent it, keep what Draft made and give that to
 // Client.Publish each time: a try within a minute is answered as the first one
 // was. Errors: ErrInvalid, ErrQueueFull, ErrMemoryFull, ErrUnavailable.
-func (q Queue[T]) Publish(ctx context.Context, c *Client, body T, opts ...PublishOption) (fresh bool, err error) {
+func (q Queue[T]) Publish(ctx context.Context, c Publisher, body T, opts ...PublishOption) (fresh bool, err error) {
 	published, err := c.Publish(ctx, q.Draft(body, opts...))
 	if err != nil {
 		return false, err
@@ -237,12 +238,21 @@ func (q Queue[T]) Publish(ctx context.Context, c *Client, body T, opts ...Publis
 
 // PublishAll publishes messages in their order, and says of each what became of
 // it. It is Client.Publish, and keeps its promises.
-func (q Queue[T]) PublishAll(ctx context.Context, c *Client, bodies ...T) ([]Published, error) {
+func (q Queue[T]) PublishAll(ctx context.Context, c Publisher, bodies ...T) ([]Published, error) {
 	drafts := make([]Publication, len(bodies))
 	for i, body := range bodies {
 		drafts[i] = q.Draft(body)
 	}
 	return c.Publish(ctx, drafts...)
+}
+
+// Read reads the body of a forwarded message.
+func (q Queue[T]) Read(l *messages.Lease) (T, error) {
+	body, err := q.codec.Decode(l.GetBody(), l.GetContentType())
+	if err != nil {
+		return body, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return body, nil
 }
 
 // handler makes what Handle makes of the queue.

@@ -72,13 +72,13 @@ func (s queueSettings) publishOptions() redisops.PublishOptions {
 
 // publish publishes drafts of one queue, and waits for room where it is told to.
 func publish(ctx context.Context, q *redisops.Queue, drafts []Publication) (out []Published, err error) {
-	messages := make([]redisops.Message, len(drafts))
+	all := make([]redisops.Message, len(drafts))
 	for i, d := range drafts {
-		messages[i] = d.message
+		all[i] = d.message
 	}
 	set := drafts[0].set
 	for pause := roomFirst; ; pause = min(2*pause, roomLast) {
-		part, _, err := q.Publish(ctx, set.publishOptions(), messages[len(out):]...)
+		part, _, err := q.Publish(ctx, set.publishOptions(), all[len(out):]...)
 		out = append(out, part...)
 		if !errors.Is(err, ErrQueueFull) || set.whenFull != FullWaits {
 			return out, err

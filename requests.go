@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -15,7 +17,10 @@ import (
 // requests carries out what the gateway is asked for. It trusts nothing in a
 // request: whatever it is, it goes through the same checks as a call of the
 // Client.
-type requests struct{ client *Client }
+type requests struct {
+	client *Client
+	gates  *Gates
+}
 
 // Do implements actors.Timers.
 func (r requests) Do(ctx context.Context, request messages.Request) messages.Answer {
@@ -46,13 +51,21 @@ func (r requests) answer(ctx context.Context, request messages.Request) (message
 		return r.runNow(ctx, m)
 	case *messages.Stats:
 		return r.stats(ctx, m)
+	case *messages.Publish:
+		return r.publish(ctx, m)
+	case *messages.GuardTurn:
+		return &messages.TurnGuarded{Request: m.GetRequest()}, r.gates.Guard(ctx, m.GetGate(), m.GetResource(), m.GetFence())
 	default:
-		return nil, invalid("message", "the gateway takes no %T", m)
+		return r.recurring(ctx, request)
 	}
 }
 
 func (r requests) schedule(ctx context.Context, m *messages.Schedule) (messages.Answer, error) {
-	stored, err := r.client.Schedule(ctx, draftOf(m))
+	key, err := keyOf(ctx, m.GetKey(), m)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := r.client.schedule(ctx, key, []Draft{draftOf(m, key)})
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +73,18 @@ func (r requests) schedule(ctx context.Context, m *messages.Schedule) (messages.
 }
 
 func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatch) (messages.Answer, error) {
+	key, err := keyOf(ctx, m.GetKey(), m)
+	if err != nil {
+		return nil, err
+	}
 	drafts := make([]Draft, len(m.GetTimers()))
 	for i, s := range m.GetTimers() {
 		if s == nil {
 			return nil, invalid("timers", "number %d is nil", i)
 		}
-		drafts[i] = draftOf(s)
+		drafts[i] = draftOf(s, key.Number(i))
 	}
-	stored, err := r.client.Schedule(ctx, drafts...)
+	stored, err := r.client.schedule(ctx, key, drafts)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +101,15 @@ func (r requests) cancel(ctx context.Context, m *messages.Cancel) (messages.Answ
 			return nil, err
 		}
 	}
-	found, err := r.client.Cancel(ctx, m.GetTopic(), m.GetIds()...)
+	key, err := keyOf(ctx, m.GetKey(), m)
+	if err != nil {
+		return nil, err
+	}
+	full, err := r.client.fullName(m.GetTopic())
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.client.store.CancelKeyed(ctx, full, key, m.GetIds()...)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +158,7 @@ func (r requests) list(ctx context.Context, m *messages.List) (messages.Answer, 
 	if err != nil {
 		return nil, err
 	}
-	answer := &messages.Timers{Request: m.GetRequest(), Next: string(next)}
+	answer := &messages.TimerPage{Request: m.GetRequest(), Next: string(next)}
 	for _, t := range timers {
 		answer.Timers = append(answer.Timers, timerMessage(infoOf(full, t)))
 	}
@@ -175,6 +200,30 @@ func (r requests) stats(ctx context.Context, m *messages.Stats) (messages.Answer
 		Retrying: st.Retrying, Dead: st.Dead, Estimated: st.Estimated,
 		OldestDue: timestamp(st.OldestDue), Lag: durationpb.New(st.Lag), PausedAt: timestamp(st.PausedAt),
 	}, nil
+}
+
+// maxKey bounds an idempotency key, in bytes.
+const maxKey = 256
+
+// keyOf is the idempotency key of a request; nil: it has none. The request
+// counts without what differs when it is sent again.
+func keyOf(ctx context.Context, key string, m proto.Message) (*redisops.Key, error) {
+	if key == "" {
+		return nil, nil
+	}
+	if len(key) > maxKey {
+		return nil, invalid("key", "%d bytes, at most %d", len(key), maxKey)
+	}
+	again := proto.Clone(m)
+	for _, name := range []protoreflect.Name{"request", "timeout"} {
+		again.ProtoReflect().Clear(again.ProtoReflect().Descriptor().Fields().ByName(name))
+	}
+	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(again)
+	if err != nil {
+		return nil, invalid("message", "%v", err)
+	}
+	kind := string(proto.MessageName(m))
+	return redisops.NewKey(messages.Principal(ctx), key, append([]byte(kind+"\x00"), content...)), nil
 }
 
 // namesTimer checks what Redis would find no timer under.

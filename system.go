@@ -29,6 +29,8 @@ type System struct {
 	store  *redisops.Timers // the System's own, without retries
 	hooks  testdoor.Hooks   // of tests
 
+	reminders *Reminders
+
 	changing sync.Mutex          // held by what changes the System while it runs
 	settings map[string]settings // of the topics that it handles, without prefix
 	queues   sync.Map            // the *redisops.Queue that it handles, by their full names
@@ -49,6 +51,9 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if actorSystem == nil {
 		return nil, invalid("actorSystem", "nil")
 	}
+	s := &System{actors: actorSystem, settings: map[string]settings{}}
+	s.reminders = newReminders(s, cfg.Reminders)
+	cfg.Handlers = slices.Concat(cfg.Handlers, s.reminders.handlers())
 	client, err := NewClient(rdb, cfg.client())
 	gates, gatesErr := newGateStore(rdb, cfg.Gates)
 	if err := errors.Join(cfg.validate(), err, gatesErr); err != nil {
@@ -62,7 +67,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if cfg.Beat != nil {
 		client.schedules.hand.Zone = cfg.Beat.Zone
 	}
-	s := &System{cfg: cfg, actors: actorSystem, client: client, store: store, settings: map[string]settings{}}
+	s.cfg, s.client, s.store = cfg, client, store
 	s.gates = &Gates{store: gates, terms: cfg.Gates.terms(), run: s.runningGates}
 	for _, h := range cfg.Handlers {
 		if err := s.handles(h); err != nil {
@@ -76,6 +81,9 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 // Client returns a Client with the System's keys, prefix and limit. It works
 // whether or not the System is started.
 func (s *System) Client() *Client { return s.client }
+
+// ActorSystem returns the ActorSystem that New was given.
+func (s *System) ActorSystem() *actor.ActorSystem { return s.actors }
 
 // Gates returns the System's Gates. They work while it is started: until then
 // and after Stop, Acquire fails with ErrGatesClosed. Stop closes them when the
@@ -145,11 +153,13 @@ func (s *System) spawn(checked error) error {
 		Events: s.store,
 		Node:   nodeName(s.cfg.Name),
 		OnDead: s.onDead(),
-		Timers: requests{s.client},
+		Timers: s.reminders.guard(requests{s.client, s.gates}),
 		Beat:   s.actorBeat(),
 		Owner:  s,
 		Logger: s.cfg.Logger,
 		Random: s.hooks.Random,
+
+		Reminders: s.reminders.reader(),
 	})
 	if err != nil {
 		return fmt.Errorf("start: %w", err)

@@ -49,7 +49,10 @@ func (t Topic[T]) Under(prefix string) Topic[T] {
 // replaced by itself. If it was due at once and has fired already, it fires
 // again, unless Once prevents it. With ErrTooFewReplicas it is stored, and the
 // id is returned beside the error.
-func (t Topic[T]) Schedule(ctx context.Context, c *Client, body T, opts ...ScheduleOption) (id string, err error) {
+func (t Topic[T]) Schedule(ctx context.Context, c Timers, body T, opts ...ScheduleOption) (id string, err error) {
+	if c == nil {
+		return "", invalid("client", "nil")
+	}
 	scheduled, err := c.Schedule(ctx, t.Draft(body, opts...))
 	if len(scheduled) == 0 {
 		return "", err
@@ -101,7 +104,10 @@ func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
 
 // Cancel removes a timer and says what it was doing. The context of a handler
 // that runs on it ends with ErrCancelled.
-func (t Topic[T]) Cancel(ctx context.Context, c *Client, id string) (Presence, error) {
+func (t Topic[T]) Cancel(ctx context.Context, c Timers, id string) (Presence, error) {
+	if c == nil {
+		return Absent, invalid("client", "nil")
+	}
 	presences, err := c.Cancel(ctx, t.name, id)
 	if err != nil {
 		return Absent, err

@@ -117,13 +117,17 @@ func timersOf(request messages.Request) int {
 		return len(r.GetTimers())
 	case *messages.Cancel:
 		return len(r.GetIds())
+	case *messages.PutRecurring:
+		return len(r.GetSchedules())
+	case *messages.Publish:
+		return len(r.GetMessages())
 	default:
 		return 1
 	}
 }
 
-// keysOf names the timers that a request is about, by topic and id. One that
-// reads a whole topic is about none.
+// keysOf names the timers, recurring schedules or queues that a request is
+// about. One that reads a whole topic is about none.
 func keysOf(request messages.Request) []string {
 	switch r := request.(type) {
 	case *messages.Schedule:
@@ -145,10 +149,29 @@ func keysOf(request messages.Request) []string {
 		return key(r.GetTopic(), r.GetId())
 	case *messages.RunNow:
 		return key(r.GetTopic(), r.GetId())
+	case *messages.Publish:
+		return key("\x00queue", r.GetName())
+	case *messages.PutRecurring:
+		var keys []string
+		for _, s := range r.GetSchedules() {
+			keys = append(keys, key(recurring, s.GetName())...)
+		}
+		return keys
+	case *messages.DeleteRecurring:
+		return key(recurring, r.GetName())
+	case *messages.EnableRecurring:
+		return key(recurring, r.GetName())
+	case *messages.RunRecurring:
+		return key(recurring, r.GetName())
+	case *messages.GetRecurring:
+		return key(recurring, r.GetName())
 	default:
 		return nil
 	}
 }
+
+// recurring is no topic: none begins with NUL.
+const recurring = "\x00recurring"
 
 func key(topic string, ids ...string) []string {
 	keys := make([]string, len(ids))

@@ -64,6 +64,7 @@ const (
 	rejected                  // never retried
 	undeliverable             // no handler can read it
 	crashed                   // panicked: no verdict, comes back by lease
+	released                  // given back as if never claimed
 	skipped                   // ended before a handler began
 )
 
@@ -84,6 +85,10 @@ func Rejected(err error) Outcome { return Outcome{kind: rejected, err: err} }
 // Undeliverable makes a dead letter of a timer that no handler can read,
 // whatever the reject policy.
 func Undeliverable(err error) Outcome { return Outcome{kind: undeliverable, err: err} }
+
+// Released gives the timer back as if it had never been claimed: it is due at
+// once.
+func Released() Outcome { return Outcome{kind: released} }
 
 // Crashed is no verdict: the timer comes back when its lease ends.
 func Crashed(err error) Outcome { return Outcome{kind: crashed, err: err} }

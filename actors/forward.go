@@ -3,18 +3,20 @@ package actors
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Target is a user's actor that gets the leases of a topic: PID, or a child of
-// its own for every handler, made from Props.
+// Target gets the leases of a topic: a user's actor, by its PID, or a child of
+// its own for every handler, made from Props; or a Taker.
 type Target struct {
 	PID   *actor.PID
 	Props *actor.Props
+	Told  bool // it gets *messages.LeaseEnded when a lease ends before its answer
+
+	Taker Taker // instead of an actor
 }
 
 // ErrTargetGone says that the actor a lease was forwarded to has failed or
@@ -26,9 +28,12 @@ var ErrTargetGone = errors.New("the actor that had the lease failed or ended")
 // which ends with the lease. Such a lease is extended only when the target asks
 // for it.
 func (d *Delivery) Forward(ctx context.Context, m *messages.Lease) (answer any, err error) {
-	m.Delivery = rand.Uint64() //nolint:gosec // it tells deliveries apart, it keeps nobody out
-	answers := make(chan any, 1)
+	m.Delivery = newDelivery()
 	w := d.lease.worker.Load()
+	if w.taker != nil {
+		return d.hand(ctx, w.taker, m)
+	}
+	answers := make(chan any, 1)
 	w.tell(forwarding{lease: d.lease, message: m, answers: answers})
 	select {
 	case answer = <-answers:
@@ -37,8 +42,15 @@ func (d *Delivery) Forward(ctx context.Context, m *messages.Lease) (answer any, 
 		}
 		return answer, nil
 	case <-ctx.Done():
+		w.tell(leaseOver{m.GetDelivery(), context.Cause(ctx)})
 		return nil, context.Cause(ctx)
 	}
+}
+
+// leaseOver says that nobody waits for an answer any more, and why.
+type leaseOver struct {
+	delivery uint64
+	cause    error
 }
 
 // forwarding is a lease that a worker wants to have forwarded, and then the
@@ -79,6 +91,17 @@ func (h *handler) answer(delivery uint64, answer any) {
 		return
 	}
 	h.awaited.answers <- answer
+	h.awaited = nil
+}
+
+// over tells a target that asked for it that its lease has ended.
+func (h *handler) over(c actor.Context, m leaseOver) {
+	if h.awaited == nil || h.awaited.message.GetDelivery() != m.delivery {
+		return
+	}
+	if h.topic.Target.Told && h.target != nil {
+		c.Send(h.target, endOf(h.awaited.message, m.cause))
+	}
 	h.awaited = nil
 }
 

@@ -22,6 +22,7 @@ type gatekeeper struct {
 	life   *gateLife
 	queues map[string]*gateQueue
 	owners map[string]*turnOwner
+	visits map[string]int // places and turns of visitors
 
 	sequence uint64 // of exchanges
 	numbers  uint64 // of joins
@@ -53,8 +54,14 @@ type waiter struct {
 	owner  *turnOwner      // of an actor
 	expiry *time.Timer     // of an actor's request with a timeout
 
+	request, place uint64        // of an actor
+	ttl            time.Duration // of an actor's turn; 0: as long as the actor's life
+	lapse          *time.Timer   // ends it at lapses
+	lapses         time.Time
+
 	number   uint64
 	ticket   gate.Ticket // 0: none yet
+	since    gate.Ticket // no other process has a ticket from it to ours; 0: one may
 	turn     *Turn
 	placed   bool // it has or had a ticket
 	answered bool
@@ -111,7 +118,7 @@ func (k *gatekeeper) Receive(c actor.Context) {
 	case *actor.Restarting:
 		k.stop(errGatesCrashed)
 	case *actor.Terminated:
-		k.ownerGone(m.Who)
+		k.ownerGone(m)
 	case acquire:
 		k.acquire(m.waiter)
 	case withdraw:
@@ -122,8 +129,12 @@ func (k *gatekeeper) Receive(c actor.Context) {
 		k.close(m.done)
 	case *messages.AcquireTurn:
 		k.ask(c, m)
+	case *messages.ExtendTurn:
+		k.extend(c, m)
 	case *messages.ReleaseTurn:
 		k.giveBack(c, m)
+	case turnLapsed:
+		k.lapsed(m)
 	case gateAnswered:
 		if m.life == k.life {
 			k.answered(m)
@@ -155,6 +166,7 @@ func (k *gatekeeper) Receive(c actor.Context) {
 func (k *gatekeeper) start(c actor.Context) {
 	k.self, k.root = c.Self(), c.ActorSystem().Root
 	k.queues, k.owners = map[string]*gateQueue{}, map[string]*turnOwner{}
+	k.visits = map[string]int{}
 	life := &gateLife{process: k.cfg.Process()}
 	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
 	life.ctx, life.cancel = context.WithCancel(context.Background())
@@ -286,14 +298,10 @@ func (k *gatekeeper) release(m releaseTurn) {
 		t.settle(turnGone, ErrTurnLost)
 	case t.state == turnHeld:
 		q := k.queue(t.Gate)
-		if t.ctx.Err() != nil { // its timer was faster than its message
+		if t.ctx.Err() != nil || t.ahead && !time.Now().Before(t.until) { // its timer was faster than its message, or is late
 			k.lose(t)
 		} else {
-			t.state = turnReleasing
-			t.stop(nil)
-			q.turn = nil
-			q.give(giving{ticket: gate.Ticket(t.Fence), turn: t})
-			k.disown(t, false)
+			k.handOver(q, t)
 		}
 		k.pump(q)
 	}

@@ -149,11 +149,12 @@ func (k *gatekeeper) beat() {
 	})
 }
 
-// toExtend are the turns that have used a third of their lease.
+// toExtend are the turns that have used a third of their lease. Of those that
+// the store does not know yet it is told by requests, which extend them too.
 func (k *gatekeeper) toExtend() []*Turn {
 	var turns []*Turn
 	for _, q := range k.queues {
-		if t := q.turn; t != nil && time.Since(t.confirmed) >= k.cfg.Lease/3-k.beatEvery()/2 {
+		if t := q.turn; t != nil && !t.ahead && time.Since(t.confirmed) >= k.cfg.Lease/3-k.beatEvery()/2 {
 			turns = append(turns, t)
 		}
 		if len(turns) == beatAtOnce {

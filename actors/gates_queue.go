@@ -18,6 +18,7 @@ type gateQueue struct {
 	gives   []giving                // to be sent
 	look    bool                    // to be sent, with or without the others
 	waiting map[gate.Ticket]*waiter // those with a ticket
+	line    []gate.Ticket           // theirs in order, and some of those who have gone
 	turn    *Turn                   // nil: another process has it, or nobody
 	flight  *gateFlight             // under way; nil: none
 	parked  bool                    // flight failed, and waits for the store to be back
@@ -133,7 +134,7 @@ func (k *gatekeeper) answered(m gateAnswered) {
 		k.given(g, m.reply.Done[i].Had)
 	}
 	for i, w := range f.joins {
-		k.joined(q, f, w, m.reply.Done[len(f.gives)+i].Ticket)
+		k.joined(q, f, w, m.reply.Done[len(f.gives)+i].Ticket, m.reply.Since)
 	}
 	q.look = q.look || m.reply.More
 	k.turnIs(q, f, m.reply)
@@ -174,15 +175,15 @@ func (k *gatekeeper) given(g giving, had bool) {
 	}
 }
 
-func (k *gatekeeper) joined(q *gateQueue, f *gateFlight, w *waiter, ticket gate.Ticket) {
+func (k *gatekeeper) joined(q *gateQueue, f *gateFlight, w *waiter, ticket, since gate.Ticket) {
 	switch {
 	case ticket == 0:
 		k.refuse(w, ErrGateHeld)
 	case w.gone:
 		q.give(giving{ticket: ticket})
 	default:
-		w.ticket, w.placed = ticket, true
-		q.waiting[ticket] = w
+		w.ticket, w.since, w.placed = ticket, since, true
+		q.lineUp(w)
 		if k.cfg.Observe != nil {
 			k.cfg.Observe(TicketTaken{q.name, ticket, f.sent, time.Now()})
 		}
@@ -193,13 +194,16 @@ func (k *gatekeeper) joined(q *gateQueue, f *gateFlight, w *waiter, ticket gate.
 func (k *gatekeeper) turnIs(q *gateQueue, f *gateFlight, reply *gate.Reply) {
 	held := reply.Held
 	k.pulse.clock.read(reply.Now, f.sent)
+	until := f.sent.Add(min(reply.Remaining, k.cfg.Lease))
 	if t := q.turn; t != nil {
+		known := gate.Ticket(t.Fence) == held
 		switch {
-		case gate.Ticket(t.Fence) != held && !t.began.Before(f.sent):
+		case !known && !t.behind(held) && !t.began.Before(f.sent):
 			return // the answer may be from before the turn; clocks are coarse
-		case gate.Ticket(t.Fence) != held, !t.extend(f.sent, f.sent.Add(min(reply.Remaining, k.cfg.Lease))):
+		case !known && !t.behind(held), !t.extend(f.sent, until):
 			k.lose(t)
 		default:
+			t.ahead = t.ahead && !known
 			return
 		}
 	}
@@ -207,7 +211,6 @@ func (k *gatekeeper) turnIs(q *gateQueue, f *gateFlight, reply *gate.Reply) {
 		return
 	}
 	w := q.waiting[held]
-	until := f.sent.Add(min(reply.Remaining, k.cfg.Lease))
 	delete(q.waiting, held)
 	switch {
 	case w == nil: // nobody here wants it

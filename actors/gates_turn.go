@@ -28,6 +28,8 @@ type Turn struct {
 	state     turnState
 	began     time.Time
 	confirmed time.Time   // when what extended it last was sent
+	ahead     bool        // the store has yet to be told that it was passed on
+	root      gate.Ticket // if so, the one that the store knew of first
 	asks      *time.Timer // for the first confirmation, of one that began with its signal
 	answers   []func(error)
 }
@@ -89,15 +91,17 @@ func (k *gatekeeper) newTurn(w *waiter, ticket gate.Ticket, sent, until time.Tim
 	return t
 }
 
-// extend moves the end of the turn; false: it has ended already.
+// extend moves the end of the turn, if it is later; false: it has ended already.
 func (t *Turn) extend(sent, until time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.timer.Stop() {
 		return false
 	}
-	t.timer.Reset(time.Until(until))
-	t.until, t.confirmed = until, sent
+	if until.After(t.until) {
+		t.until, t.confirmed = until, sent
+	}
+	t.timer.Reset(time.Until(t.until))
 	return true
 }
 

@@ -16,7 +16,7 @@ import (
 // Timers is what the gateway's requests are carried out on.
 type Timers interface {
 	// Do carries a request out and returns its answer, a *messages.Error where
-	// it failed. Nothing in the request was checked but that it is there, and
+	// it failed. messages.Principal of ctx tells whose it is. Nothing in the request was checked but that it is there, and
 	// its size. Do is called by several goroutines at once, and should return
 	// soon after ctx has ended.
 	Do(ctx context.Context, request messages.Request) messages.Answer
@@ -61,6 +61,8 @@ type gateway struct {
 	unread *unread
 
 	calls    calls
+	begun    chan *call // has room for all that run
+	workers  int
 	draining bool // takes no more
 	drained  bool // the supervisor knows that nothing is left
 }
@@ -111,7 +113,8 @@ func (g *gateway) Receive(c actor.Context) {
 	case cutGateway:
 		g.stop(errGatewayCut)
 	case messages.Request:
-		g.take(m, c.Sender())
+		g.take(m, c.Sender(), principalOf(c))
+	case *actor.Touch: // answered by protoactor
 	default:
 		if c.Sender() != nil { // not one of protoactor's own
 			g.reply(nil, c.Sender(), failure(messages.Code_CODE_INVALID, "message: the gateway takes no %T", m))
@@ -121,12 +124,21 @@ func (g *gateway) Receive(c actor.Context) {
 	sound = true
 }
 
+// principalOf is whose message it is; empty: of this process.
+func principalOf(c actor.Context) string {
+	if header := c.MessageHeader(); header != nil {
+		return header.Get(messages.PrincipalHeader)
+	}
+	return ""
+}
+
 func (g *gateway) start(c actor.Context) {
 	g.self, g.parent, g.root = c.Self(), c.Parent(), c.ActorSystem().Root
 	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.unread = &unread{log: g.rt.log}
 	g.calls.last = map[string]*call{}
+	g.begun = make(chan *call, maxRunning)
 	g.draining = g.rt.draining.Load()
 }
 
@@ -138,7 +150,7 @@ func (g *gateway) stop(cause error) {
 }
 
 // take admits a request, or answers why not.
-func (g *gateway) take(request messages.Request, sender *actor.PID) {
+func (g *gateway) take(request messages.Request, sender *actor.PID, principal string) {
 	size, timeout, fault := check(request)
 	switch {
 	case g.draining:
@@ -151,7 +163,7 @@ func (g *gateway) take(request messages.Request, sender *actor.PID) {
 		return
 	}
 	c := &call{request: request, sender: sender, size: size, keys: keysOf(request)}
-	c.ctx, c.cancel = context.WithTimeout(g.ctx, timeout)
+	c.ctx, c.cancel = context.WithTimeout(messages.WithPrincipal(g.ctx, principal), timeout)
 	c.silence = context.AfterFunc(c.ctx, func() { g.answer(c, ended(context.Cause(c.ctx))) })
 	g.calls.add(c)
 }
@@ -163,7 +175,11 @@ func (g *gateway) pump() {
 			g.calls.end(c)
 			continue
 		}
-		g.rt.io.Go(func() { g.carryOut(c) })
+		g.begun <- c
+		if g.workers < g.calls.running {
+			g.workers++
+			g.rt.io.Go(g.work)
+		}
 	}
 	if g.draining && !g.drained && g.calls.idle() {
 		g.drained = true
@@ -171,8 +187,21 @@ func (g *gateway) pump() {
 	}
 }
 
+// work carries out one call after the other, in a goroutine of its own. One for
+// each call would spend much of its time on growing its stack.
+func (g *gateway) work() {
+	for {
+		select {
+		case c := <-g.begun:
+			g.carryOut(c)
+		case <-g.ctx.Done():
+			return
+		}
+	}
+}
+
 // carryOut does the work of a call and answers it, unless its context was
-// faster. It runs in a goroutine of its own.
+// faster.
 func (g *gateway) carryOut(c *call) {
 	answer, err := safely("carrying out a request", func() (messages.Answer, error) {
 		defer g.logPanic(c)

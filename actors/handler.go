@@ -76,6 +76,10 @@ func (h *handler) Receive(c actor.Context) {
 		h.answer(m.GetDelivery(), m)
 	case *messages.Reject:
 		h.answer(m.GetDelivery(), m)
+	case *messages.Release:
+		h.answer(m.GetDelivery(), m)
+	case leaseOver:
+		h.over(c, m)
 	case *messages.Extend:
 		h.extend(m.GetDelivery())
 	case *actor.Terminated:
@@ -88,6 +92,9 @@ func (h *handler) Receive(c actor.Context) {
 func (h *handler) start(c actor.Context) {
 	root, self := c.ActorSystem().Root, c.Self()
 	w := &worker{run: h.run, handle: h.topic.Handle, log: h.topic.Logger, self: self}
+	if h.topic.Target != nil {
+		w.taker = h.topic.Target.Taker
+	}
 	w.tell = func(message any) { w.run.send(root, self, message) }
 	h.worker = w
 	go w.loop()
@@ -117,6 +124,7 @@ type worker struct {
 	run    *run
 	handle Handle
 	log    *slog.Logger
+	taker  Taker             // of forwarded leases; nil: an actor is
 	self   *actor.PID        // its handler
 	tell   func(message any) // sends to its handler
 

@@ -122,7 +122,9 @@ func (p *poller) conclude(l *lease, o Outcome) {
 		p.release(l)
 	case o.kind == skipped:
 		// Its context had ended before a handler began.
-	case errors.Is(cause, ErrLeaseLost) && o.retries():
+	case o.kind == released && !errors.Is(cause, ErrLeaseLost):
+		p.release(l)
+	case errors.Is(cause, ErrLeaseLost) && (o.retries() || o.kind == released):
 		// Cut short by the loss: not a failure. It comes back by expiry.
 	default:
 		p.settle(l, o)

@@ -244,14 +244,22 @@ func (p *poller) hinted(h exchange.Hint) {
 	case exchange.HintSubscribed:
 		p.pace.soon(time.Now(), time.Duration(float64(subscribedSpread)*p.random()))
 		p.readOrder()
+		if p.Target != nil { // a cancel may have been missed, and no heartbeat finds out
+			p.check("")
+		}
 	case exchange.HintControl:
 		p.readOrder()
 	case exchange.HintCheck:
-		for _, s := range p.streams {
-			for _, l := range s.held {
-				if h.ID == "" || h.ID == l.ID {
-					l.check, s.extendDue = true, true
-				}
+		p.check(h.ID)
+	}
+}
+
+// check has leases of a timer, or of all, verified by an extension at once.
+func (p *poller) check(id string) {
+	for _, s := range p.streams {
+		for _, l := range s.held {
+			if id == "" || id == l.ID {
+				l.check, s.extendDue = true, true
 			}
 		}
 	}

@@ -5,6 +5,7 @@
 //	├── poller-<topic>      owns the topic's leases, streams and pace
 //	│     └── handler-<n>   runs user code, one lease at a time
 //	├── beat                fires recurring schedules
+//	├── reminders           sets reminders for actors, and hands them out
 //	└── gateway             schedules by message
 //
 // Every piece of state has one owner, which touches it in Receive only;
@@ -45,6 +46,11 @@ type Config struct {
 	Node   string // how events call this node
 	Timers Timers // nil: there is no gateway
 	Beat   *Beat  // nil: recurring schedules are others' affair
+
+	// Reminders reads what the actor of the reminders is asked for by message,
+	// and by whom; nil: there is no such actor.
+	Reminders func(ReminderRequest, *actor.PID) (ReminderCall, error)
+
 	Logger *slog.Logger
 
 	// OnDead is called for every timer that became a dead letter, one after the
@@ -84,6 +90,8 @@ type Runtime struct {
 
 	gates *Gates // nil: there are none
 
+	reminders func(ReminderRequest, *actor.PID) (ReminderCall, error) // nil: there are none
+
 	mu     sync.Mutex              // guards what follows
 	topics map[string]*topicConfig // the supervisor alone changes them
 	clocks map[string]*clockWatch  // by shard
@@ -99,7 +107,8 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
 		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beat: cfg.Beat, owner: cfg.Owner, log: cfg.Logger, random: cfg.Random,
 		extra: cfg.pollerOptions, topics: map[string]*topicConfig{},
-		silent: map[string]time.Time{},
+		silent:    map[string]time.Time{},
+		reminders: cfg.Reminders,
 	}
 	if rt.random == nil {
 		rt.random = rand.Float64
@@ -263,6 +272,19 @@ func Owner(system *actor.ActorSystem, name string) (owner any, running bool) {
 		return nil, false
 	}
 	return rt.owner, true
+}
+
+// Owners returns the Owners of all runtimes of an ActorSystem that run, by their
+// names.
+func Owners(system *actor.ActorSystem) map[string]any {
+	e := extensionOf(system)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	owners := make(map[string]any, len(e.runtimes))
+	for name, rt := range e.runtimes {
+		owners[name] = rt.owner
+	}
+	return owners
 }
 
 func (e *extension) remove(rt *Runtime) {

@@ -34,6 +34,7 @@ type supervisor struct {
 	generation int // of the timers of outages
 
 	stopHints context.CancelFunc
+	ended     bool // by stop: a topic that goes after it is not listened to anew
 	drain     *rootDrain
 }
 
@@ -111,6 +112,7 @@ func (s *supervisor) start(c actor.Context) {
 	s.self, s.root = c.Self(), c.ActorSystem().Root
 	s.pollers, s.removals, s.outages = map[string]*actor.PID{}, map[string]*removal{}, map[string]*outage{}
 	s.spawnGates(c)
+	s.spawnReminders(c)
 	for _, t := range s.rt.all() {
 		if err := s.spawn(c, t); err != nil {
 			panic(err) // the next incarnation may have a clean slate
@@ -143,6 +145,9 @@ func (s *supervisor) listen() {
 	if s.stopHints != nil {
 		s.stopHints()
 	}
+	if s.ended {
+		return
+	}
 	//nolint:forbidigo // the supervisor's life is its own: stop ends it
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stopHints = cancel
@@ -174,6 +179,7 @@ func (s *supervisor) listen() {
 }
 
 func (s *supervisor) stop() {
+	s.ended = true
 	if s.stopHints != nil {
 		s.stopHints()
 	}

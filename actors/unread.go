@@ -23,6 +23,14 @@ type unread struct {
 }
 
 func (u *unread) note(request messages.Request, fault *messages.Error) {
+	u.rarely(func(skipped int) {
+		u.log.Warn("a request to the gateway failed, and nobody waits for its answer",
+			"request", fmt.Sprintf("%T", request), "code", fault.GetCode().String(), "err", fault.GetMessage(), "skipped", skipped)
+	})
+}
+
+// rarely calls log, with how often it did not since the last time.
+func (u *unread) rarely(log func(skipped int)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now()
@@ -30,7 +38,6 @@ func (u *unread) note(request messages.Request, fault *messages.Error) {
 		u.skipped++
 		return
 	}
-	u.log.Warn("a request to the gateway failed, and nobody waits for its answer",
-		"request", fmt.Sprintf("%T", request), "code", fault.GetCode().String(), "err", fault.GetMessage(), "skipped", u.skipped)
+	log(u.skipped)
 	u.again, u.skipped = now.Add(unreadEvery), 0
 }

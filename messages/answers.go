@@ -24,6 +24,10 @@ func (l *Lease) Reject(err error) *Reject {
 	return &Reject{Delivery: l.GetDelivery(), Reason: text(err)}
 }
 
+// Release is the answer that somebody else should have it: the timer is due at
+// once, as if it had not been delivered.
+func (l *Lease) Release() *Release { return &Release{Delivery: l.GetDelivery()} }
+
 // Extend asks for more time: the lease is good for its TTL from then on.
 func (l *Lease) Extend() *Extend { return &Extend{Delivery: l.GetDelivery()} }
 

@@ -8,7 +8,8 @@ import (
 )
 
 // Request is what the gateway takes: Schedule, ScheduleBatch, Cancel, Get,
-// List, Reschedule, RunNow or Stats.
+// List, Reschedule, RunNow or Stats; PutRecurring and the others of
+// recurring.proto; Publish or GuardTurn.
 type Request interface {
 	proto.Message
 	GetRequest() uint64

@@ -50,33 +50,61 @@ const (
 	Code_CODE_DRAINING Code = 8
 	// Anything else; the outcome is unknown.
 	Code_CODE_INTERNAL Code = 9
+	// Somebody else has what was asked for. Nothing was done.
+	Code_CODE_CONFLICT Code = 10
+	// There is no recurring schedule of this name.
+	Code_CODE_NO_SCHEDULE Code = 11
+	// The gate is held, or others wait for it.
+	Code_CODE_GATE_HELD Code = 12
+	// There is no turn, or no more.
+	Code_CODE_TURN_LOST Code = 13
+	// The gates are closed: the System is being stopped.
+	Code_CODE_GATES_CLOSED Code = 14
+	// The resource has seen a newer fencing token.
+	Code_CODE_FENCE_STALE Code = 15
+	// The same, though the token has the turn: Redis has lost data.
+	Code_CODE_FENCE_REGRESSED Code = 16
 )
 
 // Enum value maps for Code.
 var (
 	Code_name = map[int32]string{
-		0: "CODE_UNSPECIFIED",
-		1: "CODE_INVALID",
-		2: "CODE_NOT_FOUND",
-		3: "CODE_UNAVAILABLE",
-		4: "CODE_MEMORY_FULL",
-		5: "CODE_WRONG_TYPE",
-		6: "CODE_DEADLINE",
-		7: "CODE_OVERLOADED",
-		8: "CODE_DRAINING",
-		9: "CODE_INTERNAL",
+		0:  "CODE_UNSPECIFIED",
+		1:  "CODE_INVALID",
+		2:  "CODE_NOT_FOUND",
+		3:  "CODE_UNAVAILABLE",
+		4:  "CODE_MEMORY_FULL",
+		5:  "CODE_WRONG_TYPE",
+		6:  "CODE_DEADLINE",
+		7:  "CODE_OVERLOADED",
+		8:  "CODE_DRAINING",
+		9:  "CODE_INTERNAL",
+		10: "CODE_CONFLICT",
+		11: "CODE_NO_SCHEDULE",
+		12: "CODE_GATE_HELD",
+		13: "CODE_TURN_LOST",
+		14: "CODE_GATES_CLOSED",
+		15: "CODE_FENCE_STALE",
+		16: "CODE_FENCE_REGRESSED",
 	}
 	Code_value = map[string]int32{
-		"CODE_UNSPECIFIED": 0,
-		"CODE_INVALID":     1,
-		"CODE_NOT_FOUND":   2,
-		"CODE_UNAVAILABLE": 3,
-		"CODE_MEMORY_FULL": 4,
-		"CODE_WRONG_TYPE":  5,
-		"CODE_DEADLINE":    6,
-		"CODE_OVERLOADED":  7,
-		"CODE_DRAINING":    8,
-		"CODE_INTERNAL":    9,
+		"CODE_UNSPECIFIED":     0,
+		"CODE_INVALID":         1,
+		"CODE_NOT_FOUND":       2,
+		"CODE_UNAVAILABLE":     3,
+		"CODE_MEMORY_FULL":     4,
+		"CODE_WRONG_TYPE":      5,
+		"CODE_DEADLINE":        6,
+		"CODE_OVERLOADED":      7,
+		"CODE_DRAINING":        8,
+		"CODE_INTERNAL":        9,
+		"CODE_CONFLICT":        10,
+		"CODE_NO_SCHEDULE":     11,
+		"CODE_GATE_HELD":       12,
+		"CODE_TURN_LOST":       13,
+		"CODE_GATES_CLOSED":    14,
+		"CODE_FENCE_STALE":     15,
+		"CODE_FENCE_REGRESSED": 16,
 	}
 )
 
@@ -445,7 +473,11 @@ type Schedule struct {
 	// What becomes of a timer that has the id.
 	IfExists Policy `protobuf:"varint,12,opt,name=if_exists,json=ifExists,proto3,enum=wakebell.v1.Policy" json:"if_exists,omitempty"`
 	// Have the id fire once until that long after it is due; absent: no.
-	Once          *durationpb.Duration `protobuf:"bytes,13,opt,name=once,proto3" json:"once,omitempty"`
+	Once *durationpb.Duration `protobuf:"bytes,13,opt,name=once,proto3" json:"once,omitempty"`
+	// For sending it again without doing it again: for 24 hours the same sender
+	// gets the answer of the first with this key in the topic. At most 256 bytes;
+	// empty: no key. In a ScheduleBatch it has no meaning.
+	Key           string `protobuf:"bytes,14,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -582,6 +614,13 @@ func (x *Schedule) GetOnce() *durationpb.Duration {
 		return x.Once
 	}
 	return nil
+}
+
+func (x *Schedule) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
 }
 
 type isSchedule_When interface {
@@ -753,7 +792,9 @@ type ScheduleBatch struct {
 	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Timeout *durationpb.Duration   `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// Without timeouts of their own.
-	Timers        []*Schedule `protobuf:"bytes,3,rep,name=timers,proto3" json:"timers,omitempty"`
+	Timers []*Schedule `protobuf:"bytes,3,rep,name=timers,proto3" json:"timers,omitempty"`
+	// As that of Schedule, for each topic of the batch.
+	Key           string `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -807,6 +848,13 @@ func (x *ScheduleBatch) GetTimers() []*Schedule {
 		return x.Timers
 	}
 	return nil
+}
+
+func (x *ScheduleBatch) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
 }
 
 // BatchScheduled answers a ScheduleBatch, in its order.
@@ -865,11 +913,13 @@ func (x *BatchScheduled) GetTimers() []*Scheduled {
 // Cancel removes up to 1,000 timers of a topic. The contexts of handlers that
 // run on them end. It is answered with Cancelled.
 type Cancel struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Timeout       *durationpb.Duration   `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	Topic         string                 `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`
-	Ids           []string               `protobuf:"bytes,4,rep,name=ids,proto3" json:"ids,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Timeout *durationpb.Duration   `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	Topic   string                 `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`
+	Ids     []string               `protobuf:"bytes,4,rep,name=ids,proto3" json:"ids,omitempty"`
+	// As that of Schedule.
+	Key           string `protobuf:"bytes,5,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -930,6 +980,13 @@ func (x *Cancel) GetIds() []string {
 		return x.Ids
 	}
 	return nil
+}
+
+func (x *Cancel) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
 }
 
 // Cancelled tells what the timers were doing, in the order of the ids.
@@ -1069,7 +1126,7 @@ type Timer struct {
 	Attempts  uint32 `protobuf:"varint,6,opt,name=attempts,proto3" json:"attempts,omitempty"`
 	Failures  uint32 `protobuf:"varint,7,opt,name=failures,proto3" json:"failures,omitempty"`
 	LastError string `protobuf:"bytes,8,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
-	// What travels in it; in Timers absent.
+	// What travels in it; in a TimerPage absent.
 	Content       *Content `protobuf:"bytes,9,opt,name=content,proto3" json:"content,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1246,7 +1303,7 @@ func (x *Content) GetHeaders() map[string]string {
 }
 
 // List reads a page of the timers of a topic, in the order of their instants,
-// then ids. It is answered with Timers.
+// then ids. It is answered with TimerPage.
 type List struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1343,8 +1400,8 @@ func (x *List) GetAfter() string {
 	return ""
 }
 
-// Timers is a page. With a filter it may be empty and yet have a next one.
-type Timers struct {
+// TimerPage is a page. With a filter it may be empty and yet have a next one.
+type TimerPage struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Timers  []*Timer               `protobuf:"bytes,2,rep,name=timers,proto3" json:"timers,omitempty"`
@@ -1354,20 +1411,20 @@ type Timers struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Timers) Reset() {
-	*x = Timers{}
+func (x *TimerPage) Reset() {
+	*x = TimerPage{}
 	mi := &file_messages_gateway_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Timers) String() string {
+func (x *TimerPage) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Timers) ProtoMessage() {}
+func (*TimerPage) ProtoMessage() {}
 
-func (x *Timers) ProtoReflect() protoreflect.Message {
+func (x *TimerPage) ProtoReflect() protoreflect.Message {
 	mi := &file_messages_gateway_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1379,26 +1436,26 @@ func (x *Timers) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Timers.ProtoReflect.Descriptor instead.
-func (*Timers) Descriptor() ([]byte, []int) {
+// Deprecated: Use TimerPage.ProtoReflect.Descriptor instead.
+func (*TimerPage) Descriptor() ([]byte, []int) {
 	return file_messages_gateway_proto_rawDescGZIP(), []int{12}
 }
 
-func (x *Timers) GetRequest() uint64 {
+func (x *TimerPage) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *Timers) GetTimers() []*Timer {
+func (x *TimerPage) GetTimers() []*Timer {
 	if x != nil {
 		return x.Timers
 	}
 	return nil
 }
 
-func (x *Timers) GetNext() string {
+func (x *TimerPage) GetNext() string {
 	if x != nil {
 		return x.Next
 	}
@@ -1850,7 +1907,7 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x05Error\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12%\n" +
 	"\x04code\x18\x02 \x01(\x0e2\x11.wakebell.v1.CodeR\x04code\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\xd0\x04\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\xe2\x04\n" +
 	"\bSchedule\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
@@ -1865,7 +1922,8 @@ const file_messages_gateway_proto_rawDesc = "" +
 	" \x01(\v2\x19.google.protobuf.DurationH\x00R\x02in\x123\n" +
 	"\bdebounce\x18\v \x01(\v2\x15.wakebell.v1.DebounceH\x00R\bdebounce\x120\n" +
 	"\tif_exists\x18\f \x01(\x0e2\x13.wakebell.v1.PolicyR\bifExists\x12-\n" +
-	"\x04once\x18\r \x01(\v2\x19.google.protobuf.DurationR\x04once\x1a:\n" +
+	"\x04once\x18\r \x01(\v2\x19.google.protobuf.DurationR\x04once\x12\x10\n" +
+	"\x03key\x18\x0e \x01(\tR\x03key\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x06\n" +
@@ -1878,19 +1936,21 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12,\n" +
 	"\x03due\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x03due\x12.\n" +
 	"\aoutcome\x18\x04 \x01(\x0e2\x14.wakebell.v1.OutcomeR\aoutcome\x120\n" +
-	"\x05found\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05found\"\x8d\x01\n" +
+	"\x05found\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05found\"\x9f\x01\n" +
 	"\rScheduleBatch\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12-\n" +
-	"\x06timers\x18\x03 \x03(\v2\x15.wakebell.v1.ScheduleR\x06timers\"Z\n" +
+	"\x06timers\x18\x03 \x03(\v2\x15.wakebell.v1.ScheduleR\x06timers\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\"Z\n" +
 	"\x0eBatchScheduled\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12.\n" +
-	"\x06timers\x18\x02 \x03(\v2\x16.wakebell.v1.ScheduledR\x06timers\"\x7f\n" +
+	"\x06timers\x18\x02 \x03(\v2\x16.wakebell.v1.ScheduledR\x06timers\"\x91\x01\n" +
 	"\x06Cancel\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
 	"\x05topic\x18\x03 \x01(\tR\x05topic\x12\x10\n" +
-	"\x03ids\x18\x04 \x03(\tR\x03ids\"R\n" +
+	"\x03ids\x18\x04 \x03(\tR\x03ids\x12\x10\n" +
+	"\x03key\x18\x05 \x01(\tR\x03key\"R\n" +
 	"\tCancelled\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12+\n" +
 	"\x05found\x18\x02 \x03(\x0e2\x15.wakebell.v1.PresenceR\x05found\"z\n" +
@@ -1929,8 +1989,8 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"due_before\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tdueBefore\x12\x18\n" +
 	"\arunning\x18\x05 \x01(\bR\arunning\x12\x14\n" +
 	"\x05limit\x18\x06 \x01(\rR\x05limit\x12\x14\n" +
-	"\x05after\x18\a \x01(\tR\x05after\"b\n" +
-	"\x06Timers\x12\x18\n" +
+	"\x05after\x18\a \x01(\tR\x05after\"e\n" +
+	"\tTimerPage\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12*\n" +
 	"\x06timers\x18\x02 \x03(\v2\x12.wakebell.v1.TimerR\x06timers\x12\x12\n" +
 	"\x04next\x18\x03 \x01(\tR\x04next\"\xe4\x01\n" +
@@ -1969,7 +2029,7 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"oldest_due\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\toldestDue\x12+\n" +
 	"\x03lag\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\x03lag\x127\n" +
-	"\tpaused_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt*\xd1\x01\n" +
+	"\tpaused_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt*\xe9\x02\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fCODE_INVALID\x10\x01\x12\x12\n" +
@@ -1980,7 +2040,15 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\rCODE_DEADLINE\x10\x06\x12\x13\n" +
 	"\x0fCODE_OVERLOADED\x10\a\x12\x11\n" +
 	"\rCODE_DRAINING\x10\b\x12\x11\n" +
-	"\rCODE_INTERNAL\x10\t*Z\n" +
+	"\rCODE_INTERNAL\x10\t\x12\x11\n" +
+	"\rCODE_CONFLICT\x10\n" +
+	"\x12\x14\n" +
+	"\x10CODE_NO_SCHEDULE\x10\v\x12\x12\n" +
+	"\x0eCODE_GATE_HELD\x10\f\x12\x12\n" +
+	"\x0eCODE_TURN_LOST\x10\r\x12\x15\n" +
+	"\x11CODE_GATES_CLOSED\x10\x0e\x12\x14\n" +
+	"\x10CODE_FENCE_STALE\x10\x0f\x12\x18\n" +
+	"\x14CODE_FENCE_REGRESSED\x10\x10*Z\n" +
 	"\x06Policy\x12\x16\n" +
 	"\x12POLICY_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0ePOLICY_REPLACE\x10\x01\x12\x0f\n" +
@@ -2040,7 +2108,7 @@ var file_messages_gateway_proto_goTypes = []any{
 	(*Timer)(nil),                 // 14: wakebell.v1.Timer
 	(*Content)(nil),               // 15: wakebell.v1.Content
 	(*List)(nil),                  // 16: wakebell.v1.List
-	(*Timers)(nil),                // 17: wakebell.v1.Timers
+	(*TimerPage)(nil),             // 17: wakebell.v1.TimerPage
 	(*Reschedule)(nil),            // 18: wakebell.v1.Reschedule
 	(*RunNow)(nil),                // 19: wakebell.v1.RunNow
 	(*DueNow)(nil),                // 20: wakebell.v1.DueNow
@@ -2078,7 +2146,7 @@ var file_messages_gateway_proto_depIdxs = []int32{
 	24, // 23: wakebell.v1.Content.headers:type_name -> wakebell.v1.Content.HeadersEntry
 	25, // 24: wakebell.v1.List.timeout:type_name -> google.protobuf.Duration
 	26, // 25: wakebell.v1.List.due_before:type_name -> google.protobuf.Timestamp
-	14, // 26: wakebell.v1.Timers.timers:type_name -> wakebell.v1.Timer
+	14, // 26: wakebell.v1.TimerPage.timers:type_name -> wakebell.v1.Timer
 	25, // 27: wakebell.v1.Reschedule.timeout:type_name -> google.protobuf.Duration
 	26, // 28: wakebell.v1.Reschedule.at:type_name -> google.protobuf.Timestamp
 	25, // 29: wakebell.v1.Reschedule.in:type_name -> google.protobuf.Duration

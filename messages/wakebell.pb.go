@@ -24,6 +24,63 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// LeaseEnd is why a lease ended before its answer.
+type LeaseEnd int32
+
+const (
+	// The lease was not extended, or nobody knows.
+	LeaseEnd_LEASE_END_UNSPECIFIED LeaseEnd = 0
+	// The timer was cancelled.
+	LeaseEnd_LEASE_END_CANCELLED LeaseEnd = 1
+	// The lease was held for longer than the topic allows.
+	LeaseEnd_LEASE_END_TOO_OLD LeaseEnd = 2
+	// The node stops and has given the timer back.
+	LeaseEnd_LEASE_END_DRAINING LeaseEnd = 3
+)
+
+// Enum value maps for LeaseEnd.
+var (
+	LeaseEnd_name = map[int32]string{
+		0: "LEASE_END_UNSPECIFIED",
+		1: "LEASE_END_CANCELLED",
+		2: "LEASE_END_TOO_OLD",
+		3: "LEASE_END_DRAINING",
+	}
+	LeaseEnd_value = map[string]int32{
+		"LEASE_END_UNSPECIFIED": 0,
+		"LEASE_END_CANCELLED":   1,
+		"LEASE_END_TOO_OLD":     2,
+		"LEASE_END_DRAINING":    3,
+	}
+)
+
+func (x LeaseEnd) Enum() *LeaseEnd {
+	p := new(LeaseEnd)
+	*p = x
+	return p
+}
+
+func (x LeaseEnd) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LeaseEnd) Descriptor() protoreflect.EnumDescriptor {
+	return file_messages_wakebell_proto_enumTypes[0].Descriptor()
+}
+
+func (LeaseEnd) Type() protoreflect.EnumType {
+	return &file_messages_wakebell_proto_enumTypes[0]
+}
+
+func (x LeaseEnd) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LeaseEnd.Descriptor instead.
+func (LeaseEnd) EnumDescriptor() ([]byte, []int) {
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{0}
+}
+
 // Drain asks a root supervisor to take no more leases, to wait for the
 // handlers that run, and to give back the rest. It is answered with Drained.
 type Drain struct {
@@ -180,7 +237,7 @@ func (x *TopicDrained) GetUnsettled() uint32 {
 }
 
 // Lease is a timer in the hands of a user's actor. It is answered with Ack,
-// Nack or Reject, to its sender, before it ends; Extend gives it more time.
+// Nack, Reject or Release, to its sender, before it ends; Extend gives it more time.
 // Silence is a failure that nobody reported: the timer comes back when the
 // lease ends.
 type Lease struct {
@@ -489,6 +546,113 @@ func (x *Reject) GetReason() string {
 	return ""
 }
 
+// Release gives the timer back as if it had never been delivered.
+type Release struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Delivery      uint64                 `protobuf:"varint,1,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Release) Reset() {
+	*x = Release{}
+	mi := &file_messages_wakebell_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Release) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Release) ProtoMessage() {}
+
+func (x *Release) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_wakebell_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Release.ProtoReflect.Descriptor instead.
+func (*Release) Descriptor() ([]byte, []int) {
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Release) GetDelivery() uint64 {
+	if x != nil {
+		return x.Delivery
+	}
+	return 0
+}
+
+// LeaseEnded tells who asked to be told that a lease is no longer theirs,
+// although they have not answered.
+type LeaseEnded struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Delivery      uint64                 `protobuf:"varint,2,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	Why           LeaseEnd               `protobuf:"varint,3,opt,name=why,proto3,enum=wakebell.v1.LeaseEnd" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseEnded) Reset() {
+	*x = LeaseEnded{}
+	mi := &file_messages_wakebell_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseEnded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseEnded) ProtoMessage() {}
+
+func (x *LeaseEnded) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_wakebell_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseEnded.ProtoReflect.Descriptor instead.
+func (*LeaseEnded) Descriptor() ([]byte, []int) {
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *LeaseEnded) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *LeaseEnded) GetDelivery() uint64 {
+	if x != nil {
+		return x.Delivery
+	}
+	return 0
+}
+
+func (x *LeaseEnded) GetWhy() LeaseEnd {
+	if x != nil {
+		return x.Why
+	}
+	return LeaseEnd_LEASE_END_UNSPECIFIED
+}
+
 // Extend asks for more time. It is not answered.
 type Extend struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -499,7 +663,7 @@ type Extend struct {
 
 func (x *Extend) Reset() {
 	*x = Extend{}
-	mi := &file_messages_wakebell_proto_msgTypes[7]
+	mi := &file_messages_wakebell_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -511,7 +675,7 @@ func (x *Extend) String() string {
 func (*Extend) ProtoMessage() {}
 
 func (x *Extend) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_wakebell_proto_msgTypes[7]
+	mi := &file_messages_wakebell_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -524,7 +688,7 @@ func (x *Extend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extend.ProtoReflect.Descriptor instead.
 func (*Extend) Descriptor() ([]byte, []int) {
-	return file_messages_wakebell_proto_rawDescGZIP(), []int{7}
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Extend) GetDelivery() uint64 {
@@ -577,9 +741,21 @@ const file_messages_wakebell_proto_rawDesc = "" +
 	"\x05delay\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05delay\"<\n" +
 	"\x06Reject\x12\x1a\n" +
 	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"$\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"%\n" +
+	"\aRelease\x12\x1a\n" +
+	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\"a\n" +
+	"\n" +
+	"LeaseEnded\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\bdelivery\x18\x02 \x01(\x04R\bdelivery\x12'\n" +
+	"\x03why\x18\x03 \x01(\x0e2\x15.wakebell.v1.LeaseEndR\x03why\"$\n" +
 	"\x06Extend\x12\x1a\n" +
-	"\bdelivery\x18\x01 \x01(\x04R\bdeliveryB0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
+	"\bdelivery\x18\x01 \x01(\x04R\bdelivery*m\n" +
+	"\bLeaseEnd\x12\x19\n" +
+	"\x15LEASE_END_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13LEASE_END_CANCELLED\x10\x01\x12\x15\n" +
+	"\x11LEASE_END_TOO_OLD\x10\x02\x12\x16\n" +
+	"\x12LEASE_END_DRAINING\x10\x03B0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
 
 var (
 	file_messages_wakebell_proto_rawDescOnce sync.Once
@@ -593,33 +769,38 @@ func file_messages_wakebell_proto_rawDescGZIP() []byte {
 	return file_messages_wakebell_proto_rawDescData
 }
 
-var file_messages_wakebell_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_messages_wakebell_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_messages_wakebell_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_messages_wakebell_proto_goTypes = []any{
-	(*Drain)(nil),                 // 0: wakebell.v1.Drain
-	(*Drained)(nil),               // 1: wakebell.v1.Drained
-	(*TopicDrained)(nil),          // 2: wakebell.v1.TopicDrained
-	(*Lease)(nil),                 // 3: wakebell.v1.Lease
-	(*Ack)(nil),                   // 4: wakebell.v1.Ack
-	(*Nack)(nil),                  // 5: wakebell.v1.Nack
-	(*Reject)(nil),                // 6: wakebell.v1.Reject
-	(*Extend)(nil),                // 7: wakebell.v1.Extend
-	nil,                           // 8: wakebell.v1.Lease.HeadersEntry
-	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
+	(LeaseEnd)(0),                 // 0: wakebell.v1.LeaseEnd
+	(*Drain)(nil),                 // 1: wakebell.v1.Drain
+	(*Drained)(nil),               // 2: wakebell.v1.Drained
+	(*TopicDrained)(nil),          // 3: wakebell.v1.TopicDrained
+	(*Lease)(nil),                 // 4: wakebell.v1.Lease
+	(*Ack)(nil),                   // 5: wakebell.v1.Ack
+	(*Nack)(nil),                  // 6: wakebell.v1.Nack
+	(*Reject)(nil),                // 7: wakebell.v1.Reject
+	(*Release)(nil),               // 8: wakebell.v1.Release
+	(*LeaseEnded)(nil),            // 9: wakebell.v1.LeaseEnded
+	(*Extend)(nil),                // 10: wakebell.v1.Extend
+	nil,                           // 11: wakebell.v1.Lease.HeadersEntry
+	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
 }
 var file_messages_wakebell_proto_depIdxs = []int32{
-	9,  // 0: wakebell.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	2,  // 1: wakebell.v1.Drained.topics:type_name -> wakebell.v1.TopicDrained
-	8,  // 2: wakebell.v1.Lease.headers:type_name -> wakebell.v1.Lease.HeadersEntry
-	10, // 3: wakebell.v1.Lease.activation:type_name -> google.protobuf.Timestamp
-	10, // 4: wakebell.v1.Lease.delivered:type_name -> google.protobuf.Timestamp
-	9,  // 5: wakebell.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	9,  // 6: wakebell.v1.Nack.delay:type_name -> google.protobuf.Duration
-	7,  // [7:7] is the sub-list for method output_type
-	7,  // [7:7] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	12, // 0: wakebell.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	3,  // 1: wakebell.v1.Drained.topics:type_name -> wakebell.v1.TopicDrained
+	11, // 2: wakebell.v1.Lease.headers:type_name -> wakebell.v1.Lease.HeadersEntry
+	13, // 3: wakebell.v1.Lease.activation:type_name -> google.protobuf.Timestamp
+	13, // 4: wakebell.v1.Lease.delivered:type_name -> google.protobuf.Timestamp
+	12, // 5: wakebell.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	12, // 6: wakebell.v1.Nack.delay:type_name -> google.protobuf.Duration
+	0,  // 7: wakebell.v1.LeaseEnded.why:type_name -> wakebell.v1.LeaseEnd
+	8,  // [8:8] is the sub-list for method output_type
+	8,  // [8:8] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_messages_wakebell_proto_init() }
@@ -632,13 +813,14 @@ func file_messages_wakebell_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_wakebell_proto_rawDesc), len(file_messages_wakebell_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   9,
+			NumEnums:      1,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_messages_wakebell_proto_goTypes,
 		DependencyIndexes: file_messages_wakebell_proto_depIdxs,
+		EnumInfos:         file_messages_wakebell_proto_enumTypes,
 		MessageInfos:      file_messages_wakebell_proto_msgTypes,
 	}.Build()
 	File_messages_wakebell_proto = out.File

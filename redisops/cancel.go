@@ -38,6 +38,11 @@ func (p Presence) String() string {
 // When a later round trip fails, the answers of those before it are returned
 // beside the error.
 func (s *Timers) Cancel(ctx context.Context, topic string, ids ...string) ([]Presence, error) {
+	return s.CancelKeyed(ctx, topic, nil, ids...)
+}
+
+// CancelKeyed is Cancel with an idempotency key; nil: none.
+func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ...string) ([]Presence, error) {
 	if err := checkTopic(topic); err != nil {
 		return nil, err
 	}
@@ -48,7 +53,8 @@ func (s *Timers) Cancel(ctx context.Context, topic string, ids ...string) ([]Pre
 		for i := range part {
 			args[i] = &part[i]
 		}
-		reply, err := s.runText(ctx, cancelScript, []string{k.timeline, k.payloads, k.leases, k.hint}, args...)
+		reply, err := s.runKeyed(ctx, cancelScript, keyedCancelScript, k, key.part(len(found)),
+			[]string{k.timeline, k.payloads, k.leases, k.hint}, args)
 		if err == nil && len(reply) != len(part) {
 			err = fmt.Errorf("%w: %d answers for %d ids", errReply, len(reply), len(part))
 		}

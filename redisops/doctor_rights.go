@@ -28,6 +28,7 @@ var (
 	toHint     = purpose{Warn, "timers that are due soon are found by polling"}
 	toOrder    = purpose{Warn, "pause, resume and retune fail"}
 	toMark     = purpose{Warn, "schedules with Once fail"}
+	toKeep     = purpose{Warn, "requests with an idempotency key fail"}
 	toRegister = purpose{Warn, "the list of topics is not kept"}
 	toRemove   = purpose{Warn, "cancelling or forgetting all of a topic fails"}
 )
@@ -70,6 +71,7 @@ func (p *patient) needed() []right {
 	add(toHint, k.hint, []string{"PUBLISH", "doctor"})
 	add(toOrder, k.control, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HKEYS"})
 	add(toMark, k.mark("doctor"), []string{"TYPE"}, []string{"GET"}, badSet)
+	add(toKeep, k.keyed, []string{"TYPE"}, []string{"GET"}, badSet)
 	add(toRegister, p.Timers.keys.Topics, []string{"SREM", none}, []string{"SSCAN", "no cursor"})
 	add(toRemove, unused, []string{"UNLINK"})
 	return append(all,

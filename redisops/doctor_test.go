@@ -202,7 +202,7 @@ func TestRightsCoverTheScripts(t *testing.T) {
 	for _, r := range p.needed() {
 		known = append(known, r.command)
 	}
-	for _, name := range append(scriptNames(t), "prelude", "letters") {
+	for _, name := range append(scriptNames(t), "prelude", "letters", "keyed") {
 		if strings.HasPrefix(name, "gate_") {
 			continue // gates have keys and rights of their own: TestGatesWithDocumentedRights
 		}
@@ -253,12 +253,12 @@ func TestRightsThatAreMissing(t *testing.T) {
 			require.Equal(t, grade, found.Grade, "%s without %s: %s", way, command, found.Found)
 			require.Contains(t, found.Found, command)
 		}
-		for _, base := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "topics"} {
+		for _, base := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "keyed", "topics"} {
 			part := []string{"&*", "+@all"}
 			if way == "tried" {
 				part = append(part, "-acl")
 			}
-			for _, other := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "topics"} {
+			for _, other := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "keyed", "topics"} {
 				if other != base {
 					part = append(part, "~timers_"+other+"*")
 				}

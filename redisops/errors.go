@@ -39,6 +39,10 @@ var (
 	// a Cluster that would spread a topic over several slots.
 	ErrUnsupported = errors.New("redis server not usable")
 
+	// ErrKeyUsed says that an idempotency key was used for another call within
+	// the last 24 hours. Nothing was written.
+	ErrKeyUsed = errors.New("the idempotency key was used for another call")
+
 	// ErrDenied says that Redis did not let the user of the connection do it:
 	// wrong credentials, or no right to a command, a key or a channel. Nothing
 	// was written.
@@ -131,6 +135,8 @@ func wrapReply(keys []string, err error) error {
 		return wrongType(keys, rest, err)
 	case "CROSSSLOT":
 		return fmt.Errorf("%w: a Cluster would spread the keys of a topic; set HashTag: %w", ErrUnsupported, err)
+	case "WAKEBELLKEY":
+		return ErrKeyUsed
 	case "FULL":
 		return fmt.Errorf("%w: %s messages wait", ErrQueueFull, rest)
 	}

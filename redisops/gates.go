@@ -95,7 +95,7 @@ func (s *Gates) Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, err
 
 func readGateReply(text string, ops []gate.Op) (*gate.Reply, error) {
 	lines := strings.Split(text, "\n")
-	const head = 4
+	const head = 5
 	if len(lines) != head+len(ops) {
 		return nil, fmt.Errorf("%w: %d lines, want %d", errReply, len(lines), head+len(ops))
 	}
@@ -109,6 +109,7 @@ func readGateReply(text string, ops []gate.Op) (*gate.Reply, error) {
 	}
 	reply := &gate.Reply{
 		Now: instantOfMicros(numbers[0]), Held: gate.Ticket(numbers[1]), Remaining: microseconds(numbers[2]), More: numbers[3] == 1,
+		Since: gate.Ticket(numbers[4]),
 	}
 	reply.Done = make([]gate.Done, len(ops))
 	for i, op := range ops {

@@ -24,6 +24,9 @@ type gateModel struct {
 	confirmed bool        // the turn's process knows
 	last      gate.Ticket // the last that was issued
 	guard     gate.Ticket // newest token seen
+
+	tail  *gateModelProcess // whose ticket is the last
+	since gate.Ticket       // the first of those of tail that nobody else's follows
 }
 
 type gateModelTicket struct {
@@ -129,12 +132,25 @@ func (m *gateModel) step(rt *rapid.T) {
 			default:
 				require.Greater(rt, done.Ticket, m.last)
 				m.last = done.Ticket
+				if m.tail != p {
+					m.tail, m.since = p, done.Ticket
+				}
 				m.queue = append(m.queue, gateModelTicket{done.Ticket, p})
 				p.seen = append(p.seen, done.Ticket)
 			}
 		}
 	}
 	require.Equal(rt, m.held(p), p.reply.Held)
+	m.checkSince(rt, p, p.reply)
+}
+
+// checkSince compares which tickets are one process's in a row.
+func (m *gateModel) checkSince(rt *rapid.T, p *gateModelProcess, reply *gate.Reply) {
+	if m.tail != p {
+		require.Zero(rt, reply.Since)
+		return
+	}
+	require.Equal(rt, m.since, reply.Since)
 }
 
 func (m *gateModel) exchange(rt *rapid.T, p *gateModelProcess, r *gate.Request) *gate.Reply {
@@ -145,7 +161,9 @@ func (m *gateModel) exchange(rt *rapid.T, p *gateModelProcess, r *gate.Request) 
 
 func (m *gateModel) look(rt *rapid.T) {
 	p := m.process(rt)
-	require.Equal(rt, m.held(p), m.exchange(rt, p, p.request()).Held)
+	reply := m.exchange(rt, p, p.request())
+	require.Equal(rt, m.held(p), reply.Held)
+	m.checkSince(rt, p, reply)
 }
 
 // replay sends the last request again: it is answered again and changes nothing.

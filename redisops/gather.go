@@ -48,7 +48,7 @@ func (s *Timers) schedule(ctx context.Context, topic string, entries []Entry) ([
 	t := s.gather.enter(ctx, topic, entries)
 	if t == nil {
 		defer s.depart(topic)
-		return s.scheduleBatch(ctx, topic, entries)
+		return s.scheduleUnkeyed(ctx, topic, entries)
 	}
 	select {
 	case <-t.done:
@@ -161,7 +161,7 @@ func (s *Timers) fly(ctx context.Context, topic string, f *flight) {
 	for _, t := range f.tickets {
 		entries = append(entries, t.entries...)
 	}
-	answers, err := s.scheduleBatch(ctx, topic, entries)
+	answers, err := s.scheduleUnkeyed(ctx, topic, entries)
 	for _, t := range f.tickets {
 		if t.err = err; err == nil {
 			t.answer, answers = answers[:len(t.entries):len(t.entries)], answers[len(t.entries):]

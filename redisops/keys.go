@@ -18,6 +18,7 @@ type Keys struct {
 	Hint     string // outstanding hint, and the channel of hints; default "timers_hint"
 	Control  string // hash: what is ordered of the topic; default "timers_control"
 	Once     string // mark of a timer with Once; default "timers_once"
+	Keyed    string // answer to a call with an idempotency key; default "timers_keyed"
 	Events   string // channel of events; default "timers_events"
 	Runs     string // hash: recurring schedule → last run put, in a Cluster; default "timers_runs"
 	Topics   string // set of all topics, one key in all; default "timers_topics"
@@ -71,6 +72,7 @@ func (k *Keys) names() []keyName {
 		{"Hint", "timers_hint", &k.Hint},
 		{"Control", "timers_control", &k.Control},
 		{"Once", "timers_once", &k.Once},
+		{"Keyed", "timers_keyed", &k.Keyed},
 		{"Events", "timers_events", &k.Events},
 		{"Runs", "timers_runs", &k.Runs},
 		{"Topics", "timers_topics", &k.Topics},
@@ -87,7 +89,7 @@ func (k Keys) key(base, topic string) string {
 
 // topicKeys are the keys of one topic.
 type topicKeys struct {
-	timeline, payloads, leases, dead, exchange, hint, control, once, events, runs string
+	timeline, payloads, leases, dead, exchange, hint, control, once, keyed, events, runs string
 }
 
 func (k Keys) of(topic string) topicKeys {
@@ -100,6 +102,7 @@ func (k Keys) of(topic string) topicKeys {
 		hint:     k.key(k.Hint, topic),
 		control:  k.key(k.Control, topic),
 		once:     k.key(k.Once, topic),
+		keyed:    k.key(k.Keyed, topic),
 		events:   k.key(k.Events, topic),
 		runs:     k.key(k.Runs, topic),
 	}

@@ -55,6 +55,28 @@ func NewMessage(payload []byte, key string) Message {
 	return Message{Payload: payload, Key: key, tail: newTail()}
 }
 
+// MessageOf is the message that has this Tail; empty: a new one.
+func MessageOf(payload []byte, key, tail string) (Message, error) {
+	if tail == "" {
+		return NewMessage(payload, key), nil
+	}
+	if len(tail) != tailDigits || strings.Trim(tail, "0123456789abcdef") != "" {
+		return Message{}, fmt.Errorf("%w: tail: want %d hexadecimal digits in lower case", ErrInvalid, tailDigits)
+	}
+	return Message{Payload: payload, Key: key, tail: tail}, nil
+}
+
+// tailDigits are those that an id ends with.
+const tailDigits = 20
+
+// Tail tells the message from others; see NewMessage.
+func (m *Message) Tail() string {
+	if m.tail == "" {
+		m.tail = newTail()
+	}
+	return m.tail
+}
+
 // Published says what became of a message.
 type Published struct {
 	ID    string // of the one there was, if not Fresh; empty if that is not known
@@ -71,9 +93,7 @@ func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Messa
 		return nil, 0, err
 	}
 	for i := range messages {
-		if messages[i].tail == "" {
-			messages[i].tail = newTail()
-		}
+		messages[i].Tail()
 	}
 	limit := batchEntries
 	if o.Cap > 0 {

@@ -181,6 +181,9 @@ func TestQueueLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 			reasons = append(reasons, string(l.Payload)+" "+l.Reason)
 		}
 		require.Equal(t, []string{"twin first", "x bad", "twin second"}, reasons)
+		onTwo, _, err := f.QueueLetters(t.Context(), "", "2", 3)
+		require.NoError(t, err)
+		require.Equal(t, letters[2], onTwo[0], "a twin on a page of its own")
 		rest, next, err := f.QueueLetters(t.Context(), "", next, 3)
 		require.NoError(t, err)
 		require.Empty(t, next)

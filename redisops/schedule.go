@@ -129,10 +129,21 @@ type Scheduled struct {
 // fails, the answers of those before it are returned beside the error, and one
 // after it may have been written.
 func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) ([]Scheduled, error) {
+	return s.ScheduleKeyed(ctx, topic, nil, entries...)
+}
+
+// ScheduleKeyed is Schedule with an idempotency key; nil: none.
+func (s *Timers) ScheduleKeyed(ctx context.Context, topic string, key *Key, entries ...Entry) ([]Scheduled, error) {
 	if err := checkEntries(topic, entries); err != nil {
 		return nil, err
 	}
-	done, err := s.scheduleAll(ctx, topic, entries)
+	var done []Scheduled
+	var err error
+	if key == nil {
+		done, err = s.scheduleAll(ctx, topic, entries)
+	} else {
+		done, err = s.scheduleInTurn(ctx, topic, key, entries)
+	}
 	if err != nil && !errors.Is(err, ErrTooFewReplicas) {
 		return done, fmt.Errorf("schedule on %q: %w", topic, err)
 	}
@@ -151,7 +162,7 @@ func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) (
 func (s *Timers) scheduleSafely(ctx context.Context, topic string, entries []Entry) (done []Scheduled, err error) {
 	call := s.schedule
 	if confirmationOf(entries).replicas > 0 {
-		call = s.scheduleBatch
+		call = s.scheduleUnkeyed
 	}
 	err = s.again(ctx, func() (err error) {
 		done, err = call(ctx, topic, entries)

@@ -58,7 +58,36 @@ func (s *Timers) scheduleAll(ctx context.Context, topic string, entries []Entry)
 	return done, short
 }
 
-func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+// scheduleInTurn writes entries one round trip after the other, each of which is
+// done once in any case.
+func (s *Timers) scheduleInTurn(ctx context.Context, topic string, key *Key, entries []Entry) ([]Scheduled, error) {
+	done := make([]Scheduled, 0, len(entries))
+	var short error
+	for len(entries) > 0 {
+		n := batch(entries)
+		var part []Scheduled
+		err := s.again(ctx, func() (err error) {
+			part, err = s.scheduleBatch(ctx, topic, entries[:n], key.part(len(done)))
+			return err
+		})
+		switch {
+		case errors.Is(err, ErrTooFewReplicas): // it is stored, and so can be the others
+			short = err
+		case err != nil:
+			return done, err
+		}
+		done = append(done, part...)
+		entries = entries[n:]
+	}
+	return done, short
+}
+
+// scheduleUnkeyed calls the script for a batch.
+func (s *Timers) scheduleUnkeyed(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+	return s.scheduleBatch(ctx, topic, entries, nil)
+}
+
+func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry, key *Key) ([]Scheduled, error) {
 	n := len(entries)
 	k := s.keys.of(topic)
 	keys := []string{k.timeline, k.payloads, k.leases, k.hint}
@@ -91,9 +120,12 @@ func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entr
 	asked, confirmed := confirmationOf(entries), 0
 	var reply string
 	var err error
-	if asked.replicas > 0 {
+	switch {
+	case key != nil:
+		reply, err = s.runKeyed(ctx, scheduleScript, keyedScheduleScript, k, key, keys, args)
+	case asked.replicas > 0:
 		reply, confirmed, err = s.runConfirmed(ctx, asked, scheduleScript, keys, args...)
-	} else {
+	default:
 		reply, err = asText(s.try(ctx, scheduleScript, keys, args...))
 	}
 	if err != nil {

@@ -33,6 +33,8 @@ var (
 	tryScript        = load("try")
 	lastDeadScript   = load("last_dead")
 
+	keyedScheduleScript = keyed("schedule")
+	keyedCancelScript   = keyed("cancel")
 	queueExchangeScript = load("queue_exchange")
 	queuePublishScript  = load("queue_publish")
 	queueLettersScript  = load("queue_letters")
@@ -70,6 +72,11 @@ func load(name string) *redis.Script {
 		text += source("queue")
 	}
 	return redis.NewScript(text + source(name))
+}
+
+// keyed is a script whose answer is kept under an idempotency key.
+func keyed(name string) *redis.Script {
+	return redis.NewScript(source("prelude") + "local function work()\n" + source(name) + "end\n" + source("keyed"))
 }
 
 func source(name string) string {

@@ -29,7 +29,7 @@ type World struct {
 }
 
 // Run runs a test in a world of its own, in virtual time that begins on
-// 2000-01-01 at 00:00 UTC. If cfg has Handlers a node with them is started
+// 2000-01-01 at 00:00 UTC. If cfg has Handlers or Reminders a node with them is started
 // first. The t to use inside is the one that test gets, as with synctest.Test:
 // its Context and Cleanup belong to the bubble.
 //
@@ -68,7 +68,7 @@ func New(t testing.TB, cfg wakebell.Config) *World {
 		server: server, rdb: rdb, client: client, prefix: cfg.Prefix,
 	}
 	t.Cleanup(w.end)
-	if len(cfg.Handlers) > 0 {
+	if len(cfg.Handlers) > 0 || cfg.Reminders != nil {
 		w.Start(cfg)
 	}
 	return w

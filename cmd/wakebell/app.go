@@ -33,6 +33,7 @@ type app struct {
 
 	redisURL string
 	tls      tlsFlags
+	remote   remoteFlags
 	prefix   string
 	keys     wakebell.Keys
 	celery   bool // runs of Python's schedules are Celery messages
@@ -165,6 +166,12 @@ Redis is given by --redis or WAKEBELL_REDIS:
   embedded    one inside this process, for a try
 A password is safer in the variable: a command line can be read by others.
 
+schedule, get, ls, cancel, reschedule, run-now, stats, schedules, queue publish,
+gate hold and gate guard also work where Redis cannot be reached: --remote or
+WAKEBELL_REMOTE names a node that listens, as host:port. It is spoken to over TLS, but on loopback only if a flag of TLS is
+given; tls://host:port and plain://host:port say it outright. --token-file has
+the token to show it.
+
 Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 		Example: `  wakebell demo
   wakebell node --topic invoices --exec './charge.sh'
@@ -180,6 +187,7 @@ Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.redisURL, "redis", "", "`URL` of Redis, or embedded (default $WAKEBELL_REDIS, else "+defaultRedis+")")
 	a.tls.register(root)
+	a.remote.register(root)
 	flags.StringVar(&a.prefix, "prefix", "", "put before the name of every topic")
 	flags.StringVar(&a.keys.Timeline, "timeline-key", "", "base `name` of the keys with instants (default timers_timeline)")
 	flags.StringVar(&a.keys.Payloads, "payloads-key", "", "base `name` of the keys with payloads (default timers_payloads)")

@@ -41,12 +41,10 @@ prints one line with topic and cancelled, a number.`,
 		if f.all == (len(args) > 0) {
 			return usagef("give either ids or --all")
 		}
-		return a.withClient(func(c *wakebell.Client) error {
-			if f.all {
-				return a.cancelAll(ctx, c, f)
-			}
-			return a.cancel(ctx, c, f.topic, args)
-		})
+		if f.all {
+			return a.withClient(func(c *wakebell.Client) error { return a.cancelAll(ctx, c, f) })
+		}
+		return a.withTimers(ctx, func(c wakebell.Timers) error { return a.cancel(ctx, c, f.topic, args) })
 	})
 	return cmd
 }
@@ -57,7 +55,7 @@ type presenceLine struct {
 	Presence string `json:"presence"`
 }
 
-func (a *app) cancel(ctx context.Context, c *wakebell.Client, topic string, ids []string) error {
+func (a *app) cancel(ctx context.Context, c wakebell.Timers, topic string, ids []string) error {
 	presences, err := c.Cancel(ctx, topic, ids...)
 	if err != nil {
 		return err

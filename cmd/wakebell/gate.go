@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/remote"
 )
 
 func (a *app) gateCommand() *cobra.Command {
@@ -47,6 +48,18 @@ func (a *app) withGates(cfg wakebell.GatesConfig, fn func(*wakebell.Gates) error
 	}
 	defer func() { err = errors.Join(err, gates.Close()) }()
 	return fn(gates)
+}
+
+// withGatekeeper is withGates for what a node does as well.
+func (a *app) withGatekeeper(ctx context.Context, cmd *cobra.Command, cfg wakebell.GatesConfig, fn func(wakebell.Gatekeeper) error) error {
+	if a.remoteAddress() == "" {
+		return a.withGates(cfg, func(gates *wakebell.Gates) error { return fn(gates) })
+	}
+	if err := nodesOwn(cmd, "keys", "signal-ttl"); err != nil {
+		return err
+	}
+	a.remote.turnTTL = cfg.LeaseTTL
+	return a.withNode(ctx, func(c *remote.Client) error { return fn(c.Gates()) })
 }
 
 // gateListLine is a gate as gate ls prints it.
@@ -244,7 +257,7 @@ because it has seen a newer one. For commands of gate hold, before they write.`,
 		if err != nil {
 			return usagef("FENCE: %q is no fencing token", args[2])
 		}
-		return a.withGates(cfg, func(gates *wakebell.Gates) error {
+		return a.withGatekeeper(ctx, cmd, cfg, func(gates wakebell.Gatekeeper) error {
 			return gates.Guard(ctx, args[0], args[1], fence)
 		})
 	})

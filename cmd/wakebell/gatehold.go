@@ -70,12 +70,12 @@ lost, when it did not come within --timeout, or when the command failed.`,
 		cfg := wakebell.GatesConfig{
 			Keys: f.keys, LeaseTTL: f.lease, SignalTTL: f.signal, Logger: newLogger(a.stderr, "text", "warn"),
 		}
-		return a.withGates(cfg, func(gates *wakebell.Gates) error { return a.gateHold(ctx, gates, args[0], f) })
+		return a.withGatekeeper(ctx, cmd, cfg, func(gates wakebell.Gatekeeper) error { return a.gateHold(ctx, gates, args[0], f) })
 	})
 	return cmd
 }
 
-func (a *app) gateHold(ctx context.Context, gates *wakebell.Gates, name string, f *gateHoldFlags) error {
+func (a *app) gateHold(ctx context.Context, gates wakebell.Gatekeeper, name string, f *gateHoldFlags) error {
 	for range f.times {
 		turn, err := takeTurn(ctx, gates, name, f.timeout)
 		if err == nil {
@@ -95,7 +95,7 @@ func (a *app) gateHold(ctx context.Context, gates *wakebell.Gates, name string, 
 
 var errNotInTime = errors.New("it did not become the turn in time")
 
-func takeTurn(ctx context.Context, gates *wakebell.Gates, name string, timeout time.Duration) (*wakebell.Turn, error) {
+func takeTurn(ctx context.Context, gates wakebell.Gatekeeper, name string, timeout time.Duration) (*wakebell.Turn, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w (%v)", errNotInTime, timeout))

@@ -24,7 +24,7 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	a.topicFlag(cmd, &topic, "`topic` of the timer")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.withClient(func(c *wakebell.Client) error { return a.get(ctx, c, topic, args[0]) })
+		return a.withTimers(ctx, func(c wakebell.Timers) error { return a.get(ctx, c, topic, args[0]) })
 	})
 	return cmd
 }
@@ -35,7 +35,7 @@ type wholeTimer struct {
 	content
 }
 
-func (a *app) get(ctx context.Context, c *wakebell.Client, topic, id string) error {
+func (a *app) get(ctx context.Context, c wakebell.Timers, topic, id string) error {
 	info, inside, err := c.Get(ctx, topic, id)
 	if err != nil {
 		return err

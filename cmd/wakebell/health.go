@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"github.com/wakebell/wakebell"
 )
 
 const (
@@ -19,10 +17,10 @@ const (
 	healthShutdown = time.Second
 )
 
-// serveHealth serves the health of sys at addr until stop is called; an empty
+// serveHealth serves health at addr until stop is called; an empty
 // addr serves nothing. It is served from before the start until after the drain,
 // so that whoever asks learns of both.
-func serveHealth(addr string, sys *wakebell.System, log *slog.Logger) (stop func(), err error) {
+func serveHealth(addr string, health http.Handler, log *slog.Logger) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
@@ -31,7 +29,7 @@ func serveHealth(addr string, sys *wakebell.System, log *slog.Logger) (stop func
 		return nil, fmt.Errorf("--health: %w", err)
 	}
 	server := &http.Server{
-		Handler: sys.HealthHandler(), ReadHeaderTimeout: healthHeaders,
+		Handler: health, ReadHeaderTimeout: healthHeaders,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	ended := make(chan struct{})

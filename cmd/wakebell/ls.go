@@ -41,7 +41,7 @@ attempts, failures and last_error.`,
 	limitFlag(cmd, &f.limit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withClient(func(c *wakebell.Client) error { return a.ls(ctx, c, f) })
+		return a.withTimers(ctx, func(c wakebell.Timers) error { return a.ls(ctx, c, f) })
 	})
 	return cmd
 }
@@ -65,7 +65,7 @@ func newTimerLine(i wakebell.Info) timerLine {
 	}
 }
 
-func (a *app) ls(ctx context.Context, c *wakebell.Client, f *lsFlags) error {
+func (a *app) ls(ctx context.Context, c wakebell.Timers, f *lsFlags) error {
 	filter, err := f.filter(time.Now())
 	if err != nil {
 		return err

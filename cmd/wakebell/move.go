@@ -39,12 +39,12 @@ With -o json it prints one line with topic, id, due and outcome.`,
 		if err != nil {
 			return err
 		}
-		return a.withClient(func(c *wakebell.Client) error { return a.reschedule(ctx, c, f.topic, args[0], when(0)) })
+		return a.withTimers(ctx, func(c wakebell.Timers) error { return a.reschedule(ctx, c, f.topic, args[0], when(0)) })
 	})
 	return cmd
 }
 
-func (a *app) reschedule(ctx context.Context, c *wakebell.Client, topic, id string, when wakebell.ScheduleOption) error {
+func (a *app) reschedule(ctx context.Context, c wakebell.Timers, topic, id string, when wakebell.ScheduleOption) error {
 	s, err := c.Reschedule(ctx, topic, id, when)
 	if err != nil {
 		return err
@@ -73,13 +73,13 @@ With -o json each is a line with topic, id and presence.`,
 	a.topicFlag(cmd, &topic, "`topic` of the timers")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.withClient(func(c *wakebell.Client) error { return a.runNow(ctx, c, topic, args) })
+		return a.withTimers(ctx, func(c wakebell.Timers) error { return a.runNow(ctx, c, topic, args) })
 	})
 	return cmd
 }
 
 // runNow prints also after an error what was done until then.
-func (a *app) runNow(ctx context.Context, c *wakebell.Client, topic string, ids []string) error {
+func (a *app) runNow(ctx context.Context, c wakebell.Timers, topic string, ids []string) error {
 	absent := 0
 	var fault error
 	list := a.newListing(0, "ID", "WAS")

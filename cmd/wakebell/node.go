@@ -17,6 +17,7 @@ import (
 type nodeFlags struct {
 	topics []string
 	queueFlags
+	listenFlags
 	exec string
 
 	maxConcurrent       int
@@ -37,7 +38,7 @@ type nodeFlags struct {
 func (a *app) nodeCommand() *cobra.Command {
 	f := &nodeFlags{logFormat: oneOf("text", "json"), logLevel: oneOf("info", "debug", "warn", "error")}
 	cmd := &cobra.Command{
-		Use:   "node (--topic TOPIC | --queue QUEUE)...",
+		Use:   "node (--topic TOPIC | --queue QUEUE | --listen ADDRESS)...",
 		Short: "Handle the timers of topics and the messages of queues",
 		Long: `Handles the timers of topics and the messages of queues until SIGTERM or SIGINT.
 Then it takes no more, waits for what runs up to --drain-timeout, gives the rest back, and
@@ -61,15 +62,25 @@ With --exec, sh -c COMMAND runs for each delivery, after its line:
   output       stdout and stderr go to the node's stderr
   exit status  0: done; 65: rejected, a dead letter at once; other: retried
 When a timer is cancelled, its lease is lost or the drain's time is over, the
-command's process group is killed.`,
+command's process group is killed.
+
+With --listen it also serves other processes: wakebell --remote, remote.Dial,
+actors, and gRPC. Beyond loopback it wants --tls-cert and --tls-key and, so that
+it knows its peers, --token-file or --tls-client-ca; with both, peers need both.
+A line of the token file is owner:token, or a token alone; # begins a comment.
+Files that change are read again: TLS with the next link, tokens within a second.
+Links that are there go on. With rediss://, Redis is shown --redis-tls-cert then. Topics that subscribers are to
+handle are not to be named with --topic.`,
 		Example: `  wakebell node --topic invoices
   wakebell node --topic invoices --exec './charge.sh' --max-concurrent 20
-  wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id`,
+  wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id
+  wakebell node --listen 10.0.0.5:7070 --token-file tokens --tls-cert node.pem --tls-key node.key`,
 		Args: cobra.NoArgs,
 	}
 	a.topicsFlag(cmd, &f.topics, "`topic` to handle")
 	f.queueFlags.register(cmd)
-	cmd.MarkFlagsOneRequired("topic", "queue")
+	f.listenFlags.register(cmd)
+	cmd.MarkFlagsOneRequired("topic", "queue", "listen")
 	f.register(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return a.node(ctx, f) })
 	return cmd
@@ -117,6 +128,11 @@ func (f *nodeFlags) options() []wakebell.HandlerOption {
 type rawHandler = func(context.Context, wakebell.Timer[[]byte]) error
 
 func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
+	log := newLogger(a.stderr, f.logFormat.value, f.logLevel.value)
+	serving, err := f.take(a, log)
+	if err != nil {
+		return err
+	}
 	conn, err := a.connect()
 	if err != nil {
 		return err
@@ -139,7 +155,6 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	if drain == 0 {
 		drain = -1 // for which Config has another word
 	}
-	log := newLogger(a.stderr, f.logFormat.value, f.logLevel.value)
 	sys, err := wakebell.New(newActorSystem(log), conn.rdb, wakebell.Config{
 		Handlers:      handlers,
 		Keys:          conn.settings.keys,
@@ -152,24 +167,33 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	stopHealth, err := serveHealth(f.health, sys, log)
+	server, err := f.serve(ctx, sys, serving, f.options())
+	if err != nil {
+		return err
+	}
+	health, attrs := sys.HealthHandler(), []any{"topics", append(f.topics, f.queues...)}
+	if server != nil {
+		defer server.Stop()
+		health, attrs = withListener(health, server.Address()), append(attrs, "listener", server.Address())
+	}
+	stopHealth, err := serveHealth(f.health, health, log)
 	if err != nil {
 		return err
 	}
 	defer stopHealth()
-	return runNode(ctx, sys, log, append(f.topics, f.queues...))
+	return runNode(ctx, sys, log, attrs...)
 }
 
 // runNode runs the system until ctx ends. Its error is what ended ctx, if that
 // was no signal.
-func runNode(ctx context.Context, sys *wakebell.System, log *slog.Logger, topics []string) error {
+func runNode(ctx context.Context, sys *wakebell.System, log *slog.Logger, attrs ...any) error {
 	if err := sys.Start(ctx); err != nil {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			return nil // a signal while it waited for Redis
 		}
 		return err
 	}
-	log.InfoContext(ctx, "node runs", "topics", topics)
+	log.InfoContext(ctx, "node runs", attrs...)
 	<-ctx.Done()
 	log.InfoContext(ctx, "node drains")
 	err := sys.Stop()

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/remote"
 )
 
 func (a *app) queueCommand() *cobra.Command {
@@ -80,7 +81,10 @@ if that is known) and fresh, true or false.`,
 	f.given = flags.Changed
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withClient(func(c *wakebell.Client) error { return a.queuePublish(ctx, c, f) })
+		if a.remoteAddress() == "" {
+			return a.withClient(func(c *wakebell.Client) error { return a.queuePublish(ctx, c, f) })
+		}
+		return a.withNode(ctx, func(c *remote.Client) error { return a.queuePublish(ctx, c, f) })
 	})
 	return cmd
 }
@@ -110,7 +114,7 @@ type publishedLine struct {
 	Fresh bool   `json:"fresh"`
 }
 
-func (a *app) queuePublish(ctx context.Context, c *wakebell.Client, f *publishFlags) error {
+func (a *app) queuePublish(ctx context.Context, c wakebell.Publisher, f *publishFlags) error {
 	body, err := f.body()
 	if err != nil {
 		return err

@@ -36,6 +36,9 @@ type clientSettings struct {
 // connect gives the Redis of --redis or the environment. It does not speak to
 // it yet.
 func (a *app) connect() (*connection, error) {
+	if err := a.notRemote(); err != nil {
+		return nil, err
+	}
 	where := a.redisURL
 	if where == "" {
 		where = os.Getenv("WAKEBELL_REDIS")
@@ -45,7 +48,7 @@ func (a *app) connect() (*connection, error) {
 	}
 	settings := clientSettings{a.prefix, a.keys, a.celery}
 	if where == embeddedRedis {
-		if err := a.tls.check(false); err != nil {
+		if err := a.tls.check("rediss:// URLs", false); err != nil {
 			return nil, err
 		}
 		server := embedded.Start()

@@ -65,7 +65,7 @@ stored; others of the last batch may be.`,
 	f.register(cmd)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withClient(func(c *wakebell.Client) error { return a.schedule(ctx, c, f) })
+		return a.withTimers(ctx, func(c wakebell.Timers) error { return a.schedule(ctx, c, f) })
 	})
 	return cmd
 }
@@ -104,7 +104,7 @@ type scheduledLine struct {
 	Outcome string `json:"outcome"`
 }
 
-func (a *app) schedule(ctx context.Context, c *wakebell.Client, f *scheduleFlags) error {
+func (a *app) schedule(ctx context.Context, c wakebell.Timers, f *scheduleFlags) error {
 	if f.count < 1 {
 		return usagef("--count: %d, want at least 1", f.count)
 	}

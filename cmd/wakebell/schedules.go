@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/remote"
 )
 
 func (a *app) schedulesCommand() *cobra.Command {
@@ -29,8 +30,24 @@ are listed and changed as well.`,
 	return cmd
 }
 
-// onSchedules runs a command's own code with the recurring schedules.
-func (a *app) onSchedules(cmd *cobra.Command, fn func(ctx context.Context, s *wakebell.Schedules, args []string) error) *cobra.Command {
+// onSchedules runs a command's own code with the recurring schedules, of Redis or
+// of the node of --remote.
+func (a *app) onSchedules(cmd *cobra.Command, fn func(ctx context.Context, s wakebell.RecurringSchedules, args []string) error) *cobra.Command {
+	a.keyPrefixFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		if a.remoteAddress() == "" {
+			return a.withClient(func(c *wakebell.Client) error { return fn(ctx, c.Schedules(), args) })
+		}
+		if err := nodesOwn(cmd, "key-prefix"); err != nil {
+			return err
+		}
+		return a.withNode(ctx, func(c *remote.Client) error { return fn(ctx, c.Schedules(), args) })
+	})
+	return cmd
+}
+
+// onStoredSchedules is onSchedules for what only Redis itself can tell.
+func (a *app) onStoredSchedules(cmd *cobra.Command, fn func(ctx context.Context, s *wakebell.Schedules, args []string) error) *cobra.Command {
 	a.keyPrefixFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		return a.withClient(func(c *wakebell.Client) error { return fn(ctx, c.Schedules(), args) })
@@ -63,7 +80,7 @@ fires at the first instant after the gap, one that they show twice fires once.
 	}
 	a.topicFlag(cmd, &f.topic, "`topic` of the runs")
 	f.register(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s *wakebell.Schedules, args []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, args []string) error {
 		r, err := f.recurring(args[0], cmd.Flags().Changed("json"))
 		if err != nil {
 			return err

@@ -9,9 +9,9 @@ import (
 )
 
 // onEach is a command that does something to each schedule that is named.
-func (a *app) onEach(cmd *cobra.Command, do func(context.Context, *wakebell.Schedules, string) error) *cobra.Command {
+func (a *app) onEach(cmd *cobra.Command, do func(context.Context, wakebell.RecurringSchedules, string) error) *cobra.Command {
 	cmd.Args = cobra.MinimumNArgs(1)
-	return a.onSchedules(cmd, func(ctx context.Context, s *wakebell.Schedules, names []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, names []string) error {
 		for _, name := range names {
 			if err := do(ctx, s, name); err != nil {
 				return err
@@ -28,7 +28,9 @@ func (a *app) schedulesRmCommand() *cobra.Command {
 		Long: `Removes recurring schedules; timers that they have fired stay. The first that
 is absent ends it with exit code 3.`,
 		Example: `  wakebell schedules rm nightly`,
-	}, func(ctx context.Context, s *wakebell.Schedules, name string) error { return s.Delete(ctx, name) })
+	}, func(ctx context.Context, s wakebell.RecurringSchedules, name string) error {
+		return s.Delete(ctx, name)
+	})
 }
 
 func (a *app) schedulesPauseCommand() *cobra.Command {
@@ -38,7 +40,7 @@ func (a *app) schedulesPauseCommand() *cobra.Command {
 		Long: `Keeps recurring schedules from firing until resume, on Python beats too. The
 first that is absent ends it with exit code 3.`,
 		Example: `  wakebell schedules pause nightly`,
-	}, func(ctx context.Context, s *wakebell.Schedules, name string) error { return s.Pause(ctx, name) })
+	}, func(ctx context.Context, s wakebell.RecurringSchedules, name string) error { return s.Pause(ctx, name) })
 }
 
 func (a *app) schedulesResumeCommand() *cobra.Command {
@@ -48,7 +50,9 @@ func (a *app) schedulesResumeCommand() *cobra.Command {
 		Long: `Ends a pause: each schedule goes on with its next instant, and what was paused
 was not missed. The first that is absent ends it with exit code 3.`,
 		Example: `  wakebell schedules resume nightly`,
-	}, func(ctx context.Context, s *wakebell.Schedules, name string) error { return s.Resume(ctx, name) })
+	}, func(ctx context.Context, s wakebell.RecurringSchedules, name string) error {
+		return s.Resume(ctx, name)
+	})
 }
 
 func (a *app) schedulesRunNowCommand() *cobra.Command {
@@ -62,21 +66,22 @@ name, due, fired_at and run. The first that is absent ends it with exit code 3.`
 		Example: `  wakebell schedules run-now nightly`,
 	}
 	a.celeryFlag(cmd, &celery)
-	a.onEach(cmd, nil)
-	cmd.RunE = a.does(func(ctx context.Context, names []string) error {
-		return a.withSchedules(celery, func(s *wakebell.Schedules) error {
-			for _, name := range names {
-				run, err := s.RunNow(ctx, name)
-				if err != nil {
-					return err
-				}
-				if err := a.printJSON(newFireLine(run)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	a.onEach(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, name string) error {
+		run, err := s.RunNow(ctx, name)
+		if err != nil {
+			return err
+		}
+		return a.printJSON(newFireLine(run))
 	})
+	fire := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		a.celery = celery
+		if celery && a.remoteAddress() != "" {
+			a.began = true
+			return nodesOwn(cmd, "celery")
+		}
+		return fire(cmd, names)
+	}
 	return cmd
 }
 

@@ -49,7 +49,7 @@ last_run, runs, paused, celery and fault.`,
 		Args:    cobra.NoArgs,
 	}
 	a.outputFlag(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s *wakebell.Schedules, _ []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, _ []string) error {
 		var all []recurringLine
 		for state, err := range s.List(ctx) {
 			if err != nil {
@@ -80,7 +80,7 @@ max_runs, misfire and overlap.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	a.outputFlag(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s *wakebell.Schedules, args []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, args []string) error {
 		state, err := s.Get(ctx, args[0])
 		if err != nil {
 			return err
@@ -137,7 +137,7 @@ With -o json each is a line with name and due.`,
 	}
 	cmd.Flags().IntVarP(&n, "n", "n", 10, "how many instants, up to 10,000")
 	a.outputFlag(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s *wakebell.Schedules, args []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, args []string) error {
 		next, err := s.Preview(ctx, args[0], n)
 		if err != nil {
 			return err
@@ -168,7 +168,7 @@ read: one JSON line each, with name, definition, meta and wakebell (what RedBeat
 does not have). What cannot be read is told on stderr, and the exit code is 1.`,
 		Example: `  wakebell schedules export > schedules.jsonl`,
 	}
-	return a.onSchedules(cmd, func(ctx context.Context, s *wakebell.Schedules, names []string) error {
+	return a.onStoredSchedules(cmd, func(ctx context.Context, s *wakebell.Schedules, names []string) error {
 		if len(names) == 0 {
 			for state, err := range s.List(ctx) {
 				if err != nil {
@@ -205,7 +205,7 @@ what is overdue since counts as missed. The first that cannot be read ends it.`,
 		Example: `  wakebell schedules import < schedules.jsonl`,
 		Args:    cobra.NoArgs,
 	}
-	return a.onSchedules(cmd, func(ctx context.Context, s *wakebell.Schedules, _ []string) error {
+	return a.onStoredSchedules(cmd, func(ctx context.Context, s *wakebell.Schedules, _ []string) error {
 		lines := json.NewDecoder(a.stdin)
 		for lines.More() {
 			var dump wakebell.ScheduleDump

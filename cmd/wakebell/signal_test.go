@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,6 +84,28 @@ func TestSignals(t *testing.T) {
 		require.NoError(t, w.Close())
 		require.Contains(t, node.err.String(), "broken pipe")
 		require.Contains(t, b.fine("ls", "-t", "TOPIC"), "retrying")
+	})
+
+	t.Run("three processes", func(t *testing.T) {
+		b := setup(t)
+		tokens := tokenFile(t, "shop:"+secret)
+		gate, listener := b.process(path, nil, "node", "--listen", "127.0.0.1:0", "--token-file", tokens)
+		_, node := b.process(path, nil, "node", "-t", "TOPIC")
+		shop := func() (*exec.Cmd, *bytes.Buffer) {
+			cmd, errs := exec.Command(path, "schedule", "-t", b.topic, "--id", "x", "--text", "hello"), &bytes.Buffer{}
+			cmd.Env = append(os.Environ(), "WAKEBELL_REMOTE="+listener.listener(), "WAKEBELL_TOKEN_FILE="+tokens, "WAKEBELL_REDIS=redis://192.0.2.1:1")
+			cmd.Stderr = errs
+			return cmd, errs
+		}
+		cmd, errs := shop()
+		require.NoError(t, cmd.Run(), errs)
+		require.Equal(t, "hello", node.lines(1)[0]["body"])
+
+		require.NoError(t, gate.Process.Kill())
+		listener.wait()
+		cmd, errs = shop()
+		require.Error(t, cmd.Run())
+		require.Contains(t, errs.String(), "unavailable", "it says so, and does not wait for ever")
 	})
 
 	t.Run("interrupted demo", func(t *testing.T) {

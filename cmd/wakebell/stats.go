@@ -41,7 +41,9 @@ not known: Redis keeps what there is, not what was.
 With -o json each topic is a line for each look with at, topic, timers,
 pending, due, leased, retrying, dead, estimated, oldest_due (an instant),
 oldest_due_s (its age in seconds), paused, timers_per_s and dead_per_s (null at
-the first look) and fault.`,
+the first look) and fault.
+
+With --remote the topics have to be named.`,
 		Example: `  wakebell stats
   wakebell stats --topic invoices --watch
   wakebell stats -t invoices --watch --interval 10s -o json`,
@@ -55,13 +57,17 @@ the first look) and fault.`,
 		if f.interval < minStatsInterval {
 			return usagef("--interval: %v, want at least %v", f.interval, minStatsInterval)
 		}
-		return a.withTopics(f.topics, false, func(c *wakebell.Client, names topicNames) error {
-			w := &statsWatch{app: a, client: c, names: names}
+		show := func(overview overviewer, names topicNames) error {
+			w := &statsWatch{app: a, overview: overview, names: names}
 			if f.watch {
 				return w.watch(ctx, f.interval)
 			}
 			return w.look(ctx)
-		})
+		}
+		if a.remoteAddress() != "" && len(f.topics) > 0 { // a node lists no topics
+			return a.withTimers(ctx, func(t wakebell.Timers) error { return show(overviewOf(t), given(f.topics, "")) })
+		}
+		return a.withTopics(f.topics, false, func(c *wakebell.Client, names topicNames) error { return show(c.Overview, names) })
 	})
 	return cmd
 }
@@ -84,11 +90,29 @@ type statsLine struct {
 	Fault      string   `json:"fault"`
 }
 
+// overviewer is the Overview of a Client.
+type overviewer func(context.Context, ...string) ([]wakebell.Overview, error)
+
+// overviewOf asks for the Stats of each topic. Without a node there is nothing to
+// show; what is wrong with one topic is its own fault.
+func overviewOf(t wakebell.Timers) overviewer {
+	return func(ctx context.Context, topics ...string) (all []wakebell.Overview, err error) {
+		for _, topic := range topics {
+			s, err := t.Stats(ctx, topic)
+			if ctx.Err() != nil || errors.Is(err, wakebell.ErrUnavailable) {
+				return nil, err
+			}
+			all = append(all, wakebell.Overview{Topic: topic, Stats: s, Err: err})
+		}
+		return all, nil
+	}
+}
+
 // statsWatch looks at topics, and knows the look before.
 type statsWatch struct {
-	app    *app
-	client *wakebell.Client
-	names  topicNames
+	app      *app
+	overview overviewer
+	names    topicNames
 
 	looked time.Time // before: when
 	before map[string]wakebell.Stats
@@ -127,7 +151,7 @@ func (w *statsWatch) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := w.client.Overview(ctx, names...)
+	all, err := w.overview(ctx, names...)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// tlsFlags say how the servers of a rediss URL are trusted.
+// tlsFlags say how the servers of a rediss URL, or the node of --remote, are
+// trusted.
 type tlsFlags struct {
 	ca, cert, key, serverName string
 	insecure                  bool
@@ -26,10 +27,10 @@ func (f *tlsFlags) register(root *cobra.Command) {
 }
 
 // check refuses flags that would have no effect, or half of one.
-func (f tlsFlags) check(encrypted bool) error {
+func (f tlsFlags) check(where string, encrypted bool) error {
 	switch {
 	case !encrypted && f != tlsFlags{}:
-		return usagef("--tls flags are for rediss:// URLs; this one is not encrypted")
+		return usagef("--tls flags are for %s; this one is not encrypted", where)
 	case (f.cert == "") != (f.key == ""):
 		return usagef("--tls-cert and --tls-key go together")
 	default:

@@ -44,20 +44,14 @@ type topicNames func(context.Context) ([]string, error)
 // withTopics runs fn with a Client that takes full names, and what gives the
 // names: those given or, without any, those of the registry that start with
 // the prefix.
-func (a *app) withTopics(given []string, discover bool, fn func(*wakebell.Client, topicNames) error) error {
+func (a *app) withTopics(named []string, discover bool, fn func(*wakebell.Client, topicNames) error) error {
 	prefix := a.prefix
 	a.prefix = ""
 	return a.withClient(func(c *wakebell.Client) error {
+		if len(named) > 0 {
+			return fn(c, given(named, prefix))
+		}
 		return fn(c, func(ctx context.Context) (names []string, err error) {
-			for _, topic := range given {
-				if topic == "" {
-					return nil, usagef("--topic: empty")
-				}
-				names = append(names, prefix+topic)
-			}
-			if len(given) > 0 {
-				return names, nil
-			}
 			for name, err := range c.Topics(ctx, discover) {
 				if err != nil {
 					return nil, err
@@ -70,6 +64,19 @@ func (a *app) withTopics(given []string, discover bool, fn func(*wakebell.Client
 			return names, nil
 		})
 	})
+}
+
+// given gives the names that a command was told.
+func given(named []string, prefix string) topicNames {
+	return func(context.Context) (names []string, err error) {
+		for _, topic := range named {
+			if topic == "" {
+				return nil, usagef("--topic: empty")
+			}
+			names = append(names, prefix+topic)
+		}
+		return names, nil
+	}
 }
 
 type topicLine struct {

@@ -43,7 +43,7 @@ func dial(where string, t tlsFlags) (redis.UniversalClient, error) {
 		!slices.Contains([]string{"", sentinelSuffix, clusterSuffix}, kind) {
 		return nil, usagef("--redis: %q is no scheme of Redis; see wakebell --help", scheme)
 	}
-	if err := t.check(base == "rediss"); err != nil {
+	if err := t.check("rediss:// URLs", base == "rediss"); err != nil {
 		return nil, err
 	}
 	u, err := parseServers(base, kind, rest)

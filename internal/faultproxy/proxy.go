@@ -61,6 +61,7 @@ type Proxy struct {
 	Addr string
 
 	upstream string
+	unseen   bool // passes what is no Redis
 	listener net.Listener
 	done     context.Context // ends with the proxy
 	serving  sync.WaitGroup
@@ -74,13 +75,24 @@ type Proxy struct {
 // Start runs a proxy to the server at upstream until the end of the test.
 func Start(t testing.TB, upstream string) *Proxy {
 	t.Helper()
+	return start(t, upstream, false)
+}
+
+// StartUnseen is Start for any protocol: it has no use for a Rule, only for Cut.
+func StartUnseen(t testing.TB, upstream string) *Proxy {
+	t.Helper()
+	return start(t, upstream, true)
+}
+
+func start(t testing.TB, upstream string, unseen bool) *Proxy {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("faultproxy: %v", err)
 	}
 	done, end := context.WithCancel(context.WithoutCancel(t.Context()))
 	p := &Proxy{
-		Addr: l.Addr().String(), upstream: upstream, listener: l, done: done,
+		Addr: l.Addr().String(), upstream: upstream, unseen: unseen, listener: l, done: done,
 		conns: map[net.Conn]struct{}{},
 	}
 	p.serving.Go(p.accept)
@@ -143,7 +155,11 @@ func (p *Proxy) accept() {
 				return
 			}
 			defer p.close(server)
-			if p.admit(server) {
+			switch {
+			case !p.admit(server):
+			case p.unseen:
+				p.pass(client, server, client, server)
+			default:
 				p.serve(client, server)
 			}
 		})

@@ -23,6 +23,12 @@ const (
 	CauseDuplicate Cause = "late duplicate of the schedule"
 	CauseAmbiguous Cause = "ambiguous schedule"
 	CauseForgotten Cause = "undone by Redis"
+	CauseCut       Cause = "link cut"
+	CauseReturned  Cause = "given back after a link cut"
+	CauseOrphan    Cause = "serving node killed"
+
+	// CauseUnanswered is of calls, and how long their next answer took.
+	CauseUnanswered Cause = "a client's node killed"
 )
 
 // evidence is what the harness did.
@@ -64,6 +70,9 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 	if e.undone(last, r) {
 		return CauseForgotten, time.Time{}
 	}
+	if f, ok := e.returned(last, r); ok {
+		return CauseReturned, f.From
+	}
 	confirmed := last.Result == ResultAccepted && last.Settled.Before(r.Delivered)
 	if confirmed || r.Delivered.Before(e.claimed(last).Add(e.ttl)) {
 		return CauseNone, time.Time{} // it was settled, or its lease was good
@@ -87,6 +96,15 @@ func (e *evidence) claimed(r *Run) time.Time {
 	return at
 }
 
+// returned: what a subscriber said of a lease was lost with its link, and when it
+// was back it gave back what it no longer had in hand, which takes the claim back.
+func (e *evidence) returned(last, r *Run) (Fault, bool) {
+	if last.Ended.IsZero() || last.Ended.After(r.Delivered) || r.Attempt != last.Attempt {
+		return Fault{}, false
+	}
+	return e.find(last.Node, last.Delivered, r.Delivered, Cut)
+}
+
 // expired says why the lease of last ended without a settlement. Once its
 // handler has returned, a fault that begins a lease later explains nothing.
 func (e *evidence) expired(id string, last, r *Run) (Cause, time.Time) {
@@ -97,7 +115,7 @@ func (e *evidence) expired(id string, last, r *Run) (Cause, time.Time) {
 	for _, c := range []struct {
 		kind  FaultKind
 		cause Cause
-	}{{Kill, CauseKill}, {Stop, CauseStop}, {Outage, CauseOutage}} {
+	}{{Kill, CauseKill}, {Stop, CauseStop}, {Outage, CauseOutage}, {Orphan, CauseOrphan}, {Cut, CauseCut}} {
 		if f, ok := e.find(last.Node, last.Delivered, until, c.kind); ok {
 			return c.cause, f.From
 		}
@@ -149,6 +167,9 @@ func (e *evidence) disturbed(id string, c *Call) bool {
 	if _, ok := e.find("", c.Called, c.Returned, Outage); ok {
 		return true
 	}
+	if _, ok := e.find(c.Client, c.Called, c.Returned, Cut); ok {
+		return true
+	}
 	return slices.ContainsFunc(e.byWord[id], func(i int) bool {
 		f := e.faults[i]
 		return f.Who == c.Client && f.Kind != Slow && f.overlaps(c.Called, c.Returned)
@@ -186,7 +207,7 @@ func (e *evidence) forgot(from, to time.Time) bool {
 
 // swallowed finds what can have kept a claim from its handler in the span.
 func (e *evidence) swallowed(from, to time.Time) (Fault, bool) {
-	for _, kind := range []FaultKind{Kill, Stop, Outage, Amnesia, Stall} {
+	for _, kind := range []FaultKind{Kill, Stop, Outage, Amnesia, Cut, Stall} {
 		for _, i := range e.whole {
 			if f := e.faults[i]; f.Kind == kind && f.overlaps(from, to) {
 				return f, true

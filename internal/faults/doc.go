@@ -38,28 +38,47 @@
 // claim of the delivery before.
 //
 //   - nack: the handler failed, and the next delivery knows of one failure more.
+//
 //   - release: the handler's context ended with the drain of its node, or the
 //     handler failed during that drain (the deadline may have been the reason),
 //     and the next delivery came within half a lease of the node's end.
+//
 //   - crash: the handler panicked; a lease later.
+//
 //   - kill, SIGSTOP, Redis away: the node or Redis was struck between the claim
 //     and a lease after the handler's end, no settlement was confirmed; a lease
 //     later.
+//
 //   - lost command: a command of the node that named the timer was struck, no
 //     settlement was confirmed; a lease later.
+//
 //   - behind a lost command: another command of the node was lost within the
 //     lease, and no settlement was confirmed; a lease later. Exchanges of a
 //     poller go one after another, so one that is lost holds up extensions.
+//
 //   - machine stalled: the node's own clock watcher, or the harness's probe of
 //     Redis, was not run for 150 ms within the lease; a lease later. It is the
 //     one fault that is observed and not injected.
+//
 //   - ambiguous schedule: the schedule was made again after an error, or its
 //     command was struck, or Redis was away during it, and the delivery before
 //     came before it was acknowledged. The attempts start anew.
+//
 //   - late duplicate: the command that scheduled it was sent once more. The
 //     attempts start anew.
+//
 //   - undone by Redis: Redis lost what it had written since the handler's end.
 //     Acknowledged schedules that are lost that way count as "lost by Redis".
+//
+//   - link cut: the link of a subscriber was cut between the claim and a lease
+//     after the handler's end; a lease later.
+//
+//   - given back after a link cut: the same, and the handler had ended: what it
+//     said was lost, and the subscriber gave back what it had not in hand any
+//     more, which takes the claim back. It may come sooner than a lease later.
+//
+//   - serving node killed: the node that a subscriber has its leases from was
+//     killed; a lease later.
 //
 // What Redis loses is made to happen: a power cut takes the file back to what it
 // was a second before, a failover takes place after the replica has lost touch.
@@ -72,6 +91,12 @@
 // repeated without a cause, a timer beside the grid is illegal. Redis stamps each
 // run, so that its lateness is by one clock; a probe in the harness that waits for
 // instants and asks Redis for its clock shows how much of it is the machine's.
+//
+// # Across the network
+//
+// In the scenario remote only the serving nodes have Redis: subscribers and
+// clients reach them over links that are cut. The calls of half of the clients
+// have idempotency keys, and nothing explains that one of those was run twice.
 //
 // # Mutants
 //

@@ -108,7 +108,11 @@ func (n *Node) follow(stdout, stderr io.Reader) {
 		if line.Event == EventReady {
 			close(n.ready)
 		}
-		n.fleet.ledger.Heard(n.Name, line)
+		who := n.Name
+		if n.Config.Listen != "" {
+			who = "" // when it stands still, so do all that it serves
+		}
+		n.fleet.ledger.Heard(who, line)
 	}
 	logged.Wait()
 	_ = n.cmd.Wait() // how it ended is in ProcessState

@@ -1,6 +1,9 @@
 package faults
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // generation is one timer that an id stood for.
 type generation struct {
@@ -66,4 +69,20 @@ func (g *generation) cancelledBefore(c Call) bool {
 	return slices.ContainsFunc(g.cancels, func(b Call) bool {
 		return b.Called.Before(c.Called) && (b.unsure || b.Found != FoundNothing)
 	})
+}
+
+// earliest is the instant that the caller knows of, or that Redis answered, in
+// µs as Redis counts.
+func (g *generation) earliest() time.Time {
+	var earliest time.Time
+	for i, c := range g.schedules {
+		at := c.Earliest
+		if len(g.schedules) == 1 && !c.unsure && c.Due.After(at) {
+			at = c.Due
+		}
+		if i == 0 || at.Before(earliest) {
+			earliest = at
+		}
+	}
+	return earliest.Truncate(time.Microsecond)
 }

@@ -24,7 +24,8 @@ type Judgement struct {
 	Undelivered int // claims that reached no handler, without a cause
 	Illegal     int // answers and deliveries that no order of the calls explains
 
-	Recovery []time.Duration // from a fault to the delivery of what it held up
+	Recovery   []time.Duration // from a fault to the delivery of what it held up
+	RecoveryBy map[Cause][]time.Duration
 
 	// Violations are the timers that broke a promise, each with its history.
 	Violations []string
@@ -34,7 +35,7 @@ type Judgement struct {
 func (l *Ledger) Judge() *Judgement {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}}, evidence: newEvidence(l.faults, l.TTL)}
+	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}, RecoveryBy: map[Cause][]time.Duration{}}, evidence: newEvidence(l.faults, l.TTL)}
 	ids := make([]string, 0, len(l.timers))
 	for id := range l.timers {
 		ids = append(ids, id)
@@ -96,21 +97,10 @@ func (j *judge) timer(t *Timer) {
 	}
 }
 
-// early: before the instant that the caller knows of, or that Redis answered.
 func (j *judge) early(g *generation) {
-	var earliest time.Time
-	for i, c := range g.schedules {
-		at := c.Earliest
-		if len(g.schedules) == 1 && !c.unsure && c.Due.After(at) {
-			at = c.Due
-		}
-		if i == 0 || at.Before(earliest) {
-			earliest = at
-		}
-	}
+	at := g.earliest()
 	for _, r := range g.runs {
-		// Redis counts in µs.
-		if at := earliest.Truncate(time.Microsecond); r.Delivered.Before(at) {
+		if r.Delivered.Before(at) {
 			j.wrong(&j.Early, "early by %v", at.Sub(r.Delivered))
 		}
 	}
@@ -131,12 +121,12 @@ func (j *judge) repeats(id string, g *generation) {
 				j.wrong(&j.Uncaused, "repeated without a cause")
 			}
 			if !since.IsZero() {
-				j.Recovery = append(j.Recovery, r.Delivered.Sub(since))
+				j.recovered(cause, r.Delivered.Sub(since))
 			}
 			switch {
 			case cause == CauseForgotten:
 				claims = 0 // how many there were is forgotten too
-			case cause == CauseRelease:
+			case cause == CauseRelease, cause == CauseReturned:
 				claims -= last.Attempt - 1 // it takes the claim back
 			case r.Attempt > last.Attempt: // else it was scheduled again
 				claims -= last.Attempt
@@ -147,6 +137,11 @@ func (j *judge) repeats(id string, g *generation) {
 		}
 		last = r
 	}
+}
+
+func (j *judge) recovered(from Cause, after time.Duration) {
+	j.Recovery = append(j.Recovery, after)
+	j.RecoveryBy[from] = append(j.RecoveryBy[from], after)
 }
 
 // unseen judges claims before r that no handler saw.
@@ -176,7 +171,9 @@ func (j *judge) answer(id string, g *generation, c Call) {
 	}
 	running, handled, delivered := false, false, false
 	for _, r := range g.runs {
-		if r.Delivered.After(c.Returned) && c.Found != FoundNothing && !j.duplicated(id, r.Delivered) {
+		// Who had claimed it before may begin with it until that lease ends.
+		claimed := c.Found == FoundRunning && r.Delivered.Before(c.Returned.Add(j.ttl))
+		if r.Delivered.After(c.Returned) && c.Found != FoundNothing && !claimed && !j.duplicated(id, r.Delivered) {
 			j.wrong(&j.Illegal, "delivered %s, after it was gone", clock(r.Delivered))
 			continue
 		}
@@ -191,8 +188,8 @@ func (j *judge) answer(id string, g *generation, c Call) {
 		j.wrong(&j.Illegal, "%s found nothing, and no handler was done with it", c.Kind)
 	case c.Found == FoundPending && running:
 		j.wrong(&j.Illegal, "%s found it pending while a handler had it", c.Kind)
-	case c.Found == FoundRunning && !delivered && !j.anyFault(g.schedules[0].Called, c.Returned):
-		j.wrong(&j.Illegal, "%s found it running, and no handler had it", c.Kind)
+	case c.Found == FoundRunning && !delivered && c.Returned.Before(g.earliest()) && !j.anyFault(g.schedules[0].Called, c.Returned):
+		j.wrong(&j.Illegal, "%s found it running, and it was not due", c.Kind)
 	}
 }
 
@@ -234,7 +231,13 @@ func (j *judge) stale(t *Timer) {
 		if r.Result == ResultAccepted && taken(r.SettleCalled) {
 			j.wrong(&j.Stale, "attempt %d settled it and was not its holder", r.Attempt)
 		}
-		touched := slices.ContainsFunc(t.Calls, func(c Call) bool { return c.Called.Before(r.Settled) && c.Returned.After(r.Delivered) })
+		touched := slices.ContainsFunc(t.Calls, func(c Call) bool {
+			claimed := r.Delivered
+			if c.Found == FoundRunning {
+				claimed = claimed.Add(-j.ttl) // or later
+			}
+			return c.Called.Before(r.Settled) && c.Returned.After(claimed)
+		})
 		if r.Result == ResultRefused && !touched && !taken(r.Settled) && !j.excused(t.ID, r) {
 			j.wrong(&j.Illegal, "attempt %d was its holder and was refused", r.Attempt)
 		}
@@ -284,6 +287,12 @@ func (j *Judgement) add(o *Judgement) {
 		j.Causes[cause] += n
 	}
 	j.Recovery = append(j.Recovery, o.Recovery...)
+	if j.RecoveryBy == nil {
+		j.RecoveryBy = map[Cause][]time.Duration{}
+	}
+	for cause, took := range o.RecoveryBy {
+		j.RecoveryBy[cause] = append(j.RecoveryBy[cause], took...)
+	}
 	j.Violations = append(j.Violations, o.Violations...)
 }
 

@@ -58,7 +58,7 @@ func TestJudge(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		write func(book)
-		want  Judgement // Timers, Scheduled, Deliveries and Recovery are not compared
+		want  Judgement // Timers, Scheduled, Deliveries and recoveries are not compared
 	}{
 		"delivered": {func(b book) { b.ran("a", 1, 1, 10, 20, EndAck) }, Judgement{}},
 		"lost":      {func(book) {}, Judgement{Lost: 1}},
@@ -140,6 +140,15 @@ func TestJudge(t *testing.T) {
 			b.scheduled(2, 20, 50, FoundNothing)
 			b.ran("a", 2, 1, 50, 60, EndAck)
 		}, Judgement{Illegal: 1}},
+		"cancelled between a claim and its handler": {func(b book) {
+			b.scheduled(2, 12, 50, FoundRunning)
+			b.ran("a", 1, 1, 20, 30, EndAck)
+			b.ran("a", 2, 1, 50, 60, EndAck)
+		}, Judgement{}},
+		"found running before it was due": {func(b book) {
+			b.scheduled(2, 5, 50, FoundRunning)
+			b.ran("a", 2, 1, 50, 60, EndAck)
+		}, Judgement{Illegal: 1}},
 		"moved and handled, and a reply lost": {func(b book) {
 			b.notMoved(2, 3)
 			b.struck(LostReply, "client-1", 2, 4, "client-1/1")
@@ -149,6 +158,31 @@ func TestJudge(t *testing.T) {
 			b.notMoved(2, 3)
 			b.ran("a", 1, 1, 5, 6, EndAck)
 		}, Judgement{Early: 1, Illegal: 1}},
+		"its node was killed": {func(b book) {
+			b.ran("a", 1, 1, 10, 20, EndAck)
+			b.struck(Orphan, "a", 25, 30)
+			b.ran("b", 1, 2, 1010, 1020, EndAck)
+		}, Judgement{Repeated: 1, Causes: map[Cause]int{CauseOrphan: 1}}},
+		"its link was cut": {func(b book) {
+			b.ran("a", 1, 1, 10, 900, EndCut)
+			b.struck(Cut, "a", 25, 800)
+			b.ran("b", 1, 2, 1010, 1020, EndAck)
+		}, Judgement{Repeated: 1, Causes: map[Cause]int{CauseCut: 1}}},
+		"given back when its link was back": {func(b book) {
+			b.ran("a", 1, 1, 10, 30, EndAck)
+			b.struck(Cut, "a", 25, 100)
+			b.ran("b", 1, 1, 110, 120, EndAck)
+		}, Judgement{Repeated: 1, Causes: map[Cause]int{CauseReturned: 1}}},
+		"given back while it ran": {func(b book) {
+			b.ran("a", 1, 1, 10, 300, EndAck)
+			b.struck(Cut, "a", 25, 100)
+			b.ran("b", 1, 1, 110, 120, EndAck)
+		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
+		"another's link was cut": {func(b book) {
+			b.ran("a", 1, 1, 10, 20, EndAck)
+			b.struck(Cut, "b", 15, 100)
+			b.ran("b", 1, 2, 1010, 1020, EndAck)
+		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
 		"forgotten": {
 			func(b book) { b.struck(Amnesia, "", 0, 5) }, Judgement{Forgotten: 1},
 		},
@@ -159,7 +193,7 @@ func TestJudge(t *testing.T) {
 			b.scheduled(1, 0, 10, FoundNothing)
 			c.write(b)
 			got := b.Judge()
-			got.Timers, got.Scheduled, got.Deliveries, got.Recovery = 0, 0, 0, nil
+			got.Timers, got.Scheduled, got.Deliveries, got.Recovery, got.RecoveryBy = 0, 0, 0, nil, nil
 			require.Equal(t, got.Broken() > 0, len(got.Violations) > 0)
 			got.Violations = nil
 			if c.want.Causes == nil {

@@ -123,18 +123,20 @@ type FaultKind string
 
 // The faults. All but Stall were injected by the harness.
 const (
-	Kill        FaultKind = "kill"         // SIGKILL of a node
-	Stop        FaultKind = "stop"         // SIGSTOP of a node until SIGCONT
-	Drain       FaultKind = "drain"        // SIGTERM of a node until its end
-	Outage      FaultKind = "outage"       // Redis was away
-	Full        FaultKind = "memory full"  // Redis refused to write
-	Amnesia     FaultKind = "amnesia"      // Redis forgot what it had written in the span
-	LostRequest FaultKind = "lost request" // a command never reached Redis
-	LostReply   FaultKind = "lost reply"   // Redis ran a command, its reply was dropped
-	Reset       FaultKind = "reset"        // as LostReply, with a connection that was reset
-	Duplicate   FaultKind = "duplicate"    // a command was sent once more, and had run at To
-	Slow        FaultKind = "slow"         // the reply of a command was held until To
-	Stall       FaultKind = "stall"        // a process or Redis was not run by the machine; observed
+	Kill        FaultKind = "kill"                // SIGKILL of a node
+	Stop        FaultKind = "stop"                // SIGSTOP of a node until SIGCONT
+	Drain       FaultKind = "drain"               // SIGTERM of a node until its end
+	Outage      FaultKind = "outage"              // Redis was away
+	Full        FaultKind = "memory full"         // Redis refused to write
+	Amnesia     FaultKind = "amnesia"             // Redis forgot what it had written in the span
+	LostRequest FaultKind = "lost request"        // a command never reached Redis
+	LostReply   FaultKind = "lost reply"          // Redis ran a command, its reply was dropped
+	Reset       FaultKind = "reset"               // as LostReply, with a connection that was reset
+	Duplicate   FaultKind = "duplicate"           // a command was sent once more, and had run at To
+	Slow        FaultKind = "slow"                // the reply of a command was held until To
+	Cut         FaultKind = "link cut"            // to the serving node, until To
+	Orphan      FaultKind = "serving node killed" // SIGKILL of the node that serves a subscriber
+	Stall       FaultKind = "stall"               // a process or Redis was not run by the machine; observed
 )
 
 // Fault is one fault, from its begin to its end.
@@ -256,4 +258,19 @@ func (l *Ledger) Lateness(ids []string) []time.Duration {
 		}
 	}
 	return late
+}
+
+// NextAnswer is how long after an instant a client got its next answer.
+func (l *Ledger) NextAnswer(client string, after time.Time) (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var next time.Time
+	for _, t := range l.timers {
+		for _, c := range t.Calls {
+			if c.Client == client && c.Err == nil && c.Returned.After(after) && (next.IsZero() || c.Returned.Before(next)) {
+				next = c.Returned
+			}
+		}
+	}
+	return next.Sub(after), !next.IsZero()
 }

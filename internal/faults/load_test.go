@@ -25,7 +25,8 @@ type load struct {
 
 	// connect gives the connection of a client, whose name faults bear.
 	connect func(name string) redis.UniversalClient
-	options []wakebell.ScheduleOption // of every timer
+	timers  func(name string) wakebell.Timers // in its place, where Redis is out of reach
+	options []wakebell.ScheduleOption         // of every timer
 }
 
 // usual is the load of most scenarios: short work, now and then a failure, a
@@ -80,7 +81,11 @@ func (w *world) begin(l load) (end func()) {
 			name: fmt.Sprintf("client-%d", i+1),
 			rng:  rand.New(rand.NewPCG(w.rng.Uint64(), w.rng.Uint64())),
 		}
-		s.client = newClient(w.T, l.connect(s.name))
+		if l.timers != nil {
+			s.client = l.timers(s.name)
+		} else {
+			s.client = newClient(w.T, l.connect(s.name))
+		}
 		running.Go(func() { s.run(ctx) })
 	}
 	var once sync.Once
@@ -106,7 +111,7 @@ type scheduler struct {
 	ledger *Ledger
 	name   string
 	rng    *rand.Rand
-	client *wakebell.Client
+	client wakebell.Timers
 	count  int
 }
 

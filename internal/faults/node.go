@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/remote"
 )
 
 // NodeVariable is the environment variable that makes a process of the test
@@ -28,6 +29,9 @@ type NodeConfig struct {
 	Redis     string   // host:port
 	Sentinels []string // host:port of each; empty: Redis is asked directly
 	Master    string   // the name that the sentinels know it by
+
+	Listen string // host:port where it serves others; it handles nothing itself
+	Remote string // host:port of the node that it takes its timers from; Redis is not used
 
 	Topic         string
 	Queue         bool // Topic names a queue
@@ -96,13 +100,23 @@ func NodeMain(config string, stdin io.Reader, stdout io.Writer) error {
 	//nolint:forbidigo // the root of a process of its own
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	n := &node{out: stdout}
+	if cfg.Remote != "" {
+		return cfg.subscribe(ctx, n)
+	}
 	rdb := cfg.client()
 	defer func() { _ = rdb.Close() }()
-	n := &node{out: stdout}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutStacks}))
 	sys, err := cfg.System(rdb, n, log)
 	if err != nil {
 		return err
+	}
+	if cfg.Listen != "" {
+		server, err := remote.Serve(sys, remote.Config{Address: cfg.Listen, Handler: cfg.options(), Logger: log})
+		if err != nil {
+			return err
+		}
+		defer server.Stop()
 	}
 	if err := sys.Start(ctx); err != nil {
 		return err
@@ -129,15 +143,23 @@ func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logg
 	if c.Queue {
 		from = wakebell.NewQueue[Work](c.Topic)
 	}
+	var handlers []wakebell.Handler
+	if c.Listen == "" {
+		handlers = append(handlers, wakebell.Handle(from, worker{w}.handle, append(c.options(), wakebell.MaxConcurrent(c.MaxConcurrent))...))
+	}
 	return wakebell.New(actors, rdb, wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Handle(from, worker{w}.handle,
-			wakebell.MaxConcurrent(c.MaxConcurrent), wakebell.LeaseTTL(c.LeaseTTL),
-			wakebell.MaxPollingInterval(c.MaxPolling), wakebell.MaxAttempts(c.MaxAttempts),
-			wakebell.RetryBackoff(c.RetryFirst, max(c.RetryFirst, time.Second)))},
+		Handlers:     handlers,
 		DrainTimeout: c.DrainTimeout,
 		WaitForRedis: 10 * time.Second,
 		Logger:       log,
 	})
+}
+
+func (c NodeConfig) options() []wakebell.HandlerOption {
+	return []wakebell.HandlerOption{
+		wakebell.LeaseTTL(c.LeaseTTL), wakebell.MaxPollingInterval(c.MaxPolling), wakebell.MaxAttempts(c.MaxAttempts),
+		wakebell.RetryBackoff(c.RetryFirst, max(c.RetryFirst, time.Second)),
+	}
 }
 
 // withoutStacks shortens the log of crashes, which are many and on purpose.

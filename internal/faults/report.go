@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -141,6 +142,18 @@ func (r *Row) causes() string {
 	return strings.Join(parts, ", ")
 }
 
+// recoveries tells how long timers had to wait by what held them up, where that
+// was not one thing alone.
+func (r *Row) recoveries() (notes []string) {
+	if len(r.RecoveryBy) < 2 {
+		return nil
+	}
+	for _, cause := range slices.Sorted(maps.Keys(r.RecoveryBy)) {
+		notes = append(notes, fmt.Sprintf("recovery, %s: %s", cause, spread(r.RecoveryBy[cause])))
+	}
+	return notes
+}
+
 // WriteText writes the table as text, then the causes of repeats and what broke.
 func (r *Report) WriteText(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -170,7 +183,7 @@ func (r *Report) writeNotes(w io.Writer) error {
 		}
 	}
 	for _, row := range r.Rows() {
-		for _, note := range row.Notes {
+		for _, note := range append(row.recoveries(), row.Notes...) {
 			fmt.Fprintf(&b, "%s: %s\n", row.Scenario, note)
 		}
 	}
@@ -203,7 +216,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 		fmt.Fprintf(&b, "| %s | %d | %s |\n", row.Scenario, row.Deliveries, row.causes())
 	}
 	for _, row := range r.Rows() {
-		for _, note := range row.Notes {
+		for _, note := range append(row.recoveries(), row.Notes...) {
 			fmt.Fprintf(&b, "\n%s: %s.\n", row.Scenario, note)
 		}
 	}

@@ -10,6 +10,7 @@ var scenarios = []scenario{
 	{"drain", 4 * time.Second, drain},
 	{"queue", time.Second, messages},
 	{"kill", time.Second, kill},
+	{"remote", 2 * time.Second, remotely},
 	{"power-cut", time.Second, powerCut},
 	{"clocks", 2 * time.Second, clocks},
 	{"stop", time.Second, stop},

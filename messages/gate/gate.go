@@ -75,6 +75,11 @@ type Reply struct {
 	Held      Ticket
 	Remaining time.Duration
 
+	// Since is the ticket from which on all tickets of the gate are of this
+	// process; 0: the last one is not. A process may hand its turn on to such a
+	// ticket itself, within the lease, and give back what it passed on later.
+	Since Ticket
+
 	// More says that the queue begins with more dead tickets than one step
 	// removes: look again.
 	More bool

@@ -8,8 +8,8 @@
 --   has a letter for each operation: j join, t try or g give, and then comes its
 --   number (j, t) or its ticket (g).
 -- Returns: one string of lines: now in µs; the ticket of the process that has the turn, or
---   0; how many µs its lease is good; 1 if there is more to do, else 0; then what
---   became of each operation: the ticket, or 0 (j, t); 1 if it was the turn, else
+--   0; how many µs its lease is good; 1 if there is more to do, else 0; the ticket
+--   from which on all are of the process, or 0; then what became of each operation: the ticket, or 0 (j, t); 1 if it was the turn, else
 --   0 (g).
 
 local bad = mistyped('hash', 'stream', 'string', 'zset', 'zset')
@@ -48,6 +48,7 @@ local function join(number_of)
     present = true
   end
   g.last, g.changed = ticket, true
+  if g.tail ~= process then g.tail, g.since = process, whole(ticket) end
   return whole(ticket)
 end
 
@@ -84,8 +85,8 @@ if g.holder ~= '' and g.process == process then
   held, good = g.holder, g['until'] - g.now
 end
 save(g)
-local head = whole(g.now) .. '\n' .. held .. '\n' .. whole(good) .. '\n' .. (more and '1' or '0')
-local answer = head .. (#out > 0 and '\n' or '') .. table.concat(out, '\n')
+local since = g.tail == process and g.since or '0'
+local answer = table.concat({whole(g.now), held, whole(good), more and '1' or '0', since, unpack(out)}, '\n')
 if sequence > 0 then
   redis.call('SET', KEYS[3], ARGV[5] .. '\n' .. answer, 'PX', '120000')
 end

@@ -3,7 +3,8 @@
 -- A ticket is a number of µs; the id of its entry in the stream is the number
 -- and '-0'. The state says who has the turn: holder (the ticket, '' for nobody),
 -- owner, process, kind (p provisional, h held), until (when the lease ends, in
--- µs) and lease (how long it was then); last is the last ticket issued.
+-- µs) and lease (how long it was then); last is the last ticket issued. All
+-- tickets from since to last are of the process tail.
 
 -- The consumer whose pending entry is the turn.
 local HOLDER = 'holder'
@@ -25,7 +26,7 @@ local function entry(ticket) return ticket .. '-0' end
 
 -- A gate g has its keys (stream, state, deadlines, presence), its name, the
 -- group, the clock (now), the presence ttl (life), and the caller's process.
-local FIELDS = {'last', 'holder', 'owner', 'process', 'kind', 'until', 'lease'}
+local FIELDS = {'last', 'holder', 'owner', 'process', 'kind', 'until', 'lease', 'tail', 'since'}
 
 -- top is the highest id that the stream has ever had.
 local function top(g)
@@ -40,7 +41,7 @@ end
 -- the turn for a lease, and tickets go on after the highest.
 local function adopt(g, lease)
   g.last, g.holder, g.owner, g.process, g.kind = top(g), '', '', '', 'h'
-  g['until'], g.lease = 0, lease
+  g['until'], g.lease, g.tail, g.since = 0, lease, '', ''
   local pending = redis.pcall('XPENDING', g.stream, g.group, '-', '+', '1')
   if not pending[1] then return end
   local found = redis.call('XRANGE', g.stream, pending[1][1], pending[1][1])[1]
@@ -65,7 +66,8 @@ end
 local function save(g)
   if not g.changed then return end
   redis.call('HSET', g.state, 'last', whole(g.last), 'holder', g.holder, 'owner', g.owner,
-    'process', g.process, 'kind', g.kind, 'until', whole(g['until']), 'lease', whole(g.lease))
+    'process', g.process, 'kind', g.kind, 'until', whole(g['until']), 'lease', whole(g.lease),
+    'tail', g.tail, 'since', g.since)
   if g.holder ~= '' then
     redis.call('ZADD', g.deadlines, whole(g['until']), g.name)
   else

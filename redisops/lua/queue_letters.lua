@@ -11,6 +11,7 @@ local bad = mistyped('list', 'hash')
 if bad then return bad end
 local after, limit, max_bytes, entry = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 
+local start = after
 local out, bytes, seen, step = {''}, 0, 0, 1
 local nth = {} -- letters with the same payload share their records in order
 
@@ -30,12 +31,19 @@ local function record(hash, wanted)
   return hash, ''
 end
 
+-- passed counts the letters with this payload on the pages before. Few share
+-- theirs, so few are counted.
+local function passed(hash, payload)
+  if start == 0 or select(2, record(hash, 2)) == '' then return 0 end
+  return #redis.call('LPOS', KEYS[1], payload, 'RANK', -1, 'COUNT', 0, 'MAXLEN', start)
+end
+
 while seen < 1000 and bytes < max_bytes and #out < 1 + 3 * limit do
   local part = redis.call('LRANGE', KEYS[1], -after - step, -after - 1)
   for i = #part, 1, -1 do
     local payload = part[i]
     local hash = redis.sha1hex(payload)
-    nth[hash] = (nth[hash] or 0) + 1
+    nth[hash] = (nth[hash] or passed(hash, payload)) + 1
     after, seen, bytes = after + 1, seen + 1, bytes + #payload
     local name, rest = record(hash, nth[hash])
     if entry == '' or entry == name then

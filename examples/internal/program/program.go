@@ -57,7 +57,13 @@ func Both(t *testing.T, f func(*testing.T, *Program), env ...string) {
 // Start starts the example with variables of its environment.
 func Start(t *testing.T, env ...string) *Program {
 	t.Helper()
-	p := &Program{t: t, cmd: exec.CommandContext(t.Context(), os.Args[0]), stdout: make(chan string, 1000)}
+	return StartAs(t, nil, env...)
+}
+
+// StartAs is Start with arguments.
+func StartAs(t *testing.T, args []string, env ...string) *Program {
+	t.Helper()
+	p := &Program{t: t, cmd: exec.CommandContext(t.Context(), os.Args[0], args...), stdout: make(chan string, 1000)}
 	p.cmd.Env = append(append(os.Environ(), variable+"=1"), env...)
 	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()
@@ -95,6 +101,13 @@ func (p *Program) next() (string, bool) {
 func (p *Program) Terminate() {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Signal(syscall.SIGTERM))
+}
+
+// Kill is kill -9.
+func (p *Program) Kill() {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Kill())
+	_ = p.cmd.Wait() // it was killed
 }
 
 // Rest returns the lines until the example ends, which it has to do well.

@@ -1,0 +1,341 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote"
+)
+
+const secret = "a-token-of-sixteen-bytes"
+
+var listensAt = regexp.MustCompile(`node runs.*listener=(\S+)`)
+
+// listener is where a node listens.
+func (r *running) listener() string {
+	r.t.Helper()
+	r.eventually(func() bool { return listensAt.MatchString(r.err.String()) })
+	return listensAt.FindStringSubmatch(r.err.String())[1]
+}
+
+// tokenFile writes a file that only its owner may read.
+func tokenFile(t *testing.T, lines ...string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "tokens")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600))
+	return file
+}
+
+// plainly runs a command without --redis; TOPIC stands for the bundle's topic.
+func (b *bundle) plainly(args ...string) (code int, stdout, stderr string) {
+	b.t.Helper()
+	var out, errs bytes.Buffer
+	code = run(b.t.Context(), b.args(args)[2:], strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// Commands say over a node what they say of Redis.
+func TestCommandsOverANode(t *testing.T) {
+	b := setup(t)
+	tokens := tokenFile(t, "# ours", "", "ops: "+secret, "billing:another-of-sixteen-bytes")
+	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokens)
+	at := []string{"--remote", node.listener(), "--token-file", tokenFile(t, secret)}
+	over := func(args ...string) string {
+		t.Helper()
+		code, stdout, stderr := b.plainly(append(at, args...)...)
+		require.Zero(t, code, stderr)
+		require.Empty(t, stderr)
+		return stdout
+	}
+	same := func(args ...string) string {
+		t.Helper()
+		answer := over(args...)
+		require.Equal(t, b.fine(args...), answer)
+		return answer
+	}
+
+	require.Equal(t, "x\n", over("schedule", "-t", "TOPIC", "--id", "x", "--in", "1h", "--json", `{"n":1}`, "--header", "k=v"))
+	require.Contains(t, same("get", "-t", "TOPIC", "x", "-o", "json"), `"headers":{"k":"v"}`)
+	over("schedule", "-t", "TOPIC", "--id", "n", "--count", "1001", "--at", "2099-01-02T15:04:05Z")
+	require.Equal(t, 1002, strings.Count(same("ls", "-t", "TOPIC", "--limit", "0", "-o", "json"), "\n"))
+	require.Contains(t, over("reschedule", "-t", "TOPIC", "x", "--at", "2031-01-02T15:04:05Z"), "2031-01-02T15:04:05Z")
+	require.Contains(t, same("get", "-t", "TOPIC", "x"), "2031-01-02T15:04:05Z")
+	b.fine("pause", "-t", "TOPIC")
+	stats := objects(t, over("stats", "-t", "TOPIC", "-o", "json"))[0]
+	require.InDelta(t, 1002, stats["timers"], 0)
+	require.Equal(t, true, stats["paused"])
+	require.Contains(t, over("run-now", "-t", "TOPIC", "n-0"), "pending")
+	require.Contains(t, over("cancel", "-t", "TOPIC", "x"), "pending")
+	code, _, stderr := b.plainly(append(at, "cancel", "-t", "TOPIC", "x")...)
+	require.Equal(t, exitNotFound, code, stderr)
+
+	require.Zero(t, node.stop(), node.err)
+	code, _, stderr = b.plainly(append(at, "get", "-t", "TOPIC", "n-1")...)
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, "unavailable")
+}
+
+// So do those for recurring schedules, queues and gates.
+func TestMoreCommandsOverANode(t *testing.T) {
+	b := setup(t)
+	node := b.start("node", "--listen", "127.0.0.1:0")
+	at := []string{"--remote", node.listener()}
+	over := func(args ...string) string {
+		t.Helper()
+		code, stdout, stderr := b.plainly(append(at, args...)...)
+		require.Zero(t, code, stderr)
+		return stdout
+	}
+	name := b.topic + "-nightly"
+	over("schedules", "put", name, "-t", "TOPIC", "--cron", "30 2 * * *")
+	require.Contains(t, over("schedules", "ls"), name)
+	show := over("schedules", "show", name)
+	require.Equal(t, b.fine("schedules", "show", name), show)
+	require.Equal(t, b.fine("schedules", "preview", name), over("schedules", "preview", name))
+	over("schedules", "pause", name)
+	require.NotEqual(t, show, b.fine("schedules", "show", name))
+	over("schedules", "resume", name)
+	require.Contains(t, over("schedules", "run-now", name), name)
+	over("schedules", "rm", name)
+	code, _, stderr := b.plainly(append(at, "schedules", "show", name)...)
+	require.Equal(t, exitNotFound, code, stderr)
+
+	over("queue", "publish", "--queue", "TOPIC", "--text", "hello", "--dedup-key", "k")
+	require.Contains(t, over("queue", "publish", "--queue", "TOPIC", "--text", "hello", "--dedup-key", "k"), "duplicate")
+	require.Contains(t, b.fine("queue", "ls", "--queue", "TOPIC"), "pending")
+
+	held := objects(t, over("gate", "hold", "TOPIC", "--for", "0s", "--lease", "2s"))
+	require.Equal(t, "acquired", held[0]["event"])
+	require.Equal(t, "released", held[1]["event"])
+	over("gate", "guard", "TOPIC", "bucket", "7")
+	code, _, stderr = b.plainly(append(at, "gate", "guard", "TOPIC", "bucket", "6")...)
+	require.Equal(t, exitError, code, stderr)
+}
+
+func TestAWrongTokenIsRefused(t *testing.T) {
+	b := setup(t)
+	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokenFile(t, secret))
+	for _, with := range [][]string{{}, {"--token-file", tokenFile(t, "not-"+secret)}} {
+		code, _, stderr := b.plainly(append(with, "--remote", node.listener(), "ls", "-t", "TOPIC")...)
+		require.Equal(t, exitError, code)
+		require.Contains(t, stderr, "credentials are not taken")
+		require.NotContains(t, stderr, secret)
+	}
+}
+
+func TestTokensAreChangedWhileTheNodeRuns(t *testing.T) {
+	b := setup(t)
+	tokens := tokenFile(t, "a:"+secret)
+	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokens)
+	with := func(token string) int {
+		code, _, _ := b.plainly("--remote", node.listener(), "--token-file", tokenFile(t, token), "ls", "-t", "TOPIC")
+		return code
+	}
+	require.Zero(t, with(secret))
+	require.Equal(t, exitError, with("next-"+secret))
+	require.NoError(t, os.WriteFile(tokens, []byte("no token at all:\n"), 0o600))
+	node.says("changed tokens cannot be used")
+	require.Zero(t, with(secret))
+	require.NoError(t, os.WriteFile(tokens, []byte("a:next-"+secret+"\n"), 0o600))
+	node.says("tokens were read again")
+	require.Zero(t, with("next-"+secret))
+	require.Equal(t, exitError, with(secret))
+}
+
+func TestWhatNeedsRedisSaysSo(t *testing.T) {
+	t.Parallel()
+	b := &bundle{t: t, topic: "x"}
+	for _, command := range []string{
+		"topics", "stats", "pause -t x", "resume -t x", "retune -t x", "doctor", "tail -t x", "cancel -t x --all --yes", "node -t x", "beat",
+		"schedules export", "schedules backfill x --from 2026-11-01T00:00:00Z --to 2026-11-02T00:00:00Z",
+		"dead ls -t x", "gate ls", "gate release x --force", "gate show x", "queue ls --queue x", "bench", "demo",
+	} {
+		code, _, stderr := b.plainly(append([]string{"--remote", "127.0.0.1:1"}, strings.Fields(command)...)...)
+		require.Equal(t, exitUsage, code, command)
+		require.Contains(t, stderr, "needs Redis itself: give --redis instead of --remote", command)
+	}
+}
+
+func TestFlagsThatDoNotGoTogether(t *testing.T) {
+	t.Parallel()
+	b := &bundle{t: t, topic: "x"}
+	for command, says := range map[string]string{
+		"--remote h:1 --redis redis://h ls -t x":                      "none of the others can be",
+		"--remote h:1 --prefix p ls -t x":                             "the node's",
+		"--remote h:1 --hash-tag ls -t x":                             "the node's",
+		"--remote plain://h:1 --tls-ca f ls -t x":                     "not encrypted",
+		"--remote h:1 --tls-cert f ls -t x":                           "go together",
+		"--remote h:1 schedules ls --key-prefix x":                    "the node's",
+		"--remote h:1 schedules run-now x --celery":                   "the node's",
+		"--remote h:1 gate hold x --keys state=y":                     "the node's",
+		"--redis embedded --token-file f ls -t x":                     "goes with --remote",
+		"--redis embedded node -t x --insecure-listen":                "go with --listen",
+		"--redis embedded node --listen :1 --tls-cert f":              "go together",
+		"--redis embedded node --listen :1 --tls-client-ca f":         "goes with --tls-cert",
+		"--redis embedded node --listen 127.0.0.1:nix":                "port",
+		"--redis embedded node --listen 0.0.0.0:1":                    "Advertise",
+		"--redis embedded node --listen 1.1.1.1:1 --redis-tls-cert f": "not encrypted",
+	} {
+		code, _, stderr := b.plainly(strings.Fields(command)...)
+		require.Equal(t, exitUsage, code, "%s: %s", command, stderr)
+		require.Contains(t, stderr, says, command)
+	}
+	code, _, stderr := b.plainly("--redis", "embedded", "node", "--listen", "192.0.2.1:7070")
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, "no TLS")
+	require.Contains(t, stderr, "--insecure-listen")
+}
+
+// A node whose Redis and whose peers all show certificates, which are renewed
+// while it runs.
+func TestANodeWithCertificates(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartTLS(t)
+	own := filepath.Join(t.TempDir(), "node")
+	copyFile := func(from, to string) {
+		text, err := os.ReadFile(from)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(to, text, 0o600))
+	}
+	server := filepath.Join(filepath.Dir(s.CA), "server")
+	copyFile(server+".crt", own+".crt")
+	copyFile(server+".key", own+".key")
+	b := &bundle{t: t, topic: "t", redis: "rediss://" + s.TLSAddr}
+	tokens := tokenFile(t, secret)
+	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokens, "--tls-ca", s.CA,
+		"--tls-cert", own+".crt", "--tls-key", own+".key", "--tls-client-ca", s.CA,
+		"--redis-tls-cert", s.Cert, "--redis-tls-key", s.Key, "--health", "127.0.0.1:0")
+	address := node.listener()
+	_, health := node.health("/readyz")
+	require.Equal(t, address, health["listener"])
+	code, _ := node.health("/livez")
+	require.Equal(t, http.StatusOK, code)
+
+	client := []string{"--tls-ca", s.CA, "--tls-cert", s.Cert, "--tls-key", s.Key}
+	works := func(at string, flags ...string) (int, string) {
+		code, _, stderr := b.plainly(append(append(flags, client...), "--remote", at, "schedule", "-t", "TOPIC", "--in", "1h")...)
+		return code, stderr
+	}
+	code, stderr := works(address, "--token-file", tokens)
+	require.Zero(t, code, stderr)
+	code, stderr = works("tls://"+address, "--token-file", tokens)
+	require.Zero(t, code, stderr)
+	code, stderr = works(address)
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, "credentials are not taken")
+	client = client[:2]
+	code, stderr = works(address, "--token-file", tokens)
+	require.Equal(t, exitError, code, "a token and no certificate: %s", stderr)
+	client = nil
+	code, _ = works("plain://"+address, "--token-file", tokens)
+	require.Equal(t, exitError, code)
+
+	shown := func() string {
+		conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", address)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, conn.Close()) }()
+		return conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName
+	}
+	require.Equal(t, "server", shown())
+	copyFile(s.Cert, own+".crt")
+	require.Equal(t, "server", shown(), "the key is not there yet")
+	copyFile(s.Key, own+".key")
+	require.Equal(t, "client", shown())
+	node.says("certificates were read again")
+}
+
+func TestTokenFiles(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]map[string]string{
+		"abc":                         {"abc": "peers"},
+		"# all\n\n a : b:c \r\nd:e\n": {"b:c": "a", "e": "d"},
+		"a:x\na:y":                    {"x": "a", "y": "a"},
+		"":                            nil,
+		"# none":                      nil,
+		"a:":                          nil,
+		":t":                          nil,
+		"a:t\nb:t":                    nil,
+	} {
+		tokens, err := readTokens(tokenFile(t, text), func(text string) { require.Fail(t, text) })
+		require.Equal(t, want == nil, err != nil, text)
+		require.Equal(t, want, tokens, text)
+	}
+	_, err := readToken(tokenFile(t, "a:x", "b:y"), nil)
+	require.ErrorContains(t, err, "2 tokens")
+	_, err = readTokens(filepath.Join(t.TempDir(), "none"), nil)
+	require.ErrorIs(t, err, os.ErrNotExist)
+
+	open := tokenFile(t, "x")
+	require.NoError(t, os.Chmod(open, 0o644)) //nolint:gosec // which is what is warned of
+	warned := ""
+	_, err = readTokens(open, func(text string) { warned = text })
+	require.NoError(t, err)
+	require.Contains(t, warned, "others than its owner have rights")
+}
+
+func TestWhereANodeIs(t *testing.T) {
+	t.Parallel()
+	for address, encrypted := range map[string]bool{
+		"127.0.0.1:1": false, "[::1]:1": false, "localhost:1": false, "10.0.0.5:1": true, "node:1": true,
+		"tls://127.0.0.1:1": true, "plain://node:1": false,
+	} {
+		_, is := splitRemote(address, tlsFlags{})
+		require.Equal(t, encrypted, is, address)
+	}
+	at, is := splitRemote("127.0.0.1:1", tlsFlags{ca: "f"})
+	require.True(t, is)
+	require.Equal(t, "127.0.0.1:1", at)
+	at, _ = splitRemote("tls://node:1", tlsFlags{})
+	require.Equal(t, "node:1", at)
+}
+
+// A node without topics of its own has subscribers handle them.
+func TestANodeServesSubscribers(t *testing.T) {
+	b := setup(t)
+	node := b.start("node", "--listen", "127.0.0.1:0", "--max-attempts", "2", "--retry-initial", "10ms")
+	c, err := remote.Dial(t.Context(), node.listener(), remote.DialConfig{})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	ctx, stop := context.WithCancel(t.Context())
+	handled := make(chan string, 1)
+	go func() {
+		_ = c.Subscribe(ctx, remote.Subscription{Topic: b.topic, Name: "s"}, func(_ context.Context, l *messages.Lease) error {
+			handled <- l.GetId()
+			return nil
+		})
+		close(handled)
+	}()
+	b.fine("schedule", "-t", "TOPIC", "--id", "x")
+	require.Equal(t, "x", <-handled)
+	stop()
+	_, more := <-handled
+	require.False(t, more)
+	require.Zero(t, node.stop(), node.err)
+	require.NotContains(t, node.err.String(), "WARN")
+}
+
+func TestANodeFromTheEnvironment(t *testing.T) { //nolint:paralleltest // it changes the environment
+	b := &bundle{t, redistest.Name(t), "redis://" + redistest.SharedAddr(t), redistest.Shared(t)}
+	tokens := tokenFile(t, secret)
+	t.Setenv("WAKEBELL_TOKEN_FILE", tokens)
+	node := b.start("node", "--listen", "127.0.0.1:0")
+	t.Setenv("WAKEBELL_REMOTE", node.listener())
+	t.Setenv("WAKEBELL_REDIS", "redis://192.0.2.1:1")
+	code, _, stderr := b.plainly("schedule", "-t", "TOPIC", "--id", "x", "--in", "1h")
+	require.Zero(t, code, stderr)
+	require.Contains(t, b.fine("ls", "-t", "TOPIC"), "pending", "--redis beats the environment")
+	code, _, stderr = b.plainly("topics")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "unset WAKEBELL_REMOTE")
+}

@@ -1,0 +1,60 @@
+// Subscriber handles the bells of a node in another process. It has no Redis, and
+// the node no code for bells:
+//
+//	wakebell --redis embedded node --listen 127.0.0.1:7070
+//	go run ./examples/subscriber 127.0.0.1:7070
+//	wakebell --remote 127.0.0.1:7070 schedule --topic bells --text ding
+package main
+
+import (
+	"context"
+	"errors"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote"
+)
+
+// Bells is the topic.
+var Bells = wakebell.NewTopic[string]("bells")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if len(os.Args) != 2 {
+		log.Fatal("usage: subscriber ADDRESS")
+	}
+	if err := run(ctx, os.Args[1], log.New(os.Stdout, "", 0)); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, address string, out *log.Logger) error {
+	node, err := remote.Dial(ctx, address, remote.DialConfig{Config: remote.Config{
+		Token: os.Getenv("WAKEBELL_TOKEN"), // yours: and TLS, if it is on another machine
+	}})
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	ring := func(_ context.Context, l *messages.Lease) error {
+		sound, err := Bells.Read(l)
+		switch {
+		case err != nil:
+			return wakebell.Reject(err) // it will never be another
+		case sound == "crack" && l.GetAttempt() == 1:
+			out.Printf("%s cracks", l.GetId())
+			return errors.New("cracked") // it comes again
+		}
+		out.Printf("%s: %s, attempt %d", l.GetId(), sound, l.GetAttempt())
+		return nil
+	}
+	out.Print("waiting for bells")
+	// Whoever subscribes under this name later gets the bells in its place; under
+	// another name they take turns.
+	return node.Subscribe(ctx, remote.Subscription{Topic: Bells.Name(), Name: "ringer-1", Credits: 10}, ring)
+}

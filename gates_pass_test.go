@@ -1,0 +1,124 @@
+package wakebell_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+// inLine has a waiter of each of these Gates wait, one behind the other, and
+// returns who of them got turns, in order, and their tokens.
+func inLine(t *testing.T, name string, use func(g *wakebell.Gates, fence uint64) error, line ...*wakebell.Gates) (order func() []int, fences func() []uint64) {
+	t.Helper()
+	var mu sync.Mutex
+	var who []int
+	var tokens []uint64
+	var all sync.WaitGroup
+	for i, g := range line {
+		before := waiting(t, g, name)
+		all.Go(func() {
+			err := g.With(t.Context(), name, func(_ context.Context, fence uint64) error {
+				mu.Lock()
+				defer mu.Unlock()
+				who, tokens = append(who, i), append(tokens, fence)
+				return use(g, fence)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		eventually(t, func() bool { return waiting(t, g, name) == before+1 })
+	}
+	return func() []int { all.Wait(); return who }, func() []uint64 { return tokens }
+}
+
+// A process passes turns on to itself only where nobody else is in between.
+func TestPassingOnKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	rdb, name := redistest.Shared(t), redistest.Name(t)
+	a, b := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+	first := acquire(t, a, name)
+	guarded := func(g *wakebell.Gates, fence uint64) error { return g.Guard(t.Context(), name, "resource", fence) }
+	order, fences := inLine(t, name, guarded, a, a, a, b, a, b, b, a, a)
+	release(t, first)
+	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}, order())
+	require.True(t, slices.IsSorted(fences()))
+	eventually(t, func() bool { // what was passed on is given back too
+		info, err := b.Show(t.Context(), name)
+		return err == nil && info.Holder.Fence == 0 && info.Waiting == 0
+	})
+}
+
+// Turns that follow one another inside a process need no answer of Redis while
+// the lease lasts, and Redis learns of them later.
+func TestTurnsArePassedOnWithoutRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	g := gatesOn(t, server.Client(t), wakebell.GatesConfig{LeaseTTL: time.Minute})
+	first := acquire(t, g, "gate")
+	order, _ := inLine(t, "gate", func(*wakebell.Gates, uint64) error { return nil }, slices.Repeat([]*wakebell.Gates{g}, 50)...)
+	server.Pause()
+	release(t, first)
+	require.Len(t, order(), 50)
+	server.Resume()
+	eventually(t, func() bool {
+		info, err := g.Show(t.Context(), "gate")
+		return err == nil && info.Holder.Fence == 0
+	})
+	require.Zero(t, waiting(t, g, "gate"))
+}
+
+// A turn that was passed on is held like any other: extended for as long as it
+// takes, and lost when the store has forgotten it.
+func TestATurnThatWasPassedOn(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, server := redistest.Embedded(t)
+		g, other := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+		first := acquire(t, g, "gate")
+		second, third := waits(t, g, "gate"), waits(t, other, "gate")
+		release(t, first)
+		turn := receive(t, second)
+		select {
+		case <-third:
+			require.Fail(t, "two hold the gate")
+		case <-turn.Context().Done():
+			require.Fail(t, "the turn was lost", context.Cause(turn.Context()))
+		case <-time.After(10 * time.Minute):
+		}
+		server.FlushAll()
+		<-turn.Context().Done()
+		require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrTurnLost)
+		require.ErrorIs(t, turn.Release(t.Context()), wakebell.ErrTurnLost)
+		release(t, receive(t, third))
+	})
+}
+
+// Who has lost its ticket takes another, behind those of its process that have
+// theirs.
+func TestPassingOnAfterALostTicket(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		g, other := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+		first := acquire(t, other, "gate")
+		order, fences := inLine(t, "gate", func(*wakebell.Gates, uint64) error { return nil }, g, g, g)
+		info, err := g.Show(t.Context(), "gate")
+		require.NoError(t, err)
+		lost := fmt.Sprintf("%d-0", info.Waiters[0].Fence)
+		require.NoError(t, rdb.XDel(t.Context(), wakebell.GateKeys{}.WithDefaults().Stream+":gate", lost).Err())
+		<-time.After(time.Minute) // until it has looked after its tickets
+		require.Equal(t, 3, waiting(t, g, "gate"))
+		release(t, first)
+		require.Equal(t, []int{1, 2, 0}, order())
+		require.True(t, slices.IsSorted(fences()))
+	})
+}

@@ -1,0 +1,64 @@
+package redisops
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// KeyLife is how long the answer to a call with an idempotency key is kept.
+const KeyLife = 24 * time.Hour
+
+// Key makes a call safe to repeat: for KeyLife the same call with the same key
+// in the topic is not done again, but answered as it was first.
+type Key struct {
+	name string // hash of the owner and the key
+	call string // hash of what is asked for
+	at   int    // which part of a call that takes several round trips
+}
+
+// NewKey is the key of an owner for a call, which content tells from others.
+func NewKey(owner, key string, content []byte) *Key {
+	call := sha256.Sum256(content)
+	return &Key{name: hash(owner + "\x00" + key), call: hex.EncodeToString(call[:16])}
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// ID is an id for a timer that is given none: the same in every call with the
+// key.
+func (k *Key) ID() string { return hash(k.name + k.call)[:32] }
+
+// Number is the key for the n-th item of a call, for ID.
+func (k *Key) Number(n int) *Key {
+	if k == nil {
+		return nil
+	}
+	return &Key{name: k.name, call: k.call + strconv.Itoa(n)}
+}
+
+// part is the key of the round trip that begins with this item.
+func (k *Key) part(at int) *Key {
+	if k == nil {
+		return nil
+	}
+	part := *k
+	part.at = at
+	return &part
+}
+
+// runKeyed runs a script, or what keeps its answer under a key.
+func (s *Timers) runKeyed(ctx context.Context, plain, keyed *redis.Script, k topicKeys, key *Key, keys []string, args []any) (string, error) {
+	if key == nil {
+		return s.runText(ctx, plain, keys, args...)
+	}
+	keys = append(keys, k.keyed+":"+key.name+":"+strconv.Itoa(key.at))
+	return s.runText(ctx, keyed, keys, append(args, key.call, KeyLife.Milliseconds())...)
+}

@@ -1,0 +1,51 @@
+package remote
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+func instantOf(t *timestamppb.Timestamp) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.AsTime()
+}
+
+func scheduledOf(m *messages.Scheduled) wakebell.Scheduled {
+	return wakebell.Scheduled{
+		ID: m.GetId(), Due: instantOf(m.GetDue()),
+		Outcome: wakebell.Outcome(m.GetOutcome()), Found: instantOf(m.GetFound()), //nolint:gosec // numbered alike
+	}
+}
+
+func infoOf(topic string, t *messages.Timer) wakebell.Info {
+	return wakebell.Info{
+		ID: t.GetId(), Topic: topic, State: states[t.GetState()],
+		Due: instantOf(t.GetDue()), Activation: instantOf(t.GetActivation()),
+		Attempts: int(t.GetAttempts()), Failures: int(t.GetFailures()), LastError: t.GetLastError(),
+	}
+}
+
+var states = map[messages.State]wakebell.State{
+	messages.State_STATE_PENDING:  wakebell.StatePending,
+	messages.State_STATE_RETRYING: wakebell.StateRetrying,
+	messages.State_STATE_RUNNING:  wakebell.StateRunning,
+	messages.State_STATE_NEVER:    wakebell.StateNever,
+}
+
+func contentOf(c *messages.Content) wakebell.Content {
+	content := wakebell.Content{
+		CorrelationID: c.GetCorrelationId(), ContentType: c.GetContentType(), ReplyTo: c.GetReplyTo(), Body: c.GetBody(),
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.GetHeaders())) {
+		content.Headers = append(content.Headers, wakebell.Headers{{Key: key, Value: c.GetHeaders()[key]}}...)
+	}
+	return content
+}

@@ -1,0 +1,90 @@
+package remote_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote"
+)
+
+// BenchmarkSchedule: one request after the other, and 64 at a time, over the
+// network and here.
+func BenchmarkSchedule(b *testing.B) {
+	n := serve(b, withToken())
+	for name, c := range map[string]wakebell.Timers{"here": n.Client(), "elsewhere": dial(b, n)} {
+		for _, flight := range []int{1, 64} {
+			b.Run(fmt.Sprintf("%s/%d", name, flight), func(b *testing.B) {
+				var next atomic.Int64
+				var wg sync.WaitGroup
+				b.ResetTimer()
+				for range flight {
+					wg.Go(func() {
+						for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+							if _, err := n.topic.Schedule(b.Context(), c, "x", wakebell.In(time.Hour)); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
+			})
+		}
+	}
+}
+
+// BenchmarkSubscribe: leases to one subscriber with 1,000 credits, and to one
+// handler here of 1,000 at once.
+func BenchmarkSubscribe(b *testing.B) {
+	due := func(b *testing.B, n *node) {
+		b.Helper()
+		drafts := make([]wakebell.Draft, 0, b.N)
+		for i := range b.N {
+			drafts = append(drafts, n.topic.Draft("x", wakebell.ID(fmt.Sprint(i))))
+		}
+		_, err := n.Client().Schedule(b.Context(), drafts...)
+		require.NoError(b, err)
+	}
+	b.Run("here", func(b *testing.B) {
+		n := serve(b, withToken())
+		due(b, n)
+		var handled atomic.Int64
+		done := make(chan struct{})
+		b.ResetTimer()
+		require.NoError(b, n.Add(b.Context(), wakebell.Handle(n.topic, func(context.Context, wakebell.Timer[string]) error {
+			if handled.Add(1) == int64(b.N) {
+				close(done)
+			}
+			return nil
+		}, wakebell.MaxConcurrent(1000))))
+		<-done
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "leases/s")
+	})
+	b.Run("elsewhere", func(b *testing.B) {
+		n := serve(b, withToken())
+		due(b, n)
+		ctx, cancel := context.WithCancel(b.Context())
+		defer cancel()
+		var handled atomic.Int64
+		b.ResetTimer()
+		err := dial(b, n).Subscribe(ctx, remote.Subscription{Topic: n.topic.Name(), Name: "s", Credits: 1000},
+			func(context.Context, *messages.Lease) error {
+				if handled.Add(1) == int64(b.N) {
+					b.StopTimer()
+					cancel()
+				}
+				return nil
+			})
+		require.NoError(b, err)
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "leases/s")
+	})
+}

@@ -1,0 +1,90 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// requestTimeout is what the gateway is given of a call without a deadline.
+const requestTimeout = 10 * time.Second
+
+// question is what is answered with its number.
+type question interface {
+	proto.Message
+	GetRequest() uint64
+}
+
+// call sends a request, which is its own from then on, until it is answered for
+// good, or ctx ends, or the link is dead.
+func call[A messages.Answer](ctx context.Context, c *Client, request messages.Request) (A, error) {
+	var none A
+	pause := 20 * time.Millisecond
+	for next := question(request); ; next = proto.CloneOf(question(request)) { // which may still be written
+		answer, err := c.link.ask(ctx, next)
+		if err == nil {
+			a, err := wakebell.Answered[A](answer, nil)
+			if err == nil || !passing(err) {
+				return a, err
+			}
+			if c.wait(ctx, pause) != nil {
+				return none, err
+			}
+			pause = min(2*pause, time.Second)
+			continue
+		}
+		if !errors.Is(err, errBroken) {
+			return none, err
+		}
+	}
+}
+
+// passing reports whether an answer may be another one soon.
+func passing(err error) bool {
+	return errors.Is(err, wakebell.ErrOverloaded) || errors.Is(err, wakebell.ErrDraining)
+}
+
+func (c *Client) wait(ctx context.Context, d time.Duration) error {
+	if _, bounded := ctx.Deadline(); !bounded {
+		return context.DeadlineExceeded // nobody said for how long
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// number makes a question the one that is sent this time.
+func number(ctx context.Context, asked question, n uint64) {
+	switch m := asked.(type) {
+	case *messages.Schedule:
+		m.Request, m.Timeout = n, timeoutOf(ctx)
+		return
+	case *messages.AcquireTurn: // its timeout is another
+		m.Request = n
+		return
+	}
+	r := asked.ProtoReflect()
+	fields := r.Descriptor().Fields()
+	r.Set(fields.ByName("request"), protoreflect.ValueOfUint64(n))
+	if timeout := fields.ByName("timeout"); timeout != nil {
+		r.Set(timeout, protoreflect.ValueOfMessage(timeoutOf(ctx).ProtoReflect()))
+	}
+}
+
+func timeoutOf(ctx context.Context) *durationpb.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return durationpb.New(requestTimeout)
+	}
+	return durationpb.New(min(max(time.Until(deadline), time.Millisecond), maxTimeout))
+}

@@ -1,0 +1,346 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// ErrDenied says that the Server does not take the credentials.
+var ErrDenied = errors.New("the credentials are not taken")
+
+var (
+	errBroken = errors.New("the link broke")
+	errClosed = errors.New("the client is closed")
+)
+
+const (
+	redialFirst, redialMax = 50 * time.Millisecond, 2 * time.Second
+	// maxFlight bounds the requests of a client that are not answered.
+	maxFlight = 512
+	// maxFrame bounds the commands in a frame, maxFrameBytes their bodies.
+	maxFrame      = 500
+	maxFrameBytes = 1 << 20
+)
+
+// clientLink keeps a session open: what is asked of it goes in frames, and what
+// comes back goes to who asked.
+type clientLink struct {
+	conn *grpc.ClientConn
+	cfg  DialConfig
+	ctx  context.Context //nolint:containedctx // of the session's own life
+	end  context.CancelFunc
+	done sync.WaitGroup
+	room chan struct{} // a place for each request that is not answered
+
+	mu      sync.Mutex
+	up      bool
+	epoch   uint64        // of the stream
+	change  chan struct{} // closed at each change of up
+	down    time.Time     // since when it is not up
+	why     error         // of the last failure
+	next    uint64
+	waiting map[uint64]chan messages.Answer // closed when the link breaks
+	out     []*messages.Command
+	wake    chan struct{}
+	takers  map[takerKey]*taker
+	turns   map[uint64]*turn // by their places; nil: the client is closed
+	places  chan struct{}    // one for each of turns
+}
+
+type takerKey struct{ topic, name string }
+
+func newClientLink(conn *grpc.ClientConn, cfg DialConfig) *clientLink {
+	s := &clientLink{
+		conn: conn, cfg: cfg, room: make(chan struct{}, maxFlight), change: make(chan struct{}), down: time.Now(),
+		waiting: map[uint64]chan messages.Answer{}, wake: make(chan struct{}, 1), takers: map[takerKey]*taker{},
+		turns: map[uint64]*turn{}, places: make(chan struct{}, maxPlaces),
+	}
+	//nolint:forbidigo // its life is the client's: Close ends it
+	s.ctx, s.end = context.WithCancel(context.Background())
+	s.done.Go(s.run)
+	return s
+}
+
+func (s *clientLink) close() {
+	s.releaseAll()
+	s.end()
+	s.done.Wait()
+}
+
+// run keeps a stream open until the client is closed.
+func (s *clientLink) run() {
+	pause := redialFirst
+	for s.ctx.Err() == nil {
+		began := time.Now()
+		err := s.stream()
+		s.broke(err)
+		if time.Since(began) > redialMax {
+			pause = redialFirst
+		}
+		select {
+		case <-s.ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, redialMax)
+	}
+	s.broke(errClosed)
+}
+
+// stream is one stream from its begin to its end. When the client is closed it
+// ends in order, so that the node knows that nobody comes back.
+func (s *clientLink) stream() error {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
+	defer cancel()
+	var opened atomic.Bool
+	defer context.AfterFunc(s.ctx, func() {
+		if !opened.Load() {
+			cancel()
+		}
+		time.AfterFunc(grace, cancel)
+	})()
+	if s.cfg.Token != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+s.cfg.Token)
+	}
+	late := time.AfterFunc(dialTimeout, cancel)
+	desc := &timersService.Streams[0]
+	stream, err := s.conn.NewStream(ctx, desc, "/"+serviceName+"/"+desc.StreamName)
+	if err != nil {
+		late.Stop()
+		return err
+	}
+	// The first exchange tells whether we are let in.
+	hello := &messages.Unsubscribe{Request: 0, Topic: "hello", Subscriber: "hello"}
+	replies := &messages.Replies{}
+	err = stream.SendMsg(&messages.Commands{Commands: []*messages.Command{commandOf(hello)}})
+	if err == nil || status.Code(err) == codes.Unknown {
+		err = stream.RecvMsg(replies)
+	}
+	if !late.Stop() && err == nil {
+		err = context.DeadlineExceeded
+	}
+	if err != nil {
+		return err
+	}
+	opened.Store(true)
+	s.opened()
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		if s.write(ctx, stream) != nil {
+			cancel()
+		}
+	})
+	for err == nil {
+		replies := &messages.Replies{}
+		if err = stream.RecvMsg(replies); err == nil {
+			s.replies(replies)
+		}
+	}
+	cancel()
+	writing.Wait()
+	return err
+}
+
+func (s *clientLink) opened() {
+	s.mu.Lock()
+	s.up, s.out = true, nil
+	s.epoch++
+	close(s.change)
+	s.change = make(chan struct{})
+	var all []*taker
+	for _, t := range s.takers {
+		all = append(all, t)
+	}
+	s.mu.Unlock()
+	for _, t := range all {
+		t.subscribe()
+	}
+}
+
+// broke answers all that wait that the link broke.
+func (s *clientLink) broke(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.up {
+		s.down = time.Now()
+		close(s.change)
+		s.change = make(chan struct{})
+	}
+	s.up, s.why, s.out = false, err, nil
+	for number, answer := range s.waiting {
+		delete(s.waiting, number)
+		close(answer)
+	}
+}
+
+// write sends what gathers. Without an error it has ended the stream in order.
+func (s *clientLink) write(ctx context.Context, stream grpc.ClientStream) error {
+	for {
+		closed := false
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.ctx.Done():
+			closed = true
+		}
+		runtime.Gosched() // those who are about to ask as well fill the frame
+		for frame := s.take(); frame != nil; frame = s.take() {
+			if err := stream.SendMsg(frame); err != nil {
+				return err
+			}
+		}
+		if closed {
+			return stream.CloseSend()
+		}
+	}
+}
+
+func (s *clientLink) take() *messages.Commands {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, size := 0, 0
+	for n < len(s.out) && n < maxFrame && size < maxFrameBytes {
+		size += proto.Size(s.out[n])
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	frame := &messages.Commands{Commands: s.out[:n:n]}
+	if s.out = s.out[n:]; len(s.out) == 0 {
+		s.out = nil
+	}
+	return frame
+}
+
+// replies gives what has come to who waits for it.
+func (s *clientLink) replies(frame *messages.Replies) {
+	for _, r := range frame.GetReplies() {
+		switch m := inside(r).(type) {
+		case *messages.Leases:
+			if t := s.taker(m.GetTopic(), m.GetSubscriber()); t != nil {
+				t.leases(m)
+			}
+		case *messages.LeasesEnded:
+			if t := s.taker(m.GetTopic(), m.GetSubscriber()); t != nil {
+				t.ended(m)
+			}
+		case *messages.TurnLost:
+			s.turnLost(m)
+		case messages.Answer:
+			s.mu.Lock()
+			answer := s.waiting[m.GetRequest()]
+			delete(s.waiting, m.GetRequest())
+			s.mu.Unlock()
+			if answer != nil {
+				answer <- m
+			}
+		}
+	}
+}
+
+func (s *clientLink) taker(topic, name string) *taker {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.takers[takerKey{topic, name}]
+}
+
+// wait waits until the link is up: for DeadLink at most, and not at all where
+// the credentials were refused.
+func (s *clientLink) wait(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		up, change, why, left := s.up, s.change, s.why, time.Until(s.down.Add(s.cfg.DeadLink))
+		s.mu.Unlock()
+		switch code := status.Code(why); {
+		case s.ctx.Err() != nil:
+			return errClosed
+		case up:
+			return nil
+		case code == codes.Unauthenticated || code == codes.PermissionDenied:
+			return fmt.Errorf("%w: %w", ErrDenied, why)
+		case left <= 0:
+			return fmt.Errorf("%w: the link is down: %w", wakebell.ErrUnavailable, why)
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), why)
+		case <-change:
+		case <-time.After(min(left, redialFirst)):
+		case <-s.ctx.Done():
+		}
+	}
+}
+
+// send puts a command in the next frame.
+func (s *clientLink) send(m proto.Message) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.up {
+		return false
+	}
+	s.put(m)
+	return true
+}
+
+func (s *clientLink) put(m proto.Message) {
+	s.out = append(s.out, commandOf(m))
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// ask sends a question once and waits for its answer. Errors: errBroken, ctx's,
+// or those of wait. Those for turns may take long, and leave the room to others.
+func (s *clientLink) ask(ctx context.Context, asked question) (messages.Answer, error) {
+	if err := s.wait(ctx); err != nil {
+		return nil, err
+	}
+	if _, long := asked.(*messages.AcquireTurn); !long {
+		select {
+		case s.room <- struct{}{}:
+			defer func() { <-s.room }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	answer := make(chan messages.Answer, 1)
+	s.mu.Lock()
+	if !s.up {
+		s.mu.Unlock()
+		return nil, errBroken
+	}
+	s.next++
+	n := s.next
+	s.waiting[n] = answer
+	number(ctx, asked, n)
+	s.put(asked)
+	s.mu.Unlock()
+	select {
+	case a, ok := <-answer:
+		if !ok {
+			return nil, errBroken
+		}
+		return a, nil
+	case <-ctx.Done():
+		s.mu.Lock()
+		delete(s.waiting, n)
+		s.mu.Unlock()
+		return nil, ctx.Err()
+	}
+}

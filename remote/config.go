@@ -1,0 +1,186 @@
+package remote
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+
+	"github.com/wakebell/wakebell"
+)
+
+const (
+	// DefaultAddress is loopback, with a port that the system chooses.
+	DefaultAddress = "127.0.0.1:0"
+
+	// DefaultMaxMessage is the largest frame that is taken or sent, in bytes.
+	DefaultMaxMessage = 8 << 20
+
+	minMessage = 64 << 10
+	maxMessage = 1 << 30
+
+	// DefaultMaxConnections is how many connections a listener serves at once.
+	DefaultMaxConnections = 256
+)
+
+// Config says where to listen and whom to serve. The zero value listens on
+// loopback and serves every program of this machine.
+type Config struct {
+	// Address to listen on, host:port; default DefaultAddress. On anything but
+	// loopback Listen refuses to start without TLS, and without Tokens or client
+	// certificates, unless Insecure says otherwise.
+	Address string
+
+	// Advertise is the host:port under which others reach this process, if it
+	// is not the one listened on: peers dial it to answer, and messages that
+	// name any other are not taken.
+	Advertise string
+
+	// Tokens are the bearer tokens that are taken, each with the name of its
+	// owner, which is whose idempotency keys and subscriptions they are. A token
+	// has 16 to 4,096 bytes of printable ASCII without spaces. Empty: none is
+	// asked for.
+	Tokens map[string]string
+
+	// Token is what Dial shows. Empty: the only one of Tokens, if there is one. A
+	// Server that dials a peer to answer shows what the peer has shown.
+	Token string
+
+	// TLS is for serving and for dialling. With ClientCAs it asks peers for a
+	// certificate (ClientAuth is then RequireAndVerifyClientCert); their owner is
+	// the common name. Nil: no encryption.
+	TLS *tls.Config
+
+	// Insecure lets Listen serve other machines without TLS or credentials.
+	Insecure bool
+
+	// MaxMessage bounds a frame, in bytes, in both directions; default
+	// DefaultMaxMessage, 64 KiB to 1 GiB. Both ends should have the same.
+	MaxMessage int
+
+	// MaxConnections bounds those served at once; default
+	// DefaultMaxConnections.
+	MaxConnections int
+
+	// Handler are options of the topics that are subscribed to, as of
+	// wakebell.Handle: how long leases are good, and so on. MaxConcurrent is
+	// left to the subscribers' credits.
+	Handler []wakebell.HandlerOption
+
+	// Allow are other actors of this process that peers may send to, and what.
+	Allow []Allow
+
+	// Peers are the addresses, host:port, of other Servers that this one dials
+	// when it has something for their actors: reminders. It shows them Token. Any
+	// other peer has to come first.
+	Peers []string
+
+	// Logger; nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// Allow lets peers send messages of some types to an actor.
+type Allow struct {
+	Actor    string   // the id of its PID
+	Messages []string // full names of protobuf messages
+	Watch    bool     // peers may watch it
+}
+
+func (c Config) withDefaults() Config {
+	if c.Address == "" {
+		c.Address = DefaultAddress
+	}
+	if c.MaxMessage == 0 {
+		c.MaxMessage = DefaultMaxMessage
+	}
+	if c.MaxConnections == 0 {
+		c.MaxConnections = DefaultMaxConnections
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Token == "" && len(c.Tokens) == 1 {
+		for token := range c.Tokens {
+			c.Token = token
+		}
+	}
+	if c.TLS != nil {
+		c.TLS = c.TLS.Clone()
+		c.TLS.NextProtos = []string{"h2"}
+		if c.TLS.MinVersion == 0 {
+			c.TLS.MinVersion = tls.VersionTLS12
+		}
+		if c.TLS.ClientCAs != nil {
+			c.TLS.ClientAuth = tls.RequireAndVerifyClientCert
+		}
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var errs []error
+	host, port, err := hostPort(c.Address)
+	if err != nil {
+		errs = append(errs, invalid("Address", "%v", err))
+	}
+	if c.Advertise != "" {
+		if h, p, err := hostPort(c.Advertise); err != nil || h == "" || p == 0 {
+			errs = append(errs, invalid("Advertise", "%q is no host:port", c.Advertise))
+		}
+	} else if ip := net.ParseIP(host); err == nil && (host == "" || (ip != nil && ip.IsUnspecified())) {
+		errs = append(errs, invalid("Advertise", "empty: nobody can answer to %s", net.JoinHostPort(host, strconv.Itoa(port))))
+	}
+	errs = append(errs, checkTokens(c.Tokens))
+	if c.Token != "" {
+		errs = append(errs, checkToken("Token", c.Token))
+	}
+	for _, peer := range c.Peers {
+		if h, p, err := hostPort(peer); err != nil || h == "" || p == 0 {
+			errs = append(errs, invalid("Peers", "%q is no host:port", peer))
+		}
+	}
+	if c.MaxMessage < minMessage || c.MaxMessage > maxMessage {
+		errs = append(errs, invalid("MaxMessage", "%d is not within %d and %d", c.MaxMessage, minMessage, maxMessage))
+	}
+	if c.MaxConnections < 1 {
+		errs = append(errs, invalid("MaxConnections", "%d, want at least 1", c.MaxConnections))
+	}
+	if err == nil {
+		errs = append(errs, c.secure(host))
+	}
+	return errors.Join(errs...)
+}
+
+// ErrInsecure says that Listen would serve other machines without encryption,
+// or without asking who they are.
+var ErrInsecure = errors.New("insecure")
+
+func (c Config) secure(host string) error {
+	switch ip := net.ParseIP(host); {
+	case c.Insecure, host == "localhost", ip != nil && ip.IsLoopback():
+		return nil
+	case c.TLS == nil:
+		return fmt.Errorf("%w: %s is not loopback, and there is no TLS; Config.Insecure allows it", ErrInsecure, c.Address)
+	case len(c.Tokens) == 0 && c.TLS.ClientCAs == nil:
+		return fmt.Errorf("%w: %s is not loopback, and there are neither Tokens nor client certificates; Config.Insecure allows it", ErrInsecure, c.Address)
+	}
+	return nil
+}
+
+func hostPort(address string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, err
+	}
+	port, err = strconv.Atoi(text)
+	if err != nil || port < 0 || port > 65535 {
+		return "", 0, fmt.Errorf("port %q is not within 0 and 65535", text)
+	}
+	return host, port, nil
+}
+
+func invalid(field, format string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s", wakebell.ErrInvalid, field, fmt.Sprintf(format, args...))
+}

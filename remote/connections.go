@@ -1,0 +1,78 @@
+package remote
+
+import (
+	"errors"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+
+	"google.golang.org/grpc/credentials"
+)
+
+var errTooManyConnections = errors.New("too many connections")
+
+// counted are credentials that refuse a connection when there are too many:
+// before its handshake, which is what costs.
+type counted struct {
+	credentials.TransportCredentials
+	limit   int
+	refused func(from net.Addr)
+
+	mu     sync.Mutex
+	conns  map[*countedConn]struct{}
+	closed bool
+}
+
+func (c *counted) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	left := &countedConn{Conn: raw, of: c}
+	if !c.enter(left) {
+		c.refused(raw.RemoteAddr())
+		return nil, nil, errTooManyConnections
+	}
+	conn, info, err := c.TransportCredentials.ServerHandshake(left)
+	if err != nil {
+		_ = left.Close() // the error of the handshake says more
+	}
+	return conn, info, err
+}
+
+func (c *counted) Clone() credentials.TransportCredentials { return c }
+
+func (c *counted) enter(conn *countedConn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || len(c.conns) >= c.limit {
+		return false
+	}
+	c.conns[conn] = struct{}{}
+	return true
+}
+
+func (c *counted) leave(conn *countedConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.conns, conn)
+}
+
+// closeAll ends all connections and lets none in any more: the only way to end
+// a call that waits for its peer.
+func (c *counted) closeAll() {
+	c.mu.Lock()
+	c.closed = true
+	conns := slices.Collect(maps.Keys(c.conns))
+	c.mu.Unlock()
+	for _, conn := range conns {
+		_ = conn.Close() // it is over either way
+	}
+}
+
+type countedConn struct {
+	net.Conn
+	of *counted
+}
+
+func (c *countedConn) Close() error {
+	c.of.leave(c)
+	return c.Conn.Close()
+}

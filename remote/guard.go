@@ -1,0 +1,213 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	premote "github.com/asynkron/protoactor-go/remote"
+	"google.golang.org/grpc"
+	gpeer "google.golang.org/grpc/peer"
+)
+
+// guard stands between peers and the actors of a system: it speaks the
+// protocol of protoactor's remote, and nothing passes in or out without it.
+type guard struct {
+	cfg         Config
+	system      *actor.ActorSystem
+	log         *slog.Logger
+	owners      atomic.Pointer[tokenOwners]
+	peers       peers
+	filter      filter
+	services    []func(grpc.ServiceRegistrar)
+	connections *counted
+	complaints  complaints
+
+	server   *grpc.Server
+	listener net.Listener
+	serving  sync.WaitGroup  // of the server
+	closing  context.Context //nolint:containedctx // of the guard's own life
+	close    context.CancelFunc
+
+	mu      sync.Mutex // guards closed, and Add of running
+	closed  bool
+	running sync.WaitGroup // calls and links
+}
+
+// newGuard checks the configuration; it opens nothing yet.
+func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	g := &guard{
+		cfg: cfg, system: system, log: cfg.Logger,
+		peers:  peers{known: map[string]*peer{}},
+		filter: filter{addresses: map[string]bool{}, entries: map[string]*entry{}},
+	}
+	g.owners.Store(owners(cfg.Tokens))
+	g.peers.keep(cfg.Peers, cfg.Token)
+	g.complaints.log = cfg.Logger
+	g.connections = &counted{
+		TransportCredentials: transport(cfg), limit: cfg.MaxConnections,
+		refused: func(from net.Addr) { g.complaints.note(hostOf(from), "", errTooManyConnections) },
+		conns:   map[*countedConn]struct{}{},
+	}
+	//nolint:forbidigo // its life is its own: stop ends it
+	g.closing, g.close = context.WithCancel(context.Background())
+	for _, a := range cfg.Allow {
+		g.filter.open(a.Actor, func(e *entry) {
+			e.watch = e.watch || a.Watch
+			for _, kind := range a.Messages {
+				e.takes[kind] = a.Actor
+			}
+		})
+	}
+	return g, nil
+}
+
+// ErrListening says that the ActorSystem is remote already: it has one address.
+var ErrListening = errors.New("the actor system listens already")
+
+// listen takes the address; serve lets peers in. It must come before any actor of the system that peers are to
+// answer is spawned: one that runs already has no address.
+func (g *guard) listen() (err error) {
+	if g.system.Address() != unlistened {
+		return ErrListening
+	}
+	host, port, err := hostPort(g.cfg.Address)
+	if err != nil {
+		return invalid("Address", "%v", err)
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", g.cfg.Address, err)
+	}
+	address := g.cfg.Advertise
+	if address == "" {
+		address = listener.Addr().String()
+	}
+	g.system.ProcessRegistry.RegisterAddressResolver(g.resolve)
+	g.system.ProcessRegistry.Address = address
+	g.filter.addresses[address] = true
+	g.server = grpc.NewServer(g.serverOptions()...)
+	premote.RegisterRemotingServer(g.server, receiver{guard: g})
+	for _, register := range g.services {
+		register(g.server)
+	}
+	g.listener = listener
+	return nil
+}
+
+// serve lets peers in.
+func (g *guard) serve() {
+	g.serving.Go(func() {
+		if err := g.server.Serve(g.listener); err != nil && g.closing.Err() == nil {
+			g.log.Error("the listener ended", "address", g.listener.Addr().String(), "err", err)
+		}
+	})
+}
+
+// unlistened is the address of a system before it listens.
+const unlistened = "nonhost"
+
+// enter counts a call or a link that begins; false: none may any more.
+func (g *guard) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.running.Add(1)
+	}
+	return !g.closed
+}
+
+// stop ends all calls and links, and listens no more.
+func (g *guard) stop() {
+	g.mu.Lock()
+	again := g.closed
+	g.closed = true
+	g.mu.Unlock()
+	if again {
+		return
+	}
+	g.close()
+	g.connections.closeAll()
+	g.server.Stop()
+	_ = g.listener.Close() // it is, if it has been served
+	g.running.Wait()
+	g.serving.Wait()
+}
+
+// note writes down what a peer has done that it should not have.
+func (g *guard) note(ctx context.Context, w who, err error, more ...any) {
+	if g.closing.Err() == nil {
+		g.complaints.note(w.host, w.owner, err, more...)
+	}
+}
+
+// refused writes down a call without credentials.
+func (g *guard) refused(ctx context.Context, err error) {
+	host := ""
+	if p, ok := gpeer.FromContext(ctx); ok {
+		host = hostOf(p.Addr)
+	}
+	g.complaints.note(host, "", err)
+}
+
+const (
+	complainEvery = time.Minute
+	maxComplained = 1024 // hosts that are remembered
+)
+
+// complaints are what is logged of peers: of each host one line a minute, with
+// how many there were since the one before, whatever a peer does.
+type complaints struct {
+	log *slog.Logger
+
+	mu    sync.Mutex
+	hosts map[string]*complaint
+}
+
+type complaint struct {
+	again   time.Time
+	skipped int
+}
+
+func (c *complaints) note(host, owner string, err error, more ...any) {
+	c.mu.Lock()
+	now := time.Now()
+	if len(c.hosts) >= maxComplained {
+		for host, old := range c.hosts {
+			if !now.Before(old.again) {
+				delete(c.hosts, host)
+			}
+		}
+		if c.hosts[host] == nil && len(c.hosts) >= maxComplained {
+			host = "" // those that do not fit have one line among them
+		}
+	}
+	of := c.hosts[host]
+	if of == nil {
+		if c.hosts == nil {
+			c.hosts = map[string]*complaint{}
+		}
+		of = &complaint{}
+		c.hosts[host] = of
+	}
+	if now.Before(of.again) {
+		of.skipped++
+		c.mu.Unlock()
+		return
+	}
+	skipped := of.skipped
+	of.again, of.skipped = now.Add(complainEvery), 0
+	c.mu.Unlock()
+	c.log.Warn("a peer was refused", append([]any{"host", host, "owner", owner, "err", err.Error(), "skipped", skipped}, more...)...)
+}

@@ -1,0 +1,222 @@
+package remote_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	premote "github.com/asynkron/protoactor-go/remote"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/remote"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// patience bounds the waits for what another goroutine or process does.
+const patience = 20 * time.Second
+
+const secret = "a-secret-of-sixteen-bytes"
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func eventually(t testing.TB, condition func() bool, about ...any) {
+	t.Helper()
+	require.Eventually(t, condition, patience, 5*time.Millisecond, about...)
+}
+
+func receive[T any](t testing.TB, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		require.FailNow(t, "nothing came")
+		panic("unreachable")
+	}
+}
+
+func actorSystem() *actor.ActorSystem {
+	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+}
+
+// lines is a log that a test reads.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) with(part string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, part) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// node is a served System.
+type node struct {
+	*wakebell.System
+	server *remote.Server
+	log    *lines
+	topic  wakebell.Topic[string]
+}
+
+// serve runs a System that others reach, until the end of the test.
+func serve(t testing.TB, cfg remote.Config, handlers ...wakebell.Handler) *node {
+	t.Helper()
+	n := &node{log: &lines{}, topic: wakebell.NewTopic[string](redistest.Name(t))}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(n.log, nil))
+	}
+	return n.start(t, cfg, wakebell.Config{Handlers: handlers})
+}
+
+// start runs the System of a node, and serves it.
+func (n *node) start(t testing.TB, cfg remote.Config, of wakebell.Config) *node {
+	t.Helper()
+	of.Logger, of.DrainTimeout = quiet, -1
+	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), of)
+	require.NoError(t, err)
+	n.System = sys
+	n.server, err = remote.Serve(sys, cfg)
+	require.NoError(t, err)
+	require.NoError(t, sys.Start(t.Context()))
+	t.Cleanup(func() {
+		_ = sys.Stop()
+		n.server.Stop()
+	})
+	return n
+}
+
+func withToken() remote.Config {
+	return remote.Config{Tokens: map[string]string{secret: "tests"}}
+}
+
+// stranger speaks protoactor's protocol by hand, so that it can say what no
+// peer would.
+type stranger struct {
+	t       testing.TB
+	node    *node
+	conn    *grpc.ClientConn
+	stream  premote.Remoting_ReceiveClient
+	address string // that it announces
+}
+
+func (n *node) dial(t testing.TB, opts ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	opts = append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, opts...)
+	conn, err := grpc.NewClient("passthrough:///"+n.server.Address(), opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func bearing(ctx context.Context, token string) context.Context {
+	if token == "" {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+}
+
+// meet connects a stranger that has the token.
+func meet(t testing.TB, n *node) *stranger {
+	t.Helper()
+	s := &stranger{t: t, node: n, conn: n.dial(t), address: deadAddress(t)}
+	stream, err := premote.NewRemotingClient(s.conn).Receive(bearing(t.Context(), secret))
+	require.NoError(t, err)
+	s.stream = stream
+	return s
+}
+
+// deadAddress is one at which nobody listens.
+func deadAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+func (s *stranger) send(m *premote.RemoteMessage) { _ = s.stream.Send(m) }
+
+// hello says where the stranger claims to be.
+func (s *stranger) hello(address string) *stranger {
+	s.send(&premote.RemoteMessage{MessageType: &premote.RemoteMessage_ConnectRequest{ConnectRequest: &premote.ConnectRequest{
+		ConnectionType: &premote.ConnectRequest_ServerConnection{
+			ServerConnection: &premote.ServerConnection{SystemId: "stranger", Address: address},
+		},
+	}}})
+	return s
+}
+
+func (s *stranger) batch(b *premote.MessageBatch) {
+	s.send(&premote.RemoteMessage{MessageType: &premote.RemoteMessage_MessageBatch{MessageBatch: b}})
+}
+
+// letter is a batch with one message.
+func (s *stranger) letter(to string, m proto.Message) *premote.MessageBatch {
+	data, err := proto.Marshal(m)
+	require.NoError(s.t, err)
+	return &premote.MessageBatch{
+		TypeNames: []string{string(proto.MessageName(m))},
+		Targets:   []*actor.PID{actor.NewPID(s.node.server.Address(), to)},
+		Envelopes: []*premote.MessageEnvelope{{MessageData: data}},
+	}
+}
+
+func (s *stranger) gateway() string { return s.node.Gateway().GetId() }
+
+// ended waits for the node to end the stream, and returns why.
+func (s *stranger) ended() error {
+	s.t.Helper()
+	result := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := s.stream.Recv(); err != nil {
+				result <- err
+				return
+			}
+		}
+	}()
+	return receive(s.t, result)
+}
+
+// welcomed waits for the answer to a hello.
+func (s *stranger) welcomed() *stranger {
+	s.t.Helper()
+	m, err := s.stream.Recv()
+	require.NoError(s.t, err)
+	require.NotNil(s.t, m.GetConnectResponse())
+	return s
+}
+
+// alive asserts that the node serves on, here and for peers.
+func (n *node) alive(t testing.TB) {
+	t.Helper()
+	_, err := n.topic.Schedule(t.Context(), n.Client(), "x", wakebell.In(time.Hour))
+	require.NoError(t, err)
+	meet(t, n).hello(deadAddress(t)).welcomed()
+}

@@ -1,0 +1,306 @@
+package remote
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/messages"
+)
+
+const (
+	// grace is for the verdicts of a subscriber that has ended: its end can
+	// overtake them.
+	grace = time.Second
+	// sweepEvery is how often a hub looks for leases that are over.
+	sweepEvery = 250 * time.Millisecond
+	// maxOut bounds the bodies that a subscriber holds, in bytes; one lease may
+	// be larger.
+	maxOut = 64 << 20
+)
+
+// hub gives the leases of a topic to its subscribers. What arrives for it is
+// what the topic is forwarded to: the poller gives it as many leases as all of
+// them have credits, and it gives each as many as it has.
+type hub struct {
+	*hubs
+	topic string
+	self  *actor.PID
+	root  *actor.RootContext
+	ctx   context.Context //nolint:containedctx // of the actor's life
+	end   context.CancelFunc
+
+	subscribers map[subscriberKey]*subscriber
+	order       []*subscriber // those that can take leases, in turn
+	turn        int
+	held        map[uint64]*held // by delivery
+	waiting     []*held          // that nobody has credits for
+	flushing    bool
+
+	tuning   *tuning
+	arrivals *arrivals
+	asked    []asked // subscriptions that wait for the topic
+	sweeping *time.Timer
+}
+
+// subscriberKey tells subscribers apart: of two owners both may use a name.
+type subscriberKey struct{ owner, name string }
+
+type subscriber struct {
+	key        subscriberKey
+	generation uint64
+	credits    int
+	to         *actor.PID // nil: out of reach, or gone
+	last       *actor.PID // where it was then
+	used       int        // leases that it holds
+	bytes      int        // of their bodies
+	out        []*messages.Lease
+}
+
+// held is a lease in the hands of a subscriber, or on the way there.
+type held struct {
+	lease *actors.Handed
+	of    *subscriber // nil: it waits
+	since time.Time
+	until time.Time // the node has given it up, if it said nothing before
+	gone  bool
+}
+
+// asked is a Subscribe that is not answered yet.
+type asked struct {
+	message *messages.Subscribe
+	sender  *actor.PID
+	of      *subscriber
+}
+
+// Messages of a hub to itself.
+type (
+	flush struct{}
+	sweep struct{}
+	tuned struct {
+		have int
+		err  error
+	}
+	graceOver struct {
+		key        subscriberKey
+		generation uint64
+	}
+)
+
+func newHub(shared *hubs, topic string, t *tuning, a *arrivals) *hub {
+	return &hub{
+		hubs: shared, topic: topic,
+		subscribers: map[subscriberKey]*subscriber{}, held: map[uint64]*held{},
+		tuning: t, arrivals: a,
+	}
+}
+
+func (h *hub) Receive(c actor.Context) {
+	owner := ""
+	if header := c.MessageHeader(); header != nil {
+		owner = header.Get(messages.PrincipalHeader)
+	}
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		h.self, h.root = c.Self(), c.ActorSystem().Root
+		h.arrivals.begin(func() { h.root.Send(h.self, arrived{}) })
+		h.ctx, h.end = context.WithCancel(h.guard.closing)
+		h.tuning.busy = false
+		h.tune() // nothing at first; after a crash, what was had is not wanted
+	case *actor.Stopping, *actor.Restarting:
+		h.stop()
+	case *messages.Subscribe:
+		h.subscribe(c, m, owner)
+	case *messages.Unsubscribe:
+		h.unsubscribe(m, owner)
+		c.Respond(&messages.Unsubscribed{Request: m.GetRequest()})
+	case *messages.Verdicts:
+		h.verdicts(m, owner)
+	case arrived:
+		h.arrived()
+	case flush:
+		h.flush()
+	case sweep:
+		h.sweep()
+	case tuned:
+		h.tuned(m)
+	case *actor.Terminated:
+		h.terminated(m)
+	case graceOver:
+		h.graceOver(m)
+	}
+}
+
+func (h *hub) stop() {
+	if h.end != nil {
+		h.end()
+	}
+	if h.sweeping != nil {
+		h.sweeping.Stop()
+	}
+}
+
+// subscribe makes or replaces a subscription.
+func (h *hub) subscribe(c actor.Context, m *messages.Subscribe, owner string) {
+	key := subscriberKey{owner, m.GetSubscriber()}
+	s := h.subscribers[key]
+	credits := int(m.GetCredits())
+	others := h.capacity()
+	if s != nil {
+		others -= s.takes()
+	}
+	var fault *messages.Error
+	switch {
+	case !h.isFor(m.GetQueue()):
+		fault = messages.Failure(messages.Code_CODE_CONFLICT, "others subscribe to a topic or queue of this name that has other keys")
+	case others+credits > maxCredits || (s == nil && len(h.subscribers) >= maxSubscribers):
+		fault = messages.Failure(messages.Code_CODE_OVERLOADED, "the subscribers of the topic have too many credits, or are too many")
+	}
+	if fault != nil {
+		fault.Request = m.GetRequest()
+		c.Respond(fault)
+		return
+	}
+	if s == nil {
+		s = &subscriber{key: key}
+		h.subscribers[key] = s
+	} else if s.to != nil && !s.to.Equal(c.Sender()) {
+		c.Unwatch(s.to)
+	}
+	// It grows over the lives of nodes too.
+	s.generation = max(s.generation+1, uint64(time.Now().UnixMicro())) //nolint:gosec // after 1970
+	s.credits, s.to, s.out = credits, c.Sender(), nil
+	c.Watch(s.to)
+	if !slices.Contains(h.order, s) {
+		h.order = append(h.order, s)
+	}
+	h.asked = append(h.asked, asked{m, c.Sender(), s})
+	h.tune()
+	h.answerAsked()
+}
+
+// answerAsked answers the subscriptions whose topic is there.
+func (h *hub) answerAsked() {
+	if h.tuning.have == absent {
+		return
+	}
+	for _, a := range h.asked {
+		answer := &messages.Subscribed{Request: a.message.GetRequest(), Generation: a.of.generation}
+		for _, l := range h.held {
+			if l.of == a.of {
+				answer.Held = append(answer.Held, &messages.Lease{Id: l.lease.GetId(), Delivery: l.lease.GetDelivery(), Ttl: l.lease.GetTtl()})
+			}
+		}
+		h.root.Send(a.sender, answer)
+	}
+	h.asked = nil
+	h.deal()
+}
+
+func (h *hub) unsubscribe(m *messages.Unsubscribe, owner string) {
+	if s := h.subscribers[subscriberKey{owner, m.GetSubscriber()}]; s != nil {
+		h.giveUp(s)
+	}
+}
+
+// giveUp ends a subscription and gives back what its subscriber held.
+func (h *hub) giveUp(s *subscriber) {
+	h.leaveOrder(s)
+	delete(h.subscribers, s.key)
+	s.to = nil
+	h.tune() // before what is given back is due again
+	for _, l := range h.held {
+		if l.of == s {
+			l.lease.Answer(l.lease.Release())
+			h.free(l)
+		}
+	}
+	h.tune()
+}
+
+func (h *hub) leaveOrder(s *subscriber) {
+	h.order = slices.DeleteFunc(h.order, func(other *subscriber) bool { return other == s })
+}
+
+// terminated takes the end of a subscriber's actor, or of the link to it.
+func (h *hub) terminated(m *actor.Terminated) {
+	if m.GetWhy() == actor.TerminatedReason_AddressTerminated {
+		h.outOfReach(m.GetWho())
+		return
+	}
+	for _, s := range h.at(m.GetWho()) {
+		over := graceOver{s.key, s.generation}
+		h.detach(s)
+		root, self := h.root, h.self
+		time.AfterFunc(grace, func() {
+			if h.ctx.Err() == nil {
+				root.Send(self, over)
+			}
+		})
+	}
+}
+
+func (h *hub) graceOver(m graceOver) {
+	if s := h.subscribers[m.key]; s != nil && s.generation == m.generation && s.to == nil {
+		h.giveUp(s)
+	}
+}
+
+// outOfReach leaves what subscribers behind a broken link hold to its end:
+// they may be at work on it.
+func (h *hub) outOfReach(who *actor.PID) {
+	for _, s := range h.at(who) {
+		h.detach(s)
+	}
+	for _, s := range h.subscribers {
+		if s.to == nil && same(s.last, who) {
+			s.generation++ // its end, which came first, was that of the link
+		}
+	}
+}
+
+func same(a, b *actor.PID) bool {
+	return a != nil && b != nil && a.GetId() == b.GetId() && a.GetAddress() == b.GetAddress()
+}
+
+func (h *hub) at(who *actor.PID) (all []*subscriber) {
+	for _, s := range h.subscribers {
+		if same(s.to, who) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// detach keeps leases from a subscriber until it subscribes again.
+func (h *hub) detach(s *subscriber) {
+	s.last, s.to, s.out = s.to, nil, nil
+	h.leaveOrder(s)
+	h.forget(s)
+	h.tune()
+}
+
+// forget drops a subscriber that is out of reach and holds nothing.
+func (h *hub) forget(s *subscriber) {
+	if s.to == nil && s.used == 0 && h.subscribers[s.key] == s {
+		delete(h.subscribers, s.key)
+	}
+}
+
+// takes is how many leases the topic may have for the subscriber.
+func (s *subscriber) takes() int {
+	if s.to == nil {
+		return s.used
+	}
+	return max(s.credits, s.used)
+}
+
+func (h *hub) capacity() (all int) {
+	for _, s := range h.subscribers {
+		all += s.takes()
+	}
+	return all
+}

@@ -1,0 +1,145 @@
+package remote
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	gpeer "google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	maxStreams     = 64 // of a connection
+	maxHeaderBytes = 16 << 10
+	handshake      = 10 * time.Second
+)
+
+// serverOptions are those of the server that protoactor starts.
+func (g *guard) serverOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.Creds(g.connections),
+		grpc.ForceServerCodecV2(frames{}),
+		grpc.MaxRecvMsgSize(g.cfg.MaxMessage),
+		grpc.MaxSendMsgSize(g.cfg.MaxMessage),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.ConnectionTimeout(handshake),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingAfter / 2, PermitWithoutStream: true}),
+		grpc.ChainUnaryInterceptor(g.unary),
+		grpc.ChainStreamInterceptor(g.stream),
+	}
+}
+
+// unary is what every call passes that is no stream.
+func (g *guard) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
+	who, err := g.authenticate(ctx)
+	if err != nil {
+		g.refused(ctx, err)
+		return nil, err
+	}
+	if !g.enter() {
+		return nil, errShutting
+	}
+	defer g.running.Done()
+	defer g.recovered(ctx, who, &err)
+	return handler(context.WithValue(ctx, whoKey{}, who), request)
+}
+
+var errShutting = status.Error(codes.Unavailable, "shutting down")
+
+// recovered makes an error of a panic.
+func (g *guard) recovered(ctx context.Context, w who, err *error) {
+	if reason := recover(); reason != nil {
+		g.note(ctx, w, fmt.Errorf("a call panicked: %v", reason), "stack", string(debug.Stack()))
+		*err = status.Error(codes.Internal, "the call failed")
+	}
+}
+
+// stream is what every call passes first.
+func (g *guard) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	who, err := g.authenticate(ss.Context())
+	if err != nil {
+		g.refused(ss.Context(), err)
+		return err
+	}
+	if !g.enter() {
+		return errShutting
+	}
+	defer g.running.Done()
+	defer g.recovered(ss.Context(), who, &err)
+	ctx, cancel := context.WithCancelCause(context.WithValue(ss.Context(), whoKey{}, who))
+	defer cancel(nil)
+	defer context.AfterFunc(g.closing, func() { cancel(errClosing) })()
+	return handler(srv, &caller{ss, ctx})
+}
+
+var errClosing = errors.New("shutting down")
+
+// who is a caller that has shown who it is.
+type who struct {
+	owner string // empty: no credentials are asked for
+	token string
+	host  string // where it connects from
+	names func(host string) bool
+}
+
+type whoKey struct{}
+
+// caller is a stream with who calls in its context.
+type caller struct {
+	grpc.ServerStream
+	ctx context.Context //nolint:containedctx // that of the stream
+}
+
+func (c *caller) Context() context.Context { return c.ctx }
+
+// authenticate tells who calls, or refuses.
+func (g *guard) authenticate(ctx context.Context) (who, error) {
+	w := who{names: func(string) bool { return false }}
+	p, ok := gpeer.FromContext(ctx)
+	if !ok {
+		return w, status.Error(codes.Unauthenticated, "no peer")
+	}
+	w.host = hostOf(p.Addr)
+	if info, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(info.State.PeerCertificates) > 0 {
+		leaf := info.State.PeerCertificates[0]
+		w.owner = leaf.Subject.CommonName
+		w.names = func(host string) bool { return leaf.VerifyHostname(host) == nil }
+	}
+	known := *g.owners.Load()
+	if len(known) == 0 {
+		return w, nil
+	}
+	md, _ := metadata.FromIncomingContext(ctx)
+	values := md.Get("authorization")
+	if len(values) != 1 {
+		return w, status.Error(codes.Unauthenticated, "a bearer token is asked for")
+	}
+	token, ok := strings.CutPrefix(values[0], "Bearer ")
+	owner, ours := known[sha256.Sum256([]byte(token))]
+	if !ok || !ours {
+		return w, status.Error(codes.Unauthenticated, "the token is not known")
+	}
+	w.owner, w.token = owner, token
+	return w, nil
+}
+
+func hostOf(addr net.Addr) string {
+	host, _, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	return host
+}

@@ -1,0 +1,49 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// The pauses of a publish that waits for room.
+const roomFirst, roomLast = 5 * time.Millisecond, 250 * time.Millisecond
+
+// Publish is that of wakebell.Client. Drafts that travel together are checked
+// together; after an error those that are answered are published.
+func (c *Client) Publish(ctx context.Context, drafts ...wakebell.Publication) ([]wakebell.Published, error) {
+	out := make([]wakebell.Published, 0, len(drafts))
+	pause := roomFirst
+	for len(out) < len(drafts) {
+		request, n, err := wakebell.PublishMessage(drafts[len(out):]...)
+		if err != nil {
+			return out, fmt.Errorf("message %d: %w", len(out)+n, err)
+		}
+		answer, err := call[*messages.MessagesPublished](ctx, c, request)
+		if err != nil {
+			return out, err
+		}
+		for _, m := range answer.GetMessages() {
+			out = append(out, wakebell.Published{ID: m.GetId(), Fresh: m.GetFresh()})
+		}
+		if len(answer.GetMessages()) >= n {
+			pause = roomFirst
+			continue
+		}
+		full := fmt.Errorf("publish: %w", wakebell.ErrQueueFull)
+		if !drafts[len(out)].Waits() {
+			return out, full
+		}
+		select {
+		case <-ctx.Done():
+			return out, errors.Join(full, context.Cause(ctx))
+		case <-time.After(pause):
+			pause = min(2*pause, roomLast)
+		}
+	}
+	return out, nil
+}

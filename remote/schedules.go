@@ -1,0 +1,112 @@
+package remote
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// Schedules keeps the recurring schedules of a System in another process; each
+// call is that of wakebell.Schedules.
+type Schedules struct{ client *Client }
+
+var _ wakebell.RecurringSchedules = (*Schedules)(nil)
+
+// Schedules are those of the System.
+func (c *Client) Schedules() *Schedules { return &Schedules{c} }
+
+// Put is that of wakebell.Schedules, for up to 1,000 schedules.
+func (s *Schedules) Put(ctx context.Context, schedules ...wakebell.Recurring) error {
+	request := &messages.PutRecurring{}
+	for _, r := range schedules {
+		m, err := wakebell.RecurringMessage(r)
+		if err != nil {
+			return err
+		}
+		request.Schedules = append(request.Schedules, m)
+	}
+	return s.change(ctx, request)
+}
+
+func (s *Schedules) change(ctx context.Context, request messages.Request) error {
+	_, err := call[*messages.RecurringChanged](ctx, s.client, request)
+	return err
+}
+
+// Delete is that of wakebell.Schedules.
+func (s *Schedules) Delete(ctx context.Context, name string) error {
+	return s.change(ctx, &messages.DeleteRecurring{Name: name})
+}
+
+// Pause is that of wakebell.Schedules.
+func (s *Schedules) Pause(ctx context.Context, name string) error {
+	return s.change(ctx, &messages.EnableRecurring{Name: name})
+}
+
+// Resume is that of wakebell.Schedules.
+func (s *Schedules) Resume(ctx context.Context, name string) error {
+	return s.change(ctx, &messages.EnableRecurring{Name: name, Enabled: true})
+}
+
+// RunNow is that of wakebell.Schedules. When the link breaks it may fire twice.
+func (s *Schedules) RunNow(ctx context.Context, name string) (wakebell.ScheduleRun, error) {
+	run, err := call[*messages.RecurringRun](ctx, s.client, &messages.RunRecurring{Name: name})
+	if err != nil {
+		return wakebell.ScheduleRun{}, err
+	}
+	return wakebell.ScheduleRun{
+		Name: run.GetName(), Due: instantOf(run.GetDue()), Fired: instantOf(run.GetFired()), Run: run.GetRun(),
+	}, nil
+}
+
+// Get is that of wakebell.Schedules.
+func (s *Schedules) Get(ctx context.Context, name string) (wakebell.RecurringState, error) {
+	state, err := call[*messages.RecurringState](ctx, s.client, &messages.GetRecurring{Name: name})
+	if err != nil {
+		return wakebell.RecurringState{}, err
+	}
+	return wakebell.RecurringStateOf(state), nil
+}
+
+// List is that of wakebell.Schedules.
+func (s *Schedules) List(ctx context.Context) iter.Seq2[wakebell.RecurringState, error] {
+	return func(yield func(wakebell.RecurringState, error) bool) {
+		seen := map[string]bool{}
+		for request := (&messages.ListRecurring{}); ; {
+			page, err := call[*messages.RecurringPage](ctx, s.client, request)
+			if err != nil {
+				yield(wakebell.RecurringState{}, err)
+				return
+			}
+			for _, state := range page.GetSchedules() {
+				if !seen[state.GetName()] && !yield(wakebell.RecurringStateOf(state), nil) {
+					return
+				}
+				seen[state.GetName()] = true
+			}
+			if page.GetNext() == "" {
+				return
+			}
+			request = &messages.ListRecurring{After: page.GetNext()}
+		}
+	}
+}
+
+// Preview is that of wakebell.Schedules.
+func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Time, error) {
+	if n < 0 {
+		return nil, invalid("n", "%d, want 0 to 10,000", n)
+	}
+	answer, err := call[*messages.RecurringInstants](ctx, s.client, &messages.PreviewRecurring{Name: name, Count: uint32(min(n, 1<<30))}) //nolint:gosec // bounded
+	if err != nil {
+		return nil, err
+	}
+	instants := make([]time.Time, len(answer.GetInstants()))
+	for i, at := range answer.GetInstants() {
+		instants[i] = instantOf(at)
+	}
+	return instants, nil
+}

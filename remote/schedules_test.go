@@ -1,0 +1,135 @@
+package remote_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+// The same calls about recurring schedules here and over the network see the
+// same.
+func TestSchedulesElsewhereAreAsTheSchedulesHere(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	ctx, name := t.Context(), redistest.Name(t)
+	start := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
+	here, elsewhere := n.Client().Schedules(), dial(t, n).Schedules()
+	put := map[string]wakebell.Recurring{
+		"every": n.topic.Recurring(name+"every", wakebell.Recurrence{Every: time.Minute, Relative: true, Jitter: time.Second, MaxRuns: 3}, "x"),
+		"cron": n.topic.Recurring(name+"cron", wakebell.Recurrence{
+			Cron: "0 9 * * 1-5", Zone: "Europe/Berlin", SkipGaps: true, Start: start, Until: start.Add(999 * time.Hour),
+			Misfire: wakebell.MisfireAll, MisfireLimit: 7, Overlap: wakebell.OverlapQueue, Headers: map[string]string{"k": "v"},
+		}, "x"),
+		"crontab": n.topic.Recurring(name+"crontab", wakebell.Recurrence{Crontab: &wakebell.Crontab{Minute: "*/5", DayOfWeek: "1"}}, "x"),
+		"rrule":   n.topic.Recurring(name+"rrule", wakebell.Recurrence{RRule: "FREQ=WEEKLY;BYDAY=MO;BYHOUR=9", Start: start}, "x"),
+		"celery":  wakebell.CeleryTask(name+"celery", "tasks.add", wakebell.Recurrence{Every: time.Hour, Start: start}, []any{1, 2}, map[string]any{"a": "b"}, nil),
+	}
+	for kind, r := range put {
+		t.Run(kind, func(t *testing.T) {
+			require.NoError(t, elsewhere.Put(ctx, r))
+			there, err := elsewhere.Get(ctx, name+kind)
+			require.NoError(t, err)
+			state, err := here.Get(ctx, name+kind)
+			require.NoError(t, err)
+			require.Equal(t, state, there)
+			for _, s := range []wakebell.RecurringSchedules{here, elsewhere} {
+				require.NoError(t, s.Pause(ctx, name+kind))
+				state, err = s.Get(ctx, name+kind)
+				require.NoError(t, err)
+				require.True(t, state.Paused)
+				require.NoError(t, s.Resume(ctx, name+kind))
+			}
+			wanted, err := here.Preview(ctx, name+kind, 2)
+			require.NoError(t, err)
+			got, err := elsewhere.Preview(ctx, name+kind, 2)
+			require.NoError(t, err)
+			require.Len(t, got, 2)
+			require.WithinDuration(t, wanted[0], got[0], time.Minute)
+			require.NoError(t, here.Put(ctx, r), "the same again changes nothing")
+			again, err := elsewhere.Get(ctx, name+kind)
+			require.NoError(t, err)
+			require.Equal(t, state.Rule, again.Rule)
+		})
+	}
+	run, err := elsewhere.RunNow(ctx, name+"every")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, run.Run)
+	st, err := n.Client().Stats(ctx, n.topic.Name())
+	require.NoError(t, err)
+	require.EqualValues(t, 1, st.Total)
+	seen := 0
+	for state, err := range elsewhere.List(ctx) {
+		require.NoError(t, err)
+		if _, ours := put[state.Name[min(len(name), len(state.Name)):]]; ours {
+			seen++
+		}
+	}
+	require.Equal(t, len(put), seen)
+	for kind := range put {
+		require.NoError(t, elsewhere.Delete(ctx, name+kind))
+	}
+}
+
+func TestWhatIsWrongWithASchedule(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	ctx, name := t.Context(), redistest.Name(t)
+	for _, s := range []wakebell.RecurringSchedules{n.Client().Schedules(), dial(t, n).Schedules()} {
+		_, err := s.Get(ctx, name)
+		require.ErrorIs(t, err, wakebell.ErrNoSchedule)
+		require.ErrorIs(t, s.Delete(ctx, name), wakebell.ErrNoSchedule)
+		require.ErrorIs(t, s.Pause(ctx, name), wakebell.ErrNoSchedule)
+		_, err = s.RunNow(ctx, name)
+		require.ErrorIs(t, err, wakebell.ErrNoSchedule)
+		_, err = s.Preview(ctx, name, -1)
+		require.ErrorIs(t, err, wakebell.ErrInvalid)
+		require.ErrorIs(t, s.Put(ctx, n.topic.Recurring(name, wakebell.Recurrence{}, "x")), wakebell.ErrInvalid)
+		require.ErrorIs(t, s.Put(ctx, n.topic.Recurring(name, wakebell.Recurrence{Cron: "nonsense"}, "x")), wakebell.ErrInvalid)
+	}
+}
+
+func TestAQueueElsewhereIsAsTheQueueHere(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	c, ctx := dial(t, n), t.Context()
+	orders := wakebell.NewQueue[string](redistest.Name(t), wakebell.DeduplicateBy(func(s string) string { return s }),
+		wakebell.PendingCap(3, wakebell.FullFails))
+	for where, p := range map[string]wakebell.Publisher{"here": n.Client(), "elsewhere": c} {
+		fresh, err := orders.Publish(ctx, p, where)
+		require.NoError(t, err)
+		require.True(t, fresh)
+		fresh, err = orders.Publish(ctx, p, where)
+		require.NoError(t, err)
+		require.False(t, fresh)
+	}
+	draft := orders.Draft("third")
+	for range 2 {
+		published, err := c.Publish(ctx, draft)
+		require.NoError(t, err)
+		require.True(t, published[0].Fresh, "the same draft again is a retry")
+	}
+	_, err := orders.Publish(ctx, c, "fourth")
+	require.ErrorIs(t, err, wakebell.ErrQueueFull)
+	waiting := wakebell.NewQueue[string](orders.Name(), wakebell.PendingCap(3, wakebell.FullWaits))
+	short, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+	defer cancel()
+	_, err = waiting.Publish(short, c, "fifth")
+	require.ErrorIs(t, err, wakebell.ErrQueueFull)
+	_, err = n.Client().PurgeQueue(ctx, orders.Keys(), false)
+	require.NoError(t, err)
+	many := wakebell.NewQueue[string](orders.Name())
+	bodies := make([]string, 1200)
+	published, err := many.PublishAll(ctx, c, bodies...)
+	require.NoError(t, err)
+	require.Len(t, published, len(bodies))
+	st, err := n.Client().QueueStats(ctx, orders.Keys())
+	require.NoError(t, err)
+	require.EqualValues(t, len(bodies), st.Pending)
+	_, err = wakebell.NewQueue[string]("").Publish(ctx, c, "x")
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
+}

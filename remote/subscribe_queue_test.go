@@ -1,0 +1,80 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote"
+)
+
+func TestASubscriberHandlesAQueue(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	c, ctx := dial(t, n), t.Context()
+	orders := wakebell.NewQueue[string](redistest.Name(t), wakebell.KeySeparator("/"))
+	var handled sync.Map
+	end := subscribe(t, c, remote.Subscription{Queue: orders.Keys(), Name: "s", Credits: 10}, func(_ context.Context, l *messages.Lease) error {
+		body, err := orders.Read(l)
+		switch {
+		case err != nil || body == "never":
+			return wakebell.Reject(errors.Join(errors.New("never"), err))
+		case body == "again" && l.GetAttempt() == 1:
+			return wakebell.RetryIn(time.Millisecond)
+		}
+		handled.Store(body, l.GetAttempt())
+		return nil
+	})
+	for _, body := range []string{"one", "never", "again"} {
+		_, err := orders.Publish(ctx, c, body)
+		require.NoError(t, err)
+	}
+	eventually(t, func() bool {
+		st, err := n.Client().QueueStats(ctx, orders.Keys())
+		return err == nil && st.Pending+st.Processing == 0 && st.Dead == 1
+	})
+	attempt, _ := handled.Load("again")
+	require.EqualValues(t, 2, attempt)
+
+	topic := remote.Subscription{Topic: orders.Name(), Name: "other"}
+	never := func(context.Context, *messages.Lease) error { return nil }
+	require.ErrorIs(t, c.Subscribe(ctx, topic, never), wakebell.ErrConflict, "it is a queue")
+	both := remote.Subscription{Topic: "x", Queue: orders.Keys(), Name: "other"}
+	require.ErrorIs(t, c.Subscribe(ctx, both, never), wakebell.ErrInvalid)
+	require.NoError(t, end())
+}
+
+// What a subscriber of a queue leaves is somebody else's at once, although the
+// lease is of an hour.
+func TestAQueueGoesOnWithTheNextSubscriber(t *testing.T) {
+	t.Parallel()
+	cfg := withToken()
+	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}
+	n := serve(t, cfg)
+	c, ctx := dial(t, n), t.Context()
+	orders := wakebell.NewQueue[string](redistest.Name(t))
+	began := make(chan struct{}, 1)
+	end := subscribe(t, c, remote.Subscription{Queue: orders.Keys(), Name: "first"}, func(ctx context.Context, _ *messages.Lease) error {
+		began <- struct{}{}
+		<-t.Context().Done()
+		return ctx.Err()
+	})
+	_, err := orders.Publish(ctx, c, "x")
+	require.NoError(t, err)
+	receive(t, began)
+	second := make(chan string, 1)
+	subscribe(t, dial(t, n), remote.Subscription{Queue: orders.Keys(), Name: "second"}, func(_ context.Context, l *messages.Lease) error {
+		body, err := orders.Read(l)
+		second <- body
+		return err
+	})
+	require.NoError(t, end())
+	require.Equal(t, "x", receive(t, second))
+}

@@ -1,0 +1,229 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote"
+)
+
+// subscribe runs a subscription until the end of the test, or the returned
+// function.
+func subscribe(t testing.TB, c *remote.Client, s remote.Subscription, handle func(context.Context, *messages.Lease) error) (end func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Subscribe(ctx, s, handle) }()
+	end = sync.OnceValue(func() error {
+		cancel()
+		return receive(t, done)
+	})
+	t.Cleanup(func() { _ = end() })
+	return end
+}
+
+func TestASubscriberHandlesTimers(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	c := dial(t, n)
+	topic := n.topic.Name()
+	var attempts sync.Map
+	subscribe(t, c, remote.Subscription{Topic: topic, Name: "s", Credits: 10}, func(_ context.Context, l *messages.Lease) error {
+		attempts.Store(l.GetId(), int(l.GetAttempt()))
+		switch {
+		case l.GetId() == "reject":
+			return wakebell.Reject(errors.New("never"))
+		case l.GetId() == "retry" && l.GetAttempt() == 1:
+			return wakebell.RetryIn(10 * time.Millisecond)
+		}
+		return nil
+	})
+	for _, id := range []string{"plain", "reject", "retry"} {
+		_, err := n.topic.Schedule(t.Context(), c, "x", wakebell.ID(id))
+		require.NoError(t, err)
+	}
+	eventually(t, func() bool {
+		st, err := c.Stats(t.Context(), topic)
+		return err == nil && st.Total == 0 && st.Dead == 1
+	})
+	second, _ := attempts.Load("retry")
+	require.Equal(t, 2, second)
+}
+
+func TestASubscriberHasNoMoreThanItsCredits(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	c, topic := dial(t, n), n.topic.Name()
+	var slow, peak, quick atomic.Int32
+	release := make(chan struct{})
+	subscribe(t, c, remote.Subscription{Topic: topic, Name: "slow", Credits: 3}, func(ctx context.Context, _ *messages.Lease) error {
+		for now := slow.Add(1); ; {
+			if old := peak.Load(); now <= old || peak.CompareAndSwap(old, now) {
+				break
+			}
+		}
+		defer slow.Add(-1)
+		select {
+		case <-release:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	subscribe(t, dial(t, n), remote.Subscription{Topic: topic, Name: "quick", Credits: 5}, func(context.Context, *messages.Lease) error {
+		quick.Add(1)
+		return nil
+	})
+	drafts := make([]wakebell.Draft, 500)
+	for i := range drafts {
+		drafts[i] = n.topic.Draft("x")
+	}
+	_, err := c.Schedule(t.Context(), drafts...)
+	require.NoError(t, err)
+	eventually(t, func() bool { return slow.Load()+quick.Load() == 500 }, "the slow one holds up no other")
+	require.LessOrEqual(t, peak.Load(), int32(3))
+	close(release)
+	eventually(t, func() bool { st, err := c.Stats(t.Context(), topic); return err == nil && st.Total == 0 })
+}
+
+func TestSubscribingAgainTakesOver(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	topic := n.topic.Name()
+	first, second := dial(t, n), dial(t, n)
+	held := make(chan string, 1)
+	release := make(chan struct{})
+	subscribe(t, first, remote.Subscription{Topic: topic, Name: "s", Credits: 1}, func(context.Context, *messages.Lease) error {
+		held <- "first"
+		<-release
+		return nil
+	})
+	_, err := n.topic.Schedule(t.Context(), first, "x", wakebell.ID("a"))
+	require.NoError(t, err)
+	require.Equal(t, "first", receive(t, held))
+
+	// The same subscriber elsewhere does not know what the first still does: it
+	// gives it back, and has it itself.
+	subscribe(t, second, remote.Subscription{Topic: topic, Name: "s", Credits: 1}, func(context.Context, *messages.Lease) error {
+		held <- "second"
+		return nil
+	})
+	require.Equal(t, "second", receive(t, held))
+	close(release)
+	eventually(t, func() bool { st, err := second.Stats(t.Context(), topic); return err == nil && st.Total == 0 })
+}
+
+func TestWhatASubscriberLeavesIsGivenBackAtOnce(t *testing.T) {
+	t.Parallel()
+	cfg := withToken()
+	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}
+	n := serve(t, cfg)
+	topic := n.topic.Name()
+	c := dial(t, n)
+	began := make(chan struct{}, 1)
+	end := subscribe(t, c, remote.Subscription{Topic: topic, Name: "s", Credits: 1}, func(ctx context.Context, _ *messages.Lease) error {
+		began <- struct{}{}
+		<-t.Context().Done() // it ignores its context
+		return nil
+	})
+	_, err := n.topic.Schedule(t.Context(), c, "x", wakebell.ID("a"))
+	require.NoError(t, err)
+	receive(t, began)
+	require.NoError(t, end())
+	eventually(t, func() bool {
+		info, _, err := c.Get(t.Context(), topic, "a")
+		return err == nil && info.State != wakebell.StateRunning && info.Attempts == 0
+	})
+}
+
+func TestACancelledTimerEndsTheContextOfItsSubscriber(t *testing.T) {
+	t.Parallel()
+	cfg := withToken()
+	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}
+	n := serve(t, cfg)
+	c := dial(t, n)
+	began, ended := make(chan struct{}), make(chan error, 1)
+	subscribe(t, c, remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(ctx context.Context, _ *messages.Lease) error {
+		close(began)
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return nil
+	})
+	_, err := n.topic.Schedule(t.Context(), c, "x", wakebell.ID("a"))
+	require.NoError(t, err)
+	receive(t, began)
+	_, err = n.topic.Cancel(t.Context(), c, "a")
+	require.NoError(t, err)
+	require.ErrorIs(t, receive(t, ended), wakebell.ErrCancelled)
+}
+
+func TestALongHandlerKeepsItsLease(t *testing.T) {
+	t.Parallel()
+	cfg := withToken()
+	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
+	n := serve(t, cfg)
+	c := dial(t, n)
+	var deliveries atomic.Int32
+	subscribe(t, c, remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(context.Context, *messages.Lease) error {
+		deliveries.Add(1)
+		<-time.After(7 * time.Second) // more than two leases
+		return nil
+	})
+	_, err := n.topic.Schedule(t.Context(), c, "x")
+	require.NoError(t, err)
+	eventually(t, func() bool {
+		st, err := c.Stats(t.Context(), n.topic.Name())
+		return err == nil && st.Total == 0 && deliveries.Load() > 0
+	})
+	require.EqualValues(t, 1, deliveries.Load())
+}
+
+func TestATopicThatTheNodeHandlesCannotBeSubscribedTo(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	n := serve(t, withToken(), wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }))
+	c := dial(t, n)
+	err := c.Subscribe(t.Context(), remote.Subscription{Topic: topic.Name(), Name: "s"}, func(context.Context, *messages.Lease) error { return nil })
+	require.ErrorIs(t, err, wakebell.ErrConflict)
+	err = c.Subscribe(t.Context(), remote.Subscription{Topic: topic.Name()}, func(context.Context, *messages.Lease) error { return nil })
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
+}
+
+func TestASubscriberComesBackAfterItsLinkBroke(t *testing.T) {
+	t.Parallel()
+	cfg := withToken()
+	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
+	n := serve(t, cfg)
+	link := through(t, n.server.Address())
+	c := dialAt(t, link.Addr().String())
+	var handled sync.Map
+	subscribe(t, c, remote.Subscription{Topic: n.topic.Name(), Name: "s", Credits: 20}, func(_ context.Context, l *messages.Lease) error {
+		handled.Store(l.GetId(), true)
+		return nil
+	})
+	for i := range 300 {
+		_, err := n.topic.Schedule(t.Context(), n.Client(), "x", wakebell.ID(fmt.Sprint(i)))
+		require.NoError(t, err)
+		if i%60 == 59 {
+			link.cut()
+		}
+	}
+	eventually(t, func() bool {
+		st, err := n.Client().Stats(t.Context(), n.topic.Name())
+		return err == nil && st.Total == 0
+	})
+	for i := range 300 {
+		_, ok := handled.Load(fmt.Sprint(i))
+		require.True(t, ok, i)
+	}
+}

@@ -1,0 +1,305 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// Subscription says who subscribes, and to what.
+type Subscription struct {
+	Topic string // without prefix
+
+	// Queue is a queue instead, as its Keys say; wakebell.Queue.Read reads the
+	// bodies. The zero value: it is a topic.
+	Queue wakebell.QueueName
+
+	// Name tells subscribers of a topic apart, also after a restart: 1 to 256
+	// bytes. Of two with the same name the later one gets the leases.
+	Name string
+
+	// Credits are how many timers are handled at once, 1 to 10,000; default 5.
+	Credits int
+}
+
+// Subscribe has handle called for the timers of a topic, or the messages of a
+// queue, up to Credits at once,
+// until ctx ends: then no more come, those that run have ctx's end in their
+// contexts, and what they make of it still counts if they return within a
+// second. What handle returns is its verdict, as of a handler. Leases are
+// extended for as long as it runs. When the link breaks it subscribes again by
+// itself; timers whose leases ended meanwhile are delivered again.
+//
+// It returns nil when ctx has ended, else why it cannot subscribe: ErrConflict
+// where the node handles the topic itself, wakebell.ErrInvalid, ErrDenied.
+func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(context.Context, *messages.Lease) error) error {
+	if s.Credits == 0 {
+		s.Credits = 5
+	}
+	if handle == nil {
+		return invalid("handle", "nil")
+	}
+	if s.Queue.Name != "" {
+		if s.Topic != "" {
+			return invalid("Topic", "%q, and a Queue %q too", s.Topic, s.Queue.Name)
+		}
+		s.Topic = s.Queue.Name
+	}
+	t := &taker{
+		link: c.link, of: s, handle: handle, running: map[uint64]*runningLease{},
+		wake: make(chan struct{}, 1), failed: make(chan error, 1),
+		feed: make(chan handed),
+	}
+	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	key := takerKey{s.Topic, s.Name}
+	c.link.mu.Lock()
+	if c.link.takers[key] != nil {
+		c.link.mu.Unlock()
+		return invalid("Name", "%q subscribes to %q already", s.Name, s.Topic)
+	}
+	c.link.takers[key] = t
+	c.link.mu.Unlock()
+	var writing sync.WaitGroup
+	stop := make(chan struct{})
+	writing.Go(func() { t.write(stop) })
+	t.subscribe()
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-t.failed:
+	case <-c.link.ctx.Done():
+		err = errClosed
+	}
+	t.stop(context.Cause(ctx))
+	close(stop)
+	writing.Wait()
+	c.link.mu.Lock()
+	delete(c.link.takers, key)
+	c.link.mu.Unlock()
+	return err
+}
+
+// taker is a subscription of a Client.
+type taker struct {
+	link   *clientLink
+	of     Subscription
+	handle func(context.Context, *messages.Lease) error
+	ctx    context.Context //nolint:containedctx // of all its handlers
+	cancel context.CancelCauseFunc
+	failed chan error
+	feed   chan handed
+	work   sync.WaitGroup
+
+	mu       sync.Mutex
+	stopped  bool
+	running  map[uint64]*runningLease
+	verdicts []*messages.Verdict
+	wake     chan struct{}
+}
+
+type runningLease struct {
+	id     string
+	ttl    time.Duration
+	extend time.Time // when to ask for more time
+	until  time.Time
+	cancel context.CancelCauseFunc
+}
+
+// subscribe asks for leases, at first and whenever the link is new.
+func (t *taker) subscribe() {
+	t.link.done.Go(func() {
+		request := &messages.Subscribe{Topic: t.of.Topic, Subscriber: t.of.Name, Credits: uint32(min(max(t.of.Credits, 0), 1<<30))} //nolint:gosec // bounded
+		if q := t.of.Queue; q.Name != "" {
+			request.Queue = &messages.Queue{Separator: q.Separator, DeadLetters: q.DeadLetters}
+		}
+		for {
+			ctx, cancel := context.WithTimeout(t.link.ctx, requestTimeout)
+			answer, err := t.link.ask(ctx, proto.CloneOf(request))
+			cancel()
+			if errors.Is(err, errBroken) || t.ctx.Err() != nil || t.link.ctx.Err() != nil {
+				return // the next link subscribes
+			}
+			if err == nil {
+				var subscribed *messages.Subscribed
+				if subscribed, err = wakebell.Answered[*messages.Subscribed](answer, nil); err == nil {
+					t.reconcile(subscribed)
+					return
+				}
+			}
+			if errors.Is(err, wakebell.ErrInvalid) || errors.Is(err, wakebell.ErrConflict) || errors.Is(err, ErrDenied) {
+				select {
+				case t.failed <- fmt.Errorf("subscribe to %q: %w", t.of.Topic, err):
+				default:
+				}
+				return
+			}
+			select {
+			case <-time.After(redialMax / 2):
+			case <-t.ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// reconcile gives back what the node thinks is ours and is not, as after our
+// process began anew.
+func (t *taker) reconcile(m *messages.Subscribed) {
+	for _, l := range m.GetHeld() {
+		t.mu.Lock()
+		known := t.running[l.GetDelivery()] != nil
+		t.mu.Unlock()
+		if !known && !t.pending(l.GetDelivery()) {
+			t.say(&messages.Verdict{Id: l.GetId(), Kind: &messages.Verdict_Release{Release: l.Release()}})
+		}
+	}
+}
+
+func (t *taker) pending(delivery uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, v := range t.verdicts {
+		if d, _ := answerOf(v); d == delivery {
+			return true
+		}
+	}
+	return false
+}
+
+// leases takes leases and has them handled.
+func (t *taker) leases(m *messages.Leases) {
+	now := time.Now()
+	for _, l := range m.GetLeases() {
+		ctx, cancel := context.WithCancelCause(t.ctx)
+		ttl := l.GetTtl().AsDuration()
+		t.mu.Lock()
+		if t.stopped {
+			t.mu.Unlock()
+			cancel(nil)
+			continue
+		}
+		t.running[l.GetDelivery()] = &runningLease{l.GetId(), ttl, now.Add(ttl / 3), now.Add(ttl), cancel}
+		t.work.Add(1)
+		t.mu.Unlock()
+		t.begin(handed{ctx, cancel, l})
+	}
+}
+
+// handed is a lease for one of a taker's goroutines.
+type handed struct {
+	ctx    context.Context //nolint:containedctx // of this lease
+	cancel context.CancelCauseFunc
+	lease  *messages.Lease
+}
+
+// begin has a goroutine serve a lease: one that is free, or a new one.
+func (t *taker) begin(next handed) {
+	select {
+	case t.feed <- next:
+		return
+	default:
+	}
+	go func() {
+		for {
+			t.serve(next.ctx, next.lease)
+			next.cancel(nil)
+			t.work.Done()
+			select {
+			case next = <-t.feed:
+			case <-t.ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+// serve handles one lease. A panic is a crash: the timer comes back when its
+// lease ends.
+func (t *taker) serve(ctx context.Context, l *messages.Lease) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			t.forget(l.GetDelivery())
+			t.link.cfg.Logger.Error("a subscriber's handler panicked", "topic", t.of.Topic, "id", l.GetId(), "panic", fmt.Sprint(reason))
+		}
+	}()
+	err := t.handle(ctx, l)
+	if t.forget(l.GetDelivery()) {
+		t.say(verdictOf(l, err))
+	}
+}
+
+func (t *taker) forget(delivery uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ours := t.running[delivery]
+	delete(t.running, delivery)
+	return ours
+}
+
+func verdictOf(l *messages.Lease, err error) *messages.Verdict {
+	v := &messages.Verdict{Id: l.GetId()}
+	delay, retry := wakebell.RetryDelay(err)
+	switch {
+	case err == nil:
+		v.Kind = &messages.Verdict_Ack{Ack: l.Ack()}
+	case wakebell.IsRejected(err):
+		v.Kind = &messages.Verdict_Reject{Reject: l.Reject(err)}
+	case retry:
+		v.Kind = &messages.Verdict_Nack{Nack: l.NackIn(delay, err)}
+	default:
+		v.Kind = &messages.Verdict_Nack{Nack: l.Nack(err)}
+	}
+	return v
+}
+
+// ended ends the contexts of handlers whose leases are no longer ours.
+func (t *taker) ended(m *messages.LeasesEnded) {
+	for _, e := range m.GetEnded() {
+		cause := wakebell.ErrLeaseLost
+		switch e.GetWhy() {
+		case messages.LeaseEnd_LEASE_END_CANCELLED:
+			cause = wakebell.ErrCancelled
+		case messages.LeaseEnd_LEASE_END_TOO_OLD:
+			cause = wakebell.ErrLeaseTooOld
+		case messages.LeaseEnd_LEASE_END_DRAINING:
+			cause = wakebell.ErrDraining
+		}
+		t.lose(e.GetDelivery(), cause)
+	}
+}
+
+func (t *taker) lose(delivery uint64, cause error) {
+	t.mu.Lock()
+	r := t.running[delivery]
+	delete(t.running, delivery)
+	t.mu.Unlock()
+	if r != nil {
+		r.cancel(cause)
+	}
+}
+
+// stop ends a subscription: its handlers have a moment to return, and what they
+// hold is given back.
+func (t *taker) stop(cause error) {
+	t.mu.Lock()
+	t.stopped = true
+	t.mu.Unlock()
+	t.cancel(cause)
+	returned := make(chan struct{})
+	go func() { t.work.Wait(); close(returned) }()
+	select {
+	case <-returned:
+	case <-time.After(grace):
+	}
+	t.flush()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), grace)
+	defer cancel()
+	_, _ = t.link.ask(ctx, &messages.Unsubscribe{Topic: t.of.Topic, Subscriber: t.of.Name}) // else the leases end by themselves
+}

@@ -1,0 +1,188 @@
+package remote_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/remote"
+)
+
+// authority issues certificates.
+type authority struct {
+	t    testing.TB
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	a := &authority{t: t, pool: x509.NewCertPool()}
+	template := &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	made := a.sign(template, "authority", time.Hour)
+	a.cert, a.key = made.Leaf, made.PrivateKey.(*ecdsa.PrivateKey)
+	a.pool.AddCert(a.cert)
+	return a
+}
+
+// issue makes a certificate for loopback that is good for so long from now on.
+func (a *authority) issue(name string, life time.Duration) tls.Certificate {
+	return a.sign(&x509.Certificate{
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, name, life)
+}
+
+func (a *authority) sign(template *x509.Certificate, name string, life time.Duration) tls.Certificate {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(a.t, err)
+	template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62))
+	require.NoError(a.t, err)
+	template.Subject = pkix.Name{CommonName: name}
+	template.NotBefore, template.NotAfter = time.Now().Add(-48*time.Hour), time.Now().Add(life)
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	require.NoError(a.t, err)
+	leaf, err := x509.ParseCertificate(der)
+	require.NoError(a.t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+const expired = -time.Hour
+
+func encrypted(pool *x509.CertPool, shown ...tls.Certificate) *tls.Config {
+	return &tls.Config{RootCAs: pool, Certificates: shown, MinVersion: tls.VersionTLS12}
+}
+
+// dialTLS is one attempt that ends soon.
+func dialTLS(t testing.TB, n *node, token string, cfg *tls.Config) (*remote.Client, error) {
+	t.Helper()
+	c, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{
+		Config: remote.Config{Token: token, TLS: cfg, Logger: quiet}, DeadLink: 500 * time.Millisecond,
+	})
+	if err == nil {
+		t.Cleanup(c.Close)
+		_, err = n.topic.Schedule(t.Context(), c, "x", wakebell.In(time.Hour))
+	}
+	return c, err
+}
+
+// visit is a try to use a node.
+type visit struct {
+	token string
+	tls   *tls.Config
+	fails string // what the error says; empty: none
+}
+
+func TestWhoMayUseANodeWithTLS(t *testing.T) {
+	t.Parallel()
+	ours, others := newAuthority(t), newAuthority(t)
+	server := ours.issue("node", time.Hour)
+	tokens := map[string]string{secret: "tests"}
+	mutual := func(c *tls.Config) *tls.Config { c.ClientCAs = ours.pool; return c }
+	for name, serving := range map[string]struct {
+		cfg   remote.Config
+		cases map[string]visit
+	}{
+		"TLS": {remote.Config{TLS: encrypted(nil, server)}, map[string]visit{
+			"who knows the authority":         {"", encrypted(ours.pool), ""},
+			"who does not":                    {"", encrypted(others.pool), "unknown authority"},
+			"who knows another name":          {"", &tls.Config{RootCAs: ours.pool, ServerName: "other"}, "wanted to match other"},
+			"who speaks without TLS":          {"", nil, "link is down"},
+			"who speaks an old TLS (1.0–1.1)": {"", &tls.Config{RootCAs: ours.pool, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}, "link is down"},
+		}},
+		"an expired certificate": {remote.Config{TLS: encrypted(nil, ours.issue("node", expired))}, map[string]visit{
+			"nobody": {"", encrypted(ours.pool), "expired"},
+		}},
+		"mutual TLS": {remote.Config{TLS: mutual(encrypted(nil, server))}, map[string]visit{
+			"who has a certificate": {"", encrypted(ours.pool, ours.issue("a", time.Hour)), ""},
+			"who has none":          {"", encrypted(ours.pool), "link is down"},
+			"who has an old one":    {"", encrypted(ours.pool, ours.issue("a", expired)), "link is down"},
+			"who has another's":     {"", encrypted(ours.pool, others.issue("a", time.Hour)), "link is down"},
+		}},
+		"mutual TLS and tokens": {remote.Config{TLS: mutual(encrypted(nil, server)), Tokens: tokens}, map[string]visit{
+			"who has both":                  {secret, encrypted(ours.pool, ours.issue("a", time.Hour)), ""},
+			"who has the certificate only":  {"", encrypted(ours.pool, ours.issue("a", time.Hour)), "bearer token"},
+			"who has a wrong token":         {secret + "x", encrypted(ours.pool, ours.issue("a", time.Hour)), "not known"},
+			"who has the token only":        {secret, encrypted(ours.pool), "link is down"},
+			"who has the token, and an old": {secret, encrypted(ours.pool, ours.issue("a", expired)), "link is down"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := serve(t, serving.cfg)
+			for who, c := range serving.cases {
+				t.Run(who, func(t *testing.T) {
+					t.Parallel()
+					_, err := dialTLS(t, n, c.token, c.tls)
+					if c.fails == "" {
+						require.NoError(t, err)
+						return
+					}
+					require.ErrorContains(t, err, c.fails)
+				})
+			}
+		})
+	}
+}
+
+// The owner of what comes in is who the certificate names.
+func TestACertificateNamesTheOwner(t *testing.T) {
+	t.Parallel()
+	ours := newAuthority(t)
+	cfg := encrypted(nil, ours.issue("node", time.Hour))
+	cfg.ClientCAs = ours.pool
+	n := serve(t, remote.Config{TLS: cfg})
+	ctx := remote.WithKey(t.Context(), "order-42")
+	draft := n.topic.Draft("x", wakebell.ID("one"), wakebell.In(time.Hour))
+	var dues []time.Time
+	for _, owner := range []string{"a", "b", "b"} {
+		c, err := dialTLS(t, n, "", encrypted(ours.pool, ours.issue(owner, time.Hour)))
+		require.NoError(t, err)
+		stored, err := c.Schedule(ctx, draft)
+		require.NoError(t, err)
+		dues = append(dues, stored[0].Due)
+	}
+	require.True(t, dues[1].After(dues[0]), "of two owners both may use a key")
+	require.Equal(t, dues[1], dues[2], "and the same is answered as before")
+}
+
+// A peer that waits for a handshake, or comes in crowds, holds up nobody.
+func TestConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	cfg := withToken()
+	cfg.MaxConnections = 3
+	n := serve(t, cfg)
+	var silent []net.Conn
+	for range 3 {
+		conn, err := net.Dial("tcp", n.server.Address())
+		require.NoError(t, err)
+		silent = append(silent, conn)
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+	eventually(t, func() bool {
+		_, err := dialTLS(t, n, secret, nil)
+		return err != nil && len(n.log.with("too many connections")) == 1
+	})
+	for _, conn := range silent {
+		require.NoError(t, conn.Close())
+	}
+	eventually(t, func() bool { _, err := dialTLS(t, n, secret, nil); return err == nil })
+	require.NoError(t, context.Cause(t.Context()))
+}

@@ -1,0 +1,59 @@
+package remote
+
+import (
+	"crypto/sha256"
+	"errors"
+	"strings"
+)
+
+const (
+	minToken, maxToken = 16, 4096
+	maxOwner           = 256
+)
+
+func checkTokens(tokens map[string]string) error {
+	var errs []error
+	for token, owner := range tokens {
+		errs = append(errs, checkToken("Tokens", token))
+		if owner == "" || len(owner) > maxOwner {
+			errs = append(errs, invalid("Tokens", "an owner of %d bytes, want 1 to %d", len(owner), maxOwner))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkToken(field, token string) error {
+	if len(token) < minToken || len(token) > maxToken {
+		return invalid(field, "a token of %d bytes, want %d to %d", len(token), minToken, maxToken)
+	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return invalid(field, "a token has a byte that is not printable ASCII")
+	}
+	return nil
+}
+
+// tokenOwners maps the hash of a token to its owner: a look-up by hash takes as
+// long for a wrong token as for one that is nearly right.
+type tokenOwners map[[sha256.Size]byte]string
+
+func owners(tokens map[string]string) *tokenOwners {
+	hashed := make(tokenOwners, len(tokens))
+	for token, owner := range tokens {
+		hashed[sha256.Sum256([]byte(token))] = owner
+	}
+	return &hashed
+}
+
+// SetTokens replaces Config.Tokens for calls and links that begin from now on;
+// those that have begun go on. It does not turn the asking for tokens on or off.
+// Errors: wakebell.ErrInvalid.
+func (s *Server) SetTokens(tokens map[string]string) error {
+	if (len(tokens) == 0) != (len(*s.guard.owners.Load()) == 0) {
+		return invalid("Tokens", "whether peers need one is decided by Serve")
+	}
+	if err := checkTokens(tokens); err != nil {
+		return err
+	}
+	s.guard.owners.Store(owners(tokens))
+	return nil
+}

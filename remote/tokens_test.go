@@ -1,0 +1,41 @@
+package remote_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/remote"
+)
+
+func TestTokensAreReplacedWhileItServes(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	const next = "another-secret-of-bytes"
+	with := func(token string) error {
+		c, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{Config: remote.Config{Token: token, Logger: quiet}})
+		if err == nil {
+			t.Cleanup(c.Close)
+			_, err = c.Stats(t.Context(), n.topic.Name())
+		}
+		return err
+	}
+	before := dial(t, n)
+	require.NoError(t, with(secret))
+	require.ErrorIs(t, with(next), remote.ErrDenied)
+	require.NoError(t, n.server.SetTokens(map[string]string{secret: "tests", next: "tests"}))
+	require.NoError(t, with(secret))
+	require.NoError(t, with(next))
+	require.NoError(t, n.server.SetTokens(map[string]string{next: "tests"}))
+	require.ErrorIs(t, with(secret), remote.ErrDenied)
+	require.NoError(t, with(next))
+	_, err := before.Stats(t.Context(), n.topic.Name())
+	require.NoError(t, err, "its link goes on")
+
+	for _, wrong := range []map[string]string{{}, {"short": "tests"}, {next: ""}} {
+		require.ErrorIs(t, n.server.SetTokens(wrong), wakebell.ErrInvalid)
+	}
+	open := serve(t, remote.Config{})
+	require.ErrorIs(t, open.server.SetTokens(map[string]string{secret: "tests"}), wakebell.ErrInvalid)
+}

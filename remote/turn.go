@@ -1,0 +1,228 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// turn is one that a Client has, or asks for.
+type turn struct {
+	gates  *Gates
+	link   *clientLink
+	gate   string
+	place  uint64
+	fence  uint64 // before it is given to the caller
+	waited time.Duration
+	ctx    context.Context //nolint:containedctx // what Context returns
+	end    context.CancelCauseFunc
+
+	mu       sync.Mutex
+	until    time.Time     // by the node's word
+	timer    *time.Timer   // ends ctx then; nil: there was no word, and it is acquire's
+	over     bool          // it was lost or released
+	released chan struct{} // closed when the node has it back; nil: it was not released
+	result   error         // once that is closed
+}
+
+// newTurn is a place for a turn; nil: the client is closed.
+func (s *clientLink) newTurn(ctx context.Context, g *Gates, gate string) *turn {
+	t := &turn{gates: g, link: s, gate: gate}
+	t.ctx, t.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.turns == nil {
+		return nil
+	}
+	s.next++
+	t.place = s.next
+	s.turns[t.place] = t
+	return t
+}
+
+func (t *turn) forget() {
+	t.link.mu.Lock()
+	defer t.link.mu.Unlock()
+	delete(t.link.turns, t.place)
+}
+
+func (t *turn) Gate() string             { return t.gate }
+func (t *turn) Fence() uint64            { return t.fence }
+func (t *turn) Waited() time.Duration    { return t.waited }
+func (t *turn) Context() context.Context { return t.ctx }
+
+func (t *turn) Until() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.until
+}
+
+func (t *turn) Guard(ctx context.Context, resource string) error {
+	return t.gates.Guard(ctx, t.gate, resource, t.fence)
+}
+
+// extend asks the node how long the turn is good. Errors: ErrTurnLost, or those
+// of ask.
+func (t *turn) extend(ctx context.Context) error {
+	sent := time.Now()
+	answer, err := t.link.ask(ctx, &messages.ExtendTurn{Gate: t.gate, Place: t.place, Fence: t.fence})
+	if err != nil {
+		return err
+	}
+	switch a := answer.(type) {
+	case *messages.TurnExtended:
+		if a.GetGood() == nil || !t.goodUntil(sent.Add(a.GetGood().AsDuration())) {
+			t.lose(wakebell.ErrTurnLost)
+			return wakebell.ErrTurnLost
+		}
+		return nil
+	case *messages.Error:
+		return wakebell.AnswerError(a)
+	default:
+		return fmt.Errorf("unexpected answer %T", answer)
+	}
+}
+
+// goodUntil moves the end of the turn; false: it has ended already.
+func (t *turn) goodUntil(until time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	left := time.Until(until)
+	if t.over || left <= 0 || (t.timer != nil && !t.timer.Stop()) {
+		return false
+	}
+	t.until = until
+	t.timer = time.AfterFunc(left, func() { t.lose(wakebell.ErrTurnLost) })
+	return true
+}
+
+// lose ends the turn, unless it is over.
+func (t *turn) lose(cause error) {
+	if had, first := t.finish(cause, nil); had && first {
+		t.left()
+	}
+}
+
+// finish ends the turn's context. It reports whether the Client had the turn,
+// and whether it was not over before.
+func (t *turn) finish(cause error, released chan struct{}) (had, first bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return t.timer != nil, false
+	}
+	t.over, t.released = true, released
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.end(cause)
+	return t.timer != nil, true
+}
+
+// left makes room for another turn.
+func (t *turn) left() {
+	t.forget()
+	<-t.link.places
+}
+
+// minExtend bounds how often a node is asked.
+const minExtend = 20 * time.Millisecond
+
+// keep extends the turn until it is over.
+func (t *turn) keep() {
+	for {
+		select {
+		case <-t.ctx.Done():
+			return
+		case <-time.After(max(time.Until(t.Until())/3, minExtend)):
+			_ = t.extend(t.ctx) // what is not extended ends by itself
+		}
+	}
+}
+
+// Release implements wakebell.HeldTurn.
+func (t *turn) Release(ctx context.Context) error {
+	t.release(nil)
+	t.mu.Lock()
+	released := t.released
+	t.mu.Unlock()
+	if released == nil {
+		return wakebell.ErrTurnLost
+	}
+	select {
+	case <-released:
+		return t.result
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// release ends the turn, if it is not over, and has the node told where the
+// Client had it: then true.
+func (t *turn) release(cause error) bool {
+	had, first := t.finish(cause, make(chan struct{}))
+	if had && first {
+		t.link.done.Go(t.giveBack)
+	}
+	return had && first
+}
+
+// giveBack tells the node. A node that cannot be told takes the turn back by
+// itself.
+func (t *turn) giveBack() {
+	ctx, cancel := context.WithDeadline(t.link.ctx, t.Until())
+	defer cancel()
+	for again := false; ; again = true {
+		answer, err := t.link.ask(ctx, &messages.ReleaseTurn{Gate: t.gate, Place: t.place, Fence: t.fence})
+		if errors.Is(err, errBroken) {
+			continue
+		}
+		released, ok := answer.(*messages.TurnReleased)
+		switch {
+		case err != nil:
+			t.result = fmt.Errorf("%w: the node takes it back when its lease ends: %w", wakebell.ErrUnavailable, err)
+		case !ok:
+			t.result = fmt.Errorf("unexpected answer %T", answer)
+		case released.GetReason() != "" && !again: // else it was the first that worked
+			t.result = wakebell.ErrTurnLost
+		}
+		t.left()
+		close(t.released)
+		return
+	}
+}
+
+// turnLost takes the node's word that a turn is over.
+func (s *clientLink) turnLost(m *messages.TurnLost) {
+	s.mu.Lock()
+	t := s.turns[m.GetPlace()]
+	s.mu.Unlock()
+	if t != nil && t.gate == m.GetGate() {
+		t.lose(wakebell.ErrTurnLost)
+	}
+}
+
+// releaseAll gives back what a Client has that is closed, as far as the node
+// takes it within a second. There are no turns after it.
+func (s *clientLink) releaseAll() {
+	s.mu.Lock()
+	all := s.turns
+	s.turns = nil
+	s.mu.Unlock()
+	var had []*turn
+	for _, t := range all {
+		if t.release(wakebell.ErrGatesClosed) {
+			had = append(had, t)
+		}
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, grace)
+	defer cancel()
+	for _, t := range had {
+		_ = t.Release(ctx) // else the end of the session gives it back
+	}
+}

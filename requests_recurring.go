@@ -1,0 +1,81 @@
+package wakebell
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/wakebell/wakebell/messages"
+)
+
+// recurring carries out what the gateway is asked about recurring schedules.
+func (r requests) recurring(ctx context.Context, request messages.Request) (messages.Answer, error) {
+	schedules, changed := r.client.schedules, &messages.RecurringChanged{Request: request.GetRequest()}
+	switch m := request.(type) {
+	case *messages.PutRecurring:
+		all := make([]Recurring, len(m.GetSchedules()))
+		for i, s := range m.GetSchedules() {
+			if s == nil {
+				return nil, invalid("schedules", "number %d is nil", i)
+			}
+			all[i] = recurringOf(s)
+		}
+		return changed, schedules.Put(ctx, all...)
+	case *messages.DeleteRecurring:
+		return changed, schedules.Delete(ctx, m.GetName())
+	case *messages.EnableRecurring:
+		return changed, schedules.enable(ctx, m.GetName(), m.GetEnabled())
+	case *messages.RunRecurring:
+		run, err := schedules.RunNow(ctx, m.GetName())
+		return &messages.RecurringRun{
+			Request: m.GetRequest(), Name: utf8(run.Name), Due: timestamp(run.Due), Fired: timestamp(run.Fired), Run: run.Run,
+		}, err
+	case *messages.GetRecurring:
+		state, err := schedules.Get(ctx, m.GetName())
+		answer := recurringStateMessage(state)
+		answer.Request = m.GetRequest()
+		return answer, err
+	case *messages.ListRecurring:
+		return r.listRecurring(ctx, m)
+	case *messages.PreviewRecurring:
+		instants, err := schedules.Preview(ctx, m.GetName(), int(min(m.GetCount(), maxMisfires+1)))
+		answer := &messages.RecurringInstants{Request: m.GetRequest()}
+		for _, at := range instants {
+			answer.Instants = append(answer.Instants, timestamppb.New(at))
+		}
+		return answer, err
+	default:
+		return nil, invalid("message", "the gateway takes no %T", m)
+	}
+}
+
+func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurring) (messages.Answer, error) {
+	var cursor uint64
+	if m.GetAfter() != "" {
+		var err error
+		if cursor, err = strconv.ParseUint(m.GetAfter(), 10, 64); err != nil {
+			return nil, invalid("after", "%s is not of a page before", clip(m.GetAfter()))
+		}
+	}
+	members, next, err := r.client.schedules.store.Names(ctx, cursor)
+	if err != nil {
+		return nil, err
+	}
+	answer := &messages.RecurringPage{Request: m.GetRequest()}
+	for _, member := range members {
+		state, err := r.client.schedules.Get(ctx, member.Name)
+		if errors.Is(err, ErrNoSchedule) {
+			continue // it was deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		answer.Schedules = append(answer.Schedules, recurringStateMessage(state))
+	}
+	if next != 0 {
+		answer.Next = strconv.FormatUint(next, 10)
+	}
+	return answer, nil
+}

@@ -65,7 +65,8 @@ func (l *lookout) enter(s *Timers, g *glance) {
 	}
 }
 
-// run looks as long as somebody waits.
+// run looks as long as somebody waits. It does not wait for the answers: a
+// connection that hangs, or a shard that is down, holds up nobody else.
 func (l *lookout) run(s *Timers) {
 	for all := l.next(); len(all) > 0; all = l.next() {
 		s.look(all)
@@ -85,15 +86,18 @@ func (l *lookout) next() []*glance {
 	return all
 }
 
-// look answers all, in the context of the first who still waits.
+// look has all answered, each command in the context of the first who waits for
+// it.
 func (s *Timers) look(all []*glance) {
 	all = slices.DeleteFunc(all, func(g *glance) bool { return g.ctx.Err() != nil })
 	for _, group := range s.together(all) {
 		for part := range slices.Chunk(group, glancesAtOnce) {
-			s.lookAt(part)
-			for _, g := range part {
-				close(g.done)
-			}
+			go func() {
+				s.lookAt(part)
+				for _, g := range part {
+					close(g.done)
+				}
+			}()
 		}
 	}
 }

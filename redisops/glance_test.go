@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,4 +124,46 @@ func commands(t *testing.T, rdb *redis.Client, names ...string) (total int) {
 		total += calls
 	}
 	return total
+}
+
+// A connection that hangs holds up those who travel on it, and nobody else.
+func TestGlancesDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client(t)
+	s, err := NewTimers(rdb, Keys{})
+	require.NoError(t, err)
+	first := &hang{reached: make(chan struct{}), release: make(chan struct{})}
+	rdb.AddHook(first)
+	stuck := make(chan error, 1)
+	go func() {
+		_, err := s.Source("stuck", SourceOptions{}).Glance(t.Context())
+		stuck <- err
+	}()
+	<-first.reached
+	_, err = s.Source("other", SourceOptions{}).Glance(t.Context())
+	require.NoError(t, err)
+	close(first.release)
+	require.NoError(t, <-stuck)
+}
+
+// hang is a hook that keeps the first command back until it is released.
+type hang struct {
+	came             atomic.Bool
+	reached, release chan struct{}
+}
+
+func (h *hang) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *hang) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *hang) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.came.CompareAndSwap(false, true) {
+			close(h.reached)
+			<-h.release
+		}
+		return next(ctx, cmd)
+	}
 }

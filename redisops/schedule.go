@@ -132,19 +132,18 @@ func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) (
 	return s.ScheduleKeyed(ctx, topic, nil, entries...)
 }
 
-// ScheduleKeyed is Schedule with an idempotency key; nil: none. With a key, one
-// round trip is under way at a time.
+// ScheduleKeyed is Schedule with an idempotency key; nil: none.
 func (s *Timers) ScheduleKeyed(ctx context.Context, topic string, key *Key, entries ...Entry) ([]Scheduled, error) {
 	if err := checkEntries(topic, entries); err != nil {
 		return nil, err
 	}
-	all := s.scheduleAll
-	if key != nil {
-		all = func(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
-			return s.scheduleOnce(ctx, topic, key, entries)
-		}
+	var done []Scheduled
+	var err error
+	if key == nil {
+		done, err = s.scheduleAll(ctx, topic, entries)
+	} else {
+		done, err = s.scheduleInTurn(ctx, topic, key, entries)
 	}
-	done, err := all(ctx, topic, entries)
 	if err != nil && !errors.Is(err, ErrTooFewReplicas) {
 		return done, fmt.Errorf("schedule on %q: %w", topic, err)
 	}

@@ -58,9 +58,9 @@ func (s *Timers) scheduleAll(ctx context.Context, topic string, entries []Entry)
 	return done, short
 }
 
-// scheduleOnce is scheduleAll with an idempotency key: what is sent again is not
-// done again.
-func (s *Timers) scheduleOnce(ctx context.Context, topic string, key *Key, entries []Entry) ([]Scheduled, error) {
+// scheduleInTurn writes entries one round trip after the other, each of which is
+// done once in any case.
+func (s *Timers) scheduleInTurn(ctx context.Context, topic string, key *Key, entries []Entry) ([]Scheduled, error) {
 	done := make([]Scheduled, 0, len(entries))
 	var short error
 	for len(entries) > 0 {
@@ -71,12 +71,13 @@ func (s *Timers) scheduleOnce(ctx context.Context, topic string, key *Key, entri
 			return err
 		})
 		switch {
-		case errors.Is(err, ErrTooFewReplicas):
+		case errors.Is(err, ErrTooFewReplicas): // it is stored, and so can be the others
 			short = err
 		case err != nil:
 			return done, err
 		}
-		done, entries = append(done, part...), entries[n:]
+		done = append(done, part...)
+		entries = entries[n:]
 	}
 	return done, short
 }

@@ -2,6 +2,11 @@ package remote_test
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -18,37 +23,59 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// office is an actor's process behind protoactor's own remote with mutual TLS.
-type office struct {
-	system *actor.ActorSystem
-	shown  chan string // names of the certificates with which it was dialled
-}
-
-// open starts an office that shows one certificate where it dials, another
-// where it is dialled, and takes those of an authority.
-func open(t testing.TB, ours *authority, dials, listens tls.Certificate) *office {
-	t.Helper()
-	o := &office{system: actorSystem(), shown: make(chan string, 100)}
-	listening := encrypted(nil, listens)
-	listening.ClientCAs, listening.ClientAuth = ours.pool, tls.RequireAndVerifyClientCert
+// beOffice is an actor's process behind protoactor's own remote with mutual
+// TLS, with its certificates in a directory. It asks a node again and again, and
+// prints what becomes of it, and who dials it.
+func beOffice(address, topic, dir string) error {
+	pool := x509.NewCertPool()
+	authority, err := os.ReadFile(filepath.Join(dir, "authority"))
+	if err != nil || !pool.AppendCertsFromPEM(authority) {
+		return fmt.Errorf("the authority: %w", err)
+	}
+	var shown [2]tls.Certificate
+	for i, file := range []string{"dials", "listens"} {
+		path := filepath.Join(dir, file)
+		if shown[i], err = tls.LoadX509KeyPair(path, path); err != nil {
+			return err
+		}
+	}
+	listening := encrypted(nil, shown[1])
+	listening.ClientCAs, listening.ClientAuth = pool, tls.RequireAndVerifyClientCert
 	listening.VerifyConnection = func(s tls.ConnectionState) error {
-		o.shown <- s.PeerCertificates[0].Subject.CommonName
+		fmt.Println("dialled by", s.PeerCertificates[0].Subject.CommonName)
 		return nil
 	}
-	r := premote.NewRemote(o.system, premote.Configure("127.0.0.1", 0,
+	system := actorSystem()
+	premote.NewRemote(system, premote.Configure("127.0.0.1", 0,
 		premote.WithServerOptions(grpc.Creds(credentials.NewTLS(listening))),
-		premote.WithDialOptions(grpc.WithTransportCredentials(credentials.NewTLS(encrypted(ours.pool, dials)))),
-	))
-	r.Start()
-	t.Cleanup(func() { r.Shutdown(false) })
-	return o
+		premote.WithDialOptions(grpc.WithTransportCredentials(credentials.NewTLS(encrypted(pool, shown[0])))),
+	)).Start()
+	gateway := actor.NewPID(address, "wakebell/gateway")
+	for {
+		answer, err := system.Root.RequestFuture(gateway, &messages.Stats{Request: 1, Topic: topic}, time.Second).Result()
+		if _, ok := answer.(*messages.TopicStats); ok && err == nil {
+			fmt.Println("answered")
+		} else {
+			fmt.Println("not answered")
+		}
+	}
 }
 
-// ask has the gateway of a node asked, and returns what it answers.
-func (o *office) ask(t testing.TB, n *node, within time.Duration) (any, error) {
+// open starts an office that takes the certificates of an authority, shows one
+// where it dials, and another where it is dialled.
+func open(t testing.TB, n *node, ours *authority, dials, listens tls.Certificate) *child {
 	t.Helper()
-	gateway := actor.NewPID(n.server.Address(), n.Gateway().GetId())
-	return o.system.Root.RequestFuture(gateway, &messages.Stats{Request: 1, Topic: n.topic.Name()}, within).Result()
+	dir := t.TempDir()
+	for file, c := range map[string]tls.Certificate{"authority": {Certificate: [][]byte{ours.cert.Raw}}, "dials": dials, "listens": listens} {
+		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})
+		if c.PrivateKey != nil {
+			key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+			require.NoError(t, err)
+			text = append(text, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file), text, 0o600))
+	}
+	return spawn(t, "office", n.server.Address(), n.topic.Name(), dir)
 }
 
 // A node dials the processes of actors to answer them: both ends show who they
@@ -63,13 +90,9 @@ func TestANodeDialsBackWithMutualTLS(t *testing.T) {
 	t.Run("who is known", func(t *testing.T) {
 		t.Parallel()
 		n := serve(t, remote.Config{TLS: cfg})
-		o := open(t, ours, right, right)
-		eventually(t, func() bool {
-			answer, err := o.ask(t, n, time.Second)
-			_, ok := answer.(*messages.TopicStats)
-			return err == nil && ok
-		})
-		require.Equal(t, "node", receive(t, o.shown))
+		o := open(t, n, ours, right, right)
+		eventually(t, func() bool { return o.said("answered") > 0 })
+		require.Positive(t, o.said("dialled by node"))
 	})
 	for name, c := range map[string]struct {
 		listens tls.Certificate
@@ -81,12 +104,10 @@ func TestANodeDialsBackWithMutualTLS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := serve(t, remote.Config{TLS: cfg})
-			o := open(t, ours, right, c.listens)
-			eventually(t, func() bool {
-				_, err := o.ask(t, n, 100*time.Millisecond)
-				return err != nil && len(n.log.with(c.says)) == 1
-			}, "it is let in, and not dialled")
-			require.Empty(t, o.shown)
+			o := open(t, n, ours, right, c.listens)
+			eventually(t, func() bool { return len(n.log.with(c.says)) == 1 && o.said("not answered") > 0 })
+			require.Zero(t, o.said("answered"))
+			require.Empty(t, o.after("dialled by "))
 			n.serves(t)
 		})
 	}
@@ -110,12 +131,10 @@ func TestANodeDialsBackWithMutualTLS(t *testing.T) {
 			return &wrong, nil
 		}
 		n := serve(t, remote.Config{TLS: stranger})
-		o := open(t, ours, right, right)
-		eventually(t, func() bool {
-			_, err := o.ask(t, n, 100*time.Millisecond)
-			return err != nil && len(n.log.with("the link to it")) == 1
-		})
-		require.Empty(t, o.shown)
+		o := open(t, n, ours, right, right)
+		eventually(t, func() bool { return len(n.log.with("the link to it")) == 1 && o.said("not answered") > 0 })
+		require.Zero(t, o.said("answered"))
+		require.Empty(t, o.after("dialled by "))
 	})
 }
 

@@ -11,10 +11,12 @@ MUTANTS ?=
 
 BENCH ?= .
 COUNT ?= 6
+SCALE ?= 1
+SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast gate-histories faults faults-mutants lint fmt fmt-check vet bench generate generate-check check fuzz build setup clean
+.PHONY: help demo test test-fast gate-histories faults faults-mutants lint fmt fmt-check vet bench bench-peers bench-test generate generate-check check fuzz build setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +56,14 @@ vet: ## run go vet
 
 bench: ## run the benchmarks (BENCH=regexp COUNT=6); save the output for benchstat
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m ./...
+
+bench-peers: ROUNDS = 5
+bench-peers: setup ## measure Wakebell against its peers and its goals (ROUNDS=5 SCALE=1 ONLY=deliver,idle); half an hour
+	@if command -v npm >/dev/null; then cd bench/bullmq && npm install --no-audit --no-fund --silent; fi
+	@cd bench && $(GO) run . peers --rounds $(ROUNDS) --scale $(SCALE) --only '$(ONLY)' --json results.json
+
+bench-test: ## test the module that measures
+	@cd bench && $(GO) vet ./... && $(GO) test ./...
 
 generate: ## regenerate the generated code
 	@$(GO) generate ./...

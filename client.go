@@ -192,21 +192,32 @@ type batch struct {
 	topic   string
 	entries []redisops.Entry
 	indexes []int
-	ids     map[string]struct{}
+}
+
+// newBatch has room for n drafts.
+func newBatch(topic string, n int) *batch {
+	return &batch{
+		topic: topic, entries: make([]redisops.Entry, 0, n), indexes: make([]int, 0, n),
+	}
 }
 
 // batches checks drafts and sorts them by topic.
 func (c *Client) batches(drafts []Draft) ([]*batch, error) {
 	var batches []*batch
 	byTopic := map[string]*batch{}
-	for i, d := range drafts {
+	for i := range drafts {
+		d := &drafts[i]
 		b := byTopic[d.topic]
 		if b == nil {
 			topic, err := c.fullName(d.topic)
 			if err != nil {
 				return nil, fmt.Errorf("timer %d: %w", i, err)
 			}
-			b = &batch{topic: topic, ids: map[string]struct{}{}}
+			room := 1
+			if i == 0 { // most often all are of one topic
+				room = len(drafts)
+			}
+			b = newBatch(topic, room)
 			byTopic[d.topic] = b
 			batches = append(batches, b)
 		}
@@ -214,11 +225,12 @@ func (c *Client) batches(drafts []Draft) ([]*batch, error) {
 		if err != nil {
 			return nil, fmt.Errorf("timer %d: %w", i, err)
 		}
-		if _, twice := b.ids[d.id]; twice {
-			return nil, fmt.Errorf("timer %d: %w", i, invalid("ID", "%s is given twice", clip(d.id)))
-		}
-		b.ids[d.id] = struct{}{}
 		b.entries, b.indexes = append(b.entries, entry), append(b.indexes, i)
+	}
+	for _, b := range batches {
+		if i := redisops.Twice(b.entries); i >= 0 {
+			return nil, fmt.Errorf("timer %d: %w", b.indexes[i], invalid("ID", "%s is given twice", clip(b.entries[i].ID)))
+		}
 	}
 	return batches, nil
 }

@@ -3,6 +3,7 @@ package wakebell
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -62,15 +63,27 @@ func (t Topic[T]) Schedule(ctx context.Context, c Timers, body T, opts ...Schedu
 // Draft makes a timer that Client.Schedule stores, alone or with others in one
 // round trip. What is wrong with it is said there.
 func (t Topic[T]) Draft(body T, opts ...ScheduleOption) Draft {
-	d := Draft{topic: t.name}
+	made := drafts.Get().(*Draft) // nothing else is put there
+	d := t.draft(made, body, opts)
+	*made = Draft{}
+	drafts.Put(made)
+	return d
+}
+
+// drafts are what options change: a function that is called through a variable
+// makes what it points to escape, at a fifth of the memory of a schedule.
+var drafts = sync.Pool{New: func() any { return new(Draft) }}
+
+func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
+	d.topic = t.name
 	for i, opt := range opts {
 		if opt == nil {
 			d.err = invalid("option", "number %d is nil", i)
-			return d
+			return *d
 		}
-		if err := opt(&d); err != nil {
+		if err := opt(d); err != nil {
 			d.err = err
-			return d
+			return *d
 		}
 	}
 	if d.id == "" {
@@ -86,7 +99,7 @@ func (t Topic[T]) Draft(body T, opts ...ScheduleOption) Draft {
 		d.err = invalid("ContentType", "the body is %s by its type", contentType)
 	}
 	d.env.Body, d.env.ContentType = raw, contentType
-	return d
+	return *d
 }
 
 // Cancel removes a timer and says what it was doing. The context of a handler

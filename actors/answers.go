@@ -22,7 +22,7 @@ func (p *poller) answered(m exchanged) {
 	p.counters.exchanges.Add(1)
 	p.counters.lastExchange.Store(now.UnixNano())
 	p.reached()
-	p.watchClock(m)
+	p.watchClock(f.sent, m.received, m.reply.Now)
 	p.settled(f, m.reply)
 	p.buried(f, m.reply)
 	p.extended(f, m.reply)
@@ -40,8 +40,8 @@ func (p *poller) reached() {
 
 // watchClock notices a step of the source's clock. Nothing depends on it here:
 // leases end by the monotonic clock, and the source decides what is due.
-func (p *poller) watchClock(m exchanged) {
-	if step := p.clockWatch.observe(m.flight.sent, m.received, m.reply.Now); step != 0 {
+func (p *poller) watchClock(sent, received, source time.Time) {
+	if step := p.clockWatch.observe(sent, received, source); step != 0 {
 		p.counters.clockSteps.Add(1)
 		p.Logger.Warn("the clock of redis has stepped: timers come as much sooner or later", "by", step.Round(time.Millisecond))
 	}
@@ -182,8 +182,10 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 		p.barren = 0
 		p.pace.found()
 	case f.request.Want > 0:
-		p.counters.empty.Add(1)
-		p.pace.vain(next)
+		if len(f.settling)+len(f.extended) == 0 {
+			p.counters.empty.Add(1)
+		}
+		p.pace.vain(r.Now)
 		if next != 0 || r.Healed > 0 || len(r.Buried) > 0 {
 			p.barren = 0
 			break
@@ -193,6 +195,7 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 		p.barren++
 	}
 	p.counters.healed.Add(int64(r.Healed))
+	p.glances.looked(r)
 	p.pace.plan(f.sent, f.hints, r.Now, next)
 	if r.Orphans {
 		p.heal()

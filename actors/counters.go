@@ -21,7 +21,8 @@ type Counters struct {
 	Hung       int64 // handlers ended by the maximum lease age
 	Healed     int64 // broken entries that were removed
 	Exchanges  int64 // answered
-	Empty      int64 // of those, looks that found nothing
+	Empty      int64 // of those, looks that found nothing and carried nothing else
+	Glances    int64 // looks that told of nothing new without an exchange
 	Errors     int64 // exchanges that failed
 	Restarts   int64 // of the poller
 	ClockSteps int64 // steps of the source's clock that this topic noticed first
@@ -36,7 +37,7 @@ type Counters struct {
 // counters is the live form of Counters.
 type counters struct {
 	delivered, acked, retried, buried, discarded, released, crashed,
-	superseded, cancelled, lost, hung, healed, exchanges, empty, errors,
+	superseded, cancelled, lost, hung, healed, exchanges, empty, glances, errors,
 	told, untold, hookPanics, incarnations, clockSteps, lastExchange atomic.Int64
 }
 
@@ -56,6 +57,7 @@ func (c *counters) snapshot() Counters {
 		Healed:     c.healed.Load(),
 		Exchanges:  c.exchanges.Load(),
 		Empty:      c.empty.Load(),
+		Glances:    c.glances.Load(),
 		Errors:     c.errors.Load(),
 		ClockSteps: c.clockSteps.Load(),
 		Restarts:   max(c.incarnations.Load()-1, 0),

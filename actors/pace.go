@@ -16,29 +16,35 @@ type pace struct {
 	pollAt  time.Time // the ramp's next look; zero while an answer is awaited
 	askedAt time.Time // a look that was asked for; zero: none
 	dueAt   time.Time // when something is due as the last answer told; zero: nothing
+	dueOn   time.Time // the same by the source's clock
 
 	// hintAt is when something is due as a hint told; zero: nothing. It stays
 	// until an answer surely knows of it: one to a request that was made after
 	// the hint had come (hints counts them), or one from a later instant of the
 	// source's clock than hintSent.
 	hintAt, hintSent time.Time
+	hintOn           time.Time // hintAt by the source's clock
 	hints            int
+	answeredHints    int // those that had come when the last answered request was made
 
 	idle int // looks in vain since something was found: the step of the ramp
 
-	// lost counts looks in a row for something due that was gone: other nodes
-	// took it. spread is the random delay that follows from it.
+	// lost rises with every look for something due that was gone, for other nodes
+	// took it, and falls twice as fast with every one that finds: of many nodes
+	// that wait for the same timers, those that are often the first stay in front,
+	// and the others stay back. spread is the random delay that follows from it.
+	// Invariant: 0 <= lost <= mostLost.
 	lost     int
 	spread   time.Duration
-	expected bool // the look under way is for something due
+	expected time.Time // when what the look under way is for is due, by the source's clock; zero: nothing is
 }
 
 const (
 	// maxSpread bounds the delay that spreads many nodes that wait for one timer.
 	maxSpread = 50 * time.Millisecond
-	// early is how long before its instant a look may come, by rounding and
-	// the way to the source, without being counted as one in vain.
-	early = 2 * time.Millisecond
+	// mostLost is where the spread is at its largest: a node that is alone from
+	// then on is in front again after four timers.
+	mostLost = 7
 )
 
 // ready reports whether it is time to look.
@@ -58,8 +64,13 @@ func (p *pace) wakeAt() time.Time {
 
 // looking notes that a claim is sent: its answer says when to look next.
 func (p *pace) looking(now time.Time) {
-	due := earlier(p.dueAt, p.hintAt)
-	p.expected = !due.IsZero() && !now.Before(due)
+	p.expected = time.Time{}
+	if !p.dueAt.IsZero() && !now.Before(p.dueAt) {
+		p.expected = p.dueOn
+	}
+	if !p.hintAt.IsZero() && !now.Before(p.hintAt) {
+		p.expected = earlier(p.expected, p.hintOn)
+	}
 	p.pollAt, p.askedAt, p.dueAt = time.Time{}, time.Time{}, time.Time{}
 }
 
@@ -72,20 +83,37 @@ func (p *pace) soon(now time.Time, d time.Duration) {
 // hinted takes a hint: the head is due in after the source's clock said sent.
 func (p *pace) hinted(now time.Time, in time.Duration, sent time.Time) {
 	p.hints++
-	p.hintSent, p.hintAt = sent, earlier(p.hintAt, now.Add(in))
+	if at := now.Add(in); p.hintAt.IsZero() || at.Before(p.hintAt) {
+		p.hintAt, p.hintOn = at, sent.Add(in)
+	}
+	p.hintSent = sent
 }
 
 // found notes an answer with leases.
-func (p *pace) found() { p.idle, p.lost, p.spread = 0, 0, 0 }
+func (p *pace) found() {
+	p.idle = 0
+	p.fall(-2)
+}
 
-// vain notes an answer without leases to a look.
-func (p *pace) vain(next time.Duration) {
+// vain notes an answer without leases to a look. One that came before its time,
+// by a rounding, has lost nothing.
+func (p *pace) vain(sourceNow time.Time) {
 	p.idle++
-	if !p.expected || (next >= 0 && next < early) {
-		return
+	if !p.expected.IsZero() && !sourceNow.Before(p.expected) {
+		p.fall(1)
 	}
-	p.lost++
-	p.spread = time.Duration(float64(doubled(time.Millisecond, p.lost, maxSpread)) * p.random())
+}
+
+// fall moves this node back, or to the front.
+func (p *pace) fall(by int) {
+	p.lost = min(max(p.lost+by, 0), mostLost)
+	p.spread = 0
+	if p.lost > 0 {
+		p.spread = time.Duration(float64(doubled(time.Millisecond, p.lost, maxSpread)) * p.random())
+	}
+	if p.lost == mostLost { // others are in front for long: stay well back
+		p.spread = (maxSpread + p.spread) / 2
+	}
 }
 
 // plan takes what an answer says of the future. sent is when its request went
@@ -93,10 +121,11 @@ func (p *pace) vain(next time.Duration) {
 // the answer. next is relative to that clock: counted from sent it is early
 // rather than late.
 func (p *pace) plan(sent time.Time, hints int, sourceNow time.Time, next time.Duration) {
-	p.pollAt, p.dueAt = sent.Add(p.ramp()), time.Time{}
+	p.pollAt, p.dueAt, p.dueOn = sent.Add(p.ramp()), time.Time{}, time.Time{}
 	if p.backlog = next == 0; next > 0 {
-		p.dueAt = sent.Add(next)
+		p.dueAt, p.dueOn = sent.Add(next), sourceNow.Add(next)
 	}
+	p.answeredHints = hints
 	if hints == p.hints || sourceNow.After(p.hintSent) {
 		p.hintAt = time.Time{}
 	}

@@ -17,7 +17,7 @@ func paceWith(random float64) *pace {
 // look sends a look at an instant and takes its answer: nothing found.
 func (p *pace) look(at time.Time, next time.Duration) {
 	p.looking(at)
-	p.vain(next)
+	p.vain(at)
 	p.plan(at, p.hints, at, next)
 }
 
@@ -86,7 +86,7 @@ func TestPaceAskedForALook(t *testing.T) {
 	p := paceWith(0.5)
 	p.looking(epoch)
 	p.soon(epoch, 50*time.Millisecond)
-	p.vain(-1)
+	p.vain(epoch)
 	p.plan(epoch, p.hints, epoch, -1)
 	require.Equal(t, epoch.Add(50*time.Millisecond), p.wakeAt(), "an answer under way does not do")
 	p.look(epoch.Add(50*time.Millisecond), -1)
@@ -102,14 +102,17 @@ func TestPaceSpread(t *testing.T) {
 		p.look(now, time.Second) // somebody else had it
 		require.Equal(t, want*time.Millisecond, p.spread)
 	}
-	p.looking(p.wakeAt())
-	p.found()
-	require.Zero(t, p.spread, "reset by what is found")
+	for _, want := range []time.Duration{32, 8, 2, 0, 0} {
+		p.looking(p.wakeAt())
+		p.found()
+		require.Equal(t, want*time.Millisecond, p.spread, "back to the front with what is found")
+	}
 
 	p = paceWith(1)
 	p.look(epoch, time.Millisecond)
-	p.look(epoch.Add(time.Millisecond), early-1)
-	require.Zero(t, p.lost, "woken early by rounding: not in vain")
+	p.looking(epoch.Add(time.Millisecond))
+	p.vain(epoch.Add(time.Millisecond - 1))
+	require.Zero(t, p.lost, "woken early by rounding: nothing is lost")
 	p = paceWith(1)
 	p.look(epoch, -1)
 	p.look(p.wakeAt(), -1)

@@ -28,6 +28,7 @@ type poller struct {
 	reserved int // slots of claims under way
 
 	pace    pace
+	glances glances
 	ahead   ahead
 	barren  int       // looks in a row that found something due and could not claim it
 	leaseAt time.Time // no lease needs a look before; zero: none at all
@@ -111,6 +112,11 @@ func (p *poller) take(message any, sender *actor.PID) bool {
 			return false
 		}
 		p.answered(m)
+	case glanced:
+		if m.epoch != p.epoch {
+			return false
+		}
+		p.glanced(m)
 	case completed:
 		if m.epoch != p.epoch {
 			return false

@@ -75,6 +75,10 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 	p.takeSettlements(s, f)
 	p.takeExtensions(s, f, now)
 	if want := p.want(s, f, now); want > 0 {
+		if p.mayGlance(f, now) {
+			p.glance(f)
+			return f
+		}
 		f.request.Want = want
 		p.reserved += want
 		p.pace.looking(now)
@@ -166,7 +170,9 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 
 // send gives a new exchange its place in the stream.
 func (p *poller) send(s *stream, f *flight) {
-	s.sequence++
+	if !f.glance {
+		s.sequence++
+	}
 	f.request.Incarnation, f.request.Stream, f.request.Sequence = s.incarnation, s.number, s.sequence
 	f.request.LeaseTTL = p.LeaseTTL
 	f.hints = p.pace.hints

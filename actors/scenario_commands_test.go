@@ -89,7 +89,7 @@ func (w *world) counters(words []string) {
 	slices.Sort(names)
 	var parts []string
 	for _, name := range slices.Compact(names) {
-		if name != "Exchanges" && name != "Empty" {
+		if name != "Exchanges" && name != "Empty" && name != "Glances" {
 			parts = append(parts, fmt.Sprintf("%s %d", strings.ToLower(name), totals[name]))
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// fault befalls one exchange:
+// fault befalls one exchange, or a glance:
 //
 //	unsent            it fails before it is sent
 //	refused           it fails, by an error of this topic alone
@@ -76,6 +76,31 @@ func (x *wire) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Rep
 		})
 	}
 	return reply, nil
+}
+
+// Glance fails and is delayed as an exchange is, and counts as one.
+func (x *wire) Glance(ctx context.Context) (exchange.Glance, error) {
+	f, down := x.take()
+	what := x.world.of(x.node) + "glance"
+	switch {
+	case down:
+		return exchange.Glance{}, fmt.Errorf("redis is down: %w", exchange.ErrUnavailable)
+	case f.kind == "unsent":
+		x.world.note("%s is not sent", what)
+		return exchange.Glance{}, fmt.Errorf("not sent: %w", exchange.ErrUnavailable)
+	case f.kind == "refused":
+		x.world.note("%s fails", what)
+		return exchange.Glance{}, errTopic
+	case f.kind == "delayed":
+		x.world.note("%s is delayed", what)
+		<-time.After(f.after)
+	}
+	answer, err := x.TimerSource.Glance(ctx)
+	if f.kind == "reply_delayed" {
+		x.world.note("%s: its reply is delayed", what)
+		<-time.After(f.after)
+	}
+	return answer, err
 }
 
 // take is the fault that befalls the next exchange.

@@ -56,6 +56,7 @@ type flight struct {
 	extended []*lease  // same order as request.Extend
 	hints    int       // pace.hints when it was made
 	complete bool      // it took all settlements that waited, and has not failed
+	glance   bool      // it is none, but a look from afar
 	sent     time.Time // just before the source was called
 }
 
@@ -91,6 +92,11 @@ func (s *stream) drop(l *lease) {
 func (s *stream) serve(ctx context.Context, source Source, epoch uint64) {
 	for f := range s.requests {
 		f.sent = time.Now()
+		if f.glance {
+			answer, err := safely("glance", func() (exchange.Glance, error) { return source.(Glancer).Glance(ctx) })
+			s.tell(glanced{epoch: epoch, stream: s, flight: f, answer: answer, err: err, received: time.Now()})
+			continue
+		}
 		reply, err := safely("exchange", func() (*exchange.Reply, error) {
 			return source.Exchange(ctx, &f.request)
 		})

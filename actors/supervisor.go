@@ -42,15 +42,17 @@ type supervisor struct {
 // whose answers it gathers.
 type rootDrain struct {
 	requesters []*actor.PID
-	until      time.Time   // when handlers' contexts end
-	late       *time.Timer // ends the gateway's part
-	pollers    bool        // it is their turn
+	until      time.Time           // when handlers' contexts end
+	late       *time.Timer         // ends the gateway's part
+	pollers    bool                // it is their turn
+	answered   map[string]struct{} // the topics of result
 	result     messages.Drained
 }
 
 // has reports whether a topic's poller has answered.
 func (d *rootDrain) has(topic string) bool {
-	return slices.ContainsFunc(d.result.GetTopics(), func(t *messages.TopicDrained) bool { return t.GetTopic() == topic })
+	_, answered := d.answered[topic]
+	return answered
 }
 
 // begun tells the supervisor that a poller begins a life, which knows nothing
@@ -223,7 +225,7 @@ func (s *supervisor) startDrain(m *messages.Drain, requester *actor.PID) {
 		s.root.Stop(s.beat) // what it fires from now on others would have to handle
 		s.beat = nil
 	}
-	s.drain = &rootDrain{requesters: []*actor.PID{requester}, until: time.Now().Add(m.GetTimeout().AsDuration())}
+	s.drain = &rootDrain{requesters: []*actor.PID{requester}, until: time.Now().Add(m.GetTimeout().AsDuration()), answered: map[string]struct{}{}}
 	if s.gateway == nil {
 		s.drainPollers()
 		return
@@ -282,6 +284,7 @@ func (s *supervisor) topicDrained(m *messages.TopicDrained) {
 		return
 	}
 	s.drain.result.Topics = append(s.drain.result.Topics, m)
+	s.drain.answered[m.GetTopic()] = struct{}{}
 	s.answerDrain()
 }
 

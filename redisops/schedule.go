@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"hash/maphash"
+	"math/bits"
 	"time"
 )
 
@@ -124,44 +125,36 @@ type Scheduled struct {
 // Schedule writes timers, at most 500 and about 1 MiB of payload in a round
 // trip. All entries are checked before the first is written: an id that is
 // empty, too long, not UTF-8 or given twice is an error that wraps
-// [ErrInvalid]. When a later round trip fails, the answers of those before it
-// are returned beside the error.
+// [ErrInvalid]. Of several round trips two are under way at a time; when one
+// fails, the answers of those before it are returned beside the error, and one
+// after it may have been written.
 func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) ([]Scheduled, error) {
 	return s.ScheduleKeyed(ctx, topic, nil, entries...)
 }
 
-// ScheduleKeyed is Schedule with an idempotency key; nil: none.
+// ScheduleKeyed is Schedule with an idempotency key; nil: none. With a key, one
+// round trip is under way at a time.
 func (s *Timers) ScheduleKeyed(ctx context.Context, topic string, key *Key, entries ...Entry) ([]Scheduled, error) {
 	if err := checkEntries(topic, entries); err != nil {
 		return nil, err
 	}
-	done := make([]Scheduled, 0, len(entries))
-	var short error
-	for len(entries) > 0 {
-		n := batch(entries)
-		var part []Scheduled
-		var err error
-		if key == nil {
-			part, err = s.scheduleSafely(ctx, topic, entries[:n])
-		} else {
-			err = s.again(ctx, func() (err error) { // it is done once in any case
-				part, err = s.scheduleBatch(ctx, topic, entries[:n], key.part(len(done)))
-				return err
-			})
+	all := s.scheduleAll
+	if key != nil {
+		all = func(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+			return s.scheduleOnce(ctx, topic, key, entries)
 		}
-		switch {
-		case errors.Is(err, ErrTooFewReplicas): // it is stored, and so can be the others
-			short = fmt.Errorf("schedule on %q: %w", topic, err)
-		case err != nil:
-			return done, fmt.Errorf("schedule on %q: %w", topic, err)
-		}
-		done = append(done, part...)
-		entries = entries[n:]
+	}
+	done, err := all(ctx, topic, entries)
+	if err != nil && !errors.Is(err, ErrTooFewReplicas) {
+		return done, fmt.Errorf("schedule on %q: %w", topic, err)
 	}
 	if len(done) > 0 {
 		s.remember(ctx, topic)
 	}
-	return done, short
+	if err != nil { // it is stored, all of it
+		err = fmt.Errorf("schedule on %q: %w", topic, err)
+	}
+	return done, err
 }
 
 // scheduleSafely calls the script for a batch, and again while Redis is
@@ -183,22 +176,44 @@ func checkEntries(topic string, entries []Entry) error {
 	if err := checkTopic(topic); err != nil {
 		return err
 	}
-	seen := make(map[string]struct{}, len(entries))
-	for i, e := range entries {
-		if err := e.Validate(); err != nil {
+	for i := range entries {
+		if err := entries[i].Validate(); err != nil {
 			return fmt.Errorf("entry %d: %w", i, err)
 		}
-		if _, twice := seen[e.ID]; twice {
-			return fmt.Errorf("entry %d: %w: id %q is given twice", i, ErrInvalid, e.ID)
-		}
-		seen[e.ID] = struct{}{}
+	}
+	if i := Twice(entries); i >= 0 {
+		return fmt.Errorf("entry %d: %w: id %q is given twice", i, ErrInvalid, entries[i].ID)
 	}
 	return nil
 }
 
+var seed = maphash.MakeSeed()
+
+// Twice returns the index of the first entry whose id one before it has; -1:
+// there is none. It is a small hash table, as a map would cost a tenth of a
+// schedule.
+func Twice(entries []Entry) int {
+	if len(entries) < 2 {
+		return -1
+	}
+	places := make([]int32, 1<<bits.Len(uint(2*len(entries)))) // index + 1; 0: free
+	mask := uint64(len(places) - 1)
+	for i := range entries {
+		place := maphash.String(seed, entries[i].ID) & mask
+		for places[place] != 0 {
+			if entries[places[place]-1].ID == entries[i].ID {
+				return i
+			}
+			place = (place + 1) & mask
+		}
+		places[place] = int32(i + 1) //nolint:gosec // as many entries do not fit into memory
+	}
+	return -1
+}
+
 // Validate reports what is wrong with an entry by itself; the error wraps
 // [ErrInvalid].
-func (e Entry) Validate() error {
+func (e *Entry) Validate() error {
 	if err := checkID(e.ID); err != nil {
 		return err
 	}
@@ -243,101 +258,4 @@ func batch(entries []Entry) int {
 		}
 	}
 	return len(entries)
-}
-
-// scheduleUnkeyed calls the script for a batch.
-func (s *Timers) scheduleUnkeyed(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
-	return s.scheduleBatch(ctx, topic, entries, nil)
-}
-
-func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry, key *Key) ([]Scheduled, error) {
-	n := len(entries)
-	k := s.keys.of(topic)
-	keys := []string{k.timeline, k.payloads, k.leases, k.hint}
-	const fixed = 2
-	policies, onces := make([]byte, n), make([]byte, n)
-	args := make([]any, fixed+3*n)
-	var windows []any
-	for i := range entries {
-		e := &entries[i]
-		policies[i], onces[i] = policyLetters[e.Policy], '-'
-		args[fixed+i] = &e.ID
-		args[fixed+n+i] = e.Payload
-		args[fixed+2*n+i] = instantArg(e.At, e.In)
-		if e.Policy == Debounce {
-			args = append(args, delayMicros(e.MaxDelay))
-		}
-		if e.Once > 0 {
-			onces[i] = 'o'
-			keys = append(keys, k.mark(e.ID))
-			windows = append(windows, delayMicros(e.Once))
-		}
-	}
-	args[0], args[1] = policies, onces
-	args = append(args, windows...)
-	asked, confirmed := confirmationOf(entries), 0
-	var reply string
-	var err error
-	switch {
-	case key != nil:
-		reply, err = s.runKeyed(ctx, scheduleScript, keyedScheduleScript, k, key, keys, args)
-	case asked.replicas > 0:
-		reply, confirmed, err = s.runConfirmed(ctx, asked, scheduleScript, keys, args...)
-	default:
-		reply, err = asText(s.try(ctx, scheduleScript, keys, args...))
-	}
-	if err != nil {
-		return nil, err
-	}
-	out, err := readBatch(entries, reply, confirmed)
-	if err == nil && confirmed < asked.replicas {
-		err = &ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
-	}
-	return out, err
-}
-
-// readBatch reads what lua/schedule.lua answers.
-func readBatch(entries []Entry, reply string, confirmed int) (out []Scheduled, err error) {
-	n := len(entries)
-	out = make([]Scheduled, n)
-	lines := strings.SplitN(reply, "\n", n+1)
-	if len(lines) != n+1 {
-		return nil, fmt.Errorf("%w: %d lines for %d entries", errReply, len(lines)-1, n)
-	}
-	for i := range entries {
-		if out[i], err = readScheduled(entries[i].ID, lines[i]); err != nil {
-			return nil, err
-		}
-		out[i].Replicas = confirmed
-	}
-	return out, nil
-}
-
-// instantArg writes an instant, or a delay where there is none, for a script.
-func instantArg(at time.Time, in time.Duration) string {
-	if at.IsZero() {
-		return "+" + delayMicros(in)
-	}
-	return scoreText(at)
-}
-
-// readScheduled reads "outcome due found"; found is - for none.
-func readScheduled(id, line string) (Scheduled, error) {
-	f := strings.Fields(line)
-	if len(f) != 3 {
-		return Scheduled{}, fmt.Errorf("%w: %q", errReply, line)
-	}
-	due, err := readScore(f[1])
-	if err != nil {
-		return Scheduled{}, err
-	}
-	out := Scheduled{ID: id, Due: instant(due), Outcome: Outcome(strings.Index(outcomeLetters, f[0]) + 1)}
-	if f[2] != "-" {
-		found, err := readScore(f[2])
-		if err != nil {
-			return Scheduled{}, err
-		}
-		out.Found = instant(found)
-	}
-	return out, nil
 }

@@ -21,6 +21,7 @@ var (
 	rescheduleScript = load("reschedule")
 	runNowScript     = load("run_now")
 	listScript       = load("list")
+	glanceScript     = load("glance")
 	countScript      = load("count")
 	deadScript       = load("dead")
 	deleteDeadScript = load("delete_dead")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -38,6 +39,8 @@ type TimerSource struct {
 	shard  string
 	keys   topicKeys
 	opts   SourceOptions
+
+	empty atomic.Bool // it had no timers when Glance last asked
 
 	mu    sync.Mutex // held by Heal
 	sweep [2]sweep   // of the payloads, of the lease records

@@ -28,8 +28,9 @@ type Timers struct {
 	PingEvery time.Duration
 
 	runner
-	keys   Keys
-	gather gatherer
+	keys    Keys
+	gather  gatherer
+	lookout lookout
 
 	mu         sync.Mutex
 	registered map[string]time.Time // when a topic was last put in the registry

@@ -130,12 +130,12 @@ func start(dir string, argv func(port int) ([]string, error)) (*Server, error) {
 }
 
 // startTemp is start in a directory that the caller removes with s.dir.
-func startTemp() (*Server, error) {
+func startTemp(args ...string) (*Server, error) {
 	dir, err := os.MkdirTemp("", "redistest-")
 	if err != nil {
 		return nil, fmt.Errorf("directory for redis-server: %w", err)
 	}
-	s, err := start(dir, func(port int) ([]string, error) { return serverArgs(port, dir, nil), nil })
+	s, err := start(dir, func(port int) ([]string, error) { return serverArgs(port, dir, args), nil })
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

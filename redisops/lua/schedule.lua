@@ -2,19 +2,22 @@
 --
 -- KEYS: timeline payloads leases hint ...
 --   the once keys of the timers that have one, in order.
--- ARGV: policies onces ...
+-- ARGV: policies onces instants ...
 --   policies has one letter for each timer: r replace, k keep, e earliest, d
---   debounce; onces a letter for each: o or -. Then come the ids, the payloads,
---   and the instants: seconds since 1970, or a delay in µs from now after a
---   '+'; then for each d the most µs since it was first scheduled, 0 for no
---   bound; then for each o its window in µs.
--- Returns: one string, for each timer "outcome due found\n"; outcome is c created,
+--   debounce; onces a letter for each: o or -; instants is how many there are:
+--   one for each timer, or 1 for all. Then come the ids, each with its payload,
+--   and the instants: seconds since 1970, or a delay in µs from now after a '+';
+--   then for each d the most µs since it was first scheduled, 0 for no bound; then
+--   for each o its window in µs.
+-- Returns: one string, "a due\n" where all were created with that instant, else
+--   for each timer "outcome due found\n"; outcome is c created,
 --   r replaced, s superseded, p kept pending, k kept running, e kept earlier,
 --   m moved, o already done; due in seconds, found the score that was found, or
 --   - for none.
 
-local policies, onces = ARGV[1], ARGV[2]
-local base, count = 2, #ARGV[1]
+local policies, onces, instants = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local base, count = 3, #ARGV[1]
+local extra = base + 2 * count + instants -- where the most of each d begin
 local _, marked = string.gsub(onces, 'o', '')
 local _, debounced = string.gsub(policies, 'd', '')
 
@@ -25,15 +28,75 @@ if bad then return bad end
 
 local timeline, payloads, leases = KEYS[1], KEYS[2], KEYS[3]
 local now = clock()
-local scores = collect('ZMSCORE', timeline, ARGV, base + 1, base + count)
-local records = collect('HMGET', leases, ARGV, base + 1, base + count)
 local known = head(timeline) or math.huge
 local lowest = math.huge
+
+local function id_of(i) return ARGV[base + 2 * i - 1] end
+
+-- instant is when the i-th timer is to be due, as a number and as text. Those
+-- of a batch are often the same, and each costs as much as the rest of a timer.
+local last_at, last_due, last_text
+local function instant(i)
+  local at = ARGV[base + 2 * count + (instants == 1 and 1 or i)]
+  if at ~= last_at then
+    last_at = at
+    if string.sub(at, 1, 1) == '+' then
+      last_due = now + tonumber(string.sub(at, 2)) / 1e6
+    else
+      last_due = tonumber(at)
+    end
+    last_text = text(last_due)
+  end
+  return last_due, last_text
+end
+
+-- Nothing of the timers hangs on what was there, but for the answer: all replace,
+-- none leaves a mark, and there are no records but the sentinel. Then the timeline
+-- itself tells which are new, which most often all of them are.
+local quick = marked == 0 and not string.find(policies, '[^r]') and
+  redis.call('HLEN', leases) <= redis.call('HEXISTS', leases, '')
+local added = 0
+if quick then
+  local fresh = {}
+  local due, due_text = instant(1)
+  lowest = due
+  for i = 1, count do
+    if instants > 1 then
+      due, due_text = instant(i)
+      if due < lowest then lowest = due end
+    end
+    fresh[2 * i - 1], fresh[2 * i] = due_text, ARGV[base + 2 * i - 1]
+  end
+  for i = 1, 2 * count, CHUNK do
+    added = added + redis.call('ZADD', timeline, 'NX', unpack(fresh, i, math.min(i + CHUNK - 1, 2 * count)))
+  end
+  if added == count then
+    variadic('HSET', payloads, ARGV, base + 1, base + 2 * count)
+    if lowest < known then announce(KEYS[4], lowest, now) end
+    if instants == 1 then return 'a ' .. fresh[1] .. '\n' end
+    local lines = {}
+    for i = 1, count do lines[i] = 'c ' .. fresh[2 * i - 1] .. ' -\n' end
+    return table.concat(lines)
+  end
+end
+
+local ids = {}
+for i = 1, count do ids[i] = id_of(i) end
+local scores = collect('ZMSCORE', timeline, ids, 1, count)
+local records = quick and {} or collect('HMGET', leases, ids, 1, count)
 local bodies, scored, recorded, dropped, marks, out = {}, {}, {}, {}, {}, {}
 
-local function instant(at)
-  if string.sub(at, 1, 1) == '+' then return now + tonumber(string.sub(at, 2)) / 1e6 end
-  return tonumber(at)
+if added > 0 then
+  -- Some are there only since a moment ago. One whose score is another was there
+  -- before; if those are not all that were, the others had payloads already.
+  local before, equal = 0, {}
+  for i = 1, count do
+    local _, due_text = instant(i)
+    if same(scores[i], due_text) then equal[#equal + 1] = i else before = before + 1 end
+  end
+  for _, i in ipairs(equal) do
+    if before + added == count or redis.call('HEXISTS', payloads, ids[i]) == 0 then scores[i] = false end
+  end
 end
 
 -- decide says what becomes of a timer of which score was found (nil: none), by
@@ -50,13 +113,15 @@ local function decide(policy, due, score, held, mark)
   return policy == 'd' and 'm' or 'r'
 end
 
+local n = 0 -- how long bodies and scored are
 local function put(i, due, r, first)
-  local id = ARGV[base + i]
+  local id = ids[i]
   -- The score of a lease is its token: the new one must be another.
   if r and r.state == 'l' and due == number(scores[i]) then due = due + 1e-6 end
   local due_text = text(due)
-  bodies[#bodies + 1], bodies[#bodies + 2] = id, ARGV[base + count + i]
-  scored[#scored + 1], scored[#scored + 2] = due_text, id
+  bodies[n + 1], bodies[n + 2] = id, ARGV[base + 2 * i]
+  scored[n + 1], scored[n + 2] = due_text, id
+  n = n + 2
   if first then
     recorded[#recorded + 1] = id
     recorded[#recorded + 1] = record('w',
@@ -71,22 +136,22 @@ end
 local d, o = 0, 0
 for i = 1, count do
   local policy = string.sub(policies, i, i)
-  local due, score = instant(ARGV[base + 2 * count + i]), scores[i]
+  local due, score = instant(i), scores[i]
   local r = score and current(records[i], score)
   -- A timeline entry without a payload counts as absent.
-  if score and redis.call('HEXISTS', payloads, ARGV[base + i]) == 0 then score = nil end
+  if score and redis.call('HEXISTS', payloads, ids[i]) == 0 then score = nil end
   local held = score and running(r, score, now)
 
   local key, mark, window
   if string.sub(onces, i, i) == 'o' then
     o = o + 1
-    key, window = KEYS[4 + o], ARGV[base + 3 * count + debounced + o]
+    key, window = KEYS[4 + o], ARGV[extra + debounced + o]
     mark = string.match(redis.call('GET', key) or '', '^%S+')
   end
   local first
   if policy == 'd' then
     d = d + 1
-    local most = tonumber(ARGV[base + 3 * count + d])
+    local most = tonumber(ARGV[extra + d])
     first = text(now)
     if score and not held and r and r.first ~= '' then first = r.first end
     if most > 0 then due = math.min(due, number(first) + most / 1e6) end

@@ -1,0 +1,63 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// BenchmarkPoller handles timers from a source in memory that answers at once:
+// what the poller and its handlers cost by themselves.
+func BenchmarkPoller(b *testing.B) {
+	for _, concurrent := range []int{5, 200} {
+		b.Run(fmt.Sprintf("max-concurrent=%d", concurrent), func(b *testing.B) {
+			source := &spring{left: b.N, done: make(chan struct{})}
+			b.ReportAllocs()
+			rt, err := Start(quietSystem(), Config{Name: "bench", Logger: quiet, Topics: []Topic{topicOn(source, concurrent, acks)}})
+			require.NoError(b, err)
+			<-source.done
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "timers/s")
+			require.NoError(b, rt.Stop())
+		})
+	}
+}
+
+// spring is a source with so many timers, all of them due.
+type spring struct {
+	mu            sync.Mutex
+	left, settled int
+	given         int
+	done          chan struct{}
+}
+
+func (*spring) Name() string                      { return "spring" }
+func (*spring) Shard() string                     { return "" }
+func (*spring) Heal(context.Context) (int, error) { return 0, nil }
+
+func (s *spring) Exchange(_ context.Context, r *exchange.Request) (*exchange.Reply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reply := &exchange.Reply{Now: time.Now(), Remaining: r.LeaseTTL, Next: -1}
+	n := min(r.Want, s.left)
+	reply.Leases = make([]exchange.Lease, n)
+	for i := range reply.Leases {
+		s.given++
+		reply.Leases[i] = exchange.Lease{ID: strconv.Itoa(s.given), Token: "1", Activation: reply.Now, Claims: 1}
+	}
+	if s.left -= n; s.left > 0 {
+		reply.Next = 0
+	}
+	before := s.settled
+	if s.settled += len(r.Settle); before < s.given && s.left == 0 && s.settled == s.given {
+		close(s.done)
+	}
+	return reply, nil
+}

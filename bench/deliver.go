@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"runtime/pprof"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+const (
+	deliverTimers = 200_000 // of ours in a run
+	deliverBatch  = 100     // leases of an exchange, as a poller claims at most
+	deliverLoops  = 2       // exchanges at a time, as a poller has at most
+	leaseTTL      = 30 * time.Second
+)
+
+// loadTimers schedules n timers that are due, with bodies of so many bytes, and
+// names that are as long for all contenders.
+func loadTimers(ctx context.Context, w *world, topic string, n, bodyBytes int) error {
+	client, err := wakebell.NewClient(w.rdb, wakebell.ClientConfig{Logger: quiet()})
+	if err != nil {
+		return err
+	}
+	name, body := wakebell.NewTopic[[]byte](topic), bytes.Repeat([]byte("x"), bodyBytes)
+	drafts := make([]wakebell.Draft, 0, 500)
+	for i := range n {
+		drafts = append(drafts, name.Draft(body, wakebell.ID(timerID(i))))
+		if len(drafts) == cap(drafts) || i == n-1 {
+			if _, err := client.Schedule(ctx, drafts...); err != nil {
+				return fmt.Errorf("load: %w", err)
+			}
+			drafts = drafts[:0]
+		}
+	}
+	return nil
+}
+
+// timerID is a name of 36 characters, as Wakebell's own are; in no order, as
+// they are, for that is what indexes have to bear.
+func timerID(i int) string {
+	mixed := uint64(i+1) * 0x9e3779b97f4a7c15
+	return fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012d", uint32(mixed>>32), uint16(mixed>>16), uint16(mixed>>4)&0xfff, uint16(mixed)&0xfff, i)
+}
+
+// floor handles timers by a loop over the exchange of package redisops: all
+// that a poller has to do but actors, handlers, contexts and envelopes.
+func floor(bodyBytes int) func(context.Context, *world) (sample, error) {
+	return func(ctx context.Context, w *world) (sample, error) {
+		n := w.many(deliverTimers)
+		if err := loadTimers(ctx, w, "floor", n, bodyBytes); err != nil {
+			return nil, err
+		}
+		rdb := w.client(deliverLoops)
+		defer func() { _ = rdb.Close() }()
+		store, err := redisops.NewTimers(rdb, redisops.Keys{})
+		if err != nil {
+			return nil, err
+		}
+		return w.measure(ctx, n, func() error {
+			return loops(deliverLoops, n, func(loop int) func() (int, error) {
+				return exchanges(ctx, store.Source("floor", redisops.SourceOptions{}), loop, deliverBatch)
+			})
+		})
+	}
+}
+
+// exchanges gives a step that settles what the one before claimed, and claims.
+func exchanges(ctx context.Context, source *redisops.TimerSource, loop, batch int) func() (int, error) {
+	request := &exchange.Request{Incarnation: "bench", Stream: loop, Want: batch, LeaseTTL: leaseTTL}
+	return func() (int, error) {
+		request.Sequence++
+		settled := len(request.Settle)
+		reply, err := source.Exchange(ctx, request)
+		if err != nil {
+			return 0, err
+		}
+		if len(reply.Refused) > 0 {
+			return 0, errors.New("an ack was refused")
+		}
+		request.Settle = request.Settle[:0]
+		for _, l := range reply.Leases {
+			request.Settle = append(request.Settle, exchange.Settlement{
+				Held: exchange.Held{ID: l.ID, Token: l.Token}, Verdict: exchange.Ack,
+			})
+		}
+		return settled, nil
+	}
+}
+
+//go:embed bare.lua
+var bareText string
+
+// bare handles timers by a loop over a script that does nothing for safety: no
+// attempts, no replay, no fence, no clock.
+func bare(ctx context.Context, w *world) (sample, error) {
+	n := w.many(deliverTimers)
+	if err := loadTimers(ctx, w, "bare", n, 100); err != nil {
+		return nil, err
+	}
+	rdb := w.client(deliverLoops)
+	defer func() { _ = rdb.Close() }()
+	script := redis.NewScript(bareText)
+	if err := script.Load(ctx, rdb).Err(); err != nil {
+		return nil, err
+	}
+	keys := []string{"timers_timeline:bare", "timers_payloads:bare"}
+	return w.measure(ctx, n, func() error {
+		return loops(deliverLoops, n, func(int) func() (int, error) {
+			var done []any
+			return func() (int, error) {
+				now := time.Now()
+				args := append([]any{now.Unix(), now.Add(leaseTTL).Unix(), deliverBatch}, done...)
+				reply, err := script.EvalSha(ctx, rdb, keys, args...).StringSlice()
+				settled := len(done)
+				done = done[:0]
+				for i := range len(reply) / 2 {
+					done = append(done, reply[i])
+				}
+				return settled, err
+			}
+		})
+	})
+}
+
+// loops runs a step in so many loops until all of them together have settled n.
+func loops(count, n int, loop func(int) func() (int, error)) error {
+	var left atomic.Int64
+	left.Store(int64(n))
+	errs := make([]error, count)
+	var wait sync.WaitGroup
+	for i := range count {
+		step := loop(i)
+		wait.Go(func() {
+			for left.Load() > 0 && errs[i] == nil {
+				var settled int
+				settled, errs[i] = step()
+				left.Add(-int64(settled))
+			}
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+// node handles timers by Wakebell.
+func node(maxConcurrent, bodyBytes int) func(context.Context, *world) (sample, error) {
+	return func(ctx context.Context, w *world) (sample, error) {
+		n := w.many(deliverTimers)
+		if err := loadTimers(ctx, w, "node", n, bodyBytes); err != nil {
+			return nil, err
+		}
+		rdb := w.client(0)
+		defer func() { _ = rdb.Close() }()
+		var left atomic.Int64
+		left.Store(int64(n))
+		handle := wakebell.Handle(wakebell.NewTopic[[]byte]("node"), func(context.Context, wakebell.Timer[[]byte]) error {
+			left.Add(-1)
+			return nil
+		}, wakebell.MaxConcurrent(maxConcurrent))
+		sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{handle}, Logger: quiet()})
+		if err != nil {
+			return nil, err
+		}
+		s, err := w.measure(ctx, n, func() error {
+			if err := sys.Start(ctx); err != nil {
+				return err
+			}
+			return until(ctx, func() bool {
+				return left.Load() <= 0 && sys.Counters()["node"].Acked >= int64(n)
+			})
+		})
+		return s, errors.Join(err, sys.Stop())
+	}
+}
+
+// measure takes the figures of n pieces of work.
+func (w *world) measure(ctx context.Context, n int, work func() error) (sample, error) {
+	before, err := readMeters(ctx, w.rdb)
+	if err != nil {
+		return nil, err
+	}
+	if w.profile != nil {
+		if err := pprof.StartCPUProfile(w.profile); err != nil {
+			return nil, err
+		}
+		w.profile = nil
+		defer pprof.StopCPUProfile()
+	}
+	if err := work(); err != nil {
+		return nil, err
+	}
+	after, err := readMeters(ctx, w.rdb)
+	if err != nil {
+		return nil, err
+	}
+	return between(before, after, n), nil
+}
+
+// until waits for a condition; it looks every millisecond.
+func until(ctx context.Context, done func() bool) error {
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-look.C:
+		}
+	}
+	return nil
+}

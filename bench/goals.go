@@ -1,0 +1,100 @@
+package main
+
+import "math"
+
+// goal is something that Wakebell must reach, and something that it aims at.
+type goal struct {
+	what      string
+	must, aim float64
+	atMost    bool // else at least
+	unit      string
+	value     func(*results) float64 // NaN: not measured
+}
+
+// verdict says which of both is reached.
+func (g goal) verdict(value float64) string {
+	reached := func(bound float64) bool {
+		if g.atMost {
+			return value <= bound
+		}
+		return value >= bound
+	}
+	switch {
+	case math.IsNaN(value):
+		return "not measured"
+	case reached(g.aim):
+		return "aim"
+	case reached(g.must):
+		return "must"
+	default:
+		return "**missed**"
+	}
+}
+
+// figure is the median of a contender's figure.
+func figure(trial, contender, name string) func(*results) float64 {
+	return func(r *results) float64 { return r.median(trial, contender, name) }
+}
+
+// against is a contender's rate over that of another, or of the best of those
+// whose names begin so.
+func against(trial, contender, other string) func(*results) float64 {
+	return func(r *results) float64 {
+		below := r.values(trial, other, rate)
+		if below == nil {
+			below = r.values(trial, r.best(trial, other), rate)
+		}
+		return medianRatio(r.values(trial, contender, rate), below)
+	}
+}
+
+// times scales a value.
+func times(factor float64, value func(*results) float64) func(*results) float64 {
+	return func(r *results) float64 { return factor * value(r) }
+}
+
+// worse is the larger of two values.
+func worse(a, b func(*results) float64) func(*results) float64 {
+	return func(r *results) float64 { return math.Max(a(r), b(r)) }
+}
+
+// deeper is what a timer costs with many pending over what it costs with few.
+func deeper(name string) func(*results) float64 {
+	return func(r *results) float64 {
+		return r.median("depth", "5M", name) / r.median("depth", "1k", name)
+	}
+}
+
+const node200 = "wakebell-200"
+
+// goals are what is to be reached, in ratios where machines differ.
+var goals = []goal{
+	{"handled/s against the floor, a loop over the same exchanges", 0.75, 0.90, false, "×", against("deliver", node200, "floor")},
+	{"… against the bare loop", 0.45, 0.70, false, "×", against("deliver", node200, "bare")},
+	{"… against asynq at its best concurrency", 10, 18, false, "×", against("deliver", node200, "asynq")},
+	{"… against BullMQ at its best concurrency", 5, 9, false, "×", against("deliver", node200, "bullmq")},
+	{"CPU of the client per timer", 4, 2.5, true, "µs", figure("deliver", node200, clientUS)},
+	{"allocations per timer", 12, 5, true, "", figure("deliver", node200, allocsPer)},
+	{"CPU of Redis per timer", 5.5, 4.2, true, "µs", figure("deliver", node200, redisUS)},
+	{"max_concurrent 5, handled/s", 25_000, 150_000, false, "/s", figure("deliver", "wakebell-5", rate)},
+	{"1 KiB bodies against the floor with 1 KiB", 0.75, 0.90, false, "×", against("deliver-1k", node200, "floor")},
+	{"one schedule call against a bare EVALSHA", 0.85, 0.95, false, "×", against("schedule", "wakebell", "evalsha")},
+	{"50 schedule calls at once against asynq", 1.1, 2, false, "×", against("schedule-50", "wakebell", "asynq")},
+	{"batches of 500 against one variadic MULTI each", 0.7, 0.9, false, "×", against("schedule-batch", "wakebell", "multi")},
+	{"10,000 in a call against one variadic MULTI", 0.7, 0.9, false, "×", against("schedule-bulk", "wakebell", "multi")},
+	{"batches of 500 against BullMQ addBulk", 4, 6, false, "×", against("schedule-batch", "wakebell", "bullmq")},
+	{"lateness p50, planned and due at once", 3, 1.2, true, "ms", worse(figure("lateness", "now", lateP50), figure("lateness", "in-20ms", lateP50))},
+	{"lateness p99, planned and due at once", 10, 4, true, "ms", worse(figure("lateness", "now", lateP99), figure("lateness", "in-20ms", lateP99))},
+	{"early", 0, 0, true, "", worse(figure("lateness", "now", earlyOnes), figure("lateness", "in-20ms", earlyOnes))},
+	{"one idle topic: commands/s", 1, 0.3, true, "/s", figure("idle", "1", idleCommands)},
+	{"one idle topic: CPU of the client", 0.1, 0.03, true, "% of a core", times(100, figure("idle", "1", idleClient))},
+	{"1,000 idle topics: commands/s a topic", 0.3, 0.1, true, "/s", figure("idle", "1000", idleCommands)},
+	{"1,000 idle topics: CPU of the client", 15, 5, true, "% of a core", times(100, figure("idle", "1000", idleClient))},
+	{"10,000 idle topics: commands/s a topic", 0.3, 0.1, true, "/s", figure("idle", "10000", idleCommands)},
+	{"10,000 idle topics: CPU of the client", 15, 5, true, "% of a core", times(100, figure("idle", "10000", idleClient))},
+	{"10,000 idle topics: memory a topic", 20, 8, true, "KiB", times(1.0/1024, figure("idle", "10000", idleBytes))},
+	{"20 nodes on one topic, 500 timers/s: empty exchanges per timer", 2, 0.5, true, "", figure("nodes", "20", emptyPer)},
+	{"Redis per pending timer, 1 M of them", 455, 430, true, "bytes", figure("memory", "1M", bytesPer)},
+	{"Redis µs per timer with 5 M pending against 1 k", 1.25, 1.1, true, "×", deeper(redisUS)},
+	{"elapsed per timer with 5 M pending against 1 k", 1.25, 1.1, true, "×", deeper(wallUS)},
+}

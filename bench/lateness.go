@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell"
+)
+
+// The figures of lateness, in ms by the clock of Redis, which here is that of
+// the client too: from the instant at which a timer is due to its handler.
+const (
+	lateP50   = "late_p50_ms"
+	lateP99   = "late_p99_ms"
+	lateMax   = "late_max_ms"
+	earlyOnes = "early"
+)
+
+const latenessTimers = 500
+
+// lateness schedules one timer at a time on a topic that is idle otherwise.
+func lateness(in time.Duration) func(context.Context, *world) (sample, error) {
+	return func(ctx context.Context, w *world) (_ sample, err error) {
+		rdb := w.client(0)
+		defer func() { _ = rdb.Close() }()
+		topic := wakebell.NewTopic[string]("late")
+		began := make(chan time.Duration, 1) // how late
+		handle := wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
+			began <- time.Since(t.Activation)
+			return nil
+		})
+		sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{handle}, Logger: quiet()})
+		if err != nil {
+			return nil, err
+		}
+		if err := sys.Start(ctx); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, sys.Stop()) }()
+		if err := wait(ctx, time.Second); err != nil {
+			return nil, err
+		}
+		late := make([]float64, w.many(latenessTimers))
+		for i := range late {
+			_, err := topic.Schedule(ctx, sys.Client(), "x", wakebell.In(in))
+			if err != nil {
+				return nil, err
+			}
+			late[i] = (<-began).Seconds() * 1e3
+			if err := wait(ctx, 2*time.Millisecond); err != nil { // its settlement is out
+				return nil, err
+			}
+		}
+		return latenessFigures(late), nil
+	}
+}
+
+// latenessQuantiles are those of the plot.
+var latenessQuantiles = []float64{0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 1}
+
+func quantileName(q float64) string { return fmt.Sprintf("q%g", 100*q) }
+
+func latenessFigures(late []float64) sample {
+	slices.Sort(late)
+	s := sample{lateP50: quantile(late, 0.5), lateP99: quantile(late, 0.99), lateMax: quantile(late, 1)}
+	early, _ := slices.BinarySearch(late, 0)
+	s[earlyOnes] = float64(early)
+	for _, q := range latenessQuantiles {
+		s[quantileName(q)] = quantile(late, q)
+	}
+	return s
+}
+
+const emptyPer = "empty_per_timer"
+
+// nodesOnOneTopic has so many nodes wait for the same timers, so many per second.
+func nodesOnOneTopic(nodes, perSecond int) func(context.Context, *world) (sample, error) {
+	return func(ctx context.Context, w *world) (_ sample, err error) {
+		topic := wakebell.NewTopic[string]("shared")
+		var handled atomic.Int64
+		late := make(chan float64, 1<<20)
+		var all []*wakebell.System
+		var clients []*redis.Client
+		defer func() {
+			for _, sys := range all {
+				err = errors.Join(err, sys.Stop())
+			}
+			for _, rdb := range clients {
+				_ = rdb.Close()
+			}
+		}()
+		for range nodes {
+			rdb := w.client(4)
+			clients = append(clients, rdb)
+			handle := wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
+				late <- t.Lateness().Seconds() * 1e3
+				handled.Add(1)
+				return nil
+			})
+			sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{handle}, Logger: quiet()})
+			if err != nil {
+				return nil, err
+			}
+			if err := sys.Start(ctx); err != nil {
+				return nil, err
+			}
+			all = append(all, sys)
+		}
+		if err := wait(ctx, time.Second); err != nil {
+			return nil, err
+		}
+		before := emptyExchanges(all)
+		n := int(w.long(10*time.Second).Seconds() * float64(perSecond))
+		if err := schedulePaced(ctx, all[0].Client(), topic, n, perSecond); err != nil {
+			return nil, err
+		}
+		if err := until(ctx, func() bool { return handled.Load() >= int64(n) }); err != nil {
+			return nil, err
+		}
+		figures := latenessOf(late)
+		figures[emptyPer] = float64(emptyExchanges(all)-before) / float64(n)
+		return figures, nil
+	}
+}
+
+func emptyExchanges(nodes []*wakebell.System) (total int64) {
+	for _, sys := range nodes {
+		for _, c := range sys.Counters() {
+			total += c.Empty
+		}
+	}
+	return total
+}
+
+func latenessOf(late chan float64) sample {
+	all := make([]float64, 0, len(late))
+	for len(late) > 0 {
+		all = append(all, <-late)
+	}
+	return latenessFigures(all)
+}
+
+// schedulePaced schedules n timers for half a second ahead, evenly spread.
+func schedulePaced(ctx context.Context, client *wakebell.Client, topic wakebell.Topic[string], n, perSecond int) error {
+	start := time.Now().Add(500 * time.Millisecond)
+	apart := time.Second / time.Duration(perSecond)
+	for i := range n {
+		at := start.Add(time.Duration(i) * apart)
+		if ahead := time.Until(at) - 500*time.Millisecond; ahead > 0 {
+			if err := wait(ctx, ahead); err != nil {
+				return err
+			}
+		}
+		if _, err := topic.Schedule(ctx, client, "x", wakebell.At(at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

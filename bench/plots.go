@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"image/color"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+)
+
+// plotConcurrent are the max_concurrent of the plot of rates.
+var plotConcurrent = []int{1, 2, 5, 10, 20, 50, 100, 200, 500}
+
+// draw makes the plots of what was measured, as SVG files in a folder.
+func draw(r *results, folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	if err := drawRate(r, filepath.Join(folder, "rate.svg")); err != nil {
+		return fmt.Errorf("plot rates: %w", err)
+	}
+	if err := drawLateness(r, filepath.Join(folder, "lateness.svg")); err != nil {
+		return fmt.Errorf("plot lateness: %w", err)
+	}
+	return nil
+}
+
+// drawRate shows how many timers are handled per second by max_concurrent,
+// beside the floor.
+func drawRate(r *results, path string) error {
+	p := newPlot("timers handled per second", "max_concurrent", "thousands per second")
+	var points plotter.XYs
+	for _, c := range plotConcurrent {
+		if m := r.median("concurrency", concurrencyName(c), rate); m > 0 {
+			points = append(points, plotter.XY{X: float64(c), Y: m / 1000})
+		}
+	}
+	if len(points) == 0 {
+		return nil
+	}
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, ticksAt(plotConcurrent)
+	if err := addLine(p, "wakebell", points, 0); err != nil {
+		return err
+	}
+	if m := r.median("deliver", "floor", rate); m > 0 {
+		level := plotter.XYs{{X: points[0].X, Y: m / 1000}, {X: points[len(points)-1].X, Y: m / 1000}}
+		if err := addLine(p, "floor", level, 1); err != nil {
+			return err
+		}
+	}
+	p.Y.Min = 0
+	return p.Save(16*vg.Centimeter, 9*vg.Centimeter, path)
+}
+
+// drawLateness shows which share of timers is at most how late.
+func drawLateness(r *results, path string) error {
+	p := newPlot("lateness of single timers on an idle topic", "ms after the due instant", "share of timers, %")
+	drawn := false
+	for i, c := range []struct{ name, title string }{{"now", "due at once"}, {"in-20ms", "planned, 20 ms ahead"}} {
+		var points plotter.XYs
+		for _, q := range latenessQuantiles {
+			if m := r.median("lateness", c.name, quantileName(q)); m > 0 {
+				points = append(points, plotter.XY{X: m, Y: 100 * q})
+			}
+		}
+		if len(points) == 0 {
+			continue
+		}
+		drawn = true
+		if err := addLine(p, c.title, points, i); err != nil {
+			return err
+		}
+	}
+	if !drawn {
+		return nil
+	}
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Y.Min, p.Y.Max = 0, 100
+	return p.Save(16*vg.Centimeter, 9*vg.Centimeter, path)
+}
+
+func newPlot(title, x, y string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
+	p.Legend.Top, p.Legend.Left = false, false
+	p.Add(plotter.NewGrid())
+	return p
+}
+
+var colours = []color.Color{color.RGBA{R: 0x1f, G: 0x77, B: 0xb4, A: 0xff}, color.RGBA{R: 0xd6, G: 0x60, B: 0x1c, A: 0xff}}
+
+func addLine(p *plot.Plot, title string, points plotter.XYs, colour int) error {
+	line, marks, err := plotter.NewLinePoints(points)
+	if err != nil {
+		return err
+	}
+	line.Color, marks.Color = colours[colour], colours[colour]
+	line.Width = vg.Points(1.5)
+	p.Add(line, marks)
+	p.Legend.Add(title, line)
+	return nil
+}
+
+// ticksAt marks these values.
+func ticksAt(values []int) plot.ConstantTicks {
+	ticks := make(plot.ConstantTicks, len(values))
+	for i, v := range values {
+		ticks[i] = plot.Tick{Value: float64(v), Label: fmt.Sprint(v)}
+	}
+	return ticks
+}
+
+func concurrencyName(c int) string { return strconv.Itoa(c) }

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPlots(t *testing.T) {
+	t.Parallel()
+	r := &results{}
+	for _, c := range plotConcurrent {
+		r.add("concurrency", concurrencyName(c), sample{rate: 1000 * float64(c)})
+	}
+	late := latenessFigures([]float64{0.2, 0.3, 0.4, 5})
+	require.Zero(t, late[earlyOnes])
+	require.InDelta(t, 1, latenessFigures([]float64{-0.1, 2})[earlyOnes], 0)
+	r.add("lateness", "now", late)
+	folder := t.TempDir()
+	require.NoError(t, r.write(filepath.Join(folder, "results.json")))
+	again, err := readResults(filepath.Join(folder, "results.json"))
+	require.NoError(t, err)
+	require.NoError(t, draw(again, folder))
+	for _, name := range []string{"rate.svg", "lateness.svg"} {
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		require.NoError(t, err)
+		require.Contains(t, string(text), "<svg")
+	}
+}

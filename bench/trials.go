@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// allTrials are the trials in the order in which they run.
+func allTrials() []trial {
+	deliver := trial{name: "deliver", about: "timers that are due, 100 B bodies, a handler that does nothing", contenders: []contender{
+		{"floor", floor(100)}, {"bare", bare}, {"wakebell-200", node(200, 100)}, {"wakebell-5", node(5, 100)},
+	}}
+	for _, c := range []int{10, 50, 200, 500} {
+		deliver.contenders = append(deliver.contenders, contender{fmt.Sprintf("asynq-%d", c), asynqServer(c)})
+	}
+	for _, c := range []int{100, 500} {
+		deliver.contenders = append(deliver.contenders, contender{fmt.Sprintf("bullmq-%d", c), bullMQ("handle", c)})
+	}
+	deliver.contenders = append(deliver.contenders,
+		contender{"faststream-default", faststream(0)}, contender{"faststream-500", faststream(500)})
+	concurrent := trial{name: "concurrency", about: "the same by max_concurrent"}
+	for _, c := range plotConcurrent {
+		concurrent.contenders = append(concurrent.contenders, contender{concurrencyName(c), node(c, 100)})
+	}
+	return []trial{
+		deliver,
+		concurrent,
+		{name: "deliver-1k", about: "the same with bodies of 1 KiB", contenders: []contender{
+			{"floor", floor(1024)}, {"wakebell-200", node(200, 1024)},
+		}},
+		{name: "schedule", about: "one timer a call, one caller", contenders: []contender{
+			{"wakebell", scheduleCalls(singleCalls, 1)}, {"evalsha", bareEvalsha},
+		}},
+		{name: "schedule-50", about: "one timer a call, 50 callers", contenders: []contender{
+			{"wakebell", scheduleCalls(concurrentCalls, concurrency)}, {"asynq", enqueueCalls},
+		}},
+		{name: "schedule-batch", about: "batches of 500", contenders: []contender{
+			{"wakebell", scheduleBatches(batchSize)}, {"multi", variadicMulti(batchSize)}, {"bullmq", bullMQ("add", 100)},
+		}},
+		{name: "schedule-bulk", about: "10,000 timers a call", contenders: []contender{
+			{"wakebell", scheduleBatches(bulkSize)}, {"multi", variadicMulti(bulkSize)},
+		}},
+		{name: "lateness", about: "one timer at a time on an idle topic", contenders: []contender{
+			{"now", lateness(0)}, {"in-20ms", lateness(20 * time.Millisecond)},
+		}},
+		{name: "nodes", about: "20 nodes on one topic, 500 timers/s", contenders: []contender{
+			{"20", nodesOnOneTopic(20, 500)},
+		}},
+		{name: "memory", about: "Redis's memory for timers that wait", once: true, contenders: []contender{
+			{"1M", pendingBytes(1_000_000)},
+		}},
+		{name: "depth", about: "what a timer costs while others wait", once: true, contenders: []contender{
+			{"1k", depth(1000)}, {"5M", depth(5_000_000)},
+		}},
+		{name: "idle", about: "topics without timers in one node", once: true, contenders: []contender{
+			{"1", idleNode(1)}, {"1000", idleNode(1000)}, {"10000", idleNode(10_000)},
+		}},
+	}
+}

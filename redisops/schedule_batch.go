@@ -1,0 +1,228 @@
+package redisops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// roundTrip is the answer to a batch that is one of several.
+type roundTrip struct {
+	done  []Scheduled
+	err   error
+	ready chan struct{} // closed when both are set
+}
+
+// scheduleAll writes entries in as many round trips as they need. While Redis
+// works on one, the next is made and sent.
+func (s *Timers) scheduleAll(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+	switch n := batch(entries); {
+	case n == 0:
+		return nil, nil
+	case n == len(entries):
+		return s.scheduleSafely(ctx, topic, entries)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var under []*roundTrip // way, in order
+	done := make([]Scheduled, 0, len(entries))
+	var short error
+	for len(entries)+len(under) > 0 {
+		if len(entries) > 0 && len(under) < 2 {
+			n := batch(entries)
+			trip, part := &roundTrip{ready: make(chan struct{})}, entries[:n]
+			go func() {
+				defer close(trip.ready)
+				trip.done, trip.err = s.scheduleSafely(ctx, topic, part)
+			}()
+			under, entries = append(under, trip), entries[n:]
+			continue
+		}
+		first := under[0]
+		under = under[1:]
+		<-first.ready
+		switch {
+		case errors.Is(first.err, ErrTooFewReplicas): // it is stored, and so can be the others
+			short = first.err
+		case first.err != nil:
+			cancel()
+			for _, trip := range under {
+				<-trip.ready
+			}
+			return done, first.err
+		}
+		done = append(done, first.done...)
+	}
+	return done, short
+}
+
+// scheduleOnce is scheduleAll with an idempotency key: what is sent again is not
+// done again.
+func (s *Timers) scheduleOnce(ctx context.Context, topic string, key *Key, entries []Entry) ([]Scheduled, error) {
+	done := make([]Scheduled, 0, len(entries))
+	var short error
+	for len(entries) > 0 {
+		n := batch(entries)
+		var part []Scheduled
+		err := s.again(ctx, func() (err error) {
+			part, err = s.scheduleBatch(ctx, topic, entries[:n], key.part(len(done)))
+			return err
+		})
+		switch {
+		case errors.Is(err, ErrTooFewReplicas):
+			short = err
+		case err != nil:
+			return done, err
+		}
+		done, entries = append(done, part...), entries[n:]
+	}
+	return done, short
+}
+
+// scheduleUnkeyed calls the script for a batch.
+func (s *Timers) scheduleUnkeyed(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+	return s.scheduleBatch(ctx, topic, entries, nil)
+}
+
+func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry, key *Key) ([]Scheduled, error) {
+	n := len(entries)
+	k := s.keys.of(topic)
+	keys := []string{k.timeline, k.payloads, k.leases, k.hint}
+	const fixed = 3
+	policies, onces := make([]byte, n), make([]byte, n)
+	instants := n
+	if together(entries) {
+		instants = 1
+	}
+	args := make([]any, fixed+2*n+instants)
+	var windows []any
+	for i := range entries {
+		e := &entries[i]
+		policies[i], onces[i] = policyLetters[e.Policy], '-'
+		args[fixed+2*i], args[fixed+2*i+1] = &e.ID, e.Payload
+		if i < instants {
+			args[fixed+2*n+i] = instantArg(e.At, e.In)
+		}
+		if e.Policy == Debounce {
+			args = append(args, delayMicros(e.MaxDelay))
+		}
+		if e.Once > 0 {
+			onces[i] = 'o'
+			keys = append(keys, k.mark(e.ID))
+			windows = append(windows, delayMicros(e.Once))
+		}
+	}
+	args[0], args[1], args[2] = policies, onces, instants
+	args = append(args, windows...)
+	asked, confirmed := confirmationOf(entries), 0
+	var reply string
+	var err error
+	switch {
+	case key != nil:
+		reply, err = s.runKeyed(ctx, scheduleScript, keyedScheduleScript, k, key, keys, args)
+	case asked.replicas > 0:
+		reply, confirmed, err = s.runConfirmed(ctx, asked, scheduleScript, keys, args...)
+	default:
+		reply, err = asText(s.try(ctx, scheduleScript, keys, args...))
+	}
+	if err != nil {
+		return nil, err
+	}
+	out, err := readBatch(entries, reply, confirmed)
+	if err == nil && confirmed < asked.replicas {
+		err = &ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
+	}
+	return out, err
+}
+
+// together reports whether all entries are given the same instant or delay.
+func together(entries []Entry) bool {
+	for i := range entries {
+		if entries[i].In != entries[0].In || !entries[i].At.Equal(entries[0].At) {
+			return false
+		}
+	}
+	return true
+}
+
+// readBatch reads what lua/schedule.lua answers.
+func readBatch(entries []Entry, reply string, confirmed int) (out []Scheduled, err error) {
+	out = make([]Scheduled, len(entries))
+	r := reader{text: reply}
+	if rest, all := strings.CutPrefix(reply, "a "); all {
+		return allCreated(entries, out, strings.TrimSuffix(rest, "\n"), confirmed)
+	}
+	var last string // the due instant that was read last: those of a batch are often the same
+	var due time.Time
+	for i := range entries {
+		outcome, word, found := r.word(), r.word(), r.word()
+		if word != last || due.IsZero() {
+			score, err := readScore(word)
+			if err != nil {
+				return nil, err
+			}
+			last, due = word, instant(score)
+		}
+		out[i] = Scheduled{
+			ID: entries[i].ID, Due: due, Replicas: confirmed, Outcome: Outcome(strings.Index(outcomeLetters, outcome) + 1),
+		}
+		if found != "-" {
+			score, err := readScore(found)
+			if err != nil {
+				return nil, err
+			}
+			out[i].Found = instant(score)
+		}
+	}
+	if r.err == nil && r.text != "" {
+		r.fail("more than announced")
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return out, nil
+}
+
+// allCreated is the answer where no id was there and all are due at once.
+func allCreated(entries []Entry, out []Scheduled, due string, confirmed int) ([]Scheduled, error) {
+	score, err := readScore(due)
+	if err != nil {
+		return nil, err
+	}
+	at := instant(score)
+	for i := range out {
+		out[i] = Scheduled{ID: entries[i].ID, Due: at, Outcome: Created, Replicas: confirmed}
+	}
+	return out, nil
+}
+
+// instantArg writes an instant, or a delay where there is none, for a script.
+func instantArg(at time.Time, in time.Duration) string {
+	if at.IsZero() {
+		return "+" + delayMicros(in)
+	}
+	return scoreText(at)
+}
+
+// readScheduled reads "outcome due found"; found is - for none.
+func readScheduled(id, line string) (Scheduled, error) {
+	f := strings.Fields(line)
+	if len(f) != 3 {
+		return Scheduled{}, fmt.Errorf("%w: %q", errReply, line)
+	}
+	due, err := readScore(f[1])
+	if err != nil {
+		return Scheduled{}, err
+	}
+	out := Scheduled{ID: id, Due: instant(due), Outcome: Outcome(strings.Index(outcomeLetters, f[0]) + 1)}
+	if f[2] != "-" {
+		found, err := readScore(f[2])
+		if err != nil {
+			return Scheduled{}, err
+		}
+		out.Found = instant(found)
+	}
+	return out, nil
+}

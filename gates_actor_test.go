@@ -50,6 +50,32 @@ func gatesOf(t *testing.T, askers int) (*wakebell.Gates, *actor.ActorSystem, []*
 	return sys.Gates(), system, pids, told
 }
 
+// The answer to AcquireTurn may have been lost on its way to another process.
+func TestATurnWithATTLIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	gates, system, pids, told := gatesOf(t, 2)
+	name := redistest.Name(t)
+	ask := func(who int, request uint64) {
+		system.Root.RequestWithCustomSender(gates.PID(), &messages.AcquireTurn{
+			Gate: name, Request: request, Place: 5, Ttl: durationpb.New(time.Hour),
+		}, pids[who])
+	}
+	ask(0, 1)
+	first := receive(t, told[0]).(*messages.Turn)
+	ask(0, 2)
+	again := receive(t, told[0]).(*messages.Turn)
+	require.EqualValues(t, 2, again.GetRequest())
+	require.Equal(t, first.GetFence(), again.GetFence(), "it is the same turn")
+
+	ask(1, 3)
+	ask(1, 4)
+	eventually(t, func() bool { return waiting(t, gates, name) == 1 }, "it is one place")
+	system.Root.Send(pids[0], &messages.ReleaseTurn{Gate: name, Place: 5, Fence: first.GetFence()})
+	second := receive(t, told[1]).(*messages.Turn)
+	require.EqualValues(t, 4, second.GetRequest(), "the newest question is answered")
+	require.Empty(t, told[1])
+}
+
 func TestActorsTakeTurns(t *testing.T) {
 	t.Parallel()
 	gates, system, pids, told := gatesOf(t, 2)

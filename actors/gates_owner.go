@@ -63,15 +63,20 @@ func (k *gatekeeper) ask(c actor.Context, m *messages.AcquireTurn) {
 	case m.GetTtl() != nil && (ttl < minTurnTTL || ttl > maxTurnTTL):
 		refuse(messages.Code_CODE_INVALID, fmt.Sprintf("ttl: %v, want %v to %v", ttl, minTurnTTL, maxTurnTTL))
 		return
-	case visitor != "" && k.visits[visitor] >= maxVisits:
+	}
+	if o := k.owners[sender.String()]; o != nil && o.at[place] != nil {
+		if w := o.at[place]; w.ttl > 0 && m.GetTtl() != nil {
+			k.askedAgain(w, m.GetRequest())
+		} else {
+			refuse(messages.Code_CODE_INVALID, "the actor has or waits for the turn already")
+		}
+		return
+	}
+	if visitor != "" && k.visits[visitor] >= maxVisits {
 		refuse(messages.Code_CODE_OVERLOADED, fmt.Sprintf("%d places and turns already", maxVisits))
 		return
 	}
 	o := k.owner(c, visitor)
-	if o.at[place] != nil {
-		refuse(messages.Code_CODE_INVALID, "the actor has or waits for the turn already")
-		return
-	}
 	w := &waiter{
 		gate: m.GetGate(), place: m.GetPlace(), request: m.GetRequest(), ttl: m.GetTtl().AsDuration(), try: m.GetTry(),
 		asked: time.Now(), values: k.life.ctx, owner: o,
@@ -82,6 +87,15 @@ func (k *gatekeeper) ask(c actor.Context, m *messages.AcquireTurn) {
 		w.expiry = time.AfterFunc(m.GetTimeout().AsDuration(), func() { life.tell(waitedEnough{life, w}) })
 	}
 	k.acquire(w)
+}
+
+// askedAgain has a request answered by its new number: the answer by the one
+// before may have been lost.
+func (k *gatekeeper) askedAgain(w *waiter, request uint64) {
+	w.request = request
+	if w.turn != nil && w.turn.state == turnHeld {
+		k.tellTurn(w)
+	}
 }
 
 // visitorOf is whom the places of a message's sender count for; empty: it is
@@ -243,10 +257,14 @@ func (k *gatekeeper) ownerGone(m *actor.Terminated) {
 }
 
 func (k *gatekeeper) grantOwner(w *waiter) {
-	t := w.turn
 	if w.ttl > 0 {
 		k.lastFor(w)
 	}
+	k.tellTurn(w)
+}
+
+func (k *gatekeeper) tellTurn(w *waiter) {
+	t := w.turn
 	k.root.Send(w.owner.pid, &messages.Turn{
 		Gate: t.Gate, Fence: t.Fence, Waited: durationpb.New(t.Waited), Request: w.request, Place: w.place,
 	})

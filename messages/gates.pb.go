@@ -28,6 +28,8 @@ const (
 // it ends, its turn or its place is given back at once. It has one place or
 // turn of a number at a gate at a time. Ask as an actor: a future cannot own a
 // turn. Those in other processes have up to 1,000 places and turns in all.
+// With a ttl it may be asked again for the same place, should the answer have
+// been lost: it is answered by its new number, at once where it has the turn.
 type AcquireTurn struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Gate  string                 `protobuf:"bytes,1,opt,name=gate,proto3" json:"gate,omitempty"`

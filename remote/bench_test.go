@@ -3,6 +3,7 @@ package remote_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,21 +25,36 @@ func BenchmarkSchedule(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", name, flight), func(b *testing.B) {
 				var next atomic.Int64
 				var wg sync.WaitGroup
+				took := make([]time.Duration, b.N)
 				b.ResetTimer()
 				for range flight {
 					wg.Go(func() {
 						for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+							began := time.Now()
 							if _, err := n.topic.Schedule(b.Context(), c, "x", wakebell.In(time.Hour)); err != nil {
 								b.Error(err)
 								return
 							}
+							took[i-1] = time.Since(began)
 						}
 					})
 				}
 				wg.Wait()
 				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
+				reportQuantiles(b, took)
 			})
 		}
+	}
+}
+
+// reportQuantiles says how long a request takes: half of them, and all but one
+// in a hundred.
+func reportQuantiles(b *testing.B, took []time.Duration) {
+	b.Helper()
+	slices.Sort(took)
+	for name, q := range map[string]int{"p50-ms": 50, "p99-ms": 99} {
+		at := took[min(len(took)*q/100, len(took)-1)]
+		b.ReportMetric(float64(at)/float64(time.Millisecond), name)
 	}
 }
 

@@ -305,13 +305,24 @@ func (s *clientLink) put(m proto.Message) {
 	}
 }
 
+// answerLimit is how long an answer is waited for where nobody said for how
+// long: it may be lost although the link is well.
+const answerLimit = requestTimeout + answerWithin
+
+var errUnanswered = fmt.Errorf("%w: no answer within %v", wakebell.ErrUnavailable, answerLimit)
+
 // ask sends a question once and waits for its answer. Errors: errBroken, ctx's,
-// or those of wait. Those for turns may take long, and leave the room to others.
+// those of wait, or errUnanswered where ctx has no deadline. Those for turns may
+// take long, and leave the room to others: after errUnanswered they are to be
+// asked again.
 func (s *clientLink) ask(ctx context.Context, asked question) (messages.Answer, error) {
 	if err := s.wait(ctx); err != nil {
 		return nil, err
 	}
-	if _, long := asked.(*messages.AcquireTurn); !long {
+	_, bounded := ctx.Deadline()
+	if _, long := asked.(*messages.AcquireTurn); long {
+		bounded = false
+	} else {
 		select {
 		case s.room <- struct{}{}:
 			defer func() { <-s.room }()
@@ -331,6 +342,11 @@ func (s *clientLink) ask(ctx context.Context, asked question) (messages.Answer, 
 	number(ctx, asked, n)
 	s.put(asked)
 	s.mu.Unlock()
+	var late <-chan time.Time
+	if !bounded {
+		late = time.After(answerLimit)
+	}
+	var err error
 	select {
 	case a, ok := <-answer:
 		if !ok {
@@ -338,9 +354,12 @@ func (s *clientLink) ask(ctx context.Context, asked question) (messages.Answer, 
 		}
 		return a, nil
 	case <-ctx.Done():
-		s.mu.Lock()
-		delete(s.waiting, n)
-		s.mu.Unlock()
-		return nil, ctx.Err()
+		err = ctx.Err()
+	case <-late:
+		err = errUnanswered
 	}
+	s.mu.Lock()
+	delete(s.waiting, n)
+	s.mu.Unlock()
+	return nil, err
 }

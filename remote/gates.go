@@ -29,7 +29,8 @@ var _ wakebell.Gatekeeper = (*Gates)(nil)
 // Gates are those of the System.
 func (c *Client) Gates() *Gates { return &Gates{c} }
 
-// Acquire is that of wakebell.Gates. Errors are its own, wakebell.ErrOverloaded
+// Acquire is that of wakebell.Gates. It waits for as long as ctx allows, and asks
+// the node every 15 s whether it still waits there. Errors are its own, wakebell.ErrOverloaded
 // beyond 1,000 turns and waits with the same credentials, and
 // wakebell.ErrUnavailable when the link is dead.
 func (g *Gates) Acquire(ctx context.Context, name string) (*wakebell.Turn, error) {
@@ -92,11 +93,16 @@ func (g *Gates) acquire(ctx context.Context, name string, try bool) (*wakebell.T
 var errAgain = errors.New("ask again")
 
 // take asks for the turn, and then how long it is good: the node began to count
-// when it gave it.
+// when it gave it. While it waits it asks again for the same place, which finds
+// a turn whose answer was lost, and a place that the node does not know.
 func (t *turn) take(ctx context.Context, try bool) error {
-	answer, err := t.link.ask(ctx, &messages.AcquireTurn{
-		Gate: t.gate, Place: t.place, Try: try, Ttl: durationpb.New(t.gates.client.cfg.TurnTTL),
-	})
+	var answer messages.Answer
+	err := errUnanswered
+	for errors.Is(err, errUnanswered) {
+		answer, err = t.link.ask(ctx, &messages.AcquireTurn{
+			Gate: t.gate, Place: t.place, Try: try, Ttl: durationpb.New(t.gates.client.cfg.TurnTTL),
+		})
+	}
 	switch {
 	case errors.Is(err, errBroken):
 		return errAgain

@@ -42,6 +42,10 @@ func init() {
 		err = beNode(args[0], args[1])
 	case "actor":
 		err = beActor(args[0], args[1])
+	case "office":
+		err = beOffice(args[0], args[1], args[2])
+	case "waiter":
+		err = beWaiter(args[0], args[1])
 	case "reminded":
 		err = beReminded(args[0], args[1], len(args) > 2)
 	}
@@ -55,7 +59,9 @@ func init() {
 // beNode serves a System until it is killed.
 func beNode(redisAddr, address string) error {
 	rdb := redis.NewClient(&redis.Options{Addr: redisAddr})
-	sys, err := wakebell.New(actorSystem(), rdb, wakebell.Config{Logger: quiet})
+	sys, err := wakebell.New(actorSystem(), rdb, wakebell.Config{
+		Logger: quiet, Gates: wakebell.GatesConfig{LeaseTTL: nodeTurnLease, Logger: quiet},
+	})
 	if err != nil {
 		return err
 	}
@@ -173,6 +179,18 @@ func (c *child) said(line string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lines[line]
+}
+
+// after is what a line that begins so goes on with; empty: there was none.
+func (c *child) after(begin string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for line := range c.lines {
+		if rest, ok := strings.CutPrefix(line, begin); ok {
+			return rest
+		}
+	}
+	return ""
 }
 
 // kill is kill -9.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
@@ -20,7 +19,6 @@ import (
 type Server struct {
 	guard  *guard
 	system *wakebell.System
-	health *health.Server
 	router *actor.PID // of subscriptions
 	gates  *actor.PID
 }
@@ -46,7 +44,7 @@ func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	s := &Server{guard: g, system: sys, health: health.NewServer()}
+	s := &Server{guard: g, system: sys}
 	s.gates = actors.NewLocalPID(strings.TrimSuffix(sys.Gateway().GetId(), "gateway") + "gates")
 	s.open()
 	if err := g.listen(); err != nil {
@@ -106,8 +104,7 @@ func (s *Server) open() {
 	})
 	s.guard.services = append(s.guard.services, func(to grpc.ServiceRegistrar) {
 		to.RegisterService(&timersService, s)
-		s.health.SetServingStatus(serviceName, grpc_health_v1.HealthCheckResponse_SERVING)
-		grpc_health_v1.RegisterHealthServer(to, s.health)
+		grpc_health_v1.RegisterHealthServer(to, &healthService{system: s.system})
 	}, func(to grpc.ServiceRegistrar) {
 		if server, ok := to.(reflection.GRPCServer); ok {
 			reflection.RegisterV1(server)
@@ -121,7 +118,6 @@ func (s *Server) Address() string { return s.system.ActorSystem().Address() }
 // Stop ends all links and listens no more. It comes after the System's Stop,
 // which answers what is under way. A second Stop does nothing.
 func (s *Server) Stop() {
-	s.health.Shutdown()
 	_ = s.system.ActorSystem().Root.StopFuture(s.router).Wait() // it holds nothing that could hang
 	s.guard.stop()
 }

@@ -140,7 +140,11 @@ func (t *turn) keep() {
 		case <-t.ctx.Done():
 			return
 		case <-time.After(max(time.Until(t.Until())/3, minExtend)):
-			_ = t.extend(t.ctx) // what is not extended ends by itself
+			// What is not extended ends by itself; an answer that is lost leaves time
+			// to ask again.
+			ctx, cancel := context.WithTimeout(t.ctx, max(time.Until(t.Until())/2, minExtend))
+			_ = t.extend(ctx)
+			cancel()
 		}
 	}
 }

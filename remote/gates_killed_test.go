@@ -1,0 +1,92 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/remote"
+)
+
+// nodeTurnLease is how long turns outlive a node that is a process of its own.
+const nodeTurnLease = 3 * time.Second
+
+// beWaiter takes a turn through a node, and prints when it has it.
+func beWaiter(address, gate string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, err := remote.Dial(ctx, address, remote.DialConfig{Config: remote.Config{Token: secret, Logger: quiet}})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	fmt.Println("asks")
+	turn, err := acquire(ctx, c, gate)
+	if err != nil {
+		return err
+	}
+	fmt.Println("got", turn.Fence(), time.Now().UnixNano())
+	return turn.Release(ctx)
+}
+
+// acquire waits for the node's start as well.
+func acquire(ctx context.Context, c *remote.Client, gate string) (*wakebell.Turn, error) {
+	for {
+		turn, err := c.Gates().Acquire(ctx, gate)
+		if !errors.Is(err, wakebell.ErrDraining) {
+			return turn, err
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// The node that has a client's turn is killed. Whoever is next, through another
+// node, begins when the client knows that its turn is over.
+func TestTheNodeOfATurnIsKilled(t *testing.T) {
+	t.Parallel()
+	redisAddr := redistest.SharedAddr(t)
+	addresses := [2]string{deadAddress(t), deadAddress(t)}
+	var nodes [2]*child
+	for i, address := range addresses {
+		nodes[i] = spawn(t, "node", redisAddr, address)
+		eventually(t, func() bool { return nodes[i].said("ready") == 1 })
+	}
+	c, err := remote.Dial(t.Context(), addresses[0], remote.DialConfig{
+		Config: remote.Config{Token: secret, Logger: quiet}, DeadLink: time.Minute, TurnTTL: time.Hour, // so the lease in Redis decides
+	})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	gate := redistest.Name(t)
+	turn, err := acquire(ctx, c, gate)
+	require.NoError(t, err)
+	ended := make(chan time.Time, 1)
+	context.AfterFunc(turn.Context(), func() { ended <- time.Now() })
+	next := spawn(t, "waiter", addresses[1], gate)
+	eventually(t, func() bool { return next.said("asks") == 1 })
+	require.NoError(t, turn.Context().Err())
+
+	nodes[0].kill()
+	killed := time.Now()
+	over := receive(t, ended)
+	require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrTurnLost)
+	require.ErrorIs(t, turn.Release(ctx), wakebell.ErrTurnLost)
+
+	var fence uint64
+	var began int64
+	eventually(t, func() bool {
+		n, _ := fmt.Sscan(next.after("got "), &fence, &began)
+		return n == 2
+	}, "the next has its turn")
+	require.Greater(t, fence, turn.Fence())
+	require.False(t, time.Unix(0, began).Before(turn.Until()), "it began %v before the other was over", turn.Until().Sub(time.Unix(0, began)))
+	t.Logf("kill -9 of the node: its turn was over after %v, the next began %v after it, with a lease of %v",
+		over.Sub(killed).Round(time.Millisecond), time.Unix(0, began).Sub(over).Round(time.Millisecond), nodeTurnLease)
+}

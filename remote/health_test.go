@@ -1,0 +1,82 @@
+package remote_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/remote"
+)
+
+// Who balances load by health sends nothing to a node that would refuse it.
+func TestTheHealthServiceFollowsTheSystem(t *testing.T) {
+	t.Parallel()
+	const serving, not = grpc_health_v1.HealthCheckResponse_SERVING, grpc_health_v1.HealthCheckResponse_NOT_SERVING
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	working, finish := make(chan struct{}), make(chan struct{})
+	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), wakebell.Config{
+		Logger: quiet,
+		Handlers: []wakebell.Handler{wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
+			close(working)
+			<-finish
+			return nil
+		})},
+	})
+	require.NoError(t, err)
+	server, err := remote.Serve(sys, remote.Config{Logger: quiet})
+	require.NoError(t, err)
+	n := &node{System: sys, server: server, topic: topic}
+	t.Cleanup(server.Stop)
+
+	c := grpc_health_v1.NewHealthClient(n.dial(t))
+	services := []string{"", "wakebell.v1.Timers"}
+	becomes := func(want grpc_health_v1.HealthCheckResponse_ServingStatus, when string) {
+		t.Helper()
+		for _, service := range services {
+			eventually(t, func() bool {
+				answer, err := c.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})
+				return err == nil && answer.GetStatus() == want
+			}, when)
+		}
+	}
+	told := map[string]chan grpc_health_v1.HealthCheckResponse_ServingStatus{}
+	for _, service := range services {
+		answer, err := c.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})
+		require.NoError(t, err)
+		require.Equal(t, not, answer.GetStatus(), "before Start")
+		watch, err := c.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})
+		require.NoError(t, err)
+		changes := make(chan grpc_health_v1.HealthCheckResponse_ServingStatus, 10)
+		told[service] = changes
+		go func() {
+			for m, err := watch.Recv(); err == nil; m, err = watch.Recv() {
+				changes <- m.GetStatus()
+			}
+		}()
+		require.Equal(t, not, receive(t, changes))
+	}
+
+	require.NoError(t, sys.Start(t.Context()))
+	becomes(serving, "after Start")
+	_, err = topic.Schedule(t.Context(), sys.Client(), "x")
+	require.NoError(t, err)
+	receive(t, working)
+	for _, changes := range told {
+		require.Equal(t, serving, receive(t, changes))
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- sys.Stop() }()
+	becomes(not, "while Stop drains")
+	require.Empty(t, stopped)
+	close(finish)
+	require.NoError(t, receive(t, stopped))
+	becomes(not, "after Stop")
+	for _, changes := range told {
+		require.Equal(t, not, receive(t, changes))
+		require.Empty(t, changes, "only changes are told")
+	}
+}

@@ -1,0 +1,100 @@
+package remote
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// answering is a client whose link is well, with a node that says what answer
+// gives it, which may be nothing.
+func answering(t *testing.T, answer func(asked proto.Message) messages.Answer) *Client {
+	t.Helper()
+	ctx, end := context.WithCancel(t.Context())
+	link := &clientLink{
+		ctx: ctx, end: end, up: true, room: make(chan struct{}, maxFlight), change: make(chan struct{}),
+		waiting: map[uint64]chan messages.Answer{}, wake: make(chan struct{}, 1),
+		turns: map[uint64]*turn{}, places: make(chan struct{}, maxPlaces),
+	}
+	link.done.Go(func() {
+		for {
+			select {
+			case <-link.wake:
+			case <-ctx.Done():
+				return
+			}
+			for _, c := range link.take().GetCommands() {
+				if a := answer(commanded(c)); a != nil {
+					link.replies(&messages.Replies{Replies: []*messages.Reply{replyOf(a)}})
+				}
+			}
+		}
+	})
+	t.Cleanup(link.close)
+	return &Client{link: link, cfg: DialConfig{TurnTTL: DefaultTurnTTL}}
+}
+
+func TestACallWithoutADeadlineDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := answering(t, func(proto.Message) messages.Answer { return nil })
+		began := time.Now()
+		_, err := c.Stats(t.Context(), "t")
+		require.ErrorIs(t, err, wakebell.ErrUnavailable)
+		require.Equal(t, 15*time.Second, time.Since(began))
+		require.Empty(t, c.link.waiting)
+		require.Empty(t, c.link.room)
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = c.Stats(ctx, "t")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 75*time.Second, time.Since(began), "who says for how long waits so long")
+	})
+}
+
+// The node has given a turn, and the first answers about it are lost.
+func TestATurnWhoseAnswersAreLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var places []uint64
+		extensions, held := 0, time.Time{}
+		c := answering(t, func(asked proto.Message) messages.Answer {
+			switch m := asked.(type) {
+			case *messages.AcquireTurn:
+				if places = append(places, m.GetPlace()); len(places) < 3 {
+					return nil
+				}
+				held = time.Now()
+				return &messages.Turn{Request: m.GetRequest(), Gate: m.GetGate(), Place: m.GetPlace(), Fence: 7}
+			case *messages.ExtendTurn:
+				if extensions++; extensions%2 == 0 {
+					return nil
+				}
+				held = time.Now()
+				return &messages.TurnExtended{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence(), Good: durationpb.New(DefaultTurnTTL)}
+			case *messages.ReleaseTurn:
+				return &messages.TurnReleased{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence()}
+			}
+			return nil
+		})
+		turn, err := c.Gates().Acquire(t.Context(), "g")
+		require.NoError(t, err)
+		require.EqualValues(t, 7, turn.Fence())
+		require.Equal(t, []uint64{places[0], places[0], places[0]}, places, "it keeps its place in the queue")
+		require.Equal(t, 30*time.Second, turn.Waited())
+
+		<-time.After(time.Minute)
+		require.NoError(t, turn.Context().Err(), "every other extension was answered")
+		require.Less(t, time.Since(held), DefaultTurnTTL)
+		require.NoError(t, turn.Release(t.Context()))
+	})
+}

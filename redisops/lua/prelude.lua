@@ -59,9 +59,10 @@ local function mistyped(...)
   return nil
 end
 
-local function variadic(command, key, list, from, to)
-  for i = from, to, CHUNK do
-    redis.call(command, key, unpack(list, i, math.min(i + CHUNK - 1, to)))
+local function variadic(command, key, list, from, to, step)
+  step = step or CHUNK
+  for i = from, to, step do
+    redis.call(command, key, unpack(list, i, math.min(i + step - 1, to)))
   end
 end
 

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/envelope"
 )
 
 const (
@@ -149,18 +150,22 @@ func scheduleBatches(size int) func(context.Context, *world) (sample, error) {
 	}
 }
 
-// variadicMulti writes the same with the two commands that the contract asks
-// for, in one transaction each batch: no look at what was there, no hint.
+// variadicMulti writes the same bytes with the two commands that the contract
+// asks for, in one transaction each batch: no look at what was there, no hint.
 func variadicMulti(size int) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
 		rdb := w.client(0)
 		defer func() { _ = rdb.Close() }()
-		payload := bytes.Repeat([]byte("x"), 185) // the length of Wakebell's envelope of 100 B
+		body := bytes.Repeat([]byte("x"), 100)
 		return w.batches(ctx, size, func(first int) error {
 			scores, fields := make([]redis.Z, size), make([]any, 0, 2*size)
 			due := float64(time.Now().Add(time.Hour).UnixMicro()) / 1e6
 			for i := range scores {
 				id := timerID(first + i)
+				payload, err := envelope.Encode(envelope.Envelope{CorrelationID: id, Body: body})
+				if err != nil {
+					return err
+				}
 				scores[i] = redis.Z{Score: due, Member: id}
 				fields = append(fields, id, payload)
 			}

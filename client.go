@@ -108,28 +108,9 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 	return &Client{store: store, prefix: cfg.Prefix, limit: cfg.PayloadLimit, schedules: newSchedules(store, cfg)}, nil
 }
 
-// Scheduled tells what a draft became.
-type Scheduled struct {
-	ID string
-
-	// Due is when the timer is due, by Redis's clock; of one that was kept, the
-	// instant it was scheduled for; of one that is done, when it was due.
-	Due time.Time
-
-	// Outcome says whether the timer is new, or what was found under its id.
-	Outcome Outcome
-
-	// Found is when the timer that was found under the id was due next (of a
-	// running one, the end of its lease); zero where there was none.
-	Found time.Time
-
-	// Replicas is how many replicas confirmed it; 0 without WithReplicas.
-	Replicas int
-}
-
-func scheduled(s redisops.Scheduled) Scheduled {
-	return Scheduled{ID: s.ID, Due: s.Due, Outcome: s.Outcome, Found: s.Found, Replicas: s.Replicas}
-}
+// Scheduled tells what a draft became: Due by Redis's clock, Outcome whether the
+// timer is new or what was found under its id, Found when that was due.
+type Scheduled = redisops.Scheduled
 
 // Outcome says what scheduling found and did.
 type Outcome = redisops.Outcome
@@ -170,6 +151,13 @@ func (c *Client) schedule(ctx context.Context, key *redisops.Key, drafts []Draft
 	if err != nil {
 		return nil, err
 	}
+	if len(batches) == 1 { // of one topic: the answers are in order as they are
+		stored, err := c.store.ScheduleKeyed(ctx, batches[0].topic, key, batches[0].entries...)
+		if err != nil && !errors.Is(err, ErrTooFewReplicas) {
+			return nil, err
+		}
+		return stored, err
+	}
 	out := make([]Scheduled, len(drafts))
 	var short error
 	for _, b := range batches {
@@ -181,7 +169,7 @@ func (c *Client) schedule(ctx context.Context, key *redisops.Key, drafts []Draft
 			return nil, err
 		}
 		for j, s := range stored {
-			out[b.indexes[j]] = scheduled(s)
+			out[b.indexes[j]] = s
 		}
 	}
 	return out, short

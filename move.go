@@ -25,7 +25,7 @@ func (c *Client) Reschedule(ctx context.Context, topic, id string, when Schedule
 	if err != nil {
 		return Scheduled{}, err
 	}
-	return scheduled(s), nil
+	return s, nil
 }
 
 // RunNow makes a timer due now. One that waits for its next attempt keeps its

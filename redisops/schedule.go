@@ -108,12 +108,13 @@ func (o Outcome) String() string {
 	}
 }
 
-// Scheduled answers an Entry.
+// Scheduled tells what became of an Entry.
 type Scheduled struct {
 	ID string
-	// Due is the instant at which the timer is due; of one that was kept, the
+	// Due is when the timer is due, by Redis's clock; of one that was kept, the
 	// activation it had; of one that is done, the instant at which it was due.
-	Due     time.Time
+	Due time.Time
+	// Outcome says whether the timer is new, or what was found under its id.
 	Outcome Outcome
 	// Found is the instant at which the timer that was found was due next (of a
 	// running one, the end of its lease); zero where there was none.

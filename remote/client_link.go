@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -15,7 +14,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -257,109 +255,4 @@ func (s *clientLink) taker(topic, name string) *taker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.takers[takerKey{topic, name}]
-}
-
-// wait waits until the link is up: for DeadLink at most, and not at all where
-// the credentials were refused.
-func (s *clientLink) wait(ctx context.Context) error {
-	for {
-		s.mu.Lock()
-		up, change, why, left := s.up, s.change, s.why, time.Until(s.down.Add(s.cfg.DeadLink))
-		s.mu.Unlock()
-		switch code := status.Code(why); {
-		case s.ctx.Err() != nil:
-			return errClosed
-		case up:
-			return nil
-		case code == codes.Unauthenticated || code == codes.PermissionDenied:
-			return fmt.Errorf("%w: %w", ErrDenied, why)
-		case left <= 0:
-			return fmt.Errorf("%w: the link is down: %w", wakebell.ErrUnavailable, why)
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), why)
-		case <-change:
-		case <-time.After(min(left, redialFirst)):
-		case <-s.ctx.Done():
-		}
-	}
-}
-
-// send puts a command in the next frame.
-func (s *clientLink) send(m proto.Message) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.up {
-		return false
-	}
-	s.put(m)
-	return true
-}
-
-func (s *clientLink) put(m proto.Message) {
-	s.out = append(s.out, commandOf(m))
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-// answerLimit is how long an answer is waited for where nobody said for how
-// long: it may be lost although the link is well.
-const answerLimit = requestTimeout + answerWithin
-
-var errUnanswered = fmt.Errorf("%w: no answer within %v", wakebell.ErrUnavailable, answerLimit)
-
-// ask sends a question once and waits for its answer. Errors: errBroken, ctx's,
-// those of wait, or errUnanswered where ctx has no deadline. Those for turns may
-// take long, and leave the room to others: after errUnanswered they are to be
-// asked again.
-func (s *clientLink) ask(ctx context.Context, asked question) (messages.Answer, error) {
-	if err := s.wait(ctx); err != nil {
-		return nil, err
-	}
-	_, bounded := ctx.Deadline()
-	if _, long := asked.(*messages.AcquireTurn); long {
-		bounded = false
-	} else {
-		select {
-		case s.room <- struct{}{}:
-			defer func() { <-s.room }()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	answer := make(chan messages.Answer, 1)
-	s.mu.Lock()
-	if !s.up {
-		s.mu.Unlock()
-		return nil, errBroken
-	}
-	s.next++
-	n := s.next
-	s.waiting[n] = answer
-	number(ctx, asked, n)
-	s.put(asked)
-	s.mu.Unlock()
-	var late <-chan time.Time
-	if !bounded {
-		late = time.After(answerLimit)
-	}
-	var err error
-	select {
-	case a, ok := <-answer:
-		if !ok {
-			return nil, errBroken
-		}
-		return a, nil
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-late:
-		err = errUnanswered
-	}
-	s.mu.Lock()
-	delete(s.waiting, n)
-	s.mu.Unlock()
-	return nil, err
 }

@@ -5,23 +5,32 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"sync"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
+var errClosed = errors.New("embedded redis: closed")
+
 // Server is a server in memory. Its clock, the lives of its keys included, is
 // that of the process.
-type Server struct{ m *miniredis.Miniredis }
+type Server struct {
+	m *miniredis.Miniredis
+
+	dialing sync.RWMutex // held against Close
+	closed  bool
+}
 
 // Start starts a server; Close ends it.
 func Start() *Server {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
-	return &Server{m}
+	return &Server{m: m}
 }
 
 // Client connects to the server, in memory. The caller closes the client,
@@ -45,6 +54,11 @@ func (s *Server) Options() *redis.Options {
 func (s *Server) Miniredis() *miniredis.Miniredis { return s.m }
 
 func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
+	s.dialing.RLock()
+	defer s.dialing.RUnlock()
+	if s.closed {
+		return nil, errClosed
+	}
 	conn, err := s.m.Dial()
 	if err != nil {
 		return nil, fmt.Errorf("embedded redis: %w", err)
@@ -52,8 +66,12 @@ func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
 	return conn, nil
 }
 
-// Close ends the server and its connections; what it kept is gone.
+// Close ends the server and its connections; what it kept is gone. Who dials
+// afterwards is refused: miniredis would start anew, for nobody to end.
 func (s *Server) Close() {
+	s.dialing.Lock()
+	s.closed = true
+	s.dialing.Unlock()
 	s.m.Close()
 	s.m.CtxCancel() // Close does not, when nothing ever connected
 }

@@ -45,3 +45,15 @@ func TestServersShareNothing(t *testing.T) {
 func TestCloseWithoutAConnection(*testing.T) {
 	embedded.Start().Close()
 }
+
+// A client that was not closed may dial when the server has gone.
+func TestCloseIsFinal(t *testing.T) {
+	s := embedded.Start()
+	rdb := s.Client()
+	defer func() { require.NoError(t, rdb.Close()) }()
+	require.NoError(t, rdb.Ping(t.Context()).Err())
+	s.Close()
+	require.ErrorContains(t, rdb.Ping(t.Context()).Err(), "closed")
+	_, err := s.Options().Dialer(t.Context(), "tcp", "127.0.0.1:6379")
+	require.ErrorContains(t, err, "embedded redis: closed")
+}

@@ -7,7 +7,7 @@ import (
 
 // generation is one timer that an id stood for.
 type generation struct {
-	schedules []Call // the tries to schedule it
+	schedules []Call // the tries to schedule it, as they were answered
 	cancels   []Call // about it
 	runs      []*Run
 
@@ -69,6 +69,16 @@ func (g *generation) cancelledBefore(c Call) bool {
 	return slices.ContainsFunc(g.cancels, func(b Call) bool {
 		return b.Called.Before(c.Called) && (b.unsure || b.Found != FoundNothing)
 	})
+}
+
+// begun is when the first try to schedule it began; zero: nobody tried.
+func (g *generation) begun() (at time.Time) {
+	for i, c := range g.schedules {
+		if i == 0 || c.Called.Before(at) {
+			at = c.Called
+		}
+	}
+	return at
 }
 
 // earliest is the instant that the caller knows of, or that Redis answered, in

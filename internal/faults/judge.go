@@ -146,12 +146,9 @@ func (j *judge) recovered(from Cause, after time.Duration) {
 
 // unseen judges claims before r that no handler saw.
 func (j *judge) unseen(g *generation, last, r *Run, claims int) {
-	var from time.Time
-	switch {
-	case last != nil:
+	from := g.begun()
+	if last != nil {
 		from = last.Delivered
-	case len(g.schedules) > 0:
-		from = g.schedules[0].Called
 	}
 	fault, ok := j.swallowed(from, r.Delivered)
 	if !ok || r.Delivered.Sub(from) < j.ttl {
@@ -188,7 +185,7 @@ func (j *judge) answer(id string, g *generation, c Call) {
 		j.wrong(&j.Illegal, "%s found nothing, and no handler was done with it", c.Kind)
 	case c.Found == FoundPending && running:
 		j.wrong(&j.Illegal, "%s found it pending while a handler had it", c.Kind)
-	case c.Found == FoundRunning && !delivered && c.Returned.Before(g.earliest()) && !j.anyFault(g.schedules[0].Called, c.Returned):
+	case c.Found == FoundRunning && !delivered && c.Returned.Before(g.earliest()) && !j.anyFault(g.begun(), c.Returned):
 		j.wrong(&j.Illegal, "%s found it running, and it was not due", c.Kind)
 	}
 }

@@ -20,8 +20,10 @@ func (b book) unanswered(called, draft int) {
 }
 
 func (b book) publish(c Call) {
-	c.Kind, c.Client, c.Generation = CallSchedule, "client-1", 1
-	c.Returned, c.Earliest = c.Called.Add(time.Millisecond), c.Called
+	c.Kind, c.Client, c.Generation, c.Earliest = CallSchedule, "client-1", 1, c.Called
+	if c.Returned.IsZero() {
+		c.Returned = c.Called.Add(time.Millisecond)
+	}
 	b.Called("client-1/1", c)
 }
 
@@ -118,4 +120,15 @@ func TestJudgeFailuresOfMessages(t *testing.T) {
 	got := b.Judge()
 	require.Zero(t, got.Broken(), got.Violations)
 	require.Equal(t, map[Cause]int{CauseNack: 1}, got.Causes)
+}
+
+// A publish whose reply was lost is answered after one that began later.
+func TestJudgeClaimsFromTheFirstPublish(t *testing.T) {
+	t.Parallel()
+	b := newBook()
+	b.published(400, "m", FoundPending)
+	b.publish(Call{Draft: 0, Called: b.at(0), Returned: b.at(500), Message: "m", Found: FoundNothing})
+	b.struck(Kill, "a", 50, 60)
+	b.held("b", "m", 2, 1100, EndAck)
+	require.Zero(t, b.Judge().Broken())
 }

@@ -77,15 +77,22 @@ func publish(ctx context.Context, q *redisops.Queue, drafts []Publication) (out 
 		all[i] = d.message
 	}
 	set := drafts[0].set
+	var full error
 	for pause := roomFirst; ; pause = min(2*pause, roomLast) {
 		part, _, err := q.Publish(ctx, set.publishOptions(), all[len(out):]...)
 		out = append(out, part...)
-		if !errors.Is(err, ErrQueueFull) || set.whenFull != FullWaits {
+		switch {
+		case err == nil:
+			return out, nil
+		case !errors.Is(err, ErrQueueFull):
+			return out, errors.Join(full, err)
+		case set.whenFull != FullWaits:
 			return out, err
 		}
+		full = err
 		select {
 		case <-ctx.Done():
-			return out, errors.Join(err, context.Cause(ctx))
+			return out, errors.Join(full, context.Cause(ctx))
 		case <-time.After(pause):
 		}
 	}

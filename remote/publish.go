@@ -17,7 +17,7 @@ const roomFirst, roomLast = 5 * time.Millisecond, 250 * time.Millisecond
 // together; after an error those that are answered are published.
 func (c *Client) Publish(ctx context.Context, drafts ...wakebell.Publication) ([]wakebell.Published, error) {
 	out := make([]wakebell.Published, 0, len(drafts))
-	pause := roomFirst
+	pause, full := roomFirst, error(nil)
 	for len(out) < len(drafts) {
 		request, n, err := wakebell.PublishMessage(drafts[len(out):]...)
 		if err != nil {
@@ -25,16 +25,16 @@ func (c *Client) Publish(ctx context.Context, drafts ...wakebell.Publication) ([
 		}
 		answer, err := call[*messages.MessagesPublished](ctx, c, request)
 		if err != nil {
-			return out, err
+			return out, errors.Join(full, err)
 		}
 		for _, m := range answer.GetMessages() {
 			out = append(out, wakebell.Published{ID: m.GetId(), Fresh: m.GetFresh()})
 		}
 		if len(answer.GetMessages()) >= n {
-			pause = roomFirst
+			pause, full = roomFirst, nil
 			continue
 		}
-		full := fmt.Errorf("publish: %w", wakebell.ErrQueueFull)
+		full = fmt.Errorf("publish: %w", wakebell.ErrQueueFull)
 		if !drafts[len(out)].Waits() {
 			return out, full
 		}

@@ -34,6 +34,7 @@ type Health struct {
 	Redis      error // why Redis is not reachable; nil: it is
 	Draining   bool  // it stops, or has stopped
 	ClockSteps ClockSteps
+	Listener   string        // host:port at which package remote serves it; empty: nowhere, or it is not started
 	Topics     []TopicHealth // in the order of their names
 }
 
@@ -73,6 +74,9 @@ func (s *System) Health(ctx context.Context) Health {
 	case runtime != nil && !stopping:
 		vitals = ask(ctx, runtime)
 		h.Draining, h.ClockSteps = vitals.Draining, vitals.ClockSteps
+		if address := s.actors.Address(); address != nowhere {
+			h.Listener = address
+		}
 	}
 	if h.Draining {
 		h.problem("draining, or stopped")

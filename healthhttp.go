@@ -40,6 +40,7 @@ type (
 		Redis      *string     `json:"redis_error"`
 		Draining   bool        `json:"draining"`
 		ClockSteps clockView   `json:"clock_steps"`
+		Listener   string      `json:"listener,omitempty"`
 		Topics     []topicView `json:"topics"`
 	}
 	clockView struct {
@@ -65,6 +66,7 @@ func (h Health) view() healthView {
 		Live: h.Live, Ready: h.Ready, Problems: append([]string{}, h.Problems...),
 		Redis: errorText(h.Redis), Draining: h.Draining,
 		ClockSteps: clockView{h.ClockSteps.Count, instantText(h.ClockSteps.Last), h.ClockSteps.By.Seconds()},
+		Listener:   h.Listener,
 		Topics:     make([]topicView, len(h.Topics)),
 	}
 	for i, t := range h.Topics {

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -118,33 +116,4 @@ func (f *listenFlags) follow(ctx context.Context, server *remote.Server, log *sl
 		}
 		log.Info("tokens were read again", "tokens", len(tokens))
 	}
-}
-
-// withListener adds to the answers about health where the node listens.
-func withListener(health http.Handler, address string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		health.ServeHTTP(listenerNote{w, address}, r)
-	})
-}
-
-type listenerNote struct {
-	http.ResponseWriter
-	address string
-}
-
-// Write takes an answer about health in one piece, as it is written.
-func (n listenerNote) Write(answer []byte) (int, error) {
-	var body map[string]any
-	if err := json.Unmarshal(answer, &body); err != nil {
-		return n.ResponseWriter.Write(answer) // it is about a path that there is not
-	}
-	body["listener"] = n.address
-	text, err := jsonLine(body)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := n.ResponseWriter.Write(text); err != nil {
-		return 0, err
-	}
-	return len(answer), nil
 }

@@ -171,12 +171,12 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	health, attrs := sys.HealthHandler(), []any{"topics", append(f.topics, f.queues...)}
+	attrs := []any{"topics", append(f.topics, f.queues...)}
 	if server != nil {
 		defer server.Stop()
-		health, attrs = withListener(health, server.Address()), append(attrs, "listener", server.Address())
+		attrs = append(attrs, "listener", server.Address())
 	}
-	stopHealth, err := serveHealth(f.health, health, log)
+	stopHealth, err := serveHealth(f.health, sys.HealthHandler(), log)
 	if err != nil {
 		return err
 	}

@@ -223,6 +223,9 @@ func (c *Client) batches(drafts []Draft) ([]*batch, error) {
 	return batches, nil
 }
 
+// Prefix is what the Client puts before the name of every topic.
+func (c *Client) Prefix() string { return c.prefix }
+
 // fullName puts the prefix before the name of a topic, which must not be
 // empty.
 func (c *Client) fullName(topic string) (string, error) {

@@ -81,7 +81,7 @@ func kinds() []kind {
 		},
 		dead: func(t *testing.T, c *wakebell.Client) (all []string) {
 			t.Helper()
-			for l, err := range c.QueueLetters(t.Context(), queue.Keys()) {
+			for l, err := range c.QueueLetters(t.Context(), queue.Keys(), 0) {
 				require.NoError(t, err)
 				all = append(all, string(l.Payload)+": "+l.Reason)
 			}

@@ -151,7 +151,7 @@ func ExampleClient_QueueMessages() {
 		fmt.Println("purged", n)
 		kept, err := c.PurgeQueueKept(ctx, Welcomes.Keys())
 		check(err)
-		left, err := c.DrainQueue(ctx, Welcomes.Keys())
+		left, err := wakebell.DrainQueue(ctx, c, Welcomes.Keys())
 		check(err)
 		fmt.Println(kept, left.Pending)
 	})
@@ -162,7 +162,7 @@ func ExampleClient_QueueMessages() {
 	// 0 0
 }
 
-func ExampleClient_RedriveQueue() {
+func ExampleRedriveQueue() {
 	ctx := context.Background()
 	died := make(chan struct{})
 	run(wakebell.Config{Handlers: []wakebell.Handler{
@@ -179,7 +179,7 @@ func ExampleClient_RedriveQueue() {
 		}
 		check(sys.Remove(Welcomes.Name()))
 		var letters []wakebell.QueueLetter
-		for l, err := range c.QueueLetters(ctx, Welcomes.Keys()) {
+		for l, err := range c.QueueLetters(ctx, Welcomes.Keys(), 0) {
 			check(err)
 			fmt.Println(string(l.Payload), l.Reason)
 			letters = append(letters, l)
@@ -192,7 +192,7 @@ func ExampleClient_RedriveQueue() {
 		n, err := c.DeleteQueueLetters(ctx, Welcomes.Keys(), letters[0])
 		check(err)
 		fmt.Println("deleted", n)
-		redriven, err := c.RedriveQueue(ctx, Welcomes.Keys(), wakebell.QueueRedrive{}) // without keys
+		redriven, err := wakebell.RedriveQueue(ctx, c, Welcomes.Keys(), wakebell.QueueRedrive{}) // without keys
 		check(err)
 		fmt.Println("redriven", redriven)
 	})

@@ -104,6 +104,10 @@ func AnswerError(e *messages.Error) error {
 	return failed
 }
 
+// ErrorMessage is an error as it travels: what AnswerError makes an error of
+// again that wraps the same. Its text is cut to 1,024 bytes.
+func ErrorMessage(err error) *messages.Error { return messages.Failure(codeOf(err), err.Error()) }
+
 // answerError has the text that the gateway gave.
 type answerError struct {
 	sentinel error // nil: none
@@ -135,6 +139,9 @@ var codes = []struct {
 	{messages.Code_CODE_GATES_CLOSED, ErrGatesClosed},
 	{messages.Code_CODE_FENCE_STALE, ErrFenceStale},
 	{messages.Code_CODE_FENCE_REGRESSED, ErrFenceRegressed},
+	{messages.Code_CODE_DENIED, ErrDenied},
+	{messages.Code_CODE_CHANNEL_DENIED, ErrChannelDenied},
+	{messages.Code_CODE_UNSUPPORTED, ErrUnsupported},
 }
 
 func codeOf(err error) messages.Code {

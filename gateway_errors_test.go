@@ -207,6 +207,10 @@ func TestAnswersBecomeErrors(t *testing.T) {
 			"CODE_GATES_CLOSED":    wakebell.ErrGatesClosed,
 			"CODE_FENCE_STALE":     wakebell.ErrFenceStale,
 			"CODE_FENCE_REGRESSED": wakebell.ErrFenceRegressed,
+
+			"CODE_DENIED":         wakebell.ErrDenied,
+			"CODE_CHANNEL_DENIED": wakebell.ErrChannelDenied,
+			"CODE_UNSUPPORTED":    wakebell.ErrUnsupported,
 		}[code]
 		require.Equal(t, sentinel, errors.Unwrap(err), code)
 	}

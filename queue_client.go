@@ -171,15 +171,21 @@ const drainLook = 100 * time.Millisecond
 // DrainQueue waits until nothing waits in the queue and nobody holds a message of
 // it, which takes consumers, and publishers that have stopped. It answers what is
 // left: nothing, or what was there when ctx ended, with its error.
-func (c *Client) DrainQueue(ctx context.Context, name QueueName) (QueueStats, error) {
+func DrainQueue(ctx context.Context, of QueueOperator, name QueueName) (left QueueStats, err error) {
 	for {
-		st, err := c.QueueStats(ctx, name)
-		if err != nil || st.Pending+st.Processing == 0 {
-			return st, err
+		st, err := of.QueueStats(ctx, name)
+		switch {
+		case ctx.Err() != nil && err != nil:
+			return left, context.Cause(ctx)
+		case err != nil:
+			return left, err
+		case st.Pending+st.Processing == 0:
+			return st, nil
 		}
+		left = st
 		select {
 		case <-ctx.Done():
-			return st, context.Cause(ctx)
+			return left, context.Cause(ctx)
 		case <-time.After(drainLook):
 		}
 	}

@@ -2,8 +2,9 @@ package wakebell
 
 import (
 	"context"
-	"fmt"
 	"iter"
+	"strconv"
+	"time"
 
 	"github.com/wakebell/wakebell/redisops"
 )
@@ -23,14 +24,17 @@ const (
 	LetterAbsent = redisops.LetterAbsent
 )
 
-// QueueLetters yields the dead letters of a queue, the oldest first, in pages as
-// the loop goes on: what changes meanwhile may be seen twice or not. An error is
-// yielded last.
-func (c *Client) QueueLetters(ctx context.Context, name QueueName) iter.Seq2[QueueLetter, error] {
+// QueueLetters yields the dead letters of a queue, the oldest first, but for the
+// first from of them, in pages as the loop goes on: what changes meanwhile may be
+// seen twice or not. An error is yielded last.
+func (c *Client) QueueLetters(ctx context.Context, name QueueName, from int64) iter.Seq2[QueueLetter, error] {
 	return pages(func(after string) ([]QueueLetter, string, error) {
 		q, err := c.queue(name)
 		if err != nil {
 			return nil, "", err
+		}
+		if after == "" {
+			after = strconv.FormatInt(from, 10)
 		}
 		return q.QueueLetters(ctx, "", after, 0)
 	})
@@ -62,16 +66,17 @@ type QueueRedrive struct {
 	// letter whose key is taken stays.
 	Key func(QueueLetter) string
 
-	// Queue says how long the keys suppress, and whether they are freed on
-	// failure; see Queue.RedriveKeys.
-	set queueSettings
+	// Window is how long the keys suppress, as the option of the queue; 0: 1 h.
+	Window time.Duration
+	// FreesKeys is FreeKeyOnFailure of the queue.
+	FreesKeys bool
 }
 
-// RedriveKeys are options for Client.RedriveQueue with which letters get the
+// RedriveKeys are options for RedriveQueue with which letters get the
 // deduplication keys that DeduplicateBy tells, for the queue's Window. A letter
 // whose body cannot be read gets none.
 func (q Queue[T]) RedriveKeys() QueueRedrive {
-	o := QueueRedrive{set: q.set}
+	o := QueueRedrive{Window: q.set.window, FreesKeys: q.set.freesKeys || q.set.whenFull == FullDropsOldest}
 	if q.key == nil {
 		return o
 	}
@@ -98,30 +103,36 @@ func (c *Client) RedriveQueueLetter(ctx context.Context, name QueueName, l Queue
 	if o.Key != nil {
 		key = o.Key(l)
 	}
-	return q.RedriveLetter(ctx, l, key, o.set.publishOptions())
+	return q.RedriveLetter(ctx, l, key, redisops.PublishOptions{Window: o.Window, OwnKeys: o.FreesKeys})
 }
+
+// redriveStep is how many letters RedriveQueue reads before it redrives them.
+const redriveStep = 100
 
 // RedriveQueue makes messages of all dead letters that there are when it begins,
 // the oldest first, and answers how many became so. Calling again after an error
 // goes on.
-func (c *Client) RedriveQueue(ctx context.Context, name QueueName, o QueueRedrive) (redriven int64, err error) {
-	st, err := c.QueueStats(ctx, name)
+func RedriveQueue(ctx context.Context, of QueueOperator, name QueueName, o QueueRedrive) (redriven int64, err error) {
+	st, err := of.QueueStats(ctx, name)
 	if err != nil {
 		return 0, err
 	}
-	left := st.Dead
-	for stayed := int64(0); left > 0; {
-		q, err := c.queue(name)
-		if err != nil {
-			return redriven, err
+	for left, stayed := st.Dead, int64(0); left > 0; {
+		letters := make([]QueueLetter, 0, redriveStep)
+		for l, err := range of.QueueLetters(ctx, name, stayed) {
+			if err != nil {
+				return redriven, err
+			}
+			if letters = append(letters, l); len(letters) == int(min(left, redriveStep)) {
+				break
+			}
 		}
-		letters, _, err := q.QueueLetters(ctx, "", fmt.Sprint(stayed), int(min(left, 100)))
-		if err != nil || len(letters) == 0 {
-			return redriven, err
+		if len(letters) == 0 {
+			return redriven, nil
 		}
 		for _, l := range letters {
 			left--
-			outcome, _, err := c.RedriveQueueLetter(ctx, name, l, o)
+			outcome, _, err := of.RedriveQueueLetter(ctx, name, l, o)
 			switch {
 			case err != nil:
 				return redriven, err

@@ -52,7 +52,7 @@ func TestAQueueDeliversWhatIsPublished(t *testing.T) {
 	st, err := c.QueueStats(t.Context(), orders.Keys())
 	require.NoError(t, err)
 	require.EqualValues(t, 3, st.Completed)
-	left, err := c.DrainQueue(t.Context(), orders.Keys())
+	left, err := wakebell.DrainQueue(t.Context(), c, orders.Keys())
 	require.NoError(t, err)
 	require.Zero(t, left.Pending+left.Processing)
 }
@@ -94,7 +94,7 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 	eventually(t, func() bool { return sys.Counters()[q.Name()].Acked == 1 })
 
 	var listed []string
-	for l, err := range c.QueueLetters(t.Context(), q.Keys()) {
+	for l, err := range c.QueueLetters(t.Context(), q.Keys(), 0) {
 		require.NoError(t, err)
 		listed = append(listed, string(l.Payload)+": "+l.Reason)
 	}
@@ -102,7 +102,7 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 	shown, err := c.QueueLetter(t.Context(), q.Keys(), letters["bad"].Entry)
 	require.NoError(t, err)
 	require.Equal(t, letters["bad"].ID, shown.ID)
-	n, err := c.RedriveQueue(t.Context(), q.Keys(), q.RedriveKeys())
+	n, err := wakebell.RedriveQueue(t.Context(), c, q.Keys(), q.RedriveKeys())
 	require.NoError(t, err)
 	require.EqualValues(t, 2, n)
 	receive(t, dead)

@@ -26,7 +26,7 @@ type requests struct {
 func (r requests) Do(ctx context.Context, request messages.Request) messages.Answer {
 	answer, err := r.answer(ctx, request)
 	if err != nil {
-		failed := messages.Failure(codeOf(err), err.Error())
+		failed := ErrorMessage(err)
 		failed.Request = request.GetRequest()
 		return failed
 	}
@@ -130,17 +130,21 @@ func (r requests) get(ctx context.Context, m *messages.Get) (messages.Answer, er
 	}
 	answer := timerMessage(info)
 	answer.Request = m.GetRequest()
-	answer.Content = &messages.Content{
-		Body:          content.Body,
-		ContentType:   utf8(content.ContentType),
-		CorrelationId: utf8(content.CorrelationID),
-		ReplyTo:       utf8(content.ReplyTo),
-		Headers:       make(map[string]string, len(content.Headers)),
-	}
-	for _, h := range content.Headers {
-		answer.Content.Headers[utf8(h.Key)] = utf8(h.Value)
-	}
+	answer.Content = ContentMessage(content)
 	return answer, nil
+}
+
+// ContentMessage is a Content as it travels: what is no UTF-8 is replaced, and of
+// headers with the same key the last remains.
+func ContentMessage(c Content) *messages.Content {
+	m := &messages.Content{
+		Body: c.Body, ContentType: utf8(c.ContentType), CorrelationId: utf8(c.CorrelationID), ReplyTo: utf8(c.ReplyTo),
+		Headers: make(map[string]string, len(c.Headers)),
+	}
+	for _, h := range c.Headers {
+		m.Headers[utf8(h.Key)] = utf8(h.Value)
+	}
+	return m
 }
 
 func (r requests) list(ctx context.Context, m *messages.List) (messages.Answer, error) {
@@ -195,11 +199,17 @@ func (r requests) stats(ctx context.Context, m *messages.Stats) (messages.Answer
 	if err != nil {
 		return nil, err
 	}
+	answer := StatsMessage(st)
+	answer.Request = m.GetRequest()
+	return answer, nil
+}
+
+// StatsMessage is a Stats as it travels.
+func StatsMessage(st Stats) *messages.TopicStats {
 	return &messages.TopicStats{
-		Request: m.GetRequest(), Total: st.Total, Pending: st.Pending, Due: st.Due, Leased: st.Leased,
-		Retrying: st.Retrying, Dead: st.Dead, Estimated: st.Estimated,
-		OldestDue: timestamp(st.OldestDue), Lag: durationpb.New(st.Lag), PausedAt: timestamp(st.PausedAt),
-	}, nil
+		Total: st.Total, Pending: st.Pending, Due: st.Due, Leased: st.Leased, Retrying: st.Retrying, Dead: st.Dead,
+		Estimated: st.Estimated, OldestDue: timestamp(st.OldestDue), Lag: durationpb.New(st.Lag), PausedAt: timestamp(st.PausedAt),
+	}
 }
 
 // maxKey bounds an idempotency key, in bytes.

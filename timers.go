@@ -36,6 +36,9 @@ type RecurringSchedules interface {
 	Resume(ctx context.Context, name string) error
 	RunNow(ctx context.Context, name string) (ScheduleRun, error)
 	Preview(ctx context.Context, name string, n int) ([]time.Time, error)
+	Export(ctx context.Context, name string) (ScheduleDump, error)
+	Import(ctx context.Context, d ScheduleDump) error
+	Backfill(ctx context.Context, name string, from, to time.Time) (int, error)
 }
 
 // Gatekeeper gives turns at gates: Gates here, or those of package remote.
@@ -46,11 +49,61 @@ type Gatekeeper interface {
 	Guard(ctx context.Context, name, resource string, fence uint64) error
 }
 
+// Operator looks at topics and gives orders about them: a Client here, or one of
+// package remote.
+type Operator interface {
+	Topics(ctx context.Context, discover bool) iter.Seq2[string, error]
+	Overview(ctx context.Context, topics ...string) ([]Overview, error)
+	Count(ctx context.Context, topic string) (Counts, error)
+	CancelAll(ctx context.Context, topic string) (int64, error)
+	Forget(ctx context.Context, topic string) error
+
+	Control(ctx context.Context, topic string) (Control, error)
+	Pause(ctx context.Context, topic, by, reason string) (Control, error)
+	Resume(ctx context.Context, topic string) (Control, error)
+	Retune(ctx context.Context, topic string, s Settings) (Control, error)
+
+	DeadLetters(ctx context.Context, topic string, f DeadFilter) iter.Seq2[DeadLetter, error]
+	DeadLetter(ctx context.Context, topic, entry string) (DeadLetter, error)
+	LastDead(ctx context.Context, topic string, n int) ([]DeadLetter, error)
+	Redrive(ctx context.Context, topic string, o RedriveOptions) (RedriveResult, error)
+	DeleteDead(ctx context.Context, topic string, f DeadFilter) (int64, error)
+
+	Tail(ctx context.Context, topic string) iter.Seq2[Event, error]
+	Diagnose(ctx context.Context, topics ...string) ([]Finding, error)
+}
+
+// QueueOperator looks at queues and gives orders about them: a Client here, or
+// one of package remote.
+type QueueOperator interface {
+	QueueStats(ctx context.Context, name QueueName) (QueueStats, error)
+	QueueMessages(ctx context.Context, name QueueName, running bool) iter.Seq2[QueueMessage, error]
+	PurgeQueue(ctx context.Context, name QueueName, running bool) (int64, error)
+	PurgeQueueKept(ctx context.Context, name QueueName) (int64, error)
+
+	QueueLetters(ctx context.Context, name QueueName, from int64) iter.Seq2[QueueLetter, error]
+	QueueLetter(ctx context.Context, name QueueName, entry string) (QueueLetter, error)
+	RedriveQueueLetter(ctx context.Context, name QueueName, l QueueLetter, o QueueRedrive) (LetterOutcome, string, error)
+	DeleteQueueLetters(ctx context.Context, name QueueName, letters ...QueueLetter) (int, error)
+}
+
+// GateOperator looks at gates and gives orders about them: Gates here, or those
+// of package remote.
+type GateOperator interface {
+	List(ctx context.Context) iter.Seq2[GateInfo, error]
+	Show(ctx context.Context, name string) (GateInfo, error)
+	ForceRelease(ctx context.Context, name string, fence uint64) (bool, error)
+	Repair(ctx context.Context, name string, floor uint64) (GateRepaired, error)
+}
+
 var (
 	_ Timers             = (*Client)(nil)
 	_ Publisher          = (*Client)(nil)
 	_ RecurringSchedules = (*Schedules)(nil)
 	_ Gatekeeper         = (*Gates)(nil)
+	_ Operator           = (*Client)(nil)
+	_ QueueOperator      = (*Client)(nil)
+	_ GateOperator       = (*Gates)(nil)
 )
 
 // IsRejected reports whether an error is a Reject, wrapped or not.

@@ -162,7 +162,7 @@ func TestQueueDeadLettersTellWhatDied(t *testing.T) {
 		require.NoError(t, err)
 		w.Advance(time.Hour)
 		n := 0
-		for l, err := range w.Client().QueueLetters(t.Context(), q.Keys()) {
+		for l, err := range w.Client().QueueLetters(t.Context(), q.Keys(), 0) {
 			require.NoError(t, err)
 			n++
 			require.Equal(t, published[0].ID, l.ID)
@@ -234,7 +234,7 @@ func TestQueueUnderFaults(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	dead := map[string]int{}
-	for l, err := range plain.QueueLetters(t.Context(), q.Keys()) {
+	for l, err := range plain.QueueLetters(t.Context(), q.Keys(), 0) {
 		require.NoError(t, err)
 		dead[string(l.Payload)]++
 	}

@@ -64,6 +64,11 @@ const (
 	Code_CODE_FENCE_STALE Code = 15
 	// The same, though the token has the turn: Redis has lost data.
 	Code_CODE_FENCE_REGRESSED Code = 16
+	// Redis denies the node's user a key or a command of it, or only the channel.
+	Code_CODE_DENIED         Code = 17
+	Code_CODE_CHANNEL_DENIED Code = 18
+	// The node's Redis cannot keep timers: it is too old, or a Cluster without hash tags.
+	Code_CODE_UNSUPPORTED Code = 19
 )
 
 // Enum value maps for Code.
@@ -86,6 +91,9 @@ var (
 		14: "CODE_GATES_CLOSED",
 		15: "CODE_FENCE_STALE",
 		16: "CODE_FENCE_REGRESSED",
+		17: "CODE_DENIED",
+		18: "CODE_CHANNEL_DENIED",
+		19: "CODE_UNSUPPORTED",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":     0,
@@ -105,6 +113,9 @@ var (
 		"CODE_GATES_CLOSED":    14,
 		"CODE_FENCE_STALE":     15,
 		"CODE_FENCE_REGRESSED": 16,
+		"CODE_DENIED":          17,
+		"CODE_CHANNEL_DENIED":  18,
+		"CODE_UNSUPPORTED":     19,
 	}
 )
 
@@ -2029,7 +2040,7 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"oldest_due\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\toldestDue\x12+\n" +
 	"\x03lag\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\x03lag\x127\n" +
-	"\tpaused_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt*\xe9\x02\n" +
+	"\tpaused_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt*\xa9\x03\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fCODE_INVALID\x10\x01\x12\x12\n" +
@@ -2048,7 +2059,10 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x0eCODE_TURN_LOST\x10\r\x12\x15\n" +
 	"\x11CODE_GATES_CLOSED\x10\x0e\x12\x14\n" +
 	"\x10CODE_FENCE_STALE\x10\x0f\x12\x18\n" +
-	"\x14CODE_FENCE_REGRESSED\x10\x10*Z\n" +
+	"\x14CODE_FENCE_REGRESSED\x10\x10\x12\x0f\n" +
+	"\vCODE_DENIED\x10\x11\x12\x17\n" +
+	"\x13CODE_CHANNEL_DENIED\x10\x12\x12\x14\n" +
+	"\x10CODE_UNSUPPORTED\x10\x13*Z\n" +
 	"\x06Policy\x12\x16\n" +
 	"\x12POLICY_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0ePOLICY_REPLACE\x10\x01\x12\x0f\n" +

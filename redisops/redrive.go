@@ -82,7 +82,8 @@ type RedriveResult struct {
 	Redriven, Overwritten, SkippedLive, SkippedBroken int64
 }
 
-func (r *RedriveResult) add(o RedriveOutcome) {
+// Add counts a letter.
+func (r *RedriveResult) Add(o RedriveOutcome) {
 	switch o {
 	case Redriven:
 		r.Redriven++
@@ -123,7 +124,7 @@ func (s *Timers) Redrive(ctx context.Context, topic string, o RedriveOptions) (R
 		}
 		before := done.made()
 		for _, letter := range page {
-			done.add(letter.Outcome)
+			done.Add(letter.Outcome)
 			if o.Each != nil {
 				o.Each(letter)
 			}

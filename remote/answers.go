@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -48,4 +49,39 @@ func contentOf(c *messages.Content) wakebell.Content {
 		content.Headers = append(content.Headers, wakebell.Headers{{Key: key, Value: c.GetHeaders()[key]}}...)
 	}
 	return content
+}
+
+// timestamp is t, or absent where it is zero.
+func timestamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+// count is a count that fits the wire.
+func count(n int) uint32 { return uint32(min(max(n, 0), 1<<31)) } //nolint:gosec // bounded
+
+// each makes others of what a list yields.
+func each[A, B any](all iter.Seq2[A, error], made func(A) B) iter.Seq2[B, error] {
+	return func(yield func(B, error) bool) {
+		for a, err := range all {
+			if err != nil {
+				var none B
+				yield(none, err)
+				return
+			}
+			if !yield(made(a), nil) {
+				return
+			}
+		}
+	}
+}
+
+func statsOf(m *messages.TopicStats) wakebell.Stats {
+	return wakebell.Stats{
+		Total: m.GetTotal(), Pending: m.GetPending(), Due: m.GetDue(), Leased: m.GetLeased(), Retrying: m.GetRetrying(), Dead: m.GetDead(),
+		Estimated: m.GetEstimated(), OldestDue: instantOf(m.GetOldestDue()), Lag: m.GetLag().AsDuration(),
+		Paused: m.GetPausedAt() != nil, PausedAt: instantOf(m.GetPausedAt()),
+	}
 }

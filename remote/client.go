@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
@@ -50,6 +51,14 @@ type DialConfig struct {
 	// TurnTTL is how long turns at gates last at most without a word between
 	// the node and the Client, 1 s to 24 h; default DefaultTurnTTL.
 	TurnTTL time.Duration
+}
+
+// credentials is ctx for a call that shows the token.
+func (c DialConfig) credentials(ctx context.Context) context.Context {
+	if c.Token == "" {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.Token)
 }
 
 // Dial connects to a Server at host:port, and waits until it answers or ctx
@@ -248,9 +257,5 @@ func (c *Client) Stats(ctx context.Context, topic string) (wakebell.Stats, error
 	if err != nil {
 		return wakebell.Stats{}, err
 	}
-	s := wakebell.Stats{Pending: a.GetPending(), Due: a.GetDue(), Leased: a.GetLeased(), Retrying: a.GetRetrying(), Estimated: a.GetEstimated()}
-	s.Total, s.Dead, s.Lag = a.GetTotal(), a.GetDead(), a.GetLag().AsDuration()
-	s.OldestDue, s.PausedAt = instantOf(a.GetOldestDue()), instantOf(a.GetPausedAt())
-	s.Paused = !s.PausedAt.IsZero()
-	return s, nil
+	return statsOf(a), nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -110,9 +109,7 @@ func (s *clientLink) stream() error {
 		}
 		time.AfterFunc(grace, cancel)
 	})()
-	if s.cfg.Token != "" {
-		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+s.cfg.Token)
-	}
+	ctx = s.cfg.credentials(ctx)
 	late := time.AfterFunc(dialTimeout, cancel)
 	desc := &timersService.Streams[0]
 	stream, err := s.conn.NewStream(ctx, desc, "/"+serviceName+"/"+desc.StreamName)

@@ -69,6 +69,11 @@ type Config struct {
 	// left to the subscribers' credits.
 	Handler []wakebell.HandlerOption
 
+	// Operators are the owners who may give orders and look at everything: the
+	// service wakebell.v1.Operations, and those methods of Client. Nil: all who are
+	// served; empty: nobody.
+	Operators []string
+
 	// Allow are other actors of this process that peers may send to, and what.
 	Allow []Allow
 

@@ -106,6 +106,36 @@ func ExampleClient_Publish() {
 	// <nil>
 }
 
+// What operators do with a Client of Redis they do from elsewhere as well.
+func ExampleClient_QueueStats() {
+	mail := wakebell.NewQueue[string]("mail")
+	served(func(ctx context.Context, c *remote.Client) {
+		if _, err := mail.Publish(ctx, c, "welcome"); err != nil {
+			log.Fatal(err)
+		}
+		st, err := c.QueueStats(ctx, mail.Keys())
+		fmt.Println(st.Pending, err)
+		fmt.Println(c.PurgeQueue(ctx, mail.Keys(), false))
+	})
+	// Output:
+	// 1 <nil>
+	// 1 <nil>
+}
+
+func ExampleGates_Show() {
+	served(func(ctx context.Context, c *remote.Client) {
+		err := c.Gates().With(ctx, "ledger", func(ctx context.Context, fence uint64) error {
+			info, err := c.Gates().Show(ctx, "ledger")
+			fmt.Println("it is us:", info.Holder.Fence == fence)
+			return err
+		})
+		fmt.Println(err)
+	})
+	// Output:
+	// it is us: true
+	// <nil>
+}
+
 // served has a node on an embedded Redis, and a client of it.
 func served(fn func(ctx context.Context, c *remote.Client)) {
 	redis := embedded.Start()

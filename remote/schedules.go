@@ -5,9 +5,16 @@ import (
 	"iter"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 )
+
+var scheduleOperations = []grpc.MethodDesc{
+	operation(exportRecurring), operation(importRecurring), operation(backfillRecurring),
+}
 
 // Schedules keeps the recurring schedules of a System in another process; each
 // call is that of wakebell.Schedules.
@@ -109,4 +116,57 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 		instants[i] = instantOf(at)
 	}
 	return instants, nil
+}
+
+func exportRecurring(ctx context.Context, o *operations, m *messages.ExportRecurring) (*messages.RecurringDump, error) {
+	d, err := o.client().Schedules().Export(ctx, m.GetName())
+	return dumpMessage(d), err
+}
+
+// Export is that of wakebell.Schedules.
+func (s *Schedules) Export(ctx context.Context, name string) (wakebell.ScheduleDump, error) {
+	answer, err := operate[messages.RecurringDump](ctx, s.client, &messages.ExportRecurring{Name: name})
+	if err != nil {
+		return wakebell.ScheduleDump{}, err
+	}
+	return dumpOf(answer), nil
+}
+
+func importRecurring(ctx context.Context, o *operations, m *messages.ImportRecurring) (*messages.RecurringChanged, error) {
+	return &messages.RecurringChanged{}, o.client().Schedules().Import(ctx, dumpOf(m.GetSchedule()))
+}
+
+// Import is that of wakebell.Schedules.
+func (s *Schedules) Import(ctx context.Context, d wakebell.ScheduleDump) error {
+	_, err := operate[messages.RecurringChanged](ctx, s.client, &messages.ImportRecurring{Schedule: dumpMessage(d)})
+	return err
+}
+
+func dumpMessage(d wakebell.ScheduleDump) *messages.RecurringDump {
+	return &messages.RecurringDump{Name: d.Name, Definition: d.Definition, Meta: d.Meta, Wakebell: d.Wakebell}
+}
+
+func dumpOf(m *messages.RecurringDump) wakebell.ScheduleDump {
+	return wakebell.ScheduleDump{
+		Name: m.GetName(), Definition: m.GetDefinition(), Meta: m.GetMeta(), Wakebell: m.GetWakebell(),
+	}
+}
+
+func backfillRecurring(ctx context.Context, o *operations, m *messages.BackfillRecurring) (*messages.RecurringBackfilled, error) {
+	for _, at := range []*timestamppb.Timestamp{m.GetFrom(), m.GetTo()} {
+		if err := at.CheckValid(); err != nil {
+			return nil, invalid("from, to", "%v", err)
+		}
+	}
+	n, err := o.client().Schedules().Backfill(ctx, m.GetName(), m.GetFrom().AsTime(), m.GetTo().AsTime())
+	return &messages.RecurringBackfilled{Count: count(n)}, err
+}
+
+// Backfill is that of wakebell.Schedules. After an error it counts none; when the
+// link breaks it is wakebell.ErrUnavailable, and nobody knows.
+func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time) (int, error) {
+	answer, err := once[messages.RecurringBackfilled](ctx, s.client, &messages.BackfillRecurring{
+		Name: name, From: timestamppb.New(from), To: timestamppb.New(to),
+	})
+	return int(answer.GetCount()), err
 }

@@ -75,6 +75,49 @@ func TestSchedulesElsewhereAreAsTheSchedulesHere(t *testing.T) {
 	}
 }
 
+func TestSchedulesAreCarriedElsewhere(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	ctx, name := t.Context(), redistest.Name(t)
+	here, elsewhere := n.Client().Schedules(), dial(t, n).Schedules()
+	from := time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+	require.NoError(t, here.Put(ctx,
+		n.topic.Recurring(name+"hourly", wakebell.Recurrence{Cron: "0 * * * *", Zone: "Europe/Berlin"}, "x"),
+		wakebell.CeleryTask(name+"celery", "tasks.add", wakebell.Recurrence{Every: time.Hour}, []any{1}, nil, nil)))
+	for _, name := range []string{name + "hourly", name + "celery"} {
+		want, err := here.Export(ctx, name)
+		require.NoError(t, err)
+		got, err := elsewhere.Export(ctx, name)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		require.NoError(t, here.Delete(ctx, name))
+		require.NoError(t, elsewhere.Import(ctx, got))
+		again, err := here.Export(ctx, name)
+		require.NoError(t, err)
+		require.Equal(t, want, again)
+	}
+	for _, s := range []wakebell.RecurringSchedules{here, elsewhere} {
+		fired, err := s.Backfill(ctx, name+"hourly", from, from.AddDate(0, 0, 1))
+		require.NoError(t, err)
+		require.Equal(t, 24, fired)
+		_, err = s.Backfill(ctx, name+"hourly", from, from.AddDate(10, 0, 0))
+		require.ErrorIs(t, err, wakebell.ErrInvalid, "too many")
+		_, err = s.Backfill(ctx, name+"hourly", from, from)
+		require.ErrorIs(t, err, wakebell.ErrInvalid)
+		_, err = s.Backfill(ctx, name, from, from.AddDate(0, 0, 1))
+		require.ErrorIs(t, err, wakebell.ErrNoSchedule)
+		_, err = s.Export(ctx, name)
+		require.ErrorIs(t, err, wakebell.ErrNoSchedule)
+		require.ErrorIs(t, s.Import(ctx, wakebell.ScheduleDump{Name: name, Definition: []byte("\xff")}), wakebell.ErrInvalid)
+	}
+	st, err := n.Client().Stats(ctx, n.topic.Name())
+	require.NoError(t, err)
+	require.EqualValues(t, 24, st.Total, "runs of the same instants have the same ids")
+	for _, s := range []string{"hourly", "celery"} {
+		require.NoError(t, elsewhere.Delete(ctx, name+s))
+	}
+}
+
 func TestWhatIsWrongWithASchedule(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/messages"
 )
@@ -20,14 +21,11 @@ var timersService = grpc.ServiceDesc{
 	HandlerType: (*any)(nil),
 	Metadata:    "messages/remote.proto",
 	Methods: []grpc.MethodDesc{
-		method[messages.Schedule]("Schedule"), method[messages.ScheduleBatch]("ScheduleBatch"),
-		method[messages.Cancel]("Cancel"), method[messages.Get]("Get"), method[messages.List]("List"),
-		method[messages.Reschedule]("Reschedule"), method[messages.RunNow]("RunNow"), method[messages.Stats]("Stats"),
-		method[messages.PutRecurring]("PutRecurring"), method[messages.DeleteRecurring]("DeleteRecurring"),
-		method[messages.EnableRecurring]("EnableRecurring"), method[messages.RunRecurring]("RunRecurring"),
-		method[messages.GetRecurring]("GetRecurring"), method[messages.ListRecurring]("ListRecurring"),
-		method[messages.PreviewRecurring]("PreviewRecurring"), method[messages.Publish]("Publish"),
-		method[messages.GuardTurn]("GuardTurn"),
+		method[messages.Schedule](), method[messages.ScheduleBatch](), method[messages.Cancel](), method[messages.Get](),
+		method[messages.List](), method[messages.Reschedule](), method[messages.RunNow](), method[messages.Stats](),
+		method[messages.PutRecurring](), method[messages.DeleteRecurring](), method[messages.EnableRecurring](),
+		method[messages.RunRecurring](), method[messages.GetRecurring](), method[messages.ListRecurring](),
+		method[messages.PreviewRecurring](), method[messages.Publish](), method[messages.GuardTurn](),
 	},
 	Streams: []grpc.StreamDesc{{
 		StreamName: "Session", ServerStreams: true, ClientStreams: true,
@@ -38,23 +36,41 @@ var timersService = grpc.ServiceDesc{
 	}},
 }
 
-// method is a call with one request.
+// method is a call with one request to the gateway.
 func method[M any, P interface {
 	*M
 	messages.Request
-}](name string) grpc.MethodDesc {
+}]() grpc.MethodDesc {
+	return unary(serviceName, func(ctx context.Context, srv any, request P) (any, error) {
+		s, _ := srv.(*Server) // what was registered
+		return s.ask(ctx, request)
+	})
+}
+
+// unary is a call that is named after its one request.
+func unary[M any, P interface {
+	*M
+	proto.Message
+}](service string, do func(ctx context.Context, srv any, request P) (any, error)) grpc.MethodDesc {
+	name := nameOf[M, P]()
 	return grpc.MethodDesc{MethodName: name, Handler: func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
 		request := P(new(M))
 		if err := decode(request); err != nil {
 			return nil, err
 		}
-		s, _ := srv.(*Server) // what was registered
-		handle := func(ctx context.Context, _ any) (any, error) { return s.ask(ctx, request) }
+		handle := func(ctx context.Context, _ any) (any, error) { return do(ctx, srv, request) }
 		if intercept == nil {
 			return handle(ctx, request)
 		}
-		return intercept(ctx, request, &grpc.UnaryServerInfo{Server: srv, FullMethod: "/" + serviceName + "/" + name}, handle)
+		return intercept(ctx, request, &grpc.UnaryServerInfo{Server: srv, FullMethod: "/" + service + "/" + name}, handle)
 	}}
+}
+
+func nameOf[M any, P interface {
+	*M
+	proto.Message
+}]() string {
+	return string(P(new(M)).ProtoReflect().Descriptor().Name())
 }
 
 // answerWithin is what a request has beyond its own timeout for its answer.
@@ -106,6 +122,10 @@ func statusOf(e *messages.Error) error {
 		messages.Code_CODE_GATES_CLOSED:    codes.Unavailable,
 		messages.Code_CODE_FENCE_STALE:     codes.FailedPrecondition,
 		messages.Code_CODE_FENCE_REGRESSED: codes.DataLoss,
+
+		messages.Code_CODE_DENIED:         codes.FailedPrecondition,
+		messages.Code_CODE_CHANNEL_DENIED: codes.FailedPrecondition,
+		messages.Code_CODE_UNSUPPORTED:    codes.FailedPrecondition,
 	}[e.GetCode()]
 	if !ok {
 		code = codes.Internal

@@ -166,11 +166,11 @@ Redis is given by --redis or WAKEBELL_REDIS:
   embedded    one inside this process, for a try
 A password is safer in the variable: a command line can be read by others.
 
-schedule, get, ls, cancel, reschedule, run-now, stats, schedules, queue publish,
-gate hold and gate guard also work where Redis cannot be reached: --remote or
-WAKEBELL_REMOTE names a node that listens, as host:port. It is spoken to over TLS, but on loopback only if a flag of TLS is
-given; tls://host:port and plain://host:port say it outright. --token-file has
-the token to show it.
+All commands but demo, node, beat and bench also work where Redis cannot be
+reached: --remote or WAKEBELL_REMOTE names a node that listens, as host:port. It
+is spoken to over TLS, but on loopback only if a flag of TLS is given;
+tls://host:port and plain://host:port say it outright. --token-file has the
+token to show it.
 
 Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 		Example: `  wakebell demo

@@ -42,9 +42,9 @@ prints one line with topic and cancelled, a number.`,
 			return usagef("give either ids or --all")
 		}
 		if f.all {
-			return a.withClient(func(c *wakebell.Client) error { return a.cancelAll(ctx, c, f) })
+			return a.ask(ctx, func(c asked) error { return a.cancelAll(ctx, c, f) })
 		}
-		return a.withTimers(ctx, func(c wakebell.Timers) error { return a.cancel(ctx, c, f.topic, args) })
+		return a.ask(ctx, func(c asked) error { return a.cancel(ctx, c, f.topic, args) })
 	})
 	return cmd
 }
@@ -80,7 +80,7 @@ func (a *app) cancel(ctx context.Context, c wakebell.Timers, topic string, ids [
 	return nil
 }
 
-func (a *app) cancelAll(ctx context.Context, c *wakebell.Client, f *cancelFlags) error {
+func (a *app) cancelAll(ctx context.Context, c wakebell.Operator, f *cancelFlags) error {
 	err := a.confirm(f.yes, func() (string, error) {
 		counts, err := c.Count(ctx, f.topic)
 		return fmt.Sprintf("Cancel all %d timers of %s?", counts.Total, a.prefix+f.topic), err

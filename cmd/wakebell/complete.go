@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/wakebell/wakebell"
 )
 
 const (
@@ -44,11 +42,13 @@ func (a *app) topicsFrom(ctx context.Context, start string) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, completeLimit)
 	defer cancel()
 	prefix := a.prefix
-	a.prefix = "" // the names of topics are full ones
+	if a.remoteAddress() == "" {
+		a.prefix = "" // the names of topics are full ones
+	}
 	done := make(chan []string, 1)
 	go func() { // a connection may take longer to fail than a shell should wait
 		var found []string
-		_ = a.withClient(func(c *wakebell.Client) error {
+		_ = a.ask(ctx, func(c asked) error {
 			for name, err := range c.Topics(ctx, false) {
 				if err != nil || len(found) == completeMost {
 					return err

@@ -29,7 +29,7 @@ paused_reason and settings.`,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever looks; a `text` of up to 1,024 bytes")
 	cmd.Flags().StringVar(&by, "by", "", "`who` pauses (default this user at this host)")
-	a.orders(cmd, &topic, func(ctx context.Context, c *wakebell.Client) (wakebell.Control, error) {
+	a.orders(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebell.Control, error) {
 		if by == "" {
 			by = whoami()
 		}
@@ -60,7 +60,7 @@ pause does. Settings of retune stay.`,
 		Example: `  wakebell resume --topic invoices`,
 		Args:    cobra.NoArgs,
 	}
-	a.orders(cmd, &topic, func(ctx context.Context, c *wakebell.Client) (wakebell.Control, error) {
+	a.orders(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebell.Control, error) {
 		return c.Resume(ctx, topic)
 	})
 	return cmd
@@ -121,7 +121,7 @@ Without any of them it changes nothing and prints what is ordered.`,
 		}
 		cmd.MarkFlagsMutuallyExclusive("clear", t.name)
 	}
-	a.orders(cmd, &topic, func(ctx context.Context, c *wakebell.Client) (wakebell.Control, error) {
+	a.orders(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebell.Control, error) {
 		for _, t := range tuned {
 			switch {
 			case !flags.Changed(t.name) || !t.zero():
@@ -140,11 +140,11 @@ Without any of them it changes nothing and prints what is ordered.`,
 }
 
 // orders gives a command its topic, and has it print what order returns.
-func (a *app) orders(cmd *cobra.Command, topic *string, order func(context.Context, *wakebell.Client) (wakebell.Control, error)) {
+func (a *app) orders(cmd *cobra.Command, topic *string, order func(context.Context, wakebell.Operator) (wakebell.Control, error)) {
 	a.topicFlag(cmd, topic, "`topic` to order")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withClient(func(c *wakebell.Client) error {
+		return a.ask(ctx, func(c asked) error {
 			control, err := order(ctx, c)
 			if err != nil {
 				return err

@@ -47,7 +47,7 @@ correlation_id, reply_to, and body or body_base64.`,
 	limitFlag(cmd, &f.limit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withClient(func(c *wakebell.Client) error { return a.deadLs(ctx, c, f) })
+		return a.ask(ctx, func(c asked) error { return a.deadLs(ctx, c, f) })
 	})
 	return cmd
 }
@@ -71,7 +71,7 @@ func newDeadLine(d wakebell.DeadLetter) deadLine {
 	}
 }
 
-func (a *app) deadLs(ctx context.Context, c *wakebell.Client, f *deadLsFlags) error {
+func (a *app) deadLs(ctx context.Context, c wakebell.Operator, f *deadLsFlags) error {
 	if f.limit < 0 {
 		return usagef("--limit: %d is negative", f.limit)
 	}
@@ -110,12 +110,12 @@ there is none. With -o json it is one line with the fields of dead ls.`,
 	a.topicFlag(cmd, &topic, "`topic` of the dead letter")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.withClient(func(c *wakebell.Client) error { return a.deadShow(ctx, c, topic, args[0]) })
+		return a.ask(ctx, func(c asked) error { return a.deadShow(ctx, c, topic, args[0]) })
 	})
 	return cmd
 }
 
-func (a *app) deadShow(ctx context.Context, c *wakebell.Client, topic, entry string) error {
+func (a *app) deadShow(ctx context.Context, c wakebell.Operator, topic, entry string) error {
 	letter, err := c.DeadLetter(ctx, topic, entry)
 	if err != nil {
 		return err

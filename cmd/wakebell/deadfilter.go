@@ -83,7 +83,7 @@ func (f *deadChoice) choose(args []string) (wakebell.DeadFilter, error) {
 const countLimit = 1000
 
 // countDead says how many letters a filter takes, for people.
-func countDead(ctx context.Context, c *wakebell.Client, topic string, filter wakebell.DeadFilter) (string, error) {
+func countDead(ctx context.Context, c wakebell.Operator, topic string, filter wakebell.DeadFilter) (string, error) {
 	if filter == (wakebell.DeadFilter{}) {
 		counts, err := c.Count(ctx, topic)
 		return number(counts.Dead), err

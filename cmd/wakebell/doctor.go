@@ -33,7 +33,7 @@ found and do.`,
 	a.topicsFlag(cmd, &topics, "`topic` to check (default all)")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withTopics(topics, false, func(c *wakebell.Client, names topicNames) error { return a.doctor(ctx, c, names, len(topics) > 0) })
+		return a.withTopics(ctx, topics, false, func(c wakebell.Operator, names topicNames) error { return a.doctor(ctx, c, names, len(topics) > 0) })
 	})
 	return cmd
 }
@@ -47,7 +47,7 @@ type findingLine struct {
 	Do     string `json:"do"`
 }
 
-func (a *app) doctor(ctx context.Context, c *wakebell.Client, names topicNames, given bool) error {
+func (a *app) doctor(ctx context.Context, c wakebell.Operator, names topicNames, given bool) error {
 	topics, err := names(ctx)
 	switch {
 	case err != nil && given:

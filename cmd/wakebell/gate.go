@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -32,8 +31,7 @@ tokens is safe from a holder that has lost its turn and does not know yet.`,
 	return cmd
 }
 
-// withGates runs fn with Gates of the Redis that the flags name.
-func (a *app) withGates(cfg wakebell.GatesConfig, fn func(*wakebell.Gates) error) (err error) {
+func (a *app) withRedisGates(cfg wakebell.GatesConfig, fn func(gates) error) (err error) {
 	conn, err := a.connect()
 	if err != nil {
 		return err
@@ -42,18 +40,25 @@ func (a *app) withGates(cfg wakebell.GatesConfig, fn func(*wakebell.Gates) error
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	gates, err := wakebell.NewGates(conn.rdb, cfg)
+	g, err := wakebell.NewGates(conn.rdb, cfg)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, gates.Close()) }()
-	return fn(gates)
+	defer func() { err = errors.Join(err, g.Close()) }()
+	return fn(g)
 }
 
-// withGatekeeper is withGates for what a node does as well.
-func (a *app) withGatekeeper(ctx context.Context, cmd *cobra.Command, cfg wakebell.GatesConfig, fn func(wakebell.Gatekeeper) error) error {
+// gates is what is done at gates here, and over a node.
+type gates interface {
+	wakebell.Gatekeeper
+	wakebell.GateOperator
+}
+
+// withGates runs fn with the gates of the node of --remote or, without it, of the
+// Redis that the flags name.
+func (a *app) withGates(ctx context.Context, cmd *cobra.Command, cfg wakebell.GatesConfig, fn func(gates) error) error {
 	if a.remoteAddress() == "" {
-		return a.withGates(cfg, func(gates *wakebell.Gates) error { return fn(gates) })
+		return a.withRedisGates(cfg, fn)
 	}
 	if err := nodesOwn(cmd, "keys", "signal-ttl"); err != nil {
 		return err
@@ -127,14 +132,14 @@ holder (host:pid:random), confirmed, until, waiting and last_fence.`,
 		if limit < 0 {
 			return usagef("--limit: %d is negative", limit)
 		}
-		return a.withGates(cfg, func(gates *wakebell.Gates) error { return a.gateLs(ctx, gates, limit) })
+		return a.withGates(ctx, cmd, cfg, func(g gates) error { return a.gateLs(ctx, g, limit) })
 	})
 	return cmd
 }
 
-func (a *app) gateLs(ctx context.Context, gates *wakebell.Gates, limit int) error {
+func (a *app) gateLs(ctx context.Context, of wakebell.GateOperator, limit int) error {
 	list := a.newListing(limit, "GATE", "FENCE", "HOLDER", "UNTIL", "WAITING")
-	for g, err := range gates.List(ctx) {
+	for g, err := range of.List(ctx) {
 		if err != nil {
 			return err
 		}
@@ -165,13 +170,13 @@ gate ls, waiters (fence, process) and guard.`,
 	a.outputFlag(cmd)
 	gateKeysFlag(cmd, &cfg.Keys)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.withGates(cfg, func(gates *wakebell.Gates) error { return a.gateShow(ctx, gates, args[0]) })
+		return a.withGates(ctx, cmd, cfg, func(g gates) error { return a.gateShow(ctx, g, args[0]) })
 	})
 	return cmd
 }
 
-func (a *app) gateShow(ctx context.Context, gates *wakebell.Gates, name string) error {
-	g, err := gates.Show(ctx, name)
+func (a *app) gateShow(ctx context.Context, of wakebell.GateOperator, name string) error {
+	g, err := of.Show(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -195,108 +200,4 @@ func (a *app) gateShow(ctx context.Context, gates *wakebell.Gates, name string) 
 		rows = append(rows, [2]string{"guard", fenceText(line.Guard[resource]) + "  " + resource})
 	}
 	return a.printRows(rows)
-}
-
-func (a *app) gateReleaseCommand() *cobra.Command {
-	var cfg wakebell.GatesConfig
-	var force bool
-	cmd := &cobra.Command{
-		Use:   "release NAME --force",
-		Short: "Take a gate away from its holder",
-		Long: `Takes the turn away from whoever has it, and hands over to the next. The holder
-is told, but may not know yet, or may be unable to hear: make sure that it has
-ended, or that what it writes to refuses its token. 3 is the exit code when
-nobody holds the gate.`,
-		Example: `  wakebell gate release deploy --force`,
-		Args:    cobra.ExactArgs(1),
-	}
-	cmd.Flags().BoolVar(&force, "force", false, "required, because nobody else's gate is released by accident")
-	gateKeysFlag(cmd, &cfg.Keys)
-	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		if !force {
-			return usagef("--force is required")
-		}
-		return a.withGates(cfg, func(gates *wakebell.Gates) error { return a.gateRelease(ctx, gates, args[0]) })
-	})
-	return cmd
-}
-
-func (a *app) gateRelease(ctx context.Context, gates *wakebell.Gates, name string) error {
-	g, err := gates.Show(ctx, name)
-	if err != nil {
-		return err
-	}
-	released := false
-	if g.Holder.Fence != 0 {
-		if released, err = gates.ForceRelease(ctx, name, g.Holder.Fence); err != nil {
-			return err
-		}
-	}
-	if !released {
-		return fmt.Errorf("%w: nobody holds gate %q", errNotHeld, name)
-	}
-	return a.printf("released %d of %s\n", g.Holder.Fence, escape(g.Holder.Process))
-}
-
-// errNotHeld is what exit code 3 says of gates.
-var errNotHeld = errors.New("not held")
-
-func (a *app) gateGuardCommand() *cobra.Command {
-	var cfg wakebell.GatesConfig
-	cmd := &cobra.Command{
-		Use:   "guard NAME RESOURCE FENCE",
-		Short: "Accept a token for a resource, or refuse an old one",
-		Long: `Remembers the token as the newest that the resource has seen, or exits with 1
-because it has seen a newer one. For commands of gate hold, before they write.`,
-		Example: `  wakebell gate hold deploy --exec 'wakebell gate guard deploy bucket $WAKEBELL_FENCE && ./upload.sh'`,
-		Args:    cobra.ExactArgs(3),
-	}
-	gateKeysFlag(cmd, &cfg.Keys)
-	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		fence, err := strconv.ParseUint(args[2], 10, 64)
-		if err != nil {
-			return usagef("FENCE: %q is no fencing token", args[2])
-		}
-		return a.withGatekeeper(ctx, cmd, cfg, func(gates wakebell.Gatekeeper) error {
-			return gates.Guard(ctx, args[0], args[1], fence)
-		})
-	})
-	return cmd
-}
-
-// gateRepairLine is what gate repair prints.
-type gateRepairLine struct {
-	Gate    string `json:"gate"`
-	Before  uint64 `json:"before"`
-	After   uint64 `json:"after"`
-	Removed int    `json:"removed"`
-}
-
-func (a *app) gateRepairCommand() *cobra.Command {
-	var cfg wakebell.GatesConfig
-	var floor uint64
-	cmd := &cobra.Command{
-		Use:   "repair NAME",
-		Short: "Lift the fencing tokens of a gate above those that were used",
-		Long: `For a gate whose tokens have stepped back, because Redis lost data and its clock
-was set back: lifts them above all that the guard has seen, and above --floor.
-A turn below is taken away, and those who wait with tickets below take new ones.
-On a gate that is well it changes nothing. Prints one line of JSON: gate,
-before and after (the last token issued), removed (tickets).`,
-		Example: `  wakebell gate repair deploy
-  wakebell gate repair deploy --floor 1795246947173773`,
-		Args: cobra.ExactArgs(1),
-	}
-	cmd.Flags().Uint64Var(&floor, "floor", 0, "a `token` that a resource outside has seen")
-	gateKeysFlag(cmd, &cfg.Keys)
-	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.withGates(cfg, func(gates *wakebell.Gates) error {
-			r, err := gates.Repair(ctx, args[0], floor)
-			if err != nil {
-				return err
-			}
-			return a.printJSON(gateRepairLine{args[0], r.Before, r.After, r.Removed})
-		})
-	})
-	return cmd
 }

@@ -70,14 +70,14 @@ lost, when it did not come within --timeout, or when the command failed.`,
 		cfg := wakebell.GatesConfig{
 			Keys: f.keys, LeaseTTL: f.lease, SignalTTL: f.signal, Logger: newLogger(a.stderr, "text", "warn"),
 		}
-		return a.withGatekeeper(ctx, cmd, cfg, func(gates wakebell.Gatekeeper) error { return a.gateHold(ctx, gates, args[0], f) })
+		return a.withGates(ctx, cmd, cfg, func(g gates) error { return a.gateHold(ctx, g, args[0], f) })
 	})
 	return cmd
 }
 
-func (a *app) gateHold(ctx context.Context, gates wakebell.Gatekeeper, name string, f *gateHoldFlags) error {
+func (a *app) gateHold(ctx context.Context, of wakebell.Gatekeeper, name string, f *gateHoldFlags) error {
 	for range f.times {
-		turn, err := takeTurn(ctx, gates, name, f.timeout)
+		turn, err := takeTurn(ctx, of, name, f.timeout)
 		if err == nil {
 			err = a.holdTurn(ctx, turn, f)
 		}
@@ -95,13 +95,13 @@ func (a *app) gateHold(ctx context.Context, gates wakebell.Gatekeeper, name stri
 
 var errNotInTime = errors.New("it did not become the turn in time")
 
-func takeTurn(ctx context.Context, gates wakebell.Gatekeeper, name string, timeout time.Duration) (*wakebell.Turn, error) {
+func takeTurn(ctx context.Context, of wakebell.Gatekeeper, name string, timeout time.Duration) (*wakebell.Turn, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w (%v)", errNotInTime, timeout))
 		defer cancel()
 	}
-	return gates.Acquire(ctx, name)
+	return of.Acquire(ctx, name)
 }
 
 // gateEvent is a line that gate hold prints.

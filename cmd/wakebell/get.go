@@ -24,7 +24,7 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	a.topicFlag(cmd, &topic, "`topic` of the timer")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.withTimers(ctx, func(c wakebell.Timers) error { return a.get(ctx, c, topic, args[0]) })
+		return a.ask(ctx, func(c asked) error { return a.get(ctx, c, topic, args[0]) })
 	})
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ type listenFlags struct {
 	address, advertise, clientCA string
 	redisCert, redisKey          string
 	insecure                     bool
+	operators                    string // names with commas between them; empty: all
 
 	tokens string    // the file, once it is known; empty: none
 	read   fileStamp // of it
@@ -34,6 +36,7 @@ func (f *listenFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.redisCert, "redis-tls-cert", "", "with --listen: PEM `file` with the certificate that Redis is shown")
 	flags.StringVar(&f.redisKey, "redis-tls-key", "", "PEM `file` with its key")
 	flags.BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback also without TLS, or without asking who peers are")
+	flags.StringVar(&f.operators, "operators", "", "`names` of tokens or certificates, as a,b, that may look at all and give orders (default all)")
 	completeFiles(cmd, "tls-client-ca", "redis-tls-cert", "redis-tls-key")
 }
 
@@ -42,11 +45,14 @@ func (f *listenFlags) register(cmd *cobra.Command) {
 func (f *listenFlags) take(a *app, log *slog.Logger) (*remote.Config, error) {
 	if f.address == "" {
 		if *f != (listenFlags{}) {
-			return nil, usagef("--advertise, --tls-client-ca, --redis-tls-cert, --redis-tls-key and --insecure-listen go with --listen")
+			return nil, usagef("--advertise, --tls-client-ca, --redis-tls-cert, --redis-tls-key, --insecure-listen and --operators go with --listen")
 		}
 		return nil, nil
 	}
 	cfg := &remote.Config{Address: f.address, Advertise: f.advertise, Insecure: f.insecure, Logger: log}
+	if f.operators != "" {
+		cfg.Operators = strings.Split(f.operators, ",")
+	}
 	if file := a.remote.tokens(); file != "" {
 		f.tokens, f.read = file, stampOf(file) // before: what is written meanwhile is read again
 		tokens, err := readTokens(file, warner(log))

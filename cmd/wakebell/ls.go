@@ -41,7 +41,7 @@ attempts, failures and last_error.`,
 	limitFlag(cmd, &f.limit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withTimers(ctx, func(c wakebell.Timers) error { return a.ls(ctx, c, f) })
+		return a.ask(ctx, func(c asked) error { return a.ls(ctx, c, f) })
 	})
 	return cmd
 }

@@ -39,7 +39,7 @@ With -o json it prints one line with topic, id, due and outcome.`,
 		if err != nil {
 			return err
 		}
-		return a.withTimers(ctx, func(c wakebell.Timers) error { return a.reschedule(ctx, c, f.topic, args[0], when(0)) })
+		return a.ask(ctx, func(c asked) error { return a.reschedule(ctx, c, f.topic, args[0], when(0)) })
 	})
 	return cmd
 }
@@ -73,7 +73,7 @@ With -o json each is a line with topic, id and presence.`,
 	a.topicFlag(cmd, &topic, "`topic` of the timers")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.withTimers(ctx, func(c wakebell.Timers) error { return a.runNow(ctx, c, topic, args) })
+		return a.ask(ctx, func(c asked) error { return a.runNow(ctx, c, topic, args) })
 	})
 	return cmd
 }

@@ -11,69 +11,6 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-type queueLine struct {
-	Queue      string `json:"queue"`
-	ID         string `json:"id"`
-	State      string `json:"state"`
-	Deliveries int    `json:"deliveries"`
-	Deadline   string `json:"deadline"`
-	Fault      string `json:"fault"`
-	content
-}
-
-func (a *app) queueLsCommand() *cobra.Command {
-	var q wakebell.QueueName
-	var running bool
-	var limit int
-	cmd := &cobra.Command{
-		Use:   "ls --queue QUEUE",
-		Short: "List the messages of a queue",
-		Long: `Lists the messages that wait, in the order in which they are claimed; with
---running those that consumers hold, or that wait for their next attempt, by
-their deadlines.
-
-With -o json each is a line with queue, id (empty without an envelope), state
-(pending or running), deliveries so far, deadline of a running one, fault (why it
-cannot be read; empty for nothing) and, as a node prints them, content_type,
-headers, correlation_id, reply_to, and body or body_base64.`,
-		Example: `  wakebell queue ls --queue mail
-  wakebell queue ls --queue mail --running --limit 0 -o json | jq .deadline`,
-		Args: cobra.NoArgs,
-	}
-	queueFlag(cmd, &q)
-	cmd.Flags().BoolVar(&running, "running", false, "those that are held, instead of those that wait")
-	limitFlag(cmd, &limit)
-	a.outputFlag(cmd)
-	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		if limit < 0 {
-			return usagef("--limit: %d is negative", limit)
-		}
-		return a.withClient(func(c *wakebell.Client) error { return a.queueLs(ctx, c, q, running, limit) })
-	})
-	return cmd
-}
-
-func (a *app) queueLs(ctx context.Context, c *wakebell.Client, q wakebell.QueueName, running bool, limit int) error {
-	list := a.newListing(limit, "ID", "STATE", "DELIVERIES", "DEADLINE", "BODY")
-	for m, err := range c.QueueMessages(ctx, q, running) {
-		if err != nil {
-			return err
-		}
-		if list.full() {
-			break
-		}
-		line := queueLine{a.prefix + q.Name, m.ID, "pending", m.Deliveries, stamp(m.Deadline), m.Fault, payload(m.Payload)}
-		if running {
-			line.State = "running"
-		}
-		err := list.add(line, m.ID, line.State, strconv.Itoa(m.Deliveries), line.Deadline, line.shown())
-		if err != nil {
-			return err
-		}
-	}
-	return list.end()
-}
-
 func (a *app) queueDeadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead",
@@ -123,9 +60,9 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 		if limit < 0 {
 			return usagef("--limit: %d is negative", limit)
 		}
-		return a.withClient(func(c *wakebell.Client) error {
+		return a.ask(ctx, func(c asked) error {
 			list := a.newListing(limit, "ENTRY", "ID", "DIED", "DELIVERIES", "REASON")
-			for l, err := range c.QueueLetters(ctx, q) {
+			for l, err := range c.QueueLetters(ctx, q, 0) {
 				if err != nil {
 					return err
 				}
@@ -156,7 +93,7 @@ there is none. With -o json it is one line with the fields of queue dead ls.`,
 	queueFlag(cmd, &q)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.withClient(func(c *wakebell.Client) error {
+		return a.ask(ctx, func(c asked) error {
 			l, err := c.QueueLetter(ctx, q, args[0])
 			if err != nil {
 				return err
@@ -206,7 +143,7 @@ func (f *letterChoice) choose(args []string) error {
 }
 
 // confirmed asks, unless it is about one letter and nothing is lost.
-func (a *app) confirmed(ctx context.Context, c *wakebell.Client, f *letterChoice, verb string) error {
+func (a *app) confirmed(ctx context.Context, c wakebell.QueueOperator, f *letterChoice, verb string) error {
 	return a.confirm(f.yes, func() (string, error) {
 		if f.entry != "" {
 			return fmt.Sprintf("%s a dead letter of %s?", verb, a.prefix+f.queue.Name), nil
@@ -247,12 +184,12 @@ With -o json it prints one line with queue and redriven, a number.`,
 		if f.all && f.key != "" {
 			return usagef("--dedup-key: it is for one ENTRY")
 		}
-		return a.withClient(func(c *wakebell.Client) error { return a.queueRedrive(ctx, c, f) })
+		return a.ask(ctx, func(c asked) error { return a.queueRedrive(ctx, c, f) })
 	})
 	return cmd
 }
 
-func (a *app) queueRedrive(ctx context.Context, c *wakebell.Client, f *queueRedriveFlags) error {
+func (a *app) queueRedrive(ctx context.Context, c wakebell.QueueOperator, f *queueRedriveFlags) error {
 	var n int64
 	q := wakebell.NewQueue[[]byte](f.queue.Name, append(queueOptions(f.queue), wakebell.Window(f.window))...)
 	how := q.RedriveKeys()
@@ -261,7 +198,7 @@ func (a *app) queueRedrive(ctx context.Context, c *wakebell.Client, f *queueRedr
 			return err
 		}
 		var err error
-		if n, err = c.RedriveQueue(ctx, f.queue, how); err != nil {
+		if n, err = wakebell.RedriveQueue(ctx, c, f.queue, how); err != nil {
 			return err
 		}
 	} else {
@@ -309,7 +246,7 @@ With -o json it prints one line with queue and deleted, a number.`,
 		if err := f.choose(args); err != nil {
 			return err
 		}
-		return a.withClient(func(c *wakebell.Client) error {
+		return a.ask(ctx, func(c asked) error {
 			if err := a.confirmed(ctx, c, f, "Delete"); err != nil {
 				return err
 			}
@@ -319,7 +256,7 @@ With -o json it prints one line with queue and deleted, a number.`,
 	return cmd
 }
 
-func (a *app) queueDeadRm(ctx context.Context, c *wakebell.Client, f *letterChoice) error {
+func (a *app) queueDeadRm(ctx context.Context, c wakebell.QueueOperator, f *letterChoice) error {
 	var letters []wakebell.QueueLetter
 	if f.entry != "" {
 		l, err := c.QueueLetter(ctx, f.queue, f.entry)
@@ -328,7 +265,7 @@ func (a *app) queueDeadRm(ctx context.Context, c *wakebell.Client, f *letterChoi
 		}
 		letters = append(letters, l)
 	} else {
-		for l, err := range c.QueueLetters(ctx, f.queue) {
+		for l, err := range c.QueueLetters(ctx, f.queue, 0) {
 			if err != nil {
 				return err
 			}

@@ -52,7 +52,7 @@ With -o json each is a line with topic, entry, id and outcome.`,
 		if f.rate < 1 {
 			return usagef("--rate: %d, want at least 1", f.rate)
 		}
-		return a.withClient(func(c *wakebell.Client) error { return a.deadRedrive(ctx, c, f, filter) })
+		return a.ask(ctx, func(c asked) error { return a.deadRedrive(ctx, c, f, filter) })
 	})
 	return cmd
 }
@@ -64,7 +64,7 @@ type redrivenLine struct {
 	Outcome string `json:"outcome"`
 }
 
-func (a *app) deadRedrive(ctx context.Context, c *wakebell.Client, f *redriveFlags, filter wakebell.DeadFilter) error {
+func (a *app) deadRedrive(ctx context.Context, c wakebell.Operator, f *redriveFlags, filter wakebell.DeadFilter) error {
 	err := a.confirm(f.yes || filter.Entry != "" && !f.overwrite, func() (string, error) {
 		n, err := countDead(ctx, c, f.topic, filter)
 		question := fmt.Sprintf("Make timers of %s dead letters of %s?", n, a.prefix+f.topic)
@@ -128,12 +128,12 @@ With -o json it prints one line with topic and deleted, a number.`,
 		if err != nil {
 			return err
 		}
-		return a.withClient(func(c *wakebell.Client) error { return a.deadRm(ctx, c, f, filter) })
+		return a.ask(ctx, func(c asked) error { return a.deadRm(ctx, c, f, filter) })
 	})
 	return cmd
 }
 
-func (a *app) deadRm(ctx context.Context, c *wakebell.Client, f *deadChoice, filter wakebell.DeadFilter) error {
+func (a *app) deadRm(ctx context.Context, c wakebell.Operator, f *deadChoice, filter wakebell.DeadFilter) error {
 	err := a.confirm(f.yes, func() (string, error) {
 		n, err := countDead(ctx, c, f.topic, filter)
 		return fmt.Sprintf("Delete %s dead letters of %s?", n, a.prefix+f.topic), err

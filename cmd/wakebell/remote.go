@@ -61,10 +61,17 @@ func (a *app) notRemote() error {
 	}
 }
 
-// withTimers runs fn with the timers of the node of --remote or, without it, of
-// the Redis that the flags name. A command that does more than wakebell.Timers
-// asks withClient or, where remote.Client can do it, withNode.
-func (a *app) withTimers(ctx context.Context, fn func(wakebell.Timers) error) error {
+// asked is what commands ask: a Client of a Redis or of a node.
+type asked interface {
+	wakebell.Timers
+	wakebell.Publisher
+	wakebell.Operator
+	wakebell.QueueOperator
+}
+
+// ask runs fn with a Client of the node of --remote or, without it, of the Redis
+// that the flags name.
+func (a *app) ask(ctx context.Context, fn func(asked) error) error {
 	if a.remoteAddress() == "" {
 		return a.withClient(func(c *wakebell.Client) error { return fn(c) })
 	}

@@ -65,7 +65,7 @@ stored; others of the last batch may be.`,
 	f.register(cmd)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withTimers(ctx, func(c wakebell.Timers) error { return a.schedule(ctx, c, f) })
+		return a.ask(ctx, func(c asked) error { return a.schedule(ctx, c, f) })
 	})
 	return cmd
 }

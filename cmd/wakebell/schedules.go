@@ -38,19 +38,10 @@ func (a *app) onSchedules(cmd *cobra.Command, fn func(ctx context.Context, s wak
 		if a.remoteAddress() == "" {
 			return a.withClient(func(c *wakebell.Client) error { return fn(ctx, c.Schedules(), args) })
 		}
-		if err := nodesOwn(cmd, "key-prefix"); err != nil {
+		if err := nodesOwn(cmd, "key-prefix", "celery"); err != nil {
 			return err
 		}
 		return a.withNode(ctx, func(c *remote.Client) error { return fn(ctx, c.Schedules(), args) })
-	})
-	return cmd
-}
-
-// onStoredSchedules is onSchedules for what only Redis itself can tell.
-func (a *app) onStoredSchedules(cmd *cobra.Command, fn func(ctx context.Context, s *wakebell.Schedules, args []string) error) *cobra.Command {
-	a.keyPrefixFlag(cmd)
-	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.withClient(func(c *wakebell.Client) error { return fn(ctx, c.Schedules(), args) })
 	})
 	return cmd
 }

@@ -56,7 +56,6 @@ was not missed. The first that is absent ends it with exit code 3.`,
 }
 
 func (a *app) schedulesRunNowCommand() *cobra.Command {
-	var celery bool
 	cmd := &cobra.Command{
 		Use:   "run-now NAME...",
 		Short: "Fire recurring schedules now",
@@ -65,28 +64,19 @@ not and also while they are paused, and prints each run as wakebell beat does:
 name, due, fired_at and run. The first that is absent ends it with exit code 3.`,
 		Example: `  wakebell schedules run-now nightly`,
 	}
-	a.celeryFlag(cmd, &celery)
-	a.onEach(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, name string) error {
+	a.celeryFlag(cmd)
+	return a.onEach(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, name string) error {
 		run, err := s.RunNow(ctx, name)
 		if err != nil {
 			return err
 		}
 		return a.printJSON(newFireLine(run))
 	})
-	fire := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, names []string) error {
-		a.celery = celery
-		if celery && a.remoteAddress() != "" {
-			a.began = true
-			return nodesOwn(cmd, "celery")
-		}
-		return fire(cmd, names)
-	}
-	return cmd
 }
 
-func (a *app) celeryFlag(cmd *cobra.Command, celery *bool) {
-	cmd.Flags().BoolVar(celery, "celery", false, "as wakebell beat --celery does it")
+// celeryFlag is for what fires: runs of Python's schedules are Celery messages.
+func (a *app) celeryFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.celery, "celery", false, "as wakebell beat --celery does it")
 }
 
 // backfilledLine is what a backfill did, as it is printed.
@@ -96,7 +86,6 @@ type backfilledLine struct {
 }
 
 func (a *app) schedulesBackfillCommand() *cobra.Command {
-	var celery bool
 	var from, to string
 	cmd := &cobra.Command{
 		Use:   "backfill NAME --from INSTANT --to INSTANT",
@@ -113,10 +102,9 @@ With -o json it prints one line with name and fired, a number.`,
 	cmd.Flags().StringVar(&to, "to", "", "`instant` before which the range ends")
 	_ = cmd.MarkFlagRequired("from") // the flags are there, so this cannot fail
 	_ = cmd.MarkFlagRequired("to")
-	a.celeryFlag(cmd, &celery)
+	a.celeryFlag(cmd)
 	a.outputFlag(cmd)
-	a.keyPrefixFlag(cmd)
-	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, args []string) error {
 		first, err := instantFlag("from", from)
 		if err != nil {
 			return err
@@ -125,23 +113,13 @@ With -o json it prints one line with name and fired, a number.`,
 		if err != nil {
 			return err
 		}
-		return a.withSchedules(celery, func(s *wakebell.Schedules) error {
-			n, err := s.Backfill(ctx, args[0], first, end)
-			if err != nil {
-				return err
-			}
-			if a.wantsJSON() {
-				return a.printJSON(backfilledLine{args[0], n})
-			}
-			return a.printf("%d\n", n)
-		})
+		n, err := s.Backfill(ctx, args[0], first, end)
+		if err != nil {
+			return err
+		}
+		if a.wantsJSON() {
+			return a.printJSON(backfilledLine{args[0], n})
+		}
+		return a.printf("%d\n", n)
 	})
-	return cmd
-}
-
-// withSchedules is for what fires: with celery, runs of Python's schedules are
-// Celery messages.
-func (a *app) withSchedules(celery bool, fn func(*wakebell.Schedules) error) error {
-	a.celery = celery
-	return a.withClient(func(c *wakebell.Client) error { return fn(c.Schedules()) })
 }

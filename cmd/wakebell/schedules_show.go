@@ -168,7 +168,7 @@ read: one JSON line each, with name, definition, meta and wakebell (what RedBeat
 does not have). What cannot be read is told on stderr, and the exit code is 1.`,
 		Example: `  wakebell schedules export > schedules.jsonl`,
 	}
-	return a.onStoredSchedules(cmd, func(ctx context.Context, s *wakebell.Schedules, names []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, names []string) error {
 		if len(names) == 0 {
 			for state, err := range s.List(ctx) {
 				if err != nil {
@@ -205,7 +205,7 @@ what is overdue since counts as missed. The first that cannot be read ends it.`,
 		Example: `  wakebell schedules import < schedules.jsonl`,
 		Args:    cobra.NoArgs,
 	}
-	return a.onStoredSchedules(cmd, func(ctx context.Context, s *wakebell.Schedules, _ []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, _ []string) error {
 		lines := json.NewDecoder(a.stdin)
 		for lines.More() {
 			var dump wakebell.ScheduleDump

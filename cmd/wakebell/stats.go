@@ -41,9 +41,7 @@ not known: Redis keeps what there is, not what was.
 With -o json each topic is a line for each look with at, topic, timers,
 pending, due, leased, retrying, dead, estimated, oldest_due (an instant),
 oldest_due_s (its age in seconds), paused, timers_per_s and dead_per_s (null at
-the first look) and fault.
-
-With --remote the topics have to be named.`,
+the first look) and fault.`,
 		Example: `  wakebell stats
   wakebell stats --topic invoices --watch
   wakebell stats -t invoices --watch --interval 10s -o json`,
@@ -57,17 +55,13 @@ With --remote the topics have to be named.`,
 		if f.interval < minStatsInterval {
 			return usagef("--interval: %v, want at least %v", f.interval, minStatsInterval)
 		}
-		show := func(overview overviewer, names topicNames) error {
-			w := &statsWatch{app: a, overview: overview, names: names}
+		return a.withTopics(ctx, f.topics, false, func(c wakebell.Operator, names topicNames) error {
+			w := &statsWatch{app: a, topics: c, names: names}
 			if f.watch {
 				return w.watch(ctx, f.interval)
 			}
 			return w.look(ctx)
-		}
-		if a.remoteAddress() != "" && len(f.topics) > 0 { // a node lists no topics
-			return a.withTimers(ctx, func(t wakebell.Timers) error { return show(overviewOf(t), given(f.topics, "")) })
-		}
-		return a.withTopics(f.topics, false, func(c *wakebell.Client, names topicNames) error { return show(c.Overview, names) })
+		})
 	})
 	return cmd
 }
@@ -90,29 +84,11 @@ type statsLine struct {
 	Fault      string   `json:"fault"`
 }
 
-// overviewer is the Overview of a Client.
-type overviewer func(context.Context, ...string) ([]wakebell.Overview, error)
-
-// overviewOf asks for the Stats of each topic. Without a node there is nothing to
-// show; what is wrong with one topic is its own fault.
-func overviewOf(t wakebell.Timers) overviewer {
-	return func(ctx context.Context, topics ...string) (all []wakebell.Overview, err error) {
-		for _, topic := range topics {
-			s, err := t.Stats(ctx, topic)
-			if ctx.Err() != nil || errors.Is(err, wakebell.ErrUnavailable) {
-				return nil, err
-			}
-			all = append(all, wakebell.Overview{Topic: topic, Stats: s, Err: err})
-		}
-		return all, nil
-	}
-}
-
 // statsWatch looks at topics, and knows the look before.
 type statsWatch struct {
-	app      *app
-	overview overviewer
-	names    topicNames
+	app    *app
+	topics wakebell.Operator
+	names  topicNames
 
 	looked time.Time // before: when
 	before map[string]wakebell.Stats
@@ -151,7 +127,7 @@ func (w *statsWatch) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := w.overview(ctx, names...)
+	all, err := w.topics.Overview(ctx, names...)
 	if err != nil {
 		return err
 	}

@@ -58,12 +58,12 @@ reason), entry (of the dead letter) and missed.`,
 	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withClient(func(c *wakebell.Client) error { return a.tail(ctx, c, f) })
+		return a.ask(ctx, func(c asked) error { return a.tail(ctx, c, f) })
 	})
 	return cmd
 }
 
-func (a *app) tail(ctx context.Context, c *wakebell.Client, f *tailFlags) error {
+func (a *app) tail(ctx context.Context, c wakebell.Operator, f *tailFlags) error {
 	if f.lines < 0 || f.lines > 1000 {
 		return usagef("--lines: %d is not within 0 and 1000", f.lines)
 	}
@@ -95,7 +95,7 @@ func (a *app) tail(ctx context.Context, c *wakebell.Client, f *tailFlags) error 
 }
 
 // tailDead prints the last dead letters and returns their entries.
-func (a *app) tailDead(ctx context.Context, c *wakebell.Client, f *tailFlags) (shown map[string]bool, err error) {
+func (a *app) tailDead(ctx context.Context, c wakebell.Operator, f *tailFlags) (shown map[string]bool, err error) {
 	shown = map[string]bool{}
 	if f.lines == 0 {
 		return shown, nil

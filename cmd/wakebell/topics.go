@@ -33,7 +33,7 @@ paused_at, paused_by, paused_reason and fault.`,
 	cmd.Flags().BoolVar(&discover, "discover", false, "walk over all keys to find topics of Python peers")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withTopics(nil, discover, func(c *wakebell.Client, names topicNames) error { return a.topics(ctx, c, names) })
+		return a.withTopics(ctx, nil, discover, func(c wakebell.Operator, names topicNames) error { return a.topics(ctx, c, names) })
 	})
 	return cmd
 }
@@ -41,13 +41,15 @@ paused_at, paused_by, paused_reason and fault.`,
 // topicNames gives the full names of the topics that a command is about.
 type topicNames func(context.Context) ([]string, error)
 
-// withTopics runs fn with a Client that takes full names, and what gives the
+// withTopics runs fn with an Operator that takes full names, and what gives the
 // names: those given or, without any, those of the registry that start with
-// the prefix.
-func (a *app) withTopics(named []string, discover bool, fn func(*wakebell.Client, topicNames) error) error {
+// the prefix. The names of a node are those without its prefix.
+func (a *app) withTopics(ctx context.Context, named []string, discover bool, fn func(wakebell.Operator, topicNames) error) error {
 	prefix := a.prefix
-	a.prefix = ""
-	return a.withClient(func(c *wakebell.Client) error {
+	if a.remoteAddress() == "" {
+		a.prefix = ""
+	}
+	return a.ask(ctx, func(c asked) error {
 		if len(named) > 0 {
 			return fn(c, given(named, prefix))
 		}
@@ -88,7 +90,7 @@ type topicLine struct {
 	Fault string `json:"fault"`
 }
 
-func (a *app) topics(ctx context.Context, c *wakebell.Client, names topicNames) error {
+func (a *app) topics(ctx context.Context, c wakebell.Operator, names topicNames) error {
 	found, err := names(ctx)
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 		return err
 	}
 	after := context.WithoutCancel(ctx)
-	n, err := sys.Client().RedriveQueue(after, Welcomes.Keys(), Welcomes.RedriveKeys())
+	n, err := wakebell.RedriveQueue(after, sys.Client(), Welcomes.Keys(), Welcomes.RedriveKeys())
 	out.Printf("redriven: %d", n)
 	return err
 }

@@ -101,13 +101,13 @@ func (w *world) handled(within time.Duration) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), within)
 	defer cancel()
-	left, err := newClient(w.T, w.rdb).DrainQueue(ctx, queued.Keys())
+	left, err := wakebell.DrainQueue(ctx, newClient(w.T, w.rdb), queued.Keys())
 	require.NoError(w, err, "left: %+v", left)
 }
 
 func (w *world) readLetters(into map[string][]string) {
 	w.Helper()
-	for letter, err := range newClient(w.T, w.rdb).QueueLetters(w.Context(), queued.Keys()) {
+	for letter, err := range newClient(w.T, w.rdb).QueueLetters(w.Context(), queued.Keys(), 0) {
 		require.NoError(w, err)
 		var work Work
 		require.NoError(w, json.Unmarshal(letter.Payload, &work))

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+type queueLine struct {
+	Queue      string `json:"queue"`
+	ID         string `json:"id"`
+	State      string `json:"state"`
+	Deliveries int    `json:"deliveries"`
+	Deadline   string `json:"deadline"`
+	Fault      string `json:"fault"`
+	content
+}
+
+func (a *app) queueLsCommand() *cobra.Command {
+	var q wakebell.QueueName
+	var running bool
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "ls --queue QUEUE",
+		Short: "List the messages of a queue",
+		Long: `Lists the messages that wait, in the order in which they are claimed; with
+--running those that consumers hold, or that wait for their next attempt, by
+their deadlines.
+
+With -o json each is a line with queue, id (empty without an envelope), state
+(pending or running), deliveries so far, deadline of a running one, fault (why it
+cannot be read; empty for nothing) and, as a node prints them, content_type,
+headers, correlation_id, reply_to, and body or body_base64.`,
+		Example: `  wakebell queue ls --queue mail
+  wakebell queue ls --queue mail --running --limit 0 -o json | jq .deadline`,
+		Args: cobra.NoArgs,
+	}
+	queueFlag(cmd, &q)
+	cmd.Flags().BoolVar(&running, "running", false, "those that are held, instead of those that wait")
+	limitFlag(cmd, &limit)
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
+		if limit < 0 {
+			return usagef("--limit: %d is negative", limit)
+		}
+		return a.ask(ctx, func(c asked) error { return a.queueLs(ctx, c, q, running, limit) })
+	})
+	return cmd
+}
+
+func (a *app) queueLs(ctx context.Context, c wakebell.QueueOperator, q wakebell.QueueName, running bool, limit int) error {
+	list := a.newListing(limit, "ID", "STATE", "DELIVERIES", "DEADLINE", "BODY")
+	for m, err := range c.QueueMessages(ctx, q, running) {
+		if err != nil {
+			return err
+		}
+		if list.full() {
+			break
+		}
+		line := queueLine{a.prefix + q.Name, m.ID, "pending", m.Deliveries, stamp(m.Deadline), m.Fault, payload(m.Payload)}
+		if running {
+			line.State = "running"
+		}
+		err := list.add(line, m.ID, line.State, strconv.Itoa(m.Deliveries), line.Deadline, line.shown())
+		if err != nil {
+			return err
+		}
+	}
+	return list.end()
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+type publishFlags struct {
+	queue           wakebell.QueueName
+	text, json, hex string
+	key             string
+	window          time.Duration
+
+	given func(flag string) bool
+}
+
+func (a *app) queuePublishCommand() *cobra.Command {
+	f := &publishFlags{}
+	cmd := &cobra.Command{
+		Use:   "publish --queue QUEUE (--text | --json | --hex) BODY",
+		Short: "Publish a message to a queue",
+		Long: `Publishes a message and prints its id; or, when a message of the same
+--dedup-key was published within the window, the word duplicate. Both are fine:
+the exit code is 0.
+
+With -o json it prints one line with queue, id (of the message that there is,
+if that is known) and fresh, true or false.`,
+		Example: `  wakebell queue publish --queue mail --text hello
+  wakebell queue publish --queue mail --json '{"to": 42}' --dedup-key welcome-42 --window 24h`,
+		Args: cobra.NoArgs,
+	}
+	queueFlag(cmd, &f.queue)
+	flags := cmd.Flags()
+	flags.StringVar(&f.text, "text", "", "text `body`")
+	flags.StringVar(&f.json, "json", "", "JSON `body`, published as it is")
+	flags.StringVar(&f.hex, "hex", "", "`body` of bytes, in hex")
+	flags.StringVar(&f.key, "dedup-key", "", "suppress the message if one of this `key` was published within the window")
+	flags.DurationVar(&f.window, "window", time.Hour, "how long the key suppresses")
+	cmd.MarkFlagsMutuallyExclusive("text", "json", "hex")
+	cmd.MarkFlagsOneRequired("text", "json", "hex")
+	f.given = flags.Changed
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
+		return a.ask(ctx, func(c asked) error { return a.queuePublish(ctx, c, f) })
+	})
+	return cmd
+}
+
+func (f *publishFlags) body() ([]byte, error) {
+	switch {
+	case f.given("json"):
+		if !json.Valid([]byte(f.json)) || !utf8.ValidString(f.json) {
+			return nil, usagef("--json: not valid JSON")
+		}
+		return []byte(f.json), nil
+	case f.given("hex"):
+		raw, err := hex.DecodeString(f.hex)
+		if err != nil {
+			return nil, usagef("--hex: %v", err)
+		}
+		return raw, nil
+	case !utf8.ValidString(f.text):
+		return nil, usagef("--text: not valid UTF-8; --hex takes any bytes")
+	}
+	return []byte(f.text), nil
+}
+
+type publishedLine struct {
+	Queue string `json:"queue"`
+	ID    string `json:"id"`
+	Fresh bool   `json:"fresh"`
+}
+
+func (a *app) queuePublish(ctx context.Context, c wakebell.Publisher, f *publishFlags) error {
+	body, err := f.body()
+	if err != nil {
+		return err
+	}
+	if f.given("dedup-key") && f.key == "" {
+		return usagef("--dedup-key: empty")
+	}
+	if f.given("window") && !f.given("dedup-key") {
+		return usagef("--window: it is of a --dedup-key")
+	}
+	q := wakebell.NewQueue[[]byte](f.queue.Name, append(queueOptions(f.queue), wakebell.Window(f.window))...)
+	published, err := c.Publish(ctx, q.Draft(body, wakebell.Key(f.key)))
+	switch {
+	case err != nil:
+		return err
+	case a.wantsJSON():
+		return a.printJSON(publishedLine{a.prefix + f.queue.Name, published[0].ID, published[0].Fresh})
+	case !published[0].Fresh:
+		return a.printf("duplicate\n")
+	}
+	return a.printf("%s\n", published[0].ID)
+}
+
+func queueOptions(q wakebell.QueueName) []wakebell.QueueOption {
+	options := []wakebell.QueueOption{wakebell.KeySeparator(q.Separator)}
+	if q.DeadLetters != "" {
+		options = append(options, wakebell.DeadLetterKey(q.DeadLetters))
+	}
+	return options
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// over is a node that listens, and the flags with which it is asked.
+type over struct {
+	*bundle
+	at []string
+}
+
+func (b *bundle) over(node *running, flags ...string) *over {
+	return &over{b, append([]string{"--remote", node.listener()}, flags...)}
+}
+
+// does is fine for a command over the node.
+func (o *over) does(args ...string) string {
+	o.t.Helper()
+	code, stdout, stderr := o.plainly(append(slices.Clone(o.at), args...)...)
+	require.Zero(o.t, code, stderr)
+	return stdout
+}
+
+// same asks the node and Redis, which have to say the same.
+func (o *over) same(args ...string) string {
+	o.t.Helper()
+	answer := o.does(args...)
+	require.Equal(o.t, o.fine(args...), answer)
+	return answer
+}
+
+// fails is a command over the node that ends with a code.
+func (o *over) fails(code int, args ...string) (stderr string) {
+	o.t.Helper()
+	got, _, stderr := o.plainly(append(slices.Clone(o.at), args...)...)
+	require.Equal(o.t, code, got, stderr)
+	return stderr
+}
+
+// ours are the lines of a listing that are about the bundle's topic.
+func (b *bundle) ours(listing string) string {
+	var ours strings.Builder
+	for line := range strings.Lines(listing) {
+		if strings.Contains(line, b.topic) {
+			ours.WriteString(line)
+		}
+	}
+	require.NotEmpty(b.t, ours.String(), listing)
+	return ours.String()
+}
+
+// What operators do of topics they can do over a node.
+func TestOrdersOverANode(t *testing.T) {
+	b := setup(t)
+	o := b.over(b.start("node", "--listen", "127.0.0.1:0"))
+	require.Contains(t, o.does("pause", "-t", "TOPIC", "--by", "ann", "--reason", "the bank is down"), "ann")
+	o.same("retune", "-t", "TOPIC", "-o", "json")
+	retuned := o.does("retune", "-t", "TOPIC", "--max-concurrent", "2", "--max-lease-age", "0s", "--retry-max", "1h", "-o", "json")
+	require.Contains(t, retuned, `"settings":{"max_concurrent":2,"max_lease_age":"0s","retry_max":"1h0m0s"}`)
+	require.Equal(t, retuned, o.same("retune", "-t", "TOPIC", "-o", "json"))
+	require.Contains(t, o.fails(exitUsage, "retune", "-t", "TOPIC", "--max-concurrent", "-1"), "max_concurrent")
+	o.does("resume", "-t", "TOPIC")
+	o.does("retune", "-t", "TOPIC", "--clear")
+
+	o.does("schedule", "-t", "TOPIC", "--id", "n", "--count", "20", "--in", "1h")
+	for _, listing := range [][]string{{"topics"}, {"topics", "--discover", "-o", "json"}} {
+		require.Equal(t, b.ours(b.fine(listing...)), b.ours(o.does(listing...)))
+	}
+	require.Contains(t, b.ours(o.does("stats")), "20")
+	code, found, _ := o.plainly(append(slices.Clone(o.at), "doctor", "-t", "TOPIC")...)
+	wantCode, want, _ := b.call("doctor", "-t", "TOPIC")
+	require.Equal(t, wantCode, code)
+	require.Equal(t, b.ours(want), b.ours(found))
+	offered := o.does("__complete", "ls", "--topic", b.topic)
+	require.Equal(t, b.topic, strings.Split(offered, "\n")[0])
+	require.Contains(t, o.does("cancel", "-t", "TOPIC", "--all", "--yes"), "cancelled 20")
+}
+
+func TestDeadLettersOverANode(t *testing.T) {
+	b := setup(t)
+	entries := b.dies(5)
+	o := b.over(b.start("node", "--listen", "127.0.0.1:0"))
+	o.same("dead", "ls", "-t", "TOPIC", "-o", "json")
+	o.same("dead", "ls", "-t", "TOPIC", "--reason", "no: x-1", "--newer-than", "1h")
+	o.same("dead", "show", "-t", "TOPIC", entries[0], "-o", "json")
+	o.same("tail", "-t", "TOPIC", "-n", "2", "-o", "json")
+	o.fails(exitNotFound, "dead", "show", "-t", "TOPIC", "1-1")
+	redriven := o.does("dead", "redrive", "-t", "TOPIC", entries[0], "--in", "1h")
+	require.Contains(t, redriven, "redriven")
+	require.Contains(t, b.fine("get", "-t", "TOPIC", "x-0"), "pending")
+	o.fails(exitNotFound, "dead", "redrive", "-t", "TOPIC", entries[0])
+	all := o.does("dead", "redrive", "-t", "TOPIC", "--all", "--rate", "10000", "--in", "1h", "--yes")
+	require.Equal(t, 4, strings.Count(all, "redriven"))
+	require.Contains(t, o.does("dead", "rm", "-t", "TOPIC", "--all", "--yes"), "deleted 0")
+}
+
+// What happens on a topic is told over a node until the command is stopped.
+func TestTailOverANode(t *testing.T) {
+	b := setup(t)
+	node := b.start("node", "-t", "TOPIC", "--exec", "true", "--listen", "127.0.0.1:0")
+	at := b.over(node)
+	var out buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, append(at.at, "tail", "-t", b.topic, "-f", "-n", "0", "-o", "json"), strings.NewReader(""), &out, &bytes.Buffer{})
+	}()
+	node.eventually(func() bool { return strings.Contains(out.String(), `"event":"node"`) })
+	at.does("schedule", "-t", "TOPIC", "--id", "x")
+	node.eventually(func() bool { return strings.Contains(out.String(), `"event":"acked"`) })
+	require.Equal(t, b.topic, objects(t, out.String())[0]["topic"])
+	cancel()
+	require.Zero(t, <-ended)
+}
+
+// Who is no operator may schedule, and nothing of the rest.
+func TestOperatorsOfANode(t *testing.T) {
+	b := setup(t)
+	tokens := tokenFile(t, "ops: "+secret, "billing:another-of-sixteen-bytes")
+	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokens, "--operators", "ops")
+	ops := b.over(node, "--token-file", tokenFile(t, secret))
+	billing := b.over(node, "--token-file", tokenFile(t, "another-of-sixteen-bytes"))
+	billing.does("schedule", "-t", "TOPIC", "--id", "x", "--in", "1h")
+	for _, command := range [][]string{{"pause", "-t", "TOPIC"}, {"dead", "ls", "-t", "TOPIC"}, {"topics"}} {
+		require.Contains(t, billing.fails(exitError, command...), "not an operator")
+		ops.does(command...)
+	}
+}

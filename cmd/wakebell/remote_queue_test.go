@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+// serve is a node that listens, on a Redis of its own.
+func serve(t *testing.T) *over {
+	t.Helper()
+	server := redistest.Start(t)
+	b := &bundle{t, "here", "redis://" + server.Addr, server.Client(t)}
+	return b.over(b.start("node", "--listen", "127.0.0.1:0"))
+}
+
+// Commands that look at queues, gates and schedules, and give orders about them,
+// say over a node what they say of Redis.
+func TestQueueGateAndScheduleCommandsOverANode(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	for name, commands := range map[string]func(*testing.T){"queue": s.queues, "gate": s.gates, "schedules": s.schedules} {
+		t.Run(name, commands)
+	}
+}
+
+func (s *over) queues(t *testing.T) {
+	queue := func(args ...string) []string { return append(append([]string{"queue"}, args...), "--queue", "TOPIC") }
+	dead := func(args ...string) []string { return queue(append([]string{"dead"}, args...)...) }
+	for _, body := range []string{"--text=hello", "--json={}", "--hex=00ff"} {
+		s.does(queue("publish", body)...)
+	}
+	require.Contains(t, s.same(queue("ls", "-o", "json")...), `"body_base64":"AP8="`)
+	s.same(queue("ls", "--limit", "1")...)
+	s.same(queue("ls", "--running")...)
+	require.EqualValues(t, 3, objects(t, s.same(queue("stats", "-o", "json")...))[0]["pending"])
+	s.same(queue("stats")...)
+	s.fails(exitError, queue("drain", "--timeout", "150ms")...)
+	require.Equal(t, "deleted 3\n", s.does(queue("purge", "--running", "--kept", "--yes")...))
+	s.same(queue("drain")...)
+
+	require.NoError(t, s.rdb.LPush(t.Context(), s.topic+"::dlq", "a", "\xff", "c", "d").Err())
+	s.same(dead("ls")...)
+	letters := objects(t, s.same(dead("ls", "-o", "json")...))
+	entry := func(i int) string { return letters[i]["entry"].(string) }
+	s.same(dead("show", entry(1))...)
+	require.Equal(t, "redriven 1\n", s.does(dead("redrive", entry(0), "--dedup-key", "k")...))
+	s.fails(exitNotFound, dead("redrive", entry(0))...)
+	require.Equal(t, "duplicate\n", s.same(queue("publish", "--text", "x", "--dedup-key", "k")...))
+	require.Equal(t, "deleted 1\n", s.does(dead("rm", entry(1), "--yes")...))
+	require.Equal(t, "redriven 2\n", s.does(dead("redrive", "--all", "--yes")...))
+	require.Equal(t, "deleted 0\n", s.same(dead("rm", "--all", "--yes")...))
+}
+
+func (s *over) gates(t *testing.T) {
+	holder := s.start("gate", "hold", "TOPIC", "--lease", "24h") // so that it is not extended meanwhile
+	holder.lines(1)
+	require.Contains(t, s.same("gate", "ls"), s.topic)
+	s.same("gate", "ls", "-o", "json")
+	s.same("gate", "show", "TOPIC")
+	require.Contains(t, s.same("gate", "show", "TOPIC", "-o", "json"), `"waiters":[],"guard":{}`)
+	s.fails(exitUsage, "gate", "release", "TOPIC")
+	require.Contains(t, s.does("gate", "release", "TOPIC", "--force"), "released")
+	s.fails(exitNotFound, "gate", "release", "TOPIC", "--force")
+	require.NotZero(t, holder.wait())
+	require.Contains(t, s.does("gate", "repair", "TOPIC", "--floor", "8000000000000000"), `"after":8000000000000000`)
+	s.same("gate", "repair", "TOPIC")
+}
+
+func (s *over) schedules(t *testing.T) {
+	for _, name := range []string{"hourly", "daily"} {
+		s.does("schedules", "put", name, "-t", "TOPIC", "--cron", "0 0 * * *", "--json", `{"n":1}`)
+	}
+	require.Equal(t, 1, strings.Count(s.same("schedules", "export", "daily"), "\n"))
+	dump := s.same("schedules", "export")
+	require.Equal(t, "7\n", s.same("schedules", "backfill", "daily", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-08T00:00:00Z"))
+	s.same("schedules", "backfill", "hourly", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-02T00:00:00Z", "-o", "json")
+	s.fails(exitUsage, "schedules", "backfill", "daily", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-02T00:00:00Z", "--celery")
+	s.does("schedules", "rm", "hourly", "daily")
+	s.fails(exitNotFound, "schedules", "export", "daily")
+
+	var out, errs bytes.Buffer
+	code := run(t.Context(), append(s.at, "schedules", "import"), strings.NewReader(dump), &out, &errs)
+	require.Zero(t, code, errs.String())
+	require.Equal(t, "daily\nhourly\n", out.String())
+	require.Equal(t, 2, strings.Count(s.same("schedules", "export"), "\n"))
+}

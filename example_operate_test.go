@@ -1,0 +1,97 @@
+package wakebell_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/wakebell/wakebell"
+)
+
+func ExampleOperator() {
+	// It takes a Client of this process or one of package remote.
+	maintain := func(ctx context.Context, of wakebell.Operator, topic string) error {
+		_, err := of.Pause(ctx, topic, "ops", "the database moves")
+		return err
+	}
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		check(maintain(ctx, c, Invoices.Name()))
+		ordered, err := c.Control(ctx, Invoices.Name())
+		check(err)
+		fmt.Println(ordered.Paused, ordered.Reason)
+	})
+	// Output: true the database moves
+}
+
+func ExampleQueueOperator() {
+	// It takes a Client of this process or one of package remote.
+	waiting := func(ctx context.Context, of wakebell.QueueOperator, name wakebell.QueueName) int64 {
+		st, err := of.QueueStats(ctx, name)
+		check(err)
+		return st.Pending
+	}
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		_, err := Welcomes.PublishAll(ctx, c, Welcome{"ann"}, Welcome{"bob"})
+		check(err)
+		fmt.Println(waiting(ctx, c, Welcomes.Keys()))
+	})
+	// Output: 2
+}
+
+func ExampleGateOperator() {
+	// It takes Gates of this process or those of a Client of package remote.
+	evict := func(ctx context.Context, of wakebell.GateOperator, gate string) (bool, error) {
+		info, err := of.Show(ctx, gate)
+		if err != nil || info.Holder.Fence == 0 {
+			return false, err
+		}
+		return of.ForceRelease(ctx, gate, info.Holder.Fence)
+	}
+	withGates(wakebell.GatesConfig{}, func(ctx context.Context, gates *wakebell.Gates) {
+		turn, err := gates.Acquire(ctx, "deploy")
+		check(err)
+		fmt.Println(evict(ctx, gates, "deploy"))
+		fmt.Println(errors.Is(turn.Release(ctx), wakebell.ErrTurnLost))
+	})
+	// Output:
+	// true <nil>
+	// true
+}
+
+func ExampleErrorMessage() {
+	failed := wakebell.ErrorMessage(fmt.Errorf("charge: %w", wakebell.ErrNotFound))
+	fmt.Println(failed.GetCode())
+	fmt.Println(errors.Is(wakebell.AnswerError(failed), wakebell.ErrNotFound))
+	// Output:
+	// CODE_NOT_FOUND
+	// true
+}
+
+func ExampleContentMessage() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42", wakebell.In(time.Hour))
+		_, content, err := c.Get(ctx, Invoices.Name(), "inv-42")
+		check(err)
+		m := wakebell.ContentMessage(content)
+		fmt.Println(m.GetContentType(), string(m.GetBody()))
+	})
+	// Output: application/json {"Number":"42","Cents":995}
+}
+
+func ExampleStatsMessage() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42", wakebell.In(time.Hour))
+		st, err := c.Stats(ctx, Invoices.Name())
+		check(err)
+		fmt.Println(wakebell.StatsMessage(st).GetPending())
+	})
+	// Output: 1
+}
+
+func ExampleClient_Prefix() {
+	connect(func(_ context.Context, c *wakebell.Client) {
+		fmt.Printf("%q\n", c.Prefix()+Invoices.Name()) // as its keys have it
+	})
+	// Output: "invoices"
+}

@@ -1,0 +1,215 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+const operationsName = "wakebell.v1.Operations"
+
+// maxOperations bounds the operations that are carried out at once, those that
+// go on for long, as Tail, among them.
+const maxOperations = 64
+
+// operations is the service of messages/operations.proto. Each of its calls is
+// beside the call of Client that asks for it.
+type operations struct {
+	system    *wakebell.System
+	operators []string // nil: all
+	room      chan struct{}
+}
+
+func newOperations(system *wakebell.System, operators []string) *operations {
+	return &operations{system: system, operators: operators, room: make(chan struct{}, maxOperations)}
+}
+
+func (o *operations) client() *wakebell.Client { return o.system.Client() }
+
+var operationsService = grpc.ServiceDesc{
+	ServiceName: operationsName,
+	HandlerType: (*any)(nil),
+	Metadata:    "messages/operations.proto",
+	Methods:     slices.Concat(topicOperations, deadOperations, queueOperations, gateOperations, scheduleOperations),
+	Streams:     slices.Concat(topicStreams, deadStreams, queueStreams, gateStreams),
+}
+
+// operation is a call with one request, after which it is named, and one answer.
+func operation[M, A any, P interface {
+	*M
+	proto.Message
+}](do func(ctx context.Context, o *operations, request P) (*A, error)) grpc.MethodDesc {
+	return unary(operationsName, func(ctx context.Context, srv any, request P) (any, error) {
+		o, _ := srv.(*operations) // what was registered
+		leave, err := o.enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		answer, err := do(ctx, o, request)
+		if err != nil {
+			return nil, statusOf(wakebell.ErrorMessage(err))
+		}
+		return answer, nil
+	})
+}
+
+// listing is a call with one request, after which it is named, and a stream of
+// answers. A caller who reads slowly holds up nobody else.
+func listing[M, A any, P interface {
+	*M
+	proto.Message
+}](do func(ctx context.Context, o *operations, request P) iter.Seq2[*A, error]) grpc.StreamDesc {
+	return grpc.StreamDesc{StreamName: nameOf[M, P](), ServerStreams: true, Handler: func(srv any, stream grpc.ServerStream) error {
+		request := P(new(M))
+		if err := stream.RecvMsg(request); err != nil {
+			return err
+		}
+		o, _ := srv.(*operations) // what was registered
+		leave, err := o.enter(stream.Context())
+		if err != nil {
+			return err
+		}
+		defer leave()
+		for answer, err := range do(stream.Context(), o, request) {
+			if err != nil {
+				return statusOf(wakebell.ErrorMessage(err))
+			}
+			if err := stream.SendMsg(answer); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// enter lets in who may give orders, while there is room.
+func (o *operations) enter(ctx context.Context) (leave func(), err error) {
+	caller, _ := ctx.Value(whoKey{}).(who)
+	if o.operators != nil && !slices.Contains(o.operators, caller.owner) {
+		return nil, status.Error(codes.PermissionDenied, "not an operator of this node")
+	}
+	select {
+	case o.room <- struct{}{}:
+		return func() { <-o.room }, nil
+	default:
+		return nil, statusOf(messages.Failure(messages.Code_CODE_OVERLOADED, "too many operations at once"))
+	}
+}
+
+// operate has the node carry out what is the same when it is done twice: it is
+// asked again when the link breaks, until ctx ends or the link is dead.
+func operate[A any, P interface {
+	*A
+	proto.Message
+}](ctx context.Context, c *Client, request proto.Message) (P, error) {
+	for pause := redialFirst; ; pause = min(2*pause, redialMax) {
+		answer, err := once[A, P](ctx, c, request)
+		if !errors.Is(err, errBroken) {
+			return answer, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// once is operate for what is not: when the link breaks nobody knows whether it
+// was done.
+func once[A any, P interface {
+	*A
+	proto.Message
+}](ctx context.Context, c *Client, request proto.Message) (P, error) {
+	err := travels(request)
+	if err == nil {
+		err = c.link.wait(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	answer := P(new(A))
+	if err := c.conn.Invoke(c.cfg.credentials(ctx), methodOf(request), request, answer); err != nil {
+		return nil, failure(ctx, err)
+	}
+	return answer, nil
+}
+
+// list yields what an operation answers. When the link breaks it ends with
+// wakebell.ErrUnavailable.
+func list[A any, P interface {
+	*A
+	proto.Message
+}](ctx context.Context, c *Client, request proto.Message) iter.Seq2[P, error] {
+	return func(yield func(P, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		err := travels(request)
+		if err == nil {
+			err = c.link.wait(ctx)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		stream, err := c.conn.NewStream(c.cfg.credentials(ctx), &grpc.StreamDesc{ServerStreams: true}, methodOf(request))
+		if err == nil {
+			err = errors.Join(stream.SendMsg(request), stream.CloseSend()) // else RecvMsg says why
+		}
+		for err == nil {
+			answer := P(new(A))
+			if err = stream.RecvMsg(answer); err == nil && !yield(answer, nil) {
+				return
+			}
+		}
+		if !errors.Is(err, io.EOF) {
+			yield(nil, failure(ctx, err))
+		}
+	}
+}
+
+// travels refuses a text that is no UTF-8, which the wire does not take.
+func travels(request proto.Message) error {
+	if _, err := proto.Marshal(request); err != nil {
+		return invalid("request", "%v", err)
+	}
+	return nil
+}
+
+func methodOf(request proto.Message) string {
+	return "/" + operationsName + "/" + string(request.ProtoReflect().Descriptor().Name())
+}
+
+// failure is the error of an operation.
+func failure(ctx context.Context, err error) error {
+	for _, detail := range status.Convert(err).Details() {
+		if e, ok := detail.(*messages.Error); ok {
+			return wakebell.AnswerError(e)
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	switch status.Code(err) {
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return fmt.Errorf("%w: %w", ErrDenied, err)
+	case codes.Unavailable:
+		return fmt.Errorf("%w: %w: %w", wakebell.ErrUnavailable, errBroken, err)
+	case codes.DeadlineExceeded:
+		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	}
+	return err
+}

@@ -1,0 +1,210 @@
+package remote_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote"
+)
+
+// ask calls an operation as a program that is no actor does, and returns the
+// first answer.
+func ask(ctx context.Context, conn *grpc.ClientConn, m protoreflect.MethodDescriptor, request, answer proto.Message) error {
+	name := "/wakebell.v1.Operations/" + string(m.Name())
+	if !m.IsStreamingServer() {
+		return conn.Invoke(ctx, name, request, answer)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, name)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(request); err != nil {
+		return err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	return stream.RecvMsg(answer)
+}
+
+func TestEveryOperationIsServedToOperators(t *testing.T) {
+	t.Parallel()
+	n := serve(t, remote.Config{
+		Tokens: map[string]string{secret: "ops", "another-" + secret: "billing"}, Operators: []string{"ops"},
+	})
+	conn := n.dial(t)
+	methods := messages.File_messages_operations_proto.Services().ByName("Operations").Methods()
+	require.Positive(t, methods.Len())
+	for i := range methods.Len() {
+		m := methods.Get(i)
+		require.Equal(t, m.Name(), m.Input().Name(), "a call is named after its request")
+		as := func(token string) codes.Code {
+			return status.Code(ask(bearing(t.Context(), token), conn, m, message(t, m.Input()), message(t, m.Output())))
+		}
+		require.Equal(t, codes.Unauthenticated, as(""), m.Name())
+		require.Equal(t, codes.PermissionDenied, as("another-"+secret), m.Name())
+		require.NotContains(t, []codes.Code{codes.Unimplemented, codes.Internal, codes.Unauthenticated, codes.PermissionDenied}, as(secret), m.Name())
+	}
+}
+
+// collect reads a list to its end.
+func collect[T any](t testing.TB, all func(func(T, error) bool)) (items []T) {
+	t.Helper()
+	for item, err := range all {
+		require.NoError(t, err)
+		items = append(items, item)
+	}
+	return items
+}
+
+// prefixed is a node whose System has a prefix of its own.
+func prefixed(t testing.TB, handlers ...wakebell.Handler) *node {
+	t.Helper()
+	n := &node{log: &lines{}, topic: wakebell.NewTopic[string]("orders")}
+	cfg := withToken()
+	cfg.Logger = quiet
+	return n.start(t, cfg, wakebell.Config{Prefix: redistest.Name(t) + ":", Handlers: handlers})
+}
+
+// The same operations on a Client here and on one over the network do the same.
+func TestTopicsElsewhereAreAsTheTopicsHere(t *testing.T) {
+	t.Parallel()
+	n := prefixed(t)
+	name, ctx := n.topic.Name(), t.Context()
+	full := n.Client().Prefix() + name
+	for where, c := range map[string]wakebell.Operator{"here": n.Client(), "elsewhere": dial(t, n)} {
+		for range 3 {
+			_, err := n.topic.Schedule(ctx, n.Client(), "x", wakebell.In(time.Hour))
+			require.NoError(t, err)
+		}
+		topics := collect(t, c.Topics(ctx, true))
+		require.Contains(t, topics, map[string]string{"here": full, "elsewhere": name}[where])
+		counts, err := c.Count(ctx, name)
+		require.NoError(t, err)
+		require.Equal(t, wakebell.Counts{Total: 3}, counts)
+
+		set := wakebell.Settings{MaxConcurrent: 3, MaxLeaseAge: -1, RetryInitial: time.Second, MaxAttempts: 7}
+		_, err = c.Retune(ctx, name, set)
+		require.NoError(t, err)
+		_, err = c.Retune(ctx, name, wakebell.Settings{MaxAttempts: -1})
+		require.ErrorIs(t, err, wakebell.ErrInvalid)
+		ordered, err := c.Pause(ctx, name, "ann", "the bank is down")
+		require.NoError(t, err)
+		again, err := c.Control(ctx, name)
+		require.NoError(t, err)
+		require.Equal(t, ordered, again)
+		require.Equal(t, "ann", again.PausedBy)
+		require.Equal(t, set, again.Settings)
+
+		overview, err := c.Overview(ctx, name, "never-used")
+		require.NoError(t, err)
+		require.Equal(t, again, overview[0].Control)
+		require.EqualValues(t, 3, overview[0].Stats.Pending)
+		require.True(t, overview[0].Stats.Paused)
+		require.Zero(t, overview[1].Stats)
+		_, err = c.Overview(ctx, "")
+		require.ErrorIs(t, err, wakebell.ErrInvalid)
+
+		ordered, err = c.Resume(ctx, name)
+		require.NoError(t, err)
+		require.False(t, ordered.Paused)
+		findings, err := c.Diagnose(ctx, name)
+		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(findings, func(f wakebell.Finding) bool {
+			return f.Check == "scripts" && f.Grade == wakebell.Good && strings.HasSuffix(f.Topic, name)
+		}), findings)
+		removed, err := c.CancelAll(ctx, name)
+		require.NoError(t, err)
+		require.EqualValues(t, 3, removed)
+		require.NoError(t, c.Forget(ctx, name))
+		require.ErrorIs(t, c.Forget(ctx, ""), wakebell.ErrInvalid)
+	}
+}
+
+// An overview of what cannot be read spoils no other.
+func TestABrokenTopicElsewhere(t *testing.T) {
+	t.Parallel()
+	n := prefixed(t)
+	require.NoError(t, redistest.Shared(t).Set(t.Context(), "timers_timeline:"+n.Client().Prefix()+"broken", "x", 0).Err())
+	overview, err := dial(t, n).Overview(t.Context(), "broken", n.topic.Name())
+	require.NoError(t, err)
+	require.ErrorIs(t, overview[0].Err, wakebell.ErrWrongType)
+	require.NoError(t, overview[1].Err)
+}
+
+func TestDeadLettersElsewhereAreAsTheDeadLettersHere(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string]("orders")
+	n := prefixed(t, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
+		return wakebell.Reject(fmt.Errorf("no %s", timer.Body))
+	}))
+	ctx, here, elsewhere := t.Context(), n.Client(), dial(t, n)
+	gone := func() {
+		eventually(t, func() bool {
+			counts, err := here.Count(ctx, topic.Name())
+			return err == nil && counts.Total == 0
+		})
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		_, err := topic.Schedule(ctx, here, id, wakebell.ID(id), wakebell.Header("k", "v"))
+		require.NoError(t, err)
+		gone()
+	}
+	rdb, full := redistest.Shared(t), here.Prefix()+topic.Name() // somebody else writes what the wire cannot carry
+	require.NoError(t, rdb.HSet(ctx, "timers_payloads:"+full, "d\xff", "d").Err())
+	require.NoError(t, rdb.ZAdd(ctx, "timers_timeline:"+full, redis.Z{Member: "d\xff"}).Err())
+	gone()
+	_, err := here.Pause(ctx, topic.Name(), "", "") // what is redriven stays
+	require.NoError(t, err)
+	letters := collect(t, here.DeadLetters(ctx, topic.Name(), wakebell.DeadFilter{}))
+	require.Len(t, letters, 4)
+	for i, d := range collect(t, elsewhere.DeadLetters(ctx, topic.Name(), wakebell.DeadFilter{})) {
+		want := letters[i]
+		want.Topic = topic.Name()
+		for _, text := range []*string{&want.ID, &want.Content.CorrelationID} {
+			*text = strings.ToValidUTF8(*text, "\uFFFD")
+		}
+		require.Equal(t, want, d)
+	}
+	last, err := elsewhere.LastDead(ctx, topic.Name(), 2)
+	require.NoError(t, err)
+	require.Equal(t, letters[2].Entry, last[0].Entry)
+	one, err := elsewhere.DeadLetter(ctx, topic.Name(), letters[1].Entry)
+	require.NoError(t, err)
+	require.Equal(t, "b", one.ID)
+	_, err = elsewhere.DeadLetter(ctx, topic.Name(), "1-1")
+	require.ErrorIs(t, err, wakebell.ErrNotFound)
+
+	var told []wakebell.RedrivenLetter
+	done, err := elsewhere.Redrive(ctx, topic.Name(), wakebell.RedriveOptions{
+		Filter: wakebell.DeadFilter{NewerThan: time.Hour}, In: time.Hour, Rate: 10_000,
+		Each: func(l wakebell.RedrivenLetter) { told = append(told, l) },
+	})
+	require.NoError(t, err)
+	require.Equal(t, wakebell.RedriveResult{Redriven: 4}, done)
+	require.Equal(t, wakebell.RedrivenLetter{Entry: letters[0].Entry, ID: "a", Outcome: wakebell.Redriven}, told[0])
+	_, err = elsewhere.Redrive(ctx, topic.Name(), wakebell.RedriveOptions{Filter: wakebell.DeadFilter{Entry: letters[0].Entry}})
+	require.ErrorIs(t, err, wakebell.ErrNotFound)
+	_, err = elsewhere.Redrive(ctx, topic.Name(), wakebell.RedriveOptions{Rate: 20_000})
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
+	deleted, err := elsewhere.DeleteDead(ctx, topic.Name(), wakebell.DeadFilter{})
+	require.NoError(t, err)
+	require.Zero(t, deleted)
+}

@@ -1,0 +1,109 @@
+package remote
+
+import (
+	"context"
+	"iter"
+
+	"google.golang.org/grpc"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+var (
+	queueOperations = []grpc.MethodDesc{
+		operation(getQueueStats), operation(purgeQueue),
+		operation(getQueueLetter), operation(redriveQueueLetter), operation(deleteQueueLetters),
+	}
+	queueStreams = []grpc.StreamDesc{listing(listQueue), listing(listQueueLetters)}
+)
+
+var _ wakebell.QueueOperator = (*Client)(nil)
+
+// ofQueue is a request about a queue.
+type ofQueue interface {
+	GetName() string
+	GetQueue() *messages.Queue
+}
+
+func queueName(m ofQueue) wakebell.QueueName {
+	return wakebell.QueueName{
+		Name: m.GetName(), Separator: m.GetQueue().GetSeparator(), DeadLetters: m.GetQueue().GetDeadLetters(),
+	}
+}
+
+func queueMessage(name wakebell.QueueName) *messages.Queue {
+	return &messages.Queue{Separator: name.Separator, DeadLetters: name.DeadLetters}
+}
+
+func getQueueStats(ctx context.Context, o *operations, m *messages.GetQueueStats) (*messages.QueueStats, error) {
+	st, err := o.client().QueueStats(ctx, queueName(m))
+	if err != nil {
+		return nil, err
+	}
+	return &messages.QueueStats{
+		Pending: st.Pending, Processing: st.Processing, Ended: st.Ended, Unleased: st.Unleased,
+		Completed: st.Completed, Failed: st.Failed, Dead: st.Dead, Oldest: timestamp(st.Oldest), Now: timestamp(st.Now),
+	}, nil
+}
+
+// QueueStats is that of wakebell.Client.
+func (c *Client) QueueStats(ctx context.Context, name wakebell.QueueName) (wakebell.QueueStats, error) {
+	m, err := operate[messages.QueueStats](ctx, c, &messages.GetQueueStats{Name: name.Name, Queue: queueMessage(name)})
+	if err != nil {
+		return wakebell.QueueStats{}, err
+	}
+	return wakebell.QueueStats{
+		Pending: m.GetPending(), Processing: m.GetProcessing(), Ended: m.GetEnded(), Unleased: m.GetUnleased(),
+		Completed: m.GetCompleted(), Failed: m.GetFailed(), Dead: m.GetDead(),
+		Oldest: instantOf(m.GetOldest()), Now: instantOf(m.GetNow()),
+	}, nil
+}
+
+func listQueue(ctx context.Context, o *operations, m *messages.ListQueue) iter.Seq2[*messages.QueuedMessage, error] {
+	all := o.client().QueueMessages(ctx, queueName(m), m.GetRunning())
+	return each(all, func(q wakebell.QueueMessage) *messages.QueuedMessage {
+		return &messages.QueuedMessage{
+			Id: text(q.ID), Body: q.Payload, Fault: text(q.Fault), Running: q.Running,
+			Deliveries: count(q.Deliveries), Deadline: timestamp(q.Deadline),
+		}
+	})
+}
+
+// QueueMessages is that of wakebell.Client. When the link breaks it ends with
+// wakebell.ErrUnavailable.
+func (c *Client) QueueMessages(ctx context.Context, name wakebell.QueueName, running bool) iter.Seq2[wakebell.QueueMessage, error] {
+	request := &messages.ListQueue{Name: name.Name, Queue: queueMessage(name), Running: running}
+	return each(list[messages.QueuedMessage](ctx, c, request), func(m *messages.QueuedMessage) wakebell.QueueMessage {
+		return wakebell.QueueMessage{
+			ID: m.GetId(), Payload: m.GetBody(), Fault: m.GetFault(), Running: m.GetRunning(),
+			Deliveries: int(m.GetDeliveries()), Deadline: instantOf(m.GetDeadline()),
+		}
+	})
+}
+
+func purgeQueue(ctx context.Context, o *operations, m *messages.PurgeQueue) (answer *messages.Removed, err error) {
+	answer = &messages.Removed{}
+	if m.GetKept() {
+		answer.Count, err = o.client().PurgeQueueKept(ctx, queueName(m))
+	} else {
+		answer.Count, err = o.client().PurgeQueue(ctx, queueName(m), m.GetRunning())
+	}
+	return answer, err
+}
+
+// PurgeQueue is that of wakebell.Client. After an error it counts none of those it
+// has deleted; when the link breaks it is wakebell.ErrUnavailable.
+func (c *Client) PurgeQueue(ctx context.Context, name wakebell.QueueName, running bool) (int64, error) {
+	return c.purge(ctx, &messages.PurgeQueue{Name: name.Name, Queue: queueMessage(name), Running: running})
+}
+
+// PurgeQueueKept is that of wakebell.Client, and counts as PurgeQueue does.
+func (c *Client) PurgeQueueKept(ctx context.Context, name wakebell.QueueName) (int64, error) {
+	return c.purge(ctx, &messages.PurgeQueue{Name: name.Name, Queue: queueMessage(name), Kept: true})
+}
+
+func (c *Client) purge(ctx context.Context, request *messages.PurgeQueue) (int64, error) {
+	answer, err := once[messages.Removed](ctx, c, request)
+	return answer.GetCount(), err
+}

@@ -1,0 +1,217 @@
+package remote_test
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha1" //nolint:gosec // which names dead letters
+	"encoding/hex"
+	"errors"
+	"iter"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages"
+)
+
+var broken = "\xff\xfe" + strings.Repeat("i", 30) // is no UTF-8, and as long as an id
+
+// all is what a list yields, as it travels.
+func all[T any](t *testing.T, of iter.Seq2[T, error], travels func(*T)) (found []T) {
+	t.Helper()
+	for one, err := range of {
+		require.NoError(t, err)
+		travels(&one)
+		found = append(found, one)
+	}
+	return found
+}
+
+func replaced(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// looksOnce is told that it is too late after its first look.
+type looksOnce struct {
+	wakebell.QueueOperator
+	tooLate context.CancelCauseFunc
+}
+
+func (l looksOnce) QueueStats(ctx context.Context, name wakebell.QueueName) (wakebell.QueueStats, error) {
+	defer l.tooLate(errors.New("too late"))
+	return l.QueueOperator.QueueStats(ctx, name)
+}
+
+// bury makes dead letters of Python of these bodies, the oldest first.
+func bury(t *testing.T, name wakebell.QueueName, bodies ...string) {
+	t.Helper()
+	values := make([]any, len(bodies))
+	for i, body := range bodies {
+		values[i] = body
+	}
+	require.NoError(t, redistest.Shared(t).LPush(t.Context(), cmp.Or(name.DeadLetters, name.Name+"::dlq"), values...).Err())
+}
+
+func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
+	t.Parallel()
+	n, rdb := serve(t, withToken()), redistest.Shared(t)
+	name, ctx := wakebell.QueueName{Name: redistest.Name(t)}, t.Context()
+	_, err := wakebell.NewQueue[[]byte](name.Name).PublishAll(ctx, n.Client(), []byte("text"), []byte("\xff\x00"))
+	require.NoError(t, err)
+	require.NoError(t, rdb.LPush(ctx, name.Name+"::pending",
+		"\x1eRMQ1:nonsense\xff", `plain`, "\x1eRMQ1:"+`{"id":"`+broken+`","payload":"x"}`).Err())
+	require.NoError(t, rdb.LPush(ctx, name.Name+"::processing", "held").Err())
+	require.NoError(t, rdb.ZAdd(ctx, name.Name+"::processing:lease_deadlines", redis.Z{Score: 2e12, Member: "held"}).Err())
+	require.NoError(t, rdb.HSet(ctx, name.Name+"::processing:delivery_counts", "held", 3).Err())
+	require.NoError(t, rdb.LPush(ctx, name.Name+"::completed", "done").Err())
+
+	here, elsewhere := wakebell.QueueOperator(n.Client()), wakebell.QueueOperator(dial(t, n))
+	want, err := here.QueueStats(ctx, name)
+	require.NoError(t, err)
+	got, err := elsewhere.QueueStats(ctx, name)
+	require.NoError(t, err)
+	require.WithinDuration(t, want.Now, got.Now, time.Minute)
+	require.False(t, want.Oldest.IsZero())
+	got.Now = want.Now
+	require.Equal(t, want, got)
+	for running, n := range map[bool]int{false: 5, true: 1} {
+		travels := func(m *wakebell.QueueMessage) { m.ID, m.Fault = replaced(m.ID), replaced(m.Fault) }
+		want := all(t, here.QueueMessages(ctx, name, running), travels)
+		require.Len(t, want, n)
+		require.Equal(t, want, all(t, elsewhere.QueueMessages(ctx, name, running), func(*wakebell.QueueMessage) {}))
+	}
+	count, err := elsewhere.PurgeQueueKept(ctx, name)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, count)
+	count, err = elsewhere.PurgeQueue(ctx, name, false)
+	require.NoError(t, err)
+	require.EqualValues(t, 5, count)
+	hurried, tooLate := context.WithCancelCause(ctx)
+	left, err := wakebell.DrainQueue(hurried, looksOnce{elsewhere, tooLate}, name)
+	require.ErrorContains(t, err, "too late")
+	require.EqualValues(t, 1, left.Processing)
+	count, err = elsewhere.PurgeQueue(ctx, name, true)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, count)
+	_, err = wakebell.DrainQueue(ctx, elsewhere, name)
+	require.NoError(t, err)
+}
+
+func TestQueueLettersElsewhereAreAsThoseHere(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	name, ctx := wakebell.QueueName{Name: redistest.Name(t)}, t.Context()
+	here, elsewhere := wakebell.QueueOperator(n.Client()), wakebell.QueueOperator(dial(t, n))
+	bury(t, name, "first", "\xff\x00", "last")
+	hash := sha1.Sum([]byte("last")) //nolint:gosec // which names dead letters
+	record := "e\xff 1700000000.5 7 2 4\n\xfe1no\xfd!"
+	require.NoError(t, redistest.Shared(t).HSet(ctx, name.Name+"::wakebell:letters", hex.EncodeToString(hash[:]), record).Err())
+
+	travels := func(l *wakebell.QueueLetter) {
+		l.Entry, l.ID, l.Reason = replaced(l.Entry), replaced(l.ID), replaced(l.Reason)
+	}
+	for from, n := range []int{3, 2, 1, 0, 0} {
+		want := all(t, here.QueueLetters(ctx, name, int64(from)), travels)
+		require.Len(t, want, n)
+		require.Equal(t, want, all(t, elsewhere.QueueLetters(ctx, name, int64(from)), func(*wakebell.QueueLetter) {}))
+		if from == 2 {
+			require.Equal(t, 7, want[0].Deliveries, "it has a record")
+		}
+	}
+	for where, c := range map[string]wakebell.QueueOperator{"here": here, "elsewhere": elsewhere} {
+		for _, err := range c.QueueLetters(ctx, name, -1) {
+			require.ErrorIs(t, err, wakebell.ErrInvalid, where)
+		}
+		_, err := c.QueueLetter(ctx, name, "nobody's")
+		require.ErrorIs(t, err, wakebell.ErrNotFound, where)
+		_, err = c.QueueLetter(ctx, name, "")
+		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
+		_, err = c.QueueStats(ctx, wakebell.QueueName{Name: "a::b"})
+		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
+		_, err = c.DeleteQueueLetters(ctx, wakebell.QueueName{})
+		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
+		_, _, err = c.RedriveQueueLetter(ctx, name, wakebell.QueueLetter{}, wakebell.QueueRedrive{Window: -1})
+		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
+	}
+	_, err := elsewhere.QueueStats(ctx, wakebell.QueueName{Name: "\xff"})
+	require.ErrorIs(t, err, wakebell.ErrInvalid, "it does not travel")
+	for _, err := range elsewhere.QueueLetters(ctx, wakebell.QueueName{Name: "\xff"}, 0) {
+		require.ErrorIs(t, err, wakebell.ErrInvalid)
+	}
+	letters := all(t, elsewhere.QueueLetters(ctx, name, 0), func(*wakebell.QueueLetter) {})
+	one, err := elsewhere.QueueLetter(ctx, name, letters[1].Entry)
+	require.NoError(t, err)
+	require.Equal(t, letters[1], one)
+	outcome, id, err := elsewhere.RedriveQueueLetter(ctx, name, one, wakebell.QueueRedrive{})
+	require.NoError(t, err)
+	require.Equal(t, wakebell.LetterRedriven, outcome)
+	again := all(t, here.QueueMessages(ctx, name, false), func(*wakebell.QueueMessage) {})
+	require.Equal(t, []string{id, "\xff\x00"}, []string{again[0].ID, string(again[0].Payload)})
+	outcome, _, err = elsewhere.RedriveQueueLetter(ctx, name, one, wakebell.QueueRedrive{})
+	require.NoError(t, err)
+	require.Equal(t, wakebell.LetterAbsent, outcome)
+	count, err := elsewhere.DeleteQueueLetters(ctx, name, letters...) // the broken one too
+	require.NoError(t, err)
+	require.Equal(t, 2, count)
+}
+
+// The keys are told by who redrives.
+func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	c, ctx := dial(t, n), t.Context()
+	orders := wakebell.NewQueue[string](redistest.Name(t), wakebell.DeduplicateBy(func(s string) string { return s }), wakebell.Window(time.Minute))
+	_, err := orders.Publish(ctx, n.Client(), "taken")
+	require.NoError(t, err)
+	free := []string{"\xff"}
+	for i := range 2 * 100 { // more than are read at once
+		free = append(free, strconv.Itoa(i))
+	}
+	bury(t, orders.Keys(), append([]string{"taken"}, free...)...)
+	redriven, err := wakebell.RedriveQueue(ctx, c, orders.Keys(), orders.RedriveKeys())
+	require.NoError(t, err)
+	require.EqualValues(t, len(free), redriven)
+	st, err := c.QueueStats(ctx, orders.Keys())
+	require.NoError(t, err)
+	require.EqualValues(t, 1, st.Dead, "whose key is taken")
+	fresh, err := orders.Publish(ctx, c, "7")
+	require.NoError(t, err)
+	require.False(t, fresh, "it has its key again")
+	ttl := redistest.Shared(t).PTTL(ctx, orders.Name()+"::deduplication::7").Val()
+	require.LessOrEqual(t, ttl, time.Minute)
+}
+
+func TestManyLettersAreDeletedFromElsewhere(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	c, ctx := dial(t, n), t.Context()
+	name := wakebell.QueueName{Name: redistest.Name(t), DeadLetters: redistest.Name(t) + "::dlq"}
+	bodies := make([]string, 2100)
+	for i := range bodies {
+		bodies[i] = strconv.Itoa(i)
+	}
+	for range 3 {
+		bodies = append(bodies, strings.Repeat("x", 700_000)+strconv.Itoa(len(bodies)))
+	}
+	bury(t, name, bodies...)
+	letters := all(t, c.QueueLetters(ctx, name, 0), func(*wakebell.QueueLetter) {})
+	require.Len(t, letters, len(bodies))
+	for _, want := range []int{len(bodies), 0} {
+		count, err := c.DeleteQueueLetters(ctx, name, letters...)
+		require.NoError(t, err)
+		require.Equal(t, want, count)
+	}
+	request := &messages.DeleteQueueLetters{Name: name.Name, Letters: make([]*messages.QueueLetter, 1001)}
+	for i := range request.Letters {
+		request.Letters[i] = &messages.QueueLetter{Entry: "x"}
+	}
+	err := n.dial(t).Invoke(bearing(ctx, secret), "/wakebell.v1.Operations/DeleteQueueLetters", request, &messages.Removed{})
+	require.Equal(t, codes.InvalidArgument, status.Code(err))
+	require.ErrorContains(t, err, "letters")
+}

@@ -1,0 +1,92 @@
+package remote_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/remote"
+)
+
+// watch tails a topic, and gives its kinds of events until the error that ends it.
+func watch(ctx context.Context, c wakebell.Operator, topic string) (events <-chan wakebell.Event, ended <-chan error) {
+	told, end := make(chan wakebell.Event, 100), make(chan error, 1)
+	go func() {
+		for e, err := range c.Tail(ctx, topic) {
+			if err != nil {
+				end <- err
+				return
+			}
+			told <- e
+		}
+		end <- nil
+	}()
+	return told, end
+}
+
+func TestTailElsewhere(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string]("orders")
+	n := prefixed(t, wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return wakebell.Reject(nil) }))
+	ctx, cancel := context.WithCancel(t.Context())
+	events, ended := watch(ctx, dial(t, n), topic.Name())
+	until := func(kind wakebell.EventKind) wakebell.Event {
+		for {
+			if e := receive(t, events); e.Kind == kind {
+				return e
+			}
+		}
+	}
+	until(wakebell.EventNode)
+	_, err := topic.Schedule(t.Context(), n.Client(), "x", wakebell.ID("x"))
+	require.NoError(t, err)
+	delivered := until(wakebell.EventDelivered)
+	require.Equal(t, "x", delivered.ID)
+	require.Equal(t, topic.Name(), delivered.Topic)
+	require.WithinDuration(t, time.Now(), delivered.At, time.Minute)
+	require.NotEmpty(t, until(wakebell.EventDead).Entry)
+	cancel()
+	require.ErrorIs(t, receive(t, ended), context.Canceled)
+}
+
+// A link that breaks ends what went on; a call with one answer is made again.
+func TestOperationsOverALinkThatBreaks(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	link := through(t, n.server.Address())
+	c := dialAt(t, link.Addr().String())
+	events, ended := watch(t.Context(), c, n.topic.Name())
+	receive(t, events)
+	link.cut()
+	require.ErrorIs(t, receive(t, ended), wakebell.ErrUnavailable)
+	_, err := c.Control(t.Context(), n.topic.Name())
+	require.NoError(t, err)
+}
+
+// What goes on has room for so many, and who leaves makes room.
+func TestOperationsAreBounded(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	clients := []*remote.Client{dial(t, n), dial(t, n)} // a connection has room for less
+	var cancels []context.CancelFunc
+	for i := range 64 {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancels = append(cancels, cancel)
+		events, _ := watch(ctx, clients[i%2], n.topic.Name())
+		receive(t, events)
+	}
+	_, err := clients[0].Control(t.Context(), n.topic.Name())
+	require.ErrorIs(t, err, wakebell.ErrOverloaded)
+	n.alive(t)
+	cancels[0]()
+	eventually(t, func() bool {
+		_, err := clients[0].Control(t.Context(), n.topic.Name())
+		return err == nil
+	})
+	for _, cancel := range cancels {
+		cancel()
+	}
+}

@@ -20,12 +20,12 @@ type counted struct {
 	refused func(from net.Addr)
 
 	mu     sync.Mutex
-	conns  map[*countedConn]struct{}
+	conns  map[string]*countedConn // by the addresses of their peers
 	closed bool
 }
 
 func (c *counted) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	left := &countedConn{Conn: raw, of: c}
+	left := &countedConn{Conn: raw, of: c, shown: map[tokenHash]struct{}{}}
 	if !c.enter(left) {
 		c.refused(raw.RemoteAddr())
 		return nil, nil, errTooManyConnections
@@ -45,14 +45,43 @@ func (c *counted) enter(conn *countedConn) bool {
 	if c.closed || len(c.conns) >= c.limit {
 		return false
 	}
-	c.conns[conn] = struct{}{}
+	c.conns[conn.RemoteAddr().String()] = conn
 	return true
 }
 
 func (c *counted) leave(conn *countedConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.conns, conn)
+	if from := conn.RemoteAddr().String(); c.conns[from] == conn {
+		delete(c.conns, from)
+	}
+}
+
+// show notes that a token is used on the connection from an address.
+func (c *counted) show(from net.Addr, token tokenHash) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if conn := c.conns[from.String()]; conn != nil {
+		conn.shown[token] = struct{}{}
+	}
+}
+
+// closeUnless ends the connections on which another token is used than those.
+func (c *counted) closeUnless(known tokenOwners) {
+	c.mu.Lock()
+	var strange []*countedConn
+	for _, conn := range c.conns {
+		for token := range conn.shown {
+			if _, ok := known[token]; !ok {
+				strange = append(strange, conn)
+				break
+			}
+		}
+	}
+	c.mu.Unlock()
+	for _, conn := range strange {
+		_ = conn.Close() // it is over either way
+	}
 }
 
 // closeAll ends all connections and lets none in any more: the only way to end
@@ -60,7 +89,7 @@ func (c *counted) leave(conn *countedConn) {
 func (c *counted) closeAll() {
 	c.mu.Lock()
 	c.closed = true
-	conns := slices.Collect(maps.Keys(c.conns))
+	conns := slices.Collect(maps.Values(c.conns))
 	c.mu.Unlock()
 	for _, conn := range conns {
 		_ = conn.Close() // it is over either way
@@ -69,7 +98,8 @@ func (c *counted) closeAll() {
 
 type countedConn struct {
 	net.Conn
-	of *counted
+	of    *counted
+	shown map[tokenHash]struct{} // the tokens by which its calls were let in
 }
 
 func (c *countedConn) Close() error {

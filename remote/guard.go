@@ -58,7 +58,7 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 	g.connections = &counted{
 		TransportCredentials: transport(cfg), limit: cfg.MaxConnections,
 		refused: func(from net.Addr) { g.complaints.note(hostOf(from), "", errTooManyConnections) },
-		conns:   map[*countedConn]struct{}{},
+		conns:   map[string]*countedConn{},
 	}
 	//nolint:forbidigo // its life is its own: stop ends it
 	g.closing, g.close = context.WithCancel(context.Background())

@@ -128,7 +128,12 @@ func (g *guard) authenticate(ctx context.Context) (who, error) {
 		return w, status.Error(codes.Unauthenticated, "a bearer token is asked for")
 	}
 	token, ok := strings.CutPrefix(values[0], "Bearer ")
-	owner, ours := known[sha256.Sum256([]byte(token))]
+	hash := tokenHash(sha256.Sum256([]byte(token)))
+	owner, ours := known[hash]
+	if ours {
+		g.connections.show(p.Addr, hash)
+		_, ours = (*g.owners.Load())[hash] // it may have been taken back before it was noted
+	}
 	if !ok || !ours {
 		return w, status.Error(codes.Unauthenticated, "the token is not known")
 	}

@@ -32,9 +32,11 @@ func checkToken(field, token string) error {
 	return nil
 }
 
-// tokenOwners maps the hash of a token to its owner: a look-up by hash takes as
-// long for a wrong token as for one that is nearly right.
-type tokenOwners map[[sha256.Size]byte]string
+// tokenHash stands for a token: a look-up by it takes as long for a wrong token as
+// for one that is nearly right.
+type tokenHash [sha256.Size]byte
+
+type tokenOwners map[tokenHash]string
 
 func owners(tokens map[string]string) *tokenOwners {
 	hashed := make(tokenOwners, len(tokens))
@@ -44,8 +46,8 @@ func owners(tokens map[string]string) *tokenOwners {
 	return &hashed
 }
 
-// SetTokens replaces Config.Tokens for calls and links that begin from now on;
-// those that have begun go on. It does not turn the asking for tokens on or off.
+// SetTokens replaces Config.Tokens. Connections by tokens that are no longer among
+// them end at once, with all that is under way on them. It does not turn the asking for tokens on or off.
 // Errors: wakebell.ErrInvalid.
 func (s *Server) SetTokens(tokens map[string]string) error {
 	if (len(tokens) == 0) != (len(*s.guard.owners.Load()) == 0) {
@@ -54,6 +56,8 @@ func (s *Server) SetTokens(tokens map[string]string) error {
 	if err := checkTokens(tokens); err != nil {
 		return err
 	}
-	s.guard.owners.Store(owners(tokens))
+	known := owners(tokens)
+	s.guard.owners.Store(known)
+	s.guard.connections.closeUnless(*known)
 	return nil
 }

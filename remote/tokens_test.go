@@ -22,16 +22,20 @@ func TestTokensAreReplacedWhileItServes(t *testing.T) {
 		return err
 	}
 	before := dial(t, n)
+	events, ended := watch(t.Context(), before, n.topic.Name())
+	receive(t, events)
 	require.NoError(t, with(secret))
 	require.ErrorIs(t, with(next), remote.ErrDenied)
 	require.NoError(t, n.server.SetTokens(map[string]string{secret: "tests", next: "tests"}))
 	require.NoError(t, with(secret))
 	require.NoError(t, with(next))
+	require.Empty(t, ended)
 	require.NoError(t, n.server.SetTokens(map[string]string{next: "tests"}))
 	require.ErrorIs(t, with(secret), remote.ErrDenied)
 	require.NoError(t, with(next))
+	require.Error(t, receive(t, ended), "what goes on by a token that was taken back ends")
 	_, err := before.Stats(t.Context(), n.topic.Name())
-	require.NoError(t, err, "its link goes on")
+	require.ErrorIs(t, err, remote.ErrDenied)
 
 	for _, wrong := range []map[string]string{{}, {"short": "tests"}, {next: ""}} {
 		require.ErrorIs(t, n.server.SetTokens(wrong), wakebell.ErrInvalid)

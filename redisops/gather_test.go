@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -27,28 +28,41 @@ const scriptTakes = 10 * time.Millisecond
 func (s *slowly) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (s *slowly) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if err := s.pass(ctx, cmds...); err != nil {
+			return err
+		}
+		return next(ctx, cmds)
+	}
 }
 
 func (s *slowly) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() != "evalsha" {
-			return next(ctx, cmd)
-		}
-		s.calls.Add(1)
-		select {
-		case <-time.After(scriptTakes):
-		case <-ctx.Done():
-			s.ended.Add(1)
-			cmd.SetErr(ctx.Err())
-			return ctx.Err()
-		}
-		if s.fail != nil {
-			cmd.SetErr(s.fail)
-			return s.fail
+		if err := s.pass(ctx, cmd); err != nil {
+			return err
 		}
 		return next(ctx, cmd)
 	}
+}
+
+func (s *slowly) pass(ctx context.Context, cmds ...redis.Cmder) (err error) {
+	if !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Name() == "evalsha" }) {
+		return nil
+	}
+	s.calls.Add(1)
+	select {
+	case <-time.After(scriptTakes):
+		err = s.fail
+	case <-ctx.Done():
+		s.ended.Add(1)
+		err = ctx.Err()
+	}
+	if err != nil {
+		for _, cmd := range cmds {
+			cmd.SetErr(err)
+		}
+	}
+	return err
 }
 
 // crowded runs a test on a slow Redis that knows the script.

@@ -58,6 +58,7 @@ type modelHolder struct {
 func TestModel(t *testing.T) {
 	t.Parallel()
 	base := newFixture(t, redistest.Shared(t))
+	base.apartFrom = 1 // where the model's batches may have their payloads apart, they do
 	rapid.Check(t, func(rt *rapid.T) {
 		f := base.on(fmt.Sprintf("model-%x", rand.Uint64()))
 		m := &model{t: t, f: f, timers: map[string]*modelTimer{}, marks: map[string]float64{}}

@@ -82,41 +82,21 @@ func (s *Timers) scheduleInTurn(ctx context.Context, topic string, key *Key, ent
 	return done, short
 }
 
-// scheduleUnkeyed calls the script for a batch.
+// scheduleUnkeyed writes a batch in one atomic step.
 func (s *Timers) scheduleUnkeyed(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+	if s.apart(topic, entries) {
+		done, err := s.scheduleApart(ctx, topic, entries)
+		if !errors.Is(err, errNotApart) {
+			return done, err
+		}
+	}
 	return s.scheduleBatch(ctx, topic, entries, nil)
 }
 
+// scheduleBatch calls the script for a batch.
 func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry, key *Key) ([]Scheduled, error) {
-	n := len(entries)
 	k := s.keys.of(topic)
-	keys := []string{k.timeline, k.payloads, k.leases, k.hint}
-	const fixed = 3
-	policies, onces := make([]byte, n), make([]byte, n)
-	instants := n
-	if together(entries) {
-		instants = 1
-	}
-	args := make([]any, fixed+2*n+instants)
-	var windows []any
-	for i := range entries {
-		e := &entries[i]
-		policies[i], onces[i] = policyLetters[e.Policy], '-'
-		args[fixed+2*i], args[fixed+2*i+1] = &e.ID, e.Payload
-		if i < instants {
-			args[fixed+2*n+i] = instantArg(e.At, e.In)
-		}
-		if e.Policy == Debounce {
-			args = append(args, delayMicros(e.MaxDelay))
-		}
-		if e.Once > 0 {
-			onces[i] = 'o'
-			keys = append(keys, k.mark(e.ID))
-			windows = append(windows, delayMicros(e.Once))
-		}
-	}
-	args[0], args[1], args[2] = policies, onces, instants
-	args = append(args, windows...)
+	keys, args := scheduleCall(k, entries, false)
 	asked, confirmed := confirmationOf(entries), 0
 	var reply string
 	var err error
@@ -131,11 +111,50 @@ func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entr
 	if err != nil {
 		return nil, err
 	}
+	s.found(topic, true)
 	out, err := readBatch(entries, reply, confirmed)
 	if err == nil && confirmed < asked.replicas {
 		err = &ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
 	}
 	return out, err
+}
+
+// scheduleCall is what lua/schedule.lua takes, with the payloads or with them apart.
+func scheduleCall(k topicKeys, entries []Entry, apart bool) (keys []string, args []any) {
+	const fixed = 4
+	n, words := len(entries), 2
+	if apart {
+		words = 1
+	}
+	instants := n
+	if together(entries) {
+		instants = 1
+	}
+	keys = []string{k.timeline, k.payloads, k.leases, k.hint}
+	policies, onces := make([]byte, n), make([]byte, n)
+	args = make([]any, fixed+words*n+instants)
+	args[0], args[1], args[2], args[3] = policies, onces, instants, words
+	var windows []any
+	for i := range entries {
+		e := &entries[i]
+		policies[i], onces[i] = policyLetters[e.Policy], '-'
+		args[fixed+words*i] = &e.ID
+		if !apart {
+			args[fixed+words*i+1] = e.Payload
+		}
+		if i < instants {
+			args[fixed+words*n+i] = instantArg(e.At, e.In)
+		}
+		if e.Policy == Debounce {
+			args = append(args, delayMicros(e.MaxDelay))
+		}
+		if e.Once > 0 {
+			onces[i] = 'o'
+			keys = append(keys, k.mark(e.ID))
+			windows = append(windows, delayMicros(e.Once))
+		}
+	}
+	return keys, append(args, windows...)
 }
 
 // together reports whether all entries are given the same instant or delay.

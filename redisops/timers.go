@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -32,8 +33,12 @@ type Timers struct {
 	gather  gatherer
 	lookout lookout
 
+	apartFrom       int
+	transactionless atomic.Bool // the user may not use MULTI
+
 	mu         sync.Mutex
 	registered map[string]time.Time // when a topic was last put in the registry
+	sound      map[string]struct{}  // topics whose keys a script has found of the right types
 	shards     []redis.ClusterSlot  // as Check last found them; none: one server
 }
 
@@ -47,7 +52,10 @@ func NewTimers(rdb redis.UniversalClient, keys Keys) (*Timers, error) {
 	if rdb == nil {
 		return nil, fmt.Errorf("%w: rdb is nil", ErrInvalid)
 	}
-	return &Timers{runner: runner{rdb}, keys: keys, registered: map[string]time.Time{}, gather: gatherer{topics: map[string]*crowd{}}}, nil
+	return &Timers{
+		runner: runner{rdb}, keys: keys, apartFrom: apartFrom,
+		registered: map[string]time.Time{}, sound: map[string]struct{}{}, gather: gatherer{topics: map[string]*crowd{}},
+	}, nil
 }
 
 // Keys are the names in use.

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/alicebob/miniredis/v2"
@@ -22,15 +24,16 @@ var errClosed = errors.New("embedded redis: closed")
 type Server struct {
 	m *miniredis.Miniredis
 
-	dialing sync.RWMutex // held against Close
-	closed  bool
+	mu     sync.Mutex
+	conns  map[*conn]struct{}
+	closed bool
 }
 
 // Start starts a server; Close ends it.
 func Start() *Server {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
-	return &Server{m: m}
+	return &Server{m: m, conns: map[*conn]struct{}{}}
 }
 
 // Client connects to the server, in memory. The caller closes the client,
@@ -54,24 +57,36 @@ func (s *Server) Options() *redis.Options {
 func (s *Server) Miniredis() *miniredis.Miniredis { return s.m }
 
 func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
-	s.dialing.RLock()
-	defer s.dialing.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errClosed
 	}
-	conn, err := s.m.Dial()
+	pipe, err := s.m.Dial()
 	if err != nil {
 		return nil, fmt.Errorf("embedded redis: %w", err)
 	}
-	return conn, nil
+	c := newConn(pipe, s.left)
+	s.conns[c] = struct{}{}
+	return c, nil
+}
+
+func (s *Server) left(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
 }
 
 // Close ends the server and its connections; what it kept is gone. Who dials
 // afterwards is refused: miniredis would start anew, for nobody to end.
 func (s *Server) Close() {
-	s.dialing.Lock()
+	s.mu.Lock()
 	s.closed = true
-	s.dialing.Unlock()
+	conns := slices.Collect(maps.Keys(s.conns))
+	s.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close() // it is over either way
+	}
 	s.m.Close()
 	s.m.CtxCancel() // Close does not, when nothing ever connected
 }

@@ -1,10 +1,12 @@
 package embedded_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -56,4 +58,21 @@ func TestCloseIsFinal(t *testing.T) {
 	require.ErrorContains(t, rdb.Ping(t.Context()).Err(), "closed")
 	_, err := s.Options().Dialer(t.Context(), "tcp", "127.0.0.1:6379")
 	require.ErrorContains(t, err, "embedded redis: closed")
+}
+
+// A pipeline is larger than what a pipe takes before it is answered.
+func TestPipelines(t *testing.T) {
+	s := embedded.Start()
+	defer s.Close()
+	rdb := s.Client()
+	defer func() { require.NoError(t, rdb.Close()) }()
+	large := strings.Repeat("x", 1<<20)
+	_, err := rdb.TxPipelined(t.Context(), func(pipe redis.Pipeliner) error {
+		for i := range 10 {
+			pipe.HSet(t.Context(), "h", i, large)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, 10, rdb.HLen(t.Context(), "h").Val())
 }

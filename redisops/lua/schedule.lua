@@ -1,12 +1,14 @@
--- Schedules a batch of timers; all of it or, when memory is full, nothing.
+-- Schedules a batch of timers; all of it or, when memory is full, nothing. Where
+-- the payloads are apart, the caller writes them in the same transaction after
+-- it, those of all timers: so it replaces whatever is there.
 --
 -- KEYS: timeline payloads leases hint ...
 --   the once keys of the timers that have one, in order.
--- ARGV: policies onces instants ...
+-- ARGV: policies onces instants words ...
 --   policies has one letter for each timer: r replace, k keep, e earliest, d
 --   debounce; onces a letter for each: o or -; instants is how many there are:
---   one for each timer, or 1 for all. Then come the ids, each with its payload,
---   and the instants: seconds since 1970, or a delay in µs from now after a '+';
+--   one for each timer, or 1 for all; words is 2, or 1 where payloads are apart.
+--   Then come the ids, each with its payload if it has two words, and the instants: seconds since 1970, or a delay in µs from now after a '+';
 --   then for each d the most µs since it was first scheduled, 0 for no bound; then
 --   for each o its window in µs.
 -- Returns: one string, "a due\n" where all were created with that instant, else
@@ -16,8 +18,8 @@
 --   - for none.
 
 local policies, onces, instants = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local base, count = 3, #ARGV[1]
-local extra = base + 2 * count + instants -- where the most of each d begin
+local words, base, count = tonumber(ARGV[4]), 4, #ARGV[1]
+local extra = base + words * count + instants -- where the most of each d begin
 local _, marked = string.gsub(onces, 'o', '')
 local _, debounced = string.gsub(policies, 'd', '')
 
@@ -31,13 +33,14 @@ local now = clock()
 local known = head(timeline) or math.huge
 local lowest = math.huge
 
-local function id_of(i) return ARGV[base + 2 * i - 1] end
+local apart = words == 1
+local function id_of(i) return ARGV[base + words * (i - 1) + 1] end
 
 -- instant is when the i-th timer is to be due, as a number and as text. Those
 -- of a batch are often the same, and each costs as much as the rest of a timer.
 local last_at, last_due, last_text
 local function instant(i)
-  local at = ARGV[base + 2 * count + (instants == 1 and 1 or i)]
+  local at = ARGV[base + words * count + (instants == 1 and 1 or i)]
   if at ~= last_at then
     last_at = at
     if string.sub(at, 1, 1) == '+' then
@@ -69,13 +72,13 @@ if quick then
       due, due_text = instant(i)
       if due < lowest then lowest = due end
     end
-    fresh[2 * i - 1], fresh[2 * i] = due_text, ARGV[base + 2 * i - 1]
+    fresh[2 * i - 1], fresh[2 * i] = due_text, id_of(i)
   end
   for i = 1, 2 * count, STEP do
     added = added + redis.call('ZADD', timeline, 'NX', unpack(fresh, i, math.min(i + STEP - 1, 2 * count)))
   end
   if added == count then
-    variadic('HSET', payloads, ARGV, base + 1, base + 2 * count, STEP)
+    if not apart then variadic('HSET', payloads, ARGV, base + 1, base + 2 * count, STEP) end
     if lowest < known then announce(KEYS[4], lowest, now) end
     if instants == 1 then return 'a ' .. fresh[1] .. '\n' end
     local lines = {}
@@ -123,7 +126,7 @@ local function put(i, due, r, first)
   -- The score of a lease is its token: the new one must be another.
   if r and r.state == 'l' and due == number(scores[i]) then due = due + 1e-6 end
   local due_text = text(due)
-  bodies[n + 1], bodies[n + 2] = id, ARGV[base + 2 * i]
+  if not apart then bodies[n + 1], bodies[n + 2] = id, ARGV[base + 2 * i] end
   scored[n + 1], scored[n + 2] = due_text, id
   n = n + 2
   if first then

@@ -1,0 +1,78 @@
+package redisops
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// apartFrom is from how many entries on the payloads of a batch travel apart:
+// below, the transaction costs more than the copies.
+const apartFrom = 16
+
+// errNotApart says that Redis refused a batch whose payloads were apart.
+var errNotApart = errors.New("refused with payloads apart")
+
+// apart reports whether a batch may have its payloads apart: those of all of its
+// entries are written whatever is there, and the script, which would write none
+// where a key is of another type, has found all of the topic as they should be.
+func (s *Timers) apart(topic string, entries []Entry) bool {
+	if len(entries) < s.apartFrom || s.transactionless.Load() {
+		return false
+	}
+	for i := range entries {
+		if e := &entries[i]; e.Policy != Replace || e.Once != 0 || e.Replicas != 0 {
+			return false
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, sound := s.sound[topic]
+	return sound
+}
+
+// found notes whether the keys of a topic are as they should be.
+func (s *Timers) found(topic string, sound bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sound {
+		s.sound[topic] = struct{}{}
+	} else {
+		delete(s.sound, topic)
+	}
+}
+
+// scheduleApart writes a batch as one transaction: the script has the ids and the
+// instants, a command beside it the payloads, which Lua would copy twice more. What
+// Redis refuses is errNotApart: the script by itself says why or, where the
+// transaction was at fault, does it. It writes all payloads again.
+func (s *Timers) scheduleApart(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+	k := s.keys.of(topic)
+	keys, args := scheduleCall(k, entries, true)
+	payloads := make([]any, 2*len(entries))
+	for i := range entries {
+		payloads[2*i], payloads[2*i+1] = &entries[i].ID, entries[i].Payload
+	}
+	pipe := s.rdb.TxPipeline()
+	answer := scheduleScript.EvalSha(ctx, pipe, keys, args...)
+	pipe.HSet(ctx, k.payloads, payloads...)
+	_, err := pipe.Exec(ctx)
+	var refused redis.Error
+	switch {
+	case errors.As(err, &refused):
+		s.found(topic, false)
+		if strings.HasPrefix(refused.Error(), "NOPERM") { // this user has no transactions
+			s.transactionless.Store(true)
+		}
+		return nil, errNotApart
+	case err != nil:
+		return nil, wrap(ctx, keys, err)
+	}
+	reply, err := answer.Text()
+	if err != nil {
+		return nil, wrap(ctx, keys, err)
+	}
+	return readBatch(entries, reply, 0)
+}

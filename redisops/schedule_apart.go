@@ -63,7 +63,7 @@ func (s *Timers) scheduleApart(ctx context.Context, topic string, entries []Entr
 	switch {
 	case errors.As(err, &refused):
 		s.found(topic, false)
-		if strings.HasPrefix(refused.Error(), "NOPERM") { // this user has no transactions
+		if strings.Contains(refused.Error(), "NOPERM") { // to MULTI or EXEC, or what the script needs as well
 			s.transactionless.Store(true)
 		}
 		return nil, errNotApart

@@ -51,6 +51,13 @@ func TestCallsWhoseReplyIsLostAreMadeAgain(t *testing.T) {
 			require.Equal(t, Replaced, out[0].Outcome, "it finds what it wrote")
 			require.Equal(t, "x", string(f.get(t, "a").Payload))
 		},
+		"schedule with payloads apart": func(t *testing.T, f *fixture, lose func()) {
+			f.schedule(t, Entry{ID: "before"})
+			entries := many(apartFrom, "x ")
+			lose()
+			require.Equal(t, Replaced, f.schedule(t, entries...)[0].Outcome, "it finds what it wrote")
+			f.has(t, entries)
+		},
 		"schedule once": func(t *testing.T, f *fixture, lose func()) {
 			e := Entry{ID: "a", Once: time.Hour}
 			f.schedule(t, e)

@@ -51,8 +51,9 @@ func Delay(d time.Duration) Fate { return Fate{delay: d} }
 func Again(d time.Duration, done func()) Fate { return Fate{again: done, after: d} }
 
 // Rule decides the fate of a command before it is passed on; the name of the
-// command comes first, as the client wrote it. It is called from many
-// goroutines at once.
+// command comes first, as the client wrote it. Of a transaction it is given the
+// words of all commands, one after the other. It is called from many goroutines
+// at once.
 type Rule func(command []string) Fate
 
 // Proxy is one proxy. Its methods may be called from any goroutine.
@@ -184,30 +185,30 @@ func (p *Proxy) close(c net.Conn) {
 	_ = c.Close()
 }
 
-// serve passes one command after another until either side ends. It reads no
-// command before the last one is answered.
+// serve passes one command or transaction after another until either side ends.
+// It reads none before the last one is answered.
 func (p *Proxy) serve(client, server net.Conn) {
 	commands, replies := bufio.NewReader(client), bufio.NewReader(server)
 	for {
-		raw, command, err := readCommand(commands)
+		u, err := readUnit(commands)
 		if err != nil {
 			return
 		}
-		fate := p.fate(command)
+		fate := p.fate(u.words)
 		if fate.drop {
 			return
 		}
 		if fate.again != nil {
-			p.serving.Go(func() { defer fate.again(); p.repeat(raw, fate.after) })
+			p.serving.Go(func() { defer fate.again(); p.repeat(u, fate.after) })
 		}
-		if _, err := server.Write(raw); err != nil {
+		if _, err := server.Write(u.raw); err != nil {
 			return
 		}
-		if strings.HasSuffix(strings.ToLower(command[0]), "subscribe") {
+		if strings.HasSuffix(strings.ToLower(u.words[0]), "subscribe") {
 			p.pass(client, server, commands, replies)
 			return
 		}
-		reply, err := readReply(replies)
+		reply, err := u.readReplies(replies)
 		if fate.reset {
 			_ = client.(*net.TCPConn).SetLinger(0) // what the close does otherwise is as good
 		}
@@ -239,8 +240,8 @@ func (p *Proxy) held(fate Fate) bool {
 	}
 }
 
-// repeat sends a command after a while, on a connection of its own.
-func (p *Proxy) repeat(raw []byte, after time.Duration) {
+// repeat sends a unit after a while, on a connection of its own.
+func (p *Proxy) repeat(u unit, after time.Duration) {
 	if !p.held(Fate{delay: max(after, 1)}) {
 		return
 	}
@@ -252,10 +253,10 @@ func (p *Proxy) repeat(raw []byte, after time.Duration) {
 	if !p.admit(server) {
 		return
 	}
-	if _, err := server.Write(raw); err != nil {
+	if _, err := server.Write(u.raw); err != nil {
 		return
 	}
-	_, _ = readReply(bufio.NewReader(server)) // so that it was run
+	_, _ = u.readReplies(bufio.NewReader(server)) // so that it was run
 }
 
 // pass copies both ways until either side ends.

@@ -132,3 +132,36 @@ func TestHoldAndCut(t *testing.T) {
 	p.Mend()
 	require.NoError(t, rdb.Ping(t.Context()).Err())
 }
+
+// A transaction is struck as a whole.
+func TestTransactions(t *testing.T) {
+	t.Parallel()
+	p, rdb := connect(t, func(o *redis.Options) { o.MaxRetries = -1 })
+	direct, key := redistest.Shared(t), redistest.Name(t)
+	var seen []string
+	transact := func(fate faultproxy.Fate) error {
+		p.SetRule(func(command []string) faultproxy.Fate {
+			if !strings.EqualFold(command[0], "incr") {
+				return faultproxy.Fate{}
+			}
+			seen = command
+			return fate
+		})
+		_, err := rdb.TxPipelined(t.Context(), func(pipe redis.Pipeliner) error {
+			pipe.Incr(t.Context(), key)
+			pipe.Incr(t.Context(), key+"2")
+			return nil
+		})
+		return err
+	}
+	require.NoError(t, transact(faultproxy.Fate{}))
+	require.Equal(t, []string{"incr", key, "incr", key + "2"}, seen)
+	require.Error(t, transact(faultproxy.Drop()))
+	require.Equal(t, "1", direct.Get(t.Context(), key+"2").Val())
+	require.Error(t, transact(faultproxy.Lose()))
+	require.Equal(t, "2", direct.Get(t.Context(), key+"2").Val())
+	done := make(chan struct{})
+	require.NoError(t, transact(faultproxy.Again(time.Millisecond, func() { close(done) })))
+	<-done
+	require.Equal(t, "4", direct.Get(t.Context(), key+"2").Val())
+}

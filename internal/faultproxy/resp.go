@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // maxBulk is the most that Redis takes as one string.
@@ -41,6 +42,49 @@ func readCommand(r *bufio.Reader) (raw []byte, words []string, err error) {
 		words = append(words, string(word[:len(word)-2]))
 	}
 	return raw, words, nil
+}
+
+// unit is what is struck as one: a command, or a transaction with all of its
+// commands, which the server carries out together or not at all.
+type unit struct {
+	raw     []byte
+	words   []string // of a transaction those of its commands
+	replies int
+}
+
+func readUnit(r *bufio.Reader) (unit, error) {
+	raw, words, err := readCommand(r)
+	if err != nil || !strings.EqualFold(words[0], "multi") {
+		return unit{raw, words, 1}, err
+	}
+	u := unit{raw: raw, replies: 1}
+	for {
+		raw, words, err := readCommand(r)
+		if err != nil {
+			return u, err
+		}
+		u.raw = append(u.raw, raw...)
+		u.replies++
+		if last := strings.ToLower(words[0]); last == "exec" || last == "discard" {
+			if len(u.words) == 0 {
+				u.words = words
+			}
+			return u, nil
+		}
+		u.words = append(u.words, words...)
+	}
+}
+
+// readReplies reads those of a unit.
+func (u unit) readReplies(r *bufio.Reader) (raw []byte, err error) {
+	for range u.replies {
+		reply, err := readReply(r)
+		if err != nil {
+			return raw, err
+		}
+		raw = append(raw, reply...)
+	}
+	return raw, nil
 }
 
 // readReply reads a reply with what the server pushes before it.

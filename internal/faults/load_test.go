@@ -33,7 +33,8 @@ type load struct {
 // panic or a settlement by the handler itself.
 func (w *world) usual() load {
 	return load{
-		clients: 3, batch: 8, pause: 20 * time.Millisecond, ahead: 300 * time.Millisecond,
+		clients: 3, batch: 24, pause: 60 * time.Millisecond, // from 16 on payloads travel apart
+		ahead:   300 * time.Millisecond,
 		work:    usualWork,
 		connect: func(string) redis.UniversalClient { return w.rdb },
 	}

@@ -150,3 +150,25 @@ func TestPayloadsApartWithoutTransactions(t *testing.T) {
 	}
 	require.EqualValues(t, 1, n.Load())
 }
+
+func TestPayloadsApartInACluster(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Cluster(t).Client(t)
+	s, err := NewTimers(rdb, Keys{HashTag: true})
+	require.NoError(t, err)
+	n := &transactions{}
+	rdb.AddHook(n)
+	for i := range 2 {
+		entries := many((i+1)*apartFrom, fmt.Sprint(i, " "))
+		_, err := s.Schedule(t.Context(), "topic", entries...)
+		require.NoError(t, err)
+		for _, e := range entries {
+			got, err := s.Get(t.Context(), "topic", e.ID)
+			require.NoError(t, err)
+			require.Equal(t, string(e.Payload), string(got.Payload))
+		}
+	}
+	_, sound := s.sound["topic"]
+	require.True(t, sound, "it was not refused")
+	require.Positive(t, n.Load())
+}

@@ -34,7 +34,7 @@ type healthService struct {
 // now is the health of a service. It takes a second at most, which is what
 // System.Health takes where nothing answers.
 func (h *healthService) now(ctx context.Context, service string) grpc_health_v1.HealthCheckResponse_ServingStatus {
-	if service != "" && service != serviceName {
+	if service != "" && service != serviceName && service != operationsName {
 		return grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN
 	}
 	h.mu.Lock()

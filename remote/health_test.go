@@ -33,7 +33,7 @@ func TestTheHealthServiceFollowsTheSystem(t *testing.T) {
 	t.Cleanup(server.Stop)
 
 	c := grpc_health_v1.NewHealthClient(n.dial(t))
-	services := []string{"", "wakebell.v1.Timers"}
+	services := []string{"", "wakebell.v1.Timers", "wakebell.v1.Operations"}
 	becomes := func(want grpc_health_v1.HealthCheckResponse_ServingStatus, when string) {
 		t.Helper()
 		for _, service := range services {
@@ -79,4 +79,32 @@ func TestTheHealthServiceFollowsTheSystem(t *testing.T) {
 		require.Equal(t, not, receive(t, changes))
 		require.Empty(t, changes, "only changes are told")
 	}
+}
+
+// Nor to one whose Redis is gone, until it is back.
+func TestTheHealthServiceFollowsRedis(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	sys, err := wakebell.New(actorSystem(), redis.Client(t), wakebell.Config{Logger: quiet})
+	require.NoError(t, err)
+	server, err := remote.Serve(sys, remote.Config{Logger: quiet})
+	require.NoError(t, err)
+	require.NoError(t, sys.Start(t.Context()))
+	t.Cleanup(func() {
+		_ = sys.Stop()
+		server.Stop()
+	})
+	c := grpc_health_v1.NewHealthClient((&node{System: sys, server: server}).dial(t))
+	becomes := func(want grpc_health_v1.HealthCheckResponse_ServingStatus) {
+		t.Helper()
+		eventually(t, func() bool {
+			answer, err := c.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+			return err == nil && answer.GetStatus() == want
+		})
+	}
+	becomes(grpc_health_v1.HealthCheckResponse_SERVING)
+	redis.Stop()
+	becomes(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	redis.Restart(t)
+	becomes(grpc_health_v1.HealthCheckResponse_SERVING)
 }

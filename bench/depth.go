@@ -87,9 +87,8 @@ func depth(pending int) func(context.Context, *world) (sample, error) {
 			return nil, err
 		}
 		step := exchanges(ctx, store.Source("depth", redisops.SourceOptions{}), 0, deliverBatch)
-		total := sample{}
-		rounds := w.many(depthRounds)
-		for round := range rounds {
+		seen := map[string][]float64{}
+		for round := range w.many(depthRounds) {
 			if err := loadDue(ctx, store, "depth", round); err != nil {
 				return nil, err
 			}
@@ -106,11 +105,15 @@ func depth(pending int) func(context.Context, *world) (sample, error) {
 			if err != nil {
 				return nil, err
 			}
-			total[redisUS] += s[redisUS] / float64(rounds)
-			total[clientUS] += s[clientUS] / float64(rounds)
-			total[wallUS] += 1e6 / s[rate] / float64(rounds)
+			seen[redisUS] = append(seen[redisUS], s[redisUS])
+			seen[clientUS] = append(seen[clientUS], s[clientUS])
+			seen[wallUS] = append(seen[wallUS], 1e6/s[rate])
 		}
-		return total, nil
+		typical := sample{} // what disturbs the machine for a moment counts for a moment
+		for what, values := range seen {
+			typical[what] = median(values)
+		}
+		return typical, nil
 	}
 }
 

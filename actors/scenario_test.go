@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/actors"
 )
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata/scenarios")
@@ -75,4 +77,18 @@ func play(t *testing.T, story string) string {
 	require.False(t, pending, "commands without ----")
 	w.end()
 	return out.String()
+}
+
+// What was decided before an exchange is told before it, whatever came of the
+// exchange meanwhile.
+func TestPlaceOfADecision(t *testing.T) {
+	t.Parallel()
+	decision := "+2s a context ends: " + actors.ErrLeaseTooOld.Error()
+	for want, before := range map[int][]string{
+		0: {"+2s exchange: nack a, claim b", "+2s b delivered, attempt 1"},
+		1: {"+1s exchange: claim a", "+2s exchange: nack a"},
+		2: {"+2s exchange: claim a", "+2s a delivered, attempt 1"},
+	} {
+		require.Equal(t, want, placeOf(before, decision))
+	}
 }

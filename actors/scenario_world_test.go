@@ -117,9 +117,10 @@ func (w *world) happened() []string {
 	defer w.mu.Unlock()
 	events := w.events
 	w.events = nil
-	for i := range events {
-		for j := i; j > 0 && decided(events[j]) && at(events[j]) == at(events[j-1]) && strings.Contains(events[j-1], "exchange"); j-- {
-			events[j], events[j-1] = events[j-1], events[j]
+	for i, event := range events {
+		if to := placeOf(events[:i], event); to < i {
+			copy(events[to+1:i+1], events[to:i])
+			events[to] = event
 		}
 	}
 	for from := 0; from < len(events); {
@@ -131,6 +132,21 @@ func (w *world) happened() []string {
 		from = to
 	}
 	return events
+}
+
+// placeOf is where an event belongs that comes after those: what was decided before
+// the exchanges of its instant, whatever else came of them meanwhile.
+func placeOf(before []string, event string) int {
+	place := len(before)
+	if !decided(event) {
+		return place
+	}
+	for j := len(before) - 1; j >= 0 && at(before[j]) == at(event) && subject(before[j]) != subject(event); j-- {
+		if strings.Contains(before[j], "exchange") {
+			place = j
+		}
+	}
+	return place
 }
 
 func at(event string) string { return strings.Fields(event)[0] }

@@ -142,7 +142,7 @@ func (e *evidence) expired(id string, last, r *Run) (Cause, time.Time) {
 // scheduledAgain: a schedule was run twice, for its first outcome was unknown or
 // it was sent once more. The timer starts anew then.
 func (e *evidence) scheduledAgain(id string, g *generation, last, r *Run) Cause {
-	if r.Attempt > last.Attempt || len(g.schedules) == 0 {
+	if r.goesOn(last) || len(g.schedules) == 0 {
 		return CauseNone
 	}
 	for _, i := range e.byWord[id] {
@@ -159,6 +159,12 @@ func (e *evidence) scheduledAgain(id string, g *generation, last, r *Run) Cause 
 		return CauseAmbiguous
 	}
 	return CauseNone
+}
+
+// goesOn reports whether r is a later attempt of what last was one of: retries
+// keep the activation, and a timer that is scheduled again has another.
+func (r *Run) goesOn(last *Run) bool {
+	return r.Attempt > last.Attempt && r.Activation.Equal(last.Activation)
 }
 
 // disturbed reports whether a call may have been made more than once: its

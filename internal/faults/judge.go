@@ -128,7 +128,7 @@ func (j *judge) repeats(id string, g *generation) {
 				claims = 0 // how many there were is forgotten too
 			case cause == CauseRelease, cause == CauseReturned:
 				claims -= last.Attempt - 1 // it takes the claim back
-			case r.Attempt > last.Attempt: // else it was scheduled again
+			case r.goesOn(last): // else it was scheduled again
 				claims -= last.Attempt
 			}
 		}

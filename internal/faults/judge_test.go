@@ -203,3 +203,32 @@ func TestJudge(t *testing.T) {
 		})
 	}
 }
+
+// A schedule that was made twice over a link that was cut makes a second timer,
+// of which the node that claims it first is killed.
+func TestJudgeScheduledTwice(t *testing.T) {
+	t.Parallel()
+	judged := func(second int) *Judgement {
+		b := newBook()
+		b.Called("client-1/1", Call{
+			Kind: CallSchedule, Client: "client-1", Generation: 1, Called: b.at(0), Returned: b.at(400),
+			Earliest: b.at(0), Due: b.at(300), Found: FoundNothing,
+		})
+		b.struck(Cut, "client-1", 10, 100)
+		b.struck(Kill, "b", 500, 510)
+		for _, run := range []struct{ attempt, delivered, activation int }{{1, 50, 20}, {2, 1600, second}} {
+			line := Line{
+				Event: EventBegin, ID: "client-1/1", Generation: 1, Attempt: run.attempt,
+				Delivered: b.at(run.delivered), Activation: b.at(run.activation),
+			}
+			b.Heard("a", line)
+			line.Event, line.At, line.End = EventEnd, b.at(run.delivered+10), EndAck
+			b.Heard("a", line)
+			b.settled("a", run.delivered, run.delivered+11, ResultAccepted)
+		}
+		return b.Judge()
+	}
+	require.Zero(t, judged(300).Broken(), judged(300).Violations)
+	require.Equal(t, map[Cause]int{CauseAmbiguous: 1}, judged(300).Causes)
+	require.Equal(t, 1, judged(20).Uncaused, "a retry of what was handled")
+}

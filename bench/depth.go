@@ -64,57 +64,101 @@ func loadPending(ctx context.Context, w *world, topic string, n int) error {
 const (
 	depthRounds = 300
 	depthBatch  = 1000
-	wallUS      = "wall_us" // elapsed per timer, µs
+
+	wallUS = "wall_us" // elapsed per timer, µs
+	// The same beside it with a thousand pending, and the quotients.
+	fewRedisUS, fewWallUS = "few_redis_us", "few_wall_us"
+	deepRedis, deepWall   = "deep_redis", "deep_wall"
 )
 
-// depth is what a timer costs while n others wait: batches become due and are
-// handled by the floor's loop, whose time alone counts.
+// depth is what a timer costs while n others wait, beside another Redis in which
+// a thousand wait: a batch here and a batch there, so that both see the same
+// machine. Batches become due and are handled by the floor's loop, whose time
+// alone counts.
 func depth(pending int) func(context.Context, *world) (sample, error) {
-	return func(ctx context.Context, w *world) (sample, error) {
-		if pending > depthBatch {
-			pending = w.many(pending)
-		}
-		if err := loadPending(ctx, w, "depth", pending); err != nil {
-			return nil, err
-		}
-		if err := settleRehash(ctx, w, "depth", pending); err != nil {
-			return nil, err
-		}
-		rdb := w.client(1)
-		defer func() { _ = rdb.Close() }()
-		store, err := redisops.NewTimers(rdb, redisops.Keys{})
+	return func(ctx context.Context, w *world) (s sample, err error) {
+		beside, err := newWorld(w.scale, w.log)
 		if err != nil {
 			return nil, err
 		}
-		step := exchanges(ctx, store.Source("depth", redisops.SourceOptions{}), 0, deliverBatch)
-		seen := map[string][]float64{}
+		defer func() { err = errors.Join(err, beside.close()) }()
+		many, err := newPond(ctx, w, w.many(pending))
+		if err != nil {
+			return nil, err
+		}
+		defer many.close()
+		few, err := newPond(ctx, beside, depthBatch)
+		if err != nil {
+			return nil, err
+		}
+		defer few.close()
 		for round := range w.many(depthRounds) {
-			if err := loadDue(ctx, store, "depth", round); err != nil {
-				return nil, err
-			}
-			s, err := w.measure(ctx, depthBatch, func() error {
-				for settled := 0; settled < depthBatch; {
-					n, err := step()
-					if err != nil {
-						return err
-					}
-					settled += n
+			both := []*pond{many, few}
+			for i := range both {
+				if err := both[(i+round)%2].handle(ctx, round); err != nil { // none is always the first
+					return nil, err
 				}
-				return nil
-			})
-			if err != nil {
-				return nil, err
 			}
-			seen[redisUS] = append(seen[redisUS], s[redisUS])
-			seen[clientUS] = append(seen[clientUS], s[clientUS])
-			seen[wallUS] = append(seen[wallUS], 1e6/s[rate])
 		}
-		typical := sample{} // what disturbs the machine for a moment counts for a moment
-		for what, values := range seen {
-			typical[what] = median(values)
-		}
-		return typical, nil
+		return sample{
+			redisUS: median(many.seen[redisUS]), clientUS: median(many.seen[clientUS]), wallUS: median(many.seen[wallUS]),
+			fewRedisUS: median(few.seen[redisUS]), fewWallUS: median(few.seen[wallUS]),
+			deepRedis: medianRatio(many.seen[redisUS], few.seen[redisUS]),
+			deepWall:  medianRatio(many.seen[wallUS], few.seen[wallUS]),
+		}, nil
 	}
+}
+
+// pond is a Redis in which many timers wait.
+type pond struct {
+	*world
+	store *redisops.Timers
+	step  func() (int, error)
+	seen  map[string][]float64
+	close func()
+}
+
+func newPond(ctx context.Context, w *world, pending int) (*pond, error) {
+	if err := loadPending(ctx, w, "depth", pending); err != nil {
+		return nil, err
+	}
+	if err := settleRehash(ctx, w, "depth", pending); err != nil {
+		return nil, err
+	}
+	rdb := w.client(1)
+	store, err := redisops.NewTimers(rdb, redisops.Keys{})
+	if err != nil {
+		return nil, err
+	}
+	return &pond{
+		world: w, store: store, step: exchanges(ctx, store.Source("depth", redisops.SourceOptions{}), 0, deliverBatch),
+		seen: map[string][]float64{}, close: func() { _ = rdb.Close() },
+	}, nil
+}
+
+// handle makes a batch due and handles it.
+func (p *pond) handle(ctx context.Context, round int) error {
+	if err := loadDue(ctx, p.store, "depth", round); err != nil {
+		return err
+	}
+	s, err := p.measure(ctx, depthBatch, func() error {
+		for settled := 0; settled < depthBatch; {
+			n, err := p.step()
+			if err != nil {
+				return err
+			}
+			settled += n
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s[wallUS] = 1e6 / s[rate]
+	for _, what := range []string{redisUS, clientUS, wallUS} {
+		p.seen[what] = append(p.seen[what], s[what])
+	}
+	return nil
 }
 
 // loadDue makes a batch of timers due.

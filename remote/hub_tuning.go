@@ -65,7 +65,10 @@ func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) 
 			err = h.system.Resume(h.topic)
 		}
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, wakebell.ErrNoTopic), want == absent && errors.Is(err, wakebell.ErrUnfinished):
+		return absent, nil // it is removed, whoever did it and whatever is left behind
+	case err != nil:
 		return have, err
 	}
 	return want, nil
@@ -109,6 +112,9 @@ func (h *hub) tuned(m tuned) {
 // refuseAsked answers those that wait for a topic that cannot be handled.
 func (h *hub) refuseAsked(err error) {
 	if h.tuning.have != absent {
+		if errors.Is(err, wakebell.ErrNotRunning) {
+			return // a System that has stopped handles nothing, which is what its end is for
+		}
 		h.guard.log.Warn("a topic that is subscribed to cannot be changed", "topic", h.topic, "err", err)
 		return
 	}

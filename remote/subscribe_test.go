@@ -227,3 +227,49 @@ func TestASubscriberComesBackAfterItsLinkBroke(t *testing.T) {
 		require.True(t, ok, i)
 	}
 }
+
+// A System that stops before those who serve it is no fault of theirs, and
+// nothing that the log should tell.
+func TestSubscribersLeaveASystemThatHasStopped(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	c := dial(t, n)
+	handled := make(chan struct{}, 1)
+	end := subscribe(t, c, remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(context.Context, *messages.Lease) error {
+		handled <- struct{}{}
+		return nil
+	})
+	_, err := n.topic.Schedule(t.Context(), c, "x")
+	require.NoError(t, err)
+	receive(t, handled)
+	require.NoError(t, n.Stop())
+	require.NoError(t, end())
+	n.server.Stop()
+	require.Empty(t, n.log.with("WARN"))
+}
+
+// The topic may be removed by those who have the System; who subscribes adds
+// it again.
+func TestATopicThatWasRemovedIsAddedAgain(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	c, topic := dial(t, n), n.topic.Name()
+	handled := make(chan string, 10)
+	by := func(name string) func(context.Context, *messages.Lease) error {
+		return func(_ context.Context, l *messages.Lease) error {
+			handled <- name
+			return nil
+		}
+	}
+	end := subscribe(t, c, remote.Subscription{Topic: topic, Name: "first"}, by("first"))
+	_, err := n.topic.Schedule(t.Context(), c, "x")
+	require.NoError(t, err)
+	require.Equal(t, "first", receive(t, handled))
+	require.NoError(t, n.Remove(topic))
+	_, err = n.topic.Schedule(t.Context(), c, "x")
+	require.NoError(t, err)
+	subscribe(t, c, remote.Subscription{Topic: topic, Name: "second", Credits: 7}, by("second"))
+	receive(t, handled)
+	require.NoError(t, end())
+	require.Empty(t, n.log.with("WARN"))
+}

@@ -189,7 +189,7 @@ func TestPoliciesAndCancel(t *testing.T) {
 		<-ctx.Done()
 		causes <- context.Cause(ctx)
 		return nil
-	}, wakebell.LeaseTTL(3*time.Second))) // a cancel that is not heard is noticed within a third of it
+	}, wakebell.LeaseTTL(12*time.Second))) // a cancel that is not heard is noticed within a third of it
 	c := sys.Client()
 	outcome := func(id string, opts ...wakebell.ScheduleOption) wakebell.Outcome {
 		scheduled, err := c.Schedule(t.Context(), topic.Draft("x", append(opts, wakebell.ID(id))...))

@@ -86,5 +86,5 @@ func dead(t *testing.T, c *wakebell.Client, topic, id string) {
 		return slices.ContainsFunc(letters(t, c, topic, wakebell.DeadFilter{}), func(letter wakebell.DeadLetter) bool {
 			return letter.ID == id
 		})
-	}, 10*time.Second, 5*time.Millisecond)
+	}, 30*time.Second, 5*time.Millisecond)
 }

@@ -67,7 +67,7 @@ func TestAnExtensionCannotOvertakeAnAck(t *testing.T) {
 				close(returned)
 			}
 			return nil
-		}, wakebell.LeaseTTL(1500*time.Millisecond)))
+		}, wakebell.LeaseTTL(6*time.Second)))
 	_, err := topic.Schedule(t.Context(), sys.Client(), "x")
 	require.NoError(t, err)
 	receive(t, returned)

@@ -94,7 +94,7 @@ func TestTheSilenceOfAnActorEndsWithTheLease(t *testing.T) {
 
 func TestAnActorThatExtendsKeepsItsLease(t *testing.T) {
 	t.Parallel()
-	const ttl = 200 * time.Millisecond
+	const ttl = 4 * time.Second
 	done := make(chan time.Duration, 1)
 	sys, topic := forwarding(t, to(func(c actor.Context) {
 		lease, ok := c.Message().(*messages.Lease)
@@ -114,7 +114,7 @@ func TestAnActorThatExtendsKeepsItsLease(t *testing.T) {
 	_, err := topic.Schedule(t.Context(), sys.Client(), invoice{})
 	require.NoError(t, err)
 	require.Greater(t, <-done, 2*ttl)
-	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 1 }, 30*time.Second, time.Millisecond)
 	require.Equal(t, int64(1), sys.Counters()[topic.Name()].Delivered)
 }
 
@@ -127,7 +127,7 @@ func TestAnActorThatEndsLeavesItsLeaseBehind(t *testing.T) {
 	}), wakebell.LeaseTTL(time.Hour))
 	_, err := topic.Schedule(t.Context(), sys.Client(), invoice{}, wakebell.ID("a"))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Crashed == 1 }, 5*time.Second, time.Millisecond,
+	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Crashed == 1 }, 30*time.Second, time.Millisecond,
 		"the slot is free long before the lease ends")
 }
 
@@ -155,7 +155,7 @@ func TestEachHandlerHasAnActorOfItsOwn(t *testing.T) {
 	require.ElementsMatch(t, []string{"a", "b"}, []string{<-both, <-both})
 	close(release)
 	require.Equal(t, "c", <-both)
-	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 3 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 3 }, 30*time.Second, time.Millisecond)
 	require.Equal(t, int64(2), spawned.Load())
 }
 
@@ -177,7 +177,7 @@ func TestAnActorThatFailsIsRestartedAndItsTimerComesBack(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, uint32(1), <-attempts)
 	require.Equal(t, uint32(2), <-attempts)
-	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 1 }, 30*time.Second, time.Millisecond)
 	require.Equal(t, int64(1), sys.Counters()[topic.Name()].Crashed)
 }
 

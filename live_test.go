@@ -113,7 +113,7 @@ func TestMaxConcurrentIsRetunedWhileItRuns(t *testing.T) {
 		<-running
 	}
 	release()
-	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 80 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 80 }, 30*time.Second, time.Millisecond)
 }
 
 func TestRetuneRefusesWhatCannotBe(t *testing.T) {
@@ -163,7 +163,7 @@ func TestAnOrderReachesEveryNode(t *testing.T) {
 		case <-time.After(100 * time.Millisecond):
 			return true
 		}
-	}, 10*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	late := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}}) // its first look would find the probe
 	require.Never(t, func() bool { return len(ids) > 0 }, 100*time.Millisecond, 10*time.Millisecond)
 	require.Zero(t, late.Counters()[topic.Name()].Delivered)

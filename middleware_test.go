@@ -154,7 +154,7 @@ func awaitDead(t *testing.T, sys *wakebell.System, topic string) wakebell.DeadLe
 			letters = append(letters, d)
 		}
 		return len(letters) > 0
-	}, 10*time.Second, 5*time.Millisecond)
+	}, 30*time.Second, 5*time.Millisecond)
 	require.Len(t, slices.Clip(letters), 1)
 	return letters[0]
 }

@@ -118,7 +118,7 @@ func TestAStaleVerdictLeavesTheNextHoldersLeaseAlone(t *testing.T) {
 		<-finish
 		alive.Store(ctx.Err() == nil)
 		return errors.New("to be tried again")
-	}, wakebell.LeaseTTL(2*time.Second), wakebell.PollingInterval(10*time.Millisecond), wakebell.RetryBackoff(time.Hour, time.Hour)))
+	}, wakebell.LeaseTTL(30*time.Second), wakebell.PollingInterval(10*time.Millisecond), wakebell.RetryBackoff(time.Hour, time.Hour)))
 	require.Equal(t, 2, receive(t, holder).Attempt)
 
 	close(staleFinish)

@@ -129,7 +129,7 @@ func TestDiagnoseAReplica(t *testing.T) {
 	g := newFixture(t, w.Client(t))
 	require.Contains(t, g.diagnose(t)["replicas"].Found, "min-replicas-to-write 0")
 	w.Replica.Kill()
-	require.Eventually(t, func() bool { return strings.HasPrefix(g.diagnose(t)["replicas"].Found, "none") }, 10*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.HasPrefix(g.diagnose(t)["replicas"].Found, "none") }, 30*time.Second, 50*time.Millisecond)
 }
 
 // One that does not answer ends no check in an error, and keeps nobody long.

@@ -211,7 +211,7 @@ func TestReleaseRevivesNoOldToken(t *testing.T) {
 		require.Eventually(t, func() bool {
 			again = other.claim(t, 1).Leases
 			return len(again) == 1
-		}, 5*time.Second, time.Millisecond)
+		}, 30*time.Second, time.Millisecond)
 		require.Empty(t, other.settle(t, verdict(exchange.Release, again[0])).Refused)
 		require.Equal(t, 1, f.get(t, "a").Claims)
 		require.Equal(t, exchange.Lost, f.extend(t, time.Minute, old).Refused[0].Why)
@@ -273,7 +273,7 @@ func TestExpiredLeaseComesBack(t *testing.T) {
 			}
 			again = reply.Leases[0]
 			return true
-		}, 5*time.Second, time.Millisecond)
+		}, 30*time.Second, time.Millisecond)
 		require.Equal(t, 2, again.Claims)
 		require.Equal(t, first.Activation, again.Activation)
 		require.Equal(t, exchange.Lost, f.settle(t, verdict(exchange.Ack, first)).Refused[0].Why)
@@ -291,7 +291,7 @@ func TestNeverSettledIsBuried(t *testing.T) {
 			claims += len(g.run(t, g.request(1, time.Millisecond)).Leases)
 			counts, err := f.Count(t.Context(), f.topic)
 			return err == nil && counts.Dead == 1
-		}, 5*time.Second, 2*time.Millisecond)
+		}, 30*time.Second, 2*time.Millisecond)
 		require.Equal(t, 2, claims)
 		letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
 		require.NoError(t, err)

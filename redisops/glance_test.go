@@ -105,7 +105,7 @@ func TestAGlanceEndsWithItsContext(t *testing.T) {
 	require.Eventually(t, func() bool {
 		answer, err := source.Glance(t.Context())
 		return err == nil && answer.Next < 0
-	}, 10*time.Second, 10*time.Millisecond)
+	}, 30*time.Second, 10*time.Millisecond)
 }
 
 // commands is how often Redis has run these.

@@ -114,7 +114,7 @@ func TestListenSurvivesARestart(t *testing.T) {
 	hints := f.listen(t)
 	server.Restart(t)
 	require.Equal(t, exchange.HintSubscribed, next(t, hints).Kind)
-	require.Eventually(t, func() bool { return f.rdb.Ping(t.Context()).Err() == nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return f.rdb.Ping(t.Context()).Err() == nil }, 30*time.Second, 10*time.Millisecond)
 	f.schedule(t, Entry{ID: "a"})
 	require.Equal(t, exchange.HintDue, next(t, hints).Kind)
 }

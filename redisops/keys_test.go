@@ -40,7 +40,7 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t, "--cluster-enabled", "yes").Client(t)
 	require.NoError(t, rdb.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, slots-1).Err())
-	require.Eventually(t, func() bool { return rdb.Set(t.Context(), "x", 1, 0).Err() == nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return rdb.Set(t.Context(), "x", 1, 0).Err() == nil }, 30*time.Second, 10*time.Millisecond)
 	s, err := NewTimers(rdb, Keys{})
 	require.NoError(t, err)
 	err = s.Check(t.Context(), []string{"{fine}", "invoices"})

@@ -97,7 +97,7 @@ func TestTheWindowOfOnceEnds(t *testing.T) {
 	e := Entry{ID: "a", Once: 50 * time.Millisecond}
 	require.Equal(t, Created, f.schedule(t, e)[0].Outcome)
 	f.settle(t, verdict(exchange.Ack, f.claim(t, 1).Leases[0]))
-	require.Eventually(t, func() bool { return f.schedule(t, e)[0].Outcome == Created }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return f.schedule(t, e)[0].Outcome == Created }, 30*time.Second, 5*time.Millisecond)
 	_, err := f.CancelAll(t.Context(), f.topic)
 	require.NoError(t, err)
 

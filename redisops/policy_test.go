@@ -197,7 +197,7 @@ func TestWhenDebounceStartsAnew(t *testing.T) {
 		"lease ended": {func(t *testing.T, f *fixture) {
 			l := expire(t, f)
 			require.Positive(t, f.extend(t, time.Millisecond, l).Remaining)
-			require.Eventually(t, func() bool { return !f.get(t, "a").Running }, 5*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return !f.get(t, "a").Running }, 30*time.Second, time.Millisecond)
 		}, false},
 		"failed":    {func(t *testing.T, f *fixture) { f.settle(t, verdict(exchange.Nack, expire(t, f))) }, true},
 		"running":   {func(t *testing.T, f *fixture) { expire(t, f) }, true},

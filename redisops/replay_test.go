@@ -53,7 +53,7 @@ func TestReplayNamesTheBuriedAgain(t *testing.T) {
 		f.due(t, "ended\n1 -1", "one", "two", "three")
 		require.Len(t, f.run(t, f.request(1, time.Millisecond)).Leases, 1)
 		held := f.claim(t, 3).Leases
-		require.Eventually(t, func() bool { return !f.get(t, "ended\n1 -1").Running }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return !f.get(t, "ended\n1 -1").Running }, 30*time.Second, time.Millisecond)
 		r := f.request(5, time.Minute)
 		r.Settle = []exchange.Settlement{
 			verdict(exchange.Bury, held[2]), verdict(exchange.Ack, held[0]), verdict(exchange.Bury, held[1]),

@@ -29,7 +29,7 @@ func TestStatsCountEachTimerOnce(t *testing.T) {
 		f.settle(t, retry, verdict(exchange.Bury, l[3]))
 		expired := f.run(t, f.request(1, time.Millisecond)).Leases[0]
 		f.settle(t, verdict(exchange.Nack, f.claim(t, 1).Leases[0]))
-		require.Eventually(t, func() bool { return f.now(t).After(f.get(t, expired.ID).Due) }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return f.now(t).After(f.get(t, expired.ID).Due) }, 30*time.Second, time.Millisecond)
 		f.schedule(t, Entry{ID: "pending", In: time.Hour},
 			Entry{ID: "debounced", Policy: Debounce, In: time.Hour},
 			Entry{ID: "at a peer", In: time.Hour})

@@ -98,7 +98,7 @@ func TestTailSurvivesARestart(t *testing.T) {
 		require.Equal(t, e, nextEvent(t, events), "each node is named again")
 		server.Restart(t)
 		require.Equal(t, exchange.EventAttached, nextEvent(t, events).Kind)
-		require.Eventually(t, func() bool { return f.rdb.Ping(t.Context()).Err() == nil }, 10*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return f.rdb.Ping(t.Context()).Err() == nil }, 30*time.Second, 10*time.Millisecond)
 	}
 }
 

@@ -170,13 +170,13 @@ func TestACancelledTimerEndsTheContextOfItsSubscriber(t *testing.T) {
 func TestALongHandlerKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
+	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(5 * time.Second)}
 	n := serve(t, cfg)
 	c := dial(t, n)
 	var deliveries atomic.Int32
 	subscribe(t, c, remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(context.Context, *messages.Lease) error {
 		deliveries.Add(1)
-		<-time.After(7 * time.Second) // more than two leases
+		<-time.After(11 * time.Second) // more than two leases
 		return nil
 	})
 	_, err := n.topic.Schedule(t.Context(), c, "x")

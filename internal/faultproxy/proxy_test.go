@@ -122,7 +122,7 @@ func TestHoldAndCut(t *testing.T) {
 	answered := make(chan error, 1)
 	go func() { answered <- rdb.Incr(t.Context(), key).Err() }()
 	<-held
-	require.Eventually(t, func() bool { return rdb.Get(t.Context(), key).Val() == "1" }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return rdb.Get(t.Context(), key).Val() == "1" }, 30*time.Second, time.Millisecond)
 	require.Empty(t, answered)
 	close(until)
 	require.NoError(t, <-answered)

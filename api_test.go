@@ -161,7 +161,7 @@ func TestKeysAndHashTags(t *testing.T) {
 			}
 			tried <- struct{}{}
 			return errors.New("later")
-		}),
+		}, wakebell.RetryBackoff(time.Hour, time.Hour)),
 	}}))
 	for _, body := range []string{"dead", "retried"} {
 		_, err := topic.Schedule(t.Context(), sys.Client(), body)

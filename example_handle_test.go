@@ -123,7 +123,7 @@ func ExampleMaxLeaseAge() {
 		return ctx.Err()
 	}
 	run(wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Handle(Invoices, hang, wakebell.LeaseTTL(time.Second), wakebell.MaxLeaseAge(10*time.Millisecond)),
+		wakebell.Handle(Invoices, hang, wakebell.MaxLeaseAge(10*time.Millisecond), wakebell.RetryBackoff(time.Hour, time.Hour)),
 	}}, func(sys *wakebell.System) {
 		bill(sys.Client(), "inv-42")
 		<-done
@@ -152,12 +152,14 @@ func ExampleDiscardRejected() {
 
 func ExampleRetryOnLeaseExpiry() {
 	done := make(chan struct{})
+	open := false
 	charge := func(_ context.Context, t wakebell.Timer[Invoice]) error {
-		if t.Attempt == 1 {
+		if !open {
+			open = true
 			return errors.New("bank is closed") // the timer stays leased until LeaseTTL is over
 		}
 		defer close(done)
-		fmt.Println("attempt", t.Attempt, "failures", t.Failures)
+		fmt.Println("again:", t.Attempt > 1, "failures:", t.Failures)
 		return nil
 	}
 	run(wakebell.Config{Handlers: []wakebell.Handler{
@@ -166,7 +168,7 @@ func ExampleRetryOnLeaseExpiry() {
 		bill(sys.Client(), "inv-42")
 		<-done
 	})
-	// Output: attempt 2 failures 0
+	// Output: again: true failures: 0
 }
 
 // tagged is a middleware that says where it stands.

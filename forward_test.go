@@ -76,18 +76,20 @@ func TestAnActorOfTheUsersGetsLeasesAndAnswersThem(t *testing.T) {
 func TestTheSilenceOfAnActorEndsWithTheLease(t *testing.T) {
 	t.Parallel()
 	got := make(chan *messages.Lease, 10)
+	silent := true // at the first it gets
 	sys, topic := forwarding(t, to(func(c actor.Context) {
 		if lease, ok := c.Message().(*messages.Lease); ok {
 			got <- lease
-			if lease.GetAttempt() > 1 {
+			if !silent {
 				c.Respond(lease.Ack())
 			}
+			silent = false
 		}
 	}), wakebell.LeaseTTL(200*time.Millisecond))
 	_, err := topic.Schedule(t.Context(), sys.Client(), invoice{})
 	require.NoError(t, err)
 	first, second := <-got, <-got
-	require.Equal(t, uint32(2), second.GetAttempt())
+	require.Greater(t, second.GetAttempt(), first.GetAttempt())
 	require.Zero(t, second.GetFailures(), "silence is no verdict")
 	require.GreaterOrEqual(t, second.GetDelivered().AsTime().Sub(first.GetDelivered().AsTime()), 200*time.Millisecond)
 }
@@ -103,8 +105,8 @@ func TestAnActorThatExtendsKeepsItsLease(t *testing.T) {
 		}
 		root, sender, began := c.ActorSystem().Root, c.Sender(), time.Now()
 		go func() {
-			for range 8 { // twice as long as the lease
-				<-time.After(ttl / 4)
+			for range 16 { // twice as long as the lease
+				<-time.After(ttl / 8)
 				root.Send(sender, lease.Extend())
 			}
 			root.Send(sender, lease.Ack())
@@ -162,11 +164,12 @@ func TestEachHandlerHasAnActorOfItsOwn(t *testing.T) {
 func TestAnActorThatFailsIsRestartedAndItsTimerComesBack(t *testing.T) {
 	t.Parallel()
 	attempts := make(chan uint32, 4)
+	var failed atomic.Bool
 	sys, topic := forwarding(t, func(*actor.ActorSystem) wakebell.Target {
 		return wakebell.ToEach(actor.PropsFromFunc(func(c actor.Context) {
 			if lease, ok := c.Message().(*messages.Lease); ok {
 				attempts <- lease.GetAttempt()
-				if lease.GetAttempt() == 1 {
+				if failed.CompareAndSwap(false, true) {
 					panic("boom")
 				}
 				c.Respond(lease.Ack())
@@ -175,8 +178,8 @@ func TestAnActorThatFailsIsRestartedAndItsTimerComesBack(t *testing.T) {
 	}, wakebell.LeaseTTL(200*time.Millisecond))
 	_, err := topic.Schedule(t.Context(), sys.Client(), invoice{})
 	require.NoError(t, err)
-	require.Equal(t, uint32(1), <-attempts)
-	require.Equal(t, uint32(2), <-attempts)
+	first := <-attempts
+	require.Greater(t, <-attempts, first)
 	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 1 }, 30*time.Second, time.Millisecond)
 	require.Equal(t, int64(1), sys.Counters()[topic.Name()].Crashed)
 }

@@ -34,7 +34,7 @@ func (a *asker) Receive(c actor.Context) {
 func gatesOf(t *testing.T, askers int) (*wakebell.Gates, *actor.ActorSystem, []*actor.PID, []chan any) {
 	t.Helper()
 	system := actorSystem()
-	sys, err := wakebell.New(system, redistest.Shared(t), wakebell.Config{Logger: quiet})
+	sys, err := wakebell.New(system, redistest.Shared(t), wakebell.Config{Logger: quiet, Gates: unhurried})
 	require.NoError(t, err)
 	_, err = sys.Gates().Acquire(t.Context(), "x")
 	require.ErrorIs(t, err, wakebell.ErrGatesClosed)
@@ -174,7 +174,7 @@ func TestADeadSystemHoldsUpForALease(t *testing.T) {
 
 func TestWith(t *testing.T) {
 	t.Parallel()
-	g, name := gatesOn(t, redistest.Shared(t), wakebell.GatesConfig{}), redistest.Name(t)
+	g, name := gatesOn(t, redistest.Shared(t), unhurried), redistest.Name(t)
 	require.ErrorIs(t, g.With(t.Context(), name, func(context.Context, uint64) error { return context.Canceled }), context.Canceled)
 	require.PanicsWithValue(t, "as the test wants it", func() {
 		_ = g.With(t.Context(), name, func(context.Context, uint64) error { panic("as the test wants it") })

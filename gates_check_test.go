@@ -20,6 +20,7 @@ type held struct {
 	fence uint64
 	got   span  // asked for, and got
 	live  int64 // until then it was the holder's for sure
+	good  int64 // until then it is, if the holder lives, as the holder last said
 	freed span  // when it was given back, or ended
 	known bool  // it was given back, and that was confirmed
 }

@@ -37,6 +37,7 @@ const (
 //
 //	ticket FENCE ASKED ANSWERED
 //	got FENCE ASKED GOT UNTIL
+//	holds FENCE UNTIL             it still has the turn, at least until then
 //	wrote FENCE FROM TO           the guard accepted its token, twice if all is well
 //	refused FENCE AT              the guard did not
 //	releasing FENCE AT
@@ -144,24 +145,35 @@ func (c *citizen) turn(ctx context.Context, random *rand.Rand) {
 	}
 	c.say("got", turn.Fence(), asked, time.Now(), turn.Until())
 	c.write(ctx, turn)
-	select {
-	case <-time.After(holding(random)):
-	case <-turn.Context().Done():
-	}
+	c.hold(turn, holding(random))
 	if random.IntN(50) == 0 { // stays behind the gate until the turn is lost, or a while
-		select {
-		case <-time.After(2 * citizenLease):
-		case <-turn.Context().Done():
-		}
+		c.hold(turn, 2*citizenLease)
 	}
 	c.write(ctx, turn) // also if it is somebody else's turn by now
 	until, from := turn.Until(), time.Now()
+	if until.Before(from) { // it was lost before
+		from = until
+	}
 	c.say("releasing", turn.Fence(), from)
 	switch err := turn.Release(ctx); {
 	case err == nil:
 		c.say("released", turn.Fence(), from, time.Now())
 	case errors.Is(err, wakebell.ErrTurnLost):
 		c.say("lost", turn.Fence(), until)
+	}
+}
+
+// hold keeps a turn for a while, unless it is lost.
+func (c *citizen) hold(turn *wakebell.Turn, d time.Duration) {
+	for end := time.After(d); ; {
+		select {
+		case <-end:
+			return
+		case <-turn.Context().Done():
+			return
+		case <-time.After(citizenLease / 6):
+			c.say("holds", turn.Fence(), turn.Until())
+		}
 	}
 }
 

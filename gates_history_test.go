@@ -78,7 +78,8 @@ func (w *town) note(n int, p *citizenProcess, line string) {
 	var what string
 	var fence uint64
 	var at [3]int64
-	if read, _ := fmt.Sscan(line, &what, &fence, &at[0], &at[1], &at[2]); read < 3 {
+	read, _ := fmt.Sscan(line, &what, &fence, &at[0], &at[1], &at[2])
+	if read < 3 || what == "got" && read < 5 {
 		return
 	}
 	w.mu.Lock()
@@ -95,7 +96,9 @@ func (w *town) note(n int, p *citizenProcess, line string) {
 		p.mine[fence] = true
 		w.gotBy[n]++
 		// Until something else is known it may end at any time after this.
-		w.turns[fence] = &held{fence: fence, got: span{at[0], at[1]}, live: at[1], freed: span{at[1], never}}
+		w.turns[fence] = &held{fence: fence, got: span{at[0], at[1]}, live: at[1], good: at[2], freed: span{at[1], never}}
+	case "holds":
+		turn.good = at[0]
 	case "wrote":
 		w.h.wrote = append(w.h.wrote, write{fence, span{at[0], at[1]}})
 	case "refused":
@@ -119,9 +122,10 @@ func (w *town) kill(p *citizenProcess) {
 	_ = p.cmd.Wait() // it was killed
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for fence := range p.mine { // what it had it had until then, unless it was giving it back
+	for fence := range p.mine { // what it had it had until then, unless it was giving it back or late
 		if t := w.turns[fence]; t.live == t.got.to {
-			t.live, t.freed.from = p.killed.UnixNano(), p.killed.UnixNano()
+			t.live = max(t.live, min(t.good, p.killed.UnixNano()))
+			t.freed.from = t.live
 		}
 	}
 }
@@ -159,7 +163,7 @@ func (w *town) live(seed uint64, trouble func(random *rand.Rand, all []*citizenP
 			}
 		}
 		return true
-	}, 20*time.Second, 10*time.Millisecond, "somebody is stuck: %v, then %v", before, &w.gotBy)
+	}, time.Minute, 10*time.Millisecond, "somebody is stuck: %v, then %v", before, &w.gotBy)
 	for _, p := range all {
 		w.endOrderly(p)
 	}

@@ -44,7 +44,7 @@ func inLine(t *testing.T, name string, use func(g *wakebell.Gates, fence uint64)
 func TestPassingOnKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	rdb, name := redistest.Shared(t), redistest.Name(t)
-	a, b := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+	a, b := gatesOn(t, rdb, unhurried), gatesOn(t, rdb, unhurried)
 	first := acquire(t, a, name)
 	guarded := func(g *wakebell.Gates, fence uint64) error { return g.Guard(t.Context(), name, "resource", fence) }
 	order, fences := inLine(t, name, guarded, a, a, a, b, a, b, b, a, a)
@@ -62,9 +62,12 @@ func TestPassingOnKeepsTheOrder(t *testing.T) {
 func TestTurnsArePassedOnWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	g := gatesOn(t, server.Client(t), wakebell.GatesConfig{LeaseTTL: time.Minute})
+	g := gatesOn(t, server.Client(t), unhurried)
 	first := acquire(t, g, "gate")
 	order, _ := inLine(t, "gate", func(*wakebell.Gates, uint64) error { return nil }, slices.Repeat([]*wakebell.Gates{g}, 50)...)
+	// Redis knew of all before they did, who learn of it one after the other.
+	_, err := g.TryAcquire(t.Context(), "gate")
+	require.ErrorIs(t, err, wakebell.ErrGateHeld)
 	server.Pause()
 	release(t, first)
 	require.Len(t, order(), 50)

@@ -12,6 +12,11 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
+// unhurried is for Gates on a real Redis, of which a test wants turns in order and
+// kept: whoever the machine holds up for a few seconds is neither dead nor late.
+// Its presence is short enough to share a Redis with Gates of the defaults.
+var unhurried = wakebell.GatesConfig{LeaseTTL: 30 * time.Second, SignalTTL: 20 * time.Second, PresenceTTL: 20 * time.Second}
+
 // gatesOn makes Gates as those of a process, until the end of the test.
 func gatesOn(t testing.TB, rdb redis.UniversalClient, cfg wakebell.GatesConfig) *wakebell.Gates {
 	t.Helper()
@@ -62,7 +67,7 @@ func waiting(t testing.TB, g *wakebell.Gates, name string) int {
 func TestTurnsAtAGate(t *testing.T) {
 	t.Parallel()
 	rdb, name := redistest.Shared(t), redistest.Name(t)
-	one, two := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+	one, two := gatesOn(t, rdb, unhurried), gatesOn(t, rdb, unhurried)
 	first := acquire(t, one, name)
 	_, err := two.TryAcquire(t.Context(), name)
 	require.ErrorIs(t, err, wakebell.ErrGateHeld)
@@ -90,7 +95,7 @@ func TestTurnsAtAGate(t *testing.T) {
 
 func TestATurnOutlivesTheContextOfItsAcquire(t *testing.T) {
 	t.Parallel()
-	g, name := gatesOn(t, redistest.Shared(t), wakebell.GatesConfig{}), redistest.Name(t)
+	g, name := gatesOn(t, redistest.Shared(t), unhurried), redistest.Name(t)
 	type key struct{}
 	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "kept"), time.Minute)
 	turn, err := g.Acquire(ctx, name)

@@ -200,7 +200,7 @@ func TestAStaleHolderIsRefused(t *testing.T) {
 func TestTheStreamOfAGateIsTrimmed(t *testing.T) {
 	t.Parallel()
 	rdb, name := redistest.Shared(t), redistest.Name(t)
-	g := gatesOn(t, rdb, wakebell.GatesConfig{})
+	g := gatesOn(t, rdb, unhurried)
 	for range 50 {
 		release(t, acquire(t, g, name))
 	}

@@ -87,32 +87,35 @@ func TestRunEndsWithItsContext(t *testing.T) {
 // Stop names the handlers that do not return, and gives their timers back.
 func TestStopNamesWhatHangs(t *testing.T) {
 	t.Parallel()
-	topic := wakebell.NewTopic[string](redistest.Name(t))
-	started, free := make(chan struct{}), make(chan struct{})
-	returned := make(chan struct{})
-	sys := launch(t, build(t, redistest.Shared(t), wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
-			defer close(returned)
-			close(started)
-			<-free
-			return nil
-		}, wakebell.LeaseTTL(time.Hour)),
-	}}))
-	_, err := topic.Schedule(t.Context(), sys.Client(), "x", wakebell.ID("inv-42"))
-	require.NoError(t, err)
-	receive(t, started)
-	err = sys.Stop()
-	require.ErrorIs(t, err, wakebell.ErrUnfinished)
-	require.ErrorContains(t, err, "inv-42")
-	require.ErrorContains(t, err, topic.Name())
-	require.Equal(t, err, sys.Stop(), "and again, if asked again")
-	info, _, err := sys.Client().Get(t.Context(), topic.Name(), "inv-42")
-	require.NoError(t, err)
-	require.Equal(t, wakebell.StatePending, info.State)
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		topic := wakebell.NewTopic[string]("t")
+		started, free := make(chan struct{}), make(chan struct{})
+		returned := make(chan struct{})
+		sys := launch(t, build(t, rdb, wakebell.Config{Handlers: []wakebell.Handler{
+			wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
+				defer close(returned)
+				close(started)
+				<-free
+				return nil
+			}, wakebell.LeaseTTL(time.Hour)),
+		}}))
+		_, err := topic.Schedule(t.Context(), sys.Client(), "x", wakebell.ID("inv-42"))
+		require.NoError(t, err)
+		receive(t, started)
+		err = sys.Stop()
+		require.ErrorIs(t, err, wakebell.ErrUnfinished)
+		require.ErrorContains(t, err, "inv-42")
+		require.ErrorContains(t, err, topic.Name())
+		require.Equal(t, err, sys.Stop(), "and again, if asked again")
+		info, _, err := sys.Client().Get(t.Context(), topic.Name(), "inv-42")
+		require.NoError(t, err)
+		require.Equal(t, wakebell.StatePending, info.State)
 
-	close(free) // the abandoned handler can do nothing any more
-	receive(t, returned)
-	require.EqualValues(t, 1, count(t, sys.Client(), topic.Name()))
+		close(free) // the abandoned handler can do nothing any more
+		receive(t, returned)
+		require.EqualValues(t, 1, count(t, sys.Client(), topic.Name()))
+	})
 }
 
 func TestSystemsShareAnActorSystem(t *testing.T) {
@@ -217,17 +220,21 @@ func TestRedisRestartsWhileRunning(t *testing.T) {
 	}
 	server.Kill()
 	close(finish) // its ack finds no Redis, and is sent again
-	require.Equal(t, "long", receive(t, handled))
+	seen := map[string]int{}
+	for seen["long"] == 0 { // others were before it, if the machine held this up for long
+		seen[receive(t, handled)]++
+	}
 	eventually(t, func() bool { return sys.Counters()["t"].Errors > 0 })
 	server.Restart(t)
 
-	seen := map[string]int{"long": 1}
-	for range timers - 1 {
+	for len(seen) < timers {
 		seen[receive(t, handled)]++
 	}
 	eventually(t, func() bool { return count(t, sys.Client(), "t") == 0 })
-	require.Len(t, seen, timers)
 	require.Empty(t, handled, "none twice")
+	for id, times := range seen {
+		require.Equal(t, 1, times, id)
+	}
 	eventually(t, func() bool { return sys.Counters()["t"].Acked == timers }) // it is counted after it is gone
 
 	// And hints are heard again: a timer is prompt on a topic that is idle.
@@ -241,23 +248,26 @@ func TestRedisRestartsWhileRunning(t *testing.T) {
 // A handler's error after its context has ended says nothing of the timer.
 func TestADrainedHandlersErrorIsNoFailure(t *testing.T) {
 	t.Parallel()
-	topic := wakebell.NewTopic[string](redistest.Name(t))
-	started := make(chan struct{})
-	sys := launch(t, build(t, redistest.Shared(t), wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Handle(topic, func(ctx context.Context, _ wakebell.Timer[string]) error {
-			close(started)
-			<-ctx.Done()
-			return errors.Join(errors.New("cut short"), context.Cause(ctx))
-		}),
-	}}))
-	_, err := topic.Schedule(t.Context(), sys.Client(), "x", wakebell.ID("x"))
-	require.NoError(t, err)
-	receive(t, started)
-	require.NoError(t, sys.Stop())
-	info, _, err := sys.Client().Get(t.Context(), topic.Name(), "x")
-	require.NoError(t, err)
-	require.Equal(t, wakebell.StatePending, info.State)
-	require.Zero(t, info.Failures)
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		topic := wakebell.NewTopic[string]("t")
+		started := make(chan struct{})
+		sys := launch(t, build(t, rdb, wakebell.Config{Handlers: []wakebell.Handler{
+			wakebell.Handle(topic, func(ctx context.Context, _ wakebell.Timer[string]) error {
+				close(started)
+				<-ctx.Done()
+				return errors.Join(errors.New("cut short"), context.Cause(ctx))
+			}),
+		}}))
+		_, err := topic.Schedule(t.Context(), sys.Client(), "x", wakebell.ID("x"))
+		require.NoError(t, err)
+		receive(t, started)
+		require.NoError(t, sys.Stop())
+		info, _, err := sys.Client().Get(t.Context(), topic.Name(), "x")
+		require.NoError(t, err)
+		require.Equal(t, wakebell.StatePending, info.State)
+		require.Zero(t, info.Failures)
+	})
 }
 
 func TestStopAndRunDoNotWaitForARedisThatIsDown(t *testing.T) {

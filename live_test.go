@@ -62,24 +62,27 @@ func TestATopicIsAddedAndRemovedWhileItRuns(t *testing.T) {
 
 func TestRemoveNamesAHandlerThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
-	topic := wakebell.NewTopic[string](redistest.Name(t))
-	began, release := make(chan struct{}), make(chan struct{})
-	sys := start(t, wakebell.Config{DrainTimeout: -1, Handlers: []wakebell.Handler{
-		wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
-			close(began)
-			<-release
-			return nil
-		}),
-	}})
-	schedule(t, sys, topic, "stuck")
-	<-began
-	err := sys.Remove(topic.Name())
-	close(release)
-	require.ErrorIs(t, err, wakebell.ErrUnfinished)
-	require.ErrorContains(t, err, `"stuck"`)
-	info, _, err := sys.Client().Get(t.Context(), topic.Name(), "stuck")
-	require.NoError(t, err)
-	require.Equal(t, wakebell.StatePending, info.State, "released for another node")
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		topic := wakebell.NewTopic[string]("t")
+		began, release := make(chan struct{}), make(chan struct{})
+		sys := launch(t, build(t, rdb, wakebell.Config{Handlers: []wakebell.Handler{
+			wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
+				close(began)
+				<-release
+				return nil
+			}),
+		}}))
+		schedule(t, sys, topic, "stuck")
+		receive(t, began)
+		err := sys.Remove(topic.Name())
+		close(release)
+		require.ErrorIs(t, err, wakebell.ErrUnfinished)
+		require.ErrorContains(t, err, `"stuck"`)
+		info, _, err := sys.Client().Get(t.Context(), topic.Name(), "stuck")
+		require.NoError(t, err)
+		require.Equal(t, wakebell.StatePending, info.State, "released for another node")
+	})
 }
 
 func TestAPausedTopicTakesNothingUntilItIsResumed(t *testing.T) {
@@ -148,22 +151,20 @@ func TestAnOrderReachesEveryNode(t *testing.T) {
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	handler, ids := collecting(topic)
 	first := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}})
-	start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}})
+	second := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}})
 	c := first.Client()
 	schedule(t, first, topic, "before")
 	require.Equal(t, "before", <-ids)
 
 	_, err := c.Pause(t.Context(), topic.Name(), "me", "maintenance")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { // until both nodes have heard of it
-		schedule(t, first, topic, "probe")
-		select {
-		case <-ids:
-			return false
-		case <-time.After(100 * time.Millisecond):
-			return true
-		}
-	}, 30*time.Second, time.Millisecond)
+	for _, node := range []*wakebell.System{first, second} {
+		eventually(t, func() bool { // it has heard of it
+			topics := node.Health(t.Context()).Topics
+			return len(topics) == 1 && topics[0].Paused
+		})
+	}
+	schedule(t, first, topic, "probe")
 	late := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}}) // its first look would find the probe
 	require.Never(t, func() bool { return len(ids) > 0 }, 100*time.Millisecond, 10*time.Millisecond)
 	require.Zero(t, late.Counters()[topic.Name()].Delivered)

@@ -21,8 +21,9 @@ import (
 
 const (
 	crowd     = 10_000
-	longEvery = 250 // one timer in so many runs for two leases
-	nodeLease = 5 * time.Second
+	longEvery = 80 // one timer in so many runs for more than a lease: more of them than a node has slots
+	nodeLease = 8 * time.Second
+	nodeLong  = 10 * time.Second
 )
 
 var crowdTopic = wakebell.NewTopic[int]("crowd")
@@ -32,7 +33,7 @@ func crowdHandler(done func(body, attempt int)) wakebell.Handler {
 	return wakebell.Handle(crowdTopic, func(ctx context.Context, timer wakebell.Timer[int]) error {
 		if timer.Body%longEvery == 0 {
 			select {
-			case <-time.After(2 * nodeLease):
+			case <-time.After(nodeLong):
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
@@ -75,7 +76,7 @@ func (r *roll) note(body, attempt int) {
 // handled once.
 func (r *roll) complete(t *testing.T, c *wakebell.Client) {
 	t.Helper()
-	require.Eventually(t, func() bool { return count(t, c, crowdTopic.Name()) == 0 }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return count(t, c, crowdTopic.Name()) == 0 }, time.Minute, 10*time.Millisecond)
 	eventually(t, func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -171,7 +172,7 @@ func startNode(t *testing.T, redisAddr string) *process {
 
 // runNode is a node in a process of its own: it runs until its input ends.
 func runNode(redisAddr string) error {
-	rdb := redis.NewClient(&redis.Options{Addr: redisAddr})
+	rdb := redis.NewClient(&redis.Options{Addr: redisAddr, ReadTimeout: patience})
 	defer func() { _ = rdb.Close() }() // the process ends
 	var mu sync.Mutex
 	sys, err := wakebell.New(actorSystem(), rdb, wakebell.Config{

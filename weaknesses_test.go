@@ -104,7 +104,7 @@ func TestAStaleVerdictLeavesTheNextHoldersLeaseAlone(t *testing.T) {
 			close(staleStarted)
 			<-staleFinish
 			return nil
-		}, wakebell.LeaseTTL(300*time.Millisecond)))
+		}, wakebell.LeaseTTL(5*time.Second)))
 	c := client(t, direct, wakebell.ClientConfig{})
 	_, err := topic.Schedule(t.Context(), c, "x", wakebell.ID("x"))
 	require.NoError(t, err)
@@ -180,47 +180,49 @@ func deadLetters(t testing.TB, c *wakebell.Client, topic string) (all []wakebell
 // timers were claimed and never handed out.
 func TestStopCancelsWhatRunsAndGivesBackTheRest(t *testing.T) {
 	t.Parallel()
-	const timers, slots = 30, 10
-	rdb := redistest.Shared(t)
-	topic := wakebell.NewTopic[int](redistest.Name(t))
-	causes := make(chan error, timers)
-	running := make(chan struct{}, timers)
-	sys := launch(t, build(t, rdb, wakebell.Config{
-		DrainTimeout: 20 * time.Millisecond,
-		Handlers: []wakebell.Handler{wakebell.Handle(topic, func(ctx context.Context, _ wakebell.Timer[int]) error {
-			running <- struct{}{}
-			<-ctx.Done()
-			causes <- context.Cause(ctx)
-			return ctx.Err()
-		}, wakebell.MaxConcurrent(slots), wakebell.LeaseTTL(time.Hour))},
-	}))
-	for i := range timers {
-		_, err := topic.Schedule(t.Context(), sys.Client(), i, wakebell.ID(strconv.Itoa(i)))
-		require.NoError(t, err)
-	}
-	for range slots {
-		receive(t, running)
-	}
-	require.NoError(t, sys.Stop())
-	require.Len(t, causes, slots)
-	for range slots {
-		require.ErrorIs(t, receive(t, causes), wakebell.ErrDraining)
-	}
-	require.EqualValues(t, timers, count(t, sys.Client(), topic.Name()))
-	for info, err := range sys.Client().List(t.Context(), topic.Name(), wakebell.Filter{}) {
-		require.NoError(t, err)
-		require.Equal(t, wakebell.StatePending, info.State, "nothing is leased, and no attempt counted")
-	}
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		const timers, slots = 30, 10
+		topic := wakebell.NewTopic[int]("t")
+		causes := make(chan error, timers)
+		running := make(chan struct{}, timers)
+		sys := launch(t, build(t, rdb, wakebell.Config{
+			DrainTimeout: 20 * time.Millisecond,
+			Handlers: []wakebell.Handler{wakebell.Handle(topic, func(ctx context.Context, _ wakebell.Timer[int]) error {
+				running <- struct{}{}
+				<-ctx.Done()
+				causes <- context.Cause(ctx)
+				return ctx.Err()
+			}, wakebell.MaxConcurrent(slots), wakebell.LeaseTTL(time.Hour))},
+		}))
+		for i := range timers {
+			_, err := topic.Schedule(t.Context(), sys.Client(), i, wakebell.ID(strconv.Itoa(i)))
+			require.NoError(t, err)
+		}
+		for range slots {
+			receive(t, running)
+		}
+		require.NoError(t, sys.Stop())
+		require.Len(t, causes, slots)
+		for range slots {
+			require.ErrorIs(t, receive(t, causes), wakebell.ErrDraining)
+		}
+		require.EqualValues(t, timers, count(t, sys.Client(), topic.Name()))
+		for info, err := range sys.Client().List(t.Context(), topic.Name(), wakebell.Filter{}) {
+			require.NoError(t, err)
+			require.Equal(t, wakebell.StatePending, info.State, "nothing is leased, and no attempt counted")
+		}
 
-	// Another node has them all at once, though the lease was an hour.
-	attempts := make(chan int, timers)
-	serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[int]) error {
-		attempts <- timer.Attempt
-		return nil
-	}))
-	for range timers {
-		require.Equal(t, 1, receive(t, attempts))
-	}
+		// Another node has them all at once, though the lease was an hour.
+		attempts := make(chan int, timers)
+		serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[int]) error {
+			attempts <- timer.Attempt
+			return nil
+		}))
+		for range timers {
+			require.Equal(t, 1, receive(t, attempts))
+		}
+	})
 }
 
 // Weakness 8: one claim round trip a timer, and another for the commit.

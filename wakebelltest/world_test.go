@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { redistest.Main(m) }
 
 var notes = wakebell.NewTopic[string]("notes")
 

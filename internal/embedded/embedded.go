@@ -11,6 +11,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -48,6 +49,9 @@ func (s *Server) Options() *redis.Options {
 		Dialer:          s.dial,
 		DisableIdentity: true,
 		ConnMaxIdleTime: -1, // a connection in memory does not go stale
+		// Nor does a reply get lost: who waits for one that is late must not ask
+		// again, for the outcome may be another.
+		ReadTimeout: time.Minute,
 		// The server knows nothing of them; asking costs each connection a try.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}

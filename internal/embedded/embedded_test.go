@@ -8,12 +8,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/wakebell/wakebell/internal/embedded"
+	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { redistest.Main(m) }
 
 func TestKeysLiveByTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

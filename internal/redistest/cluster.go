@@ -13,7 +13,7 @@ import (
 const (
 	clusterMasters = 3
 	clusterSlots   = 16384
-	formTimeout    = 30 * time.Second
+	formTimeout    = 60 * time.Second // a Sentinel that was held up does nothing for 30 s
 	formPoll       = 20 * time.Millisecond
 )
 
@@ -34,7 +34,7 @@ func Cluster(t testing.TB, args ...string) Masters {
 			bus, err := freePort()
 			buses[i] = strconv.Itoa(bus)
 			return append(serverArgs(port, dir, args),
-				"--cluster-enabled", "yes", "--cluster-port", buses[i], "--cluster-node-timeout", "2000"), err
+				"--cluster-enabled", "yes", "--cluster-port", buses[i], "--cluster-node-timeout", "10000"), err
 		})
 	}
 	first := masters[0].Client(t)
@@ -87,7 +87,7 @@ func (m Masters) Addrs() []string {
 // Client connects to the Cluster until the end of the test.
 func (m Masters) Client(t testing.TB) *redis.ClusterClient {
 	t.Helper()
-	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: m.Addrs()})
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: m.Addrs(), ReadTimeout: answerTimeout})
 	closeAfter(t, c)
 	return c
 }

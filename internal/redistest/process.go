@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	readyTimeout = 10 * time.Second
+	readyTimeout = 30 * time.Second
 	readyPoll    = 5 * time.Millisecond
-	stopTimeout  = 5 * time.Second
+	stopTimeout  = 20 * time.Second
 
 	// Ports come from below the range that systems give to outgoing
 	// connections: one of those may otherwise hold the port while the server
@@ -149,11 +149,16 @@ func (p *process) stop() {
 	}
 }
 
-// freePort returns a port of 127.0.0.1 that was free a moment ago.
+// freePort returns a port of 127.0.0.1 that was free a moment ago, and that no
+// other process of tests takes while this one lives: a server that is down until
+// its Restart finds its own again, and nobody else there meanwhile.
 func freePort() (int, error) {
 	var last error
 	for range 100 {
 		port := minPort + rand.IntN(maxPort-minPort)
+		if last = reserve(port); last != nil {
+			continue
+		}
 		l, err := net.Listen("tcp", address(port))
 		if err != nil {
 			last = err

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"net"
 	"os"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,6 +71,20 @@ func TestPauseHoldsTheAnswer(t *testing.T) {
 	require.NoError(t, rdb.Ping(t.Context()).Err())
 }
 
+// While a server is down its port is nobody else's.
+func TestAPortIsKeptWhileItsServerIsDown(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Kill()
+	_, port, err := net.SplitHostPort(s.Addr)
+	require.NoError(t, err)
+	if runtime.GOOS == "linux" {
+		_, err = net.Listen("unix", "@wakebell-redistest-"+port)
+		require.ErrorContains(t, err, "in use")
+	}
+	s.Restart(t)
+}
+
 func TestStopOfPausedServer(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -119,9 +135,10 @@ func TestSentinelFailsOver(t *testing.T) {
 	w := redistest.Sentinel(t)
 	rdb := w.Client(t)
 	require.NoError(t, rdb.Set(t.Context(), "k", "x", 0).Err())
-	require.Equal(t, int64(1), rdb.Wait(t.Context(), 1, 5*time.Second).Val())
+	require.Equal(t, int64(1), rdb.Wait(t.Context(), 1, 30*time.Second).Val())
 	w.Master.Kill()
-	require.Eventually(t, func() bool { return rdb.Set(t.Context(), "k", "y", 0).Err() == nil }, 30*time.Second, 50*time.Millisecond)
+	// A Sentinel that was held up for 2 s does nothing for 30.
+	require.Eventually(t, func() bool { return rdb.Set(t.Context(), "k", "y", 0).Err() == nil }, 90*time.Second, 50*time.Millisecond)
 	require.Equal(t, "y", w.Replica.Client(t).Get(t.Context(), "k").Val())
 }
 

@@ -72,7 +72,7 @@ sentinel failover-timeout %[3]s 5000
 // The opts change the client's options before it is made.
 func (w *Watched) Client(t testing.TB, opts ...func(*redis.FailoverOptions)) *redis.Client {
 	t.Helper()
-	o := &redis.FailoverOptions{MasterName: MasterName, SentinelAddrs: []string{w.Sentinel.Addr}}
+	o := &redis.FailoverOptions{MasterName: MasterName, SentinelAddrs: []string{w.Sentinel.Addr}, ReadTimeout: answerTimeout}
 	for _, opt := range opts {
 		opt(o)
 	}

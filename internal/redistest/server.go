@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -32,7 +33,7 @@ type Server struct {
 // Start runs a redis-server until the end of the test. It keeps nothing on
 // disk, unless args say otherwise: they are options of redis-server and
 // override the defaults ("--appendonly", "yes"). The test fails when
-// redis-server is not installed or does not answer in 10 seconds.
+// redis-server is not installed or does not answer in 30 seconds.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	dir := t.TempDir()
@@ -65,7 +66,7 @@ func (s *Server) Client(t testing.TB, opts ...func(*redis.Options)) *redis.Clien
 // Kill ends the server at once, as a crash would (SIGKILL).
 func (s *Server) Kill() { s.current().kill() }
 
-// Stop ends the server in an orderly way (SIGTERM), and by force after 5
+// Stop ends the server in an orderly way (SIGTERM), and by force after 20
 // seconds. Stopping one that has ended is fine.
 func (s *Server) Stop() { s.current().stop() }
 
@@ -142,8 +143,14 @@ func startTemp(args ...string) (*Server, error) {
 	return s, nil
 }
 
+// answerTimeout is how long clients wait for a reply, unless a test says
+// otherwise: a server that the machine holds up for a few seconds is none that
+// has lost a command, and one that is sent again has another outcome.
+const answerTimeout = 20 * time.Second
+
 func newClient(t testing.TB, o *redis.Options, opts ...func(*redis.Options)) *redis.Client {
 	t.Helper()
+	o.ReadTimeout = answerTimeout
 	for _, opt := range opts {
 		opt(o)
 	}

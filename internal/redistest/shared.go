@@ -52,10 +52,10 @@ func run(m *testing.M, opts []goleak.Option) int {
 	return code
 }
 
-// findLeaks gives goroutines a few seconds to end: protoactor keeps one for a
-// second after mail to an actor that has stopped.
+// findLeaks gives goroutines time to end: protoactor keeps one for a second
+// after mail to an actor that has stopped, and the machine may hold up any.
 func findLeaks(opts []goleak.Option) (err error) {
-	for range 8 { // each of them waits about half a second
+	for range 40 { // each of them waits about half a second
 		if err = goleak.Find(opts...); err == nil {
 			return nil
 		}

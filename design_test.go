@@ -201,15 +201,17 @@ func TestAFullRedisCanBeDrained(t *testing.T) {
 	_, _, err = c.Get(t.Context(), "t", "new")
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
 
-	sys := serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[int]) error {
-		switch {
-		case timer.Body%3 == 0:
-			return wakebell.Reject(errors.New("no"))
-		case timer.Body%3 == 1 && timer.Attempt == 1:
-			return wakebell.RetryIn(time.Millisecond)
-		}
-		return nil
-	}))
+	sys := launch(t, build(t, rdb, wakebell.Config{DrainTimeout: patience, Handlers: []wakebell.Handler{
+		wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[int]) error {
+			switch {
+			case timer.Body%3 == 0:
+				return wakebell.Reject(errors.New("no"))
+			case timer.Body%3 == 1 && timer.Attempt == 1:
+				return wakebell.RetryIn(time.Millisecond)
+			}
+			return nil
+		}),
+	}}))
 	eventually(t, func() bool { return count(t, c, "t") == 0 })
 	require.NoError(t, sys.Stop())
 	counters := sys.Counters()["t"]

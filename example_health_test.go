@@ -14,7 +14,9 @@ import (
 func ExampleSystem_Health() {
 	handle := wakebell.Handle(Invoices, func(context.Context, wakebell.Timer[Invoice]) error { return nil })
 	run(wakebell.Config{Handlers: []wakebell.Handler{handle}}, func(sys *wakebell.System) {
-		h := sys.Health(context.Background())
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // a second, without
+		defer cancel()
+		h := sys.Health(ctx)
 		fmt.Println(h.Live, h.Ready, h.Problems, h.ClockSteps == wakebell.ClockSteps{})
 		topic := h.Topics[0]
 		fmt.Println(topic.Topic, topic.Running, topic.Err)
@@ -26,7 +28,8 @@ func ExampleSystem_Health() {
 
 func ExampleSystem_HealthHandler() {
 	run(wakebell.Config{}, func(sys *wakebell.System) {
-		server := httptest.NewServer(sys.HealthHandler())
+		patient := http.TimeoutHandler(sys.HealthHandler(), 10*time.Second, "") // a second, without
+		server := httptest.NewServer(patient)
 		defer server.Close()
 		answer, err := http.Get(server.URL + "/readyz")
 		check(err)

@@ -132,6 +132,7 @@ func (s *stage) play(t *testing.T, meanwhile func(func() bool), after func()) {
 	for _, state := range []string{"running", "dead", "retrying"} { // those that a handler brings about
 		for _, c := range cells {
 			if c.state == state {
+				c.since = s.now(t)
 				s.schedule(t, c.id, "old")
 			}
 		}
@@ -139,6 +140,9 @@ func (s *stage) play(t *testing.T, meanwhile func(func() bool), after func()) {
 	}
 	s.acted.Store(true)
 	for _, c := range cells {
+		if c.since.IsZero() {
+			c.since = s.now(t)
+		}
 		s.put(t, c)
 		c.at = s.now(t)
 		c.answer = s.act(t, c)

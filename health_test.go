@@ -20,7 +20,8 @@ import (
 func TestHealthOverALife(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	rdb := server.Client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = 200*time.Millisecond, -1 })
+	admin := server.Client(t)
+	rdb := server.Client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = 5*time.Second, -1 })
 	good, idle, broken := wakebell.NewTopic[string]("good"), wakebell.NewTopic[string]("idle"), wakebell.NewTopic[string]("broken")
 	running, finish := make(chan struct{}), make(chan struct{})
 	sys := build(t, rdb, wakebell.Config{DrainTimeout: time.Minute, Handlers: []wakebell.Handler{
@@ -28,11 +29,15 @@ func TestHealthOverALife(t *testing.T) {
 			close(running)
 			<-finish
 			return nil
-		}),
+		}, wakebell.LeaseTTL(time.Hour)),
 		wakebell.Handle(idle, nothing),
 		wakebell.Handle(broken, nothing, wakebell.MaxPollingInterval(50*time.Millisecond)),
 	}})
-	health := func() wakebell.Health { return sys.Health(t.Context()) }
+	health := func() wakebell.Health {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		return sys.Health(ctx)
+	}
 	topic := func(h wakebell.Health, name string) wakebell.TopicHealth {
 		for _, of := range h.Topics {
 			if of.Topic == name {
@@ -68,24 +73,26 @@ func TestHealthOverALife(t *testing.T) {
 	require.InDelta(t, time.Hour, topic(h, "idle").Behind, float64(time.Minute))
 
 	// A topic that is broken in itself is named, and the node stays ready.
-	require.NoError(t, rdb.Set(t.Context(), "timers_leases:broken", "x", 0).Err())
-	eventually(t, func() bool { return topic(health(), "broken").Failures > 0 })
-	h = health()
+	require.NoError(t, admin.Set(t.Context(), "timers_leases:broken", "x", 0).Err())
+	eventually(t, func() bool {
+		h = health()
+		return topic(h, "broken").Failures > 0
+	})
 	require.True(t, h.Ready)
 	require.ErrorIs(t, topic(h, "broken").Err, wakebell.ErrWrongType)
 	require.Contains(t, strings.Join(h.Problems, "\n"), `topic "broken" backs off`)
-	require.NoError(t, rdb.Del(t.Context(), "timers_leases:broken").Err())
+	require.NoError(t, admin.Del(t.Context(), "timers_leases:broken").Err())
 	eventually(t, func() bool { return len(health().Problems) == 0 })
 
 	// A Redis that is down is no reason to start the process again.
 	server.Pause()
 	began := time.Now()
-	h = health()
+	h = sys.Health(t.Context())
 	require.Less(t, time.Since(began), patience, "it does not wait for what hangs")
 	require.False(t, h.Ready)
 	require.ErrorIs(t, h.Redis, wakebell.ErrUnavailable)
-	eventually(t, func() bool { return !topic(health(), "idle").DownSince.IsZero() })
-	require.True(t, health().Live)
+	eventually(t, func() bool { return !topic(sys.Health(t.Context()), "idle").DownSince.IsZero() })
+	require.True(t, sys.Health(t.Context()).Live)
 	server.Resume()
 	eventually(t, func() bool { return health().Ready })
 	require.Zero(t, topic(health(), "idle").DownSince)
@@ -108,7 +115,9 @@ func TestHealthOverHTTP(t *testing.T) {
 	handler := sys.HealthHandler()
 	get := func(method, path string) (int, map[string]any) {
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody))
+		ctx, cancel := context.WithTimeout(t.Context(), patience) // a second, without
+		defer cancel()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, path, http.NoBody))
 		var body map[string]any
 		_ = json.Unmarshal(w.Body.Bytes(), &body) // some have none
 		return w.Code, body

@@ -124,7 +124,7 @@ func TestSystemsShareAnActorSystem(t *testing.T) {
 	handled := make(chan string, 2)
 	node := func(name, topic string) (*wakebell.System, wakebell.Topic[string]) {
 		of := wakebell.NewTopic[string](topic)
-		sys, err := wakebell.New(shared, rdb, wakebell.Config{Name: name, DrainTimeout: -1, Logger: quiet, Handlers: []wakebell.Handler{
+		sys, err := wakebell.New(shared, rdb, wakebell.Config{Name: name, DrainTimeout: patience, Logger: quiet, Handlers: []wakebell.Handler{
 			wakebell.Handle(of, func(_ context.Context, timer wakebell.Timer[string]) error {
 				handled <- timer.Body
 				return nil

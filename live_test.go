@@ -155,15 +155,19 @@ func TestAnOrderReachesEveryNode(t *testing.T) {
 	c := first.Client()
 	schedule(t, first, topic, "before")
 	require.Equal(t, "before", <-ids)
+	heardOf := func(paused bool) {
+		for _, node := range []*wakebell.System{first, second} {
+			eventually(t, func() bool {
+				topics := node.Health(t.Context()).Topics
+				return len(topics) == 1 && topics[0].Silent == 0 && topics[0].Paused == paused
+			})
+		}
+	}
+	heardOf(false) // nodes are paused until they know what the orders are
 
 	_, err := c.Pause(t.Context(), topic.Name(), "me", "maintenance")
 	require.NoError(t, err)
-	for _, node := range []*wakebell.System{first, second} {
-		eventually(t, func() bool { // it has heard of it
-			topics := node.Health(t.Context()).Topics
-			return len(topics) == 1 && topics[0].Paused
-		})
-	}
+	heardOf(true)
 	schedule(t, first, topic, "probe")
 	late := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}}) // its first look would find the probe
 	require.Never(t, func() bool { return len(ids) > 0 }, 100*time.Millisecond, 10*time.Millisecond)

@@ -92,7 +92,9 @@ func TestTwoNodesHandleEachTimerOnce(t *testing.T) {
 	r := &roll{handled: map[int]int{}}
 	var nodes []*wakebell.System
 	for range 2 {
-		nodes = append(nodes, serve(t, server.Client(t), crowdHandler(r.note)))
+		nodes = append(nodes, launch(t, build(t, server.Client(t), wakebell.Config{
+			DrainTimeout: patience, Handlers: []wakebell.Handler{crowdHandler(r.note)},
+		})))
 	}
 	c := client(t, server.Client(t), wakebell.ClientConfig{})
 	scheduleCrowd(t, c)

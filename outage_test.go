@@ -118,13 +118,15 @@ func TestAnOutageIsTriedByFew(t *testing.T) {
 
 			o.begin(t, server, server.Client(t))
 			m.reset()
-			// How soon all topics have noticed is a matter of the machine.
-			eventually(t, func() bool { return m.complete() > 0 && m.busiest(m.complete()-1) <= most })
+			// How soon all topics have noticed is a matter of the machine, and a second
+			// in which nothing is sent may be one in which it held up everybody.
+			const quiet = 4
+			eventually(t, func() bool { return m.complete() >= quiet && m.busiest(m.complete()-quiet) <= most })
 			m.reset()
 			<-time.After(lasts)
 			t.Logf("at most %d a second", m.busiest(1))
 			require.LessOrEqual(t, m.busiest(1), most)
-			require.Positive(t, m.busiest(1), "it goes on trying")
+			eventually(t, func() bool { return m.busiest(1) > 0 }, "it goes on trying")
 
 			o.end(t, server, server.Client(t))
 			seen := map[string]bool{}

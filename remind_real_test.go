@@ -23,7 +23,7 @@ import (
 func TestRemindersOutliveTheirNodeOnARealRedis(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
-	cfg := minding(func(c *wakebell.Config) { c.Beat = &wakebell.Beat{} })
+	cfg := minding(func(c *wakebell.Config) { c.Beat, c.DrainTimeout = &wakebell.Beat{}, patience })
 	first := launch(t, build(t, rdb, cfg))
 	m := &minder{}
 	pid := m.spawn(t, first, "cart-17")

@@ -38,7 +38,7 @@ type stage struct {
 type cell struct {
 	id, action, state string
 	want              string
-	at                time.Time // when it was acted upon, by Redis's clock
+	since, at         time.Time // when its timer was made, and acted upon, by Redis's clock
 	answer            string
 }
 
@@ -208,7 +208,8 @@ func (s *stage) saw(id string) string {
 }
 
 // deliveredAfter tells the deliveries since a cell was acted upon. One that is
-// late, where a machine may be, is told with the instant that is wanted.
+// late, where a machine may be, or was to act, is told with the instant that is
+// wanted.
 func (s *stage) deliveredAfter(c *cell) string {
 	_, wanted, _ := strings.Cut(c.want[strings.LastIndexByte(c.want, ' '):], "@")
 	due, _, _ := strings.Cut(wanted, "#")
@@ -221,7 +222,7 @@ func (s *stage) deliveredAfter(c *cell) string {
 			continue
 		}
 		units := int(timer.Delivered.Sub(c.at).Round(s.unit) / s.unit)
-		if s.late && units > earliest {
+		if s.late && !timer.Delivered.Before(c.since.Add(time.Duration(earliest)*s.unit)) {
 			units = earliest
 		}
 		told := fmt.Sprintf("%s@%d", timer.Body, units)

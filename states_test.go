@@ -2,6 +2,7 @@ package wakebell_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strconv"
 	"strings"
@@ -55,11 +56,15 @@ var troubles = map[string]trouble{
 			}
 			_, err := pipe.Exec(t.Context())
 			require.NoError(t, err)
-			require.NoError(t, s.admin.ConfigSet(t.Context(), "key-load-delay", "1000").Err())
+			// It takes 20 s, unless it is mended before.
+			require.NoError(t, s.admin.ConfigSet(t.Context(), "key-load-delay", "10000").Err())
 			s.meanwhile(t, "DEBUG", "RELOAD")
 			eventually(t, func() bool { return redis.HasErrorPrefix(s.admin.Get(t.Context(), "x").Err(), "LOADING") })
 		},
-		mend: func(_ *testing.T, s *site) { <-s.ended },
+		mend: func(t *testing.T, s *site) {
+			require.NoError(t, s.admin.ConfigSet(t.Context(), "key-load-delay", "0").Err())
+			<-s.ended
+		},
 	},
 	"read only until a failover is over": {
 		args: []string{"--repl-diskless-sync-delay", "0"},
@@ -182,14 +187,16 @@ func inTrouble(t *testing.T, x trouble) {
 	s.proxy = faultproxy.Start(t, s.server.Addr)
 	s.addr.Store(&s.proxy.Addr)
 	require.NoError(t, s.admin.Do(t.Context(), "ACL", "SETUSER", "node", "on", ">secret", "+@all", "~*", "&*").Err())
-	node := func(o *redis.Options) {
-		o.ReadTimeout, o.MaxRetries = 300*time.Millisecond, -1
-		o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, *s.addr.Load())
-		}
-		if x.alone { // only there are its rights of interest
-			o.Username, o.Password = "node", "secret"
-		}
+	node := func(answered time.Duration) *redis.Client {
+		return s.server.Client(t, func(o *redis.Options) {
+			o.ReadTimeout, o.MaxRetries = answered, -1
+			o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, *s.addr.Load())
+			}
+			if x.alone { // only there are its rights of interest
+				o.Username, o.Password = "node", "secret"
+			}
+		})
 	}
 	hit, other := wakebell.NewTopic[string]("hit"), wakebell.NewTopic[string]("other")
 	running, finish := make(chan struct{}), make(chan struct{})
@@ -202,8 +209,9 @@ func inTrouble(t *testing.T, x trouble) {
 		handled <- timer.Body
 		return nil
 	}
-	sys := serve(t, s.server.Client(t, node), wakebell.Handle(hit, handle), wakebell.Handle(other, handle))
-	hasty := client(t, s.server.Client(t, node), wakebell.ClientConfig{RetryFor: -1})
+	sys := serve(t, node(300*time.Millisecond), wakebell.Handle(hit, handle), wakebell.Handle(other, handle))
+	// What it meets must be the trouble's, not that of a machine that is slow.
+	hasty := client(t, node(5*time.Second), wakebell.ClientConfig{RetryFor: -1})
 	_, err := hit.Schedule(t.Context(), hasty, "long")
 	require.NoError(t, err)
 	receive(t, running)
@@ -229,20 +237,20 @@ func inTrouble(t *testing.T, x trouble) {
 	if x.alone {
 		eventually(t, func() bool {
 			h := sys.Health(t.Context())
-			return h.Ready && h.Topics[0].Topic == "hit" && h.Topics[0].Failures > 0
+			return h.Ready && h.Topics[0].Topic == "hit" && h.Topics[0].Failures > 0 && errors.Is(h.Topics[0].Err, x.want)
 		})
-		require.ErrorIs(t, sys.Health(t.Context()).Topics[0].Err, x.want)
 		_, err = other.Schedule(t.Context(), hasty, "goes on")
 		require.NoError(t, err)
 		require.Equal(t, "goes on", receive(t, handled))
 	}
+	passes := x.want == nil || wakebell.Retryable(x.want) && x.want != wakebell.ErrMemoryFull //nolint:errorlint // it is the sentinel itself
+	if !passes {
+		require.ErrorIs(t, receive(t, waiting), x.want, "what time does not cure is not waited for")
+	}
 	x.mend(t, s)
-
-	err = receive(t, waiting)
-	if wakebell.Retryable(x.want) && x.want != wakebell.ErrMemoryFull { //nolint:errorlint // it is the sentinel itself
-		require.NoError(t, err)
-	} else if x.want != nil {
-		require.ErrorIs(t, err, x.want, "what time does not cure is not waited for")
+	if passes {
+		err := receive(t, waiting)
+		require.True(t, err == nil || x.want == nil, err)
 	}
 	eventually(t, func() bool { return sys.Counters()["hit"].Acked == 1 }, "it is settled")
 	for _, topic := range []wakebell.Topic[string]{hit, other} {
@@ -250,7 +258,9 @@ func inTrouble(t *testing.T, x trouble) {
 			_, err := topic.Schedule(t.Context(), sys.Client(), topic.Name(), wakebell.ID("after"))
 			return err == nil
 		})
-		require.Equal(t, topic.Name(), receive(t, handled), "it goes on by itself")
+		for receive(t, handled) != topic.Name() {
+			continue // of a call whose answer was late, and that was made again
+		}
 	}
 }
 

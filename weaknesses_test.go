@@ -244,10 +244,12 @@ func TestABacklogCostsAFractionOfARoundTripATimer(t *testing.T) {
 			before := calls(t, rdb, "evalsha") + calls(t, rdb, "eval")
 
 			handled := make(chan struct{}, timers)
-			sys := serve(t, rdb, wakebell.Handle(topic, func(context.Context, wakebell.Timer[int]) error {
-				handled <- struct{}{}
-				return nil
-			}, wakebell.MaxConcurrent(slots)))
+			sys := launch(t, build(t, rdb, wakebell.Config{DrainTimeout: patience, Handlers: []wakebell.Handler{
+				wakebell.Handle(topic, func(context.Context, wakebell.Timer[int]) error {
+					handled <- struct{}{}
+					return nil
+				}, wakebell.MaxConcurrent(slots)),
+			}}))
 			for range timers {
 				receive(t, handled)
 			}

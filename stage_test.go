@@ -31,7 +31,8 @@ type stage struct {
 
 	mu        sync.Mutex // guards what follows
 	delivered map[string][]wakebell.Timer[string]
-	seen      map[string]error // what Extend told a running handler
+	seen      map[string]error         // what Extend told a running handler
+	looking   map[string]chan struct{} // closed when it has looked
 }
 
 // cell is one of the table.
@@ -45,7 +46,7 @@ type cell struct {
 func newStage(unit time.Duration) *stage {
 	return &stage{
 		unit: unit, topic: wakebell.NewTopic[string]("t"), release: make(chan struct{}),
-		delivered: map[string][]wakebell.Timer[string]{}, seen: map[string]error{},
+		delivered: map[string][]wakebell.Timer[string]{}, seen: map[string]error{}, looking: map[string]chan struct{}{},
 	}
 }
 
@@ -66,10 +67,16 @@ func (s *stage) handler() wakebell.Handler {
 	return wakebell.Handle(s.topic, func(ctx context.Context, timer wakebell.Timer[string]) error {
 		s.mu.Lock()
 		s.delivered[timer.ID] = append(s.delivered[timer.ID], timer)
+		before, looks := s.looking[timer.ID], make(chan struct{})
+		s.looking[timer.ID] = looks
 		s.mu.Unlock()
+		defer close(looks)
 		_, state, _ := strings.Cut(timer.ID, ": ")
 		switch {
 		case s.acted.Load():
+			if before != nil { // once it is gone, who runs cannot tell what has become of it
+				<-before
+			}
 			return nil
 		case state == "retrying":
 			return wakebell.RetryIn(2 * s.unit)

@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) { redistest.Main(m) }
 
 // patience bounds the waits for what another goroutine or process does.
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 const secret = "a-secret-of-sixteen-bytes"
 

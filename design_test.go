@@ -113,6 +113,7 @@ func TestLostRepliesLoseNoTimerAndRepeatNone(t *testing.T) {
 			sys := serve(t, redistest.Shared(t, func(o *redis.Options) { o.Addr, o.MaxRetries = proxy.Addr, retries }),
 				wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[int]) error {
 					handled[timer.Body].Add(1)
+					<-time.After(10 * time.Millisecond) // so slow that none is claimed ahead: there are exchanges to lose
 					if timer.Attempt != 1 {
 						return wakebell.Reject(fmt.Errorf("attempt %d", timer.Attempt))
 					}

@@ -21,7 +21,7 @@ func TestHealthOverALife(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	admin := server.Client(t)
-	rdb := server.Client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = 5*time.Second, -1 })
+	rdb := server.Client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = 4*time.Second, -1 })
 	good, idle, broken := wakebell.NewTopic[string]("good"), wakebell.NewTopic[string]("idle"), wakebell.NewTopic[string]("broken")
 	running, finish := make(chan struct{}), make(chan struct{})
 	sys := build(t, rdb, wakebell.Config{DrainTimeout: time.Minute, Handlers: []wakebell.Handler{

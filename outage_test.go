@@ -120,7 +120,7 @@ func TestAnOutageIsTriedByFew(t *testing.T) {
 			m.reset()
 			// How soon all topics have noticed is a matter of the machine, and a second
 			// in which nothing is sent may be one in which it held up everybody.
-			const quiet = 4
+			const quiet = 3
 			eventually(t, func() bool { return m.complete() >= quiet && m.busiest(m.complete()-quiet) <= most })
 			m.reset()
 			<-time.After(lasts)

@@ -211,7 +211,7 @@ func inTrouble(t *testing.T, x trouble) {
 	}
 	sys := serve(t, node(300*time.Millisecond), wakebell.Handle(hit, handle), wakebell.Handle(other, handle))
 	// What it meets must be the trouble's, not that of a machine that is slow.
-	hasty := client(t, node(5*time.Second), wakebell.ClientConfig{RetryFor: -1})
+	hasty := client(t, node(4*time.Second), wakebell.ClientConfig{RetryFor: -1})
 	_, err := hit.Schedule(t.Context(), hasty, "long")
 	require.NoError(t, err)
 	receive(t, running)

@@ -104,7 +104,7 @@ func TestAStaleVerdictLeavesTheNextHoldersLeaseAlone(t *testing.T) {
 			close(staleStarted)
 			<-staleFinish
 			return nil
-		}, wakebell.LeaseTTL(5*time.Second)))
+		}, wakebell.LeaseTTL(4*time.Second)))
 	c := client(t, direct, wakebell.ClientConfig{})
 	_, err := topic.Schedule(t.Context(), c, "x", wakebell.ID("x"))
 	require.NoError(t, err)

@@ -34,7 +34,7 @@ func Cluster(t testing.TB, args ...string) Masters {
 			bus, err := freePort()
 			buses[i] = strconv.Itoa(bus)
 			return append(serverArgs(port, dir, args),
-				"--cluster-enabled", "yes", "--cluster-port", buses[i], "--cluster-node-timeout", "2000"), err
+				"--cluster-enabled", "yes", "--cluster-port", buses[i], "--cluster-node-timeout", "10000"), err
 		})
 	}
 	first := masters[0].Client(t)

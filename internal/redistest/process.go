@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	readyTimeout = 10 * time.Second
+	readyTimeout = 30 * time.Second
 	readyPoll    = 5 * time.Millisecond
 	stopTimeout  = 5 * time.Second
 

@@ -121,7 +121,7 @@ func TestSentinelFailsOver(t *testing.T) {
 	require.NoError(t, rdb.Set(t.Context(), "k", "x", 0).Err())
 	require.Equal(t, int64(1), rdb.Wait(t.Context(), 1, 5*time.Second).Val())
 	w.Master.Kill()
-	require.Eventually(t, func() bool { return rdb.Set(t.Context(), "k", "y", 0).Err() == nil }, 30*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return rdb.Set(t.Context(), "k", "y", 0).Err() == nil }, time.Minute, 50*time.Millisecond)
 	require.Equal(t, "y", w.Replica.Client(t).Get(t.Context(), "k").Val())
 }
 

@@ -55,7 +55,7 @@ func run(m *testing.M, opts []goleak.Option) int {
 // findLeaks gives goroutines a few seconds to end: protoactor keeps one for a
 // second after mail to an actor that has stopped.
 func findLeaks(opts []goleak.Option) (err error) {
-	for range 8 { // each of them waits about half a second
+	for range 40 { // each of them waits about half a second
 		if err = goleak.Find(opts...); err == nil {
 			return nil
 		}

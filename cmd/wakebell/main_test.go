@@ -24,7 +24,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 const (
-	waitLimit = 20 * time.Second
+	waitLimit = time.Minute
 	waitTick  = 5 * time.Millisecond
 )
 

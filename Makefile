@@ -12,7 +12,6 @@ MUTANTS ?=
 BENCH ?= .
 COUNT ?= 6
 SCALE ?= 1
-SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help

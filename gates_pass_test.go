@@ -65,6 +65,8 @@ func TestTurnsArePassedOnWithoutRedis(t *testing.T) {
 	g := gatesOn(t, server.Client(t), wakebell.GatesConfig{LeaseTTL: time.Minute})
 	first := acquire(t, g, "gate")
 	order, _ := inLine(t, "gate", func(*wakebell.Gates, uint64) error { return nil }, slices.Repeat([]*wakebell.Gates{g}, 50)...)
+	_, err := g.TryAcquire(t.Context(), "gate") // its answer comes behind those to the fifty
+	require.ErrorIs(t, err, wakebell.ErrGateHeld)
 	server.Pause()
 	release(t, first)
 	require.Len(t, order(), 50)

@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds the waits for what another goroutine or process does.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // quiet is for systems that a test puts in trouble on purpose.
 var quiet = slog.New(slog.DiscardHandler)

@@ -71,7 +71,7 @@ type Config struct {
 
 	// Operators are the owners who may give orders and look at everything: the
 	// service wakebell.v1.Operations, and those methods of Client. Nil: all who are
-	// served; empty: nobody.
+	// served; empty: nobody. A name that no token has is told to Logger.
 	Operators []string
 
 	// Allow are other actors of this process that peers may send to, and what.

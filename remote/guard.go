@@ -52,7 +52,7 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 		peers:  peers{known: map[string]*peer{}},
 		filter: filter{addresses: map[string]bool{}, entries: map[string]*entry{}},
 	}
-	g.owners.Store(owners(cfg.Tokens))
+	g.know(owners(cfg.Tokens))
 	g.peers.keep(cfg.Peers, cfg.Token)
 	g.complaints.log = cfg.Logger
 	g.connections = &counted{

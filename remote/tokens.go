@@ -3,6 +3,8 @@ package remote
 import (
 	"crypto/sha256"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -46,9 +48,24 @@ func owners(tokens map[string]string) *tokenOwners {
 	return &hashed
 }
 
-// SetTokens replaces Config.Tokens. Connections by tokens that are no longer among
-// them end at once, with all that is under way on them. It does not turn the asking for tokens on or off.
-// Errors: wakebell.ErrInvalid.
+// know takes who has which token, and tells of operators whom nobody can be: a
+// name that is misspelt would else be found out when it is needed.
+func (g *guard) know(known *tokenOwners) {
+	g.owners.Store(known)
+	named := slices.Collect(maps.Values(*known))
+	if len(named) == 0 && g.cfg.TLS != nil && g.cfg.TLS.ClientCAs != nil {
+		return // certificates name them
+	}
+	for _, operator := range g.cfg.Operators {
+		if !slices.Contains(named, operator) {
+			g.log.Warn("nobody is this operator: no token has the name", "operator", operator)
+		}
+	}
+}
+
+// SetTokens replaces Config.Tokens. Connections by tokens that are no longer
+// among them end at once, with all that is under way on them. It does not turn
+// the asking for tokens on or off. Errors: wakebell.ErrInvalid.
 func (s *Server) SetTokens(tokens map[string]string) error {
 	if (len(tokens) == 0) != (len(*s.guard.owners.Load()) == 0) {
 		return invalid("Tokens", "whether peers need one is decided by Serve")
@@ -57,7 +74,7 @@ func (s *Server) SetTokens(tokens map[string]string) error {
 		return err
 	}
 	known := owners(tokens)
-	s.guard.owners.Store(known)
+	s.guard.know(known)
 	s.guard.connections.closeUnless(*known)
 	return nil
 }

@@ -46,3 +46,25 @@ func TestTokensAreReplacedWhileItServes(t *testing.T) {
 	open := serve(t, remote.Config{})
 	require.ErrorIs(t, open.server.SetTokens(map[string]string{secret: "tests"}), wakebell.ErrInvalid)
 }
+
+// A name of an operator that is misspelt is told when a node starts, not when
+// somebody is in need of it.
+func TestOperatorsWhomNobodyIsAreTold(t *testing.T) {
+	t.Parallel()
+	const about = "nobody is this operator"
+	cfg := withToken()
+	cfg.Operators = []string{"tests", "tsets"}
+	n := serve(t, cfg)
+	told := n.log.with(about)
+	require.Len(t, told, 1)
+	require.Contains(t, told[0], "operator=tsets")
+	require.NoError(t, n.server.SetTokens(map[string]string{secret: "tsets"}))
+	require.Contains(t, n.log.with(about)[1], "operator=tests")
+
+	require.Len(t, serve(t, remote.Config{Operators: []string{"a"}}).log.with(about), 1, "peers have no names")
+	ours := newAuthority(t)
+	named := encrypted(ours.pool, ours.issue("node", time.Hour))
+	named.ClientCAs = ours.pool
+	require.Empty(t, serve(t, remote.Config{TLS: named, Operators: []string{"a"}}).log.with(about), "a certificate may name it")
+	require.Empty(t, serve(t, withToken()).log.with(about))
+}

@@ -57,8 +57,9 @@
 //     poller go one after another, so one that is lost holds up extensions.
 //
 //   - machine stalled: the node's own clock watcher, or the harness's probe of
-//     Redis, was not run for 150 ms within the lease; a lease later. It is the
-//     one fault that is observed and not injected.
+//     Redis, was not run for 150 ms (a sixth of the lease where that is less)
+//     within the lease; a lease later. It is the one fault that is observed and
+//     not injected.
 //
 //   - ambiguous schedule: the schedule was made again after an error, or its
 //     command was struck, or Redis was away during it, and the delivery before

@@ -122,6 +122,7 @@ func (w *world) watch(rdb *redis.Client) {
 	watching.Go(func() {
 		tick := time.NewTicker(watchEvery)
 		defer tick.Stop()
+		least := min(stallAt, w.ledger.TTL/6) // some leases are shorter than those of node processes
 		last := time.Now()
 		for {
 			select {
@@ -130,7 +131,7 @@ func (w *world) watch(rdb *redis.Client) {
 			case <-tick.C:
 			}
 			_ = rdb.Ping(ctx).Err() // an outage is noted by who made it
-			if now := time.Now(); now.Sub(last) > stallAt {
+			if now := time.Now(); now.Sub(last) > least {
 				w.ledger.Struck(Fault{Kind: Stall, From: last, To: now})
 			}
 			last = time.Now()

@@ -8,14 +8,15 @@
 --   policies has one letter for each timer: r replace, k keep, e earliest, d
 --   debounce; onces a letter for each: o or -; instants is how many there are:
 --   one for each timer, or 1 for all; words is 2, or 1 where payloads are apart.
---   Then come the ids, each with its payload if it has two words, and the instants: seconds since 1970, or a delay in µs from now after a '+';
---   then for each d the most µs since it was first scheduled, 0 for no bound; then
---   for each o its window in µs.
+--   Then come the ids, each with its payload if it has two words, and the
+--   instants: seconds since 1970, or a delay in µs from now after a '+'; then for
+--   each d the most µs since it was first scheduled, 0 for no bound; then for
+--   each o its window in µs.
 -- Returns: one string, "a due\n" where all were created with that instant, else
---   for each timer "outcome due found\n"; outcome is c created,
---   r replaced, s superseded, p kept pending, k kept running, e kept earlier,
---   m moved, o already done; due in seconds, found the score that was found, or
---   - for none.
+--   for each timer "outcome due found\n"; outcome is c created, r replaced,
+--   s superseded, p kept pending, k kept running, e kept earlier, m moved,
+--   o already done; due in seconds, found the score that was found, or - for
+--   none.
 
 local policies, onces, instants = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local words, base, count = tonumber(ARGV[4]), 4, #ARGV[1]

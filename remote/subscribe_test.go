@@ -228,6 +228,30 @@ func TestASubscriberComesBackAfterItsLinkBroke(t *testing.T) {
 	}
 }
 
+// A crash is none whose timer is given back, whatever the link does: it counts,
+// and the timer comes back when its lease ends.
+func TestACrashOfASubscriberIsNotUndoneByItsLink(t *testing.T) {
+	t.Parallel()
+	cfg := withToken()
+	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(2 * time.Second)}
+	n := serve(t, cfg)
+	link := through(t, n.server.Address())
+	attempts := make(chan uint32, 10)
+	subscribe(t, dialAt(t, link.Addr().String()), remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(_ context.Context, l *messages.Lease) error {
+		attempts <- l.GetAttempt()
+		if l.GetAttempt() == 1 {
+			panic("as the test wants it")
+		}
+		return nil
+	})
+	_, err := n.topic.Schedule(t.Context(), n.Client(), "x")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, receive(t, attempts))
+	link.cut()
+	require.EqualValues(t, 2, receive(t, attempts))
+	n.settled(t)
+}
+
 // settled waits until no timer is left, so that no verdict is on its way: a drain
 // has little time for those.
 func (n *node) settled(t testing.TB) {

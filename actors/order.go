@@ -67,4 +67,8 @@ func (p *poller) obey(m ordered) {
 	if p.readAgain {
 		p.readOrder()
 	}
+	if p.hushed && !p.reading {
+		p.hushed = false
+		p.pace.soon(time.Now(), 0)
+	}
 }

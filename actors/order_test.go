@@ -53,3 +53,43 @@ func TestAnOrderThatCannotBeReadStopsNobody(t *testing.T) {
 		require.NoError(t, rt.Stop())
 	})
 }
+
+// What is scheduled after a pause is told after it, and may be told of in the same
+// moment: it is not taken before the pause is read.
+func TestNothingIsClaimedWhileAnotherOrderIsRead(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		s, orders := newShelf(0), []Order{{}, {Paused: true}, {}}
+		topic := topicOn(s, 1, acks)
+		topic.OrderEvery = 24 * time.Hour
+		topic.Order = func(context.Context) (Order, error) {
+			<-time.After(time.Minute)
+			next := orders[0]
+			orders = orders[1:]
+			return next, nil
+		}
+		rt := start(t, quietSystem(), "a", topic)
+		hint := func(kind exchange.HintKind) {
+			rt.system.Root.Send(rt.PID(), exchange.Hint{Source: "shelf", Kind: kind})
+		}
+		taken := func() int {
+			_, _, settled, _ := s.count()
+			return settled
+		}
+		<-time.After(2 * time.Minute)
+		s.put("before")
+		hint(exchange.HintDue)
+		<-time.After(time.Second)
+		require.Equal(t, 1, taken())
+
+		hint(exchange.HintControl)
+		s.put("after")
+		hint(exchange.HintDue)
+		<-time.After(3 * time.Minute)
+		require.Equal(t, 1, taken())
+		hint(exchange.HintControl)
+		<-time.After(61 * time.Second)
+		require.Equal(t, 2, taken(), "it is resumed")
+		require.NoError(t, rt.Stop())
+	})
+}

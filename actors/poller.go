@@ -45,6 +45,7 @@ type poller struct {
 	orderKnown         bool
 	orderFailures      int
 	reading, readAgain bool      // of the order
+	hushed             bool      // another was given: nothing is claimed until it is read
 	orderAt            time.Time // when to read it again; zero: never
 
 	healing  bool
@@ -249,6 +250,7 @@ func (p *poller) hinted(h exchange.Hint) {
 		}
 	case exchange.HintControl:
 		p.readOrder()
+		p.hushed = p.reading
 	case exchange.HintCheck:
 		p.check(h.ID)
 	}

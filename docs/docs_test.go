@@ -8,7 +8,6 @@ package docs_test
 
 import (
 	"flag"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,15 +32,6 @@ func program(t *testing.T) (dir string) {
 	return dir
 }
 
-// freeAddress is one at which nobody listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
-}
-
 func TestDocumentsDoWhatTheySay(t *testing.T) {
 	t.Parallel()
 	bin := program(t)
@@ -64,7 +54,7 @@ func TestDocumentsDoWhatTheySay(t *testing.T) {
 					// What the checkout needs is in the cache; nothing else is wanted.
 					"GOPROXY=off", "GOFLAGS=-mod=mod", "GOWORK=off"),
 				standIns: standIns,
-				names:    map[string]string{"127.0.0.1:6379": server.Addr, "127.0.0.1:7070": freeAddress(t)},
+				names:    map[string]string{"127.0.0.1:6379": server.Addr, "127.0.0.1:7070": redistest.Address(t)},
 			}
 			after := w.through(d)
 			if *update {

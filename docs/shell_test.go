@@ -19,7 +19,7 @@ import (
 
 const (
 	commandLimit = 5 * time.Minute // a build on a cold cache is the longest
-	endLimit     = 10 * time.Second
+	endLimit     = 30 * time.Second
 )
 
 // shell is a bash that is told one command after the other, as a reader would

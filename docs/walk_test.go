@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	lookLimit = 20 * time.Second
+	lookLimit = time.Minute
 	lookAgain = 50 * time.Millisecond
 )
 
@@ -90,7 +90,7 @@ func (w *walk) step(s step) string {
 
 func (w *walk) patience() time.Duration {
 	if w.update {
-		return lookLimit / 5
+		return lookLimit / 15
 	}
 	return lookLimit
 }

@@ -278,6 +278,9 @@ func TestAfterAnOutageNobodyIsTakenForDead(t *testing.T) {
 		a, b := f, f.other()
 		for _, p := range []*gateFixture{a, b} {
 			p.terms.Presence = 20 * time.Millisecond
+			if beaten {
+				p.terms.Presence = 5 * time.Second // which is how long nobody is taken for dead then
+			}
 			p.beat(t)
 		}
 		first, _ := a.join(t)

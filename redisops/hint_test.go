@@ -31,7 +31,7 @@ func next(t *testing.T, hints <-chan exchange.Hint) exchange.Hint {
 	select {
 	case h := <-hints:
 		return h
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		require.FailNow(t, "no hint came")
 		return exchange.Hint{}
 	}

@@ -80,14 +80,17 @@ func (d goldenDump) pairs(t *testing.T) map[string]string {
 	return out
 }
 
+// patience is how much further from now deadlines are than they were from then:
+// a second is too short for a busy machine.
+const patience = 60
+
 // restore puts what the peer left into a queue of this test; its deadlines are
-// as far from now as they were from then.
+// from now as they were from then, but further away.
 func restore(t *testing.T, f *queueFixture, s goldenStep) {
 	t.Helper()
 	ctx := t.Context()
 	now, err := f.rdb.Time(ctx).Result()
 	require.NoError(t, err)
-	shift := float64(now.UnixMilli()) - s.Time
 	for key, d := range s.Keys {
 		old, rest, _ := strings.Cut(key, "::")
 		key = f.Name() + "::" + rest
@@ -106,7 +109,7 @@ func restore(t *testing.T, f *queueFixture, s goldenStep) {
 			for member, v := range d.pairs(t) {
 				score, err := strconv.ParseFloat(v, 64)
 				require.NoError(t, err)
-				require.NoError(t, f.rdb.ZAdd(ctx, key, redis.Z{Member: member, Score: score + shift}).Err())
+				require.NoError(t, f.rdb.ZAdd(ctx, key, redis.Z{Member: member, Score: float64(now.UnixMilli()) + patience*(score-s.Time)}).Err())
 			}
 		}
 		if d.TTL > 0 {

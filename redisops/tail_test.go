@@ -37,7 +37,7 @@ func nextEvent(t *testing.T, events <-chan exchange.Event) exchange.Event {
 	select {
 	case e := <-events:
 		return e
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		require.FailNow(t, "no event came")
 		return exchange.Event{}
 	}

@@ -130,7 +130,7 @@ func TestATurnOverABrokenLinkEndsBeforeTheNextBegins(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	link := through(t, n.server.Address())
-	c, name := dialWithTurns(t, link.Addr().String(), 2*time.Second), redistest.Name(t)
+	c, name := dialWithTurns(t, link.Addr().String(), 5*time.Second), redistest.Name(t)
 	turn, err := c.Gates().Acquire(t.Context(), name)
 	require.NoError(t, err)
 	waiting := make(chan error, 1)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -154,10 +153,7 @@ func meet(t testing.TB, n *node) *stranger {
 // deadAddress is one at which nobody listens.
 func deadAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
+	return redistest.Address(t)
 }
 
 func (s *stranger) send(m *premote.RemoteMessage) { _ = s.stream.Send(m) }

@@ -216,26 +216,26 @@ func TestAnActorOfAnotherProcess(t *testing.T) {
 		return err == nil && st.Total == 0
 	}
 	first := spawn(t, "actor", n.server.Address(), topic)
-	eventually(t, func() bool { return first.said("lease its-own") == 1 }, "it schedules and gets it")
+	eventually(t, func() bool { return first.said("lease its-own") > 0 }, "it schedules and gets it")
 	for i := range 100 {
 		put(fmt.Sprint(i))
 	}
 	eventually(t, empty)
 	put("keep")
-	eventually(t, func() bool { return first.said("lease keep") == 1 })
+	eventually(t, func() bool { return first.said("lease keep") > 0 })
 	first.kill()
 	began := time.Now()
 	put("later")
 	second := spawn(t, "actor", n.server.Address(), topic)
-	eventually(t, func() bool { return second.said("lease later") == 1 })
-	eventually(t, func() bool { return second.said("lease keep") >= 1 }, "it came back by expiry")
+	eventually(t, func() bool { return second.said("lease later") > 0 })
+	eventually(t, func() bool { return second.said("lease keep") > 0 }, "it came back by expiry")
 	t.Logf("back %v after kill -9, with a lease of 2 s", time.Since(began).Round(time.Millisecond))
 
 	// An actor that ends has its leases given back, after a moment of grace.
 	put("stop")
-	eventually(t, func() bool { return second.said("lease stop") == 1 })
+	eventually(t, func() bool { return second.said("lease stop") > 0 })
 	third := spawn(t, "actor", n.server.Address(), topic)
-	eventually(t, func() bool { return third.said("lease stop") == 1 })
+	eventually(t, func() bool { return third.said("lease stop") > 0 })
 	n.alive(t)
 }
 
@@ -259,7 +259,7 @@ func TestTheServingNodeIsKilled(t *testing.T) {
 		handled.Store(l.GetId(), true)
 		return nil
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	node := first
 	for i := range timers {

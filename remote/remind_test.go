@@ -75,9 +75,15 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	b := keeper(t, there, wakebell.Config{})
 	_, err := b.ActorSystem().Root.SpawnNamed(cart, "cart-17")
 	require.NoError(t, err)
-	require.Equal(t, "early x <nil>", receive(t, got))
+	until := func(want string) { // what came before may come once more
+		t.Helper()
+		for receive(t, got) != want {
+			continue
+		}
+	}
+	until("early x <nil>")
 	set("late")
-	require.Equal(t, "late x <nil>", receive(t, got))
+	until("late x <nil>")
 	eventually(t, func() bool {
 		n := 0
 		for _, err := range a.Reminders().List(t.Context(), wakebell.Recipient{}) {
@@ -94,7 +100,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	b = keeper(t, there, wakebell.Config{})
 	_, err = b.ActorSystem().Root.SpawnNamed(cart, "cart-17")
 	require.NoError(t, err)
-	require.Equal(t, "again x <nil>", receive(t, got))
+	until("again x <nil>")
 	a.alive(t)
 	b.alive(t)
 }
@@ -103,7 +109,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 func TestAnActorOfAServedNodeIsReminded(t *testing.T) {
 	t.Parallel()
 	n := keeper(t, withToken(), keeping(t, "a"))
-	done := make(chan error, 1)
+	done := make(chan error, 10)
 	pid, err := n.ActorSystem().Root.SpawnNamed(actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
 		case string:
@@ -174,15 +180,19 @@ func TestAnActorOfAnotherProcessIsReminded(t *testing.T) {
 	address := deadAddress(t)
 	first := spawn(t, "reminded", n.server.Address(), address)
 	eventually(t, func() bool { return first.said("set soon") == 1 && first.said("set later") == 1 })
-	eventually(t, func() bool { return first.said("reminded soon") == 1 })
-	first.kill()
+	eventually(t, func() bool { return first.said("reminded soon") > 0 })
 	cart := wakebell.ToActor(actor.NewPID(address, "cart-17"))
+	eventually(t, func() bool {
+		_, err := n.Reminders().Get(t.Context(), cart, "soon")
+		return errors.Is(err, wakebell.ErrNotFound)
+	}, "what it said of it has arrived")
+	first.kill()
 	state, err := n.Reminders().Get(t.Context(), cart, "later")
 	require.NoError(t, err)
 	require.Equal(t, cart, state.To)
 	second := spawn(t, "reminded", n.server.Address(), address, "only")
 	_, err = n.Reminders().Set(t.Context(), cart, "later", wakebell.In(0), wrapperspb.String("y"))
 	require.NoError(t, err)
-	eventually(t, func() bool { return second.said("reminded later") == 1 })
+	eventually(t, func() bool { return second.said("reminded later") > 0 })
 	require.Zero(t, second.said("reminded soon"))
 }

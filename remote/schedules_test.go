@@ -159,7 +159,7 @@ func TestAQueueElsewhereIsAsTheQueueHere(t *testing.T) {
 	_, err := orders.Publish(ctx, c, "fourth")
 	require.ErrorIs(t, err, wakebell.ErrQueueFull)
 	waiting := wakebell.NewQueue[string](orders.Name(), wakebell.PendingCap(3, wakebell.FullWaits))
-	short, cancel := context.WithTimeout(ctx, time.Second) // the first answer comes in time
+	short, cancel := context.WithTimeout(ctx, 5*time.Second) // the first answer comes in time
 	defer cancel()
 	_, err = waiting.Publish(short, c, "fifth")
 	require.ErrorIs(t, err, wakebell.ErrQueueFull)

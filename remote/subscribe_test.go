@@ -149,7 +149,7 @@ func TestWhatASubscriberLeavesIsGivenBackAtOnce(t *testing.T) {
 func TestACancelledTimerEndsTheContextOfItsSubscriber(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}
+	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(12 * time.Second)} // a cancel that is not heard is noticed within a third of it
 	n := serve(t, cfg)
 	c := dial(t, n)
 	began, ended := make(chan struct{}), make(chan error, 1)
@@ -170,13 +170,13 @@ func TestACancelledTimerEndsTheContextOfItsSubscriber(t *testing.T) {
 func TestALongHandlerKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(5 * time.Second)}
+	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(7 * time.Second)}
 	n := serve(t, cfg)
 	c := dial(t, n)
 	var deliveries atomic.Int32
 	subscribe(t, c, remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(context.Context, *messages.Lease) error {
 		deliveries.Add(1)
-		<-time.After(11 * time.Second) // more than two leases
+		<-time.After(15 * time.Second) // more than two leases
 		return nil
 	})
 	_, err := n.topic.Schedule(t.Context(), c, "x")
@@ -228,6 +228,40 @@ func TestASubscriberComesBackAfterItsLinkBroke(t *testing.T) {
 	}
 }
 
+// A crash is none whose timer is given back, whatever the link does: it counts,
+// and the timer comes back when its lease ends.
+func TestACrashOfASubscriberIsNotUndoneByItsLink(t *testing.T) {
+	t.Parallel()
+	cfg := withToken()
+	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(2 * time.Second)}
+	n := serve(t, cfg)
+	link := through(t, n.server.Address())
+	attempts := make(chan uint32, 10)
+	subscribe(t, dialAt(t, link.Addr().String()), remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(_ context.Context, l *messages.Lease) error {
+		attempts <- l.GetAttempt()
+		if l.GetAttempt() == 1 {
+			panic("as the test wants it")
+		}
+		return nil
+	})
+	_, err := n.topic.Schedule(t.Context(), n.Client(), "x")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, receive(t, attempts))
+	link.cut()
+	require.EqualValues(t, 2, receive(t, attempts))
+	n.settled(t)
+}
+
+// settled waits until no timer is left, so that no verdict is on its way: a drain
+// has little time for those.
+func (n *node) settled(t testing.TB) {
+	t.Helper()
+	eventually(t, func() bool {
+		st, err := n.Client().Stats(t.Context(), n.topic.Name())
+		return err == nil && st.Total == 0
+	})
+}
+
 // A System that stops before those who serve it is no fault of theirs, and
 // nothing that the log should tell.
 func TestSubscribersLeaveASystemThatHasStopped(t *testing.T) {
@@ -242,6 +276,7 @@ func TestSubscribersLeaveASystemThatHasStopped(t *testing.T) {
 	_, err := n.topic.Schedule(t.Context(), c, "x")
 	require.NoError(t, err)
 	receive(t, handled)
+	n.settled(t)
 	require.NoError(t, n.Stop())
 	require.NoError(t, end())
 	n.server.Stop()
@@ -265,6 +300,7 @@ func TestATopicThatWasRemovedIsAddedAgain(t *testing.T) {
 	_, err := n.topic.Schedule(t.Context(), c, "x")
 	require.NoError(t, err)
 	require.Equal(t, "first", receive(t, handled))
+	n.settled(t)
 	require.NoError(t, n.Remove(topic))
 	_, err = n.topic.Schedule(t.Context(), c, "x")
 	require.NoError(t, err)

@@ -53,7 +53,7 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 		s.Topic = s.Queue.Name
 	}
 	t := &taker{
-		link: c.link, of: s, handle: handle, running: map[uint64]*runningLease{},
+		link: c.link, of: s, handle: handle, running: map[uint64]*runningLease{}, crashed: map[uint64]time.Time{},
 		wake: make(chan struct{}, 1), failed: make(chan error, 1),
 		feed: make(chan handed),
 	}
@@ -100,6 +100,7 @@ type taker struct {
 	mu       sync.Mutex
 	stopped  bool
 	running  map[uint64]*runningLease
+	crashed  map[uint64]time.Time // deliveries whose handlers panicked, until their leases end
 	verdicts []*messages.Verdict
 	wake     chan struct{}
 }
@@ -154,7 +155,8 @@ func (t *taker) subscribe() {
 func (t *taker) reconcile(m *messages.Subscribed) {
 	for _, l := range m.GetHeld() {
 		t.mu.Lock()
-		known := t.running[l.GetDelivery()] != nil
+		_, known := t.crashed[l.GetDelivery()] // it comes back when its lease ends
+		known = known || t.running[l.GetDelivery()] != nil
 		t.mu.Unlock()
 		if !known && !t.pending(l.GetDelivery()) {
 			t.say(&messages.Verdict{Id: l.GetId(), Kind: &messages.Verdict_Release{Release: l.Release()}})
@@ -225,13 +227,22 @@ func (t *taker) begin(next handed) {
 func (t *taker) serve(ctx context.Context, l *messages.Lease) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			t.forget(l.GetDelivery())
+			t.crash(l.GetDelivery())
 			t.link.cfg.Logger.Error("a subscriber's handler panicked", "topic", t.of.Topic, "id", l.GetId(), "panic", fmt.Sprint(reason))
 		}
 	}()
 	err := t.handle(ctx, l)
 	if t.forget(l.GetDelivery()) {
 		t.say(verdictOf(l, err))
+	}
+}
+
+func (t *taker) crash(delivery uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.running[delivery]; r != nil {
+		t.crashed[delivery] = r.until
+		delete(t.running, delivery)
 	}
 }
 

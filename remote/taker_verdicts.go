@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"maps"
 	"time"
 
 	"github.com/wakebell/wakebell"
@@ -40,6 +41,7 @@ func (t *taker) write(stop <-chan struct{}) {
 func (t *taker) look(now time.Time) {
 	var lost []uint64
 	t.mu.Lock()
+	maps.DeleteFunc(t.crashed, func(_ uint64, until time.Time) bool { return now.After(until) })
 	for delivery, r := range t.running {
 		switch {
 		case now.After(r.until):

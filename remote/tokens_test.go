@@ -15,7 +15,9 @@ func TestTokensAreReplacedWhileItServes(t *testing.T) {
 	n := serve(t, withToken())
 	const next = "another-secret-of-bytes"
 	with := func(token string) error {
-		c, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{Config: remote.Config{Token: token, Logger: quiet}})
+		c, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{
+			Config: remote.Config{Token: token, Logger: quiet}, DeadLink: time.Minute,
+		})
 		if err == nil {
 			t.Cleanup(c.Close)
 			_, err = c.Stats(t.Context(), n.topic.Name())

@@ -38,6 +38,7 @@ type app struct {
 	keys     wakebell.Keys
 	celery   bool // runs of Python's schedules are Celery messages
 	output   choice
+	demoPace int // how often as long as it says a demo takes; 0: once
 
 	// began: a command's own code runs. What fails before it is a matter of
 	// usage: an unknown command or flag, a missing argument.

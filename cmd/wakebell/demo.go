@@ -66,10 +66,11 @@ func (a *app) demo(ctx context.Context, verbose bool) (err error) {
 		topic:    wakebell.NewTopic[string]("demo-" + uuid.NewString()[:8]),
 		records:  map[string]*record{},
 		began:    make(chan string, len(story)),
+		pace:     max(a.demoPace, 1),
 	}
 	d.sys, err = wakebell.New(newActorSystem(log), conn.rdb, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(d.topic, d.handle,
-			wakebell.LeaseTTL(demoLease), wakebell.MaxAttempts(demoAttempts), wakebell.RetryBackoff(demoRetry, time.Minute))},
+			wakebell.LeaseTTL(d.paced(demoLease)), wakebell.MaxAttempts(demoAttempts), wakebell.RetryBackoff(d.paced(demoRetry), time.Minute))},
 		Keys: conn.settings.keys, Prefix: conn.settings.prefix, Logger: log,
 	})
 	if err != nil {
@@ -90,14 +91,14 @@ func (a *app) demo(ctx context.Context, verbose bool) (err error) {
 
 // perform runs the story until every timer has come to its end.
 func (d *demo) perform(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, demoLimit)
+	limited, cancel := context.WithTimeout(ctx, d.paced(demoLimit))
 	defer cancel()
 	err := d.play(limited)
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("the demo was interrupted")
 	case errors.Is(err, context.DeadlineExceeded):
-		d.tell(bad, "", "Not everything happened within %v.", demoLimit)
+		d.tell(bad, "", "Not everything happened within %v.", d.paced(demoLimit))
 		return nil // conclude says what did not
 	default:
 		return err
@@ -113,7 +114,7 @@ func (d *demo) play(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.sys.Stop()) }()
-	d.tell(plain, "", "Actors handle them now. A lease lasts %v: after a crash, that is how long a timer waits.", demoLease)
+	d.tell(plain, "", "Actors handle them now. A lease lasts %v: after a crash, that is how long a timer waits.", d.paced(demoLease))
 
 	ctx, cancel := context.WithCancel(ctx)
 	interfered := make(chan error, 1)
@@ -130,7 +131,7 @@ func (d *demo) play(ctx context.Context) (err error) {
 func (d *demo) schedule(ctx context.Context) error {
 	drafts := make([]wakebell.Draft, len(story))
 	for i, s := range story {
-		drafts[i] = d.topic.Draft(s.plan, wakebell.ID(s.id), wakebell.In(s.in))
+		drafts[i] = d.topic.Draft(s.plan, wakebell.ID(s.id), wakebell.In(d.paced(s.in)))
 	}
 	d.begin()
 	if _, err := d.client.Schedule(ctx, drafts...); err != nil {
@@ -138,7 +139,7 @@ func (d *demo) schedule(ctx context.Context) error {
 	}
 	for _, s := range story {
 		d.records[s.id] = &record{}
-		d.tell(news, s.id, "scheduled in %v: %s", s.in, s.plan)
+		d.tell(news, s.id, "scheduled in %v: %s", d.paced(s.in), s.plan)
 	}
 	return nil
 }
@@ -172,7 +173,7 @@ func (d *demo) awaitEnds(ctx context.Context) error {
 				return err
 			}
 		}
-		if counts.Total == 0 && d.elapsed() > lastInstant()+500*time.Millisecond {
+		if counts.Total == 0 && d.elapsed() > d.paced(lastInstant())+500*time.Millisecond {
 			return nil
 		}
 		select {

@@ -93,6 +93,9 @@ func (a *app) gateHold(ctx context.Context, of wakebell.Gatekeeper, name string,
 	return nil
 }
 
+// releaseLimit is how long Redis, or a node, may take to take a turn back.
+const releaseLimit = 5 * time.Second
+
 var errNotInTime = errors.New("it did not become the turn in time")
 
 func takeTurn(ctx context.Context, of wakebell.Gatekeeper, name string, timeout time.Duration) (*wakebell.Turn, error) {
@@ -124,7 +127,7 @@ func (a *app) holdTurn(ctx context.Context, turn *wakebell.Turn, f *gateHoldFlag
 	if held == nil {
 		held = a.inTurn(ctx, turn, f)
 	}
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), childrenLimit)
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 	defer cancel()
 	err := turn.Release(after)
 	switch {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -24,12 +25,19 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 const (
-	waitLimit = 20 * time.Second
+	waitLimit = time.Minute
 	waitTick  = 5 * time.Millisecond
 )
 
+// atOnce is how many tests run at a time: most of their time is waiting.
+const atOnce = "6"
+
 func TestMain(m *testing.M) {
 	logging.Disable()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	redistest.Main(m)
 }
 

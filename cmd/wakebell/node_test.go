@@ -68,7 +68,7 @@ func TestNodeWithoutAStdoutSettlesNothingAndEnds(t *testing.T) {
 	b.fine("schedule", "-t", "TOPIC", "--id", "x")
 	full := writer(func([]byte) (int, error) { return 0, errors.New("no space left") })
 	var stderr bytes.Buffer
-	code := run(t.Context(), b.args([]string{"node", "-t", "TOPIC"}), nil, full, &stderr)
+	code := run(t.Context(), b.args([]string{"node", "-t", "TOPIC", "--retry-initial", "1h"}), nil, full, &stderr)
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr.String(), "wakebell: write to stdout: no space left")
 	info, _, err := b.client().Get(t.Context(), b.topic, "x")

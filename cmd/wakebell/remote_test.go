@@ -115,7 +115,7 @@ func TestMoreCommandsOverANode(t *testing.T) {
 	require.Contains(t, over("queue", "publish", "--queue", "TOPIC", "--text", "hello", "--dedup-key", "k"), "duplicate")
 	require.Contains(t, b.fine("queue", "ls", "--queue", "TOPIC"), "pending")
 
-	held := objects(t, over("gate", "hold", "TOPIC", "--for", "0s", "--lease", "2s"))
+	held := objects(t, over("gate", "hold", "TOPIC", "--for", "0s", "--lease", "20s"))
 	require.Equal(t, "acquired", held[0]["event"])
 	require.Equal(t, "released", held[1]["event"])
 	over("gate", "guard", "TOPIC", "bucket", "7")

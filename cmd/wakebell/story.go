@@ -57,10 +57,13 @@ type demo struct {
 	sys    *wakebell.System
 	client *wakebell.Client
 	began  chan string // ids of handlers that wait to be cancelled
+	pace   int         // how often as long as it says all takes
 
 	mu      sync.Mutex
 	records map[string]*record // complete before the system starts
 }
+
+func (d *demo) paced(t time.Duration) time.Duration { return t * time.Duration(d.pace) }
 
 // record is what happened to a timer.
 type record struct {
@@ -112,7 +115,7 @@ func fires(_ context.Context, d *demo, t wakebell.Timer[string]) error {
 
 func failsOnce(_ context.Context, d *demo, t wakebell.Timer[string]) error {
 	if t.Attempt == 1 {
-		d.tell(warn, t.ID, "fires and its handler returns an error; it is tried again in about %v", demoRetry)
+		d.tell(warn, t.ID, "fires and its handler returns an error; it is tried again in about %v", d.paced(demoRetry))
 		return errors.New("the post office is closed")
 	}
 	d.tell(good, t.ID, "fires again, attempt %d, and is done", t.Attempt)
@@ -123,11 +126,11 @@ func failsOnce(_ context.Context, d *demo, t wakebell.Timer[string]) error {
 func panicsOnce(_ context.Context, d *demo, t wakebell.Timer[string]) error {
 	if t.Attempt == 1 {
 		d.tell(bad, t.ID, "fires and its handler panics: the actor fails and is restarted,")
-		d.tell(bad, t.ID, "and the timer comes back when its lease ends, in %v", demoLease)
+		d.tell(bad, t.ID, "and the timer comes back when its lease ends, in %v", d.paced(demoLease))
 		panic("the demo wants it so")
 	}
 	d.tell(good, t.ID, "is back, attempt %d, %.1f s after its instant, and is done", t.Attempt, t.Lateness().Seconds())
-	if t.Lateness() < demoLease {
+	if t.Lateness() < d.paced(demoLease) {
 		d.end(t.ID, fmt.Sprintf("came back after %v, before its lease ended", t.Lateness()))
 		return nil
 	}
@@ -153,7 +156,7 @@ func runsOn(ctx context.Context, d *demo, t wakebell.Timer[string]) error {
 }
 
 func cancelEarly(ctx context.Context, d *demo, id string) error {
-	if err := d.until(ctx, 9*time.Second); err != nil {
+	if err := d.until(ctx, d.paced(9*time.Second)); err != nil {
 		return err
 	}
 	presence, err := d.topic.Cancel(ctx, d.client, id)
@@ -174,7 +177,7 @@ func cancelRunning(ctx context.Context, d *demo, id string) error {
 		return ctx.Err()
 	}
 	// Longer than a lease: the heartbeat keeps it meanwhile.
-	if err := d.until(ctx, d.elapsed()+demoLease+demoLease/4); err != nil {
+	if err := d.until(ctx, d.elapsed()+d.paced(demoLease+demoLease/4)); err != nil {
 		return err
 	}
 	presence, err := d.topic.Cancel(ctx, d.client, id)

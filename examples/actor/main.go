@@ -52,8 +52,8 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	}
 	_, err = sys.Client().Schedule(ctx,
 		Entries.Draft(-700, wakebell.ID("rent"), wakebell.In(100*time.Millisecond)),
-		Entries.Draft(1000, wakebell.ID("wages"), wakebell.In(300*time.Millisecond)),
-		Receipts.Draft("thank you", wakebell.ID("receipt"), wakebell.In(2*time.Second)),
+		Entries.Draft(1000, wakebell.ID("wages"), wakebell.In(3500*time.Millisecond)),
+		Receipts.Draft("thank you", wakebell.ID("receipt"), wakebell.In(11*time.Second)),
 	)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (l *ledger) Receive(c actor.Context) {
 		c.Respond(lease.Reject(err))
 	case l.balance+cents < 0:
 		l.out.Printf("%s: %v, attempt %d", lease.GetId(), errNoMoney, lease.GetAttempt())
-		c.Respond(lease.NackIn(time.Second, errNoMoney))
+		c.Respond(lease.NackIn(7*time.Second, errNoMoney))
 	default:
 		l.balance += cents
 		l.out.Printf("%s: %+d, balance %d", lease.GetId(), cents, l.balance)

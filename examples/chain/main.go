@@ -82,7 +82,7 @@ func (s shop) ship(ctx context.Context, t wakebell.Timer[Order]) error {
 		return err
 	}
 	if t.Attempt == 1 { // too late to take the next step back
-		return errors.Join(errors.New("the printer is out of labels"), wakebell.RetryIn(time.Second))
+		return errors.Join(errors.New("the printer is out of labels"), wakebell.RetryIn(4*time.Second))
 	}
 	s.done() // a real node goes on
 	return nil

@@ -83,7 +83,7 @@ func (s *cart) Receive(c actor.Context) {
 	case put:
 		s.out.Printf("%s is in the cart", m.what)
 		// Set again, it would be put off: one reminder of each name.
-		if err := wakebell.RemindMe(c, "close", wakebell.In(time.Second), wrapperspb.String(m.what)); err != nil {
+		if err := wakebell.RemindMe(c, "close", wakebell.In(5*time.Second), wrapperspb.String(m.what)); err != nil {
 			s.out.Print(err) // what is wrong with the arguments
 		}
 	case *messages.ReminderSet:

@@ -88,7 +88,7 @@ func shop(ctx context.Context, address string, out *log.Logger) error {
 // order takes the timers of a process that has Redis as well.
 func order(ctx context.Context, timers wakebell.Timers, out *log.Logger) error {
 	drafts := []wakebell.Draft{
-		Invoices.Draft(Invoice{"42", 1999}, wakebell.ID("inv-42"), wakebell.In(time.Second)),
+		Invoices.Draft(Invoice{"42", 1999}, wakebell.ID("inv-42"), wakebell.In(4*time.Second)),
 		Invoices.Draft(Invoice{"43", 500}, wakebell.ID("inv-43"), wakebell.In(time.Hour)),
 	}
 	once := remote.WithKey(ctx, "order-7") // sent again within a day, it does nothing

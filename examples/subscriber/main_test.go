@@ -23,7 +23,7 @@ func TestSubscriber(t *testing.T) {
 	server, err := remote.Serve(sys, remote.Config{
 		Tokens: map[string]string{token: "ringers"},
 		Handler: []wakebell.HandlerOption{
-			wakebell.LeaseTTL(2 * time.Second), wakebell.RetryBackoff(10*time.Millisecond, 10*time.Millisecond),
+			wakebell.LeaseTTL(5 * time.Second), wakebell.RetryBackoff(10*time.Millisecond, 10*time.Millisecond),
 		},
 	})
 	require.NoError(t, err)

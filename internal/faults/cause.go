@@ -60,7 +60,7 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 		return CauseNack, time.Time{}
 	case last.End == EndDraining, last.End == EndNack: // one that fails after the deadline may do so because of it
 		// At once: half a lease after the node's end it came by its expiry.
-		if f, ok := e.find(last.Node, last.Delivered, last.Ended, Drain); ok && r.Delivered.Before(f.To.Add(e.ttl/2)) {
+		if f, ok := e.find(last.Node, last.Delivered, last.Ended, Drain); ok && (r.Delivered.Before(f.To.Add(e.ttl/2)) || e.waited(f, last, r)) {
 			return CauseRelease, f.From
 		}
 	}
@@ -81,6 +81,13 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 		return CauseCrash, time.Time{}
 	}
 	return e.expired(id, last, r)
+}
+
+// waited: what was released at the end of a node nobody could take, for the
+// machine or Redis stood still.
+func (e *evidence) waited(drain Fault, last, r *Run) bool {
+	_, stalled := e.find("", drain.To, r.Delivered, Stall)
+	return stalled && r.Attempt == last.Attempt
 }
 
 // claimed is when the lease of a run began at the earliest. Where the reply of a

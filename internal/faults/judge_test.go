@@ -97,6 +97,12 @@ func TestJudge(t *testing.T) {
 			b.struck(Drain, "a", 15, 30)
 			b.ran("b", 1, 1, 600, 610, EndAck)
 		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
+		"released, and the machine stalled": {func(b book) {
+			b.ran("a", 1, 1, 10, 20, EndDraining)
+			b.struck(Drain, "a", 15, 30)
+			b.struck(Stall, "", 40, 590)
+			b.ran("b", 1, 1, 600, 610, EndAck)
+		}, Judgement{Repeated: 1, Causes: map[Cause]int{CauseRelease: 1}}},
 		"failed while its node drained": {func(b book) {
 			b.ran("a", 1, 1, 10, 20, EndNack)
 			b.struck(Drain, "a", 15, 30)

@@ -97,7 +97,7 @@ func (w *world) lossy(nodes int, cfg NodeConfig, rate float64, kind kinds) load 
 	}
 	l := w.usual()
 	l.connect = func(name string) redis.UniversalClient {
-		return w.server.Client(w.T, func(o *redis.Options) { o.Addr = w.link(name, rate, kind) })
+		return w.server.Client(w.T, patient, func(o *redis.Options) { o.Addr = w.link(name, rate, kind) })
 	}
 	return l
 }

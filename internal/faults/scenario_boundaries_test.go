@@ -58,7 +58,7 @@ func (s *story) play(ofNode bool) bool {
 	node := s.name + "'s node"
 	connect := func(who string, strikes bool) *redis.Client {
 		addr := s.proxy(who, strikes)
-		return w.server.Client(w.T, func(o *redis.Options) {
+		return w.server.Client(w.T, patient, func(o *redis.Options) {
 			o.Addr, o.MinRetryBackoff, o.MaxRetryBackoff = addr, time.Millisecond, 2*time.Millisecond
 		})
 	}

@@ -157,7 +157,7 @@ func (w *world) publish() (end func()) {
 	shared := &published{}
 	for i := range publishers {
 		name := fmt.Sprintf("client-%d", i+1)
-		rdb := w.server.Client(w.T, func(o *redis.Options) { o.Addr = w.link(name, publishersLoss, loss) })
+		rdb := w.server.Client(w.T, patient, func(o *redis.Options) { o.Addr = w.link(name, publishersLoss, loss) })
 		p := &publisher{
 			published: shared, ledger: w.ledger, name: name, client: newClient(w.T, rdb),
 			rng: rand.New(rand.NewPCG(w.rng.Uint64(), w.rng.Uint64())),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/faultproxy"
+	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -88,7 +88,7 @@ func (r *remotes) populate() {
 	var serving []*Node
 	for range servingNodes {
 		cfg := r.config()
-		cfg.Listen = freeAddress(r)
+		cfg.Listen = redistest.Address(r)
 		r.addresses = append(r.addresses, cfg.Listen)
 		serving = append(serving, r.fleet.Start(cfg))
 	}
@@ -103,21 +103,6 @@ func (r *remotes) populate() {
 		r.start(1, cfg)
 	}
 	r.nodes = append(r.nodes, serving...)
-}
-
-// freeAddress is one at which nobody listens, and below the ports that the system
-// gives to those who dial: a node that starts again has to find it free.
-func freeAddress(w *remotes) string {
-	w.Helper()
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			require.NoError(w, l.Close())
-			return address
-		}
-	}
-	require.FailNow(w, "no port is free")
-	return ""
 }
 
 func (r *remotes) party(name string, i int) *party {

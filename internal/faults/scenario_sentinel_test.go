@@ -17,9 +17,9 @@ func failover(w *world) {
 	set := redistest.Sentinel(w.T)
 	sentinels := set.Quorum(w.T)
 	connect := func() *redis.Client {
-		return set.Client(w.T, func(o *redis.FailoverOptions) { o.SentinelAddrs = sentinels })
+		return set.Client(w.T, func(o *redis.FailoverOptions) { o.SentinelAddrs, o.ReadTimeout = sentinels, settleLimit })
 	}
-	w.rdb = set.Replica.Client(w.T) // where all ends
+	w.rdb = set.Replica.Client(w.T, patient) // where all ends
 	cfg := w.config()
 	cfg.Sentinels, cfg.Master = sentinels, redistest.MasterName
 	w.start(3, cfg)

@@ -49,9 +49,13 @@ type world struct {
 func (w *world) redis(args ...string) {
 	w.Helper()
 	w.server = redistest.Start(w.T, args...)
-	w.rdb = w.server.Client(w.T)
+	w.rdb = w.server.Client(w.T, patient)
 	w.watch(w.rdb)
 }
+
+// patient has a client wait for a Redis that stalls: one that sent a command again
+// by itself would run it twice, and the ledger would not know.
+func patient(o *redis.Options) { o.ReadTimeout = settleLimit }
 
 // config is that of a node on the round's server.
 func (w *world) config() NodeConfig {

@@ -13,7 +13,8 @@ import (
 const MasterName = "mymaster"
 
 // Watched is a master with a replica, watched by a Sentinel, which alone
-// decides to fail over: half a second after the master's end, say.
+// decides to fail over: some seconds after the master's end, so that one that
+// stalls for a moment is not taken for dead.
 type Watched struct {
 	// Master and Replica are so at the start; a failover exchanges them.
 	Master, Replica *Server
@@ -61,7 +62,7 @@ func startSentinel(t testing.TB, master *Server) *Server {
 port %d
 dir %s
 sentinel monitor %s 127.0.0.1 %d 1
-sentinel down-after-milliseconds %[3]s 500
+sentinel down-after-milliseconds %[3]s 4000
 sentinel failover-timeout %[3]s 5000
 `, port, dir, MasterName, master.port)
 		return []string{file, "--sentinel"}, os.WriteFile(file, []byte(text), 0o600)

@@ -209,7 +209,7 @@ func inTrouble(t *testing.T, x trouble) {
 		handled <- timer.Body
 		return nil
 	}
-	sys := serve(t, node(300*time.Millisecond), wakebell.Handle(hit, handle), wakebell.Handle(other, handle))
+	sys := serve(t, node(2*time.Second), wakebell.Handle(hit, handle), wakebell.Handle(other, handle))
 	// What it meets must be the trouble's, not that of a machine that is slow.
 	hasty := client(t, node(4*time.Second), wakebell.ClientConfig{RetryFor: -1})
 	_, err := hit.Schedule(t.Context(), hasty, "long")

@@ -101,9 +101,9 @@ func (p *poller) catchUp() {
 
 // mayClaim reports whether a stream may claim at all. It may not while an order
 // is read that a hint told of: what was scheduled after a pause would be taken in
-// spite of it. While another is behind
-// it may not: it could claim anew what the other is about to settle, if the
-// lease has ended meanwhile. Its own settlements are run before its claim.
+// spite of it. Nor while another stream is behind: it could claim anew what that
+// one is about to settle, if the lease has ended meanwhile. Its own settlements
+// are run before its claim.
 func (p *poller) mayClaim(s *stream) bool {
 	if p.drain != nil || p.paused || p.hushed {
 		return false

@@ -95,11 +95,23 @@ func (s *System) pause(topic string, paused bool) error {
 func (s *System) change(do func(*actors.Runtime) error) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	s.mu.Lock()
-	rt, stopped := s.runtime, s.stopped != nil
-	s.mu.Unlock()
-	if rt == nil || stopped {
+	rt := s.running()
+	if rt == nil {
 		return ErrNotRunning
 	}
-	return do(rt)
+	err := do(rt)
+	if errors.Is(err, actors.ErrNoAnswer) && s.running() == nil {
+		return fmt.Errorf("%w: %w", ErrNotRunning, err) // it was stopped meanwhile
+	}
+	return err
+}
+
+// running is what runs; nil: nothing yet, or no more.
+func (s *System) running() *actors.Runtime {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped != nil {
+		return nil
+	}
+	return s.runtime
 }

@@ -15,6 +15,8 @@ var (
 	ErrNoTopic = errors.New("no such topic")
 	// ErrTopicTaken says that the runtime has the topic already.
 	ErrTopicTaken = errors.New("the topic has a poller already")
+	// ErrNoAnswer says that the supervisor has ended, or crashes again and again.
+	ErrNoAnswer = errors.New("no answer")
 )
 
 // Requests of a Runtime to its supervisor, each answered with liveReply.
@@ -176,11 +178,11 @@ const liveTimeout = 5 * time.Second
 func (rt *Runtime) ask(request any, timeout time.Duration) (*messages.TopicDrained, error) {
 	answer, err := rt.system.Root.RequestFuture(rt.pid, request, timeout).Result()
 	if err != nil {
-		return nil, fmt.Errorf("ask the supervisor %q: %w", rt.name, err)
+		return nil, fmt.Errorf("supervisor %q: %w: %w", rt.name, ErrNoAnswer, err)
 	}
 	r, ok := answer.(liveReply)
 	if !ok {
-		return nil, fmt.Errorf("ask the supervisor %q: unexpected answer %T", rt.name, answer)
+		return nil, fmt.Errorf("supervisor %q: unexpected answer %T", rt.name, answer)
 	}
 	return r.drained, r.err
 }

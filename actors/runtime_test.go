@@ -277,6 +277,8 @@ func TestDrainAndRemoveMeet(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, drained.GetTopics(), 1, "the answer stays")
 		require.NoError(t, rt.Stop())
+		_, err = rt.Remove("shelf", time.Second)
+		require.ErrorIs(t, err, ErrNoAnswer, "nobody is there")
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,31 +107,30 @@ func TestMiddlewareSeesABodyThatCannotBeRead(t *testing.T) {
 
 func TestRetryOnLeaseExpiryLeavesAFailureToItsLease(t *testing.T) {
 	t.Parallel()
-	topic := wakebell.NewTopic[string](redistest.Name(t))
-	attempts := make(chan wakebell.Timer[string], 10)
-	const ttl = 200 * time.Millisecond
-	var tries atomic.Int64 // a lease that ends before it is handed out is an attempt too
-	start(t, wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		topic := wakebell.NewTopic[string]("t")
+		attempts := make(chan wakebell.Timer[string], 10)
+		const ttl = 200 * time.Millisecond
+		serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
 			attempts <- t
-			if tries.Add(1) < 3 {
+			if t.Attempt < 3 {
 				return errors.New("again")
 			}
 			return nil
-		}, wakebell.RetryOnLeaseExpiry(), wakebell.LeaseTTL(ttl), wakebell.RetryBackoff(time.Hour, time.Hour)),
-	}})
-	c, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{})
-	require.NoError(t, err)
-	_, err = topic.Schedule(t.Context(), c, "x")
-	require.NoError(t, err)
-	var got []wakebell.Timer[string]
-	for range 3 {
-		got = append(got, <-attempts)
-	}
-	require.Less(t, got[0].Attempt, got[1].Attempt)
-	require.Less(t, got[1].Attempt, got[2].Attempt)
-	require.Zero(t, got[2].Failures)
-	require.GreaterOrEqual(t, got[1].Delivered.Sub(got[0].Delivered), ttl)
+		}, wakebell.RetryOnLeaseExpiry(), wakebell.LeaseTTL(ttl), wakebell.RetryBackoff(time.Hour, time.Hour)))
+		c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+		require.NoError(t, err)
+		_, err = topic.Schedule(t.Context(), c, "x")
+		require.NoError(t, err)
+		var got []wakebell.Timer[string]
+		for range 3 {
+			got = append(got, <-attempts)
+		}
+		require.Equal(t, []int{1, 2, 3}, []int{got[0].Attempt, got[1].Attempt, got[2].Attempt})
+		require.Zero(t, got[2].Failures)
+		require.GreaterOrEqual(t, got[1].Delivered.Sub(got[0].Delivered), ttl)
+	})
 }
 
 func TestNilMiddlewareIsRefused(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
@@ -14,10 +15,10 @@ import (
 )
 
 // undertaker is a System whose OnDead passes on what it is told.
-func undertaker(t *testing.T, handlers ...wakebell.Handler) (*wakebell.System, *wakebell.Client, <-chan wakebell.DeadLetter) {
+func undertaker(t *testing.T, rdb redis.UniversalClient, handlers ...wakebell.Handler) (*wakebell.System, *wakebell.Client, <-chan wakebell.DeadLetter) {
 	t.Helper()
 	told := make(chan wakebell.DeadLetter, 100)
-	sys := launch(t, build(t, redistest.Shared(t), wakebell.Config{
+	sys := launch(t, build(t, rdb, wakebell.Config{
 		Handlers: handlers,
 		OnDead:   func(_ context.Context, d wakebell.DeadLetter) { told <- d },
 
@@ -30,62 +31,63 @@ func undertaker(t *testing.T, handlers ...wakebell.Handler) (*wakebell.System, *
 // of; and with its Entry it can be redriven.
 func TestOnDeadIsToldOfEveryDeath(t *testing.T) {
 	t.Parallel()
-	topic, crashing := wakebell.NewTopic[string](redistest.Name(t)), wakebell.NewTopic[string](redistest.Name(t))
-	var crashes atomic.Int64
-	opts := []wakebell.HandlerOption{wakebell.MaxAttempts(2), wakebell.RetryBackoff(time.Millisecond, time.Millisecond)}
-	sys, c, told := undertaker(t, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
-		if timer.ID == "rejected" {
-			return wakebell.Reject(errors.New("bad card"))
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		topic := wakebell.NewTopic[string]("t")
+		var crashes atomic.Int64
+		sys, c, told := undertaker(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
+			switch timer.ID {
+			case "rejected":
+				return wakebell.Reject(errors.New("bad card"))
+			case "crashes":
+				crashes.Add(1)
+				panic("as the test wants it")
+			}
+			return errors.New("bank is closed")
+		}, wakebell.MaxAttempts(2), wakebell.RetryBackoff(time.Millisecond, time.Millisecond), wakebell.LeaseTTL(100*time.Millisecond)))
+
+		same := func(id string, want wakebell.DeadLetter) {
+			t.Helper()
+			got := receive(t, told)
+			letter, err := c.DeadLetter(t.Context(), topic.Name(), got.Entry)
+			require.NoError(t, err)
+			require.Equal(t, letter, got)
+			require.Equal(t, id, got.ID)
+			require.Equal(t, want.Attempts, got.Attempts)
+			require.Equal(t, want.Failures, got.Failures)
+			require.Contains(t, got.Reason, want.Reason)
+			require.Equal(t, "body of "+id, string(got.Content.Body))
 		}
-		return errors.New("bank is closed")
-	}, opts...), wakebell.Handle(crashing, func(context.Context, wakebell.Timer[string]) error {
-		crashes.Add(1)
-		panic("as the test wants it")
-	}, append(opts, wakebell.LeaseTTL(300*time.Millisecond))...)) // it comes back a dozen times
-
-	same := func(topic wakebell.Topic[string], id string, want wakebell.DeadLetter) {
-		t.Helper()
-		got := receive(t, told)
-		letter, err := c.DeadLetter(t.Context(), topic.Name(), got.Entry)
+		schedule := func(id string) {
+			t.Helper()
+			_, err := topic.Schedule(t.Context(), c, "body of "+id, wakebell.ID(id), wakebell.Header("k", "v"))
+			require.NoError(t, err)
+		}
+		schedule("rejected")
+		same("rejected", wakebell.DeadLetter{Reason: "bad card", Attempts: 1})
+		schedule("fails")
+		same("fails", wakebell.DeadLetter{Reason: "bank is closed", Attempts: 2, Failures: 2})
+		schedule("crashes")
+		same("crashes", wakebell.DeadLetter{Reason: "never settled", Attempts: 12})
+		require.EqualValues(t, 12, crashes.Load())
+		raw := wakebell.NewTopic[[]byte](topic.Name())
+		_, err := raw.Schedule(t.Context(), c, []byte("body of unreadable"), wakebell.ID("unreadable"), wakebell.ContentType("image/png"))
 		require.NoError(t, err)
-		require.Equal(t, letter, got)
-		require.Equal(t, id, got.ID)
-		require.Equal(t, want.Attempts, got.Attempts)
-		require.Equal(t, want.Failures, got.Failures)
-		require.Contains(t, got.Reason, want.Reason)
-		require.Equal(t, "body of "+id, string(got.Content.Body))
-	}
-	schedule := func(topic wakebell.Topic[string], id string) {
-		t.Helper()
-		_, err := topic.Schedule(t.Context(), c, "body of "+id, wakebell.ID(id), wakebell.Header("k", "v"))
-		require.NoError(t, err)
-	}
-	schedule(topic, "rejected")
-	same(topic, "rejected", wakebell.DeadLetter{Reason: "bad card", Attempts: 1})
-	schedule(topic, "fails")
-	same(topic, "fails", wakebell.DeadLetter{Reason: "bank is closed", Attempts: 2, Failures: 2})
-	schedule(crashing, "crashes")
-	same(crashing, "crashes", wakebell.DeadLetter{Reason: "never settled", Attempts: 12})
-	require.LessOrEqual(t, crashes.Load(), int64(12))
-	raw := wakebell.NewTopic[[]byte](topic.Name())
-	_, err := raw.Schedule(t.Context(), c, []byte("body of unreadable"), wakebell.ID("unreadable"), wakebell.ContentType("image/png"))
-	require.NoError(t, err)
-	same(topic, "unreadable", wakebell.DeadLetter{Reason: "image/png", Attempts: 1})
+		same("unreadable", wakebell.DeadLetter{Reason: "image/png", Attempts: 1})
 
-	require.NoError(t, sys.Stop())
-	for topic, deaths := range map[string]int64{topic.Name(): 3, crashing.Name(): 1} {
-		counters := sys.Counters()[topic]
-		require.Equal(t, deaths, counters.Told)
-		require.Equal(t, deaths, counters.Buried)
+		require.NoError(t, sys.Stop())
+		counters := sys.Counters()[topic.Name()]
+		require.EqualValues(t, 4, counters.Told)
+		require.EqualValues(t, 4, counters.Buried)
 		require.Zero(t, counters.Untold)
-	}
-	require.Empty(t, told)
+		require.Empty(t, told)
+	})
 }
 
 func TestOnDeadIsNotToldOfTheDiscarded(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
-	_, c, told := undertaker(t, wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
+	_, c, told := undertaker(t, redistest.Shared(t), wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
 		return wakebell.Reject(errors.New("no"))
 	}, wakebell.DiscardRejected()))
 	_, err := topic.Schedule(t.Context(), c, "x")

@@ -110,6 +110,16 @@ func (n *node) start(t testing.TB, cfg remote.Config, of wakebell.Config) *node 
 	return n
 }
 
+// settled waits until no timer is left, so that no verdict is on its way: a drain
+// has little time for those.
+func (n *node) settled(t testing.TB) {
+	t.Helper()
+	eventually(t, func() bool {
+		st, err := n.Client().Stats(t.Context(), n.topic.Name())
+		return err == nil && st.Total == 0
+	})
+}
+
 func withToken() remote.Config {
 	return remote.Config{Tokens: map[string]string{secret: "tests"}}
 }

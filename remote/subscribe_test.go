@@ -93,7 +93,7 @@ func TestASubscriberHasNoMoreThanItsCredits(t *testing.T) {
 	eventually(t, func() bool { return slow.Load()+quick.Load() == 500 }, "the slow one holds up no other")
 	require.LessOrEqual(t, peak.Load(), int32(3))
 	close(release)
-	eventually(t, func() bool { st, err := c.Stats(t.Context(), topic); return err == nil && st.Total == 0 })
+	n.settled(t)
 }
 
 func TestSubscribingAgainTakesOver(t *testing.T) {
@@ -120,7 +120,7 @@ func TestSubscribingAgainTakesOver(t *testing.T) {
 	})
 	require.Equal(t, "second", receive(t, held))
 	close(release)
-	eventually(t, func() bool { st, err := second.Stats(t.Context(), topic); return err == nil && st.Total == 0 })
+	n.settled(t)
 }
 
 func TestWhatASubscriberLeavesIsGivenBackAtOnce(t *testing.T) {
@@ -218,10 +218,7 @@ func TestASubscriberComesBackAfterItsLinkBroke(t *testing.T) {
 			link.cut()
 		}
 	}
-	eventually(t, func() bool {
-		st, err := n.Client().Stats(t.Context(), n.topic.Name())
-		return err == nil && st.Total == 0
-	})
+	n.settled(t)
 	for i := range 300 {
 		_, ok := handled.Load(fmt.Sprint(i))
 		require.True(t, ok, i)
@@ -250,16 +247,6 @@ func TestACrashOfASubscriberIsNotUndoneByItsLink(t *testing.T) {
 	link.cut()
 	require.EqualValues(t, 2, receive(t, attempts))
 	n.settled(t)
-}
-
-// settled waits until no timer is left, so that no verdict is on its way: a drain
-// has little time for those.
-func (n *node) settled(t testing.TB) {
-	t.Helper()
-	eventually(t, func() bool {
-		st, err := n.Client().Stats(t.Context(), n.topic.Name())
-		return err == nil && st.Total == 0
-	})
 }
 
 // A System that stops before those who serve it is no fault of theirs, and

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
@@ -15,11 +16,11 @@ import (
 )
 
 // forwarding starts a System that forwards a topic of its own to target.
-func forwarding(t *testing.T, target func(*actor.ActorSystem) wakebell.Target, opts ...wakebell.HandlerOption) (*wakebell.System, wakebell.Topic[invoice]) {
+func forwarding(t *testing.T, rdb redis.UniversalClient, target func(*actor.ActorSystem) wakebell.Target, opts ...wakebell.HandlerOption) (*wakebell.System, wakebell.Topic[invoice]) {
 	t.Helper()
 	topic := wakebell.NewTopic[invoice](redistest.Name(t))
 	system := actorSystem()
-	sys, err := wakebell.New(system, redistest.Shared(t), wakebell.Config{Logger: quiet, Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(system, rdb, wakebell.Config{Logger: quiet, Handlers: []wakebell.Handler{
 		wakebell.Forward(topic, target(system), opts...),
 	}})
 	require.NoError(t, err)
@@ -38,7 +39,7 @@ func to(receive actor.ReceiveFunc) func(*actor.ActorSystem) wakebell.Target {
 func TestAnActorOfTheUsersGetsLeasesAndAnswersThem(t *testing.T) {
 	t.Parallel()
 	got := make(chan *messages.Lease, 10)
-	sys, topic := forwarding(t, to(func(c actor.Context) {
+	sys, topic := forwarding(t, redistest.Shared(t), to(func(c actor.Context) {
 		lease, ok := c.Message().(*messages.Lease)
 		if !ok {
 			return
@@ -75,54 +76,58 @@ func TestAnActorOfTheUsersGetsLeasesAndAnswersThem(t *testing.T) {
 
 func TestTheSilenceOfAnActorEndsWithTheLease(t *testing.T) {
 	t.Parallel()
-	got := make(chan *messages.Lease, 10)
-	silent := true // at the first it gets
-	sys, topic := forwarding(t, to(func(c actor.Context) {
-		if lease, ok := c.Message().(*messages.Lease); ok {
-			got <- lease
-			if !silent {
-				c.Respond(lease.Ack())
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		got := make(chan *messages.Lease, 10)
+		sys, topic := forwarding(t, rdb, to(func(c actor.Context) {
+			if lease, ok := c.Message().(*messages.Lease); ok {
+				got <- lease
+				if lease.GetAttempt() > 1 {
+					c.Respond(lease.Ack())
+				}
 			}
-			silent = false
-		}
-	}), wakebell.LeaseTTL(200*time.Millisecond))
-	_, err := topic.Schedule(t.Context(), sys.Client(), invoice{})
-	require.NoError(t, err)
-	first, second := <-got, <-got
-	require.Greater(t, second.GetAttempt(), first.GetAttempt())
-	require.Zero(t, second.GetFailures(), "silence is no verdict")
-	require.GreaterOrEqual(t, second.GetDelivered().AsTime().Sub(first.GetDelivered().AsTime()), 200*time.Millisecond)
+		}), wakebell.LeaseTTL(200*time.Millisecond))
+		_, err := topic.Schedule(t.Context(), sys.Client(), invoice{})
+		require.NoError(t, err)
+		first, second := <-got, <-got
+		require.Equal(t, uint32(2), second.GetAttempt())
+		require.Zero(t, second.GetFailures(), "silence is no verdict")
+		require.GreaterOrEqual(t, second.GetDelivered().AsTime().Sub(first.GetDelivered().AsTime()), 200*time.Millisecond)
+	})
 }
 
 func TestAnActorThatExtendsKeepsItsLease(t *testing.T) {
 	t.Parallel()
-	const ttl = 4 * time.Second
-	done := make(chan time.Duration, 1)
-	sys, topic := forwarding(t, to(func(c actor.Context) {
-		lease, ok := c.Message().(*messages.Lease)
-		if !ok {
-			return
-		}
-		root, sender, began := c.ActorSystem().Root, c.Sender(), time.Now()
-		go func() {
-			for range 16 { // twice as long as the lease
-				<-time.After(ttl / 8)
-				root.Send(sender, lease.Extend())
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		const ttl = 200 * time.Millisecond
+		done := make(chan time.Duration, 1)
+		sys, topic := forwarding(t, rdb, to(func(c actor.Context) {
+			lease, ok := c.Message().(*messages.Lease)
+			if !ok {
+				return
 			}
-			root.Send(sender, lease.Ack())
-			done <- time.Since(began)
-		}()
-	}), wakebell.LeaseTTL(ttl))
-	_, err := topic.Schedule(t.Context(), sys.Client(), invoice{})
-	require.NoError(t, err)
-	require.Greater(t, <-done, 2*ttl)
-	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 1 }, 30*time.Second, time.Millisecond)
-	require.Equal(t, int64(1), sys.Counters()[topic.Name()].Delivered)
+			root, sender, began := c.ActorSystem().Root, c.Sender(), time.Now()
+			go func() {
+				for range 10 { // more than twice as long as the lease
+					<-time.After(ttl / 4)
+					root.Send(sender, lease.Extend())
+				}
+				root.Send(sender, lease.Ack())
+				done <- time.Since(began)
+			}()
+		}), wakebell.LeaseTTL(ttl))
+		_, err := topic.Schedule(t.Context(), sys.Client(), invoice{})
+		require.NoError(t, err)
+		require.Greater(t, <-done, 2*ttl)
+		require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 1 }, 30*time.Second, time.Millisecond)
+		require.Equal(t, int64(1), sys.Counters()[topic.Name()].Delivered)
+	})
 }
 
 func TestAnActorThatEndsLeavesItsLeaseBehind(t *testing.T) {
 	t.Parallel()
-	sys, topic := forwarding(t, to(func(c actor.Context) {
+	sys, topic := forwarding(t, redistest.Shared(t), to(func(c actor.Context) {
 		if _, ok := c.Message().(*messages.Lease); ok {
 			c.Stop(c.Self())
 		}
@@ -138,7 +143,7 @@ func TestEachHandlerHasAnActorOfItsOwn(t *testing.T) {
 	var spawned atomic.Int64
 	both := make(chan string, 2)
 	release := make(chan struct{})
-	sys, topic := forwarding(t, func(*actor.ActorSystem) wakebell.Target {
+	sys, topic := forwarding(t, redistest.Shared(t), func(*actor.ActorSystem) wakebell.Target {
 		return wakebell.ToEach(actor.PropsFromProducer(func() actor.Actor {
 			spawned.Add(1)
 			return actor.ReceiveFunc(func(c actor.Context) {
@@ -163,25 +168,27 @@ func TestEachHandlerHasAnActorOfItsOwn(t *testing.T) {
 
 func TestAnActorThatFailsIsRestartedAndItsTimerComesBack(t *testing.T) {
 	t.Parallel()
-	attempts := make(chan uint32, 4)
-	var failed atomic.Bool
-	sys, topic := forwarding(t, func(*actor.ActorSystem) wakebell.Target {
-		return wakebell.ToEach(actor.PropsFromFunc(func(c actor.Context) {
-			if lease, ok := c.Message().(*messages.Lease); ok {
-				attempts <- lease.GetAttempt()
-				if failed.CompareAndSwap(false, true) {
-					panic("boom")
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		attempts := make(chan uint32, 4)
+		sys, topic := forwarding(t, rdb, func(*actor.ActorSystem) wakebell.Target {
+			return wakebell.ToEach(actor.PropsFromFunc(func(c actor.Context) {
+				if lease, ok := c.Message().(*messages.Lease); ok {
+					attempts <- lease.GetAttempt()
+					if lease.GetAttempt() == 1 {
+						panic("boom")
+					}
+					c.Respond(lease.Ack())
 				}
-				c.Respond(lease.Ack())
-			}
-		}))
-	}, wakebell.LeaseTTL(200*time.Millisecond))
-	_, err := topic.Schedule(t.Context(), sys.Client(), invoice{})
-	require.NoError(t, err)
-	first := <-attempts
-	require.Greater(t, <-attempts, first)
-	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 1 }, 30*time.Second, time.Millisecond)
-	require.Equal(t, int64(1), sys.Counters()[topic.Name()].Crashed)
+			}))
+		}, wakebell.LeaseTTL(200*time.Millisecond))
+		_, err := topic.Schedule(t.Context(), sys.Client(), invoice{})
+		require.NoError(t, err)
+		require.Equal(t, uint32(1), <-attempts)
+		require.Equal(t, uint32(2), <-attempts)
+		require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 1 }, 30*time.Second, time.Millisecond)
+		require.Equal(t, int64(1), sys.Counters()[topic.Name()].Crashed)
+	})
 }
 
 func TestForwardingNeedsAnActor(t *testing.T) {

@@ -104,7 +104,7 @@ func TestGateKeys(t *testing.T) {
 	b := setup(t)
 	keys := []string{
 		"--keys", "stream={q}:tickets,group=workers,signal={q}:signal,state={q}:state", "--keys",
-		"guard={q}:guard,exchange={q}:exchange,presence={q}:presence,deadlines={q}:deadlines",
+		"guard={q}:guard,exchange={q}:exchange,presence={q}:presence,deadlines={q}:deadlines,mark={q}:mark",
 	}
 	holder := b.start(append([]string{"gate", "hold", "TOPIC", "--signal-ttl", "1s"}, keys...)...)
 	fence := holder.lines(1)[0]["fence"].(float64)

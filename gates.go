@@ -116,7 +116,7 @@ func (c GatesConfig) terms() gate.Terms {
 type Gates struct {
 	store *redisops.Gates
 	terms gate.Terms
-	away  bool               // turns are taken on another Redis
+	away  bool                 // turns are taken on another Redis
 	run   func() *actors.Gates // nil: not running
 	end   func() error         // nil: they are a System's
 }

@@ -60,6 +60,7 @@ func TestAnIdleGateExpires(t *testing.T) {
 			require.LessOrEqual(t, life, time.Hour, "%s: %s idle", name, key)
 		}
 		require.Zero(t, f.rdb.ZCard(t.Context(), f.keys.Deadlines).Val())
+		require.Positive(t, f.rdb.PTTL(t.Context(), f.keys.Presence).Val())
 	}
 }
 

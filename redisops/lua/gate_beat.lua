@@ -29,6 +29,9 @@ if not last or now - number(last) > life / 2 then
 end
 redis.call('ZADD', presence, whole(now + life), process, whole(now), 'last')
 
+redis.call('PEXPIRE', presence, SHARED)
+redis.call('PEXPIRE', deadlines, SHARED)
+
 -- A key of the wrong type is judged by itself: it ends the turn at its gate, and
 -- the others are extended.
 local kept = whole(math.ceil((lease + IN_USE) / 1e3))

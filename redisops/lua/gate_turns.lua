@@ -23,6 +23,10 @@ local LOOK = '0 0'
 -- after its lease has ended and no process has looked at it.
 local IDLE, IN_USE = 5 * 60e6, 7 * 86400e6
 
+-- SHARED is how long, in ms, presence and deadlines outlive the last beat of any
+-- process: longer than any gate in use. Only the mark is kept for ever.
+local SHARED = '1209600000'
+
 -- AHEAD bounds, in µs, how far ahead of the clock a ticket moves the mark.
 local AHEAD = 86400e6
 

@@ -154,6 +154,22 @@ func ExampleGates_Repair() {
 	// 8000000000000001
 }
 
+func ExampleGates_Remove() {
+	withGates(wakebell.GatesConfig{}, func(ctx context.Context, gates *wakebell.Gates) {
+		turn, err := gates.Acquire(ctx, "deploy")
+		check(err)
+		_, err = gates.Remove(ctx, "deploy", false)
+		fmt.Println(errors.Is(err, wakebell.ErrGateHeld))
+		check(turn.Release(ctx))
+		fmt.Println(gates.Remove(ctx, "deploy", false))
+		fmt.Println(gates.Remove(ctx, "deploy", false))
+	})
+	// Output:
+	// true
+	// true <nil>
+	// false <nil>
+}
+
 func ExampleGateKeys() {
 	keys := wakebell.GateKeys{Stream: "{shop}:tickets"}.WithDefaults()
 	fmt.Println(keys.Stream, keys.Group, keys.State)

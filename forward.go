@@ -122,7 +122,7 @@ func lease(t Timer[[]byte], ttl time.Duration) *messages.Lease {
 	return &messages.Lease{
 		Topic:         t.Topic,
 		Id:            t.ID,
-		Body:          t.Raw,
+		Body:          t.Body,
 		ContentType:   t.ContentType,
 		CorrelationId: t.CorrelationID,
 		ReplyTo:       t.ReplyTo,

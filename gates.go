@@ -35,6 +35,12 @@ var (
 	// seen a newer one: Redis lost data, and the tokens of the gate stepped
 	// back. Gates.Repair lifts them.
 	ErrFenceRegressed = redisops.ErrFenceRegressed
+	// ErrFenceUnknown says that no turn has had a fencing token: it was made up,
+	// or Redis lost the turn. Do not write.
+	ErrFenceUnknown = redisops.ErrFenceUnknown
+	// ErrGateExhausted says that a gate has no more fencing tokens, because they
+	// were lifted too far. Gates.Remove lets it begin anew.
+	ErrGateExhausted = redisops.ErrGateExhausted
 )
 
 // GateKeys are the base names of what gates keep in Redis; see docs/keys.md.
@@ -59,6 +65,12 @@ type GatesConfig struct {
 	// its places in the queues, 400 ms – 1 min; default 2 s. It says so at a
 	// quarter of it, in one call for all it waits for.
 	PresenceTTL time.Duration
+
+	// GuardsElsewhere says that turns are taken on another Redis, and that this
+	// one is only for Guard: it then outlasts a loss of the other. Guard does not
+	// know there which tokens had a turn, and takes those up to a day ahead of
+	// this Redis's clock.
+	GuardsElsewhere bool
 
 	// Logger; nil means slog.Default().
 	Logger *slog.Logger
@@ -104,6 +116,7 @@ func (c GatesConfig) terms() gate.Terms {
 type Gates struct {
 	store *redisops.Gates
 	terms gate.Terms
+	away  bool                 // turns are taken on another Redis
 	run   func() *actors.Gates // nil: not running
 	end   func() error         // nil: they are a System's
 }
@@ -124,7 +137,7 @@ func NewGates(rdb redis.UniversalClient, cfg GatesConfig) (*Gates, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Gates{store: store, terms: cfg.terms(), run: func() *actors.Gates { return running }, end: running.Close}, nil
+	return &Gates{store: store, terms: cfg.terms(), away: cfg.GuardsElsewhere, run: func() *actors.Gates { return running }, end: running.Close}, nil
 }
 
 func newGateStore(rdb redis.UniversalClient, cfg GatesConfig) (*redisops.Gates, error) {

@@ -90,6 +90,7 @@ func runCitizen(spec string) error {
 	if err != nil {
 		return err
 	}
+	cfg.GuardsElsewhere = addr != guardAddr
 	if c.guard, err = wakebell.NewGates(guardRDB, cfg); err != nil {
 		return err
 	}

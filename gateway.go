@@ -139,6 +139,8 @@ var codes = []struct {
 	{messages.Code_CODE_GATES_CLOSED, ErrGatesClosed},
 	{messages.Code_CODE_FENCE_STALE, ErrFenceStale},
 	{messages.Code_CODE_FENCE_REGRESSED, ErrFenceRegressed},
+	{messages.Code_CODE_FENCE_UNKNOWN, ErrFenceUnknown},
+	{messages.Code_CODE_GATE_EXHAUSTED, ErrGateExhausted},
 	{messages.Code_CODE_DENIED, ErrDenied},
 	{messages.Code_CODE_CHANNEL_DENIED, ErrChannelDenied},
 	{messages.Code_CODE_UNSUPPORTED, ErrUnsupported},

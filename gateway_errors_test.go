@@ -207,6 +207,8 @@ func TestAnswersBecomeErrors(t *testing.T) {
 			"CODE_GATES_CLOSED":    wakebell.ErrGatesClosed,
 			"CODE_FENCE_STALE":     wakebell.ErrFenceStale,
 			"CODE_FENCE_REGRESSED": wakebell.ErrFenceRegressed,
+			"CODE_FENCE_UNKNOWN":   wakebell.ErrFenceUnknown,
+			"CODE_GATE_EXHAUSTED":  wakebell.ErrGateExhausted,
 
 			"CODE_DENIED":         wakebell.ErrDenied,
 			"CODE_CHANNEL_DENIED": wakebell.ErrChannelDenied,

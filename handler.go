@@ -31,11 +31,12 @@ type Meta struct {
 	Failures int
 
 	CorrelationID string // by default the id of the timer
-	ContentType   string // of Raw; empty: none was given
+	ContentType   string // of the body; empty: none was given
 	ReplyTo       string
 	Headers       Headers
 
-	// Raw is the body as it travelled. It must not be modified.
+	// Raw is the body as it travelled, whatever middleware made of it. It must not
+	// be modified.
 	Raw []byte
 
 	delivery holder // nil in a Timer that no System delivered

@@ -18,6 +18,11 @@ type HandlerFunc func(ctx context.Context, t Timer[[]byte]) error
 // Middleware wraps the handling of timers: it runs code before and after next,
 // changes the context or the verdict, or does not call next at all. It runs in
 // the handler's goroutine, so a panic in it is a crash of the handler.
+//
+// It may replace t.Body, or change it in place, and t.ContentType with it: to
+// decrypt or to unpack, say. What is inside of it reads what it left there; with
+// Forward that is what the lease carries. t.Raw stays what travelled, and so do
+// retries and dead letters: the next delivery begins with the original body.
 type Middleware func(next HandlerFunc) HandlerFunc
 
 // With wraps a topic's handling in middleware; the first is the outermost.
@@ -39,7 +44,7 @@ var ErrUnreadable = errors.New("body cannot be read")
 // typed is the innermost HandlerFunc of a topic: it reads the body as a T.
 func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) HandlerFunc {
 	return func(ctx context.Context, raw Timer[[]byte]) error {
-		body, err := c.Decode(raw.Raw, raw.ContentType)
+		body, err := c.Decode(raw.Body, raw.ContentType)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrUnreadable, err)
 		}
@@ -62,7 +67,11 @@ func chain(h Handler, mw []Middleware) actors.Handle {
 		if err != nil {
 			return actors.Undeliverable(err)
 		}
-		return verdict(fn(ctx, Timer[[]byte]{Body: env.Body, Meta: meta(d, env)}))
+		body := env.Body
+		if len(mw) > 0 { // which may change it in place
+			body = slices.Clone(body)
+		}
+		return verdict(fn(ctx, Timer[[]byte]{Body: body, Meta: meta(d, env)}))
 	}
 }
 

@@ -68,7 +68,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		client.schedules.hand.Zone = cfg.Beat.Zone
 	}
 	s.cfg, s.client, s.store = cfg, client, store
-	s.gates = &Gates{store: gates, terms: cfg.Gates.terms(), run: s.runningGates}
+	s.gates = &Gates{store: gates, terms: cfg.Gates.terms(), away: cfg.Gates.GuardsElsewhere, run: s.runningGates}
 	for _, h := range cfg.Handlers {
 		if err := s.handles(h); err != nil {
 			return nil, err

@@ -94,6 +94,7 @@ type GateOperator interface {
 	Show(ctx context.Context, name string) (GateInfo, error)
 	ForceRelease(ctx context.Context, name string, fence uint64) (bool, error)
 	Repair(ctx context.Context, name string, floor uint64) (GateRepaired, error)
+	Remove(ctx context.Context, name string, force bool) (bool, error)
 }
 
 var (

@@ -122,6 +122,26 @@ func (g *Gates) Acquire(ctx context.Context, name string, try bool) (*Turn, erro
 	}
 }
 
+// Waits reports whether a ticket of this process waits at a gate: it is no
+// fencing token yet.
+func (g *Gates) Waits(ctx context.Context, name string, ticket uint64) (bool, error) {
+	question := waits{name, gate.Ticket(ticket), make(chan bool, 1)}
+	select {
+	case <-g.over:
+		return false, nil
+	default:
+		g.system.Root.Send(g.pid, question)
+	}
+	select {
+	case answer := <-question.answer:
+		return answer, nil
+	case <-g.over:
+		return false, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
 // closeLimit bounds how long a close waits for turns to be given back.
 const closeLimit = 2 * time.Second
 

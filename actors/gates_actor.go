@@ -82,6 +82,11 @@ type (
 		answer func(error)
 	}
 	closeGates struct{ done chan struct{} }
+	waits      struct { // whether a ticket does, in this process
+		gate   string
+		ticket gate.Ticket
+		answer chan bool // has room for one
+	}
 
 	turnOver struct { // its lease has ended by the local clock
 		life *gateLife
@@ -123,6 +128,9 @@ func (k *gatekeeper) Receive(c actor.Context) {
 		k.acquire(m.waiter)
 	case withdraw:
 		k.withdraw(m.waiter)
+	case waits:
+		q := k.queues[m.gate]
+		m.answer <- q != nil && q.waiting[m.ticket] != nil
 	case releaseTurn:
 		k.release(m)
 	case closeGates:
@@ -249,7 +257,7 @@ func (k *gatekeeper) lose(t *Turn) {
 	if q.turn == t {
 		q.turn = nil
 	}
-	q.give(giving{ticket: gate.Ticket(t.Fence)})
+	q.give(giving{ticket: gate.Ticket(t.Fence), passed: t.ahead})
 	k.disown(t, true)
 	t.settle(turnGone, ErrTurnLost)
 	k.cfg.Logger.Warn("a turn was lost", "gate", t.Gate, "fence", t.Fence)

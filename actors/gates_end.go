@@ -26,7 +26,7 @@ func (k *gatekeeper) stop(cause error) {
 func (k *gatekeeper) endQueue(q *gateQueue, cause error) {
 	if t := q.turn; t != nil {
 		t.stop(cause)
-		q.give(giving{ticket: gate.Ticket(t.Fence)})
+		q.give(giving{ticket: gate.Ticket(t.Fence), passed: t.ahead})
 		q.turn = nil
 		k.disown(t, true)
 		t.settle(turnGone, ErrTurnLost)

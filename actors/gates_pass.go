@@ -55,7 +55,7 @@ func (k *gatekeeper) handOver(q *gateQueue, t *Turn) {
 	}
 	// The lease says that the turn was ours to its end, and nobody needs more.
 	t.settle(turnReleased, nil)
-	q.give(giving{ticket: gate.Ticket(t.Fence)})
+	q.give(giving{ticket: gate.Ticket(t.Fence), passed: t.ahead})
 	if next == nil {
 		return
 	}

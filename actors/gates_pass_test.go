@@ -34,6 +34,6 @@ func TestALateReleaseOfATurnThatWasPassedOnIsRefused(t *testing.T) {
 			require.NoError(t, err, name)
 			require.ErrorIs(t, context.Cause(turn.Context()), context.Canceled, name)
 		}
-		require.Equal(t, []giving{{ticket: gate.Ticket(2)}}, q.gives, name)
+		require.Equal(t, []giving{{ticket: gate.Ticket(2), passed: true}}, q.gives, name)
 	}
 }

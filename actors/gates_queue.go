@@ -23,12 +23,14 @@ type gateQueue struct {
 	flight  *gateFlight             // under way; nil: none
 	parked  bool                    // flight failed, and waits for the store to be back
 	gathers bool                    // what is to be sent waits for more; see gather
+	floor   gate.Ticket             // the highest ticket that had a turn
 }
 
 // giving is a ticket to be given back.
 type giving struct {
 	ticket gate.Ticket
-	turn   *Turn // whose release it is; nil: a ticket that nobody wants
+	turn   *Turn // whose release it is; nil: a ticket that is not wanted
+	passed bool  // it had the turn, which the store may not know
 }
 
 // gateFlight is a request that is sent until it is answered.
@@ -83,10 +85,14 @@ func (k *gatekeeper) pump(q *gateQueue) {
 	f.joins, q.joins = cut(q.joins, opsAtOnce-len(f.gives))
 	k.sequence++
 	f.request = &gate.Request{
-		Gate: q.name, Process: k.life.process, Sequence: k.sequence, Floor: k.floor, Terms: k.cfg.Terms,
+		Gate: q.name, Process: k.life.process, Sequence: k.sequence, Floor: max(k.floor, q.floor), Terms: k.cfg.Terms,
 	}
 	for _, g := range f.gives {
-		f.request.Ops = append(f.request.Ops, gate.Op{Kind: gate.Give, Ticket: g.ticket})
+		op := gate.Op{Kind: gate.Give, Ticket: g.ticket}
+		if g.passed {
+			op.Kind = gate.GivePassed
+		}
+		f.request.Ops = append(f.request.Ops, op)
 	}
 	for _, w := range f.joins {
 		op := gate.Op{Kind: gate.Join, Number: w.number}
@@ -111,8 +117,14 @@ func cut[T any](list []T, n int) (front, rest []T) {
 func (k *gatekeeper) fly(q *gateQueue) {
 	f := q.flight
 	q.parked = false
-	if f.tries == 0 || len(f.request.Ops) == 0 {
+	if f.tries == 0 {
 		f.sent = time.Now()
+	} else if len(f.request.Ops) == 0 { // a new look: what the one before saw may be over
+		f.sent = time.Now()
+		k.sequence++
+		again := *f.request
+		again.Sequence = k.sequence
+		f.request = &again
 	}
 	f.tries++
 	life, store := k.life, k.cfg.Store
@@ -242,7 +254,7 @@ func (k *gatekeeper) signalled(s gate.Signal) {
 }
 
 func (k *gatekeeper) grant(q *gateQueue, w *waiter, sent, until time.Time) {
-	k.floor = max(k.floor, w.ticket)
+	k.lift(q, w.ticket)
 	w.turn = k.newTurn(w, w.ticket, sent, until)
 	w.answered, q.turn = true, w.turn
 	if w.owner != nil {
@@ -251,6 +263,21 @@ func (k *gatekeeper) grant(q *gateQueue, w *waiter, sent, until time.Time) {
 		return
 	}
 	w.answer <- turnAnswer{turn: w.turn}
+}
+
+// maxTicketAhead bounds how far ahead of the store's clock a ticket lifts those of
+// other gates.
+const maxTicketAhead = 24 * time.Hour
+
+// lift remembers a ticket that has the turn, for no later one may be below it,
+// whatever the store loses. One that is far ahead of the clock is of a gate whose
+// tokens were lifted, and says nothing about others.
+func (k *gatekeeper) lift(q *gateQueue, ticket gate.Ticket) {
+	q.floor = max(q.floor, ticket)
+	now := k.pulse.clock.store
+	if !now.IsZero() && int64(ticket) <= now.Add(maxTicketAhead).UnixMicro() { //nolint:gosec // below 2^53
+		k.floor = max(k.floor, ticket)
+	}
 }
 
 // rejoin takes a new ticket for one that lost its own.

@@ -2694,8 +2694,10 @@ type GateState struct {
 	Waiters []*GateTicket `protobuf:"bytes,7,rep,name=waiters,proto3" json:"waiters,omitempty"`
 	// The highest fencing token that was issued.
 	LastFence uint64 `protobuf:"varint,8,opt,name=last_fence,json=lastFence,proto3" json:"last_fence,omitempty"`
-	// The newest that the guard has seen, by resource.
-	Guard         map[string]uint64 `protobuf:"bytes,9,rep,name=guard,proto3" json:"guard,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// The newest that the guard has seen, by resource, up to 1,000.
+	Guard map[string]uint64 `protobuf:"bytes,9,rep,name=guard,proto3" json:"guard,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// What of the gate cannot be read; absent: nothing.
+	Fault         *Error `protobuf:"bytes,10,opt,name=fault,proto3" json:"fault,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2789,6 +2791,13 @@ func (x *GateState) GetLastFence() uint64 {
 func (x *GateState) GetGuard() map[string]uint64 {
 	if x != nil {
 		return x.Guard
+	}
+	return nil
+}
+
+func (x *GateState) GetFault() *Error {
+	if x != nil {
+		return x.Fault
 	}
 	return nil
 }
@@ -3005,7 +3014,9 @@ type GateRepaired struct {
 	// Tokens go on above this one.
 	After uint64 `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"`
 	// Tickets that were behind: their owners join again.
-	Removed       uint32 `protobuf:"varint,3,opt,name=removed,proto3" json:"removed,omitempty"`
+	Removed uint32 `protobuf:"varint,3,opt,name=removed,proto3" json:"removed,omitempty"`
+	// Resources whose guard had a token that was never issued.
+	Cleared       uint32 `protobuf:"varint,4,opt,name=cleared,proto3" json:"cleared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3061,6 +3072,112 @@ func (x *GateRepaired) GetRemoved() uint32 {
 	return 0
 }
 
+func (x *GateRepaired) GetCleared() uint32 {
+	if x != nil {
+		return x.Cleared
+	}
+	return 0
+}
+
+// RemoveGate removes a gate with its queue and what its guard remembers.
+type RemoveGate struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Gate  string                 `protobuf:"bytes,1,opt,name=gate,proto3" json:"gate,omitempty"`
+	// Also when it is held or waited for.
+	Force         bool `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveGate) Reset() {
+	*x = RemoveGate{}
+	mi := &file_messages_operations_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveGate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveGate) ProtoMessage() {}
+
+func (x *RemoveGate) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveGate.ProtoReflect.Descriptor instead.
+func (*RemoveGate) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *RemoveGate) GetGate() string {
+	if x != nil {
+		return x.Gate
+	}
+	return ""
+}
+
+func (x *RemoveGate) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+type GateRemoved struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// There was such a gate.
+	Existed       bool `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GateRemoved) Reset() {
+	*x = GateRemoved{}
+	mi := &file_messages_operations_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GateRemoved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GateRemoved) ProtoMessage() {}
+
+func (x *GateRemoved) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GateRemoved.ProtoReflect.Descriptor instead.
+func (*GateRemoved) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *GateRemoved) GetExisted() bool {
+	if x != nil {
+		return x.Existed
+	}
+	return false
+}
+
 type ExportRecurring struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -3070,7 +3187,7 @@ type ExportRecurring struct {
 
 func (x *ExportRecurring) Reset() {
 	*x = ExportRecurring{}
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3082,7 +3199,7 @@ func (x *ExportRecurring) String() string {
 func (*ExportRecurring) ProtoMessage() {}
 
 func (x *ExportRecurring) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3095,7 +3212,7 @@ func (x *ExportRecurring) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurring.ProtoReflect.Descriptor instead.
 func (*ExportRecurring) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{46}
+	return file_messages_operations_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ExportRecurring) GetName() string {
@@ -3119,7 +3236,7 @@ type RecurringDump struct {
 
 func (x *RecurringDump) Reset() {
 	*x = RecurringDump{}
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3131,7 +3248,7 @@ func (x *RecurringDump) String() string {
 func (*RecurringDump) ProtoMessage() {}
 
 func (x *RecurringDump) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3144,7 +3261,7 @@ func (x *RecurringDump) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecurringDump.ProtoReflect.Descriptor instead.
 func (*RecurringDump) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{47}
+	return file_messages_operations_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RecurringDump) GetName() string {
@@ -3185,7 +3302,7 @@ type ImportRecurring struct {
 
 func (x *ImportRecurring) Reset() {
 	*x = ImportRecurring{}
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3197,7 +3314,7 @@ func (x *ImportRecurring) String() string {
 func (*ImportRecurring) ProtoMessage() {}
 
 func (x *ImportRecurring) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3210,7 +3327,7 @@ func (x *ImportRecurring) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurring.ProtoReflect.Descriptor instead.
 func (*ImportRecurring) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{48}
+	return file_messages_operations_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ImportRecurring) GetSchedule() *RecurringDump {
@@ -3233,7 +3350,7 @@ type BackfillRecurring struct {
 
 func (x *BackfillRecurring) Reset() {
 	*x = BackfillRecurring{}
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3245,7 +3362,7 @@ func (x *BackfillRecurring) String() string {
 func (*BackfillRecurring) ProtoMessage() {}
 
 func (x *BackfillRecurring) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3258,7 +3375,7 @@ func (x *BackfillRecurring) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurring.ProtoReflect.Descriptor instead.
 func (*BackfillRecurring) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{49}
+	return file_messages_operations_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *BackfillRecurring) GetName() string {
@@ -3291,7 +3408,7 @@ type RecurringBackfilled struct {
 
 func (x *RecurringBackfilled) Reset() {
 	*x = RecurringBackfilled{}
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3303,7 +3420,7 @@ func (x *RecurringBackfilled) String() string {
 func (*RecurringBackfilled) ProtoMessage() {}
 
 func (x *RecurringBackfilled) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3316,7 +3433,7 @@ func (x *RecurringBackfilled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecurringBackfilled.ProtoReflect.Descriptor instead.
 func (*RecurringBackfilled) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{50}
+	return file_messages_operations_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RecurringBackfilled) GetCount() uint32 {
@@ -3520,7 +3637,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\aletters\x18\x03 \x03(\v2\x18.wakebell.v1.QueueLetterR\aletters\"\v\n" +
 	"\tListGates\"\x1e\n" +
 	"\bShowGate\x12\x12\n" +
-	"\x04gate\x18\x01 \x01(\tR\x04gate\"\xad\x03\n" +
+	"\x04gate\x18\x01 \x01(\tR\x04gate\"\xd7\x03\n" +
 	"\tGateState\x12\x12\n" +
 	"\x04gate\x18\x01 \x01(\tR\x04gate\x12,\n" +
 	"\x03now\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12/\n" +
@@ -3531,7 +3648,9 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\awaiters\x18\a \x03(\v2\x17.wakebell.v1.GateTicketR\awaiters\x12\x1d\n" +
 	"\n" +
 	"last_fence\x18\b \x01(\x04R\tlastFence\x127\n" +
-	"\x05guard\x18\t \x03(\v2!.wakebell.v1.GateState.GuardEntryR\x05guard\x1a8\n" +
+	"\x05guard\x18\t \x03(\v2!.wakebell.v1.GateState.GuardEntryR\x05guard\x12(\n" +
+	"\x05fault\x18\n" +
+	" \x01(\v2\x12.wakebell.v1.ErrorR\x05fault\x1a8\n" +
 	"\n" +
 	"GuardEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -3548,11 +3667,18 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\n" +
 	"RepairGate\x12\x12\n" +
 	"\x04gate\x18\x01 \x01(\tR\x04gate\x12\x14\n" +
-	"\x05floor\x18\x02 \x01(\x04R\x05floor\"V\n" +
+	"\x05floor\x18\x02 \x01(\x04R\x05floor\"p\n" +
 	"\fGateRepaired\x12\x16\n" +
 	"\x06before\x18\x01 \x01(\x04R\x06before\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\x04R\x05after\x12\x18\n" +
-	"\aremoved\x18\x03 \x01(\rR\aremoved\"%\n" +
+	"\aremoved\x18\x03 \x01(\rR\aremoved\x12\x18\n" +
+	"\acleared\x18\x04 \x01(\rR\acleared\"6\n" +
+	"\n" +
+	"RemoveGate\x12\x12\n" +
+	"\x04gate\x18\x01 \x01(\tR\x04gate\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\"'\n" +
+	"\vGateRemoved\x12\x18\n" +
+	"\aexisted\x18\x01 \x01(\bR\aexisted\"%\n" +
 	"\x0fExportRecurring\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"s\n" +
 	"\rRecurringDump\x12\x12\n" +
@@ -3580,7 +3706,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x1aLETTER_OUTCOME_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17LETTER_OUTCOME_REDRIVEN\x10\x01\x12\x1c\n" +
 	"\x18LETTER_OUTCOME_DUPLICATE\x10\x02\x12\x19\n" +
-	"\x15LETTER_OUTCOME_ABSENT\x10\x032\xeb\x0e\n" +
+	"\x15LETTER_OUTCOME_ABSENT\x10\x032\xac\x0f\n" +
 	"\n" +
 	"Operations\x12?\n" +
 	"\n" +
@@ -3612,7 +3738,9 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\bShowGate\x12\x15.wakebell.v1.ShowGate\x1a\x16.wakebell.v1.GateState\x12B\n" +
 	"\vReleaseGate\x12\x18.wakebell.v1.ReleaseGate\x1a\x19.wakebell.v1.GateReleased\x12@\n" +
 	"\n" +
-	"RepairGate\x12\x17.wakebell.v1.RepairGate\x1a\x19.wakebell.v1.GateRepaired\x12K\n" +
+	"RepairGate\x12\x17.wakebell.v1.RepairGate\x1a\x19.wakebell.v1.GateRepaired\x12?\n" +
+	"\n" +
+	"RemoveGate\x12\x17.wakebell.v1.RemoveGate\x1a\x18.wakebell.v1.GateRemoved\x12K\n" +
 	"\x0fExportRecurring\x12\x1c.wakebell.v1.ExportRecurring\x1a\x1a.wakebell.v1.RecurringDump\x12N\n" +
 	"\x0fImportRecurring\x12\x1c.wakebell.v1.ImportRecurring\x1a\x1d.wakebell.v1.RecurringChanged\x12U\n" +
 	"\x11BackfillRecurring\x12\x1e.wakebell.v1.BackfillRecurring\x1a .wakebell.v1.RecurringBackfilledB0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
@@ -3630,7 +3758,7 @@ func file_messages_operations_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_messages_operations_proto_goTypes = []any{
 	(RedriveOutcome)(0),           // 0: wakebell.v1.RedriveOutcome
 	(LetterOutcome)(0),            // 1: wakebell.v1.LetterOutcome
@@ -3680,132 +3808,137 @@ var file_messages_operations_proto_goTypes = []any{
 	(*GateReleased)(nil),          // 45: wakebell.v1.GateReleased
 	(*RepairGate)(nil),            // 46: wakebell.v1.RepairGate
 	(*GateRepaired)(nil),          // 47: wakebell.v1.GateRepaired
-	(*ExportRecurring)(nil),       // 48: wakebell.v1.ExportRecurring
-	(*RecurringDump)(nil),         // 49: wakebell.v1.RecurringDump
-	(*ImportRecurring)(nil),       // 50: wakebell.v1.ImportRecurring
-	(*BackfillRecurring)(nil),     // 51: wakebell.v1.BackfillRecurring
-	(*RecurringBackfilled)(nil),   // 52: wakebell.v1.RecurringBackfilled
-	nil,                           // 53: wakebell.v1.GateState.GuardEntry
-	(*TopicStats)(nil),            // 54: wakebell.v1.TopicStats
-	(*Error)(nil),                 // 55: wakebell.v1.Error
-	(*timestamppb.Timestamp)(nil), // 56: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 57: google.protobuf.Duration
-	(*Content)(nil),               // 58: wakebell.v1.Content
-	(*Queue)(nil),                 // 59: wakebell.v1.Queue
-	(*RecurringChanged)(nil),      // 60: wakebell.v1.RecurringChanged
+	(*RemoveGate)(nil),            // 48: wakebell.v1.RemoveGate
+	(*GateRemoved)(nil),           // 49: wakebell.v1.GateRemoved
+	(*ExportRecurring)(nil),       // 50: wakebell.v1.ExportRecurring
+	(*RecurringDump)(nil),         // 51: wakebell.v1.RecurringDump
+	(*ImportRecurring)(nil),       // 52: wakebell.v1.ImportRecurring
+	(*BackfillRecurring)(nil),     // 53: wakebell.v1.BackfillRecurring
+	(*RecurringBackfilled)(nil),   // 54: wakebell.v1.RecurringBackfilled
+	nil,                           // 55: wakebell.v1.GateState.GuardEntry
+	(*TopicStats)(nil),            // 56: wakebell.v1.TopicStats
+	(*Error)(nil),                 // 57: wakebell.v1.Error
+	(*timestamppb.Timestamp)(nil), // 58: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 59: google.protobuf.Duration
+	(*Content)(nil),               // 60: wakebell.v1.Content
+	(*Queue)(nil),                 // 61: wakebell.v1.Queue
+	(*RecurringChanged)(nil),      // 62: wakebell.v1.RecurringChanged
 }
 var file_messages_operations_proto_depIdxs = []int32{
 	6,  // 0: wakebell.v1.TopicOverviews.topics:type_name -> wakebell.v1.TopicOverview
-	54, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
+	56, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
 	12, // 2: wakebell.v1.TopicOverview.orders:type_name -> wakebell.v1.Orders
-	55, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
-	56, // 4: wakebell.v1.Orders.paused_at:type_name -> google.protobuf.Timestamp
+	57, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
+	58, // 4: wakebell.v1.Orders.paused_at:type_name -> google.protobuf.Timestamp
 	13, // 5: wakebell.v1.Orders.settings:type_name -> wakebell.v1.TopicSettings
-	57, // 6: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	57, // 7: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	57, // 8: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	57, // 9: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	57, // 10: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	57, // 11: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	59, // 6: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	59, // 7: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	59, // 8: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	59, // 9: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	59, // 10: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	59, // 11: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
 	13, // 12: wakebell.v1.RetuneTopic.settings:type_name -> wakebell.v1.TopicSettings
 	19, // 13: wakebell.v1.Findings.findings:type_name -> wakebell.v1.Finding
-	56, // 14: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	57, // 15: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	57, // 16: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	57, // 17: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	57, // 18: wakebell.v1.DeadFilter.older_than:type_name -> google.protobuf.Duration
-	57, // 19: wakebell.v1.DeadFilter.newer_than:type_name -> google.protobuf.Duration
+	58, // 14: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	59, // 15: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	59, // 16: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	59, // 17: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	59, // 18: wakebell.v1.DeadFilter.older_than:type_name -> google.protobuf.Duration
+	59, // 19: wakebell.v1.DeadFilter.newer_than:type_name -> google.protobuf.Duration
 	22, // 20: wakebell.v1.ListDead.filter:type_name -> wakebell.v1.DeadFilter
-	56, // 21: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	56, // 22: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	58, // 23: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	58, // 21: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	58, // 22: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	60, // 23: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
 	22, // 24: wakebell.v1.RedriveDead.filter:type_name -> wakebell.v1.DeadFilter
-	57, // 25: wakebell.v1.RedriveDead.in:type_name -> google.protobuf.Duration
+	59, // 25: wakebell.v1.RedriveDead.in:type_name -> google.protobuf.Duration
 	0,  // 26: wakebell.v1.RedrivenDead.outcome:type_name -> wakebell.v1.RedriveOutcome
 	22, // 27: wakebell.v1.DeleteDead.filter:type_name -> wakebell.v1.DeadFilter
-	59, // 28: wakebell.v1.GetQueueStats.queue:type_name -> wakebell.v1.Queue
-	56, // 29: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	56, // 30: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	59, // 31: wakebell.v1.ListQueue.queue:type_name -> wakebell.v1.Queue
-	56, // 32: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	59, // 33: wakebell.v1.PurgeQueue.queue:type_name -> wakebell.v1.Queue
-	59, // 34: wakebell.v1.ListQueueLetters.queue:type_name -> wakebell.v1.Queue
-	59, // 35: wakebell.v1.GetQueueLetter.queue:type_name -> wakebell.v1.Queue
-	56, // 36: wakebell.v1.QueueLetter.at:type_name -> google.protobuf.Timestamp
-	59, // 37: wakebell.v1.RedriveQueueLetter.queue:type_name -> wakebell.v1.Queue
-	57, // 38: wakebell.v1.RedriveQueueLetter.window:type_name -> google.protobuf.Duration
+	61, // 28: wakebell.v1.GetQueueStats.queue:type_name -> wakebell.v1.Queue
+	58, // 29: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	58, // 30: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	61, // 31: wakebell.v1.ListQueue.queue:type_name -> wakebell.v1.Queue
+	58, // 32: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	61, // 33: wakebell.v1.PurgeQueue.queue:type_name -> wakebell.v1.Queue
+	61, // 34: wakebell.v1.ListQueueLetters.queue:type_name -> wakebell.v1.Queue
+	61, // 35: wakebell.v1.GetQueueLetter.queue:type_name -> wakebell.v1.Queue
+	58, // 36: wakebell.v1.QueueLetter.at:type_name -> google.protobuf.Timestamp
+	61, // 37: wakebell.v1.RedriveQueueLetter.queue:type_name -> wakebell.v1.Queue
+	59, // 38: wakebell.v1.RedriveQueueLetter.window:type_name -> google.protobuf.Duration
 	1,  // 39: wakebell.v1.QueueLetterRedriven.outcome:type_name -> wakebell.v1.LetterOutcome
-	59, // 40: wakebell.v1.DeleteQueueLetters.queue:type_name -> wakebell.v1.Queue
+	61, // 40: wakebell.v1.DeleteQueueLetters.queue:type_name -> wakebell.v1.Queue
 	36, // 41: wakebell.v1.DeleteQueueLetters.letters:type_name -> wakebell.v1.QueueLetter
-	56, // 42: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	58, // 42: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
 	43, // 43: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	56, // 44: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	58, // 44: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
 	43, // 45: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	53, // 46: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	49, // 47: wakebell.v1.ImportRecurring.schedule:type_name -> wakebell.v1.RecurringDump
-	56, // 48: wakebell.v1.BackfillRecurring.from:type_name -> google.protobuf.Timestamp
-	56, // 49: wakebell.v1.BackfillRecurring.to:type_name -> google.protobuf.Timestamp
-	2,  // 50: wakebell.v1.Operations.ListTopics:input_type -> wakebell.v1.ListTopics
-	4,  // 51: wakebell.v1.Operations.LookAtTopics:input_type -> wakebell.v1.LookAtTopics
-	7,  // 52: wakebell.v1.Operations.CancelAll:input_type -> wakebell.v1.CancelAll
-	9,  // 53: wakebell.v1.Operations.ForgetTopic:input_type -> wakebell.v1.ForgetTopic
-	11, // 54: wakebell.v1.Operations.GetOrders:input_type -> wakebell.v1.GetOrders
-	14, // 55: wakebell.v1.Operations.PauseTopic:input_type -> wakebell.v1.PauseTopic
-	15, // 56: wakebell.v1.Operations.ResumeTopic:input_type -> wakebell.v1.ResumeTopic
-	16, // 57: wakebell.v1.Operations.RetuneTopic:input_type -> wakebell.v1.RetuneTopic
-	17, // 58: wakebell.v1.Operations.Diagnose:input_type -> wakebell.v1.Diagnose
-	20, // 59: wakebell.v1.Operations.Tail:input_type -> wakebell.v1.Tail
-	23, // 60: wakebell.v1.Operations.ListDead:input_type -> wakebell.v1.ListDead
-	24, // 61: wakebell.v1.Operations.GetDead:input_type -> wakebell.v1.GetDead
-	26, // 62: wakebell.v1.Operations.RedriveDead:input_type -> wakebell.v1.RedriveDead
-	28, // 63: wakebell.v1.Operations.DeleteDead:input_type -> wakebell.v1.DeleteDead
-	29, // 64: wakebell.v1.Operations.GetQueueStats:input_type -> wakebell.v1.GetQueueStats
-	31, // 65: wakebell.v1.Operations.ListQueue:input_type -> wakebell.v1.ListQueue
-	33, // 66: wakebell.v1.Operations.PurgeQueue:input_type -> wakebell.v1.PurgeQueue
-	34, // 67: wakebell.v1.Operations.ListQueueLetters:input_type -> wakebell.v1.ListQueueLetters
-	35, // 68: wakebell.v1.Operations.GetQueueLetter:input_type -> wakebell.v1.GetQueueLetter
-	37, // 69: wakebell.v1.Operations.RedriveQueueLetter:input_type -> wakebell.v1.RedriveQueueLetter
-	39, // 70: wakebell.v1.Operations.DeleteQueueLetters:input_type -> wakebell.v1.DeleteQueueLetters
-	40, // 71: wakebell.v1.Operations.ListGates:input_type -> wakebell.v1.ListGates
-	41, // 72: wakebell.v1.Operations.ShowGate:input_type -> wakebell.v1.ShowGate
-	44, // 73: wakebell.v1.Operations.ReleaseGate:input_type -> wakebell.v1.ReleaseGate
-	46, // 74: wakebell.v1.Operations.RepairGate:input_type -> wakebell.v1.RepairGate
-	48, // 75: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurring
-	50, // 76: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurring
-	51, // 77: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurring
-	3,  // 78: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.TopicName
-	5,  // 79: wakebell.v1.Operations.LookAtTopics:output_type -> wakebell.v1.TopicOverviews
-	8,  // 80: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.Removed
-	10, // 81: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.TopicForgotten
-	12, // 82: wakebell.v1.Operations.GetOrders:output_type -> wakebell.v1.Orders
-	12, // 83: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.Orders
-	12, // 84: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.Orders
-	12, // 85: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.Orders
-	18, // 86: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.Findings
-	21, // 87: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TopicEvent
-	25, // 88: wakebell.v1.Operations.ListDead:output_type -> wakebell.v1.DeadLetter
-	25, // 89: wakebell.v1.Operations.GetDead:output_type -> wakebell.v1.DeadLetter
-	27, // 90: wakebell.v1.Operations.RedriveDead:output_type -> wakebell.v1.RedrivenDead
-	8,  // 91: wakebell.v1.Operations.DeleteDead:output_type -> wakebell.v1.Removed
-	30, // 92: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.QueueStats
-	32, // 93: wakebell.v1.Operations.ListQueue:output_type -> wakebell.v1.QueuedMessage
-	8,  // 94: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.Removed
-	36, // 95: wakebell.v1.Operations.ListQueueLetters:output_type -> wakebell.v1.QueueLetter
-	36, // 96: wakebell.v1.Operations.GetQueueLetter:output_type -> wakebell.v1.QueueLetter
-	38, // 97: wakebell.v1.Operations.RedriveQueueLetter:output_type -> wakebell.v1.QueueLetterRedriven
-	8,  // 98: wakebell.v1.Operations.DeleteQueueLetters:output_type -> wakebell.v1.Removed
-	42, // 99: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.GateState
-	42, // 100: wakebell.v1.Operations.ShowGate:output_type -> wakebell.v1.GateState
-	45, // 101: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.GateReleased
-	47, // 102: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.GateRepaired
-	49, // 103: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.RecurringDump
-	60, // 104: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.RecurringChanged
-	52, // 105: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.RecurringBackfilled
-	78, // [78:106] is the sub-list for method output_type
-	50, // [50:78] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	55, // 46: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	57, // 47: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	51, // 48: wakebell.v1.ImportRecurring.schedule:type_name -> wakebell.v1.RecurringDump
+	58, // 49: wakebell.v1.BackfillRecurring.from:type_name -> google.protobuf.Timestamp
+	58, // 50: wakebell.v1.BackfillRecurring.to:type_name -> google.protobuf.Timestamp
+	2,  // 51: wakebell.v1.Operations.ListTopics:input_type -> wakebell.v1.ListTopics
+	4,  // 52: wakebell.v1.Operations.LookAtTopics:input_type -> wakebell.v1.LookAtTopics
+	7,  // 53: wakebell.v1.Operations.CancelAll:input_type -> wakebell.v1.CancelAll
+	9,  // 54: wakebell.v1.Operations.ForgetTopic:input_type -> wakebell.v1.ForgetTopic
+	11, // 55: wakebell.v1.Operations.GetOrders:input_type -> wakebell.v1.GetOrders
+	14, // 56: wakebell.v1.Operations.PauseTopic:input_type -> wakebell.v1.PauseTopic
+	15, // 57: wakebell.v1.Operations.ResumeTopic:input_type -> wakebell.v1.ResumeTopic
+	16, // 58: wakebell.v1.Operations.RetuneTopic:input_type -> wakebell.v1.RetuneTopic
+	17, // 59: wakebell.v1.Operations.Diagnose:input_type -> wakebell.v1.Diagnose
+	20, // 60: wakebell.v1.Operations.Tail:input_type -> wakebell.v1.Tail
+	23, // 61: wakebell.v1.Operations.ListDead:input_type -> wakebell.v1.ListDead
+	24, // 62: wakebell.v1.Operations.GetDead:input_type -> wakebell.v1.GetDead
+	26, // 63: wakebell.v1.Operations.RedriveDead:input_type -> wakebell.v1.RedriveDead
+	28, // 64: wakebell.v1.Operations.DeleteDead:input_type -> wakebell.v1.DeleteDead
+	29, // 65: wakebell.v1.Operations.GetQueueStats:input_type -> wakebell.v1.GetQueueStats
+	31, // 66: wakebell.v1.Operations.ListQueue:input_type -> wakebell.v1.ListQueue
+	33, // 67: wakebell.v1.Operations.PurgeQueue:input_type -> wakebell.v1.PurgeQueue
+	34, // 68: wakebell.v1.Operations.ListQueueLetters:input_type -> wakebell.v1.ListQueueLetters
+	35, // 69: wakebell.v1.Operations.GetQueueLetter:input_type -> wakebell.v1.GetQueueLetter
+	37, // 70: wakebell.v1.Operations.RedriveQueueLetter:input_type -> wakebell.v1.RedriveQueueLetter
+	39, // 71: wakebell.v1.Operations.DeleteQueueLetters:input_type -> wakebell.v1.DeleteQueueLetters
+	40, // 72: wakebell.v1.Operations.ListGates:input_type -> wakebell.v1.ListGates
+	41, // 73: wakebell.v1.Operations.ShowGate:input_type -> wakebell.v1.ShowGate
+	44, // 74: wakebell.v1.Operations.ReleaseGate:input_type -> wakebell.v1.ReleaseGate
+	46, // 75: wakebell.v1.Operations.RepairGate:input_type -> wakebell.v1.RepairGate
+	48, // 76: wakebell.v1.Operations.RemoveGate:input_type -> wakebell.v1.RemoveGate
+	50, // 77: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurring
+	52, // 78: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurring
+	53, // 79: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurring
+	3,  // 80: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.TopicName
+	5,  // 81: wakebell.v1.Operations.LookAtTopics:output_type -> wakebell.v1.TopicOverviews
+	8,  // 82: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.Removed
+	10, // 83: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.TopicForgotten
+	12, // 84: wakebell.v1.Operations.GetOrders:output_type -> wakebell.v1.Orders
+	12, // 85: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.Orders
+	12, // 86: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.Orders
+	12, // 87: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.Orders
+	18, // 88: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.Findings
+	21, // 89: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TopicEvent
+	25, // 90: wakebell.v1.Operations.ListDead:output_type -> wakebell.v1.DeadLetter
+	25, // 91: wakebell.v1.Operations.GetDead:output_type -> wakebell.v1.DeadLetter
+	27, // 92: wakebell.v1.Operations.RedriveDead:output_type -> wakebell.v1.RedrivenDead
+	8,  // 93: wakebell.v1.Operations.DeleteDead:output_type -> wakebell.v1.Removed
+	30, // 94: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.QueueStats
+	32, // 95: wakebell.v1.Operations.ListQueue:output_type -> wakebell.v1.QueuedMessage
+	8,  // 96: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.Removed
+	36, // 97: wakebell.v1.Operations.ListQueueLetters:output_type -> wakebell.v1.QueueLetter
+	36, // 98: wakebell.v1.Operations.GetQueueLetter:output_type -> wakebell.v1.QueueLetter
+	38, // 99: wakebell.v1.Operations.RedriveQueueLetter:output_type -> wakebell.v1.QueueLetterRedriven
+	8,  // 100: wakebell.v1.Operations.DeleteQueueLetters:output_type -> wakebell.v1.Removed
+	42, // 101: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.GateState
+	42, // 102: wakebell.v1.Operations.ShowGate:output_type -> wakebell.v1.GateState
+	45, // 103: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.GateReleased
+	47, // 104: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.GateRepaired
+	49, // 105: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.GateRemoved
+	51, // 106: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.RecurringDump
+	62, // 107: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.RecurringChanged
+	54, // 108: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.RecurringBackfilled
+	80, // [80:109] is the sub-list for method output_type
+	51, // [51:80] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }
@@ -3822,7 +3955,7 @@ func file_messages_operations_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_operations_proto_rawDesc), len(file_messages_operations_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   52,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

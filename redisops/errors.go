@@ -137,6 +137,8 @@ func wrapReply(keys []string, err error) error {
 		return fmt.Errorf("%w: a Cluster would spread the keys of a topic; set HashTag: %w", ErrUnsupported, err)
 	case "WAKEBELLKEY":
 		return ErrKeyUsed
+	case "EXHAUSTED":
+		return fmt.Errorf("%w (the last is %s)", ErrGateExhausted, rest)
 	case "FULL":
 		return fmt.Errorf("%w: %s messages wait", ErrQueueFull, rest)
 	}

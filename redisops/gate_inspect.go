@@ -2,6 +2,7 @@ package redisops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strconv"
@@ -30,8 +31,16 @@ type GateInfo struct {
 	Waiting int          // how many wait
 	Waiters []GateTicket // the first 100 of them, in order
 
-	LastFence uint64            // the highest that was issued; 0: none
-	Guard     map[string]uint64 // newest token seen, by resource
+	// LastFence is the highest token that was issued; 0: none that is remembered,
+	// as of a gate that was never used or was idle for 5 minutes.
+	LastFence uint64
+	// Guard is the newest token seen, by resource; of more than 1,000 resources it
+	// has 1,000.
+	Guard map[string]uint64
+
+	// Err says what of the gate cannot be read. List yields it with the gate and
+	// goes on.
+	Err error
 }
 
 // GateTicket is somebody at a gate.
@@ -80,6 +89,9 @@ func (s *Gates) show(ctx context.Context, name string, most int) (GateInfo, erro
 		info.Waiters = append(info.Waiters, GateTicket{read.number(head[i]), processOf(head[i+1])})
 	}
 	for i := 0; i+1 < len(guard); i += 2 {
+		if guard[i] == removedField {
+			continue
+		}
 		info.Guard[guard[i]] = read.number(guard[i+1])
 	}
 	return info, read.err
@@ -104,8 +116,9 @@ func processOf(owner string) string {
 	return owner
 }
 
-// List yields the gates that somebody holds or waits for, without their
-// waiters, in no order. One that comes into use meanwhile may be missed.
+// List yields the gates that are held or waited for, without their waiters, in
+// no order. One that comes into use meanwhile may be missed. A gate that cannot
+// be read is yielded with its Err.
 func (s *Gates) List(ctx context.Context) iter.Seq2[GateInfo, error] {
 	return func(yield func(GateInfo, error) bool) {
 		var cursor uint64
@@ -122,6 +135,9 @@ func (s *Gates) List(ctx context.Context) iter.Seq2[GateInfo, error] {
 				}
 				seen[found[i]] = true
 				info, err := s.show(ctx, found[i], 0)
+				if errors.Is(err, ErrWrongType) || errors.Is(err, errReply) {
+					info, err = GateInfo{Name: found[i], Err: err}, nil
+				}
 				if !yield(info, err) || err != nil {
 					return
 				}
@@ -140,7 +156,7 @@ func (s *Gates) Release(ctx context.Context, name string, fence uint64, t gate.T
 		return false, err
 	}
 	k := s.keys
-	keys := []string{k.state(name), k.stream(name), k.Deadlines, k.Presence}
+	keys := []string{k.state(name), k.stream(name), k.Deadlines, k.Presence, k.Mark}
 	text, err := s.runText(ctx, gateReleaseScript, keys, name, k.Group, k.channels(), ticketText(gate.Ticket(fence)),
 		wholeMicros(t.Lease), wholeMicros(t.Signal), wholeMicros(t.Presence))
 	if err != nil {

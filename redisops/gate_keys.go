@@ -19,6 +19,7 @@ type GateKeys struct {
 	Exchange  string // last request of a process at a gate; default "{gates}:exchange"
 	Presence  string // zset, one key for all: process → until when it lives; default "{gates}:presence"
 	Deadlines string // zset, one key for all: gate in use → when to look at it; default "{gates}:deadlines"
+	Mark      string // string, one key for all: the highest ticket of any gate; default "{gates}:mark"
 }
 
 // WithDefaults fills in the names that are empty.
@@ -60,6 +61,7 @@ func (k *GateKeys) names() []keyName {
 		{"Exchange", "{gates}:exchange", &k.Exchange},
 		{"Presence", "{gates}:presence", &k.Presence},
 		{"Deadlines", "{gates}:deadlines", &k.Deadlines},
+		{"Mark", "{gates}:mark", &k.Mark},
 	}
 }
 
@@ -68,7 +70,7 @@ func (k GateKeys) checkSlots(rdb redis.UniversalClient) error {
 	if _, clustered := rdb.(*redis.ClusterClient); !clustered {
 		return nil
 	}
-	for _, key := range []string{k.stream("x"), k.state("x"), k.guard("x"), k.exchange("x", "y"), k.Presence} {
+	for _, key := range []string{k.stream("x"), k.state("x"), k.guard("x"), k.exchange("x", "y"), k.Presence, k.Mark} {
 		if a, b := slotOf(k.Deadlines), slotOf(key); a != b {
 			return fmt.Errorf("%w: %q is in slot %d of the Cluster and %q in %d; begin all names of GateKeys with the same {tag}",
 				ErrUnsupported, k.Deadlines, a, key, b)

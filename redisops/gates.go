@@ -68,18 +68,14 @@ func (s *Gates) Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, err
 		return nil, err
 	}
 	k := s.keys
-	keys := []string{k.state(r.Gate), k.stream(r.Gate), k.exchange(r.Gate, r.Process), k.Deadlines, k.Presence}
-	sequence := r.Sequence
-	if len(r.Ops) == 0 {
-		sequence = 0
-	}
+	keys := []string{k.state(r.Gate), k.stream(r.Gate), k.exchange(r.Gate, r.Process), k.Deadlines, k.Presence, k.Mark}
 	letters := make([]byte, len(r.Ops))
 	args := make([]any, 0, 10+len(r.Ops))
-	args = append(args, r.Gate, k.Group, r.Process, k.channels(), sequence, ticketText(r.Floor),
+	args = append(args, r.Gate, k.Group, r.Process, k.channels(), r.Sequence, ticketText(r.Floor),
 		wholeMicros(r.Lease), wholeMicros(r.Signal), wholeMicros(r.Presence), "")
 	for i, op := range r.Ops {
 		letters[i] = byte(op.Kind)
-		if op.Kind == gate.Give {
+		if op.Kind.Gives() {
 			args = append(args, ticketText(op.Ticket))
 		} else {
 			args = append(args, op.Number)
@@ -113,7 +109,7 @@ func readGateReply(text string, ops []gate.Op) (*gate.Reply, error) {
 	}
 	reply.Done = make([]gate.Done, len(ops))
 	for i, op := range ops {
-		if op.Kind == gate.Give {
+		if op.Kind.Gives() {
 			reply.Done[i].Had = numbers[head+i] == 1
 		} else {
 			reply.Done[i].Ticket = gate.Ticket(numbers[head+i])
@@ -127,7 +123,7 @@ func (s *Gates) Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error) {
 	keys := []string{s.keys.Presence, s.keys.Deadlines}
 	args := []any{b.Process, wholeMicros(b.Presence), wholeMicros(b.Lease)}
 	for _, turn := range b.Turns {
-		keys = append(keys, s.keys.state(turn.Gate))
+		keys = append(keys, s.keys.state(turn.Gate), s.keys.stream(turn.Gate))
 		args = append(args, ticketText(turn.Ticket), turn.Gate)
 	}
 	list, err := s.runList(ctx, 3, gateBeatScript, keys, args...)

@@ -23,6 +23,7 @@ type gateModel struct {
 	queue     []gateModelTicket
 	confirmed bool        // the turn's process knows
 	last      gate.Ticket // the last that was issued
+	granted   gate.Ticket // the highest that has had the turn
 	guard     gate.Ticket // newest token seen
 
 	tail  *gateModelProcess // whose ticket is the last
@@ -161,9 +162,10 @@ func (m *gateModel) exchange(rt *rapid.T, p *gateModelProcess, r *gate.Request) 
 
 func (m *gateModel) look(rt *rapid.T) {
 	p := m.process(rt)
-	reply := m.exchange(rt, p, p.request())
-	require.Equal(rt, m.held(p), reply.Held)
-	m.checkSince(rt, p, reply)
+	p.last = p.request()
+	p.reply = m.exchange(rt, p, p.last)
+	require.Equal(rt, m.held(p), p.reply.Held)
+	m.checkSince(rt, p, p.reply)
 }
 
 // replay sends the last request again: it is answered again and changes nothing.
@@ -216,8 +218,12 @@ func (m *gateModel) useGuard(rt *rapid.T) {
 		return
 	}
 	ticket := rapid.SampledFrom(p.seen).Draw(rt, "ticket")
-	err := p.Guard(m.t.Context(), p.gate, "db", uint64(ticket))
-	if ticket < m.guard {
+	err := p.Guard(m.t.Context(), p.gate, "db", uint64(ticket), false)
+	switch {
+	case ticket > m.granted && !m.passable(ticket):
+		require.ErrorIs(rt, err, ErrFenceUnknown)
+		return
+	case ticket < m.guard:
 		if len(m.queue) > 0 && m.queue[0].ticket == ticket {
 			require.ErrorIs(rt, err, ErrFenceRegressed)
 		} else {
@@ -227,6 +233,13 @@ func (m *gateModel) useGuard(rt *rapid.T) {
 	}
 	require.NoError(rt, err)
 	m.guard = ticket
+}
+
+// passable reports whether the process that has the turn may have passed it on to
+// a ticket.
+func (m *gateModel) passable(ticket gate.Ticket) bool {
+	i := slices.IndexFunc(m.queue, func(q gateModelTicket) bool { return q.ticket == ticket })
+	return i >= 0 && m.queue[i].process == m.queue[0].process
 }
 
 // repair removes what is behind the guard, and nothing where all is well.
@@ -245,10 +258,14 @@ func (m *gateModel) repair(rt *rapid.T) {
 	for _, ticket := range behind {
 		m.remove(ticket)
 	}
+	m.granted = max(m.granted, m.guard)
 }
 
 // check compares all of the gate with the model.
 func (m *gateModel) check(rt *rapid.T) {
+	if len(m.queue) > 0 {
+		m.granted = max(m.granted, m.queue[0].ticket)
+	}
 	info := m.processes[0].show(m.t)
 	require.EqualValues(rt, m.last, info.LastFence)
 	var want []GateTicket

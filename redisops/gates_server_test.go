@@ -23,7 +23,7 @@ func (f *gateFixture) everyStep(t *testing.T) {
 	places, err := f.Places(t.Context(), []gate.Held{{Gate: f.gate, Ticket: first}, {Gate: f.gate, Ticket: second}})
 	require.NoError(t, err)
 	require.Equal(t, []gate.Place{gate.Granted, gate.Waiting}, places)
-	require.NoError(t, f.Guard(t.Context(), f.gate, "db", uint64(first)))
+	require.NoError(t, f.Guard(t.Context(), f.gate, "db", uint64(first), false))
 	released, err := f.Release(t.Context(), f.gate, uint64(first), f.terms)
 	require.NoError(t, err)
 	require.True(t, released)
@@ -35,6 +35,12 @@ func (f *gateFixture) everyStep(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, f.gate, g.Name)
 	}
+	other := f.other()
+	other.gate = f.gate + ".removed"
+	other.join(t)
+	removed, err := f.Remove(t.Context(), other.gate, true, f.terms)
+	require.NoError(t, err)
+	require.True(t, removed.Existed)
 }
 
 // The rights that docs/keys.md names are enough.

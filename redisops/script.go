@@ -50,6 +50,7 @@ var (
 	gateReleaseScript   = load("gate_release")
 	gateGuardScript     = load("gate_guard")
 	gateRepairScript    = load("gate_repair")
+	gateRemoveScript    = load("gate_remove")
 	beatLookScript      = load("beat_look")
 	beatFireScript      = load("beat_fire")
 	beatPutScript       = load("beat_put")
@@ -63,7 +64,7 @@ func load(name string) *redis.Script {
 	switch name {
 	case "dead", "delete_dead", "redrive":
 		text += source("letters")
-	case "gate_exchange", "gate_release", "gate_repair":
+	case "gate_exchange", "gate_beat", "gate_guard", "gate_release", "gate_repair", "gate_remove":
 		text += source("gate_turns")
 	case "beat_look", "beat_fire":
 		text += source("beat_lock")

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	gateOperations = []grpc.MethodDesc{operation(showGate), operation(releaseGate), operation(repairGate)}
+	gateOperations = []grpc.MethodDesc{operation(showGate), operation(releaseGate), operation(repairGate), operation(removeGate)}
 	gateStreams    = []grpc.StreamDesc{listing(listGates)}
 )
 
@@ -55,7 +55,7 @@ func (g *Gates) ForceRelease(ctx context.Context, name string, fence uint64) (bo
 
 func repairGate(ctx context.Context, o *operations, m *messages.RepairGate) (*messages.GateRepaired, error) {
 	done, err := o.system.Gates().Repair(ctx, m.GetGate(), m.GetFloor())
-	return &messages.GateRepaired{Before: done.Before, After: done.After, Removed: count(done.Removed)}, err
+	return &messages.GateRepaired{Before: done.Before, After: done.After, Removed: count(done.Removed), Cleared: count(done.Cleared)}, err
 }
 
 // Repair is that of wakebell.Gates. When the link breaks it may tell of a gate
@@ -65,7 +65,21 @@ func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (wakebell
 	if err != nil {
 		return wakebell.GateRepaired{}, err
 	}
-	return wakebell.GateRepaired{Before: answer.GetBefore(), After: answer.GetAfter(), Removed: int(answer.GetRemoved())}, nil
+	return wakebell.GateRepaired{
+		Before: answer.GetBefore(), After: answer.GetAfter(), Removed: int(answer.GetRemoved()), Cleared: int(answer.GetCleared()),
+	}, nil
+}
+
+func removeGate(ctx context.Context, o *operations, m *messages.RemoveGate) (*messages.GateRemoved, error) {
+	existed, err := o.system.Gates().Remove(ctx, m.GetGate(), m.GetForce())
+	return &messages.GateRemoved{Existed: existed}, err
+}
+
+// Remove is that of wakebell.Gates. When the link breaks it may report that there
+// was no gate where it has removed one.
+func (g *Gates) Remove(ctx context.Context, name string, force bool) (bool, error) {
+	answer, err := operate[messages.GateRemoved](ctx, g.client, &messages.RemoveGate{Gate: name, Force: force})
+	return answer.GetExisted(), err
 }
 
 func gateMessage(g wakebell.GateInfo) *messages.GateState {
@@ -75,6 +89,9 @@ func gateMessage(g wakebell.GateInfo) *messages.GateState {
 	}
 	if g.Holder.Fence != 0 {
 		m.Holder = ticketMessage(g.Holder)
+	}
+	if g.Err != nil {
+		m.Fault = wakebell.ErrorMessage(g.Err)
 	}
 	for _, w := range g.Waiters {
 		m.Waiters = append(m.Waiters, ticketMessage(w))
@@ -93,6 +110,9 @@ func gateOf(m *messages.GateState) wakebell.GateInfo {
 	g := wakebell.GateInfo{
 		Name: m.GetGate(), Now: instantOf(m.GetNow()), Holder: ticketOf(m.GetHolder()), Confirmed: m.GetConfirmed(),
 		Until: instantOf(m.GetUntil()), Waiting: int(m.GetWaiting()), LastFence: m.GetLastFence(), Guard: m.GetGuard(),
+	}
+	if m.GetFault() != nil {
+		g.Err = wakebell.AnswerError(m.GetFault())
 	}
 	if g.Guard == nil {
 		g.Guard = map[string]uint64{}

@@ -93,6 +93,18 @@ func TestGatesAreReleasedAndRepairedFromElsewhere(t *testing.T) {
 		require.NoError(t, err, where)
 		require.Equal(t, wakebell.GateRepaired{Before: turn.Fence(), After: floor}, repaired, where)
 
+		lifted, err := n.Gates().Acquire(ctx, name)
+		require.NoError(t, err)
+		_, err = of.Remove(ctx, name, false)
+		require.ErrorIs(t, err, wakebell.ErrGateHeld, where)
+		for _, existed := range []bool{true, false} {
+			got, err := of.Remove(ctx, name, true)
+			require.NoError(t, err, where)
+			require.Equal(t, existed, got, where)
+		}
+		<-lifted.Context().Done()
+		require.ErrorIs(t, context.Cause(lifted.Context()), wakebell.ErrTurnLost)
+
 		_, err = of.Show(ctx, "")
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
 		_, err = of.ForceRelease(ctx, "", 1)

@@ -45,6 +45,8 @@ func TestGatesElsewhereAreAsTheGatesHere(t *testing.T) {
 		if last > 0 {
 			require.ErrorIs(t, gates.Guard(ctx, name, "db", last), wakebell.ErrFenceStale)
 		}
+		require.ErrorIs(t, gates.Guard(ctx, name, "db", 1<<53-1), wakebell.ErrFenceUnknown, where)
+		require.NoError(t, turn.Guard(ctx, "db"), "nobody else's call shuts the holder out")
 		last = turn.Fence()
 		waiting, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		_, err = gates.Acquire(waiting, name)

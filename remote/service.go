@@ -122,6 +122,8 @@ func statusOf(e *messages.Error) error {
 		messages.Code_CODE_GATES_CLOSED:    codes.Unavailable,
 		messages.Code_CODE_FENCE_STALE:     codes.FailedPrecondition,
 		messages.Code_CODE_FENCE_REGRESSED: codes.DataLoss,
+		messages.Code_CODE_FENCE_UNKNOWN:   codes.FailedPrecondition,
+		messages.Code_CODE_GATE_EXHAUSTED:  codes.ResourceExhausted,
 
 		messages.Code_CODE_DENIED:         codes.FailedPrecondition,
 		messages.Code_CODE_CHANNEL_DENIED: codes.FailedPrecondition,

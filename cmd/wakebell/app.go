@@ -44,6 +44,9 @@ type app struct {
 	// usage: an unknown command or flag, a missing argument.
 	began bool
 
+	// interrupted: a signal came, so what was cancelled was interrupted by it.
+	interrupted bool
+
 	// forced ends with the second signal; children are what is to be killed
 	// then, which they do by themselves.
 	forced   context.Context
@@ -77,6 +80,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}()
 	select {
 	case r := <-done:
+		a.interrupted = ctx.Err() != nil
 		return a.exitCode(r.cmd, r.err)
 	case <-forced.Done():
 		killed := make(chan struct{})
@@ -116,19 +120,28 @@ func onSignals(parent context.Context) (ctx, forced context.Context, stop func()
 	}
 }
 
+// exitCode says what is wrong.
 func (a *app) exitCode(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return exitOK
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") { // errors may be joined
-		a.notef("wakebell: %s\n", escape(line))
+		// Suggestions for a mistyped command are set off and indented.
+		if a.interrupted {
+			line = strings.ReplaceAll(line, context.Canceled.Error(), errInterrupted.Error())
+		}
+		indented := strings.TrimLeft(line, "\t")
+		if indented == "" {
+			continue
+		}
+		a.notef("wakebell: %s%s\n", strings.Repeat("  ", len(line)-len(indented)), escape(indented))
 	}
 	_, usage := errors.AsType[usageError](err)
 	switch {
 	case !a.began || usage || errors.Is(err, wakebell.ErrInvalid):
 		a.notef("See '%s --help'.\n", cmd.CommandPath())
 		return exitUsage
-	case errors.Is(err, wakebell.ErrNotFound), errors.Is(err, wakebell.ErrNoSchedule), errors.Is(err, errNotHeld):
+	case errors.Is(err, wakebell.ErrNotFound), errors.Is(err, wakebell.ErrNoSchedule), errors.Is(err, errNotHeld), errors.Is(err, errNoGate):
 		return exitNotFound
 	default:
 		return exitError

@@ -90,7 +90,7 @@ func (a *app) cancelAll(ctx context.Context, c wakebell.Operator, f *cancelFlags
 	}
 	n, err := c.CancelAll(ctx, f.topic)
 	if err != nil {
-		return err
+		return soFar(err, n, "timers are known to be cancelled; more may be")
 	}
 	if a.wantsJSON() {
 		return a.printJSON(struct {

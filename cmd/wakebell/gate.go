@@ -27,7 +27,7 @@ tokens is safe from a holder that has lost its turn and does not know yet.`,
 		RunE: missingCommand,
 	}
 	cmd.AddCommand(a.gateHoldCommand(), a.gateLsCommand(), a.gateShowCommand(), a.gateReleaseCommand(),
-		a.gateGuardCommand(), a.gateRepairCommand())
+		a.gateGuardCommand(), a.gateRepairCommand(), a.gateRmCommand())
 	return cmd
 }
 
@@ -60,7 +60,7 @@ func (a *app) withGates(ctx context.Context, cmd *cobra.Command, cfg wakebell.Ga
 	if a.remoteAddress() == "" {
 		return a.withRedisGates(cfg, fn)
 	}
-	if err := nodesOwn(cmd, "keys", "signal-ttl"); err != nil {
+	if err := nodesOwn(cmd, "keys", "signal-ttl", "elsewhere"); err != nil {
 		return err
 	}
 	a.remote.turnTTL = cfg.LeaseTTL
@@ -76,6 +76,7 @@ type gateListLine struct {
 	Until     string `json:"until"`
 	Waiting   int    `json:"waiting"`
 	LastFence uint64 `json:"last_fence"`
+	Fault     string `json:"fault"`
 }
 
 // gateLine is a gate as gate show prints it.
@@ -93,7 +94,7 @@ type gateTicketLine struct {
 func newGateListLine(g wakebell.GateInfo) gateListLine {
 	return gateListLine{
 		Gate: g.Name, Fence: g.Holder.Fence, Holder: g.Holder.Process, Confirmed: g.Confirmed,
-		Until: stamp(g.Until), Waiting: g.Waiting, LastFence: g.LastFence,
+		Until: stamp(g.Until), Waiting: g.Waiting, LastFence: g.LastFence, Fault: fault(g.Err),
 	}
 }
 
@@ -118,9 +119,10 @@ func (a *app) gateLsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List the gates that are in use",
-		Long: `Lists the gates that somebody holds or waits for, in no order. Until is when the
-lease ends unless it is extended. With -o json each is a line with gate, fence,
-holder (host:pid:random), confirmed, until, waiting and last_fence.`,
+		Long: `Lists the gates that are held or waited for, in no order. Until is when the lease
+ends unless it is extended. What cannot be read of a gate is its fault; the others
+are listed. With -o json each is a line with gate, fence, holder
+(host:pid:random), confirmed, until, waiting, last_fence and fault.`,
 		Example: `  wakebell gate ls
   wakebell gate ls --limit 0 -o json`,
 		Args: cobra.NoArgs,
@@ -138,7 +140,7 @@ holder (host:pid:random), confirmed, until, waiting and last_fence.`,
 }
 
 func (a *app) gateLs(ctx context.Context, of wakebell.GateOperator, limit int) error {
-	list := a.newListing(limit, "GATE", "FENCE", "HOLDER", "UNTIL", "WAITING")
+	list := a.newListing(limit, "GATE", "FENCE", "HOLDER", "UNTIL", "WAITING", "FAULT")
 	for g, err := range of.List(ctx) {
 		if err != nil {
 			return err
@@ -147,7 +149,7 @@ func (a *app) gateLs(ctx context.Context, of wakebell.GateOperator, limit int) e
 			break
 		}
 		line := newGateListLine(g)
-		if err := list.add(line, line.Gate, fenceText(line.Fence), line.Holder, line.Until, strconv.Itoa(line.Waiting)); err != nil {
+		if err := list.add(line, line.Gate, fenceText(line.Fence), line.Holder, line.Until, strconv.Itoa(line.Waiting), line.Fault); err != nil {
 			return err
 		}
 	}
@@ -160,8 +162,9 @@ func (a *app) gateShowCommand() *cobra.Command {
 		Use:   "show NAME",
 		Short: "Show who holds a gate and who waits",
 		Long: `Shows a gate: the turn with its fencing token, the first 100 waiters in order,
-and the newest token that each guarded resource has seen. A gate that was never
-used is one that nobody holds. With -o json it is one line with the fields of
+and the newest token that each guarded resource has seen, of up to 1,000
+resources. A gate that was never used, or was idle for 5 minutes, is one without a
+holder. With -o json it is one line with the fields of
 gate ls, waiters (fence, process) and guard.`,
 		Example: `  wakebell gate show deploy
   wakebell gate show deploy -o json | jq .fence`,

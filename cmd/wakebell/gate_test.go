@@ -88,15 +88,50 @@ func TestGateIsReleasedByForce(t *testing.T) {
 
 func TestGateGuardAndRepair(t *testing.T) {
 	b := setup(t)
-	b.fine("gate", "guard", "TOPIC", "db", "8000000000000000")
-	require.Contains(t, b.fine("gate", "show", "TOPIC"), "8000000000000000  db")
-	code, _, stderr := b.call("--redis", b.redis, "gate", "guard", "TOPIC", "db", "7")
+	code, _, stderr := b.call("gate", "guard", "TOPIC", "db", "8000000000000000")
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, wakebell.ErrFenceUnknown.Error())
+	fence := fenceText(uint64(objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]["fence"].(float64)))
+	b.fine("gate", "guard", "TOPIC", "db", fence)
+	require.Contains(t, b.fine("gate", "show", "TOPIC"), fence+"  db")
+	code, _, stderr = b.call("gate", "guard", "TOPIC", "db", "7")
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, wakebell.ErrFenceStale.Error())
+	require.NoError(t, b.rdb.HSet(t.Context(), "{gates}:guard:"+b.topic, "db", "9007199254740991").Err())
 	repaired := objects(t, b.fine("gate", "repair", "TOPIC"))[0]
+	require.InDelta(t, 1, repaired["cleared"], 0)
+	require.InDelta(t, repaired["before"], repaired["after"], 0)
+	repaired = objects(t, b.fine("gate", "repair", "TOPIC", "--floor", "8000000000000000"))[0]
 	require.InDelta(t, 8e15, repaired["after"], 0)
 	line := objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]
 	require.Greater(t, line["fence"], 8e15)
+
+	b.fine("gate", "guard", "TOPIC.elsewhere", "db", fence, "--elsewhere")
+	code, _, _ = b.call("gate", "guard", "TOPIC.elsewhere", "db", "8000000000000000", "--elsewhere")
+	require.Equal(t, exitError, code)
+}
+
+func TestGateIsRemoved(t *testing.T) {
+	b := setup(t)
+	rm := func(code int, says string, more ...string) {
+		t.Helper()
+		got, _, stderr := b.call(append([]string{"gate", "rm", "TOPIC"}, more...)...)
+		require.Equal(t, code, got, stderr)
+		require.Contains(t, stderr, says)
+	}
+	rm(exitUsage, "--yes")
+	rm(exitNotFound, "no such gate", "--yes")
+	// What was lifted too far is left again.
+	b.fine("gate", "repair", "TOPIC", "--floor", "8000000000000000")
+	require.Greater(t, objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]["fence"], 8e15)
+	require.Equal(t, true, objects(t, b.fine("gate", "rm", "TOPIC", "--yes", "-o", "json"))[0]["removed"])
+
+	holder := b.start("gate", "hold", "TOPIC", "--exec", sleeper)
+	require.Less(t, holder.lines(1)[0]["fence"], 8e15)
+	rm(exitError, "--force", "--yes")
+	require.Contains(t, b.fine("gate", "rm", "TOPIC", "--yes", "--force"), "removed")
+	require.Equal(t, exitError, holder.wait(), holder.err)
+	require.Equal(t, "lost", holder.lines(2)[1]["event"])
 }
 
 // Gates under other names are others.
@@ -104,7 +139,7 @@ func TestGateKeys(t *testing.T) {
 	b := setup(t)
 	keys := []string{
 		"--keys", "stream={q}:tickets,group=workers,signal={q}:signal,state={q}:state", "--keys",
-		"guard={q}:guard,exchange={q}:exchange,presence={q}:presence,deadlines={q}:deadlines",
+		"guard={q}:guard,exchange={q}:exchange,presence={q}:presence,deadlines={q}:deadlines,mark={q}:mark",
 	}
 	holder := b.start(append([]string{"gate", "hold", "TOPIC", "--signal-ttl", "1s"}, keys...)...)
 	fence := holder.lines(1)[0]["fence"].(float64)

@@ -61,10 +61,16 @@ func (a *app) gateGuardCommand() *cobra.Command {
 		Use:   "guard NAME RESOURCE FENCE",
 		Short: "Accept a token for a resource, or refuse an old one",
 		Long: `Remembers the token as the newest that the resource has seen, or exits with 1
-because it has seen a newer one. For commands of gate hold, before they write.`,
+because it has seen a newer one or no turn has had the token. For commands of
+gate hold, before they write.
+
+With --elsewhere the gate itself is on another Redis, so that the guard outlasts
+a loss of it. Nothing is known there of turns: tokens up to a day ahead of the
+clock are accepted.`,
 		Example: `  wakebell gate hold deploy --exec 'wakebell gate guard deploy bucket $WAKEBELL_FENCE && ./upload.sh'`,
 		Args:    cobra.ExactArgs(3),
 	}
+	cmd.Flags().BoolVar(&cfg.GuardsElsewhere, "elsewhere", false, "the gate is on another Redis than this guard")
 	gateKeysFlag(cmd, &cfg.Keys)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		fence, err := strconv.ParseUint(args[2], 10, 64)
@@ -84,6 +90,7 @@ type gateRepairLine struct {
 	Before  uint64 `json:"before"`
 	After   uint64 `json:"after"`
 	Removed int    `json:"removed"`
+	Cleared int    `json:"cleared"`
 }
 
 func (a *app) gateRepairCommand() *cobra.Command {
@@ -95,8 +102,15 @@ func (a *app) gateRepairCommand() *cobra.Command {
 		Long: `For a gate whose tokens have stepped back, because Redis lost data and its clock
 was set back: lifts them above all that the guard has seen, and above --floor.
 A turn below is taken away, and those who wait with tickets below take new ones.
-On a gate that is well it changes nothing. Prints one line of JSON: gate,
-before and after (the last token issued), removed (tickets).`,
+On a gate that is well it changes nothing.
+
+Tokens of the guard that no turn can have had lift nothing and are cleared: those
+above the last one issued and over a day ahead of the clocks of Redis and of this
+machine (over a node: of the node's). Tokens that were lifted too far are left
+again with gate rm.
+
+Prints one line of JSON: gate, before and after (the last token issued), removed
+(tickets), cleared (resources of the guard).`,
 		Example: `  wakebell gate repair deploy
   wakebell gate repair deploy --floor 1795246947173773`,
 		Args: cobra.ExactArgs(1),
@@ -109,7 +123,7 @@ before and after (the last token issued), removed (tickets).`,
 			if err != nil {
 				return err
 			}
-			return a.printJSON(gateRepairLine{args[0], r.Before, r.After, r.Removed})
+			return a.printJSON(gateRepairLine{args[0], r.Before, r.After, r.Removed, r.Cleared})
 		})
 	})
 	return cmd

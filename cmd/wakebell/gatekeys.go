@@ -41,7 +41,7 @@ func (v *gateKeysValue) Type() string { return "names" }
 func gateKeyFields(k *wakebell.GateKeys) map[string]*string {
 	return map[string]*string{
 		"stream": &k.Stream, "group": &k.Group, "signal": &k.Signal, "state": &k.State, "guard": &k.Guard,
-		"exchange": &k.Exchange, "presence": &k.Presence, "deadlines": &k.Deadlines,
+		"exchange": &k.Exchange, "presence": &k.Presence, "deadlines": &k.Deadlines, "mark": &k.Mark,
 	}
 }
 

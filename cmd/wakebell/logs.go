@@ -15,7 +15,7 @@ func newLogger(w io.Writer, format, level string) *slog.Logger {
 	}
 	options := &slog.HandlerOptions{Level: least}
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
+		return slog.New(slog.NewJSONHandler(jsonEscaper{w}, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
 }

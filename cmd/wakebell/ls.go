@@ -127,6 +127,13 @@ func (a *app) newListing(limit int, head ...string) *listing {
 	return l
 }
 
+// firstColumn makes room for what is to come in the first column of a table.
+func (l *listing) firstColumn(values []string) {
+	if l.table != nil {
+		l.table.atLeast(values)
+	}
+}
+
 // full notes that there is one more item, and reports whether it is too many.
 func (l *listing) full() bool {
 	l.more = l.limit > 0 && l.shown == l.limit

@@ -7,13 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -56,7 +52,8 @@ func (a *app) wantsJSON() bool { return a.output.value == "json" }
 // errStdout says that nobody reads what is written.
 var errStdout = errors.New("write to stdout")
 
-// jsonLine encodes v as one line, without HTML escaping.
+// jsonLine encodes v as one line, without HTML escaping. Characters that do
+// something to a terminal are escaped.
 func jsonLine(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -64,7 +61,7 @@ func jsonLine(v any) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("write JSON: %w", err)
 	}
-	return buf.Bytes(), nil
+	return escapeJSON(buf.Bytes()), nil
 }
 
 func (a *app) printJSON(v any) error {
@@ -91,51 +88,6 @@ func (a *app) notef(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.stderr, format, args...)
 }
 
-// table aligns columns. What it shows is escaped.
-type table struct {
-	w     *tabwriter.Writer
-	rows  int
-	fault error
-}
-
-// flushRows is how many rows are aligned with each other: a listing without
-// a limit is not kept in memory.
-const flushRows = 1000
-
-func newTable(w io.Writer, head ...string) *table {
-	t := &table{w: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
-	if len(head) > 0 {
-		t.row(head...)
-	}
-	return t
-}
-
-func (t *table) row(cells ...string) {
-	escaped := make([]string, len(cells))
-	for i, cell := range cells {
-		if escaped[i] = escape(cell); cell == "" {
-			escaped[i] = "-"
-		}
-	}
-	_, err := fmt.Fprintln(t.w, strings.Join(escaped, "\t"))
-	if t.rows++; err == nil && t.rows%flushRows == 0 {
-		err = t.w.Flush()
-	}
-	if t.fault == nil {
-		t.fault = err
-	}
-}
-
-func (t *table) flush() error {
-	if err := t.w.Flush(); t.fault == nil {
-		t.fault = err
-	}
-	if t.fault != nil {
-		return fmt.Errorf("%w: %w", errStdout, t.fault)
-	}
-	return nil
-}
-
 // printRows prints one thing, a line for each name and value.
 func (a *app) printRows(rows [][2]string) error {
 	out := newTable(a.stdout)
@@ -143,25 +95,6 @@ func (a *app) printRows(rows [][2]string) error {
 		out.row(row[0], row[1])
 	}
 	return out.flush()
-}
-
-// escape makes text harmless for a terminal: control characters, invisible
-// ones and bytes that are not UTF-8 are written as in a Go string.
-func escape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, size := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		}
-		i += size
-	}
-	return b.String()
 }
 
 // stamp is how an instant is printed everywhere; empty for none.

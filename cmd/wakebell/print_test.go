@@ -2,9 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,11 +38,78 @@ func TestTablesAreAlignedEscapedAndFlushed(t *testing.T) {
 	table.row("\x1b[31m", "")
 	require.NoError(t, table.flush())
 	require.Equal(t, "A         B\n\\x1b[31m  -\n", out.String())
-	for range flushRows {
+	for range heldRows {
 		table.row("x", "y")
 	}
-	require.Greater(t, strings.Count(out.String(), "\n"), flushRows/2, "a long table does not wait for its end")
+	require.Greater(t, strings.Count(out.String(), "\n"), heldRows/2, "a long table does not wait for its end")
 	require.NoError(t, table.flush())
+}
+
+// What others wrote does nothing to a terminal, in JSON neither, which stays what
+// it says.
+func TestJSONIsHarmlessForATerminal(t *testing.T) {
+	t.Parallel()
+	text := "csi \u009b2J del \x7f esc \x1b[2J bidi \u202e\u2066\u200f nul \x00 tag \U000E0041 fine blåbær 蒼 \u2028"
+	body := json.RawMessage(`{"in": "` + "\u009b \x7f \u202e" + `"}`)
+	line, err := jsonLine(map[string]any{"text": text, "body": body, text: 1})
+	require.NoError(t, err)
+	require.False(t, bytes.ContainsFunc(line[:len(line)-1], func(r rune) bool { return !unicode.IsPrint(r) }), "%q", line)
+	require.Contains(t, string(line), "blåbær 蒼")
+	var back map[string]any
+	require.NoError(t, json.Unmarshal(line, &back))
+	require.Equal(t, text, back["text"])
+	require.Contains(t, back, text)
+	require.Equal(t, map[string]any{"in": "\u009b \x7f \u202e"}, back["body"])
+
+	var log bytes.Buffer
+	newLogger(&log, "json", "info").Info("said", "text", text)
+	newLogger(&log, "text", "info").Info("said", "text", text)
+	for line := range strings.Lines(log.String()) {
+		require.False(t, strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool { return !unicode.IsPrint(r) }), "%q", line)
+	}
+}
+
+// Columns stay where they are, however long the table is.
+func TestALongTableIsAligned(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	table := newTable(&out, "NAME", "N", "LAST")
+	table.atLeast([]string{"the longest of all names"})
+	for i := range 3500 {
+		name := "x"
+		if i == 3000 {
+			name = "the longest of all names"
+		}
+		table.row(name, strconv.Itoa(1000+i), "end")
+	}
+	require.NoError(t, table.flush())
+	columns := map[int]bool{}
+	for line := range strings.Lines(out.String()) {
+		if line[:4] != "NAME" {
+			columns[strings.Index(line, "end")] = true
+		}
+	}
+	require.Len(t, columns, 1)
+}
+
+// A look at more topics than a screen has room for keeps the names of the columns
+// in view.
+func TestALookFitsTheScreen(t *testing.T) {
+	t.Parallel()
+	lines := []byte("HEAD\n1\n2\n3\n4\n5\n")
+	require.Equal(t, "HEAD\n1\n2\n3 more: name topics with --topic, or make the terminal larger\n", string(fit(slices.Clone(lines), 5, 80)))
+	require.Equal(t, lines, fit(slices.Clone(lines), 7, 80))
+	require.Equal(t, lines, fit(slices.Clone(lines), 0, 0), "the size is not known")
+	wide := []byte("HEAD\n" + strings.Repeat("x", 100) + "\n2\n3\n")
+	require.Equal(t, "HEAD\n"+strings.Repeat("x", 100)+"\n2 more: name topics with --topic, or make the terminal larger\n", string(fit(wide, 5, 80)), "a long line takes two")
+}
+
+func TestASuggestionIsReadable(t *testing.T) {
+	b := setup(t)
+	code, _, stderr := b.call("lss")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "wakebell: Did you mean this?\nwakebell:   ls\n")
+	require.NotContains(t, stderr, `\t`)
 }
 
 func TestContentIsShownByItsType(t *testing.T) {

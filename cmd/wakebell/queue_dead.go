@@ -199,7 +199,7 @@ func (a *app) queueRedrive(ctx context.Context, c wakebell.QueueOperator, f *que
 		}
 		var err error
 		if n, err = wakebell.RedriveQueue(ctx, c, f.queue, how); err != nil {
-			return err
+			return soFar(err, n, "dead letters were redriven; the same command goes on")
 		}
 	} else {
 		l, err := c.QueueLetter(ctx, f.queue, f.entry)
@@ -274,7 +274,7 @@ func (a *app) queueDeadRm(ctx context.Context, c wakebell.QueueOperator, f *lett
 	}
 	n, err := c.DeleteQueueLetters(ctx, f.queue, letters...)
 	if err != nil {
-		return err
+		return soFar(err, int64(n), "dead letters were deleted; the same command goes on")
 	}
 	return a.printDeleted(f.queue, int64(n))
 }

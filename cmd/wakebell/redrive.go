@@ -96,6 +96,9 @@ func (a *app) deadRedrive(ctx context.Context, c wakebell.Operator, f *redriveFl
 	if done.SkippedLive > 0 {
 		a.notef("wakebell: %d stay, as there are timers of their ids; --overwrite replaces those\n", done.SkippedLive)
 	}
+	if err != nil && filter.Entry == "" {
+		return soFar(err, done.Redriven+done.Overwritten, "dead letters were redriven; the same command goes on")
+	}
 	return err
 }
 

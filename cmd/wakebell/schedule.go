@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -52,8 +53,9 @@ body it has none.
 
 With --count N it schedules N timers, in batches of 1,000, and prints each id
 on a line: of their own or, with --id, ID-0 to ID-<N-1>. With --spacing they
-are due one after the other. After an error the ids that were printed are
-stored; others of the last batch may be.`,
+are due one after the other. When it is interrupted it finishes the batch and
+says how many timers are scheduled: those whose ids were printed. After an error
+others of the last batch may be scheduled too.`,
 		Example: `  wakebell schedule --topic invoices --in 72h --json '{"n": 42}'
   wakebell schedule -t invoices --id inv-42 --at 2031-01-02T15:04:05Z --text hello
   wakebell schedule -t mail --file letter.pdf --content-type application/pdf --header x-tenant=acme
@@ -115,20 +117,49 @@ func (a *app) schedule(ctx context.Context, c wakebell.Timers, f *scheduleFlags)
 	if err != nil {
 		return err
 	}
+	// A batch that is under way when an interrupt comes is finished, so that it is
+	// known what was stored.
+	last, stop := outlasting(ctx)
+	defer stop()
 	for first := 0; first < f.count; first += scheduleBatch {
+		if ctx.Err() != nil {
+			return f.unfinished(first, 0, errInterrupted)
+		}
 		drafts := make([]wakebell.Draft, 0, scheduleBatch)
 		for i := first; i < min(first+scheduleBatch, f.count); i++ {
 			drafts = append(drafts, draft(i))
 		}
-		scheduled, err := c.Schedule(ctx, drafts...)
-		if err != nil {
-			return err
+		scheduled, err := c.Schedule(last, drafts...)
+		if printed := a.printScheduled(f.topic, scheduled); printed != nil {
+			return errors.Join(err, f.unfinished(first+len(scheduled), 0, printed))
 		}
-		if err := a.printScheduled(f.topic, scheduled); err != nil {
-			return err
+		if err != nil {
+			return f.unfinished(first+len(scheduled), len(drafts)-len(scheduled), err)
 		}
 	}
 	return nil
+}
+
+// unfinished says what was done of --count when it could not be finished: how
+// many timers are stored, and how many others may be.
+func (f *scheduleFlags) unfinished(stored, unknown int, err error) error {
+	if f.count == 1 {
+		return err
+	}
+	ids := func(first, n int) string {
+		if !f.given("id") {
+			return ""
+		}
+		return fmt.Sprintf(" (%s-%d to %s-%d)", f.id, first, f.id, first+n-1)
+	}
+	done := fmt.Sprintf("%d of %d timers are scheduled", stored, f.count)
+	if stored > 0 {
+		done += ids(0, stored) + ", whose ids were printed"
+	}
+	if unknown > 0 && !errors.Is(err, wakebell.ErrInvalid) {
+		done += fmt.Sprintf("; %d more may be", unknown) + ids(stored, unknown)
+	}
+	return fmt.Errorf("%s: %w", done, err)
 }
 
 func (a *app) printScheduled(topic string, scheduled []wakebell.Scheduled) error {

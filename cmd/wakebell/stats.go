@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +58,7 @@ the first look) and fault.`,
 			return usagef("--interval: %v, want at least %v", f.interval, minStatsInterval)
 		}
 		return a.withTopics(ctx, f.topics, false, func(c wakebell.Operator, names topicNames) error {
-			w := &statsWatch{app: a, topics: c, names: names}
+			w := &statsWatch{app: a, topics: c, names: names, watches: f.watch}
 			if f.watch {
 				return w.watch(ctx, f.interval)
 			}
@@ -90,8 +92,9 @@ type statsWatch struct {
 	topics wakebell.Operator
 	names  topicNames
 
-	looked time.Time // before: when
-	before map[string]wakebell.Stats
+	watches bool
+	looked  time.Time // before: when
+	before  map[string]wakebell.Stats
 }
 
 // watch looks until ctx ends, which is how it should end. The first look has
@@ -176,13 +179,19 @@ func (w *statsWatch) print(lines []statsLine, first bool) error {
 		}
 		return w.app.write(out.Bytes())
 	}
+	redraws := w.watches && isTerminal(w.app.stdout) && os.Getenv("TERM") != "dumb"
+	rows, columns := 0, 0
+	if redraws {
+		rows, columns = terminalSize(w.app.stdout)
+	}
 	switch {
 	case first:
-	case isTerminal(w.app.stdout) && os.Getenv("TERM") != "dumb":
+	case redraws:
 		out.WriteString(clearScreen)
 	default:
 		out.WriteByte('\n')
 	}
+	begin := out.Len()
 	t := newTable(&out, "TOPIC", "TIMERS", "PENDING", "DUE", "LEASED", "RETRYING", "DEAD", "OLDEST DUE", "PAUSED", "TIMERS/S", "DEAD/S", "FAULT")
 	for _, l := range lines {
 		about := func(n int64) string {
@@ -201,7 +210,32 @@ func (w *statsWatch) print(lines []statsLine, first bool) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
-	return w.app.write(out.Bytes())
+	return w.app.write(append(out.Bytes()[:begin:begin], fit(out.Bytes()[begin:], rows, columns)...))
+}
+
+// fit leaves off the lines for which a screen has no room, so that its top, with
+// the names of the columns, stays in view; and says how many. 0 rows or columns
+// are not known, and then nothing is left off.
+func fit(lines []byte, rows, columns int) []byte {
+	const below = 2 // what is left off, and the cursor
+	if rows <= below || columns <= 0 {
+		return lines
+	}
+	all := bytes.SplitAfter(lines, []byte{'\n'})
+	all = all[:len(all)-1] // nothing is behind the last
+	taken, kept := 0, 0
+	for i, line := range all {
+		height := max(1, (utf8.RuneCount(line)-1+columns-1)/columns)
+		more := below
+		if i == len(all)-1 {
+			more-- // nothing would be left off
+		}
+		if taken+height > rows-more {
+			return fmt.Appendf(lines[:kept:kept], "%d more: name topics with --topic, or make the terminal larger\n", len(all)-i)
+		}
+		taken, kept = taken+height, kept+len(line)
+	}
+	return lines
 }
 
 func rate(perSecond *float64) string {

@@ -96,6 +96,7 @@ func (a *app) topics(ctx context.Context, c wakebell.Operator, names topicNames)
 		return err
 	}
 	list := a.newListing(0, "TOPIC", "TIMERS", "DUE", "DEAD", "PAUSED", "FAULT")
+	list.firstColumn(found)
 	for page := range slices.Chunk(found, topicsPage) {
 		all, err := c.Overview(ctx, page...)
 		if err != nil {

@@ -14,6 +14,11 @@
 //
 // A Request with the Sequence of the one before it of the same process and gate
 // is answered again and not run again; a lower one fails with exchange.ErrStale.
+// That is true of a look too: a late copy of it must not confirm a grant of which
+// its process has not heard.
+//
+// A gate that nobody uses is forgotten. Its tickets go on above the last all the
+// same.
 package gate
 
 import "time"
@@ -33,13 +38,19 @@ const (
 	Try Kind = 't'
 	// Give gives a ticket back; of the turn, that hands over to the next.
 	Give Kind = 'g'
+	// GivePassed is Give of a turn that the process began by itself: see
+	// Reply.Since.
+	GivePassed Kind = 'p'
 )
+
+// Gives reports whether an Op gives a ticket back.
+func (k Kind) Gives() bool { return k == Give || k == GivePassed }
 
 // Op is a part of a Request.
 type Op struct {
 	Kind   Kind
 	Number uint64 // Join, Try: tells the tickets of a process apart
-	Ticket Ticket // Give
+	Ticket Ticket // Give, GivePassed
 }
 
 // Request is one step of a process at one gate. Without Ops it is a look,
@@ -47,7 +58,7 @@ type Op struct {
 type Request struct {
 	Gate     string
 	Process  string
-	Sequence uint64 // from 1, of the process; unused by a look
+	Sequence uint64 // from 1, of the process
 	Ops      []Op
 
 	// Floor is the highest ticket that the process has seen: no ticket is
@@ -88,7 +99,7 @@ type Reply struct {
 // Done says what became of an Op.
 type Done struct {
 	Ticket Ticket // Join, Try: the ticket; 0: the gate is held
-	Had    bool   // Give: the ticket was the turn, and is no more
+	Had    bool   // Give, GivePassed: the ticket was the turn, and is no more
 }
 
 // Signal tells a process that there is something for it at a gate.

@@ -1,7 +1,7 @@
 -- Says that a process lives and extends its turns.
 --
 -- KEYS: presence deadlines ...
---   the states of the gates whose turns it has.
+--   the state and the stream of each gate whose turn it has.
 -- ARGV: process life lease ...
 --   life (of the presence) and lease are in µs; then for each turn its ticket and
 --   the name of its gate.
@@ -9,18 +9,14 @@
 --   letter for each turn, e extended or l lost; then the names of gates of which
 --   something is due, at most 100.
 
-local turns = (#ARGV - 3) / 2
-local kinds = {'zset', 'zset'}
-for i = 1, turns do kinds[2 + i] = 'hash' end
-local bad = mistyped(unpack(kinds))
+local bad = mistyped('zset', 'zset')
 if bad then return bad end
 
 local presence, deadlines, process = KEYS[1], KEYS[2], ARGV[1]
 local life, lease = tonumber(ARGV[2]), tonumber(ARGV[3])
 local base = 3
-local t = redis.call('TIME')
-local now = tonumber(t[1]) * 1e6 + tonumber(t[2])
-local function whole(x) return string.format('%.0f', x) end
+local turns = (#ARGV - base) / 2
+local now = micros()
 
 -- What is far from now was written by another clock, or is of the dead. This
 -- write comes first because it is allowed when memory is full.
@@ -33,11 +29,19 @@ if not last or now - number(last) > life / 2 then
 end
 redis.call('ZADD', presence, whole(now + life), process, whole(now), 'last')
 
+redis.call('PEXPIRE', presence, SHARED)
+redis.call('PEXPIRE', deadlines, SHARED)
+
+-- A key of the wrong type is judged by itself: it ends the turn at its gate, and
+-- the others are extended.
+local kept = whole(math.ceil((lease + IN_USE) / 1e3))
 local letters = {}
 for i = 1, turns do
-  local state, ticket = KEYS[2 + i], ARGV[base + 2 * i - 1]
-  if redis.call('HGET', state, 'holder') == ticket then
+  local state, stream, ticket = KEYS[1 + 2 * i], KEYS[2 + 2 * i], ARGV[base + 2 * i - 1]
+  if redis.call('TYPE', state).ok == 'hash' and redis.call('HGET', state, 'holder') == ticket then
     redis.call('HSET', state, 'kind', 'h', 'until', whole(now + lease), 'lease', whole(lease))
+    redis.call('PEXPIRE', state, kept)
+    redis.call('PEXPIRE', stream, kept)
     redis.call('ZADD', deadlines, whole(now + lease), ARGV[base + 2 * i])
     letters[i] = 'e'
   else

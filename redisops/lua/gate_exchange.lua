@@ -1,37 +1,44 @@
 -- One step of a process at a gate: gives tickets back, joins, and does what is
 -- due. A grant to the process is confirmed by it.
 --
--- KEYS: state stream exchange deadlines presence
+-- KEYS: state stream exchange deadlines presence mark
 -- ARGV: gate group process channels sequence floor lease signal life ops ...
---   channels is the start of a process's channel; sequence is 0 for a look;
---   floor is a ticket, lease, signal and life (of the presence) are in µs; ops
---   has a letter for each operation: j join, t try or g give, and then comes its
---   number (j, t) or its ticket (g).
+--   channels is the start of a process's channel; floor is a ticket, lease,
+--   signal and life (of the presence) are in µs; ops has a letter for each
+--   operation: j join, t try, g give, or p give of a turn that the process passed
+--   on to the ticket itself; then comes its number (j, t) or its ticket (g, p).
 -- Returns: one string of lines: now in µs; the ticket of the process that has the turn, or
 --   0; how many µs its lease is good; 1 if there is more to do, else 0; the ticket
---   from which on all are of the process, or 0; then what became of each operation: the ticket, or 0 (j, t); 1 if it was the turn, else
---   0 (g).
+--   from which on all are of the process, or 0; then what became of each
+--   operation: the ticket, or 0 (j, t); 1 if it was the turn, else 0 (g, p).
 
-local bad = mistyped('hash', 'stream', 'string', 'zset', 'zset')
-if bad then return bad end
+local bad = mistyped('hash', 'stream', 'string', 'zset', 'zset', 'string')
+if bad then
+  -- No process could do what is due at such a gate: it must not fill the list of
+  -- those at which something is.
+  redis.pcall('ZREM', KEYS[4], ARGV[1])
+  return bad
+end
 
 local base = 10
 local process, sequence, ops = ARGV[3], tonumber(ARGV[5]), ARGV[10]
-if sequence > 0 then
-  local last, answer = string.match(redis.call('GET', KEYS[3]) or '', '^(%d+)\n(.*)$')
-  if last and tonumber(last) == sequence then return answer end
-  if last and tonumber(last) > sequence then return redis.error_reply('STALE ' .. last) end
-end
+local before, answered = string.match(redis.call('GET', KEYS[3]) or '', '^(%d+)\n(.*)$')
+if before and tonumber(before) == sequence then return answered end
+if before and tonumber(before) > sequence then return redis.error_reply('STALE ' .. before) end
 
 local terms = {lease = tonumber(ARGV[7]), signal = tonumber(ARGV[8])}
 local g = {
-  state = KEYS[1], stream = KEYS[2], deadlines = KEYS[4], presence = KEYS[5],
+  state = KEYS[1], stream = KEYS[2], deadlines = KEYS[4], presence = KEYS[5], mark = KEYS[6],
   name = ARGV[1], group = ARGV[2], process_of_caller = process, life = tonumber(ARGV[9]), now = micros(),
 }
 -- The first write must be one that Redis allows when its memory is full: a turn
 -- must be given back just then, and a ticket is small.
 redis.call('HDEL', g.state, '')
 read(g, terms.lease)
+local highest = math.max(g.last, tonumber(ARGV[6]))
+if highest + #ops >= LAST_TICKET and string.find(ops, '[jt]') then
+  return redis.error_reply('EXHAUSTED ' .. whole(highest))
+end
 
 local out, present = {}, false
 
@@ -52,7 +59,10 @@ local function join(number_of)
   return whole(ticket)
 end
 
-local function give(ticket)
+local function give(ticket, passed)
+  if passed and tonumber(ticket) > g.granted then
+    g.granted, g.changed = tonumber(ticket), true
+  end
   if g.holder == ticket then
     vacate(g)
     return '1'
@@ -62,7 +72,8 @@ local function give(ticket)
 end
 
 for i = 1, #ops do
-  if string.sub(ops, i, i) == 'g' then out[i] = give(ARGV[base + i]) end
+  local op = string.sub(ops, i, i)
+  if op == 'g' or op == 'p' then out[i] = give(ARGV[base + i], op == 'p') end
 end
 for i = 1, #ops do
   if string.sub(ops, i, i) == 'j' then out[i] = join(ARGV[base + i]) end
@@ -87,8 +98,6 @@ end
 save(g)
 local since = g.tail == process and g.since or '0'
 local answer = table.concat({whole(g.now), held, whole(good), more and '1' or '0', since, unpack(out)}, '\n')
-if sequence > 0 then
-  redis.call('SET', KEYS[3], ARGV[5] .. '\n' .. answer, 'PX', '120000')
-end
+redis.call('SET', KEYS[3], ARGV[5] .. '\n' .. answer, 'PX', '120000')
 signal(g, ARGV[4])
 return answer

@@ -1,18 +1,67 @@
--- Accepts a fencing token for a resource unless a newer one was seen.
+-- Accepts a fencing token for a resource unless a newer one was seen, or no turn
+-- ever had it.
 --
--- KEYS: state guard
--- ARGV: resource ticket
--- Returns: a letter and the newest token seen: a accepted, s stale, r regressed:
---   the token has the turn, and yet the resource has seen a newer one.
+-- KEYS: state stream guard mark
+-- ARGV: resource ticket life elsewhere
+--   life is how long, in µs, the guard remembers; elsewhere is 1 where the gate
+--   itself is on another Redis, so that nothing here says which tokens there are.
+-- Returns: a letter and a token: a accepted, s stale and the newest that was seen,
+--   r regressed: the same, yet the token has the turn; o old: issued before what
+--   the guard remembers; u unknown: above the one given, the last that had the turn;
+--   f full: this many resources are remembered.
 
-local bad = mistyped('hash', 'hash')
+local bad = mistyped('hash', 'stream', 'hash', 'string')
 if bad then return bad end
 
-local resource, ticket = ARGV[1], ARGV[2]
-local seen = redis.call('HGET', KEYS[2], resource)
-if seen and number(seen) > tonumber(ticket) then
-  if redis.call('HGET', KEYS[1], 'holder') == ticket then return 'r' .. seen end
+-- RESOURCES bounds what is remembered of one gate.
+local RESOURCES = 100000
+
+local resource, ticket, life, now = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), micros()
+local state = redis.call('HMGET', KEYS[1], 'holder', 'process', 'granted', 'last')
+local holder, process = state[1] or '', state[2] or ''
+
+-- in_turn: the token has the turn, or may have it because its process has it and
+-- passes it on without asking first.
+local function in_turn()
+  if holder == ARGV[2] then return true end
+  if holder == '' then return false end
+  local found = redis.call('XRANGE', KEYS[2], entry(ARGV[2]), entry(ARGV[2]))[1]
+  return found ~= nil and string.match(found[2][2] or '', '^(.*)#%d+$') == process
+end
+
+local function bound()
+  if ARGV[4] == '1' then return now + AHEAD end
+  -- The state of an earlier version has no granted.
+  local granted = number(state[3] or '') or tonumber(holder) or number(state[4] or '')
+  return granted or mark_of({mark = KEYS[4]})
+end
+
+local live = in_turn()
+if not live then
+  local highest = bound()
+  if ticket > highest then return 'u' .. whole(highest) end
+  local removed = redis.call('HGET', KEYS[3], REMOVED)
+  if removed and ticket <= (number(removed) or 0) then return 's' .. removed end
+end
+local seen = redis.call('HGET', KEYS[3], resource)
+local newest = seen and number(seen)
+if newest and newest > ticket then
+  if holder == ARGV[2] then return 'r' .. seen end
   return 's' .. seen
 end
-if seen ~= ticket then redis.call('HSET', KEYS[2], resource, ticket) end
-return 'a' .. ticket
+-- What is forgotten was issued longer ago than a life, and so was all before it.
+if not newest and not live and ticket < now - life then return 'o' .. whole(now - life) end
+if not newest then
+  local count = redis.call('HLEN', KEYS[3])
+  if count > 16 then
+    local some = redis.call('HRANDFIELD', KEYS[3], '3', 'WITHVALUES')
+    for i = 1, #some, 2 do
+      if (number(some[i + 1]) or 0) < now - life then redis.call('HDEL', KEYS[3], some[i]) end
+    end
+  end
+  if count >= RESOURCES then return 'f' .. whole(count) end
+end
+if seen ~= ARGV[2] then redis.call('HSET', KEYS[3], resource, ARGV[2]) end
+local kept = math.ceil((math.max(0, ticket - now) + life) / 1e3)
+if redis.call('PTTL', KEYS[3]) < kept then redis.call('PEXPIRE', KEYS[3], whole(kept)) end
+return 'a' .. ARGV[2]

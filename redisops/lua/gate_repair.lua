@@ -1,25 +1,42 @@
--- Lifts the tickets of a gate above every token that its guard has seen, and
--- removes the tickets below: their owners join again.
+-- Lifts the tickets of a gate above the tokens that its guard has seen, and
+-- removes the tickets below: their owners join again. To be called again with the
+-- next cursor until that is empty.
 --
--- KEYS: state stream guard deadlines presence
--- ARGV: gate group channels floor lease signal life
+-- KEYS: state stream guard deadlines presence mark
+-- ARGV: gate group channels floor lease signal life clock cursor
 --   channels is the start of a process's channel; floor is a token seen elsewhere,
---   or 0; lease, signal and life (of the presence) are in µs.
+--   or 0; lease, signal and life (of the presence) are in µs; clock is the
+--   caller's, in µs; cursor is where in the guard to go on, at first 0.
 -- Returns: a list: the last ticket issued before; the one from which tickets go on
---   now; how many tickets were removed.
+--   now; how many tickets were removed; how many resources of the guard had a
+--   token that no turn can have had; the next cursor, empty at the end.
 
-local bad = mistyped('hash', 'stream', 'hash', 'zset', 'zset')
+local bad = mistyped('hash', 'stream', 'hash', 'zset', 'zset', 'string')
 if bad then return bad end
 
 local terms = {lease = tonumber(ARGV[5]), signal = tonumber(ARGV[6])}
 local g = {
-  state = KEYS[1], stream = KEYS[2], deadlines = KEYS[4], presence = KEYS[5],
+  state = KEYS[1], stream = KEYS[2], deadlines = KEYS[4], presence = KEYS[5], mark = KEYS[6],
   name = ARGV[1], group = ARGV[2], process_of_caller = '', life = tonumber(ARGV[7]), now = micros(),
 }
 redis.call('HDEL', g.state, '') -- allowed when memory is full
 read(g, terms.lease)
+
+-- Tokens are instants at which they were issued. One that is above the last and
+-- ahead of both clocks was not issued: it is no loss of data but poison, which
+-- must not lift the gate.
+local possible = math.max(g.last, math.max(g.now, tonumber(ARGV[8])) + AHEAD)
 local before, highest = g.last, tonumber(ARGV[4])
-for _, seen in ipairs(redis.call('HVALS', KEYS[3])) do highest = math.max(highest, number(seen) or 0) end
+local page = redis.call('HSCAN', KEYS[3], ARGV[9], 'COUNT', '500')
+local poisoned = {}
+for i = 1, #page[2], 2 do
+  local token = number(page[2][i + 1])
+  if token and token >= 0 and token <= possible then
+    highest = math.max(highest, token)
+  else
+    poisoned[#poisoned + 1] = page[2][i]
+  end
+end
 
 local removed = 0
 if g.holder ~= '' and tonumber(g.holder) <= highest then
@@ -31,7 +48,8 @@ if g.holder ~= '' and tonumber(g.holder) <= highest then
     removed = removed + 1
   end
 end
-for _, e in ipairs(redis.call('XRANGE', g.stream, '-', entry(whole(highest)))) do
+local behind = redis.call('XRANGE', g.stream, '-', entry(whole(highest)), 'COUNT', '1000')
+for _, e in ipairs(behind) do
   local ticket = string.match(e[1], '^%d+')
   if ticket ~= g.holder then
     redis.call('XDEL', g.stream, e[1])
@@ -40,8 +58,16 @@ for _, e in ipairs(redis.call('XRANGE', g.stream, '-', entry(whole(highest)))) d
     if process then g.signals[process] = LOOK end
   end
 end
-g.last, g.changed = math.max(g.last, highest, top(g)), true
+local lifted = math.max(g.last, highest, top(g))
+if lifted > g.last or highest > g.granted then
+  g.last, g.granted, g.changed = lifted, math.max(g.granted, highest), true
+end
 advance(g, terms)
 save(g)
+-- The turn may be used, and no turn before it.
+local newest = g.holder ~= '' and g.holder or whole(g.last)
+for _, resource in ipairs(poisoned) do redis.call('HSET', KEYS[3], resource, newest) end
 signal(g, ARGV[3])
-return {whole(before), whole(g.last), whole(removed)}
+local cursor = page[1] ~= '0' and page[1] or ''
+if #behind == 1000 then cursor = ARGV[9] end
+return {whole(before), whole(g.last), whole(removed), whole(#poisoned), cursor}

@@ -5,8 +5,8 @@
 --   the most tickets to list.
 -- Returns: a list: now in µs; the ticket of the turn, or 0; its owner; its kind;
 --   until when it is good, in µs; the last ticket issued, or 0; the tickets in the
---   queue, without the turn; the resources and tokens of the guard as a list; then
---   tickets and owners in order.
+--   queue, without the turn; resources and tokens of the guard as a list, 1,000 of
+--   them if there are more; then tickets and owners in order.
 
 local bad = mistyped('hash', 'stream', 'hash')
 if bad then return bad end
@@ -16,6 +16,12 @@ local state = redis.call('HMGET', KEYS[1], 'holder', 'owner', 'kind', 'until', '
 local most, holder = tonumber(ARGV[1]), state[1] or ''
 local total = redis.call('XLEN', KEYS[2])
 local rest = {}
+local guard
+if redis.call('HLEN', KEYS[3]) > 1000 then
+  guard = redis.call('HRANDFIELD', KEYS[3], '1000', 'WITHVALUES')
+else
+  guard = redis.call('HGETALL', KEYS[3])
+end
 local listed = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', string.format('%.0f', most + 1))
 for _, e in ipairs(listed) do
   local ticket = string.match(e[1], '^%d+')
@@ -28,5 +34,5 @@ end
 return {
   string.format('%.0f', tonumber(t[1]) * 1e6 + tonumber(t[2])),
   holder ~= '' and holder or '0', state[2] or '', state[3] or '', state[4] or '0', state[5] or '0',
-  string.format('%.0f', total), redis.call('HGETALL', KEYS[3]), unpack(rest),
+  string.format('%.0f', total), guard, unpack(rest),
 }

@@ -3,14 +3,39 @@
 -- A ticket is a number of µs; the id of its entry in the stream is the number
 -- and '-0'. The state says who has the turn: holder (the ticket, '' for nobody),
 -- owner, process, kind (p provisional, h held), until (when the lease ends, in
--- µs) and lease (how long it was then); last is the last ticket issued. All
--- tickets from since to last are of the process tail.
+-- µs) and lease (how long it was then); last is the last ticket issued, granted
+-- the highest one that has had the turn. All tickets from since to last are of
+-- the process tail.
+--
+-- A state expires when its gate has been idle for a while. The mark, one key for
+-- all gates, is what outlives it: the highest ticket of any gate. A gate that is
+-- made anew goes on above the mark, so its tickets only grow. A ticket over a day
+-- ahead of the clock does not move the mark, because one repaired gate must not
+-- lift all others: the state of such a gate lives until the clock has passed it.
 
 -- The consumer whose pending entry is the turn.
 local HOLDER = 'holder'
 
 -- What a signal says that grants nothing.
 local LOOK = '0 0'
+
+-- IDLE is how long, in µs, an idle gate is kept, and IN_USE how long one is kept
+-- after its lease has ended and no process has looked at it.
+local IDLE, IN_USE = 5 * 60e6, 7 * 86400e6
+
+-- SHARED is how long, in ms, presence and deadlines outlive the last beat of any
+-- process: longer than any gate in use. Only the mark is kept for ever.
+local SHARED = '1209600000'
+
+-- AHEAD bounds, in µs, how far ahead of the clock a ticket moves the mark.
+local AHEAD = 86400e6
+
+-- REMOVED is the field of the guard with the last ticket before the gate was
+-- removed. No resource has this name.
+local REMOVED = ''
+
+-- LAST_TICKET is the highest number up to which Lua counts every integer.
+local LAST_TICKET = 2 ^ 53 - 1
 
 -- DEAD_AT_ONCE bounds the dead tickets that one call passes over.
 local DEAD_AT_ONCE = 1000
@@ -24,9 +49,11 @@ local function whole(x) return string.format('%.0f', x) end
 
 local function entry(ticket) return ticket .. '-0' end
 
--- A gate g has its keys (stream, state, deadlines, presence), its name, the
+-- A gate g has its keys (stream, state, deadlines, presence, mark), its name, the
 -- group, the clock (now), the presence ttl (life), and the caller's process.
-local FIELDS = {'last', 'holder', 'owner', 'process', 'kind', 'until', 'lease', 'tail', 'since'}
+local FIELDS = {'last', 'granted', 'holder', 'owner', 'process', 'kind', 'until', 'lease', 'tail', 'since'}
+
+local function mark_of(g) return number(redis.call('GET', g.mark) or '0') or 0 end
 
 -- top is the highest id that the stream has ever had.
 local function top(g)
@@ -37,11 +64,11 @@ local function top(g)
   return 0
 end
 
--- adopt makes up for a state that was lost: whoever has the pending entry keeps
--- the turn for a lease, and tickets go on after the highest.
+-- adopt makes up for a state that has expired or was lost: the process with the
+-- pending entry keeps the turn for a lease, and tickets go on above the highest.
 local function adopt(g, lease)
-  g.last, g.holder, g.owner, g.process, g.kind = top(g), '', '', '', 'h'
-  g['until'], g.lease, g.tail, g.since = 0, lease, '', ''
+  g.last, g.holder, g.owner, g.process, g.kind = math.max(top(g), mark_of(g)), '', '', '', 'h'
+  g['until'], g.lease, g.tail, g.since, g.granted, g.issued = 0, lease, '', '', g.last, g.last
   local pending = redis.pcall('XPENDING', g.stream, g.group, '-', '+', '1')
   if not pending[1] then return end
   local found = redis.call('XRANGE', g.stream, pending[1][1], pending[1][1])[1]
@@ -51,7 +78,7 @@ local function adopt(g, lease)
   end
   g.holder, g.owner = string.match(found[1], '^%d+'), found[2][2]
   g.process = string.match(g.owner, '^(.*)#%d+$') or ''
-  g['until'], g.changed = g.now + lease, true
+  g['until'], g.granted, g.changed = g.now + lease, tonumber(g.holder), true
 end
 
 local function read(g, lease)
@@ -60,18 +87,36 @@ local function read(g, lease)
   g.was, g.signals, g.changed = g.holder, {}, false
   g.last = number(g.last)
   if not g.last then return adopt(g, lease) end
-  g['until'], g.lease = number(g['until']) or 0, number(g.lease) or lease
+  g['until'], g.lease, g.issued = number(g['until']) or 0, number(g.lease) or lease, g.last
+  g.granted = number(g.granted) or tonumber(g.holder) or g.last
+end
+
+-- renew has the keys of a gate live on: as long as it is in use, or until a gate
+-- made anew would issue tickets above its last one.
+local function renew(g)
+  local life = IN_USE + g['until'] - g.now
+  if g.holder == '' then life = IDLE + math.max(0, g.last - g.now) end
+  redis.call('PEXPIRE', g.state, whole(math.ceil(life / 1e3)))
+  redis.call('PEXPIRE', g.stream, whole(math.ceil(life / 1e3)))
+end
+
+local function lift_mark(g)
+  local mark = mark_of(g)
+  if g.last > mark and g.last <= math.max(g.now, mark) + AHEAD then redis.call('SET', g.mark, whole(g.last)) end
 end
 
 local function save(g)
-  if not g.changed then return end
-  redis.call('HSET', g.state, 'last', whole(g.last), 'holder', g.holder, 'owner', g.owner,
-    'process', g.process, 'kind', g.kind, 'until', whole(g['until']), 'lease', whole(g.lease),
-    'tail', g.tail, 'since', g.since)
-  if g.holder ~= '' then
+  if g.changed then
+    redis.call('HSET', g.state, 'last', whole(g.last), 'granted', whole(g.granted), 'holder', g.holder,
+      'owner', g.owner, 'process', g.process, 'kind', g.kind, 'until', whole(g['until']),
+      'lease', whole(g.lease), 'tail', g.tail, 'since', g.since)
+    if g.last > g.issued then lift_mark(g) end
+    renew(g)
+  end
+  if g.holder == '' then
+    redis.call('ZREM', g.deadlines, g.name) -- also of a gate whose state has expired
+  elseif g.changed then
     redis.call('ZADD', g.deadlines, whole(g['until']), g.name)
-  else
-    redis.call('ZREM', g.deadlines, g.name)
   end
 end
 
@@ -128,6 +173,7 @@ end
 -- gets the answer; provisionally if it has to be told.
 local function hold(g, ticket, owner, process, terms)
   g.holder, g.owner, g.process, g.changed = ticket, owner, process, true
+  g.granted = math.max(g.granted, tonumber(ticket))
   if process == g.process_of_caller then
     g.kind, g.lease = 'h', terms.lease
   else

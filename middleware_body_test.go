@@ -1,0 +1,85 @@
+package wakebell_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// shouted is a middleware that changes a body in place, and then replaces it.
+func shouted(next wakebell.HandlerFunc) wakebell.HandlerFunc {
+	return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
+		copy(t.Body, bytes.ToUpper(t.Body))
+		t.Body = append(t.Body[:len(t.Body):len(t.Body)], '!')
+		return next(ctx, t)
+	}
+}
+
+// What a middleware leaves in Body is what the handler gets. Every attempt begins
+// with the original, which is also what becomes a dead letter.
+func TestMiddlewareChangesTheBody(t *testing.T) {
+	t.Parallel()
+	name := redistest.Name(t)
+	topic, queue := wakebell.NewTopic[string](name), wakebell.NewQueue[string](name+".queue")
+	type seen struct{ body, raw string }
+	got := make(chan seen, 10)
+	handle := func(_ context.Context, timer wakebell.Timer[string]) error {
+		got <- seen{timer.Body, string(timer.Raw)}
+		if timer.Attempt == 1 {
+			return wakebell.RetryIn(0)
+		}
+		return wakebell.Reject(errors.New("no"))
+	}
+	sys := start(t, wakebell.Config{
+		Middleware: []wakebell.Middleware{shouted},
+		Handlers:   []wakebell.Handler{wakebell.Handle(topic, handle), wakebell.Handle(queue, handle)},
+	})
+	_, err := topic.Schedule(t.Context(), sys.Client(), "hello")
+	require.NoError(t, err)
+	for range 2 {
+		require.Equal(t, seen{"HELLO!", "hello"}, receive(t, got))
+	}
+	require.Equal(t, "hello", string(awaitDead(t, sys, name).Content.Body))
+
+	_, err = queue.Publish(t.Context(), sys.Client(), "hello")
+	require.NoError(t, err)
+	for range 2 {
+		require.Equal(t, seen{"HELLO!", "hello"}, receive(t, got))
+	}
+	eventually(t, func() bool {
+		for l, err := range sys.Client().QueueLetters(t.Context(), queue.Keys(), 0) {
+			require.NoError(t, err)
+			return string(l.Payload) == "hello"
+		}
+		return false
+	})
+}
+
+func TestMiddlewareChangesTheBodyOfALease(t *testing.T) {
+	t.Parallel()
+	got := make(chan *messages.Lease, 1)
+	sys, topic := forwarding(t, redistest.Shared(t), to(func(c actor.Context) {
+		if lease, ok := c.Message().(*messages.Lease); ok {
+			c.Respond(lease.Ack())
+			got <- lease
+		}
+	}), wakebell.With(func(next wakebell.HandlerFunc) wakebell.HandlerFunc {
+		return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
+			t.Body = []byte(`{"Number":"8","Cents":1}`)
+			return next(ctx, t)
+		}
+	}))
+	_, err := topic.Schedule(t.Context(), sys.Client(), invoice{"7", 100})
+	require.NoError(t, err)
+	body, err := topic.Read(receive(t, got))
+	require.NoError(t, err)
+	require.Equal(t, invoice{"8", 1}, body)
+}

@@ -52,8 +52,7 @@ end
 local function answer(h, finish, healed, refused, refusals, orphans)
   local next_due = '-1'
   if h and h < math.huge then
-    -- 0 says that one is due now, so what is due within half a µs is not 0.
-    next_due = h <= now and '0' or string.format('%.0f', math.max(1, math.floor((h - now) * 1e6 + 0.5)))
+    next_due = until_due(h, now)
   end
   parts[1] = now_text .. ' ' .. finish .. ' ' .. next_due .. ' ' .. healed .. ' ' ..
     orphans .. ' ' .. refused .. ' ' .. buried .. ' ' .. leased .. '\n' .. refusals

@@ -155,6 +155,7 @@ for i = 1, count do
     o = o + 1
     key, window = KEYS[4 + o], ARGV[extra + debounced + o]
     mark = string.match(redis.call('GET', key) or '', '^%S+')
+    if mark and not number(mark) then mark = nil end
   end
   local first
   if policy == 'd' then

@@ -131,6 +131,9 @@ func scheduleCall(k topicKeys, entries []Entry, apart bool) (keys []string, args
 		instants = 1
 	}
 	keys = []string{k.timeline, k.payloads, k.leases, k.hint}
+	if apart {
+		keys = append(keys, k.apart())
+	}
 	policies, onces := make([]byte, n), make([]byte, n)
 	args = make([]any, fixed+words*n+instants)
 	args[0], args[1], args[2], args[3] = policies, onces, instants, words

@@ -11,6 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// DefaultMaxPayload is the most bytes of a payload that is read, unless
+// MaxPayload says otherwise. While Redis copies a payload it answers no one else.
+const DefaultMaxPayload = 16 << 20
+
 // MaxName is the most bytes of an id or a topic.
 const MaxName = 512
 
@@ -23,6 +27,11 @@ type Timers struct {
 	// Retry has calls made again while Redis is unavailable. Set it before use;
 	// the zero value has each made once, as a source's exchanges must be.
 	Retry Retry
+
+	// MaxPayload is the most bytes of a payload that is read. A timer with more is
+	// never copied: a claim makes it a dead letter without its payload, and Get
+	// fails with [ErrTooLarge]. Set it before use; 0 means DefaultMaxPayload.
+	MaxPayload int
 
 	// PingEvery is how long the connection of Listen may be silent before it is
 	// probed; 0 means 15 s. Set it before use.
@@ -60,6 +69,13 @@ func NewTimers(rdb redis.UniversalClient, keys Keys) (*Timers, error) {
 
 // Keys are the names in use.
 func (s *Timers) Keys() Keys { return s.keys }
+
+func (s *Timers) maxPayload() int {
+	if s.MaxPayload <= 0 {
+		return DefaultMaxPayload
+	}
+	return s.MaxPayload
+}
 
 func (s *Timers) logger() *slog.Logger {
 	if s.Logger == nil {

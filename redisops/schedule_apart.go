@@ -27,21 +27,7 @@ func (s *Timers) apart(topic string, entries []Entry) bool {
 			return false
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, sound := s.sound[topic]
-	return sound
-}
-
-// found notes whether the keys of a topic are as they should be.
-func (s *Timers) found(topic string, sound bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if sound {
-		s.sound[topic] = struct{}{}
-	} else {
-		delete(s.sound, topic)
-	}
+	return s.topics.sound(topic)
 }
 
 // scheduleApart writes a batch as one transaction: the script gets the ids and the
@@ -66,7 +52,7 @@ func (s *Timers) scheduleApart(ctx context.Context, topic string, entries []Entr
 	var refused redis.Error
 	switch {
 	case errors.As(err, &refused):
-		s.found(topic, false)
+		s.topics.found(topic, false)
 		if strings.Contains(refused.Error(), "NOPERM") { // to MULTI or EXEC, or what the script needs as well
 			s.transactionless.Store(true)
 		}

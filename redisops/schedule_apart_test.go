@@ -229,7 +229,6 @@ func TestPayloadsApartInACluster(t *testing.T) {
 			require.Equal(t, string(e.Payload), string(got.Payload))
 		}
 	}
-	_, sound := s.sound["topic"]
-	require.True(t, sound, "it was not refused")
+	require.True(t, s.topics.sound("topic"), "it was not refused")
 	require.Positive(t, n.Load())
 }

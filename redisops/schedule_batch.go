@@ -111,7 +111,7 @@ func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entr
 	if err != nil {
 		return nil, err
 	}
-	s.found(topic, true)
+	s.topics.found(topic, true)
 	out, err := readBatch(entries, reply, confirmed)
 	if err == nil && confirmed < asked.replicas {
 		err = &ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}

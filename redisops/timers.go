@@ -45,10 +45,10 @@ type Timers struct {
 	apartFrom       int
 	transactionless atomic.Bool // the user may not use MULTI
 
-	mu         sync.Mutex
-	registered map[string]time.Time // when a topic was last put in the registry
-	sound      map[string]struct{}  // topics whose keys a script has found of the right types
-	shards     []redis.ClusterSlot  // as Check last found them; none: one server
+	topics known
+
+	mu     sync.Mutex
+	shards []redis.ClusterSlot // as Check last found them; none: one server
 }
 
 // NewTimers gives the store that keeps its timers under keys; empty names take
@@ -63,7 +63,7 @@ func NewTimers(rdb redis.UniversalClient, keys Keys) (*Timers, error) {
 	}
 	return &Timers{
 		runner: runner{rdb}, keys: keys, apartFrom: apartFrom,
-		registered: map[string]time.Time{}, sound: map[string]struct{}{}, gather: gatherer{topics: map[string]*crowd{}},
+		gather: gatherer{topics: map[string]*crowd{}},
 	}, nil
 }
 

@@ -135,7 +135,8 @@ func (c Cursor) read() (score, id string, err error) {
 
 // List reads a page of timers in the order of their instants, then ids. A call
 // looks at no more than 1,000 timers, so with a filter a page may be empty and
-// yet have a next one.
+// yet have a next one. For the leased ones it looks at the lease records where
+// there are at most 1,000 of them.
 func (s *Timers) List(ctx context.Context, topic string, f Filter) (timers []Timer, next Cursor, err error) {
 	if err := checkTopic(topic); err != nil {
 		return nil, "", err

@@ -29,7 +29,10 @@ type ClientConfig struct {
 	Prefix string
 
 	// PayloadLimit bounds a body with its headers, in bytes; 0 means
-	// DefaultPayloadLimit, at most 512 MiB.
+	// DefaultPayloadLimit, at most 512 MiB. What other programs wrote is read up to
+	// 16 MiB, or up to PayloadLimit if that is more; a timer above it becomes a
+	// dead letter without its payload. So a limit over 16 MiB has to be that of
+	// the nodes as well.
 	PayloadLimit int
 
 	// Celery makes Celery messages of the runs of Python's entries that
@@ -105,6 +108,7 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 		return nil, err
 	}
 	store.Logger, store.Retry = cfg.Logger, cfg.retry()
+	store.MaxPayload = max(redisops.DefaultMaxPayload, cfg.PayloadLimit)
 	return &Client{store: store, prefix: cfg.Prefix, limit: cfg.PayloadLimit, schedules: newSchedules(store, cfg)}, nil
 }
 

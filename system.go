@@ -63,7 +63,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if err != nil {
 		return nil, err
 	}
-	store.Logger = cfg.Logger
+	store.Logger, store.MaxPayload = cfg.Logger, client.store.MaxPayload
 	if cfg.Beat != nil {
 		client.schedules.hand.Zone = cfg.Beat.Zone
 	}

@@ -60,7 +60,7 @@ func (p *patient) needed() []right {
 		[]string{"ZSCORE", none}, []string{"ZMSCORE", none}, []string{"ZCARD"}, []string{"ZCOUNT", "1", "0"},
 		[]string{"ZRANGE", "1", "0"}, []string{"ZRANGEBYSCORE", "1", "0"}, []string{"ZRANK", none})
 	add(toDeliver, k.payloads, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGET", none},
-		[]string{"HMGET", none}, []string{"HEXISTS", none}, []string{"HLEN"}, []string{"HSCAN", "no cursor"})
+		[]string{"HMGET", none}, []string{"HEXISTS", none}, []string{"HSTRLEN", none}, []string{"HLEN"}, []string{"HSCAN", "no cursor"})
 	add(toDeliver, k.leases, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGET", none},
 		[]string{"HMGET", none}, []string{"HEXISTS", none}, []string{"HLEN"}, []string{"HRANDFIELD", "0"})
 	add(toDeliver, k.dead, []string{"TYPE"}, []string{"XADD", "no id", "x", "x"}, []string{"XLEN"},

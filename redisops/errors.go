@@ -48,6 +48,10 @@ var (
 	// was written.
 	ErrDenied = errors.New("redis denies it to this user")
 
+	// ErrTooLarge says that a payload has more bytes than MaxPayload, so it was
+	// not read.
+	ErrTooLarge = errors.New("payload too large")
+
 	errReply = errors.New("unexpected reply of a script")
 )
 

@@ -42,13 +42,15 @@ type Timer struct {
 	Payload []byte // Get only
 }
 
-// Get reads a timer; [ErrNotFound] when there is none.
+// Get reads a timer; [ErrNotFound] when there is none. Where its payload is over
+// MaxPayload, the error wraps [ErrTooLarge] and the rest of the timer is returned
+// beside it.
 func (s *Timers) Get(ctx context.Context, topic, id string) (Timer, error) {
 	if err := checkTopic(topic); err != nil {
 		return Timer{}, err
 	}
 	k := s.keys.of(topic)
-	list, err := s.runList(ctx, 0, getScript, []string{k.timeline, k.payloads, k.leases}, id)
+	list, err := s.runList(ctx, 0, getScript, []string{k.timeline, k.payloads, k.leases}, id, s.maxPayload())
 	if err != nil {
 		return Timer{}, fmt.Errorf("get %q on %q: %w", id, topic, err)
 	}
@@ -56,7 +58,7 @@ func (s *Timers) Get(ctx context.Context, topic, id string) (Timer, error) {
 		return Timer{}, fmt.Errorf("%w: %q on %q", ErrNotFound, id, topic)
 	}
 	values, err := texts(list)
-	if err != nil || len(values) != 4 {
+	if err != nil || len(values) != 5 {
 		return Timer{}, fmt.Errorf("get %q on %q: %d values: %w", id, topic, len(list), errReply)
 	}
 	now, err := readScore(values[0])
@@ -64,7 +66,10 @@ func (s *Timers) Get(ctx context.Context, topic, id string) (Timer, error) {
 		return Timer{}, err
 	}
 	t, err := describe(id, values[1], values[2], now)
-	t.Payload = []byte(values[3])
+	t.Payload = []byte(values[4])
+	if err == nil && values[4] == "" && values[3] != "0" {
+		err = fmt.Errorf("get %q on %q: %w: it has %s bytes, at most %d are read", id, topic, ErrTooLarge, values[3], s.maxPayload())
+	}
 	return t, err
 }
 
@@ -130,7 +135,8 @@ func (c Cursor) read() (score, id string, err error) {
 
 // List reads a page of timers in the order of their instants, then ids. A call
 // looks at no more than 1,000 timers, so with a filter a page may be empty and
-// yet have a next one.
+// yet have a next one. For the leased ones it looks at the lease records where
+// there are at most 1,000 of them.
 func (s *Timers) List(ctx context.Context, topic string, f Filter) (timers []Timer, next Cursor, err error) {
 	if err := checkTopic(topic); err != nil {
 		return nil, "", err

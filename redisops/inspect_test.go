@@ -104,14 +104,45 @@ func TestListFilters(t *testing.T) {
 		}))
 		require.Equal(t, leases[0].Activation, f.get(t, "first").Activation)
 
+		// Where few are leased, no other timers are looked at.
 		page, next, err := f.List(t.Context(), f.topic, Filter{Leased: true, Limit: 1})
 		require.NoError(t, err)
-		require.Empty(t, page, "a call looks at 1,000 timers")
+		require.Len(t, page, 1)
 		require.NotEmpty(t, next)
+		require.Empty(t, f.walk(t, Filter{Leased: true, DueBefore: time.Unix(10, 0)}, nil))
 		for _, bad := range []Filter{{Limit: -1}, {Limit: 1001}, {After: "%"}, {After: "eA"}, {After: "eCB5"}} {
 			_, _, err = f.List(t.Context(), f.topic, bad)
 			require.ErrorIs(t, err, ErrInvalid)
 		}
+	})
+}
+
+// More leases than one call looks at are listed too, in order, and without those
+// that are due.
+func TestListManyLeases(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.plant(t, 10, numbered(1500)...)
+		for range 3 {
+			require.Len(t, f.claim(t, 3000).Leases, 500)
+		}
+		f.plant(t, 5, "due")
+		f.plant(t, 5e9, "later")
+		for _, limit := range []int{7, 500, 1000} {
+			require.Equal(t, numbered(1500), f.walk(t, Filter{Leased: true, Limit: limit}, nil))
+		}
+	})
+}
+
+// Nothing leased is found out in one call, whatever waits.
+func TestListNothingLeased(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.plant(t, 5e9, numbered(2500)...)
+		page, next, err := f.List(t.Context(), f.topic, Filter{Leased: true})
+		require.NoError(t, err)
+		require.Empty(t, page)
+		require.Empty(t, next)
 	})
 }
 

@@ -114,6 +114,10 @@ func (t topicKeys) stream(incarnation string, stream int) string {
 	return t.exchange + ":" + incarnation + ":" + strconv.Itoa(stream)
 }
 
+// apart is where the payloads are within a transaction that writes a batch; no
+// other command ever sees it.
+func (t topicKeys) apart() string { return t.exchange + ":apart" }
+
 // mark is the once key of an id. Colons of the id are escaped: otherwise the
 // ids of one topic could meet those of another.
 func (t topicKeys) mark(id string) string {

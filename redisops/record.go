@@ -1,9 +1,6 @@
 package redisops
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // leaseRecord is what the store keeps of a timer that was claimed: see
 // lua/prelude.lua, which writes it.
@@ -15,11 +12,12 @@ type leaseRecord struct {
 	first            float64 // of a debounced one: when it was first scheduled; else 0
 }
 
-// readRecord reads a record that belongs to a score. It is none of ours when
-// somebody else has written the score since, or when it cannot be read.
+// readRecord reads a record that belongs to a score, as current in
+// lua/prelude.lua does. It is void when another process has written the score
+// since, or when it cannot be read.
 func readRecord(text string, score float64) (leaseRecord, bool) {
 	f := strings.SplitN(text, ":", 7)
-	if len(f) < 5 {
+	if len(f) < 5 || (f[0] != "l" && f[0] != "w") {
 		return leaseRecord{}, false
 	}
 	wrote, err := readScore(f[4])
@@ -27,24 +25,28 @@ func readRecord(text string, score float64) (leaseRecord, bool) {
 		return leaseRecord{}, false
 	}
 	r := leaseRecord{leased: f[0] == "l"}
-	var errs [3]error
-	r.claims, errs[0] = strconv.Atoi(f[1])
-	r.failures, errs[1] = strconv.Atoi(f[2])
-	r.activation, errs[2] = readScore(f[3])
-	for _, err := range errs {
-		if err != nil {
-			return leaseRecord{}, false
-		}
-	}
-	if len(f) == 7 {
-		r.lastError = f[6]
+	var counted [2]bool
+	r.claims, counted[0] = readCount(f[1])
+	r.failures, counted[1] = readCount(f[2])
+	r.activation, err = readScore(f[3])
+	if err != nil || !counted[0] || !counted[1] {
+		return leaseRecord{}, false
 	}
 	if len(f) > 5 {
-		if _, first, ok := strings.Cut(f[5], "~"); ok {
+		before, first, _ := strings.Cut(f[5], "~")
+		if before != "" {
+			if _, err := readScore(before); err != nil {
+				return leaseRecord{}, false
+			}
+		}
+		if first != "" {
 			if r.first, err = readScore(first); err != nil {
 				return leaseRecord{}, false
 			}
 		}
+	}
+	if len(f) == 7 {
+		r.lastError = f[6]
 	}
 	return r, true
 }

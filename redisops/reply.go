@@ -132,11 +132,17 @@ func (r *reader) burial() exchange.Burial {
 	b.Claims, b.Failures, b.Activation = r.integer(), r.integer(), instant(r.score())
 	idBytes, payloadBytes := r.count(), r.count()
 	b.ID = strings.Clone(r.take(idBytes))
-	if payload := r.take(payloadBytes); b.Index < 0 {
-		b.Index, b.Payload, b.Reason = -1, []byte(payload), neverSettled
+	switch told := r.take(payloadBytes); {
+	case b.Index == tooLarge:
+		b.Index, b.Reason = -1, strings.Clone(told)
+	case b.Index < 0:
+		b.Index, b.Payload, b.Reason = -1, []byte(told), neverSettled
 	}
 	return b
 }
+
+// tooLarge is the index of a timer whose payload is over the limit.
+const tooLarge = -2
 
 // neverSettled is the reason that the claim gives in lua/exchange.lua.
 const neverSettled = "never settled"

@@ -8,9 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// apartFrom is from how many entries on the payloads of a batch travel apart:
-// below, the transaction costs more than the copies.
-const apartFrom = 16
+// apartFrom is the least number of entries of a batch whose payloads travel apart:
+// below it, the transaction costs more than the copies.
+const apartFrom = 50
 
 // errNotApart says that Redis refused a batch whose payloads were apart.
 var errNotApart = errors.New("refused with payloads apart")
@@ -27,27 +27,16 @@ func (s *Timers) apart(topic string, entries []Entry) bool {
 			return false
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, sound := s.sound[topic]
-	return sound
+	return s.topics.sound(topic)
 }
 
-// found notes whether the keys of a topic are as they should be.
-func (s *Timers) found(topic string, sound bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if sound {
-		s.sound[topic] = struct{}{}
-	} else {
-		delete(s.sound, topic)
-	}
-}
-
-// scheduleApart writes a batch as one transaction: the script has the ids and the
-// instants, a command beside it the payloads, which Lua would copy twice more. What
-// Redis refuses is errNotApart: the script by itself says why or, where the
-// transaction was at fault, does it. It writes all payloads again.
+// scheduleApart writes a batch as one transaction: the script gets the ids and the
+// instants, and a command beside it writes the payloads, which Lua would copy
+// twice more. Redis does not undo a transaction of which a command fails, so the
+// payloads are written to a key of their own. Only a script that ran has moved the
+// topic's payloads there, and only then are they moved back, together with the new
+// ones (lua/apart.lua). What Redis refuses is errNotApart, and nothing was
+// written: the script alone says why or, where the transaction was at fault, does it.
 func (s *Timers) scheduleApart(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
 	k := s.keys.of(topic)
 	keys, args := scheduleCall(k, entries, true)
@@ -57,12 +46,13 @@ func (s *Timers) scheduleApart(ctx context.Context, topic string, entries []Entr
 	}
 	pipe := s.rdb.TxPipeline()
 	answer := scheduleScript.EvalSha(ctx, pipe, keys, args...)
-	pipe.HSet(ctx, k.payloads, payloads...)
+	pipe.HSet(ctx, k.apart(), payloads...)
+	pipe.Eval(ctx, apartScript, []string{k.apart(), k.payloads})
 	_, err := pipe.Exec(ctx)
 	var refused redis.Error
 	switch {
 	case errors.As(err, &refused):
-		s.found(topic, false)
+		s.topics.found(topic, false)
 		if strings.Contains(refused.Error(), "NOPERM") { // to MULTI or EXEC, or what the script needs as well
 			s.transactionless.Store(true)
 		}

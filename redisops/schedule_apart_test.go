@@ -2,6 +2,7 @@ package redisops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -101,8 +102,68 @@ func TestPayloadsApartWithoutTheScript(t *testing.T) {
 	f.has(t, second)
 }
 
-// A key that was right and is no more is an error; payloads that were written
-// beside it have no timer, so they are removed.
+// crash is a client that ends after its first pipeline: what it sends afterwards
+// never leaves it.
+type crash struct{ crashed atomic.Bool }
+
+var errCrashed = errors.New("the client has crashed")
+
+func (c *crash) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (c *crash) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if c.crashed.Load() {
+			return errCrashed
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (c *crash) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		defer c.crashed.Store(true)
+		return next(ctx, cmds)
+	}
+}
+
+// A batch of which the script did not run changes nothing, also where its client
+// ends before it can send it again: a timer that exists must not have the new
+// body at its old instant.
+func TestPayloadsApartOfAClientThatCrashes(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for name, trouble := range map[string]func(*fixture) error{
+		"the script is unknown": func(f *fixture) error { return f.rdb.ScriptFlush(t.Context()).Err() },
+		"leases of another type": func(f *fixture) error {
+			return f.rdb.Set(t.Context(), f.key.leases, "x", 0).Err()
+		},
+		"no payloads, and the script is unknown": func(f *fixture) error {
+			if err := f.rdb.Del(t.Context(), f.key.payloads).Err(); err != nil {
+				return err
+			}
+			return f.rdb.ScriptFlush(t.Context()).Err()
+		},
+	} {
+		f := newFixture(t, server.Client(t))
+		first := many(apartFrom, "first ")
+		f.schedule(t, first...)
+		require.NoError(t, trouble(f), name)
+		before := f.rdb.HGetAll(t.Context(), f.key.payloads).Val()
+		scores := f.rdb.ZRangeWithScores(t.Context(), f.key.timeline, 0, -1).Val()
+		c := &crash{}
+		f.rdb.AddHook(c)
+		_, err := f.Schedule(t.Context(), f.topic, many(2*apartFrom, "second ")...)
+		require.ErrorIs(t, err, errCrashed, name)
+		c.crashed.Store(false)
+		require.Equal(t, before, f.rdb.HGetAll(t.Context(), f.key.payloads).Val(), name)
+		require.Equal(t, scores, f.rdb.ZRangeWithScores(t.Context(), f.key.timeline, 0, -1).Val(), name)
+		require.Zero(t, f.rdb.Exists(t.Context(), f.key.apart()).Val(), name)
+	}
+}
+
+// A key that was right and is no more is an error.
 func TestPayloadsApartOfABrokenTopic(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -168,7 +229,6 @@ func TestPayloadsApartInACluster(t *testing.T) {
 			require.Equal(t, string(e.Payload), string(got.Payload))
 		}
 	}
-	_, sound := s.sound["topic"]
-	require.True(t, sound, "it was not refused")
+	require.True(t, s.topics.sound("topic"), "it was not refused")
 	require.Positive(t, n.Load())
 }

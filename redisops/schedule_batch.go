@@ -111,7 +111,7 @@ func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entr
 	if err != nil {
 		return nil, err
 	}
-	s.found(topic, true)
+	s.topics.found(topic, true)
 	out, err := readBatch(entries, reply, confirmed)
 	if err == nil && confirmed < asked.replicas {
 		err = &ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
@@ -131,6 +131,9 @@ func scheduleCall(k topicKeys, entries []Entry, apart bool) (keys []string, args
 		instants = 1
 	}
 	keys = []string{k.timeline, k.payloads, k.leases, k.hint}
+	if apart {
+		keys = append(keys, k.apart())
+	}
 	policies, onces := make([]byte, n), make([]byte, n)
 	args = make([]any, fixed+words*n+instants)
 	args[0], args[1], args[2], args[3] = policies, onces, instants, words

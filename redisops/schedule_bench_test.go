@@ -3,6 +3,8 @@ package redisops
 import (
 	"bytes"
 	"fmt"
+	"regexp"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,4 +49,51 @@ func benchmarkSchedule(b *testing.B, callers int) {
 	for range callers {
 		require.NoError(b, <-done)
 	}
+}
+
+// BenchmarkScheduleBatch schedules batches of timers of 100 bytes and reports
+// what a timer costs Redis, in CPU time of its process.
+func BenchmarkScheduleBatch(b *testing.B) {
+	for _, size := range []int{16, 50, 100, 200, 500} {
+		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) { benchmarkScheduleBatch(b, size) })
+	}
+}
+
+func benchmarkScheduleBatch(b *testing.B, size int) {
+	rdb := redistest.Start(b).Client(b)
+	store, err := NewTimers(rdb, Keys{})
+	require.NoError(b, err)
+	body := bytes.Repeat([]byte("x"), 100)
+	entries, next := make([]Entry, size), 0
+	batch := func() {
+		for i := range entries {
+			next++
+			entries[i] = Entry{ID: fmt.Sprintf("%036d", next), Payload: body, In: time.Hour}
+		}
+		_, err := store.Schedule(b.Context(), "bench", entries...)
+		require.NoError(b, err)
+	}
+	batch()
+	before := next
+	spent := cpuSeconds(b, rdb.Info(b.Context(), "cpu").Val())
+	for b.Loop() {
+		batch()
+	}
+	spent = cpuSeconds(b, rdb.Info(b.Context(), "cpu").Val()) - spent
+	b.ReportMetric(spent*1e6/float64(next-before), "redis-µs/timer")
+}
+
+var cpuUsed = regexp.MustCompile(`used_cpu_(?:sys|user)_main_thread:([\d.]+)`)
+
+// cpuSeconds is what the thread of Redis that runs commands has used, as INFO says.
+func cpuSeconds(b testing.TB, info string) (seconds float64) {
+	b.Helper()
+	found := cpuUsed.FindAllStringSubmatch(info, -1)
+	require.Len(b, found, 2)
+	for _, m := range found {
+		x, err := strconv.ParseFloat(m[1], 64)
+		require.NoError(b, err)
+		seconds += x
+	}
+	return seconds
 }

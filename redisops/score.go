@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -26,16 +27,63 @@ func scoreText(t time.Time) string {
 
 // delayText writes a duration in seconds; negative ones are none.
 func delayText(d time.Duration) string {
-	return strconv.FormatFloat(max(d, 0).Seconds(), 'g', -1, 64)
+	return strconv.FormatFloat(max(d, 0).Seconds(), 'f', -1, 64)
 }
 
-// readScore reads a score as Redis or a peer wrote it.
+// readScore reads a score as Redis writes it: exactly what number in
+// lua/prelude.lua reads. ParseFloat alone reads more, such as hexadecimal digits.
 func readScore(text string) (float64, error) {
+	switch text {
+	case "inf", "+inf":
+		return math.Inf(1), nil
+	case "-inf":
+		return math.Inf(-1), nil
+	}
+	if !plainNumber(text) {
+		return 0, fmt.Errorf("%w: score %q", errReply, text)
+	}
 	x, err := strconv.ParseFloat(text, 64)
-	if (err != nil && !math.IsInf(x, 0)) || math.IsNaN(x) {
+	if err != nil && !math.IsInf(x, 0) {
 		return 0, fmt.Errorf("%w: score %q", errReply, text)
 	}
 	return x, nil
+}
+
+// plainNumber reports whether text is a decimal number without leading zeros,
+// with an exponent of at most four characters.
+func plainNumber(text string) bool {
+	mantissa, power, exponent := strings.Cut(text, "e")
+	whole, fraction, _ := strings.Cut(strings.TrimPrefix(mantissa, "-"), ".")
+	if whole == "" || !digits(whole) || !digits(fraction) || (len(whole) > 1 && whole[0] == '0') {
+		return false
+	}
+	if !exponent {
+		return true
+	}
+	unsigned := strings.TrimPrefix(power, "+")
+	if unsigned == power {
+		unsigned = strings.TrimPrefix(power, "-")
+	}
+	return unsigned != "" && len(power) <= 4 && digits(unsigned)
+}
+
+func digits(text string) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// readCount reads a count of a lease record: exactly what counted in
+// lua/prelude.lua accepts.
+func readCount(text string) (int, bool) {
+	if text == "" || len(text) > 9 || !digits(text) || (len(text) > 1 && text[0] == '0') {
+		return 0, false
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil
 }
 
 // instant reads a score as an instant to the nearest µs, within the bounds.

@@ -33,6 +33,8 @@ var (
 	tryScript        = load("try")
 	lastDeadScript   = load("last_dead")
 
+	apartScript = bare("apart")
+
 	keyedScheduleScript = keyed("schedule")
 	keyedCancelScript   = keyed("cancel")
 	queueExchangeScript = load("queue_exchange")
@@ -73,6 +75,18 @@ func load(name string) *redis.Script {
 		text += source("queue")
 	}
 	return redis.NewScript(text + source(name))
+}
+
+// bare is a script without the prelude and its own comments. It is sent as a whole
+// with each call, so it has to be short.
+func bare(name string) string {
+	var code strings.Builder
+	for line := range strings.Lines(source(name)) {
+		if !strings.HasPrefix(line, "--") {
+			code.WriteString(line)
+		}
+	}
+	return strings.TrimSpace(code.String())
 }
 
 // keyed is a script whose answer is kept under an idempotency key.

@@ -15,6 +15,7 @@ import (
 const (
 	defaultReplyBytes = 256 << 10
 	maxWant           = 10_000
+	claimMost         = 500  // leases of one exchange: more of them would hold up Redis
 	maxError          = 256  // bytes of a nack's error that are kept
 	maxReason         = 1024 // bytes of a dead letter's reason
 )
@@ -128,11 +129,11 @@ func (t *TimerSource) args(r *exchange.Request) []any {
 	}
 	nacks, buries := count[exchange.Nack], count[exchange.Bury]
 	total := len(r.Settle) + len(r.Extend)
-	const fixed = 11
+	const fixed = 12
 	args := make([]any, fixed+2*total, fixed+2*total+2*nacks+buries)
 	for i, v := range [fixed]any{
-		r.Sequence, delayText(r.LeaseTTL), r.Want, t.opts.MaxBytes, t.opts.MaxClaims, t.opts.DeadCap,
-		count[exchange.Ack], nacks, buries, count[exchange.Release], len(r.Extend),
+		r.Sequence, delayText(r.LeaseTTL), min(r.Want, claimMost), t.opts.MaxBytes, t.opts.MaxClaims, t.opts.DeadCap,
+		count[exchange.Ack], nacks, buries, count[exchange.Release], len(r.Extend), t.timers.maxPayload(),
 	} {
 		args[i] = v
 	}

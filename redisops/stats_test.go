@@ -58,14 +58,19 @@ func TestStatsOfManyLeasesAreEstimated(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		names := numbered(3000)
 		f.plant(t, 1, names...)
-		reply := f.claim(t, 3000)
-		var list []exchange.Settlement
-		for _, l := range reply.Leases[:1500] {
-			nack := verdict(exchange.Nack, l)
-			nack.Delay = time.Hour
-			list = append(list, nack)
+		for round := range 6 {
+			reply := f.claim(t, 3000)
+			require.Len(t, reply.Leases, claimMost)
+			var list []exchange.Settlement
+			for _, l := range reply.Leases {
+				nack := verdict(exchange.Nack, l)
+				nack.Delay = time.Hour
+				list = append(list, nack)
+			}
+			if round%2 == 0 {
+				f.settle(t, list...)
+			}
 		}
-		f.settle(t, list...)
 		st := f.stats(t)
 		require.True(t, st.Estimated)
 		require.EqualValues(t, 3000, st.Total)

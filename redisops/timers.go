@@ -11,6 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// DefaultMaxPayload is the most bytes of a payload that is read, unless
+// MaxPayload says otherwise. While Redis copies a payload it answers no one else.
+const DefaultMaxPayload = 16 << 20
+
 // MaxName is the most bytes of an id or a topic.
 const MaxName = 512
 
@@ -24,6 +28,11 @@ type Timers struct {
 	// the zero value has each made once, as a source's exchanges must be.
 	Retry Retry
 
+	// MaxPayload is the most bytes of a payload that is read. A timer with more is
+	// never copied: a claim makes it a dead letter without its payload, and Get
+	// fails with [ErrTooLarge]. Set it before use; 0 means DefaultMaxPayload.
+	MaxPayload int
+
 	// PingEvery is how long the connection of Listen may be silent before it is
 	// probed; 0 means 15 s. Set it before use.
 	PingEvery time.Duration
@@ -36,10 +45,10 @@ type Timers struct {
 	apartFrom       int
 	transactionless atomic.Bool // the user may not use MULTI
 
-	mu         sync.Mutex
-	registered map[string]time.Time // when a topic was last put in the registry
-	sound      map[string]struct{}  // topics whose keys a script has found of the right types
-	shards     []redis.ClusterSlot  // as Check last found them; none: one server
+	topics known
+
+	mu     sync.Mutex
+	shards []redis.ClusterSlot // as Check last found them; none: one server
 }
 
 // NewTimers gives the store that keeps its timers under keys; empty names take
@@ -54,12 +63,19 @@ func NewTimers(rdb redis.UniversalClient, keys Keys) (*Timers, error) {
 	}
 	return &Timers{
 		runner: runner{rdb}, keys: keys, apartFrom: apartFrom,
-		registered: map[string]time.Time{}, sound: map[string]struct{}{}, gather: gatherer{topics: map[string]*crowd{}},
+		gather: gatherer{topics: map[string]*crowd{}},
 	}, nil
 }
 
 // Keys are the names in use.
 func (s *Timers) Keys() Keys { return s.keys }
+
+func (s *Timers) maxPayload() int {
+	if s.MaxPayload <= 0 {
+		return DefaultMaxPayload
+	}
+	return s.MaxPayload
+}
 
 func (s *Timers) logger() *slog.Logger {
 	if s.Logger == nil {

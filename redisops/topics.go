@@ -52,23 +52,14 @@ func (s *Timers) Forget(ctx context.Context, topic string) error {
 			return fmt.Errorf("forget %q: %w", topic, err)
 		}
 	}
-	s.mu.Lock()
-	delete(s.registered, topic)
-	s.mu.Unlock()
+	s.topics.forget(topic)
 	return nil
 }
 
 // remember registers a topic that was scheduled on, at most once a minute. The
 // schedule has succeeded, so a failure is only logged.
 func (s *Timers) remember(ctx context.Context, topic string) {
-	s.mu.Lock()
-	last, known := s.registered[topic]
-	due := !known || time.Since(last) >= registerEvery
-	if due {
-		s.registered[topic] = time.Now()
-	}
-	s.mu.Unlock()
-	if !due {
+	if !s.topics.register(topic) {
 		return
 	}
 	if err := s.register(ctx, topic); err != nil {

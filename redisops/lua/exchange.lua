@@ -1,9 +1,10 @@
 -- Settles and extends leases, then claims what is due: one exchange.
 --
 -- KEYS: timeline payloads leases dead exchange hint
--- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks buries releases extends ...
---   ttl in seconds; max_claims and dead_cap 0 for none; acks to extends count
---   what follows: the ids in that order, their tokens, the delays of the nacks
+-- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks buries releases extends max_payload ...
+--   ttl in seconds; max_claims and dead_cap 0 for none; max_payload is the most
+--   bytes of a payload that are read; acks to extends count what follows: the
+--   ids in that order, their tokens, the delays of the nacks
 --   in seconds, the errors of the nacks, the reasons of the buries, each after
 --   a 1 if the handler failed, else a 0.
 -- Returns: one string,
@@ -11,7 +12,8 @@
 --     (instants in seconds; next in µs, -1 for none; orphans 0 or 1)
 --   refused times "index why\n" (why: superseded s, cancelled c, lost l)
 --   buried times "index entry at claims failures activation id_bytes payload_bytes\n" id payload
---     (of the dead letters; those that the claim gave up have index -1, the
+--     (of the dead letters; those that the claim gave up have index -1, those
+--     whose payload is too large -2 and the reason in place of the payload, the
 --     others no payload)
 --   leases times "id_bytes payload_bytes claims failures activation\n" id payload
 --   or the error STALE when a later sequence has been run.
@@ -22,7 +24,7 @@ if bad then return bad end
 local timeline, payloads, leases, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now = clock()
 local now_text = text(now)
-local sequence = tonumber(ARGV[1])
+local sequence, max_payload = tonumber(ARGV[1]), tonumber(ARGV[12])
 
 local parts, p = {''}, 1
 local leased = 0
@@ -52,8 +54,7 @@ end
 local function answer(h, finish, healed, refused, refusals, orphans)
   local next_due = '-1'
   if h and h < math.huge then
-    -- 0 says that one is due now, so what is due within half a µs is not 0.
-    next_due = h <= now and '0' or string.format('%.0f', math.max(1, math.floor((h - now) * 1e6 + 0.5)))
+    next_due = until_due(h, now)
   end
   parts[1] = now_text .. ' ' .. finish .. ' ' .. next_due .. ' ' .. healed .. ' ' ..
     orphans .. ' ' .. refused .. ' ' .. buried .. ' ' .. leased .. '\n' .. refusals
@@ -61,14 +62,20 @@ local function answer(h, finish, healed, refused, refusals, orphans)
   return join(parts)
 end
 
--- letter reads the payload of a dead letter, '' when it has been deleted.
-local function letter(entry)
+-- letter reads a field of a dead letter, '' when it has been deleted.
+local function letter(entry, name)
   local found = redis.call('XRANGE', dead, entry, entry)[1]
   local values = found and found[2] or {}
   for i = 1, #values - 1, 2 do
-    if values[i] == 'payload' then return values[i + 1] end
+    if values[i] == name then return values[i + 1] end
   end
   return ''
+end
+
+-- body reads a payload; nil when there is none, or when it is too large.
+local function body(id)
+  if redis.call('HSTRLEN', payloads, id) > max_payload then return nil end
+  return redis.call('HGET', payloads, id) or nil
 end
 
 -- replay answers the last exchange of the stream again: what it claimed and
@@ -81,7 +88,8 @@ local function replay()
   local ids, pos = {}, at + size + 1
   for _ = 1, tonumber(dying) do
     local _, stop, facts, index, entry, n = string.find(saved, '^((%S+) (%S+) %S+ %S+ %S+ %S+) (%d+)\n', pos)
-    death(facts, string.sub(saved, stop + 1, stop + n), index == '-1' and letter(entry) or '')
+    local told = index == '-1' and letter(entry, 'payload') or index == '-2' and letter(entry, 'reason') or ''
+    death(facts, string.sub(saved, stop + 1, stop + n), told)
     pos = stop + n + 1
   end
   while pos <= #saved do
@@ -93,7 +101,7 @@ local function replay()
   local records = collect('HMGET', leases, ids, 1, #ids)
   for i, id in ipairs(ids) do
     local r = scores[i] and same(scores[i], finish) and current(records[i], scores[i])
-    local payload = r and redis.call('HGET', payloads, id)
+    local payload = r and body(id)
     if payload then
       parts[p + 1] = length(id) .. length(payload) .. r.claims .. ' ' .. r.failures .. ' ' .. r.activation .. '\n'
       parts[p + 2], parts[p + 3] = id, payload
@@ -120,7 +128,7 @@ local want, max_bytes = tonumber(ARGV[3]), tonumber(ARGV[4])
 local max_claims, dead_cap = tonumber(ARGV[5]), ARGV[6]
 local acks, nacks, buries = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local releases, extends = tonumber(ARGV[10]), tonumber(ARGV[11])
-local base = 11
+local base = 12
 local total = acks + nacks + buries + releases + extends
 
 local gone = {}           -- ids that leave
@@ -129,20 +137,22 @@ local scored = {}         -- score, id, …
 local recorded = {}       -- id, record, …
 local refused, refusals = 0, {}
 
--- bury makes a dead letter of what the settlement of that index ends; -1: of
--- what the claim gives up.
+-- bury makes a dead letter of what the settlement of that index ends; -1 and -2:
+-- of what the claim gives up. Without a payload the letter has none either.
 local function bury(index, id, payload, r, reason)
   local entry = {dead}
   if dead_cap ~= '0' then
     entry[2], entry[3], entry[4] = 'MAXLEN', '~', dead_cap
   end
-  for _, v in ipairs({'*', 'id', id, 'payload', payload or '', 'claims', string.format('%.0f', r.claims),
+  entry[#entry + 1] = '*'
+  if payload then entry[#entry + 1], entry[#entry + 2] = 'payload', payload end
+  for _, v in ipairs({'id', id, 'claims', string.format('%.0f', r.claims),
     'failures', string.format('%.0f', r.failures), 'reason', reason, 'activation', r.activation, 'at', now_text}) do
     entry[#entry + 1] = v
   end
   local facts = index .. ' ' .. redis.call('XADD', unpack(entry)) .. ' ' .. now_text .. ' ' ..
     r.claims .. ' ' .. r.failures .. ' ' .. r.activation
-  death(facts, id, index < 0 and payload or '')
+  death(facts, id, index == -1 and payload or index == -2 and reason or '')
   gone[#gone + 1] = id
 end
 
@@ -212,7 +222,7 @@ if total > acks then
       local id = ARGV[base + i]
       local r, reason = mine(), ARGV[delays + 2 * nacks + n]
       r.failures = r.failures + tonumber(string.sub(reason, 1, 1))
-      bury(i - 1, id, redis.call('HGET', payloads, id), r, string.sub(reason, 2))
+      bury(i - 1, id, body(id), r, string.sub(reason, 2))
     end
   end
   for _ = 1, releases do
@@ -251,20 +261,26 @@ end
 local claimed, c = {}, 0 -- for the replay
 if #due > 0 then
   for k = 1, #due, 2 do ids[#ids + 1] = due[k] end
-  -- Payloads are read in steps that grow to 16 at most: asking for each length
-  -- first would bound the bytes exactly, but costs a tenth of the exchange.
-  local bytes, bodies, step = 0, {}, 1
+  -- Sizes are looked at first: what is too large is never read.
+  local bytes, sizes, large = 0, {}, false
   while found < #ids and bytes < max_bytes do
-    local to = math.min(found + step, #ids)
-    local part = redis.call('HMGET', payloads, unpack(ids, found + 1, to))
-    for j = 1, #part do
-      bytes = bytes + #(part[j] or '')
+    local size = redis.call('HSTRLEN', payloads, ids[found + 1])
+    if size > max_payload then
+      large = true
+    else
+      bytes = bytes + size
       if found > 0 and bytes > max_bytes then break end
-      found = found + 1
-      bodies[found] = part[j]
     end
-    if found < to then break end
-    step = math.min(16, 2 * step)
+    found = found + 1
+    sizes[found] = size
+  end
+  local bodies = {}
+  if large then
+    for k = 1, found do
+      if sizes[k] <= max_payload then bodies[k] = redis.call('HGET', payloads, ids[k]) end
+    end
+  else
+    bodies = collect('HMGET', payloads, ids, 1, found)
   end
   local records = collect('HMGET', leases, ids, 1, found)
   gone, scored, recorded = {}, {}, {'', SENTINEL}
@@ -276,7 +292,10 @@ if #due > 0 then
       healed = healed + 1
       score = now_text
     end
-    if not payload then
+    if sizes[k] > max_payload then
+      bury(-2, id, nil, r or {claims = 0, failures = 0, activation = score},
+        string.format('the payload has %.0f bytes, more than %.0f', sizes[k], max_payload))
+    elseif not payload then
       healed = healed + 1
       gone[#gone + 1] = id
     elseif r and max_claims > 0 and r.claims - r.failures >= max_claims then

@@ -15,11 +15,7 @@ for i = 1, #KEYS do
     next_due = '0'
   elseif first[2] then
     local due = number(first[2])
-    if due == nil or due <= now then
-      next_due = '0'
-    elseif due < math.huge then
-      next_due = string.format('%.0f', math.max(1, math.floor((due - now) * 1e6 + 0.5)))
-    end
+    if due < math.huge then next_due = until_due(due, now) end
   end
   out[i + 1] = ' ' .. next_due
 end

@@ -10,12 +10,22 @@
 local bad = mistyped('zset', 'hash')
 if bad then return bad end
 
-local page = redis.call('HSCAN', KEYS[2], ARGV[1], 'COUNT', ARGV[2])
+-- A payload may be of any size, so values are read only where the server has no
+-- other way to walk a large hash: before Redis 7.4.
+local function scan()
+  if redis.call('HLEN', KEYS[2]) <= 1000 then return {'0', redis.call('HKEYS', KEYS[2])}, 1 end
+  local page = redis.pcall('HSCAN', KEYS[2], ARGV[1], 'COUNT', ARGV[2], 'NOVALUES')
+  if not page.err then return page, 1 end
+  return redis.call('HSCAN', KEYS[2], ARGV[1], 'COUNT', ARGV[2]), 2
+end
+
+local page, step = scan()
 local fields, bytes = {}, 0
-for i = 1, #page[2], 2 do
-  bytes = bytes + #page[2][i + 1]
+for i = 1, #page[2], step do
+  local field = page[2][i]
+  if step == 2 then bytes = bytes + #page[2][i + 1] end
   -- The field '' is the sentinel of the leases, unless a timer has that id.
-  if page[2][i] ~= '' or page[2][i + 1] ~= SENTINEL then fields[#fields + 1] = page[2][i] end
+  if field ~= '' or redis.call('HSTRLEN', KEYS[2], '') ~= #SENTINEL then fields[#fields + 1] = field end
 end
 local scores = collect('ZMSCORE', KEYS[1], fields, 1, #fields)
 local orphans = {}

@@ -43,11 +43,44 @@ local function after(cursor, id)
   return low
 end
 
+local out = {text(now), '', ''}
+
+-- few lists the leased timers of which there are few records: those are looked
+-- at, not the timeline. The server says in which order they are.
+local function few(start)
+  local held = redis.call('HGETALL', leases)
+  local ids, records, ranks, at = {}, {}, {}, {}
+  for i = 1, #held, 2 do ids[#ids + 1], records[#records + 1] = held[i], held[i + 1] end
+  local scores = collect('ZMSCORE', timeline, ids, 1, #ids)
+  for i, id in ipairs(ids) do
+    local score = scores[i]
+    if score and number(score) < before and running(current(records[i], score), score, now) and
+      redis.call('HEXISTS', payloads, id) == 1 then
+      local rank = redis.call('ZRANK', timeline, id)
+      if rank >= start then ranks[#ranks + 1], at[rank] = rank, i end
+    end
+  end
+  table.sort(ranks)
+  for n = 1, math.min(limit, #ranks) do
+    local i = at[ranks[n]]
+    out[#out + 1], out[#out + 2], out[#out + 3] = ids[i], scores[i], records[i]
+    if n == limit and n < #ranks then out[2], out[3] = scores[i], ids[i] end
+  end
+  return out
+end
+
+local only_leased = ARGV[3] == '1'
 local start = 0
 if ARGV[5] ~= '' then start = after(ARGV[5], ARGV[6]) end
-if ARGV[3] ~= '1' then examine = math.min(examine, limit) end
+if not only_leased then
+  examine = math.min(examine, limit)
+elseif redis.call('HLEN', leases) <= examine then
+  return few(start)
+else
+  -- What is due is not leased.
+  start = math.max(start, redis.call('ZCOUNT', timeline, '-inf', text(now)))
+end
 local members = redis.call('ZRANGE', timeline, start, start + examine - 1, 'WITHSCORES')
-local out = {text(now), '', ''}
 local bytes, listed, ended = 0, 0, #members < 2 * examine
 
 for i = 1, #members, 2 do
@@ -57,7 +90,7 @@ for i = 1, #members, 2 do
     break
   end
   local rec = redis.call('HGET', leases, id)
-  if ARGV[3] ~= '1' or running(current(rec, score), score, now) then
+  if not only_leased or running(current(rec, score), score, now) then
     if redis.call('HEXISTS', payloads, id) == 1 then
       out[#out + 1], out[#out + 2], out[#out + 3] = id, score, rec or ''
       listed = listed + 1

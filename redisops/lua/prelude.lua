@@ -16,6 +16,10 @@ local HINT_LIFE = '10000'
 -- ONCE_LIFE bounds, in milliseconds, the life of a mark: 100 years.
 local ONCE_LIFE = 3155760000000
 
+-- FARTHEST bounds a time that is answered in µs, 285 years: a score may lie so
+-- far off that its µs do not fit into an integer.
+local FARTHEST = 9e15
+
 local function clock()
   local t = redis.call('TIME')
   return tonumber(t[1]) + tonumber(t[2]) / 1e6
@@ -27,15 +31,36 @@ local function text(x)
   return string.format('%.17g', x)
 end
 
+-- number reads a score: what readScore of score.go reads, and nothing else. A
+-- tonumber of Lua reads more, such as 'nan', '0x10' and ' 5'. Its answer would be
+-- a score that Go, or ZADD, refuses.
 local function number(s)
+  -- Some Lua reads integers of 64 bits only where there is no point.
+  if string.find(s, '^[1-9]%d*%.?%d*$') then return tonumber(s) or tonumber(s .. '.') end
   if s == 'inf' or s == '+inf' then return math.huge end
   if s == '-inf' then return -math.huge end
+  local digits, whole, power = string.match(s, '^(%-?(%d+)%.?%d*)(.*)$')
+  if not digits or string.find(whole, '^0%d') then return nil end
+  if power == '' then return tonumber(digits) or tonumber(digits .. '.') end
+  power = string.match(power, '^e([+-]?%d+)$')
+  if not power or #power > 4 then return nil end
   local x = tonumber(s)
   if x then return x end
   -- Some Lua does not read exponents.
-  local digits, power = string.match(s, '^(-?[%d.]+)e([+-]?%d+)$')
-  if not digits then return nil end
   return tonumber(digits) * 10 ^ tonumber((string.gsub(power, '%+', '')))
+end
+
+-- counted reports whether s is a count that leaves Lua as it came: with ten
+-- digits and more it could become 1e+15.
+local function counted(s)
+  return #s <= 9 and (s == '0' or string.find(s, '^[1-9]%d*$') ~= nil)
+end
+
+-- until_due is the time to an instant in µs, as a text: 0 when it is due. What
+-- is due within half a µs is not 0.
+local function until_due(instant, now)
+  if instant <= now then return '0' end
+  return string.format('%.0f', math.max(1, math.min(math.floor((instant - now) * 1e6 + 0.5), FARTHEST)))
 end
 
 -- same compares scores as numbers, for a score may read back with other
@@ -92,15 +117,21 @@ end
 -- is what we last wrote to the timeline; before is the score that the claim
 -- found, where it is not the activation, and after a '~' the instant at which
 -- a debounced timer was first scheduled.
-local RECORD = '^(%a):(%d+):(%d+):([^:]*):([^:]*):?([^:]*):?(.*)$'
+local RECORD = '^([lw]):(%d+):(%d+):([^:]*):([^:]*):?([^:]*):?(.*)$'
 
--- current reads a record: nil when somebody else has written the score since.
+-- current reads a record as readRecord of record.go does: nil when another
+-- process has written the score since, or when it cannot be read. Such a record
+-- is void, and the next claim writes a new one.
 local function current(record, score)
   if not record or not score then return nil end
   local state, claims, failures, activation, wrote, before, err = string.match(record, RECORD)
   if not state or not same(wrote, score) or not number(activation) then return nil end
+  if not (counted(claims) and counted(failures)) then return nil end
   local first = ''
-  if before ~= '' then before, first = string.match(before, '^([^~]*)~?(.*)$') end
+  if before ~= '' then
+    before, first = string.match(before, '^([^~]*)~?(.*)$')
+    if before ~= '' and not number(before) or first ~= '' and not number(first) then return nil end
+  end
   if before == '' then before = activation end
   return {
     state = state, claims = tonumber(claims), failures = tonumber(failures),
@@ -135,9 +166,9 @@ end
 -- other writes, and a user without rights on the channel loses only the hint.
 local function announce(key, instant, now)
   local outstanding = redis.call('GET', key)
-  if outstanding and (tonumber(outstanding) or math.huge) <= instant then return end
+  if outstanding and (number(outstanding) or math.huge) <= instant then return end
   redis.call('SET', key, text(instant), 'PX', HINT_LIFE)
-  local wait = math.max(0, math.ceil((instant - now) * 1e6))
+  local wait = math.max(0, math.min(math.ceil((instant - now) * 1e6), FARTHEST))
   redis.pcall('PUBLISH', key, 'due ' .. string.format('%.0f', wait) .. ' ' .. text(now))
 end
 

@@ -1,9 +1,11 @@
 -- Schedules a batch of timers; all of it or, when memory is full, nothing. Where
--- the payloads are apart, the caller writes them in the same transaction after
--- it, those of all timers: so it replaces whatever is there.
+-- the payloads travel apart, the script moves those that exist to the key apart,
+-- the caller then writes those of the batch there, and apart.lua moves all of
+-- them back, in one transaction. So nothing is written where this script did not
+-- run. Such a batch replaces whatever exists.
 --
 -- KEYS: timeline payloads leases hint ...
---   the once keys of the timers that have one, in order.
+--   the once keys of the timers that have one, in order; or the key apart.
 -- ARGV: policies onces instants words ...
 --   policies has one letter for each timer: r replace, k keep, e earliest, d
 --   debounce; onces a letter for each: o or -; instants is how many there are:
@@ -24,8 +26,10 @@ local extra = base + words * count + instants -- where the most of each d begin
 local _, marked = string.gsub(onces, 'o', '')
 local _, debounced = string.gsub(policies, 'd', '')
 
+local apart = words == 1
 local kinds = {'zset', 'hash', 'hash', 'string'}
 for i = 1, marked do kinds[4 + i] = 'string' end
+if apart then kinds[5] = 'hash' end
 local bad = mistyped(unpack(kinds))
 if bad then return bad end
 
@@ -34,7 +38,14 @@ local now = clock()
 local known = head(timeline) or math.huge
 local lowest = math.huge
 
-local apart = words == 1
+if apart then
+  -- The first write is one that a full Redis refuses. The field marks the
+  -- payloads for apart.lua; no id is '\255', which is not UTF-8.
+  redis.call('HSET', payloads, '\255', '')
+  redis.call('RENAME', payloads, KEYS[4 + 1])
+  payloads = KEYS[4 + 1]
+end
+
 local function id_of(i) return ARGV[base + words * (i - 1) + 1] end
 
 -- instant is when the i-th timer is to be due, as a number and as text. Those
@@ -155,6 +166,7 @@ for i = 1, count do
     o = o + 1
     key, window = KEYS[4 + o], ARGV[extra + debounced + o]
     mark = string.match(redis.call('GET', key) or '', '^%S+')
+    if mark and not number(mark) then mark = nil end
   end
   local first
   if policy == 'd' then

@@ -227,7 +227,17 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 	if err != nil {
 		return nil, err
 	}
-	return e.Preview(now, n), nil
+	e.Within(ctx)
+	all := e.Preview(now, n)
+	return all, unfound(name, e.Err())
+}
+
+// unfound is the error of instants that were not found.
+func unfound(name string, err error) error {
+	if errors.Is(err, recur.ErrTooMuch) {
+		err = fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, clip(name), err)
+	}
+	return err
 }
 
 // MaxBackfill is the most runs of one Backfill.
@@ -245,8 +255,12 @@ func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Tim
 	if err != nil {
 		return 0, err
 	}
+	e.Within(ctx)
 	if _, more := e.Between(from, to, MaxBackfill); more {
 		return 0, invalid("from, to", "more than %d runs", MaxBackfill)
+	}
+	if err := unfound(name, e.Err()); err != nil {
+		return 0, err
 	}
 	n, _, err := s.hand.Backfill(ctx, name, from, to, MaxBackfill)
 	return n, err

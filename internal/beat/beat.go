@@ -248,6 +248,10 @@ func (e *Engine) plan(it *item) {
 			at = p.Due[0]
 		}
 	}
+	if err := it.entry.Err(); err != nil && p.Last.IsZero() {
+		e.aside(it, err)
+		return
+	}
 	e.queue.put(it, at)
 }
 

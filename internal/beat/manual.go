@@ -77,7 +77,11 @@ func (h Hand) Backfill(ctx context.Context, name string, from, to time.Time, lim
 	if err != nil {
 		return 0, false, err
 	}
+	e.Within(ctx)
 	due, more := e.Between(from, to, limit)
+	if err := e.Err(); err != nil {
+		return 0, more, err
+	}
 	for len(due) > 0 {
 		part := due[:min(len(due), mostRuns)]
 		if err := Again(ctx, func() error { _, err := h.run(ctx, name, part, false); return err }); err != nil {

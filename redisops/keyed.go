@@ -44,6 +44,9 @@ func (k *Key) Number(n int) *Key {
 	return &Key{name: k.name, call: k.call + strconv.Itoa(n)}
 }
 
+// Part is the key of the n-th part of a call, which is done or not by itself.
+func (k *Key) Part(n int) *Key { return k.part(n) }
+
 // part is the key of the round trip that begins with this item.
 func (k *Key) part(at int) *Key {
 	if k == nil {

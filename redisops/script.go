@@ -52,6 +52,7 @@ var (
 	gateRepairScript    = load("gate_repair")
 	beatLookScript      = load("beat_look")
 	beatFireScript      = load("beat_fire")
+	beatOnceScript      = once("beat_fire")
 	beatPutScript       = load("beat_put")
 	beatDeleteScript    = load("beat_delete")
 	beatSendScript      = load("beat_send")
@@ -77,6 +78,11 @@ func load(name string) *redis.Script {
 // keyed is a script whose answer is kept under an idempotency key.
 func keyed(name string) *redis.Script {
 	return redis.NewScript(source("prelude") + "local function work()\n" + source(name) + "end\n" + source("keyed"))
+}
+
+// once is the script that fires entries, for one of them under a mark.
+func once(name string) *redis.Script {
+	return redis.NewScript(source("prelude") + source("beat_lock") + "local function work()\n" + source(name) + "end\n" + source("beat_once"))
 }
 
 func source(name string) string {

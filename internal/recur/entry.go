@@ -227,7 +227,7 @@ func (e Entry) Arguments() (args, kwargs json.RawMessage) {
 	return args, kwargs
 }
 
-// Topic is where the runs go.
+// Topic is the full name of where the runs go.
 func (e Entry) Topic() string {
 	if e.Ours.Topic != "" {
 		return e.Ours.Topic

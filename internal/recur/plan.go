@@ -152,6 +152,14 @@ func (e Entry) shifted(at time.Time) time.Time {
 	return at.Add(time.Duration(sum % uint64(e.Ours.Jitter)).Truncate(time.Microsecond))
 }
 
+// LastRun is the latest instant that was fired; zero: none, or none that is known.
+func (e Entry) LastRun() time.Time {
+	if e.Ours.LastRun.IsZero() && e.Meta.Runs > 0 {
+		return e.Meta.LastRunAt
+	}
+	return e.Ours.LastRun
+}
+
 // Due is when the entry is due, in the past while it is overdue; zero: never. Of
 // one that never ran it is not known.
 func (e Entry) Due() time.Time {

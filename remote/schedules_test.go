@@ -78,7 +78,7 @@ func TestSchedulesElsewhereAreAsTheSchedulesHere(t *testing.T) {
 
 func TestSchedulesAreCarriedElsewhere(t *testing.T) {
 	t.Parallel()
-	n := serve(t, withToken())
+	n := serve(t, remote.Config{Tokens: map[string]string{secret: "tests"}, CeleryQueues: []string{"celery"}})
 	ctx, name := t.Context(), redistest.Name(t)
 	here, elsewhere := n.Client().Schedules(), dial(t, n).Schedules()
 	from := time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)

@@ -105,6 +105,7 @@ func TestBeatFires(t *testing.T) {
 		require.False(t, fired.Before(due))
 	}
 	require.Zero(t, beat.stop())
+	require.NotContains(t, beat.err.String(), "BADKEY")
 }
 
 func TestBeatSendsToCelery(t *testing.T) {

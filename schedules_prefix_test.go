@@ -33,9 +33,15 @@ func timers(t *testing.T, rdb *redis.Client, topic string) []string {
 func TestBeatsOfTwoPrefixes(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
-		w.Start(prefixed("billing-", wakebell.Beat{}))
-		w.Start(prefixed("mail-", wakebell.Beat{}))
-		w.Start(prefixed("", wakebell.Beat{}))
+		var mu sync.Mutex
+		fired := map[string]int{}
+		for _, prefix := range []string{"billing-", "mail-", ""} {
+			w.Start(prefixed(prefix, wakebell.Beat{OnFire: func(run wakebell.ScheduleRun) {
+				mu.Lock()
+				defer mu.Unlock()
+				fired[prefix+" "+run.Name]++
+			}}))
+		}
 		of := func(prefix string) *wakebell.Schedules {
 			return client(t, w.Redis(), wakebell.ClientConfig{Prefix: prefix}).Schedules()
 		}
@@ -49,6 +55,7 @@ func TestBeatsOfTwoPrefixes(t *testing.T) {
 		require.Len(t, timers(t, w.Redis(), "billing-reports"), 20)
 		require.Len(t, timers(t, w.Redis(), "mail-reports"), 10)
 		require.Len(t, timers(t, w.Redis(), "reports"), 4)
+		require.Equal(t, map[string]int{"billing- r": 20, "mail- r": 10, " r": 4}, fired, "each beat fires its own")
 		require.True(t, strings.HasPrefix(timers(t, w.Redis(), "billing-reports")[0], "billing-r@"))
 	})
 }

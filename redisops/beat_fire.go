@@ -123,7 +123,8 @@ func (b *Beat) Fire(ctx context.Context, token string, dead Lock, firings []Firi
 	args[0], args[1], args[2], args[3] = token, dead.dead(), kinds, len(firings)
 	keys = append(keys, entries...)
 	script := beatFireScript
-	if key := firings[0].Once; key != nil {
+	if len(firings) == 1 && firings[0].Once != nil {
+		key := firings[0].Once
 		script = beatOnceScript
 		keys = append(keys, b.done(key))
 		args = append(args, firings[0].Keep, key.call, KeyLife.Milliseconds())

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
@@ -76,7 +74,7 @@ func Again(ctx context.Context, step func() error) error {
 func (h Hand) key(ctx context.Context, call string) *redisops.Key {
 	key := messages.Once(ctx)
 	if key == "" {
-		return redisops.NewKey("", uuid.NewString(), []byte(call))
+		return redisops.NewCallKey()
 	}
 	return redisops.NewKey(h.Maker.Prefix+"\x00"+messages.Principal(ctx)+"\x00peer", key, []byte(call))
 }

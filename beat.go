@@ -11,15 +11,21 @@ import (
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/internal/beat"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/internal/recur"
 )
 
 // Beat has a System fire recurring schedules. Any number of nodes may: each run
 // is fired once, by one of them. The zero value works.
 type Beat struct {
-	// Schedules are put at Start. Those that an earlier Start has put and that
-	// are not among them any more are deleted; nil leaves them alone.
+	// Schedules are put at Start. Those that an earlier Start of the same Owner
+	// and Config.Prefix has put and that are not among them any more are deleted,
+	// each with a line in the log; nil leaves them alone.
 	Schedules []Recurring
+
+	// Owner names the service whose Schedules these are, over its restarts and on
+	// all of its nodes: 1 to 128 bytes, required with Schedules. Services with
+	// different ones leave each other's alone.
+	Owner string
 
 	// Celery makes Celery messages of the runs of entries that Python processes
 	// have saved, on this Redis; default: timers on the topic that is named as
@@ -50,6 +56,9 @@ func (b *Beat) validate() error {
 		return nil
 	}
 	errs := []error{within("Beat.MaxInterval", b.MaxInterval, 0, 24*time.Hour)}
+	if b.Schedules != nil && (b.Owner == "" || len(b.Owner) > maxNodeName) {
+		errs = append(errs, invalid("Beat.Owner", "%d bytes, want 1 to %d that name the service whose Schedules these are", len(b.Owner), maxNodeName))
+	}
 	seen := map[string]bool{}
 	for i, r := range b.Schedules {
 		err := r.validate()
@@ -122,27 +131,34 @@ func (s *System) reconcile(ctx context.Context) error {
 	if b.Schedules == nil {
 		return nil
 	}
+	prefix := s.cfg.Prefix
 	var names []string
-	for _, r := range b.Schedules {
+	static := slices.Clone(b.Schedules)
+	for i, r := range static {
+		static[i].owner = b.Owner
 		names = append(names, r.name)
 	}
-	before, err := store.Statics(ctx)
+	before, err := store.Statics(ctx, prefix, b.Owner)
 	if err != nil {
 		return err
 	}
-	if err := store.AddStatics(ctx, names...); err != nil {
+	if err := store.AddStatics(ctx, prefix, b.Owner, names...); err != nil {
 		return err
 	}
-	if err := s.client.schedules.Put(ctx, b.Schedules...); err != nil {
+	if err := s.client.schedules.Put(ctx, static...); err != nil {
 		return err
 	}
-	for _, name := range before {
-		if slices.Contains(names, name) {
-			continue
-		}
-		if err := s.client.schedules.Delete(ctx, name); err != nil && !errors.Is(err, redisops.ErrNoSchedule) {
+	gone := slices.DeleteFunc(before, func(name string) bool { return slices.Contains(names, name) })
+	for _, name := range gone {
+		// One that was put by others since is theirs.
+		ours := func(o recur.Ours) bool { return o.Owner == b.Owner }
+		found, err := s.client.schedules.remove(ctx, name, ours)
+		if err != nil {
 			return err
 		}
+		if found {
+			s.cfg.Logger.InfoContext(ctx, "recurring schedule deleted: it is not configured any more", "schedule", name, "owner", b.Owner)
+		}
 	}
-	return nil
+	return store.DropStatics(ctx, prefix, b.Owner, gone...)
 }

@@ -49,6 +49,7 @@ func ExampleBeat() {
 	run(wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(nightly, handle)},
 		Beat: &wakebell.Beat{
+			Owner: "reporting",
 			Schedules: []wakebell.Recurring{
 				nightly.Recurring("quick", wakebell.Recurrence{Every: 10 * time.Millisecond}, Report{"load"}),
 			},

@@ -104,6 +104,7 @@ type Recurring struct {
 
 	body        []byte
 	contentType string
+	owner       string // the service that has it in its configuration; empty: none
 
 	args, kwargs, options json.RawMessage
 	err                   error
@@ -193,19 +194,19 @@ const maxMisfires = 10_000
 
 // entry is what is to be stored in place of an entry that was found; old is nil
 // where there was none that can be read.
-func (r Recurring) entry(now time.Time, old *recur.Entry, in *time.Location) (recur.Entry, error) {
+func (r Recurring) entry(prefix string, now time.Time, old *recur.Entry, in *time.Location) (recur.Entry, error) {
 	w := r.when
 	e := recur.Entry{
-		Definition: recur.Definition{Name: r.name, Task: r.task, Args: r.args, Kwargs: r.kwargs, Options: r.options},
+		Definition: recur.Definition{Name: prefix + r.name, Task: r.task, Args: r.args, Kwargs: r.kwargs, Options: r.options},
 		Meta:       recur.Meta{LastRunAt: now.Truncate(time.Microsecond)},
 		Ours: recur.Ours{
-			ID: uuid.NewString(), Celery: r.celery, Zone: w.Zone, SkipGaps: w.SkipGaps, Jitter: w.Jitter,
+			ID: uuid.NewString(), Prefix: prefix, Owner: r.owner, Celery: r.celery, Zone: w.Zone, SkipGaps: w.SkipGaps, Jitter: w.Jitter,
 			Start: w.Start.UTC(), Until: w.Until.UTC(), MaxRuns: w.MaxRuns, Misfire: w.Misfire, MisfireLimit: w.MisfireLimit,
 			Overlap: w.Overlap, Headers: maps.Clone(w.Headers), Source: w.RRule,
 		},
 	}
 	if !r.celery {
-		e.Ours.Topic, e.Ours.HasBody, e.Ours.Body, e.Ours.ContentType = r.task, true, r.body, r.contentType
+		e.Ours.Topic, e.Ours.HasBody, e.Ours.Body, e.Ours.ContentType = prefix+r.task, true, r.body, r.contentType
 	}
 	if err := r.setRule(&e, now, old); err != nil {
 		return e, fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -213,7 +214,7 @@ func (r Recurring) entry(now time.Time, old *recur.Entry, in *time.Location) (re
 	paused := false
 	if old != nil {
 		o := &e.Ours
-		o.ID, o.Run, o.Last, o.Outbox = old.Ours.ID, old.Ours.Run, old.Ours.Last, old.Ours.Outbox
+		o.ID, o.Run, o.Last, o.LastRun, o.Outbox = old.Ours.ID, old.Ours.Run, old.Ours.Last, old.LastRun(), old.Ours.Outbox
 		if o.ID == "" {
 			o.ID = uuid.NewString()
 		}

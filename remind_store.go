@@ -103,7 +103,7 @@ func (r *Reminders) named(to Recipient, name string) (*kept, error) {
 		k.topic = r.cluster
 	}
 	k.schedule = r.scheduled(k.topic) + k.id
-	if n := len(k.schedule); n > redisops.MaxScheduleName {
+	if n := len(r.system.cfg.Prefix + k.schedule); n > redisops.MaxScheduleName {
 		return nil, invalid("reminder", "%s of %s: %d bytes with who it is for, at most %d", clip(name), clip(to.String()), n, redisops.MaxScheduleName)
 	}
 	return k, nil
@@ -111,7 +111,7 @@ func (r *Reminders) named(to Recipient, name string) (*kept, error) {
 
 // scheduled is what the names of the recurring reminders of a topic begin with.
 func (r *Reminders) scheduled(topic Topic[*messages.KeptReminder]) string {
-	return r.system.cfg.Prefix + topic.name + "/"
+	return topic.name + "/"
 }
 
 // here reports whether an address is this process's.
@@ -171,7 +171,7 @@ func (k *kept) set(ctx context.Context, d Draft) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	_, err = k.recurring().store.Delete(ctx, k.schedule)
+	_, err = k.recurring().remove(ctx, k.schedule, nil)
 	return stored[0].Due, err
 }
 
@@ -188,7 +188,7 @@ func (k *kept) forget(ctx context.Context) (found bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	recurring, err := k.recurring().store.Delete(ctx, k.schedule)
+	recurring, err := k.recurring().remove(ctx, k.schedule, nil)
 	return recurring || presence != Absent, err
 }
 

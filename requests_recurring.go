@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -28,7 +29,10 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 	case *messages.EnableRecurring:
 		return changed, schedules.enable(ctx, m.GetName(), m.GetEnabled())
 	case *messages.RunRecurring:
-		run, err := schedules.RunNow(ctx, m.GetName())
+		if len(m.GetKey()) > maxKey {
+			return nil, invalid("key", "%d bytes, at most %d", len(m.GetKey()), maxKey)
+		}
+		run, err := schedules.RunNow(messages.WithOnce(ctx, m.GetKey()), m.GetName())
 		return &messages.RecurringRun{
 			Request: m.GetRequest(), Name: utf8(run.Name), Due: timestamp(run.Due), Fired: timestamp(run.Fired), Run: run.Run,
 		}, err
@@ -65,7 +69,11 @@ func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurring) 
 	}
 	answer := &messages.RecurringPage{Request: m.GetRequest()}
 	for _, member := range members {
-		state, err := r.client.schedules.Get(ctx, member.Name)
+		name, ok := strings.CutPrefix(member.Name, r.client.prefix)
+		if !ok {
+			continue // of another prefix
+		}
+		state, err := r.client.schedules.Get(ctx, name)
 		if errors.Is(err, ErrNoSchedule) {
 			continue // it was deleted meanwhile
 		}

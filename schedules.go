@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/beat"
 	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -19,6 +21,10 @@ var ErrNoSchedule = redisops.ErrNoSchedule
 // Schedules stores and inspects recurring schedules. They are kept under the
 // keys of RedBeat, so that Python processes may do so too; see
 // docs/schedules.md. A node whose Config has a Beat fires them.
+//
+// A Client with a Prefix has schedules of its own: it puts the prefix before their
+// names, as before those of topics, and sees no others but those that a Python
+// process has saved with a name and a task that begin with the prefix.
 type Schedules struct {
 	store *redisops.Beat
 	hand  beat.Hand
@@ -45,7 +51,7 @@ type RecurringState struct {
 	Recurrence Recurrence
 
 	Next    time.Time // when it is due next, in the past while it is overdue; zero: never
-	LastRun time.Time // the instant of the last run
+	LastRun time.Time // the latest instant that was fired; zero: none yet
 	Runs    int64     // the number of the last run
 	Paused  bool      // or disabled by Python
 	Celery  bool      // its runs are Celery messages by its own word
@@ -78,22 +84,31 @@ func (s *Schedules) put(ctx context.Context, r Recurring) error {
 	if err != nil {
 		return err
 	}
-	raws, err := s.store.Load(ctx, r.name)
+	found, err := s.found(ctx, r.name)
 	if err != nil {
 		return err
 	}
 	var old *recur.Entry
-	if e, err := recur.Read(raws[0], r.name, s.hand.Zone); err == nil {
+	if e, err := recur.Read(found, s.hand.Full(r.name), s.hand.Zone); err == nil {
 		old = &e
 	}
-	e, err := r.entry(now, old, s.hand.Zone)
+	e, err := r.entry(s.hand.Maker.Prefix, now, old, s.hand.Zone)
 	if err != nil {
 		return err
 	}
 	if err := s.hand.Maker.Check(ctx, &e); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return s.store.Put(ctx, r.name, raws[0], e.Raw(), beat.ScoreAt(e, now))
+	return s.store.Put(ctx, s.hand.Full(r.name), found, e.Raw(), beat.ScoreAt(e, now))
+}
+
+// found is what there is in the place of a schedule that is to be written.
+func (s *Schedules) found(ctx context.Context, name string) (recur.Raw, error) {
+	raw, err := s.hand.Load(ctx, name)
+	if errors.Is(err, ErrNoSchedule) {
+		err = invalid("name", "%s is that of a schedule of another prefix", clip(name))
+	}
+	return raw, err
 }
 
 // Get returns a recurring schedule. Error: ErrNoSchedule.
@@ -105,20 +120,23 @@ func (s *Schedules) Get(ctx context.Context, name string) (RecurringState, error
 	if err != nil {
 		return RecurringState{}, err
 	}
-	return stateOf(&e), nil
+	return s.state(&e), nil
 }
 
-func stateOf(e *recur.Entry) RecurringState {
-	o := e.Ours
-	s := RecurringState{
-		Name: e.Definition.Name, Topic: e.Topic(), Rule: e.Rule(), Next: e.Due(), LastRun: e.Meta.LastRunAt,
+func (s *Schedules) state(e *recur.Entry) RecurringState {
+	o, prefix := e.Ours, s.hand.Maker.Prefix
+	state := RecurringState{
+		Name: strings.TrimPrefix(e.Definition.Name, prefix), Topic: e.Topic(), Rule: e.Rule(), Next: e.Due(), LastRun: e.LastRun(),
 		Runs: max(o.Run, e.Meta.Runs), Paused: !e.Enabled(), Celery: o.Celery,
 		Recurrence: Recurrence{
 			Cron: o.Cron, RRule: o.Source, Zone: o.Zone, SkipGaps: o.SkipGaps, Jitter: o.Jitter, Start: o.Start, Until: o.Until,
 			MaxRuns: o.MaxRuns, Misfire: o.Misfire, MisfireLimit: o.MisfireLimit, Overlap: o.Overlap, Headers: o.Headers,
 		},
 	}
-	return s
+	if !o.Celery {
+		state.Topic = strings.TrimPrefix(state.Topic, prefix)
+	}
+	return state
 }
 
 // List goes through all recurring schedules, those that cannot be read too, in
@@ -140,7 +158,7 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[RecurringState, error] {
 	}
 }
 
-// names goes through the names of all entries, each once.
+// names goes through the names that begin with the prefix, without it, each once.
 func (s *Schedules) names(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		seen := map[string]bool{}
@@ -151,10 +169,11 @@ func (s *Schedules) names(ctx context.Context) iter.Seq2[string, error] {
 				return
 			}
 			for _, m := range members {
-				if !seen[m.Name] && !yield(m.Name, nil) {
+				name, ok := strings.CutPrefix(m.Name, s.hand.Maker.Prefix)
+				if ok && !seen[name] && !yield(name, nil) {
 					return
 				}
-				seen[m.Name] = true
+				seen[name] = true
 			}
 			if cursor = next; cursor == 0 {
 				return
@@ -166,11 +185,31 @@ func (s *Schedules) names(ctx context.Context) iter.Seq2[string, error] {
 // Delete removes a recurring schedule; timers that it has fired stay. Error:
 // ErrNoSchedule.
 func (s *Schedules) Delete(ctx context.Context, name string) error {
-	found, err := s.store.Delete(ctx, name)
+	found, err := s.remove(ctx, name, nil)
 	if err == nil && !found {
 		err = fmt.Errorf("%w: %s", ErrNoSchedule, clip(name))
 	}
 	return err
+}
+
+// remove deletes a schedule that is this prefix's, and that a condition, if there
+// is one, holds for; found says whether there was one.
+func (s *Schedules) remove(ctx context.Context, name string, condition func(recur.Ours) bool) (found bool, err error) {
+	err = beat.Again(ctx, func() error {
+		raw, err := s.hand.Load(ctx, name)
+		if errors.Is(err, ErrNoSchedule) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if ours, err := recur.ReadOurs(raw.Ours); condition != nil && (err != nil || !condition(ours)) {
+			return nil
+		}
+		found, err = s.store.Delete(ctx, s.hand.Full(name), raw.Ours)
+		return err
+	})
+	return found, err
 }
 
 // Pause keeps a recurring schedule from firing, on a Python beat too, until
@@ -199,18 +238,20 @@ func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
 		if on {
 			e.Skip(now)
 		}
-		return s.store.Put(ctx, name, raw, e.Raw(), beat.ScoreAt(e, now))
+		return s.store.Put(ctx, s.hand.Full(name), raw, e.Raw(), beat.ScoreAt(e, now))
 	})
 }
 
 // RunNow fires a recurring schedule now, beside its instants, also while it is
-// paused, and returns the run. Error: ErrNoSchedule.
+// paused, and returns the run. A lost reply does not fire it again. Error:
+// ErrNoSchedule.
 func (s *Schedules) RunNow(ctx context.Context, name string) (ScheduleRun, error) {
 	return s.hand.RunNow(ctx, name)
 }
 
-// ScheduleRun is a run that was fired: of which schedule, for which instant,
-// when by Redis's clock, and its number.
+// ScheduleRun is a run that was fired: of which schedule (without the prefix of the
+// System, where the name begins with it), for which instant, when by Redis's
+// clock, and its number.
 type ScheduleRun = beat.Fire
 
 // Preview returns the next n instants of a recurring schedule, at most 10,000,
@@ -227,7 +268,17 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 	if err != nil {
 		return nil, err
 	}
-	return e.Preview(now, n), nil
+	e.Within(ctx)
+	all := e.Preview(now, n)
+	return all, unfound(name, e.Err())
+}
+
+// unfound is the error of instants that were not found.
+func unfound(name string, err error) error {
+	if errors.Is(err, recur.ErrTooMuch) {
+		err = fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, clip(name), err)
+	}
+	return err
 }
 
 // MaxBackfill is the most runs of one Backfill.
@@ -235,7 +286,8 @@ const MaxBackfill = 10_000
 
 // Backfill fires the instants of a recurring schedule that lie from one instant
 // to before another, whether they were fired or not, and returns how many. More
-// than MaxBackfill are refused before the first. They do not count for MaxRuns.
+// than MaxBackfill are refused before the first. They do not count for MaxRuns. A
+// lost reply does not fire them again.
 // Errors: ErrNoSchedule, ErrInvalid.
 func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time) (int, error) {
 	if !from.Before(to) {
@@ -245,8 +297,12 @@ func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Tim
 	if err != nil {
 		return 0, err
 	}
+	e.Within(ctx)
 	if _, more := e.Between(from, to, MaxBackfill); more {
 		return 0, invalid("from, to", "more than %d runs", MaxBackfill)
+	}
+	if err := unfound(name, e.Err()); err != nil {
+		return 0, err
 	}
 	n, _, err := s.hand.Backfill(ctx, name, from, to, MaxBackfill)
 	return n, err
@@ -280,22 +336,29 @@ func (s *Schedules) Export(ctx context.Context, name string) (ScheduleDump, erro
 // cannot be read.
 func (s *Schedules) Import(ctx context.Context, d ScheduleDump) error {
 	raw := recur.Raw{Definition: d.Definition, Meta: d.Meta, Ours: d.Wakebell}
-	e, err := recur.Read(raw, d.Name, s.hand.Zone)
+	full := s.hand.Full(d.Name)
+	e, err := recur.Read(raw, full, s.hand.Zone)
 	if err == nil {
 		err = s.hand.Maker.Check(ctx, &e)
 	}
+	if err == nil && !s.hand.Maker.Owns(full, raw) {
+		err = fmt.Errorf("it is of the prefix %.100q, want %.100q", e.Ours.Prefix, s.hand.Maker.Prefix)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, clip(d.Name), err)
+	}
+	if messages.Restricted(ctx) {
+		raw = e.Raw() // what a Python beat reads is what was checked
 	}
 	return beat.Again(ctx, func() error {
 		now, err := s.store.Now(ctx)
 		if err != nil {
 			return err
 		}
-		found, err := s.store.Load(ctx, d.Name)
+		found, err := s.found(ctx, d.Name)
 		if err != nil {
 			return err
 		}
-		return s.store.Put(ctx, d.Name, found[0], raw, beat.ScoreAt(e, now))
+		return s.store.Put(ctx, full, found, raw, beat.ScoreAt(e, now))
 	})
 }

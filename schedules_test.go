@@ -138,11 +138,11 @@ func TestStaticSchedules(t *testing.T) {
 			return all
 		}
 		require.NoError(t, s.Put(t.Context(), static("mine")))
-		node := w.Start(withBeat(wakebell.Beat{Schedules: []wakebell.Recurring{static("a"), static("b")}}))
+		node := w.Start(withBeat(wakebell.Beat{Owner: "svc", Schedules: []wakebell.Recurring{static("a"), static("b")}}))
 		w.Advance(90 * time.Minute)
 		require.Equal(t, map[string]int64{"mine": 1, "a": 1, "b": 1}, names())
 		require.NoError(t, node.Stop())
-		w.Start(withBeat(wakebell.Beat{Schedules: []wakebell.Recurring{static("a")}}))
+		w.Start(withBeat(wakebell.Beat{Owner: "svc", Schedules: []wakebell.Recurring{static("a")}}))
 		require.Equal(t, map[string]int64{"mine": 1, "a": 1}, names())
 		w.Advance(31 * time.Minute)
 		require.Equal(t, map[string]int64{"mine": 2, "a": 2}, names(), "a start does not put them off")
@@ -188,6 +188,7 @@ func TestWrongSchedules(t *testing.T) {
 		}})
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 		require.ErrorContains(t, err, "given twice")
+		require.ErrorContains(t, err, "Beat.Owner: 0 bytes")
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -113,7 +114,7 @@ func (g *gateway) Receive(c actor.Context) {
 	case cutGateway:
 		g.stop(errGatewayCut)
 	case messages.Request:
-		g.take(m, c.Sender(), principalOf(c))
+		g.take(whose(g.ctx, c), m, c.Sender())
 	case *actor.Touch: // answered by protoactor
 	default:
 		if c.Sender() != nil { // not one of protoactor's own
@@ -122,6 +123,16 @@ func (g *gateway) Receive(c actor.Context) {
 	}
 	g.pump()
 	sound = true
+}
+
+// whose is ctx with whose message it is, and what a peer's may reach.
+func whose(ctx context.Context, c actor.Context) context.Context {
+	header := c.MessageHeader()
+	if header == nil || !slices.Contains(header.Keys(), messages.PrincipalHeader) {
+		return ctx // of this process
+	}
+	ctx = messages.WithPrincipal(ctx, header.Get(messages.PrincipalHeader))
+	return messages.WithCelery(ctx, header.Get(messages.CeleryHeader))
 }
 
 // principalOf is whose message it is; empty: of this process.
@@ -150,7 +161,7 @@ func (g *gateway) stop(cause error) {
 }
 
 // take admits a request, or answers why not.
-func (g *gateway) take(request messages.Request, sender *actor.PID, principal string) {
+func (g *gateway) take(ctx context.Context, request messages.Request, sender *actor.PID) {
 	size, timeout, fault := check(request)
 	switch {
 	case g.draining:
@@ -163,7 +174,7 @@ func (g *gateway) take(request messages.Request, sender *actor.PID, principal st
 		return
 	}
 	c := &call{request: request, sender: sender, size: size, keys: keysOf(request)}
-	c.ctx, c.cancel = context.WithTimeout(messages.WithPrincipal(g.ctx, principal), timeout)
+	c.ctx, c.cancel = context.WithTimeout(ctx, timeout)
 	c.silence = context.AfterFunc(c.ctx, func() { g.answer(c, ended(context.Cause(c.ctx))) })
 	g.calls.add(c)
 }

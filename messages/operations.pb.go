@@ -3340,10 +3340,13 @@ func (x *ImportRecurring) GetSchedule() *RecurringDump {
 // BackfillRecurring fires the instants that lie from one to before another, up
 // to 10,000.
 type BackfillRecurring struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	From          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
-	To            *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	From  *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	To    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	// With one, up to 256 bytes, the same request with the same key of the same
+	// owner fires each instant once within 24 hours.
+	Key           string `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3397,6 +3400,13 @@ func (x *BackfillRecurring) GetTo() *timestamppb.Timestamp {
 		return x.To
 	}
 	return nil
+}
+
+func (x *BackfillRecurring) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
 }
 
 type RecurringBackfilled struct {
@@ -3689,11 +3699,12 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x04meta\x18\x03 \x01(\fR\x04meta\x12\x1a\n" +
 	"\bwakebell\x18\x04 \x01(\fR\bwakebell\"I\n" +
 	"\x0fImportRecurring\x126\n" +
-	"\bschedule\x18\x01 \x01(\v2\x1a.wakebell.v1.RecurringDumpR\bschedule\"\x83\x01\n" +
+	"\bschedule\x18\x01 \x01(\v2\x1a.wakebell.v1.RecurringDumpR\bschedule\"\x95\x01\n" +
 	"\x11BackfillRecurring\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12.\n" +
 	"\x04from\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x12*\n" +
-	"\x02to\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02to\"+\n" +
+	"\x02to\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02to\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\"+\n" +
 	"\x13RecurringBackfilled\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\rR\x05count*\xb6\x01\n" +
 	"\x0eRedriveOutcome\x12\x1f\n" +

@@ -713,10 +713,13 @@ func (x *RecurringChanged) GetRequest() uint64 {
 // RunRecurring fires a recurring schedule now, beside its instants, also while
 // it is paused. It is answered with RecurringRun.
 type RunRecurring struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Timeout       *durationpb.Duration   `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Timeout *durationpb.Duration   `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	Name    string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// With one, up to 256 bytes, the same request with the same key of the same
+	// owner fires once within 24 hours, and is answered with the run of the first.
+	Key           string `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -768,6 +771,13 @@ func (x *RunRecurring) GetTimeout() *durationpb.Duration {
 func (x *RunRecurring) GetName() string {
 	if x != nil {
 		return x.Name
+	}
+	return ""
+}
+
+func (x *RunRecurring) GetKey() string {
+	if x != nil {
+		return x.Key
 	}
 	return ""
 }
@@ -1351,11 +1361,12 @@ const file_messages_recurring_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n" +
 	"\aenabled\x18\x04 \x01(\bR\aenabled\",\n" +
 	"\x10RecurringChanged\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"q\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\x83\x01\n" +
 	"\fRunRecurring\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\xae\x01\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\"\xae\x01\n" +
 	"\fRecurringRun\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12,\n" +

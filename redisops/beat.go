@@ -32,14 +32,22 @@ type Beat struct {
 // Beat gives the store of recurring schedules of the same Redis.
 func (s *Timers) Beat() *Beat { return &Beat{timers: s, prefix: s.keys.Beat} }
 
-func (b *Beat) schedule() string           { return b.prefix + ":schedule" }
-func (b *Beat) lock() string               { return b.prefix + ":lock" }
-func (b *Beat) hint() string               { return b.prefix + ":hint" }
-func (b *Beat) statics() string            { return b.prefix + ":wakebell-statics" }
-func (b *Beat) entry(name string) string   { return b.prefix + name }
+func (b *Beat) schedule() string         { return b.prefix + ":schedule" }
+func (b *Beat) lock() string             { return b.prefix + ":lock" }
+func (b *Beat) hint() string             { return b.prefix + ":hint" }
+func (b *Beat) entry(name string) string { return b.prefix + name }
+func (b *Beat) done(k *Key) string {
+	return b.prefix + ":wakebell-done:" + k.name + ":" + strconv.Itoa(k.at)
+}
 func (b *Beat) nameOf(key string) string   { return strings.TrimPrefix(key, b.prefix) }
 func (b *Beat) ours(member string) bool    { return strings.HasPrefix(member, b.prefix) }
 func (b *Beat) rdb() redis.UniversalClient { return b.timers.rdb }
+
+// statics is the set of the names that a service has put. The owner is escaped,
+// so that those of two prefixes never meet.
+func (b *Beat) statics(prefix, owner string) string {
+	return b.prefix + ":wakebell-statics:" + escapeColons.Replace(prefix) + ":" + escapeColons.Replace(owner)
+}
 
 // again makes a call once more where the store is set to.
 func (b *Beat) again(ctx context.Context, call func() error) error {
@@ -250,35 +258,52 @@ func (b *Beat) Put(ctx context.Context, name string, found, raw recur.Raw, score
 	return nil
 }
 
-// Delete removes an entry; found says whether there was one.
-func (b *Beat) Delete(ctx context.Context, name string) (found bool, err error) {
+// Delete removes an entry whose third field is still what was found; found says
+// whether there was one. Error: [ErrChanged].
+func (b *Beat) Delete(ctx context.Context, name string, ours []byte) (found bool, err error) {
 	if err := checkScheduleName(name); err != nil {
 		return false, err
 	}
-	reply, err := b.timers.runText(ctx, beatDeleteScript, []string{b.schedule(), b.entry(name), b.statics()}, b.entry(name), name)
-	if err != nil {
+	reply, err := b.timers.runText(ctx, beatDeleteScript, []string{b.schedule(), b.entry(name)}, b.entry(name), ours)
+	switch {
+	case err != nil:
 		return false, fmt.Errorf("delete %q: %w", name, err)
+	case reply == "changed":
+		return false, fmt.Errorf("delete %q: %w", name, ErrChanged)
 	}
 	return reply == "yes", nil
 }
 
-// Statics are the names of the entries that came from a configuration of ours.
-// RedBeat's own set is left to it: a Python beat deletes what it does not have
-// itself.
-func (b *Beat) Statics(ctx context.Context) ([]string, error) {
+// Statics are the names of the entries that a service of a prefix has put from its
+// configuration. RedBeat's own set is left to it: a Python beat deletes what it
+// does not have itself.
+func (b *Beat) Statics(ctx context.Context, prefix, owner string) ([]string, error) {
 	var names []string
 	err := b.again(ctx, func() (err error) {
-		names, err = b.rdb().SMembers(ctx, b.statics()).Result()
+		names, err = b.rdb().SMembers(ctx, b.statics(prefix, owner)).Result()
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the static schedules: %w", err)
+		return nil, fmt.Errorf("read the static schedules of %q: %w", owner, err)
 	}
 	return names, nil
 }
 
-// AddStatics notes names as coming from a configuration.
-func (b *Beat) AddStatics(ctx context.Context, names ...string) error {
+// AddStatics notes names as put by a service.
+func (b *Beat) AddStatics(ctx context.Context, prefix, owner string, names ...string) error {
+	return b.noteStatics(ctx, names, func(values []any) error {
+		return b.rdb().SAdd(ctx, b.statics(prefix, owner), values...).Err()
+	})
+}
+
+// DropStatics takes names out of those of a service.
+func (b *Beat) DropStatics(ctx context.Context, prefix, owner string, names ...string) error {
+	return b.noteStatics(ctx, names, func(values []any) error {
+		return b.rdb().SRem(ctx, b.statics(prefix, owner), values...).Err()
+	})
+}
+
+func (b *Beat) noteStatics(ctx context.Context, names []string, note func([]any) error) error {
 	if len(names) == 0 {
 		return nil
 	}
@@ -286,7 +311,7 @@ func (b *Beat) AddStatics(ctx context.Context, names ...string) error {
 	for i, name := range names {
 		values[i] = name
 	}
-	if err := b.again(ctx, func() error { return b.rdb().SAdd(ctx, b.statics(), values...).Err() }); err != nil {
+	if err := b.again(ctx, func() error { return note(values) }); err != nil {
 		return fmt.Errorf("note the static schedules: %w", err)
 	}
 	return nil

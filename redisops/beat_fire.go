@@ -22,6 +22,12 @@ type Firing struct {
 	Topic, Last string
 
 	Runs []Run // none: the entry goes on without
+
+	// Once, where it is set, has the entry fired once: with the same key again
+	// nothing is done, and the answer has what Keep was the first time. Such a
+	// firing is alone in its call.
+	Once *Key
+	Keep string
 }
 
 // Run is a timer, or a Celery message.
@@ -47,6 +53,7 @@ const (
 	Early       Fate = 'e' // it is not due by Redis's clock
 	Overlapping Fate = 'o' // the timer of the last run is still there
 	Unreadable  Fate = 'x' // its key holds something else
+	Done        Fate = 'd' // it was fired under its key before, at FireReply.Now
 )
 
 // FireReply answers a call of Fire.
@@ -56,6 +63,7 @@ type FireReply struct {
 	Barred bool              // somebody else's lock forbade all of it
 	Fates  []Fate            // one for each firing
 	Found  map[int]recur.Raw // of those that were changed
+	Kept   string            // of one that is Done
 }
 
 // target is where runs go: four keys of a script.
@@ -113,7 +121,15 @@ func (b *Beat) Fire(ctx context.Context, token string, dead Lock, firings []Firi
 		keys = append(keys, t.keys[:]...)
 	}
 	args[0], args[1], args[2], args[3] = token, dead.dead(), kinds, len(firings)
-	list, err := b.timers.runList(ctx, 3, beatFireScript, append(keys, entries...), args...)
+	keys = append(keys, entries...)
+	script := beatFireScript
+	if len(firings) == 1 && firings[0].Once != nil {
+		key := firings[0].Once
+		script = beatOnceScript
+		keys = append(keys, b.done(key))
+		args = append(args, firings[0].Keep, key.call, key.life(ctx, b.timers.Retry).Milliseconds())
+	}
+	list, err := b.timers.runList(ctx, 3, script, keys, args...)
 	if err != nil {
 		return FireReply{}, fmt.Errorf("fire: %w", err)
 	}
@@ -156,6 +172,10 @@ func readFired(list []any, n int) (FireReply, error) {
 		return reply, fmt.Errorf("%w: %d letters for %d entries", errReply, len(values[3]), n)
 	}
 	rest := values[4:]
+	if n == 1 && Fate(values[3][0]) == Done && len(rest) == 1 {
+		reply.Fates, reply.Kept = []Fate{Done}, rest[0]
+		return reply, nil
+	}
 	for i := range n {
 		fate := Fate(values[3][i])
 		reply.Fates = append(reply.Fates, fate)

@@ -188,17 +188,22 @@ func TestBeatPutAndDelete(t *testing.T) {
 		for _, bad := range []string{"", ":schedule", string(make([]byte, 500))} {
 			require.ErrorIs(t, f.Put(t.Context(), bad, recur.Raw{}, raw("1"), 5), ErrInvalid)
 		}
-		require.NoError(t, f.AddStatics(t.Context(), "a"))
-		names, err := f.Statics(t.Context())
+		require.NoError(t, f.AddStatics(t.Context(), "", "svc", "a", "b"))
+		require.NoError(t, f.AddStatics(t.Context(), "", "other", "c"))
+		require.NoError(t, f.DropStatics(t.Context(), "", "svc", "b"))
+		names, err := f.Statics(t.Context(), "", "svc")
 		require.NoError(t, err)
 		require.Equal(t, []string{"a"}, names)
-		found, err := f.Delete(t.Context(), "a")
+		f.put("a", f.load("a"), raw("1"))
+		_, err = f.Delete(t.Context(), "a", []byte("another"))
+		require.ErrorIs(t, err, ErrChanged)
+		found, err := f.Delete(t.Context(), "a", raw("1").Ours)
 		require.NoError(t, err)
 		require.True(t, found)
-		found, err = f.Delete(t.Context(), "a")
+		found, err = f.Delete(t.Context(), "a", nil)
 		require.NoError(t, err)
 		require.False(t, found)
-		require.Zero(t, f.rdb.Exists(t.Context(), f.schedule(), f.entry("a"), f.statics()).Val())
+		require.Zero(t, f.rdb.Exists(t.Context(), f.schedule(), f.entry("a")).Val())
 	})
 }
 

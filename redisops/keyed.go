@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -19,12 +20,31 @@ type Key struct {
 	name string // hash of the owner and the key
 	call string // hash of what is asked for
 	at   int    // which part of a call that takes several round trips
+
+	brief bool // the key of one call alone, which is not made again later
 }
 
 // NewKey is the key of an owner for a call, which content tells from others.
 func NewKey(owner, key string, content []byte) *Key {
 	call := sha256.Sum256(content)
 	return &Key{name: hash(owner + "\x00" + key), call: hex.EncodeToString(call[:16])}
+}
+
+// NewCallKey is a key for one call alone: what it does is done once, however often
+// its commands are sent while it lasts.
+func NewCallKey() *Key {
+	key := NewKey("", uuid.NewString(), nil)
+	key.brief = true
+	return key
+}
+
+// life is for how long the key is kept: beyond the last time that the call may be
+// sent again.
+func (k *Key) life(ctx context.Context, r Retry) time.Duration {
+	if !k.brief {
+		return KeyLife
+	}
+	return min(max(10*time.Minute, r.budget(ctx)+time.Minute), KeyLife)
 }
 
 func hash(text string) string {
@@ -43,6 +63,9 @@ func (k *Key) Number(n int) *Key {
 	}
 	return &Key{name: k.name, call: k.call + strconv.Itoa(n)}
 }
+
+// Part is the key of the n-th part of a call, which is done or not by itself.
+func (k *Key) Part(n int) *Key { return k.part(n) }
 
 // part is the key of the round trip that begins with this item.
 func (k *Key) part(at int) *Key {

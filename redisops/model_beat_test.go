@@ -62,7 +62,11 @@ func TestBeatModel(t *testing.T) {
 			"delete": func(rt *rapid.T) {
 				name := names.Draw(rt, "name")
 				_, there := m.entries[name]
-				found, err := f.Delete(t.Context(), name)
+				found, err := f.Delete(t.Context(), name, read[name].Ours)
+				if there && string(read[name].Ours) != string(m.entries[name].Ours) {
+					require.ErrorIs(rt, err, ErrChanged)
+					return
+				}
 				require.NoError(rt, err)
 				require.Equal(rt, there, found)
 				delete(m.entries, name)

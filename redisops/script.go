@@ -55,6 +55,7 @@ var (
 	gateRemoveScript    = load("gate_remove")
 	beatLookScript      = load("beat_look")
 	beatFireScript      = load("beat_fire")
+	beatOnceScript      = once("beat_fire")
 	beatPutScript       = load("beat_put")
 	beatDeleteScript    = load("beat_delete")
 	beatSendScript      = load("beat_send")
@@ -92,6 +93,11 @@ func bare(name string) string {
 // keyed is a script whose answer is kept under an idempotency key.
 func keyed(name string) *redis.Script {
 	return redis.NewScript(source("prelude") + "local function work()\n" + source(name) + "end\n" + source("keyed"))
+}
+
+// once is the script that fires entries, for one of them under a mark.
+func once(name string) *redis.Script {
+	return redis.NewScript(source("prelude") + source("beat_lock") + "local function work()\n" + source(name) + "end\n" + source("beat_once"))
 }
 
 func source(name string) string {

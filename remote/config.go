@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/wakebell/wakebell"
 )
@@ -74,6 +75,11 @@ type Config struct {
 	// served; empty: nobody. A name that no token has is told to Logger.
 	Operators []string
 
+	// CeleryQueues are the Celery queues that peers may reach with recurring
+	// schedules of Celery tasks: by putting or importing them, and by firing them
+	// now. Nil: none.
+	CeleryQueues []string
+
 	// Allow are other actors of this process that peers may send to, and what.
 	Allow []Allow
 
@@ -138,6 +144,11 @@ func (c Config) validate() error {
 		errs = append(errs, invalid("Advertise", "empty: nobody can answer to %s", net.JoinHostPort(host, strconv.Itoa(port))))
 	}
 	errs = append(errs, checkTokens(c.Tokens))
+	for _, queue := range c.CeleryQueues {
+		if queue == "" || strings.ContainsAny(queue, "\x00\x06\x16") {
+			errs = append(errs, invalid("CeleryQueues", "%q is no name of a queue", queue))
+		}
+	}
 	if c.Token != "" {
 		errs = append(errs, checkToken("Token", c.Token))
 	}

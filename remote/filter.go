@@ -10,8 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-
-	"github.com/wakebell/wakebell/messages"
 )
 
 // The system messages that are let through; Stop, PoisonPill and all others of
@@ -44,6 +42,7 @@ type entry struct {
 // types up unchecked, passes on to any address, and stops whom it is told to.
 type filter struct {
 	addresses map[string]bool // under which we are known
+	celery    string          // queues that are open to peers, as the header has them
 
 	mu      sync.RWMutex
 	entries map[string]*entry // by the actor's id
@@ -91,7 +90,7 @@ func (f *filter) admit(batch *premote.MessageBatch, from *peer) (admitted, error
 		}
 	}
 	a := &admission{filter: f, batch: batch, from: from, entries: entries, in: &in, budget: maxParts}
-	a.header = &premote.MessageHeader{HeaderData: map[string]string{messages.PrincipalHeader: from.owner}}
+	a.header = &premote.MessageHeader{HeaderData: who{owner: from.owner, celery: f.celery}.header()}
 	kept := batch.Envelopes[:0]
 	for _, e := range batch.GetEnvelopes() {
 		ok, err := a.envelope(e)

@@ -15,6 +15,8 @@ import (
 	premote "github.com/asynkron/protoactor-go/remote"
 	"google.golang.org/grpc"
 	gpeer "google.golang.org/grpc/peer"
+
+	"github.com/wakebell/wakebell/messages"
 )
 
 // guard stands between peers and the actors of a system: it speaks the
@@ -49,8 +51,10 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 	}
 	g := &guard{
 		cfg: cfg, system: system, log: cfg.Logger,
-		peers:  peers{known: map[string]*peer{}},
-		filter: filter{addresses: map[string]bool{}, entries: map[string]*entry{}},
+		peers: peers{known: map[string]*peer{}},
+		filter: filter{
+			addresses: map[string]bool{}, entries: map[string]*entry{}, celery: messages.CeleryQueues(cfg.CeleryQueues),
+		},
 	}
 	g.know(owners(cfg.Tokens))
 	g.peers.keep(cfg.Peers, cfg.Token)

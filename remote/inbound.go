@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	gpeer "google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/wakebell/wakebell/messages"
 )
 
 const (
@@ -89,10 +91,11 @@ var errClosing = errors.New("shutting down")
 
 // who is a caller that has shown who it is.
 type who struct {
-	owner string // empty: no credentials are asked for
-	token string
-	host  string // where it connects from
-	names func(host string) bool
+	owner  string // empty: no credentials are asked for
+	token  string
+	celery string // queues that are open to peers, as the header has them
+	host   string // where it connects from
+	names  func(host string) bool
 }
 
 type whoKey struct{}
@@ -107,7 +110,7 @@ func (c *caller) Context() context.Context { return c.ctx }
 
 // authenticate tells who calls, or refuses.
 func (g *guard) authenticate(ctx context.Context) (who, error) {
-	w := who{names: func(string) bool { return false }}
+	w := who{names: func(string) bool { return false }, celery: messages.CeleryQueues(g.cfg.CeleryQueues)}
 	p, ok := gpeer.FromContext(ctx)
 	if !ok {
 		return w, status.Error(codes.Unauthenticated, "no peer")

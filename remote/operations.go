@@ -29,11 +29,13 @@ const maxOperations = 64
 type operations struct {
 	system    *wakebell.System
 	operators []string // nil: all
+	celery    string   // queues that are open to peers
 	room      chan struct{}
 }
 
-func newOperations(system *wakebell.System, operators []string) *operations {
-	return &operations{system: system, operators: operators, room: make(chan struct{}, maxOperations)}
+func newOperations(system *wakebell.System, cfg Config) *operations {
+	celery := messages.CeleryQueues(cfg.CeleryQueues)
+	return &operations{system: system, operators: cfg.Operators, celery: celery, room: make(chan struct{}, maxOperations)}
 }
 
 func (o *operations) client() *wakebell.Client { return o.system.Client() }
@@ -58,7 +60,7 @@ func operation[M, A any, P interface {
 			return nil, err
 		}
 		defer leave()
-		answer, err := do(ctx, o, request)
+		answer, err := do(o.context(ctx), o, request)
 		if err != nil {
 			return nil, statusOf(wakebell.ErrorMessage(err))
 		}
@@ -93,6 +95,12 @@ func listing[M, A any, P interface {
 		}
 		return nil
 	}}
+}
+
+// context is ctx with whose operation it is, and what that may reach.
+func (o *operations) context(ctx context.Context) context.Context {
+	caller, _ := ctx.Value(whoKey{}).(who)
+	return messages.WithCelery(messages.WithPrincipal(ctx, caller.owner), o.celery)
 }
 
 // enter lets in who may give orders, while there is room.

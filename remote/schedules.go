@@ -1,10 +1,12 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"time"
 
+	"github.com/google/uuid"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -58,9 +60,10 @@ func (s *Schedules) Resume(ctx context.Context, name string) error {
 	return s.change(ctx, &messages.EnableRecurring{Name: name, Enabled: true})
 }
 
-// RunNow is that of wakebell.Schedules. When the link breaks it may fire twice.
+// RunNow is that of wakebell.Schedules. When the link breaks it is asked for again,
+// and fires once.
 func (s *Schedules) RunNow(ctx context.Context, name string) (wakebell.ScheduleRun, error) {
-	run, err := call[*messages.RecurringRun](ctx, s.client, &messages.RunRecurring{Name: name})
+	run, err := call[*messages.RecurringRun](ctx, s.client, &messages.RunRecurring{Name: name, Key: onceKey(ctx)})
 	if err != nil {
 		return wakebell.ScheduleRun{}, err
 	}
@@ -158,15 +161,28 @@ func backfillRecurring(ctx context.Context, o *operations, m *messages.BackfillR
 			return nil, invalid("from, to", "%v", err)
 		}
 	}
+	if len(m.GetKey()) > maxKey {
+		return nil, invalid("key", "%d bytes, at most %d", len(m.GetKey()), maxKey)
+	}
+	ctx = messages.WithOnce(ctx, m.GetKey())
 	n, err := o.client().Schedules().Backfill(ctx, m.GetName(), m.GetFrom().AsTime(), m.GetTo().AsTime())
 	return &messages.RecurringBackfilled{Count: count(n)}, err
 }
 
-// Backfill is that of wakebell.Schedules. After an error it counts none; when the
-// link breaks it is wakebell.ErrUnavailable, and nobody knows.
+// maxKey bounds a key, in bytes.
+const maxKey = 256
+
+// onceKey is the key of a call that is to be done once, however often it is sent:
+// that of WithKey, or one of its own.
+func onceKey(ctx context.Context) string {
+	return cmp.Or(keyOf(ctx), uuid.NewString())
+}
+
+// Backfill is that of wakebell.Schedules. After an error it counts none. When the
+// link breaks it is asked for again, and fires each instant once.
 func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time) (int, error) {
-	answer, err := once[messages.RecurringBackfilled](ctx, s.client, &messages.BackfillRecurring{
-		Name: name, From: timestamppb.New(from), To: timestamppb.New(to),
+	answer, err := operate[messages.RecurringBackfilled](ctx, s.client, &messages.BackfillRecurring{
+		Name: name, From: timestamppb.New(from), To: timestamppb.New(to), Key: onceKey(ctx),
 	})
 	return int(answer.GetCount()), err
 }

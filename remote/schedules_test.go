@@ -9,13 +9,14 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/remote"
 )
 
 // The same calls about recurring schedules here and over the network see the
 // same.
 func TestSchedulesElsewhereAreAsTheSchedulesHere(t *testing.T) {
 	t.Parallel()
-	n := serve(t, withToken())
+	n := serve(t, remote.Config{Tokens: map[string]string{secret: "tests"}, CeleryQueues: []string{"celery"}})
 	ctx, name := t.Context(), redistest.Name(t)
 	start := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
 	here, elsewhere := n.Client().Schedules(), dial(t, n).Schedules()
@@ -77,7 +78,7 @@ func TestSchedulesElsewhereAreAsTheSchedulesHere(t *testing.T) {
 
 func TestSchedulesAreCarriedElsewhere(t *testing.T) {
 	t.Parallel()
-	n := serve(t, withToken())
+	n := serve(t, remote.Config{Tokens: map[string]string{secret: "tests"}, CeleryQueues: []string{"celery"}})
 	ctx, name := t.Context(), redistest.Name(t)
 	here, elsewhere := n.Client().Schedules(), dial(t, n).Schedules()
 	from := time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)

@@ -104,7 +104,7 @@ func (s *Server) open() {
 	})
 	s.guard.services = append(s.guard.services, func(to grpc.ServiceRegistrar) {
 		to.RegisterService(&timersService, s)
-		to.RegisterService(&operationsService, newOperations(s.system, s.guard.cfg.Operators))
+		to.RegisterService(&operationsService, newOperations(s.system, s.guard.cfg))
 		grpc_health_v1.RegisterHealthServer(to, &healthService{system: s.system})
 	}, func(to grpc.ServiceRegistrar) {
 		if server, ok := to.(reflection.GRPCServer); ok {

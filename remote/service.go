@@ -139,4 +139,6 @@ func statusOf(e *messages.Error) error {
 	return plain.Err()
 }
 
-func (w who) header() map[string]string { return map[string]string{messages.PrincipalHeader: w.owner} }
+func (w who) header() map[string]string {
+	return map[string]string{messages.PrincipalHeader: w.owner, messages.CeleryHeader: w.celery}
+}

@@ -33,6 +33,10 @@ beat that holds RedBeat's lock is left to fire alone, until it is gone.
 A run becomes a timer on the schedule's topic, which is the task's name for
 schedules of Python; with --celery those become Celery messages on this Redis.
 
+With --prefix it fires the schedules that were put with this prefix, and those of
+Python; without, those that were put without one. All beats of one Redis want
+the same --celery.
+
 Each run that this process has fired is one JSON line on stdout: name, due,
 fired_at and run, its number. When stdout cannot be written, it ends with 1.`,
 		Example: `  wakebell beat
@@ -106,5 +110,5 @@ func (a *app) beat(ctx context.Context, f *beatFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	return runNode(ctx, sys, log, nil)
+	return runNode(ctx, sys, log)
 }

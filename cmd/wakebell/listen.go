@@ -19,6 +19,7 @@ type listenFlags struct {
 	address, advertise, clientCA string
 	redisCert, redisKey          string
 	insecure                     bool
+	celery                       string // queues with commas between them; empty: none
 	operators                    string // names with commas between them; empty: all
 
 	tokens string    // the file, once it is known; empty: none
@@ -37,6 +38,7 @@ func (f *listenFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.redisKey, "redis-tls-key", "", "PEM `file` with its key")
 	flags.BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback also without TLS, or without asking who peers are")
 	flags.StringVar(&f.operators, "operators", "", "`names` of tokens or certificates, as a,b, that may look at all and give orders (default all)")
+	flags.StringVar(&f.celery, "celery-queues", "", "Celery `queues`, as a,b, that peers may reach with recurring schedules (default none)")
 	completeFiles(cmd, "tls-client-ca", "redis-tls-cert", "redis-tls-key")
 }
 
@@ -45,13 +47,16 @@ func (f *listenFlags) register(cmd *cobra.Command) {
 func (f *listenFlags) take(a *app, log *slog.Logger) (*remote.Config, error) {
 	if f.address == "" {
 		if *f != (listenFlags{}) {
-			return nil, usagef("--advertise, --tls-client-ca, --redis-tls-cert, --redis-tls-key, --insecure-listen and --operators go with --listen")
+			return nil, usagef("--advertise, --tls-client-ca, --redis-tls-cert, --redis-tls-key, --insecure-listen, --celery-queues and --operators go with --listen")
 		}
 		return nil, nil
 	}
 	cfg := &remote.Config{Address: f.address, Advertise: f.advertise, Insecure: f.insecure, Logger: log}
 	if f.operators != "" {
 		cfg.Operators = strings.Split(f.operators, ",")
+	}
+	if f.celery != "" {
+		cfg.CeleryQueues = strings.Split(f.celery, ",")
 	}
 	if file := a.remote.tokens(); file != "" {
 		f.tokens, f.read = file, stampOf(file) // before: what is written meanwhile is read again

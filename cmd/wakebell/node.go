@@ -171,10 +171,10 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	attrs := []any{"topics", append(f.topics, f.queues...)}
+	attrs := []slog.Attr{slog.Any("topics", append(f.topics, f.queues...))}
 	if server != nil {
 		defer server.Stop()
-		attrs = append(attrs, "listener", server.Address())
+		attrs = append(attrs, slog.String("listener", server.Address()))
 	}
 	stopHealth, err := serveHealth(f.health, sys.HealthHandler(), log)
 	if err != nil {
@@ -186,14 +186,14 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 
 // runNode runs the system until ctx ends. Its error is what ended ctx, if that
 // was no signal.
-func runNode(ctx context.Context, sys *wakebell.System, log *slog.Logger, attrs ...any) error {
+func runNode(ctx context.Context, sys *wakebell.System, log *slog.Logger, attrs ...slog.Attr) error {
 	if err := sys.Start(ctx); err != nil {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			return nil // a signal while it waited for Redis
 		}
 		return err
 	}
-	log.InfoContext(ctx, "node runs", attrs...)
+	log.LogAttrs(ctx, slog.LevelInfo, "node runs", attrs...)
 	<-ctx.Done()
 	log.InfoContext(ctx, "node drains")
 	err := sys.Stop()

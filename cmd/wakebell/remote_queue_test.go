@@ -80,7 +80,7 @@ func (s *over) schedules(t *testing.T) {
 	require.Equal(t, "7\n", s.same("schedules", "backfill", "daily", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-08T00:00:00Z"))
 	s.same("schedules", "backfill", "hourly", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-02T00:00:00Z", "-o", "json")
 	s.fails(exitUsage, "schedules", "backfill", "daily", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-02T00:00:00Z", "--celery")
-	s.does("schedules", "rm", "hourly", "daily")
+	s.does("schedules", "rm", "hourly", "daily", "--yes")
 	s.fails(exitNotFound, "schedules", "export", "daily")
 
 	var out, errs bytes.Buffer

@@ -107,7 +107,7 @@ func TestMoreCommandsOverANode(t *testing.T) {
 	require.NotEqual(t, show, b.fine("schedules", "show", name))
 	over("schedules", "resume", name)
 	require.Contains(t, over("schedules", "run-now", name), name)
-	over("schedules", "rm", name)
+	over("schedules", "rm", name, "--yes")
 	code, _, stderr := b.plainly(append(at, "schedules", "show", name)...)
 	require.Equal(t, exitNotFound, code, stderr)
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,14 +24,30 @@ func (a *app) onEach(cmd *cobra.Command, do func(context.Context, wakebell.Recur
 }
 
 func (a *app) schedulesRmCommand() *cobra.Command {
-	return a.onEach(&cobra.Command{
+	var yes bool
+	cmd := &cobra.Command{
 		Use:   "rm NAME...",
 		Short: "Remove recurring schedules",
-		Long: `Removes recurring schedules; timers that they have fired stay. The first that
-is absent ends it with exit code 3.`,
-		Example: `  wakebell schedules rm nightly`,
-	}, func(ctx context.Context, s wakebell.RecurringSchedules, name string) error {
-		return s.Delete(ctx, name)
+		Long: `Removes recurring schedules; timers that they have fired stay. It asks on a
+terminal, and wants --yes elsewhere. The first that is absent ends it with exit
+code 3.`,
+		Example: `  wakebell schedules rm nightly --yes`,
+		Args:    cobra.MinimumNArgs(1),
+	}
+	yesFlag(cmd, &yes, "do not ask")
+	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, names []string) error {
+		err := a.confirm(yes, func() (string, error) {
+			return fmt.Sprintf("Remove %s?", strings.Join(names, ", ")), nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if err := s.Delete(ctx, name); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -27,6 +27,7 @@ func TestSchedules(t *testing.T) {
 	require.Equal(t, "Europe/Berlin", listed[0]["zone"])
 	require.Contains(t, b.fine(b.keyed("schedules", "ls")...), "every 1h0m0s")
 
+	require.Empty(t, objects(t, b.fine(b.keyed("schedules", "show", "tick", "-o", "json")...))[0]["last_run"], "it never ran")
 	shown := objects(t, b.fine(b.keyed("schedules", "show", "nightly", "-o", "json")...))[0]
 	require.Equal(t, "skip", shown["misfire"])
 	require.Equal(t, "queue", shown["overlap"])
@@ -48,7 +49,7 @@ func TestSchedules(t *testing.T) {
 
 	dump := b.fine(b.keyed("schedules", "export")...)
 	require.Equal(t, 3, strings.Count(dump, "\n"))
-	b.fine(b.keyed("schedules", "rm", "tick", "nightly", "weekly")...)
+	b.fine(b.keyed("schedules", "rm", "tick", "nightly", "weekly", "--yes")...)
 	require.Empty(t, b.fine(b.keyed("schedules", "ls", "-o", "json")...))
 	code, stdout, stderr := b.callWith(strings.NewReader(dump), b.keyed("schedules", "import")...)
 	require.Zero(t, code, stderr)
@@ -71,7 +72,8 @@ func TestSchedulesRefuse(t *testing.T) {
 		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--until", "soon"}, exitUsage},
 		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--misfire", "never"}, exitUsage},
 		{[]string{"schedules", "show", "nobody"}, exitNotFound},
-		{[]string{"schedules", "rm", "nobody"}, exitNotFound},
+		{[]string{"schedules", "rm", "nobody"}, exitUsage}, // nobody can be asked
+		{[]string{"schedules", "rm", "nobody", "-y"}, exitNotFound},
 		{[]string{"schedules", "pause", "nobody"}, exitNotFound},
 		{[]string{"schedules", "run-now", "nobody"}, exitNotFound},
 		{[]string{"schedules", "preview", "nobody"}, exitNotFound},
@@ -103,6 +105,7 @@ func TestBeatFires(t *testing.T) {
 		require.False(t, fired.Before(due))
 	}
 	require.Zero(t, beat.stop())
+	require.NotContains(t, beat.err.String(), "BADKEY")
 }
 
 func TestBeatSendsToCelery(t *testing.T) {

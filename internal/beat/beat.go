@@ -215,6 +215,11 @@ func (e *Engine) take(it *item, raw recur.Raw) {
 		return
 	}
 	it.gone = false
+	if ours, err := recur.ReadOurs(raw.Ours); err == nil && !e.cfg.Maker.Fires(ours) {
+		it.entry = recur.Entry{}
+		e.queue.put(it, time.Time{}) // its own beats fire it
+		return
+	}
 	entry, err := recur.Read(raw, it.name, e.cfg.Zone)
 	if err == nil {
 		err = e.cfg.Maker.check(&entry)
@@ -247,6 +252,10 @@ func (e *Engine) plan(it *item) {
 		if len(p.Due) > 0 {
 			at = p.Due[0]
 		}
+	}
+	if err := it.entry.Err(); err != nil && p.Last.IsZero() {
+		e.aside(it, err)
+		return
 	}
 	e.queue.put(it, at)
 }

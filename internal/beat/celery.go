@@ -1,11 +1,13 @@
 package beat
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,20 +64,13 @@ var runSpace = uuid.MustParse("1b7f6f0e-5a55-4c4e-9d3e-0f5a3c1a7c11")
 
 // celeryRun is a run as a message for Celery workers.
 func celeryRun(e *recur.Entry, at time.Time, id string) (redisops.Run, error) {
-	var o celeryOptions
-	if len(e.Definition.Options) > 0 {
-		if err := json.Unmarshal(e.Definition.Options, &o); err != nil {
-			return redisops.Run{}, fmt.Errorf("%w: %w", errOptions, err)
-		}
+	o, err := readOptions(e.Definition.Options)
+	if err != nil {
+		return redisops.Run{}, err
 	}
-	if o.Serializer != "" && o.Serializer != "json" {
-		return redisops.Run{}, fmt.Errorf("%w: serializer %q, want json", errOptions, o.Serializer)
-	}
-	queue := defaultQueue
-	if len(o.Queue) > 0 && string(o.Queue) != "null" {
-		if err := json.Unmarshal(o.Queue, &queue); err != nil || queue == "" {
-			return redisops.Run{}, fmt.Errorf("%w: queue %.100s", errOptions, o.Queue)
-		}
+	queue, err := o.queue()
+	if err != nil {
+		return redisops.Run{}, err
 	}
 	routing := o.RoutingKey
 	if routing == "" {
@@ -109,6 +104,70 @@ func celeryRun(e *recur.Entry, at time.Time, id string) (redisops.Run, error) {
 		properties["expiration"] = expiration
 	}
 	return message(queue, priority, routing, args, kwargs, headers, properties)
+}
+
+func readOptions(raw json.RawMessage) (o celeryOptions, err error) {
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &o); err != nil {
+			return o, fmt.Errorf("%w: %w", errOptions, err)
+		}
+	}
+	if o.Serializer != "" && o.Serializer != "json" {
+		return o, fmt.Errorf("%w: serializer %q, want json", errOptions, o.Serializer)
+	}
+	return o, nil
+}
+
+// queue is the name of the list that the message is pushed onto, without what
+// its priority adds.
+func (o celeryOptions) queue() (string, error) {
+	queue := defaultQueue
+	if len(o.Queue) > 0 && string(o.Queue) != "null" {
+		if err := json.Unmarshal(o.Queue, &queue); err != nil || queue == "" {
+			return "", fmt.Errorf("%w: queue %.100s", errOptions, o.Queue)
+		}
+	}
+	return queue, nil
+}
+
+// optionNames are the options that are read here.
+var optionNames = []string{
+	"queue", "routing_key", "priority", "expires", "countdown", "serializer", "time_limit", "soft_time_limit", "shadow", "ignore_result",
+}
+
+// knownOptions refuses options that are not read here, or given twice: a Python
+// beat may understand them, and differently.
+func knownOptions(raw json.RawMessage) error {
+	var all map[string]json.RawMessage
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return fmt.Errorf("%w: %w", errOptions, err)
+	}
+	tokens, depth, given := json.NewDecoder(bytes.NewReader(raw)), 0, 0
+	for token, err := tokens.Token(); err == nil; token, err = tokens.Token() {
+		if d, ok := token.(json.Delim); ok && (d == '{' || d == '[') {
+			depth++
+		} else if ok {
+			depth--
+		} else if _, ok := token.(string); ok && depth == 1 {
+			given++ // a name, or a text
+		}
+	}
+	names := 0
+	for name, value := range all {
+		if !slices.Contains(optionNames, name) {
+			return fmt.Errorf("%w: %.50q, want one of %s", errOptions, name, strings.Join(optionNames, ", "))
+		}
+		if names++; len(value) > 0 && value[0] == '"' {
+			names++
+		}
+	}
+	if given != names {
+		return fmt.Errorf("%w: one is given twice", errOptions)
+	}
+	return nil
 }
 
 func message(queue string, priority int, routing string, args, kwargs json.RawMessage, headers, properties map[string]any) (redisops.Run, error) {

@@ -66,6 +66,9 @@ func (e *Engine) shot(ctx context.Context, it *item, now time.Time) *shot {
 		return &shot{item: it, firing: redisops.Firing{Name: it.name, Raw: it.raw}}
 	}
 	p := it.entry.Plan(now)
+	if err := it.entry.Err(); err != nil { // what is due fires; what follows is not known
+		e.cfg.Log.Error("the next run of a recurring schedule cannot be computed", "name", it.name, "err", err)
+	}
 	if p.Last.IsZero() {
 		e.queue.put(it, p.Next)
 		return nil

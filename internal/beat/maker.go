@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -31,13 +33,15 @@ var (
 	errTopic    = errors.New("its topic is no topic")
 	errCelery   = errors.New("a Celery message cannot be told to be gone, so overlap must be allowed")
 	errSlots    = errors.New("schedule and topic are in different slots of the Cluster, so overlap must be allowed")
+	errPrefix   = errors.New("its topic does not begin with its prefix")
+	errPeer     = errors.New("this Celery queue is not open to peers; remote.Config.CeleryQueues (--celery-queues) names those that are")
 	errSpread   = errors.New("a Celery queue would be in another slot of the Cluster")
 )
 
 // Maker makes the runs of entries.
 type Maker struct {
 	Store  *redisops.Beat
-	Prefix string // put before the topics
+	Prefix string // of the names and topics of the entries that are ours
 	Limit  int    // of a payload, in bytes
 	Celery bool   // entries without a topic of ours become Celery messages
 
@@ -51,19 +55,50 @@ func (m Maker) ByCelery(e *recur.Entry) bool {
 	return e.Ours.Celery || (m.Celery && e.Ours.Topic == "")
 }
 
-// Topic is the full topic of an entry.
-func (m Maker) Topic(e *recur.Entry) string { return m.Prefix + e.Topic() }
+// Fires reports whether an entry is for the beats of this prefix: one that a
+// System put is for its own, one of a Python process for all.
+func (m Maker) Fires(o recur.Ours) bool { return !o.Put() || o.Prefix == m.Prefix }
+
+// Owns reports whether an entry is one that a System of this prefix may see: its
+// own, and those of Python processes whose name and task begin with the prefix.
+// Of what cannot be read the name says it.
+func (m Maker) Owns(full string, raw recur.Raw) bool {
+	if !strings.HasPrefix(full, m.Prefix) {
+		return false
+	}
+	ours, err := recur.ReadOurs(raw.Ours)
+	if err != nil {
+		return true
+	}
+	if ours.Put() || m.Prefix == "" {
+		return !ours.Put() || ours.Prefix == m.Prefix
+	}
+	d, err := recur.ReadDefinition(raw.Definition)
+	return err != nil || strings.HasPrefix(d.Task, m.Prefix)
+}
 
 func (m Maker) check(e *recur.Entry) error {
 	if m.ByCelery(e) {
 		_, err := celeryRun(e, time.Unix(0, 0), "x")
 		return err
 	}
-	if n := len(m.Topic(e)); n == 0 || n > redisops.MaxName {
+	if n := len(e.Topic()); n == 0 || n > redisops.MaxName {
 		return fmt.Errorf("%w: %d bytes, want 1 to %d", errTopic, n, redisops.MaxName)
+	}
+	for _, topic := range append(outboxTopics(e), e.Topic()) {
+		if !strings.HasPrefix(topic, e.Ours.Prefix) {
+			return fmt.Errorf("%w: %.100q, want %.100q", errPrefix, topic, e.Ours.Prefix)
+		}
 	}
 	_, err := m.payload(e, "x", time.Unix(0, 0), 1)
 	return err
+}
+
+func outboxTopics(e *recur.Entry) (all []string) {
+	for _, p := range e.Ours.Outbox {
+		all = append(all, p.Topic)
+	}
+	return all
 }
 
 // Check says whether the runs of an entry can be made and kept as it wants.
@@ -71,16 +106,44 @@ func (m Maker) Check(ctx context.Context, e *recur.Entry) error {
 	if err := m.check(e); err != nil {
 		return err
 	}
+	if m.ByCelery(e) {
+		if err := m.open(ctx, e); err != nil {
+			return err
+		}
+	}
 	if e.Ours.Overlap == recur.OverlapAllow {
 		return nil
 	}
 	switch {
 	case m.ByCelery(e):
 		return errCelery
-	case !m.shares(ctx, m.Topic(e)):
+	case !m.shares(ctx, e.Topic()):
 		return errSlots
 	}
 	return nil
+}
+
+// open refuses a peer a Celery queue that is not open to peers, and options that
+// only a Python beat knows, which would take it elsewhere.
+func (m Maker) open(ctx context.Context, e *recur.Entry) error {
+	if !messages.Restricted(ctx) {
+		return nil
+	}
+	if err := knownOptions(e.Definition.Options); err != nil {
+		return err
+	}
+	o, err := readOptions(e.Definition.Options)
+	if err != nil {
+		return err
+	}
+	queue, err := o.queue()
+	if err == nil && !messages.MayCelery(ctx, queue) {
+		err = fmt.Errorf("%w: queue %.100q", errPeer, queue)
+	}
+	if err == nil && o.RoutingKey != "" && o.RoutingKey != queue {
+		err = fmt.Errorf("%w: routing_key %.100q, want the queue or none", errPeer, o.RoutingKey)
+	}
+	return err
 }
 
 func (m Maker) shares(ctx context.Context, topic string) bool {
@@ -106,7 +169,7 @@ func (m Maker) payload(e *recur.Entry, id string, due time.Time, run int64) ([]b
 		env.Headers = append(env.Headers, envelope.Header{Key: key, Value: e.Ours.Headers[key]})
 	}
 	env.Headers = append(env.Headers,
-		envelope.Header{Key: HeaderSchedule, Value: e.Definition.Name},
+		envelope.Header{Key: HeaderSchedule, Value: strings.TrimPrefix(e.Definition.Name, e.Ours.Prefix)},
 		envelope.Header{Key: HeaderDue, Value: stamp(due)},
 		envelope.Header{Key: HeaderRun, Value: strconv.FormatInt(run, 10)})
 	payload, err := envelope.Encode(env)
@@ -144,7 +207,7 @@ func (m Maker) shot(ctx context.Context, it *item, p recur.Plan) (*shot, error) 
 	s.after.Meta = recur.Meta{LastRunAt: p.Last, Runs: it.entry.Meta.Runs}
 	s.firing = redisops.Firing{Name: it.name, Raw: it.raw, Due: p.Last}
 	if overlap {
-		s.firing.Topic, s.firing.Last = m.Topic(&it.entry), it.entry.Ours.Last
+		s.firing.Topic, s.firing.Last = it.entry.Topic(), it.entry.Ours.Last
 	}
 	fires, err := m.fill(ctx, &s.firing, &s.after, due, overlap)
 	if err != nil {
@@ -163,8 +226,16 @@ func (m Maker) fill(ctx context.Context, f *redisops.Firing, e *recur.Entry, due
 	if e.Ours.ID == "" {
 		e.Ours.ID = uuid.NewString()
 	}
+	if m.ByCelery(e) {
+		if err := m.open(ctx, e); err != nil {
+			return nil, err
+		}
+	}
 	var fires []Fire
 	for _, at := range due {
+		if at.After(e.Ours.LastRun) {
+			e.Ours.LastRun = at
+		}
 		e.Ours.Run++
 		e.Ours.Fired++
 		e.Meta.Runs++
@@ -172,7 +243,7 @@ func (m Maker) fill(ctx context.Context, f *redisops.Firing, e *recur.Entry, due
 		if overlap {
 			e.Ours.Last = id
 		}
-		fires = append(fires, Fire{Name: f.Name, Due: at, Run: e.Ours.Run})
+		fires = append(fires, Fire{Name: strings.TrimPrefix(f.Name, m.Prefix), Due: at, Run: e.Ours.Run})
 		if m.ByCelery(e) {
 			run, err := celeryRun(e, at, id)
 			if err != nil {
@@ -184,7 +255,7 @@ func (m Maker) fill(ctx context.Context, f *redisops.Firing, e *recur.Entry, due
 			f.Runs = append(f.Runs, run)
 			continue
 		}
-		topic := m.Topic(e)
+		topic := e.Topic()
 		payload, err := m.payload(e, id, at, e.Ours.Run)
 		if err != nil {
 			return nil, err

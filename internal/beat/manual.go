@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -22,18 +23,33 @@ const (
 	mostRuns  = 100 // of a backfill in one step
 )
 
+// Full is the name of an entry as the schedule has it.
+func (h Hand) Full(name string) string { return h.Maker.Prefix + name }
+
+// Load reads the bytes of an entry of this prefix, of none that is absent. Error:
+// [redisops.ErrNoSchedule] for one of another prefix.
+func (h Hand) Load(ctx context.Context, name string) (recur.Raw, error) {
+	raws, err := h.Store.Load(ctx, h.Full(name))
+	if err != nil {
+		return recur.Raw{}, err
+	}
+	if raws[0].Definition != nil && !h.Maker.Owns(h.Full(name), raws[0]) {
+		return recur.Raw{}, fmt.Errorf("%w: %q", redisops.ErrNoSchedule, name)
+	}
+	return raws[0], nil
+}
+
 // Read reads an entry. Errors: [redisops.ErrNoSchedule], or one that wraps
 // [recur.ErrSyntax].
 func (h Hand) Read(ctx context.Context, name string) (recur.Raw, recur.Entry, error) {
-	raws, err := h.Store.Load(ctx, name)
+	raw, err := h.Load(ctx, name)
 	if err != nil {
 		return recur.Raw{}, recur.Entry{}, err
 	}
-	raw := raws[0]
 	if raw.Definition == nil {
 		return raw, recur.Entry{}, fmt.Errorf("%w: %q", redisops.ErrNoSchedule, name)
 	}
-	e, err := recur.Read(raw, name, h.Zone)
+	e, err := recur.Read(raw, h.Full(name), h.Zone)
 	if err == nil {
 		err = h.Maker.check(&e)
 	}
@@ -53,21 +69,29 @@ func Again(ctx context.Context, step func() error) error {
 	return redisops.ErrChanged
 }
 
+// key is that of a call: the one of ctx, for the same caller and the same call
+// again, or one of its own, for a client that sends a command again by itself.
+func (h Hand) key(ctx context.Context, call string) *redisops.Key {
+	key := messages.Once(ctx)
+	if key == "" {
+		return redisops.NewCallKey()
+	}
+	return redisops.NewKey(h.Maker.Prefix+"\x00"+messages.Principal(ctx)+"\x00peer", key, []byte(call))
+}
+
 // RunNow fires an entry now, beside its instants.
 func (h Hand) RunNow(ctx context.Context, name string) (Fire, error) {
 	now, err := h.Store.Now(ctx)
 	if err != nil {
 		return Fire{}, err
 	}
-	var fires []Fire
+	key := h.key(ctx, "run "+name)
+	var fire Fire
 	err = Again(ctx, func() (err error) {
-		fires, err = h.run(ctx, name, []time.Time{now.Truncate(time.Microsecond)}, true)
+		fire, err = h.run(ctx, name, []time.Time{now.Truncate(time.Microsecond)}, true, key)
 		return err
 	})
-	if err != nil {
-		return Fire{}, err
-	}
-	return fires[0], nil
+	return fire, err
 }
 
 // Backfill fires the instants of an entry from one to before another, at most
@@ -77,10 +101,15 @@ func (h Hand) Backfill(ctx context.Context, name string, from, to time.Time, lim
 	if err != nil {
 		return 0, false, err
 	}
+	e.Within(ctx)
 	due, more := e.Between(from, to, limit)
+	if err := e.Err(); err != nil {
+		return 0, more, err
+	}
+	key := h.key(ctx, fmt.Sprintf("backfill %s %d %d", name, from.UnixMicro(), to.UnixMicro()))
 	for len(due) > 0 {
 		part := due[:min(len(due), mostRuns)]
-		if err := Again(ctx, func() error { _, err := h.run(ctx, name, part, false); return err }); err != nil {
+		if err := Again(ctx, func() error { _, err := h.run(ctx, name, part, false, key.Part(n)); return err }); err != nil {
 			return n, more, err
 		}
 		n += len(part)
@@ -89,36 +118,55 @@ func (h Hand) Backfill(ctx context.Context, name string, from, to time.Time, lim
 	return n, more, nil
 }
 
-// run fires runs of an entry and leaves its instants as they are.
-func (h Hand) run(ctx context.Context, name string, due []time.Time, counts bool) ([]Fire, error) {
+// run fires runs of an entry under a key, leaves its instants as they are, and
+// returns the last of them.
+func (h Hand) run(ctx context.Context, name string, due []time.Time, counts bool, key *redisops.Key) (Fire, error) {
 	raw, e, err := h.Read(ctx, name)
 	if err != nil {
-		return nil, err
+		return Fire{}, err
 	}
-	f := redisops.Firing{Name: name, Raw: raw, Meta: raw.Meta}
+	f := redisops.Firing{Name: h.Full(name), Raw: raw, Meta: raw.Meta, Once: key}
 	after := e
 	fires, err := h.Maker.fill(ctx, &f, &after, due, e.Ours.Overlap != recur.OverlapAllow)
 	if err != nil {
-		return nil, err
+		return Fire{}, err
 	}
 	if !counts {
 		after.Ours.Fired = e.Ours.Fired
 	}
 	if f.Score, err = h.score(ctx, after); err != nil {
-		return nil, err
+		return Fire{}, err
 	}
 	f.Ours = after.Ours.Bytes()
 	if !e.Meta.LastRunAt.IsZero() {
 		f.Meta = after.Meta.Bytes()
 	}
-	now, err := h.fire(ctx, f)
+	last := fires[len(fires)-1]
+	f.Keep = fmt.Sprintf("%d %d", last.Run, last.Due.UnixMicro())
+	reply, err := h.fire(ctx, f)
 	if err != nil {
-		return nil, err
+		return Fire{}, err
 	}
-	for i := range fires {
-		fires[i].Fired = now
+	last.Fired = reply.Now
+	if reply.Fates[0] == redisops.Done {
+		var us int64
+		if _, err := fmt.Sscan(reply.Kept, &last.Run, &us); err != nil {
+			return Fire{}, fmt.Errorf("the run of %q that was kept: %w", name, err)
+		}
+		last.Due = time.UnixMicro(us).UTC()
+		if f.Raw, after, err = h.Read(ctx, name); err != nil {
+			return last, ignore(err, redisops.ErrNoSchedule)
+		}
+		f.Meta, f.Ours, f.Score = f.Raw.Meta, f.Raw.Ours, ScoreAt(after, reply.Now)
 	}
-	return fires, h.flush(ctx, name, after, f)
+	return last, h.flush(ctx, f, after)
+}
+
+func ignore(err, known error) error {
+	if errors.Is(err, known) {
+		return nil
+	}
+	return err
 }
 
 // score is that of the next instant of an entry.
@@ -144,37 +192,35 @@ func ScoreAt(e recur.Entry, now time.Time) int64 {
 }
 
 // fire carries out a firing, past the lock of somebody else.
-func (h Hand) fire(ctx context.Context, f redisops.Firing) (time.Time, error) {
+func (h Hand) fire(ctx context.Context, f redisops.Firing) (redisops.FireReply, error) {
 	reply, err := h.Store.Fire(ctx, "", redisops.Lock{}, []redisops.Firing{f})
 	if err == nil && reply.Barred {
 		reply, err = h.Store.Fire(ctx, "", reply.Lock, []redisops.Firing{f})
 	}
 	switch {
 	case err != nil:
-		return time.Time{}, err
+		return reply, err
 	case reply.Barred, reply.Fates[0] == redisops.Changed:
-		return time.Time{}, redisops.ErrChanged
-	case reply.Fates[0] != redisops.Fired:
-		return time.Time{}, fmt.Errorf("%w: %q", redisops.ErrNoSchedule, f.Name)
+		return reply, redisops.ErrChanged
+	case reply.Fates[0] != redisops.Fired && reply.Fates[0] != redisops.Done:
+		return reply, fmt.Errorf("%w: %q", redisops.ErrNoSchedule, f.Name)
 	}
-	return reply.Now, nil
+	return reply, nil
 }
 
 // flush sends what a firing has put into the outbox. What is not sent a beat
 // sends.
-func (h Hand) flush(ctx context.Context, name string, e recur.Entry, f redisops.Firing) error {
+func (h Hand) flush(ctx context.Context, f redisops.Firing, e recur.Entry) error {
 	if len(e.Ours.Outbox) == 0 {
 		return nil
 	}
 	for _, p := range e.Ours.Outbox {
-		if err := h.Store.Send(ctx, name, e.Ours.ID, p); err != nil {
+		if err := h.Store.Send(ctx, f.Name, e.Ours.ID, p); err != nil {
 			return err
 		}
 	}
 	e.Ours.Outbox = nil
-	f.Raw.Meta, f.Raw.Ours, f.Ours, f.Runs = f.Meta, f.Ours, e.Ours.Bytes(), nil
-	if _, err := h.fire(ctx, f); err != nil && !errors.Is(err, redisops.ErrChanged) {
-		return err
-	}
-	return nil
+	f.Raw.Meta, f.Raw.Ours, f.Ours, f.Runs, f.Once = f.Meta, f.Ours, e.Ours.Bytes(), nil, nil
+	_, err := h.fire(ctx, f)
+	return ignore(err, redisops.ErrChanged)
 }

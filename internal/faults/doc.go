@@ -93,6 +93,9 @@
 // run, so that its lateness is by one clock; a probe in the harness that waits for
 // instants and asks Redis for its clock shows how much of it is the machine's.
 //
+// The scenario prefixes has one for each of two prefixes: what a beat fires, or what
+// stands in a topic, of a schedule that the prefix does not have is illegal.
+//
 // # Across the network
 //
 // In the scenario remote only the serving nodes have Redis: subscribers and

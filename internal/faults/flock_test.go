@@ -18,6 +18,8 @@ type flock struct {
 	w       *world
 	account *runAccount
 	program string
+	prefix  string // of the schedules; empty: none
+	addr    string // of Redis, or of a proxy before it
 	beats   []*beatProcess
 }
 
@@ -32,7 +34,7 @@ type beatProcess struct {
 // newFlock builds the program.
 func newFlock(w *world, account *runAccount) *flock {
 	w.Helper()
-	f := &flock{w: w, account: account, program: filepath.Join(w.TempDir(), "wakebell")}
+	f := &flock{w: w, account: account, addr: w.server.Addr, program: filepath.Join(w.TempDir(), "wakebell")}
 	out, err := exec.CommandContext(w.Context(), "go", "build", "-o", f.program, "../../cmd/wakebell").CombinedOutput()
 	require.NoError(w, err, string(out))
 	return f
@@ -42,7 +44,7 @@ func newFlock(w *world, account *runAccount) *flock {
 func (f *flock) launch() *beatProcess {
 	f.w.Helper()
 	b := &beatProcess{fired: make(chan struct{}), ended: make(chan struct{})}
-	b.cmd = exec.Command(f.program, "beat", "--log-level", "error", "--redis", "redis://"+f.w.server.Addr)
+	b.cmd = exec.Command(f.program, "beat", "--log-level", "error", "--prefix", f.prefix, "--redis", "redis://"+f.addr)
 	b.cmd.Stderr, b.cmd.SysProcAttr = &b.log, redistest.ChildAttr()
 	stdout, err := b.cmd.StdoutPipe()
 	require.NoError(f.w, err)

@@ -24,6 +24,7 @@ type runAccount struct {
 	fired     []lateRun
 	probes    []lateRun
 	early     int
+	foreign   []string // what belongs to no schedule of the account
 }
 
 // scheduleRuns are the runs of a schedule.
@@ -60,6 +61,10 @@ func (a *runAccount) printed(p printedRun) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.schedules[p.Name]
+	if s == nil {
+		a.foreign = append(a.foreign, "a beat fired "+p.Name)
+		return
+	}
 	s.printed[p.Due.UnixMicro()]++
 	if p.Due.After(s.last) {
 		s.last = p.Due
@@ -101,7 +106,12 @@ func (a *runAccount) timer(id string) error {
 	if err != nil {
 		return fmt.Errorf("id of a run's timer: %w", err)
 	}
-	a.schedules[name].timers[instant.UnixMicro()] = true
+	s := a.schedules[name]
+	if s == nil {
+		a.foreign = append(a.foreign, "a topic has "+id)
+		return nil
+	}
+	s.timers[instant.UnixMicro()] = true
 	return nil
 }
 
@@ -111,7 +121,7 @@ func (a *runAccount) counted(name string, runs int64) { a.schedules[name].counte
 func (a *runAccount) judge() *Judgement {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	j := &Judgement{Early: a.early}
+	j := &Judgement{Early: a.early, Illegal: len(a.foreign), Violations: slices.Clone(a.foreign)}
 	for _, name := range slices.Sorted(maps.Keys(a.schedules)) {
 		s := a.schedules[name]
 		j.Timers += len(s.timers)

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -37,7 +38,7 @@ func beats(w *world) {
 		lasts = *beatsFor
 	}
 	load := loadOfBeats(lasts)
-	account := w.recur(load)
+	account := w.recur(load, "")
 	flock := newFlock(w, account)
 	for range 3 {
 		flock.start()
@@ -53,7 +54,7 @@ func beats(w *world) {
 	w.eventually("every schedule goes on", func() bool { return account.past(end) })
 	probed()
 	flock.end()
-	w.readRuns(account)
+	w.readRuns(account, "")
 	w.found = account.judge()
 	for _, note := range account.notes() {
 		report.Note("beats", "%s", note)
@@ -68,10 +69,10 @@ const allMisfires = 10_000
 const startIn = 2 * time.Second
 
 // recur puts the schedules, which are spread evenly over their intervals.
-func (w *world) recur(load beatLoad) *runAccount {
+func (w *world) recur(load beatLoad, prefix string) *runAccount {
 	w.Helper()
 	account := newRunAccount()
-	client := newClient(w.T, w.rdb)
+	client := w.tenant(prefix)
 	for i := range load.schedules {
 		every := load.unit * time.Duration(1+i%10)
 		start := time.Now().Add(startIn + between(w.rng, 0, every)).Truncate(time.Millisecond)
@@ -83,16 +84,24 @@ func (w *world) recur(load beatLoad) *runAccount {
 	return account
 }
 
+// tenant is a client of a prefix.
+func (w *world) tenant(prefix string) *wakebell.Client {
+	w.Helper()
+	client, err := wakebell.NewClient(w.rdb, wakebell.ClientConfig{Prefix: prefix})
+	require.NoError(w, err)
+	return client
+}
+
 // readRuns reads the timers that the runs have become, and how many runs the
 // schedules count.
-func (w *world) readRuns(account *runAccount) {
+func (w *world) readRuns(account *runAccount, prefix string) {
 	w.Helper()
-	ids, err := w.rdb.ZRange(w.Context(), "timers_timeline:"+topic, 0, -1).Result()
+	ids, err := w.rdb.ZRange(w.Context(), "timers_timeline:"+prefix+topic, 0, -1).Result()
 	require.NoError(w, err)
 	for _, id := range ids {
-		require.NoError(w, account.timer(id))
+		require.NoError(w, account.timer(strings.TrimPrefix(id, prefix)))
 	}
-	for state, err := range newClient(w.T, w.rdb).Schedules().List(w.Context()) {
+	for state, err := range w.tenant(prefix).Schedules().List(w.Context()) {
 		require.NoError(w, err)
 		account.counted(state.Name, state.Runs)
 	}

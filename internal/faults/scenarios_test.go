@@ -5,6 +5,7 @@ import "time"
 // scenarios are all there are, those that take longest first.
 var scenarios = []scenario{
 	{"beats", time.Second, beats},
+	{"prefixes", time.Second, prefixes},
 	{"boundaries", 300 * time.Millisecond, boundaries},
 	{"failover", time.Second, failover},
 	{"drain", 4 * time.Second, drain},

@@ -17,7 +17,7 @@ func Cron(expr string, in *time.Location, skipGaps bool) (When, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cron %.100q: %w: %w", expr, ErrSyntax, err)
 	}
-	return walled{rule, zone{in, skipGaps}}, nil
+	return walled{rule, zone{in, skipGaps}, newWork()}, nil
 }
 
 type cronRule struct{ spec *cron.SpecSchedule }
@@ -61,7 +61,10 @@ func sundays(field string) string {
 
 // next asks twice: the library looks five years ahead, and there may be eight
 // without a February 29.
-func (c cronRule) next(wall time.Time) time.Time {
+func (c cronRule) next(wall time.Time, w *work) time.Time {
+	if w.search(); !w.step() {
+		return time.Time{}
+	}
 	at := c.spec.Next(wall)
 	if at.IsZero() {
 		at = c.spec.Next(wall.AddDate(5, 0, 0))

@@ -39,7 +39,7 @@ func CrontabIn(c Crontab, in *time.Location, skipGaps bool) (When, error) {
 	if err != nil {
 		return nil, err
 	}
-	return walled{rule, zone{in, skipGaps}}, nil
+	return walled{rule, zone{in, skipGaps}, newWork()}, nil
 }
 
 // rawCrontab is the schedule of a definition: fields that are absent are "*",
@@ -196,11 +196,15 @@ func crontabNumber(text string, low, high int) (int, error) {
 // February 29 come round within 40 years.
 const farthest = 41 * 366
 
-func (c crontabRule) next(wall time.Time) time.Time {
+func (c crontabRule) next(wall time.Time, w *work) time.Time {
 	at := wall.Truncate(time.Minute).Add(time.Minute)
 	day := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC)
 	from := at.Sub(day)
+	w.search()
 	for range farthest {
+		if !w.step() {
+			break
+		}
 		if c.month&(1<<int(day.Month())) == 0 {
 			day, from = time.Date(day.Year(), day.Month()+1, 1, 0, 0, 0, 0, time.UTC), 0
 			continue

@@ -1,6 +1,7 @@
 package recur
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -18,10 +19,12 @@ type Entry struct {
 	Ours       Ours
 
 	when When
+	work *work
 }
 
 // Read reads an entry. Zone is that of crontabs without one of their own.
-// Errors wrap [ErrSyntax].
+// Errors wrap [ErrSyntax]; that about a rule which is not computed within its
+// bounds wraps [ErrTooMuch] as well.
 func Read(raw Raw, name string, in *time.Location) (Entry, error) {
 	var e Entry
 	var err error
@@ -61,7 +64,39 @@ func (e *Entry) Resolve(in *time.Location) (err error) {
 			e.when, err = rule.When(e.Ours.SkipGaps)
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	e.work = newWork()
+	if rule, ok := e.when.(walled); ok {
+		rule.work = e.work
+		e.when = rule
+	}
+	e.begin(planSteps)
+	e.after(e.Meta.LastRunAt)
+	if err := e.Err(); err != nil {
+		return fmt.Errorf("%s: %w: %w", e.Rule(), ErrSyntax, err)
+	}
+	return nil
+}
+
+// Within has the search for instants end with a context.
+func (e Entry) Within(ctx context.Context) { e.work.ctx = ctx }
+
+// Err says why what was asked last has no answer, or not all of it: it wraps
+// [ErrTooMuch], or is that of the context. Nil: it has one.
+func (e Entry) Err() error {
+	if e.work == nil {
+		return nil
+	}
+	return e.work.err
+}
+
+// begin starts an operation of so many steps.
+func (e Entry) begin(steps int) {
+	if e.work != nil {
+		e.work.begin(steps)
+	}
 }
 
 // Raw is the entry as it is written.
@@ -192,7 +227,7 @@ func (e Entry) Arguments() (args, kwargs json.RawMessage) {
 	return args, kwargs
 }
 
-// Topic is where the runs go.
+// Topic is the full name of where the runs go.
 func (e Entry) Topic() string {
 	if e.Ours.Topic != "" {
 		return e.Ours.Topic

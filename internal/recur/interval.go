@@ -71,8 +71,27 @@ func (i Interval) Latest(last, now time.Time) time.Time {
 		return time.Time{}
 	}
 	latest := time.Time{}
-	for at := i.Next(last); !at.After(now); at = i.Next(at) {
+	for at := i.near(last, now, 1); !at.After(now); at = i.Next(at) {
 		latest = at
 	}
 	return latest
+}
+
+// near is an instant after last with at least n more until now, or the first.
+// From the first on, the instants of a relative interval of minutes or hours are
+// whole minutes or hours apart.
+func (i Interval) near(last, now time.Time, n int) time.Time {
+	first, every := i.Next(last), i.Every
+	switch {
+	case i.Every >= 24*time.Hour:
+		return first
+	case i.Every >= time.Hour:
+		every = i.Every.Truncate(time.Hour)
+	case i.Every >= time.Minute:
+		every = i.Every.Truncate(time.Minute)
+	}
+	if steps := int64(now.Sub(first)/every) - int64(n); steps > 0 {
+		return first.Add(time.Duration(steps) * every)
+	}
+	return first
 }

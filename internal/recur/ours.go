@@ -16,7 +16,14 @@ type Ours struct {
 	// Fired counts the runs for MaxRuns: those of a backfill are not in it.
 	Fired int64 `json:"fired"`
 
-	Topic       string            `json:"topic,omitempty"` // empty: the task of the definition
+	// Prefix is that of the System that put the entry: its name and its topic
+	// begin with it. Beats of another prefix leave the entry alone.
+	Prefix string `json:"prefix,omitempty"`
+	// Owner is the service that has the entry in its configuration; empty: none.
+	Owner   string    `json:"owner,omitempty"`
+	LastRun time.Time `json:"last_run,omitzero"` // the latest instant that was fired
+
+	Topic       string            `json:"topic,omitempty"` // its full name; empty: the task of the definition
 	Celery      bool              `json:"celery,omitempty"`
 	HasBody     bool              `json:"has_body,omitempty"` // else the body is made of args and kwargs
 	Body        []byte            `json:"body,omitempty"`
@@ -78,6 +85,9 @@ const (
 	OverlapSkip  Overlap = "skip"  // there is none
 	OverlapQueue Overlap = "queue" // one waits until the last is gone
 )
+
+// Put reports whether the entry was put by a System, not by a Python process.
+func (o Ours) Put() bool { return o.HasBody || o.Celery }
 
 // ReadOurs reads a third field; none is the zero value.
 func ReadOurs(raw []byte) (Ours, error) {

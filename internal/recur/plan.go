@@ -17,7 +17,9 @@ type Plan struct {
 }
 
 // Plan says what is to be done with the entry at an instant of Redis's clock.
+// With an [Entry.Err], what it says of the next instant is not known.
 func (e Entry) Plan(now time.Time) Plan {
+	e.begin(planSteps)
 	if !e.Enabled() || e.over() {
 		return Plan{}
 	}
@@ -98,7 +100,7 @@ func (e Entry) latest(first, now time.Time) time.Time {
 	if from.After(at) {
 		at = from
 	}
-	for next := e.after(at); !next.IsZero() && !e.shifted(next).After(now); next = e.after(next) {
+	for next := e.after(at); !next.IsZero() && !e.shifted(next).After(now) && e.step(); next = e.after(next) {
 		at = next
 	}
 	return at
@@ -150,17 +152,27 @@ func (e Entry) shifted(at time.Time) time.Time {
 	return at.Add(time.Duration(sum % uint64(e.Ours.Jitter)).Truncate(time.Microsecond))
 }
 
+// LastRun is the latest instant that was fired; zero: none, or none that is known.
+func (e Entry) LastRun() time.Time {
+	if e.Ours.LastRun.IsZero() && e.Meta.Runs > 0 {
+		return e.Meta.LastRunAt
+	}
+	return e.Ours.LastRun
+}
+
 // Due is when the entry is due, in the past while it is overdue; zero: never. Of
 // one that never ran it is not known.
 func (e Entry) Due() time.Time {
 	if !e.Enabled() || e.over() || e.Meta.LastRunAt.IsZero() {
 		return time.Time{}
 	}
+	e.begin(planSteps)
 	return e.shifted(e.after(e.Meta.LastRunAt))
 }
 
 // Skip has the entry go on as if the instants until now had been.
 func (e *Entry) Skip(now time.Time) {
+	e.begin(planSteps)
 	if last := e.Meta.LastRunAt; !last.IsZero() {
 		if latest := e.when.Latest(last, now); !latest.IsZero() {
 			e.Meta.LastRunAt = latest
@@ -178,6 +190,7 @@ func (e Entry) Preview(after time.Time, n int) []time.Time {
 	if left := e.Ours.MaxRuns - e.Ours.Fired; e.Ours.MaxRuns > 0 && int64(n) > left {
 		n = int(max(left, 0))
 	}
+	e.begin(listSteps)
 	last := e.Meta.LastRunAt
 	if last.IsZero() {
 		last = after
@@ -185,7 +198,7 @@ func (e Entry) Preview(after time.Time, n int) []time.Time {
 	if latest := e.when.Latest(last, after); !latest.IsZero() {
 		last = latest
 	}
-	for at := e.after(last); !at.IsZero() && len(all) < n; at = e.after(at) {
+	for at := e.after(last); !at.IsZero() && len(all) < n && e.step(); at = e.after(at) {
 		all = append(all, e.shifted(at))
 	}
 	return all
@@ -199,11 +212,12 @@ func (e Entry) bounded(at time.Time) bool {
 // Between are the instants from one to before another, at most limit of them,
 // whatever was fired; more says that there are more.
 func (e Entry) Between(from, to time.Time, limit int) (all []time.Time, more bool) {
+	e.begin(listSteps)
 	last := from.Add(-time.Microsecond)
 	if i, ok := e.when.(Interval); ok && !i.Relative {
 		last = i.phase(e.anchor(from), from)
 	}
-	for at := e.when.Next(last); !at.IsZero() && at.Before(to); at = e.when.Next(at) {
+	for at := e.when.Next(last); !at.IsZero() && at.Before(to) && e.step(); at = e.when.Next(at) {
 		if at.Before(from) || !e.bounded(at) {
 			continue
 		}
@@ -213,6 +227,12 @@ func (e Entry) Between(from, to time.Time, limit int) (all []time.Time, more boo
 		all = append(all, at)
 	}
 	return all, false
+}
+
+// step counts an instant; for the rules that are computed without a search.
+func (e Entry) step() bool {
+	e.work.search()
+	return e.work.step()
 }
 
 // anchor is an instant that an interval has.

@@ -33,20 +33,21 @@ var ErrSyntax = errors.New("cannot be read")
 // as instants of UTC.
 type wallRule interface {
 	// next is the first after wall; zero: there is none.
-	next(wall time.Time) time.Time
+	next(wall time.Time, w *work) time.Time
 }
 
 // walled is a wallRule in a time zone.
 type walled struct {
 	rule wallRule
 	zone zone
+	work *work
 }
 
 // Next skips wall times that resolve to an instant that has been: those of the
 // second pass of an overlap, and all but the first of a gap.
 func (w walled) Next(last time.Time) time.Time {
 	for wall := w.zone.wall(last); ; {
-		if wall = w.rule.next(wall); wall.IsZero() {
+		if wall = w.rule.next(wall, w.work); wall.IsZero() {
 			return time.Time{}
 		}
 		if at := w.zone.instant(wall); at.After(last) {
@@ -95,7 +96,11 @@ func missed(w When, last, now time.Time, limit int) []time.Time {
 func since(w When, last, now time.Time, n int) time.Time {
 	switch rule := w.(type) {
 	case Interval:
-		if steps := rule.steps(last, now) - int64(n); !rule.Relative && steps > 0 {
+		if rule.Relative && rule.Every >= time.Minute {
+			if at := rule.near(last, now, n); at.After(rule.Next(last)) {
+				return at
+			}
+		} else if steps := rule.steps(last, now) - int64(n); steps > 0 {
 			return last.Add(time.Duration(steps) * rule.Every)
 		}
 	case walled:

@@ -8,37 +8,74 @@ import (
 	"github.com/teambition/rrule-go"
 )
 
+// Bounds of a rule. One that is over a bound is refused when it is stored, and
+// set aside where it was stored before.
+const (
+	MaxRuleText = 4096 // bytes
+	maxInterval = 1_000_000
+	maxCount    = 10_000
+	maxList     = 400  // values of one BY list
+	maxTimes    = 3600 // of a day, or of an hour of FREQ=HOURLY
+)
+
 // rruleOf makes the rule of options whose instants are wall times of a zone.
 func rruleOf(o rrule.ROption, in *time.Location, skipGaps bool) (When, error) {
-	if o.Interval < 0 || o.Interval > 1_000_000 || o.Count < 0 || o.Count > maxCount {
-		return nil, fmt.Errorf("rrule: %w: interval %d, count %d", ErrSyntax, o.Interval, o.Count)
-	}
-	if o.Freq < rrule.YEARLY || o.Freq > rrule.SECONDLY {
-		return nil, fmt.Errorf("rrule: %w: freq %d, want 0 to 6", ErrSyntax, o.Freq)
+	o.Byhour, o.Byminute, o.Bysecond = distinct(o.Byhour), distinct(o.Byminute), distinct(o.Bysecond)
+	if err := bound(o); err != nil {
+		return nil, fmt.Errorf("rrule: %w: %w", ErrSyntax, err)
 	}
 	o.Interval = max(o.Interval, 1)
-	o.Dtstart = o.Dtstart.Truncate(time.Second)
+	o.Dtstart, o.Until = o.Dtstart.Truncate(time.Second), o.Until.Truncate(time.Second)
 	if _, err := rrule.NewRRule(o); err != nil {
 		return nil, fmt.Errorf("rrule: %w: %w", ErrSyntax, err)
 	}
 	var rule wallRule
 	if o.Freq >= rrule.HOURLY {
-		frequent, err := newFrequent(o)
-		if err != nil {
-			return nil, err
-		}
-		rule = frequent
+		rule = newFrequent(o)
 	} else {
-		rule = &rareRule{o: o}
+		rule = newRareRule(o)
 	}
 	if o.Count > 0 {
 		rule = &counted{rule: rule, start: o.Dtstart, left: o.Count}
 	}
-	return walled{rule, zone{in, skipGaps}}, nil
+	return walled{rule: rule, zone: zone{in, skipGaps}, work: newWork()}, nil
 }
 
-// maxCount bounds the instants that are counted from the start of a rule.
-const maxCount = 10_000_000
+// bound refuses a rule that could ask for more work than any honest one.
+func bound(o rrule.ROption) error {
+	switch {
+	case o.Freq < rrule.YEARLY || o.Freq > rrule.SECONDLY:
+		return fmt.Errorf("FREQ: %d, want 0 to 6", o.Freq)
+	case o.Interval < 0 || o.Interval > maxInterval:
+		return fmt.Errorf("INTERVAL: %d, want 1 to %d", o.Interval, maxInterval)
+	case o.Count < 0 || o.Count > maxCount:
+		return fmt.Errorf("COUNT: %d, want at most %d; UNTIL has no such bound", o.Count, maxCount)
+	case o.Dtstart.Year() < 1 || o.Dtstart.Year() > maxYear:
+		return fmt.Errorf("DTSTART: the year %d, want 1 to %d", o.Dtstart.Year(), maxYear)
+	}
+	for name, list := range map[string]int{
+		"BYSETPOS": len(o.Bysetpos), "BYMONTH": len(o.Bymonth), "BYMONTHDAY": len(o.Bymonthday), "BYYEARDAY": len(o.Byyearday),
+		"BYWEEKNO": len(o.Byweekno), "BYDAY": len(o.Byweekday), "BYEASTER": len(o.Byeaster),
+		"BYHOUR": len(o.Byhour), "BYMINUTE": len(o.Byminute), "BYSECOND": len(o.Bysecond),
+	} {
+		if list > maxList {
+			return fmt.Errorf("%s: %d values, want at most %d", name, list, maxList)
+		}
+	}
+	times := max(len(o.Bysecond), 1)
+	if o.Freq < rrule.MINUTELY {
+		times *= max(len(o.Byminute), 1)
+	}
+	if o.Freq < rrule.HOURLY {
+		times *= max(len(o.Byhour), 1)
+	}
+	if times > maxTimes {
+		return fmt.Errorf("BYHOUR, BYMINUTE, BYSECOND: %d times, want at most %d; a smaller FREQ has no such bound", times, maxTimes)
+	}
+	return nil
+}
+
+func distinct(list []int) []int { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
 // counted ends a rule after so many instants. They have to be counted from the
 // start, but once: it remembers how far it came.
@@ -49,104 +86,35 @@ type counted struct {
 	last  time.Time // the instant of the last one; zero: not counted yet
 }
 
-func (c *counted) next(wall time.Time) time.Time {
+func (c *counted) next(wall time.Time, w *work) time.Time {
 	if c.last.IsZero() {
-		c.last = c.start.Add(-time.Second)
+		last := c.start.Add(-time.Second)
 		for range c.left {
-			at := c.rule.next(c.last)
+			at := c.rule.next(last, w)
+			if w.err != nil {
+				return time.Time{} // it would end too early
+			}
 			if at.IsZero() {
 				break
 			}
-			c.last = at
+			last = at
 		}
+		c.last = last
 	}
-	at := c.rule.next(wall)
+	at := c.rule.next(wall, w)
 	if at.After(c.last) {
 		return time.Time{}
 	}
 	return at
 }
 
-// rareRule is a rule of days or longer, which the library evaluates. It does so
-// from the start of the rule, so that is moved to shortly before what is asked
-// for.
-type rareRule struct {
-	o      rrule.ROption
-	at     *rrule.RRule
-	origin time.Time // dtstart of at
-}
-
-// stride is after how many days a rule repeats itself in phase; 0: its start
-// cannot be moved.
-func (r *rareRule) stride() int {
-	switch r.o.Freq {
-	case rrule.DAILY:
-		return r.o.Interval
-	case rrule.WEEKLY:
-		return 7 * r.o.Interval
-	default:
-		return 0
-	}
-}
-
-func (r *rareRule) next(wall time.Time) time.Time {
-	origin := r.o.Dtstart
-	if days := r.stride(); days > 0 && wall.After(origin) {
-		// Two strides earlier: a week's instants begin before its start.
-		n := int(wall.Sub(origin)/(24*time.Hour))/days - 2
-		origin = origin.AddDate(0, 0, max(n, 0)*days)
-	} else if r.o.Freq == rrule.YEARLY && wall.Year()-origin.Year() > 2*r.o.Interval && origin.YearDay() < 60 {
-		n := (wall.Year()-origin.Year())/r.o.Interval - 2
-		origin = origin.AddDate(n*r.o.Interval, 0, 0)
-	}
-	if r.at == nil || !origin.Equal(r.origin) {
-		o := r.fixed()
-		o.Dtstart = origin
-		at, err := rrule.NewRRule(o)
-		if err != nil { // it was made before
-			return time.Time{}
-		}
-		r.at, r.origin = at, origin
-	}
-	at := r.at.After(wall, false)
-	if !r.o.Until.IsZero() && at.After(r.o.Until) {
-		return time.Time{}
-	}
-	return at
-}
-
-// fixed are the options with what they take from the start written out, so that
-// it can be moved.
-func (r *rareRule) fixed() rrule.ROption {
-	o := r.o
-	o.Count = 0
-	days := len(o.Byweekno) + len(o.Byyearday) + len(o.Bymonthday) + len(o.Byweekday) + len(o.Byeaster)
-	if days == 0 {
-		switch o.Freq {
-		case rrule.YEARLY:
-			if len(o.Bymonth) == 0 {
-				o.Bymonth = []int{int(o.Dtstart.Month())}
-			}
-			o.Bymonthday = []int{o.Dtstart.Day()}
-		case rrule.MONTHLY:
-			o.Bymonthday = []int{o.Dtstart.Day()}
-		case rrule.WEEKLY:
-			o.Byweekday = []rrule.Weekday{rruleDays[(int(o.Dtstart.Weekday())+6)%7]}
-		}
-	}
-	return o
-}
-
-var rruleDays = []rrule.Weekday{rrule.MO, rrule.TU, rrule.WE, rrule.TH, rrule.FR, rrule.SA, rrule.SU}
-
-// frequent is a rule of hours, minutes or seconds. The library walks over every
-// one of them from the start; this finds the period that is asked for by
-// counting, and takes from the library the days alone.
+// frequent is a rule of hours, minutes or seconds. It finds the period that is
+// asked for by counting.
 type frequent struct {
 	o      rrule.ROption
 	unit   time.Duration
 	times  []time.Duration // within a period, ascending
-	days   *rrule.RRule    // nil: every day
+	days   *dayFilter      // nil: every day
 	hours  uint64          // the periods' hours, minutes and seconds; all: every one
 	minute uint64
 	second uint64
@@ -167,7 +135,7 @@ func bits(list []int) (b uint64) {
 	return b
 }
 
-func newFrequent(o rrule.ROption) (*frequent, error) {
+func newFrequent(o rrule.ROption) *frequent {
 	f := &frequent{o: o, hours: bits(o.Byhour), minute: all, second: all}
 	minutes, seconds := o.Byminute, o.Bysecond
 	switch o.Freq {
@@ -192,19 +160,11 @@ func newFrequent(o rrule.ROption) (*frequent, error) {
 	}
 	slices.Sort(f.times)
 	f.times = picked(slices.Compact(f.times), o.Bysetpos)
-	if len(o.Bymonth)+len(o.Bymonthday)+len(o.Byyearday)+len(o.Byweekno)+len(o.Byweekday)+len(o.Byeaster) == 0 {
-		return f, nil
+	if len(o.Bymonth)+len(o.Bymonthday)+len(o.Byyearday)+len(o.Byweekno)+len(o.Byweekday)+len(o.Byeaster) > 0 {
+		days := newDayFilter(o)
+		f.days = &days
 	}
-	days := o
-	days.Freq, days.Interval, days.Count, days.Until = rrule.DAILY, 1, 0, time.Time{}
-	days.Byhour, days.Byminute, days.Bysecond, days.Bysetpos = []int{0}, []int{0}, []int{0}, nil
-	days.Dtstart = midnight(o.Dtstart)
-	rule, err := rrule.NewRRule(days)
-	if err != nil {
-		return nil, fmt.Errorf("rrule: %w: %w", ErrSyntax, err)
-	}
-	f.days = rule
-	return f, nil
+	return f
 }
 
 // picked are those of the times that bysetpos names, all where it is empty.
@@ -224,30 +184,25 @@ func midnight(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
 }
 
-// mostPeriods bounds the search for a period that passes the filters: a rule
-// whose phase never meets them has none.
-const mostPeriods = 200_000
-
-func (f *frequent) next(wall time.Time) time.Time {
-	first := f.o.Dtstart.Truncate(f.unit)
-	step := f.unit * time.Duration(f.o.Interval)
+func (f *frequent) next(wall time.Time, w *work) time.Time {
+	first := f.o.Dtstart.Truncate(f.unit).Unix()
+	step := int64(f.unit/time.Second) * int64(f.o.Interval)
 	period := first
-	if wall.After(first) {
-		period = first.Add(wall.Sub(first) / step * step)
+	if wall.Unix() > first {
+		period += (wall.Unix() - first) / step * step
 	}
-	for range mostPeriods {
-		if to := f.skip(period); to.After(period) {
-			if to.Year() > 9990 {
-				return time.Time{}
-			}
-			// The first period at or after it.
-			period = first.Add((to.Sub(first) + step - 1) / step * step)
-			continue
-		} else if to.IsZero() {
+	for w.search(); w.step(); {
+		begin := time.Unix(period, 0).UTC()
+		to := f.skip(begin, w)
+		if to.IsZero() || to.Year() > maxYear {
 			return time.Time{}
 		}
+		if to.After(begin) { // the first period at or after it
+			period = first + (to.Unix()-first+step-1)/step*step
+			continue
+		}
 		for _, offset := range f.times {
-			at := period.Add(offset)
+			at := begin.Add(offset)
 			if !at.After(wall) || at.Before(f.o.Dtstart) {
 				continue
 			}
@@ -256,19 +211,19 @@ func (f *frequent) next(wall time.Time) time.Time {
 			}
 			return at
 		}
-		period = period.Add(step)
+		period += step
 	}
 	return time.Time{}
 }
 
 // skip is the period itself where it passes the filters, else the instant before
 // which none does; zero: there is none any more.
-func (f *frequent) skip(period time.Time) time.Time {
+func (f *frequent) skip(period time.Time, w *work) time.Time {
 	day := midnight(period)
 	if !f.o.Until.IsZero() && period.After(f.o.Until) {
 		return time.Time{}
 	}
-	if next := f.nextDay(day); !next.Equal(day) {
+	if next := f.nextDay(day, w); !next.Equal(day) {
 		return next
 	}
 	if f.hours&(1<<period.Hour()) == 0 {
@@ -283,19 +238,28 @@ func (f *frequent) skip(period time.Time) time.Time {
 	return period
 }
 
-// nextDay is the first day at or after one that passes the filters.
-func (f *frequent) nextDay(day time.Time) time.Time {
-	if f.days == nil || day.Equal(f.found) || (!f.asked.IsZero() && !day.Before(f.asked) && day.Before(f.found)) {
-		if f.days == nil {
-			return day
-		}
+// nextDay is the first day at or after one that passes the filters; zero: the
+// search was given up.
+func (f *frequent) nextDay(day time.Time, w *work) time.Time {
+	if f.days == nil || day.Equal(f.found) {
+		return day
+	}
+	if !f.asked.IsZero() && !day.Before(f.asked) && day.Before(f.found) {
 		return f.found
 	}
-	if origin := f.days.GetDTStart(); day.After(origin.AddDate(0, 0, 400)) {
-		f.days.DTStart(day)
-	} else if day.Before(origin) {
-		f.days.DTStart(midnight(f.o.Dtstart))
+	for date := day; date.Year() <= maxYear; {
+		if !w.step() {
+			return time.Time{}
+		}
+		if !f.days.hasMonth(date) {
+			date = date.AddDate(0, 0, daysIn(date)-date.Day()+1)
+			continue
+		}
+		if f.days.has(date) {
+			f.asked, f.found = day, date
+			return date
+		}
+		date = date.AddDate(0, 0, 1)
 	}
-	f.asked, f.found = day, f.days.After(day, true)
-	return f.found
+	return time.Time{}
 }

@@ -27,6 +27,9 @@ func ParseRRule(text string, start time.Time) (RRuleText, error) {
 	fault := func(err error) (RRuleText, error) {
 		return RRuleText{}, fmt.Errorf("rrule %.200q: %w: %w", text, ErrSyntax, err)
 	}
+	if len(text) > MaxRuleText {
+		return fault(fmt.Errorf("%d bytes, want at most %d", len(text), MaxRuleText))
+	}
 	text = strings.ReplaceAll(strings.TrimSpace(text), "\r\n", "\n")
 	r := RRuleText{zone: time.UTC}
 	if head, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(head, "DTSTART;TZID=") {

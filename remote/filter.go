@@ -73,7 +73,6 @@ func (f *filter) entry(id string) *entry {
 // admitted is what became of a batch.
 type admitted struct {
 	targets map[string]struct{} // the actors that get something
-	owed    debt                // to the peer, by what it asks
 	dropped string              // why something was dropped; empty: nothing was
 }
 
@@ -160,10 +159,6 @@ func (a *admission) envelope(e *premote.MessageEnvelope) (bool, error) {
 	e.MessageHeader = a.header
 	e.TargetRequestId = 0
 	a.in.targets[id] = struct{}{}
-	if e.GetSender() > 0 && isAnswered[kind] {
-		a.in.owed.answers++
-		a.in.owed.weight += weightOf(kind)
-	}
 	return true, nil
 }
 

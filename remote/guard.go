@@ -25,6 +25,7 @@ type guard struct {
 	log         *slog.Logger
 	owners      atomic.Pointer[tokenOwners]
 	peers       peers
+	leases      *budget // of what subscribers hold
 	filter      filter
 	services    []func(grpc.ServiceRegistrar)
 	connections *counted
@@ -49,7 +50,8 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 	}
 	g := &guard{
 		cfg: cfg, system: system, log: cfg.Logger,
-		peers:  peers{known: map[string]*peer{}},
+		peers:  peers{known: map[string]*peer{}, answers: newBudget(answerBounds)},
+		leases: newBudget(leaseBounds),
 		filter: filter{addresses: map[string]bool{}, entries: map[string]*entry{}},
 	}
 	g.know(owners(cfg.Tokens))

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,6 +84,8 @@ func (g *guard) connectAndWrite(ctx context.Context, p *peer) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }() // the link is lost either way
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	l, err := g.connect(ctx, p, conn)
 	if err != nil {
 		return err
@@ -96,10 +99,13 @@ func (g *guard) connectAndWrite(ctx context.Context, p *peer) error {
 			return ctx.Err()
 		}
 		for batch := p.take(g.cfg.MaxMessage); batch != nil; batch = p.take(g.cfg.MaxMessage) {
-			if err := l.stream.Send(batch.message()); err != nil {
-				return err
+			late := time.AfterFunc(owedFor, func() { cancel(errNotReading) })
+			err := l.stream.Send(batch.message())
+			late.Stop()
+			if err != nil {
+				return cmp.Or(context.Cause(ctx), err)
 			}
-			p.paid(batch.answers)
+			p.debts.paid(batch.answers)
 		}
 	}
 }
@@ -200,8 +206,19 @@ func (g *guard) deliver(e *outgoing) {
 		e.undeliverable(g.system)
 		return
 	}
+	answers := isAnswer[e.kind]
+	if answers && !p.debts.answered(e.kind, e.size()) {
+		e.body = noRoom(e.body)
+		if !e.encode(g.cfg.MaxMessage - frameOverhead) {
+			return // an Error fits
+		}
+		p.debts.queue(e.size())
+	}
 	switch p.enqueue(e) {
 	case refusedMail:
+		if answers {
+			p.debts.paid(e.size())
+		}
 		e.undeliverable(g.system)
 	case firstMail:
 		if !g.enter() {

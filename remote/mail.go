@@ -126,14 +126,14 @@ func (p *peer) part() ([]*outgoing, []watching) {
 	left, watchers := p.mail, p.watchees
 	p.mail, p.mailBytes, p.watchees = nil, 0, nil
 	p.writing, p.rest = false, time.Now().Add(restAfter)
-	p.forgive()
+	p.debts.clear()
 	return left, watchers
 }
 
 // frame is what goes to a peer at once.
 type frame struct {
 	batch   *premote.MessageBatch
-	answers debt
+	answers int // bytes of those in it
 }
 
 func (f *frame) message() *premote.RemoteMessage {
@@ -200,9 +200,11 @@ func (f *frame) add(e *outgoing, kinds, targets, senders map[string]int32) {
 	}
 	b.Envelopes = append(b.Envelopes, envelope)
 	if isAnswer[e.kind] {
-		f.answers.answers++
-		f.answers.weight += weightOf(e.kind)
+		f.answers += e.size()
 	}
 }
+
+// size is what an answer takes while it waits.
+func (e *outgoing) size() int { return len(e.data) + answerOverhead }
 
 func index(n int) int32 { return int32(n) } //nolint:gosec // bounded by maxBatch

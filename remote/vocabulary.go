@@ -44,6 +44,13 @@ var (
 	))
 )
 
+// waitsLong are requests that are answered when it is their turn, endsLongWait
+// their answers.
+var (
+	waitsLong    = set(names(&messages.AcquireTurn{}))
+	endsLongWait = set(names(&messages.Turn{}, &messages.TurnRefused{}))
+)
+
 // isAnswered are what is answered with one of answers or reminders.
 var isAnswered = set(slices.Concat(requests, turning, reminding, names(&messages.Subscribe{}, &messages.Unsubscribe{})))
 
@@ -63,11 +70,4 @@ func set(names []string) map[string]bool {
 		all[name] = true
 	}
 	return all
-}
-
-func weightOf(kind string) int {
-	if heavy[kind] {
-		return heavyAnswer
-	}
-	return 1
 }

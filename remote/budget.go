@@ -1,0 +1,125 @@
+package remote
+
+import "sync"
+
+// bounds are the limits of a budget, in bytes.
+type bounds struct{ holder, principal, host, total, share int }
+
+// budget counts the bytes that the node holds for peers.
+type budget struct {
+	bounds bounds
+
+	mu         sync.Mutex
+	total      int
+	principals map[string]int // without those that hold nothing
+	hosts      map[string]int
+	change     chan struct{} // closed when bytes are given back; nil: nothing waits for it
+}
+
+func newBudget(b bounds) *budget {
+	return &budget{bounds: b, principals: map[string]int{}, hosts: map[string]int{}}
+}
+
+// holder is one stream or subscription that bytes are held for.
+type holder struct {
+	of              *budget
+	principal, host string
+	used            int // guarded by of.mu
+}
+
+func (b *budget) holder(principal, host string) *holder {
+	return &holder{of: b, principal: principal, host: host}
+}
+
+// take takes n bytes if there is room for them.
+func (h *holder) take(n int) bool {
+	b := h.of
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return h.tryTake(n)
+}
+
+// takeOrWait is take; without room it returns a channel that is closed when
+// there may be.
+func (h *holder) takeOrWait(n int) (full <-chan struct{}) {
+	b := h.of
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h.tryTake(n) {
+		return nil
+	}
+	if b.change == nil {
+		b.change = make(chan struct{})
+	}
+	return b.change
+}
+
+func (h *holder) tryTake(n int) bool {
+	if h.room() < n && h.of.principals[h.principal] > 0 {
+		return false
+	}
+	h.add(n)
+	return true
+}
+
+// room is how many bytes the holder may still take. The lock is held.
+func (h *holder) room() int {
+	b := h.of
+	mine := b.principals[h.principal]
+	room := min(b.bounds.host-b.hosts[h.host], b.bounds.total-b.total)
+	if h.used > 0 { // one item is not refused for what the principal's other holders have
+		room = min(room, b.bounds.holder-h.used, b.bounds.principal-mine)
+	}
+	return max(room, b.bounds.share-mine, 0)
+}
+
+// left is how many bytes the holder may still take.
+func (h *holder) left() int {
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	return h.room()
+}
+
+// force takes n bytes whatever the bounds are.
+func (h *holder) force(n int) {
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	h.add(n)
+}
+
+// give gives n bytes back, or what the holder has.
+func (h *holder) give(n int) {
+	b := h.of
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n = min(n, h.used)
+	if n <= 0 {
+		return
+	}
+	h.add(-n)
+	if b.change != nil {
+		close(b.change)
+		b.change = nil
+	}
+}
+
+// clear gives back all that the holder has.
+func (h *holder) clear() { h.give(maxTaken) }
+
+const maxTaken = int(^uint(0) >> 1)
+
+func (h *holder) add(n int) {
+	b := h.of
+	h.used += n
+	b.total += n
+	addTo(b.principals, h.principal, n)
+	addTo(b.hosts, h.host, n)
+}
+
+func addTo(counts map[string]int, key string, n int) {
+	if n += counts[key]; n > 0 {
+		counts[key] = n
+		return
+	}
+	delete(counts, key)
+}

@@ -29,13 +29,14 @@ const (
 	restAfter = time.Second
 )
 
+// pings are those of a Client to a Server, which takes them. A peer may be a
+// stock gRPC server, which does not.
 var pings = keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout, PermitWithoutStream: true}
 
-// dialOptions are those of whoever dials a server with this configuration.
+// dialOptions are those for dialling with this configuration.
 func dialOptions(cfg Config) []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(transport(cfg)),
-		grpc.WithKeepaliveParams(pings),
 		// Its own would have whoever was away for minutes wait for two more.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: redialFirst, Multiplier: 2, Jitter: 0.2, MaxDelay: redialMax / 4},
@@ -76,8 +77,7 @@ func (g *guard) write(p *peer) {
 
 func (g *guard) connectAndWrite(ctx context.Context, p *peer) error {
 	options := append(dialOptions(g.cfg), grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-		d := net.Dialer{Timeout: dialTimeout}
-		return d.DialContext(ctx, "tcp", address)
+		return peerDialer().DialContext(ctx, "tcp", address)
 	}))
 	conn, err := grpc.NewClient("passthrough:///"+p.address, options...)
 	if err != nil {
@@ -90,6 +90,7 @@ func (g *guard) connectAndWrite(ctx context.Context, p *peer) error {
 	if err != nil {
 		return err
 	}
+	p.isUp()
 	for {
 		select {
 		case <-p.wake:

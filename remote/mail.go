@@ -125,7 +125,7 @@ func (p *peer) part() ([]*outgoing, []watching) {
 	defer p.mu.Unlock()
 	left, watchers := p.mail, p.watchees
 	p.mail, p.mailBytes, p.watchees = nil, 0, nil
-	p.writing, p.rest = false, time.Now().Add(restAfter)
+	p.writing, p.up, p.rest = false, false, time.Now().Add(restAfter)
 	p.debts.clear()
 	return left, watchers
 }

@@ -30,6 +30,7 @@ type peer struct {
 	mail      []*outgoing // that wait for the link
 	mailBytes int
 	writing   bool      // somebody sends it
+	up        bool      // the link, while it is written to
 	rest      time.Time // not dialled again before
 	watchees  []watching
 	wake      chan struct{} // has room for one

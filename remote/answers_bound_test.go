@@ -88,7 +88,12 @@ func TestAFrameOfManyLargeAnswersIsBounded(t *testing.T) {
 		cancel()
 		require.NoError(t, err)
 	}
-	require.Eventually(t, func() bool { return heap()-before < 100<<20 }, patience, 250*time.Millisecond)
+	most := int64(0)
+	for range 10 {
+		most = max(most, heap()-before)
+		<-time.After(200 * time.Millisecond)
+	}
+	require.Less(t, most, int64(200<<20), "other tests run beside it; 400 answers are 400 MiB")
 
 	// All of it is answered once it is read.
 	answered := 0
@@ -116,7 +121,7 @@ func TestManyRequestsForWhatThereIsNotBesideAWaitForATurn(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c := dial(t, n)
-	held, err := n.System.Gates().Acquire(t.Context(), n.topic.Name())
+	held, err := n.Gates().Acquire(t.Context(), n.topic.Name())
 	require.NoError(t, err)
 	waiting, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -44,6 +44,8 @@ type hub struct {
 	arrivals *arrivals
 	asked    []asked // subscriptions that wait for the topic
 	sweeping *time.Timer
+
+	reattaching bool // it will look after those that are awaited
 }
 
 // subscriberKey tells subscribers apart: of two owners both may use a name.
@@ -55,9 +57,11 @@ type subscriber struct {
 	credits    int
 	to         *actor.PID // nil: out of reach, or gone
 	last       *actor.PID // where it was then
-	used       int        // leases that it holds
-	bytes      int        // of their bodies
-	out        []*messages.Lease
+	awaited    bool       // its peer is there: it is attached again when the link is up
+	clock      clock
+	used       int // leases that it holds
+	bytes      int // of their bodies
+	out        []*actors.Handed
 }
 
 // held is a lease in the hands of a subscriber, or on the way there.
@@ -118,13 +122,15 @@ func (h *hub) Receive(c actor.Context) {
 		h.unsubscribe(m, owner)
 		c.Respond(&messages.Unsubscribed{Request: m.GetRequest()})
 	case *messages.Verdicts:
-		h.verdicts(m, owner)
+		h.verdicts(m, owner, c.Sender())
 	case arrived:
 		h.arrived()
 	case flush:
 		h.flush()
 	case sweep:
 		h.sweep()
+	case reattach:
+		h.reattach(c, m)
 	case tuned:
 		h.tuned(m)
 	case *actor.Terminated:
@@ -172,7 +178,8 @@ func (h *hub) subscribe(c actor.Context, m *messages.Subscribe, owner string) {
 	}
 	// It grows over the lives of nodes too.
 	s.generation = max(s.generation+1, uint64(time.Now().UnixMicro())) //nolint:gosec // after 1970
-	s.credits, s.to, s.out = credits, c.Sender(), nil
+	s.credits, s.to, s.out, s.clock = credits, c.Sender(), nil, clock{}
+	s.clock.tell(m.GetClock(), time.Now())
 	c.Watch(s.to)
 	if !slices.Contains(h.order, s) {
 		h.order = append(h.order, s)
@@ -191,7 +198,7 @@ func (h *hub) answerAsked() {
 		answer := &messages.Subscribed{Request: a.message.GetRequest(), Generation: a.of.generation}
 		for _, l := range h.held {
 			if l.of == a.of {
-				answer.Held = append(answer.Held, &messages.Lease{Id: l.lease.GetId(), Delivery: l.lease.GetDelivery(), Ttl: l.lease.GetTtl()})
+				answer.Held = append(answer.Held, &messages.Lease{Id: l.lease.GetId(), Delivery: l.lease.GetDelivery(), Ttl: ttlOf(l.lease, time.Now())})
 			}
 		}
 		h.root.Send(a.sender, answer)
@@ -253,6 +260,7 @@ func (h *hub) graceOver(m graceOver) {
 // they may be at work on it.
 func (h *hub) outOfReach(who *actor.PID) {
 	for _, s := range h.at(who) {
+		h.await(s)
 		h.detach(s)
 	}
 	for _, s := range h.subscribers {
@@ -285,7 +293,7 @@ func (h *hub) detach(s *subscriber) {
 
 // forget drops a subscriber that is out of reach and holds nothing.
 func (h *hub) forget(s *subscriber) {
-	if s.to == nil && s.used == 0 && h.subscribers[s.key] == s {
+	if s.to == nil && !s.awaited && s.used == 0 && h.subscribers[s.key] == s {
 		delete(h.subscribers, s.key)
 	}
 }

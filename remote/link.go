@@ -91,6 +91,7 @@ func (g *guard) connectAndWrite(ctx context.Context, p *peer) error {
 		return err
 	}
 	p.isUp()
+	limit := min(g.cfg.MaxMessage, stockFrame)
 	for {
 		select {
 		case <-p.wake:
@@ -99,7 +100,7 @@ func (g *guard) connectAndWrite(ctx context.Context, p *peer) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		for batch := p.take(g.cfg.MaxMessage); batch != nil; batch = p.take(g.cfg.MaxMessage) {
+		for batch := p.take(limit); batch != nil; batch = p.take(limit) {
 			late := time.AfterFunc(owedFor, func() { cancel(errNotReading) })
 			err := l.stream.Send(batch.message())
 			late.Stop()

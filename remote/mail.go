@@ -14,6 +14,9 @@ const (
 	maxMailBytes = 64 << 20
 	// maxBatch bounds the messages in a frame.
 	maxBatch = 1000
+	// stockFrame bounds their bytes, unless one alone is larger: a stock gRPC
+	// server refuses 4 MiB and ends the stream, with all that was in the frame.
+	stockFrame = 4<<20 - 64<<10
 
 	// What the encoding adds to a frame, and to an envelope in it, at the most.
 	frameOverhead, envelopeOverhead = 4096, 48

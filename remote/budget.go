@@ -20,7 +20,8 @@ func newBudget(b bounds) *budget {
 	return &budget{bounds: b, principals: map[string]int{}, hosts: map[string]int{}}
 }
 
-// holder is one stream or subscription that bytes are held for.
+// holder is one stream or subscription that bytes are held for. A nil holder has
+// no bounds.
 type holder struct {
 	of              *budget
 	principal, host string
@@ -33,6 +34,9 @@ func (b *budget) holder(principal, host string) *holder {
 
 // take takes n bytes if there is room for them.
 func (h *holder) take(n int) bool {
+	if h == nil {
+		return true
+	}
 	b := h.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,33 +59,47 @@ func (h *holder) takeOrWait(n int) (full <-chan struct{}) {
 }
 
 func (h *holder) tryTake(n int) bool {
-	if h.room() < n && h.of.principals[h.principal] > 0 {
+	room, spare := h.room()
+	if h.used == 0 {
+		room = spare
+	}
+	if room < n && h.of.principals[h.principal] > 0 {
 		return false
 	}
 	h.add(n)
 	return true
 }
 
-// room is how many bytes the holder may still take. The lock is held.
-func (h *holder) room() int {
+// room is how many bytes the holder may still take, and spare how many if it has
+// nothing: one item is not refused for what other holders of the principal have.
+// The lock is held.
+func (h *holder) room() (room, spare int) {
 	b := h.of
 	mine := b.principals[h.principal]
-	room := min(b.bounds.host-b.hosts[h.host], b.bounds.total-b.total)
-	if h.used > 0 { // one item is not refused for what the principal's other holders have
-		room = min(room, b.bounds.holder-h.used, b.bounds.principal-mine)
-	}
-	return max(room, b.bounds.share-mine, 0)
+	share := max(b.bounds.share-mine, 0)
+	spare = max(min(b.bounds.host-b.hosts[h.host], b.bounds.total-b.total), share)
+	return max(min(spare, b.bounds.holder-h.used, b.bounds.principal-mine), share), spare
 }
 
-// left is how many bytes the holder may still take.
-func (h *holder) left() int {
+// left is room, for the holder's planning.
+func (h *holder) left() (room, spare int) {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	return h.room()
 }
 
+// inUse is how many bytes the holder has.
+func (h *holder) inUse() int {
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	return h.used
+}
+
 // force takes n bytes whatever the bounds are.
 func (h *holder) force(n int) {
+	if h == nil {
+		return
+	}
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	h.add(n)
@@ -89,6 +107,9 @@ func (h *holder) force(n int) {
 
 // give gives n bytes back, or what the holder has.
 func (h *holder) give(n int) {
+	if h == nil {
+		return
+	}
 	b := h.of
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -55,12 +55,9 @@ func (d *debts) ask(ctx context.Context, kind string) error {
 	if !isAnswered[kind] || d.of == nil {
 		return nil
 	}
-	n := d.size(kind)
-	full := d.of.takeOrWait(n)
-	if full != nil {
-		if err := d.wait(ctx, n, full); err != nil {
-			return err
-		}
+	n, err := d.reserve(ctx, kind)
+	if err != nil {
+		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -88,27 +85,32 @@ func (d *debts) size(kind string) int {
 	}
 }
 
-// wait waits for room. A stream that has answers to read and reads none of them
-// for owedFor is not waited for.
-func (d *debts) wait(ctx context.Context, n int, full <-chan struct{}) error {
+// reserve waits for room, and takes it. A stream that has answers to read and
+// reads none of them for owedFor is not waited for.
+func (d *debts) reserve(ctx context.Context, kind string) (int, error) {
+	n := d.size(kind)
+	full := d.of.takeOrWait(n)
+	if full == nil {
+		return n, nil
+	}
 	late := time.NewTicker(owedFor)
 	defer late.Stop()
-	before := d.sent()
-	for full != nil {
+	for before := d.sent(); full != nil; {
 		select {
 		case <-full:
 		case <-ctx.Done():
-			return ctx.Err()
+			return 0, ctx.Err()
 		case <-late.C:
-			if now := d.sent(); now != before || !d.unread() {
-				before = now
-				break
+			now := d.sent()
+			if now == before && d.unread() {
+				return 0, errNotReading
 			}
-			return errNotReading
+			before = now
 		}
+		n = d.size(kind) // answers that came meanwhile tell more
 		full = d.of.takeOrWait(n)
 	}
-	return nil
+	return n, nil
 }
 
 func (d *debts) sent() uint64 {

@@ -10,8 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-
-	"github.com/wakebell/wakebell/messages"
 )
 
 // The system messages that are let through; Stop, PoisonPill and all others of
@@ -90,7 +88,7 @@ func (f *filter) admit(batch *premote.MessageBatch, from *peer) (admitted, error
 		}
 	}
 	a := &admission{filter: f, batch: batch, from: from, entries: entries, in: &in, budget: maxParts}
-	a.header = &premote.MessageHeader{HeaderData: map[string]string{messages.PrincipalHeader: from.owner}}
+	a.header = &premote.MessageHeader{HeaderData: headerOf(from.owner, from.host)}
 	kept := batch.Envelopes[:0]
 	for _, e := range batch.GetEnvelopes() {
 		ok, err := a.envelope(e)

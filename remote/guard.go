@@ -54,6 +54,7 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 		leases: newBudget(leaseBounds),
 		filter: filter{addresses: map[string]bool{}, entries: map[string]*entry{}},
 	}
+	g.peers.leases = g.leases
 	g.know(owners(cfg.Tokens))
 	g.peers.keep(cfg.Peers, cfg.Token)
 	g.complaints.log = cfg.Logger

@@ -35,13 +35,15 @@ func (h *hub) arrived() {
 }
 
 func (h *hub) lease(m *actors.Handed, now time.Time) {
-	l := &held{lease: m, since: now, until: m.Until().Add(time.Second)}
+	l := &held{lease: m, size: sizeOf(m.Lease), since: now, until: m.Until().Add(time.Second)}
 	h.held[m.GetDelivery()] = l
-	if s := h.next(); s != nil && len(h.waiting) == 0 {
+	if len(h.waiting) > 0 {
+		h.wait(l)
+		h.deal()
+	} else if s := h.next(l.size); s != nil {
 		h.give(s, l)
 	} else {
-		h.waiting = append(h.waiting, l)
-		h.deal()
+		h.wait(l)
 	}
 }
 
@@ -50,10 +52,11 @@ func (h *hub) deal() {
 	for len(h.waiting) > 0 {
 		l := h.waiting[0]
 		if !l.gone {
-			s := h.next()
+			s := h.next(l.size)
 			if s == nil {
 				return
 			}
+			h.unshelve(l)
 			h.give(s, l)
 		}
 		h.waiting[0] = nil
@@ -62,11 +65,12 @@ func (h *hub) deal() {
 	h.waiting = nil
 }
 
-// next is the subscriber whose turn it is, of those that can take a lease.
-func (h *hub) next() *subscriber {
+// next is the subscriber whose turn it is, of those that can take a lease of a
+// size. The memory for it is taken.
+func (h *hub) next(size int) *subscriber {
 	for range h.order {
 		h.turn = (h.turn + 1) % len(h.order)
-		if s := h.order[h.turn]; s.to != nil && s.used < s.credits && (s.used == 0 || s.bytes < maxOut) {
+		if s := h.order[h.turn]; s.to != nil && s.used < s.credits && s.memory.take(size) {
 			return s
 		}
 	}
@@ -76,7 +80,6 @@ func (h *hub) next() *subscriber {
 func (h *hub) give(s *subscriber, l *held) {
 	l.of = s
 	s.used++
-	s.bytes += len(l.lease.GetBody())
 	s.out = append(s.out, l.lease)
 	if !h.flushing { // after what is in the mailbox: so leases gather
 		h.flushing = true
@@ -158,13 +161,14 @@ func answerOf(v *messages.Verdict) (delivery uint64, answer any) {
 
 // free forgets a lease that is over.
 func (h *hub) free(l *held) {
-	l.gone = true
+	h.unshelve(l)
 	delete(h.held, l.lease.GetDelivery())
 	if s := l.of; s != nil {
 		s.used--
-		s.bytes -= len(l.lease.GetBody())
+		s.memory.give(l.size)
 		h.forget(s)
 	}
+	l.gone = true
 }
 
 // leaseEnded tells a subscriber that a lease is no longer its own.
@@ -212,7 +216,7 @@ func (h *hub) sweep() {
 	}
 	h.deal()
 	h.tune()
-	if len(h.held) > 0 || h.tuning.want != h.tuning.have {
+	if len(h.held) > 0 || h.tuning.want != h.tuning.have || h.short() {
 		h.later()
 	}
 }

@@ -107,7 +107,7 @@ func (g *guard) connectAndWrite(ctx context.Context, p *peer) error {
 			if err != nil {
 				return cmp.Or(context.Cause(ctx), err)
 			}
-			p.debts.paid(batch.answers)
+			p.sent(batch)
 		}
 	}
 }
@@ -208,19 +208,12 @@ func (g *guard) deliver(e *outgoing) {
 		e.undeliverable(g.system)
 		return
 	}
-	answers := isAnswer[e.kind]
-	if answers && !p.debts.answered(e.kind, e.size()) {
-		e.body = noRoom(e.body)
-		if !e.encode(g.cfg.MaxMessage - frameOverhead) {
-			return // an Error fits
-		}
-		p.debts.queue(e.size())
+	if !p.count(e, g.cfg.MaxMessage) {
+		return
 	}
 	switch p.enqueue(e) {
 	case refusedMail:
-		if answers {
-			p.debts.paid(e.size())
-		}
+		p.uncount(e)
 		e.undeliverable(g.system)
 	case firstMail:
 		if !g.enter() {

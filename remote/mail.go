@@ -129,7 +129,7 @@ func (p *peer) part() ([]*outgoing, []watching) {
 	left, watchers := p.mail, p.watchees
 	p.mail, p.mailBytes, p.watchees = nil, 0, nil
 	p.writing, p.up, p.rest = false, false, time.Now().Add(restAfter)
-	p.debts.clear()
+	p.clear()
 	return left, watchers
 }
 
@@ -137,6 +137,7 @@ func (p *peer) part() ([]*outgoing, []watching) {
 type frame struct {
 	batch   *premote.MessageBatch
 	answers int // bytes of those in it
+	leases  int // bytes of what is for subscribers
 }
 
 func (f *frame) message() *premote.RemoteMessage {
@@ -202,12 +203,15 @@ func (f *frame) add(e *outgoing, kinds, targets, senders map[string]int32) {
 		envelope.MessageHeader = &premote.MessageHeader{HeaderData: e.header}
 	}
 	b.Envelopes = append(b.Envelopes, envelope)
-	if isAnswer[e.kind] {
+	switch {
+	case isAnswer[e.kind]:
 		f.answers += e.size()
+	case forSubscriber[e.kind]:
+		f.leases += e.size()
 	}
 }
 
-// size is what an answer takes while it waits.
+// size is what a message takes while it waits.
 func (e *outgoing) size() int { return len(e.data) + answerOverhead }
 
 func index(n int) int32 { return int32(n) } //nolint:gosec // bounded by maxBatch

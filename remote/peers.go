@@ -16,10 +16,12 @@ var errAddressHeld = errors.New("the address is another peer's")
 // last, or one of Config.Peers. Only a peer is dialled, and only an answer to it is sent.
 type peer struct {
 	address string
-	owner   string // by its credentials
-	token   string // that it showed, and is shown when it is dialled
-	kept    bool   // it is one of Config.Peers
-	debts   debts  // what it asks for
+	owner   string  // by its credentials
+	token   string  // that it showed, and is shown when it is dialled
+	kept    bool    // it is one of Config.Peers
+	host    string  // where it connects from
+	debts   debts   // what it asks for
+	leases  *holder // what its subscribers have not been sent yet; nil: it has not come yet
 
 	mu      sync.Mutex
 	streams int                    // inbound
@@ -38,7 +40,7 @@ type peer struct {
 
 // peers are all that there are.
 type peers struct {
-	answers *budget
+	answers, leases *budget
 
 	mu    sync.Mutex
 	known map[string]*peer
@@ -83,7 +85,10 @@ func (b *peers) arrive(address, host, owner, token string) (*peer, error) {
 		p.token = token
 	}
 	if p.streams == 0 {
+		p.host = host
 		p.debts.belong(b.answers.holder(owner, host))
+		p.leases.clear()
+		p.leases = b.leases.holder(owner, host)
 	}
 	p.streams++
 	return p, nil
@@ -99,12 +104,12 @@ func (b *peers) leave(p *peer) (gone bool) {
 		return false
 	}
 	if p.kept {
-		p.debts.clear()
+		p.clear()
 		return true
 	}
 	delete(b.known, p.address)
 	p.gone = true
-	p.debts.clear()
+	p.clear()
 	if p.cut != nil {
 		p.cut()
 	}
@@ -116,6 +121,12 @@ func (b *peers) at(address string) (*peer, bool) {
 	defer b.mu.Unlock()
 	p, ok := b.known[address]
 	return p, ok
+}
+
+// clear forgets what waits for the peer to read it. The lock is held.
+func (p *peer) clear() {
+	p.debts.clear()
+	p.leases.clear()
 }
 
 // onCut has the link ended when the peer is gone.

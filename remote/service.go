@@ -137,4 +137,12 @@ func statusOf(e *messages.Error) error {
 	return plain.Err()
 }
 
-func (w who) header() map[string]string { return map[string]string{messages.PrincipalHeader: w.owner} }
+// hostHeader is the header that says from which host a message comes.
+const hostHeader = "wakebell-host"
+
+func (w who) header() map[string]string { return headerOf(w.owner, w.host) }
+
+// headerOf says which principal sends a message, and from which host.
+func headerOf(owner, host string) map[string]string {
+	return map[string]string{messages.PrincipalHeader: owner, hostHeader: host}
+}

@@ -32,7 +32,8 @@ type session struct {
 	stream grpc.ServerStream
 	who    who
 	self   *actor.PID
-	debts  debts // what it asks for
+	debts  debts   // what it asks for
+	leases *holder // what subscribers have not been sent yet
 	turns  *turns
 
 	mu       sync.Mutex
@@ -48,7 +49,16 @@ type session struct {
 type reply struct {
 	*messages.Reply
 	size   int
-	answer int // what it takes of the debts; 0: nobody asked for it
+	answer int // what it takes of the debts; 0: it answers nothing
+	lease  int // what it takes of the leases; 0: it is not for a subscriber
+}
+
+func newReply(message any) reply {
+	r := reply{Reply: replyOf(message)}
+	if r.Reply != nil {
+		r.size = proto.Size(inside(r.Reply))
+	}
+	return r
 }
 
 // session serves one until its end.
@@ -56,7 +66,8 @@ func (s *Server) session(stream grpc.ServerStream) error {
 	caller, _ := stream.Context().Value(whoKey{}).(who)
 	system := s.system.ActorSystem()
 	n := &session{
-		server: s, stream: stream, who: caller, debts: debts{of: s.guard.peers.answers.holder(caller.owner, caller.host)}, turns: newTurns(system),
+		server: s, stream: stream, who: caller, debts: debts{of: s.guard.peers.answers.holder(caller.owner, caller.host)},
+		leases: s.guard.leases.holder(caller.owner, caller.host), turns: newTurns(system),
 		watchers: map[string]*actor.PID{}, wake: make(chan struct{}, 1),
 	}
 	defer n.turns.close()
@@ -85,6 +96,7 @@ func (n *session) end(why actor.TerminatedReason) {
 	n.watchers, n.out = nil, nil
 	n.mu.Unlock()
 	n.debts.clear()
+	n.leases.clear()
 	for _, w := range watchers {
 		n.tellEnd(w)
 	}
@@ -98,24 +110,18 @@ func (n *session) tellEnd(watcher *actor.PID) {
 
 // SendUserMessage implements actor.Process: it takes what is for the caller.
 func (n *session) SendUserMessage(_ *actor.PID, message any) {
-	next := reply{Reply: replyOf(actor.UnwrapEnvelopeMessage(message))}
+	next := newReply(actor.UnwrapEnvelopeMessage(message))
 	if next.Reply == nil {
 		return
 	}
-	m := inside(next.Reply)
-	next.size = proto.Size(m)
 	n.mu.Lock()
 	if n.ended {
 		n.mu.Unlock()
 		return
 	}
-	if kind := fullName(m); isAnswer[kind] {
-		next.answer = next.size + answerOverhead
-		if !n.debts.answered(kind, next.answer) {
-			fault := noRoom(m)
-			next = reply{Reply: replyOf(fault), size: proto.Size(fault), answer: proto.Size(fault) + answerOverhead}
-			n.debts.queue(next.answer)
-		}
+	if !n.count(&next, fullName(inside(next.Reply))) {
+		n.mu.Unlock()
+		return
 	}
 	n.out = append(n.out, next)
 	n.mu.Unlock()
@@ -156,7 +162,7 @@ func (n *session) write(ctx context.Context) {
 		}
 		runtime.Gosched() // what is about to be answered as well fills the frame
 		for {
-			frame, paid := n.take()
+			frame, paid, leases := n.take()
 			if frame == nil {
 				break
 			}
@@ -167,6 +173,7 @@ func (n *session) write(ctx context.Context) {
 				return // read learns of it too
 			}
 			n.debts.paid(paid)
+			n.leases.give(leases)
 		}
 	}
 }
@@ -180,18 +187,19 @@ func (n *session) cut() {
 	}
 }
 
-// take is the next frame, and what its answers take of the debts.
-func (n *session) take() (frame *messages.Replies, paid int) {
+// take is the next frame, and what it takes of the debts and of the leases.
+func (n *session) take() (frame *messages.Replies, paid, leases int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	count, size := 0, 0
 	for count < len(n.out) && count < maxReplies && size < maxReplyBytes {
 		size += n.out[count].size
 		paid += n.out[count].answer
+		leases += n.out[count].lease
 		count++
 	}
 	if count == 0 {
-		return nil, 0
+		return nil, 0, 0
 	}
 	frame = &messages.Replies{Replies: make([]*messages.Reply, count)}
 	for i := range frame.Replies {
@@ -201,7 +209,7 @@ func (n *session) take() (frame *messages.Replies, paid int) {
 	if n.out = n.out[count:]; len(n.out) == 0 {
 		n.out = nil
 	}
-	return frame, paid
+	return frame, paid, leases
 }
 
 // read has commands carried out, until the caller has no more: nil, or is gone.

@@ -88,8 +88,8 @@ func TestALeaseThatComesTooLateIsNotHandled(t *testing.T) {
 	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
 	n := serve(t, cfg)
 	link := faultproxy.StartUnseen(t, n.server.Address())
-	var late atomic.Uint32 // the first attempt that reached the handler
-	early := make(chan struct{})
+	var late atomic.Uint32           // the first attempt that reached the handler
+	early := make(chan struct{}, 16) // its verdict may be lost
 	subscribe(t, dialAt(t, link.Addr), remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(_ context.Context, l *messages.Lease) error {
 		if l.GetId() == "late" {
 			if attempt := late.Load(); attempt == 0 || l.GetAttempt() < attempt {
@@ -97,7 +97,7 @@ func TestALeaseThatComesTooLateIsNotHandled(t *testing.T) {
 			}
 			return nil
 		}
-		close(early)
+		early <- struct{}{}
 		return nil
 	})
 	_, err := n.topic.Schedule(t.Context(), n.Client(), "x")

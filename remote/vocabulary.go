@@ -44,6 +44,13 @@ var (
 	))
 )
 
+// forSubscriber is what subscribers are sent without having asked. Without an
+// extension a lease ends earlier, so there is no harm in dropping one.
+var (
+	forSubscriber = set(names(&messages.Leases{}, &messages.LeasesEnded{}, &messages.LeasesExtended{}))
+	extensions    = fullName(&messages.LeasesExtended{})
+)
+
 // waitsLong are requests that are answered when it is their turn, endsLongWait
 // their answers.
 var (

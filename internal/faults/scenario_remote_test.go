@@ -67,8 +67,8 @@ func remotely(w *world) {
 	l.work = func(rng *rand.Rand) Work {
 		work := usualWork(rng)
 		work.Settle = false    // a subscriber's verdict has no answer
-		if rng.IntN(150) == 0 { // so that leases are extended when the link falls silent
-			work.For = between(rng, time.Second, 3*time.Second)
+		if rng.IntN(300) == 0 { // so that leases are extended when the link falls silent
+			work.For = between(rng, 3*time.Second, 7*time.Second)
 		}
 		return work
 	}

@@ -242,3 +242,25 @@ func (f *fleet) roam(rng *rand.Rand) {
 	}
 	f.settled()
 }
+
+// What docs/remote.md shows is what the program has.
+func TestTheDocumentedLinesAreThoseOfTheProgram(t *testing.T) {
+	t.Parallel()
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		return string(text)
+	}
+	_, section, found := strings.Cut(read("../../docs/remote.md"), "## From an unmodified protoactor-go\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	program := read("peer/peer.go") + read("peer/actors.go")
+	blocks := 0
+	for part := range strings.SplitSeq(section, "```go\n") {
+		if block, _, ok := strings.Cut(part, "```\n"); ok {
+			blocks++
+			require.Contains(t, program, block)
+		}
+	}
+	require.Equal(t, 5, blocks)
+}

@@ -128,6 +128,8 @@ func (p printer) Take(h *actors.Handed) {
 	p <- h.GetId()
 }
 
+func (p printer) Extended(*actors.Handed) {}
+
 func (p printer) Over(*messages.LeaseEnded) {}
 
 func ExampleToTaker() {

@@ -139,6 +139,7 @@ func (v verdict) tell() {
 // source's clock was not behind that.
 func (p *poller) confirm(l *lease, sent time.Time, remaining time.Duration) {
 	l.confirmed, l.deadline = sent, sent.Add(remaining)
+	l.good.Store(int64(l.deadline.Sub(began)))
 	p.leaseAt = earlier(p.leaseAt, earlier(sent.Add(p.LeaseTTL/3), l.deadline))
 }
 

@@ -28,7 +28,7 @@ func (d *Delivery) Settle(ctx context.Context, o Outcome) error {
 // for who must know that the timer is still theirs before a step that hurts
 // when done twice.
 func (d *Delivery) Extend(ctx context.Context) error {
-	return d.ask(ctx, func(answer chan<- error) any { return extendNow{d.lease, answer} })
+	return d.ask(ctx, func(answer chan<- error) any { return extendNow{lease: d.lease, answer: answer} })
 }
 
 // Messages of a handler's goroutine to its poller. Answers never block: they
@@ -41,7 +41,8 @@ type (
 	}
 	extendNow struct {
 		lease  *lease
-		answer chan<- error
+		answer chan<- error // nil: handed is told
+		handed *Handed
 	}
 )
 
@@ -77,10 +78,16 @@ func (p *poller) settleNow(m settleNow) {
 func (p *poller) extendNow(m extendNow) {
 	l := m.lease
 	if err := l.standing(); err != nil {
-		m.answer <- err
+		if m.answer != nil {
+			m.answer <- err
+		}
 		return
 	}
-	l.waiting = append(l.waiting, m.answer)
+	if m.handed != nil {
+		l.handed = m.handed
+	} else {
+		l.waiting = append(l.waiting, m.answer)
+	}
 	l.check, l.stream.extendDue = true, true
 }
 
@@ -104,6 +111,10 @@ func (l *lease) confirmExtension(err error) {
 		answer <- err
 	}
 	l.waiting = nil
+	if l.handed != nil && err == nil {
+		l.handed.taker.Extended(l.handed)
+	}
+	l.handed = nil
 }
 
 // causeOf is the error for a handler whose word the source refused.

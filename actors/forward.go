@@ -109,7 +109,7 @@ func (h *handler) over(c actor.Context, m leaseOver) {
 func (h *handler) extend(delivery uint64) {
 	if h.awaited != nil && h.awaited.message.GetDelivery() == delivery {
 		l := h.awaited.lease
-		l.stream.tell(extendNow{l, make(chan error, 1)})
+		l.stream.tell(extendNow{lease: l, answer: make(chan error, 1)})
 	}
 }
 

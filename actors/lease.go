@@ -37,10 +37,20 @@ type lease struct {
 	ended bool
 
 	waiting []chan<- error // told when the next extension is confirmed
+	handed  *Handed        // told as well; nil: it did not ask
+
+	// good is deadline for other goroutines, as the time since began.
+	good atomic.Int64
 
 	// worker runs the handler; nil until it has begun.
 	worker atomic.Pointer[worker]
 }
+
+// began is an instant that deadlines are counted from.
+var began = time.Now()
+
+// until is the deadline; any goroutine may ask for it.
+func (l *lease) until() time.Time { return began.Add(time.Duration(l.good.Load())) }
 
 // end ends the handler's context with cause. Only the first cause counts.
 func (l *lease) end(cause error) {

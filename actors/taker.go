@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"time"
 
 	"github.com/wakebell/wakebell/messages"
 )
@@ -15,6 +16,8 @@ type Taker interface {
 	// Take gets a lease, to be answered now or later. It is extended only by
 	// Handed.Extend.
 	Take(h *Handed)
+	// Extended tells that a Handed.Extend was confirmed: Until has moved.
+	Extended(h *Handed)
 	// Over tells that a lease has ended that was not answered.
 	Over(m *messages.LeaseEnded)
 }
@@ -24,7 +27,12 @@ type Handed struct {
 	*messages.Lease
 	answers chan any // has room for one
 	lease   *lease
+	taker   Taker
 }
+
+// Until is when the lease ends by the local clock, unless it is extended. No
+// other handler has it before.
+func (h *Handed) Until() time.Time { return h.lease.until() }
 
 // Answer is what became of it: a *messages.Ack, Nack, Reject or Release. Only
 // the first counts.
@@ -35,12 +43,12 @@ func (h *Handed) Answer(answer any) {
 	}
 }
 
-// Extend asks for more time.
-func (h *Handed) Extend() { h.lease.stream.tell(extendNow{h.lease, make(chan error, 1)}) }
+// Extend asks for more time. Once it is confirmed, the Taker is told.
+func (h *Handed) Extend() { h.lease.stream.tell(extendNow{lease: h.lease, handed: h}) }
 
 // hand gives the delivery to a Taker and waits for its answer.
 func (d *Delivery) hand(ctx context.Context, to Taker, m *messages.Lease) (answer any, err error) {
-	h := &Handed{Lease: m, answers: make(chan any, 1), lease: d.lease}
+	h := &Handed{Lease: m, answers: make(chan any, 1), lease: d.lease, taker: to}
 	to.Take(h)
 	select {
 	case answer = <-h.answers:

@@ -38,7 +38,10 @@ type Subscribe struct {
 	// How many leases it can hold at once, 1 to 10,000.
 	Credits uint32 `protobuf:"varint,5,opt,name=credits,proto3" json:"credits,omitempty"`
 	// The topic is the name of this queue; absent: it is a topic.
-	Queue         *Queue `protobuf:"bytes,6,opt,name=queue,proto3" json:"queue,omitempty"`
+	Queue *Queue `protobuf:"bytes,6,opt,name=queue,proto3" json:"queue,omitempty"`
+	// The subscriber's clock when it sends this: the time since any instant of
+	// its own, by a clock that does not step. See Leases.
+	Clock         *durationpb.Duration `protobuf:"bytes,7,opt,name=clock,proto3" json:"clock,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -111,6 +114,13 @@ func (x *Subscribe) GetCredits() uint32 {
 func (x *Subscribe) GetQueue() *Queue {
 	if x != nil {
 		return x.Queue
+	}
+	return nil
+}
+
+func (x *Subscribe) GetClock() *durationpb.Duration {
+	if x != nil {
+		return x.Clock
 	}
 	return nil
 }
@@ -294,13 +304,19 @@ func (x *Unsubscribed) GetRequest() uint64 {
 	return 0
 }
 
-// Leases are for a subscriber.
+// Leases are for a subscriber. The ttl of each is the time that was left when
+// they were sent.
 type Leases struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	Subscriber    string                 `protobuf:"bytes,2,opt,name=subscriber,proto3" json:"subscriber,omitempty"`
-	Generation    uint64                 `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
-	Leases        []*Lease               `protobuf:"bytes,4,rep,name=leases,proto3" json:"leases,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Topic      string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Subscriber string                 `protobuf:"bytes,2,opt,name=subscriber,proto3" json:"subscriber,omitempty"`
+	Generation uint64                 `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
+	Leases     []*Lease               `protobuf:"bytes,4,rep,name=leases,proto3" json:"leases,omitempty"`
+	// The subscriber's clock when this was sent, or a little less: what it told
+	// last, and the time since then. Counted from there, a ttl ends before the
+	// timer can be delivered to another, however long this was on the way. Absent
+	// where the subscriber tells no clock.
+	Clock         *durationpb.Duration `protobuf:"bytes,5,opt,name=clock,proto3" json:"clock,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -363,6 +379,153 @@ func (x *Leases) GetLeases() []*Lease {
 	return nil
 }
 
+func (x *Leases) GetClock() *durationpb.Duration {
+	if x != nil {
+		return x.Clock
+	}
+	return nil
+}
+
+// LeasesExtended confirms Extends: the leases are good for longer. What is not
+// confirmed ends when it would have ended without the Extend.
+type LeasesExtended struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Topic      string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Subscriber string                 `protobuf:"bytes,2,opt,name=subscriber,proto3" json:"subscriber,omitempty"`
+	Generation uint64                 `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
+	Extended   []*LeaseExtended       `protobuf:"bytes,4,rep,name=extended,proto3" json:"extended,omitempty"`
+	// As that of Leases.
+	Clock         *durationpb.Duration `protobuf:"bytes,5,opt,name=clock,proto3" json:"clock,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeasesExtended) Reset() {
+	*x = LeasesExtended{}
+	mi := &file_messages_remote_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeasesExtended) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeasesExtended) ProtoMessage() {}
+
+func (x *LeasesExtended) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_remote_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeasesExtended.ProtoReflect.Descriptor instead.
+func (*LeasesExtended) Descriptor() ([]byte, []int) {
+	return file_messages_remote_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *LeasesExtended) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *LeasesExtended) GetSubscriber() string {
+	if x != nil {
+		return x.Subscriber
+	}
+	return ""
+}
+
+func (x *LeasesExtended) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *LeasesExtended) GetExtended() []*LeaseExtended {
+	if x != nil {
+		return x.Extended
+	}
+	return nil
+}
+
+func (x *LeasesExtended) GetClock() *durationpb.Duration {
+	if x != nil {
+		return x.Clock
+	}
+	return nil
+}
+
+// LeaseExtended says how long a lease is good from the clock of its message.
+type LeaseExtended struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Delivery      uint64                 `protobuf:"varint,2,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	Ttl           *durationpb.Duration   `protobuf:"bytes,3,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseExtended) Reset() {
+	*x = LeaseExtended{}
+	mi := &file_messages_remote_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseExtended) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseExtended) ProtoMessage() {}
+
+func (x *LeaseExtended) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_remote_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseExtended.ProtoReflect.Descriptor instead.
+func (*LeaseExtended) Descriptor() ([]byte, []int) {
+	return file_messages_remote_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *LeaseExtended) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *LeaseExtended) GetDelivery() uint64 {
+	if x != nil {
+		return x.Delivery
+	}
+	return 0
+}
+
+func (x *LeaseExtended) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
 // LeasesEnded tells a subscriber that leases are no longer its own.
 type LeasesEnded struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -376,7 +539,7 @@ type LeasesEnded struct {
 
 func (x *LeasesEnded) Reset() {
 	*x = LeasesEnded{}
-	mi := &file_messages_remote_proto_msgTypes[5]
+	mi := &file_messages_remote_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -388,7 +551,7 @@ func (x *LeasesEnded) String() string {
 func (*LeasesEnded) ProtoMessage() {}
 
 func (x *LeasesEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_remote_proto_msgTypes[5]
+	mi := &file_messages_remote_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -401,7 +564,7 @@ func (x *LeasesEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeasesEnded.ProtoReflect.Descriptor instead.
 func (*LeasesEnded) Descriptor() ([]byte, []int) {
-	return file_messages_remote_proto_rawDescGZIP(), []int{5}
+	return file_messages_remote_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *LeasesEnded) GetTopic() string {
@@ -435,17 +598,20 @@ func (x *LeasesEnded) GetEnded() []*LeaseEnded {
 // Verdicts are what a subscriber says of leases, up to 10,000. They are not
 // answered; one about a lease that it does not hold is ignored.
 type Verdicts struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	Subscriber    string                 `protobuf:"bytes,2,opt,name=subscriber,proto3" json:"subscriber,omitempty"`
-	Verdicts      []*Verdict             `protobuf:"bytes,3,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Topic      string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Subscriber string                 `protobuf:"bytes,2,opt,name=subscriber,proto3" json:"subscriber,omitempty"`
+	Verdicts   []*Verdict             `protobuf:"bytes,3,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
+	// As that of Subscribe. It counts where the message has the sender that has
+	// subscribed. A subscriber that is idle tells it every few minutes.
+	Clock         *durationpb.Duration `protobuf:"bytes,4,opt,name=clock,proto3" json:"clock,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Verdicts) Reset() {
 	*x = Verdicts{}
-	mi := &file_messages_remote_proto_msgTypes[6]
+	mi := &file_messages_remote_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -457,7 +623,7 @@ func (x *Verdicts) String() string {
 func (*Verdicts) ProtoMessage() {}
 
 func (x *Verdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_remote_proto_msgTypes[6]
+	mi := &file_messages_remote_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -470,7 +636,7 @@ func (x *Verdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdicts.ProtoReflect.Descriptor instead.
 func (*Verdicts) Descriptor() ([]byte, []int) {
-	return file_messages_remote_proto_rawDescGZIP(), []int{6}
+	return file_messages_remote_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Verdicts) GetTopic() string {
@@ -494,6 +660,13 @@ func (x *Verdicts) GetVerdicts() []*Verdict {
 	return nil
 }
 
+func (x *Verdicts) GetClock() *durationpb.Duration {
+	if x != nil {
+		return x.Clock
+	}
+	return nil
+}
+
 // Verdict is what became of a lease. It finds it by its id and the delivery,
 // not by who sends it.
 type Verdict struct {
@@ -513,7 +686,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_messages_remote_proto_msgTypes[7]
+	mi := &file_messages_remote_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +698,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_remote_proto_msgTypes[7]
+	mi := &file_messages_remote_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +711,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_messages_remote_proto_rawDescGZIP(), []int{7}
+	return file_messages_remote_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Verdict) GetId() string {
@@ -621,7 +794,7 @@ type Verdict_Release struct {
 }
 
 type Verdict_Extend struct {
-	// No verdict yet: more time.
+	// No verdict yet: more time. It is answered with LeasesExtended.
 	Extend *Extend `protobuf:"bytes,6,opt,name=extend,proto3,oneof"`
 }
 
@@ -645,7 +818,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_messages_remote_proto_msgTypes[8]
+	mi := &file_messages_remote_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -657,7 +830,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_remote_proto_msgTypes[8]
+	mi := &file_messages_remote_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +843,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_messages_remote_proto_rawDescGZIP(), []int{8}
+	return file_messages_remote_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Commands) GetCommands() []*Command {
@@ -715,7 +888,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_messages_remote_proto_msgTypes[9]
+	mi := &file_messages_remote_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +900,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_remote_proto_msgTypes[9]
+	mi := &file_messages_remote_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -740,7 +913,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_messages_remote_proto_rawDescGZIP(), []int{9}
+	return file_messages_remote_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Command) GetKind() isCommand_Kind {
@@ -1110,7 +1283,7 @@ type Replies struct {
 
 func (x *Replies) Reset() {
 	*x = Replies{}
-	mi := &file_messages_remote_proto_msgTypes[10]
+	mi := &file_messages_remote_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1295,7 @@ func (x *Replies) String() string {
 func (*Replies) ProtoMessage() {}
 
 func (x *Replies) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_remote_proto_msgTypes[10]
+	mi := &file_messages_remote_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1308,7 @@ func (x *Replies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replies.ProtoReflect.Descriptor instead.
 func (*Replies) Descriptor() ([]byte, []int) {
-	return file_messages_remote_proto_rawDescGZIP(), []int{10}
+	return file_messages_remote_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Replies) GetReplies() []*Reply {
@@ -1174,6 +1347,7 @@ type Reply struct {
 	//	*Reply_TurnLost
 	//	*Reply_TurnExtended
 	//	*Reply_TurnReleased
+	//	*Reply_LeasesExtended
 	Kind          isReply_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1181,7 +1355,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_messages_remote_proto_msgTypes[11]
+	mi := &file_messages_remote_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1193,7 +1367,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_remote_proto_msgTypes[11]
+	mi := &file_messages_remote_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1206,7 +1380,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_messages_remote_proto_rawDescGZIP(), []int{11}
+	return file_messages_remote_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Reply) GetKind() isReply_Kind {
@@ -1432,6 +1606,15 @@ func (x *Reply) GetTurnReleased() *TurnReleased {
 	return nil
 }
 
+func (x *Reply) GetLeasesExtended() *LeasesExtended {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_LeasesExtended); ok {
+			return x.LeasesExtended
+		}
+	}
+	return nil
+}
+
 type isReply_Kind interface {
 	isReply_Kind()
 }
@@ -1532,6 +1715,10 @@ type Reply_TurnReleased struct {
 	TurnReleased *TurnReleased `protobuf:"bytes,24,opt,name=turn_released,json=turnReleased,proto3,oneof"`
 }
 
+type Reply_LeasesExtended struct {
+	LeasesExtended *LeasesExtended `protobuf:"bytes,25,opt,name=leases_extended,json=leasesExtended,proto3,oneof"`
+}
+
 func (*Reply_Error) isReply_Kind() {}
 
 func (*Reply_Scheduled) isReply_Kind() {}
@@ -1580,11 +1767,13 @@ func (*Reply_TurnExtended) isReply_Kind() {}
 
 func (*Reply_TurnReleased) isReply_Kind() {}
 
+func (*Reply_LeasesExtended) isReply_Kind() {}
+
 var File_messages_remote_proto protoreflect.FileDescriptor
 
 const file_messages_remote_proto_rawDesc = "" +
 	"\n" +
-	"\x15messages/remote.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x14messages/gates.proto\x1a\x16messages/gateway.proto\x1a\x15messages/queues.proto\x1a\x18messages/recurring.proto\x1a\x17messages/wakebell.proto\"\xd4\x01\n" +
+	"\x15messages/remote.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x14messages/gates.proto\x1a\x16messages/gateway.proto\x1a\x15messages/queues.proto\x1a\x18messages/recurring.proto\x1a\x17messages/wakebell.proto\"\x85\x02\n" +
 	"\tSubscribe\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
@@ -1593,7 +1782,8 @@ const file_messages_remote_proto_rawDesc = "" +
 	"subscriber\x18\x04 \x01(\tR\n" +
 	"subscriber\x12\x18\n" +
 	"\acredits\x18\x05 \x01(\rR\acredits\x12(\n" +
-	"\x05queue\x18\x06 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\"n\n" +
+	"\x05queue\x18\x06 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\x12/\n" +
+	"\x05clock\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05clock\"n\n" +
 	"\n" +
 	"Subscribed\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x1e\n" +
@@ -1609,7 +1799,7 @@ const file_messages_remote_proto_rawDesc = "" +
 	"subscriber\x18\x04 \x01(\tR\n" +
 	"subscriber\"(\n" +
 	"\fUnsubscribed\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\x8a\x01\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xbb\x01\n" +
 	"\x06Leases\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1e\n" +
 	"\n" +
@@ -1618,7 +1808,22 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x03 \x01(\x04R\n" +
 	"generation\x12*\n" +
-	"\x06leases\x18\x04 \x03(\v2\x12.wakebell.v1.LeaseR\x06leases\"\x92\x01\n" +
+	"\x06leases\x18\x04 \x03(\v2\x12.wakebell.v1.LeaseR\x06leases\x12/\n" +
+	"\x05clock\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05clock\"\xcf\x01\n" +
+	"\x0eLeasesExtended\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1e\n" +
+	"\n" +
+	"subscriber\x18\x02 \x01(\tR\n" +
+	"subscriber\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x03 \x01(\x04R\n" +
+	"generation\x126\n" +
+	"\bextended\x18\x04 \x03(\v2\x1a.wakebell.v1.LeaseExtendedR\bextended\x12/\n" +
+	"\x05clock\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05clock\"h\n" +
+	"\rLeaseExtended\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\bdelivery\x18\x02 \x01(\x04R\bdelivery\x12+\n" +
+	"\x03ttl\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"\x92\x01\n" +
 	"\vLeasesEnded\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1e\n" +
 	"\n" +
@@ -1627,13 +1832,14 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x03 \x01(\x04R\n" +
 	"generation\x12-\n" +
-	"\x05ended\x18\x04 \x03(\v2\x17.wakebell.v1.LeaseEndedR\x05ended\"r\n" +
+	"\x05ended\x18\x04 \x03(\v2\x17.wakebell.v1.LeaseEndedR\x05ended\"\xa3\x01\n" +
 	"\bVerdicts\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1e\n" +
 	"\n" +
 	"subscriber\x18\x02 \x01(\tR\n" +
 	"subscriber\x120\n" +
-	"\bverdicts\x18\x03 \x03(\v2\x14.wakebell.v1.VerdictR\bverdicts\"\x80\x02\n" +
+	"\bverdicts\x18\x03 \x03(\v2\x14.wakebell.v1.VerdictR\bverdicts\x12/\n" +
+	"\x05clock\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05clock\"\x80\x02\n" +
 	"\aVerdict\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12$\n" +
 	"\x03ack\x18\x02 \x01(\v2\x10.wakebell.v1.AckH\x00R\x03ack\x12'\n" +
@@ -1676,7 +1882,7 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\frelease_turn\x18\x17 \x01(\v2\x18.wakebell.v1.ReleaseTurnH\x00R\vreleaseTurnB\x06\n" +
 	"\x04kind\"7\n" +
 	"\aReplies\x12,\n" +
-	"\areplies\x18\x01 \x03(\v2\x12.wakebell.v1.ReplyR\areplies\"\xc7\v\n" +
+	"\areplies\x18\x01 \x03(\v2\x12.wakebell.v1.ReplyR\areplies\"\x8f\f\n" +
 	"\x05Reply\x12*\n" +
 	"\x05error\x18\x01 \x01(\v2\x12.wakebell.v1.ErrorH\x00R\x05error\x126\n" +
 	"\tscheduled\x18\x02 \x01(\v2\x16.wakebell.v1.ScheduledH\x00R\tscheduled\x12F\n" +
@@ -1705,7 +1911,8 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\fturn_refused\x18\x15 \x01(\v2\x18.wakebell.v1.TurnRefusedH\x00R\vturnRefused\x124\n" +
 	"\tturn_lost\x18\x16 \x01(\v2\x15.wakebell.v1.TurnLostH\x00R\bturnLost\x12@\n" +
 	"\rturn_extended\x18\x17 \x01(\v2\x19.wakebell.v1.TurnExtendedH\x00R\fturnExtended\x12@\n" +
-	"\rturn_released\x18\x18 \x01(\v2\x19.wakebell.v1.TurnReleasedH\x00R\fturnReleasedB\x06\n" +
+	"\rturn_released\x18\x18 \x01(\v2\x19.wakebell.v1.TurnReleasedH\x00R\fturnReleased\x12F\n" +
+	"\x0fleases_extended\x18\x19 \x01(\v2\x1b.wakebell.v1.LeasesExtendedH\x00R\x0eleasesExtendedB\x06\n" +
 	"\x04kind2\x9d\t\n" +
 	"\x06Timers\x129\n" +
 	"\bSchedule\x12\x15.wakebell.v1.Schedule\x1a\x16.wakebell.v1.Scheduled\x12H\n" +
@@ -1740,173 +1947,182 @@ func file_messages_remote_proto_rawDescGZIP() []byte {
 	return file_messages_remote_proto_rawDescData
 }
 
-var file_messages_remote_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_messages_remote_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_messages_remote_proto_goTypes = []any{
 	(*Subscribe)(nil),           // 0: wakebell.v1.Subscribe
 	(*Subscribed)(nil),          // 1: wakebell.v1.Subscribed
 	(*Unsubscribe)(nil),         // 2: wakebell.v1.Unsubscribe
 	(*Unsubscribed)(nil),        // 3: wakebell.v1.Unsubscribed
 	(*Leases)(nil),              // 4: wakebell.v1.Leases
-	(*LeasesEnded)(nil),         // 5: wakebell.v1.LeasesEnded
-	(*Verdicts)(nil),            // 6: wakebell.v1.Verdicts
-	(*Verdict)(nil),             // 7: wakebell.v1.Verdict
-	(*Commands)(nil),            // 8: wakebell.v1.Commands
-	(*Command)(nil),             // 9: wakebell.v1.Command
-	(*Replies)(nil),             // 10: wakebell.v1.Replies
-	(*Reply)(nil),               // 11: wakebell.v1.Reply
-	(*durationpb.Duration)(nil), // 12: google.protobuf.Duration
-	(*Queue)(nil),               // 13: wakebell.v1.Queue
-	(*Lease)(nil),               // 14: wakebell.v1.Lease
-	(*LeaseEnded)(nil),          // 15: wakebell.v1.LeaseEnded
-	(*Ack)(nil),                 // 16: wakebell.v1.Ack
-	(*Nack)(nil),                // 17: wakebell.v1.Nack
-	(*Reject)(nil),              // 18: wakebell.v1.Reject
-	(*Release)(nil),             // 19: wakebell.v1.Release
-	(*Extend)(nil),              // 20: wakebell.v1.Extend
-	(*Schedule)(nil),            // 21: wakebell.v1.Schedule
-	(*ScheduleBatch)(nil),       // 22: wakebell.v1.ScheduleBatch
-	(*Cancel)(nil),              // 23: wakebell.v1.Cancel
-	(*Get)(nil),                 // 24: wakebell.v1.Get
-	(*List)(nil),                // 25: wakebell.v1.List
-	(*Reschedule)(nil),          // 26: wakebell.v1.Reschedule
-	(*RunNow)(nil),              // 27: wakebell.v1.RunNow
-	(*Stats)(nil),               // 28: wakebell.v1.Stats
-	(*PutRecurring)(nil),        // 29: wakebell.v1.PutRecurring
-	(*DeleteRecurring)(nil),     // 30: wakebell.v1.DeleteRecurring
-	(*EnableRecurring)(nil),     // 31: wakebell.v1.EnableRecurring
-	(*RunRecurring)(nil),        // 32: wakebell.v1.RunRecurring
-	(*GetRecurring)(nil),        // 33: wakebell.v1.GetRecurring
-	(*ListRecurring)(nil),       // 34: wakebell.v1.ListRecurring
-	(*PreviewRecurring)(nil),    // 35: wakebell.v1.PreviewRecurring
-	(*GuardTurn)(nil),           // 36: wakebell.v1.GuardTurn
-	(*Publish)(nil),             // 37: wakebell.v1.Publish
-	(*AcquireTurn)(nil),         // 38: wakebell.v1.AcquireTurn
-	(*ExtendTurn)(nil),          // 39: wakebell.v1.ExtendTurn
-	(*ReleaseTurn)(nil),         // 40: wakebell.v1.ReleaseTurn
-	(*Error)(nil),               // 41: wakebell.v1.Error
-	(*Scheduled)(nil),           // 42: wakebell.v1.Scheduled
-	(*BatchScheduled)(nil),      // 43: wakebell.v1.BatchScheduled
-	(*Cancelled)(nil),           // 44: wakebell.v1.Cancelled
-	(*Timer)(nil),               // 45: wakebell.v1.Timer
-	(*TimerPage)(nil),           // 46: wakebell.v1.TimerPage
-	(*DueNow)(nil),              // 47: wakebell.v1.DueNow
-	(*TopicStats)(nil),          // 48: wakebell.v1.TopicStats
-	(*RecurringChanged)(nil),    // 49: wakebell.v1.RecurringChanged
-	(*RecurringRun)(nil),        // 50: wakebell.v1.RecurringRun
-	(*RecurringState)(nil),      // 51: wakebell.v1.RecurringState
-	(*RecurringPage)(nil),       // 52: wakebell.v1.RecurringPage
-	(*RecurringInstants)(nil),   // 53: wakebell.v1.RecurringInstants
-	(*TurnGuarded)(nil),         // 54: wakebell.v1.TurnGuarded
-	(*MessagesPublished)(nil),   // 55: wakebell.v1.MessagesPublished
-	(*Turn)(nil),                // 56: wakebell.v1.Turn
-	(*TurnRefused)(nil),         // 57: wakebell.v1.TurnRefused
-	(*TurnLost)(nil),            // 58: wakebell.v1.TurnLost
-	(*TurnExtended)(nil),        // 59: wakebell.v1.TurnExtended
-	(*TurnReleased)(nil),        // 60: wakebell.v1.TurnReleased
+	(*LeasesExtended)(nil),      // 5: wakebell.v1.LeasesExtended
+	(*LeaseExtended)(nil),       // 6: wakebell.v1.LeaseExtended
+	(*LeasesEnded)(nil),         // 7: wakebell.v1.LeasesEnded
+	(*Verdicts)(nil),            // 8: wakebell.v1.Verdicts
+	(*Verdict)(nil),             // 9: wakebell.v1.Verdict
+	(*Commands)(nil),            // 10: wakebell.v1.Commands
+	(*Command)(nil),             // 11: wakebell.v1.Command
+	(*Replies)(nil),             // 12: wakebell.v1.Replies
+	(*Reply)(nil),               // 13: wakebell.v1.Reply
+	(*durationpb.Duration)(nil), // 14: google.protobuf.Duration
+	(*Queue)(nil),               // 15: wakebell.v1.Queue
+	(*Lease)(nil),               // 16: wakebell.v1.Lease
+	(*LeaseEnded)(nil),          // 17: wakebell.v1.LeaseEnded
+	(*Ack)(nil),                 // 18: wakebell.v1.Ack
+	(*Nack)(nil),                // 19: wakebell.v1.Nack
+	(*Reject)(nil),              // 20: wakebell.v1.Reject
+	(*Release)(nil),             // 21: wakebell.v1.Release
+	(*Extend)(nil),              // 22: wakebell.v1.Extend
+	(*Schedule)(nil),            // 23: wakebell.v1.Schedule
+	(*ScheduleBatch)(nil),       // 24: wakebell.v1.ScheduleBatch
+	(*Cancel)(nil),              // 25: wakebell.v1.Cancel
+	(*Get)(nil),                 // 26: wakebell.v1.Get
+	(*List)(nil),                // 27: wakebell.v1.List
+	(*Reschedule)(nil),          // 28: wakebell.v1.Reschedule
+	(*RunNow)(nil),              // 29: wakebell.v1.RunNow
+	(*Stats)(nil),               // 30: wakebell.v1.Stats
+	(*PutRecurring)(nil),        // 31: wakebell.v1.PutRecurring
+	(*DeleteRecurring)(nil),     // 32: wakebell.v1.DeleteRecurring
+	(*EnableRecurring)(nil),     // 33: wakebell.v1.EnableRecurring
+	(*RunRecurring)(nil),        // 34: wakebell.v1.RunRecurring
+	(*GetRecurring)(nil),        // 35: wakebell.v1.GetRecurring
+	(*ListRecurring)(nil),       // 36: wakebell.v1.ListRecurring
+	(*PreviewRecurring)(nil),    // 37: wakebell.v1.PreviewRecurring
+	(*GuardTurn)(nil),           // 38: wakebell.v1.GuardTurn
+	(*Publish)(nil),             // 39: wakebell.v1.Publish
+	(*AcquireTurn)(nil),         // 40: wakebell.v1.AcquireTurn
+	(*ExtendTurn)(nil),          // 41: wakebell.v1.ExtendTurn
+	(*ReleaseTurn)(nil),         // 42: wakebell.v1.ReleaseTurn
+	(*Error)(nil),               // 43: wakebell.v1.Error
+	(*Scheduled)(nil),           // 44: wakebell.v1.Scheduled
+	(*BatchScheduled)(nil),      // 45: wakebell.v1.BatchScheduled
+	(*Cancelled)(nil),           // 46: wakebell.v1.Cancelled
+	(*Timer)(nil),               // 47: wakebell.v1.Timer
+	(*TimerPage)(nil),           // 48: wakebell.v1.TimerPage
+	(*DueNow)(nil),              // 49: wakebell.v1.DueNow
+	(*TopicStats)(nil),          // 50: wakebell.v1.TopicStats
+	(*RecurringChanged)(nil),    // 51: wakebell.v1.RecurringChanged
+	(*RecurringRun)(nil),        // 52: wakebell.v1.RecurringRun
+	(*RecurringState)(nil),      // 53: wakebell.v1.RecurringState
+	(*RecurringPage)(nil),       // 54: wakebell.v1.RecurringPage
+	(*RecurringInstants)(nil),   // 55: wakebell.v1.RecurringInstants
+	(*TurnGuarded)(nil),         // 56: wakebell.v1.TurnGuarded
+	(*MessagesPublished)(nil),   // 57: wakebell.v1.MessagesPublished
+	(*Turn)(nil),                // 58: wakebell.v1.Turn
+	(*TurnRefused)(nil),         // 59: wakebell.v1.TurnRefused
+	(*TurnLost)(nil),            // 60: wakebell.v1.TurnLost
+	(*TurnExtended)(nil),        // 61: wakebell.v1.TurnExtended
+	(*TurnReleased)(nil),        // 62: wakebell.v1.TurnReleased
 }
 var file_messages_remote_proto_depIdxs = []int32{
-	12, // 0: wakebell.v1.Subscribe.timeout:type_name -> google.protobuf.Duration
-	13, // 1: wakebell.v1.Subscribe.queue:type_name -> wakebell.v1.Queue
-	14, // 2: wakebell.v1.Subscribed.held:type_name -> wakebell.v1.Lease
-	12, // 3: wakebell.v1.Unsubscribe.timeout:type_name -> google.protobuf.Duration
-	14, // 4: wakebell.v1.Leases.leases:type_name -> wakebell.v1.Lease
-	15, // 5: wakebell.v1.LeasesEnded.ended:type_name -> wakebell.v1.LeaseEnded
-	7,  // 6: wakebell.v1.Verdicts.verdicts:type_name -> wakebell.v1.Verdict
-	16, // 7: wakebell.v1.Verdict.ack:type_name -> wakebell.v1.Ack
-	17, // 8: wakebell.v1.Verdict.nack:type_name -> wakebell.v1.Nack
-	18, // 9: wakebell.v1.Verdict.reject:type_name -> wakebell.v1.Reject
-	19, // 10: wakebell.v1.Verdict.release:type_name -> wakebell.v1.Release
-	20, // 11: wakebell.v1.Verdict.extend:type_name -> wakebell.v1.Extend
-	9,  // 12: wakebell.v1.Commands.commands:type_name -> wakebell.v1.Command
-	21, // 13: wakebell.v1.Command.schedule:type_name -> wakebell.v1.Schedule
-	22, // 14: wakebell.v1.Command.schedule_batch:type_name -> wakebell.v1.ScheduleBatch
-	23, // 15: wakebell.v1.Command.cancel:type_name -> wakebell.v1.Cancel
-	24, // 16: wakebell.v1.Command.get:type_name -> wakebell.v1.Get
-	25, // 17: wakebell.v1.Command.list:type_name -> wakebell.v1.List
-	26, // 18: wakebell.v1.Command.reschedule:type_name -> wakebell.v1.Reschedule
-	27, // 19: wakebell.v1.Command.run_now:type_name -> wakebell.v1.RunNow
-	28, // 20: wakebell.v1.Command.stats:type_name -> wakebell.v1.Stats
-	0,  // 21: wakebell.v1.Command.subscribe:type_name -> wakebell.v1.Subscribe
-	2,  // 22: wakebell.v1.Command.unsubscribe:type_name -> wakebell.v1.Unsubscribe
-	6,  // 23: wakebell.v1.Command.verdicts:type_name -> wakebell.v1.Verdicts
-	29, // 24: wakebell.v1.Command.put_recurring:type_name -> wakebell.v1.PutRecurring
-	30, // 25: wakebell.v1.Command.delete_recurring:type_name -> wakebell.v1.DeleteRecurring
-	31, // 26: wakebell.v1.Command.enable_recurring:type_name -> wakebell.v1.EnableRecurring
-	32, // 27: wakebell.v1.Command.run_recurring:type_name -> wakebell.v1.RunRecurring
-	33, // 28: wakebell.v1.Command.get_recurring:type_name -> wakebell.v1.GetRecurring
-	34, // 29: wakebell.v1.Command.list_recurring:type_name -> wakebell.v1.ListRecurring
-	35, // 30: wakebell.v1.Command.preview_recurring:type_name -> wakebell.v1.PreviewRecurring
-	36, // 31: wakebell.v1.Command.guard_turn:type_name -> wakebell.v1.GuardTurn
-	37, // 32: wakebell.v1.Command.publish:type_name -> wakebell.v1.Publish
-	38, // 33: wakebell.v1.Command.acquire_turn:type_name -> wakebell.v1.AcquireTurn
-	39, // 34: wakebell.v1.Command.extend_turn:type_name -> wakebell.v1.ExtendTurn
-	40, // 35: wakebell.v1.Command.release_turn:type_name -> wakebell.v1.ReleaseTurn
-	11, // 36: wakebell.v1.Replies.replies:type_name -> wakebell.v1.Reply
-	41, // 37: wakebell.v1.Reply.error:type_name -> wakebell.v1.Error
-	42, // 38: wakebell.v1.Reply.scheduled:type_name -> wakebell.v1.Scheduled
-	43, // 39: wakebell.v1.Reply.batch_scheduled:type_name -> wakebell.v1.BatchScheduled
-	44, // 40: wakebell.v1.Reply.cancelled:type_name -> wakebell.v1.Cancelled
-	45, // 41: wakebell.v1.Reply.timer:type_name -> wakebell.v1.Timer
-	46, // 42: wakebell.v1.Reply.timers:type_name -> wakebell.v1.TimerPage
-	47, // 43: wakebell.v1.Reply.due_now:type_name -> wakebell.v1.DueNow
-	48, // 44: wakebell.v1.Reply.topic_stats:type_name -> wakebell.v1.TopicStats
-	1,  // 45: wakebell.v1.Reply.subscribed:type_name -> wakebell.v1.Subscribed
-	3,  // 46: wakebell.v1.Reply.unsubscribed:type_name -> wakebell.v1.Unsubscribed
-	4,  // 47: wakebell.v1.Reply.leases:type_name -> wakebell.v1.Leases
-	5,  // 48: wakebell.v1.Reply.leases_ended:type_name -> wakebell.v1.LeasesEnded
-	49, // 49: wakebell.v1.Reply.recurring_changed:type_name -> wakebell.v1.RecurringChanged
-	50, // 50: wakebell.v1.Reply.recurring_run:type_name -> wakebell.v1.RecurringRun
-	51, // 51: wakebell.v1.Reply.recurring_state:type_name -> wakebell.v1.RecurringState
-	52, // 52: wakebell.v1.Reply.recurring_page:type_name -> wakebell.v1.RecurringPage
-	53, // 53: wakebell.v1.Reply.recurring_instants:type_name -> wakebell.v1.RecurringInstants
-	54, // 54: wakebell.v1.Reply.turn_guarded:type_name -> wakebell.v1.TurnGuarded
-	55, // 55: wakebell.v1.Reply.messages_published:type_name -> wakebell.v1.MessagesPublished
-	56, // 56: wakebell.v1.Reply.turn:type_name -> wakebell.v1.Turn
-	57, // 57: wakebell.v1.Reply.turn_refused:type_name -> wakebell.v1.TurnRefused
-	58, // 58: wakebell.v1.Reply.turn_lost:type_name -> wakebell.v1.TurnLost
-	59, // 59: wakebell.v1.Reply.turn_extended:type_name -> wakebell.v1.TurnExtended
-	60, // 60: wakebell.v1.Reply.turn_released:type_name -> wakebell.v1.TurnReleased
-	21, // 61: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.Schedule
-	22, // 62: wakebell.v1.Timers.ScheduleBatch:input_type -> wakebell.v1.ScheduleBatch
-	23, // 63: wakebell.v1.Timers.Cancel:input_type -> wakebell.v1.Cancel
-	24, // 64: wakebell.v1.Timers.Get:input_type -> wakebell.v1.Get
-	25, // 65: wakebell.v1.Timers.List:input_type -> wakebell.v1.List
-	26, // 66: wakebell.v1.Timers.Reschedule:input_type -> wakebell.v1.Reschedule
-	27, // 67: wakebell.v1.Timers.RunNow:input_type -> wakebell.v1.RunNow
-	28, // 68: wakebell.v1.Timers.Stats:input_type -> wakebell.v1.Stats
-	29, // 69: wakebell.v1.Timers.PutRecurring:input_type -> wakebell.v1.PutRecurring
-	30, // 70: wakebell.v1.Timers.DeleteRecurring:input_type -> wakebell.v1.DeleteRecurring
-	31, // 71: wakebell.v1.Timers.EnableRecurring:input_type -> wakebell.v1.EnableRecurring
-	32, // 72: wakebell.v1.Timers.RunRecurring:input_type -> wakebell.v1.RunRecurring
-	33, // 73: wakebell.v1.Timers.GetRecurring:input_type -> wakebell.v1.GetRecurring
-	34, // 74: wakebell.v1.Timers.ListRecurring:input_type -> wakebell.v1.ListRecurring
-	35, // 75: wakebell.v1.Timers.PreviewRecurring:input_type -> wakebell.v1.PreviewRecurring
-	36, // 76: wakebell.v1.Timers.GuardTurn:input_type -> wakebell.v1.GuardTurn
-	37, // 77: wakebell.v1.Timers.Publish:input_type -> wakebell.v1.Publish
-	8,  // 78: wakebell.v1.Timers.Session:input_type -> wakebell.v1.Commands
-	42, // 79: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.Scheduled
-	43, // 80: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.BatchScheduled
-	44, // 81: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.Cancelled
-	45, // 82: wakebell.v1.Timers.Get:output_type -> wakebell.v1.Timer
-	46, // 83: wakebell.v1.Timers.List:output_type -> wakebell.v1.TimerPage
-	42, // 84: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.Scheduled
-	47, // 85: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.DueNow
-	48, // 86: wakebell.v1.Timers.Stats:output_type -> wakebell.v1.TopicStats
-	49, // 87: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.RecurringChanged
-	49, // 88: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.RecurringChanged
-	49, // 89: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.RecurringChanged
-	50, // 90: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RecurringRun
-	51, // 91: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.RecurringState
-	52, // 92: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.RecurringPage
-	53, // 93: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.RecurringInstants
-	54, // 94: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.TurnGuarded
-	55, // 95: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.MessagesPublished
-	10, // 96: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
-	79, // [79:97] is the sub-list for method output_type
-	61, // [61:79] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	14, // 0: wakebell.v1.Subscribe.timeout:type_name -> google.protobuf.Duration
+	15, // 1: wakebell.v1.Subscribe.queue:type_name -> wakebell.v1.Queue
+	14, // 2: wakebell.v1.Subscribe.clock:type_name -> google.protobuf.Duration
+	16, // 3: wakebell.v1.Subscribed.held:type_name -> wakebell.v1.Lease
+	14, // 4: wakebell.v1.Unsubscribe.timeout:type_name -> google.protobuf.Duration
+	16, // 5: wakebell.v1.Leases.leases:type_name -> wakebell.v1.Lease
+	14, // 6: wakebell.v1.Leases.clock:type_name -> google.protobuf.Duration
+	6,  // 7: wakebell.v1.LeasesExtended.extended:type_name -> wakebell.v1.LeaseExtended
+	14, // 8: wakebell.v1.LeasesExtended.clock:type_name -> google.protobuf.Duration
+	14, // 9: wakebell.v1.LeaseExtended.ttl:type_name -> google.protobuf.Duration
+	17, // 10: wakebell.v1.LeasesEnded.ended:type_name -> wakebell.v1.LeaseEnded
+	9,  // 11: wakebell.v1.Verdicts.verdicts:type_name -> wakebell.v1.Verdict
+	14, // 12: wakebell.v1.Verdicts.clock:type_name -> google.protobuf.Duration
+	18, // 13: wakebell.v1.Verdict.ack:type_name -> wakebell.v1.Ack
+	19, // 14: wakebell.v1.Verdict.nack:type_name -> wakebell.v1.Nack
+	20, // 15: wakebell.v1.Verdict.reject:type_name -> wakebell.v1.Reject
+	21, // 16: wakebell.v1.Verdict.release:type_name -> wakebell.v1.Release
+	22, // 17: wakebell.v1.Verdict.extend:type_name -> wakebell.v1.Extend
+	11, // 18: wakebell.v1.Commands.commands:type_name -> wakebell.v1.Command
+	23, // 19: wakebell.v1.Command.schedule:type_name -> wakebell.v1.Schedule
+	24, // 20: wakebell.v1.Command.schedule_batch:type_name -> wakebell.v1.ScheduleBatch
+	25, // 21: wakebell.v1.Command.cancel:type_name -> wakebell.v1.Cancel
+	26, // 22: wakebell.v1.Command.get:type_name -> wakebell.v1.Get
+	27, // 23: wakebell.v1.Command.list:type_name -> wakebell.v1.List
+	28, // 24: wakebell.v1.Command.reschedule:type_name -> wakebell.v1.Reschedule
+	29, // 25: wakebell.v1.Command.run_now:type_name -> wakebell.v1.RunNow
+	30, // 26: wakebell.v1.Command.stats:type_name -> wakebell.v1.Stats
+	0,  // 27: wakebell.v1.Command.subscribe:type_name -> wakebell.v1.Subscribe
+	2,  // 28: wakebell.v1.Command.unsubscribe:type_name -> wakebell.v1.Unsubscribe
+	8,  // 29: wakebell.v1.Command.verdicts:type_name -> wakebell.v1.Verdicts
+	31, // 30: wakebell.v1.Command.put_recurring:type_name -> wakebell.v1.PutRecurring
+	32, // 31: wakebell.v1.Command.delete_recurring:type_name -> wakebell.v1.DeleteRecurring
+	33, // 32: wakebell.v1.Command.enable_recurring:type_name -> wakebell.v1.EnableRecurring
+	34, // 33: wakebell.v1.Command.run_recurring:type_name -> wakebell.v1.RunRecurring
+	35, // 34: wakebell.v1.Command.get_recurring:type_name -> wakebell.v1.GetRecurring
+	36, // 35: wakebell.v1.Command.list_recurring:type_name -> wakebell.v1.ListRecurring
+	37, // 36: wakebell.v1.Command.preview_recurring:type_name -> wakebell.v1.PreviewRecurring
+	38, // 37: wakebell.v1.Command.guard_turn:type_name -> wakebell.v1.GuardTurn
+	39, // 38: wakebell.v1.Command.publish:type_name -> wakebell.v1.Publish
+	40, // 39: wakebell.v1.Command.acquire_turn:type_name -> wakebell.v1.AcquireTurn
+	41, // 40: wakebell.v1.Command.extend_turn:type_name -> wakebell.v1.ExtendTurn
+	42, // 41: wakebell.v1.Command.release_turn:type_name -> wakebell.v1.ReleaseTurn
+	13, // 42: wakebell.v1.Replies.replies:type_name -> wakebell.v1.Reply
+	43, // 43: wakebell.v1.Reply.error:type_name -> wakebell.v1.Error
+	44, // 44: wakebell.v1.Reply.scheduled:type_name -> wakebell.v1.Scheduled
+	45, // 45: wakebell.v1.Reply.batch_scheduled:type_name -> wakebell.v1.BatchScheduled
+	46, // 46: wakebell.v1.Reply.cancelled:type_name -> wakebell.v1.Cancelled
+	47, // 47: wakebell.v1.Reply.timer:type_name -> wakebell.v1.Timer
+	48, // 48: wakebell.v1.Reply.timers:type_name -> wakebell.v1.TimerPage
+	49, // 49: wakebell.v1.Reply.due_now:type_name -> wakebell.v1.DueNow
+	50, // 50: wakebell.v1.Reply.topic_stats:type_name -> wakebell.v1.TopicStats
+	1,  // 51: wakebell.v1.Reply.subscribed:type_name -> wakebell.v1.Subscribed
+	3,  // 52: wakebell.v1.Reply.unsubscribed:type_name -> wakebell.v1.Unsubscribed
+	4,  // 53: wakebell.v1.Reply.leases:type_name -> wakebell.v1.Leases
+	7,  // 54: wakebell.v1.Reply.leases_ended:type_name -> wakebell.v1.LeasesEnded
+	51, // 55: wakebell.v1.Reply.recurring_changed:type_name -> wakebell.v1.RecurringChanged
+	52, // 56: wakebell.v1.Reply.recurring_run:type_name -> wakebell.v1.RecurringRun
+	53, // 57: wakebell.v1.Reply.recurring_state:type_name -> wakebell.v1.RecurringState
+	54, // 58: wakebell.v1.Reply.recurring_page:type_name -> wakebell.v1.RecurringPage
+	55, // 59: wakebell.v1.Reply.recurring_instants:type_name -> wakebell.v1.RecurringInstants
+	56, // 60: wakebell.v1.Reply.turn_guarded:type_name -> wakebell.v1.TurnGuarded
+	57, // 61: wakebell.v1.Reply.messages_published:type_name -> wakebell.v1.MessagesPublished
+	58, // 62: wakebell.v1.Reply.turn:type_name -> wakebell.v1.Turn
+	59, // 63: wakebell.v1.Reply.turn_refused:type_name -> wakebell.v1.TurnRefused
+	60, // 64: wakebell.v1.Reply.turn_lost:type_name -> wakebell.v1.TurnLost
+	61, // 65: wakebell.v1.Reply.turn_extended:type_name -> wakebell.v1.TurnExtended
+	62, // 66: wakebell.v1.Reply.turn_released:type_name -> wakebell.v1.TurnReleased
+	5,  // 67: wakebell.v1.Reply.leases_extended:type_name -> wakebell.v1.LeasesExtended
+	23, // 68: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.Schedule
+	24, // 69: wakebell.v1.Timers.ScheduleBatch:input_type -> wakebell.v1.ScheduleBatch
+	25, // 70: wakebell.v1.Timers.Cancel:input_type -> wakebell.v1.Cancel
+	26, // 71: wakebell.v1.Timers.Get:input_type -> wakebell.v1.Get
+	27, // 72: wakebell.v1.Timers.List:input_type -> wakebell.v1.List
+	28, // 73: wakebell.v1.Timers.Reschedule:input_type -> wakebell.v1.Reschedule
+	29, // 74: wakebell.v1.Timers.RunNow:input_type -> wakebell.v1.RunNow
+	30, // 75: wakebell.v1.Timers.Stats:input_type -> wakebell.v1.Stats
+	31, // 76: wakebell.v1.Timers.PutRecurring:input_type -> wakebell.v1.PutRecurring
+	32, // 77: wakebell.v1.Timers.DeleteRecurring:input_type -> wakebell.v1.DeleteRecurring
+	33, // 78: wakebell.v1.Timers.EnableRecurring:input_type -> wakebell.v1.EnableRecurring
+	34, // 79: wakebell.v1.Timers.RunRecurring:input_type -> wakebell.v1.RunRecurring
+	35, // 80: wakebell.v1.Timers.GetRecurring:input_type -> wakebell.v1.GetRecurring
+	36, // 81: wakebell.v1.Timers.ListRecurring:input_type -> wakebell.v1.ListRecurring
+	37, // 82: wakebell.v1.Timers.PreviewRecurring:input_type -> wakebell.v1.PreviewRecurring
+	38, // 83: wakebell.v1.Timers.GuardTurn:input_type -> wakebell.v1.GuardTurn
+	39, // 84: wakebell.v1.Timers.Publish:input_type -> wakebell.v1.Publish
+	10, // 85: wakebell.v1.Timers.Session:input_type -> wakebell.v1.Commands
+	44, // 86: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.Scheduled
+	45, // 87: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.BatchScheduled
+	46, // 88: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.Cancelled
+	47, // 89: wakebell.v1.Timers.Get:output_type -> wakebell.v1.Timer
+	48, // 90: wakebell.v1.Timers.List:output_type -> wakebell.v1.TimerPage
+	44, // 91: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.Scheduled
+	49, // 92: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.DueNow
+	50, // 93: wakebell.v1.Timers.Stats:output_type -> wakebell.v1.TopicStats
+	51, // 94: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.RecurringChanged
+	51, // 95: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.RecurringChanged
+	51, // 96: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.RecurringChanged
+	52, // 97: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RecurringRun
+	53, // 98: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.RecurringState
+	54, // 99: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.RecurringPage
+	55, // 100: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.RecurringInstants
+	56, // 101: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.TurnGuarded
+	57, // 102: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.MessagesPublished
+	12, // 103: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
+	86, // [86:104] is the sub-list for method output_type
+	68, // [68:86] is the sub-list for method input_type
+	68, // [68:68] is the sub-list for extension type_name
+	68, // [68:68] is the sub-list for extension extendee
+	0,  // [0:68] is the sub-list for field type_name
 }
 
 func init() { file_messages_remote_proto_init() }
@@ -1919,14 +2135,14 @@ func file_messages_remote_proto_init() {
 	file_messages_queues_proto_init()
 	file_messages_recurring_proto_init()
 	file_messages_wakebell_proto_init()
-	file_messages_remote_proto_msgTypes[7].OneofWrappers = []any{
+	file_messages_remote_proto_msgTypes[9].OneofWrappers = []any{
 		(*Verdict_Ack)(nil),
 		(*Verdict_Nack)(nil),
 		(*Verdict_Reject)(nil),
 		(*Verdict_Release)(nil),
 		(*Verdict_Extend)(nil),
 	}
-	file_messages_remote_proto_msgTypes[9].OneofWrappers = []any{
+	file_messages_remote_proto_msgTypes[11].OneofWrappers = []any{
 		(*Command_Schedule)(nil),
 		(*Command_ScheduleBatch)(nil),
 		(*Command_Cancel)(nil),
@@ -1951,7 +2167,7 @@ func file_messages_remote_proto_init() {
 		(*Command_ExtendTurn)(nil),
 		(*Command_ReleaseTurn)(nil),
 	}
-	file_messages_remote_proto_msgTypes[11].OneofWrappers = []any{
+	file_messages_remote_proto_msgTypes[13].OneofWrappers = []any{
 		(*Reply_Error)(nil),
 		(*Reply_Scheduled)(nil),
 		(*Reply_BatchScheduled)(nil),
@@ -1976,6 +2192,7 @@ func file_messages_remote_proto_init() {
 		(*Reply_TurnLost)(nil),
 		(*Reply_TurnExtended)(nil),
 		(*Reply_TurnReleased)(nil),
+		(*Reply_LeasesExtended)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1983,7 +2200,7 @@ func file_messages_remote_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_remote_proto_rawDesc), len(file_messages_remote_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

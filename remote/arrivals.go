@@ -10,10 +10,15 @@ import (
 // arrivals are leases on their way from a topic's handlers to its hub, which is
 // told once for all that gather until it looks. They outlive a crash of the hub.
 type arrivals struct {
-	mu     sync.Mutex
-	tell   func()
-	leases []*actors.Handed
-	ended  []*messages.LeaseEnded
+	mu   sync.Mutex
+	tell func()
+	news news
+}
+
+// news are what gathers.
+type news struct {
+	leases, extended []*actors.Handed
+	ended            []*messages.LeaseEnded
 }
 
 // arrived is what a hub is told.
@@ -23,14 +28,22 @@ type arrived struct{}
 func (a *arrivals) begin(tell func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.tell, a.leases, a.ended = tell, nil, nil // those before ended with the hub before
+	a.tell, a.news = tell, news{} // those before ended with the hub before
 }
 
 // Take implements actors.Taker.
 func (a *arrivals) Take(h *actors.Handed) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.leases = append(a.leases, h)
+	a.news.leases = append(a.news.leases, h)
+	a.first()
+}
+
+// Extended implements actors.Taker.
+func (a *arrivals) Extended(h *actors.Handed) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.news.extended = append(a.news.extended, h)
 	a.first()
 }
 
@@ -38,20 +51,20 @@ func (a *arrivals) Take(h *actors.Handed) {
 func (a *arrivals) Over(m *messages.LeaseEnded) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.ended = append(a.ended, m)
+	a.news.ended = append(a.news.ended, m)
 	a.first()
 }
 
 func (a *arrivals) first() {
-	if len(a.leases)+len(a.ended) == 1 {
+	if len(a.news.leases)+len(a.news.extended)+len(a.news.ended) == 1 {
 		a.tell()
 	}
 }
 
-func (a *arrivals) take() ([]*actors.Handed, []*messages.LeaseEnded) {
+func (a *arrivals) take() news {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	leases, ended := a.leases, a.ended
-	a.leases, a.ended = nil, nil
-	return leases, ended
+	taken := a.news
+	a.news = news{}
+	return taken
 }

@@ -82,7 +82,7 @@ func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) 
 			return nil, err
 		}
 	}
-	conn, err := grpc.NewClient("passthrough:///"+address, dialOptions(cfg.Config)...)
+	conn, err := grpc.NewClient("passthrough:///"+address, append(dialOptions(cfg.Config), grpc.WithKeepaliveParams(pings))...)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}

@@ -230,6 +230,10 @@ func (s *clientLink) replies(frame *messages.Replies) {
 			if t := s.taker(m.GetTopic(), m.GetSubscriber()); t != nil {
 				t.leases(m)
 			}
+		case *messages.LeasesExtended:
+			if t := s.taker(m.GetTopic(), m.GetSubscriber()); t != nil {
+				t.extended(m)
+			}
 		case *messages.LeasesEnded:
 			if t := s.taker(m.GetTopic(), m.GetSubscriber()); t != nil {
 				t.ended(m)

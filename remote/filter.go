@@ -72,7 +72,6 @@ func (f *filter) entry(id string) *entry {
 // admitted is what became of a batch.
 type admitted struct {
 	targets map[string]struct{} // the actors that get something
-	owed    debt                // to the peer, by what it asks
 	dropped string              // why something was dropped; empty: nothing was
 }
 
@@ -90,7 +89,7 @@ func (f *filter) admit(batch *premote.MessageBatch, from *peer) (admitted, error
 		}
 	}
 	a := &admission{filter: f, batch: batch, from: from, entries: entries, in: &in, budget: maxParts}
-	a.header = &premote.MessageHeader{HeaderData: who{owner: from.owner, celery: f.celery}.header()}
+	a.header = &premote.MessageHeader{HeaderData: who{owner: from.owner, host: from.host, celery: f.celery}.header()}
 	kept := batch.Envelopes[:0]
 	for _, e := range batch.GetEnvelopes() {
 		ok, err := a.envelope(e)
@@ -159,10 +158,6 @@ func (a *admission) envelope(e *premote.MessageEnvelope) (bool, error) {
 	e.MessageHeader = a.header
 	e.TargetRequestId = 0
 	a.in.targets[id] = struct{}{}
-	if e.GetSender() > 0 && isAnswered[kind] {
-		a.in.owed.answers++
-		a.in.owed.weight += weightOf(kind)
-	}
 	return true, nil
 }
 

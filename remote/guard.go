@@ -27,6 +27,7 @@ type guard struct {
 	log         *slog.Logger
 	owners      atomic.Pointer[tokenOwners]
 	peers       peers
+	leases      *budget // of what subscribers hold
 	filter      filter
 	services    []func(grpc.ServiceRegistrar)
 	connections *counted
@@ -51,11 +52,13 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 	}
 	g := &guard{
 		cfg: cfg, system: system, log: cfg.Logger,
-		peers: peers{known: map[string]*peer{}},
+		peers:  peers{known: map[string]*peer{}, answers: newBudget(answerBounds)},
+		leases: newBudget(leaseBounds),
 		filter: filter{
 			addresses: map[string]bool{}, entries: map[string]*entry{}, celery: messages.CeleryQueues(cfg.CeleryQueues),
 		},
 	}
+	g.peers.leases = g.leases
 	g.know(owners(cfg.Tokens))
 	g.peers.keep(cfg.Peers, cfg.Token)
 	g.complaints.log = cfg.Logger

@@ -17,9 +17,6 @@ const (
 	grace = time.Second
 	// sweepEvery is how often a hub looks for leases that are over.
 	sweepEvery = 250 * time.Millisecond
-	// maxOut bounds the bodies that a subscriber holds, in bytes; one lease may
-	// be larger.
-	maxOut = 64 << 20
 )
 
 // hub gives the leases of a topic to its subscribers. What arrives for it is
@@ -37,13 +34,16 @@ type hub struct {
 	order       []*subscriber // those that can take leases, in turn
 	turn        int
 	held        map[uint64]*held // by delivery
-	waiting     []*held          // that nobody has credits for
+	waiting     []*held          // that no subscriber has credits and memory for
+	shelf       *holder          // the memory that those take
 	flushing    bool
 
 	tuning   *tuning
 	arrivals *arrivals
 	asked    []asked // subscriptions that wait for the topic
 	sweeping *time.Timer
+
+	reattaching bool // it will look after those that are awaited
 }
 
 // subscriberKey tells subscribers apart: of two owners both may use a name.
@@ -55,18 +55,24 @@ type subscriber struct {
 	credits    int
 	to         *actor.PID // nil: out of reach, or gone
 	last       *actor.PID // where it was then
-	used       int        // leases that it holds
-	bytes      int        // of their bodies
-	out        []*messages.Lease
+	awaited    bool       // its peer is there: it is attached again when the link is up
+	clock      clock
+	used       int     // leases that it holds
+	memory     *holder // that they take
+	typical    int     // bytes of one
+	out        []*actors.Handed
 }
 
 // held is a lease in the hands of a subscriber, or on the way there.
 type held struct {
 	lease *actors.Handed
 	of    *subscriber // nil: it waits
+	size  int
 	since time.Time
 	until time.Time // the node has given it up, if it said nothing before
 	gone  bool
+
+	shelved bool // it takes memory of the hub's shelf
 }
 
 // asked is a Subscribe that is not answered yet.
@@ -94,14 +100,15 @@ func newHub(shared *hubs, topic string, t *tuning, a *arrivals) *hub {
 	return &hub{
 		hubs: shared, topic: topic,
 		subscribers: map[subscriberKey]*subscriber{}, held: map[uint64]*held{},
+		shelf:  shared.guard.leases.holder(waitingPrincipal, waitingPrincipal),
 		tuning: t, arrivals: a,
 	}
 }
 
 func (h *hub) Receive(c actor.Context) {
-	owner := ""
+	owner, host := "", ""
 	if header := c.MessageHeader(); header != nil {
-		owner = header.Get(messages.PrincipalHeader)
+		owner, host = header.Get(messages.PrincipalHeader), header.Get(hostHeader)
 	}
 	switch m := c.Message().(type) {
 	case *actor.Started:
@@ -113,18 +120,20 @@ func (h *hub) Receive(c actor.Context) {
 	case *actor.Stopping, *actor.Restarting:
 		h.stop()
 	case *messages.Subscribe:
-		h.subscribe(c, m, owner)
+		h.subscribe(c, m, owner, host)
 	case *messages.Unsubscribe:
 		h.unsubscribe(m, owner)
 		c.Respond(&messages.Unsubscribed{Request: m.GetRequest()})
 	case *messages.Verdicts:
-		h.verdicts(m, owner)
+		h.verdicts(m, owner, c.Sender())
 	case arrived:
 		h.arrived()
 	case flush:
 		h.flush()
 	case sweep:
 		h.sweep()
+	case reattach:
+		h.reattach(c, m)
 	case tuned:
 		h.tuned(m)
 	case *actor.Terminated:
@@ -141,10 +150,14 @@ func (h *hub) stop() {
 	if h.sweeping != nil {
 		h.sweeping.Stop()
 	}
+	h.shelf.clear()
+	for _, s := range h.subscribers {
+		s.memory.clear()
+	}
 }
 
 // subscribe makes or replaces a subscription.
-func (h *hub) subscribe(c actor.Context, m *messages.Subscribe, owner string) {
+func (h *hub) subscribe(c actor.Context, m *messages.Subscribe, owner, host string) {
 	key := subscriberKey{owner, m.GetSubscriber()}
 	s := h.subscribers[key]
 	credits := int(m.GetCredits())
@@ -172,7 +185,9 @@ func (h *hub) subscribe(c actor.Context, m *messages.Subscribe, owner string) {
 	}
 	// It grows over the lives of nodes too.
 	s.generation = max(s.generation+1, uint64(time.Now().UnixMicro())) //nolint:gosec // after 1970
-	s.credits, s.to, s.out = credits, c.Sender(), nil
+	s.credits, s.to, s.out, s.clock = credits, c.Sender(), nil, clock{}
+	s.clock.tell(m.GetClock(), time.Now())
+	h.remember(s, host)
 	c.Watch(s.to)
 	if !slices.Contains(h.order, s) {
 		h.order = append(h.order, s)
@@ -191,7 +206,7 @@ func (h *hub) answerAsked() {
 		answer := &messages.Subscribed{Request: a.message.GetRequest(), Generation: a.of.generation}
 		for _, l := range h.held {
 			if l.of == a.of {
-				answer.Held = append(answer.Held, &messages.Lease{Id: l.lease.GetId(), Delivery: l.lease.GetDelivery(), Ttl: l.lease.GetTtl()})
+				answer.Held = append(answer.Held, &messages.Lease{Id: l.lease.GetId(), Delivery: l.lease.GetDelivery(), Ttl: ttlOf(l.lease, time.Now())})
 			}
 		}
 		h.root.Send(a.sender, answer)
@@ -253,6 +268,7 @@ func (h *hub) graceOver(m graceOver) {
 // they may be at work on it.
 func (h *hub) outOfReach(who *actor.PID) {
 	for _, s := range h.at(who) {
+		h.await(s)
 		h.detach(s)
 	}
 	for _, s := range h.subscribers {
@@ -285,17 +301,9 @@ func (h *hub) detach(s *subscriber) {
 
 // forget drops a subscriber that is out of reach and holds nothing.
 func (h *hub) forget(s *subscriber) {
-	if s.to == nil && s.used == 0 && h.subscribers[s.key] == s {
+	if s.to == nil && !s.awaited && s.used == 0 && h.subscribers[s.key] == s {
 		delete(h.subscribers, s.key)
 	}
-}
-
-// takes is how many leases the topic may have for the subscriber.
-func (s *subscriber) takes() int {
-	if s.to == nil {
-		return s.used
-	}
-	return max(s.credits, s.used)
 }
 
 func (h *hub) capacity() (all int) {

@@ -3,6 +3,8 @@ package remote
 import (
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/messages"
 )
@@ -18,27 +20,30 @@ const (
 
 // arrived takes what has come from the topic's poller.
 func (h *hub) arrived() {
-	leases, ended := h.arrivals.take()
+	news := h.arrivals.take()
 	now := time.Now()
-	for _, l := range leases {
+	for _, l := range news.leases {
 		h.lease(l, now)
 	}
-	for _, m := range ended {
+	h.extended(news.extended, now)
+	for _, m := range news.ended {
 		h.leaseEnded(m)
 	}
-	if len(leases) > 0 {
+	if len(news.leases) > 0 {
 		h.later()
 	}
 }
 
 func (h *hub) lease(m *actors.Handed, now time.Time) {
-	l := &held{lease: m, since: now, until: now.Add(m.GetTtl().AsDuration() + time.Second)}
+	l := &held{lease: m, size: sizeOf(m.Lease), since: now, until: m.Until().Add(time.Second)}
 	h.held[m.GetDelivery()] = l
-	if s := h.next(); s != nil && len(h.waiting) == 0 {
+	if len(h.waiting) > 0 {
+		h.wait(l)
+		h.deal()
+	} else if s := h.next(l.size); s != nil {
 		h.give(s, l)
 	} else {
-		h.waiting = append(h.waiting, l)
-		h.deal()
+		h.wait(l)
 	}
 }
 
@@ -47,10 +52,11 @@ func (h *hub) deal() {
 	for len(h.waiting) > 0 {
 		l := h.waiting[0]
 		if !l.gone {
-			s := h.next()
+			s := h.next(l.size)
 			if s == nil {
 				return
 			}
+			h.unshelve(l)
 			h.give(s, l)
 		}
 		h.waiting[0] = nil
@@ -59,11 +65,12 @@ func (h *hub) deal() {
 	h.waiting = nil
 }
 
-// next is the subscriber whose turn it is, of those that can take a lease.
-func (h *hub) next() *subscriber {
+// next is the subscriber whose turn it is, of those that can take a lease of a
+// size. The memory for it is taken.
+func (h *hub) next(size int) *subscriber {
 	for range h.order {
 		h.turn = (h.turn + 1) % len(h.order)
-		if s := h.order[h.turn]; s.to != nil && s.used < s.credits && (s.used == 0 || s.bytes < maxOut) {
+		if s := h.order[h.turn]; s.to != nil && s.used < s.credits && s.memory.take(size) {
 			return s
 		}
 	}
@@ -73,8 +80,7 @@ func (h *hub) next() *subscriber {
 func (h *hub) give(s *subscriber, l *held) {
 	l.of = s
 	s.used++
-	s.bytes += len(l.lease.GetBody())
-	s.out = append(s.out, l.lease.Lease)
+	s.out = append(s.out, l.lease)
 	if !h.flushing { // after what is in the mailbox: so leases gather
 		h.flushing = true
 		h.root.Send(h.self, flush{})
@@ -84,6 +90,7 @@ func (h *hub) give(s *subscriber, l *held) {
 // flush sends subscribers what has gathered for them.
 func (h *hub) flush() {
 	h.flushing = false
+	now := time.Now()
 	for _, s := range h.order {
 		for len(s.out) > 0 {
 			n, size := 0, 0
@@ -91,19 +98,31 @@ func (h *hub) flush() {
 				size += len(s.out[n].GetBody())
 				n++
 			}
-			h.root.Send(s.to, &messages.Leases{
-				Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Leases: s.out[:n:n],
-			})
+			h.root.Send(s.to, h.leasesFor(s, n, now))
 			s.out = s.out[n:]
 		}
 		s.out = nil
 	}
 }
 
+// leasesFor are the next n leases that gathered for a subscriber.
+func (h *hub) leasesFor(s *subscriber, n int, now time.Time) *messages.Leases {
+	m := &messages.Leases{
+		Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Leases: make([]*messages.Lease, n), Clock: s.clock.at(now),
+	}
+	for i, l := range s.out[:n] {
+		m.Leases[i] = l.Lease
+		m.Leases[i].Ttl = ttlOf(l, now)
+	}
+	return m
+}
+
 // verdicts takes what a subscriber says of its leases.
-func (h *hub) verdicts(m *messages.Verdicts, owner string) {
+func (h *hub) verdicts(m *messages.Verdicts, owner string, sender *actor.PID) {
 	key := subscriberKey{owner, m.GetSubscriber()}
-	now := time.Now()
+	if s := h.subscribers[key]; s != nil && same(s.to, sender) {
+		s.clock.tell(m.GetClock(), time.Now())
+	}
 	for _, v := range m.GetVerdicts() {
 		delivery, answer := answerOf(v)
 		l := h.held[delivery]
@@ -112,7 +131,6 @@ func (h *hub) verdicts(m *messages.Verdicts, owner string) {
 		}
 		if _, more := answer.(*messages.Extend); more {
 			l.lease.Extend()
-			l.until = now.Add(l.lease.GetTtl().AsDuration() + time.Second)
 			continue
 		}
 		l.lease.Answer(answer)
@@ -143,13 +161,14 @@ func answerOf(v *messages.Verdict) (delivery uint64, answer any) {
 
 // free forgets a lease that is over.
 func (h *hub) free(l *held) {
-	l.gone = true
+	h.unshelve(l)
 	delete(h.held, l.lease.GetDelivery())
 	if s := l.of; s != nil {
 		s.used--
-		s.bytes -= len(l.lease.GetBody())
+		s.memory.give(l.size)
 		h.forget(s)
 	}
+	l.gone = true
 }
 
 // leaseEnded tells a subscriber that a lease is no longer its own.
@@ -197,7 +216,7 @@ func (h *hub) sweep() {
 	}
 	h.deal()
 	h.tune()
-	if len(h.held) > 0 || h.tuning.want != h.tuning.have {
+	if len(h.held) > 0 || h.tuning.want != h.tuning.have || h.short() {
 		h.later()
 	}
 }

@@ -30,6 +30,9 @@ func (h *hub) tune() {
 		want = absent
 	}
 	h.tuning.want = want
+	if h.short() {
+		h.later() // others may give memory back
+	}
 	if h.tuning.busy || want == h.tuning.have {
 		return
 	}

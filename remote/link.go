@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,13 +29,14 @@ const (
 	restAfter = time.Second
 )
 
+// pings are those of a Client to a Server, which takes them. A peer may be a
+// stock gRPC server, which does not.
 var pings = keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout, PermitWithoutStream: true}
 
-// dialOptions are those of whoever dials a server with this configuration.
+// dialOptions are those for dialling with this configuration.
 func dialOptions(cfg Config) []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(transport(cfg)),
-		grpc.WithKeepaliveParams(pings),
 		// Its own would have whoever was away for minutes wait for two more.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: redialFirst, Multiplier: 2, Jitter: 0.2, MaxDelay: redialMax / 4},
@@ -75,18 +77,21 @@ func (g *guard) write(p *peer) {
 
 func (g *guard) connectAndWrite(ctx context.Context, p *peer) error {
 	options := append(dialOptions(g.cfg), grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-		d := net.Dialer{Timeout: dialTimeout}
-		return d.DialContext(ctx, "tcp", address)
+		return peerDialer().DialContext(ctx, "tcp", address)
 	}))
 	conn, err := grpc.NewClient("passthrough:///"+p.address, options...)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }() // the link is lost either way
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	l, err := g.connect(ctx, p, conn)
 	if err != nil {
 		return err
 	}
+	p.isUp()
+	limit := min(g.cfg.MaxMessage, stockFrame)
 	for {
 		select {
 		case <-p.wake:
@@ -95,11 +100,14 @@ func (g *guard) connectAndWrite(ctx context.Context, p *peer) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		for batch := p.take(g.cfg.MaxMessage); batch != nil; batch = p.take(g.cfg.MaxMessage) {
-			if err := l.stream.Send(batch.message()); err != nil {
-				return err
+		for batch := p.take(limit); batch != nil; batch = p.take(limit) {
+			late := time.AfterFunc(owedFor, func() { cancel(errNotReading) })
+			err := l.stream.Send(batch.message())
+			late.Stop()
+			if err != nil {
+				return cmp.Or(context.Cause(ctx), err)
 			}
-			p.paid(batch.answers)
+			p.sent(batch)
 		}
 	}
 }
@@ -200,8 +208,12 @@ func (g *guard) deliver(e *outgoing) {
 		e.undeliverable(g.system)
 		return
 	}
+	if !p.count(e, g.cfg.MaxMessage) {
+		return
+	}
 	switch p.enqueue(e) {
 	case refusedMail:
+		p.uncount(e)
 		e.undeliverable(g.system)
 	case firstMail:
 		if !g.enter() {

@@ -14,6 +14,9 @@ const (
 	maxMailBytes = 64 << 20
 	// maxBatch bounds the messages in a frame.
 	maxBatch = 1000
+	// stockFrame bounds their bytes, unless one alone is larger: a stock gRPC
+	// server refuses 4 MiB and ends the stream, with all that was in the frame.
+	stockFrame = 4<<20 - 64<<10
 
 	// What the encoding adds to a frame, and to an envelope in it, at the most.
 	frameOverhead, envelopeOverhead = 4096, 48
@@ -125,15 +128,16 @@ func (p *peer) part() ([]*outgoing, []watching) {
 	defer p.mu.Unlock()
 	left, watchers := p.mail, p.watchees
 	p.mail, p.mailBytes, p.watchees = nil, 0, nil
-	p.writing, p.rest = false, time.Now().Add(restAfter)
-	p.forgive()
+	p.writing, p.up, p.rest = false, false, time.Now().Add(restAfter)
+	p.clear()
 	return left, watchers
 }
 
 // frame is what goes to a peer at once.
 type frame struct {
 	batch   *premote.MessageBatch
-	answers debt
+	answers int // bytes of those in it
+	leases  int // bytes of what is for subscribers
 }
 
 func (f *frame) message() *premote.RemoteMessage {
@@ -199,10 +203,15 @@ func (f *frame) add(e *outgoing, kinds, targets, senders map[string]int32) {
 		envelope.MessageHeader = &premote.MessageHeader{HeaderData: e.header}
 	}
 	b.Envelopes = append(b.Envelopes, envelope)
-	if isAnswer[e.kind] {
-		f.answers.answers++
-		f.answers.weight += weightOf(e.kind)
+	switch {
+	case isAnswer[e.kind]:
+		f.answers += e.size()
+	case forSubscriber[e.kind]:
+		f.leases += e.size()
 	}
 }
+
+// size is what a message takes while it waits.
+func (e *outgoing) size() int { return len(e.data) + answerOverhead }
 
 func index(n int) int32 { return int32(n) } //nolint:gosec // bounded by maxBatch

@@ -7,37 +7,24 @@ import (
 	"time"
 )
 
-const (
-	// maxOwed bounds what a peer is owed: an answer weighs 1, one with bodies
-	// heavyAnswer. A peer that does not read what it asked for is read no more.
-	maxOwed     = 2048
-	heavyAnswer = 64
+// maxWatches bounds what a peer watches.
+const maxWatches = 1024
 
-	// owedFor is how long a peer may leave all of that unread.
-	owedFor = time.Minute
-
-	// maxWatches bounds what a peer watches.
-	maxWatches = 1024
-)
-
-var (
-	errAddressHeld = errors.New("the address is another peer's")
-	errNotReading  = errors.New("the peer does not take its answers")
-)
+var errAddressHeld = errors.New("the address is another peer's")
 
 // peer is a process at an address, from its first stream to the end of its
 // last, or one of Config.Peers. Only a peer is dialled, and only an answer to it is sent.
 type peer struct {
 	address string
-	owner   string // by its credentials
-	token   string // that it showed, and is shown when it is dialled
-	kept    bool   // it is one of Config.Peers
+	owner   string  // by its credentials
+	token   string  // that it showed, and is shown when it is dialled
+	kept    bool    // it is one of Config.Peers
+	host    string  // where it connects from
+	debts   debts   // what it asks for
+	leases  *holder // what its subscribers have not been sent yet; nil: it has not come yet
 
 	mu      sync.Mutex
-	streams int // inbound
-	asked   int // answers that were asked for and not sent
-	owed    int // their weight
-	change  chan struct{}
+	streams int                    // inbound
 	watched map[[2]string]struct{} // its actors, and those of ours that they watch
 	cut     context.CancelFunc     // of the link; nil: there was none
 	gone    bool                   // it is no peer any more
@@ -45,6 +32,7 @@ type peer struct {
 	mail      []*outgoing // that wait for the link
 	mailBytes int
 	writing   bool      // somebody sends it
+	up        bool      // the link, while it is written to
 	rest      time.Time // not dialled again before
 	watchees  []watching
 	wake      chan struct{} // has room for one
@@ -52,6 +40,8 @@ type peer struct {
 
 // peers are all that there are.
 type peers struct {
+	answers, leases *budget
+
 	mu    sync.Mutex
 	known map[string]*peer
 }
@@ -59,7 +49,7 @@ type peers struct {
 func newPeer(address, owner, token string) *peer {
 	return &peer{
 		address: address, owner: owner, token: token,
-		change: make(chan struct{}), watched: map[[2]string]struct{}{}, wake: make(chan struct{}, 1),
+		watched: map[[2]string]struct{}{}, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -74,8 +64,8 @@ func (b *peers) keep(addresses []string, token string) {
 }
 
 // arrive notes a stream of a peer that says where it is. Two owners cannot be
-// at one address.
-func (b *peers) arrive(address, owner, token string) (*peer, error) {
+// at one address. The host is where it connects from.
+func (b *peers) arrive(address, host, owner, token string) (*peer, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.known[address]
@@ -94,6 +84,12 @@ func (b *peers) arrive(address, owner, token string) (*peer, error) {
 	if !p.kept {
 		p.token = token
 	}
+	if p.streams == 0 {
+		p.host = host
+		p.debts.belong(b.answers.holder(owner, host))
+		p.leases.clear()
+		p.leases = b.leases.holder(owner, host)
+	}
 	p.streams++
 	return p, nil
 }
@@ -108,12 +104,12 @@ func (b *peers) leave(p *peer) (gone bool) {
 		return false
 	}
 	if p.kept {
-		p.forgive()
+		p.clear()
 		return true
 	}
 	delete(b.known, p.address)
 	p.gone = true
-	p.forgive()
+	p.clear()
 	if p.cut != nil {
 		p.cut()
 	}
@@ -127,11 +123,10 @@ func (b *peers) at(address string) (*peer, bool) {
 	return p, ok
 }
 
-// forgive forgets what is owed: nobody will get it. The lock is held.
-func (p *peer) forgive() {
-	p.asked, p.owed = 0, 0
-	close(p.change)
-	p.change = make(chan struct{})
+// clear forgets what waits for the peer to read it. The lock is held.
+func (p *peer) clear() {
+	p.debts.clear()
+	p.leases.clear()
 }
 
 // onCut has the link ended when the peer is gone.
@@ -147,59 +142,6 @@ func (p *peer) removed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.gone
-}
-
-// debt is answers, and what they weigh.
-type debt struct{ answers, weight int }
-
-// owe notes that the peer is to get answers, and waits until there is room for
-// more: what a peer does not read must not pile up here.
-func (p *peer) owe(ctx context.Context, more debt) error {
-	p.mu.Lock()
-	p.asked += more.answers
-	p.owed += more.weight
-	p.mu.Unlock()
-	var late *time.Timer
-	for {
-		p.mu.Lock()
-		owed, change := p.owed, p.change
-		p.mu.Unlock()
-		if owed < maxOwed {
-			return nil
-		}
-		if late == nil {
-			late = time.NewTimer(owedFor)
-			defer late.Stop()
-		} else {
-			late.Reset(owedFor)
-		}
-		select {
-		case <-change:
-		case <-late.C:
-			return errNotReading
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// paid notes that answers have left. An Error weighs less than what was asked
-// for; the last answer settles that.
-func (p *peer) paid(less debt) {
-	if less.answers == 0 {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	full := p.owed >= maxOwed
-	p.asked = max(p.asked-less.answers, 0)
-	if p.owed = max(p.owed-less.weight, 0); p.asked == 0 {
-		p.owed = 0
-	}
-	if full && p.owed < maxOwed {
-		close(p.change)
-		p.change = make(chan struct{})
-	}
 }
 
 // watches notes that the peer watches an actor of ours, or does no longer;

@@ -42,6 +42,8 @@ func init() {
 		err = beNode(args[0], args[1])
 	case "actor":
 		err = beActor(args[0], args[1])
+	case "asker":
+		err = beAsker(args[0], args[1], args[2])
 	case "office":
 		err = beOffice(args[0], args[1], args[2])
 	case "waiter":

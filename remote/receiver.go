@@ -58,7 +58,7 @@ type inbound struct {
 
 // serve takes frames, one after the other. It does not take one before our
 // actors have come to what was in the last but one, so their mailboxes stay
-// short, nor while the peer leaves its answers unread.
+// short. It passes no request on before there is room for its answer.
 func (in *inbound) serve() error {
 	for {
 		m, err := in.stream.Recv()
@@ -92,7 +92,7 @@ func (in *inbound) arrive(hello *premote.ConnectRequest) error {
 	if in.guard.filter.addresses[address] || !in.who.isAt(in.ctx, host) {
 		return hostile("the address %q, which is not where it connects from", clip(address))
 	}
-	p, err := in.guard.peers.arrive(address, in.who.owner, in.who.token)
+	p, err := in.guard.peers.arrive(address, in.who.host, in.who.owner, in.who.token)
 	if err != nil {
 		return fmt.Errorf("%w: the address %q: %w", errHostile, address, err)
 	}
@@ -129,10 +129,12 @@ func (in *inbound) batch(batch *premote.MessageBatch) error {
 	if got.dropped != "" {
 		in.guard.note(in.ctx, in.who, errors.New(got.dropped))
 	}
-	if err := in.peer.owe(in.ctx, got.owed); err != nil {
-		return err
-	}
 	for _, e := range batch.GetEnvelopes() {
+		if e.GetSender() > 0 {
+			if err := in.peer.debts.ask(in.ctx, batch.GetTypeNames()[e.GetTypeId()]); err != nil {
+				return err
+			}
+		}
 		if err := in.pass(batch, e); err != nil {
 			return err
 		}

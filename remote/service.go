@@ -139,6 +139,11 @@ func statusOf(e *messages.Error) error {
 	return plain.Err()
 }
 
+// hostHeader is the header that says from which host a message comes.
+const hostHeader = "wakebell-host"
+
+// header says which principal sends a message, from which host, and to which
+// Celery queues it may have tasks sent.
 func (w who) header() map[string]string {
-	return map[string]string{messages.PrincipalHeader: w.owner, messages.CeleryHeader: w.celery}
+	return map[string]string{messages.PrincipalHeader: w.owner, hostHeader: w.host, messages.CeleryHeader: w.celery}
 }

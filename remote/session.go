@@ -6,10 +6,12 @@ import (
 	"io"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	gpeer "google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -30,11 +32,12 @@ type session struct {
 	stream grpc.ServerStream
 	who    who
 	self   *actor.PID
-	debts  *peer // what it is owed
+	debts  debts   // what it asks for
+	leases *holder // what subscribers have not been sent yet
 	turns  *turns
 
 	mu       sync.Mutex
-	out      []*messages.Reply
+	out      []reply
 	watchers map[string]*actor.PID
 	over     actor.TerminatedReason // once ended
 	ended    bool
@@ -42,12 +45,29 @@ type session struct {
 	wake chan struct{} // has room for one
 }
 
+// reply waits for the stream.
+type reply struct {
+	*messages.Reply
+	size   int
+	answer int // what it takes of the debts; 0: it answers nothing
+	lease  int // what it takes of the leases; 0: it is not for a subscriber
+}
+
+func newReply(message any) reply {
+	r := reply{Reply: replyOf(message)}
+	if r.Reply != nil {
+		r.size = proto.Size(inside(r.Reply))
+	}
+	return r
+}
+
 // session serves one until its end.
 func (s *Server) session(stream grpc.ServerStream) error {
 	caller, _ := stream.Context().Value(whoKey{}).(who)
 	system := s.system.ActorSystem()
 	n := &session{
-		server: s, stream: stream, who: caller, debts: newPeer("", caller.owner, ""), turns: newTurns(system),
+		server: s, stream: stream, who: caller, debts: debts{of: s.guard.peers.answers.holder(caller.owner, caller.host)},
+		leases: s.guard.leases.holder(caller.owner, caller.host), turns: newTurns(system),
 		watchers: map[string]*actor.PID{}, wake: make(chan struct{}, 1),
 	}
 	defer n.turns.close()
@@ -75,6 +95,8 @@ func (n *session) end(why actor.TerminatedReason) {
 	watchers := n.watchers
 	n.watchers, n.out = nil, nil
 	n.mu.Unlock()
+	n.debts.clear()
+	n.leases.clear()
 	for _, w := range watchers {
 		n.tellEnd(w)
 	}
@@ -88,14 +110,20 @@ func (n *session) tellEnd(watcher *actor.PID) {
 
 // SendUserMessage implements actor.Process: it takes what is for the caller.
 func (n *session) SendUserMessage(_ *actor.PID, message any) {
-	reply := replyOf(actor.UnwrapEnvelopeMessage(message))
-	if reply == nil {
+	next := newReply(actor.UnwrapEnvelopeMessage(message))
+	if next.Reply == nil {
 		return
 	}
 	n.mu.Lock()
-	if !n.ended {
-		n.out = append(n.out, reply)
+	if n.ended {
+		n.mu.Unlock()
+		return
 	}
+	if !n.count(&next, fullName(inside(next.Reply))) {
+		n.mu.Unlock()
+		return
+	}
+	n.out = append(n.out, next)
 	n.mu.Unlock()
 	select {
 	case n.wake <- struct{}{}:
@@ -134,40 +162,54 @@ func (n *session) write(ctx context.Context) {
 		}
 		runtime.Gosched() // what is about to be answered as well fills the frame
 		for {
-			frame, paid := n.take()
+			frame, paid, leases := n.take()
 			if frame == nil {
 				break
 			}
-			if n.stream.SendMsg(frame) != nil {
+			late := time.AfterFunc(owedFor, n.cut)
+			err := n.stream.SendMsg(frame)
+			late.Stop()
+			if err != nil {
 				return // read learns of it too
 			}
 			n.debts.paid(paid)
+			n.leases.give(leases)
 		}
 	}
 }
 
-func (n *session) take() (*messages.Replies, debt) {
+// cut ends the connection of a caller that does not read: only that ends a
+// SendMsg that waits for it.
+func (n *session) cut() {
+	n.server.guard.note(n.stream.Context(), n.who, errNotReading)
+	if p, ok := gpeer.FromContext(n.stream.Context()); ok {
+		n.server.guard.connections.cut(p.Addr)
+	}
+}
+
+// take is the next frame, and what it takes of the debts and of the leases.
+func (n *session) take() (frame *messages.Replies, paid, leases int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var paid debt
 	count, size := 0, 0
 	for count < len(n.out) && count < maxReplies && size < maxReplyBytes {
-		m := inside(n.out[count])
-		size += proto.Size(m)
-		if kind := fullName(m); isAnswer[kind] {
-			paid.answers++
-			paid.weight += weightOf(kind)
-		}
+		size += n.out[count].size
+		paid += n.out[count].answer
+		leases += n.out[count].lease
 		count++
 	}
 	if count == 0 {
-		return nil, paid
+		return nil, 0, 0
 	}
-	frame := &messages.Replies{Replies: n.out[:count:count]}
+	frame = &messages.Replies{Replies: make([]*messages.Reply, count)}
+	for i := range frame.Replies {
+		frame.Replies[i] = n.out[i].Reply
+	}
+	clear(n.out[:count])
 	if n.out = n.out[count:]; len(n.out) == 0 {
 		n.out = nil
 	}
-	return frame, paid
+	return frame, paid, leases
 }
 
 // read has commands carried out, until the caller has no more: nil, or is gone.
@@ -184,23 +226,18 @@ func (n *session) read(ctx context.Context) error {
 			return status.Errorf(codes.InvalidArgument, "%d commands in a frame, at most %d", len(frame.GetCommands()), maxCommands)
 		}
 		targets := map[string]struct{}{}
-		var owed debt
 		for _, c := range frame.GetCommands() {
 			m := commanded(c)
 			if m == nil {
 				return status.Error(codes.InvalidArgument, "an empty command, or a newer one")
 			}
 			kind := fullName(m)
-			if isAnswered[kind] {
-				owed.answers++
-				owed.weight += weightOf(kind)
+			if err := n.debts.ask(ctx, kind); err != nil {
+				return status.Error(codes.ResourceExhausted, err.Error())
 			}
 			if to := n.pass(m, kind); to != nil {
 				targets[to.GetId()] = struct{}{}
 			}
-		}
-		if err := n.debts.owe(ctx, owed); err != nil {
-			return status.Error(codes.ResourceExhausted, err.Error())
 		}
 		if err := n.turns.take(ctx, targets); err != nil {
 			return err

@@ -55,7 +55,7 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 	t := &taker{
 		link: c.link, of: s, handle: handle, running: map[uint64]*runningLease{}, crashed: map[uint64]time.Time{},
 		wake: make(chan struct{}, 1), failed: make(chan error, 1),
-		feed: make(chan handed),
+		feed: make(chan handed), began: time.Now(),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	key := takerKey{s.Topic, s.Name}
@@ -96,21 +96,15 @@ type taker struct {
 	failed chan error
 	feed   chan handed
 	work   sync.WaitGroup
+	began  time.Time // what its clock counts from
 
 	mu       sync.Mutex
 	stopped  bool
 	running  map[uint64]*runningLease
 	crashed  map[uint64]time.Time // deliveries whose handlers panicked, until their leases end
 	verdicts []*messages.Verdict
+	told     time.Time // when the clock was told last
 	wake     chan struct{}
-}
-
-type runningLease struct {
-	id     string
-	ttl    time.Duration
-	extend time.Time // when to ask for more time
-	until  time.Time
-	cancel context.CancelCauseFunc
 }
 
 // subscribe asks for leases, at first and whenever the link is new.
@@ -121,6 +115,7 @@ func (t *taker) subscribe() {
 			request.Queue = &messages.Queue{Separator: q.Separator, DeadLetters: q.DeadLetters}
 		}
 		for {
+			request.Clock = t.clock()
 			ctx, cancel := context.WithTimeout(t.link.ctx, requestTimeout)
 			answer, err := t.link.ask(ctx, proto.CloneOf(request))
 			cancel()
@@ -178,18 +173,13 @@ func (t *taker) pending(delivery uint64) bool {
 // leases takes leases and has them handled.
 func (t *taker) leases(m *messages.Leases) {
 	now := time.Now()
+	sent := t.sentAt(m.GetClock(), now)
 	for _, l := range m.GetLeases() {
 		ctx, cancel := context.WithCancelCause(t.ctx)
-		ttl := l.GetTtl().AsDuration()
-		t.mu.Lock()
-		if t.stopped {
-			t.mu.Unlock()
+		if !t.hold(l, sent.Add(l.GetTtl().AsDuration()), now, cancel) {
 			cancel(nil)
 			continue
 		}
-		t.running[l.GetDelivery()] = &runningLease{l.GetId(), ttl, now.Add(ttl / 3), now.Add(ttl), cancel}
-		t.work.Add(1)
-		t.mu.Unlock()
 		t.begin(handed{ctx, cancel, l})
 	}
 }

@@ -44,6 +44,20 @@ var (
 	))
 )
 
+// forSubscriber is what subscribers are sent without having asked. Without an
+// extension a lease ends earlier, so there is no harm in dropping one.
+var (
+	forSubscriber = set(names(&messages.Leases{}, &messages.LeasesEnded{}, &messages.LeasesExtended{}))
+	extensions    = fullName(&messages.LeasesExtended{})
+)
+
+// waitsLong are requests that are answered when it is their turn, endsLongWait
+// their answers.
+var (
+	waitsLong    = set(names(&messages.AcquireTurn{}))
+	endsLongWait = set(names(&messages.Turn{}, &messages.TurnRefused{}))
+)
+
 // isAnswered are what is answered with one of answers or reminders.
 var isAnswered = set(slices.Concat(requests, turning, reminding, names(&messages.Subscribe{}, &messages.Unsubscribe{})))
 
@@ -63,11 +77,4 @@ func set(names []string) map[string]bool {
 		all[name] = true
 	}
 	return all
-}
-
-func weightOf(kind string) int {
-	if heavy[kind] {
-		return heavyAnswer
-	}
-	return 1
 }

@@ -14,7 +14,7 @@ command_of() {
 packages_of() {
   case $1 in
     redis-server) echo redis-server ;;
-    protoc) echo protobuf-compiler ;;
+    protoc) echo protobuf-compiler libprotobuf-dev ;; # the latter has the well-known types
     cc) echo gcc libc6-dev ;;
     make) echo make ;;
     *)

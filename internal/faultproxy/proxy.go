@@ -67,10 +67,11 @@ type Proxy struct {
 	done     context.Context // ends with the proxy
 	serving  sync.WaitGroup
 
-	mu    sync.Mutex
-	rule  Rule
-	cut   bool
-	conns map[net.Conn]struct{}
+	mu     sync.Mutex
+	rule   Rule
+	cut    bool
+	silent chan struct{} // closed by Speak; nil: it is not silent
+	conns  map[net.Conn]struct{}
 }
 
 // Start runs a proxy to the server at upstream until the end of the test.
@@ -79,7 +80,8 @@ func Start(t testing.TB, upstream string) *Proxy {
 	return start(t, upstream, false)
 }
 
-// StartUnseen is Start for any protocol: it has no use for a Rule, only for Cut.
+// StartUnseen is Start for any protocol: it has no use for a Rule, only for Cut
+// and Silence.
 func StartUnseen(t testing.TB, upstream string) *Proxy {
 	t.Helper()
 	return start(t, upstream, true)
@@ -129,6 +131,61 @@ func (p *Proxy) Mend() {
 	defer p.mu.Unlock()
 	p.cut = false
 }
+
+// Silence holds what comes from either side, on connections that are there and
+// on new ones, until Speak: they are neither closed nor answered.
+func (p *Proxy) Silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.silent == nil {
+		p.silent = make(chan struct{})
+	}
+}
+
+// Speak ends a Silence: what was held is passed on.
+func (p *Proxy) Speak() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.silent != nil {
+		close(p.silent)
+		p.silent = nil
+	}
+}
+
+// write passes bytes on once the proxy is not silent.
+func (p *Proxy) write(to net.Conn, data []byte) error {
+	for {
+		p.mu.Lock()
+		silent := p.silent
+		p.mu.Unlock()
+		if silent == nil {
+			_, err := to.Write(data)
+			return err
+		}
+		select {
+		case <-silent:
+		case <-p.done.Done():
+			return p.done.Err()
+		}
+	}
+}
+
+// writer is a connection that is written to through the proxy's silence. It
+// hides that the connection reads by itself.
+type writer struct {
+	proxy *Proxy
+	to    net.Conn
+}
+
+func (w writer) Write(data []byte) (int, error) {
+	if err := w.proxy.write(w.to, data); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// reader hides that a connection writes by itself.
+type reader struct{ io.Reader }
 
 func (p *Proxy) fate(command []string) Fate {
 	p.mu.Lock()
@@ -201,7 +258,7 @@ func (p *Proxy) serve(client, server net.Conn) {
 		if fate.again != nil {
 			p.serving.Go(func() { defer fate.again(); p.repeat(u, fate.after) })
 		}
-		if _, err := server.Write(u.raw); err != nil {
+		if p.write(server, u.raw) != nil {
 			return
 		}
 		if strings.HasSuffix(strings.ToLower(u.words[0]), "subscribe") {
@@ -215,7 +272,7 @@ func (p *Proxy) serve(client, server net.Conn) {
 		if err != nil || fate.lose || !p.held(fate) {
 			return
 		}
-		if _, err := client.Write(reply); err != nil {
+		if p.write(client, reply) != nil {
 			return
 		}
 	}
@@ -263,10 +320,10 @@ func (p *Proxy) repeat(u unit, after time.Duration) {
 func (p *Proxy) pass(client, server net.Conn, commands, replies io.Reader) {
 	var up sync.WaitGroup
 	up.Go(func() {
-		_, _ = io.Copy(server, commands)
+		_, _ = io.Copy(writer{p, server}, reader{commands})
 		_ = server.Close()
 	})
-	_, _ = io.Copy(client, replies)
+	_, _ = io.Copy(writer{p, client}, reader{replies})
 	_ = client.Close()
 	up.Wait()
 }

@@ -165,3 +165,27 @@ func TestTransactions(t *testing.T) {
 	<-done
 	require.Equal(t, "4", direct.Get(t.Context(), key+"2").Val())
 }
+
+func TestASilentLinkIsNeitherClosedNorAnswered(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(testing.TB, string) *faultproxy.Proxy{"seen": faultproxy.Start, "unseen": faultproxy.StartUnseen} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, redistest.SharedAddr(t))
+			rdb := redistest.Shared(t, func(o *redis.Options) { o.Addr, o.ReadTimeout, o.MaxRetries = p.Addr, time.Minute, -1 })
+			key := redistest.Name(t)
+			require.NoError(t, rdb.Set(t.Context(), key, "before", 0).Err())
+			p.Silence()
+			answered := make(chan error, 1)
+			go func() { answered <- rdb.Set(t.Context(), key, "after", 0).Err() }()
+			select {
+			case err := <-answered:
+				require.Fail(t, "it was answered or closed", err)
+			case <-time.After(200 * time.Millisecond):
+			}
+			p.Speak()
+			require.NoError(t, <-answered)
+			require.Equal(t, "after", rdb.Get(t.Context(), key).Val())
+		})
+	}
+}

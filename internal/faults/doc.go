@@ -24,6 +24,9 @@
 //   - repeated without a cause, as below.
 //   - stale: a settlement was confirmed to a handler after another one had
 //     claimed the timer, or a call had found it running and replaced it.
+//   - beside: a handler ran on while the next one of its timer ran, for longer
+//     than its process was not run by the machine. Judged where handlers end with
+//     their contexts: in the scenario remote.
 //   - unseen: the number of an attempt says that there were claims which no
 //     handler saw, and no node or Redis was struck within a lease's time.
 //   - illegal: no order of the calls explains what they answered and what the
@@ -71,7 +74,7 @@
 //   - undone by Redis: Redis lost what it had written since the handler's end.
 //     Acknowledged schedules that are lost that way count as "lost by Redis".
 //
-//   - link cut: the link of a subscriber was cut between the claim and a lease
+//   - link cut: the link of a subscriber was cut or silent between the claim and a lease
 //     after the handler's end; a lease later.
 //
 //   - given back after a link cut: the same, and the handler had ended: what it
@@ -99,7 +102,8 @@
 // # Across the network
 //
 // In the scenario remote only the serving nodes have Redis: subscribers and
-// clients reach them over links that are cut. The calls of half of the clients
+// clients reach them over links that are cut, and those of subscribers fall silent:
+// neither closed nor answered, for longer than a lease. The calls of half of the clients
 // have idempotency keys, and nothing explains that one of those was run twice.
 //
 // # Mutants

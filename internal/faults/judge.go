@@ -21,6 +21,7 @@ type Judgement struct {
 	Causes      map[Cause]int
 	Uncaused    int // repeated without a cause
 	Stale       int // settlements accepted of somebody who was no longer the holder
+	Beside      int // handlers that ran on beside the next one of their timer
 	Undelivered int // claims that reached no handler, without a cause
 	Illegal     int // answers and deliveries that no order of the calls explains
 
@@ -35,7 +36,7 @@ type Judgement struct {
 func (l *Ledger) Judge() *Judgement {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}, RecoveryBy: map[Cause][]time.Duration{}}, evidence: newEvidence(l.faults, l.TTL)}
+	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}, RecoveryBy: map[Cause][]time.Duration{}}, evidence: newEvidence(l.faults, l.TTL), most: l.Beside}
 	ids := make([]string, 0, len(l.timers))
 	for id := range l.timers {
 		ids = append(ids, id)
@@ -51,8 +52,9 @@ func (l *Ledger) Judge() *Judgement {
 type judge struct {
 	*Judgement
 	*evidence
-	firsts []time.Time // of all deliveries
-	wrongs []string    // of the timer that is looked at
+	most   time.Duration // that handlers of a timer may run beside each other
+	firsts []time.Time   // of all deliveries
+	wrongs []string      // of the timer that is looked at
 }
 
 func (j *judge) wrong(count *int, format string, args ...any) {
@@ -117,6 +119,7 @@ func (j *judge) repeats(id string, g *generation) {
 			j.Repeated++
 			cause, since := j.cause(id, g, last, r)
 			j.Causes[cause]++
+			j.beside(cause, last, r)
 			if cause == CauseNone {
 				j.wrong(&j.Uncaused, "repeated without a cause")
 			}
@@ -137,6 +140,24 @@ func (j *judge) repeats(id string, g *generation) {
 		}
 		last = r
 	}
+}
+
+// beside judges whether the handler of last had ended when that of r began. One
+// whose process was not run could not know.
+func (j *judge) beside(cause Cause, last, r *Run) {
+	both := last.Ended.Sub(r.Began)
+	switch {
+	case j.most == 0, last.Ended.IsZero(), both <= j.most:
+		return
+	case cause == CauseAmbiguous, cause == CauseDuplicate, cause == CauseForgotten: // another timer
+		return
+	}
+	for _, kind := range []FaultKind{Stall, Stop} {
+		if f, ok := j.find(last.Node, r.Began.Add(-j.ttl), last.Ended, kind); ok && f.To.Sub(f.From) >= both-j.most {
+			return
+		}
+	}
+	j.wrong(&j.Beside, "attempt %d ran for %v beside attempt %d", last.Attempt, both, r.Attempt)
 }
 
 func (j *judge) recovered(from Cause, after time.Duration) {
@@ -257,7 +278,7 @@ func (j *judge) outages() {
 
 // Broken counts what must never happen.
 func (j *Judgement) Broken() int {
-	return j.Lost + j.Early + j.Uncaused + j.Stale + j.Undelivered + j.Illegal
+	return j.Lost + j.Early + j.Uncaused + j.Stale + j.Beside + j.Undelivered + j.Illegal
 }
 
 // add adds another round.
@@ -272,6 +293,7 @@ func (j *Judgement) add(o *Judgement) {
 		{&j.Repeated, &o.Repeated},
 		{&j.Uncaused, &o.Uncaused},
 		{&j.Stale, &o.Stale},
+		{&j.Beside, &o.Beside},
 		{&j.Undelivered, &o.Undelivered},
 		{&j.Illegal, &o.Illegal},
 	} {

@@ -43,6 +43,22 @@ func (b book) ran(node string, generation, attempt, delivered, ended int, end En
 	}
 }
 
+// beside notes a run that ended at an instant, and the next one that began at
+// another, after the link of the first was silent. Runs may not be longer beside
+// each other than the limit.
+func (b book) beside(limit, ended, began int) {
+	b.Beside = time.Duration(limit) * time.Millisecond
+	b.struck(Cut, "a", 20, 1600)
+	for _, line := range []Line{
+		{Event: EventBegin, ID: "client-1/1", Generation: 1, Attempt: 1, Delivered: b.at(10), At: b.at(11)},
+		{Event: EventEnd, ID: "client-1/1", Delivered: b.at(10), At: b.at(ended), End: EndCut},
+	} {
+		b.Heard("a", line)
+	}
+	b.Heard("b", Line{Event: EventBegin, ID: "client-1/1", Generation: 1, Attempt: 2, Delivered: b.at(began), At: b.at(began)})
+	b.Heard("b", Line{Event: EventEnd, ID: "client-1/1", Delivered: b.at(began), At: b.at(began + 10), End: EndAck})
+}
+
 func (b book) settled(node string, delivered, called int, result Result) {
 	line := Line{Event: EventSettling, ID: "client-1/1", Delivered: b.at(delivered), At: b.at(called), End: EndAck}
 	b.Heard(node, line)
@@ -62,6 +78,16 @@ func TestJudge(t *testing.T) {
 	}{
 		"delivered": {func(b book) { b.ran("a", 1, 1, 10, 20, EndAck) }, Judgement{}},
 		"lost":      {func(book) {}, Judgement{Lost: 1}},
+		"beside the next": {func(b book) {
+			b.beside(100, 1500, 1300)
+		}, Judgement{Repeated: 1, Beside: 1, Causes: map[Cause]int{CauseCut: 1}}},
+		"over before the next": {func(b book) {
+			b.beside(100, 1250, 1300)
+		}, Judgement{Repeated: 1, Causes: map[Cause]int{CauseCut: 1}}},
+		"beside the next, and its process stood still": {func(b book) {
+			b.struck(Stall, "a", 1200, 1500)
+			b.beside(100, 1500, 1300)
+		}, Judgement{Repeated: 1, Causes: map[Cause]int{CauseCut: 1}}},
 		"gone while it ran": {
 			func(b book) { b.ran("a", 1, 1, 10, 0, EndNone) }, Judgement{Lost: 1},
 		},

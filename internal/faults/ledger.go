@@ -12,6 +12,10 @@ type Ledger struct {
 	// of a round have the same.
 	TTL time.Duration
 
+	// Beside is how long a handler of a timer may run beside the next one; 0: it
+	// is not judged.
+	Beside time.Duration
+
 	mu     sync.Mutex
 	timers map[string]*Timer
 	faults []Fault
@@ -85,6 +89,7 @@ type Run struct {
 	Attempt, Failures int
 	Activation        time.Time
 	Delivered         time.Time // Redis's clock at the claim
+	Began             time.Time // when its handler began
 	Ended             time.Time // when the handler was done with its work; zero: never
 	End               End
 	// SettleCalled and Settled bound a settlement by Timer.Settle; Settled is
@@ -134,7 +139,7 @@ const (
 	Reset       FaultKind = "reset"               // as LostReply, with a connection that was reset
 	Duplicate   FaultKind = "duplicate"           // a command was sent once more, and had run at To
 	Slow        FaultKind = "slow"                // the reply of a command was held until To
-	Cut         FaultKind = "link cut"            // to the serving node, until To
+	Cut         FaultKind = "link cut"            // to the serving node: closed, or silent, until To
 	Orphan      FaultKind = "serving node killed" // SIGKILL of the node that serves a subscriber
 	Stall       FaultKind = "stall"               // a process or Redis was not run by the machine; observed
 )
@@ -189,7 +194,7 @@ func (l *Ledger) Heard(node string, line Line) {
 	if line.Event == EventBegin {
 		t.Runs = append(t.Runs, &Run{
 			Node: node, Message: line.Message, Generation: line.Generation, Attempt: line.Attempt, Failures: line.Failures,
-			Activation: line.Activation, Delivered: line.Delivered,
+			Activation: line.Activation, Delivered: line.Delivered, Began: line.At,
 		})
 		return
 	}

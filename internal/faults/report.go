@@ -96,6 +96,7 @@ var columns = []struct {
 	{"repeated", func(r *Row) string { return strconv.Itoa(r.Repeated) }},
 	{"uncaused", func(r *Row) string { return strconv.Itoa(r.Uncaused) }},
 	{"stale", func(r *Row) string { return strconv.Itoa(r.Stale) }},
+	{"beside", func(r *Row) string { return strconv.Itoa(r.Beside) }},
 	{"unseen", func(r *Row) string { return strconv.Itoa(r.Undelivered) }},
 	{"illegal", func(r *Row) string { return strconv.Itoa(r.Illegal) }},
 	{"recovery p50", func(r *Row) string { return r.recovery(0.5) }},

@@ -20,7 +20,11 @@ const (
 	servingNodes      = 2
 	remoteSubscribers = 4
 	remoteClients     = 4
-	remoteStrikes     = 12
+	remoteStrikes     = 15
+
+	// besideLimit is how long handlers of one timer may run beside each other: the
+	// gap in a process's run that is not reported, twice.
+	besideLimit = 2 * stallAt
 )
 
 // remotes is what a round of the scenario has. The first of w.nodes are the
@@ -49,11 +53,12 @@ type servingKill struct {
 	clients []string // that it served
 }
 
-// remotely kills subscribers and the nodes that serve them, and cuts the links
-// to them, while clients schedule over such links too. Only the serving nodes
+// remotely kills subscribers and the nodes that serve them, and cuts or silences
+// the links to them, while clients schedule over such links too. Only the serving nodes
 // have Redis.
 func remotely(w *world) {
 	w.redis()
+	w.ledger.Beside = besideLimit
 	r := &remotes{world: w}
 	r.populate()
 	l := w.usual()
@@ -61,20 +66,25 @@ func remotely(w *world) {
 	l.timers = r.client
 	l.work = func(rng *rand.Rand) Work {
 		work := usualWork(rng)
-		work.Settle = false // a subscriber's verdict has no answer
+		work.Settle = false    // a subscriber's verdict has no answer
+		if rng.IntN(300) == 0 { // so that leases are extended when the link falls silent
+			work.For = between(rng, 3*time.Second, 7*time.Second)
+		}
 		return work
 	}
 	end := w.begin(l)
 	for i := range remoteStrikes {
 		w.pause(between(w.rng, 100*time.Millisecond, 500*time.Millisecond))
 		w.trials++
-		switch i % 4 {
+		switch i % 5 {
 		case 0, 2:
 			r.killSubscriber()
 		case 1:
 			r.killServing()
-		default:
+		case 3:
 			r.cut()
+		default:
+			r.silence()
 		}
 	}
 	end()
@@ -193,6 +203,18 @@ func (r *remotes) cut() {
 	p.link.Cut()
 	r.pause(between(r.rng, 100*time.Millisecond, r.ledger.TTL*5/4))
 	p.link.Mend()
+	r.disturb(p, from)
+}
+
+// silence has the link of a subscriber neither closed nor answered for longer
+// than a lease.
+func (r *remotes) silence() {
+	r.Helper()
+	p := r.subscribers[r.rng.IntN(remoteSubscribers)]
+	from := time.Now()
+	p.link.Silence()
+	r.pause(between(r.rng, r.ledger.TTL*3/2, r.ledger.TTL*4))
+	p.link.Speak()
 	r.disturb(p, from)
 }
 

@@ -1,0 +1,158 @@
+package peer
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/wakebell/wakebell/messages"
+)
+
+const (
+	// askAgain is when a request that has no answer is sent again: the link or the
+	// node may have gone.
+	askAgain = 3 * time.Second
+	// tellClock is how often the subscriber tells its clock.
+	tellClock = time.Minute
+)
+
+// subscriber handles the timers of a topic.
+type subscriber struct {
+	*program
+	began      time.Time
+	subscribed bool
+}
+
+// Messages of the actors to themselves.
+type (
+	awake struct{}
+	again struct{}
+	tick  struct{}
+)
+
+func (s *subscriber) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		s.subscribe(c)
+		after(c, tellClock, tick{})
+	case *messages.Subscribed:
+		s.subscribed = true
+		s.say("subscribed")
+	case *messages.Leases:
+		s.handle(c, m)
+	case *actor.Terminated: // the link to the node broke, or its gateway ended
+		s.subscribed = false
+		s.say("parted")
+		after(c, time.Second, again{})
+	case again:
+		if !s.subscribed {
+			s.subscribe(c)
+		}
+	case tick:
+		c.Request(s.gateway, &messages.Verdicts{Topic: s.Topic, Subscriber: s.Name, Clock: s.clock()})
+		after(c, tellClock, tick{})
+	case *messages.Error:
+		s.say("error " + m.GetMessage())
+	}
+}
+
+// subscribe asks for leases, and is told when the link to the node breaks.
+func (s *subscriber) subscribe(c actor.Context) {
+	c.Watch(s.gateway)
+	c.Request(s.gateway, &messages.Subscribe{Topic: s.Topic, Subscriber: s.Name, Credits: 100, Clock: s.clock()})
+	after(c, askAgain, again{})
+}
+
+func (s *subscriber) clock() *durationpb.Duration { return durationpb.New(time.Since(s.began)) }
+
+// handle handles leases that are still good.
+func (s *subscriber) handle(c actor.Context, m *messages.Leases) {
+	sent := s.began.Add(m.GetClock().AsDuration())
+	verdicts := &messages.Verdicts{Topic: s.Topic, Subscriber: s.Name, Clock: s.clock()}
+	for _, l := range m.GetLeases() {
+		if time.Since(sent) >= l.GetTtl().AsDuration() {
+			continue // it comes again
+		}
+		s.say("handled " + l.GetId())
+		verdicts.Verdicts = append(verdicts.Verdicts, &messages.Verdict{Id: l.GetId(), Kind: &messages.Verdict_Ack{Ack: l.Ack()}})
+	}
+	c.Request(s.gateway, verdicts)
+}
+
+// scheduler carries out commands: "schedule PREFIX COUNT" and "get ID COUNT".
+type scheduler struct {
+	*program
+	open map[uint64]asked // requests without an answer
+	next uint64
+	left map[string]int // of each command
+}
+
+type asked struct {
+	message proto.Message
+	command string
+}
+
+func (s *scheduler) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		s.left = map[string]int{}
+		after(c, askAgain, again{})
+	case []string:
+		s.command(c, m)
+	case messages.Answer:
+		s.answered(m)
+	case again:
+		for _, a := range s.open { // with the same id and number: it is done once
+			c.Request(s.gateway, a.message)
+		}
+		after(c, askAgain, again{})
+	}
+}
+
+func (s *scheduler) command(c actor.Context, words []string) {
+	kind, id := words[0], words[1]
+	count, err := strconv.Atoi(words[2])
+	if err != nil {
+		panic(err)
+	}
+	command := fmt.Sprint(kind, " ", id, " ", count)
+	s.left[command] = count
+	for i := range count {
+		s.next++
+		a := asked{&messages.Get{Request: s.next, Topic: s.Topic, Id: id}, command}
+		if kind == "schedule" {
+			id := fmt.Sprint(id, "-", i)
+			a.message = &messages.Schedule{
+				Request: s.next, Topic: s.Topic, Id: id, Key: id, Body: []byte(`"x"`), ContentType: "application/json",
+				When: &messages.Schedule_In{In: durationpb.New(0)},
+			}
+		}
+		s.open[s.next] = a
+		c.Request(s.gateway, a.message)
+	}
+}
+
+func (s *scheduler) answered(m messages.Answer) {
+	a, ok := s.open[m.GetRequest()]
+	if !ok {
+		return
+	}
+	if fault, failed := m.(*messages.Error); failed {
+		s.say("error " + fault.GetMessage()) // it is asked again
+		return
+	}
+	delete(s.open, m.GetRequest())
+	if s.left[a.command]--; s.left[a.command] == 0 {
+		s.say("done " + a.command)
+	}
+}
+
+// after sends an actor a message of its own later.
+func after(c actor.Context, d time.Duration, message any) {
+	self, root := c.Self(), c.ActorSystem().Root
+	time.AfterFunc(d, func() { root.Send(self, message) })
+}

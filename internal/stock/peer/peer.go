@@ -1,0 +1,101 @@
+// Package peer is a program that uses Wakebell as users of an unmodified
+// protoactor-go do: by its packages remote and cluster, and messages.
+package peer
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/cluster"
+	"github.com/asynkron/protoactor-go/cluster/clusterproviders/test"
+	"github.com/asynkron/protoactor-go/cluster/identitylookup/disthash"
+	"github.com/asynkron/protoactor-go/remote"
+	"google.golang.org/grpc"
+)
+
+// Options say what a peer is.
+type Options struct {
+	Node    string // the address of the node
+	Token   string
+	Topic   string
+	Name    string // of the subscriber
+	Address string // to listen on, host:port
+	Reached string // host:port by which the node reaches it, if it is another
+	Cluster bool   // it is the member of a cluster, and its subscriber a virtual actor
+}
+
+// bearer shows the token with each stream that protoactor's remote opens.
+type bearer string
+
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + string(b)}, nil
+}
+
+// RequireTransportSecurity is false for a node on loopback; true elsewhere.
+func (bearer) RequireTransportSecurity() bool { return false }
+
+// Run is the program. It reads commands and prints what happens.
+func Run(o Options, commands io.Reader, out io.Writer) {
+	lines := make(chan string, 10_000)
+	go func() {
+		w := bufio.NewWriter(out)
+		for line := range lines {
+			_, _ = fmt.Fprintln(w, line) // its reader may be gone
+			if len(lines) == 0 {
+				_ = w.Flush()
+			}
+		}
+	}()
+	p := &program{Options: o, gateway: actor.NewPID(o.Node, "wakebell/gateway"), say: func(line string) { lines <- line }}
+	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+		return slog.New(slog.DiscardHandler)
+	}))
+	p.start(system)
+	scheduler := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &scheduler{program: p, open: map[uint64]asked{}} }))
+	for scanner := bufio.NewScanner(commands); scanner.Scan(); {
+		system.Root.Send(scheduler, strings.Fields(scanner.Text()))
+	}
+}
+
+// program is what its actors share.
+type program struct {
+	Options
+	gateway *actor.PID
+	say     func(line string)
+}
+
+// start makes the system remote and spawns the subscriber.
+func (p *program) start(system *actor.ActorSystem) {
+	host, port := "127.0.0.1", 0
+	if _, err := fmt.Sscanf(p.Address, "127.0.0.1:%d", &port); err != nil {
+		panic(err)
+	}
+	options := []remote.ConfigOption{remote.WithCallOptions(grpc.PerRPCCredentials(bearer(p.Token)))}
+	if p.Reached != "" {
+		options = append(options, remote.WithAdvertisedHost(p.Reached))
+	}
+	config := remote.Configure(host, port, options...)
+	props := actor.PropsFromProducer(func() actor.Actor { return &subscriber{program: p, began: time.Now()} })
+	if !p.Cluster {
+		remote.NewRemote(system, config).Start()
+		system.Root.Spawn(props)
+		return
+	}
+	member := cluster.New(system, cluster.Configure("orders", test.NewTestProvider(test.NewInMemAgent()), disthash.New(), config,
+		cluster.WithKinds(cluster.NewKind("subscriber", props))))
+	member.StartMember()
+	go func() { // a virtual actor begins with its first message
+		for {
+			if pid := member.Get("of-"+p.Topic, "subscriber"); pid != nil {
+				system.Root.Send(pid, awake{})
+			}
+			<-time.After(time.Second)
+		}
+	}()
+}

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package remote
+
+import "time"
+
+// boundUnacknowledged leaves it to the kernel how long what was sent may stay
+// without acknowledgement.
+func boundUnacknowledged(uintptr, time.Duration) {}

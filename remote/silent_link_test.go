@@ -1,0 +1,117 @@
+package remote_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/faultproxy"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote"
+)
+
+// spans are when handlers of one timer ran, by the clock of this process.
+type spans struct {
+	mu       sync.Mutex
+	from, to map[string]time.Time // by subscriber
+}
+
+func (s *spans) handler(name string, began chan<- string) func(context.Context, *messages.Lease) error {
+	return func(ctx context.Context, _ *messages.Lease) error {
+		s.mu.Lock()
+		if s.from[name].IsZero() {
+			s.from[name] = time.Now()
+		}
+		s.mu.Unlock()
+		began <- name
+		<-ctx.Done()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.to[name] = time.Now()
+		return ctx.Err()
+	}
+}
+
+// The link of a subscriber falls silent: neither closed nor answered. Its handler
+// ends before another subscriber has the timer, for a topic and for a queue.
+func TestAHandlerBehindASilentLinkEndsWithItsLease(t *testing.T) {
+	t.Parallel()
+	for _, queue := range []bool{false, true} {
+		cfg := withToken()
+		cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
+		n := serve(t, cfg)
+		link := faultproxy.StartUnseen(t, n.server.Address())
+		of := remote.Subscription{Topic: n.topic.Name()}
+		if queue {
+			of = remote.Subscription{Queue: wakebell.NewQueue[string](n.topic.Name()).Keys()}
+		}
+		ran := &spans{from: map[string]time.Time{}, to: map[string]time.Time{}}
+		began := make(chan string, 16)
+		first, second := of, of
+		first.Name, second.Name = "first", "second"
+		subscribe(t, dialAt(t, link.Addr), first, ran.handler("first", began))
+		if queue {
+			_, err := wakebell.NewQueue[string](n.topic.Name()).Publish(t.Context(), n.Client(), "x")
+			require.NoError(t, err)
+		} else {
+			_, err := n.topic.Schedule(t.Context(), n.Client(), "x")
+			require.NoError(t, err)
+		}
+		require.Equal(t, "first", receive(t, began))
+		<-time.After(2 * time.Second) // so that its lease is extended
+		link.Silence()
+		endSecond := subscribe(t, dial(t, n), second, ran.handler("second", began))
+		require.Equal(t, "second", receive(t, began))
+		require.NoError(t, endSecond())
+		eventually(t, func() bool {
+			ran.mu.Lock()
+			defer ran.mu.Unlock()
+			return !ran.to["first"].IsZero()
+		})
+		ran.mu.Lock()
+		require.True(t, ran.to["first"].Before(ran.from["second"]), "the first ended %v after the second had begun", ran.to["first"].Sub(ran.from["second"]))
+		ran.mu.Unlock()
+		link.Speak()
+	}
+}
+
+// Leases that were on a silent link for longer than they are good reach no
+// handler when it speaks again.
+func TestALeaseThatComesTooLateIsNotHandled(t *testing.T) {
+	t.Parallel()
+	cfg := withToken()
+	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
+	n := serve(t, cfg)
+	link := faultproxy.StartUnseen(t, n.server.Address())
+	var late atomic.Uint32           // the first attempt that reached the handler
+	early := make(chan struct{}, 16) // its verdict may be lost
+	subscribe(t, dialAt(t, link.Addr), remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(_ context.Context, l *messages.Lease) error {
+		if l.GetId() == "late" {
+			if attempt := late.Load(); attempt == 0 || l.GetAttempt() < attempt {
+				late.Store(l.GetAttempt())
+			}
+			return nil
+		}
+		early <- struct{}{}
+		return nil
+	})
+	_, err := n.topic.Schedule(t.Context(), n.Client(), "x")
+	require.NoError(t, err)
+	receive(t, early)
+	link.Silence()
+	_, err = n.topic.Schedule(t.Context(), n.Client(), "x", wakebell.ID("late"))
+	require.NoError(t, err)
+	eventually(t, func() bool {
+		info, _, err := n.Client().Get(t.Context(), n.topic.Name(), "late")
+		return err == nil && info.Attempts > 0
+	})
+	<-time.After(4 * time.Second)
+	link.Speak()
+	n.settled(t)
+	require.Greater(t, late.Load(), uint32(1), "the first lease had ended when it came")
+}

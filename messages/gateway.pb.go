@@ -69,6 +69,8 @@ const (
 	Code_CODE_CHANNEL_DENIED Code = 18
 	// The node's Redis cannot keep timers: it is too old, or a Cluster without hash tags.
 	Code_CODE_UNSUPPORTED Code = 19
+	// The rights of the sender do not allow it. Nothing was done.
+	Code_CODE_FORBIDDEN Code = 20
 )
 
 // Enum value maps for Code.
@@ -94,6 +96,7 @@ var (
 		17: "CODE_DENIED",
 		18: "CODE_CHANNEL_DENIED",
 		19: "CODE_UNSUPPORTED",
+		20: "CODE_FORBIDDEN",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":     0,
@@ -116,6 +119,7 @@ var (
 		"CODE_DENIED":          17,
 		"CODE_CHANNEL_DENIED":  18,
 		"CODE_UNSUPPORTED":     19,
+		"CODE_FORBIDDEN":       20,
 	}
 )
 
@@ -2040,7 +2044,7 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"oldest_due\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\toldestDue\x12+\n" +
 	"\x03lag\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\x03lag\x127\n" +
-	"\tpaused_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt*\xa9\x03\n" +
+	"\tpaused_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt*\xbd\x03\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fCODE_INVALID\x10\x01\x12\x12\n" +
@@ -2062,7 +2066,8 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x14CODE_FENCE_REGRESSED\x10\x10\x12\x0f\n" +
 	"\vCODE_DENIED\x10\x11\x12\x17\n" +
 	"\x13CODE_CHANNEL_DENIED\x10\x12\x12\x14\n" +
-	"\x10CODE_UNSUPPORTED\x10\x13*Z\n" +
+	"\x10CODE_UNSUPPORTED\x10\x13\x12\x12\n" +
+	"\x0eCODE_FORBIDDEN\x10\x14*Z\n" +
 	"\x06Policy\x12\x16\n" +
 	"\x12POLICY_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0ePOLICY_REPLACE\x10\x01\x12\x0f\n" +

@@ -74,6 +74,16 @@ type Config struct {
 	// served; empty: nobody. A name that no token has is told to Logger.
 	Operators []string
 
+	// Rights say which principal may do what on which topics, queues, gates and
+	// recurring schedules; they take the place of Operators. Nil: everybody who is
+	// served may do all, but for Operators.
+	Rights *Rights
+
+	// Queues are the queues that have another separator or key of dead letters than
+	// the default ones, by their names without the System's prefix. Peers name
+	// queues, not keys: those of any other queue are the default ones.
+	Queues []wakebell.QueueName
+
 	// Allow are other actors of this process that peers may send to, and what.
 	Allow []Allow
 
@@ -138,6 +148,10 @@ func (c Config) validate() error {
 		errs = append(errs, invalid("Advertise", "empty: nobody can answer to %s", net.JoinHostPort(host, strconv.Itoa(port))))
 	}
 	errs = append(errs, checkTokens(c.Tokens))
+	errs = append(errs, validQueues(c.Queues)...)
+	if c.Rights != nil && c.Operators != nil {
+		errs = append(errs, invalid("Rights", "they and Operators exclude each other: grant operate and read instead"))
+	}
 	if c.Token != "" {
 		errs = append(errs, checkToken("Token", c.Token))
 	}

@@ -24,6 +24,8 @@ type guard struct {
 	system      *actor.ActorSystem
 	log         *slog.Logger
 	owners      atomic.Pointer[tokenOwners]
+	rights      atomic.Pointer[Rights] // nil: everybody who is served may do all
+	queues      *queueKeys
 	peers       peers
 	filter      filter
 	services    []func(grpc.ServiceRegistrar)
@@ -53,6 +55,7 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 		filter: filter{addresses: map[string]bool{}, entries: map[string]*entry{}},
 	}
 	g.know(owners(cfg.Tokens))
+	g.rights.Store(cfg.Rights)
 	g.peers.keep(cfg.Peers, cfg.Token)
 	g.complaints.log = cfg.Logger
 	g.connections = &counted{

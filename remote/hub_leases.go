@@ -63,7 +63,7 @@ func (h *hub) deal() {
 func (h *hub) next() *subscriber {
 	for range h.order {
 		h.turn = (h.turn + 1) % len(h.order)
-		if s := h.order[h.turn]; s.to != nil && s.used < s.credits && (s.used == 0 || s.bytes < maxOut) {
+		if s := h.order[h.turn]; s.to != nil && h.room(s) && (s.used == 0 || s.bytes < maxOut) {
 			return s
 		}
 	}
@@ -72,7 +72,7 @@ func (h *hub) next() *subscriber {
 
 func (h *hub) give(s *subscriber, l *held) {
 	l.of = s
-	s.used++
+	h.use(s, 1)
 	s.bytes += len(l.lease.GetBody())
 	s.out = append(s.out, l.lease.Lease)
 	if !h.flushing { // after what is in the mailbox: so leases gather
@@ -146,7 +146,7 @@ func (h *hub) free(l *held) {
 	l.gone = true
 	delete(h.held, l.lease.GetDelivery())
 	if s := l.of; s != nil {
-		s.used--
+		h.use(s, -1)
 		s.bytes -= len(l.lease.GetBody())
 		h.forget(s)
 	}

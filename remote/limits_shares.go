@@ -22,7 +22,7 @@ var (
 
 const (
 	// topicGrace is how long a topic stays open after its last subscriber has left.
-	topicGrace = 10 * time.Second
+	topicGrace = 5 * time.Second
 	// maxCredits bounds the leases of a subscriber, and of a topic at a node. One
 	// principal holds at most half of what the others on the topic do not.
 	maxCredits = 10_000

@@ -104,6 +104,21 @@ func (r *Rights) Allow(principal string, action Action, kind Kind, name string) 
 	return g.line, ok
 }
 
+// Check is Allow of what people write: an action, and a name with its kind and a colon
+// before it, as in topic:invoices. An error, which wraps wakebell.ErrInvalid, says
+// that there is no such action or kind.
+func (r *Rights) Check(principal, action, what string) (line int, ok bool, err error) {
+	kind, name, colon := strings.Cut(what, ":")
+	switch {
+	case !slices.Contains(actions, Action(action)):
+		return 0, false, invalid("action", "%q, want one of %s", action, listed("", actions))
+	case !colon || !slices.Contains(rightKinds, Kind(kind)):
+		return 0, false, invalid("name", "%q, want one of %s with a name behind its colon", what, listed("", withColon()))
+	}
+	line, ok = r.Allow(principal, Action(action), Kind(kind), name)
+	return line, ok, nil
+}
+
 // all reports whether a principal may do this whatever the name.
 func (r *Rights) all(principal string, action Action, kind Kind) bool {
 	_, ok := r.find(principal, action, kind, func(pattern string) bool { return strings.Trim(pattern, "*") == "" })

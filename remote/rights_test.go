@@ -117,9 +117,12 @@ ops      *              *
 		line, ok := config.Rights.Allow("billing", remote.ActionSchedule, remote.KindTopic, topic)
 		fmt.Println(topic, ok, line)
 	}
+	_, ok, err := rights.Check("ops", "operate", "gate:ledger")
+	fmt.Println(ok, err, rights.Len())
 	// Output:
 	// invoices.eu true 2
 	// mail false 0
+	// true <nil> 5
 }
 
 func FuzzParseRights(f *testing.F) {

@@ -21,6 +21,9 @@ type listenFlags struct {
 	insecure                     bool
 	operators                    string // names with commas between them; empty: all
 
+	rights     rightsFlag
+	peerQueues string // names with commas between them
+
 	tokens string    // the file, once it is known; empty: none
 	read   fileStamp // of it
 }
@@ -37,7 +40,9 @@ func (f *listenFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.redisKey, "redis-tls-key", "", "PEM `file` with its key")
 	flags.BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback also without TLS, or without asking who peers are")
 	flags.StringVar(&f.operators, "operators", "", "`names` of tokens or certificates, as a,b, that may look at all and give orders (default all)")
-	completeFiles(cmd, "tls-client-ca", "redis-tls-cert", "redis-tls-key")
+	flags.StringVar(&f.rights.file, "rights", "", "`file` that says which peer may do what, in the place of --operators (see rights check)")
+	flags.StringVar(&f.peerQueues, "peer-queues", "", "`names` of queues, as a,b, that have the keys of --separator and --dead-letter-key for peers")
+	completeFiles(cmd, "rights", "tls-client-ca", "redis-tls-cert", "redis-tls-key")
 }
 
 // take has the certificate of --tls-cert and the tokens be those of the listener,
@@ -45,13 +50,16 @@ func (f *listenFlags) register(cmd *cobra.Command) {
 func (f *listenFlags) take(a *app, log *slog.Logger) (*remote.Config, error) {
 	if f.address == "" {
 		if *f != (listenFlags{}) {
-			return nil, usagef("--advertise, --tls-client-ca, --redis-tls-cert, --redis-tls-key, --insecure-listen and --operators go with --listen")
+			return nil, usagef("--advertise, --tls-client-ca, --redis-tls-cert, --redis-tls-key, --insecure-listen, --operators, --rights and --peer-queues go with --listen")
 		}
 		return nil, nil
 	}
 	cfg := &remote.Config{Address: f.address, Advertise: f.advertise, Insecure: f.insecure, Logger: log}
 	if f.operators != "" {
 		cfg.Operators = strings.Split(f.operators, ",")
+	}
+	if err := f.rights.take(cfg); err != nil {
+		return nil, err
 	}
 	if file := a.remote.tokens(); file != "" {
 		f.tokens, f.read = file, stampOf(file) // before: what is written meanwhile is read again
@@ -91,6 +99,9 @@ func (f *listenFlags) serve(ctx context.Context, sys *wakebell.System, cfg *remo
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
 	cfg.Logger.InfoContext(ctx, "node listens", "addr", server.Address(), "tls", cfg.TLS != nil, "tokens", len(cfg.Tokens), "client_certificates", f.clientCA != "")
+	if f.rights.file != "" {
+		go f.rights.follow(ctx, server, cfg.Logger)
+	}
 	if f.tokens != "" {
 		go f.follow(ctx, server, cfg.Logger)
 	}

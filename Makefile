@@ -15,7 +15,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast gate-histories faults faults-mutants lint fmt fmt-check vet bench bench-peers bench-test generate generate-check check fuzz build setup clean
+.PHONY: help demo test test-fast gate-histories faults faults-mutants hostile lint fmt fmt-check vet bench bench-peers bench-test generate generate-check check fuzz build setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ faults: setup ## strike real nodes and a real Redis, and account for every timer
 	@$(GO) test -c -o .tools/faults.test ./internal/faults
 	@cd internal/faults && $(CURDIR)/.tools/faults.test -test.run '^TestFaults$$' -test.timeout 0 \
 		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.o $(O)
+
+hostile: setup ## attack a served node in random mixes beside honest load (FOR=30m SEED=1)
+	$(GO) test ./remote -run '^TestHostile$$' -v -count 1 -timeout 0 -hostile.for $(FOR) -hostile.seed $(SEED)
 
 faults-mutants: setup ## break one guard after another and see the fault scenarios notice (MUTANTS=token SEED=1)
 	@SEED=$(SEED) scripts/faults-mutants.sh $(MUTANTS)

@@ -10,9 +10,6 @@ type bound struct {
 	principal, host, total int64
 }
 
-// bounds are all that peers are held to. docs/remote.md has one table of them.
-var bounds = []bound{boundSubscriptions, boundIdleTopics, boundOperations, boundLongOperations}
-
 // shares count what principals and hosts hold of a resource.
 type shares struct {
 	bound

@@ -97,7 +97,7 @@ func validQueues(queues []wakebell.QueueName) (errs []error) {
 	seen := map[string]bool{}
 	for _, name := range queues {
 		if err := name.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("Queues: %w", err))
+			errs = append(errs, fmt.Errorf("config: Queues: %w", err))
 		}
 		if seen[name.Name] {
 			errs = append(errs, invalid("Queues", "%q is named twice", clip(name.Name)))

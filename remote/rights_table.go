@@ -126,7 +126,10 @@ var needs = tableOf(
 // at the node.
 const remindersTopic = wakebell.DefaultRemindersTopic
 
-func topic(a Action, name string) need { return need{action: a, kinds: []Kind{KindTopic}, name: name} }
+func topic(a Action, name string) need {
+	return need{action: a, kinds: []Kind{KindTopic}, name: name}
+}
+
 func schedule(a Action, name string) need {
 	return need{action: a, kinds: []Kind{KindSchedule}, name: name}
 }

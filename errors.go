@@ -30,6 +30,10 @@ var (
 	// ErrMemoryFull says that Redis has reached maxmemory; nothing was written.
 	ErrMemoryFull = redisops.ErrMemoryFull
 
+	// ErrForbidden says that the rights of a node do not allow what was asked of it
+	// over the network. Nothing was done.
+	ErrForbidden = errors.New("forbidden")
+
 	// ErrDenied says that Redis did not let the user of the connection do it:
 	// wrong credentials, or no right to a command or a key.
 	ErrDenied = redisops.ErrDenied

@@ -29,6 +29,15 @@ func ExampleTimers() {
 	// Output: pending <nil>
 }
 
+func ExampleSystem_Reserves() {
+	run(wakebell.Config{}, func(sys *wakebell.System) {
+		// The list of its messages would be timers_timeline:mail::pending, which is the
+		// timeline of the topic "mail::pending".
+		fmt.Println(sys.Reserves("mail"), sys.Reserves("timers_timeline:mail"))
+	})
+	// Output: false true
+}
+
 func ExampleRetryDelay() {
 	verdict := fmt.Errorf("the bank is closed: %w", wakebell.RetryIn(time.Hour))
 	delay, retry := wakebell.RetryDelay(verdict)

@@ -144,6 +144,7 @@ var codes = []struct {
 	{messages.Code_CODE_DENIED, ErrDenied},
 	{messages.Code_CODE_CHANNEL_DENIED, ErrChannelDenied},
 	{messages.Code_CODE_UNSUPPORTED, ErrUnsupported},
+	{messages.Code_CODE_FORBIDDEN, ErrForbidden},
 }
 
 func codeOf(err error) messages.Code {

@@ -213,6 +213,7 @@ func TestAnswersBecomeErrors(t *testing.T) {
 			"CODE_DENIED":         wakebell.ErrDenied,
 			"CODE_CHANNEL_DENIED": wakebell.ErrChannelDenied,
 			"CODE_UNSUPPORTED":    wakebell.ErrUnsupported,
+			"CODE_FORBIDDEN":      wakebell.ErrForbidden,
 		}[code]
 		require.Equal(t, sentinel, errors.Unwrap(err), code)
 	}

@@ -29,6 +29,9 @@ func (s *System) Add(ctx context.Context, h Handler) error {
 	if err := s.checkOnce(ctx, h); err != nil {
 		return fmt.Errorf("add %q: %w", topic, err)
 	}
+	if err := s.untilRemoved(ctx, h.topic); err != nil {
+		return fmt.Errorf("add %q: %w", topic, err)
+	}
 	return s.change(func(rt *actors.Runtime) error {
 		if _, taken := s.settings[h.topic]; taken {
 			return fmt.Errorf("%w: %q", ErrTopicTaken, topic)
@@ -44,19 +47,67 @@ func (s *System) Add(ctx context.Context, h Handler) error {
 	})
 }
 
-// Remove has the System handle a topic no longer: it is drained as Stop does,
-// with DrainTimeout. Its timers stay in Redis. Errors: ErrNoTopic,
+// Remove stops handling a topic: it is drained as Stop does, with DrainTimeout,
+// while other topics may be changed. Its timers stay in Redis. Errors: ErrNoTopic,
 // ErrNotRunning, or ErrUnfinished, which names handlers that did not return.
 func (s *System) Remove(topic string) error {
-	return s.change(func(rt *actors.Runtime) error {
-		drained, err := rt.Remove(s.cfg.Prefix+topic, s.cfg.DrainTimeout)
-		if err != nil {
-			return err
-		}
+	var drained *messages.TopicDrained
+	removed := make(chan struct{})
+	rt, err := s.beginRemoval(topic, removed)
+	if err == nil {
+		drained, err = rt.Remove(s.cfg.Prefix+topic, s.cfg.DrainTimeout) // without the lock, which a drain would hold for long
+		s.endRemoval(topic, removed, err == nil)
+	}
+	if err != nil {
+		return s.whyNot(err)
+	}
+	return unfinished(&messages.Drained{Topics: []*messages.TopicDrained{drained}})
+}
+
+// beginRemoval marks a topic as being removed until endRemoval.
+func (s *System) beginRemoval(topic string, removed chan struct{}) (*actors.Runtime, error) {
+	//nolint:forbidigo // a drain has its own bound
+	if err := s.untilRemoved(context.Background(), topic); err != nil {
+		return nil, err
+	}
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	rt := s.running()
+	switch _, handled := s.settings[topic]; {
+	case rt == nil:
+		return nil, ErrNotRunning
+	case !handled, s.removing[topic] != nil:
+		return nil, fmt.Errorf("%w: %q", ErrNoTopic, topic)
+	}
+	s.removing[topic] = removed
+	return rt, nil
+}
+
+func (s *System) endRemoval(topic string, removed chan struct{}, done bool) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if done {
 		delete(s.settings, topic)
 		s.queues.Delete(s.cfg.Prefix + topic) // the next of this name may be none
-		return unfinished(&messages.Drained{Topics: []*messages.TopicDrained{drained}})
-	})
+	}
+	delete(s.removing, topic)
+	close(removed)
+}
+
+// untilRemoved waits while a topic is being removed.
+func (s *System) untilRemoved(ctx context.Context, topic string) error {
+	s.changing.Lock()
+	removed := s.removing[topic]
+	s.changing.Unlock()
+	if removed == nil {
+		return nil
+	}
+	select {
+	case <-removed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // Retune changes options of a topic while it runs: MaxConcurrent, LeaseTTL,
@@ -66,7 +117,7 @@ func (s *System) Remove(topic string) error {
 func (s *System) Retune(topic string, opts ...HandlerOption) error {
 	return s.change(func(rt *actors.Runtime) error {
 		set, ok := s.settings[topic]
-		if !ok {
+		if !ok || s.removing[topic] != nil {
 			return fmt.Errorf("%w: %q", ErrNoTopic, topic)
 		}
 		if err := set.retune(opts); err != nil {
@@ -88,7 +139,12 @@ func (s *System) Pause(topic string) error { return s.pause(topic, true) }
 func (s *System) Resume(topic string) error { return s.pause(topic, false) }
 
 func (s *System) pause(topic string, paused bool) error {
-	return s.change(func(rt *actors.Runtime) error { return rt.Pause(s.cfg.Prefix+topic, paused) })
+	return s.change(func(rt *actors.Runtime) error {
+		if s.removing[topic] != nil { // its poller must not claim again
+			return fmt.Errorf("%w: %q", ErrNoTopic, topic)
+		}
+		return rt.Pause(s.cfg.Prefix+topic, paused)
+	})
 }
 
 // change runs one change of the running System at a time.
@@ -99,7 +155,11 @@ func (s *System) change(do func(*actors.Runtime) error) error {
 	if rt == nil {
 		return ErrNotRunning
 	}
-	err := do(rt)
+	return s.whyNot(do(rt))
+}
+
+// whyNot is the error of a change, which may have failed because the System ended.
+func (s *System) whyNot(err error) error {
 	if errors.Is(err, actors.ErrNoAnswer) && s.running() == nil {
 		return fmt.Errorf("%w: %w", ErrNotRunning, err) // it was stopped meanwhile
 	}

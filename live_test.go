@@ -2,6 +2,7 @@ package wakebell_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -82,6 +83,37 @@ func TestRemoveNamesAHandlerThatDoesNotReturn(t *testing.T) {
 		info, _, err := sys.Client().Get(t.Context(), topic.Name(), "stuck")
 		require.NoError(t, err)
 		require.Equal(t, wakebell.StatePending, info.State, "released for another node")
+	})
+}
+
+// A removal held the lock of all changes for as long as it drained.
+func TestOtherTopicsAreChangedWhileOneIsRemoved(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		slow, next := wakebell.NewTopic[string]("slow"), wakebell.NewTopic[string]("next")
+		handler, running, release := blocking(slow)
+		sys := launch(t, build(t, rdb, wakebell.Config{Handlers: []wakebell.Handler{handler}, DrainTimeout: time.Hour}))
+		schedule(t, sys, slow, "stuck")
+		require.Equal(t, "stuck", receive(t, running))
+		removed := make(chan error, 2)
+		for range cap(removed) {
+			go func() { removed <- sys.Remove(slow.Name()) }()
+		}
+		<-time.After(time.Second)
+
+		began := time.Now()
+		added, ids := collecting(next)
+		require.NoError(t, sys.Add(t.Context(), added))
+		schedule(t, sys, next, "a")
+		require.Equal(t, "a", receive(t, ids))
+		require.ErrorIs(t, sys.Resume(slow.Name()), wakebell.ErrNoTopic)
+		require.ErrorIs(t, sys.Retune(slow.Name(), wakebell.MaxConcurrent(1)), wakebell.ErrNoTopic)
+		require.Less(t, time.Since(began), time.Minute)
+		release()
+		require.ErrorIs(t, errors.Join(receive(t, removed), receive(t, removed)), wakebell.ErrNoTopic, "it is removed once")
+		again, _ := collecting(slow)
+		require.NoError(t, sys.Add(t.Context(), again))
 	})
 }
 

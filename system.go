@@ -31,9 +31,10 @@ type System struct {
 
 	reminders *Reminders
 
-	changing sync.Mutex          // held by what changes the System while it runs
-	settings map[string]settings // of the topics that it handles, without prefix
-	queues   sync.Map            // the *redisops.Queue that it handles, by their full names
+	changing sync.Mutex               // held by what changes the System while it runs
+	settings map[string]settings      // of the topics that it handles, without prefix
+	removing map[string]chan struct{} // the topics that are being removed; closed when they are
+	queues   sync.Map                 // the *redisops.Queue that it handles, by their full names
 
 	mu      sync.Mutex
 	started bool            // Start succeeded, or is under way
@@ -51,7 +52,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if actorSystem == nil {
 		return nil, invalid("actorSystem", "nil")
 	}
-	s := &System{actors: actorSystem, settings: map[string]settings{}}
+	s := &System{actors: actorSystem, settings: map[string]settings{}, removing: map[string]chan struct{}{}}
 	s.reminders = newReminders(s, cfg.Reminders)
 	cfg.Handlers = slices.Concat(cfg.Handlers, s.reminders.handlers())
 	client, err := NewClient(rdb, cfg.client())

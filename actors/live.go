@@ -75,7 +75,7 @@ func (s *supervisor) add(c actor.Context, t *topicConfig) error {
 		return err
 	}
 	s.rt.keep(t)
-	s.listen()
+	s.listenSoon()
 	return nil
 }
 
@@ -123,7 +123,7 @@ func (s *supervisor) stopped(who *actor.PID) {
 		delete(s.removals, name)
 		delete(s.pollers, name)
 		s.rt.forget(name)
-		s.listen()
+		s.listenSoon()
 		for _, requester := range r.requesters {
 			s.root.Send(requester, liveReply{drained: r.drained})
 		}

@@ -33,9 +33,10 @@ type supervisor struct {
 
 	generation int // of the timers of outages
 
-	stopHints context.CancelFunc
-	ended     bool // by stop: a topic that goes after it is not listened to anew
-	drain     *rootDrain
+	stopHints     context.CancelFunc
+	topicsChanged topicsChanged
+	ended         bool // by stop: a topic that goes after it is not listened to anew
+	drain         *rootDrain
 }
 
 // rootDrain is a drain: first that of the gateway, then that of the pollers,
@@ -86,6 +87,8 @@ func (s *supervisor) Receive(c actor.Context) {
 	case *messages.TopicDrained:
 		s.topicDrained(m)
 		s.removed(c, m)
+	case listenAnew:
+		s.listenAnew()
 	case begun:
 		s.askAgain(m.poller)
 	case gatewayDrained:
@@ -180,6 +183,7 @@ func (s *supervisor) listen() {
 
 func (s *supervisor) stop() {
 	s.ended = true
+	s.topicsChanged.stop()
 	if s.stopHints != nil {
 		s.stopHints()
 	}

@@ -51,6 +51,9 @@ func (k GateKeys) Validate() error {
 	return errors.Join(errs...)
 }
 
+// Bases are all base names.
+func (k GateKeys) Bases() []string { return bases(k.names()) }
+
 func (k *GateKeys) names() []keyName {
 	return []keyName{
 		{"Stream", "{gates}:stream", &k.Stream},

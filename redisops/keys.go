@@ -57,6 +57,17 @@ func (k Keys) Validate() error {
 	return errors.Join(errs...)
 }
 
+// Bases are all base names.
+func (k Keys) Bases() []string { return bases(k.names()) }
+
+func bases(names []keyName) []string {
+	all := make([]string, len(names))
+	for i, n := range names {
+		all[i] = *n.value
+	}
+	return all
+}
+
 type keyName struct {
 	field, preset string
 	value         *string

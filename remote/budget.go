@@ -2,12 +2,12 @@ package remote
 
 import "sync"
 
-// bounds are the limits of a budget, in bytes.
-type bounds struct{ holder, principal, host, total, share int }
+// byteBounds are the limits of a budget, in bytes.
+type byteBounds struct{ holder, principal, host, total, share int }
 
 // budget counts the bytes that the node holds for peers.
 type budget struct {
-	bounds bounds
+	bounds byteBounds
 
 	mu         sync.Mutex
 	total      int
@@ -16,7 +16,7 @@ type budget struct {
 	change     chan struct{} // closed when bytes are given back; nil: nothing waits for it
 }
 
-func newBudget(b bounds) *budget {
+func newBudget(b byteBounds) *budget {
 	return &budget{bounds: b, principals: map[string]int{}, hosts: map[string]int{}}
 }
 

@@ -13,7 +13,7 @@ import (
 
 func TestABudgetBoundsHoldersPrincipalsHostsAndAll(t *testing.T) {
 	t.Parallel()
-	b := newBudget(bounds{holder: 10, principal: 15, host: 20, total: 30, share: 2})
+	b := newBudget(byteBounds{holder: 10, principal: 15, host: 20, total: 30, share: 2})
 	a1, a2 := b.holder("a", "h"), b.holder("a", "h")
 	require.True(t, a1.take(10))
 	require.False(t, a1.take(1), "the holder has as much as it may")
@@ -40,7 +40,7 @@ func TestABudgetBoundsHoldersPrincipalsHostsAndAll(t *testing.T) {
 func TestABudgetIsTheSumOfItsHolders(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		b := newBudget(bounds{holder: 100, principal: 200, host: 250, total: 400, share: 10})
+		b := newBudget(byteBounds{holder: 100, principal: 200, host: 250, total: 400, share: 10})
 		var all []*holder
 		for _, principal := range []string{"a", "b", "c"} {
 			for _, host := range []string{"x", "y"} {

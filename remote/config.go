@@ -80,6 +80,16 @@ type Config struct {
 	// now. Nil: none.
 	CeleryQueues []string
 
+	// Rights say which principal may do what on which topics, queues, gates and
+	// recurring schedules; they take the place of Operators. Nil: everybody who is
+	// served may do all, but for Operators.
+	Rights *Rights
+
+	// Queues are the queues that have another separator or key of dead letters than
+	// the default ones, by their names without the System's prefix. Peers name
+	// queues, not keys: those of any other queue are the default ones.
+	Queues []wakebell.QueueName
+
 	// Allow are other actors of this process that peers may send to, and what.
 	Allow []Allow
 
@@ -148,6 +158,10 @@ func (c Config) validate() error {
 		if queue == "" || strings.ContainsAny(queue, "\x00\x06\x16") {
 			errs = append(errs, invalid("CeleryQueues", "%q is no name of a queue", queue))
 		}
+	}
+	errs = append(errs, validQueues(c.Queues)...)
+	if c.Rights != nil && c.Operators != nil {
+		errs = append(errs, invalid("Rights", "they and Operators exclude each other: grant operate and read instead"))
 	}
 	if c.Token != "" {
 		errs = append(errs, checkToken("Token", c.Token))

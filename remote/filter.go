@@ -63,6 +63,13 @@ func (f *filter) open(id string, change func(*entry)) {
 	f.entries[id] = next
 }
 
+// close lets peers send to an actor no longer: it ends.
+func (f *filter) close(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.entries, id)
+}
+
 func (f *filter) entry(id string) *entry {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

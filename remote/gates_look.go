@@ -18,7 +18,13 @@ var (
 var _ wakebell.GateOperator = (*Gates)(nil)
 
 func listGates(ctx context.Context, o *operations, _ *messages.ListGates) iter.Seq2[*messages.GateState, error] {
-	return each(o.system.Gates().List(ctx), gateMessage)
+	return each(func(yield func(wakebell.GateInfo, error) bool) {
+		for gate, err := range o.system.Gates().List(ctx) {
+			if (err != nil || o.sees(ctx, KindGate, gate.Name)) && !yield(gate, err) {
+				return
+			}
+		}
+	}, gateMessage)
 }
 
 // List is that of wakebell.Gates. When the link breaks it ends with

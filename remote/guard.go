@@ -26,6 +26,8 @@ type guard struct {
 	system      *actor.ActorSystem
 	log         *slog.Logger
 	owners      atomic.Pointer[tokenOwners]
+	rights      atomic.Pointer[Rights] // nil: everybody who is served may do all
+	queues      *queueKeys
 	peers       peers
 	leases      *budget // of what subscribers hold
 	filter      filter
@@ -60,6 +62,7 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 	}
 	g.peers.leases = g.leases
 	g.know(owners(cfg.Tokens))
+	g.rights.Store(cfg.Rights)
 	g.peers.keep(cfg.Peers, cfg.Token)
 	g.complaints.log = cfg.Logger
 	g.connections = &counted{

@@ -43,6 +43,12 @@ type hub struct {
 	asked    []asked // subscriptions that wait for the topic
 	sweeping *time.Timer
 
+	router    *actor.PID
+	holdings  map[string]*holding // by principal
+	used      int                 // leases that all hold
+	lingering *party              // what the subscription of the last subscriber is charged to, until the topic is closed
+	idle      *party              // what the closed topic is charged to
+
 	reattaching bool // it will look after those that are awaited
 }
 
@@ -57,9 +63,11 @@ type subscriber struct {
 	last       *actor.PID // where it was then
 	awaited    bool       // its peer is there: it is attached again when the link is up
 	clock      clock
-	used       int     // leases that it holds
-	memory     *holder // that they take
-	typical    int     // bytes of one
+	party      party    // whom its subscription is charged to
+	mine       *holding // of its principal
+	used       int      // leases that it holds
+	memory     *holder  // that they take
+	typical    int      // bytes of one
 	out        []*actors.Handed
 }
 
@@ -99,7 +107,7 @@ type (
 func newHub(shared *hubs, topic string, t *tuning, a *arrivals) *hub {
 	return &hub{
 		hubs: shared, topic: topic,
-		subscribers: map[subscriberKey]*subscriber{}, held: map[uint64]*held{},
+		subscribers: map[subscriberKey]*subscriber{}, held: map[uint64]*held{}, holdings: map[string]*holding{},
 		shelf:  shared.guard.leases.holder(waitingPrincipal, waitingPrincipal),
 		tuning: t, arrivals: a,
 	}
@@ -112,7 +120,7 @@ func (h *hub) Receive(c actor.Context) {
 	}
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		h.self, h.root = c.Self(), c.ActorSystem().Root
+		h.self, h.router, h.root = c.Self(), c.Parent(), c.ActorSystem().Root
 		h.arrivals.begin(func() { h.root.Send(h.self, arrived{}) })
 		h.ctx, h.end = context.WithCancel(h.guard.closing)
 		h.tuning.busy = false
@@ -140,10 +148,15 @@ func (h *hub) Receive(c actor.Context) {
 		h.terminated(m)
 	case graceOver:
 		h.graceOver(m)
+	case restOver:
+		h.restOver(m)
+	case rightsChanged:
+		h.rightsChanged()
 	}
 }
 
 func (h *hub) stop() {
+	h.settleCharges()
 	if h.end != nil {
 		h.end()
 	}
@@ -160,26 +173,25 @@ func (h *hub) stop() {
 func (h *hub) subscribe(c actor.Context, m *messages.Subscribe, owner, host string) {
 	key := subscriberKey{owner, m.GetSubscriber()}
 	s := h.subscribers[key]
-	credits := int(m.GetCredits())
-	others := h.capacity()
-	if s != nil {
-		others -= s.takes()
-	}
+	credits, of := int(m.GetCredits()), party{owner, host}
+	h.tuning.got++
 	var fault *messages.Error
 	switch {
 	case !h.isFor(m.GetQueue()):
-		fault = messages.Failure(messages.Code_CODE_CONFLICT, "others subscribe to a topic or queue of this name that has other keys")
-	case others+credits > maxCredits || (s == nil && len(h.subscribers) >= maxSubscribers):
-		fault = messages.Failure(messages.Code_CODE_OVERLOADED, "the subscribers of the topic have too many credits, or are too many")
+		fault = messages.Failure(messages.Code_CODE_CONFLICT, "a topic and a queue of one name cannot be subscribed to at a time")
+	case !h.fits(key, credits):
+		fault = messages.Failure(messages.Code_CODE_OVERLOADED, "the principal has too many credits or too many subscribers on the topic")
+	case s == nil:
+		fault = h.subscriptions.charge(of)
 	}
 	if fault != nil {
 		fault.Request = m.GetRequest()
 		c.Respond(fault)
+		h.rest()
 		return
 	}
 	if s == nil {
-		s = &subscriber{key: key}
-		h.subscribers[key] = s
+		s = h.join(key, of)
 	} else if s.to != nil && !s.to.Equal(c.Sender()) {
 		c.Unwatch(s.to)
 	}
@@ -224,8 +236,8 @@ func (h *hub) unsubscribe(m *messages.Unsubscribe, owner string) {
 // giveUp ends a subscription and gives back what its subscriber held.
 func (h *hub) giveUp(s *subscriber) {
 	h.leaveOrder(s)
-	delete(h.subscribers, s.key)
 	s.to = nil
+	h.drop(s)
 	h.tune() // before what is given back is due again
 	for _, l := range h.held {
 		if l.of == s {
@@ -302,13 +314,6 @@ func (h *hub) detach(s *subscriber) {
 // forget drops a subscriber that is out of reach and holds nothing.
 func (h *hub) forget(s *subscriber) {
 	if s.to == nil && !s.awaited && s.used == 0 && h.subscribers[s.key] == s {
-		delete(h.subscribers, s.key)
+		h.drop(s)
 	}
-}
-
-func (h *hub) capacity() (all int) {
-	for _, s := range h.subscribers {
-		all += s.takes()
-	}
-	return all
 }

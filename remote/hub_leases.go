@@ -70,7 +70,7 @@ func (h *hub) deal() {
 func (h *hub) next(size int) *subscriber {
 	for range h.order {
 		h.turn = (h.turn + 1) % len(h.order)
-		if s := h.order[h.turn]; s.to != nil && s.used < s.credits && s.memory.take(size) {
+		if s := h.order[h.turn]; s.to != nil && h.room(s) && s.memory.take(size) {
 			return s
 		}
 	}
@@ -79,7 +79,7 @@ func (h *hub) next(size int) *subscriber {
 
 func (h *hub) give(s *subscriber, l *held) {
 	l.of = s
-	s.used++
+	h.use(s, 1)
 	s.out = append(s.out, l.lease)
 	if !h.flushing { // after what is in the mailbox: so leases gather
 		h.flushing = true
@@ -164,7 +164,7 @@ func (h *hub) free(l *held) {
 	h.unshelve(l)
 	delete(h.held, l.lease.GetDelivery())
 	if s := l.of; s != nil {
-		s.used--
+		h.use(s, -1)
 		s.memory.give(l.size)
 		h.forget(s)
 	}

@@ -20,6 +20,7 @@ type tuning struct {
 	have, want int
 	busy       bool
 	queue      *messages.Queue // nil: it is a topic; it changes while have is absent
+	got        uint64          // Subscribes that have come
 }
 
 // tune has the System take as many leases of the topic as all subscribers can
@@ -106,10 +107,12 @@ func (h *hub) tuned(m tuned) {
 	if m.err != nil {
 		h.refuseAsked(m.err)
 		h.later()
+		h.rest()
 		return
 	}
 	h.answerAsked()
 	h.tune()
+	h.rest()
 }
 
 // refuseAsked answers those that wait for a topic that cannot be handled.

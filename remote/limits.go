@@ -1,34 +1,77 @@
 package remote
 
-// Bounds in bytes of what peers make the node hold. Each is a bound per holder
-// (a stream or a subscription), per principal, per host and in total. A
-// principal whose whole use stays below the share has room whatever others
-// hold, and so does one that holds nothing.
-const (
-	// Answers that were asked for and not sent. While one of these is reached,
-	// the requests of the stream wait.
-	maxStreamAnswerBytes    = 8 << 20
-	maxPrincipalAnswerBytes = 16 << 20
-	maxHostAnswerBytes      = 32 << 20
-	maxTotalAnswerBytes     = 128 << 20
-	shareAnswerBytes        = 256 << 10
+import "sync"
 
-	// Bodies of leases in the hands of subscribers. While one of these is
-	// reached, the subscription gets no more leases.
-	maxSubscriptionLeaseBytes = 16 << 20
-	maxPrincipalLeaseBytes    = 32 << 20
-	maxHostLeaseBytes         = 64 << 20
-	maxTotalLeaseBytes        = 256 << 20
-	shareLeaseBytes           = 1 << 20
-)
+// bound is how much of a resource peers can make the node hold: one principal,
+// one host, and all of them together. 0: there is no bound of its own; the one
+// beside it holds.
+type bound struct {
+	name                   string
+	principal, host, total int64
+}
 
-var (
-	answerBounds = bounds{
-		holder: maxStreamAnswerBytes, principal: maxPrincipalAnswerBytes, host: maxHostAnswerBytes,
-		total: maxTotalAnswerBytes, share: shareAnswerBytes,
+// shares count what principals and hosts hold of a resource.
+type shares struct {
+	bound
+
+	mu      sync.Mutex
+	used    map[shareKey]int64 // what is zero is not in it
+	all     int64
+	changed chan struct{} // closed when something was given back
+}
+
+// shareKey is a principal or a host.
+type shareKey struct {
+	host bool
+	name string
+}
+
+func newShares(b bound) *shares {
+	return &shares{bound: b, used: map[shareKey]int64{}, changed: make(chan struct{})}
+}
+
+// full says whose share is used up.
+type fullError string
+
+func (e fullError) Error() string { return string(e) }
+
+// take takes n for a principal at a host. A principal without a name is held by
+// its host's share alone. The error is a fullError.
+func (s *shares) take(principal, host string, n int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	who, where := shareKey{false, principal}, shareKey{true, host}
+	switch {
+	case principal != "" && s.principal > 0 && s.used[who]+n > s.principal:
+		return fullError("too many " + s.name + " of this principal")
+	case s.host > 0 && s.used[where]+n > s.host:
+		return fullError("too many " + s.name + " of this host")
+	case s.all+n > s.total:
+		return fullError("too many " + s.name)
 	}
-	leaseBounds = bounds{
-		holder: maxSubscriptionLeaseBytes, principal: maxPrincipalLeaseBytes, host: maxHostLeaseBytes,
-		total: maxTotalLeaseBytes, share: shareLeaseBytes,
+	s.all += n
+	s.used[where] += n
+	if principal != "" {
+		s.used[who] += n
 	}
-)
+	return nil
+}
+
+// give gives back what take took.
+func (s *shares) give(principal, host string, n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all -= n
+	s.less(shareKey{true, host}, n)
+	if principal != "" {
+		s.less(shareKey{false, principal}, n)
+	}
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *shares) less(key shareKey, n int64) {
+	if s.used[key] -= n; s.used[key] == 0 {
+		delete(s.used, key)
+	}
+}

@@ -178,7 +178,7 @@ func (g *guard) resolve(*actor.PID) (actor.Process, bool) { return process{g}, t
 
 func (r process) SendUserMessage(pid *actor.PID, message any) {
 	header, body, sender := actor.UnwrapEnvelope(message)
-	e := &outgoing{target: pid, sender: sender, body: body}
+	e := &outgoing{target: pid, sender: sender, body: r.guard.visibleAt(pid.GetAddress(), body)}
 	if header != nil && header.Length() > 0 {
 		e.header = header.ToMap()
 	}

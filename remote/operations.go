@@ -20,24 +20,6 @@ import (
 
 const operationsName = "wakebell.v1.Operations"
 
-// maxOperations bounds the operations that are carried out at once, those that
-// go on for long, as Tail, among them.
-const maxOperations = 64
-
-// operations is the service of messages/operations.proto. Each of its calls is
-// beside the call of Client that asks for it.
-type operations struct {
-	system    *wakebell.System
-	operators []string // nil: all
-	celery    string   // queues that are open to peers
-	room      chan struct{}
-}
-
-func newOperations(system *wakebell.System, cfg Config) *operations {
-	celery := messages.CeleryQueues(cfg.CeleryQueues)
-	return &operations{system: system, operators: cfg.Operators, celery: celery, room: make(chan struct{}, maxOperations)}
-}
-
 func (o *operations) client() *wakebell.Client { return o.system.Client() }
 
 var operationsService = grpc.ServiceDesc{
@@ -55,7 +37,7 @@ func operation[M, A any, P interface {
 }](do func(ctx context.Context, o *operations, request P) (*A, error)) grpc.MethodDesc {
 	return unary(operationsName, func(ctx context.Context, srv any, request P) (any, error) {
 		o, _ := srv.(*operations) // what was registered
-		leave, err := o.enter(ctx)
+		ctx, leave, err := o.enter(ctx, request, o.short)
 		if err != nil {
 			return nil, err
 		}
@@ -80,18 +62,21 @@ func listing[M, A any, P interface {
 			return err
 		}
 		o, _ := srv.(*operations) // what was registered
-		leave, err := o.enter(stream.Context())
+		ctx, leave, err := o.enter(stream.Context(), request, o.long)
 		if err != nil {
 			return err
 		}
 		defer leave()
-		for answer, err := range do(stream.Context(), o, request) {
+		for answer, err := range do(ctx, o, request) {
 			if err != nil {
-				return statusOf(wakebell.ErrorMessage(err))
+				return statusOf(wakebell.ErrorMessage(ended(ctx, err)))
 			}
 			if err := stream.SendMsg(answer); err != nil {
 				return err
 			}
+		}
+		if err := ended(ctx, nil); err != nil {
+			return statusOf(wakebell.ErrorMessage(err))
 		}
 		return nil
 	}}
@@ -101,20 +86,6 @@ func listing[M, A any, P interface {
 func (o *operations) context(ctx context.Context) context.Context {
 	caller, _ := ctx.Value(whoKey{}).(who)
 	return messages.WithCelery(messages.WithPrincipal(ctx, caller.owner), o.celery)
-}
-
-// enter lets in who may give orders, while there is room.
-func (o *operations) enter(ctx context.Context) (leave func(), err error) {
-	caller, _ := ctx.Value(whoKey{}).(who)
-	if o.operators != nil && !slices.Contains(o.operators, caller.owner) {
-		return nil, status.Error(codes.PermissionDenied, "not an operator of this node")
-	}
-	select {
-	case o.room <- struct{}{}:
-		return func() { <-o.room }, nil
-	default:
-		return nil, statusOf(messages.Failure(messages.Code_CODE_OVERLOADED, "too many operations at once"))
-	}
 }
 
 // operate has the node carry out what is the same when it is done twice: it is

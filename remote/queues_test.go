@@ -189,9 +189,10 @@ func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
 
 func TestManyLettersAreDeletedFromElsewhere(t *testing.T) {
 	t.Parallel()
-	n := serve(t, withToken())
+	name, cfg := wakebell.QueueName{Name: redistest.Name(t), DeadLetters: redistest.Name(t) + "::dlq"}, withToken()
+	cfg.Queues = []wakebell.QueueName{name}
+	n := serve(t, cfg)
 	c, ctx := dial(t, n), t.Context()
-	name := wakebell.QueueName{Name: redistest.Name(t), DeadLetters: redistest.Name(t) + "::dlq"}
 	bodies := make([]string, 2100)
 	for i := range bodies {
 		bodies[i] = strconv.Itoa(i)

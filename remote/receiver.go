@@ -168,7 +168,11 @@ func (in *inbound) pass(batch *premote.MessageBatch, e *premote.MessageEnvelope)
 			sender = actor.NewPID(from.GetAddress(), from.GetId())
 			sender.RequestId = e.GetSenderRequestId()
 		}
-		system.Root.Send(target, &actor.MessageEnvelope{Header: e.GetMessageHeader().GetHeaderData(), Message: message, Sender: sender})
+		if fault := in.permit(message); fault != nil {
+			in.guard.deny(in.ctx, in.who, message, fault, in.answerTo(sender))
+			return nil
+		}
+		system.Root.Send(target, &actor.MessageEnvelope{Header: in.who.header(), Message: message, Sender: sender})
 	}
 	return nil
 }

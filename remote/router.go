@@ -7,33 +7,37 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-const (
-	// maxTopics bounds the topics that were ever subscribed to at a node.
-	maxTopics = 10_000
-	// maxCredits bounds the leases of a subscriber, and of a topic at a node.
-	maxCredits = 10_000
-	// maxSubscribers bounds those of a topic at a node.
-	maxSubscribers = 1000
-	maxName        = 512 // bytes of a topic
-	maxSubscriber  = 256 // bytes of a subscriber's name
-)
-
 // router passes what subscribers send to the hubs of their topics.
 type router struct {
 	hubs  *hubs
-	topic map[string]*actor.PID
+	topic map[string]*openTopic
+}
+
+// openTopic is a topic that has a hub.
+type openTopic struct {
+	hub  *actor.PID
+	sent uint64 // Subscribes that went to it
 }
 
 // hubs is what the hubs of a server share.
 type hubs struct {
 	system *wakebell.System
 	guard  *guard
+
+	subscriptions, idleTopics *shares
+}
+
+func newHubs(system *wakebell.System, g *guard) *hubs {
+	return &hubs{
+		system: system, guard: g,
+		subscriptions: newShares(boundSubscriptions), idleTopics: newShares(boundIdleTopics),
+	}
 }
 
 func (r *router) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		r.topic = map[string]*actor.PID{}
+		r.topic = map[string]*openTopic{}
 	case *messages.Subscribe:
 		if hub, fault := r.hub(c, m); fault != nil {
 			fault.Request = m.GetRequest()
@@ -41,16 +45,32 @@ func (r *router) Receive(c actor.Context) {
 		} else {
 			c.Forward(hub)
 		}
+	case hubIdle:
+		r.remove(c, m)
+	case rightsChanged:
+		for _, open := range r.topic {
+			c.Send(open.hub, m)
+		}
 	case *messages.Unsubscribe:
-		if hub := r.topic[m.GetTopic()]; hub != nil {
-			c.Forward(hub)
+		if open := r.topic[m.GetTopic()]; open != nil {
+			c.Forward(open.hub)
 		} else {
 			c.Respond(&messages.Unsubscribed{Request: m.GetRequest()})
 		}
 	case *messages.Verdicts:
-		if hub := r.topic[m.GetTopic()]; hub != nil {
-			c.Forward(hub)
+		if open := r.topic[m.GetTopic()]; open != nil {
+			c.Forward(open.hub)
 		}
+	}
+}
+
+// remove ends the hub of a topic without subscribers, unless a Subscribe is on its
+// way there.
+func (r *router) remove(c actor.Context, m hubIdle) {
+	if open := r.topic[m.topic]; open != nil && open.hub.Equal(m.hub) && open.sent == m.got {
+		delete(r.topic, m.topic)
+		r.hubs.guard.filter.close(m.hub.GetId())
+		c.Poison(m.hub)
 	}
 }
 
@@ -68,16 +88,14 @@ func (r *router) hub(c actor.Context, m *messages.Subscribe) (*actor.PID, *messa
 	case m.GetCredits() < 1 || m.GetCredits() > maxCredits:
 		return nil, messages.Failure(messages.Code_CODE_INVALID, "credits: want 1 to 10,000")
 	}
-	if hub := r.topic[m.GetTopic()]; hub != nil {
-		return hub, nil
-	}
-	if len(r.topic) >= maxTopics {
-		return nil, messages.Failure(messages.Code_CODE_OVERLOADED, "too many topics were subscribed to")
+	if open := r.topic[m.GetTopic()]; open != nil {
+		open.sent++
+		return open.hub, nil
 	}
 	topic := m.GetTopic()
 	tuning, arrivals := &tuning{have: absent, want: absent}, &arrivals{}
 	hub := c.Spawn(actor.PropsFromProducer(func() actor.Actor { return newHub(r.hubs, topic, tuning, arrivals) }))
 	r.hubs.guard.filter.open(hub.GetId(), func(e *entry) { e.terminated = true })
-	r.topic[topic] = hub
+	r.topic[topic] = &openTopic{hub: hub, sent: 1}
 	return hub, nil
 }

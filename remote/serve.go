@@ -21,6 +21,8 @@ type Server struct {
 	system *wakebell.System
 	router *actor.PID // of subscriptions
 	gates  *actor.PID
+
+	operations *operations
 }
 
 // ErrStarted says that Serve came after the System's Start: actors that run
@@ -44,7 +46,8 @@ func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	s := &Server{guard: g, system: sys}
+	g.queues = newQueueKeys(sys, g.cfg.Queues)
+	s := &Server{guard: g, system: sys, operations: newOperations(sys, g)}
 	s.gates = actors.NewLocalPID(strings.TrimSuffix(sys.Gateway().GetId(), "gateway") + "gates")
 	s.open()
 	if err := g.listen(); err != nil {
@@ -67,7 +70,7 @@ const subscriptions = "-subscriptions"
 func (s *Server) spawn() error {
 	gateway := s.system.Gateway().GetId()
 	name := strings.TrimSuffix(gateway, "/gateway") + subscriptions
-	shared := &hubs{s.system, s.guard}
+	shared := newHubs(s.system, s.guard)
 	props := actor.PropsFromProducer(func() actor.Actor { return &router{hubs: shared} })
 	router, err := s.system.ActorSystem().Root.SpawnNamed(props, name)
 	if err != nil {
@@ -104,7 +107,7 @@ func (s *Server) open() {
 	})
 	s.guard.services = append(s.guard.services, func(to grpc.ServiceRegistrar) {
 		to.RegisterService(&timersService, s)
-		to.RegisterService(&operationsService, newOperations(s.system, s.guard.cfg))
+		to.RegisterService(&operationsService, s.operations)
 		grpc_health_v1.RegisterHealthServer(to, &healthService{system: s.system})
 	}, func(to grpc.ServiceRegistrar) {
 		if server, ok := to.(reflection.GRPCServer); ok {

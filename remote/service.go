@@ -79,6 +79,9 @@ const answerWithin = 5 * time.Second
 // ask has the gateway carry out a request.
 func (s *Server) ask(ctx context.Context, request messages.Request) (any, error) {
 	caller, _ := ctx.Value(whoKey{}).(who)
+	if fault := s.guard.permit(caller, request); fault != nil {
+		return nil, statusOf(fault)
+	}
 	system := s.system.ActorSystem()
 	timeout := maxTimeout
 	if t := request.GetTimeout(); t == nil {
@@ -95,7 +98,7 @@ func (s *Server) ask(ctx context.Context, request messages.Request) (any, error)
 	case *messages.Error:
 		return nil, statusOf(a)
 	case messages.Answer:
-		return a, nil
+		return s.guard.visible(caller.owner, a), nil
 	}
 	return nil, status.Errorf(codes.Unavailable, "the gateway does not answer: %v", err)
 }
@@ -128,6 +131,8 @@ func statusOf(e *messages.Error) error {
 		messages.Code_CODE_DENIED:         codes.FailedPrecondition,
 		messages.Code_CODE_CHANNEL_DENIED: codes.FailedPrecondition,
 		messages.Code_CODE_UNSUPPORTED:    codes.FailedPrecondition,
+
+		messages.Code_CODE_FORBIDDEN: codes.PermissionDenied,
 	}[e.GetCode()]
 	if !ok {
 		code = codes.Internal
@@ -138,9 +143,6 @@ func statusOf(e *messages.Error) error {
 	}
 	return plain.Err()
 }
-
-// hostHeader is the header that says from which host a message comes.
-const hostHeader = "wakebell-host"
 
 // header says which principal sends a message, from which host, and to which
 // Celery queues it may have tasks sent.

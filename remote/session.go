@@ -110,7 +110,7 @@ func (n *session) tellEnd(watcher *actor.PID) {
 
 // SendUserMessage implements actor.Process: it takes what is for the caller.
 func (n *session) SendUserMessage(_ *actor.PID, message any) {
-	next := newReply(actor.UnwrapEnvelopeMessage(message))
+	next := newReply(n.server.guard.visible(n.who.owner, actor.UnwrapEnvelopeMessage(message)))
 	if next.Reply == nil {
 		return
 	}
@@ -256,6 +256,10 @@ func (n *session) pass(m proto.Message, kind string) *actor.PID {
 		to = n.server.gates
 	}
 	system := n.server.system.ActorSystem()
+	if fault := n.server.guard.permit(n.who, m); fault != nil {
+		n.server.guard.deny(n.stream.Context(), n.who, m, fault, func(answer proto.Message) { system.Root.Send(n.self, answer) })
+		return nil
+	}
 	if _, there := system.ProcessRegistry.GetLocal(to.GetId()); !there {
 		if asked, ok := m.(question); ok {
 			fault := messages.Failure(messages.Code_CODE_DRAINING, "the system has not started, or is stopped")

@@ -17,9 +17,10 @@ import (
 
 func TestASubscriberHandlesAQueue(t *testing.T) {
 	t.Parallel()
-	n := serve(t, withToken())
+	orders, cfg := wakebell.NewQueue[string](redistest.Name(t), wakebell.KeySeparator("/")), withToken()
+	cfg.Queues = []wakebell.QueueName{orders.Keys()}
+	n := serve(t, cfg)
 	c, ctx := dial(t, n), t.Context()
-	orders := wakebell.NewQueue[string](redistest.Name(t), wakebell.KeySeparator("/"))
 	var handled sync.Map
 	end := subscribe(t, c, remote.Subscription{Queue: orders.Keys(), Name: "s", Credits: 10}, func(_ context.Context, l *messages.Lease) error {
 		body, err := orders.Read(l)

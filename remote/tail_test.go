@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/remote"
 )
 
 // watch tails a topic, and gives its kinds of events until the error that ends it.
@@ -64,29 +63,4 @@ func TestOperationsOverALinkThatBreaks(t *testing.T) {
 	require.ErrorIs(t, receive(t, ended), wakebell.ErrUnavailable)
 	_, err := c.Control(t.Context(), n.topic.Name())
 	require.NoError(t, err)
-}
-
-// What goes on has room for so many, and who leaves makes room.
-func TestOperationsAreBounded(t *testing.T) {
-	t.Parallel()
-	n := serve(t, withToken())
-	clients := []*remote.Client{dial(t, n), dial(t, n)} // a connection has room for less
-	var cancels []context.CancelFunc
-	for i := range 64 {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancels = append(cancels, cancel)
-		events, _ := watch(ctx, clients[i%2], n.topic.Name())
-		receive(t, events)
-	}
-	_, err := clients[0].Control(t.Context(), n.topic.Name())
-	require.ErrorIs(t, err, wakebell.ErrOverloaded)
-	n.alive(t)
-	cancels[0]()
-	eventually(t, func() bool {
-		_, err := clients[0].Control(t.Context(), n.topic.Name())
-		return err == nil
-	})
-	for _, cancel := range cancels {
-		cancel()
-	}
 }

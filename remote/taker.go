@@ -38,7 +38,7 @@ type Subscription struct {
 // itself; timers whose leases ended meanwhile are delivered again.
 //
 // It returns nil when ctx has ended, else why it cannot subscribe: ErrConflict
-// where the node handles the topic itself, wakebell.ErrInvalid, ErrDenied.
+// where the node handles the topic itself, wakebell.ErrInvalid, wakebell.ErrForbidden, ErrDenied.
 func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(context.Context, *messages.Lease) error) error {
 	if s.Credits == 0 {
 		s.Credits = 5
@@ -129,7 +129,7 @@ func (t *taker) subscribe() {
 					return
 				}
 			}
-			if errors.Is(err, wakebell.ErrInvalid) || errors.Is(err, wakebell.ErrConflict) || errors.Is(err, ErrDenied) {
+			if errors.Is(err, wakebell.ErrInvalid) || errors.Is(err, wakebell.ErrConflict) || errors.Is(err, wakebell.ErrForbidden) || errors.Is(err, ErrDenied) {
 				select {
 				case t.failed <- fmt.Errorf("subscribe to %q: %w", t.of.Topic, err):
 				default:

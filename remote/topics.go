@@ -33,7 +33,7 @@ func listTopics(ctx context.Context, o *operations, m *messages.ListTopics) iter
 	return func(yield func(*messages.TopicName, error) bool) {
 		for full, err := range o.client().Topics(ctx, m.GetDiscover()) {
 			name, ours := o.bare(full)
-			if err == nil && !ours {
+			if err == nil && (!ours || !o.sees(ctx, KindTopic, name)) {
 				continue
 			}
 			if !yield(&messages.TopicName{Topic: text(name)}, err) {

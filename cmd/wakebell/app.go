@@ -212,7 +212,7 @@ Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 		a.cancelCommand(), a.rescheduleCommand(), a.runNowCommand(), a.topicsCommand(), a.deadCommand(), a.tailCommand(),
 		a.queueCommand(),
 		a.gateCommand(),
-		a.beatCommand(), a.schedulesCommand(),
+		a.beatCommand(), a.schedulesCommand(), a.rightsCommand(),
 	)
 	return root
 }

@@ -22,6 +22,9 @@ type listenFlags struct {
 	celery                       string // queues with commas between them; empty: none
 	operators                    string // names with commas between them; empty: all
 
+	rights     rightsFlag
+	peerQueues string // names with commas between them
+
 	tokens string    // the file, once it is known; empty: none
 	read   fileStamp // of it
 }
@@ -39,7 +42,9 @@ func (f *listenFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback also without TLS, or without asking who peers are")
 	flags.StringVar(&f.operators, "operators", "", "`names` of tokens or certificates, as a,b, that may look at all and give orders (default all)")
 	flags.StringVar(&f.celery, "celery-queues", "", "Celery `queues`, as a,b, that peers may reach with recurring schedules (default none)")
-	completeFiles(cmd, "tls-client-ca", "redis-tls-cert", "redis-tls-key")
+	flags.StringVar(&f.rights.file, "rights", "", "`file` that says which peer may do what, in the place of --operators (see rights check)")
+	flags.StringVar(&f.peerQueues, "peer-queues", "", "`names` of queues, as a,b, that have the keys of --separator and --dead-letter-key for peers")
+	completeFiles(cmd, "rights", "tls-client-ca", "redis-tls-cert", "redis-tls-key")
 }
 
 // take has the certificate of --tls-cert and the tokens be those of the listener,
@@ -47,7 +52,7 @@ func (f *listenFlags) register(cmd *cobra.Command) {
 func (f *listenFlags) take(a *app, log *slog.Logger) (*remote.Config, error) {
 	if f.address == "" {
 		if *f != (listenFlags{}) {
-			return nil, usagef("--advertise, --tls-client-ca, --redis-tls-cert, --redis-tls-key, --insecure-listen, --celery-queues and --operators go with --listen")
+			return nil, usagef("--advertise, --tls-client-ca, --redis-tls-cert, --redis-tls-key, --insecure-listen, --celery-queues, --operators, --rights and --peer-queues go with --listen")
 		}
 		return nil, nil
 	}
@@ -57,6 +62,9 @@ func (f *listenFlags) take(a *app, log *slog.Logger) (*remote.Config, error) {
 	}
 	if f.celery != "" {
 		cfg.CeleryQueues = strings.Split(f.celery, ",")
+	}
+	if err := f.rights.take(cfg); err != nil {
+		return nil, err
 	}
 	if file := a.remote.tokens(); file != "" {
 		f.tokens, f.read = file, stampOf(file) // before: what is written meanwhile is read again
@@ -96,6 +104,9 @@ func (f *listenFlags) serve(ctx context.Context, sys *wakebell.System, cfg *remo
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
 	cfg.Logger.InfoContext(ctx, "node listens", "addr", server.Address(), "tls", cfg.TLS != nil, "tokens", len(cfg.Tokens), "client_certificates", f.clientCA != "")
+	if f.rights.file != "" {
+		go f.rights.follow(ctx, server, cfg.Logger)
+	}
 	if f.tokens != "" {
 		go f.follow(ctx, server, cfg.Logger)
 	}

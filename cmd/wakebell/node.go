@@ -133,6 +133,9 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	if serving != nil {
+		serving.Queues = f.named(f.peerQueues)
+	}
 	conn, err := a.connect()
 	if err != nil {
 		return err

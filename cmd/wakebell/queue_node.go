@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,6 +33,21 @@ func (f *queueFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.errorsFinal, "errors-are-final", false, "do not try messages again that a handler failed on")
 	flags.BoolVar(&f.once, "at-most-once", false, "deliver no message twice; those of a node that dies are lost")
 	f.given = flags.Changed
+}
+
+// named are the queues that the node names to peers with their keys: those that it
+// handles, and those of peers, which are names with commas between them.
+func (f *queueFlags) named(peers string) (all []wakebell.QueueName) {
+	names := f.queues
+	if peers != "" {
+		names = append(slices.Clone(names), strings.Split(peers, ",")...)
+	}
+	for _, name := range names {
+		of := f.names
+		of.Name = name
+		all = append(all, of)
+	}
+	return all
 }
 
 // queueHandlers handles the queues like topics, but for what has a flag of its

@@ -1,0 +1,159 @@
+package remote_test
+
+import (
+	"context"
+	"flag"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote"
+)
+
+var (
+	hostileFor  = flag.Duration("hostile.for", 0, "how long TestHostile attacks; 0: some seconds")
+	hostileSeed = flag.Uint64("hostile.seed", 1, "which attacks, and in which order")
+)
+
+// What attacks may cost in all.
+const (
+	hostileMemory = 100 << 20
+	hostileLines  = 300
+	// hostileAnswer bounds the wait for an answer of the honest peers, with room for
+	// the stalls of a machine that has something else to do.
+	hostileAnswer = 20 * time.Second
+)
+
+// attack is one way to harm a node, which a hostile peer with a token has. It ends by
+// itself, and leaves nothing of its own behind.
+type attack struct {
+	name string
+	run  func(t *testing.T, n *node, random *rand.Rand)
+}
+
+// honest is the load beside the attacks: a peer that schedules, is answered, and
+// handles what it has scheduled.
+type honest struct {
+	slowest  atomic.Int64 // of the answers, in ns
+	answered atomic.Int64
+}
+
+// load runs until the context ends.
+func (h *honest) load(ctx context.Context, t *testing.T, n *node) {
+	c := dialAs(t, n, secret)
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	handled := make(chan string, 16)
+	end := subscribe(t, c, remote.Subscription{Topic: topic.Name(), Name: "honest", Credits: 16}, func(ctx context.Context, l *messages.Lease) error {
+		select {
+		case handled <- l.GetId():
+		case <-ctx.Done():
+		}
+		return nil
+	})
+	defer func() { require.NoError(t, end()) }()
+	for i := 0; ctx.Err() == nil; i++ {
+		began := time.Now()
+		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), hostileAnswer)
+		id := strconv.Itoa(i)
+		_, err := topic.Schedule(bound, c, "x", wakebell.ID(id))
+		if err == nil {
+			_, err = c.Stats(bound, topic.Name())
+		}
+		if !assertNoError(t, err, "an honest request was not answered") {
+			cancel()
+			return
+		}
+		h.slowest.Store(max(h.slowest.Load(), int64(time.Since(began))))
+		select {
+		case <-handled:
+		case <-bound.Done():
+			t.Errorf("the honest timer %s was not delivered within %v", id, hostileAnswer)
+			cancel()
+			return
+		}
+		cancel()
+		h.answered.Add(1)
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func assertNoError(t *testing.T, err error, about string) bool {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", about, err)
+	}
+	return err == nil
+}
+
+// TestHostile mixes all attacks by seed, several at a time, while honest peers work.
+// `make hostile FOR=30m SEED=1` runs it for long.
+func TestHostile(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
+	n := serve(t, withMallory())
+	_, err := n.topic.Schedule(t.Context(), n.Client(), "x", wakebell.In(time.Hour)) // so that all that is begun at first is there
+	require.NoError(t, err)
+	goroutines, memory := settledGoroutines(), heap()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var of honest
+	var load sync.WaitGroup
+	load.Go(func() { of.load(ctx, t, n) })
+	random := rand.New(rand.NewPCG(*hostileSeed, 0)) //nolint:gosec // by seed
+	until := time.Now().Add(max(*hostileFor, 5*time.Second))
+	peak, rounds := uint64(0), 0
+	for len(attacks) > 0 && !t.Failed() && (rounds == 0 || time.Now().Before(until)) {
+		t.Run(strconv.Itoa(rounds), func(t *testing.T) {
+			order := random.Perm(len(attacks))
+			for len(order) > 0 {
+				together := order[:min(len(order), 1+random.IntN(3))]
+				order = order[len(together):]
+				t.Run("together", func(t *testing.T) {
+					for _, i := range together {
+						seed := random.Uint64()
+						t.Run(attacks[i].name, func(t *testing.T) {
+							t.Parallel()
+							attacks[i].run(t, n, rand.New(rand.NewPCG(*hostileSeed, seed))) //nolint:gosec // by seed
+						})
+					}
+				})
+			}
+			peak = max(peak, heap())
+		})
+		rounds++
+	}
+	cancel()
+	load.Wait()
+	t.Logf("%d rounds of %d attacks, %d honest answers, the slowest after %v, %d MiB more at most, %d log lines",
+		rounds, len(attacks), of.answered.Load(), time.Duration(of.slowest.Load()), int64(peak-min(peak, memory))>>20, len(n.log.with("")))
+	require.Positive(t, of.answered.Load())
+	require.LessOrEqual(t, peak, memory+hostileMemory, "memory")
+	require.LessOrEqual(t, len(n.log.with("")), hostileLines+rounds, "log lines")
+	eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+goroutineSlack })
+}
+
+// goroutineSlack is for the connections to Redis and the like, which come and go with
+// the load.
+const goroutineSlack = 40
+
+func heap() uint64 {
+	var of runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&of)
+	return of.HeapAlloc
+}
+
+func settledGoroutines() int {
+	runtime.GC()
+	return runtime.NumGoroutine()
+}

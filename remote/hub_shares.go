@@ -1,0 +1,110 @@
+package remote
+
+// hostHeader names the host that a message of a peer came from, as
+// messages.PrincipalHeader names the principal.
+const hostHeader = "wakebell-host"
+
+// holding is what the subscribers of one principal have of a topic.
+type holding struct {
+	subscribers int
+	takes       int // leases that the topic may have for them, by capacity
+	used        int // leases that they hold
+}
+
+// join makes a subscriber, charged to its holder.
+func (h *hub) join(key subscriberKey, of party) *subscriber {
+	if h.lingering != nil {
+		h.subscriptions.discharge(*h.lingering)
+		h.lingering = nil
+	}
+	if h.idle != nil {
+		h.idleTopics.discharge(*h.idle)
+		h.idle = nil
+	}
+	mine := h.holdings[key.owner]
+	if mine == nil {
+		mine = &holding{}
+		h.holdings[key.owner] = mine
+	}
+	mine.subscribers++
+	s := &subscriber{key: key, party: of, mine: mine}
+	h.subscribers[key] = s
+	return s
+}
+
+// drop forgets a subscriber. The last one's subscription is charged until the
+// topic is closed.
+func (h *hub) drop(s *subscriber) {
+	delete(h.subscribers, s.key)
+	if s.mine.subscribers--; s.mine.subscribers == 0 && s.mine.used == 0 {
+		delete(h.holdings, s.key.owner)
+	}
+	if len(h.subscribers) > 0 {
+		h.subscriptions.discharge(s.party)
+		return
+	}
+	h.lingering = &s.party
+	h.rest()
+}
+
+// use counts leases that a subscriber holds, or no longer holds.
+func (h *hub) use(s *subscriber, n int) {
+	s.used += n
+	s.mine.used += n
+	h.used += n
+	if s.mine.subscribers == 0 && s.mine.used == 0 {
+		delete(h.holdings, s.key.owner)
+	}
+}
+
+// room reports whether a subscriber may have one more lease: it has credits, and
+// its principal does not hold more than half of what the others leave.
+func (h *hub) room(s *subscriber) bool {
+	return s.used < s.credits && s.mine.used < half(maxCredits, h.used-s.mine.used)
+}
+
+// capacity is how many leases all subscribers may have.
+func (h *hub) capacity() (all int) {
+	for _, mine := range h.holdings {
+		mine.takes = 0
+	}
+	for _, s := range h.subscribers {
+		s.mine.takes += s.takes()
+	}
+	for _, mine := range h.holdings {
+		all += max(mine.used, min(mine.takes, half(maxCredits, h.used-mine.used)))
+	}
+	return all
+}
+
+// fits reports whether a principal may have a subscriber more, or one with more
+// credits.
+func (h *hub) fits(key subscriberKey, credits int) bool {
+	mine := h.holdings[key.owner]
+	if mine == nil {
+		mine = &holding{}
+	}
+	for _, s := range h.subscribers {
+		if s.mine == mine && s.key != key {
+			credits += s.takes()
+		}
+	}
+	if credits > maxCredits {
+		return false
+	}
+	return h.subscribers[key] != nil || mine.subscribers < half(maxSubscribers, len(h.subscribers)-mine.subscribers)
+}
+
+// settleCharges takes the charges of all subscribers back: the hub ends or has crashed.
+func (h *hub) settleCharges() {
+	for _, s := range h.subscribers {
+		h.subscriptions.discharge(s.party)
+	}
+	if h.lingering != nil {
+		h.subscriptions.discharge(*h.lingering)
+	}
+	if h.idle != nil {
+		h.idleTopics.discharge(*h.idle)
+	}
+	h.subscribers, h.lingering, h.idle = nil, nil, nil
+}

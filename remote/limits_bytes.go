@@ -1,0 +1,34 @@
+package remote
+
+// Bounds in bytes of what peers make the node hold. Each is a bound per holder
+// (a stream or a subscription), per principal, per host and in total. A
+// principal whose whole use stays below the share has room whatever others
+// hold, and so does one that holds nothing.
+const (
+	// Answers that were asked for and not sent. While one of these is reached,
+	// the requests of the stream wait.
+	maxStreamAnswerBytes    = 8 << 20
+	maxPrincipalAnswerBytes = 16 << 20
+	maxHostAnswerBytes      = 32 << 20
+	maxTotalAnswerBytes     = 128 << 20
+	shareAnswerBytes        = 256 << 10
+
+	// Bodies of leases in the hands of subscribers. While one of these is
+	// reached, the subscription gets no more leases.
+	maxSubscriptionLeaseBytes = 16 << 20
+	maxPrincipalLeaseBytes    = 32 << 20
+	maxHostLeaseBytes         = 64 << 20
+	maxTotalLeaseBytes        = 256 << 20
+	shareLeaseBytes           = 1 << 20
+)
+
+var (
+	answerBounds = byteBounds{
+		holder: maxStreamAnswerBytes, principal: maxPrincipalAnswerBytes, host: maxHostAnswerBytes,
+		total: maxTotalAnswerBytes, share: shareAnswerBytes,
+	}
+	leaseBounds = byteBounds{
+		holder: maxSubscriptionLeaseBytes, principal: maxPrincipalLeaseBytes, host: maxHostLeaseBytes,
+		total: maxTotalLeaseBytes, share: shareLeaseBytes,
+	}
+)

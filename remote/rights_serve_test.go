@@ -1,0 +1,206 @@
+package remote_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote"
+)
+
+// filtered are the calls that everybody may make: they answer with what the caller
+// may read.
+var filtered = map[string]bool{"ListTopics": true, "ListGates": true, "ListRecurring": true}
+
+func withRights(t testing.TB, text string) remote.Config {
+	t.Helper()
+	cfg := withMallory()
+	cfg.Rights = rightsOf(t, text)
+	return cfg
+}
+
+// about is a request about something of a name, in every field that names something.
+func about(t testing.TB, m protoreflect.MessageDescriptor, name string) proto.Message {
+	t.Helper()
+	request := message(t, m)
+	for _, field := range []protoreflect.Name{"topic", "name", "gate"} {
+		if f := m.Fields().ByName(field); f != nil {
+			request.ProtoReflect().Set(f, protoreflect.ValueOfString(name))
+		}
+	}
+	switch r := request.(type) {
+	case *messages.ScheduleBatch:
+		r.Timers = []*messages.Schedule{{Topic: name}}
+	case *messages.PutRecurring:
+		r.Schedules = []*messages.Recurring{{Name: name, Topic: name}}
+	case *messages.LookAtTopics:
+		r.Topics = []string{name}
+	case *messages.ListTopics:
+		r.Discover = false
+	}
+	return request
+}
+
+// A request that the table of rights does not have is refused to everybody, so
+// whoever may do all shows which are missing; who may do nothing, which are open.
+func TestEveryRequestIsInTheTableOfRights(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withRights(t, "tests * *"))
+	name := redistest.Name(t)
+	for call, m := range callsOf() {
+		err := n.call(t, secret, message(t, m.Input()))
+		require.NotContains(t, status.Convert(err).Message(), "forbidden", call)
+		err = n.call(t, malloryToken, about(t, m.Input(), name))
+		if !filtered[call] {
+			require.Equal(t, codes.PermissionDenied, status.Code(err), "%s: %v", call, err)
+			require.NotContains(t, status.Convert(err).Message(), "nothing allows", call)
+		}
+	}
+	commands := (&messages.Command{}).ProtoReflect().Descriptor().Fields()
+	mine, mallorys := talk(t, n, secret), talk(t, n, malloryToken)
+	for i := range commands.Len() {
+		m := commands.Get(i).Message()
+		if m.Fields().ByName("request") == nil || filtered[string(m.Name())] {
+			continue // Verdicts are not answered
+		}
+		if fault, failed := mine.ask(message(t, m)).(*messages.Error); failed {
+			require.NotEqual(t, messages.Code_CODE_FORBIDDEN, fault.GetCode(), m.Name())
+		}
+		fault := mallorys.refused(messages.Code_CODE_FORBIDDEN, about(t, m, name))
+		require.NotContains(t, fault.GetMessage(), "nothing allows", m.Name())
+	}
+}
+
+// Rights hold at every way in: what a principal may do to one name it may not do to
+// another.
+func TestRightsHoldAtEveryWayIn(t *testing.T) {
+	t.Parallel()
+	allowed, other := redistest.Name(t), redistest.Name(t)
+	n := serve(t, withRights(t, "mallory * topic:"+allowed+" queue:"+allowed+" gate:"+allowed+" schedule:"+allowed))
+	c, ctx := dialAs(t, n, malloryToken), t.Context()
+	try := func(name string) map[string]error {
+		bells := wakebell.NewTopic[string](name)
+		_, scheduled := bells.Schedule(ctx, c, "x", wakebell.ID("a"), wakebell.In(time.Hour))
+		_, counted := c.Stats(ctx, name)
+		_, published := wakebell.NewQueue[string](name).Publish(ctx, c, "x")
+		_, looked := c.QueueStats(ctx, wakebell.QueueName{Name: name})
+		_, purged := c.PurgeQueue(ctx, wakebell.QueueName{Name: name}, false)
+		put := c.Schedules().Put(ctx, bells.Recurring(name, wakebell.Recurrence{Every: time.Hour}, "x"))
+		_, previewed := c.Schedules().Preview(ctx, name, 1)
+		_, paused := c.Pause(ctx, name, "", "")
+		_, shown := c.Gates().Show(ctx, name)
+		taken := c.Gates().With(ctx, name, func(context.Context, uint64) error { return nil })
+		return map[string]error{
+			"schedule": scheduled, "stats": counted, "publish": published, "queue stats": looked, "purge": purged, "put": put,
+			"preview": previewed, "pause": paused, "gate show": shown, "turn": taken,
+		}
+	}
+	for what, err := range try(allowed) {
+		require.NoError(t, err, what)
+	}
+	for what, err := range try(other) {
+		require.ErrorIs(t, err, wakebell.ErrForbidden, what)
+	}
+	_, err := wakebell.NewTopic[string](other).Schedule(ctx, n.Client(), "x", wakebell.In(time.Hour))
+	require.NoError(t, err, "the node's own client has no principal")
+	ended := c.Subscribe(ctx, remote.Subscription{Topic: other, Name: "s"}, func(context.Context, *messages.Lease) error { return nil })
+	require.ErrorIs(t, ended, wakebell.ErrForbidden)
+	// A schedule that runs on a topic needs the right to that as well.
+	err = c.Schedules().Put(ctx, wakebell.NewTopic[string](other).Recurring(allowed, wakebell.Recurrence{Every: time.Hour}, "x"))
+	require.ErrorIs(t, err, wakebell.ErrForbidden)
+	require.NoError(t, c.Schedules().Delete(ctx, allowed))
+}
+
+// A listing has what the caller may read.
+func TestListingsHaveWhatMayBeRead(t *testing.T) {
+	t.Parallel()
+	seen, hidden := redistest.Name(t), redistest.Name(t)
+	n := serve(t, withRights(t, "mallory read topic:"+seen+" gate:"+seen+" schedule:"+seen))
+	c, ctx := dialAs(t, n, malloryToken), t.Context()
+	bells := wakebell.NewTopic[string](seen)
+	for _, name := range []string{seen, hidden} {
+		_, err := wakebell.NewTopic[string](name).Schedule(ctx, n.Client(), "x", wakebell.In(time.Hour))
+		require.NoError(t, err)
+		require.NoError(t, n.Client().Schedules().Put(ctx, bells.Recurring(name, wakebell.Recurrence{Every: time.Hour}, "x")))
+		turn, err := n.Gates().Acquire(ctx, name)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = turn.Release(context.WithoutCancel(ctx)) })
+		t.Cleanup(func() { _ = n.Client().Schedules().Delete(context.WithoutCancel(ctx), name) })
+	}
+	var found []string
+	for topic, err := range c.Topics(ctx, false) {
+		require.NoError(t, err)
+		found = append(found, topic)
+	}
+	for gate, err := range c.Gates().List(ctx) {
+		require.NoError(t, err)
+		found = append(found, gate.Name)
+	}
+	for schedule, err := range c.Schedules().List(ctx) {
+		require.NoError(t, err)
+		found = append(found, schedule.Name)
+	}
+	require.Equal(t, []string{seen, seen, seen}, found)
+	for _, err := range c.Topics(ctx, true) {
+		require.ErrorIs(t, err, wakebell.ErrForbidden, "it walks over all keys")
+	}
+}
+
+// Rights that are taken away end what goes on by them.
+func TestRightsAreReplacedWhileTheNodeRuns(t *testing.T) {
+	t.Parallel()
+	cfg := withMallory()
+	topic := redistest.Name(t)
+	cfg.Rights = rightsOf(t, "mallory * topic:"+topic+"\ntests * *")
+	n := serve(t, cfg)
+	k, c := talk(t, n, malloryToken), dialAs(t, n, malloryToken)
+	require.IsType(t, &messages.Subscribed{}, k.ask(subscription(topic, 10)))
+	events, ended := watch(t.Context(), c, topic)
+	receive(t, events)
+	_, err := wakebell.NewTopic[string](topic).Schedule(t.Context(), n.Client(), "x")
+	require.NoError(t, err)
+	require.IsType(t, &messages.Leases{}, k.replies()[0])
+
+	require.NoError(t, n.server.SetRights(rightsOf(t, "tests * *")))
+	require.ErrorIs(t, receive(t, ended), wakebell.ErrForbidden)
+	require.IsType(t, &messages.LeasesEnded{}, k.replies()[0])
+	k.refused(messages.Code_CODE_FORBIDDEN, subscription(topic, 10))
+	handled := make(chan struct{}, 1)
+	subscribe(t, dial(t, n), remote.Subscription{Topic: topic, Name: "honest"}, func(context.Context, *messages.Lease) error {
+		handled <- struct{}{}
+		return nil
+	})
+	receive(t, handled)
+
+	require.ErrorIs(t, n.server.SetRights(nil), wakebell.ErrInvalid)
+	require.ErrorIs(t, serve(t, withToken()).server.SetRights(cfg.Rights), wakebell.ErrInvalid)
+}
+
+// An actor behind protoactor's remote is held to the same rights.
+func TestRightsOfAnActor(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withRights(t, "mallory * *"))
+	s := meet(t, n) // it is "tests", who may do nothing
+	s.hello(s.address).welcomed()
+	s.batch(s.letter(s.gateway(), s.schedule("x")))
+	eventually(t, func() bool { return len(n.log.with("may not schedule topic")) == 1 })
+	_, _, err := n.Client().Get(t.Context(), n.topic.Name(), "x")
+	require.ErrorIs(t, err, wakebell.ErrNotFound)
+}
+
+func TestRightsAndOperatorsExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	cfg := withRights(t, "tests * *")
+	cfg.Operators = []string{"tests"}
+	_, err := remote.Serve(serve(t, withToken()).System, cfg)
+	require.Error(t, err)
+}

@@ -32,8 +32,8 @@ func (f *gateFixture) expire(t testing.TB) {
 func TestAnIdleGateExpires(t *testing.T) {
 	t.Parallel()
 	rdb, _ := redistest.Embedded(t)
-	real := redistest.Start(t).Client(t)
-	for name, f := range map[string]*gateFixture{"redis": newGateFixture(t, real), "embedded": newGateFixture(t, rdb)} {
+	server := redistest.Start(t).Client(t)
+	for name, f := range map[string]*gateFixture{"redis": newGateFixture(t, server), "embedded": newGateFixture(t, rdb)} {
 		first, _ := f.join(t)
 		require.NoError(t, f.Guard(t.Context(), f.gate, "db", uint64(first), false))
 		f.beat(t, first)

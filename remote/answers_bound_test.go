@@ -101,7 +101,8 @@ func TestAFrameOfManyLargeAnswersIsBounded(t *testing.T) {
 		require.NoError(t, stream.RecvMsg(replies))
 		for _, r := range replies.GetReplies() {
 			if r.GetError() == nil {
-				require.Equal(t, 1000<<10, len(r.GetTimer().GetContent().GetBody()), "the whole body")
+				size := len(r.GetTimer().GetContent().GetBody())
+				require.Equal(t, 1000<<10, size, "the whole body")
 			}
 			answered++
 		}

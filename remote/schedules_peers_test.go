@@ -81,8 +81,9 @@ func TestPeersOfAPrefix(t *testing.T) {
 	r := billing.topic.Recurring("r", wakebell.Recurrence{Every: time.Hour}, "x")
 	require.NoError(t, billing.Client().Schedules().Put(t.Context(), r))
 	peer := dial(t, mail).Schedules()
-	for range peer.List(t.Context()) {
-		require.Fail(t, "there is none of mail")
+	for state, err := range peer.List(t.Context()) {
+		require.NoError(t, err)
+		require.Fail(t, "it is not of mail", state.Name)
 	}
 	for _, other := range []string{"r", "billing-r", "../billing-r"} {
 		_, err := peer.Get(t.Context(), other)

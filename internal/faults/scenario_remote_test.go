@@ -66,7 +66,7 @@ func remotely(w *world) {
 	l.timers = r.client
 	l.work = func(rng *rand.Rand) Work {
 		work := usualWork(rng)
-		work.Settle = false    // a subscriber's verdict has no answer
+		work.Settle = false     // a subscriber's verdict has no answer
 		if rng.IntN(300) == 0 { // so that leases are extended when the link falls silent
 			work.For = between(rng, 3*time.Second, 7*time.Second)
 		}

@@ -29,7 +29,7 @@ func TestHoardedLeasesAreBoundedForAPrincipal(t *testing.T) {
 	hoard, release := dial(t, n), make(chan struct{})
 	var held, most atomic.Int64
 	large := strings.Repeat("x", body)
-	before := heap()
+	before := int64(heap())
 	for i := range topics {
 		topic := wakebell.NewTopic[string](fmt.Sprint(redistest.Name(t), "-", i))
 		for range timers / 20 {
@@ -70,7 +70,7 @@ func TestHoardedLeasesAreBoundedForAPrincipal(t *testing.T) {
 	grown := int64(0)
 	for range 10 {
 		<-time.After(100 * time.Millisecond)
-		grown = max(grown, heap()-before)
+		grown = max(grown, int64(heap())-before)
 	}
 	t.Logf("%d MiB held, heap grown by %d MiB", most.Load()>>20, grown>>20)
 	require.LessOrEqual(t, most.Load(), int64(32<<20+topics<<20), "one lease of each topic, and what a principal may have")

@@ -43,7 +43,8 @@ func (r Retry) budget(ctx context.Context) time.Duration {
 // budget lasts. Every call that goes through it may be made twice: what it
 // writes it writes once, or in the same way again.
 func (s *Timers) again(ctx context.Context, call func() error) error {
-	err := call()
+	find := func() error { return s.findingMasters(ctx, call) }
+	err := find()
 	if s.Retry == (Retry{}) || !passing(err) {
 		return err
 	}
@@ -56,7 +57,7 @@ func (s *Timers) again(ctx context.Context, call func() error) error {
 	last, tries := err, 0
 	_, err = backoff.Retry(ctx, func() (struct{}, error) {
 		if tries++; tries > 1 {
-			err = call()
+			err = find()
 		}
 		if err != nil && !passing(err) {
 			return struct{}{}, backoff.Permanent(err)

@@ -265,9 +265,8 @@ func (s *System) tunable(set settings) actors.Settings {
 // Handlers that did not return are named in an error that wraps ErrUnfinished.
 func (s *System) Stop() error {
 	return s.end(func(runtime *actors.Runtime) error {
-		drained, err := runtime.Drain(s.cfg.DrainTimeout)
-		runtime.CloseGates()
-		return errors.Join(err, unfinished(drained), runtime.Stop())
+		drained, err := runtime.Shutdown(s.cfg.DrainTimeout)
+		return errors.Join(err, unfinished(drained))
 	})
 }
 

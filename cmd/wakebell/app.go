@@ -44,6 +44,9 @@ type app struct {
 	// usage: an unknown command or flag, a missing argument.
 	began bool
 
+	// interrupted ends with the first signal, and with the context of run.
+	interrupted context.Context
+
 	// forced ends with the second signal; children are what is to be killed
 	// then, which they do by themselves.
 	forced   context.Context
@@ -59,7 +62,7 @@ const childrenLimit = 2 * time.Second
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, forced, stop := onSignals(ctx)
 	defer stop()
-	a := &app{stdin: stdin, stdout: stdout, stderr: &lockedWriter{w: stderr}, forced: forced}
+	a := &app{stdin: stdin, stdout: stdout, stderr: &lockedWriter{w: stderr}, interrupted: ctx, forced: forced}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)

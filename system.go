@@ -176,13 +176,17 @@ const checkAgain = 250 * time.Millisecond
 
 func (s *System) check(ctx context.Context) error {
 	deadline := time.Now().Add(s.cfg.WaitForRedis)
-	for {
+	for logged := false; ; {
 		err := s.checkOnce(ctx, s.cfg.Handlers...)
 		if err == nil {
 			err = s.reconcile(ctx)
 		}
 		if err == nil || !errors.Is(err, ErrUnavailable) || !time.Now().Before(deadline) {
 			return err
+		}
+		if !logged {
+			logged = true
+			s.cfg.Logger.WarnContext(ctx, "redis is unavailable; waiting for it", "err", err, "duration", s.cfg.WaitForRedis)
 		}
 		select {
 		case <-ctx.Done():

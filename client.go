@@ -42,8 +42,11 @@ type ClientConfig struct {
 	// RetryFor is for how long a call is made again, with growing, jittered
 	// delays from 25 ms to 1 s, while Redis is unavailable. 0, the default:
 	// until the deadline of its context, or for 2 s where that has none. Above 0
-	// it bounds both. Negative: each call is made once. What go-redis retries by
-	// itself comes on top.
+	// it bounds both. Negative: each call is made once. It counts from the
+	// beginning of the call, and what go-redis retries by itself is part of it.
+	// A call is not made again if it would outlast RetryFor by taking as long as
+	// the last time; a server that does not answer at all holds up even a call
+	// that is made once for the timeouts of the go-redis client.
 	RetryFor time.Duration
 
 	// Logger gets what no caller can be told; nil means slog.Default().

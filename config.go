@@ -44,7 +44,8 @@ type Config struct {
 
 	// DrainTimeout is how long Stop waits for running handlers before their
 	// contexts end, and for OnDead; default 20 s, at most 1 h, negative: not at
-	// all. Stop takes at most 7 s more than this.
+	// all. Stop takes at most 7 s more than this, and does not use it when no
+	// handler runs and nothing is left to settle, even while Redis is down.
 	DrainTimeout time.Duration
 
 	// WaitForRedis is how long Start tries a Redis that is unavailable;

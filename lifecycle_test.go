@@ -3,7 +3,9 @@ package wakebell_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -305,4 +308,22 @@ func TestStopAndRunDoNotWaitForARedisThatIsDown(t *testing.T) {
 	go func() { ran <- running.Run(ctx) }()
 	cancel()
 	require.NoError(t, <-ran, "a context that ends is no error")
+}
+
+// What is written about the end of a Stop follows from the bound in the code.
+func TestTheBoundOfAStopIsDocumented(t *testing.T) {
+	t.Parallel()
+	require.Zero(t, actors.StopGrace%time.Second)
+	grace := int(actors.StopGrace / time.Second)
+	for file, says := range map[string]string{
+		"config.go":                 fmt.Sprintf("Stop takes at most %d s more than this", grace),
+		"docs/architecture.md":      fmt.Sprintf("at most %d s more than `DrainTimeout`", grace),
+		"docs/operations.md":        fmt.Sprintf("at most %d s after `DrainTimeout`, whatever hangs: set the timeout after which your service manager sends SIGKILL to more than %d s", grace, 20+grace),
+		"examples/shutdown/main.go": fmt.Sprintf("more than %d s longer", grace),
+		"cmd/wakebell/node.go":      fmt.Sprintf("at most %d s more", grace),
+	} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, string(text), says, file)
+	}
 }

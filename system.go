@@ -177,13 +177,17 @@ const checkAgain = 250 * time.Millisecond
 
 func (s *System) check(ctx context.Context) error {
 	deadline := time.Now().Add(s.cfg.WaitForRedis)
-	for {
+	for logged := false; ; {
 		err := s.checkOnce(ctx, s.cfg.Handlers...)
 		if err == nil {
 			err = s.reconcile(ctx)
 		}
 		if err == nil || !errors.Is(err, ErrUnavailable) || !time.Now().Before(deadline) {
 			return err
+		}
+		if !logged {
+			logged = true
+			s.cfg.Logger.WarnContext(ctx, "redis is unavailable; waiting for it", "err", err, "duration", s.cfg.WaitForRedis)
 		}
 		select {
 		case <-ctx.Done():
@@ -266,9 +270,8 @@ func (s *System) tunable(set settings) actors.Settings {
 // Handlers that did not return are named in an error that wraps ErrUnfinished.
 func (s *System) Stop() error {
 	return s.end(func(runtime *actors.Runtime) error {
-		drained, err := runtime.Drain(s.cfg.DrainTimeout)
-		runtime.CloseGates()
-		return errors.Join(err, unfinished(drained), runtime.Stop())
+		drained, err := runtime.Shutdown(s.cfg.DrainTimeout)
+		return errors.Join(err, unfinished(drained))
 	})
 }
 

@@ -55,7 +55,8 @@ const (
 // happens, until the loop ends or ctx does; an error is yielded last. It may
 // miss events: nothing waits for it. A node tells at most 20,000 events a
 // second of a topic, and says how many it dropped. Nodes tell events only
-// while somebody watches. Python workers tell none.
+// while somebody watches; of what a node does first, up to 1,000 events are kept
+// until it knows of those who watch, which takes 3 s. Python workers tell none.
 //
 // Errors: ErrUnavailable when Redis does not answer at the start (later it is
 // waited for), ErrChannelDenied, or ctx's.

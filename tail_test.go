@@ -202,3 +202,18 @@ func TestTailMayBeBrokenOff(t *testing.T) {
 	}
 	both.Wait()
 }
+
+// A watcher that is there before a node starts receives what it does first.
+func TestTailReceivesWhatANodeDoesFirst(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Shared(t)
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	c := client(t, rdb, wakebell.ClientConfig{})
+	_, err := topic.Schedule(t.Context(), c, "x", wakebell.ID("first"))
+	require.NoError(t, err)
+	events := tail(t, c, topic.Name(), 0)
+	serve(t, rdb, wakebell.Handle(topic, nothing))
+	for _, kind := range []wakebell.EventKind{wakebell.EventNode, wakebell.EventDelivered, wakebell.EventAcked} {
+		require.Equal(t, kind, receive(t, events).Kind)
+	}
+}

@@ -33,7 +33,8 @@ type Beat struct {
 const (
 	beatName = "beat"
 
-	// firstBeatRetry and maxBeatRetry bound the backoff after a turn that failed.
+	// firstBeatRetry and maxBeatRetry bound the backoff after a turn that failed;
+	// while Redis is unavailable maxProbe is the upper bound.
 	firstBeatRetry = 100 * time.Millisecond
 	maxBeatRetry   = 5 * time.Second
 )
@@ -191,10 +192,11 @@ func (b *beat) failed(err error) time.Duration {
 	if b.failures == 0 {
 		b.log.Error("recurring schedules are not fired; tried again", "err", err)
 	}
+	limit := maxProbe
 	if !errors.Is(err, exchange.ErrUnavailable) {
-		b.schedule = b.config.Schedule()
+		b.schedule, limit = b.config.Schedule(), maxBeatRetry
 	}
-	delay := spread(doubled(firstBeatRetry, b.failures, maxBeatRetry), 0.2, b.rt.random())
+	delay := spread(doubled(firstBeatRetry, b.failures, limit), 0.2, b.rt.random())
 	b.failures++
 	return delay
 }

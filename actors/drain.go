@@ -9,23 +9,16 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-const (
-	// gatewayGrace is how long the gateway may take to finish what it has.
-	gatewayGrace = time.Second
-	// drainGrace is how long handlers may take to return once their contexts
-	// have ended with ErrDraining.
-	drainGrace = time.Second
-	// drainFlush is how long the last settlements may take after that.
-	drainFlush = 2 * time.Second
-)
-
 // drain is the state of a poller that takes no more leases. Its phases end
 // with the deadline, then with drainGrace, then with drainFlush, or as soon
-// as nothing is held and nothing is left to settle.
+// as nothing is held and nothing is left to settle. A poller that only waits for
+// the answer to a claim does so for drainFlush: while the source is down there
+// is none.
 type drain struct {
 	requester  *actor.PID
-	timer      *time.Timer
-	unfinished []string // ids whose handlers did not return in time
+	phase      int
+	timer      *time.Timer // ends the phase
+	unfinished []string    // ids whose handlers did not return in time
 	reported   bool
 }
 
@@ -56,10 +49,14 @@ func (p *poller) startDrain(m *messages.Drain, requester *actor.PID) {
 
 func (p *poller) nextPhase(phase int, after time.Duration) {
 	root, self, end := p.root, p.self, endDrain{p.epoch, phase}
+	p.drain.phase = phase
 	p.drain.timer = time.AfterFunc(after, func() { root.Send(self, end) })
 }
 
 func (p *poller) endDrain(m endDrain) {
+	if m.phase != p.drain.phase {
+		return // another one had begun when it came
+	}
 	switch m.phase {
 	case phaseRun:
 		for _, s := range p.streams {
@@ -94,15 +91,22 @@ func (p *poller) leaveUnfinished() {
 
 // finishDrain reports as soon as there is nothing left to do.
 func (p *poller) finishDrain() {
-	if p.drain == nil {
+	if p.drain == nil || p.drain.reported {
 		return
 	}
+	busy, inHand := false, false
 	for _, s := range p.streams {
-		if s.busy() || len(s.held) > 0 || len(s.settle) > 0 {
-			return
-		}
+		busy = busy || s.busy()
+		inHand = inHand || len(s.held) > 0 || len(s.settle) > 0 || s.flight != nil && len(s.flight.settling) > 0
 	}
-	p.reportDrain()
+	switch {
+	case inHand:
+	case !busy:
+		p.reportDrain()
+	case p.drain.phase == phaseRun:
+		p.drain.timer.Stop()
+		p.nextPhase(phaseFlush, drainFlush)
+	}
 }
 
 func (p *poller) reportDrain() {

@@ -142,9 +142,6 @@ func (g *Gates) Waits(ctx context.Context, name string, ticket uint64) (bool, er
 	}
 }
 
-// closeLimit bounds how long a close waits for turns to be given back.
-const closeLimit = 2 * time.Second
-
 // Close ends all turns and waits with ErrGatesClosed, gives back what is held,
 // and stops the actor of StartGates. A second Close waits for the first.
 func (g *Gates) Close() error {
@@ -153,7 +150,7 @@ func (g *Gates) Close() error {
 		if err := g.system.Root.StopFuture(g.pid).Wait(); err != nil {
 			g.ended = fmt.Errorf("stop the gates: %w", err)
 		}
-		g.finish()
+		g.finish(stopIO)
 	})
 	return g.ended
 }
@@ -170,13 +167,9 @@ func (g *Gates) drain() {
 }
 
 // finish tells that the actor has stopped, and waits for calls of the store.
-func (g *Gates) finish() {
+func (g *Gates) finish(limit time.Duration) {
 	close(g.over)
-	idle := make(chan struct{})
-	go func() { g.io.Wait(); close(idle) }()
-	select {
-	case <-idle:
-	case <-time.After(stopIO):
-		g.cfg.Logger.Warn("stopped while a call of the store hangs", "waited", stopIO)
+	if !waitFor(&g.io, limit) {
+		g.cfg.Logger.Warn("stopped while a call of the store hangs", "waited", limit)
 	}
 }

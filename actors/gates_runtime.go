@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
@@ -43,17 +44,18 @@ func (rt *Runtime) Gates() (*Gates, error) {
 	return rt.gates, nil
 }
 
-// CloseGates ends all turns and waits of the gates, and gives back what is held.
-// It is for before Stop, which by itself leaves that to the ends of leases.
-func (rt *Runtime) CloseGates() {
+// closeGates ends all turns and waits of the gates, and gives back what is held,
+// as far as that is possible in time, for before Stop.
+func (rt *Runtime) closeGates() {
 	if g := rt.gates; g != nil && g.pid != nil {
 		g.drain()
 	}
 }
 
-// endGates follows when their actor has stopped.
-func (rt *Runtime) endGates() {
+// endGates follows when their actor has stopped; it waits for calls of the store
+// for a limited time.
+func (rt *Runtime) endGates(limit time.Duration) {
 	if g := rt.gates; g != nil && g.pid != nil {
-		g.once.Do(g.finish)
+		g.once.Do(func() { g.finish(limit) })
 	}
 }

@@ -23,9 +23,6 @@ const (
 	// maxDeaths and maxDeathBytes bound what waits for the hook.
 	maxDeaths     = 1000
 	maxDeathBytes = 16 << 20
-	// hookGrace is how long the hook has after a drain for what died in it, and
-	// again once its context has ended.
-	hookGrace = 500 * time.Millisecond
 )
 
 // hook calls user code for every death, one after the other, in a goroutine
@@ -141,6 +138,9 @@ func (h *hook) tell(d death) {
 // Then its context ends with cause and the rest is dropped. It returns soon
 // after that, even if the hook does not.
 func (h *hook) end(until time.Time, cause error) {
+	if h.ctx.Err() != nil {
+		return // it was ended before
+	}
 	if h.wait(time.Until(until)) {
 		h.close(cause)
 		return

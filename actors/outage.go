@@ -29,7 +29,7 @@ type (
 
 const (
 	firstProbe = 50 * time.Millisecond
-	maxProbe   = 5 * time.Second
+	maxProbe   = time.Second
 	// probeTimeout replaces a probe that was never answered, as when its
 	// poller was restarted.
 	probeTimeout = 30 * time.Second

@@ -181,11 +181,11 @@ func (rt *Runtime) all() []*topicConfig {
 // Drain has the gateway refuse requests and answer those that it has, then
 // takes no more leases, waits for the handlers that run until timeout has
 // passed, then ends their contexts and releases what is left; OnDead may take as
-// long. It returns within timeout + 6 s, and names the timers whose handlers did
-// not return. The runtime does nothing from then on; Stop ends it.
+// long. It names the timers whose handlers did not return. The runtime does nothing
+// from then on; Stop ends it.
 func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
 	until := time.Now().Add(timeout)
-	bound := timeout + gatewayGrace + drainGrace + drainFlush + time.Second
+	bound := timeout + gatewayGrace + drainGrace + drainFlush + hookGrace
 	future := rt.system.Root.RequestFuture(rt.pid, &messages.Drain{Timeout: durationpb.New(timeout)}, bound)
 	answer, err := future.Result()
 	if err != nil {
@@ -200,31 +200,6 @@ func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
 	}
 	rt.dead.end(until, ErrDraining)
 	return drained, nil
-}
-
-// stopIO is how long Stop waits for calls of the source to return.
-const stopIO = 2 * time.Second
-
-// Stop stops the actors, leaves first. Contexts of handlers that still run
-// end with ErrStopped; their timers come back when their leases end. When it
-// returns nothing of ours speaks to the source any more, unless a call hangs,
-// which is logged.
-func (rt *Runtime) Stop() error {
-	defer extensionOf(rt.system).remove(rt)
-	defer rt.endGates()
-	if err := rt.system.Root.StopFuture(rt.pid).Wait(); err != nil {
-		return fmt.Errorf("stop %q: %w", rt.name, err)
-	}
-	rt.tail.stop()
-	rt.dead.end(time.Now(), ErrStopped)
-	idle := make(chan struct{})
-	go func() { rt.io.Wait(); close(idle) }()
-	select {
-	case <-idle:
-	case <-time.After(stopIO):
-		rt.log.Warn("stopped while a call of the source hangs", "waited", stopIO)
-	}
-	return nil
 }
 
 // extension keeps the runtimes of an ActorSystem.

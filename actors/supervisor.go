@@ -202,7 +202,7 @@ func (s *supervisor) hint(h exchange.Hint) {
 	}
 	if h.Kind == exchange.HintTail {
 		if t, ok := s.rt.topic(h.Source); ok {
-			s.rt.tail.watch(&t.feed, h.In)
+			s.rt.tail.watch(&t.feed, h.In, h.Watched)
 		}
 		return
 	}

@@ -41,9 +41,11 @@ const (
 // which costs nothing, and append; they never wait.
 type feed struct {
 	topic   string
-	watched atomic.Bool // somebody watches: changed under mu
+	watched atomic.Bool // somebody watches, or early is open: changed under mu
 
 	mu      sync.Mutex
+	early   early
+	told    bool      // somebody watches
 	until   time.Time // when nobody watches any more, unless they say so again
 	pending []exchange.Event
 	missed  int
@@ -55,13 +57,20 @@ type feed struct {
 func (f *feed) add(e exchange.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.pending) == maxPending {
+	switch {
+	case !f.told:
+		f.addEarly(e)
+	case len(f.pending) == maxPending:
 		f.missed++
-		return
+	default:
+		f.pending = append(f.pending, trimmed(e))
 	}
-	// Ids share the memory of a whole reply, which must not be kept for them.
+}
+
+// trimmed is an event that can be kept: ids share the memory of a whole reply.
+func trimmed(e exchange.Event) exchange.Event {
 	e.ID, e.Text = excerpt(e.ID, maxEventID), excerpt(e.Text, maxEventText)
-	f.pending = append(f.pending, e)
+	return e
 }
 
 // miss counts events that could not be sent.
@@ -103,7 +112,8 @@ func (f *feed) take(now time.Time) (events []exchange.Event, over bool) {
 	}
 	f.pending, f.missed = f.pending[:0], 0
 	if now.After(f.until) {
-		f.watched.Store(false)
+		f.told = false
+		f.watched.Store(f.early.open)
 		f.pending = nil
 		return events, true
 	}
@@ -124,8 +134,9 @@ type tail struct {
 	stopped bool
 }
 
-// watch has the events of a topic told for a while.
-func (t *tail) watch(f *feed, d time.Duration) {
+// watch has the events of a topic told for a while, to a watcher that has been
+// subscribed for some time.
+func (t *tail) watch(f *feed, d, subscribed time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.events == nil || t.stopped || d <= 0 {
@@ -134,6 +145,8 @@ func (t *tail) watch(f *feed, d time.Duration) {
 	f.mu.Lock()
 	f.until, f.greet = time.Now().Add(min(d, maxWatch)), true
 	f.watched.Store(true)
+	f.recall(time.Now().Add(-subscribed))
+	f.told = true
 	f.mu.Unlock()
 	if !slices.Contains(t.watched, f) {
 		t.watched = append(t.watched, f)

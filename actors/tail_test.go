@@ -77,8 +77,11 @@ func (h hinting) Listen(ctx context.Context, _ []string, deliver func(exchange.H
 }
 
 // watch has the events of the shelf's topic told for a while.
-func (h hinting) watch(d time.Duration) {
-	h <- exchange.Hint{Source: "shelf", Kind: exchange.HintTail, In: d}
+func (h hinting) watch(d time.Duration) { h.watchSince(d, 0) }
+
+// watchSince is watch of a watcher that has been subscribed for some time.
+func (h hinting) watchSince(d, subscribed time.Duration) {
+	h <- exchange.Hint{Source: "shelf", Kind: exchange.HintTail, In: d, Watched: subscribed}
 	synctest.Wait()
 }
 
@@ -229,7 +232,7 @@ func TestNobodyCanWatchWithoutEvents(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		var nothing tail
 		var f feed
-		nothing.watch(&f, time.Minute)
+		nothing.watch(&f, time.Minute, 0)
 		require.False(t, f.watched.Load())
 	})
 }
@@ -239,4 +242,55 @@ func TestExcerptsAreShort(t *testing.T) {
 	require.Equal(t, "aé", excerpt("aéé", 4))
 	require.Equal(t, "aéé", excerpt("aéé", 5))
 	require.Empty(t, excerpt("é", 1))
+}
+
+// A watcher that was there before the node receives what the node did first: it
+// announces itself every few seconds. One that has come since does not.
+func TestWatchersThatWereThereBeforeMissNothing(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		g, s := &gallery{}, newShelf(2)
+		rt, hints, _ := watched(t, g, s, acks)
+		require.Empty(t, g.take())
+		hints.watch(10 * time.Second) // subscribed just now
+		<-time.After(time.Second)
+		require.Equal(t, []string{"node"}, g.take())
+		s.put("late")
+		<-time.After(time.Second)
+		require.Equal(t, []string{"delivered late", "acked late"}, g.take())
+		hints.watchSince(10*time.Second, time.Hour)
+		<-time.After(time.Second)
+		require.ElementsMatch(t, []string{"node", "delivered 0", "acked 0", "delivered 1", "acked 1"}, g.take())
+		hints.watchSince(10*time.Second, time.Hour)
+		<-time.After(time.Second)
+		require.Equal(t, []string{"node"}, g.take(), "nothing is told twice")
+		require.NoError(t, rt.Stop())
+	})
+}
+
+// What is kept of the first events is bounded, in number and in time.
+func TestFirstEventsAreKeptForAWhile(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		g, s := &gallery{}, newShelf(maxPending)
+		rt, hints, _ := watched(t, g, s, acks)
+		<-time.After(earlyFor - 2*time.Second)
+		hints.watchSince(10*time.Second, time.Hour)
+		<-time.After(time.Second)
+		told := g.take()
+		require.Len(t, told, 1+maxPending+1)
+		require.Equal(t, "missed", told[len(told)-1])
+		require.NoError(t, rt.Stop())
+	})
+	virtually(t, func(t *testing.T) {
+		g, s := &gallery{}, newShelf(2)
+		rt, hints, _ := watched(t, g, s, acks)
+		<-time.After(earlyFor)
+		topic, _ := rt.topic("shelf")
+		require.False(t, topic.feed.watched.Load(), "events cost nothing from now on")
+		hints.watchSince(10*time.Second, time.Hour)
+		<-time.After(time.Second)
+		require.Equal(t, []string{"node"}, g.take())
+		require.NoError(t, rt.Stop())
+	})
 }

@@ -78,6 +78,9 @@ func (rt *Runtime) newTopic(t Topic) *topicConfig {
 		dead: rt.dead, clockWatch: rt.clock(t.Source.Shard()),
 	}
 	c.feed.topic = t.Source.Name()
+	if rt.tail.events != nil {
+		c.feed.keepEarly()
+	}
 	c.state.Store(&topicState{settings: t.Settings, paused: t.Paused})
 	return c
 }

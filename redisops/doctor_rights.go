@@ -214,9 +214,3 @@ func (p *patient) trySubscribe(ctx context.Context, channel string) error {
 	}
 	return err
 }
-
-// isDenied knows the words of Redis 6.2 in a script, too.
-func isDenied(err error) bool {
-	return err != nil && (redis.IsPermissionError(err) || strings.Contains(err.Error(), "NOPERM") ||
-		strings.Contains(err.Error(), "The user executing the script can't"))
-}

@@ -238,7 +238,19 @@ func TestRightsThatAreMissing(t *testing.T) {
 		return f.on(admin.topic)
 	}
 	documented := []string{"~timers_*", "&timers_hint:*", "+@read", "+@write", "+@scripting", "+@pubsub", "+@connection", "+time"}
-	for way, more := range map[string][]string{"DRYRUN": {"+acl"}, "tried": nil} {
+	for _, c := range []struct {
+		way, words string
+		more       []string
+	}{{way: "DRYRUN", more: []string{"+acl"}}, {way: "tried"}, {way: "tried", words: "7.2"}} {
+		way, more := c.way, c.more
+		rules := func(t *testing.T, user string, list ...string) *fixture {
+			t.Helper()
+			f := rules(t, user, list...)
+			if c.words == "7.2" {
+				f.rdb.AddHook(newerWords{user})
+			}
+			return f
+		}
 		allowed := slices.Concat(documented, more)
 		found := rules(t, way, allowed...).diagnose(t)["rights"]
 		require.Equal(t, Good, found.Grade, found.Found)
@@ -283,6 +295,41 @@ func TestRightsThatAreMissing(t *testing.T) {
 	require.Equal(t, Unknown, noInfo["eviction"].Grade)
 	require.Contains(t, noInfo["eviction"].Do, "+info")
 	require.Equal(t, Good, noInfo["version"].Grade)
+}
+
+// newerWords has the server refuse a command of a script in the words of Redis
+// 7.2 and later and of Valkey (scriptVerifyACL and getAclErrorMessage there),
+// which name the command and have no code; 7.0 says the same in other words.
+type newerWords struct{ user string }
+
+func (newerWords) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (newerWords) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (w newerWords) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		script, ok := cmd.(*redis.Cmd)
+		said, isText := "", false
+		if ok && err == nil {
+			said, isText = script.Val().(string)
+		}
+		if !isText {
+			return err
+		}
+		name := "?"
+		if args := cmd.Args(); len(args) > 4 { // evalsha hash 1 key command
+			name = strings.ToLower(fmt.Sprint(args[4]))
+		}
+		said = strings.Replace(said, "The user executing the script can't run this command or subcommand",
+			"ACL failure in script: User "+w.user+" has no permissions to run the '"+name+"' command", 1)
+		said = strings.Replace(said, "The user executing the script can't access at least one of the keys mentioned in the command arguments",
+			"ACL failure in script: No permissions to access a key", 1)
+		script.SetVal(said)
+		return nil
+	}
 }
 
 func TestOldVersions(t *testing.T) {

@@ -104,7 +104,7 @@ func (p *patient) scripts(ctx context.Context) {
 func (p *patient) orders(ctx context.Context) {
 	c, err := p.Control(ctx, p.topic)
 	switch {
-	case redis.IsPermissionError(err):
+	case isDenied(err):
 		p.unknown("orders", err) // rights says what to do
 	case err != nil:
 		p.add("orders", Bad, err.Error(), "correct or remove the field: nodes keep what they had, and new ones do not start on the topic")

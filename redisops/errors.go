@@ -126,8 +126,25 @@ func wrap(ctx context.Context, keys []string, err error) error {
 	return err
 }
 
+// deniedInScript reports whether Redis refused a command that a script ran. The
+// refusal has no code there, and its words depend on the version.
+func deniedInScript(text string) bool {
+	return strings.Contains(text, "The user executing the script can't") || // Redis 6.2 and 7.0
+		strings.Contains(text, "ACL failure in script: ") // Redis 7.2 and later, Valkey
+}
+
+// isDenied reports whether err, as Redis answers it or wrapped, is the refusal
+// of a right that the user lacks.
+func isDenied(err error) bool {
+	return err != nil && (redis.IsPermissionError(err) || strings.Contains(err.Error(), "NOPERM") ||
+		deniedInScript(err.Error()))
+}
+
 func wrapReply(keys []string, err error) error {
 	text := err.Error()
+	if deniedInScript(text) {
+		return fmt.Errorf("%w: %w", ErrDenied, err)
+	}
 	if inner := scriptError.FindStringSubmatch(text); inner != nil && strings.HasPrefix(text, "ERR ") {
 		text = inner[1]
 	}

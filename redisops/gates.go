@@ -41,15 +41,25 @@ func NewGates(rdb redis.UniversalClient, keys GateKeys, log *slog.Logger) (*Gate
 	return &Gates{runner: runner{rdb}, keys: keys, log: log}, nil
 }
 
-// runText runs a script that answers one string. Nothing of gates is tried again
+// run runs a script. Nothing of gates is tried again
 // here: the gates actor does so, and knows what has become of it.
+func (s *Gates) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
+	var reply any
+	err := s.findingMasters(ctx, func() (err error) {
+		reply, err = s.try(ctx, script, keys, args...)
+		return err
+	})
+	return reply, err
+}
+
+// runText runs a script that answers one string.
 func (s *Gates) runText(ctx context.Context, script *redis.Script, keys []string, args ...any) (string, error) {
-	return asText(s.try(ctx, script, keys, args...))
+	return asText(s.run(ctx, script, keys, args...))
 }
 
 // runList runs a script that answers a list of at least n values.
 func (s *Gates) runList(ctx context.Context, n int, script *redis.Script, keys []string, args ...any) ([]any, error) {
-	reply, err := s.try(ctx, script, keys, args...)
+	reply, err := s.run(ctx, script, keys, args...)
 	return asList(n, reply, err)
 }
 

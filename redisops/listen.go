@@ -1,6 +1,7 @@
 package redisops
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -54,9 +55,7 @@ func readHint(topic, text string) (exchange.Hint, bool) {
 		sent, err := readScore(rest)
 		return exchange.Hint{Source: topic, Kind: exchange.HintControl, Sent: instant(sent)}, err == nil && topic != ""
 	case "tail":
-		us, err := strconv.ParseInt(rest, 10, 64)
-		in := time.Duration(min(us, maxMicros)) * time.Microsecond
-		return exchange.Hint{Source: topic, Kind: exchange.HintTail, In: in}, err == nil && us > 0 && topic != ""
+		return readWatching(topic, rest)
 	}
 	first, second, ok := strings.Cut(rest, " ")
 	if !ok || topic == "" {
@@ -80,4 +79,13 @@ func readHint(topic, text string) (exchange.Hint, bool) {
 	default:
 		return exchange.Hint{}, false
 	}
+}
+
+// readWatching reads what watching writes, without its second figure too.
+func readWatching(topic, text string) (exchange.Hint, bool) {
+	first, second, _ := strings.Cut(text, " ")
+	us, err := strconv.ParseInt(first, 10, 64)
+	watched, err2 := strconv.ParseInt(cmp.Or(second, "0"), 10, 64)
+	hint := exchange.Hint{Source: topic, Kind: exchange.HintTail, In: micros(us), Watched: micros(watched)}
+	return hint, err == nil && err2 == nil && us > 0 && watched >= 0 && topic != ""
 }

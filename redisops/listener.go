@@ -17,7 +17,7 @@ import (
 const (
 	pingEvery       = 15 * time.Second
 	listenBackoff   = 100 * time.Millisecond
-	maxListenPause  = 5 * time.Second
+	maxListenPause  = time.Second // what is scheduled meanwhile is found by polling
 	channelsAtOnce  = 1000
 	settledSession  = 30 * time.Second // a session this long resets the backoff
 	silentPingLimit = 2                // pings without an answer that end a session
@@ -62,7 +62,12 @@ func (l listener) run(ctx context.Context) error {
 		if time.Since(began) > settledSession {
 			pause = listenBackoff
 		}
-		l.log.WarnContext(ctx, "subscription lost", "error", err, "pause", pause)
+		level := slog.LevelWarn
+		if pause > listenBackoff { // logged when it was lost
+			level = slog.LevelDebug
+		}
+		l.log.Log(ctx, level, "subscription lost", "err", err, "pause", pause)
+		runner{l.rdb}.findMasters(ctx)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

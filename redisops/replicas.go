@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/wakebell/wakebell/messages/exchange"
 )
 
 const (
@@ -85,30 +83,4 @@ func pipeWait(ctx context.Context, rdb *redis.Client, c confirmation, run func(r
 	ran, waited = run(pipe), pipe.Do(ctx, "WAIT", c.replicas, c.timeout.Milliseconds())
 	_, _ = pipe.Exec(ctx) // each reply has its own error
 	return ran, waited
-}
-
-// master is the one server that keeps a key.
-func (s *Timers) master(ctx context.Context, key string) (*redis.Client, error) {
-	switch rdb := s.rdb.(type) {
-	case *redis.Client:
-		return rdb, nil
-	case *redis.ClusterClient:
-		return rdb.MasterForKey(ctx, key)
-	case *redis.Ring:
-		return rdb.GetShardClientForKey(key)
-	default:
-		return nil, fmt.Errorf("%w: replicas cannot be asked through a %T", ErrUnsupported, s.rdb)
-	}
-}
-
-// moved has a Cluster looked at again of which the slots have moved; the call
-// may be made again then.
-func (s *Timers) moved(ctx context.Context, err error) error {
-	cluster, ok := s.rdb.(*redis.ClusterClient)
-	elsewhere := redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
-	if !ok || !elsewhere {
-		return err
-	}
-	cluster.ReloadState(ctx)
-	return fmt.Errorf("%w: %w", exchange.ErrUnavailable, err)
 }

@@ -40,15 +40,21 @@ func (r Retry) budget(ctx context.Context) time.Duration {
 }
 
 // again makes a call, and makes it again while Redis is unavailable and the
-// budget lasts. Every call that goes through it may be made twice: what it
-// writes it writes once, or in the same way again.
+// budget lasts, which counts from the beginning of the first try. No try begins
+// that would outlast it by taking as long as the one before: go-redis by itself
+// dials a server that refuses connections for 2 s. Every call that goes through
+// it may be made twice: what it writes it writes once, or in the same way again.
 func (s *Timers) again(ctx context.Context, call func() error) error {
-	err := call()
-	if s.Retry == (Retry{}) || !passing(err) {
+	end := time.Now().Add(s.Retry.budget(ctx))
+	var took time.Duration // of the last try
+	try := func() error {
+		began := time.Now()
+		err := s.findingMasters(ctx, call)
+		took = time.Since(began)
 		return err
 	}
-	budget := s.Retry.budget(ctx)
-	if budget <= 0 {
+	err := try()
+	if s.Retry == (Retry{}) || !passing(err) || time.Until(end) < took {
 		return err
 	}
 	delays := backoff.NewExponentialBackOff()
@@ -56,14 +62,14 @@ func (s *Timers) again(ctx context.Context, call func() error) error {
 	last, tries := err, 0
 	_, err = backoff.Retry(ctx, func() (struct{}, error) {
 		if tries++; tries > 1 {
-			err = call()
+			err = try()
 		}
-		if err != nil && !passing(err) {
+		if err != nil && (!passing(err) || time.Until(end) < took) {
 			return struct{}{}, backoff.Permanent(err)
 		}
 		last = err
 		return struct{}{}, err
-	}, backoff.WithBackOff(delays), backoff.WithMaxElapsedTime(budget))
+	}, backoff.WithBackOff(delays), backoff.WithMaxElapsedTime(time.Until(end)))
 	if ctx.Err() != nil && err != nil && !errors.Is(err, exchange.ErrUnavailable) {
 		// It ended during a delay or a try: why it took so long is worth knowing.
 		return fmt.Errorf("%w: %w", err, last)

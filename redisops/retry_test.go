@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -274,4 +275,36 @@ func TestOtherErrorsAreNotRetried(t *testing.T) {
 	require.NoError(t, rdb.Close())
 	_, err = s.Get(t.Context(), "t", "x")
 	require.ErrorIs(t, err, redis.ErrClosed)
+}
+
+// A call to a server that refuses connections fails within the budget. The tries of
+// go-redis count, whose first takes almost 2 s.
+func TestRefusedConnectionsAreGivenUpInTime(t *testing.T) {
+	t.Parallel()
+	const budget = 2 * time.Second
+	for name, opts := range map[string]redis.Options{
+		"the defaults of go-redis":    {},
+		"without retries of go-redis": {MaxRetries: -1, DialerRetries: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				opts.Addr = "127.0.0.1:6379"
+				opts.Dialer = func(context.Context, string, string) (net.Conn, error) {
+					return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+				}
+				rdb := redis.NewClient(&opts)
+				defer func() { _ = rdb.Close() }()
+				s, err := NewTimers(rdb, Keys{})
+				require.NoError(t, err)
+				s.Retry = Retry{Otherwise: budget}
+				began := time.Now()
+				_, err = s.Schedule(t.Context(), "topic", Entry{ID: "x"})
+				require.ErrorIs(t, err, exchange.ErrUnavailable)
+				require.ErrorIs(t, err, syscall.ECONNREFUSED)
+				require.LessOrEqual(t, time.Since(began), budget)
+				require.GreaterOrEqual(t, time.Since(began), budget/4)
+			})
+		})
+	}
 }

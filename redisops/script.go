@@ -125,7 +125,7 @@ func (s *Timers) run(ctx context.Context, script *redis.Script, keys []string, a
 // try is run without another try.
 func (s runner) try(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
 	reply, err := script.Run(ctx, s.rdb, keys, args...).Result()
-	return reply, wrap(ctx, keys, err)
+	return reply, wrap(ctx, keys, s.moved(ctx, err))
 }
 
 // runText runs a script that answers one string.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -12,12 +12,9 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-const (
-	// announceEvery is how often who watches says so, watchFor for how long
-	// nodes then tell what happens.
-	announceEvery = 3 * time.Second
-	watchFor      = 10 * time.Second
-)
+// watchFor is for how long nodes tell what happens after a watcher has announced
+// itself.
+const watchFor = 10 * time.Second
 
 // eventsMessage is a message on the channel of events; docs/keys.md has it.
 type eventsMessage struct {
@@ -108,14 +105,15 @@ func (s *Timers) Tail(ctx context.Context, topic string, yield func(exchange.Eve
 		return err
 	}
 	k := s.keys.of(topic)
-	if err := s.publish(ctx, k.hint, watching()); err != nil {
+	var since atomic.Int64 // when the subscription was confirmed, in µs; 0: not yet
+	if err := s.publish(ctx, k.hint, watching(&since)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	announced := make(chan struct{})
 	go func() {
 		defer close(announced)
-		s.announce(ctx, k.hint)
+		s.announce(ctx, k.hint, &since)
 	}()
 	defer func() { cancel(); <-announced }()
 
@@ -136,7 +134,8 @@ func (s *Timers) Tail(ctx context.Context, topic string, yield func(exchange.Eve
 	}
 	err := s.receive(ctx, []string{k.events}, func(string) error {
 		clear(nodes)
-		if err := s.publish(ctx, k.hint, watching()); err != nil {
+		since.Store(time.Now().UnixMicro())
+		if err := s.publish(ctx, k.hint, watching(&since)); err != nil {
 			return err
 		}
 		return hand(exchange.Event{Kind: exchange.EventAttached, Topic: topic})
@@ -149,17 +148,26 @@ func (s *Timers) Tail(ctx context.Context, topic string, yield func(exchange.Eve
 
 // announce says again and again that somebody watches. That it failed is
 // noticed by the subscription, which shares the fate of Redis.
-func (s *Timers) announce(ctx context.Context, channel string) {
-	tick := time.NewTicker(announceEvery)
+func (s *Timers) announce(ctx context.Context, channel string, since *atomic.Int64) {
+	tick := time.NewTicker(exchange.AnnounceEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			_ = s.publish(ctx, channel, watching())
+			_ = s.publish(ctx, channel, watching(since))
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func watching() []byte { return strconv.AppendInt([]byte("tail "), watchFor.Microseconds(), 10) }
+// watching is the announcement of a watcher: for how long events are to be told,
+// and for how long it has been subscribed. A node that has just started sends
+// what it did in that time.
+func watching(since *atomic.Int64) []byte {
+	watched := int64(0)
+	if at := since.Load(); at > 0 {
+		watched = max(time.Now().UnixMicro()-at, 0)
+	}
+	return fmt.Appendf(nil, "tail %d %d", watchFor.Microseconds(), watched)
+}

@@ -44,8 +44,8 @@ type app struct {
 	// usage: an unknown command or flag, a missing argument.
 	began bool
 
-	// interrupted: a signal came, so what was cancelled was interrupted by it.
-	interrupted bool
+	// interrupted ends with the first signal, and with the context of run.
+	interrupted context.Context
 
 	// forced ends with the second signal; children are what is to be killed
 	// then, which they do by themselves.
@@ -62,7 +62,7 @@ const childrenLimit = 2 * time.Second
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, forced, stop := onSignals(ctx)
 	defer stop()
-	a := &app{stdin: stdin, stdout: stdout, stderr: &lockedWriter{w: stderr}, forced: forced}
+	a := &app{stdin: stdin, stdout: stdout, stderr: &lockedWriter{w: stderr}, interrupted: ctx, forced: forced}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -80,7 +80,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}()
 	select {
 	case r := <-done:
-		a.interrupted = ctx.Err() != nil
 		return a.exitCode(r.cmd, r.err)
 	case <-forced.Done():
 		killed := make(chan struct{})
@@ -127,7 +126,7 @@ func (a *app) exitCode(cmd *cobra.Command, err error) int {
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") { // errors may be joined
 		// Suggestions for a mistyped command are set off and indented.
-		if a.interrupted {
+		if a.interrupted != nil && a.interrupted.Err() != nil {
 			line = strings.ReplaceAll(line, context.Canceled.Error(), errInterrupted.Error())
 		}
 		indented := strings.TrimLeft(line, "\t")

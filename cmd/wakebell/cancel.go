@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -99,34 +95,4 @@ func (a *app) cancelAll(ctx context.Context, c wakebell.Operator, f *cancelFlags
 		}{a.prefix + f.topic, n})
 	}
 	return a.printf("cancelled %d\n", n)
-}
-
-// confirm asks a person before what cannot be undone, unless they were sure
-// before. It is an error where there is nobody to ask, and where they say no.
-func (a *app) confirm(sure bool, question func() (string, error)) error {
-	if sure {
-		return nil
-	}
-	if !isTerminal(a.stdin) {
-		return usagef("it wants --yes where nobody can be asked")
-	}
-	text, err := question()
-	if err != nil {
-		return err
-	}
-	a.notef("%s [y/N] ", escape(text))
-	if !readYes(a.stdin) {
-		return errors.New("nothing was done")
-	}
-	return nil
-}
-
-// readYes takes y or yes, in any case, for a yes; no answer is a no.
-func readYes(in io.Reader) bool {
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && answer == "" {
-		return false
-	}
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes"
 }

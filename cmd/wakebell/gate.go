@@ -40,6 +40,7 @@ func (a *app) withRedisGates(cfg wakebell.GatesConfig, fn func(gates) error) (er
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	conn.watch(a, 0)
 	g, err := wakebell.NewGates(conn.rdb, cfg)
 	if err != nil {
 		return err

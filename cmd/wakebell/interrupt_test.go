@@ -92,7 +92,9 @@ func TestAnErrorSaysWhatWasDone(t *testing.T) {
 	require.EqualError(t, soFar(context.Canceled, 0, "were done"), "0 were done: context canceled")
 
 	var said bytes.Buffer
-	a := &app{stderr: &said, began: true, interrupted: true}
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	a := &app{stderr: &said, began: true, interrupted: interrupted}
 	require.Equal(t, exitError, a.exitCode(a.root(), soFar(context.Canceled, 3, "were done")))
 	require.Contains(t, said.String(), "3 were done: interrupted")
 }

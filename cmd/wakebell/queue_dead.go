@@ -153,6 +153,9 @@ func (a *app) confirmed(ctx context.Context, c wakebell.QueueOperator, f *letter
 	})
 }
 
+// maxWindow is the longest window of wakebell.Window.
+const maxWindow = 100 * 365 * 24 * time.Hour
+
 type queueRedriveFlags struct {
 	letterChoice
 	key    string
@@ -183,6 +186,9 @@ With -o json it prints one line with queue and redriven, a number.`,
 		}
 		if f.all && f.key != "" {
 			return usagef("--dedup-key: it is for one ENTRY")
+		}
+		if f.window < time.Millisecond || f.window > maxWindow {
+			return usagef("--window: %v, want 1ms to 100 years", f.window)
 		}
 		return a.ask(ctx, func(c asked) error { return a.queueRedrive(ctx, c, f) })
 	})

@@ -24,6 +24,7 @@ type connection struct {
 	server   *embedded.Server // nil for a server elsewhere
 	settings clientSettings
 	calls    *atomic.Int64 // commands sent, while counted
+	watching *waiting      // nil: nothing is said of waits
 }
 
 // clientSettings are what the global flags say of topics and keys.
@@ -65,6 +66,7 @@ func (a *app) connect() (*connection, error) {
 func (c *connection) client() (*wakebell.Client, error) {
 	return wakebell.NewClient(c.rdb, wakebell.ClientConfig{
 		Keys: c.settings.keys, Prefix: c.settings.prefix, Celery: c.settings.celery, Logger: slog.New(slog.DiscardHandler),
+		RetryFor: retryFor,
 	})
 }
 
@@ -85,6 +87,9 @@ func (c *connection) measured() bool {
 func (c *connection) embedded() bool { return c.server != nil }
 
 func (c *connection) close() error {
+	if c.watching != nil {
+		c.watching.stop()
+	}
 	err := c.rdb.Close()
 	if c.server != nil {
 		c.server.Close()
@@ -102,6 +107,7 @@ func (a *app) withClient(fn func(*wakebell.Client) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.close()) }()
+	conn.watch(a, retryFor)
 	client, err := conn.client()
 	if err != nil {
 		return err

@@ -18,6 +18,9 @@ type redriveFlags struct {
 	overwrite bool
 }
 
+// maxRedriveRate is the highest Rate of wakebell.RedriveOptions.
+const maxRedriveRate = 10_000
+
 func (a *app) deadRedriveCommand() *cobra.Command {
 	f := &redriveFlags{}
 	cmd := &cobra.Command{
@@ -49,8 +52,8 @@ With -o json each is a line with topic, entry, id and outcome.`,
 		if err != nil {
 			return err
 		}
-		if f.rate < 1 {
-			return usagef("--rate: %d, want at least 1", f.rate)
+		if f.rate < 1 || f.rate > maxRedriveRate {
+			return usagef("--rate: %d timers a second, want 1 to %d", f.rate, maxRedriveRate)
 		}
 		return a.ask(ctx, func(c asked) error { return a.deadRedrive(ctx, c, f, filter) })
 	})

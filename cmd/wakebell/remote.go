@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -84,7 +85,9 @@ func (a *app) withNode(ctx context.Context, fn func(*remote.Client) error) error
 	if err != nil {
 		return err
 	}
+	said := a.sayAfter(fmt.Sprintf("no link to the node at %s yet; trying for another %v", address, remote.DefaultDeadLink-waitUnsaid))
 	c, err := remote.Dial(ctx, address, cfg) // which gives up when the link has been down for a while
+	said()
 	if err != nil {
 		return err
 	}

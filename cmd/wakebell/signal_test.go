@@ -9,8 +9,11 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
 )
 
 // binary builds the program once for the tests of what a process does.
@@ -72,6 +75,27 @@ func TestSignals(t *testing.T) {
 		require.Eventually(t, func() bool { return groupIsGone(group) }, waitLimit, waitTick)
 		require.Equal(t, int64(1), b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val(), "its lease has to end")
 	})
+
+	for name, end := range map[string]func(*redistest.Server){
+		"unreachable": (*redistest.Server).Kill,
+		"silent":      (*redistest.Server).Pause,
+		"read only": func(server *redistest.Server) {
+			require.NoError(t, server.Client(t).ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
+		},
+	} {
+		t.Run("an idle node ends soon while redis is "+name, func(t *testing.T) {
+			server := redistest.Start(t)
+			b := &bundle{t: t, topic: "x", redis: "redis://" + server.Addr}
+			const drainTimeout = 5 * time.Minute // which it does not use
+			cmd, node := b.process(path, nil, "node", "-t", "x", "--drain-timeout", drainTimeout.String(), "--max-polling-interval", "100ms")
+			node.says("node runs")
+			end(server)
+			node.says("redis is down")
+			require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+			require.Equal(t, exitOK, node.wait(), node.err) // within waitLimit
+			server.Resume()
+		})
+	}
 
 	t.Run("a closed pipe ends the node", func(t *testing.T) {
 		b := setup(t)

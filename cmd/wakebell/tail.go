@@ -40,7 +40,7 @@ what happens to its timers on all nodes, as it happens, until it is stopped:
   missed       as many events were dropped: nodes wait for nobody
 
 Nodes tell this only while somebody watches, and tell no more than 20,000 events
-a second each. Python workers tell none. What happens while the connection to
+a second each. What a node that starts later does first is shown within 3 s. Python workers tell none. What happens while the connection to
 Redis is lost is not shown; that it was lost is said on stderr.
 
 With -o json each is a line with event, at, topic, node, id, attempt and, as far

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/url"
@@ -27,6 +28,10 @@ var replicaParameters = []string{
 	"read_only", "route_by_latency", "route_by_latency_tolerance", "route_randomly",
 	"replica_only", "use_disconnected_replicas",
 }
+
+// dialOnce has a server dialled once, where the URL has no dialer_retries:
+// it is tried again anyway, and five dials by themselves take half a second.
+const dialOnce = 1
 
 // dial makes a client of a URL; it does not speak to Redis yet. No error shows
 // a password.
@@ -66,6 +71,7 @@ func dial(where string, t tlsFlags) (redis.UniversalClient, error) {
 	if o.TLSConfig, err = t.apply(o.TLSConfig); err != nil {
 		return nil, err
 	}
+	o.DialerRetries = cmp.Or(o.DialerRetries, dialOnce)
 	return redis.NewClient(o), nil
 }
 
@@ -151,6 +157,7 @@ func dialSentinel(where string, u *url.URL, t tlsFlags) (redis.UniversalClient, 
 	if o.TLSConfig, err = t.apply(o.TLSConfig); err != nil {
 		return nil, err
 	}
+	o.DialerRetries = cmp.Or(o.DialerRetries, dialOnce)
 	return redis.NewFailoverClient(o), nil
 }
 
@@ -168,6 +175,7 @@ func dialCluster(where string, u *url.URL, t tlsFlags) (redis.UniversalClient, e
 	if o.TLSConfig, err = t.apply(o.TLSConfig); err != nil {
 		return nil, err
 	}
+	o.DialerRetries = cmp.Or(o.DialerRetries, dialOnce)
 	return redis.NewClusterClient(o), nil
 }
 

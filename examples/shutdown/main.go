@@ -46,7 +46,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	}
 	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{
 		Handlers:     []wakebell.Handler{wakebell.Handle(Work, work, wakebell.MaxConcurrent(2))},
-		DrainTimeout: 3 * time.Second, // a service manager's patience should be 5 s longer
+		DrainTimeout: 3 * time.Second, // a service manager has to wait more than 7 s longer
 	})
 	if err != nil {
 		return err

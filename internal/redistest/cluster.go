@@ -1,7 +1,9 @@
 package redistest
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,53 +28,124 @@ type Masters []*Server
 // of [Start].
 func Cluster(t testing.TB, args ...string) Masters {
 	t.Helper()
-	masters := make(Masters, clusterMasters)
-	buses := make([]string, clusterMasters)
-	for i := range masters {
-		dir := t.TempDir()
-		masters[i] = startWith(t, dir, func(port int) ([]string, error) {
-			bus, err := freePort()
-			buses[i] = strconv.Itoa(bus)
-			return append(serverArgs(port, dir, args),
-				"--cluster-enabled", "yes", "--cluster-port", buses[i], "--cluster-node-timeout", "10000"), err
-		})
+	masters, _ := formCluster(t, args)
+	return masters
+}
+
+// member is a server of a Cluster, and the port at which the others speak to it.
+type member struct {
+	*Server
+	bus string
+}
+
+// startMember runs a server that is in a Cluster of its own.
+func startMember(t testing.TB, args []string) member {
+	t.Helper()
+	dir := t.TempDir()
+	var m member
+	m.Server = startWith(t, dir, func(port int) ([]string, error) {
+		bus, err := freePort()
+		m.bus = strconv.Itoa(bus)
+		return slices.Concat(serverArgs(port, dir, nil),
+			[]string{"--cluster-enabled", "yes", "--cluster-port", m.bus, "--cluster-node-timeout", "10000"}, args), err
+	})
+	return m
+}
+
+// meet has a member introduced to another.
+func (m member) meet(t testing.TB, other member) {
+	t.Helper()
+	if err := m.Server.Client(t).Do(t.Context(), "CLUSTER", "MEET", "127.0.0.1", other.port, other.bus).Err(); err != nil {
+		t.Fatalf("redistest: meet %s: %v", other.Addr, err)
 	}
-	first := masters[0].Client(t)
+}
+
+// formCluster is Cluster; first is its first member.
+func formCluster(t testing.TB, args []string) (masters Masters, first member) {
+	t.Helper()
 	ctx := t.Context()
-	for i, m := range masters {
-		rdb := m.Client(t)
+	for i := range clusterMasters {
+		m := startMember(t, args)
+		masters = append(masters, m.Server)
 		low, high := i*clusterSlots/clusterMasters, (i+1)*clusterSlots/clusterMasters-1
 		for _, command := range [][]any{
 			{"CLUSTER", "ADDSLOTSRANGE", low, high},
 			{"CLUSTER", "SET-CONFIG-EPOCH", i + 1},
 		} {
-			if err := rdb.Do(ctx, command...).Err(); err != nil {
+			if err := m.Client(t).Do(ctx, command...).Err(); err != nil {
 				t.Fatalf("redistest: %v on %s: %v", command, m.Addr, err)
 			}
 		}
 		if i == 0 {
-			continue
-		}
-		if err := first.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", m.port, buses[i]).Err(); err != nil {
-			t.Fatalf("redistest: meet %s: %v", m.Addr, err)
+			first = m
+		} else {
+			first.meet(t, m)
 		}
 	}
 	for _, m := range masters {
+		awaitCluster(t, m, "cluster_known_nodes:"+strconv.Itoa(clusterMasters))
+	}
+	return masters, first
+}
+
+// awaitCluster waits until a server knows all slots, and what else its CLUSTER
+// INFO has to say.
+func awaitCluster(t testing.TB, s *Server, wanted ...string) {
+	t.Helper()
+	rdb := s.Client(t)
+	wanted = append(wanted, "cluster_state:ok", "cluster_size:"+strconv.Itoa(clusterMasters))
+	await(t, "the cluster to form", func() error {
+		info, err := rdb.ClusterInfo(t.Context()).Result()
+		if err != nil {
+			return err
+		}
+		for _, want := range wanted {
+			if !strings.Contains(info, want) {
+				return fmt.Errorf("%s: want %s in\n%s", s.Addr, want, info)
+			}
+		}
+		return nil
+	})
+}
+
+// ReplicatedCluster is [Cluster] with a replica for each master, in the order of
+// the masters, and waits until each replica follows. A replica takes over from a
+// master that the others have not heard of for nodeTimeout.
+func ReplicatedCluster(t testing.TB, nodeTimeout time.Duration, args ...string) (masters, replicas Masters) {
+	t.Helper()
+	args = append([]string{
+		"--cluster-node-timeout", strconv.FormatInt(nodeTimeout.Milliseconds(), 10),
+		"--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
+	}, args...)
+	masters, first := formCluster(t, args)
+	for range masters {
+		r := startMember(t, args)
+		first.meet(t, r)
+		replicas = append(replicas, r.Server)
+	}
+	for i, r := range replicas {
+		awaitCluster(t, r, "cluster_known_nodes:"+strconv.Itoa(2*clusterMasters))
+		rdb := r.Client(t)
+		id, err := masters[i].Client(t).Do(t.Context(), "CLUSTER", "MYID").Text()
+		if err == nil {
+			err = rdb.Do(t.Context(), "CLUSTER", "REPLICATE", id).Err()
+		}
+		if err != nil {
+			t.Fatalf("redistest: have %s follow %s: %v", r.Addr, masters[i].Addr, err)
+		}
+		awaitReplica(t, rdb)
+	}
+	for _, m := range masters {
 		rdb := m.Client(t)
-		await(t, "the cluster to form", func() error {
-			info, err := rdb.ClusterInfo(ctx).Result()
-			if err != nil {
-				return err
+		await(t, "the masters to know all replicas", func() error {
+			nodes, err := rdb.ClusterNodes(t.Context()).Result()
+			if err == nil && strings.Count(nodes, " slave ")+strings.Count(nodes, "myself,slave ") != len(replicas) {
+				err = errors.New(nodes)
 			}
-			for _, want := range []string{"cluster_state:ok", fmt.Sprintf("cluster_size:%d", clusterMasters)} {
-				if !strings.Contains(info, want) {
-					return fmt.Errorf("%s: want %s in\n%s", m.Addr, want, info)
-				}
-			}
-			return nil
+			return err
 		})
 	}
-	return masters
+	return masters, replicas
 }
 
 // Addrs are the host:port of all.

@@ -30,14 +30,7 @@ func Sentinel(t testing.TB, args ...string) *Watched {
 	t.Helper()
 	w := &Watched{Master: Start(t, args...)}
 	w.Replica = Start(t, append([]string{"--replicaof", "127.0.0.1 " + fmt.Sprint(w.Master.port), "--repl-diskless-sync-delay", "0"}, args...)...)
-	replica := w.Replica.Client(t)
-	await(t, "the replica to follow", func() error {
-		info, err := replica.InfoMap(t.Context(), "replication").Result()
-		if err == nil && info["Replication"]["master_link_status"] != "up" {
-			err = fmt.Errorf("%v", info)
-		}
-		return err
-	})
+	awaitReplica(t, w.Replica.Client(t))
 	w.Sentinel = startSentinel(t, w.Master)
 	sentinel := redis.NewSentinelClient(&redis.Options{Addr: w.Sentinel.Addr})
 	closeAfter(t, sentinel)
@@ -49,6 +42,18 @@ func Sentinel(t testing.TB, args ...string) *Watched {
 		return err
 	})
 	return w
+}
+
+// awaitReplica waits until a replica has its master's data and follows it.
+func awaitReplica(t testing.TB, replica *redis.Client) {
+	t.Helper()
+	await(t, "the replica to follow", func() error {
+		info, err := replica.InfoMap(t.Context(), "replication").Result()
+		if err == nil && info["Replication"]["master_link_status"] != "up" {
+			err = fmt.Errorf("%v", info)
+		}
+		return err
+	})
 }
 
 // startSentinel writes the file that a Sentinel insists on, and keeps its state

@@ -28,10 +28,15 @@ type Hint struct {
 
 	// HintDue: In is how long after Sent the head is due (not negative), Sent
 	// (also of HintCheck and HintControl) the source's clock when the hint was
-	// sent. HintTail: In is for how long events are to be told.
-	In   time.Duration
-	Sent time.Time
+	// sent. HintTail: In is for how long events are to be told, Watched for how
+	// long the watcher has been subscribed to them.
+	In      time.Duration
+	Watched time.Duration
+	Sent    time.Time
 
 	// HintCheck: the id in question; empty: all of them.
 	ID string
 }
+
+// AnnounceEvery is how often a watcher sends a HintTail.
+const AnnounceEvery = 3 * time.Second

@@ -1,0 +1,135 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/messages/gate"
+)
+
+// A runtime that has nothing in hand does not wait for handlers: while the source
+// is down, it waits only for an answer that may hold leases.
+func TestAnIdleRuntimeShutsDownSoonWhileTheSourceIsDown(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		s, down := newShelf(0), atomic.Bool{}
+		s.before = func() error {
+			if down.Load() {
+				return fmt.Errorf("as the test wants it: %w", exchange.ErrUnavailable)
+			}
+			return nil
+		}
+		rt := start(t, quietSystem(), "a", topicOn(s, 5, acks))
+		<-time.After(time.Second)
+		down.Store(true)
+		<-time.After(10 * time.Second)
+		began := time.Now()
+		_, err := rt.Shutdown(20 * time.Second)
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(began), drainFlush+100*time.Millisecond)
+	})
+}
+
+// An outcome that is not settled is worth the whole timeout: the source may be
+// back.
+func TestAShutdownSettlesWhenTheSourceIsBack(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		s, down := newShelf(1), atomic.Bool{}
+		s.before = func() error {
+			if down.Load() {
+				return fmt.Errorf("as the test wants it: %w", exchange.ErrUnavailable)
+			}
+			return nil
+		}
+		rt := start(t, quietSystem(), "a", topicOn(s, 5, func(context.Context, *Delivery) Outcome {
+			<-time.After(5 * time.Second)
+			return Succeeded()
+		}))
+		<-time.After(time.Second)
+		down.Store(true)
+		<-time.After(10 * time.Second)
+		time.AfterFunc(15*time.Second, func() { down.Store(false) })
+		_, err := rt.Shutdown(20 * time.Second)
+		require.NoError(t, err)
+		_, _, settled, _ := s.count()
+		require.Equal(t, 1, settled)
+	})
+}
+
+// stuckGate is a store that lets through, and from then on does not answer until
+// the test ends.
+type stuckGate struct {
+	openGate
+	stuck   atomic.Bool
+	release chan struct{}
+}
+
+func (s *stuckGate) Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, error) {
+	if s.stuck.Load() {
+		<-s.release
+	}
+	return s.openGate.Exchange(ctx, r)
+}
+
+// Whatever hangs, a shutdown ends in time: the source, the store of the gates, a
+// request to the gateway, a handler and the hook.
+func TestAShutdownIsBounded(t *testing.T) {
+	t.Parallel()
+	for _, timeout := range []time.Duration{0, 500 * time.Millisecond, 20 * time.Second} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			t.Parallel()
+			virtually(t, func(t *testing.T) {
+				release, hang := make(chan struct{}), atomic.Bool{}
+				s, l := newShelf(0), &ledger{do: until(release)}
+				s.put("dies", "hangs")
+				s.before = func() error {
+					if hang.Load() {
+						<-release
+					}
+					return nil
+				}
+				store := &stuckGate{openGate: openGate{processes: map[string]bool{}}, release: release}
+				rt, err := Start(quietSystem(), Config{
+					Name: "wakebell", Timers: l, Logger: quiet, Random: func() float64 { return 0.5 },
+					Topics: []Topic{topicOn(s, 2, func(_ context.Context, d *Delivery) Outcome {
+						if d.ID == "dies" {
+							return Rejected(fmt.Errorf("it has to"))
+						}
+						<-release
+						return Succeeded()
+					})},
+					OnDead: func(context.Context, Death) { <-release },
+					Gates: &GatesConfig{
+						Store: store, Terms: gate.Terms{Lease: time.Hour, Signal: time.Hour, Presence: time.Hour},
+						Logger: quiet, Process: func() string { return "process" },
+					},
+				})
+				require.NoError(t, err)
+				gates, err := rt.Gates()
+				require.NoError(t, err)
+				_, err = gates.Acquire(t.Context(), "gate", false)
+				require.NoError(t, err)
+				_ = ask(rt.system, schedule(1)) // it hangs
+				<-time.After(time.Second)
+				hang.Store(true)
+				store.stuck.Store(true)
+				<-time.After(time.Second)
+
+				began := time.Now()
+				drained, err := rt.Shutdown(timeout)
+				require.NoError(t, err)
+				require.Equal(t, []string{"hangs"}, drained.GetTopics()[0].GetUnfinished())
+				require.LessOrEqual(t, time.Since(began), timeout+StopGrace)
+				require.Greater(t, time.Since(began), timeout+drainGrace+drainFlush)
+				close(release)
+			})
+		})
+	}
+}

@@ -257,24 +257,48 @@ With -o json it prints one line with queue and deleted, a number.`,
 }
 
 func (a *app) queueDeadRm(ctx context.Context, c wakebell.QueueOperator, f *letterChoice) error {
-	var letters []wakebell.QueueLetter
-	if f.entry != "" {
-		l, err := c.QueueLetter(ctx, f.queue, f.entry)
+	if f.entry == "" {
+		n, err := deleteQueueLetters(ctx, c, f.queue)
 		if err != nil {
 			return err
 		}
-		letters = append(letters, l)
-	} else {
-		for l, err := range c.QueueLetters(ctx, f.queue, 0) {
-			if err != nil {
-				return err
-			}
-			letters = append(letters, l)
-		}
+		return a.printDeleted(f.queue, n)
 	}
-	n, err := c.DeleteQueueLetters(ctx, f.queue, letters...)
+	l, err := c.QueueLetter(ctx, f.queue, f.entry)
+	if err != nil {
+		return err
+	}
+	n, err := c.DeleteQueueLetters(ctx, f.queue, l)
 	if err != nil {
 		return err
 	}
 	return a.printDeleted(f.queue, int64(n))
+}
+
+// deleteQueueLetters deletes the dead letters that there are when it begins, the
+// oldest first, a page at a time.
+func deleteQueueLetters(ctx context.Context, c wakebell.QueueOperator, q wakebell.QueueName) (deleted int64, err error) {
+	const page = 500
+	st, err := c.QueueStats(ctx, q)
+	if err != nil {
+		return 0, err
+	}
+	for left := st.Dead; left > 0; {
+		letters := make([]wakebell.QueueLetter, 0, page)
+		for l, err := range c.QueueLetters(ctx, q, 0) {
+			if err != nil {
+				return deleted, err
+			}
+			if letters = append(letters, l); len(letters) == int(min(left, page)) {
+				break
+			}
+		}
+		n, err := c.DeleteQueueLetters(ctx, q, letters...)
+		deleted += int64(n)
+		if err != nil || n == 0 {
+			return deleted, err
+		}
+		left -= int64(len(letters))
+	}
+	return deleted, nil
 }

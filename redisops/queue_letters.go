@@ -119,7 +119,7 @@ type LetterOutcome uint8
 const (
 	// LetterRedriven: it is a message again, with a new id.
 	LetterRedriven LetterOutcome = iota + 1
-	// LetterDuplicate: it stays, for its deduplication key is taken.
+	// LetterDuplicate: it stays, because another message has its deduplication key.
 	LetterDuplicate
 	// LetterAbsent: it was not there.
 	LetterAbsent

@@ -22,7 +22,8 @@ type QueueOptions struct {
 	// MaxDeliveries is how often a message is delivered; the next claim makes it a
 	// dead letter, "too many deliveries". 0: no such bound.
 	MaxDeliveries int
-	// DeadCap is how many dead letters are kept, the oldest go first. 0: all.
+	// DeadCap is how many dead letters are kept, the oldest go first, at most 500
+	// more in one step than it adds. 0: all.
 	DeadCap int64
 	// Completed and Failed are how many payloads are kept of what was handled, and
 	// of what ended with [exchange.Fail]. 0: none.

@@ -166,8 +166,8 @@ func (a *app) queueDeadRedriveCommand() *cobra.Command {
 		Short: "Make messages of dead letters again",
 		Long: `Publishes dead letters again, with fresh ids, and deletes them, each in one
 step; says how many. With --dedup-key the message of ENTRY gets that key for
---window, unless it is taken: then the letter stays. If ENTRY is absent the exit
-code is 3. --all asks on a terminal, and wants --yes elsewhere.
+--window. If another message has the key, the letter stays. If ENTRY is absent
+the exit code is 3. --all asks on a terminal, and wants --yes elsewhere.
 
 With -o json it prints one line with queue and redriven, a number.`,
 		Example: `  wakebell queue dead redrive --queue mail --all --yes`,
@@ -214,7 +214,7 @@ func (a *app) queueRedrive(ctx context.Context, c wakebell.QueueOperator, f *que
 		case outcome == wakebell.LetterAbsent:
 			return fmt.Errorf("%w: dead letter %q", wakebell.ErrNotFound, f.entry)
 		case outcome == wakebell.LetterDuplicate:
-			a.notef("wakebell: the deduplication key is taken; the letter stays\n")
+			a.notef("wakebell: another message has the deduplication key; the letter stays\n")
 		default:
 			n = 1
 		}

@@ -88,6 +88,7 @@ func TestTheCapOfDeadLettersIsReachedInSteps(t *testing.T) {
 		capped := f.holder(QueueOptions{DeadCap: 3})
 		for i := range 4 {
 			capped.bury(t, i, "{}")
+			require.EqualValues(t, []int{1100, 600, 100, 3}[i], f.rdb.LLen(t.Context(), f.keys.dlq).Val())
 		}
 		got, _ := f.letterTexts(t, 2)
 		require.Equal(t, []string{"{}1", "{}2", "{}3"}, got)

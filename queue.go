@@ -122,8 +122,9 @@ const (
 	FullFails WhenFull = iota
 	// FullWaits: it waits for room, until its context ends.
 	FullWaits
-	// FullDropsOldest: the oldest messages are deleted, for good; their
-	// deduplication keys are freed.
+	// FullDropsOldest: the oldest messages are deleted, for good, at most 500 more
+	// in one call than it publishes. Their deduplication keys are freed, if they
+	// were published with FullDropsOldest or FreeKeyOnFailure.
 	FullDropsOldest
 )
 

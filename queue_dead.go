@@ -18,7 +18,7 @@ type LetterOutcome = redisops.LetterOutcome
 const (
 	// LetterRedriven: it is a message again, with a new id.
 	LetterRedriven = redisops.LetterRedriven
-	// LetterDuplicate: it stays, for its deduplication key is taken.
+	// LetterDuplicate: it stays, because another message has its deduplication key.
 	LetterDuplicate = redisops.LetterDuplicate
 	// LetterAbsent: somebody else has taken it.
 	LetterAbsent = redisops.LetterAbsent
@@ -63,7 +63,8 @@ func (c *Client) DeleteQueueLetters(ctx context.Context, name QueueName, letters
 // redrives them without deduplication keys.
 type QueueRedrive struct {
 	// Key tells a letter's deduplication key, empty for none; nil: none has one. A
-	// letter whose key is taken stays.
+	// key that the dead message still holds passes to the new one. If another
+	// message holds it, the letter stays.
 	Key func(QueueLetter) string
 
 	// Window is how long the keys suppress, as the option of the queue; 0: 1 h.

@@ -108,3 +108,30 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 	receive(t, dead)
 	receive(t, dead)
 }
+
+// A dead letter within the window of its key is redriven under it, and has it
+// again; one whose key a newer message has stays.
+func TestAQueueRedrivesUnderTheKeysOfItsDead(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Shared(t)
+	q := wakebell.NewQueue[string](redistest.Name(t), wakebell.DeduplicateBy(func(s string) string { return s }))
+	var good atomic.Bool
+	sys := serve(t, rdb, wakebell.Handle(q, func(context.Context, wakebell.Message[string]) error {
+		if good.Load() {
+			return nil
+		}
+		return wakebell.Reject(errors.New("no good"))
+	}))
+	c := client(t, rdb, wakebell.ClientConfig{})
+	_, err := q.PublishAll(t.Context(), c, "a", "b")
+	require.NoError(t, err)
+	eventually(t, func() bool { return sys.Counters()[q.Name()].Buried == 2 })
+	good.Store(true)
+	n, err := wakebell.RedriveQueue(t.Context(), c, q.Keys(), q.RedriveKeys())
+	require.NoError(t, err)
+	require.EqualValues(t, 2, n)
+	eventually(t, func() bool { return sys.Counters()[q.Name()].Acked == 2 })
+	fresh, err := q.Publish(t.Context(), c, "a")
+	require.NoError(t, err)
+	require.False(t, fresh, "the key counts from the redrive on")
+}

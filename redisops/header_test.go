@@ -62,7 +62,7 @@ func scriptNames(t testing.TB) []string {
 	var names []string
 	for _, f := range files {
 		switch name := strings.TrimSuffix(strings.TrimPrefix(f, "lua/"), ".lua"); name {
-		case "prelude", "letters", "keyed", "queue", "gate_turns", "beat_lock", "beat_once": // parts of others
+		case "prelude", "letters", "keyed", "queue", "queue_dead", "gate_turns", "beat_lock", "beat_once": // parts of others
 		default:
 			names = append(names, name)
 		}
@@ -160,7 +160,7 @@ var queueWords = map[string]string{
 	"counter": "processing:lease_token_counter", "counts": "processing:delivery_counts",
 	"refs": "processing:claim_result_refs", "ids": "processing:claim_result_ids",
 	"backrefs": "processing:claim_result_backrefs",
-	"letters":  "wakebell:letters", "gone": "wakebell:gone", "hint": "wakebell:hint",
+	"places":   "wakebell:places", "records": "wakebell:records", "gone": "wakebell:gone", "hint": "wakebell:hint",
 	"exchange": "wakebell:exchange:", "published": "wakebell:published:",
 }
 

@@ -69,8 +69,9 @@ type queueKeys struct {
 	deadlines, tokens, counter, counts string
 	refs, ids, backrefs                string
 
-	letters, gone, hint, exchange string
-	published, owners             string // begin keys
+	places, records      string // of dead letters
+	gone, hint, exchange string
+	published, owners    string // begin keys
 }
 
 // of gives the keys of a queue; with HashTag its name is in braces.
@@ -89,7 +90,7 @@ func (k Keys) ofQueue(n QueueName) queueKeys {
 		counter: processing + ":lease_token_counter", counts: processing + ":delivery_counts",
 		refs: processing + ":claim_result_refs", ids: processing + ":claim_result_ids",
 		backrefs: processing + ":claim_result_backrefs",
-		letters:  ours + "letters", gone: ours + "gone", hint: ours + "hint", exchange: ours + "exchange",
+		places:   ours + "places", records: ours + "records", gone: ours + "gone", hint: ours + "hint", exchange: ours + "exchange",
 		published: ours + "published:", owners: ours + "key:",
 	}
 	if n.DeadLetters != "" {

@@ -130,8 +130,13 @@ func TestQueuePoisonAndExpiryHaveNoLimitOfAHundred(t *testing.T) {
 		f.put(t, texts...)
 		require.Len(t, h.lapse(t, n), n)
 		f.put(t, "good")
+		buried := 0
 		reply := h.claim(t, 5)
-		require.Len(t, reply.Buried, n)
+		for ; len(reply.Leases) == 0; reply = h.claim(t, 5) {
+			require.Zero(t, reply.Next, "there is more")
+			buried += len(reply.Buried)
+		}
+		require.Equal(t, n, buried+len(reply.Buried))
 		require.Equal(t, []string{"good"}, payloads(reply.Leases))
 
 		f.put(t, texts...)
@@ -163,7 +168,7 @@ func TestQueueKeepsCompletedAndFailed(t *testing.T) {
 		require.Empty(t, next)
 		require.Len(t, letters, 1, "the cap")
 		require.Equal(t, "worse", letters[0].Reason)
-		require.EqualValues(t, 1, f.rdb.HLen(t.Context(), f.keys.letters).Val())
+		require.EqualValues(t, 1, f.rdb.ZCard(t.Context(), f.keys.places).Val())
 	})
 }
 

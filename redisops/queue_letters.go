@@ -2,8 +2,8 @@ package redisops
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,18 +43,39 @@ func (q *Queue) QueueLetters(ctx context.Context, entry, after string, limit int
 	if _, err := strconv.ParseUint(after, 10, 53); err != nil {
 		return nil, "", fmt.Errorf("%w: after: %q is not where a page ended", ErrInvalid, after)
 	}
-	list, err := q.timers.runList(ctx, 1, queueLettersScript, []string{q.keys.dlq, q.keys.letters}, after, limit, deadPageBytes, entry)
-	if err != nil {
-		return nil, "", fmt.Errorf("dead letters of queue %q: %w", q.Name(), err)
-	}
-	values, err := texts(list)
+	values, err := q.letters(ctx, entry, after, limit)
 	if err != nil {
 		return nil, "", err
 	}
-	for v := values[1:]; len(v) >= 3; v = v[3:] {
+	for v := values[1:]; len(v) >= 4; v = v[4:] {
 		letters = append(letters, readQueueLetter(v[0], v[1], v[2]))
 	}
 	return letters, values[0], nil
+}
+
+// letters is a page as lua/queue_letters.lua answers it.
+func (q *Queue) letters(ctx context.Context, entry, after string, limit int) ([]string, error) {
+	list, err := q.timers.runList(ctx, 1, queueLettersScript, q.keys.ofLetters(), after, limit, deadPageBytes, entry)
+	if err != nil {
+		return nil, fmt.Errorf("dead letters of queue %q: %w", q.Name(), err)
+	}
+	return texts(list)
+}
+
+// before is how many dead letters are before the first one of an entry; false:
+// there is none.
+func (q *Queue) before(ctx context.Context, entry string) (string, bool, error) {
+	for after := "0"; after != ""; {
+		values, err := q.letters(ctx, entry, after, 1)
+		if err != nil {
+			return "", false, err
+		}
+		if len(values) == 5 {
+			return values[4], true, nil
+		}
+		after = values[0]
+	}
+	return "", false, nil
 }
 
 func readQueueLetter(entry, payload, record string) QueueLetter {
@@ -72,8 +93,8 @@ func readQueueLetter(entry, payload, record string) QueueLetter {
 	return l
 }
 
-// QueueLetter reads one dead letter; [ErrNotFound] when there is none. It looks
-// through the list for it.
+// QueueLetter reads one dead letter; [ErrNotFound] when there is none. For one
+// that Python wrote it looks through the list.
 func (q *Queue) QueueLetter(ctx context.Context, entry string) (QueueLetter, error) {
 	if entry == "" {
 		return QueueLetter{}, fmt.Errorf("%w: entry: empty", ErrInvalid)
@@ -98,7 +119,7 @@ type LetterOutcome uint8
 const (
 	// LetterRedriven: it is a message again, with a new id.
 	LetterRedriven LetterOutcome = iota + 1
-	// LetterDuplicate: it stays, for its deduplication key is taken.
+	// LetterDuplicate: it stays, because another message has its deduplication key.
 	LetterDuplicate
 	// LetterAbsent: it was not there.
 	LetterAbsent
@@ -113,7 +134,7 @@ func (q *Queue) RedriveLetter(ctx context.Context, l QueueLetter, key string, o 
 	}
 	k := q.keys
 	tail := newTail()
-	keys := []string{k.pending, k.dlq, k.letters, k.hint, k.published + tail}
+	keys := []string{k.pending, k.dlq, k.places, k.records, k.hint, k.published + tail}
 	if key != "" {
 		keys = append(keys, k.deduplication+key)
 	}
@@ -121,39 +142,81 @@ func (q *Queue) RedriveLetter(ctx context.Context, l QueueLetter, key string, o 
 	if o.OwnKeys {
 		owners = k.owners
 	}
-	list, err := q.timers.runList(ctx, 2, queueRedriveScript, keys,
-		l.Payload, l.Entry, tail, stored.Rest(l.Payload), o.Window.Milliseconds(), owners)
-	if err != nil {
-		return 0, "", fmt.Errorf("redrive in queue %q: %w", q.Name(), err)
+	for before := ""; ; {
+		list, err := q.timers.runList(ctx, 2, queueRedriveScript, keys,
+			l.Payload, l.Entry, before, tail, stored.Rest(l.Payload), o.Window.Milliseconds(), owners)
+		if err != nil {
+			return 0, "", fmt.Errorf("redrive in queue %q: %w", q.Name(), err)
+		}
+		values, err := texts(list)
+		if err != nil {
+			return 0, "", err
+		}
+		if values[0] == "f" {
+			found := false
+			if before, found, err = q.before(ctx, l.Entry); err != nil || !found {
+				return LetterAbsent, "", err
+			}
+			continue
+		}
+		outcome := LetterOutcome(strings.Index("rda", values[0]) + 1) //nolint:gosec // 0 to 3
+		if outcome == 0 {
+			return 0, "", fmt.Errorf("%w: %q", errReply, values[0])
+		}
+		return outcome, values[1], nil
 	}
-	values, err := texts(list)
-	if err != nil {
-		return 0, "", err
-	}
-	outcome := LetterOutcome(strings.Index("rda", values[0]) + 1) //nolint:gosec // 0 to 3
-	if outcome == 0 {
-		return 0, "", fmt.Errorf("%w: %q", errReply, values[0])
-	}
-	return outcome, values[1], nil
 }
 
 // DiscardLetters deletes dead letters, and says how many of them were there.
 func (q *Queue) DiscardLetters(ctx context.Context, letters ...QueueLetter) (int, error) {
-	total := 0
-	for part := range slices.Chunk(letters, batchEntries) {
-		args := make([]any, 0, 2*len(part))
-		for _, l := range part {
-			args = append(args, l.Entry, l.Payload)
-		}
-		text, err := q.timers.runText(ctx, queueDiscardScript, []string{q.keys.dlq, q.keys.letters}, args...)
+	total, before := 0, "" // before the first of those that are left
+	for len(letters) > 0 {
+		looked, deleted, far, err := q.discard(ctx, letters, before)
+		total, before, letters = total+deleted, "", letters[looked:]
 		if err != nil {
 			return total, fmt.Errorf("delete dead letters of queue %q: %w", q.Name(), err)
 		}
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return total, fmt.Errorf("%w: %w", errReply, err)
+		if !far {
+			continue
 		}
-		total += n
+		found := false
+		if before, found, err = q.before(ctx, letters[0].Entry); err != nil {
+			return total, err
+		}
+		if !found {
+			letters = letters[1:]
+		}
 	}
 	return total, nil
 }
+
+// discard is one step of DiscardLetters: far says that the first letter after
+// those that it looked at has to be searched for.
+func (q *Queue) discard(ctx context.Context, letters []QueueLetter, before string) (looked, deleted int, far bool, err error) {
+	args := make([]any, 0, 3*batchEntries)
+	for size := 0; len(args) < 3*min(len(letters), batchEntries); before = "" {
+		l := letters[len(args)/3]
+		if size += len(l.Payload); len(args) > 0 && size > batchBytes {
+			break
+		}
+		args = append(args, l.Entry, l.Payload, before)
+	}
+	list, err := q.timers.runList(ctx, 3, queueDiscardScript, q.keys.ofLetters(), args...)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	values, err := texts(list)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	looked, err1 := strconv.Atoi(values[0])
+	deleted, err2 := strconv.Atoi(values[1])
+	far = values[2] == "1"
+	if err := errors.Join(err1, err2); err != nil || looked > len(letters) || looked == 0 && !far {
+		return 0, 0, false, fmt.Errorf("%w: %q, %w", errReply, values, err)
+	}
+	return looked, deleted, far && looked < len(letters), nil
+}
+
+// ofLetters are the keys of dead letters.
+func (k queueKeys) ofLetters() []string { return []string{k.dlq, k.places, k.records} }

@@ -48,6 +48,7 @@ func (q *Queue) Stats(ctx context.Context) (QueueStats, error) {
 			return QueueStats{}, fmt.Errorf("%w: %w", errReply, err)
 		}
 	}
+	st.Processing = max(st.Processing, 0) // Python may have removed what is noted as gone
 	st.Unleased = max(st.Processing-leased, 0)
 	st.Now = instantOf(values[0])
 	if id, _, err := stored.Decode(values[8]); err == nil {
@@ -116,7 +117,7 @@ func (q *Queue) Messages(ctx context.Context, running bool, from int64, limit in
 
 // Purge deletes the messages that wait, and with running those that are held
 // too: their holders then lose their leases. It answers how many. It goes on in
-// steps of 1,000 until there are none, or ctx ends.
+// steps of 500 until there are none, or ctx ends.
 func (q *Queue) Purge(ctx context.Context, running bool) (deleted int64, err error) {
 	lists := []string{"pending"}
 	if running {

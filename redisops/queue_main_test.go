@@ -2,6 +2,8 @@ package redisops
 
 import (
 	"context"
+	"crypto/sha1" //nolint:gosec // a name, not a secret
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -154,4 +156,10 @@ func payloads(leases []exchange.Lease) []string {
 		out[i] = string(l.Payload)
 	}
 	return out
+}
+
+// redisHash is how a dead letter of Python's is named.
+func redisHash(payload string) string {
+	sum := sha1.Sum([]byte(payload)) //nolint:gosec // as queue_letters.lua names it
+	return hex.EncodeToString(sum[:])
 }

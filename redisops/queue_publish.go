@@ -31,8 +31,8 @@ type PublishOptions struct {
 	Window time.Duration
 	// Cap is the most messages that may wait; 0: no such bound.
 	Cap int
-	// DropOldest makes room at the cap by deleting the oldest messages; else a
-	// publish beyond it is ErrQueueFull.
+	// DropOldest makes room at the cap by deleting the oldest messages, at most 500
+	// more in one step than it publishes; else a publish beyond it is ErrQueueFull.
 	DropOldest bool
 	// OwnKeys has Redis keep which deduplication key a message has, so that the
 	// key can be released: a small key for as long as the window. With DropOldest

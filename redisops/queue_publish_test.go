@@ -212,7 +212,7 @@ func TestQueueLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 		n, err := f.DiscardLetters(t.Context(), letters...)
 		require.NoError(t, err)
 		require.Equal(t, 2, n)
-		require.Zero(t, f.rdb.Exists(t.Context(), f.keys.dlq, f.keys.letters).Val())
+		require.Zero(t, f.rdb.Exists(t.Context(), f.keys.dlq, f.keys.records).Val())
 		_, err = f.QueueLetter(t.Context(), letters[2].Entry)
 		require.ErrorIs(t, err, ErrNotFound)
 	})
@@ -361,7 +361,7 @@ func TestQueueChecksTypesFirst(t *testing.T) {
 	onEachQueue(t, func(t *testing.T, f *queueFixture) {
 		f.put(t, "a")
 		k := f.keys
-		for _, key := range []string{k.processing, k.deadlines, k.tokens, k.counter, k.counts, k.dlq, k.completed, k.failed, k.letters} {
+		for _, key := range []string{k.processing, k.deadlines, k.tokens, k.counter, k.counts, k.dlq, k.completed, k.failed, k.records} {
 			kind := redis.Z{Member: "x"}
 			if key == k.deadlines {
 				require.NoError(t, f.rdb.LPush(t.Context(), key, "x").Err())

@@ -22,7 +22,8 @@ type QueueOptions struct {
 	// MaxDeliveries is how often a message is delivered; the next claim makes it a
 	// dead letter, "too many deliveries". 0: no such bound.
 	MaxDeliveries int
-	// DeadCap is how many dead letters are kept, the oldest go first. 0: all.
+	// DeadCap is how many dead letters are kept, the oldest go first, at most 500
+	// more in one step than it adds. 0: all.
 	DeadCap int64
 	// Completed and Failed are how many payloads are kept of what was handled, and
 	// of what ended with [exchange.Fail]. 0: none.
@@ -56,7 +57,9 @@ func (q *Queue) Source(o QueueOptions) *QueueSource {
 }
 
 // Exchange runs one exchange; see package exchange for its contract. Errors are
-// those of [TimerSource.Exchange].
+// those of [TimerSource.Exchange]. What is much to settle is settled in steps
+// before the last one, which extends and claims; each step of a retry is answered
+// as it was.
 //
 // A lease's token holds the message as it is stored, for that is its identity.
 // Failures are the deliveries before, as Redis does not tell those that crashed
@@ -65,10 +68,69 @@ func (s *QueueSource) Exchange(ctx context.Context, r *exchange.Request) (*excha
 	if err := checkRequest(r, exchange.Fail); err != nil {
 		return nil, err
 	}
+	all := new(exchange.Reply)
+	rest := *r
+	for step := 1; ; step++ {
+		n := fitting(rest.Settle)
+		if n == len(rest.Settle) {
+			reply, err := s.exchange(ctx, &rest, s.keys.stream(r.Incarnation, r.Stream))
+			if err != nil {
+				return nil, err
+			}
+			add(reply, all, len(r.Settle)-n)
+			return reply, nil
+		}
+		part := exchange.Request{
+			Incarnation: r.Incarnation, Stream: r.Stream, Sequence: r.Sequence, LeaseTTL: r.LeaseTTL, Settle: rest.Settle[:n],
+		}
+		reply, err := s.exchange(ctx, &part, s.keys.stream(r.Incarnation, r.Stream)+":"+strconv.Itoa(step))
+		if err != nil {
+			return nil, err
+		}
+		add(reply, all, len(r.Settle)-len(rest.Settle))
+		all.Refused, all.Buried, rest.Settle = reply.Refused, reply.Buried, rest.Settle[n:]
+	}
+}
+
+const (
+	// Settlements that go in one script call, at the most: a dead letter takes
+	// 30 µs, and of large messages each byte is hashed and copied several times.
+	stepSettlements = 150
+	stepBytes       = 1 << 20
+)
+
+// fitting is how many of the first settlements go in one script call.
+func fitting(list []exchange.Settlement) int {
+	size := 0
+	for i := range min(len(list), stepSettlements) {
+		if size += len(list[i].Token); i > 0 && size > stepBytes {
+			return i
+		}
+	}
+	return min(len(list), stepSettlements)
+}
+
+// add puts what earlier steps of an exchange answered before the reply of this
+// one, whose settlements begin at an index.
+func add(reply, earlier *exchange.Reply, from int) {
+	for i := range reply.Refused {
+		reply.Refused[i].Index += from
+	}
+	for i := range reply.Buried {
+		if reply.Buried[i].Index >= 0 {
+			reply.Buried[i].Index += from
+		}
+	}
+	reply.Refused = append(earlier.Refused, reply.Refused...)
+	reply.Buried = append(earlier.Buried, reply.Buried...)
+}
+
+// exchange is one script call; stream is where its answer is kept.
+func (s *QueueSource) exchange(ctx context.Context, r *exchange.Request, stream string) (*exchange.Reply, error) {
 	k := s.keys
 	keys := []string{
 		k.pending, k.processing, k.deadlines, k.tokens, k.counter, k.counts, k.refs, k.ids, k.backrefs,
-		k.completed, k.failed, k.dlq, k.letters, k.gone, k.stream(r.Incarnation, r.Stream), k.hint,
+		k.completed, k.failed, k.dlq, k.places, k.records, k.gone, stream, k.hint,
 	}
 	args, order, err := s.args(r)
 	if err != nil {
@@ -114,7 +176,8 @@ func (s *QueueSource) args(r *exchange.Request) (args []any, order []int, err er
 		}
 		args = append(args, len(order)-n)
 	}
-	args = append(args, len(r.Extend))
+	args = append(args, len(r.Extend), 0)
+	raws := len(args) - 1
 	tokens := make([]any, 0, len(order)+len(r.Extend))
 	put := func(h exchange.Held) {
 		token, message, ok := strings.Cut(string(h.Token), " ")
@@ -140,7 +203,40 @@ func (s *QueueSource) args(r *exchange.Request) (args []any, order []int, err er
 			args = append(args, clip(v.Reason, maxReason))
 		}
 	}
+	fixed := len(args)
+	for place, i := range order {
+		if v := r.Settle[i].Verdict; s.keeps(v) {
+			_, message, _ := strings.Cut(string(r.Settle[i].Token), " ")
+			if payload, ok := slowPayload(message); ok {
+				args = append(args, place, payload)
+			}
+		}
+	}
+	args[raws] = (len(args) - fixed) / 2
 	return args, order, err
+}
+
+// keeps reports whether the script needs the payload of a message that is
+// settled so.
+func (s *QueueSource) keeps(v exchange.Verdict) bool {
+	switch v {
+	case exchange.Ack:
+		return s.opts.Completed > 0
+	case exchange.Fail, exchange.Nack:
+		return s.opts.Failed > 0
+	default:
+		return v == exchange.Bury
+	}
+}
+
+// slowPayload is the payload of a message that a script would take long to
+// decode.
+func slowPayload(message string) ([]byte, bool) {
+	if len(message) < 1<<10 {
+		return nil, false
+	}
+	_, payload, err := stored.Decode(message)
+	return payload, err == nil
 }
 
 // parse reads the answer of lua/queue_exchange.lua. Tokens share the reply's
@@ -222,42 +318,30 @@ func publishedAt(id string, now time.Time) time.Time {
 	return now
 }
 
-// healLetters is how many dead letters Heal compares with their records.
-const healLetters = 100_000
+// healSteps bounds the script calls of one Heal.
+const healSteps = 100
 
-// Heal removes records of dead letters that somebody else has taken out of the
-// list. Of a longer list than 100,000 it leaves them.
+// Heal brings what is known of the dead letters in line with their list, from
+// which Python takes and to which it adds, and answers how many records of
+// letters that are gone it has removed. What is left after 100 steps is for the
+// next call.
 func (s *QueueSource) Heal(ctx context.Context) (removed int, err error) {
-	records, err := s.timers.rdb.HGetAll(ctx, s.keys.letters).Result()
-	if err != nil || len(records) == 0 {
-		return 0, wrap(ctx, nil, err)
-	}
-	for from := int64(0); ; from += 1000 {
-		page, err := s.timers.rdb.LRange(ctx, s.keys.dlq, -from-1000, -from-1).Result()
+	for range healSteps {
+		list, err := s.timers.runList(ctx, 2, queueHealScript, []string{s.keys.dlq, s.keys.places, s.keys.records})
 		if err != nil {
-			return 0, wrap(ctx, nil, err)
+			return removed, fmt.Errorf("heal queue %q: %w", s.Name(), err)
 		}
-		for _, payload := range page {
-			sum := sha1.Sum([]byte(payload)) //nolint:gosec // as queue_exchange.lua names it
-			delete(records, hex.EncodeToString(sum[:]))
+		values, err := texts(list)
+		if err != nil {
+			return removed, err
 		}
-		if len(page) < 1000 {
+		n, err := strconv.Atoi(values[0])
+		if err != nil {
+			return removed, fmt.Errorf("%w: %w", errReply, err)
+		}
+		if removed += n; values[1] == "0" {
 			break
 		}
-		if from > healLetters {
-			return 0, nil
-		}
 	}
-	args := make([]any, 0, 2*len(records))
-	for field, value := range records {
-		args = append(args, field, value)
-	}
-	if len(args) == 0 {
-		return 0, nil
-	}
-	text, err := s.timers.runText(ctx, queueRecordsScript, []string{s.keys.letters}, args...)
-	if err != nil {
-		return 0, fmt.Errorf("heal queue %q: %w", s.Name(), err)
-	}
-	return strconv.Atoi(text)
+	return removed, nil
 }

@@ -42,7 +42,7 @@ var (
 	queueLettersScript  = load("queue_letters")
 	queueRedriveScript  = load("queue_redrive")
 	queueDiscardScript  = load("queue_discard")
-	queueRecordsScript  = load("queue_records")
+	queueHealScript     = load("queue_heal")
 	queuePurgeScript    = load("queue_purge")
 	queueStatsScript    = load("queue_stats")
 	gateExchangeScript  = load("gate_exchange")
@@ -74,6 +74,10 @@ func load(name string) *redis.Script {
 	}
 	if strings.HasPrefix(name, "queue_") {
 		text += source("queue")
+	}
+	switch name {
+	case "queue_exchange", "queue_letters", "queue_redrive", "queue_discard", "queue_heal":
+		text += source("queue_dead")
 	}
 	return redis.NewScript(text + source(name))
 }

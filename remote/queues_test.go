@@ -109,9 +109,11 @@ func TestQueueLettersElsewhereAreAsThoseHere(t *testing.T) {
 	name, ctx := wakebell.QueueName{Name: redistest.Name(t)}, t.Context()
 	here, elsewhere := wakebell.QueueOperator(n.Client()), wakebell.QueueOperator(dial(t, n))
 	bury(t, name, "first", "\xff\x00", "last")
-	hash := sha1.Sum([]byte("last")) //nolint:gosec // which names dead letters
-	record := "e\xff 1700000000.5 7 2 4\n\xfe1no\xfd!"
-	require.NoError(t, redistest.Shared(t).HSet(ctx, name.Name+"::wakebell:letters", hex.EncodeToString(hash[:]), record).Err())
+	hash := sha1.Sum([]byte("lastlast")) //nolint:gosec // the fingerprint of a payload
+	fingerprint := "4:" + hex.EncodeToString(hash[:8])
+	rdb, ours := redistest.Shared(t), name.Name+"::wakebell:"
+	require.NoError(t, rdb.ZAdd(ctx, ours+"places", redis.Z{Score: 1, Member: "1"}).Err())
+	require.NoError(t, rdb.HSet(ctx, ours+"records", "", "3 "+fingerprint, "1", fingerprint+" 1700000000.5 7 2\n\xfe1no\xfd!").Err())
 
 	travels := func(l *wakebell.QueueLetter) {
 		l.Entry, l.ID, l.Reason = replaced(l.Entry), replaced(l.ID), replaced(l.Reason)

@@ -169,8 +169,8 @@ func (a *app) queueDeadRedriveCommand() *cobra.Command {
 		Short: "Make messages of dead letters again",
 		Long: `Publishes dead letters again, with fresh ids, and deletes them, each in one
 step; says how many. With --dedup-key the message of ENTRY gets that key for
---window, unless it is taken: then the letter stays. If ENTRY is absent the exit
-code is 3. --all asks on a terminal, and wants --yes elsewhere.
+--window. If another message has the key, the letter stays. If ENTRY is absent
+the exit code is 3. --all asks on a terminal, and wants --yes elsewhere.
 
 With -o json it prints one line with queue and redriven, a number.`,
 		Example: `  wakebell queue dead redrive --queue mail --all --yes`,
@@ -220,7 +220,7 @@ func (a *app) queueRedrive(ctx context.Context, c wakebell.QueueOperator, f *que
 		case outcome == wakebell.LetterAbsent:
 			return fmt.Errorf("%w: dead letter %q", wakebell.ErrNotFound, f.entry)
 		case outcome == wakebell.LetterDuplicate:
-			a.notef("wakebell: the deduplication key is taken; the letter stays\n")
+			a.notef("wakebell: another message has the deduplication key; the letter stays\n")
 		default:
 			n = 1
 		}
@@ -263,24 +263,48 @@ With -o json it prints one line with queue and deleted, a number.`,
 }
 
 func (a *app) queueDeadRm(ctx context.Context, c wakebell.QueueOperator, f *letterChoice) error {
-	var letters []wakebell.QueueLetter
-	if f.entry != "" {
-		l, err := c.QueueLetter(ctx, f.queue, f.entry)
+	if f.entry == "" {
+		n, err := deleteQueueLetters(ctx, c, f.queue)
 		if err != nil {
 			return err
 		}
-		letters = append(letters, l)
-	} else {
-		for l, err := range c.QueueLetters(ctx, f.queue, 0) {
-			if err != nil {
-				return err
-			}
-			letters = append(letters, l)
-		}
+		return a.printDeleted(f.queue, n)
 	}
-	n, err := c.DeleteQueueLetters(ctx, f.queue, letters...)
+	l, err := c.QueueLetter(ctx, f.queue, f.entry)
+	if err != nil {
+		return err
+	}
+	n, err := c.DeleteQueueLetters(ctx, f.queue, l)
 	if err != nil {
 		return soFar(err, int64(n), "dead letters were deleted; the same command goes on")
 	}
 	return a.printDeleted(f.queue, int64(n))
+}
+
+// deleteQueueLetters deletes the dead letters that there are when it begins, the
+// oldest first, a page at a time.
+func deleteQueueLetters(ctx context.Context, c wakebell.QueueOperator, q wakebell.QueueName) (deleted int64, err error) {
+	const page = 500
+	st, err := c.QueueStats(ctx, q)
+	if err != nil {
+		return 0, err
+	}
+	for left := st.Dead; left > 0; {
+		letters := make([]wakebell.QueueLetter, 0, page)
+		for l, err := range c.QueueLetters(ctx, q, 0) {
+			if err != nil {
+				return deleted, err
+			}
+			if letters = append(letters, l); len(letters) == int(min(left, page)) {
+				break
+			}
+		}
+		n, err := c.DeleteQueueLetters(ctx, q, letters...)
+		deleted += int64(n)
+		if err != nil || n == 0 {
+			return deleted, err
+		}
+		left -= int64(len(letters))
+	}
+	return deleted, nil
 }

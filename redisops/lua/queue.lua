@@ -20,6 +20,21 @@ local function whole(x)
   return string.format('%.0f', x)
 end
 
+-- bytes_of maps two hexadecimal digits to their byte.
+local function bytes_of()
+  local bytes = {}
+  for i = 0, 255 do
+    bytes[string.format('%02x', i)] = string.char(i)
+  end
+  return bytes
+end
+
+local function hex_of(value)
+  local digits = {}
+  for hex, byte in pairs(bytes_of()) do digits[byte] = hex end
+  return (string.gsub(value, '.', digits))
+end
+
 -- raw gives the payload of a stored message, as it is kept in the lists of what
 -- is completed, failed or dead. What is no envelope is its own payload.
 local function raw(stored)
@@ -29,11 +44,13 @@ local function raw(stored)
   if type(e.payload) == 'string' then return e.payload end
   local hex = e.payload_hex
   if type(hex) ~= 'string' or #hex % 2 == 1 or string.find(hex, '%X') then return stored end
-  return (string.gsub(hex, '..', function(h) return string.char(tonumber(h, 16)) end))
+  return (string.gsub(string.lower(hex), '..', bytes_of()))
 end
 
--- id_of names a stored message; what is no envelope is named by its hash.
+-- id_of names a stored message; a value without an envelope is named by its hash.
 local function id_of(stored)
+  local hex = string.match(stored, '^\30RMQ1:{"id":"(%x+)"')
+  if hex and #hex == 32 then return hex end -- without decoding the payload
   if string.sub(stored, 1, #PREFIX) == PREFIX then
     local ok, e = pcall(cjson.decode, string.sub(stored, #PREFIX + 1))
     if ok and type(e) == 'table' and type(e.id) == 'string' and e.id ~= '' and #e.id <= 512 then return e.id end
@@ -78,6 +95,30 @@ local function forget_claims(refs, ids, backrefs, tokens)
   end
 end
 
+-- noted names a message in gone. A message may have several entries to leave out,
+-- when it was claimed again before the list had turned: each of them has a note
+-- of its own, with one '\0' more in front. Envelopes begin with '\30'.
+local function noted(stored)
+  if string.sub(stored, 1, #PREFIX) == PREFIX then return stored end
+  return '\1' .. stored
+end
+
+-- note adds a message to gone: one of its entries in the processing list is to be
+-- left out.
+local function note(gone, stored)
+  local name = noted(stored)
+  while redis.call('SADD', gone, name) == 0 do name = '\0' .. name end
+end
+
+-- unnote takes a note back, and answers whether there was one.
+local function unnote(gone, stored)
+  local name = noted(stored)
+  if redis.call('SISMEMBER', gone, name) == 0 then return false end
+  while redis.call('SISMEMBER', gone, '\0' .. name) == 1 do name = '\0' .. name end
+  redis.call('SREM', gone, name)
+  return true
+end
+
 -- sweep turns the processing list by up to n entries and leaves out what is
 -- gone. The order of that list means nothing.
 local function sweep(processing, gone, n)
@@ -88,14 +129,10 @@ local function sweep(processing, gone, n)
       redis.call('DEL', gone)
       return
     end
-    local found, kept = redis.call('SMISMEMBER', gone, unpack(part)), {}
-    for i, stored in ipairs(part) do
+    local kept = {}
+    for _, stored in ipairs(part) do
       bytes = bytes + #stored
-      if found[i] == 1 then
-        redis.call('SREM', gone, stored)
-      else
-        kept[#kept + 1] = stored
-      end
+      if not unnote(gone, stored) then kept[#kept + 1] = stored end
     end
     variadic('LPUSH', processing, kept, 1, #kept)
     n = n - #part
@@ -106,50 +143,20 @@ end
 -- of a long list is noted in gone, and left out when the list has turned so
 -- far: no settlement pays for the length of the list.
 local function take_out(processing, gone, list)
-  local length, noted = redis.call('LLEN', processing), 0
+  local length, notes = redis.call('LLEN', processing), 0
   for _, stored in ipairs(list) do
-    if length <= NEAR or string.sub(stored, 1, #PREFIX) ~= PREFIX then
+    if length <= NEAR then
       length = length - redis.call('LREM', processing, -1, stored)
     elseif redis.call('LPOS', processing, stored, 'RANK', -1, 'MAXLEN', NEAR) then
       length = length - redis.call('LREM', processing, -1, stored)
     elseif redis.call('LPOS', processing, stored, 'MAXLEN', NEAR) then
       length = length - redis.call('LREM', processing, 1, stored)
     else
-      redis.call('SADD', gone, stored)
-      noted = noted + 1
+      note(gone, stored)
+      notes = notes + 1
     end
   end
-  if noted > 0 or redis.call('EXISTS', gone) == 1 then
-    sweep(processing, gone, math.min(length, 16 + 16 * noted))
-  end
-end
-
--- A record of a dead letter is "entry at claims id_bytes reason_bytes\n" id
--- reason; those of letters with the same payload stand one after the other
--- under the payload's hash, the oldest first.
-local RECORD_OF_LETTER = '^(%S+) (%S+) (%d+) (%d+) (%d+)\n()'
-
--- drop_record removes the record of that entry, or the oldest where there is
--- no such entry, when its letter leaves.
-local function drop_record(letters, hash, entry)
-  local records = redis.call('HGET', letters, hash)
-  if not records then return end
-  local first, kept, pos = nil, nil, 1
-  while pos <= #records do
-    local name, _, _, id, reason, from = string.match(string.sub(records, pos), RECORD_OF_LETTER)
-    if not name then break end
-    local stop = pos + from - 1 + tonumber(id) + tonumber(reason)
-    first = first or stop
-    if name == entry then
-      kept = string.sub(records, 1, pos - 1) .. string.sub(records, stop)
-      break
-    end
-    pos = stop
-  end
-  kept = kept or string.sub(records, first or #records + 1)
-  if kept == '' then
-    redis.call('HDEL', letters, hash)
-  else
-    redis.call('HSET', letters, hash, kept)
+  if notes > 0 or redis.call('EXISTS', gone) == 1 then
+    sweep(processing, gone, math.min(length, 16 + 16 * notes))
   end
 end

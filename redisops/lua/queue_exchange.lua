@@ -1,13 +1,14 @@
 -- Settles and extends what is held of a queue, then claims: one exchange.
 --
--- KEYS: pending processing deadlines tokens counter counts refs ids backrefs completed failed dlq letters gone exchange hint
--- ARGV: sequence ttl want max_bytes max_deliveries dead_cap completed failed owners acks nacks buries fails releases extends ...
+-- KEYS: pending processing deadlines tokens counter counts refs ids backrefs completed failed dlq places records gone exchange hint
+-- ARGV: sequence ttl want max_bytes max_deliveries dead_cap completed failed owners acks nacks buries fails releases extends raws ...
 --   ttl in ms, 0 for at most once; max_deliveries and dead_cap 0 for none;
 --   completed and failed are how many are kept, 0 for no list; owners as of free
 --   in queue.lua, for what fails for good; acks to extends count what follows:
 --   the stored messages in that order, their tokens (after a '-' where they are
 --   delivered at most once), the delays of the nacks in ms, the reasons of the
---   buries.
+--   buries; raws counts pairs at the end: the index of a settlement and the payload
+--   of its message, where this script would take long to decode it.
 -- Returns: one string,
 --   "now end next orphans refused buried leases\n"
 --     (instants in seconds; next in µs, -1 for none; orphans 0 or 1)
@@ -18,7 +19,7 @@
 --   or the error STALE when a later sequence has been run.
 
 local bad = mistyped('list', 'list', 'zset', 'hash', 'string', 'hash', 'hash', 'hash', 'hash',
-  'list', 'list', 'list', 'hash', 'set', 'string', 'string')
+  'list', 'list', 'list', 'zset', 'hash', 'set', 'string', 'string')
 if bad then return bad end
 
 local pending, processing, deadlines, tokens, counts = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[6]
@@ -52,7 +53,7 @@ end
 -- replay answers the last exchange of the stream again, without the leases that
 -- are no longer held.
 local function replay()
-  local saved = redis.call('GET', KEYS[15])
+  local saved = redis.call('GET', KEYS[16])
   local _, at, finish, refused, buried, why_size, dead_size =
     string.find(saved, '^%d+ (%S+) (%d+) (%d+) (%d+) (%d+)\n')
   local why = string.sub(saved, at + 1, at + why_size)
@@ -72,7 +73,7 @@ local function replay()
   return answer(next_due(), finish, refused, why, buried, deaths, #kept, join(kept), '0')
 end
 
-local last = tonumber(string.match(redis.call('GETRANGE', KEYS[15], 0, 20), '^%d+') or '')
+local last = tonumber(string.match(redis.call('GETRANGE', KEYS[16], 0, 20), '^%d+') or '')
 if last and last == sequence then return replay() end
 if last and last > sequence then
   return redis.error_reply('STALE ' .. whole(last))
@@ -86,8 +87,12 @@ local want, max_bytes, max_deliveries = tonumber(ARGV[3]), tonumber(ARGV[4]), to
 local dead_cap, completed_cap, failed_cap = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local acks, nacks, buries = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
 local fails, releases, extends = tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])
-local base = 15
+local base = 16
 local total = acks + nacks + buries + fails + releases + extends
+local payloads = {} -- of settlements, by their index
+for i = base + 2 * total + nacks + buries + 1, base + 2 * total + nacks + buries + 2 * tonumber(ARGV[16]), 2 do
+  payloads[tonumber(ARGV[i])] = ARGV[i + 1]
+end
 local finish_ms = now_ms + ttl
 
 local done = {}              -- stored messages that leave the queue
@@ -95,29 +100,43 @@ local waiting = {}           -- deadline, stored, …
 local refused, refusals = 0, {}
 local buried, deaths = 0, {}
 
-local function keep(list, cap, stored)
+local function keep(list, cap, index, stored)
   if cap > 0 then
-    redis.call('LPUSH', list, raw(stored))
+    redis.call('LPUSH', list, payloads[index] or raw(stored))
     redis.call('LTRIM', list, 0, cap - 1)
   end
 end
 
+local behind, place -- of dead letters, once there is one to write
+
 -- bury makes a dead letter, as the peer keeps it, with a record beside it.
 -- Index is that of the settlement; -1: the claim gives the message up.
 local function bury(index, stored, claims, reason)
-  local payload, id = raw(stored), id_of(stored)
-  local hash, at = redis.sha1hex(payload), text(now)
-  local entry = hash .. '-' .. whole(math.floor(now * 1e6) + buried)
+  if not behind then behind, place = open(KEYS[12], KEYS[13], KEYS[14], math.floor(now * 1e6)) end
+  local payload, id, at = payloads[index] or raw(stored), id_of(stored), text(now)
+  local entry
   redis.call('LPUSH', KEYS[12], payload)
-  redis.call('HSET', KEYS[13], hash, (redis.call('HGET', KEYS[13], hash) or '') .. entry .. ' ' .. at .. ' ' ..
-    claims .. ' ' .. #id .. ' ' .. #reason .. '\n' .. id .. reason)
-  while dead_cap > 0 and redis.call('LLEN', KEYS[12]) > dead_cap do
-    drop_record(KEYS[13], redis.sha1hex(redis.call('RPOP', KEYS[12])), '')
+  if behind > 0 then
+    behind, entry = behind + 1, redis.sha1hex(payload)
+  else
+    entry, place = whole(place), place + 1
+    redis.call('ZADD', KEYS[13], entry, entry)
+    redis.call('HSET', KEYS[14], entry,
+      fingerprint(payload) .. ' ' .. at .. ' ' .. claims .. ' ' .. #id .. '\n' .. id .. reason)
   end
   free(ARGV[9], stored)
   buried = buried + 1
   local shown = index < 0 and payload or ''
   deaths[buried] = index .. ' ' .. entry .. ' ' .. at .. ' ' .. claims .. ' ' .. #id .. ' ' .. #shown .. '\n' .. id .. shown
+end
+
+-- trim ends what bury did: the oldest dead letters beyond the cap go, a bounded
+-- number of them.
+local function trim()
+  if not behind then return end
+  local over = dead_cap > 0 and redis.call('LLEN', KEYS[12]) - dead_cap or 0
+  if over > 0 then redis.call('LTRIM', KEYS[12], 0, -1 - math.min(over, 500 + buried)) end
+  close(KEYS[12], KEYS[13], KEYS[14], behind)
 end
 
 local held = collect('HMGET', tokens, ARGV, base + 1, base + total)
@@ -127,7 +146,7 @@ local function holds(i, ends)
   local stored, token = ARGV[base + i], ARGV[base + total + i]
   local good = held[i] == token and not settled[stored]
   if unfenced(token) then -- the place in the list is the fence
-    good = not ends or redis.call('LREM', processing, -1, stored) > 0
+    good = not ends or redis.call('LREM', processing, 1, stored) > 0
   elseif good and ends then
     settled[stored], mine[#mine + 1] = true, token
   end
@@ -146,7 +165,7 @@ if nacks + releases > 0 then known = next_due() or math.huge end
 for i = 1, acks do
   local stored, token = holds(i, true)
   if stored then
-    keep(KEYS[10], completed_cap, stored)
+    keep(KEYS[10], completed_cap, i - 1, stored)
     leaves(stored, token)
   end
 end
@@ -156,7 +175,7 @@ for n = 1, nacks do
   i = i + 1
   local stored, token = holds(i, true)
   if stored and unfenced(token) then
-    keep(KEYS[11], failed_cap, stored) -- no second delivery
+    keep(KEYS[11], failed_cap, i - 1, stored) -- no second delivery
   elseif stored then
     fresh[#fresh + 1] = stored
     waiting[#waiting + 1], waiting[#waiting + 2] = whole(now_ms + tonumber(ARGV[base + 2 * total + n])), stored
@@ -174,7 +193,7 @@ for _ = 1, fails do
   i = i + 1
   local stored, token = holds(i, true)
   if stored then
-    keep(KEYS[11], failed_cap, stored)
+    keep(KEYS[11], failed_cap, i - 1, stored)
     free(ARGV[9], stored)
     leaves(stored, token)
   end
@@ -213,13 +232,16 @@ for _ = 1, extends do
 end
 
 if #returned > 0 and newest then
-  for _ = 1, 1000 do
+  local ids = {}
+  for _, stored in ipairs(returned) do ids[stored] = ordered_id(stored) end
+  for _ = 1, 200 do
     local first = redis.call('LINDEX', pending, -1)
     local id = first and ordered_id(first)
     if not id or id >= newest then break end
+    ids[first] = id
     returned[#returned + 1] = redis.call('RPOP', pending)
   end
-  table.sort(returned, function(a, b) return ordered_id(a) > ordered_id(b) end)
+  table.sort(returned, function(a, b) return ids[a] > ids[b] end)
 end
 variadic('RPUSH', pending, returned, 1, #returned)
 variadic('HDEL', counts, done, 1, #done)
@@ -240,7 +262,7 @@ local function consider(stored, deliveries)
   if max_deliveries > 0 and not once and n >= max_deliveries then
     bury(-1, stored, whole(n), 'too many deliveries')
     poisoned = poisoned + 1
-    full = full or poisoned >= 1000
+    full = full or poisoned >= 100
     return true, false
   end
   claimed[#claimed + 1], count[#count + 1] = stored, n + 1
@@ -292,9 +314,9 @@ if want > 0 then
     -- are held: the second one gets an envelope.
     if not once and string.sub(stored, 1, #PREFIX) ~= PREFIX then
       if here[stored] or redis.call('HEXISTS', tokens, stored) == 1 then
-        local id = string.sub(redis.sha1hex(ARGV[1] .. KEYS[15] .. text(now) .. #claimed), 1, 32)
+        local id = string.sub(redis.sha1hex(ARGV[1] .. KEYS[16] .. text(now) .. #claimed), 1, 32)
         stored = PREFIX .. '{"id":"' .. id .. '","payload_hex":"' ..
-          string.gsub(stored, '.', function(c) return string.format('%02x', string.byte(c)) end) .. '"}'
+          hex_of(stored) .. '"}'
         claimed[#claimed] = stored
       end
       here[stored] = true
@@ -336,18 +358,26 @@ variadic('ZREM', deadlines, dead, 1, #dead)
 variadic('HDEL', tokens, dead, 1, #dead)
 for _, stored in ipairs(dead) do done[#done + 1], gave_up[#gave_up + 1] = stored, stored end
 variadic('HDEL', counts, gave_up, 1, #gave_up)
-take_out(processing, KEYS[14], done)
+take_out(processing, KEYS[15], done)
 forget_claims(KEYS[7], KEYS[8], KEYS[9], mine)
+trim()
+
+-- changed says whether the peer has changed the list of dead letters since.
+local function changed()
+  local state = redis.call('HGET', KEYS[14], '')
+  local length = redis.call('LLEN', KEYS[12])
+  return state and (string.match(state, '^%d+') ~= whole(length) or redis.call('ZCARD', KEYS[13]) > length)
+end
 
 local due = next_due()
 local orphans = '0'
 if due ~= 0 then
-  redis.call('DEL', KEYS[16]) -- the next publish must hint again
-  if #claimed == 0 and redis.call('HLEN', KEYS[13]) > redis.call('LLEN', KEYS[12]) then orphans = '1' end
+  redis.call('DEL', KEYS[17]) -- the next publish must hint again
+  if #claimed == 0 and changed() then orphans = '1' end
 end
 local why, died, body = join(refusals), join(deaths), join(leases)
 local finish = text(finish_ms / 1000)
-redis.call('SET', KEYS[15], ARGV[1] .. ' ' .. finish .. ' ' .. refused .. ' ' .. buried .. ' ' .. #why .. ' ' ..
+redis.call('SET', KEYS[16], ARGV[1] .. ' ' .. finish .. ' ' .. refused .. ' ' .. buried .. ' ' .. #why .. ' ' ..
   #died .. '\n' .. why .. died .. body, 'PX', '120000')
-if known and due and due < known then announce(KEYS[16], due == 0 and now or due / 1000, now) end
+if known and due and due < known then announce(KEYS[17], due == 0 and now or due / 1000, now) end
 return answer(due, finish, refused, why, buried, died, #claimed, body, orphans)

@@ -1,58 +1,52 @@
 -- Reads a page of the dead letters of a queue, the oldest first.
 --
--- KEYS: dlq letters
+-- KEYS: dlq places records
 -- ARGV: after limit max_bytes entry
 --   after: how many to pass over; entry: only this one, '' for all.
 -- Returns: how many to pass over for the next page, '' at the end, then for each
---   its entry, its payload, and its record, '' for none: "at claims id_bytes\n"
---   id reason.
+--   its entry, its payload, its record, '' for none: "at claims id_bytes\n" id
+--   reason; and how many are before it.
 
-local bad = mistyped('list', 'hash')
+local bad = mistyped('list', 'zset', 'hash')
 if bad then return bad end
 local after, limit, max_bytes, entry = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
-
-local start = after
+local length = redis.call('LLEN', KEYS[1])
+local behind = unplaced(KEYS[1], KEYS[3])
 local out, bytes, seen, step = {''}, 0, 0, 1
-local nth = {} -- letters with the same payload share their records in order
 
-local function record(hash, wanted)
-  local records = redis.call('HGET', KEYS[2], hash) or ''
-  local n, pos = 0, 1
-  while pos <= #records do
-    local name, at, claims, id, reason, from = string.match(string.sub(records, pos), RECORD_OF_LETTER)
-    if not name then break end
-    n = n + 1
-    local body = pos + from - 1
-    pos = body + tonumber(id) + tonumber(reason)
-    if n == wanted then
-      return name, at .. ' ' .. claims .. ' ' .. id .. '\n' .. string.sub(records, body, pos - 1)
-    end
+-- show answers with a letter, if it is one that was asked for.
+local function show(payload, place, at)
+  local known = place and redis.call('HGET', KEYS[3], place)
+  local print, record = string.match(known or '', '^(%S+) (.*)$')
+  if print ~= fingerprint(payload) then place, record = nil, '' end
+  if not place and (entry == '' or #entry == 40) then place = redis.sha1hex(payload) end
+  if entry == '' or entry == place then
+    out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4] = place, payload, record, whole(at)
   end
-  return hash, ''
 end
 
--- passed counts the letters with this payload on the pages before. Few share
--- theirs, so few are counted.
-local function passed(hash, payload)
-  if start == 0 or select(2, record(hash, 2)) == '' then return 0 end
-  return #redis.call('LPOS', KEYS[1], payload, 'RANK', -1, 'COUNT', 0, 'MAXLEN', start)
+local rank = entry ~= '' and behind and redis.call('ZREVRANK', KEYS[2], entry)
+if rank then
+  local index = rank + behind
+  local payload = redis.call('LINDEX', KEYS[1], index)
+  if payload then show(payload, entry, length - 1 - index) end
+  return out
 end
 
-while seen < 1000 and bytes < max_bytes and #out < 1 + 3 * limit do
+while seen < 500 and bytes < max_bytes and #out < 1 + 4 * limit do
   local part = redis.call('LRANGE', KEYS[1], -after - step, -after - 1)
+  local first = length - after - #part -- the index of the first of them
+  local places = {}
+  if behind and first + #part > behind then
+    places = redis.call('ZREVRANGE', KEYS[2], math.max(0, first - behind), first - behind + #part - 1)
+  end
   for i = #part, 1, -1 do
-    local payload = part[i]
-    local hash = redis.sha1hex(payload)
-    nth[hash] = (nth[hash] or passed(hash, payload)) + 1
-    after, seen, bytes = after + 1, seen + 1, bytes + #payload
-    local name, rest = record(hash, nth[hash])
-    if entry == '' or entry == name then
-      out[#out + 1], out[#out + 2], out[#out + 3] = name, payload, rest
-    end
-    if #out >= 1 + 3 * limit then break end
+    show(part[i], places[i - math.max(0, (behind or 0) - first)], after)
+    after, seen, bytes = after + 1, seen + 1, bytes + #part[i]
+    if #out >= 1 + 4 * limit then break end
   end
   if #part < step then break end
-  step = math.min(16, 2 * step)
+  step = math.max(1, math.min(128, 2 * step, math.floor(262144 * seen / (bytes + 1))))
 end
-out[1] = after < redis.call('LLEN', KEYS[1]) and whole(after) or ''
+out[1] = after < length and whole(after) or ''
 return out

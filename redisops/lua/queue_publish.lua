@@ -4,7 +4,7 @@
 -- KEYS: pending counts hint published ...
 --   the deduplication keys of the messages that have one, in order.
 -- ARGV: cap drop window remember owners keyed ...
---   cap 0 for none; drop 1: the oldest go, 0: FULL; window in ms; remember how
+--   cap 0 for none; drop 1: the oldest go, a bounded number of them, 0: FULL; window in ms; remember how
 --   long in ms the answer is kept, 0 not at all; owners begins the keys that say
 --   which deduplication key a message has, '' for none; keyed has a letter for
 --   each message: k or -. Then come the ends of the ids, 20 digits, and the
@@ -12,6 +12,8 @@
 -- Returns: one string, "dropped\n", then for each message "outcome id\n": f it
 --   is new, d there is one of its deduplication key; its id is - where it is not
 --   known. Or the error FULL.
+
+local DROP = 500 -- messages that go beyond as many as come
 
 local cap, drop, owners = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[5]
 local count = #ARGV[6]
@@ -59,12 +61,16 @@ if over > 0 and #fresh > 0 and (not drop or #fresh > cap) then
 end
 -- The first write is one that a full Redis refuses.
 variadic('LPUSH', pending, fresh, 1, #fresh)
-local dropped = 0
-while drop and dropped < over and #fresh > 0 do
-  local part = redis.call('RPOP', pending, math.min(100, over - dropped))
+-- A queue that is far over its cap shrinks by DROP at each publish.
+local dropped, bytes = 0, 0
+while drop and #fresh > 0 and dropped < over and (dropped < #fresh or dropped < #fresh + DROP and bytes < 1048576) do
+  local part = redis.call('RPOP', pending, math.min(16, over - dropped))
   dropped = dropped + #part
   variadic('HDEL', KEYS[2], part, 1, #part)
-  for _, stored in ipairs(part) do free(owners, stored) end
+  for _, stored in ipairs(part) do
+    bytes = bytes + #stored
+    free(owners, stored)
+  end
 end
 for _, m in ipairs(marks) do
   redis.call('SET', m[1], m[2], 'PX', ARGV[3])

@@ -1,4 +1,4 @@
--- Deletes up to 1,000 messages of a queue: of those that wait, or of those that
+-- Deletes up to 500 messages of a queue: of those that wait, or of those that
 -- are held. Their deduplication keys are freed where it is known which they are.
 --
 -- KEYS: pending processing deadlines tokens counts refs ids backrefs gone hint
@@ -10,7 +10,7 @@ local bad = mistyped('list', 'list', 'zset', 'hash', 'hash', 'hash', 'hash', 'ha
 if bad then return bad end
 local list = ARGV[1] == 'pending' and KEYS[1] or KEYS[2]
 local n, bytes = 0, 0
-while n < 1000 and bytes < 1048576 do
+while n < 500 and bytes < 1048576 do
   local part = redis.call('RPOP', list, 16)
   if not part or #part == 0 then break end
   local found = redis.call('HMGET', KEYS[4], unpack(part))
@@ -24,7 +24,9 @@ while n < 1000 and bytes < 1048576 do
   if list == KEYS[2] then
     redis.call('ZREM', KEYS[3], unpack(part))
     redis.call('HDEL', KEYS[4], unpack(part))
-    redis.call('SREM', KEYS[9], unpack(part))
+    if redis.call('EXISTS', KEYS[9]) == 1 then
+      for _, stored in ipairs(part) do unnote(KEYS[9], stored) end
+    end
     forget_claims(KEYS[6], KEYS[7], KEYS[8], tokens)
   end
 end

@@ -1,0 +1,98 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// Bound is how long a command may hold Redis up.
+	Bound = 10 * time.Millisecond
+
+	meterTries = 5
+	meterShown = 160 // bytes of a command in a failure
+)
+
+// Meter measures for how long single commands hold Redis up. SLOWLOG counts what
+// other processes of a busy machine take as well; the Meter counts the CPU time
+// of Redis's main thread.
+type Meter struct {
+	t       testing.TB
+	info    *redis.Client
+	slowest time.Duration
+	command string
+}
+
+// Meter measures the commands of rdb from now on. They come from one goroutine,
+// and nothing else uses the server.
+func (s *Server) Meter(t testing.TB, rdb *redis.Client) *Meter {
+	t.Helper()
+	m := &Meter{t: t, info: s.Client(t)}
+	rdb.AddHook(m)
+	return m
+}
+
+// Bounded fails the test when a command of op takes more than [Bound]. It repeats
+// op up to 5 times, until one was good: a cache that others have emptied makes a
+// command slow by chance. Each time must do the same work.
+func (m *Meter) Bounded(name string, op func()) {
+	m.t.Helper()
+	var tries []string
+	for range meterTries {
+		m.slowest, m.command = 0, ""
+		op()
+		if m.slowest <= Bound {
+			return
+		}
+		tries = append(tries, fmt.Sprintf("%v %s", m.slowest, m.command))
+	}
+	m.t.Errorf("%s: a command took more than %v of CPU time, each of %d times:\n%s",
+		name, Bound, meterTries, strings.Join(tries, "\n"))
+}
+
+// cpu is the CPU time that Redis's main thread has used.
+func (m *Meter) cpu(ctx context.Context) time.Duration {
+	info, err := m.info.InfoMap(ctx, "cpu").Result()
+	if err != nil {
+		m.t.Errorf("redistest: info: %v", err)
+		return 0
+	}
+	var sum float64
+	for _, field := range []string{"used_cpu_user_main_thread", "used_cpu_sys_main_thread"} {
+		seconds, err := strconv.ParseFloat(info["CPU"][field], 64)
+		if err != nil {
+			m.t.Errorf("redistest: info: %s: %v", field, err)
+		}
+		sum += seconds
+	}
+	return time.Duration(sum * float64(time.Second))
+}
+
+// DialHook leaves connections as they are.
+func (m *Meter) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+// ProcessPipelineHook leaves pipelines unmeasured.
+func (m *Meter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// ProcessHook measures one command.
+func (m *Meter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		before := m.cpu(ctx)
+		err := next(ctx, cmd)
+		if took := m.cpu(ctx) - before; took > m.slowest {
+			m.slowest, m.command = took, fmt.Sprintf("%.*s", meterShown, cmd.String())
+		}
+		return err
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/internal/rarely"
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
@@ -67,6 +68,7 @@ type Gates struct {
 	system *actor.ActorSystem
 	pid    *actor.PID
 	cfg    GatesConfig
+	lines  *rarely.Limiter // of the log, about turns
 
 	io    sync.WaitGroup // the goroutines that speak to the store
 	once  sync.Once
@@ -78,7 +80,7 @@ func newGates(system *actor.ActorSystem, cfg GatesConfig) *Gates {
 	if cfg.random == nil {
 		cfg.random = rand.Float64
 	}
-	return &Gates{system: system, cfg: cfg, over: make(chan struct{})}
+	return &Gates{system: system, cfg: cfg, lines: newLines(), over: make(chan struct{})}
 }
 
 // StartGates spawns a gates actor of this name in system, beside any runtime.

@@ -44,6 +44,12 @@ type Config struct {
 	// asked for.
 	Tokens map[string]string
 
+	// TokenCertificates bind tokens to the certificates that peers show: by the
+	// token, "cn:" and the common name, or "sha256:" and the fingerprint in
+	// hexadecimal digits. A token that is not among them is good with any. They
+	// need TLS with ClientCAs.
+	TokenCertificates map[string]string
+
 	// Token is what Dial shows. Empty: the only one of Tokens, if there is one. A
 	// Server that dials a peer to answer shows what the peer has shown.
 	Token string
@@ -61,7 +67,8 @@ type Config struct {
 	MaxMessage int
 
 	// MaxConnections bounds those served at once; default
-	// DefaultMaxConnections.
+	// DefaultMaxConnections. Half of them may be one owner's, three quarters one
+	// host's. As many as half of it may wait for their first call beside them.
 	MaxConnections int
 
 	// Handler are options of the topics that are subscribed to, as of
@@ -138,6 +145,7 @@ func (c Config) validate() error {
 		errs = append(errs, invalid("Advertise", "empty: nobody can answer to %s", net.JoinHostPort(host, strconv.Itoa(port))))
 	}
 	errs = append(errs, checkTokens(c.Tokens))
+	errs = append(errs, checkCertificates(c.Tokens, c.TokenCertificates, c.asksForCertificates()))
 	if c.Token != "" {
 		errs = append(errs, checkToken("Token", c.Token))
 	}
@@ -157,6 +165,8 @@ func (c Config) validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+func (c Config) asksForCertificates() bool { return c.TLS != nil && c.TLS.ClientCAs != nil }
 
 // ErrInsecure says that Listen would serve other machines without encryption,
 // or without asking who they are.

@@ -74,9 +74,15 @@ func (g *guard) write(p *peer) {
 }
 
 func (g *guard) connectAndWrite(ctx context.Context, p *peer) error {
-	options := append(dialOptions(g.cfg), grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+	owner, host, dial := p.origin()
+	end, err := g.dials.begin(owner, host)
+	if err != nil {
+		return err
+	}
+	defer func() { end(false) }()
+	options := append(dialOptions(g.cfg), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 		d := net.Dialer{Timeout: dialTimeout}
-		return d.DialContext(ctx, "tcp", address)
+		return d.DialContext(ctx, "tcp", dial)
 	}))
 	conn, err := grpc.NewClient("passthrough:///"+p.address, options...)
 	if err != nil {
@@ -87,6 +93,7 @@ func (g *guard) connectAndWrite(ctx context.Context, p *peer) error {
 	if err != nil {
 		return err
 	}
+	end(true)
 	for {
 		select {
 		case <-p.wake:
@@ -108,6 +115,17 @@ var (
 	errLinkLost = errors.New("the peer has gone")
 	errNoHello  = errors.New("the peer does not say hello")
 )
+
+// origin is whose link it is, where that connects from, and what is dialled. A
+// peer of the configuration counts for itself.
+func (p *peer) origin() (owner, host, dial string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept || p.dial == "" {
+		return "", p.address, p.address
+	}
+	return p.owner, p.host, p.dial
+}
 
 // connect says hello and waits for the answer.
 func (g *guard) connect(ctx context.Context, p *peer, conn *grpc.ClientConn) (*link, error) {
@@ -147,7 +165,8 @@ func (g *guard) connect(ctx context.Context, p *peer, conn *grpc.ClientConn) (*l
 func (g *guard) parted(p *peer, err error) {
 	left, watchers := p.part()
 	if err != nil && g.closing.Err() == nil && !p.removed() {
-		g.complaints.note(p.address, p.owner, fmt.Errorf("the link to it: %w", err))
+		owner, host, _ := p.origin()
+		g.complain(host, owner, fmt.Errorf("the link to it: %w", err), "address", p.address)
 	}
 	for _, e := range left {
 		e.undeliverable(g.system)

@@ -32,6 +32,8 @@ type peer struct {
 	owner   string // by its credentials
 	token   string // that it showed, and is shown when it is dialled
 	kept    bool   // it is one of Config.Peers
+	dial    string // what is dialled for address: what was checked; empty: address
+	host    string // where it connects from
 
 	mu      sync.Mutex
 	streams int // inbound
@@ -75,7 +77,8 @@ func (b *peers) keep(addresses []string, token string) {
 
 // arrive notes a stream of a peer that says where it is. Two owners cannot be
 // at one address.
-func (b *peers) arrive(address, owner, token string) (*peer, error) {
+func (b *peers) arrive(address, dial string, w who) (*peer, error) {
+	owner, token := w.owner, w.token
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.known[address]
@@ -92,7 +95,7 @@ func (b *peers) arrive(address, owner, token string) (*peer, error) {
 		return nil, errAddressHeld
 	}
 	if !p.kept {
-		p.token = token
+		p.token, p.dial, p.host = token, dial, w.host
 	}
 	p.streams++
 	return p, nil

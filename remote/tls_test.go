@@ -166,26 +166,3 @@ func TestACertificateNamesTheOwner(t *testing.T) {
 	require.True(t, dues[1].After(dues[0]), "of two owners both may use a key")
 	require.Equal(t, dues[1], dues[2], "and the same is answered as before")
 }
-
-// A peer that waits for a handshake, or comes in crowds, holds up nobody.
-func TestConnectionsAreBounded(t *testing.T) {
-	t.Parallel()
-	cfg := withToken()
-	cfg.MaxConnections = 3
-	n := serve(t, cfg)
-	var silent []net.Conn
-	for range 3 {
-		conn, err := net.Dial("tcp", n.server.Address())
-		require.NoError(t, err)
-		silent = append(silent, conn)
-		t.Cleanup(func() { _ = conn.Close() })
-	}
-	eventually(t, func() bool {
-		_, err := dialTLS(t, n, secret, nil)
-		return err != nil && len(n.log.with("too many connections")) == 1
-	})
-	for _, conn := range silent {
-		require.NoError(t, conn.Close())
-	}
-	eventually(t, func() bool { _, err := dialTLS(t, n, secret, nil); return err == nil })
-}

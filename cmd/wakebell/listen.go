@@ -114,7 +114,7 @@ func (f *listenFlags) follow(ctx context.Context, server *remote.Server, log *sl
 		f.read = now
 		tokens, err := readTokens(f.tokens, warner(log))
 		if err == nil {
-			err = server.SetTokens(tokens)
+			err = server.SetTokens(tokens, nil)
 		}
 		if err != nil {
 			log.Warn("changed tokens cannot be used; those before are taken", "err", err)

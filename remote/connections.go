@@ -62,7 +62,9 @@ func (c *connections) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthI
 	if !c.enter(left) {
 		return nil, nil, errTooManyConnections
 	}
-	conn, info, err := c.TransportCredentials.ServerHandshake(left)
+	held := &handshaking{connection: left}
+	conn, info, err := c.TransportCredentials.ServerHandshake(held)
+	held.done.Store(true)
 	if err != nil {
 		if !errors.Is(err, io.EOF) && !left.over() { // else it is a probe, or was closed by us
 			c.refused(left.host, fmt.Errorf("the TLS handshake failed: %w", err))
@@ -72,6 +74,21 @@ func (c *connections) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthI
 		return nil, nil, err
 	}
 	return c.count(conn, left), info, nil
+}
+
+// handshaking is a connection that a failed handshake leaves open, so that its
+// peer can be told why.
+type handshaking struct {
+	*connection
+	done atomic.Bool
+}
+
+// Close implements net.Conn.
+func (h *handshaking) Close() error {
+	if !h.done.Load() {
+		return nil
+	}
+	return h.connection.Close()
 }
 
 // sayTLS answers a peer that speaks HTTP/2 without TLS with an alert, which tells

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,36 +22,54 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// raw speaks HTTP/2 by hand: what no library of gRPC would say.
+// raw speaks HTTP/2 by hand: what no library of gRPC would say. It keeps to the
+// flow control of the node, which would end its streams else.
 type raw struct {
 	net.Conn
-	*http2.Framer
-	out     *bytes.Buffer
 	head    *hpack.Encoder
-	stream  uint32
 	heading bytes.Buffer
+	stream  uint32
+
+	writing sync.Mutex
+	framer  *http2.Framer
+
+	mu      sync.Mutex
+	windows map[uint32]int
+	more    chan struct{} // has room for one
 }
 
-// knock connects and says the preface. Frames are buffered until flush.
+// knock connects and says the preface.
 func (b *besieged) knock() *raw {
 	b.t.Helper()
 	conn, err := net.Dial("tcp", b.server.Address())
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { _ = conn.Close() })
-	r := &raw{Conn: conn, out: &bytes.Buffer{}}
-	r.Framer = http2.NewFramer(r.out, nil)
+	r := &raw{Conn: conn, framer: http2.NewFramer(conn, conn), windows: map[uint32]int{0: 65535}, more: make(chan struct{}, 1)}
 	r.head = hpack.NewEncoder(&r.heading)
-	r.out.WriteString(http2.ClientPreface)
-	require.NoError(b.t, r.WriteSettings())
-	go func() { _, _ = io.Copy(io.Discard, conn) }()
+	_, err = io.WriteString(conn, http2.ClientPreface)
+	require.NoError(b.t, err)
+	require.NoError(b.t, r.framer.WriteSettings())
+	go r.listen()
 	return r
 }
 
-// flush sends what was written. It gives up where the node reads no more.
-func (r *raw) flush() {
-	_ = r.Conn.SetWriteDeadline(time.Now().Add(time.Second))
-	_, _ = r.Conn.Write(r.out.Bytes())
-	r.out.Reset()
+// listen takes the windows that the node gives.
+func (r *raw) listen() {
+	for {
+		f, err := r.framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		if w, ok := f.(*http2.WindowUpdateFrame); ok {
+			r.mu.Lock()
+			r.windows[w.StreamID] += int(w.Increment)
+			r.mu.Unlock()
+			select {
+			case r.more <- struct{}{}:
+			default:
+			}
+		}
+	}
 }
 
 // call begins a call; a token that is empty is not shown.
@@ -60,6 +79,9 @@ func (r *raw) call(method, token string) uint32 {
 	} else {
 		r.stream += 2
 	}
+	r.mu.Lock()
+	r.windows[r.stream] = 65535
+	r.mu.Unlock()
 	r.heading.Reset()
 	fields := []hpack.HeaderField{
 		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"}, {Name: ":path", Value: method},
@@ -71,26 +93,49 @@ func (r *raw) call(method, token string) uint32 {
 	for _, f := range fields {
 		_ = r.head.WriteField(f)
 	}
-	_ = r.WriteHeaders(http2.HeadersFrameParam{StreamID: r.stream, BlockFragment: r.heading.Bytes(), EndHeaders: true})
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	_ = r.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: r.stream, BlockFragment: r.heading.Bytes(), EndHeaders: true})
 	return r.stream
 }
 
-// body begins a message of a length, and sends so much of it.
-func (r *raw) body(stream uint32, length, sent int) {
-	prefix := make([]byte, 5)
-	binary.BigEndian.PutUint32(prefix[1:], uint32(length))
-	_ = r.WriteData(stream, false, prefix)
-	r.zeros(stream, sent)
-}
-
-func (r *raw) zeros(stream uint32, n int) {
-	part := make([]byte, 16<<10)
-	for left := n; left > 0; left -= len(part) {
-		_ = r.WriteData(stream, false, part[:min(left, len(part))])
-		if r.out.Len() > 1<<20 {
-			r.flush()
+// send sends as much of data as the node takes within a second of the last.
+func (r *raw) send(stream uint32, data []byte, end bool) bool {
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	for len(data) > 0 {
+		r.mu.Lock()
+		n := min(len(data), r.windows[0], r.windows[stream], 16<<10)
+		r.windows[0] -= max(n, 0)
+		r.windows[stream] -= max(n, 0)
+		r.mu.Unlock()
+		if n > 0 {
+			r.writing.Lock()
+			_ = r.Conn.SetWriteDeadline(time.Now().Add(time.Second))
+			err := r.framer.WriteData(stream, end && n == len(data), data[:n])
+			r.writing.Unlock()
+			if err != nil {
+				return false
+			}
+			data = data[n:]
+			late.Reset(time.Second)
+			continue
+		}
+		select {
+		case <-r.more:
+		case <-late.C:
+			return false
 		}
 	}
+	return true
+}
+
+// zeros is a message of gRPC with one field that no message has, of so many
+// zeros.
+func zeros(size int) []byte {
+	field := protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.BytesType), uint64(size))
+	m := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(field)+size))
+	return append(append(m, field...), make([]byte, size)...)
 }
 
 const scheduleMethod, sessionMethod = "/wakebell.v1.Timers/Schedule", "/wakebell.v1.Timers/Session"
@@ -98,6 +143,8 @@ const scheduleMethod, sessionMethod = "/wakebell.v1.Timers/Schedule", "/wakebell
 // Bodies without their last byte, without a token and with one: of calls, and of
 // sessions, which may stay open.
 func TestBodiesThatDoNotEnd(t *testing.T) { //nolint:paralleltest // it measures memory
+	unfinished := zeros(7 << 20)
+	unfinished = unfinished[:len(unfinished)-1]
 	for name, attack := range map[string]struct{ method, token string }{
 		"of calls without a token":    {scheduleMethod, ""},
 		"of calls":                    {scheduleMethod, mallory},
@@ -109,9 +156,8 @@ func TestBodiesThatDoNotEnd(t *testing.T) { //nolint:paralleltest // it measures
 			crowd(4, func(int) {
 				r := b.knock()
 				for range 32 {
-					r.body(r.call(attack.method, attack.token), 8<<20, 8<<20-1)
+					r.send(r.call(attack.method, attack.token), unfinished, false)
 				}
-				r.flush()
 			})
 			b.honest()
 			b.bounded()
@@ -122,20 +168,14 @@ func TestBodiesThatDoNotEnd(t *testing.T) { //nolint:paralleltest // it measures
 // Bodies that are complete, again and again. Each is one field of 7 MiB that the
 // message does not have.
 func TestCompleteBodiesInALoop(t *testing.T) { //nolint:paralleltest // it measures memory
-	const size = 7 << 20
-	field := protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.BytesType), size)
+	whole := zeros(7 << 20)
 	for name, token := range map[string]string{"without a token": "", "with one": mallory} {
 		t.Run(name, func(t *testing.T) {
 			b := besiege(t)
 			crowd(8, func(int) {
 				r := b.knock()
 				for range 16 {
-					stream := r.call(scheduleMethod, token)
-					r.body(stream, len(field)+size, 0)
-					_ = r.WriteData(stream, false, field)
-					r.zeros(stream, size)
-					_ = r.WriteData(stream, true, nil)
-					r.flush()
+					r.send(r.call(scheduleMethod, token), whole, true)
 				}
 			})
 			b.honest()
@@ -159,19 +199,33 @@ func TestABodyHasADeadline(t *testing.T) {
 // Connections that say nothing, more than a node serves at once.
 func TestSilentConnectionsKeepNobodyOut(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	b := besiege(t)
-	var silent []net.Conn
-	for range 600 {
-		conn, err := net.Dial("tcp", b.server.Address())
-		require.NoError(t, err)
-		silent = append(silent, conn)
-	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		crowd(400, func(int) {
+			for ctx.Err() == nil { // each comes back when it was sent away
+				conn, err := net.Dial("tcp", b.server.Address())
+				if err == nil {
+					end := context.AfterFunc(ctx, func() { _ = conn.Close() })
+					_, _ = io.Copy(io.Discard, conn)
+					end()
+					_ = conn.Close()
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(500 * time.Millisecond):
+				}
+			}
+		})
+	}()
 	for range 5 {
 		b.honest()
 	}
 	b.bounded()
-	for _, conn := range silent {
-		_ = conn.Close()
-	}
+	stop()
+	<-done
 	b.over()
 }
 
@@ -184,7 +238,6 @@ func TestConnectionsWithoutCredentialsKeepNobodyOut(t *testing.T) { //nolint:par
 		if i%2 == 0 {
 			r.call(scheduleMethod, "a-token-that-nobody-has")
 		}
-		r.flush()
 		made = append(made, r)
 	}
 	b.honest()

@@ -33,7 +33,7 @@ const (
 	maxLogged = 300
 	// promptly is how long an honest client waits for an answer. An attack has it
 	// wait for ever or not at all; the bound leaves room for a machine that stalls.
-	promptly = 15 * time.Second
+	promptly = 8 * time.Second
 )
 
 // besiege serves a System that an attack is made on. Tests that measure memory are

@@ -35,13 +35,13 @@ const (
 	peerLines, totalLines = 1, 60
 )
 
-// bounds are those of a Config with the defaults.
+// bounds are those of a Config with the defaults, and the table in docs/remote.md.
 var bounds = []bound{
 	{"connections", quarters(DefaultMaxConnections, principalQuarters), quarters(DefaultMaxConnections, hostQuarters), DefaultMaxConnections},
 	{"connections without an authenticated call", 0, 0, quarters(DefaultMaxConnections, waitingQuarters)},
 	{"streams, which are calls and sessions", principalStreams, hostStreams, totalStreams},
 	{"bytes of messages over 64 KiB, from their first byte until they are carried out", principalMessages * DefaultMaxMessage, hostMessages * DefaultMaxMessage, totalMessages * DefaultMaxMessage},
-	{"bytes of a stream that are not read yet", streamWindow, 0, 0},
+	{"bytes of each stream that are not read yet", streamWindow, 0, 0},
 	{"links to peers being dialled", principalDialing, hostDialing, totalDialing},
 	{"failed dials a minute", principalFailed, hostFailed, totalFailed},
 	{"log lines a minute", peerLines, peerLines, totalLines},
@@ -69,7 +69,7 @@ func newShares(b bound) *shares {
 	return &shares{bound: b, used: map[shareKey]int64{}, changed: make(chan struct{})}
 }
 
-// full says whose share is used up.
+// fullError says whose share is used up.
 type fullError string
 
 func (e fullError) Error() string { return string(e) }

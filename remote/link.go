@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 )
 
 const (
@@ -214,6 +215,9 @@ func (r process) Stop(pid *actor.PID) { r.SendSystemMessage(pid, &actor.Stop{}) 
 // deliver gives a message to the link of its peer. An address that is not a
 // peer's is never dialled: in an envelope it is only a claim.
 func (g *guard) deliver(e *outgoing) {
+	if m, isProto := e.body.(proto.Message); isProto {
+		e.body = g.discreet(m)
+	}
 	p, ok := g.peers.at(e.target.GetAddress())
 	if !ok || !e.encode(g.cfg.MaxMessage-frameOverhead) {
 		e.undeliverable(g.system)

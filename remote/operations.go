@@ -60,7 +60,7 @@ func operation[M, A any, P interface {
 		defer leave()
 		answer, err := do(ctx, o, request)
 		if err != nil {
-			return nil, statusOf(wakebell.ErrorMessage(err))
+			return nil, statusOf(errorOf(ctx, err))
 		}
 		return answer, nil
 	})
@@ -85,7 +85,7 @@ func listing[M, A any, P interface {
 		defer leave()
 		for answer, err := range do(stream.Context(), o, request) {
 			if err != nil {
-				return statusOf(wakebell.ErrorMessage(err))
+				return statusOf(errorOf(stream.Context(), err))
 			}
 			if err := stream.SendMsg(answer); err != nil {
 				return err
@@ -143,7 +143,7 @@ func once[A any, P interface {
 	}
 	answer := P(new(A))
 	if err := c.conn.Invoke(c.cfg.credentials(ctx), methodOf(request), request, answer); err != nil {
-		return nil, failure(ctx, err)
+		return nil, c.failure(ctx, err)
 	}
 	return answer, nil
 }
@@ -176,7 +176,7 @@ func list[A any, P interface {
 			}
 		}
 		if !errors.Is(err, io.EOF) {
-			yield(nil, failure(ctx, err))
+			yield(nil, c.failure(ctx, err))
 		}
 	}
 }
@@ -194,7 +194,7 @@ func methodOf(request proto.Message) string {
 }
 
 // failure is the error of an operation.
-func failure(ctx context.Context, err error) error {
+func (c *Client) failure(ctx context.Context, err error) error {
 	for _, detail := range status.Convert(err).Details() {
 		if e, ok := detail.(*messages.Error); ok {
 			return wakebell.AnswerError(e)
@@ -205,9 +205,10 @@ func failure(ctx context.Context, err error) error {
 	}
 	switch status.Code(err) {
 	case codes.PermissionDenied, codes.Unauthenticated:
-		return fmt.Errorf("%w: %w", ErrDenied, err)
+		return c.cfg.denied(err)
 	case codes.Unavailable:
-		return fmt.Errorf("%w: %w: %w", wakebell.ErrUnavailable, errBroken, err)
+		why := c.cfg.trace.reason(err)
+		return &linkError{c.cfg.address, plain(why), wakebell.ErrUnavailable, fmt.Errorf("%w: %w", errBroken, why)}
 	case codes.DeadlineExceeded:
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}

@@ -93,7 +93,7 @@ func (s *Server) ask(ctx context.Context, request messages.Request) (any, error)
 	answer, err := future.Result()
 	switch a := answer.(type) {
 	case *messages.Error:
-		return nil, statusOf(a)
+		return nil, statusOf(s.guard.discreetError(a))
 	case messages.Answer:
 		return a, nil
 	}

@@ -88,7 +88,11 @@ func (n *session) tellEnd(watcher *actor.PID) {
 
 // SendUserMessage implements actor.Process: it takes what is for the caller.
 func (n *session) SendUserMessage(_ *actor.PID, message any) {
-	reply := replyOf(actor.UnwrapEnvelopeMessage(message))
+	body := actor.UnwrapEnvelopeMessage(message)
+	if m, ok := body.(proto.Message); ok {
+		body = n.server.guard.discreet(m)
+	}
+	reply := replyOf(body)
 	if reply == nil {
 		return
 	}

@@ -54,6 +54,7 @@ type GatesConfig struct {
 	Observe func(TicketTaken)
 
 	random func() float64
+	lines  *rarely.Limiter // of the log, about turns
 }
 
 // TicketTaken tells when a ticket was taken: between the two instants.
@@ -68,7 +69,6 @@ type Gates struct {
 	system *actor.ActorSystem
 	pid    *actor.PID
 	cfg    GatesConfig
-	lines  *rarely.Limiter // of the log, about turns
 
 	io    sync.WaitGroup // the goroutines that speak to the store
 	once  sync.Once
@@ -80,7 +80,8 @@ func newGates(system *actor.ActorSystem, cfg GatesConfig) *Gates {
 	if cfg.random == nil {
 		cfg.random = rand.Float64
 	}
-	return &Gates{system: system, cfg: cfg, lines: newLines(), over: make(chan struct{})}
+	cfg.lines = newLines()
+	return &Gates{system: system, cfg: cfg, over: make(chan struct{})}
 }
 
 // StartGates spawns a gates actor of this name in system, beside any runtime.

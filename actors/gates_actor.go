@@ -256,7 +256,7 @@ func (k *gatekeeper) lose(t *Turn) {
 	if t.owner != nil && t.owner.owner != nil {
 		principal = t.owner.owner.principal
 	}
-	if skipped, ok := k.gates.lines.Allow("lost " + principal); ok {
+	if skipped, ok := k.cfg.lines.Allow("lost " + principal); ok {
 		k.cfg.Logger.Warn("a turn was lost", "gate", t.Gate, "fence", t.Fence, "owner", principal, "skipped", skipped)
 	}
 }

@@ -52,7 +52,7 @@ func (k *gatekeeper) ask(c actor.Context, m *messages.AcquireTurn) {
 	}
 	switch ttl := m.GetTtl().AsDuration(); {
 	case sender == nil:
-		if skipped, ok := k.gates.lines.Allow("sender " + principalOf(c)); ok {
+		if skipped, ok := k.cfg.lines.Allow("sender " + principalOf(c)); ok {
 			k.cfg.Logger.Warn("a turn was asked for without a sender", "gate", m.GetGate(), "skipped", skipped)
 		}
 		return

@@ -99,9 +99,10 @@ func (r *raw) call(method, token string) uint32 {
 	return r.stream
 }
 
-// send sends as much of data as the node takes within a second of the last.
+// send sends as much of data as the node takes without a pause.
 func (r *raw) send(stream uint32, data []byte, end bool) bool {
-	late := time.NewTimer(time.Second)
+	const patient = 300 * time.Millisecond
+	late := time.NewTimer(patient)
 	defer late.Stop()
 	for len(data) > 0 {
 		r.mu.Lock()
@@ -118,7 +119,7 @@ func (r *raw) send(stream uint32, data []byte, end bool) bool {
 				return false
 			}
 			data = data[n:]
-			late.Reset(time.Second)
+			late.Reset(patient)
 			continue
 		}
 		select {
@@ -155,7 +156,7 @@ func TestBodiesThatDoNotEnd(t *testing.T) { //nolint:paralleltest // it measures
 			b := besiege(t)
 			crowd(4, func(int) {
 				r := b.knock()
-				for range 32 {
+				for range 24 {
 					r.send(r.call(attack.method, attack.token), unfinished, false)
 				}
 			})

@@ -83,7 +83,7 @@ func TestCommandsOverANode(t *testing.T) {
 	require.Zero(t, node.stop(), node.err)
 	code, _, stderr = b.plainly(append(at, "get", "-t", "TOPIC", "n-1")...)
 	require.Equal(t, exitError, code)
-	require.Contains(t, stderr, "unavailable")
+	require.Contains(t, stderr, "connection refused")
 }
 
 // So do those for recurring schedules, queues and gates.

@@ -31,8 +31,11 @@ type window struct {
 }
 
 // Allow reports whether a line may be logged now, and how many of its key were
-// not since the last one.
+// not since the last one. A nil Limiter lets everything pass.
 func (l *Limiter) Allow(key string) (skipped int, ok bool) {
+	if l == nil {
+		return 0, true
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	every, each := l.Every, l.Each

@@ -145,12 +145,12 @@ func (c *connections) enter(conn *connection) bool {
 func (c *connections) crowded() *connection {
 	hosts, most := map[string]int{}, 0
 	for e := c.waiting.Front(); e != nil; e = e.Next() {
-		host := e.Value.(*connection).host //nolint:revive // the list has nothing else
+		host := e.Value.(*connection).host
 		hosts[host]++
 		most = max(most, hosts[host])
 	}
 	for e := c.waiting.Front(); e != nil; e = e.Next() {
-		if conn := e.Value.(*connection); hosts[conn.host] == most { //nolint:revive // as above
+		if conn := e.Value.(*connection); hosts[conn.host] == most {
 			return conn
 		}
 	}

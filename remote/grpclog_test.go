@@ -13,7 +13,7 @@ import (
 func TestGRPCLogsThroughSlogWithABound(t *testing.T) {
 	t.Parallel()
 	log := &lines{}
-	var logger grpclog.LoggerV2 = remote.GRPCLogger(slog.New(slog.NewTextHandler(log, nil)))
+	logger := remote.GRPCLogger(slog.New(slog.NewTextHandler(log, nil)))
 	for i := range 1000 {
 		logger.Errorf("bogus greeting: \x1b[31m\nlevel=ERROR %d", i)
 		logger.Warningf("kind %d: x", i)

@@ -19,8 +19,8 @@ func TestATokenIsBoundToACertificate(t *testing.T) {
 	cfg := encrypted(nil, ours.issue("node", time.Hour))
 	cfg.ClientCAs = ours.pool
 	billing, other := ours.issue("billing", time.Hour), ours.issue("mallory", time.Hour)
-	print := sha256.Sum256(billing.Leaf.Raw)
-	for name, certificate := range map[string]string{"by its name": "cn:billing", "by its fingerprint": "sha256:" + hex.EncodeToString(print[:])} {
+	digest := sha256.Sum256(billing.Leaf.Raw)
+	for name, certificate := range map[string]string{"by its name": "cn:billing", "by its fingerprint": "sha256:" + hex.EncodeToString(digest[:])} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := serve(t, remote.Config{TLS: cfg, Tokens: map[string]string{secret: "billing"}, TokenCertificates: map[string]string{secret: certificate}})

@@ -160,7 +160,7 @@ func (c *intake) bound() error {
 		return nil
 	}
 	c.bounded = !first.IsZero()
-	return c.Conn.SetReadDeadline(first)
+	return c.SetReadDeadline(first)
 }
 
 // Write implements net.Conn: what ends a stream is looked for.

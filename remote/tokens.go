@@ -65,8 +65,8 @@ func checkCertificates(tokens, certificates map[string]string, asked bool) error
 	var errs []error
 	for token, certificate := range certificates {
 		_, known := tokens[token]
-		print, printed := strings.CutPrefix(certificate, byFingerprint)
-		bytes, err := hex.DecodeString(print)
+		digits, printed := strings.CutPrefix(certificate, byFingerprint)
+		bytes, err := hex.DecodeString(digits)
 		name, named := strings.CutPrefix(certificate, byName)
 		switch {
 		case !known:
@@ -93,8 +93,8 @@ func (o tokenOwner) takes(shown *x509.Certificate) bool {
 	if name, ok := strings.CutPrefix(o.certificate, byName); ok {
 		return shown.Subject.CommonName == name
 	}
-	print := sha256.Sum256(shown.Raw)
-	return strings.EqualFold(o.certificate, byFingerprint+hex.EncodeToString(print[:]))
+	digest := sha256.Sum256(shown.Raw)
+	return strings.EqualFold(o.certificate, byFingerprint+hex.EncodeToString(digest[:]))
 }
 
 // names are the names of all owners.

@@ -73,4 +73,5 @@ func (h lateHandler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 func (h lateHandler) WithAttrs(attrs []slog.Attr) slog.Handler { return h.handler().WithAttrs(attrs) }
-func (h lateHandler) WithGroup(name string) slog.Handler       { return h.handler().WithGroup(name) }
+
+func (h lateHandler) WithGroup(name string) slog.Handler { return h.handler().WithGroup(name) }

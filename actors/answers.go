@@ -92,7 +92,9 @@ func (p *poller) buried(f *flight, r *exchange.Reply) {
 			b.Reason, b.Payload, took = v.reason, v.lease.Payload, v.took
 		}
 		p.counters.buried.Add(1)
-		p.Logger.Warn("timer is dead", "id", b.ID, "reason", b.Reason, "claims", b.Claims, "entry", b.Entry)
+		if skipped, ok := p.lines.Allow("dead " + p.Source.Name()); ok {
+			p.Logger.Warn("timer is dead", "id", b.ID, "reason", b.Reason, "claims", b.Claims, "entry", b.Entry, "skipped", skipped)
+		}
 		p.dead.add(death{Death{p.Source.Name(), b}, &p.counters})
 		if p.feed.watched.Load() {
 			p.feed.add(exchange.Event{

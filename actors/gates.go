@@ -11,6 +11,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/internal/rarely"
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
@@ -53,6 +54,7 @@ type GatesConfig struct {
 	Observe func(TicketTaken)
 
 	random func() float64
+	lines  *rarely.Limiter // of the log, about turns
 }
 
 // TicketTaken tells when a ticket was taken: between the two instants.
@@ -78,6 +80,7 @@ func newGates(system *actor.ActorSystem, cfg GatesConfig) *Gates {
 	if cfg.random == nil {
 		cfg.random = rand.Float64
 	}
+	cfg.lines = newLines()
 	return &Gates{system: system, cfg: cfg, over: make(chan struct{})}
 }
 

@@ -260,7 +260,13 @@ func (k *gatekeeper) lose(t *Turn) {
 	q.give(giving{ticket: gate.Ticket(t.Fence), passed: t.ahead})
 	k.disown(t, true)
 	t.settle(turnGone, ErrTurnLost)
-	k.cfg.Logger.Warn("a turn was lost", "gate", t.Gate, "fence", t.Fence)
+	principal := ""
+	if t.owner != nil && t.owner.owner != nil {
+		principal = t.owner.owner.principal
+	}
+	if skipped, ok := k.cfg.lines.Allow("lost " + principal); ok {
+		k.cfg.Logger.Warn("a turn was lost", "gate", t.Gate, "fence", t.Fence, "owner", principal, "skipped", skipped)
+	}
 }
 
 // refuse answers a request with an error.

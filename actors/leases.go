@@ -178,7 +178,9 @@ func (p *poller) release(l *lease) {
 // lost notes that a lease ended while its handler ran.
 func (p *poller) lost(l *lease, why string) {
 	p.counters.lost.Add(1)
-	p.Logger.Warn("lease lost", "id", l.ID, "claims", l.Claims, "why", why)
+	if skipped, ok := p.lines.Allow("lost " + p.Source.Name()); ok {
+		p.Logger.Warn("lease lost", "id", l.ID, "claims", l.Claims, "why", why, "skipped", skipped)
+	}
 	p.tellOf(l, exchange.EventLost)
 }
 

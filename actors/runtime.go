@@ -33,6 +33,7 @@ import (
 	"github.com/asynkron/protoactor-go/extensions"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/wakebell/wakebell/internal/rarely"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -82,9 +83,10 @@ type Runtime struct {
 	random func() float64
 	extra  []actor.PropsOption // for tests
 
-	io   sync.WaitGroup // the goroutines that speak to the source
-	dead *hook
-	tail tail
+	io    sync.WaitGroup // the goroutines that speak to the source
+	dead  *hook
+	lines *rarely.Limiter // of the log, about timers
+	tail  tail
 
 	draining atomic.Bool // the gateway takes no more, in this life and the next
 
@@ -113,7 +115,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	if rt.random == nil {
 		rt.random = rand.Float64
 	}
-	rt.dead = newHook(cfg.OnDead, cfg.Logger)
+	rt.dead, rt.lines = newHook(cfg.OnDead, cfg.Logger), newLines()
 	rt.tail.events, rt.tail.node, rt.tail.log, rt.tail.io = cfg.Events, cfg.Node, cfg.Logger, &rt.io
 	for _, t := range cfg.Topics {
 		rt.keep(rt.newTopic(t))

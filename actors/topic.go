@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/internal/rarely"
 )
 
 // Topic configures one poller.
@@ -61,6 +63,7 @@ type topicConfig struct {
 	clockWatch *clockWatch // shared by the topics of a shard
 	feed       feed        // of events
 	dead       *hook       // told of what dies
+	lines      *rarely.Limiter
 	random     func() float64
 	io         *sync.WaitGroup     // the goroutines that speak to the source
 	extra      []actor.PropsOption // for tests
@@ -75,7 +78,7 @@ type topicState struct {
 func (rt *Runtime) newTopic(t Topic) *topicConfig {
 	c := &topicConfig{
 		Topic: t, Logger: rt.log.With("topic", t.Source.Name()), random: rt.random, extra: rt.extra, io: &rt.io,
-		dead: rt.dead, clockWatch: rt.clock(t.Source.Shard()),
+		dead: rt.dead, lines: rt.lines, clockWatch: rt.clock(t.Source.Shard()),
 	}
 	c.feed.topic = t.Source.Name()
 	if rt.tail.events != nil {

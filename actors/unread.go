@@ -3,23 +3,23 @@ package actors
 import (
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/rarely"
 	"github.com/wakebell/wakebell/messages"
 )
 
-// unreadEvery is how often failures that nobody waits for are logged.
-const unreadEvery = time.Second
+// newLines bounds the lines of the log that messages of others cause: of one
+// topic or principal, and of all of them.
+func newLines() *rarely.Limiter {
+	return &rarely.Limiter{Every: time.Minute, Each: 10, Total: 60}
+}
 
 // unread logs the failures of requests without a sender. Of many it logs one a
 // second, with how many there were, for a Redis that is down fails them all.
 type unread struct {
-	log *slog.Logger
-
-	mu      sync.Mutex
-	again   time.Time // when to log the next one
-	skipped int
+	log   *slog.Logger
+	lines rarely.Limiter
 }
 
 func (u *unread) note(request messages.Request, fault *messages.Error) {
@@ -31,13 +31,7 @@ func (u *unread) note(request messages.Request, fault *messages.Error) {
 
 // rarely calls log, with how often it did not since the last time.
 func (u *unread) rarely(log func(skipped int)) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	now := time.Now()
-	if now.Before(u.again) {
-		u.skipped++
-		return
+	if skipped, ok := u.lines.Allow(""); ok {
+		log(skipped)
 	}
-	log(u.skipped)
-	u.again, u.skipped = now.Add(unreadEvery), 0
 }

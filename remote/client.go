@@ -51,6 +51,9 @@ type DialConfig struct {
 	// TurnTTL is how long turns at gates last at most without a word between
 	// the node and the Client, 1 s to 24 h; default DefaultTurnTTL.
 	TurnTTL time.Duration
+
+	address string // of the node
+	trace   *trace // of its connections
 }
 
 // credentials is ctx for a call that shows the token.
@@ -62,7 +65,10 @@ func (c DialConfig) credentials(ctx context.Context) context.Context {
 }
 
 // Dial connects to a Server at host:port, and waits until it answers or ctx
-// ends. Errors: wakebell.ErrInvalid, ErrDenied, or wakebell.ErrUnavailable.
+// ends. Errors name the node and the cause: wakebell.ErrInvalid; ErrDenied, where
+// the token or the certificate is refused; or wakebell.ErrUnavailable, after
+// DeadLink, and at once where trying again cannot help: the node's certificate is
+// not trusted, or one end speaks TLS and the other does not.
 func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) {
 	cfg.Config = cfg.withDefaults()
 	if cfg.DeadLink <= 0 {
@@ -82,14 +88,15 @@ func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) 
 			return nil, err
 		}
 	}
-	conn, err := grpc.NewClient("passthrough:///"+address, append(dialOptions(cfg.Config), grpc.WithKeepaliveParams(pings))...)
+	cfg.address, cfg.trace = address, &trace{}
+	conn, err := grpc.NewClient("passthrough:///"+address, append(cfg.trace.options(cfg.Config), grpc.WithKeepaliveParams(pings))...)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
 	c := &Client{conn: conn, cfg: cfg, link: newClientLink(conn, cfg)}
 	if err := c.link.wait(ctx); err != nil {
 		c.Close()
-		return nil, fmt.Errorf("dial %s: %w", address, err)
+		return nil, err // it names the node
 	}
 	return c, nil
 }

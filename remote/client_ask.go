@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -27,13 +25,18 @@ func (s *clientLink) wait(ctx context.Context) error {
 		case up:
 			return nil
 		case code == codes.Unauthenticated || code == codes.PermissionDenied:
-			return fmt.Errorf("%w: %w", ErrDenied, why)
-		case left <= 0:
-			return fmt.Errorf("%w: the link is down: %w", wakebell.ErrUnavailable, why)
+			return s.cfg.denied(why)
+		case refuses(why):
+			return s.cfg.denied(why)
+		case left <= 0, hopeless(why):
+			return s.cfg.unavailable(why)
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(ctx.Err(), why)
+			if why == nil {
+				return ctx.Err()
+			}
+			return &linkError{s.cfg.address, plain(why), ctx.Err(), why}
 		case <-change:
 		case <-time.After(min(left, redialFirst)):
 		case <-s.ctx.Done():
@@ -64,7 +67,7 @@ func (s *clientLink) put(m proto.Message) {
 // long: it may be lost although the link is well.
 const answerLimit = requestTimeout + answerWithin
 
-var errUnanswered = fmt.Errorf("%w: no answer within %v", wakebell.ErrUnavailable, answerLimit)
+var errUnanswered = fmt.Errorf("no answer within %v", answerLimit)
 
 // ask sends a question once and waits for its answer. Errors: errBroken, ctx's,
 // those of wait, or errUnanswered where ctx has no deadline. Those for turns may
@@ -111,7 +114,7 @@ func (s *clientLink) ask(ctx context.Context, asked question) (messages.Answer, 
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-late:
-		err = errUnanswered
+		err = s.cfg.unavailable(errUnanswered)
 	}
 	s.mu.Lock()
 	delete(s.waiting, n)

@@ -83,8 +83,7 @@ func (s *clientLink) run() {
 	pause := redialFirst
 	for s.ctx.Err() == nil {
 		began := time.Now()
-		err := s.stream()
-		s.broke(err)
+		s.broke(s.cfg.trace.reason(s.stream()))
 		if time.Since(began) > redialMax {
 			pause = redialFirst
 		}

@@ -45,6 +45,12 @@ type Config struct {
 	// asked for.
 	Tokens map[string]string
 
+	// TokenCertificates bind tokens to the certificates that peers show: by the
+	// token, "cn:" and the common name, or "sha256:" and the fingerprint in
+	// hexadecimal digits. A token that is not among them is good with any. They
+	// need TLS with ClientCAs.
+	TokenCertificates map[string]string
+
 	// Token is what Dial shows. Empty: the only one of Tokens, if there is one. A
 	// Server that dials a peer to answer shows what the peer has shown.
 	Token string
@@ -62,7 +68,8 @@ type Config struct {
 	MaxMessage int
 
 	// MaxConnections bounds those served at once; default
-	// DefaultMaxConnections.
+	// DefaultMaxConnections. Half of them may be one owner's, three quarters one
+	// host's. As many as half of it may wait for their first call beside them.
 	MaxConnections int
 
 	// Handler are options of the topics that are subscribed to, as of
@@ -163,6 +170,7 @@ func (c Config) validate() error {
 	if c.Rights != nil && c.Operators != nil {
 		errs = append(errs, invalid("Rights", "they and Operators exclude each other: grant operate and read instead"))
 	}
+	errs = append(errs, checkCertificates(c.Tokens, c.TokenCertificates, c.asksForCertificates()))
 	if c.Token != "" {
 		errs = append(errs, checkToken("Token", c.Token))
 	}
@@ -182,6 +190,8 @@ func (c Config) validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+func (c Config) asksForCertificates() bool { return c.TLS != nil && c.TLS.ClientCAs != nil }
 
 // ErrInsecure says that Listen would serve other machines without encryption,
 // or without asking who they are.

@@ -207,7 +207,7 @@ func noRoom(answer any) *messages.Error {
 }
 
 // cut ends the connection from an address.
-func (c *counted) cut(from net.Addr) {
+func (c *connections) cut(from net.Addr) {
 	c.mu.Lock()
 	conn := c.conns[from.String()]
 	c.mu.Unlock()

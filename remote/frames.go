@@ -17,7 +17,11 @@ const maxParts = 200_000
 var errTooManyParts = errors.New("a frame with too many parts")
 
 // frames is protobuf as gRPC speaks it, with that bound.
-type frames struct{}
+type frames struct {
+	plain int // bytes of a message that is for no call of ours; 0: no bound
+}
+
+var errTooLarge = errors.New("a message that is too large for this service")
 
 func (frames) Name() string { return "proto" }
 
@@ -35,7 +39,13 @@ func (frames) Marshal(v any) (mem.BufferSlice, error) {
 
 var errNoMessage = errors.New("not a protobuf message")
 
-func (frames) Unmarshal(data mem.BufferSlice, v any) error {
+func (f frames) Unmarshal(data mem.BufferSlice, v any) error {
+	if r, ok := v.(*received); ok {
+		r.call.take(data.Len())
+		v = r.Message
+	} else if f.plain > 0 && data.Len() > f.plain {
+		return errTooLarge
+	}
 	m, ok := v.(proto.Message)
 	if !ok {
 		return errNoMessage

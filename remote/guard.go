@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	gpeer "google.golang.org/grpc/peer"
 
+	"github.com/wakebell/wakebell/internal/rarely"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -32,8 +33,11 @@ type guard struct {
 	leases      *budget // of what subscribers hold
 	filter      filter
 	services    []func(grpc.ServiceRegistrar)
-	connections *counted
-	complaints  complaints
+	connections *connections
+	streams     *shares // of all connections
+	bodies      *shares // bytes of messages
+	dials       dials
+	lines       rarely.Limiter // of the log, about peers
 
 	server   *grpc.Server
 	listener net.Listener
@@ -61,15 +65,17 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 		},
 	}
 	g.peers.leases = g.leases
-	g.know(owners(cfg.Tokens))
+	g.know(owners(cfg.Tokens, cfg.TokenCertificates))
 	g.rights.Store(cfg.Rights)
 	g.peers.keep(cfg.Peers, cfg.Token)
-	g.complaints.log = cfg.Logger
-	g.connections = &counted{
-		TransportCredentials: transport(cfg), limit: cfg.MaxConnections,
-		refused: func(from net.Addr) { g.complaints.note(hostOf(from), "", errTooManyConnections) },
-		conns:   map[string]*countedConn{},
-	}
+	g.lines = rarely.Limiter{Every: time.Minute, Each: peerLines, Total: totalLines}
+	g.streams = newShares(bound{"streams", principalStreams, hostStreams, totalStreams})
+	most := int64(cfg.MaxMessage)
+	g.bodies = newShares(bound{"bytes of messages", principalMessages * most, hostMessages * most, totalMessages * most})
+	g.dials = newDials()
+	g.connections = newConnections(cfg)
+	g.connections.refused = func(host string, err error) { g.complain(host, "", err) }
+	g.connections.count = g.intakeOf
 	//nolint:forbidigo // its life is its own: stop ends it
 	g.closing, g.close = context.WithCancel(context.Background())
 	for _, a := range cfg.Allow {
@@ -157,9 +163,7 @@ func (g *guard) stop() {
 
 // note writes down what a peer has done that it should not have.
 func (g *guard) note(ctx context.Context, w who, err error, more ...any) {
-	if g.closing.Err() == nil {
-		g.complaints.note(w.host, w.owner, err, more...)
-	}
+	g.complain(w.host, w.owner, err, more...)
 }
 
 // refused writes down a call without credentials.
@@ -168,56 +172,14 @@ func (g *guard) refused(ctx context.Context, err error) {
 	if p, ok := gpeer.FromContext(ctx); ok {
 		host = hostOf(p.Addr)
 	}
-	g.complaints.note(host, "", err)
+	g.complain(host, "", err)
 }
 
-const (
-	complainEvery = time.Minute
-	maxComplained = 1024 // hosts that are remembered
-)
-
-// complaints are what is logged of peers: of each host one line a minute, with
-// how many there were since the one before, whatever a peer does.
-type complaints struct {
-	log *slog.Logger
-
-	mu    sync.Mutex
-	hosts map[string]*complaint
-}
-
-type complaint struct {
-	again   time.Time
-	skipped int
-}
-
-func (c *complaints) note(host, owner string, err error, more ...any) {
-	c.mu.Lock()
-	now := time.Now()
-	if len(c.hosts) >= maxComplained {
-		for host, old := range c.hosts {
-			if !now.Before(old.again) {
-				delete(c.hosts, host)
-			}
-		}
-		if c.hosts[host] == nil && len(c.hosts) >= maxComplained {
-			host = "" // those that do not fit have one line among them
-		}
+// complain writes down what a host or an owner has done: of each one line a
+// minute, with how many there were since the one before, and of all a bounded
+// number.
+func (g *guard) complain(host, owner string, err error, more ...any) {
+	if skipped, ok := g.lines.Allow(host + "\x00" + owner); ok && g.closing.Err() == nil {
+		g.log.Warn("a peer was refused", append([]any{"host", host, "owner", owner, "err", err.Error(), "skipped", skipped}, more...)...)
 	}
-	of := c.hosts[host]
-	if of == nil {
-		if c.hosts == nil {
-			c.hosts = map[string]*complaint{}
-		}
-		of = &complaint{}
-		c.hosts[host] = of
-	}
-	if now.Before(of.again) {
-		of.skipped++
-		c.mu.Unlock()
-		return
-	}
-	skipped := of.skipped
-	of.again, of.skipped = now.Add(complainEvery), 0
-	c.mu.Unlock()
-	c.log.Warn("a peer was refused", append([]any{"host", host, "owner", owner, "err", err.Error(), "skipped", skipped}, more...)...)
 }

@@ -146,12 +146,6 @@ func TestHostile(t *testing.T) { //nolint:paralleltest // it measures the memory
 // the load.
 const goroutineSlack = 40
 
-func heap() uint64 {
-	var of runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&of)
-	return of.HeapAlloc
-}
 
 func settledGoroutines() int {
 	runtime.GC()

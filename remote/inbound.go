@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -31,7 +32,10 @@ const (
 func (g *guard) serverOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.Creds(g.connections),
-		grpc.ForceServerCodecV2(frames{}),
+		grpc.InTapHandle(g.begin),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connWindow),
+		grpc.ForceServerCodecV2(frames{plain: maxPlain}),
 		grpc.MaxRecvMsgSize(g.cfg.MaxMessage),
 		grpc.MaxSendMsgSize(g.cfg.MaxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
@@ -44,19 +48,16 @@ func (g *guard) serverOptions() []grpc.ServerOption {
 	}
 }
 
-// unary is what every call passes that is no stream.
+// unary is what every call passes that is no stream, once its request is there.
 func (g *guard) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
-	who, err := g.authenticate(ctx)
-	if err != nil {
-		g.refused(ctx, err)
-		return nil, err
-	}
 	if !g.enter() {
 		return nil, errShutting
 	}
 	defer g.running.Done()
+	who, _ := ctx.Value(whoKey{}).(who) // begin has let it in
 	defer g.recovered(ctx, who, &err)
-	return handler(context.WithValue(ctx, whoKey{}, who), request)
+	visitOf(ctx).arrived()
+	return handler(ctx, request)
 }
 
 var errShutting = status.Error(codes.Unavailable, "shutting down")
@@ -69,22 +70,18 @@ func (g *guard) recovered(ctx context.Context, w who, err *error) {
 	}
 }
 
-// stream is what every call passes first.
+// stream is what every stream passes.
 func (g *guard) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-	who, err := g.authenticate(ss.Context())
-	if err != nil {
-		g.refused(ss.Context(), err)
-		return err
-	}
 	if !g.enter() {
 		return errShutting
 	}
 	defer g.running.Done()
+	who, _ := ss.Context().Value(whoKey{}).(who) // begin has let it in
 	defer g.recovered(ss.Context(), who, &err)
-	ctx, cancel := context.WithCancelCause(context.WithValue(ss.Context(), whoKey{}, who))
+	ctx, cancel := context.WithCancelCause(ss.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(g.closing, func() { cancel(errClosing) })()
-	return handler(srv, &caller{ss, ctx})
+	return handler(srv, &caller{ss, ctx, visitOf(ctx)})
 }
 
 var errClosing = errors.New("shutting down")
@@ -100,14 +97,6 @@ type who struct {
 
 type whoKey struct{}
 
-// caller is a stream with who calls in its context.
-type caller struct {
-	grpc.ServerStream
-	ctx context.Context //nolint:containedctx // that of the stream
-}
-
-func (c *caller) Context() context.Context { return c.ctx }
-
 // authenticate tells who calls, or refuses.
 func (g *guard) authenticate(ctx context.Context) (who, error) {
 	w := who{names: func(string) bool { return false }, celery: messages.CeleryQueues(g.cfg.CeleryQueues)}
@@ -116,8 +105,9 @@ func (g *guard) authenticate(ctx context.Context) (who, error) {
 		return w, status.Error(codes.Unauthenticated, "no peer")
 	}
 	w.host = hostOf(p.Addr)
+	var leaf *x509.Certificate
 	if info, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(info.State.PeerCertificates) > 0 {
-		leaf := info.State.PeerCertificates[0]
+		leaf = info.State.PeerCertificates[0]
 		w.owner = leaf.Subject.CommonName
 		w.names = func(host string) bool { return leaf.VerifyHostname(host) == nil }
 	}
@@ -140,7 +130,10 @@ func (g *guard) authenticate(ctx context.Context) (who, error) {
 	if !ok || !ours {
 		return w, status.Error(codes.Unauthenticated, "the token is not known")
 	}
-	w.owner, w.token = owner, token
+	if !owner.takes(leaf) {
+		return w, status.Error(codes.Unauthenticated, "the token is not valid with this certificate")
+	}
+	w.owner, w.token = owner.name, token
 	return w, nil
 }
 

@@ -1,6 +1,9 @@
 package remote
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // bound is how much of a resource peers can make the node hold: one principal,
 // one host, and all of them together. 0: there is no bound of its own; the one
@@ -9,6 +12,48 @@ type bound struct {
 	name                   string
 	principal, host, total int64
 }
+
+// The bounds that no other file needs. docs/remote.md has one table of all of
+// bounds; a test compares them.
+const (
+	// Shares of Config.MaxConnections, in quarters.
+	principalQuarters, hostQuarters = 2, 3
+	waitingQuarters                 = 2
+
+	// Messages that have begun to arrive and are not carried out yet, in times of
+	// Config.MaxMessage.
+	principalMessages, hostMessages, totalMessages = 3, 6, 16
+
+	principalStreams, hostStreams, totalStreams = 512, 1024, 4096
+
+	// Links to peers that are tried at once, and tries a minute that failed.
+	principalDialing, hostDialing, totalDialing = 16, 32, 128
+	principalFailed, hostFailed, totalFailed    = 120, 240, 1200
+
+	// Lines of the log about peers: of one kind of one principal or host a minute,
+	// and of all a minute.
+	peerLines, totalLines = 1, 60
+)
+
+// bounds are those of a Config with the defaults, and the table in docs/remote.md.
+var bounds = []bound{
+	{"connections", quarters(DefaultMaxConnections, principalQuarters), quarters(DefaultMaxConnections, hostQuarters), DefaultMaxConnections},
+	{"connections without an authenticated call", 0, 0, quarters(DefaultMaxConnections, waitingQuarters)},
+	{"streams, which are calls and sessions", principalStreams, hostStreams, totalStreams},
+	{"bytes of messages over 64 KiB, from their first byte until they are carried out", principalMessages * DefaultMaxMessage, hostMessages * DefaultMaxMessage, totalMessages * DefaultMaxMessage},
+	{"bytes of each stream that are not read yet", streamWindow, 0, 0},
+	{"links to peers being dialled", principalDialing, hostDialing, totalDialing},
+	{"failed dials a minute", principalFailed, hostFailed, totalFailed},
+	{"log lines a minute", peerLines, peerLines, totalLines},
+	boundSubscriptions,
+	boundIdleTopics,
+	boundOperations,
+	boundLongOperations,
+	{"bytes of answers that were asked for and not sent", maxPrincipalAnswerBytes, maxHostAnswerBytes, maxTotalAnswerBytes},
+	{"bytes of leases in the hands of subscribers", maxPrincipalLeaseBytes, maxHostLeaseBytes, maxTotalLeaseBytes},
+}
+
+func quarters(limit, n int64) int64 { return (limit*n + 3) / 4 }
 
 // shares count what principals and hosts hold of a resource.
 type shares struct {
@@ -30,7 +75,7 @@ func newShares(b bound) *shares {
 	return &shares{bound: b, used: map[shareKey]int64{}, changed: make(chan struct{})}
 }
 
-// full says whose share is used up.
+// fullError says whose share is used up.
 type fullError string
 
 func (e fullError) Error() string { return string(e) }
@@ -73,5 +118,31 @@ func (s *shares) give(principal, host string, n int64) {
 func (s *shares) less(key shareKey, n int64) {
 	if s.used[key] -= n; s.used[key] == 0 {
 		delete(s.used, key)
+	}
+}
+
+// await is take that waits for room: until end is closed, or limit is over.
+func (s *shares) await(principal, host string, n int64, limit time.Duration, end <-chan struct{}) error {
+	var late <-chan time.Time
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		s.mu.Unlock()
+		err := s.take(principal, host, n)
+		if err == nil {
+			return nil
+		}
+		if late == nil {
+			timer := time.NewTimer(limit)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-changed:
+		case <-late:
+			return err
+		case <-end:
+			return err
+		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 )
 
 const (
@@ -76,8 +77,14 @@ func (g *guard) write(p *peer) {
 }
 
 func (g *guard) connectAndWrite(ctx context.Context, p *peer) error {
-	options := append(dialOptions(g.cfg), grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-		return peerDialer().DialContext(ctx, "tcp", address)
+	owner, host, dial := p.origin()
+	end, err := g.dials.begin(owner, host)
+	if err != nil {
+		return err
+	}
+	defer func() { end(false) }()
+	options := append(dialOptions(g.cfg), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		return peerDialer().DialContext(ctx, "tcp", dial)
 	}))
 	conn, err := grpc.NewClient("passthrough:///"+p.address, options...)
 	if err != nil {
@@ -90,6 +97,7 @@ func (g *guard) connectAndWrite(ctx context.Context, p *peer) error {
 	if err != nil {
 		return err
 	}
+	end(true)
 	p.isUp()
 	limit := min(g.cfg.MaxMessage, stockFrame)
 	for {
@@ -116,6 +124,17 @@ var (
 	errLinkLost = errors.New("the peer has gone")
 	errNoHello  = errors.New("the peer does not say hello")
 )
+
+// origin is whose link it is, where that connects from, and what is dialled. A
+// peer of the configuration counts for itself.
+func (p *peer) origin() (owner, host, dial string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept || p.dial == "" {
+		return "", p.address, p.address
+	}
+	return p.owner, p.host, p.dial
+}
 
 // connect says hello and waits for the answer.
 func (g *guard) connect(ctx context.Context, p *peer, conn *grpc.ClientConn) (*link, error) {
@@ -155,7 +174,8 @@ func (g *guard) connect(ctx context.Context, p *peer, conn *grpc.ClientConn) (*l
 func (g *guard) parted(p *peer, err error) {
 	left, watchers := p.part()
 	if err != nil && g.closing.Err() == nil && !p.removed() {
-		g.complaints.note(p.address, p.owner, fmt.Errorf("the link to it: %w", err))
+		owner, host, _ := p.origin()
+		g.complain(host, owner, fmt.Errorf("the link to it: %w", err), "address", p.address)
 	}
 	for _, e := range left {
 		e.undeliverable(g.system)
@@ -203,6 +223,9 @@ func (r process) Stop(pid *actor.PID) { r.SendSystemMessage(pid, &actor.Stop{}) 
 // deliver gives a message to the link of its peer. An address that is not a
 // peer's is never dialled: in an envelope it is only a claim.
 func (g *guard) deliver(e *outgoing) {
+	if m, isProto := e.body.(proto.Message); isProto {
+		e.body = g.discreet(m)
+	}
 	p, ok := g.peers.at(e.target.GetAddress())
 	if !ok || !e.encode(g.cfg.MaxMessage-frameOverhead) {
 		e.undeliverable(g.system)

@@ -44,7 +44,7 @@ func operation[M, A any, P interface {
 		defer leave()
 		answer, err := do(o.context(ctx), o, request)
 		if err != nil {
-			return nil, statusOf(wakebell.ErrorMessage(err))
+			return nil, statusOf(errorOf(ctx, err))
 		}
 		return answer, nil
 	})
@@ -69,7 +69,7 @@ func listing[M, A any, P interface {
 		defer leave()
 		for answer, err := range do(ctx, o, request) {
 			if err != nil {
-				return statusOf(wakebell.ErrorMessage(ended(ctx, err)))
+				return statusOf(errorOf(ctx, ended(ctx, err)))
 			}
 			if err := stream.SendMsg(answer); err != nil {
 				return err
@@ -122,7 +122,7 @@ func once[A any, P interface {
 	}
 	answer := P(new(A))
 	if err := c.conn.Invoke(c.cfg.credentials(ctx), methodOf(request), request, answer); err != nil {
-		return nil, failure(ctx, err)
+		return nil, c.failure(ctx, err)
 	}
 	return answer, nil
 }
@@ -155,7 +155,7 @@ func list[A any, P interface {
 			}
 		}
 		if !errors.Is(err, io.EOF) {
-			yield(nil, failure(ctx, err))
+			yield(nil, c.failure(ctx, err))
 		}
 	}
 }
@@ -173,7 +173,7 @@ func methodOf(request proto.Message) string {
 }
 
 // failure is the error of an operation.
-func failure(ctx context.Context, err error) error {
+func (c *Client) failure(ctx context.Context, err error) error {
 	for _, detail := range status.Convert(err).Details() {
 		if e, ok := detail.(*messages.Error); ok {
 			return wakebell.AnswerError(e)
@@ -184,9 +184,10 @@ func failure(ctx context.Context, err error) error {
 	}
 	switch status.Code(err) {
 	case codes.PermissionDenied, codes.Unauthenticated:
-		return fmt.Errorf("%w: %w", ErrDenied, err)
+		return c.cfg.denied(err)
 	case codes.Unavailable:
-		return fmt.Errorf("%w: %w: %w", wakebell.ErrUnavailable, errBroken, err)
+		why := c.cfg.trace.reason(err)
+		return &linkError{c.cfg.address, plain(why), wakebell.ErrUnavailable, fmt.Errorf("%w: %w", errBroken, why)}
 	case codes.DeadlineExceeded:
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}

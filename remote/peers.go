@@ -19,6 +19,7 @@ type peer struct {
 	owner   string  // by its credentials
 	token   string  // that it showed, and is shown when it is dialled
 	kept    bool    // it is one of Config.Peers
+	dial    string  // what is dialled for address: what was checked; empty: address
 	host    string  // where it connects from
 	debts   debts   // what it asks for
 	leases  *holder // what its subscribers have not been sent yet; nil: it has not come yet
@@ -64,8 +65,9 @@ func (b *peers) keep(addresses []string, token string) {
 }
 
 // arrive notes a stream of a peer that says where it is. Two owners cannot be
-// at one address. The host is where it connects from.
-func (b *peers) arrive(address, host, owner, token string) (*peer, error) {
+// at one address. What is dialled for it was checked.
+func (b *peers) arrive(address, dial string, w who) (*peer, error) {
+	owner, host, token := w.owner, w.host, w.token
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.known[address]
@@ -82,7 +84,7 @@ func (b *peers) arrive(address, host, owner, token string) (*peer, error) {
 		return nil, errAddressHeld
 	}
 	if !p.kept {
-		p.token = token
+		p.token, p.dial, p.host = token, dial, w.host
 	}
 	if p.streams == 0 {
 		p.host = host

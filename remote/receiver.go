@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 	premote "github.com/asynkron/protoactor-go/remote"
@@ -89,10 +87,11 @@ func (in *inbound) arrive(hello *premote.ConnectRequest) error {
 	if err != nil || port == 0 || len(address) > maxID {
 		return hostile("the address %q", clip(address))
 	}
-	if in.guard.filter.addresses[address] || !in.who.isAt(in.ctx, host) {
+	dial, err := in.who.where(in.ctx, host, port)
+	if in.guard.filter.addresses[address] || err != nil {
 		return hostile("the address %q, which is not where it connects from", clip(address))
 	}
-	p, err := in.guard.peers.arrive(address, in.who.host, in.who.owner, in.who.token)
+	p, err := in.guard.peers.arrive(address, dial, in.who)
 	if err != nil {
 		return fmt.Errorf("%w: the address %q: %w", errHostile, address, err)
 	}
@@ -100,21 +99,6 @@ func (in *inbound) arrive(hello *premote.ConnectRequest) error {
 	return in.stream.Send(&premote.RemoteMessage{MessageType: &premote.RemoteMessage_ConnectResponse{
 		ConnectResponse: &premote.ConnectResponse{MemberId: in.guard.system.ID},
 	}})
-}
-
-// isAt reports whether a host is where the caller connects from.
-func (w who) isAt(ctx context.Context, host string) bool {
-	if ip := net.ParseIP(host); ip != nil {
-		from := net.ParseIP(w.host)
-		return (from != nil && from.Equal(ip)) || w.names(host)
-	}
-	if w.names(host) {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	found, err := net.DefaultResolver.LookupHost(ctx, host)
-	return err == nil && slices.Contains(found, w.host)
 }
 
 // batch gives our actors what of a batch may pass.

@@ -55,7 +55,7 @@ func unary[M any, P interface {
 	name := nameOf[M, P]()
 	return grpc.MethodDesc{MethodName: name, Handler: func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
 		request := P(new(M))
-		if err := decode(request); err != nil {
+		if err := decode(&received{request, visitOf(ctx)}); err != nil {
 			return nil, err
 		}
 		handle := func(ctx context.Context, _ any) (any, error) { return do(ctx, srv, request) }
@@ -96,7 +96,7 @@ func (s *Server) ask(ctx context.Context, request messages.Request) (any, error)
 	answer, err := future.Result()
 	switch a := answer.(type) {
 	case *messages.Error:
-		return nil, statusOf(a)
+		return nil, statusOf(s.guard.discreetError(a))
 	case messages.Answer:
 		return s.guard.visible(caller.owner, a), nil
 	}

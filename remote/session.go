@@ -110,7 +110,11 @@ func (n *session) tellEnd(watcher *actor.PID) {
 
 // SendUserMessage implements actor.Process: it takes what is for the caller.
 func (n *session) SendUserMessage(_ *actor.PID, message any) {
-	next := newReply(n.server.guard.visible(n.who.owner, actor.UnwrapEnvelopeMessage(message)))
+	body := actor.UnwrapEnvelopeMessage(message)
+	if m, ok := body.(proto.Message); ok {
+		body = n.server.guard.discreet(m)
+	}
+	next := newReply(n.server.guard.visible(n.who.owner, body))
 	if next.Reply == nil {
 		return
 	}

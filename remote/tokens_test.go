@@ -29,11 +29,11 @@ func TestTokensAreReplacedWhileItServes(t *testing.T) {
 	receive(t, events)
 	require.NoError(t, with(secret))
 	require.ErrorIs(t, with(next), remote.ErrDenied)
-	require.NoError(t, n.server.SetTokens(map[string]string{secret: "tests", next: "tests"}))
+	require.NoError(t, n.server.SetTokens(map[string]string{secret: "tests", next: "tests"}, nil))
 	require.NoError(t, with(secret))
 	require.NoError(t, with(next))
 	require.Empty(t, ended)
-	require.NoError(t, n.server.SetTokens(map[string]string{next: "tests"}))
+	require.NoError(t, n.server.SetTokens(map[string]string{next: "tests"}, nil))
 	require.ErrorIs(t, with(secret), remote.ErrDenied)
 	require.NoError(t, with(next))
 	require.Error(t, receive(t, ended), "what goes on by a token that was taken back ends")
@@ -41,10 +41,10 @@ func TestTokensAreReplacedWhileItServes(t *testing.T) {
 	require.ErrorIs(t, err, remote.ErrDenied)
 
 	for _, wrong := range []map[string]string{{}, {"short": "tests"}, {next: ""}} {
-		require.ErrorIs(t, n.server.SetTokens(wrong), wakebell.ErrInvalid)
+		require.ErrorIs(t, n.server.SetTokens(wrong, nil), wakebell.ErrInvalid)
 	}
 	open := serve(t, remote.Config{})
-	require.ErrorIs(t, open.server.SetTokens(map[string]string{secret: "tests"}), wakebell.ErrInvalid)
+	require.ErrorIs(t, open.server.SetTokens(map[string]string{secret: "tests"}, nil), wakebell.ErrInvalid)
 }
 
 // A name of an operator that is misspelt is told when a node starts, not when
@@ -58,7 +58,7 @@ func TestOperatorsWhomNobodyIsAreTold(t *testing.T) {
 	told := n.log.with(about)
 	require.Len(t, told, 1)
 	require.Contains(t, told[0], "operator=tsets")
-	require.NoError(t, n.server.SetTokens(map[string]string{secret: "tsets"}))
+	require.NoError(t, n.server.SetTokens(map[string]string{secret: "tsets"}, nil))
 	require.Contains(t, n.log.with(about)[1], "operator=tests")
 
 	require.Len(t, serve(t, remote.Config{Operators: []string{"a"}}).log.with(about), 1, "peers have no names")

@@ -64,7 +64,7 @@ func lookAtTopics(ctx context.Context, o *operations, m *messages.LookAtTopics) 
 	for i, of := range all {
 		t := &messages.TopicOverview{Topic: m.GetTopics()[i], Stats: wakebell.StatsMessage(of.Stats), Orders: ordersMessage(of.Control)}
 		if of.Err != nil {
-			t.Fault = wakebell.ErrorMessage(of.Err)
+			t.Fault = errorOf(ctx, of.Err)
 		}
 		answer.Topics = append(answer.Topics, t)
 	}

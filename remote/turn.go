@@ -189,7 +189,7 @@ func (t *turn) giveBack() {
 		released, ok := answer.(*messages.TurnReleased)
 		switch {
 		case err != nil:
-			t.result = fmt.Errorf("%w: the node takes it back when its lease ends: %w", wakebell.ErrUnavailable, err)
+			t.result = t.link.cfg.unavailable(fmt.Errorf("the node takes the turn back when its lease ends: %w", err))
 		case !ok:
 			t.result = fmt.Errorf("unexpected answer %T", answer)
 		case released.GetReason() != "" && !again: // else it was the first that worked

@@ -68,11 +68,10 @@ func (f *listenFlags) take(a *app, log *slog.Logger) (*remote.Config, error) {
 	}
 	if file := a.remote.tokens(); file != "" {
 		f.tokens, f.read = file, stampOf(file) // before: what is written meanwhile is read again
-		tokens, err := readTokens(file, warner(log))
-		if err != nil {
+		var err error
+		if cfg.Tokens, cfg.TokenCertificates, err = readTokens(file, warner(log)); err != nil {
 			return nil, err
 		}
-		cfg.Tokens = tokens
 	}
 	cert, key := a.tls.cert, a.tls.key
 	a.tls.cert, a.tls.key, a.remote.tokenFile = f.redisCert, f.redisKey, ""
@@ -128,9 +127,9 @@ func (f *listenFlags) follow(ctx context.Context, server *remote.Server, log *sl
 			continue
 		}
 		f.read = now
-		tokens, err := readTokens(f.tokens, warner(log))
+		tokens, certificates, err := readTokens(f.tokens, warner(log))
 		if err == nil {
-			err = server.SetTokens(tokens)
+			err = server.SetTokens(tokens, certificates)
 		}
 		if err != nil {
 			log.Warn("changed tokens cannot be used; those before are taken", "err", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
@@ -46,3 +47,31 @@ func (q quietHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (q quietHandler) WithGroup(name string) slog.Handler {
 	return quietHandler{q.Handler.WithGroup(name)}
 }
+
+// lateHandler passes on what is logged once it is told where to. A node's log is
+// known after gRPC's logger has to be set.
+type lateHandler struct {
+	to *atomic.Pointer[slog.Logger]
+}
+
+// grpcLog is where gRPC's logger writes; nowhere until a node says where.
+var grpcLog = lateHandler{new(atomic.Pointer[slog.Logger])}
+
+func (h lateHandler) handler() slog.Handler {
+	if log := h.to.Load(); log != nil {
+		return log.Handler()
+	}
+	return slog.DiscardHandler
+}
+
+func (h lateHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.handler().Enabled(ctx, level)
+}
+
+func (h lateHandler) Handle(ctx context.Context, r slog.Record) error {
+	return h.handler().Handle(ctx, r)
+}
+
+func (h lateHandler) WithAttrs(attrs []slog.Attr) slog.Handler { return h.handler().WithAttrs(attrs) }
+
+func (h lateHandler) WithGroup(name string) slog.Handler { return h.handler().WithGroup(name) }

@@ -4,12 +4,17 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 
 	"github.com/redis/go-redis/v9/logging"
+	"google.golang.org/grpc/grpclog"
+
+	"github.com/wakebell/wakebell/remote"
 )
 
 func main() {
-	logging.Disable() // what go-redis meets is in the errors it returns
+	grpclog.SetLoggerV2(remote.GRPCLogger(slog.New(grpcLog))) // before anything uses gRPC
+	logging.Disable()                                         // what go-redis meets is in the errors it returns
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -69,6 +69,8 @@ With --listen it also serves other processes: wakebell --remote, remote.Dial,
 actors, and gRPC. Beyond loopback it wants --tls-cert and --tls-key and, so that
 it knows its peers, --token-file or --tls-client-ca; with both, peers need both.
 A line of the token file is owner:token, or a token alone; # begins a comment.
+With --tls-client-ca it may go on with a space and the certificate that the token
+is valid with: cn:NAME, its common name, or sha256:FINGERPRINT.
 Files that change are read again: TLS with the next link, tokens within a second.
 Links that are there go on. With rediss://, Redis is shown --redis-tls-cert then. Topics that subscribers are to
 handle are not to be named with --topic.`,
@@ -130,6 +132,7 @@ type rawHandler = func(context.Context, wakebell.Timer[[]byte]) error
 
 func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	log := newLogger(a.stderr, f.logFormat.value, f.logLevel.value)
+	grpcLog.to.Store(log)
 	serving, err := f.take(a, log)
 	if err != nil {
 		return err

@@ -83,7 +83,7 @@ func TestCommandsOverANode(t *testing.T) {
 	require.Zero(t, node.stop(), node.err)
 	code, _, stderr = b.plainly(append(at, "get", "-t", "TOPIC", "n-1")...)
 	require.Equal(t, exitError, code)
-	require.Contains(t, stderr, "unavailable")
+	require.Contains(t, stderr, "connection refused")
 }
 
 // So do those for recurring schedules, queues and gates.
@@ -267,19 +267,24 @@ func TestTokenFiles(t *testing.T) {
 		":t":                          nil,
 		"a:t\nb:t":                    nil,
 	} {
-		tokens, err := readTokens(tokenFile(t, text), func(text string) { require.Fail(t, text) })
+		tokens, _, err := readTokens(tokenFile(t, text), func(text string) { require.Fail(t, text) })
 		require.Equal(t, want == nil, err != nil, text)
 		require.Equal(t, want, tokens, text)
 	}
 	_, err := readToken(tokenFile(t, "a:x", "b:y"), nil)
 	require.ErrorContains(t, err, "2 tokens")
-	_, err = readTokens(filepath.Join(t.TempDir(), "none"), nil)
+	_, _, err = readTokens(filepath.Join(t.TempDir(), "none"), nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
+
+	tokens, certificates, err := readTokens(tokenFile(t, "a:x cn:billing", "b:y", "z  sha256:00"), nil)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"x": "a", "y": "b", "z": "peers"}, tokens)
+	require.Equal(t, map[string]string{"x": "cn:billing", "z": "sha256:00"}, certificates)
 
 	open := tokenFile(t, "x")
 	require.NoError(t, os.Chmod(open, 0o644)) //nolint:gosec // which is what is warned of
 	warned := ""
-	_, err = readTokens(open, func(text string) { warned = text })
+	_, _, err = readTokens(open, func(text string) { warned = text })
 	require.NoError(t, err)
 	require.Contains(t, warned, "others than its owner have rights")
 }

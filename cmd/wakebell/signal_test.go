@@ -129,7 +129,7 @@ func TestSignals(t *testing.T) {
 		listener.wait()
 		cmd, errs = shop()
 		require.Error(t, cmd.Run())
-		require.Contains(t, errs.String(), "unavailable", "it says so, and does not wait for ever")
+		require.Contains(t, errs.String(), "connection refused", "it says so, and does not wait for ever")
 	})
 
 	t.Run("interrupted demo", func(t *testing.T) {

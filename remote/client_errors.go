@@ -1,0 +1,176 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	"github.com/wakebell/wakebell"
+)
+
+// linkError is what is wrong with the link to a node. It wraps a sentinel, whose
+// text it does not have: that of wakebell.ErrUnavailable is about Redis.
+type linkError struct {
+	address  string
+	what     string
+	sentinel error
+	cause    error
+}
+
+func (e *linkError) Error() string   { return "node " + e.address + ": " + e.what }
+func (e *linkError) Unwrap() []error { return []error{e.sentinel, e.cause} }
+
+// unavailable says that a node cannot be asked now.
+func (c DialConfig) unavailable(cause error) error {
+	return &linkError{c.address, plain(cause), wakebell.ErrUnavailable, cause}
+}
+
+func (c DialConfig) denied(cause error) error {
+	return &linkError{c.address, fmt.Sprintf("%v: %s", ErrDenied, plain(cause)), ErrDenied, cause}
+}
+
+// plain is the text of an error without what gRPC and the layers below put
+// before it.
+func plain(err error) string {
+	if s, ok := status.FromError(err); ok && err != nil {
+		return s.Message()
+	}
+	if verification, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return strings.TrimPrefix(verification.Err.Error(), "x509: ")
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		if op.Op == "remote error" {
+			return "the node refused the TLS handshake: " + strings.TrimPrefix(op.Err.Error(), "tls: ")
+		}
+		return op.Op + ": " + op.Err.Error()
+	}
+	if err == nil {
+		return "the link is down"
+	}
+	return err.Error()
+}
+
+var (
+	errSpeaksTLS   = errors.New("it speaks TLS and was dialled without (tls:// or Config.TLS)")
+	errSpeaksPlain = errors.New("it does not speak TLS and was dialled with it (plain:// or without Config.TLS)")
+	errSaysNothing = errors.New("it closed the connection before it said anything; it may ask for TLS, or for a certificate")
+)
+
+// trace is what a client met last when it connected: gRPC tells only its text.
+type trace struct {
+	mu  sync.Mutex
+	err error // nil: the link was up since
+}
+
+func (t *trace) note(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.err = err
+}
+
+// reason is why a stream failed, or did not begin.
+func (t *trace) reason(err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil && status.Code(err) == codes.Unavailable {
+		return t.err
+	}
+	return err
+}
+
+// hopeless reports whether trying again as before cannot help.
+func hopeless(err error) bool {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" {
+		text := op.Err.Error()
+		return strings.Contains(text, "certificate") || strings.Contains(text, "protocol version") || strings.Contains(text, "handshake failure")
+	}
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	return untrusted || unknown || errors.Is(err, errSpeaksTLS) || errors.Is(err, errSpeaksPlain)
+}
+
+// refuses reports whether the node refused our certificate.
+func refuses(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate")
+}
+
+// traced are options of a client that notes what it meets.
+func (t *trace) options(cfg Config) []grpc.DialOption {
+	return append(dialOptions(cfg),
+		grpc.WithTransportCredentials(&tracedCredentials{transport(cfg), t, cfg.TLS != nil}),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
+			if err != nil {
+				t.note(err)
+			}
+			return conn, err
+		}),
+	)
+}
+
+type tracedCredentials struct {
+	credentials.TransportCredentials
+	trace     *trace
+	encrypted bool
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (c *tracedCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if err != nil {
+		if _, plain := errors.AsType[tls.RecordHeaderError](err); plain {
+			err = errSpeaksPlain
+		}
+		c.trace.note(err)
+		return nil, nil, err
+	}
+	return &tracedConn{Conn: conn, trace: c.trace, encrypted: c.encrypted}, info, nil
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c *tracedCredentials) Clone() credentials.TransportCredentials {
+	return &tracedCredentials{c.TransportCredentials.Clone(), c.trace, c.encrypted}
+}
+
+// tracedConn looks at the first bytes that a node says.
+type tracedConn struct {
+	net.Conn
+	trace     *trace
+	encrypted bool
+	heard     bool // touched by the one goroutine that reads
+}
+
+// Read implements net.Conn.
+func (c *tracedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.heard {
+		return n, err
+	}
+	switch {
+	case n > 0 && !c.encrypted && bytes.HasPrefix(p[:n], alertProtocolVersion[:2]):
+		c.heard = true
+		c.trace.note(errSpeaksTLS)
+	case n > 0:
+		c.heard = true
+		c.trace.note(nil)
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.ErrUnexpectedEOF):
+		c.trace.note(errSaysNothing)
+	case err != nil && !errors.Is(err, net.ErrClosed):
+		c.trace.note(err)
+	}
+	return n, err
+}

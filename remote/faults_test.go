@@ -1,0 +1,42 @@
+package remote_test
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote"
+)
+
+// What a peer is told of a Redis that is away has no address in it; the log has.
+func TestErrorsDoNotTellWhereRedisIs(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	sys, err := wakebell.New(actorSystem(), s.Client(t), wakebell.Config{Logger: quiet, DrainTimeout: -1})
+	require.NoError(t, err)
+	log := &lines{}
+	server, err := remote.Serve(sys, remote.Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	require.NoError(t, err)
+	require.NoError(t, sys.Start(t.Context()))
+	t.Cleanup(func() { _ = sys.Stop(); server.Stop() })
+	c, err := remote.Dial(t.Context(), server.Address(), remote.DialConfig{Config: remote.Config{Logger: quiet}})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	n := &node{System: sys, server: server}
+	conn := n.dial(t)
+	s.Kill()
+	_, session := c.Stats(t.Context(), "topic")
+	_, operation := c.Control(t.Context(), "topic")
+	unary := conn.Invoke(t.Context(), "/wakebell.v1.Timers/Stats", &messages.Stats{Topic: "topic"}, &messages.TopicStats{})
+	for _, err := range []error{session, operation, unary} {
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), s.Addr, "%T", err)
+		require.NotContains(t, err.Error(), "dial tcp")
+	}
+	require.ErrorIs(t, session, wakebell.ErrUnavailable)
+	eventually(t, func() bool { return len(log.with("a peer's request failed")) > 0 })
+}

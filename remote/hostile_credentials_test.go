@@ -1,0 +1,78 @@
+package remote_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/remote"
+)
+
+// A token that was stolen is of no use without the certificate it is bound to.
+func TestATokenIsBoundToACertificate(t *testing.T) {
+	t.Parallel()
+	ours := newAuthority(t)
+	cfg := encrypted(nil, ours.issue("node", time.Hour))
+	cfg.ClientCAs = ours.pool
+	billing, other := ours.issue("billing", time.Hour), ours.issue("mallory", time.Hour)
+	digest := sha256.Sum256(billing.Leaf.Raw)
+	for name, certificate := range map[string]string{"by its name": "cn:billing", "by its fingerprint": "sha256:" + hex.EncodeToString(digest[:])} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := serve(t, remote.Config{TLS: cfg, Tokens: map[string]string{secret: "billing"}, TokenCertificates: map[string]string{secret: certificate}})
+			_, err := dialTLS(t, n, secret, encrypted(ours.pool, other))
+			require.ErrorIs(t, err, remote.ErrDenied)
+			require.ErrorContains(t, err, "not valid with this certificate")
+			eventually(t, func() bool { _, err := dialTLS(t, n, secret, encrypted(ours.pool, billing)); return err == nil })
+			require.NoError(t, n.server.SetTokens(map[string]string{secret: "billing"}, nil))
+			eventually(t, func() bool { _, err := dialTLS(t, n, secret, encrypted(ours.pool, other)); return err == nil })
+			require.NoError(t, n.server.SetTokens(map[string]string{secret: "billing"}, map[string]string{secret: certificate}))
+			_, err = dialTLS(t, n, secret, encrypted(ours.pool, other))
+			require.ErrorIs(t, err, remote.ErrDenied)
+			require.ErrorIs(t, n.server.SetTokens(map[string]string{secret: "billing"}, map[string]string{secret: "billing"}), wakebell.ErrInvalid)
+		})
+	}
+	n := serve(t, withToken())
+	require.ErrorIs(t, n.server.SetTokens(map[string]string{secret: "a"}, map[string]string{secret: "cn:a"}), wakebell.ErrInvalid, "no certificate is asked for")
+}
+
+// What fails says which node it was and why, at once where trying again cannot
+// help. A minute is given to the link.
+func TestErrorsOfALinkNameTheNode(t *testing.T) {
+	t.Parallel()
+	ours, others := newAuthority(t), newAuthority(t)
+	encryptedNode := serve(t, remote.Config{TLS: encrypted(nil, ours.issue("node", time.Hour))})
+	plainNode := serve(t, withToken())
+	const minute = time.Minute
+	for name, c := range map[string]struct {
+		node *node
+		cfg  remote.DialConfig
+		is   error
+		says string
+	}{
+		"another authority":   {encryptedNode, remote.DialConfig{Config: remote.Config{TLS: encrypted(others.pool)}, DeadLink: minute}, wakebell.ErrUnavailable, "certificate signed by unknown authority"},
+		"plain against TLS":   {encryptedNode, remote.DialConfig{DeadLink: minute}, wakebell.ErrUnavailable, "it speaks TLS"},
+		"TLS against plain":   {plainNode, remote.DialConfig{Config: remote.Config{TLS: encrypted(ours.pool)}, DeadLink: minute}, wakebell.ErrUnavailable, "it does not speak TLS"},
+		"a token that is not": {plainNode, remote.DialConfig{Config: remote.Config{Token: "a-token-that-nobody-has"}, DeadLink: minute}, remote.ErrDenied, "the token is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.cfg.Logger = quiet
+			began := time.Now()
+			_, err := remote.Dial(t.Context(), c.node.server.Address(), c.cfg)
+			require.ErrorIs(t, err, c.is)
+			require.ErrorContains(t, err, "node "+c.node.server.Address()+": ")
+			require.ErrorContains(t, err, c.says)
+			require.NotContains(t, err.Error(), "redis")
+			require.Less(t, time.Since(began), minute, "a retry cannot help")
+		})
+	}
+	address := deadAddress(t)
+	_, err := remote.Dial(t.Context(), address, remote.DialConfig{Config: remote.Config{Logger: quiet}, DeadLink: 100 * time.Millisecond})
+	require.ErrorIs(t, err, wakebell.ErrUnavailable)
+	require.EqualError(t, err, "node "+address+": dial: connect: connection refused")
+	eventually(t, func() bool { return len(encryptedNode.log.with("the TLS handshake failed")) == 1 })
+}

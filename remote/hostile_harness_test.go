@@ -1,0 +1,98 @@
+package remote_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/remote"
+)
+
+// mallory is a token of a principal that is no operator; secret is that of the
+// honest one.
+const mallory = "mallory-has-a-token-of-her-own"
+
+// besieged is a node that is attacked, and what an attack may cost it.
+type besieged struct {
+	*node
+	t          testing.TB
+	memory     uint64
+	goroutines int
+}
+
+const (
+	// maxGrowth bounds the memory that an attack may cost. Other tests of the
+	// package run beside it; what they take is in it.
+	maxGrowth = 100 << 20
+	// maxLogged bounds the lines of the log.
+	maxLogged = 300
+	// promptly is how long an honest client waits for an answer. An attack has it
+	// wait for ever or not at all; the bound leaves room for a machine that stalls.
+	promptly = 8 * time.Second
+)
+
+// besiege serves a System that an attack is made on. Tests that measure memory are
+// not parallel.
+func besiege(t testing.TB, change ...func(*remote.Config)) *besieged {
+	t.Helper()
+	cfg := remote.Config{Tokens: map[string]string{secret: "honest", mallory: "mallory"}, Operators: []string{}}
+	for _, c := range change {
+		c(&cfg)
+	}
+	b := &besieged{node: serve(t, cfg), t: t}
+	b.honest() // what is made once is there
+	b.memory, b.goroutines = heap(), runtime.NumGoroutine()
+	return b
+}
+
+// heap is what lives on it.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC() // what the first has put into pools
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// honest asserts that another client gets in and is answered.
+func (b *besieged) honest() {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), promptly)
+	defer cancel()
+	c, err := remote.Dial(ctx, b.server.Address(), remote.DialConfig{Config: remote.Config{Token: secret, Logger: quiet}, DeadLink: promptly})
+	require.NoError(b.t, err)
+	defer c.Close()
+	for range 20 {
+		_, err = c.Stats(ctx, b.topic.Name())
+		require.NoError(b.t, err)
+	}
+}
+
+// bounded asserts what an attack that is under way may cost.
+func (b *besieged) bounded() {
+	b.t.Helper()
+	grown := int64(heap()) - int64(b.memory) //nolint:gosec // of a machine
+	require.Less(b.t, grown, int64(maxGrowth), "bytes")
+	require.Less(b.t, strings.Count(strings.Join(b.log.with(""), ""), "\n"), maxLogged, "lines")
+}
+
+// over asserts that nothing is left of an attack.
+func (b *besieged) over() {
+	b.t.Helper()
+	b.bounded()
+	eventually(b.t, func() bool { return runtime.NumGoroutine() <= b.goroutines+5 }, "goroutines")
+}
+
+// crowd runs what so many attackers do at once.
+func crowd(n int, attack func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { attack(i) })
+	}
+	all.Wait()
+}

@@ -87,8 +87,8 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 		"run-now": presenceLine{}, "topics": topicLine{}, "stats": statsLine{}, "doctor": findingLine{}, "pause": pauseLine{},
 		"gate hold": gateEvent{}, "gate ls": gateListLine{}, "gate repair": gateRepairLine{},
 		"dead ls": deadLine{}, "dead redrive": redrivenLine{}, "bench": benchResult{}, "beat": fireLine{}, "schedules ls": recurringLine{},
-		"schedules backfill": backfilledLine{},
-		"queue publish":      publishedLine{}, "queue ls": queueLine{}, "queue stats": queueStatsLine{}, "queue dead ls": queueDeadLine{},
+		"schedules backfill": backfilledLine{}, "rights check": verdict{},
+		"queue publish": publishedLine{}, "queue ls": queueLine{}, "queue stats": queueStatsLine{}, "queue dead ls": queueDeadLine{},
 	} {
 		for _, field := range fieldsOf(reflect.TypeOf(line)) {
 			documented := sections[name]

@@ -81,10 +81,12 @@ func (f *rightsFlag) follow(ctx context.Context, server *remote.Server, log *slo
 
 func (a *app) rightsCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "rights",
-		Short: "Check a file of rights of node --rights",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  missingCommand,
+		Use:     "rights",
+		Short:   "Check a file of rights of node --rights",
+		Long:    `Files of rights say which peer of a node may do what.`,
+		Example: "  wakebell rights check --file rights billing schedule topic:invoices.eu",
+		Args:    cobra.ArbitraryArgs,
+		RunE:    missingCommand,
 	}
 	cmd.AddCommand(a.rightsCheckCommand())
 	return cmd
@@ -110,6 +112,8 @@ whether a principal may do something:
   PRINCIPAL  the owner of a token, or the common name of a certificate
   ACTION     schedule, handle, read or operate
   NAME       topic:NAME, queue:NAME, gate:NAME or schedule:NAME
+
+With -o json: principal, action, kind, name, allowed, and the line that allows it.
 
 Exit codes: 0 the file is right, or allows it; 1 it does not allow it; 2 the file or an
 argument is wrong.

@@ -43,7 +43,7 @@ const (
 // turn runs in a goroutine, one at a time.
 type beat struct {
 	config Beat
-	rt     *Runtime
+	env    *Env
 	log    *slog.Logger
 	epoch  uint64 // tells its messages from those of earlier incarnations
 
@@ -69,13 +69,10 @@ type (
 	}
 )
 
-func beatProps(rt *Runtime) *actor.Props {
-	lives := uint64(0)
-	options := append([]actor.PropsOption{actor.WithReceiverMiddleware(logCrashes(rt.log))}, rt.extra...)
-	return actor.PropsFromProducer(func() actor.Actor {
-		lives++
-		return &beat{config: *rt.beat, rt: rt, log: rt.log.With("actor", beatName), epoch: lives}
-	}, options...)
+func beatProps(env *Env, config Beat) *actor.Props {
+	return env.Props(func(epoch uint64) actor.Actor {
+		return &beat{config: config, env: env, log: env.Logger.With("actor", beatName), epoch: epoch}
+	})
 }
 
 func (b *beat) Receive(c actor.Context) {
@@ -131,7 +128,7 @@ func (b *beat) listen() {
 			root.Send(self, hint)
 		}
 	}
-	b.rt.io.Go(func() {
+	b.env.IO.Go(func() {
 		for ctx.Err() == nil {
 			_, err := safely("listening for changed schedules", func() (struct{}, error) { return struct{}{}, listen(ctx, deliver) })
 			if ctx.Err() != nil || errors.Is(err, context.Canceled) {
@@ -160,7 +157,7 @@ func (b *beat) turn() {
 		b.schedule.Hint()
 	}
 	ctx, root, self, epoch, schedule := b.ctx, b.root, b.self, b.epoch, b.schedule
-	b.rt.io.Go(func() {
+	b.env.IO.Go(func() {
 		wait, err := safely("a turn of the beat", func() (time.Duration, error) { return schedule.Turn(ctx) })
 		if ctx.Err() == nil {
 			root.Send(self, beatTurned{epoch, wait, err})
@@ -196,7 +193,7 @@ func (b *beat) failed(err error) time.Duration {
 	if !errors.Is(err, exchange.ErrUnavailable) {
 		b.schedule, limit = b.config.Schedule(), maxBeatRetry
 	}
-	delay := spread(doubled(firstBeatRetry, b.failures, limit), 0.2, b.rt.random())
+	delay := spread(doubled(firstBeatRetry, b.failures, limit), 0.2, b.env.Random())
 	b.failures++
 	return delay
 }

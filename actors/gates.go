@@ -76,11 +76,12 @@ type Gates struct {
 	ended error
 }
 
+// NewGates makes gates without an actor: Attach gives them one.
 func newGates(system *actor.ActorSystem, cfg GatesConfig) *Gates {
 	if cfg.random == nil {
 		cfg.random = rand.Float64
 	}
-	cfg.lines = newLines()
+	cfg.lines = NewLines()
 	return &Gates{system: system, cfg: cfg, over: make(chan struct{})}
 }
 
@@ -149,7 +150,7 @@ func (g *Gates) Waits(ctx context.Context, name string, ticket uint64) (bool, er
 // and stops the actor of StartGates. A second Close waits for the first.
 func (g *Gates) Close() error {
 	g.once.Do(func() {
-		g.drain()
+		g.GiveBack()
 		if err := g.system.Root.StopFuture(g.pid).Wait(); err != nil {
 			g.ended = fmt.Errorf("stop the gates: %w", err)
 		}
@@ -158,14 +159,30 @@ func (g *Gates) Close() error {
 	return g.ended
 }
 
-// drain gives everything back, as far as the store lets it.
-func (g *Gates) drain() {
+// Attach connects the gates of NewGates with their actor, which a supervisor
+// has spawned with GatesProps.
+func (g *Gates) Attach(pid *actor.PID) { g.pid = pid }
+
+// GiveBack ends all turns and waits, and gives back what is held, as far as the
+// store lets it. Without an actor it does nothing.
+func (g *Gates) GiveBack() {
+	if g.pid == nil {
+		return
+	}
 	done := make(chan struct{})
 	g.system.Root.Send(g.pid, closeGates{done})
 	select {
 	case <-done:
 	case <-time.After(closeLimit):
 		g.cfg.Logger.Warn("gates closed before all was given back: leases end by themselves", "waited", closeLimit)
+	}
+}
+
+// Stopped ends the gates whose actor has been stopped, once, and waits up to
+// limit for calls of the store. Without an actor it does nothing.
+func (g *Gates) Stopped(limit time.Duration) {
+	if g.pid != nil {
+		g.once.Do(func() { g.finish(limit) })
 	}
 }
 

@@ -14,22 +14,10 @@ const gatesName = "gates"
 // the time that it answers.
 type whereGates struct{}
 
-// spawnGates spawns the gates actor, if there is to be one.
-func (s *supervisor) spawnGates(c actor.Context) {
-	if s.rt.gates == nil {
-		return
-	}
-	pid, err := c.SpawnNamed(gatesProps(s.rt.gates), gatesName)
-	if err != nil {
-		panic(err) // the next incarnation may have a clean slate
-	}
-	s.gates = pid
-}
-
 // Gates is the way to the runtime's gates actor; nil: it has none. To be called
 // by one goroutine, once the runtime is started.
 func (rt *Runtime) Gates() (*Gates, error) {
-	if rt.gates == nil || rt.gates.pid != nil {
+	if rt.gates == nil || rt.gates.PID() != nil {
 		return rt.gates, nil
 	}
 	answer, err := rt.system.Root.RequestFuture(rt.pid, whereGates{}, liveTimeout).Result()
@@ -40,22 +28,22 @@ func (rt *Runtime) Gates() (*Gates, error) {
 	if !ok {
 		return nil, fmt.Errorf("ask the supervisor %q for its gates: unexpected answer %T", rt.name, answer)
 	}
-	rt.gates.pid = pid
+	rt.gates.Attach(pid)
 	return rt.gates, nil
 }
 
 // closeGates ends all turns and waits of the gates, and gives back what is held,
 // as far as that is possible in time, for before Stop.
 func (rt *Runtime) closeGates() {
-	if g := rt.gates; g != nil && g.pid != nil {
-		g.drain()
+	if rt.gates != nil {
+		rt.gates.GiveBack()
 	}
 }
 
 // endGates follows when their actor has stopped; it waits for calls of the store
 // for a limited time.
 func (rt *Runtime) endGates(limit time.Duration) {
-	if g := rt.gates; g != nil && g.pid != nil {
-		g.once.Do(func() { g.finish(limit) })
+	if rt.gates != nil {
+		rt.gates.Stopped(limit)
 	}
 }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/wakebell/wakebell/internal/rarely"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -50,16 +52,17 @@ var (
 // requests are carried out in goroutines that it owns. Whatever it has taken is
 // answered, by the end of its work or by that of its context.
 type gateway struct {
-	timers Timers
-	rt     *Runtime
-	epoch  uint64 // tells its messages from those of earlier incarnations
+	timers  Timers
+	env     *Env
+	refuses *atomic.Bool // set by a drain; outlives this incarnation
+	epoch   uint64       // tells its messages from those of earlier incarnations
 
 	self, parent *actor.PID
 	root         *actor.RootContext
 
 	ctx    context.Context // of this incarnation; every call has one under it
 	cancel context.CancelCauseFunc
-	unread *unread
+	unread rarely.Limiter // of failures without a sender
 
 	calls    calls
 	begun    chan *call // has room for all that run
@@ -80,13 +83,12 @@ type (
 	gatewayLate    struct{} // the supervisor to itself
 )
 
-func gatewayProps(rt *Runtime) *actor.Props {
-	lives := uint64(0)
-	options := append([]actor.PropsOption{actor.WithReceiverMiddleware(logCrashes(rt.log))}, rt.extra...)
-	return actor.PropsFromProducer(func() actor.Actor {
-		lives++
-		return &gateway{timers: rt.timers, rt: rt, epoch: lives}
-	}, options...)
+// gatewayProps makes a gateway; refuses is true once it takes no more requests,
+// in this incarnation and the next.
+func gatewayProps(env *Env, timers Timers, refuses *atomic.Bool) *actor.Props {
+	return env.Props(func(epoch uint64) actor.Actor {
+		return &gateway{timers: timers, env: env, refuses: refuses, epoch: epoch}
+	})
 }
 
 // Receive ends what this incarnation owns as soon as it panics: its restart
@@ -147,10 +149,9 @@ func (g *gateway) start(c actor.Context) {
 	g.self, g.parent, g.root = c.Self(), c.Parent(), c.ActorSystem().Root
 	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
-	g.unread = &unread{log: g.rt.log}
 	g.calls.last = map[string]*call{}
 	g.begun = make(chan *call, maxRunning)
-	g.draining = g.rt.draining.Load()
+	g.draining = g.refuses.Load()
 }
 
 // stop ends the contexts of all calls, which answers them.
@@ -189,7 +190,7 @@ func (g *gateway) pump() {
 		g.begun <- c
 		if g.workers < g.calls.running {
 			g.workers++
-			g.rt.io.Go(g.work)
+			g.env.IO.Go(g.work)
 		}
 	}
 	if g.draining && !g.drained && g.calls.idle() {
@@ -232,7 +233,7 @@ func (g *gateway) carryOut(c *call) {
 // logPanic logs the stack of a panic, and panics again.
 func (g *gateway) logPanic(c *call) {
 	if reason := recover(); reason != nil {
-		g.rt.log.Error("a request of the gateway panicked", "request", fmt.Sprintf("%T", c.request),
+		g.env.Logger.Error("a request of the gateway panicked", "request", fmt.Sprintf("%T", c.request),
 			"panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
 		panic(reason)
 	}
@@ -254,7 +255,7 @@ func (g *gateway) reply(request messages.Request, sender *actor.PID, answer mess
 	case sender != nil:
 		g.root.Send(sender, answer)
 	case failed:
-		g.unread.note(request, fault)
+		g.noteUnread(request, fault)
 	}
 }
 

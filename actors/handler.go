@@ -67,7 +67,7 @@ func (h *handler) Receive(c actor.Context) {
 			h.back(c)
 			return
 		}
-		panic(userPanic{m.reason})
+		panic(userPanic{reason: m.reason})
 	case forwarding:
 		h.forward(c, m)
 	case *messages.Ack:

@@ -56,7 +56,7 @@ func (s *supervisor) redisDown(m unavailable) {
 		s.generation++
 		o = &outage{since: time.Now(), generation: s.generation}
 		s.outages[m.shard] = o
-		s.rt.log.Error("redis is down; one topic at a time tries it again", "err", m.err, "shard", m.shard)
+		s.rt.env.Logger.Error("redis is down; one topic at a time tries it again", "err", m.err, "shard", m.shard)
 		for _, name := range s.topicsOf(m.shard) {
 			s.root.Send(s.pollers[name], hold{})
 		}
@@ -64,7 +64,7 @@ func (s *supervisor) redisDown(m unavailable) {
 	case o.probing:
 		o.probing = false
 		o.failures++
-		s.probeAfter(m.shard, o, spread(doubled(firstProbe, o.failures, maxProbe), 0.5, s.rt.random()))
+		s.probeAfter(m.shard, o, spread(doubled(firstProbe, o.failures, maxProbe), 0.5, s.rt.env.Random()))
 	}
 }
 
@@ -114,12 +114,12 @@ func (s *supervisor) redisUp(m available) {
 	if o == nil {
 		return
 	}
-	s.rt.log.Info("redis is back", "down_for", time.Since(o.since).Round(time.Millisecond), "shard", m.shard)
+	s.rt.env.Logger.Info("redis is back", "down_for", time.Since(o.since).Round(time.Millisecond), "shard", m.shard)
 	o.stop()
 	delete(s.outages, m.shard)
 	names := s.topicsOf(m.shard)
 	within := min(time.Duration(len(names))*resumePerTopic, maxResume)
 	for _, name := range names {
-		s.root.Send(s.pollers[name], resume{within})
+		s.root.Send(s.pollers[name], resume{within: within})
 	}
 }

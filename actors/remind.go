@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/internal/rarely"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -57,7 +58,7 @@ var (
 // its Ack is held back until what it has asked for is done, and is a Nack if
 // that failed: a reminder is gone only when what came of it is kept.
 type reminders struct {
-	rt    *Runtime
+	env   *Env
 	read  func(ReminderRequest, *actor.PID) (ReminderCall, error)
 	epoch uint64 // tells its messages from those of earlier incarnations
 
@@ -65,8 +66,8 @@ type reminders struct {
 	root   *actor.RootContext
 	ctx    context.Context // of this incarnation; every call has one under it
 	cancel context.CancelCauseFunc
-	deaf   func() // ends the subscription to dead letters
-	unread *unread
+	deaf   func()         // ends the subscription to dead letters
+	unread rarely.Limiter // of failures without a sender
 
 	calls calls
 	to    map[*call]ReminderCall // those that have not begun
@@ -131,21 +132,8 @@ func Remind(ctx context.Context, system *actor.ActorSystem, runtime string, to *
 	}
 }
 
-// spawnReminders comes before the pollers, whose handlers hand them out.
-func (s *supervisor) spawnReminders(c actor.Context) {
-	if s.rt.reminders == nil {
-		return
-	}
-	if _, err := c.SpawnNamed(remindersProps(s.rt), remindersName); err != nil {
-		panic(err) // the next incarnation may have a clean slate
-	}
-}
-
-func remindersProps(rt *Runtime) *actor.Props {
-	lives := uint64(0)
-	options := append([]actor.PropsOption{actor.WithReceiverMiddleware(logCrashes(rt.log))}, rt.extra...)
-	return actor.PropsFromProducer(func() actor.Actor {
-		lives++
-		return &reminders{rt: rt, read: rt.reminders, epoch: lives}
-	}, options...)
+func remindersProps(env *Env, read func(ReminderRequest, *actor.PID) (ReminderCall, error)) *actor.Props {
+	return env.Props(func(epoch uint64) actor.Actor {
+		return &reminders{env: env, read: read, epoch: epoch}
+	})
 }

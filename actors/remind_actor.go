@@ -46,7 +46,6 @@ func (r *reminders) start(c actor.Context) {
 	r.self, r.root = c.Self(), c.ActorSystem().Root
 	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
-	r.unread = &unread{log: r.rt.log}
 	r.calls.last = map[string]*call{}
 	r.to = map[*call]ReminderCall{}
 	r.who, r.given = map[string]*reminded{}, map[uint64]*handed{}
@@ -107,7 +106,7 @@ func (r *reminders) nameOf(pid *actor.PID) string {
 	switch {
 	case pid == nil:
 		return ""
-	case r.rt.here(pid):
+	case here(r.root.ActorSystem(), pid):
 		return "/" + pid.GetId()
 	default:
 		return pid.GetAddress() + "/" + pid.GetId()
@@ -118,9 +117,9 @@ func (r *reminders) nameOf(pid *actor.PID) string {
 const nowhere = "nonhost"
 
 // here reports whether an actor is of this system.
-func (rt *Runtime) here(pid *actor.PID) bool {
+func here(system *actor.ActorSystem, pid *actor.PID) bool {
 	at := pid.GetAddress()
-	return at == "" || at == nowhere || at == rt.system.Address()
+	return at == "" || at == nowhere || at == system.Address()
 }
 
 // give hands a reminder out.

@@ -52,7 +52,7 @@ func (r *reminders) pump() {
 	for c := r.calls.begin(); c != nil; c = r.calls.begin() {
 		m, from := r.to[c], r.nameOf(c.sender)
 		delete(r.to, c)
-		r.rt.io.Go(func() {
+		r.env.IO.Go(func() {
 			failed := r.carryOut(c, m)
 			c.cancel()
 			if ctx.Err() == nil { // else nobody is there to read it
@@ -86,10 +86,10 @@ func (r *reminders) carryOut(c *call, m ReminderCall) (failed string) {
 
 // note logs a failure: an actor seldom looks at the answer.
 func (r *reminders) note(fault *messages.ReminderFailed) {
-	r.unread.rarely(func(skipped int) {
-		r.rt.log.Warn("a reminder was not set or forgotten", "reminder", fault.GetName(),
+	if skipped, ok := r.unread.Allow(""); ok {
+		r.env.Logger.Warn("a reminder was not set or forgotten", "reminder", fault.GetName(),
 			"code", fault.GetError().GetCode().String(), "err", fault.GetError().GetMessage(), "skipped", skipped)
-	})
+	}
 }
 
 func (r *reminders) failed(m ReminderCall, why *messages.Error) *messages.ReminderFailed {

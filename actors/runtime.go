@@ -33,7 +33,6 @@ import (
 	"github.com/asynkron/protoactor-go/extensions"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/wakebell/wakebell/internal/rarely"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -67,7 +66,7 @@ type Config struct {
 
 	Gates *GatesConfig // nil: there are no gates
 
-	pollerOptions []actor.PropsOption // for tests
+	pollerOptions []actor.PropsOption // of all actors but the supervisor, for tests
 }
 
 // Runtime is a running root supervisor with its pollers.
@@ -79,14 +78,9 @@ type Runtime struct {
 	timers Timers
 	beat   *Beat
 	owner  any
-	log    *slog.Logger
-	random func() float64
-	extra  []actor.PropsOption // for tests
-
-	io    sync.WaitGroup // the goroutines that speak to the source
-	dead  *hook
-	lines *rarely.Limiter // of the log, about timers
-	tail  tail
+	env    *Env
+	dead   *hook
+	tail   tail
 
 	draining atomic.Bool // the gateway takes no more, in this life and the next
 
@@ -107,16 +101,17 @@ var ErrNameTaken = errors.New("a runtime of this name is running in the actor sy
 // what it supervises. Topics must have distinct names.
 func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
-		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beat: cfg.Beat, owner: cfg.Owner, log: cfg.Logger, random: cfg.Random,
-		extra: cfg.pollerOptions, topics: map[string]*topicConfig{},
+		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beat: cfg.Beat, owner: cfg.Owner,
+		env:       &Env{Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Options: cfg.pollerOptions, Lines: NewLines()},
+		topics:    map[string]*topicConfig{},
 		silent:    map[string]time.Time{},
 		reminders: cfg.Reminders,
 	}
-	if rt.random == nil {
-		rt.random = rand.Float64
+	if rt.env.Random == nil {
+		rt.env.Random = rand.Float64
 	}
-	rt.dead, rt.lines = newHook(cfg.OnDead, cfg.Logger), newLines()
-	rt.tail.events, rt.tail.node, rt.tail.log, rt.tail.io = cfg.Events, cfg.Node, cfg.Logger, &rt.io
+	rt.dead = newHook(cfg.OnDead, cfg.Logger)
+	rt.tail.events, rt.tail.node, rt.tail.log, rt.tail.io = cfg.Events, cfg.Node, cfg.Logger, rt.env.IO
 	for _, t := range cfg.Topics {
 		rt.keep(rt.newTopic(t))
 	}
@@ -150,6 +145,10 @@ func (rt *Runtime) Counters() map[string]Counters {
 		all[t.Source.Name()] = t.counters.snapshot()
 	}
 	return all
+}
+
+func (rt *Runtime) newTopic(t Topic) *topicConfig {
+	return newTopic(t, rt.env, rt.dead, rt.clock(t.Source.Shard()), rt.tail.events != nil)
 }
 
 func (rt *Runtime) keep(t *topicConfig) {

@@ -218,7 +218,7 @@ func TestMailOfAnEarlierLifeIsDropped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p := &poller{topicConfig: (&Runtime{log: quiet, random: rand.Float64}).newTopic(topicOn(newShelf(0), 1, acks)), epoch: 2}
+	p := &poller{topicConfig: newTopic(Topic{Source: newShelf(0)}, &Env{Logger: quiet, Random: rand.Float64}, nil, &clockWatch{}, false), epoch: 2}
 	p.run = &run{ctx: ctx}
 	old := &lease{stream: &stream{over: t.Context()}}
 	for _, message := range []any{

@@ -71,8 +71,8 @@ func (rt *Runtime) stop(limit time.Duration) error {
 	rt.tail.stop()
 	rt.dead.end(time.Now(), ErrStopped)
 	until := time.Now().Add(stopIO)
-	if !waitFor(&rt.io, stopIO) {
-		rt.log.Warn("stopped while a call of the source hangs", "waited", stopIO)
+	if !waitFor(rt.env.IO, stopIO) {
+		rt.env.Logger.Warn("stopped while a call of the source hangs", "waited", stopIO)
 	}
 	rt.endGates(time.Until(until))
 	return nil

@@ -62,8 +62,8 @@ type begun struct{ poller *actor.PID }
 
 func supervisorProps(rt *Runtime) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor { return &supervisor{rt: rt} },
-		actor.WithSupervisor(restartPoller.with(rt.random)),
-		actor.WithReceiverMiddleware(logCrashes(rt.log)))
+		actor.WithSupervisor(restartPoller.with(rt.env.Random)),
+		actor.WithReceiverMiddleware(logCrashes(rt.env.Logger)))
 }
 
 func (s *supervisor) Receive(c actor.Context) {
@@ -114,28 +114,29 @@ func (s *supervisor) Receive(c actor.Context) {
 func (s *supervisor) start(c actor.Context) {
 	s.self, s.root = c.Self(), c.ActorSystem().Root
 	s.pollers, s.removals, s.outages = map[string]*actor.PID{}, map[string]*removal{}, map[string]*outage{}
-	s.spawnGates(c)
-	s.spawnReminders(c)
+	s.gates = s.spawnIf(c, s.rt.gates != nil, gatesName, func() *actor.Props { return gatesProps(s.rt.gates) })
+	// Reminders come before the pollers, whose handlers hand them out.
+	s.spawnIf(c, s.rt.reminders != nil, remindersName, func() *actor.Props { return remindersProps(s.rt.env, s.rt.reminders) })
 	for _, t := range s.rt.all() {
 		if err := s.spawn(c, t); err != nil {
 			panic(err) // the next incarnation may have a clean slate
 		}
 	}
-	if s.rt.timers != nil {
-		pid, err := c.SpawnNamed(gatewayProps(s.rt), gatewayName)
-		if err != nil {
-			panic(err) // as above
-		}
-		s.gateway = pid
-	}
-	if s.rt.beat != nil && s.drain == nil {
-		pid, err := c.SpawnNamed(beatProps(s.rt), beatName)
-		if err != nil {
-			panic(err) // as above
-		}
-		s.beat = pid
-	}
+	s.gateway = s.spawnIf(c, s.rt.timers != nil, gatewayName, func() *actor.Props { return gatewayProps(s.rt.env, s.rt.timers, &s.rt.draining) })
+	s.beat = s.spawnIf(c, s.rt.beat != nil && s.drain == nil, beatName, func() *actor.Props { return beatProps(s.rt.env, *s.rt.beat) })
 	s.listen()
+}
+
+// spawnIf spawns a child that the configuration may leave out; nil: it does.
+func (s *supervisor) spawnIf(c actor.Context, wanted bool, name string, props func() *actor.Props) *actor.PID {
+	if !wanted {
+		return nil
+	}
+	pid, err := c.SpawnNamed(props(), name)
+	if err != nil {
+		panic(err) // the next incarnation may have a clean slate
+	}
+	return pid
 }
 
 // listenAgain is how long to go by polling alone after hints were refused.
@@ -158,13 +159,13 @@ func (s *supervisor) listen() {
 		return
 	}
 	names := slices.Sorted(maps.Keys(s.pollers))
-	root, self, hints, log := s.root, s.self, s.rt.hints, s.rt.log
+	root, self, hints, log := s.root, s.self, s.rt.hints, s.rt.env.Logger
 	deliver := func(h exchange.Hint) {
 		if ctx.Err() == nil { // else nobody is there to read it
 			root.Send(self, h)
 		}
 	}
-	s.rt.io.Go(func() {
+	s.rt.env.IO.Go(func() {
 		for ctx.Err() == nil {
 			_, err := safely("listening for hints", func() (struct{}, error) {
 				return struct{}{}, hints.Listen(ctx, names, deliver)

@@ -75,13 +75,13 @@ type topicState struct {
 	paused   bool
 }
 
-func (rt *Runtime) newTopic(t Topic) *topicConfig {
+func newTopic(t Topic, env *Env, dead *hook, watch *clockWatch, watchable bool) *topicConfig {
 	c := &topicConfig{
-		Topic: t, Logger: rt.log.With("topic", t.Source.Name()), random: rt.random, extra: rt.extra, io: &rt.io,
-		dead: rt.dead, lines: rt.lines, clockWatch: rt.clock(t.Source.Shard()),
+		Topic: t, Logger: env.Logger.With("topic", t.Source.Name()), random: env.Random, extra: env.Options, io: env.IO,
+		dead: dead, lines: env.Lines, clockWatch: watch,
 	}
 	c.feed.topic = t.Source.Name()
-	if rt.tail.events != nil {
+	if watchable {
 		c.feed.keepEarly()
 	}
 	c.state.Store(&topicState{settings: t.Settings, paused: t.Paused})

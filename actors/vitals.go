@@ -135,7 +135,7 @@ func (s *supervisor) checkup(m checkup) {
 	case m.answer <- of:
 	default: // nobody waits any more
 	}
-	s.broadcast(pollerCheckup{m.pollers})
+	s.broadcast(pollerCheckup{answer: m.pollers})
 }
 
 func (p *poller) checkup(m pollerCheckup) {

@@ -44,17 +44,17 @@ func (rt *Runtime) Shutdown(timeout time.Duration) (*messages.Drained, error) {
 	deadline := time.Now().Add(timeout + StopGrace)
 	drained, err := rt.Drain(timeout)
 	rt.closeGates()
-	return drained, errors.Join(err, rt.stop(time.Until(deadline)))
+	return drained, errors.Join(err, rt.stopWithin(time.Until(deadline)))
 }
 
 // Stop stops the actors, leaves first. Contexts of handlers that still run
 // end with ErrStopped; their timers come back when their leases end. When it
 // returns nothing of ours speaks to the source any more, unless a call hangs,
 // which is logged.
-func (rt *Runtime) Stop() error { return rt.stop(stopActors) }
+func (rt *Runtime) Stop() error { return rt.stopWithin(stopActors) }
 
-// stop is Stop that waits for the actors for a limited time.
-func (rt *Runtime) stop(limit time.Duration) error {
+// stopWithin is Stop that waits for the actors for a limited time.
+func (rt *Runtime) stopWithin(limit time.Duration) error {
 	defer extensionOf(rt.system).remove(rt)
 	stopped := make(chan error, 1)
 	go func() { stopped <- rt.system.Root.StopFuture(rt.pid).Wait() }() // which ends after 10 s

@@ -146,7 +146,6 @@ func TestHostile(t *testing.T) { //nolint:paralleltest // it measures the memory
 // the load.
 const goroutineSlack = 40
 
-
 func settledGoroutines() int {
 	runtime.GC()
 	return runtime.NumGoroutine()

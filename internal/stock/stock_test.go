@@ -72,7 +72,6 @@ func serve(redisAddr, address string) error {
 		return err
 	}
 	fmt.Println("ready")
-	//nolint:forbidigo // the process is killed
 	return remote.Run(context.Background(), sys, remote.Config{
 		Address: address, Tokens: map[string]string{token: "orders"}, Logger: quiet,
 		Handler: []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)},
@@ -81,16 +80,15 @@ func serve(redisAddr, address string) error {
 
 // fleet is a node and a peer of it.
 type fleet struct {
-	t             testing.TB
-	kind          string // of the peer
-	topic         string
-	nodeAt        string
-	peerAt        string
-	link          *faultproxy.Proxy // by which the node reaches the peer
-	node          *process
-	peer          *process
-	bursts        int
-	subscriptions int // that the peer has said it has
+	t      testing.TB
+	kind   string // of the peer
+	topic  string
+	nodeAt string
+	peerAt string
+	link   *faultproxy.Proxy // by which the node reaches the peer
+	node   *process
+	peer   *process
+	bursts int
 }
 
 func newFleet(t testing.TB, kind string) *fleet {

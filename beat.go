@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/scheduler"
 	"github.com/wakebell/wakebell/internal/beat"
 	"github.com/wakebell/wakebell/internal/recur"
 )
@@ -82,7 +82,7 @@ func fleetToken(k Keys) string {
 }
 
 // actorBeat is what the actor of the beat works with; nil without one.
-func (s *System) actorBeat() *actors.Beat {
+func (s *System) actorBeat() *scheduler.Config {
 	b := s.cfg.Beat
 	if b == nil {
 		return nil
@@ -101,8 +101,8 @@ func (s *System) actorBeat() *actors.Beat {
 	if b.OnFire != nil {
 		cfg.OnFire = s.onFire
 	}
-	return &actors.Beat{
-		Schedule: func() actors.Schedule { return beat.New(cfg) },
+	return &scheduler.Config{
+		Schedule: func() scheduler.Schedule { return beat.New(cfg) },
 		Listen:   store.Listen,
 	}
 }

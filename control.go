@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -60,19 +60,19 @@ func (c *Client) Control(ctx context.Context, topic string) (Control, error) {
 }
 
 // order reads for the actors what is ordered of a topic.
-func (s *System) order(topic string) func(context.Context) (actors.Order, error) {
-	return func(ctx context.Context) (actors.Order, error) {
+func (s *System) order(topic string) func(context.Context) (poller.Order, error) {
+	return func(ctx context.Context) (poller.Order, error) {
 		c, err := s.store.Control(ctx, topic)
 		if err != nil {
-			return actors.Order{}, err
+			return poller.Order{}, err
 		}
-		return actors.Order{Paused: c.Paused, Override: func(to *actors.Settings) { override(to, c.Settings) }}, nil
+		return poller.Order{Paused: c.Paused, Override: func(to *poller.Settings) { override(to, c.Settings) }}, nil
 	}
 }
 
 // override puts what is ordered in place of a node's own settings. Where the
 // two together make no sense, the caps give way.
-func override(to *actors.Settings, with Settings) {
+func override(to *poller.Settings, with Settings) {
 	to.MaxConcurrent = cmp.Or(with.MaxConcurrent, to.MaxConcurrent)
 	to.LeaseTTL = cmp.Or(with.LeaseTTL, to.LeaseTTL)
 	to.MaxLeaseAge = max(cmp.Or(with.MaxLeaseAge, to.MaxLeaseAge), 0)

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -83,11 +83,11 @@ func (c *Client) LastDead(ctx context.Context, topic string, n int) ([]DeadLette
 }
 
 // onDead is OnDead as the actors call it.
-func (s *System) onDead() func(context.Context, actors.Death) {
+func (s *System) onDead() func(context.Context, poller.Death) {
 	if s.cfg.OnDead == nil {
 		return nil
 	}
-	return func(ctx context.Context, d actors.Death) {
+	return func(ctx context.Context, d poller.Death) {
 		body := content(d.Payload, d.ID)
 		if s.queueNamed(d.Topic) != nil { // it has no envelope
 			body = Content{Body: d.Payload, CorrelationID: d.ID}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 )
@@ -91,22 +92,22 @@ func Retryable(err error) bool {
 // Why a handler's context ended, as context.Cause tells.
 var (
 	// ErrCancelled: the timer was cancelled while its handler ran.
-	ErrCancelled = actors.ErrCancelled
+	ErrCancelled = poller.ErrCancelled
 	// ErrLeaseLost: the lease ended before it could be extended; another
 	// handler may have the timer now.
-	ErrLeaseLost = actors.ErrLeaseLost
+	ErrLeaseLost = poller.ErrLeaseLost
 	// ErrSuperseded: the timer was scheduled again while its handler ran. It
 	// ends no context; Settle and Extend return it.
-	ErrSuperseded = actors.ErrSuperseded
+	ErrSuperseded = poller.ErrSuperseded
 	// ErrSettled: Settle was called before. It ends no context.
-	ErrSettled = actors.ErrSettled
+	ErrSettled = poller.ErrSettled
 	// ErrLeaseTooOld: the handler ran longer than MaxLeaseAge.
-	ErrLeaseTooOld = actors.ErrLeaseTooOld
+	ErrLeaseTooOld = poller.ErrLeaseTooOld
 	// ErrDraining: the drain's deadline passed; the timer is released. Of a
 	// request to the gateway: Stop has begun, and it was refused.
-	ErrDraining = actors.ErrDraining
+	ErrDraining = poller.ErrDraining
 	// ErrStopped: the runtime was stopped without a drain.
-	ErrStopped = actors.ErrStopped
+	ErrStopped = poller.ErrStopped
 )
 
 // Reject ends a timer for good: it is not retried but becomes a dead letter
@@ -135,26 +136,26 @@ type retryIn struct{ delay time.Duration }
 func (r *retryIn) Error() string { return "retry in " + r.delay.String() }
 
 // verdict turns what a handler returned into an outcome.
-func verdict(err error) actors.Outcome {
+func verdict(err error) poller.Outcome {
 	if err == nil {
-		return actors.Succeeded()
+		return poller.Succeeded()
 	}
 	if c, ok := errors.AsType[*crash](err); ok {
-		return actors.Crashed(c)
+		return poller.Crashed(c)
 	}
 	if errors.Is(err, errReleased) {
-		return actors.Released()
+		return poller.Released()
 	}
 	if errors.Is(err, ErrUnreadable) {
-		return actors.Undeliverable(err)
+		return poller.Undeliverable(err)
 	}
 	if _, ok := errors.AsType[*rejection](err); ok {
-		return actors.Rejected(err)
+		return poller.Rejected(err)
 	}
 	if r, ok := errors.AsType[*retryIn](err); ok {
-		return actors.FailedFor(r.delay, err)
+		return poller.FailedFor(r.delay, err)
 	}
-	return actors.Failed(err)
+	return poller.Failed(err)
 }
 
 // invalid says that field is wrong and why.

@@ -8,7 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -123,12 +123,12 @@ func ExampleRecurringMessage() {
 // printer is an actors.Taker that acknowledges what it gets.
 type printer chan string
 
-func (p printer) Take(h *actors.Handed) {
+func (p printer) Take(h *poller.Handed) {
 	h.Answer(h.Ack())
 	p <- h.GetId()
 }
 
-func (p printer) Extended(*actors.Handed) {}
+func (p printer) Extended(*poller.Handed) {}
 
 func (p printer) Over(*messages.LeaseEnded) {}
 

@@ -10,25 +10,25 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
 )
 
 // Target is a user's own actor that handles the timers of a topic.
-type Target struct{ target *actors.Target }
+type Target struct{ target *poller.Target }
 
 // To is an actor that runs already. It gets up to MaxConcurrent leases at once.
 // It is watched: when it ends, what it had comes back when the leases end.
-func To(pid *actor.PID) Target { return Target{&actors.Target{PID: pid}} }
+func To(pid *actor.PID) Target { return Target{&poller.Target{PID: pid}} }
 
 // ToEach is an actor spawned from props for each of up to MaxConcurrent
 // handlers, one lease at a time each. One that fails is restarted; its timer
 // comes back when its lease ends.
-func ToEach(props *actor.Props) Target { return Target{&actors.Target{Props: props}} }
+func ToEach(props *actor.Props) Target { return Target{&poller.Target{Props: props}} }
 
 // ToTaker is one that gets leases by calls, and is told when they end: cheaper
 // than an actor for whoever takes very many.
-func ToTaker(taker actors.Taker) Target { return Target{&actors.Target{Taker: taker}} }
+func ToTaker(taker poller.Taker) Target { return Target{&poller.Target{Taker: taker}} }
 
 // Told is the Target, told with a *messages.LeaseEnded when a lease that it has
 // not answered ends: the timer was cancelled, say.
@@ -79,7 +79,7 @@ func forward(ctx context.Context, t Timer[[]byte]) error {
 		return errNoDelivery
 	}
 	answer, err := d.Forward(ctx, lease(t, d.LeaseTTL))
-	if errors.Is(err, actors.ErrTargetGone) {
+	if errors.Is(err, poller.ErrTargetGone) {
 		return &crash{err}
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -52,7 +53,7 @@ func OfNamed(actorSystem *actor.ActorSystem, name string) (*System, bool) {
 // has begun: ErrDraining. When the gateway crashes or stops with requests that
 // it has taken, they are answered: ErrUnavailable. Only the message that
 // crashes it is not, so a future should have a timeout above the request's.
-func (s *System) Gateway() *actor.PID { return actors.Gateway(s.actors, s.cfg.Name) }
+func (s *System) Gateway() *actor.PID { return gateway.PID(s.actors, s.cfg.Name) }
 
 // ErrOverloaded says that too many requests wait at the gateway; nothing was
 // begun.

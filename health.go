@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -40,7 +41,7 @@ type Health struct {
 
 // ClockSteps are the steps of Redis's clock, against the monotonic one of this
 // machine, that a System noticed: those of more than 1 s.
-type ClockSteps = actors.ClockSteps
+type ClockSteps = poller.ClockSteps
 
 // TopicHealth is how the delivery of a topic is.
 type TopicHealth struct {
@@ -129,7 +130,7 @@ func (h *Health) alive(who string, silent time.Duration) {
 	h.problem("%s does not answer, for %v", who, silent.Round(time.Millisecond))
 }
 
-func (h *Health) topic(v actors.PollerVitals) {
+func (h *Health) topic(v poller.Vitals) {
 	h.alive(fmt.Sprintf("the poller of %q", v.Topic), v.Silent)
 	if !v.DownSince.IsZero() {
 		h.Ready = false

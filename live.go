@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -123,7 +124,7 @@ func (s *System) Retune(topic string, opts ...HandlerOption) error {
 		if err := set.retune(opts); err != nil {
 			return err
 		}
-		err := rt.Tune(s.cfg.Prefix+topic, func(now *actors.Settings) { *now = s.tunable(set) })
+		err := rt.Tune(s.cfg.Prefix+topic, func(now *poller.Settings) { *now = s.tunable(set) })
 		if err == nil {
 			s.settings[topic] = set
 		}

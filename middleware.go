@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 )
@@ -54,7 +54,7 @@ func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) Ha
 
 // chain makes what the actors call of a handler's innermost HandlerFunc and the
 // middleware around it.
-func chain(h Handler, mw []Middleware) actors.Handle {
+func chain(h Handler, mw []Middleware) poller.Handle {
 	fn, read := h.fn, h.read
 	if read == nil {
 		read = envelope.Decode
@@ -62,10 +62,10 @@ func chain(h Handler, mw []Middleware) actors.Handle {
 	for _, wrap := range slices.Backward(mw) {
 		fn = wrap(fn)
 	}
-	return func(ctx context.Context, d *actors.Delivery) actors.Outcome {
+	return func(ctx context.Context, d *poller.Delivery) poller.Outcome {
 		env, err := read(d.Payload)
 		if err != nil {
-			return actors.Undeliverable(err)
+			return poller.Undeliverable(err)
 		}
 		body := env.Body
 		if len(mw) > 0 { // which may change it in place
@@ -75,7 +75,7 @@ func chain(h Handler, mw []Middleware) actors.Handle {
 	}
 }
 
-func meta(d *actors.Delivery, env envelope.Envelope) Meta {
+func meta(d *poller.Delivery, env envelope.Envelope) Meta {
 	return Meta{
 		ID:            d.ID,
 		Topic:         d.Topic,

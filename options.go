@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 )
 
 // settings are a handler's options with their defaults.
@@ -19,7 +19,7 @@ type settings struct {
 	discardRejected     bool
 	retryOnExpiry       bool
 	middleware          []Middleware
-	target              *actors.Target
+	target              *poller.Target
 	queue               *queueHandling // nil: a topic
 }
 
@@ -85,14 +85,14 @@ func (s settings) validate() error {
 }
 
 // tunable are the settings that may change while a topic is handled.
-func (s settings) tunable() actors.Settings {
-	return actors.Settings{
+func (s settings) tunable() poller.Settings {
+	return poller.Settings{
 		MaxConcurrent:      s.maxConcurrent,
 		LeaseTTL:           s.leaseTTL,
 		MaxLeaseAge:        s.maxAge,
 		PollingInterval:    s.polling,
 		MaxPollingInterval: s.maxPolling,
-		Retry: actors.Retry{
+		Retry: poller.Retry{
 			Initial:     s.retryInitial,
 			Max:         s.retryMax,
 			MaxFailures: s.maxAttempts,

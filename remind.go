@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/internal/reminder"
 )
 
@@ -42,7 +43,7 @@ var (
 // Errors: ErrInvalid, also for an actor with an automatic name
 // (ErrAutomaticName); ErrNoReminders; ErrNotRunning.
 func RemindMe(c actor.Context, name string, when ScheduleOption, msg proto.Message, to ...Recipient) error {
-	return askReminders(c, to, func(r *Reminders, to Recipient) (actors.ReminderCall, error) {
+	return askReminders(c, to, func(r *Reminders, to Recipient) (reminders.Call, error) {
 		return r.setting(to, name, when, msg)
 	})
 }
@@ -52,7 +53,7 @@ func RemindMe(c actor.Context, name string, when ScheduleOption, msg proto.Messa
 // acknowledged is retried as any reminder is, beside those that follow;
 // OverlapSkip leaves those out.
 func RemindEvery(c actor.Context, name string, when Recurrence, msg proto.Message, to ...Recipient) error {
-	return askReminders(c, to, func(r *Reminders, to Recipient) (actors.ReminderCall, error) {
+	return askReminders(c, to, func(r *Reminders, to Recipient) (reminders.Call, error) {
 		return r.settingEvery(to, name, when, msg)
 	})
 }
@@ -62,13 +63,13 @@ func RemindEvery(c actor.Context, name string, when Recurrence, msg proto.Messag
 // actor gets ReminderForgotten or ReminderFailed. One that is on its way may
 // still come. Errors are those of RemindMe.
 func ForgetReminder(c actor.Context, name string, to ...Recipient) error {
-	return askReminders(c, to, func(r *Reminders, to Recipient) (actors.ReminderCall, error) {
+	return askReminders(c, to, func(r *Reminders, to Recipient) (reminders.Call, error) {
 		return r.forgetting(to, name)
 	})
 }
 
 // askReminders has the reminders do something for an actor.
-func askReminders(c actor.Context, to []Recipient, prepare func(*Reminders, Recipient) (actors.ReminderCall, error)) error {
+func askReminders(c actor.Context, to []Recipient, prepare func(*Reminders, Recipient) (reminders.Call, error)) error {
 	switch {
 	case c == nil:
 		return invalid("context", "nil")

@@ -6,22 +6,22 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/messages"
 )
 
 // What the actor of the reminders does for others.
 
 // setting is a Set that is checked, and not done yet.
-func (r *Reminders) setting(to Recipient, name string, when ScheduleOption, msg proto.Message) (actors.ReminderCall, error) {
+func (r *Reminders) setting(to Recipient, name string, when ScheduleOption, msg proto.Message) (reminders.Call, error) {
 	k, err := r.keep(to, name, msg)
 	if err != nil {
-		return actors.ReminderCall{}, err
+		return reminders.Call{}, err
 	}
 	return k.setting(when, 0)
 }
 
-func (k *kept) setting(when ScheduleOption, request uint64) (actors.ReminderCall, error) {
+func (k *kept) setting(when ScheduleOption, request uint64) (reminders.Call, error) {
 	d, err := k.draft(when)
 	return k.call(request, func(ctx context.Context) (messages.Answer, error) {
 		due, err := k.set(ctx, d)
@@ -30,15 +30,15 @@ func (k *kept) setting(when ScheduleOption, request uint64) (actors.ReminderCall
 }
 
 // settingEvery is a SetEvery that is checked, and not done yet.
-func (r *Reminders) settingEvery(to Recipient, name string, when Recurrence, msg proto.Message) (actors.ReminderCall, error) {
+func (r *Reminders) settingEvery(to Recipient, name string, when Recurrence, msg proto.Message) (reminders.Call, error) {
 	k, err := r.keep(to, name, msg)
 	if err != nil {
-		return actors.ReminderCall{}, err
+		return reminders.Call{}, err
 	}
 	return k.settingEvery(when, 0)
 }
 
-func (k *kept) settingEvery(when Recurrence, request uint64) (actors.ReminderCall, error) {
+func (k *kept) settingEvery(when Recurrence, request uint64) (reminders.Call, error) {
 	s := k.topic.Recurring(k.schedule, when, k.body)
 	return k.call(request, func(ctx context.Context) (messages.Answer, error) {
 		return &messages.ReminderSet{Request: request, Name: k.name}, k.setEvery(ctx, s)
@@ -46,23 +46,23 @@ func (k *kept) settingEvery(when Recurrence, request uint64) (actors.ReminderCal
 }
 
 // forgetting is a Forget that is checked, and not done yet.
-func (r *Reminders) forgetting(to Recipient, name string) (actors.ReminderCall, error) {
+func (r *Reminders) forgetting(to Recipient, name string) (reminders.Call, error) {
 	k, err := r.named(to, name)
 	if err != nil {
-		return actors.ReminderCall{}, err
+		return reminders.Call{}, err
 	}
 	return k.forgetting(0), nil
 }
 
-func (k *kept) forgetting(request uint64) actors.ReminderCall {
+func (k *kept) forgetting(request uint64) reminders.Call {
 	return k.call(request, func(ctx context.Context) (messages.Answer, error) {
 		found, err := k.forget(ctx)
 		return &messages.ReminderForgotten{Request: request, Name: k.name, Found: found}, err
 	})
 }
 
-func (k *kept) call(request uint64, do func(context.Context) (messages.Answer, error)) actors.ReminderCall {
-	return actors.ReminderCall{
+func (k *kept) call(request uint64, do func(context.Context) (messages.Answer, error)) reminders.Call {
+	return reminders.Call{
 		Key: k.topic.name + "/" + k.id, Name: k.name, Size: proto.Size(k.body), Request: request,
 		Do: func(ctx context.Context) messages.Answer {
 			answer, err := do(ctx)
@@ -76,7 +76,7 @@ func (k *kept) call(request uint64, do func(context.Context) (messages.Answer, e
 
 // reader is what the actor of the reminders reads requests with; nil: there is
 // none.
-func (r *Reminders) reader() func(actors.ReminderRequest, *actor.PID) (actors.ReminderCall, error) {
+func (r *Reminders) reader() func(reminders.Request, *actor.PID) (reminders.Call, error) {
 	if r.cfg == nil {
 		return nil
 	}
@@ -85,13 +85,13 @@ func (r *Reminders) reader() func(actors.ReminderRequest, *actor.PID) (actors.Re
 
 // read reads what an actor asks for by message: of a reminder of its own, which
 // is all that one of another process may ask for.
-func (r *Reminders) read(m actors.ReminderRequest, from *actor.PID) (actors.ReminderCall, error) {
+func (r *Reminders) read(m reminders.Request, from *actor.PID) (reminders.Call, error) {
 	if from == nil {
-		return actors.ReminderCall{}, invalid("sender", "none; nobody would be reminded")
+		return reminders.Call{}, invalid("sender", "none; nobody would be reminded")
 	}
 	k, err := r.named(ToActor(from), m.GetName())
 	if err != nil {
-		return actors.ReminderCall{}, err
+		return reminders.Call{}, err
 	}
 	switch m := m.(type) {
 	case *messages.ForgetReminder:
@@ -99,13 +99,13 @@ func (r *Reminders) read(m actors.ReminderRequest, from *actor.PID) (actors.Remi
 	case *messages.SetReminder:
 		return k.read(m)
 	default:
-		return actors.ReminderCall{}, invalid("message", "reminders take no %T", m)
+		return reminders.Call{}, invalid("message", "reminders take no %T", m)
 	}
 }
 
-func (k *kept) read(m *messages.SetReminder) (actors.ReminderCall, error) {
+func (k *kept) read(m *messages.SetReminder) (reminders.Call, error) {
 	if m.GetMessage().MessageName() == "" {
-		return actors.ReminderCall{}, invalid("message", "absent")
+		return reminders.Call{}, invalid("message", "absent")
 	}
 	k.with(m.GetMessage())
 	switch when := m.GetWhen().(type) {
@@ -116,7 +116,7 @@ func (k *kept) read(m *messages.SetReminder) (actors.ReminderCall, error) {
 	case *messages.SetReminder_Every:
 		every := when.Every.AsDuration()
 		if err := when.Every.CheckValid(); err != nil || every <= 0 {
-			return actors.ReminderCall{}, invalid("every", "%v, want above 0", every)
+			return reminders.Call{}, invalid("every", "%v, want above 0", every)
 		}
 		return k.settingEvery(Recurrence{Every: every}, m.GetRequest())
 	case *messages.SetReminder_Cron:

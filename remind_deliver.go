@@ -11,7 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/internal/beat"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/reminder"
@@ -21,7 +21,7 @@ import (
 // ErrNobodyReminded says that there is no actor of the name, or no way to where
 // it is. It is what a reminder is retried for, and in the end its dead letter's
 // reason.
-var ErrNobodyReminded = actors.ErrNobodyReminded
+var ErrNobodyReminded = reminders.ErrUnreachable
 
 var errUnanswered = errors.New("the reminder was not answered in time")
 
@@ -92,7 +92,7 @@ func (r *Reminders) ask(ctx context.Context, to Recipient, m *messages.Reminder)
 	if !r.here(to.Address) {
 		pid = actor.NewPID(to.Address, to.ID)
 	}
-	return actors.Remind(ctx, r.system.actors, r.system.cfg.Name, pid, m)
+	return reminders.Remind(ctx, r.system.actors, r.system.cfg.Name, pid, m)
 }
 
 // answered is the verdict in an answer.

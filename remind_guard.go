@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -15,11 +15,11 @@ import (
 // reminders: who is reminded would be the sender's choice, and a peer of another
 // process may send to few actors of this one.
 type guarded struct {
-	actors.Timers
+	gateway.Timers
 	topic string
 }
 
-func (r *Reminders) guard(t actors.Timers) actors.Timers {
+func (r *Reminders) guard(t gateway.Timers) gateway.Timers {
 	g := guarded{t, DefaultRemindersTopic}
 	if r.cfg != nil {
 		g.topic = r.cfg.Topic

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/internal/reminder"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
@@ -36,7 +36,7 @@ func (s *System) Reminders() *Reminders { return s.reminders }
 // that keeps reminders. An actor in a process without a System, which reaches
 // this one by package remote, sends it a *messages.SetReminder or ForgetReminder,
 // and is itself reminded.
-func (r *Reminders) PID() *actor.PID { return actors.Reminders(r.system.actors, r.system.cfg.Name) }
+func (r *Reminders) PID() *actor.PID { return reminders.PID(r.system.actors, r.system.cfg.Name) }
 
 // Set sets a reminder, in place of what the recipient has under name, and tells
 // when it is due. When is In or At. After an error it may be set or not, and may

@@ -13,6 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/gates"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/testdoor"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
@@ -91,7 +93,7 @@ func (s *System) ActorSystem() *actor.ActorSystem { return s.actors }
 // handlers have ended.
 func (s *System) Gates() *Gates { return s.gates }
 
-func (s *System) runningGates() *actors.Gates {
+func (s *System) runningGates() *gates.Gates {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.runtime == nil {
@@ -215,20 +217,20 @@ func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
 	return s.store.CheckQueues(ctx, queues)
 }
 
-func (s *System) actorTopics() []actors.Topic {
-	topics := make([]actors.Topic, 0, len(s.cfg.Handlers))
+func (s *System) actorTopics() []poller.Topic {
+	topics := make([]poller.Topic, 0, len(s.cfg.Handlers))
 	for _, h := range s.cfg.Handlers {
 		topics = append(topics, s.actorTopic(h))
 	}
 	return topics
 }
 
-func (s *System) actorTopic(h Handler) actors.Topic {
+func (s *System) actorTopic(h Handler) poller.Topic {
 	source := s.source(h)
 	if s.hooks.Source != nil {
 		source = s.hooks.Source(source)
 	}
-	topic := actors.Topic{
+	topic := poller.Topic{
 		Source:             source,
 		Handle:             chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware)),
 		Target:             h.set.target,
@@ -246,7 +248,7 @@ func (s *System) actorTopic(h Handler) actors.Topic {
 }
 
 // source is what the poller of a handler takes leases from.
-func (s *System) source(h Handler) actors.Source {
+func (s *System) source(h Handler) poller.Source {
 	if h.set.queue == nil {
 		return s.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
 			MaxClaims: h.set.maxClaims(),
@@ -256,7 +258,7 @@ func (s *System) source(h Handler) actors.Source {
 	return s.queueNamed(s.cfg.Prefix + h.topic).Source(h.set.queue.options(h.set, s.cfg))
 }
 
-func (s *System) tunable(set settings) actors.Settings {
+func (s *System) tunable(set settings) poller.Settings {
 	t := set.tunable()
 	t.MaxPollingInterval = max(t.MaxPollingInterval, s.hooks.Idle)
 	return t
@@ -308,7 +310,7 @@ func unfinished(d *messages.Drained) error {
 }
 
 // Counters count what this System's poller of a topic did since Start.
-type Counters = actors.Counters
+type Counters = poller.Counters
 
 // Counters returns the counters by full topic name; none before Start.
 func (s *System) Counters() map[string]Counters {

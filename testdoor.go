@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/gates"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/testdoor"
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -18,7 +20,7 @@ type holder interface {
 }
 
 // delivered is the holder of a timer that a System delivered.
-type delivered struct{ *actors.Delivery }
+type delivered struct{ *poller.Delivery }
 
 func (d delivered) Settle(ctx context.Context, err error) error {
 	return d.Delivery.Settle(ctx, verdict(err))
@@ -31,7 +33,7 @@ func init() {
 	}
 	testdoor.Kill = func(system any) error { return system.(*System).kill() }
 	testdoor.Meta = func(draft any, h testdoor.Holder) (any, error) { return draft.(Draft).handedTo(h) }
-	testdoor.Observe = func(cfg any, told func(actors.TicketTaken)) { cfg.(*GatesConfig).observe = told }
+	testdoor.Observe = func(cfg any, told func(gates.TicketTaken)) { cfg.(*GatesConfig).observe = told }
 	testdoor.HolderOf = func(meta any) testdoor.Holder { return meta.(Meta).delivery }
 }
 
@@ -55,7 +57,7 @@ func (d Draft) handedTo(h holder) (Meta, error) {
 	if at.IsZero() {
 		at = time.Now().Add(d.in)
 	}
-	m := meta(&actors.Delivery{
+	m := meta(&poller.Delivery{
 		Lease:   exchange.Lease{ID: d.id, Activation: at, Claims: 1},
 		Topic:   d.topic,
 		Claimed: at,

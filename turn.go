@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/gates"
 )
 
 // Turn is the right to be behind a gate, until it is released or lost. While
@@ -87,7 +87,7 @@ func (t *Turn) Do(ctx context.Context, fn func(ctx context.Context, fence uint64
 
 // turnHere is a turn of this process's gates.
 type turnHere struct {
-	*actors.Turn
+	*gates.Turn
 	gates *Gates
 }
 

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/actors/poller"
 )
 
 // TestQuickHandlersHaveLeasesAhead: the poller claims what its handlers finish
@@ -25,23 +28,23 @@ func TestQuickHandlersHaveLeasesAhead(t *testing.T) {
 	} {
 		t.Run(c.takes.String(), func(t *testing.T) {
 			t.Parallel()
-			virtually(t, func(t *testing.T) {
+			actortest.Virtually(t, func(t *testing.T) {
 				timers := 500
 				if c.ahead > 0 {
 					timers = 10_000
 				}
-				s := newShelf(timers)
-				rt := start(t, quietSystem(), "a", topicOn(s, slots, func(ctx context.Context, _ *Delivery) Outcome {
+				s := actortest.NewShelf(timers)
+				rt := start(t, actortest.QuietSystem(), "a", topicOn(s, slots, func(ctx context.Context, _ *poller.Delivery) poller.Outcome {
 					select {
 					case <-time.After(c.takes):
 					case <-ctx.Done():
 					}
-					return Succeeded()
+					return poller.Succeeded()
 				}))
 				<-time.After(time.Duration(timers) * 9 / 10 * c.takes / slots)
 				require.NoError(t, rt.Stop())
-				require.LessOrEqual(t, s.most, slots+c.ahead, "leases at once")
-				require.GreaterOrEqual(t, s.most, slots+c.ahead/3, "leases at once")
+				require.LessOrEqual(t, s.Most, slots+c.ahead, "leases at once")
+				require.GreaterOrEqual(t, s.Most, slots+c.ahead/3, "leases at once")
 			})
 		})
 	}
@@ -51,25 +54,25 @@ func TestQuickHandlersHaveLeasesAhead(t *testing.T) {
 // What waits for them goes to other nodes within moments, though it was claimed.
 func TestSlowHandlersGiveBackWhatIsAhead(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
+	actortest.Virtually(t, func(t *testing.T) {
 		const slots = 5
-		s, slow := newShelf(10_000), atomic.Bool{}
-		rt := start(t, quietSystem(), "a", topicOn(s, slots, func(ctx context.Context, _ *Delivery) Outcome {
+		s, slow := actortest.NewShelf(10_000), atomic.Bool{}
+		rt := start(t, actortest.QuietSystem(), "a", topicOn(s, slots, func(ctx context.Context, _ *poller.Delivery) poller.Outcome {
 			if slow.Load() {
 				<-ctx.Done()
 			}
 			<-time.After(100 * time.Microsecond)
-			return Succeeded()
+			return poller.Succeeded()
 		}))
 		<-time.After(100 * time.Millisecond)
 		slow.Store(true)
-		<-time.After(patience + 10*time.Millisecond)
-		due, leased, settled, _ := s.count()
+		<-time.After(poller.Patience + 10*time.Millisecond)
+		due, leased, settled, _ := s.Count()
 		require.Equal(t, slots, leased)
 		require.Equal(t, 10_000, due+leased+settled)
-		require.Positive(t, s.released)
+		require.Positive(t, s.Released)
 		<-time.After(30 * time.Second)
-		_, leased, _, _ = s.count()
+		_, leased, _, _ = s.Count()
 		require.Equal(t, slots, leased, "slow handlers get nothing ahead")
 		require.NoError(t, rt.Stop())
 	})

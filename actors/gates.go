@@ -1,195 +1,51 @@
 package actors
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/wakebell/wakebell/internal/rarely"
-	"github.com/wakebell/wakebell/messages/gate"
+	"github.com/wakebell/wakebell/actors/gates"
 )
 
-var (
-	// ErrTurnLost says that a turn ended before it was released: its lease was
-	// not extended in time, or it was taken away. It is also the cause of the
-	// turn's context.
-	ErrTurnLost = errors.New("the turn was lost")
-	// ErrGateHeld says that a gate is held, or that others wait for it.
-	ErrGateHeld = errors.New("the gate is held")
-	// ErrGatesClosed says that the gates were closed.
-	ErrGatesClosed = errors.New("the gates are closed")
-)
+// gatesName is the name of a runtime's gates actor, under the supervisor.
+const gatesName = "gates"
 
-// errGatesCrashed is what a crash of the gates actor does to turns and waits.
-var errGatesCrashed = fmt.Errorf("%w: the gates crashed", ErrTurnLost)
+// whereGates asks the supervisor for its gates actor, which it has spawned by
+// the time that it answers.
+type whereGates struct{}
 
-// GateStore keeps gates. The contract is that of package gate.
-type GateStore interface {
-	Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, error)
-	Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error)
-	Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, error)
-
-	// Listen delivers what there is for the process until ctx ends or listening
-	// is refused. It reconnects by itself and calls subscribed whenever it (again)
-	// hears everything.
-	Listen(ctx context.Context, process string, subscribed func(), deliver func(gate.Signal)) error
-}
-
-// GatesConfig configures a gates actor.
-type GatesConfig struct {
-	Store GateStore
-	gate.Terms
-	Logger *slog.Logger
-
-	// Process names an incarnation of the actor; no two may be alike.
-	Process func() string
-
-	// Observe is told of every ticket that is taken; nil: nobody is.
-	Observe func(TicketTaken)
-
-	random func() float64
-	lines  *rarely.Limiter // of the log, about turns
-}
-
-// TicketTaken tells when a ticket was taken: between the two instants.
-type TicketTaken struct {
-	Gate            string
-	Ticket          gate.Ticket
-	Asked, Answered time.Time
-}
-
-// Gates is the way to a running gates actor.
-type Gates struct {
-	system *actor.ActorSystem
-	pid    *actor.PID
-	cfg    GatesConfig
-
-	io    sync.WaitGroup // the goroutines that speak to the store
-	once  sync.Once
-	over  chan struct{} // closed when the actor takes no more mail
-	ended error
-}
-
-// NewGates makes gates without an actor: Attach gives them one.
-func newGates(system *actor.ActorSystem, cfg GatesConfig) *Gates {
-	if cfg.random == nil {
-		cfg.random = rand.Float64
+// Gates is the way to the runtime's gates actor; nil: it has none. To be called
+// by one goroutine, once the runtime is started.
+func (rt *Runtime) Gates() (*gates.Gates, error) {
+	if rt.gates == nil || rt.gates.PID() != nil {
+		return rt.gates, nil
 	}
-	cfg.lines = NewLines()
-	return &Gates{system: system, cfg: cfg, over: make(chan struct{})}
-}
-
-// StartGates spawns a gates actor of this name in system, beside any runtime.
-// Close ends it.
-func StartGates(system *actor.ActorSystem, name string, cfg GatesConfig) (*Gates, error) {
-	g := newGates(system, cfg)
-	pid, err := system.Root.Copy().WithGuardian(restartPoller).SpawnNamed(gatesProps(g), name)
+	answer, err := rt.system.Root.RequestFuture(rt.pid, whereGates{}, liveTimeout).Result()
 	if err != nil {
-		return nil, fmt.Errorf("spawn %q: %w", name, err)
+		return nil, fmt.Errorf("ask the supervisor %q for its gates: %w", rt.name, err)
 	}
-	g.pid = pid
-	return g, nil
+	pid, ok := answer.(*actor.PID)
+	if !ok {
+		return nil, fmt.Errorf("ask the supervisor %q for its gates: unexpected answer %T", rt.name, answer)
+	}
+	rt.gates.Attach(pid)
+	return rt.gates, nil
 }
 
-// PID is the gates actor. It understands *messages.AcquireTurn and
-// *messages.ReleaseTurn.
-func (g *Gates) PID() *actor.PID { return g.pid }
-
-// Acquire waits for the turn at a gate; with try it does not wait. When ctx
-// ends first, what was asked for is withdrawn. Errors: the cause of ctx,
-// ErrGateHeld (try), ErrGatesClosed, or those of the store.
-func (g *Gates) Acquire(ctx context.Context, name string, try bool) (*Turn, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	w := &waiter{gate: name, try: try, asked: time.Now(), values: ctx, answer: make(chan turnAnswer, 1)}
-	select {
-	case <-g.over:
-		return nil, ErrGatesClosed
-	default:
-		g.system.Root.Send(g.pid, acquire{w})
-	}
-	select {
-	case a := <-w.answer:
-		return a.turn, a.err
-	case <-g.over:
-		return nil, ErrGatesClosed
-	case <-ctx.Done():
-		g.system.Root.Send(g.pid, withdraw{w})
-		return nil, context.Cause(ctx)
+// closeGates ends all turns and waits of the gates, and gives back what is held,
+// as far as that is possible in time, for before Stop.
+func (rt *Runtime) closeGates() {
+	if rt.gates != nil {
+		rt.gates.GiveBack()
 	}
 }
 
-// Waits reports whether a ticket of this process waits at a gate: it is no
-// fencing token yet.
-func (g *Gates) Waits(ctx context.Context, name string, ticket uint64) (bool, error) {
-	question := waits{name, gate.Ticket(ticket), make(chan bool, 1)}
-	select {
-	case <-g.over:
-		return false, nil
-	default:
-		g.system.Root.Send(g.pid, question)
-	}
-	select {
-	case answer := <-question.answer:
-		return answer, nil
-	case <-g.over:
-		return false, nil
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	}
-}
-
-// Close ends all turns and waits with ErrGatesClosed, gives back what is held,
-// and stops the actor of StartGates. A second Close waits for the first.
-func (g *Gates) Close() error {
-	g.once.Do(func() {
-		g.GiveBack()
-		if err := g.system.Root.StopFuture(g.pid).Wait(); err != nil {
-			g.ended = fmt.Errorf("stop the gates: %w", err)
-		}
-		g.finish(stopIO)
-	})
-	return g.ended
-}
-
-// Attach connects the gates of NewGates with their actor, which a supervisor
-// has spawned with GatesProps.
-func (g *Gates) Attach(pid *actor.PID) { g.pid = pid }
-
-// GiveBack ends all turns and waits, and gives back what is held, as far as the
-// store lets it. Without an actor it does nothing.
-func (g *Gates) GiveBack() {
-	if g.pid == nil {
-		return
-	}
-	done := make(chan struct{})
-	g.system.Root.Send(g.pid, closeGates{done})
-	select {
-	case <-done:
-	case <-time.After(closeLimit):
-		g.cfg.Logger.Warn("gates closed before all was given back: leases end by themselves", "waited", closeLimit)
-	}
-}
-
-// Stopped ends the gates whose actor has been stopped, once, and waits up to
-// limit for calls of the store. Without an actor it does nothing.
-func (g *Gates) Stopped(limit time.Duration) {
-	if g.pid != nil {
-		g.once.Do(func() { g.finish(limit) })
-	}
-}
-
-// finish tells that the actor has stopped, and waits for calls of the store.
-func (g *Gates) finish(limit time.Duration) {
-	close(g.over)
-	if !waitFor(&g.io, limit) {
-		g.cfg.Logger.Warn("stopped while a call of the store hangs", "waited", limit)
+// endGates follows when their actor has stopped; it waits for calls of the store
+// for a limited time.
+func (rt *Runtime) endGates(limit time.Duration) {
+	if rt.gates != nil {
+		rt.gates.Stopped(limit)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/actors/gateway"
+	"github.com/wakebell/wakebell/actors/internal/actortest"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -24,8 +26,8 @@ func drained(rt *Runtime, timeout time.Duration) <-chan error {
 
 func TestTheGatewayDrainsFirst(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		release, s := make(chan struct{}), newShelf(0)
+	actortest.Virtually(t, func(t *testing.T) {
+		release, s := make(chan struct{}), actortest.NewShelf(0)
 		l := &ledger{do: until(release)}
 		system, rt := gatewayOn(t, l, topicOn(s, 2, acks))
 		running, waiting := ask(system, schedule(1)), ask(system, schedule(1))
@@ -33,19 +35,19 @@ func TestTheGatewayDrainsFirst(t *testing.T) {
 		done := drained(rt, time.Minute)
 
 		refused(t, messages.Code_CODE_DRAINING, ask(system, schedule(2)))
-		s.put("taken")
+		s.Put("taken")
 		<-time.After(500 * time.Millisecond)
-		_, _, settled, _ := s.count()
+		_, _, settled, _ := s.Count()
 		require.Equal(t, 1, settled, "the pollers go on while the gateway drains")
 
 		close(release)
 		require.IsType(t, &messages.Scheduled{}, answered(t, running))
 		require.IsType(t, &messages.Scheduled{}, answered(t, waiting), "it came before the drain")
 		require.NoError(t, <-done)
-		s.put("left")
+		s.Put("left")
 		refused(t, messages.Code_CODE_DRAINING, ask(system, schedule(3)))
 		<-time.After(500 * time.Millisecond)
-		due, _, _, _ := s.count()
+		due, _, _, _ := s.Count()
 		require.Equal(t, 1, due)
 		require.Equal(t, []string{"schedule 1", "schedule 1"}, l.begun())
 		require.NoError(t, rt.Stop())
@@ -54,9 +56,9 @@ func TestTheGatewayDrainsFirst(t *testing.T) {
 
 func TestAHungRequestHoldsADrainUpForAMoment(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
+	actortest.Virtually(t, func(t *testing.T) {
 		release := make(chan struct{})
-		system, rt := gatewayOn(t, &ledger{do: until(release)}, topicOn(newShelf(10), 2, acks))
+		system, rt := gatewayOn(t, &ledger{do: until(release)}, topicOn(actortest.NewShelf(10), 2, acks))
 		running, waiting := ask(system, schedule(1)), ask(system, schedule(1))
 		synctest.Wait()
 		began := time.Now()
@@ -75,13 +77,13 @@ func TestAHungRequestHoldsADrainUpForAMoment(t *testing.T) {
 
 func TestAGatewayThatCrashesStillDrains(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
+	actortest.Virtually(t, func(t *testing.T) {
 		release := make(chan struct{})
-		system, rt := gatewayOn(t, &ledger{do: until(release)}, topicOn(newShelf(10), 2, acks))
+		system, rt := gatewayOn(t, &ledger{do: until(release)}, topicOn(actortest.NewShelf(10), 2, acks))
 		running := ask(system, schedule(1))
 		synctest.Wait()
 		done := drained(rt, time.Minute)
-		system.Root.Send(Gateway(system, "wakebell"), crashNow{})
+		system.Root.Send(gateway.PID(system, "wakebell"), crashNow{})
 		refused(t, messages.Code_CODE_UNAVAILABLE, running)
 		refused(t, messages.Code_CODE_DRAINING, ask(system, schedule(2)))
 		began := time.Now()
@@ -94,9 +96,9 @@ func TestAGatewayThatCrashesStillDrains(t *testing.T) {
 
 func TestADrainAskedForTwiceIsAnsweredTwice(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
+	actortest.Virtually(t, func(t *testing.T) {
 		release := make(chan struct{})
-		system, rt := gatewayOn(t, &ledger{do: until(release)}, topicOn(newShelf(10), 2, acks))
+		system, rt := gatewayOn(t, &ledger{do: until(release)}, topicOn(actortest.NewShelf(10), 2, acks))
 		ask(system, schedule(1))
 		synctest.Wait()
 		first, second := drained(rt, time.Minute), drained(rt, time.Minute)

@@ -12,6 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/wakebell/wakebell/actors/gateway"
+	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -104,13 +107,13 @@ func (c crashing) Message() any {
 }
 
 // gatewayOn starts a runtime with a gateway.
-func gatewayOn(t *testing.T, l *ledger, topics ...Topic) (*actor.ActorSystem, *Runtime) {
+func gatewayOn(t *testing.T, l *ledger, topics ...poller.Topic) (*actor.ActorSystem, *Runtime) {
 	t.Helper()
-	system := quietSystem()
+	system := actortest.QuietSystem()
 	crash := func(next actor.ContextDecoratorFunc) actor.ContextDecoratorFunc {
 		return func(c actor.Context) actor.Context { return crashing{next(c)} }
 	}
-	cfg := Config{Name: "wakebell", Topics: topics, Timers: l, Logger: quiet, Random: func() float64 { return 0.5 }}
+	cfg := Config{Name: "wakebell", Topics: topics, Timers: l, Logger: actortest.Quiet, Random: func() float64 { return 0.5 }}
 	rt, err := Start(system, cfg.WithPollerOptions(actor.WithContextDecorator(crash)))
 	require.NoError(t, err)
 	return system, rt
@@ -118,7 +121,7 @@ func gatewayOn(t *testing.T, l *ledger, topics ...Topic) (*actor.ActorSystem, *R
 
 // ask sends a request, whose answer has an hour to come.
 func ask(system *actor.ActorSystem, request any) *actor.Future {
-	return system.Root.RequestFuture(Gateway(system, "wakebell"), request, time.Hour)
+	return system.Root.RequestFuture(gateway.PID(system, "wakebell"), request, time.Hour)
 }
 
 func answered(t *testing.T, f *actor.Future) any {
@@ -143,7 +146,7 @@ func schedule(n int) *messages.Schedule {
 
 func TestTheGatewayAnswers(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
+	actortest.Virtually(t, func(t *testing.T) {
 		system, rt := gatewayOn(t, &ledger{})
 		_, there := system.ProcessRegistry.GetLocal("wakebell/gateway")
 		require.True(t, there, "when Start has returned the gateway has its name")
@@ -160,7 +163,7 @@ func TestTheGatewayAnswers(t *testing.T) {
 
 func TestRequestsAboutATimerKeepTheirOrder(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
+	actortest.Virtually(t, func(t *testing.T) {
 		l := &ledger{}
 		l.do = func(_ context.Context, r messages.Request) messages.Answer {
 			if s, ok := r.(*messages.Schedule); ok { // each slower than the one after it
@@ -190,24 +193,24 @@ func TestRequestsAboutATimerKeepTheirOrder(t *testing.T) {
 
 func TestTooManyRequestsAreRefused(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
+	actortest.Virtually(t, func(t *testing.T) {
 		release := make(chan struct{})
 		l := &ledger{do: until(release)}
 		system, rt := gatewayOn(t, l)
 		var taken []*actor.Future
-		for n := range maxRunning + maxWaiting {
+		for n := range gateway.MaxRunning + gateway.MaxWaiting {
 			taken = append(taken, ask(system, schedule(n)))
 		}
 		for n := range 10 {
 			refused(t, messages.Code_CODE_OVERLOADED, ask(system, schedule(-n)))
 		}
 		synctest.Wait()
-		require.Len(t, l.begun(), maxRunning)
+		require.Len(t, l.begun(), gateway.MaxRunning)
 		close(release)
 		for _, f := range taken {
 			require.IsType(t, &messages.Scheduled{}, answered(t, f))
 		}
-		require.Equal(t, maxRunning, l.peaks)
+		require.Equal(t, gateway.MaxRunning, l.peaks)
 		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "there is room again")
 		require.NoError(t, rt.Stop())
 	})
@@ -215,7 +218,7 @@ func TestTooManyRequestsAreRefused(t *testing.T) {
 
 func TestTooManyBytesAreRefused(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
+	actortest.Virtually(t, func(t *testing.T) {
 		release := make(chan struct{})
 		system, rt := gatewayOn(t, &ledger{do: until(release)})
 		body := make([]byte, 15<<20)
@@ -235,7 +238,7 @@ func TestTooManyBytesAreRefused(t *testing.T) {
 
 func TestEveryRequestHasADeadline(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
+	actortest.Virtually(t, func(t *testing.T) {
 		release := make(chan struct{})
 		l := &ledger{do: until(release)} // it ignores its context
 		system, rt := gatewayOn(t, l)
@@ -245,7 +248,7 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 		behind := schedule(1) // waits for the one before
 		behind.Timeout = durationpb.New(2 * time.Second)
 		futures := []*actor.Future{ask(system, short), ask(system, behind), ask(system, schedule(2))}
-		for i, after := range []time.Duration{time.Second, 2 * time.Second, defaultTimeout} {
+		for i, after := range []time.Duration{time.Second, 2 * time.Second, gateway.DefaultTimeout} {
 			refused(t, messages.Code_CODE_DEADLINE, futures[i])
 			require.Equal(t, after, time.Since(began))
 		}
@@ -258,7 +261,7 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 
 func TestARequestIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
+	actortest.Virtually(t, func(t *testing.T) {
 		release, answers := make(chan struct{}), make(chan any, 10)
 		system, rt := gatewayOn(t, &ledger{do: until(release)})
 		sender := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
@@ -267,7 +270,7 @@ func TestARequestIsAnsweredOnce(t *testing.T) {
 				answers <- m
 			}
 		}))
-		system.Root.RequestWithCustomSender(Gateway(system, "wakebell"), schedule(1), sender)
+		system.Root.RequestWithCustomSender(gateway.PID(system, "wakebell"), schedule(1), sender)
 		<-time.After(time.Minute)
 		close(release)
 		synctest.Wait()
@@ -280,11 +283,11 @@ func TestARequestIsAnsweredOnce(t *testing.T) {
 
 func TestTheNameOfTheGatewayIsTaken(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		system := quietSystem()
+	actortest.Virtually(t, func(t *testing.T) {
+		system := actortest.QuietSystem()
 		stranger, err := system.Root.SpawnNamed(actor.PropsFromFunc(func(actor.Context) {}), "wakebell/gateway")
 		require.NoError(t, err)
-		cfg := Config{Name: "wakebell", Timers: &ledger{}, Logger: quiet}
+		cfg := Config{Name: "wakebell", Timers: &ledger{}, Logger: actortest.Quiet}
 		_, err = Start(system, cfg)
 		require.Error(t, err)
 		_, running := Owner(system, "wakebell")
@@ -298,7 +301,7 @@ func TestTheNameOfTheGatewayIsTaken(t *testing.T) {
 
 func TestARequestThatPanicsHarmsNoOther(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
+	actortest.Virtually(t, func(t *testing.T) {
 		l := &ledger{}
 		l.do = func(_ context.Context, r messages.Request) messages.Answer {
 			if name(r) == "schedule 1" {
@@ -318,14 +321,14 @@ func TestARequestThatPanicsHarmsNoOther(t *testing.T) {
 
 func TestACrashOfTheGatewayAnswersWhatItHad(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
+	actortest.Virtually(t, func(t *testing.T) {
 		release := make(chan struct{})
 		l := &ledger{do: until(release)}
 		system, rt := gatewayOn(t, l)
 		began := time.Now()
 		running, waiting := ask(system, schedule(1)), ask(system, schedule(1))
 		synctest.Wait()
-		crash := system.Root.RequestFuture(Gateway(system, "wakebell"), crashNow{}, time.Minute)
+		crash := system.Root.RequestFuture(gateway.PID(system, "wakebell"), crashNow{}, time.Minute)
 		refused(t, messages.Code_CODE_UNAVAILABLE, running)
 		refused(t, messages.Code_CODE_UNAVAILABLE, waiting)
 		require.Equal(t, began, time.Now(), "at once, not after its restart")
@@ -340,7 +343,7 @@ func TestACrashOfTheGatewayAnswersWhatItHad(t *testing.T) {
 
 func TestAStopAnswersWhatTheGatewayHad(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
+	actortest.Virtually(t, func(t *testing.T) {
 		release := make(chan struct{})
 		system, rt := gatewayOn(t, &ledger{do: until(release)})
 		running := ask(system, schedule(1))

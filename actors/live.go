@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -21,14 +22,14 @@ var (
 
 // Requests of a Runtime to its supervisor, each answered with liveReply.
 type (
-	addTopic    struct{ topic *topicConfig }
+	addTopic    struct{ topic *poller.Shared }
 	removeTopic struct {
 		name    string
 		timeout time.Duration
 	}
 	tuneTopic struct {
 		name   string
-		change func(*topicState)
+		change func(*poller.State)
 	}
 	areYouThere struct{} // every Receive before it is over
 	liveReply   struct {
@@ -36,9 +37,6 @@ type (
 		err     error
 	}
 )
-
-// tuned tells a poller that its topic's state has changed.
-type tuned struct{}
 
 // removal is a topic that is drained and then stopped.
 type removal struct {
@@ -57,17 +55,17 @@ func (s *supervisor) tune(m tuneTopic) error {
 	if !ok {
 		return fmt.Errorf("%w: %q", ErrNoTopic, m.name)
 	}
-	t.change(m.change)
-	s.root.Send(s.pollers[m.name], tuned{})
+	t.Change(m.change)
+	s.root.Send(s.pollers[m.name], poller.Tuned{})
 	return nil
 }
 
-// add spawns the poller of a new topic.
-func (s *supervisor) add(c actor.Context, t *topicConfig) error {
+// Add spawns the poller of a new topic.
+func (s *supervisor) Add(c actor.Context, t *poller.Shared) error {
 	name := t.Source.Name()
 	switch {
 	case s.drain != nil:
-		return ErrDraining
+		return poller.ErrDraining
 	case s.pollers[name] != nil:
 		return fmt.Errorf("%w: %q", ErrTopicTaken, name)
 	}
@@ -79,9 +77,9 @@ func (s *supervisor) add(c actor.Context, t *topicConfig) error {
 	return nil
 }
 
-func (s *supervisor) spawn(c actor.Context, t *topicConfig) error {
+func (s *supervisor) spawn(c actor.Context, t *poller.Shared) error {
 	name := t.Source.Name()
-	pid, err := c.SpawnNamed(pollerProps(t), pollerName(name))
+	pid, err := c.SpawnNamed(poller.Props(t), pollerName(name))
 	if err != nil { // topics are unique, so the name was taken by a stranger
 		return fmt.Errorf("spawn the poller of %q: %w", name, err)
 	}
@@ -136,7 +134,7 @@ func (s *supervisor) stopped(who *actor.PID) {
 
 // Add gives the runtime a topic while it runs. Errors: ErrTopicTaken, or
 // ErrDraining.
-func (rt *Runtime) Add(t Topic) error {
+func (rt *Runtime) Add(t poller.Topic) error {
 	_, err := rt.ask(addTopic{rt.newTopic(t)}, liveTimeout)
 	return err
 }
@@ -144,31 +142,31 @@ func (rt *Runtime) Add(t Topic) error {
 // Remove drains a topic as Drain does and forgets it: its counters too. The
 // timers stay in the source. Error: ErrNoTopic.
 func (rt *Runtime) Remove(name string, timeout time.Duration) (*messages.TopicDrained, error) {
-	return rt.ask(removeTopic{name, timeout}, timeout+drainGrace+drainFlush+liveTimeout)
+	return rt.ask(removeTopic{name, timeout}, timeout+poller.DrainGrace+poller.DrainFlush+liveTimeout)
 }
 
 // Tune changes the settings of a topic while it runs. Error: ErrNoTopic.
-func (rt *Runtime) Tune(name string, change func(*Settings)) error {
-	_, err := rt.ask(tuneTopic{name, func(s *topicState) { change(&s.settings) }}, liveTimeout)
+func (rt *Runtime) Tune(name string, change func(*poller.Settings)) error {
+	_, err := rt.ask(tuneTopic{name, func(s *poller.State) { change(&s.Settings) }}, liveTimeout)
 	return err
 }
 
 // Pause keeps a topic's poller from claiming, or lets it claim again. What
 // runs goes on. Error: ErrNoTopic.
 func (rt *Runtime) Pause(name string, paused bool) error {
-	_, err := rt.ask(tuneTopic{name, func(s *topicState) { s.paused = paused }}, liveTimeout)
+	_, err := rt.ask(tuneTopic{name, func(s *poller.State) { s.Paused = paused }}, liveTimeout)
 	return err
 }
 
 // State returns the settings that are in force for a topic, and whether it is
 // paused. Error: ErrNoTopic.
-func (rt *Runtime) State(name string) (s Settings, paused bool, err error) {
+func (rt *Runtime) State(name string) (s poller.Settings, paused bool, err error) {
 	t, ok := rt.topic(name)
 	if !ok {
-		return Settings{}, false, fmt.Errorf("%w: %q", ErrNoTopic, name)
+		return poller.Settings{}, false, fmt.Errorf("%w: %q", ErrNoTopic, name)
 	}
-	state := t.state.Load()
-	return state.settings, state.paused, nil
+	state := t.State.Load()
+	return state.Settings, state.Paused, nil
 }
 
 // liveTimeout bounds the wait for a supervisor, which never blocks; only one

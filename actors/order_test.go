@@ -9,34 +9,36 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
 // ordering is a topic of three timers whose order is read from what read says,
 // one after the other; the last stays.
-func ordering(s *shelf, read ...error) Topic {
+func ordering(s *actortest.Shelf, read ...error) poller.Topic {
 	topic := topicOn(s, 1, acks)
-	topic.Order = func(context.Context) (Order, error) {
+	topic.Order = func(context.Context) (poller.Order, error) {
 		err := read[0]
 		if len(read) > 1 {
 			read = read[1:]
 		}
-		return Order{}, err
+		return poller.Order{}, err
 	}
 	return topic
 }
 
 func TestNothingIsClaimedBeforeItsOrderIsKnown(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		s := newShelf(3)
+	actortest.Virtually(t, func(t *testing.T) {
+		s := actortest.NewShelf(3)
 		down := fmt.Errorf("as the test wants it: %w", exchange.ErrUnavailable)
-		rt := start(t, quietSystem(), "a", ordering(s, down, down, nil))
+		rt := start(t, actortest.QuietSystem(), "a", ordering(s, down, down, nil))
 		<-time.After(500 * time.Millisecond)
-		due, _, _, _ := s.count()
+		due, _, _, _ := s.Count()
 		require.Equal(t, 3, due, "the topic may be paused")
 		<-time.After(time.Minute)
-		_, _, settled, _ := s.count()
+		_, _, settled, _ := s.Count()
 		require.Equal(t, 3, settled)
 		require.NoError(t, rt.Stop())
 	})
@@ -44,11 +46,11 @@ func TestNothingIsClaimedBeforeItsOrderIsKnown(t *testing.T) {
 
 func TestAnOrderThatCannotBeReadStopsNobody(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		s := newShelf(3)
-		rt := start(t, quietSystem(), "a", ordering(s, errors.New("mangled by hand")))
+	actortest.Virtually(t, func(t *testing.T) {
+		s := actortest.NewShelf(3)
+		rt := start(t, actortest.QuietSystem(), "a", ordering(s, errors.New("mangled by hand")))
 		<-time.After(10 * time.Second)
-		_, _, settled, _ := s.count()
+		_, _, settled, _ := s.Count()
 		require.Equal(t, 3, settled)
 		require.NoError(t, rt.Stop())
 	})
@@ -58,32 +60,32 @@ func TestAnOrderThatCannotBeReadStopsNobody(t *testing.T) {
 // moment: it is not taken before the pause is read.
 func TestNothingIsClaimedWhileAnotherOrderIsRead(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		s, orders := newShelf(0), []Order{{}, {Paused: true}, {}}
+	actortest.Virtually(t, func(t *testing.T) {
+		s, orders := actortest.NewShelf(0), []poller.Order{{}, {Paused: true}, {}}
 		topic := topicOn(s, 1, acks)
 		topic.OrderEvery = 24 * time.Hour
-		topic.Order = func(context.Context) (Order, error) {
+		topic.Order = func(context.Context) (poller.Order, error) {
 			<-time.After(time.Minute)
 			next := orders[0]
 			orders = orders[1:]
 			return next, nil
 		}
-		rt := start(t, quietSystem(), "a", topic)
+		rt := start(t, actortest.QuietSystem(), "a", topic)
 		hint := func(kind exchange.HintKind) {
 			rt.system.Root.Send(rt.PID(), exchange.Hint{Source: "shelf", Kind: kind})
 		}
 		taken := func() int {
-			_, _, settled, _ := s.count()
+			_, _, settled, _ := s.Count()
 			return settled
 		}
 		<-time.After(2 * time.Minute)
-		s.put("before")
+		s.Put("before")
 		hint(exchange.HintDue)
 		<-time.After(time.Second)
 		require.Equal(t, 1, taken())
 
 		hint(exchange.HintControl)
-		s.put("after")
+		s.Put("after")
 		hint(exchange.HintDue)
 		<-time.After(3 * time.Minute)
 		require.Equal(t, 1, taken())

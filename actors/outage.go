@@ -3,6 +3,9 @@ package actors
 import (
 	"slices"
 	"time"
+
+	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/poller"
 )
 
 // While the server of some topics is down as a whole, one poller at a time
@@ -11,16 +14,6 @@ import (
 // fail one by one. These messages go between the root supervisor and its
 // pollers.
 type (
-	unavailable struct { // an exchange failed; its poller waits to be asked
-		shard string
-		err   error
-	}
-	available struct{ shard string } // an exchange was answered
-	hold      struct{}               // send nothing
-	probe     struct{}               // try once
-	resume    struct {               // go on, at a random moment within
-		within time.Duration
-	}
 	nextProbe struct { // the supervisor to itself
 		shard      string
 		generation int
@@ -29,7 +22,6 @@ type (
 
 const (
 	firstProbe = 50 * time.Millisecond
-	maxProbe   = time.Second
 	// probeTimeout replaces a probe that was never answered, as when its
 	// poller was restarted.
 	probeTimeout = 30 * time.Second
@@ -49,22 +41,22 @@ type outage struct {
 	generation int // tells the current timer's message from earlier ones
 }
 
-func (s *supervisor) redisDown(m unavailable) {
-	o := s.outages[m.shard]
+func (s *supervisor) redisDown(m poller.Unavailable) {
+	o := s.outages[m.Shard]
 	switch {
 	case o == nil:
 		s.generation++
 		o = &outage{since: time.Now(), generation: s.generation}
-		s.outages[m.shard] = o
-		s.rt.env.Logger.Error("redis is down; one topic at a time tries it again", "err", m.err, "shard", m.shard)
-		for _, name := range s.topicsOf(m.shard) {
-			s.root.Send(s.pollers[name], hold{})
+		s.outages[m.Shard] = o
+		s.rt.env.Logger.Error("redis is down; one topic at a time tries it again", "err", m.Err, "shard", m.Shard)
+		for _, name := range s.topicsOf(m.Shard) {
+			s.root.Send(s.pollers[name], poller.Hold{})
 		}
-		s.probeAfter(m.shard, o, firstProbe)
+		s.probeAfter(m.Shard, o, firstProbe)
 	case o.probing:
 		o.probing = false
 		o.failures++
-		s.probeAfter(m.shard, o, spread(doubled(firstProbe, o.failures, maxProbe), 0.5, s.rt.env.Random()))
+		s.probeAfter(m.Shard, o, host.Spread(host.Doubled(firstProbe, o.failures, host.MaxProbe), 0.5, s.rt.env.Random()))
 	}
 }
 
@@ -81,14 +73,14 @@ func (s *supervisor) topicsOf(shard string) []string {
 }
 
 func (s *supervisor) probeAfter(shard string, o *outage, d time.Duration) {
-	o.stop()
+	o.Stop()
 	s.generation++
 	o.generation = s.generation
 	root, self, next := s.root, s.self, nextProbe{shard, o.generation}
 	o.timer = time.AfterFunc(d, func() { root.Send(self, next) })
 }
 
-func (o *outage) stop() {
+func (o *outage) Stop() {
 	if o.timer != nil {
 		o.timer.Stop()
 	}
@@ -102,24 +94,24 @@ func (s *supervisor) sendProbe(m nextProbe) {
 		return
 	}
 	if names := s.topicsOf(m.shard); len(names) > 0 {
-		s.root.Send(s.pollers[names[o.turn%len(names)]], probe{})
+		s.root.Send(s.pollers[names[o.turn%len(names)]], poller.Probe{})
 		o.turn++
 		o.probing = true
 	}
 	s.probeAfter(m.shard, o, probeTimeout)
 }
 
-func (s *supervisor) redisUp(m available) {
-	o := s.outages[m.shard]
+func (s *supervisor) redisUp(m poller.Available) {
+	o := s.outages[m.Shard]
 	if o == nil {
 		return
 	}
-	s.rt.env.Logger.Info("redis is back", "down_for", time.Since(o.since).Round(time.Millisecond), "shard", m.shard)
-	o.stop()
-	delete(s.outages, m.shard)
-	names := s.topicsOf(m.shard)
+	s.rt.env.Logger.Info("redis is back", "down_for", time.Since(o.since).Round(time.Millisecond), "shard", m.Shard)
+	o.Stop()
+	delete(s.outages, m.Shard)
+	names := s.topicsOf(m.Shard)
 	within := min(time.Duration(len(names))*resumePerTopic, maxResume)
 	for _, name := range names {
-		s.root.Send(s.pollers[name], resume{within: within})
+		s.root.Send(s.pollers[name], poller.Resume{Within: within})
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -20,7 +22,7 @@ func BenchmarkPoller(b *testing.B) {
 		b.Run(fmt.Sprintf("max-concurrent=%d", concurrent), func(b *testing.B) {
 			source := &spring{left: b.N, done: make(chan struct{})}
 			b.ReportAllocs()
-			rt, err := Start(quietSystem(), Config{Name: "bench", Logger: quiet, Topics: []Topic{topicOn(source, concurrent, acks)}})
+			rt, err := Start(actortest.QuietSystem(), Config{Name: "bench", Logger: actortest.Quiet, Topics: []poller.Topic{topicOn(source, concurrent, acks)}})
 			require.NoError(b, err)
 			<-source.done
 			b.StopTimer()

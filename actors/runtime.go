@@ -13,7 +13,10 @@
 // to and user code is run in goroutines that an actor owns and ends. What
 // fails is restarted, and its leases come back when they end.
 //
-// The package consumes a Source of leases and does not know Redis.
+// Each actor below the supervisor has a package of its own: poller, gates,
+// gateway, reminders and scheduler. This one holds the Runtime and its supervisor.
+// None of them knows Redis: they consume the stores that they declare. These
+// packages carry no compatibility promise; use package wakebell.
 package actors
 
 import (
@@ -33,6 +36,12 @@ import (
 	"github.com/asynkron/protoactor-go/extensions"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/wakebell/wakebell/actors/gates"
+	"github.com/wakebell/wakebell/actors/gateway"
+	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/actors/reminders"
+	"github.com/wakebell/wakebell/actors/scheduler"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -40,23 +49,23 @@ import (
 type Config struct {
 	// Name is the name of the root supervisor, unique in its ActorSystem.
 	Name   string
-	Topics []Topic
-	Hints  Hints  // nil: timers are found by polling alone
-	Events Events // nil: nobody can watch what happens
-	Node   string // how events call this node
-	Timers Timers // nil: there is no gateway
-	Beat   *Beat  // nil: recurring schedules are others' affair
+	Topics []poller.Topic
+	Hints  poller.Hints      // nil: timers are found by polling alone
+	Events poller.Events     // nil: nobody can watch what happens
+	Node   string            // how events call this node
+	Timers gateway.Timers    // nil: there is no gateway
+	Beat   *scheduler.Config // nil: recurring schedules are others' affair
 
 	// Reminders reads what the actor of the reminders is asked for by message,
 	// and by whom; nil: there is no such actor.
-	Reminders func(ReminderRequest, *actor.PID) (ReminderCall, error)
+	Reminders func(reminders.Request, *actor.PID) (reminders.Call, error)
 
 	Logger *slog.Logger
 
 	// OnDead is called for every timer that became a dead letter, one after the
 	// other, after the source has confirmed it; nil: nobody is told. Its context
 	// ends with the runtime.
-	OnDead func(context.Context, Death)
+	OnDead func(context.Context, poller.Death)
 
 	// Owner is what Owner returns while the runtime runs.
 	Owner any
@@ -64,7 +73,7 @@ type Config struct {
 	// Random yields numbers in [0, 1) for jitter; nil: a random source.
 	Random func() float64
 
-	Gates *GatesConfig // nil: there are no gates
+	Gates *gates.Config // nil: there are no gates
 
 	pollerOptions []actor.PropsOption // of all actors but the supervisor, for tests
 }
@@ -74,24 +83,24 @@ type Runtime struct {
 	name   string
 	system *actor.ActorSystem
 	pid    *actor.PID
-	hints  Hints
-	timers Timers
-	beat   *Beat
+	hints  poller.Hints
+	timers gateway.Timers
+	beat   *scheduler.Config
 	owner  any
-	env    *Env
-	dead   *hook
-	tail   tail
+	env    *host.Env
+	dead   *poller.Hook
+	tail   poller.Tail
 
 	draining atomic.Bool // the gateway takes no more, in this life and the next
 
-	gates *Gates // nil: there are none
+	gates *gates.Gates // nil: there are none
 
-	reminders func(ReminderRequest, *actor.PID) (ReminderCall, error) // nil: there are none
+	reminders func(reminders.Request, *actor.PID) (reminders.Call, error) // nil: there are none
 
-	mu     sync.Mutex              // guards what follows
-	topics map[string]*topicConfig // the supervisor alone changes them
-	clocks map[string]*clockWatch  // by shard
-	silent map[string]time.Time    // who does not answer, by topic, since when
+	mu     sync.Mutex                    // guards what follows
+	topics map[string]*poller.Shared     // the supervisor alone changes them
+	clocks map[string]*poller.ClockWatch // by shard
+	silent map[string]time.Time          // who does not answer, by topic, since when
 }
 
 // ErrNameTaken says that the ActorSystem has a runtime of this name already.
@@ -102,26 +111,26 @@ var ErrNameTaken = errors.New("a runtime of this name is running in the actor sy
 func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
 		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beat: cfg.Beat, owner: cfg.Owner,
-		env:       &Env{Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Options: cfg.pollerOptions, Lines: NewLines()},
-		topics:    map[string]*topicConfig{},
+		env:       &host.Env{Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Options: cfg.pollerOptions, Lines: host.NewLines()},
+		topics:    map[string]*poller.Shared{},
 		silent:    map[string]time.Time{},
 		reminders: cfg.Reminders,
 	}
 	if rt.env.Random == nil {
 		rt.env.Random = rand.Float64
 	}
-	rt.dead = newHook(cfg.OnDead, cfg.Logger)
-	rt.tail.events, rt.tail.node, rt.tail.log, rt.tail.io = cfg.Events, cfg.Node, cfg.Logger, rt.env.IO
+	rt.dead = poller.NewHook(cfg.OnDead, cfg.Logger)
+	rt.tail.Events, rt.tail.Node, rt.tail.Log, rt.tail.Io = cfg.Events, cfg.Node, cfg.Logger, rt.env.IO
 	for _, t := range cfg.Topics {
 		rt.keep(rt.newTopic(t))
 	}
 	if cfg.Gates != nil {
-		rt.gates = newGates(system, *cfg.Gates)
+		rt.gates = gates.New(system, *cfg.Gates)
 	}
-	if err := extensionOf(system).add(rt); err != nil {
+	if err := extensionOf(system).Add(rt); err != nil {
 		return nil, err
 	}
-	pid, err := system.Root.Copy().WithGuardian(restartPoller).SpawnNamed(supervisorProps(rt), cfg.Name)
+	pid, err := system.Root.Copy().WithGuardian(host.RestartPoller).SpawnNamed(supervisorProps(rt), cfg.Name)
 	if err != nil {
 		extensionOf(system).remove(rt)
 		return nil, fmt.Errorf("spawn %q: %w", cfg.Name, err)
@@ -139,19 +148,19 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 func (rt *Runtime) PID() *actor.PID { return rt.pid }
 
 // Counters returns what each topic's poller did so far.
-func (rt *Runtime) Counters() map[string]Counters {
-	all := map[string]Counters{}
+func (rt *Runtime) Counters() map[string]poller.Counters {
+	all := map[string]poller.Counters{}
 	for _, t := range rt.all() {
-		all[t.Source.Name()] = t.counters.snapshot()
+		all[t.Source.Name()] = t.Counters.Snapshot()
 	}
 	return all
 }
 
-func (rt *Runtime) newTopic(t Topic) *topicConfig {
-	return newTopic(t, rt.env, rt.dead, rt.clock(t.Source.Shard()), rt.tail.events != nil)
+func (rt *Runtime) newTopic(t poller.Topic) *poller.Shared {
+	return poller.NewShared(t, rt.env, rt.dead, rt.clock(t.Source.Shard()), rt.tail.Events != nil)
 }
 
-func (rt *Runtime) keep(t *topicConfig) {
+func (rt *Runtime) keep(t *poller.Shared) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.topics[t.Source.Name()] = t
@@ -164,7 +173,7 @@ func (rt *Runtime) forget(name string) {
 	delete(rt.silent, name)
 }
 
-func (rt *Runtime) topic(name string) (*topicConfig, bool) {
+func (rt *Runtime) topic(name string) (*poller.Shared, bool) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	t, ok := rt.topics[name]
@@ -172,10 +181,10 @@ func (rt *Runtime) topic(name string) (*topicConfig, bool) {
 }
 
 // all returns the topics in the order of their names.
-func (rt *Runtime) all() []*topicConfig {
+func (rt *Runtime) all() []*poller.Shared {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	byName := func(a, b *topicConfig) int { return cmp.Compare(a.Source.Name(), b.Source.Name()) }
+	byName := func(a, b *poller.Shared) int { return cmp.Compare(a.Source.Name(), b.Source.Name()) }
 	return slices.SortedFunc(maps.Values(rt.topics), byName)
 }
 
@@ -186,7 +195,7 @@ func (rt *Runtime) all() []*topicConfig {
 // from then on; Stop ends it.
 func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
 	until := time.Now().Add(timeout)
-	bound := timeout + gatewayGrace + drainGrace + drainFlush + hookGrace
+	bound := timeout + gatewayGrace + poller.DrainGrace + poller.DrainFlush + poller.HookGrace
 	future := rt.system.Root.RequestFuture(rt.pid, &messages.Drain{Timeout: durationpb.New(timeout)}, bound)
 	answer, err := future.Result()
 	if err != nil {
@@ -196,10 +205,10 @@ func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
 	if !ok {
 		return nil, fmt.Errorf("drain: unexpected answer %T", answer)
 	}
-	if soon := time.Now().Add(hookGrace); until.Before(soon) {
+	if soon := time.Now().Add(poller.HookGrace); until.Before(soon) {
 		until = soon // what died while handlers ended is told too
 	}
-	rt.dead.end(until, ErrDraining)
+	rt.dead.End(until, poller.ErrDraining)
 	return drained, nil
 }
 
@@ -228,7 +237,7 @@ func extensionOf(system *actor.ActorSystem) *extension {
 	return e
 }
 
-func (e *extension) add(rt *Runtime) error {
+func (e *extension) Add(rt *Runtime) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, taken := e.runtimes[rt.name]; taken {

@@ -13,45 +13,47 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
 // topicOn is a topic with short intervals.
-func topicOn(s Source, slots int, h Handle) Topic {
-	return Topic{Source: s, Handle: h, Settings: Settings{
+func topicOn(s poller.Source, slots int, h poller.Handle) poller.Topic {
+	return poller.Topic{Source: s, Handle: h, Settings: poller.Settings{
 		MaxConcurrent: slots, LeaseTTL: time.Minute,
 		PollingInterval: 10 * time.Millisecond, MaxPollingInterval: 100 * time.Millisecond,
-		Retry: Retry{Initial: time.Second, Max: time.Hour, MaxFailures: 10},
+		Retry: poller.Retry{Initial: time.Second, Max: time.Hour, MaxFailures: 10},
 	}}
 }
 
 // start runs a runtime until the end of the test; stopping it twice is fine.
-func start(t *testing.T, system *actor.ActorSystem, name string, topics ...Topic) *Runtime {
+func start(t *testing.T, system *actor.ActorSystem, name string, topics ...poller.Topic) *Runtime {
 	t.Helper()
-	rt, err := Start(system, Config{Name: name, Topics: topics, Logger: quiet})
+	rt, err := Start(system, Config{Name: name, Topics: topics, Logger: actortest.Quiet})
 	require.NoError(t, err)
 	return rt
 }
 
-func acks(context.Context, *Delivery) Outcome { return Succeeded() }
+func acks(context.Context, *poller.Delivery) poller.Outcome { return poller.Succeeded() }
 
 func TestRuntimesShareAnActorSystem(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		system, one, two := quietSystem(), newShelf(10), newShelf(10)
+	actortest.Virtually(t, func(t *testing.T) {
+		system, one, two := actortest.QuietSystem(), actortest.NewShelf(10), actortest.NewShelf(10)
 		a := start(t, system, "a", topicOn(one, 2, acks))
 		b := start(t, system, "b", topicOn(two, 2, acks))
-		_, err := Start(system, Config{Name: "a", Logger: quiet})
+		_, err := Start(system, Config{Name: "a", Logger: actortest.Quiet})
 		require.ErrorIs(t, err, ErrNameTaken)
 		<-time.After(time.Second)
-		for _, s := range []*shelf{one, two} {
-			_, _, settled, _ := s.count()
+		for _, s := range []*actortest.Shelf{one, two} {
+			_, _, settled, _ := s.Count()
 			require.Equal(t, 10, settled)
 		}
 		require.NoError(t, a.Stop())
-		two.put("late")
+		two.Put("late")
 		<-time.After(time.Second)
-		_, _, settled, _ := two.count()
+		_, _, settled, _ := two.Count()
 		require.Equal(t, 11, settled, "the other one goes on")
 		require.NoError(t, start(t, system, "a").Stop(), "the name is free again")
 		require.NoError(t, b.Stop())
@@ -60,12 +62,12 @@ func TestRuntimesShareAnActorSystem(t *testing.T) {
 
 func TestNameTakenByAnActorOfTheUser(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		system := quietSystem()
+	actortest.Virtually(t, func(t *testing.T) {
+		system := actortest.QuietSystem()
 		pid, err := system.Root.SpawnNamed(actor.PropsFromFunc(func(actor.Context) {}), "taken")
 		require.NoError(t, err)
 		for range 2 { // the failure leaves nothing behind
-			_, err = Start(system, Config{Name: "taken", Logger: quiet})
+			_, err = Start(system, Config{Name: "taken", Logger: actortest.Quiet})
 			require.ErrorIs(t, err, actor.ErrNameExists)
 		}
 		require.NoError(t, system.Root.StopFuture(pid).Wait())
@@ -81,7 +83,7 @@ func TestSlotsUnderTrouble(t *testing.T) {
 	for _, slots := range []int{1, 3, 120} {
 		t.Run(fmt.Sprint(slots, " slots"), func(t *testing.T) {
 			t.Parallel()
-			virtually(t, func(t *testing.T) { slotsUnderTrouble(t, slots) })
+			actortest.Virtually(t, func(t *testing.T) { slotsUnderTrouble(t, slots) })
 		})
 	}
 }
@@ -89,7 +91,7 @@ func TestSlotsUnderTrouble(t *testing.T) {
 func slotsUnderTrouble(t *testing.T, slots int) {
 	t.Helper()
 	timers := 30 * slots
-	s, calm := newShelf(timers), atomic.Bool{}
+	s, calm := actortest.NewShelf(timers), atomic.Bool{}
 	trouble := func() error {
 		switch n := rand.N(20); {
 		case calm.Load():
@@ -104,35 +106,35 @@ func slotsUnderTrouble(t *testing.T, slots int) {
 			return nil
 		}
 	}
-	s.before, s.after = trouble, trouble
+	s.Before, s.After = trouble, trouble
 	var running, panicked atomic.Int64
 	release := make(chan struct{})
-	system := quietSystem()
-	rt := start(t, system, "a", topicOn(s, slots, func(ctx context.Context, d *Delivery) Outcome {
+	system := actortest.QuietSystem()
+	rt := start(t, system, "a", topicOn(s, slots, func(ctx context.Context, d *poller.Delivery) poller.Outcome {
 		defer running.Add(-1)
 		if n := running.Add(1); n > int64(slots) {
 			t.Errorf("%d handlers run", n)
 		}
 		if calm.Load() {
 			<-release
-			return Succeeded()
+			return poller.Succeeded()
 		}
 		<-time.After(rand.N(10 * time.Millisecond))
 		if rand.N(20) == 0 {
 			panicked.Add(1)
 			panic("as the test wants it")
 		}
-		return Succeeded()
+		return poller.Succeeded()
 	}))
 	<-time.After(10 * time.Minute)
-	due, leased, settled, _ := s.count()
+	due, leased, settled, _ := s.Count()
 	require.Zero(t, due)
 	require.Equal(t, timers, leased+settled)
 	require.EqualValues(t, panicked.Load(), leased, "a crash leaves its lease, nothing else does")
 
 	calm.Store(true)
 	for n := range slots + 1 {
-		s.put(fmt.Sprint("last ", n))
+		s.Put(fmt.Sprint("last ", n))
 	}
 	<-time.After(time.Minute)
 	require.EqualValues(t, slots, running.Load(), "every slot is there")
@@ -150,7 +152,7 @@ func TestLateSuccessAfterAnOutage(t *testing.T) {
 	for _, slots := range []int{5, 120, 300} {
 		t.Run(fmt.Sprint(slots, " slots"), func(t *testing.T) {
 			t.Parallel()
-			virtually(t, func(t *testing.T) { lateSuccess(t, slots) })
+			actortest.Virtually(t, func(t *testing.T) { lateSuccess(t, slots) })
 		})
 	}
 }
@@ -158,26 +160,26 @@ func TestLateSuccessAfterAnOutage(t *testing.T) {
 func lateSuccess(t *testing.T, slots int) {
 	t.Helper()
 	timers := slots - slots/10 // so that there is room for a claim
-	s, down := newShelf(timers), atomic.Bool{}
-	s.expires = true
-	s.before = func() error {
+	s, down := actortest.NewShelf(timers), atomic.Bool{}
+	s.Expires = true
+	s.Before = func() error {
 		if down.Load() {
 			return fmt.Errorf("as the test wants it: %w", exchange.ErrUnavailable)
 		}
 		return nil
 	}
 	var handled atomic.Int64
-	rt := start(t, quietSystem(), "a", topicOn(s, slots, func(context.Context, *Delivery) Outcome {
+	rt := start(t, actortest.QuietSystem(), "a", topicOn(s, slots, func(context.Context, *poller.Delivery) poller.Outcome {
 		handled.Add(1)
 		<-time.After(30*time.Second + rand.N(time.Minute))
-		return Succeeded()
+		return poller.Succeeded()
 	}))
 	<-time.After(25 * time.Second)
 	down.Store(true)
 	<-time.After(2 * time.Minute)
 	down.Store(false)
 	<-time.After(time.Minute)
-	_, _, settled, _ := s.count()
+	_, _, settled, _ := s.Count()
 	require.Equal(t, timers, settled)
 	require.EqualValues(t, timers, handled.Load(), "deliveries")
 	require.NoError(t, rt.Stop())
@@ -186,11 +188,11 @@ func lateSuccess(t *testing.T, slots int) {
 // TestIdleIsIdle: nothing due, and nothing ticks faster than the ramp.
 func TestIdleIsIdle(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		s := newShelf(0)
-		rt := start(t, quietSystem(), "a", topicOn(s, 120, acks))
+	actortest.Virtually(t, func(t *testing.T) {
+		s := actortest.NewShelf(0)
+		rt := start(t, actortest.QuietSystem(), "a", topicOn(s, 120, acks))
 		<-time.After(time.Minute)
-		_, _, _, asked := s.count()
+		_, _, _, asked := s.Count()
 		require.InDelta(t, 600, asked, 150, "looks a tenth of a second apart")
 		require.NoError(t, rt.Stop())
 	})
@@ -198,58 +200,35 @@ func TestIdleIsIdle(t *testing.T) {
 
 func TestStaleExchangeGetsANewName(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		s := newShelf(3)
+	actortest.Virtually(t, func(t *testing.T) {
+		s := actortest.NewShelf(3)
 		stale := fmt.Errorf("as the test wants it: %w", exchange.ErrStale)
-		s.before = func() error {
+		s.Before = func() error {
 			err := stale
 			stale = nil
 			return err
 		}
-		rt := start(t, quietSystem(), "a", topicOn(s, 1, acks))
+		rt := start(t, actortest.QuietSystem(), "a", topicOn(s, 1, acks))
 		<-time.After(10 * time.Second)
-		_, _, settled, _ := s.count()
+		_, _, settled, _ := s.Count()
 		require.Equal(t, 3, settled)
 		require.NoError(t, rt.Stop())
 	})
-}
-
-func TestMailOfAnEarlierLifeIsDropped(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	p := &poller{topicConfig: newTopic(Topic{Source: newShelf(0)}, &Env{Logger: quiet, Random: rand.Float64}, nil, &clockWatch{}, false), epoch: 2}
-	p.run = &run{ctx: ctx}
-	old := &lease{stream: &stream{over: t.Context()}}
-	for _, message := range []any{
-		tick{1},
-		exchanged{epoch: 1},
-		completed{1},
-		handlerBack{1},
-		healed{epoch: 1},
-		endDrain{epoch: 1},
-		settleNow{lease: old},
-		extendNow{lease: old},
-		"a stranger's",
-	} {
-		require.False(t, p.take(message, nil), "%T", message)
-	}
-	require.True(t, p.take(tick{2}, nil))
 }
 
 // TestStopWithHandlersRunning: their outcomes come while the poller waits for
 // its children, and nobody waits for the handlers themselves.
 func TestStopWithHandlersRunning(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		s := newShelf(50)
+	actortest.Virtually(t, func(t *testing.T) {
+		s := actortest.NewShelf(50)
 		var ended atomic.Int64
-		rt := start(t, quietSystem(), "a", topicOn(s, 20, func(ctx context.Context, _ *Delivery) Outcome {
+		rt := start(t, actortest.QuietSystem(), "a", topicOn(s, 20, func(ctx context.Context, _ *poller.Delivery) poller.Outcome {
 			<-ctx.Done()
-			if errors.Is(context.Cause(ctx), ErrStopped) {
+			if errors.Is(context.Cause(ctx), poller.ErrStopped) {
 				ended.Add(1)
 			}
-			return Failed(context.Cause(ctx))
+			return poller.Failed(context.Cause(ctx))
 		}))
 		<-time.After(time.Second)
 		began := time.Now()
@@ -257,7 +236,7 @@ func TestStopWithHandlersRunning(t *testing.T) {
 		require.Zero(t, time.Since(began))
 		synctest.Wait()
 		require.EqualValues(t, 20, ended.Load())
-		_, leased, settled, _ := s.count()
+		_, leased, settled, _ := s.Count()
 		require.Equal(t, 20, leased, "left to their leases")
 		require.Zero(t, settled)
 	})
@@ -265,8 +244,8 @@ func TestStopWithHandlersRunning(t *testing.T) {
 
 func TestDrainAndRemoveMeet(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		rt := start(t, quietSystem(), "a", topicOn(newShelf(5), 2, acks))
+	actortest.Virtually(t, func(t *testing.T) {
+		rt := start(t, actortest.QuietSystem(), "a", topicOn(actortest.NewShelf(5), 2, acks))
 		<-time.After(time.Second)
 		drained, err := rt.Drain(time.Second)
 		require.NoError(t, err)
@@ -284,15 +263,15 @@ func TestDrainAndRemoveMeet(t *testing.T) {
 
 func TestWaitingForAnExtensionEnds(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		s := newShelf(1)
+	actortest.Virtually(t, func(t *testing.T) {
+		s := actortest.NewShelf(1)
 		answers := make(chan error, 1)
-		rt := start(t, quietSystem(), "a", topicOn(s, 1, func(_ context.Context, d *Delivery) Outcome {
-			s.before = func() error { return errors.New("from now on it fails") }
+		rt := start(t, actortest.QuietSystem(), "a", topicOn(s, 1, func(_ context.Context, d *poller.Delivery) poller.Outcome {
+			s.Before = func() error { return errors.New("from now on it fails") }
 			answers <- d.Extend(t.Context()) // not with its own context
-			return Succeeded()
+			return poller.Succeeded()
 		}))
-		require.ErrorIs(t, <-answers, ErrLeaseLost)
+		require.ErrorIs(t, <-answers, poller.ErrLeaseLost)
 		require.NoError(t, rt.Stop())
 	})
 }

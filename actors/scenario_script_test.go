@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -52,7 +52,7 @@ func (w *world) next(id string) script {
 }
 
 // deliver is the handler of all topics.
-func (w *world) deliver(ctx context.Context, n *node, d *actors.Delivery) actors.Outcome {
+func (w *world) deliver(ctx context.Context, n *node, d *poller.Delivery) poller.Outcome {
 	w.note("%s%s delivered, attempt %d", w.of(n), d.ID, d.Claims)
 	for _, step := range w.next(d.ID) {
 		if outcome, done := w.step(ctx, n, d, step); done {
@@ -60,11 +60,11 @@ func (w *world) deliver(ctx context.Context, n *node, d *actors.Delivery) actors
 		}
 	}
 	w.note("%s%s handler acks", w.of(n), d.ID)
-	return actors.Succeeded()
+	return poller.Succeeded()
 }
 
-func (w *world) step(ctx context.Context, n *node, d *actors.Delivery, step []string) (outcome actors.Outcome, done bool) {
-	ends := func(what string, o actors.Outcome) (actors.Outcome, bool) {
+func (w *world) step(ctx context.Context, n *node, d *poller.Delivery, step []string) (outcome poller.Outcome, done bool) {
+	ends := func(what string, o poller.Outcome) (poller.Outcome, bool) {
 		w.note("%s%s handler %s", w.of(n), d.ID, what)
 		return o, true
 	}
@@ -72,7 +72,7 @@ func (w *world) step(ctx context.Context, n *node, d *actors.Delivery, step []st
 	case "work", "ignore", "finish":
 		cause := w.work(ctx, n, d, step)
 		if cause != nil && verb == "work" {
-			return ends("fails", actors.Failed(cause))
+			return ends("fails", poller.Failed(cause))
 		}
 		return outcome, false
 	case "schedule":
@@ -83,15 +83,15 @@ func (w *world) step(ctx context.Context, n *node, d *actors.Delivery, step []st
 		require.NoError(w.t, err)
 		return outcome, false
 	case "ack":
-		return ends("acks", actors.Succeeded())
+		return ends("acks", poller.Succeeded())
 	case "fail":
-		return ends("fails", actors.Failed(errors.New("failed")))
+		return ends("fails", poller.Failed(errors.New("failed")))
 	case "retry":
-		return ends("asks for a retry in "+step[1], actors.FailedFor(w.duration(step[1]), errors.New("failed")))
+		return ends("asks for a retry in "+step[1], poller.FailedFor(w.duration(step[1]), errors.New("failed")))
 	case "reject":
-		return ends("rejects", actors.Rejected(errors.New("rejected")))
+		return ends("rejects", poller.Rejected(errors.New("rejected")))
 	case "unreadable":
-		return ends("cannot read it", actors.Undeliverable(errors.New("unreadable")))
+		return ends("cannot read it", poller.Undeliverable(errors.New("unreadable")))
 	case "panic":
 		w.note("%s%s handler panics", w.of(n), d.ID)
 		panic("as the story wants it")
@@ -103,7 +103,7 @@ func (w *world) step(ctx context.Context, n *node, d *actors.Delivery, step []st
 }
 
 // work waits as the step says; the cause is why the context ended meanwhile.
-func (w *world) work(ctx context.Context, n *node, d *actors.Delivery, step []string) (cause error) {
+func (w *world) work(ctx context.Context, n *node, d *poller.Delivery, step []string) (cause error) {
 	over := time.After(w.duration(step[1]))
 	select {
 	case <-over:

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 )
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata/scenarios")
@@ -83,7 +83,7 @@ func play(t *testing.T, story string) string {
 // exchange meanwhile.
 func TestPlaceOfADecision(t *testing.T) {
 	t.Parallel()
-	decision := "+2s a context ends: " + actors.ErrLeaseTooOld.Error()
+	decision := "+2s a context ends: " + poller.ErrLeaseTooOld.Error()
 	for want, before := range map[int][]string{
 		0: {"+2s exchange: nack a, claim b", "+2s b delivered, attempt 1"},
 		1: {"+1s exchange: claim a", "+2s exchange: nack a"},

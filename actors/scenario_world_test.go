@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops"
 )
@@ -93,7 +94,7 @@ func (w *world) commands() map[string]func(words []string) {
 // note records an event.
 func (w *world) note(format string, args ...any) { w.begin()(format, args...) }
 
-// begin keeps the place of an event that is yet to be told, before what it
+// Begin keeps the place of an event that is yet to be told, before what it
 // brings about.
 func (w *world) begin() (tell func(format string, args ...any)) {
 	w.mu.Lock()
@@ -153,7 +154,7 @@ func at(event string) string { return strings.Fields(event)[0] }
 
 // decided: a handler's context ends by the poller's decision, not by an answer.
 func decided(event string) bool {
-	return strings.HasSuffix(event, actors.ErrLeaseTooOld.Error()) || strings.HasSuffix(event, actors.ErrDraining.Error())
+	return strings.HasSuffix(event, poller.ErrLeaseTooOld.Error()) || strings.HasSuffix(event, poller.ErrDraining.Error())
 }
 
 func together(a, b string) bool {
@@ -206,14 +207,14 @@ func (w *world) node(words []string) {
 	for _, topic := range w.topics {
 		source := &wire{TimerSource: w.store.Source(topic, redisops.SourceOptions{MaxClaims: w.number(set["claims"])}), world: w, node: n}
 		n.wires = append(n.wires, source)
-		cfg.Topics = append(cfg.Topics, actors.Topic{
+		cfg.Topics = append(cfg.Topics, poller.Topic{
 			Source: source,
-			Handle: func(ctx context.Context, d *actors.Delivery) actors.Outcome { return w.deliver(ctx, n, d) },
-			Settings: actors.Settings{
+			Handle: func(ctx context.Context, d *poller.Delivery) poller.Outcome { return w.deliver(ctx, n, d) },
+			Settings: poller.Settings{
 				MaxConcurrent: w.number(set["concurrent"]),
 				LeaseTTL:      w.duration(set["lease"]), MaxLeaseAge: w.duration(set["age"]),
 				PollingInterval: w.duration(set["poll"]), MaxPollingInterval: w.duration(set["max_poll"]),
-				Retry: actors.Retry{
+				Retry: poller.Retry{
 					Initial: w.duration(set["retry"]), Max: w.duration(set["max_retry"]),
 					MaxFailures: w.number(set["failures"]),
 				},
@@ -230,8 +231,8 @@ func (w *world) node(words []string) {
 }
 
 // onDead is a hook that takes a while, unless its context ends first.
-func (w *world) onDead(n *node, takes time.Duration) func(context.Context, actors.Death) {
-	return func(ctx context.Context, d actors.Death) {
+func (w *world) onDead(n *node, takes time.Duration) func(context.Context, poller.Death) {
+	return func(ctx context.Context, d poller.Death) {
 		w.note("%s%s hook is told of its death: %q, %q, claims %d, failures %d",
 			w.of(n), d.ID, d.Reason, d.Payload, d.Claims, d.Failures)
 		select {
@@ -277,7 +278,7 @@ func (w *world) number(s string) int {
 	return n
 }
 
-// end stops what still runs, and gives handlers and late messages the time to
+// End stops what still runs, and gives handlers and late messages the time to
 // end: the clock of a bubble stands still when its test is over.
 func (w *world) end() {
 	for _, n := range w.nodes {

@@ -3,9 +3,11 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
+	"github.com/wakebell/wakebell/actors/gates"
+	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -14,23 +16,9 @@ const (
 	// gatewayGrace is how long the gateway may take to finish what it has. The
 	// handlers' timeout runs meanwhile.
 	gatewayGrace = time.Second
-	// drainGrace is how long handlers may take to return once their contexts
-	// have ended with ErrDraining.
-	drainGrace = time.Second
-	// drainFlush is how long the last settlements may take after that, and how
-	// long an answer is waited for that may hold leases.
-	drainFlush = 2 * time.Second
-	// hookGrace is how long the hook of dead letters has after a drain for what
-	// died in it, and again once its context has ended.
-	hookGrace = 500 * time.Millisecond
-	// closeLimit is how long turns at gates may take to be given back.
-	closeLimit = time.Second
-	// stopIO is how long calls of the source may take to return.
-	stopIO = time.Second
-
 	// StopGrace is how much longer than its timeout a Shutdown takes at most,
 	// whatever the source, the handlers and the hook do.
-	StopGrace = gatewayGrace + drainGrace + drainFlush + 2*hookGrace + closeLimit + stopIO
+	StopGrace = gatewayGrace + poller.DrainGrace + poller.DrainFlush + 2*poller.HookGrace + gates.CloseLimit + host.StopIO
 
 	// stopActors is how long Stop waits for the actors, which do not block.
 	stopActors = 10 * time.Second
@@ -68,24 +56,12 @@ func (rt *Runtime) stopWithin(limit time.Duration) error {
 		rt.endGates(0)
 		return fmt.Errorf("stop %q: %w", rt.name, err)
 	}
-	rt.tail.stop()
-	rt.dead.end(time.Now(), ErrStopped)
-	until := time.Now().Add(stopIO)
-	if !waitFor(rt.env.IO, stopIO) {
-		rt.env.Logger.Warn("stopped while a call of the source hangs", "waited", stopIO)
+	rt.tail.Stop()
+	rt.dead.End(time.Now(), poller.ErrStopped)
+	until := time.Now().Add(host.StopIO)
+	if !host.WaitFor(rt.env.IO, host.StopIO) {
+		rt.env.Logger.Warn("stopped while a call of the source hangs", "waited", host.StopIO)
 	}
 	rt.endGates(time.Until(until))
 	return nil
-}
-
-// waitFor reports whether all of a group have returned in time.
-func waitFor(group *sync.WaitGroup, limit time.Duration) bool {
-	idle := make(chan struct{})
-	go func() { group.Wait(); close(idle) }()
-	select {
-	case <-idle:
-		return true
-	case <-time.After(limit):
-		return false
-	}
 }

@@ -9,6 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/actors/gates"
+	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/messages/gate"
 )
@@ -17,22 +20,22 @@ import (
 // is down, it waits only for an answer that may hold leases.
 func TestAnIdleRuntimeShutsDownSoonWhileTheSourceIsDown(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		s, down := newShelf(0), atomic.Bool{}
-		s.before = func() error {
+	actortest.Virtually(t, func(t *testing.T) {
+		s, down := actortest.NewShelf(0), atomic.Bool{}
+		s.Before = func() error {
 			if down.Load() {
 				return fmt.Errorf("as the test wants it: %w", exchange.ErrUnavailable)
 			}
 			return nil
 		}
-		rt := start(t, quietSystem(), "a", topicOn(s, 5, acks))
+		rt := start(t, actortest.QuietSystem(), "a", topicOn(s, 5, acks))
 		<-time.After(time.Second)
 		down.Store(true)
 		<-time.After(10 * time.Second)
 		began := time.Now()
 		_, err := rt.Shutdown(20 * time.Second)
 		require.NoError(t, err)
-		require.LessOrEqual(t, time.Since(began), drainFlush+100*time.Millisecond)
+		require.LessOrEqual(t, time.Since(began), poller.DrainFlush+100*time.Millisecond)
 	})
 }
 
@@ -40,17 +43,17 @@ func TestAnIdleRuntimeShutsDownSoonWhileTheSourceIsDown(t *testing.T) {
 // back.
 func TestAShutdownSettlesWhenTheSourceIsBack(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		s, down := newShelf(1), atomic.Bool{}
-		s.before = func() error {
+	actortest.Virtually(t, func(t *testing.T) {
+		s, down := actortest.NewShelf(1), atomic.Bool{}
+		s.Before = func() error {
 			if down.Load() {
 				return fmt.Errorf("as the test wants it: %w", exchange.ErrUnavailable)
 			}
 			return nil
 		}
-		rt := start(t, quietSystem(), "a", topicOn(s, 5, func(context.Context, *Delivery) Outcome {
+		rt := start(t, actortest.QuietSystem(), "a", topicOn(s, 5, func(context.Context, *poller.Delivery) poller.Outcome {
 			<-time.After(5 * time.Second)
-			return Succeeded()
+			return poller.Succeeded()
 		}))
 		<-time.After(time.Second)
 		down.Store(true)
@@ -58,7 +61,7 @@ func TestAShutdownSettlesWhenTheSourceIsBack(t *testing.T) {
 		time.AfterFunc(15*time.Second, func() { down.Store(false) })
 		_, err := rt.Shutdown(20 * time.Second)
 		require.NoError(t, err)
-		_, _, settled, _ := s.count()
+		_, _, settled, _ := s.Count()
 		require.Equal(t, 1, settled)
 	})
 }
@@ -66,7 +69,7 @@ func TestAShutdownSettlesWhenTheSourceIsBack(t *testing.T) {
 // stuckGate is a store that lets through, and from then on does not answer until
 // the test ends.
 type stuckGate struct {
-	openGate
+	actortest.OpenGate
 	stuck   atomic.Bool
 	release chan struct{}
 }
@@ -75,7 +78,7 @@ func (s *stuckGate) Exchange(ctx context.Context, r *gate.Request) (*gate.Reply,
 	if s.stuck.Load() {
 		<-s.release
 	}
-	return s.openGate.Exchange(ctx, r)
+	return s.OpenGate.Exchange(ctx, r)
 }
 
 // Whatever hangs, a shutdown ends in time: the source, the store of the gates, a
@@ -85,30 +88,30 @@ func TestAShutdownIsBounded(t *testing.T) {
 	for _, timeout := range []time.Duration{0, 500 * time.Millisecond, 20 * time.Second} {
 		t.Run(timeout.String(), func(t *testing.T) {
 			t.Parallel()
-			virtually(t, func(t *testing.T) {
+			actortest.Virtually(t, func(t *testing.T) {
 				release, hang := make(chan struct{}), atomic.Bool{}
-				s, l := newShelf(0), &ledger{do: until(release)}
-				s.put("dies", "hangs")
-				s.before = func() error {
+				s, l := actortest.NewShelf(0), &ledger{do: until(release)}
+				s.Put("dies", "hangs")
+				s.Before = func() error {
 					if hang.Load() {
 						<-release
 					}
 					return nil
 				}
-				store := &stuckGate{openGate: openGate{processes: map[string]bool{}}, release: release}
-				rt, err := Start(quietSystem(), Config{
-					Name: "wakebell", Timers: l, Logger: quiet, Random: func() float64 { return 0.5 },
-					Topics: []Topic{topicOn(s, 2, func(_ context.Context, d *Delivery) Outcome {
+				store := &stuckGate{OpenGate: actortest.OpenGate{Processes: map[string]bool{}}, release: release}
+				rt, err := Start(actortest.QuietSystem(), Config{
+					Name: "wakebell", Timers: l, Logger: actortest.Quiet, Random: func() float64 { return 0.5 },
+					Topics: []poller.Topic{topicOn(s, 2, func(_ context.Context, d *poller.Delivery) poller.Outcome {
 						if d.ID == "dies" {
-							return Rejected(fmt.Errorf("it has to"))
+							return poller.Rejected(fmt.Errorf("it has to"))
 						}
 						<-release
-						return Succeeded()
+						return poller.Succeeded()
 					})},
-					OnDead: func(context.Context, Death) { <-release },
-					Gates: &GatesConfig{
+					OnDead: func(context.Context, poller.Death) { <-release },
+					Gates: &gates.Config{
 						Store: store, Terms: gate.Terms{Lease: time.Hour, Signal: time.Hour, Presence: time.Hour},
-						Logger: quiet, Process: func() string { return "process" },
+						Logger: actortest.Quiet, Process: func() string { return "process" },
 					},
 				})
 				require.NoError(t, err)
@@ -127,7 +130,7 @@ func TestAShutdownIsBounded(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, []string{"hangs"}, drained.GetTopics()[0].GetUnfinished())
 				require.LessOrEqual(t, time.Since(began), timeout+StopGrace)
-				require.Greater(t, time.Since(began), timeout+drainGrace+drainFlush)
+				require.Greater(t, time.Since(began), timeout+poller.DrainGrace+poller.DrainFlush)
 				close(release)
 			})
 		})

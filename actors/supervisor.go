@@ -6,12 +6,17 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/wakebell/wakebell/actors/gates"
+	"github.com/wakebell/wakebell/actors/gateway"
+	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/actors/reminders"
+	"github.com/wakebell/wakebell/actors/scheduler"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
@@ -56,14 +61,10 @@ func (d *rootDrain) has(topic string) bool {
 	return answered
 }
 
-// begun tells the supervisor that a poller begins a life, which knows nothing
-// of what was asked of the one before.
-type begun struct{ poller *actor.PID }
-
 func supervisorProps(rt *Runtime) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor { return &supervisor{rt: rt} },
-		actor.WithSupervisor(restartPoller.with(rt.env.Random)),
-		actor.WithReceiverMiddleware(logCrashes(rt.env.Logger)))
+		actor.WithSupervisor(host.RestartPoller.With(rt.env.Random)),
+		actor.WithReceiverMiddleware(host.LogCrashes(rt.env.Logger)))
 }
 
 func (s *supervisor) Receive(c actor.Context) {
@@ -71,12 +72,12 @@ func (s *supervisor) Receive(c actor.Context) {
 	case *actor.Started:
 		s.start(c)
 	case *actor.Stopping, *actor.Restarting:
-		s.stop()
+		s.Stop()
 	case exchange.Hint:
 		s.hint(m)
-	case unavailable:
+	case poller.Unavailable:
 		s.redisDown(m)
-	case available:
+	case poller.Available:
 		s.redisUp(m)
 	case nextProbe:
 		s.sendProbe(m)
@@ -89,19 +90,19 @@ func (s *supervisor) Receive(c actor.Context) {
 		s.removed(c, m)
 	case listenAnew:
 		s.listenAnew()
-	case begun:
-		s.askAgain(m.poller)
-	case gatewayDrained:
+	case poller.Begun:
+		s.askAgain(m.Poller)
+	case gateway.Drained:
 		s.drainPollers()
-	case gatewayLate:
-		s.root.Send(s.gateway, cutGateway{})
+	case gateway.GatewayLate:
+		s.root.Send(s.gateway, gateway.Cut{})
 		s.drainPollers()
 	case areYouThere:
 		s.live(c, nil)
 	case *actor.Terminated:
 		s.stopped(m.Who)
 	case addTopic:
-		s.live(c, s.add(c, m.topic))
+		s.live(c, s.Add(c, m.topic))
 	case whereGates:
 		c.Respond(s.gates)
 	case tuneTopic:
@@ -114,16 +115,16 @@ func (s *supervisor) Receive(c actor.Context) {
 func (s *supervisor) start(c actor.Context) {
 	s.self, s.root = c.Self(), c.ActorSystem().Root
 	s.pollers, s.removals, s.outages = map[string]*actor.PID{}, map[string]*removal{}, map[string]*outage{}
-	s.gates = s.spawnIf(c, s.rt.gates != nil, gatesName, func() *actor.Props { return gatesProps(s.rt.gates) })
+	s.gates = s.spawnIf(c, s.rt.gates != nil, gatesName, func() *actor.Props { return gates.Props(s.rt.gates) })
 	// Reminders come before the pollers, whose handlers hand them out.
-	s.spawnIf(c, s.rt.reminders != nil, remindersName, func() *actor.Props { return remindersProps(s.rt.env, s.rt.reminders) })
+	s.spawnIf(c, s.rt.reminders != nil, reminders.Name, func() *actor.Props { return reminders.Props(s.rt.env, s.rt.reminders) })
 	for _, t := range s.rt.all() {
 		if err := s.spawn(c, t); err != nil {
 			panic(err) // the next incarnation may have a clean slate
 		}
 	}
-	s.gateway = s.spawnIf(c, s.rt.timers != nil, gatewayName, func() *actor.Props { return gatewayProps(s.rt.env, s.rt.timers, &s.rt.draining) })
-	s.beat = s.spawnIf(c, s.rt.beat != nil && s.drain == nil, beatName, func() *actor.Props { return beatProps(s.rt.env, *s.rt.beat) })
+	s.gateway = s.spawnIf(c, s.rt.timers != nil, gateway.Name, func() *actor.Props { return gateway.Props(s.rt.env, s.rt.timers, &s.rt.draining) })
+	s.beat = s.spawnIf(c, s.rt.beat != nil && s.drain == nil, scheduler.Name, func() *actor.Props { return scheduler.Props(s.rt.env, *s.rt.beat) })
 	s.listen()
 }
 
@@ -138,9 +139,6 @@ func (s *supervisor) spawnIf(c actor.Context, wanted bool, name string, props fu
 	}
 	return pid
 }
-
-// listenAgain is how long to go by polling alone after hints were refused.
-const listenAgain = time.Minute
 
 // listen passes hints to the supervisor until it stops, or listens anew
 // because its topics have changed. Where hints are refused (a user without
@@ -167,29 +165,29 @@ func (s *supervisor) listen() {
 	}
 	s.rt.env.IO.Go(func() {
 		for ctx.Err() == nil {
-			_, err := safely("listening for hints", func() (struct{}, error) {
+			_, err := host.Safely("listening for hints", func() (struct{}, error) {
 				return struct{}{}, hints.Listen(ctx, names, deliver)
 			})
 			if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 				return
 			}
-			log.Warn("no hints: timers due soon are found by polling", "err", err, "again_in", listenAgain)
+			log.Warn("no hints: timers due soon are found by polling", "err", err, "again_in", host.ListenAgain)
 			select {
 			case <-ctx.Done():
-			case <-time.After(listenAgain):
+			case <-time.After(host.ListenAgain):
 			}
 		}
 	})
 }
 
-func (s *supervisor) stop() {
+func (s *supervisor) Stop() {
 	s.ended = true
-	s.topicsChanged.stop()
+	s.topicsChanged.Stop()
 	if s.stopHints != nil {
 		s.stopHints()
 	}
 	for _, o := range s.outages {
-		o.stop()
+		o.Stop()
 	}
 	if s.drain != nil && s.drain.late != nil {
 		s.drain.late.Stop()
@@ -203,7 +201,7 @@ func (s *supervisor) hint(h exchange.Hint) {
 	}
 	if h.Kind == exchange.HintTail {
 		if t, ok := s.rt.topic(h.Source); ok {
-			s.rt.tail.watch(&t.feed, h.In, h.Watched)
+			s.rt.tail.Watch(&t.Feed, h.In, h.Watched)
 		}
 		return
 	}
@@ -237,8 +235,8 @@ func (s *supervisor) startDrain(m *messages.Drain, requester *actor.PID) {
 	}
 	s.rt.draining.Store(true)
 	root, self := s.root, s.self
-	s.drain.late = time.AfterFunc(gatewayGrace, func() { root.Send(self, gatewayLate{}) })
-	s.root.Send(s.gateway, drainGateway{})
+	s.drain.late = time.AfterFunc(gatewayGrace, func() { root.Send(self, gateway.GatewayLate{}) })
+	s.root.Send(s.gateway, gateway.Drain{})
 }
 
 // drainPollers goes on with the drain when the gateway's part is over.
@@ -260,7 +258,7 @@ func (s *supervisor) drainPollers() {
 // retire keeps a topic's poller from claiming in this life and in the next.
 func (s *supervisor) retire(name string) {
 	if t, ok := s.rt.topic(name); ok {
-		t.change(func(state *topicState) { state.paused = true })
+		t.Change(func(state *poller.State) { state.Paused = true })
 	}
 }
 
@@ -311,5 +309,3 @@ func (s *supervisor) answerDrain() {
 // pollerName is the actor name of a topic's poller. A topic may hold any
 // text, an actor's name is a path.
 func pollerName(topic string) string { return "poller-" + url.PathEscape(topic) }
-
-func handlerName(n int) string { return "handler-" + strconv.Itoa(n) }

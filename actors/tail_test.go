@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -76,8 +78,8 @@ func (h hinting) Listen(ctx context.Context, _ []string, deliver func(exchange.H
 	}
 }
 
-// watch has the events of the shelf's topic told for a while.
-func (h hinting) watch(d time.Duration) { h.watchSince(d, 0) }
+// Watch has the events of the shelf's topic told for a while.
+func (h hinting) Watch(d time.Duration) { h.watchSince(d, 0) }
 
 // watchSince is watch of a watcher that has been subscribed for some time.
 func (h hinting) watchSince(d, subscribed time.Duration) {
@@ -86,12 +88,12 @@ func (h hinting) watchSince(d, subscribed time.Duration) {
 }
 
 // watched runs a runtime on a shelf whose events go to a gallery.
-func watched(t *testing.T, g *gallery, s *shelf, handle Handle) (*Runtime, hinting, *bytes.Buffer) {
+func watched(t *testing.T, g *gallery, s *actortest.Shelf, handle poller.Handle) (*Runtime, hinting, *bytes.Buffer) {
 	t.Helper()
 	hints, log := make(hinting), &bytes.Buffer{}
-	rt, err := Start(quietSystem(), Config{
+	rt, err := Start(actortest.QuietSystem(), Config{
 		Name: "a", Node: "here", Logger: slog.New(slog.NewTextHandler(log, nil)),
-		Topics: []Topic{topicOn(s, 2, handle)}, Events: g, Hints: hints,
+		Topics: []poller.Topic{topicOn(s, 2, handle)}, Events: g, Hints: hints,
 	})
 	require.NoError(t, err)
 	<-time.After(time.Second)
@@ -100,30 +102,30 @@ func watched(t *testing.T, g *gallery, s *shelf, handle Handle) (*Runtime, hinti
 
 func TestEventsAreToldWhileSomebodyWatches(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		g, s := &gallery{}, newShelf(3)
-		rt, hints, _ := watched(t, g, s, func(ctx context.Context, d *Delivery) Outcome {
+	actortest.Virtually(t, func(t *testing.T) {
+		g, s := &gallery{}, actortest.NewShelf(3)
+		rt, hints, _ := watched(t, g, s, func(ctx context.Context, d *poller.Delivery) poller.Outcome {
 			switch d.ID {
 			case "fails":
-				return Failed(errors.New("no"))
+				return poller.Failed(errors.New("no"))
 			case "dies":
-				return Rejected(errors.New("never"))
+				return poller.Rejected(errors.New("never"))
 			case "panics":
 				panic("oh")
 			}
-			return Succeeded()
+			return poller.Succeeded()
 		})
 		require.Empty(t, g.take(), "nobody watches")
 
-		hints.watch(10 * time.Second)
-		s.put("a")
+		hints.Watch(10 * time.Second)
+		s.Put("a")
 		<-time.After(time.Second)
 		require.Equal(t, []string{"node", "delivered a", "acked a"}, g.take())
-		s.put("fails")
+		s.Put("fails")
 		<-time.After(time.Second)
-		s.put("dies")
+		s.Put("dies")
 		<-time.After(time.Second)
-		s.put("panics")
+		s.Put("panics")
 		<-time.After(time.Second)
 		for _, e := range g.events {
 			require.Equal(t, "shelf", e.Topic)
@@ -141,12 +143,12 @@ func TestEventsAreToldWhileSomebodyWatches(t *testing.T) {
 		}, g.take())
 
 		<-time.After(10 * time.Second)
-		s.put("b")
+		s.Put("b")
 		<-time.After(time.Second)
 		require.Empty(t, g.take(), "nobody watches any more")
-		hints.watch(time.Hour) // no hint is believed for so long
-		<-time.After(2 * maxWatch)
-		s.put("c")
+		hints.Watch(time.Hour) // no hint is believed for so long
+		<-time.After(2 * poller.MaxWatch)
+		s.Put("c")
 		<-time.After(time.Second)
 		require.Equal(t, []string{"node"}, g.take())
 		require.NoError(t, rt.Stop())
@@ -156,37 +158,37 @@ func TestEventsAreToldWhileSomebodyWatches(t *testing.T) {
 // Events that cannot be sent in time are counted, and nothing waits for them.
 func TestEventsWaitForNobody(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		g, s := &gallery{hold: make(chan struct{})}, newShelf(0)
+	actortest.Virtually(t, func(t *testing.T) {
+		g, s := &gallery{hold: make(chan struct{})}, actortest.NewShelf(0)
 		rt, hints, _ := watched(t, g, s, acks)
-		hints.watch(time.Minute)
+		hints.Watch(time.Minute)
 		<-time.After(time.Second) // sending hangs
-		s.put(numbers(maxPending)...)
+		s.Put(actortest.Numbers(poller.MaxPending)...)
 		<-time.After(30 * time.Second)
-		_, _, settled, _ := s.count()
-		require.Equal(t, maxPending, settled)
+		_, _, settled, _ := s.Count()
+		require.Equal(t, poller.MaxPending, settled)
 		close(g.hold)
 		<-time.After(time.Second)
 		g.mu.Lock()
 		last := g.events[len(g.events)-1]
 		g.mu.Unlock()
-		require.Equal(t, exchange.Event{Kind: exchange.EventMissed, Topic: "shelf", Node: "here", Missed: maxPending}, last)
-		require.Len(t, g.take(), 1+maxPending+1)
-		require.Equal(t, publishAtOnce, g.most)
+		require.Equal(t, exchange.Event{Kind: exchange.EventMissed, Topic: "shelf", Node: "here", Missed: poller.MaxPending}, last)
+		require.Len(t, g.take(), 1+poller.MaxPending+1)
+		require.Equal(t, poller.PublishAtOnce, g.most)
 		require.NoError(t, rt.Stop())
 	})
 }
 
 func TestEventsThatCannotBeSentAreMissed(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		g, s := &gallery{}, newShelf(0)
+	actortest.Virtually(t, func(t *testing.T) {
+		g, s := &gallery{}, actortest.NewShelf(0)
 		rt, hints, log := watched(t, g, s, acks)
-		hints.watch(time.Minute)
+		hints.Watch(time.Minute)
 		<-time.After(time.Second)
 		g.take()
 		g.fails(errors.New("no right"))
-		s.put("a")
+		s.Put("a")
 		<-time.After(time.Second)
 		require.Empty(t, g.take())
 		require.Equal(t, 1, strings.Count(log.String(), "cannot be sent"), "it is said once")
@@ -202,14 +204,14 @@ func TestEventsThatCannotBeSentAreMissed(t *testing.T) {
 // What happens in a drain is told, and sending that hangs holds up no Stop.
 func TestStopSendsTheLastEvents(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		g, s := &gallery{}, newShelf(0)
-		rt, hints, _ := watched(t, g, s, func(ctx context.Context, _ *Delivery) Outcome {
+	actortest.Virtually(t, func(t *testing.T) {
+		g, s := &gallery{}, actortest.NewShelf(0)
+		rt, hints, _ := watched(t, g, s, func(ctx context.Context, _ *poller.Delivery) poller.Outcome {
 			<-ctx.Done()
-			return Failed(context.Cause(ctx))
+			return poller.Failed(context.Cause(ctx))
 		})
-		hints.watch(time.Minute)
-		s.put("a")
+		hints.Watch(time.Minute)
+		s.Put("a")
 		<-time.After(time.Second)
 		require.Equal(t, []string{"node", "delivered a"}, g.take())
 		_, err := rt.Drain(0)
@@ -219,43 +221,26 @@ func TestStopSendsTheLastEvents(t *testing.T) {
 
 		g.hold = make(chan struct{})
 		rt, hints, _ = watched(t, g, s, acks)
-		hints.watch(time.Minute)
+		hints.Watch(time.Minute)
 		<-time.After(time.Second)
 		began := time.Now()
 		require.NoError(t, rt.Stop())
-		require.LessOrEqual(t, time.Since(began), lastPublish)
+		require.LessOrEqual(t, time.Since(began), poller.LastPublish)
 	})
-}
-
-func TestNobodyCanWatchWithoutEvents(t *testing.T) {
-	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		var nothing tail
-		var f feed
-		nothing.watch(&f, time.Minute, 0)
-		require.False(t, f.watched.Load())
-	})
-}
-
-func TestExcerptsAreShort(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "aé", excerpt("aéé", 4))
-	require.Equal(t, "aéé", excerpt("aéé", 5))
-	require.Empty(t, excerpt("é", 1))
 }
 
 // A watcher that was there before the node receives what the node did first: it
 // announces itself every few seconds. One that has come since does not.
 func TestWatchersThatWereThereBeforeMissNothing(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		g, s := &gallery{}, newShelf(2)
+	actortest.Virtually(t, func(t *testing.T) {
+		g, s := &gallery{}, actortest.NewShelf(2)
 		rt, hints, _ := watched(t, g, s, acks)
 		require.Empty(t, g.take())
-		hints.watch(10 * time.Second) // subscribed just now
+		hints.Watch(10 * time.Second) // subscribed just now
 		<-time.After(time.Second)
 		require.Equal(t, []string{"node"}, g.take())
-		s.put("late")
+		s.Put("late")
 		<-time.After(time.Second)
 		require.Equal(t, []string{"delivered late", "acked late"}, g.take())
 		hints.watchSince(10*time.Second, time.Hour)
@@ -271,23 +256,23 @@ func TestWatchersThatWereThereBeforeMissNothing(t *testing.T) {
 // What is kept of the first events is bounded, in number and in time.
 func TestFirstEventsAreKeptForAWhile(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
-		g, s := &gallery{}, newShelf(maxPending)
+	actortest.Virtually(t, func(t *testing.T) {
+		g, s := &gallery{}, actortest.NewShelf(poller.MaxPending)
 		rt, hints, _ := watched(t, g, s, acks)
-		<-time.After(earlyFor - 2*time.Second)
+		<-time.After(poller.EarlyFor - 2*time.Second)
 		hints.watchSince(10*time.Second, time.Hour)
 		<-time.After(time.Second)
 		told := g.take()
-		require.Len(t, told, 1+maxPending+1)
+		require.Len(t, told, 1+poller.MaxPending+1)
 		require.Equal(t, "missed", told[len(told)-1])
 		require.NoError(t, rt.Stop())
 	})
-	virtually(t, func(t *testing.T) {
-		g, s := &gallery{}, newShelf(2)
+	actortest.Virtually(t, func(t *testing.T) {
+		g, s := &gallery{}, actortest.NewShelf(2)
 		rt, hints, _ := watched(t, g, s, acks)
-		<-time.After(earlyFor)
+		<-time.After(poller.EarlyFor)
 		topic, _ := rt.topic("shelf")
-		require.False(t, topic.feed.watched.Load(), "events cost nothing from now on")
+		require.False(t, topic.Feed.Watched.Load(), "events cost nothing from now on")
 		hints.watchSince(10*time.Second, time.Hour)
 		<-time.After(time.Second)
 		require.Equal(t, []string{"node"}, g.take())

@@ -8,13 +8,16 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/actors/poller"
 )
 
 // A poller that does not answer is seen without waiting for it, and how long it
 // has not.
 func TestASilentPollerIsNoticed(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T) {
+	actortest.Virtually(t, func(t *testing.T) {
 		free := make(chan struct{})
 		var stuck atomic.Bool
 		block := actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
@@ -25,8 +28,8 @@ func TestASilentPollerIsNoticed(t *testing.T) {
 				next(c, env)
 			}
 		})
-		rt, err := Start(quietSystem(), Config{
-			Name: "a", Topics: []Topic{topicOn(newShelf(1), 1, acks)}, Logger: quiet,
+		rt, err := Start(actortest.QuietSystem(), Config{
+			Name: "a", Topics: []poller.Topic{topicOn(actortest.NewShelf(1), 1, acks)}, Logger: actortest.Quiet,
 			pollerOptions: []actor.PropsOption{block},
 		})
 		require.NoError(t, err)

@@ -3,7 +3,7 @@ package remote
 import (
 	"sync"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -17,7 +17,7 @@ type arrivals struct {
 
 // news are what gathers.
 type news struct {
-	leases, extended []*actors.Handed
+	leases, extended []*poller.Handed
 	ended            []*messages.LeaseEnded
 }
 
@@ -32,7 +32,7 @@ func (a *arrivals) begin(tell func()) {
 }
 
 // Take implements actors.Taker.
-func (a *arrivals) Take(h *actors.Handed) {
+func (a *arrivals) Take(h *poller.Handed) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.news.leases = append(a.news.leases, h)
@@ -40,7 +40,7 @@ func (a *arrivals) Take(h *actors.Handed) {
 }
 
 // Extended implements actors.Taker.
-func (a *arrivals) Extended(h *actors.Handed) {
+func (a *arrivals) Extended(h *poller.Handed) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.news.extended = append(a.news.extended, h)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -68,12 +68,12 @@ type subscriber struct {
 	used       int      // leases that it holds
 	memory     *holder  // that they take
 	typical    int      // bytes of one
-	out        []*actors.Handed
+	out        []*poller.Handed
 }
 
 // held is a lease in the hands of a subscriber, or on the way there.
 type held struct {
-	lease *actors.Handed
+	lease *poller.Handed
 	of    *subscriber // nil: it waits
 	size  int
 	since time.Time

@@ -5,7 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -34,7 +34,7 @@ func (h *hub) arrived() {
 	}
 }
 
-func (h *hub) lease(m *actors.Handed, now time.Time) {
+func (h *hub) lease(m *poller.Handed, now time.Time) {
 	l := &held{lease: m, size: sizeOf(m.Lease), since: now, until: m.Until().Add(time.Second)}
 	h.held[m.GetDelivery()] = l
 	if len(h.waiting) > 0 {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -41,7 +41,7 @@ func newHistory() *history { return &history{held: map[hold]*record{}} }
 
 // wire records the exchanges of one topic on one node.
 type wire struct {
-	actors.Source
+	poller.Source
 	node  *Node
 	topic string // without the prefix
 }
@@ -203,7 +203,7 @@ func (h *history) finish(ctx context.Context, r *record, err error) {
 	r.Ended, r.Err = time.Now(), err
 	switch {
 	case r.Outcome != Running:
-	case errors.Is(err, errPanicked), errors.Is(err, actors.ErrTargetGone):
+	case errors.Is(err, errPanicked), errors.Is(err, poller.ErrTargetGone):
 		r.Outcome = Crashed
 	case err != nil && errors.Is(context.Cause(ctx), wakebell.ErrLeaseLost):
 		r.Outcome = Lost

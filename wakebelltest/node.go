@@ -11,7 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/testdoor"
 )
 
@@ -132,7 +132,7 @@ func (n *Node) System() *wakebell.System {
 }
 
 // wire makes the node record what passes between a topic's poller and Redis.
-func (n *Node) wire(source actors.Source) actors.Source {
+func (n *Node) wire(source poller.Source) poller.Source {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.topics = append(n.topics, source.Name())

@@ -8,13 +8,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/gates"
+	"github.com/wakebell/wakebell/actors/poller"
 )
 
 // Hooks change how a System behaves in a test. The zero value changes nothing.
 type Hooks struct {
 	// Source, if not nil, wraps what the poller of a topic takes leases from.
-	Source func(actors.Source) actors.Source
+	Source func(poller.Source) poller.Source
 
 	// Random, if not nil, yields the numbers in [0, 1) that spread delays.
 	Random func() float64
@@ -47,5 +48,5 @@ var (
 
 	// Observe has told be told of every ticket that the Gates of a
 	// *wakebell.GatesConfig take.
-	Observe func(gatesConfig any, told func(actors.TicketTaken))
+	Observe func(gatesConfig any, told func(gates.TicketTaken))
 )

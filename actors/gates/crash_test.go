@@ -1,0 +1,48 @@
+package gates
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/messages/gate"
+)
+
+// A crash of the gates actor ends what it had, and it goes on as another
+// process.
+func TestTheGatesActorCrashes(t *testing.T) {
+	t.Parallel()
+	store := &actortest.OpenGate{Processes: map[string]bool{}}
+	var lives atomic.Int64
+	g, err := Start(actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+		return slog.New(slog.DiscardHandler)
+	})), "gates", Config{
+		Store: store, Terms: gate.Terms{Lease: time.Hour, Signal: time.Hour, Presence: time.Hour},
+		Logger:  slog.New(slog.DiscardHandler),
+		Process: func() string { return strconv.FormatInt(lives.Add(1), 10) },
+	})
+	require.NoError(t, err)
+	turn, err := g.Acquire(t.Context(), "gate", false)
+	require.NoError(t, err)
+
+	g.system.Root.Send(g.pid, acquire{}) // of nobody
+	<-turn.Context().Done()
+	require.ErrorIs(t, context.Cause(turn.Context()), ErrTurnLost)
+	require.ErrorContains(t, context.Cause(turn.Context()), "crashed")
+
+	next, err := g.Acquire(t.Context(), "gate", false)
+	require.NoError(t, err)
+	require.Greater(t, next.Fence, turn.Fence)
+	require.ErrorIs(t, turn.Release(t.Context()), ErrTurnLost)
+	require.NoError(t, next.Context().Err())
+	require.NoError(t, next.Release(t.Context()))
+	require.NoError(t, g.Close())
+	require.Equal(t, map[string]bool{"1": true, "2": true}, store.Processes)
+}

@@ -1,0 +1,202 @@
+// Package gates holds the actor for all gates of a process: it owns the places
+// and turns, sends one request per gate at a time, and extends what it holds with
+// one heartbeat.
+package gates
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/messages/gate"
+)
+
+var (
+	// ErrTurnLost says that a turn ended before it was released: its lease was
+	// not extended in time, or it was taken away. It is also the cause of the
+	// turn's context.
+	ErrTurnLost = errors.New("the turn was lost")
+	// ErrHeld says that a gate is held, or that others wait for it.
+	ErrHeld = errors.New("the gate is held")
+	// ErrClosed says that the gates were closed.
+	ErrClosed = errors.New("the gates are closed")
+)
+
+// errGatesCrashed is what a crash of the gates actor does to turns and waits.
+var errGatesCrashed = fmt.Errorf("%w: the gates crashed", ErrTurnLost)
+
+// Store keeps gates. The contract is that of package gate.
+type Store interface {
+	Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, error)
+	Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error)
+	Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, error)
+
+	// Listen delivers what there is for the process until ctx ends or listening
+	// is refused. It reconnects by itself and calls subscribed whenever it (again)
+	// hears everything.
+	Listen(ctx context.Context, process string, subscribed func(), deliver func(gate.Signal)) error
+}
+
+// Config configures a gates actor.
+type Config struct {
+	Store Store
+	gate.Terms
+	Logger *slog.Logger
+
+	// Process names an incarnation of the actor; no two may be alike.
+	Process func() string
+
+	// Observe is told of every ticket that is taken; nil: nobody is.
+	Observe func(TicketTaken)
+
+	random func() float64
+	lines  *rarely.Limiter // of the log, about turns
+}
+
+// TicketTaken tells when a ticket was taken: between the two instants.
+type TicketTaken struct {
+	Gate            string
+	Ticket          gate.Ticket
+	Asked, Answered time.Time
+}
+
+// Gates is the way to a running gates actor.
+type Gates struct {
+	system *actor.ActorSystem
+	pid    *actor.PID
+	cfg    Config
+
+	io    sync.WaitGroup // the goroutines that speak to the store
+	once  sync.Once
+	over  chan struct{} // closed when the actor takes no more mail
+	ended error
+}
+
+// NewGates makes gates without an actor: Attach gives them one.
+func New(system *actor.ActorSystem, cfg Config) *Gates {
+	if cfg.random == nil {
+		cfg.random = rand.Float64
+	}
+	cfg.lines = host.NewLines()
+	return &Gates{system: system, cfg: cfg, over: make(chan struct{})}
+}
+
+// Start spawns a gates actor of this name in system, beside any runtime.
+// Close ends it.
+func Start(system *actor.ActorSystem, name string, cfg Config) (*Gates, error) {
+	g := New(system, cfg)
+	pid, err := system.Root.Copy().WithGuardian(host.RestartPoller).SpawnNamed(Props(g), name)
+	if err != nil {
+		return nil, fmt.Errorf("spawn %q: %w", name, err)
+	}
+	g.pid = pid
+	return g, nil
+}
+
+// PID is the gates actor. It understands *messages.AcquireTurn and
+// *messages.ReleaseTurn.
+func (g *Gates) PID() *actor.PID { return g.pid }
+
+// Acquire waits for the turn at a gate; with try it does not wait. When ctx
+// ends first, what was asked for is withdrawn. Errors: the cause of ctx,
+// ErrHeld (try), ErrClosed, or those of the store.
+func (g *Gates) Acquire(ctx context.Context, name string, try bool) (*Turn, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	w := &waiter{gate: name, try: try, asked: time.Now(), values: ctx, answer: make(chan turnAnswer, 1)}
+	select {
+	case <-g.over:
+		return nil, ErrClosed
+	default:
+		g.system.Root.Send(g.pid, acquire{w})
+	}
+	select {
+	case a := <-w.answer:
+		return a.turn, a.err
+	case <-g.over:
+		return nil, ErrClosed
+	case <-ctx.Done():
+		g.system.Root.Send(g.pid, withdraw{w})
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Waits reports whether a ticket of this process waits at a gate: it is no
+// fencing token yet.
+func (g *Gates) Waits(ctx context.Context, name string, ticket uint64) (bool, error) {
+	question := waits{name, gate.Ticket(ticket), make(chan bool, 1)}
+	select {
+	case <-g.over:
+		return false, nil
+	default:
+		g.system.Root.Send(g.pid, question)
+	}
+	select {
+	case answer := <-question.answer:
+		return answer, nil
+	case <-g.over:
+		return false, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// Close ends all turns and waits with ErrClosed, gives back what is held,
+// and stops the actor of Start. A second Close waits for the first.
+func (g *Gates) Close() error {
+	g.once.Do(func() {
+		g.GiveBack()
+		if err := g.system.Root.StopFuture(g.pid).Wait(); err != nil {
+			g.ended = fmt.Errorf("stop the gates: %w", err)
+		}
+		g.finish(host.StopIO)
+	})
+	return g.ended
+}
+
+// Attach connects the gates of NewGates with their actor, which a supervisor
+// has spawned with GatesProps.
+func (g *Gates) Attach(pid *actor.PID) { g.pid = pid }
+
+// GiveBack ends all turns and waits, and gives back what is held, as far as the
+// store lets it. Without an actor it does nothing.
+func (g *Gates) GiveBack() {
+	if g.pid == nil {
+		return
+	}
+	done := make(chan struct{})
+	g.system.Root.Send(g.pid, closeGates{done})
+	select {
+	case <-done:
+	case <-time.After(CloseLimit):
+		g.cfg.Logger.Warn("gates closed before all was given back: leases end by themselves", "waited", CloseLimit)
+	}
+}
+
+// Stopped ends the gates whose actor has been stopped, once, and waits up to
+// limit for calls of the store. Without an actor it does nothing.
+func (g *Gates) Stopped(limit time.Duration) {
+	if g.pid != nil {
+		g.once.Do(func() { g.finish(limit) })
+	}
+}
+
+// finish tells that the actor has stopped, and waits for calls of the store.
+func (g *Gates) finish(limit time.Duration) {
+	close(g.over)
+	if !host.WaitFor(&g.io, limit) {
+		g.cfg.Logger.Warn("stopped while a call of the store hangs", "waited", limit)
+	}
+}
+
+// CloseLimit is how long turns at gates may take to be given back.
+const CloseLimit = time.Second

@@ -1,0 +1,330 @@
+package gates
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/wakebell/wakebell/actors/internal/principal"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+const (
+	maxGateName = 512 // bytes
+	// maxVisits bounds the places and turns of the actors of one process
+	// elsewhere, and of the sessions with the same credentials.
+	maxVisits = 1000
+	// What a turn's ttl may be.
+	minTurnTTL, maxTurnTTL = time.Second, 24 * time.Hour
+)
+
+// errWaited ends the wait of an actor that said for how long it waits.
+var errWaited = errors.New("not its turn")
+
+// turnOwner is an actor that has or wants turns. It is watched while it does.
+type turnOwner struct {
+	pid       *actor.PID
+	principal string // whose it is; empty: of this process
+	visitor   string // whom its places count for; empty: nobody, it is of this process
+	at        map[turnPlace]*waiter
+	detached  bool   // it is out of reach
+	done      func() // ends the watch
+}
+
+// turnPlace tells the places of an owner apart.
+type turnPlace struct {
+	gate   string
+	number uint64
+}
+
+// ask queues an actor's request.
+func (k *gatekeeper) ask(c actor.Context, m *messages.AcquireTurn) {
+	sender := c.Sender()
+	place := turnPlace{m.GetGate(), m.GetPlace()}
+	visitor := visitorOf(c)
+	refuse := func(code messages.Code, why string) {
+		c.Respond(&messages.TurnRefused{Gate: m.GetGate(), Reason: why, Code: code, Request: m.GetRequest(), Place: m.GetPlace()})
+	}
+	switch ttl := m.GetTtl().AsDuration(); {
+	case sender == nil:
+		if skipped, ok := k.cfg.lines.Allow("sender " + principal.Of(c)); ok {
+			k.cfg.Logger.Warn("a turn was asked for without a sender", "gate", m.GetGate(), "skipped", skipped)
+		}
+		return
+	case strings.HasPrefix(sender.GetId(), "future"):
+		refuse(messages.Code_CODE_INVALID, "a future cannot own a turn: ask from an actor, with Request")
+		return
+	case m.GetGate() == "" || len(m.GetGate()) > maxGateName:
+		refuse(messages.Code_CODE_INVALID, fmt.Sprintf("gate: %d bytes, want 1 to %d", len(m.GetGate()), maxGateName))
+		return
+	case m.GetTtl() != nil && (ttl < minTurnTTL || ttl > maxTurnTTL):
+		refuse(messages.Code_CODE_INVALID, fmt.Sprintf("ttl: %v, want %v to %v", ttl, minTurnTTL, maxTurnTTL))
+		return
+	}
+	if o := k.owners[sender.String()]; o != nil && o.at[place] != nil {
+		if w := o.at[place]; w.ttl > 0 && m.GetTtl() != nil {
+			k.askedAgain(w, m.GetRequest())
+		} else {
+			refuse(messages.Code_CODE_INVALID, "the actor has or waits for the turn already")
+		}
+		return
+	}
+	if visitor != "" && k.visits[visitor] >= maxVisits {
+		refuse(messages.Code_CODE_OVERLOADED, fmt.Sprintf("%d places and turns already", maxVisits))
+		return
+	}
+	o := k.owner(c, visitor)
+	w := &waiter{
+		gate: m.GetGate(), place: m.GetPlace(), request: m.GetRequest(), ttl: m.GetTtl().AsDuration(), try: m.GetTry(),
+		asked: time.Now(), values: k.life.ctx, owner: o,
+	}
+	k.own(o, w)
+	if m.GetTimeout() != nil {
+		life := k.life
+		w.expiry = time.AfterFunc(m.GetTimeout().AsDuration(), func() { life.tell(waitedEnough{life, w}) })
+	}
+	k.acquire(w)
+}
+
+// askedAgain has a request answered by its new number: the answer by the one
+// before may have been lost.
+func (k *gatekeeper) askedAgain(w *waiter, request uint64) {
+	w.request = request
+	if w.turn != nil && w.turn.state == turnHeld {
+		k.tellTurn(w)
+	}
+}
+
+// visitorOf is whom the places of a message's sender count for; empty: it is
+// an actor of this process.
+func visitorOf(c actor.Context) string {
+	header := c.MessageHeader()
+	if header == nil || c.Sender() == nil || !slices.Contains(header.Keys(), messages.PrincipalHeader) {
+		return ""
+	}
+	return header.Get(messages.PrincipalHeader) + "\x00" + c.Sender().GetAddress()
+}
+
+// owner is the sender of a message as one, watched from now on.
+func (k *gatekeeper) owner(c actor.Context, visitor string) *turnOwner {
+	sender := c.Sender()
+	o := k.owners[sender.String()]
+	if o == nil {
+		o = &turnOwner{pid: sender, principal: principal.Of(c), visitor: visitor, at: map[turnPlace]*waiter{}, detached: true}
+		k.owners[sender.String()] = o
+	}
+	if o.detached {
+		o.detached, o.done = false, func() { c.Unwatch(sender) }
+		c.Watch(sender)
+	}
+	return o
+}
+
+func (k *gatekeeper) own(o *turnOwner, w *waiter) {
+	w.owner, o.at[turnPlace{w.gate, w.place}] = o, w
+	if o.visitor != "" {
+		k.visits[o.visitor]++
+	}
+}
+
+// waitedEnough ends the wait of an actor.
+type waitedEnough struct {
+	life   *gateLife
+	waiter *waiter
+}
+
+func (k *gatekeeper) timeout(m waitedEnough) {
+	if m.life != k.life || m.waiter.answered {
+		return
+	}
+	k.refuse(m.waiter, fmt.Errorf("%w within %v", errWaited, time.Since(m.waiter.asked).Round(time.Millisecond)))
+	k.leave(m.waiter)
+}
+
+// owned is the place that a message's sender means. A turn with a ttl goes over
+// to who has the same credentials and names its token: its link began anew.
+func (k *gatekeeper) owned(c actor.Context, name string, place, fence uint64) *waiter {
+	sender := c.Sender()
+	if sender == nil {
+		return nil
+	}
+	at := turnPlace{name, place}
+	if o := k.owners[sender.String()]; o != nil && o.at[at] != nil {
+		return o.at[at]
+	}
+	q := k.queues[name]
+	if q == nil || q.turn == nil || q.turn.Fence != fence || q.turn.owner == nil {
+		return nil
+	}
+	w := q.turn.owner
+	if w.ttl == 0 || w.place != place || w.owner.principal != principal.Of(c) {
+		return nil
+	}
+	k.disownWaiter(w)
+	k.own(k.owner(c, visitorOf(c)), w)
+	return w
+}
+
+// extend has a turn with a ttl go on, and answers how long it is good.
+func (k *gatekeeper) extend(c actor.Context, m *messages.ExtendTurn) {
+	answer := &messages.TurnExtended{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence()}
+	w := k.owned(c, m.GetGate(), m.GetPlace(), m.GetFence())
+	if w != nil && w.turn != nil && w.turn.Fence == m.GetFence() && w.turn.state == turnHeld {
+		good := time.Until(w.turn.Until())
+		if w.ttl > 0 {
+			k.lastFor(w)
+			good = min(good, w.ttl)
+		}
+		if good > 0 && w.turn.ctx.Err() == nil {
+			answer.Good = durationpb.New(good)
+		}
+	}
+	if c.Sender() != nil {
+		c.Respond(answer)
+	}
+}
+
+// turnLapsed says that nobody has extended a turn.
+type turnLapsed struct {
+	life   *gateLife
+	waiter *waiter
+}
+
+// lastFor has the turn of an actor end after its ttl, counted from now.
+func (k *gatekeeper) lastFor(w *waiter) {
+	if w.lapse != nil {
+		w.lapse.Stop()
+	}
+	life := k.life
+	w.lapses = time.Now().Add(w.ttl)
+	w.lapse = time.AfterFunc(w.ttl, func() { life.tell(turnLapsed{life, w}) })
+}
+
+func (k *gatekeeper) lapsed(m turnLapsed) {
+	t := m.waiter.turn
+	if m.life == k.life && t != nil && t.state == turnHeld && !time.Now().Before(m.waiter.lapses) {
+		k.lose(t)
+		k.pump(k.queue(t.Gate))
+	}
+}
+
+// giveBack takes an actor's turn, or its place, back.
+func (k *gatekeeper) giveBack(c actor.Context, m *messages.ReleaseTurn) {
+	sender := c.Sender()
+	answer := func(fence uint64, err error) {
+		reply := &messages.TurnReleased{Gate: m.GetGate(), Fence: fence, Request: m.GetRequest()}
+		if err != nil {
+			reply.Reason = err.Error()
+		}
+		if sender != nil {
+			k.root.Send(sender, reply)
+		}
+	}
+	w := k.owned(c, m.GetGate(), m.GetPlace(), m.GetFence())
+	switch {
+	case w == nil, w.turn == nil && m.GetFence() != 0, w.turn != nil && m.GetFence() != 0 && m.GetFence() != w.turn.Fence:
+		answer(m.GetFence(), ErrTurnLost)
+	case w.turn == nil:
+		w.answered = true
+		k.leave(w)
+		answer(0, nil)
+	default:
+		fence := w.turn.Fence
+		k.release(releaseTurn{w.turn, func(err error) { answer(fence, err) }})
+	}
+}
+
+// ownerGone gives back what an actor had that has ended. Of one that is out of
+// reach the turns with a ttl go on until that ends: it may be at work.
+func (k *gatekeeper) ownerGone(m *actor.Terminated) {
+	o := k.owners[m.GetWho().String()]
+	if o == nil || o.detached {
+		return
+	}
+	o.detached, o.done = true, func() {}
+	for _, w := range o.at {
+		if m.GetWhy() == actor.TerminatedReason_AddressTerminated && w.turn != nil && w.ttl > 0 {
+			continue
+		}
+		k.withdraw(w)
+	}
+	if len(o.at) == 0 {
+		delete(k.owners, m.GetWho().String())
+	}
+}
+
+func (k *gatekeeper) grantOwner(w *waiter) {
+	if w.ttl > 0 {
+		k.lastFor(w)
+	}
+	k.tellTurn(w)
+}
+
+func (k *gatekeeper) tellTurn(w *waiter) {
+	t := w.turn
+	k.root.Send(w.owner.pid, &messages.Turn{
+		Gate: t.Gate, Fence: t.Fence, Waited: durationpb.New(t.Waited), Request: w.request, Place: w.place,
+	})
+}
+
+func (k *gatekeeper) refuseOwner(w *waiter, err error) {
+	k.root.Send(w.owner.pid, &messages.TurnRefused{
+		Gate: w.gate, Reason: err.Error(), Code: refusal(err), Request: w.request, Place: w.place,
+	})
+	k.disownWaiter(w)
+}
+
+func refusal(err error) messages.Code {
+	switch {
+	case errors.Is(err, ErrHeld):
+		return messages.Code_CODE_GATE_HELD
+	case errors.Is(err, ErrClosed):
+		return messages.Code_CODE_GATES_CLOSED
+	case errors.Is(err, ErrTurnLost):
+		return messages.Code_CODE_TURN_LOST
+	case errors.Is(err, errWaited):
+		return messages.Code_CODE_DEADLINE
+	case errors.Is(err, exchange.ErrUnavailable):
+		return messages.Code_CODE_UNAVAILABLE
+	}
+	return messages.Code_CODE_INTERNAL
+}
+
+// disown forgets an actor's turn that is over, and says so if it was lost.
+func (k *gatekeeper) disown(t *Turn, lost bool) {
+	if t.owner == nil {
+		return
+	}
+	if lost {
+		k.root.Send(t.owner.owner.pid, &messages.TurnLost{Gate: t.Gate, Fence: t.Fence, Place: t.owner.place})
+	}
+	k.disownWaiter(t.owner)
+}
+
+func (k *gatekeeper) disownWaiter(w *waiter) {
+	for _, timer := range []*time.Timer{w.expiry, w.lapse} {
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+	o, at := w.owner, turnPlace{w.gate, w.place}
+	if o == nil || o.at[at] != w {
+		return
+	}
+	delete(o.at, at)
+	if o.visitor != "" {
+		if k.visits[o.visitor]--; k.visits[o.visitor] == 0 {
+			delete(k.visits, o.visitor)
+		}
+	}
+	if len(o.at) == 0 {
+		o.done()
+		delete(k.owners, o.pid.String())
+	}
+}

@@ -1,0 +1,182 @@
+package gateway
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/messages"
+)
+
+const (
+	// MaxRunning bounds the requests that the gateway carries out at once.
+	// More gain nothing: they would wait for a connection.
+	MaxRunning = 64
+	// MaxWaiting bounds those that wait for their turn, maxCallBytes what all
+	// together hold in memory.
+	MaxWaiting   = 1024
+	maxCallBytes = 64 << 20
+)
+
+// Call is a request from its arrival at the gateway to the end of its work,
+// which may come after its answer.
+type Call struct {
+	request messages.Request
+	Sender  *actor.PID // nil: nobody waits
+	Size    int
+
+	// ctx ends with the request's timeout, or with the gateway's incarnation;
+	// then the call is answered, whatever its work does.
+	Ctx      context.Context
+	Cancel   context.CancelFunc
+	silence  func() bool // keeps the end of ctx from answering
+	answered atomic.Bool
+
+	// keys are the timers that it is about. It waits for blockers earlier calls
+	// about them; blocks are the later ones that wait for it.
+	Keys     []string
+	blockers int
+	blocks   []*Call
+}
+
+// Calls are the requests that the gateway has taken. Calls about the same timer
+// are carried out in the order in which they came, so that a cancel does not
+// overtake the schedule before it; any others at once.
+type Calls struct {
+	Last    map[string]*Call // the newest of those about a timer
+	ready   []*Call          // wait for nothing but a free place
+	Waiting int              // those in ready, and those that wait for others
+	running int              // at most MaxRunning
+	bytes   int              // of all of them
+}
+
+// Full reports whether there is no room for one more of this size. The first
+// always has room.
+func (q *Calls) Full(size int) bool {
+	return q.Waiting >= MaxWaiting || (q.Waiting+q.running > 0 && q.bytes+size > maxCallBytes)
+}
+
+func (q *Calls) idle() bool { return q.Waiting+q.running == 0 }
+
+func (q *Calls) Add(c *Call) {
+	q.Waiting++
+	q.bytes += c.Size
+	for _, key := range c.Keys {
+		before := q.Last[key]
+		if before == c { // named twice
+			continue
+		}
+		if before != nil {
+			before.blocks = append(before.blocks, c)
+			c.blockers++
+		}
+		q.Last[key] = c
+	}
+	if c.blockers == 0 {
+		q.ready = append(q.ready, c)
+	}
+}
+
+// Begin takes the next call to carry out; nil when there is none, or no place
+// for it.
+func (q *Calls) Begin() *Call {
+	if len(q.ready) == 0 || q.running == MaxRunning {
+		return nil
+	}
+	c := q.ready[0]
+	q.ready[0] = nil
+	if q.ready = q.ready[1:]; len(q.ready) == 0 {
+		q.ready = nil
+	}
+	q.Waiting--
+	q.running++
+	return c
+}
+
+// End forgets a call that has begun, and lets those go on that waited for it.
+func (q *Calls) End(c *Call) {
+	q.running--
+	q.bytes -= c.Size
+	for _, key := range c.Keys {
+		if q.Last[key] == c {
+			delete(q.Last, key)
+		}
+	}
+	for _, later := range c.blocks {
+		if later.blockers--; later.blockers == 0 {
+			q.ready = append(q.ready, later)
+		}
+	}
+}
+
+// timersOf is how many timers a request is about.
+func timersOf(request messages.Request) int {
+	switch r := request.(type) {
+	case *messages.ScheduleBatch:
+		return len(r.GetTimers())
+	case *messages.Cancel:
+		return len(r.GetIds())
+	case *messages.PutRecurring:
+		return len(r.GetSchedules())
+	case *messages.Publish:
+		return len(r.GetMessages())
+	default:
+		return 1
+	}
+}
+
+// keysOf names the timers, recurring schedules or queues that a request is
+// about. One that reads a whole topic is about none.
+func keysOf(request messages.Request) []string {
+	switch r := request.(type) {
+	case *messages.Schedule:
+		if r.GetId() == "" { // it gets a new one
+			return nil
+		}
+		return key(r.GetTopic(), r.GetId())
+	case *messages.ScheduleBatch:
+		var keys []string
+		for _, s := range r.GetTimers() {
+			keys = append(keys, keysOf(s)...)
+		}
+		return keys
+	case *messages.Cancel:
+		return key(r.GetTopic(), r.GetIds()...)
+	case *messages.Get:
+		return key(r.GetTopic(), r.GetId())
+	case *messages.Reschedule:
+		return key(r.GetTopic(), r.GetId())
+	case *messages.RunNow:
+		return key(r.GetTopic(), r.GetId())
+	case *messages.Publish:
+		return key("\x00queue", r.GetName())
+	case *messages.PutRecurring:
+		var keys []string
+		for _, s := range r.GetSchedules() {
+			keys = append(keys, key(recurring, s.GetName())...)
+		}
+		return keys
+	case *messages.DeleteRecurring:
+		return key(recurring, r.GetName())
+	case *messages.EnableRecurring:
+		return key(recurring, r.GetName())
+	case *messages.RunRecurring:
+		return key(recurring, r.GetName())
+	case *messages.GetRecurring:
+		return key(recurring, r.GetName())
+	default:
+		return nil
+	}
+}
+
+// recurring is no topic: none begins with NUL.
+const recurring = "\x00recurring"
+
+func key(topic string, ids ...string) []string {
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = topic + "\x00" + id
+	}
+	return keys
+}

@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestCallsKeepTheirOrder draws requests about a few timers, and lets them end
+// in any order: those about a timer begin in the order in which they came and
+// never before the one before has ended, none is forgotten, and never do more
+// than MaxRunning run.
+func TestCallsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		q := Calls{Last: map[string]*Call{}}
+		var running []*Call
+		came, ended := map[string][]*Call{}, map[string]int{} // by key
+		place := map[*Call]map[string]int{}
+		begin := func() {
+			for c := q.Begin(); c != nil; c = q.Begin() {
+				running = append(running, c)
+				for key, n := range place[c] {
+					require.Equal(t, n, ended[key], "it begins when those before it have ended")
+				}
+			}
+			require.LessOrEqual(t, len(running), MaxRunning)
+		}
+		end := func(i int) {
+			c := running[i]
+			running = append(running[:i], running[i+1:]...)
+			q.End(c)
+			for key := range place[c] {
+				ended[key]++
+			}
+		}
+		many := rapid.SampledFrom([]int{5, 500}).Draw(t, "timers")
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			if len(running) > 0 && rapid.Bool().Draw(t, "end") {
+				end(rapid.IntRange(0, len(running)-1).Draw(t, "which"))
+			} else {
+				c := &Call{Size: rapid.IntRange(0, 100).Draw(t, "size")}
+				place[c] = map[string]int{}
+				for range rapid.IntRange(0, 3).Draw(t, "keys") {
+					key := string(rune('a' + rapid.IntRange(0, many).Draw(t, "key")))
+					if _, twice := place[c][key]; !twice {
+						place[c][key] = len(came[key])
+						came[key] = append(came[key], c)
+					}
+					c.Keys = append(c.Keys, key)
+				}
+				q.Add(c)
+			}
+			begin()
+		}
+		for len(running) > 0 {
+			end(0)
+			begin()
+		}
+		require.True(t, q.idle())
+		require.Zero(t, q.bytes)
+		require.Empty(t, q.Last)
+		require.Empty(t, q.ready)
+	})
+}

@@ -1,0 +1,296 @@
+// Package gateway holds the actor that takes schedule, cancel and other calls as
+// messages. Calls about the same timer run in order, others side by side.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// Timers is what the gateway's requests are carried out on.
+type Timers interface {
+	// Do carries a request out and returns its answer, a *messages.Error where
+	// it failed. messages.Principal of ctx tells whose it is. Nothing in the request was checked but that it is there, and
+	// its size. Do is called by several goroutines at once, and should return
+	// soon after ctx has ended.
+	Do(ctx context.Context, request messages.Request) messages.Answer
+}
+
+// PID is the PID of the gateway of the runtime of this name.
+func PID(system *actor.ActorSystem, name string) *actor.PID {
+	return system.NewLocalPID(name + "/" + Name)
+}
+
+const (
+	Name = "gateway"
+
+	// DefaultTimeout is that of a request without one, MaxTimeout the longest.
+	DefaultTimeout = 10 * time.Second
+	MaxTimeout     = 10 * time.Minute
+
+	// MaxRequestBytes bounds a request as a whole, MaxBatch the timers that it
+	// is about.
+	MaxRequestBytes = 16 << 20
+	MaxBatch        = 1000
+)
+
+var (
+	errGatewayCrashed = errors.New("the gateway crashed")
+	errGatewayCut     = errors.New("the drain of the gateway took too long")
+)
+
+// gateway is the actor that schedules by message. Its Receive never blocks:
+// requests are carried out in goroutines that it owns. Whatever it has taken is
+// answered, by the end of its work or by that of its context.
+type gateway struct {
+	timers  Timers
+	env     *host.Env
+	refuses *atomic.Bool // set by a drain; outlives this incarnation
+	epoch   uint64       // tells its messages from those of earlier incarnations
+
+	self, parent *actor.PID
+	root         *actor.RootContext
+
+	ctx    context.Context // of this incarnation; every call has one under it
+	cancel context.CancelCauseFunc
+	unread rarely.Limiter // of failures without a sender
+
+	calls    Calls
+	begun    chan *Call // has room for all that run
+	workers  int
+	draining bool // takes no more
+	drained  bool // the supervisor knows that nothing is left
+}
+
+type (
+	// finished says that the work of a call is over.
+	finished struct {
+		epoch uint64
+		call  *Call
+	}
+	Drain       struct{} // take no more; answered with Drained when all is done
+	Cut         struct{} // end what still runs
+	Drained     struct{}
+	GatewayLate struct{} // the supervisor to itself
+)
+
+// Props makes a gateway; refuses is true once it takes no more requests,
+// in this incarnation and the next.
+func Props(env *host.Env, timers Timers, refuses *atomic.Bool) *actor.Props {
+	return env.Props(func(epoch uint64) actor.Actor {
+		return &gateway{timers: timers, env: env, refuses: refuses, epoch: epoch}
+	})
+}
+
+// Receive ends what this incarnation owns as soon as it panics: its restart
+// comes after a delay, and those who wait should know before.
+func (g *gateway) Receive(c actor.Context) {
+	sound := false
+	defer func() {
+		if !sound {
+			g.Stop(errGatewayCrashed)
+		}
+	}()
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		g.start(c)
+	case *actor.Stopping:
+		g.Stop(poller.ErrStopped)
+	case *actor.Restarting:
+		g.Stop(errGatewayCrashed)
+	case finished:
+		if m.epoch == g.epoch {
+			g.calls.End(m.call)
+		}
+	case Drain:
+		g.draining = true
+	case Cut:
+		g.Stop(errGatewayCut)
+	case messages.Request:
+		g.take(whose(g.ctx, c), m, c.Sender())
+	case *actor.Touch: // answered by protoactor
+	default:
+		if c.Sender() != nil { // not one of protoactor's own
+			g.reply(nil, c.Sender(), Failure(messages.Code_CODE_INVALID, "message: the gateway takes no %T", m))
+		}
+	}
+	g.pump()
+	sound = true
+}
+
+// whose is ctx with whose message it is, and what a peer's may reach.
+func whose(ctx context.Context, c actor.Context) context.Context {
+	header := c.MessageHeader()
+	if header == nil || !slices.Contains(header.Keys(), messages.PrincipalHeader) {
+		return ctx // of this process
+	}
+	ctx = messages.WithPrincipal(ctx, header.Get(messages.PrincipalHeader))
+	return messages.WithCelery(ctx, header.Get(messages.CeleryHeader))
+}
+
+func (g *gateway) start(c actor.Context) {
+	g.self, g.parent, g.root = c.Self(), c.Parent(), c.ActorSystem().Root
+	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
+	g.ctx, g.cancel = context.WithCancelCause(context.Background())
+	g.calls.Last = map[string]*Call{}
+	g.begun = make(chan *Call, MaxRunning)
+	g.draining = g.refuses.Load()
+}
+
+// Stop ends the contexts of all calls, which answers them.
+func (g *gateway) Stop(cause error) {
+	if g.cancel != nil {
+		g.cancel(cause)
+	}
+}
+
+// take admits a request, or answers why not.
+func (g *gateway) take(ctx context.Context, request messages.Request, sender *actor.PID) {
+	size, timeout, fault := Check(request)
+	switch {
+	case g.draining:
+		fault = Failure(messages.Code_CODE_DRAINING, "the system is being stopped")
+	case fault == nil && g.calls.Full(size):
+		fault = Failure(messages.Code_CODE_OVERLOADED, "%d requests wait already", g.calls.Waiting)
+	}
+	if fault != nil {
+		g.reply(request, sender, fault)
+		return
+	}
+	c := &Call{request: request, Sender: sender, Size: size, Keys: keysOf(request)}
+	c.Ctx, c.Cancel = context.WithTimeout(ctx, timeout)
+	c.silence = context.AfterFunc(c.Ctx, func() { g.answer(c, Ended(context.Cause(c.Ctx))) })
+	g.calls.Add(c)
+}
+
+// pump begins what can begin.
+func (g *gateway) pump() {
+	for c := g.calls.Begin(); c != nil; c = g.calls.Begin() {
+		if c.Ctx.Err() != nil { // answered while it waited
+			g.calls.End(c)
+			continue
+		}
+		g.begun <- c
+		if g.workers < g.calls.running {
+			g.workers++
+			g.env.IO.Go(g.work)
+		}
+	}
+	if g.draining && !g.drained && g.calls.idle() {
+		g.drained = true
+		g.root.Send(g.parent, Drained{})
+	}
+}
+
+// work carries out one call after the other, in a goroutine of its own. One for
+// each call would spend much of its time on growing its stack.
+func (g *gateway) work() {
+	for {
+		select {
+		case c := <-g.begun:
+			g.carryOut(c)
+		case <-g.ctx.Done():
+			return
+		}
+	}
+}
+
+// carryOut does the work of a call and answers it, unless its context was
+// faster.
+func (g *gateway) carryOut(c *Call) {
+	answer, err := host.Safely("carrying out a request", func() (messages.Answer, error) {
+		defer g.logPanic(c)
+		return g.timers.Do(c.Ctx, c.request), nil
+	})
+	if err != nil {
+		answer = Failure(messages.Code_CODE_INTERNAL, "%v", err)
+	}
+	c.silence()
+	g.answer(c, answer)
+	c.Cancel()
+	if g.ctx.Err() == nil { // else nobody is there to read it
+		g.root.Send(g.self, finished{g.epoch, c})
+	}
+}
+
+// logPanic logs the stack of a panic, and panics again.
+func (g *gateway) logPanic(c *Call) {
+	if reason := recover(); reason != nil {
+		g.env.Logger.Error("a request of the gateway panicked", "request", fmt.Sprintf("%T", c.request),
+			"panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
+		panic(reason)
+	}
+}
+
+// answer answers a call, once.
+func (g *gateway) answer(c *Call, answer messages.Answer) {
+	if !c.answered.Swap(true) {
+		g.reply(c.request, c.Sender, answer)
+	}
+}
+
+func (g *gateway) reply(request messages.Request, sender *actor.PID, answer messages.Answer) {
+	fault, failed := answer.(*messages.Error)
+	if failed && request != nil {
+		fault.Request = request.GetRequest()
+	}
+	switch {
+	case sender != nil:
+		g.root.Send(sender, answer)
+	case failed:
+		g.noteUnread(request, fault)
+	}
+}
+
+// Ended is the answer to a call whose context has ended.
+func Ended(cause error) *messages.Error {
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return Failure(messages.Code_CODE_DEADLINE, "the timeout passed; the outcome is unknown")
+	}
+	return Failure(messages.Code_CODE_UNAVAILABLE, "%v; the outcome is unknown", cause)
+}
+
+// Check says how large a request is and how much time it has, or what is wrong
+// with it.
+func Check(request messages.Request) (size int, timeout time.Duration, fault *messages.Error) {
+	if !request.ProtoReflect().IsValid() {
+		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: a nil %T", request)
+	}
+	timeout = DefaultTimeout
+	if t := request.GetTimeout(); t != nil {
+		timeout = t.AsDuration()
+		if t.CheckValid() != nil || timeout <= 0 || timeout > MaxTimeout {
+			return 0, 0, Failure(messages.Code_CODE_INVALID, "timeout: %v, want above 0 and at most %v", timeout, MaxTimeout)
+		}
+	}
+	if n := timersOf(request); n > MaxBatch {
+		return 0, 0, Failure(messages.Code_CODE_INVALID, "timers: %d, at most %d in a request", n, MaxBatch)
+	}
+	// A message that was made by hand may be broken in ways that the wire
+	// does not allow.
+	size, err := host.Safely("reading the message", func() (int, error) { return proto.Size(request), nil })
+	switch {
+	case err != nil:
+		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: %v", err)
+	case size > MaxRequestBytes:
+		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: %d bytes, at most %d", size, MaxRequestBytes)
+	}
+	return size, timeout, nil
+}
+
+func Failure(code messages.Code, format string, args ...any) *messages.Error {
+	return messages.Failure(code, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,16 @@
+package gateway
+
+import (
+	"fmt"
+
+	"github.com/wakebell/wakebell/messages"
+)
+
+// noteUnread logs the failure of a request without a sender. Of many it logs one
+// a second, with the number of those skipped: a Redis that is down fails all.
+func (g *gateway) noteUnread(request messages.Request, fault *messages.Error) {
+	if skipped, ok := g.unread.Allow(""); ok {
+		g.env.Logger.Warn("request without a sender failed",
+			"request", fmt.Sprintf("%T", request), "code", fault.GetCode().String(), "err", fault.GetMessage(), "skipped", skipped)
+	}
+}

@@ -1,0 +1,36 @@
+// Package actortest has what the tests of several packages of actors share: quiet
+// actor systems, virtual time, and stores in memory.
+package actortest
+
+import (
+	"log/slog"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+func Numbers(n int) (ids []string) {
+	for i := range n {
+		ids = append(ids, strconv.Itoa(i))
+	}
+	return ids
+}
+
+var Quiet = slog.New(slog.DiscardHandler)
+
+func QuietSystem() *actor.ActorSystem {
+	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return Quiet }))
+}
+
+// virtually runs a test in a bubble, and goes on until what has a timer there
+// is over: protoactor counts dead letters for five seconds.
+func Virtually(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(t)
+		<-time.After(time.Minute)
+	})
+}

@@ -1,0 +1,45 @@
+package actortest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/wakebell/wakebell/messages/gate"
+)
+
+// openGate is a store whose gates let everybody through, at least once.
+type OpenGate struct {
+	mu        sync.Mutex
+	last      gate.Ticket
+	Processes map[string]bool
+}
+
+func (s *OpenGate) Exchange(_ context.Context, r *gate.Request) (*gate.Reply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Processes[r.Process] = true
+	reply := &gate.Reply{Now: time.Now(), Remaining: r.Lease}
+	for _, op := range r.Ops {
+		done := gate.Done{Had: op.Kind == gate.Give}
+		if !done.Had {
+			s.last++
+			done.Ticket, reply.Held = s.last, s.last
+		}
+		reply.Done = append(reply.Done, done)
+	}
+	return reply, nil
+}
+
+func (s *OpenGate) Beat(_ context.Context, b *gate.Beat) (*gate.Pulse, error) {
+	return &gate.Pulse{Now: time.Now(), Lost: make([]bool, len(b.Turns))}, nil
+}
+
+func (s *OpenGate) Places(_ context.Context, tickets []gate.Held) ([]gate.Place, error) {
+	return make([]gate.Place, len(tickets)), nil
+}
+
+func (s *OpenGate) Listen(ctx context.Context, _ string, _ func(), _ func(gate.Signal)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}

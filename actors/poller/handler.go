@@ -1,0 +1,172 @@
+package poller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// handler is the actor that owns one worker at a time. Its Receive never
+// blocks: user code runs in the worker's goroutine. When user code panics the
+// worker tells its handler, which panics in turn and so fails as an actor
+// does: its supervisor, the poller, restarts it after a backoff.
+type handler struct {
+	run    *run
+	topic  *Shared
+	poller *actor.PID
+	worker *worker
+
+	target  *actor.PID  // where leases are forwarded; nil until the first
+	awaited *forwarding // whose answer is awaited; nil: none
+
+	// restarted says that this instance replaces one that crashed.
+	restarted bool
+}
+
+func handlerProps(r *run, t *Shared, poller *actor.PID) *actor.Props {
+	spawned := false
+	return actor.PropsFromProducer(func() actor.Actor {
+		h := &handler{run: r, topic: t, poller: poller, restarted: spawned}
+		spawned = true
+		return h
+	}, actor.WithReceiverMiddleware(host.LogCrashes(t.Logger)))
+}
+
+// crash is what a worker tells its handler about a panic in user code.
+type crash struct {
+	worker *worker
+	reason any
+}
+
+// abandon tells a handler to leave its hung worker and start another.
+type abandon struct{ lease *lease }
+
+func (h *handler) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		h.start(c)
+		if h.restarted {
+			h.back(c)
+		}
+	case *actor.Stopping, *actor.Restarting:
+		h.leave()
+	case abandon:
+		// The worker may have come back meanwhile and run another lease.
+		if w := m.lease.worker.Load(); w == h.worker && w.running.Load() == m.lease {
+			h.leave()
+			h.start(c)
+		}
+	case crash:
+		if m.worker != h.worker { // one that was left already, and replaced
+			h.back(c)
+			return
+		}
+		panic(host.UserPanic{Reason: m.reason})
+	case forwarding:
+		h.forward(c, m)
+	case *messages.Ack:
+		h.answer(m.GetDelivery(), m)
+	case *messages.Nack:
+		h.answer(m.GetDelivery(), m)
+	case *messages.Reject:
+		h.answer(m.GetDelivery(), m)
+	case *messages.Release:
+		h.answer(m.GetDelivery(), m)
+	case leaseOver:
+		h.over(c, m)
+	case *messages.Extend:
+		h.extend(m.GetDelivery())
+	case *actor.Terminated:
+		h.terminated(c, m.Who)
+	case targetGone:
+		h.answer(m.delivery, ErrTargetGone)
+	}
+}
+
+func (h *handler) start(c actor.Context) {
+	root, self := c.ActorSystem().Root, c.Self()
+	w := &worker{run: h.run, handle: h.topic.Handle, log: h.topic.Logger, self: self}
+	if h.topic.Target != nil {
+		w.taker = h.topic.Target.Taker
+	}
+	w.tell = func(message any) { w.run.send(root, self, message) }
+	h.worker = w
+	go w.loop()
+}
+
+// back gives the slot of a crashed worker free again.
+func (h *handler) back(c actor.Context) {
+	h.run.resting.Add(-1)
+	c.Send(h.poller, handlerBack{epoch: h.run.epoch})
+}
+
+func (h *handler) leave() {
+	if h.worker != nil {
+		h.worker.left.Store(true)
+	}
+}
+
+// worker is the goroutine in which user code runs, one lease after another.
+// It ends with its incarnation, after a panic, or, once left by its handler,
+// as soon as user code returns.
+type worker struct {
+	run    *run
+	handle Handle
+	log    *slog.Logger
+	taker  Taker             // of forwarded leases; nil: an actor is
+	self   *actor.PID        // its handler
+	tell   func(message any) // sends to its handler
+
+	left    atomic.Bool
+	running atomic.Pointer[lease]
+}
+
+func (w *worker) loop() {
+	for l := w.run.pull(); l != nil; l = w.run.pull() {
+		l.worker.Store(w)
+		w.running.Store(l)
+		if !w.serve(l) || w.left.Load() {
+			return
+		}
+	}
+}
+
+// serve runs user code on one lease and reports false if it did not return:
+// it panicked, or ended its goroutine (runtime.Goexit).
+func (w *worker) serve(l *lease) (returned bool) {
+	var outcome Outcome
+	defer func() {
+		l.ctx.End(context.Canceled) // what user code began with it ends too
+		w.running.Store(nil)
+		if returned {
+			w.run.complete(l, outcome)
+			return
+		}
+		w.crash(l, recover())
+	}()
+	if l.ctx.endedBy() != nil {
+		outcome.kind = skipped
+	} else {
+		outcome = w.handle(&l.ctx, &l.Delivery)
+	}
+	return true
+}
+
+// crash tells poller and handler that user code did not return.
+func (w *worker) crash(l *lease, reason any) {
+	if reason == nil {
+		reason = "handler ended its goroutine"
+	}
+	w.log.Error("handler crashed: its actor restarts, the timer comes back when its lease ends",
+		"topic", l.Topic, "id", l.ID, "claims", l.Claims, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
+	w.run.resting.Add(1)
+	w.run.complete(l, Outcome{kind: crashed, err: fmt.Errorf("handler crashed: %v", reason)})
+	w.tell(crash{w, reason})
+}

@@ -1,0 +1,283 @@
+// Package poller holds the actor that owns the leases of a topic, and its
+// handlers. It claims leases from a [Source] over its streams, hands them to
+// handler actors, extends them while handlers run, and settles them with the
+// outcomes.
+//
+// Files by concept: poller, pump, answers (the exchange loop), stream (one
+// sequence of exchanges), lease, leases, run, handler, delivery (a lease on its
+// way through a handler), pace, ahead, glance (when and how much to claim), hook,
+// events, tail (what others learn of it), topic, order (settings), protocol (the
+// messages between poller and supervisor), drain.
+package poller
+
+import (
+	"crypto/rand"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// poller is the actor that owns a topic's leases: it claims them over its
+// streams, hands them to handlers, and settles them with the handlers'
+// outcomes. All of its state is touched in Receive only.
+type poller struct {
+	*Shared
+	Settings        // those in force; they shadow the ones that it began with
+	paused   bool   // claims nothing
+	epoch    uint64 // tells its messages from those of earlier incarnations
+
+	self, parent *actor.PID
+	root         *actor.RootContext
+
+	run      *run
+	handlers []*actor.PID
+	streams  []*stream
+	reserved int // slots of claims under way
+
+	pace    pace
+	glances glances
+	ahead   ahead
+	barren  int       // looks in a row that found something due and could not claim it
+	leaseAt time.Time // no lease needs a look before; zero: none at all
+	gather  time.Time // when settlements that wait for company go out; zero: none wait
+	clock   clock     // of the source, as it was last told
+	timer   *time.Timer
+	armed   time.Time // when timer sends its tick; zero: it does not
+
+	// unavailable: Redis is down, and nothing is sent but what the supervisor
+	// asks for. probing: it asked for this one.
+	unavailable, probing bool
+
+	order              Order // as it was last read
+	orderKnown         bool
+	orderFailures      int
+	reading, readAgain bool      // of the order
+	hushed             bool      // another was given: nothing is claimed until it is read
+	orderAt            time.Time // when to read it again; zero: never
+
+	healing  bool
+	healedAt time.Time
+	drain    *drain // nil: not draining
+}
+
+// Messages of a poller to itself carry the epoch of the incarnation that they
+// are meant for: mail survives a restart.
+type (
+	tick        struct{ epoch uint64 }
+	completed   struct{ epoch uint64 }
+	handlerBack struct{ epoch uint64 } // a crashed handler was restarted
+	healed      struct {
+		epoch   uint64
+		removed int
+		err     error
+	}
+)
+
+func Props(t *Shared) *actor.Props {
+	options := append([]actor.PropsOption{
+		actor.WithSupervisor(host.RestartHandler.With(t.random)),
+		actor.WithReceiverMiddleware(host.LogCrashes(t.Logger)),
+	}, t.extra...)
+	return actor.PropsFromProducer(func() actor.Actor {
+		return &poller{Shared: t, epoch: uint64(t.Counters.incarnations.Add(1))}
+	}, options...)
+}
+
+// Receive ends what this incarnation owns as soon as it panics: until its
+// restart, which comes after a delay, nobody would watch over its leases.
+func (p *poller) Receive(c actor.Context) {
+	sound := false
+	defer func() {
+		if !sound {
+			p.Stop()
+		}
+	}()
+	switch c.Message().(type) {
+	case *actor.Started:
+		p.start(c)
+		p.pump(c, time.Now())
+	case *actor.Stopping, *actor.Restarting:
+		p.Stop()
+	default:
+		// Mail goes on coming while the handlers stop.
+		if p.run != nil && p.take(c.Message(), c.Sender()) {
+			p.pump(c, time.Now())
+		}
+	}
+	sound = true
+}
+
+// take reports whether the message was for this incarnation.
+func (p *poller) take(message any, sender *actor.PID) bool {
+	switch m := message.(type) {
+	case tick:
+		if m.epoch != p.epoch {
+			return false
+		}
+		p.armed = time.Time{}
+	case exchanged:
+		if m.epoch != p.epoch {
+			return false
+		}
+		p.answered(m)
+	case glanced:
+		if m.epoch != p.epoch {
+			return false
+		}
+		p.glanced(m)
+	case completed:
+		if m.epoch != p.epoch {
+			return false
+		}
+		p.collect()
+	case handlerBack:
+		return m.epoch == p.epoch
+	case healed:
+		if m.epoch != p.epoch {
+			return false
+		}
+		p.healed(m)
+	case settleNow:
+		if m.lease.stream.over != p.run.ctx {
+			return false // the lease of an earlier incarnation; its context has ended
+		}
+		p.settleNow(m)
+	case extendNow:
+		if m.lease.stream.over != p.run.ctx {
+			return false
+		}
+		p.extendNow(m)
+	case exchange.Hint:
+		p.hinted(m)
+	case ordered:
+		if m.epoch != p.epoch {
+			return false
+		}
+		p.obey(m)
+	case Checkup:
+		p.checkup(m)
+		return false // nothing has changed
+	case Tuned:
+		p.tune()
+	case Hold:
+		p.unavailable = true
+	case Probe:
+		p.probe()
+	case Resume:
+		p.resume(m)
+	case *messages.Drain:
+		p.startDrain(m, sender)
+	case endDrain:
+		if m.epoch != p.epoch {
+			return false
+		}
+		p.endDrain(m)
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *poller) start(c actor.Context) {
+	p.self, p.parent, p.root = c.Self(), c.Parent(), c.ActorSystem().Root
+	p.run = newRun(p.root, p.self, p.epoch)
+	p.pace = pace{random: p.random}
+	p.pace.soon(time.Now(), 0)
+	p.tune()
+	p.readOrder()
+	p.root.Send(p.parent, Begun{p.self})
+}
+
+// tune takes the settings that are in force, at the start and whenever they
+// have changed. What runs already runs on under the ones it began with, but
+// for the lease, whose next extension is as long as they say.
+func (p *poller) tune() {
+	state, wasPaused := p.State.Load(), p.paused
+	p.Settings = state.Settings
+	if p.order.Override != nil {
+		p.order.Override(&p.Settings)
+	}
+	p.paused = state.Paused || p.order.Paused || (p.Order != nil && !p.orderKnown)
+	if wasPaused && !p.paused {
+		p.pace.soon(time.Now(), 0)
+	}
+	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
+	p.leaseAt = time.Now()
+	p.openStreams()
+}
+
+// openStreams opens as many streams as what may be claimed is worth.
+func (p *poller) openStreams() {
+	for len(p.streams) < streamsFor(p.MaxConcurrent+p.ahead.limit) {
+		p.openStream()
+	}
+}
+
+func (p *poller) openStream() {
+	s := &stream{
+		number: len(p.streams), incarnation: newIncarnation(), requests: make(chan *flight, 1),
+		tell: p.run.tell, over: p.run.ctx,
+	}
+	p.streams = append(p.streams, s)
+	ctx, source, epoch := p.run.ctx, p.Source, p.epoch
+	p.io.Go(func() { s.serve(ctx, source, epoch) })
+}
+
+// newIncarnation names a life of a poller among all pollers of all nodes.
+func newIncarnation() string { return rand.Text() }
+
+// Stop ends all that this incarnation owns. Its leases come back by expiry.
+func (p *poller) Stop() {
+	if p.run == nil {
+		return
+	}
+	p.run.Stop()
+	for _, s := range p.streams {
+		close(s.requests)
+	}
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	if p.drain != nil {
+		p.drain.timer.Stop()
+	}
+	p.run = nil
+}
+
+// hinted looks sooner than planned. Nothing in a hint is believed beyond that.
+func (p *poller) hinted(h exchange.Hint) {
+	switch h.Kind {
+	case exchange.HintDue:
+		p.pace.hinted(time.Now(), max(h.In, 0), h.Sent)
+	case exchange.HintSubscribed:
+		p.pace.soon(time.Now(), time.Duration(float64(subscribedSpread)*p.random()))
+		p.readOrder()
+		if p.Target != nil { // a cancel may have been missed, and no heartbeat finds out
+			p.check("")
+		}
+	case exchange.HintControl:
+		p.readOrder()
+		p.hushed = p.reading
+	case exchange.HintCheck:
+		p.check(h.ID)
+	}
+}
+
+// Check has leases of a timer, or of all, verified by an extension at once.
+func (p *poller) check(id string) {
+	for _, s := range p.streams {
+		for _, l := range s.held {
+			if id == "" || id == l.ID {
+				l.check, s.extendDue = true, true
+			}
+		}
+	}
+}
+
+// subscribedSpread keeps thousands of topics from looking at once when their
+// common subscription is back.
+const subscribedSpread = 100 * time.Millisecond

@@ -1,0 +1,63 @@
+package poller
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Tuned tells a poller that its topic's state has changed.
+type Tuned struct{}
+
+type Unavailable struct { // an exchange failed; its poller waits to be asked
+	Shard string
+	Err   error
+}
+
+type Available struct{ Shard string } // an exchange was answered
+
+type Hold struct{} // send nothing
+
+type Probe struct{} // try once
+
+type Resume struct { // go on, at a random moment within
+	Within time.Duration
+}
+
+// Begun tells the supervisor that a poller begins a life, which knows nothing
+// of what was asked of the one before.
+type Begun struct{ Poller *actor.PID }
+
+func handlerName(n int) string { return "handler-" + strconv.Itoa(n) }
+
+// Vitals is how a poller is. Of one that does not answer nothing is known
+// but its Topic, Silent and LastExchange.
+type Vitals struct {
+	Topic        string
+	Silent       time.Duration // since it first failed to answer; 0: it answers
+	LastExchange time.Time     // when the source last answered; zero: never
+
+	DownSince time.Time // since when its Redis has been down; zero: it is up
+	Paused    bool      // by this node or by order of all
+	Draining  bool
+	Leases    int   // held: with a handler, or on their way to one
+	Failures  int   // exchanges in a row that failed, of the topic alone
+	Err       error // of the last of them
+}
+
+type Checkup struct{ Answer chan<- Vitals }
+
+func (p *poller) checkup(m Checkup) {
+	v := Vitals{Topic: p.Source.Name(), Paused: p.paused, Draining: p.drain != nil}
+	for _, s := range p.streams {
+		v.Leases += len(s.held)
+		if s.failures > v.Failures && !s.waiting {
+			v.Failures, v.Err = s.failures, s.err
+		}
+	}
+	select {
+	case m.Answer <- v:
+	default: // nobody waits any more
+	}
+}

@@ -1,0 +1,234 @@
+package poller
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+const (
+	// maxClaim bounds the leases of one exchange: larger ones gain nothing
+	// and hold Redis for longer.
+	maxClaim = 100
+	// maxSettle bounds the settlements of one exchange, and its extensions.
+	maxSettle = 500
+	// secondStreamAt is the number of free slots from which a second exchange
+	// at a time pays: below it, it only makes both smaller.
+	secondStreamAt = 50
+	// gatherFor is how long settlements wait for the other leases of their
+	// batch, so that quick handlers do not cause an exchange each.
+	gatherFor = time.Millisecond
+)
+
+func streamsFor(slots int) int {
+	if slots > secondStreamAt {
+		return 2
+	}
+	return 1
+}
+
+// pump sends what can be sent and arms the timer for what comes next. It runs
+// after every message, so no case above has to think of it.
+func (p *poller) pump(c actor.Context, now time.Time) {
+	p.watchLeases(now)
+	if !p.unavailable && !p.orderAt.IsZero() && !now.Before(p.orderAt) {
+		p.readOrder()
+	}
+	p.gather = time.Time{}
+	p.catchUp()
+	p.ahead.measure(now)
+	p.shed(now)
+	p.openStreams()
+	for _, s := range p.streams {
+		switch {
+		case s.flight == nil:
+			if f := p.compose(s, now); f != nil {
+				p.send(s, f)
+			}
+		case !p.unavailable && !s.retryAt.IsZero() && !now.Before(s.retryAt):
+			p.transmit(s)
+		}
+	}
+	p.staff(c)
+	p.finishDrain()
+	p.arm(now)
+}
+
+// free is the number of slots that no lease and no claim under way takes, with
+// those of leases that wait for a handler.
+func (p *poller) free() int {
+	free := p.MaxConcurrent + p.ahead.limit - p.reserved - int(p.run.resting.Load())
+	for _, s := range p.streams {
+		free -= len(s.held)
+	}
+	return free
+}
+
+// compose makes the next exchange of an idle stream, or nil.
+func (p *poller) compose(s *stream, now time.Time) *flight {
+	if p.unavailable || p.awaitCompany(s, now) {
+		return nil
+	}
+	f := &flight{}
+	p.takeSettlements(s, f)
+	p.takeExtensions(s, f, now)
+	if want := p.want(s, f, now); want > 0 {
+		if p.mayGlance(f, now) {
+			p.glance(f)
+			return f
+		}
+		f.request.Want = want
+		p.reserved += want
+		p.pace.looking(now)
+	}
+	if len(f.request.Settle)+len(f.request.Extend)+f.request.Want == 0 {
+		return nil
+	}
+	return f
+}
+
+// catchUp notes which streams have nothing left to settle from before an
+// exchange failed.
+func (p *poller) catchUp() {
+	for _, s := range p.streams {
+		if s.behind && !p.unavailable && s.flight == nil && len(s.settle) == 0 {
+			s.behind = false
+		}
+	}
+}
+
+// mayClaim reports whether a stream may claim at all. It may not while an order
+// is read that a hint told of: what was scheduled after a pause would be taken in
+// spite of it. Nor while another stream is behind: it could claim anew what that
+// one is about to settle, if the lease has ended meanwhile. Its own settlements
+// are run before its claim.
+func (p *poller) mayClaim(s *stream) bool {
+	if p.drain != nil || p.paused || p.hushed {
+		return false
+	}
+	for _, other := range p.streams {
+		if other != s && other.behind {
+			return false
+		}
+	}
+	return true
+}
+
+// awaitCompany holds settlements back for a moment while the rest of their
+// batch is about to finish.
+func (p *poller) awaitCompany(s *stream, now time.Time) bool {
+	if len(s.settle) == 0 || len(s.held) == 0 || s.extendDue || p.drain != nil {
+		return false
+	}
+	until := s.dealt.Add(gatherFor)
+	if !now.Before(until) {
+		return false
+	}
+	p.gather = earlier(p.gather, until)
+	return true
+}
+
+// want is how many leases an exchange should claim: whatever is free, when it
+// travels anyway or it is time to look.
+func (p *poller) want(s *stream, f *flight, now time.Time) int {
+	free := min(p.free(), maxClaim)
+	switch {
+	case free <= 0 || !p.mayClaim(s):
+		return 0
+	case s.number > 0 && (!p.pace.backlog || free < secondStreamAt):
+		return 0
+	case len(f.request.Settle) > 0 || p.pace.ready(now):
+		return free
+	default:
+		return 0
+	}
+}
+
+func (p *poller) takeSettlements(s *stream, f *flight) {
+	taken := 0
+	for _, v := range s.settle {
+		if len(f.settling) == maxSettle {
+			break
+		}
+		taken++
+		if v.lease.gone != 0 { // learnt since by an extension
+			v.tell()
+			continue
+		}
+		f.settling = append(f.settling, v)
+		f.request.Settle = append(f.request.Settle, exchange.Settlement{
+			Held:    exchange.Held{ID: v.lease.ID, Token: v.lease.Token},
+			Verdict: v.kind,
+			Delay:   v.delay,
+			Reason:  v.reason,
+			Failed:  v.failed,
+		})
+	}
+	s.settle = append(s.settle[:0], s.settle[taken:]...)
+	f.complete = len(s.settle) == 0
+}
+
+// send gives a new exchange its place in the stream.
+func (p *poller) send(s *stream, f *flight) {
+	if !f.glance {
+		s.sequence++
+	}
+	f.request.Incarnation, f.request.Stream, f.request.Sequence = s.incarnation, s.number, s.sequence
+	f.request.LeaseTTL = p.LeaseTTL
+	f.hints = p.pace.hints
+	s.flight = f
+	p.transmit(s)
+}
+
+// transmit sends the stream's exchange, for the first time or again. The
+// channel has room: there is never more than one exchange of a stream.
+func (p *poller) transmit(s *stream) {
+	s.retryAt, s.waiting = time.Time{}, false
+	s.requests <- s.flight
+}
+
+// staff starts handlers as long as there are more leases than handlers that
+// can take them.
+func (p *poller) staff(c actor.Context) {
+	needed := int(p.run.resting.Load())
+	for _, s := range p.streams {
+		needed += len(s.held)
+	}
+	for len(p.handlers) < min(needed, p.MaxConcurrent) {
+		pid, err := c.SpawnNamed(handlerProps(p.run, p.Shared, p.self), handlerName(len(p.handlers)))
+		if err != nil { // a name of ours was taken: the next incarnation has a clean slate
+			panic(err)
+		}
+		p.handlers = append(p.handlers, pid)
+	}
+}
+
+// arm sets the timer to the next instant at which there is something to do. A
+// tick that comes too early does no harm, so the timer is only ever brought
+// forward.
+func (p *poller) arm(now time.Time) {
+	at := earlier(earlier(p.leaseAt, p.gather), p.ahead.look)
+	if !p.unavailable {
+		at = earlier(at, p.orderAt)
+		for _, s := range p.streams {
+			at = earlier(at, s.retryAt)
+		}
+		// A look that is due waits with settlements that gather: its instant
+		// has passed, and a tick then would come at once, again and again.
+		if first := p.streams[0]; !first.busy() && p.free() > 0 && p.gather.IsZero() && p.mayClaim(first) {
+			at = earlier(at, p.pace.wakeAt())
+		}
+	}
+	if at.IsZero() || (!p.armed.IsZero() && !at.Before(p.armed)) {
+		return
+	}
+	p.armed = at
+	if p.timer == nil {
+		root, self, epoch := p.root, p.self, p.epoch
+		p.timer = time.AfterFunc(at.Sub(now), func() { root.Send(self, tick{epoch}) })
+		return
+	}
+	p.timer.Reset(at.Sub(now))
+}

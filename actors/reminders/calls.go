@@ -1,0 +1,130 @@
+package reminders
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/actors/gateway"
+	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// request takes what an actor asks for by message.
+func (r *reminders) request(m Request, sender *actor.PID) {
+	size, timeout, fault := gateway.Check(m)
+	if fault == nil {
+		asked, err := r.read(m, sender)
+		if err == nil {
+			asked.Size, asked.Timeout = size, timeout
+			r.take(asked, sender)
+			return
+		}
+		fault = gateway.Failure(messages.Code_CODE_INVALID, "%v", err)
+	}
+	r.refuse(Call{Name: m.GetName(), Request: m.GetRequest()}, sender, fault)
+}
+
+// take admits a call, or answers why not. Unlike the gateway it does so until
+// the end: handlers that a drain waits for may set reminders.
+func (r *reminders) take(m Call, sender *actor.PID) {
+	if r.calls.Full(m.Size) {
+		r.refuse(m, sender, gateway.Failure(messages.Code_CODE_OVERLOADED, "%d requests wait already", r.calls.Waiting))
+		return
+	}
+	if m.Timeout == 0 {
+		m.Timeout = gateway.DefaultTimeout
+	}
+	c := &gateway.Call{Sender: sender, Size: m.Size, Keys: []string{m.Key}}
+	c.Ctx, c.Cancel = context.WithTimeout(r.ctx, m.Timeout)
+	r.to[c] = m
+	if who := r.knows(r.nameOf(sender)); who != nil {
+		who.asked++
+	}
+	r.calls.Add(c)
+}
+
+// pump begins what can begin.
+func (r *reminders) pump() {
+	root, self, epoch, ctx := r.root, r.self, r.epoch, r.ctx
+	if ctx == nil || ctx.Err() != nil {
+		return
+	}
+	for c := r.calls.Begin(); c != nil; c = r.calls.Begin() {
+		m, from := r.to[c], r.nameOf(c.Sender)
+		delete(r.to, c)
+		r.env.IO.Go(func() {
+			failed := r.carryOut(c, m)
+			c.Cancel()
+			if ctx.Err() == nil { // else nobody is there to read it
+				root.Send(self, reminderDone{epoch: epoch, call: c, from: from, failed: failed})
+			}
+		})
+	}
+}
+
+// carryOut does the work of a call and answers it; it returns why it failed. It
+// runs in a goroutine of its own.
+func (r *reminders) carryOut(c *gateway.Call, m Call) (failed string) {
+	answer, err := host.Safely("carrying out a request about a reminder", func() (messages.Answer, error) {
+		if c.Ctx.Err() != nil { // while it waited
+			return r.failed(m, gateway.Ended(context.Cause(c.Ctx))), nil
+		}
+		return m.Do(c.Ctx), nil
+	})
+	if err != nil {
+		answer = r.failed(m, gateway.Failure(messages.Code_CODE_INTERNAL, "%v", err))
+	}
+	if fault, ok := answer.(*messages.ReminderFailed); ok {
+		failed = fmt.Sprintf("reminder %q: %s", fault.GetName(), fault.GetError().GetMessage())
+		r.note(fault)
+	}
+	if c.Sender != nil {
+		r.root.Send(c.Sender, answer)
+	}
+	return failed
+}
+
+// note logs a failure: an actor seldom looks at the answer.
+func (r *reminders) note(fault *messages.ReminderFailed) {
+	if skipped, ok := r.unread.Allow(""); ok {
+		r.env.Logger.Warn("a reminder was not set or forgotten", "reminder", fault.GetName(),
+			"code", fault.GetError().GetCode().String(), "err", fault.GetError().GetMessage(), "skipped", skipped)
+	}
+}
+
+func (r *reminders) failed(m Call, why *messages.Error) *messages.ReminderFailed {
+	return &messages.ReminderFailed{Request: m.Request, Name: m.Name, Error: why}
+}
+
+// refuse answers what is not begun.
+func (r *reminders) refuse(m Call, sender *actor.PID, why *messages.Error) {
+	fault := r.failed(m, why)
+	r.note(fault)
+	if sender != nil {
+		r.root.Send(sender, fault)
+	}
+	if who := r.who[r.nameOf(sender)]; who != nil {
+		for _, g := range who.given {
+			g.failed = fmt.Sprintf("reminder %q: %s", m.Name, why.GetMessage())
+		}
+	}
+}
+
+// done lets go what waited for the end of a call.
+func (r *reminders) done(m reminderDone) {
+	r.calls.End(m.call)
+	who := r.who[m.from]
+	if who == nil {
+		return
+	}
+	who.asked--
+	for _, g := range who.given {
+		if m.failed != "" {
+			g.failed = m.failed
+		}
+		r.settle(g)
+	}
+	r.forget(m.from)
+}

@@ -1,0 +1,246 @@
+package actors
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/actors/gateway"
+	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/actors/reminders"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// remindersOn starts a runtime with reminders; nothing is kept but what a call
+// does.
+func remindersOn(t *testing.T) (*actor.ActorSystem, *Runtime) {
+	t.Helper()
+	system := actortest.QuietSystem()
+	crash := func(next actor.ContextDecoratorFunc) actor.ContextDecoratorFunc {
+		return func(c actor.Context) actor.Context { return crashing{next(c)} }
+	}
+	cfg := Config{
+		Name: "wakebell", Logger: actortest.Quiet, Random: func() float64 { return 0.5 },
+		Reminders: func(reminders.Request, *actor.PID) (reminders.Call, error) { panic("not in this test") },
+	}
+	rt, err := Start(system, cfg.WithPollerOptions(actor.WithContextDecorator(crash)))
+	require.NoError(t, err)
+	return system, rt
+}
+
+// taking is a call that takes so long, and then answers.
+func taking(key string, d time.Duration, answer messages.Answer) reminders.Call {
+	return reminders.Call{Key: key, Name: key, Do: func(ctx context.Context) messages.Answer {
+		select {
+		case <-time.After(d):
+			return answer
+		case <-ctx.Done():
+			return &messages.ReminderFailed{Name: key, Error: gateway.Ended(context.Cause(ctx))}
+		}
+	}}
+}
+
+func asked(system *actor.ActorSystem, call reminders.Call) *actor.Future {
+	return system.Root.RequestFuture(reminders.PID(system, "wakebell"), call, time.Hour)
+}
+
+// refusedCall is the ReminderFailed that a future brings.
+func refusedCall(t *testing.T, code messages.Code, f *actor.Future) {
+	t.Helper()
+	fault, ok := answered(t, f).(*messages.ReminderFailed)
+	require.True(t, ok, "no ReminderFailed")
+	require.Equal(t, code.String(), fault.GetError().GetCode().String())
+}
+
+// spawnNamed is an actor that does this with every reminder.
+func spawnNamed(t *testing.T, system *actor.ActorSystem, do func(actor.Context, *messages.Reminder)) *actor.PID {
+	t.Helper()
+	pid, err := system.Root.SpawnNamed(actor.PropsFromFunc(func(c actor.Context) {
+		if m, ok := c.Message().(*messages.Reminder); ok {
+			do(c, m)
+		}
+	}), "cart")
+	require.NoError(t, err)
+	return pid
+}
+
+// given hands a reminder out and returns its answer, and how long it took.
+func given(t *testing.T, system *actor.ActorSystem, pid *actor.PID) (any, time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	began := time.Now()
+	answer, err := reminders.Remind(ctx, system, "wakebell", pid, &messages.Reminder{Name: "x"})
+	if err != nil {
+		return err, time.Since(began)
+	}
+	return answer, time.Since(began)
+}
+
+var set = &messages.ReminderSet{Name: "next"}
+
+func failing() *messages.ReminderFailed {
+	return &messages.ReminderFailed{Name: "next", Error: messages.Failure(messages.Code_CODE_UNAVAILABLE, "Redis is down")}
+}
+
+// What an actor asks for before its Ack is done before its Ack counts.
+func TestAnAckWaitsForWhatTheActorHasSet(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		calls []reminders.Call
+		think time.Duration // before the Ack
+		took  time.Duration
+		nack  string
+	}{
+		"nothing":              {},
+		"one":                  {calls: []reminders.Call{taking("a", 3*time.Second, set)}, took: 3 * time.Second},
+		"several":              {calls: []reminders.Call{taking("a", time.Second, set), taking("b", 3*time.Second, set)}, took: 3 * time.Second},
+		"one after the other":  {calls: []reminders.Call{taking("a", time.Second, set), taking("a", 3*time.Second, set)}, took: 4 * time.Second},
+		"one that fails":       {calls: []reminders.Call{taking("a", time.Second, failing())}, took: time.Second, nack: `reminder "next": Redis is down`},
+		"one of two that fail": {calls: []reminders.Call{taking("a", time.Second, failing()), taking("b", 2*time.Second, set)}, took: 2 * time.Second, nack: `reminder "next": Redis is down`},
+		"one that has failed":  {calls: []reminders.Call{taking("a", 0, failing())}, think: time.Second, took: time.Second, nack: `reminder "next": Redis is down`},
+		"one that panics": {
+			calls: []reminders.Call{{Key: "a", Name: "next", Do: func(context.Context) messages.Answer { panic("on purpose") }}},
+			nack:  `reminder "next": carrying out a request about a reminder panicked: on purpose`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			actortest.Virtually(t, func(t *testing.T) {
+				system, rt := remindersOn(t)
+				pid := spawnNamed(t, system, func(c2 actor.Context, m *messages.Reminder) {
+					for _, call := range c.calls {
+						c2.Request(reminders.PID(system, "wakebell"), call)
+					}
+					<-time.After(c.think)
+					c2.Respond(m.Ack())
+				})
+				answer, took := given(t, system, pid)
+				require.Equal(t, c.took, took)
+				if c.nack == "" {
+					require.IsType(t, &messages.Ack{}, answer)
+				} else {
+					require.IsType(t, &messages.Nack{}, answer)
+					require.Equal(t, c.nack, answer.(*messages.Nack).GetReason())
+				}
+				system.Root.Stop(pid)
+				require.NoError(t, rt.Stop())
+			})
+		})
+	}
+}
+
+func TestAnswersToReminders(t *testing.T) {
+	t.Parallel()
+	actortest.Virtually(t, func(t *testing.T) {
+		system, rt := remindersOn(t)
+		answer, took := given(t, system, system.NewLocalPID("nobody"))
+		require.Equal(t, reminders.ErrUnreachable, answer)
+		require.Zero(t, took, "nobody waits for one that is not there")
+
+		var attempts atomic.Int32
+		pid := spawnNamed(t, system, func(c actor.Context, m *messages.Reminder) {
+			other := &messages.Ack{Delivery: m.GetDelivery() + 1}
+			switch attempts.Add(1) {
+			case 1: // only an answer to an earlier one
+				c.Respond(other)
+			case 2:
+				c.Respond(other)
+				c.Respond(m.Reject(nil))
+				c.Respond(m.Ack())
+			case 3:
+				c.Respond(m.Nack(poller.ErrStopped))
+			}
+		})
+		answer, took = given(t, system, pid)
+		require.ErrorIs(t, answer.(error), context.DeadlineExceeded)
+		require.Equal(t, time.Minute, took)
+		answer, _ = given(t, system, pid)
+		require.IsType(t, &messages.Reject{}, answer, "the first counts")
+		answer, _ = given(t, system, pid)
+		require.Equal(t, poller.ErrStopped.Error(), answer.(*messages.Nack).GetReason())
+		system.Root.Stop(pid)
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestCallsAboutAReminderKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	actortest.Virtually(t, func(t *testing.T) {
+		system, rt := remindersOn(t)
+		began := time.Now()
+		var last []*actor.Future
+		for n := range 5 {
+			key := strconv.Itoa(n)
+			asked(system, taking(key, 2*time.Second, set))
+			last = append(last, asked(system, taking(key, time.Second, set)))
+		}
+		for _, f := range last {
+			require.IsType(t, set, answered(t, f))
+		}
+		require.Equal(t, 3*time.Second, time.Since(began), "those about others did not wait")
+
+		slow := asked(system, taking("slow", time.Hour, set))
+		waiting := taking("slow", 0, set)
+		waiting.Timeout = time.Second
+		behind := asked(system, waiting)
+		refusedCall(t, messages.Code_CODE_DEADLINE, slow)
+		refusedCall(t, messages.Code_CODE_DEADLINE, behind)
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestTooManyCallsAreRefused(t *testing.T) {
+	t.Parallel()
+	actortest.Virtually(t, func(t *testing.T) {
+		system, rt := remindersOn(t)
+		var taken []*actor.Future
+		for n := range gateway.MaxRunning + gateway.MaxWaiting {
+			taken = append(taken, asked(system, taking(strconv.Itoa(n), time.Millisecond, set)))
+		}
+		refusedCall(t, messages.Code_CODE_OVERLOADED, asked(system, taking("one more", 0, set)))
+		for _, f := range taken {
+			require.IsType(t, set, answered(t, f))
+		}
+		require.NoError(t, rt.Stop())
+	})
+}
+
+// Whatever ends the actor of the reminders, those who wait for it learn of it.
+func TestRemindersThatCrashOrStop(t *testing.T) {
+	t.Parallel()
+	actortest.Virtually(t, func(t *testing.T) {
+		system, rt := remindersOn(t)
+		pid := spawnNamed(t, system, func(actor.Context, *messages.Reminder) {})
+		for round, end := range []struct {
+			do  func()
+			why error
+		}{
+			{func() { system.Root.Send(reminders.PID(system, "wakebell"), crashNow{}) }, reminders.ErrCrashed},
+			{func() { require.NoError(t, rt.Stop()) }, poller.ErrStopped},
+		} {
+			running, waiting := asked(system, taking("a", time.Hour, set)), asked(system, taking("a", time.Hour, set))
+			answers := make(chan any, 1)
+			go func() {
+				answer, _ := given(t, system, pid)
+				answers <- answer
+			}()
+			synctest.Wait()
+			end.do()
+			require.Equal(t, end.why, <-answers)
+			refusedCall(t, messages.Code_CODE_UNAVAILABLE, running)
+			refusedCall(t, messages.Code_CODE_UNAVAILABLE, waiting)
+			if round == 0 {
+				require.IsType(t, set, answered(t, asked(system, taking("b", 0, set))), "it is restarted")
+			}
+		}
+		system.Root.Stop(pid)
+	})
+}

@@ -33,7 +33,7 @@ var (
 
 	// ErrForbidden says that the rights of a node do not allow what was asked of it
 	// over the network. Nothing was done.
-	ErrForbidden = errors.New("forbidden")
+	ErrForbidden = exchange.ErrForbidden
 
 	// ErrDenied says that Redis did not let the user of the connection do it:
 	// wrong credentials, or no right to a command or a key.

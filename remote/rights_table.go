@@ -111,6 +111,7 @@ var needs = tableOf(
 	onGate[*messages.ShowGate](ActionRead),
 	onGate[*messages.ReleaseGate](ActionOperate),
 	onGate[*messages.RepairGate](ActionOperate),
+	onGate[*messages.RemoveGate](ActionOperate),
 
 	onName[*messages.ExportRecurring](KindSchedule, ActionRead),
 	rule(func(m *messages.ImportRecurring) []need { // its text says on which topic it runs

@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -34,7 +35,7 @@ var (
 	errCelery   = errors.New("a Celery message cannot be told to be gone, so overlap must be allowed")
 	errSlots    = errors.New("schedule and topic are in different slots of the Cluster, so overlap must be allowed")
 	errPrefix   = errors.New("its topic does not begin with its prefix")
-	errPeer     = errors.New("this Celery queue is not open to peers; remote.Config.CeleryQueues (--celery-queues) names those that are")
+	errPeer     = fmt.Errorf("%w: this Celery queue is not open to peers; remote.Config.CeleryQueues (--celery-queues) names those that are", exchange.ErrForbidden)
 	errSpread   = errors.New("a Celery queue would be in another slot of the Cluster")
 )
 

@@ -26,6 +26,10 @@ var (
 	// affected, and the same request may be sent again.
 	ErrUnavailable = errors.New("redis is unavailable")
 
+	// ErrForbidden is wrapped by errors that say that a peer may not have what it
+	// asked for over the network. Nothing was done.
+	ErrForbidden = errors.New("forbidden")
+
 	// ErrStale answers a request whose sequence is below the last one of its
 	// stream: a later request has been run, this one was not.
 	ErrStale = errors.New("stale exchange: a later one has been run")

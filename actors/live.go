@@ -60,8 +60,8 @@ func (s *supervisor) tune(m tuneTopic) error {
 	return nil
 }
 
-// Add spawns the poller of a new topic.
-func (s *supervisor) Add(c actor.Context, t *poller.Shared) error {
+// add spawns the poller of a new topic.
+func (s *supervisor) add(c actor.Context, t *poller.Shared) error {
 	name := t.Source.Name()
 	switch {
 	case s.drain != nil:

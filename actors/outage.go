@@ -73,14 +73,14 @@ func (s *supervisor) topicsOf(shard string) []string {
 }
 
 func (s *supervisor) probeAfter(shard string, o *outage, d time.Duration) {
-	o.Stop()
+	o.stop()
 	s.generation++
 	o.generation = s.generation
 	root, self, next := s.root, s.self, nextProbe{shard, o.generation}
 	o.timer = time.AfterFunc(d, func() { root.Send(self, next) })
 }
 
-func (o *outage) Stop() {
+func (o *outage) stop() {
 	if o.timer != nil {
 		o.timer.Stop()
 	}
@@ -107,7 +107,7 @@ func (s *supervisor) redisUp(m poller.Available) {
 		return
 	}
 	s.rt.env.Logger.Info("redis is back", "down_for", time.Since(o.since).Round(time.Millisecond), "shard", m.Shard)
-	o.Stop()
+	o.stop()
 	delete(s.outages, m.Shard)
 	names := s.topicsOf(m.Shard)
 	within := min(time.Duration(len(names))*resumePerTopic, maxResume)

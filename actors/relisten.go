@@ -21,7 +21,7 @@ type topicsChanged struct {
 // listenAnew tells the supervisor that it may.
 type listenAnew struct{}
 
-func (t *topicsChanged) Stop() {
+func (t *topicsChanged) stop() {
 	if t.pending != nil {
 		t.pending.Stop()
 	}

@@ -127,7 +127,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	if cfg.Gates != nil {
 		rt.gates = gates.New(system, *cfg.Gates)
 	}
-	if err := extensionOf(system).Add(rt); err != nil {
+	if err := extensionOf(system).add(rt); err != nil {
 		return nil, err
 	}
 	pid, err := system.Root.Copy().WithGuardian(host.RestartPoller).SpawnNamed(supervisorProps(rt), cfg.Name)
@@ -237,7 +237,7 @@ func extensionOf(system *actor.ActorSystem) *extension {
 	return e
 }
 
-func (e *extension) Add(rt *Runtime) error {
+func (e *extension) add(rt *Runtime) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, taken := e.runtimes[rt.name]; taken {

@@ -94,7 +94,7 @@ func (w *world) commands() map[string]func(words []string) {
 // note records an event.
 func (w *world) note(format string, args ...any) { w.begin()(format, args...) }
 
-// Begin keeps the place of an event that is yet to be told, before what it
+// begin keeps the place of an event that is yet to be told, before what it
 // brings about.
 func (w *world) begin() (tell func(format string, args ...any)) {
 	w.mu.Lock()
@@ -278,7 +278,7 @@ func (w *world) number(s string) int {
 	return n
 }
 
-// End stops what still runs, and gives handlers and late messages the time to
+// end stops what still runs, and gives handlers and late messages the time to
 // end: the clock of a bubble stands still when its test is over.
 func (w *world) end() {
 	for _, n := range w.nodes {

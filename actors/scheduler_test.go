@@ -33,7 +33,7 @@ func (r *rota) Turn(ctx context.Context) (time.Duration, error) {
 	return r.turn(n)
 }
 
-func (r *rota) Count() (made, turns, hints int) {
+func (r *rota) count() (made, turns, hints int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.made, len(r.turns), r.hints
@@ -61,16 +61,16 @@ func TestBeatTurnsWhenItSaid(t *testing.T) {
 		r := &rota{turn: func(int) (time.Duration, error) { return 10 * time.Second, nil }}
 		rt := r.start(t)
 		<-time.After(25 * time.Second)
-		_, turns, _ := r.Count()
+		_, turns, _ := r.count()
 		require.Equal(t, 3, turns)
 		r.tell()
 		<-time.After(time.Millisecond)
-		_, turns, hints := r.Count()
+		_, turns, hints := r.count()
 		require.Equal(t, 4, turns, "a hint does not wait")
 		require.Equal(t, 1, hints)
 		require.NoError(t, rt.Stop())
 		<-time.After(time.Minute)
-		_, after, _ := r.Count()
+		_, after, _ := r.count()
 		require.Equal(t, turns, after)
 	})
 }
@@ -89,10 +89,10 @@ func TestBeatGoesOnAfterErrorsAndPanics(t *testing.T) {
 		}}
 		rt := r.start(t)
 		<-time.After(time.Minute)
-		_, early, _ := r.Count()
+		_, early, _ := r.count()
 		require.Less(t, early, 20, "it backs off")
 		<-time.After(2 * time.Minute)
-		made, turns, _ := r.Count()
+		made, turns, _ := r.count()
 		require.Equal(t, 22, turns)
 		require.Equal(t, 21, made, "each failure begins anew")
 		require.NoError(t, rt.Stop())
@@ -108,7 +108,7 @@ func TestBeatEndsWithADrain(t *testing.T) {
 		_, err := rt.Drain(time.Minute)
 		require.NoError(t, err)
 		<-time.After(10 * time.Second)
-		_, turns, _ := r.Count()
+		_, turns, _ := r.count()
 		require.Equal(t, 2, turns)
 		require.NoError(t, rt.Stop())
 	})

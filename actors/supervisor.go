@@ -44,6 +44,9 @@ type supervisor struct {
 	drain         *rootDrain
 }
 
+// gatewayLate tells the supervisor that the gateway takes too long to drain.
+type gatewayLate struct{}
+
 // rootDrain is a drain: first that of the gateway, then that of the pollers,
 // whose answers it gathers.
 type rootDrain struct {
@@ -72,7 +75,7 @@ func (s *supervisor) Receive(c actor.Context) {
 	case *actor.Started:
 		s.start(c)
 	case *actor.Stopping, *actor.Restarting:
-		s.Stop()
+		s.stop()
 	case exchange.Hint:
 		s.hint(m)
 	case poller.Unavailable:
@@ -94,7 +97,7 @@ func (s *supervisor) Receive(c actor.Context) {
 		s.askAgain(m.Poller)
 	case gateway.Drained:
 		s.drainPollers()
-	case gateway.GatewayLate:
+	case gatewayLate:
 		s.root.Send(s.gateway, gateway.Cut{})
 		s.drainPollers()
 	case areYouThere:
@@ -102,7 +105,7 @@ func (s *supervisor) Receive(c actor.Context) {
 	case *actor.Terminated:
 		s.stopped(m.Who)
 	case addTopic:
-		s.live(c, s.Add(c, m.topic))
+		s.live(c, s.add(c, m.topic))
 	case whereGates:
 		c.Respond(s.gates)
 	case tuneTopic:
@@ -180,14 +183,14 @@ func (s *supervisor) listen() {
 	})
 }
 
-func (s *supervisor) Stop() {
+func (s *supervisor) stop() {
 	s.ended = true
-	s.topicsChanged.Stop()
+	s.topicsChanged.stop()
 	if s.stopHints != nil {
 		s.stopHints()
 	}
 	for _, o := range s.outages {
-		o.Stop()
+		o.stop()
 	}
 	if s.drain != nil && s.drain.late != nil {
 		s.drain.late.Stop()
@@ -235,7 +238,7 @@ func (s *supervisor) startDrain(m *messages.Drain, requester *actor.PID) {
 	}
 	s.rt.draining.Store(true)
 	root, self := s.root, s.self
-	s.drain.late = time.AfterFunc(gatewayGrace, func() { root.Send(self, gateway.GatewayLate{}) })
+	s.drain.late = time.AfterFunc(gatewayGrace, func() { root.Send(self, gatewayLate{}) })
 	s.root.Send(s.gateway, gateway.Drain{})
 }
 

@@ -78,8 +78,8 @@ func (h hinting) Listen(ctx context.Context, _ []string, deliver func(exchange.H
 	}
 }
 
-// Watch has the events of the shelf's topic told for a while.
-func (h hinting) Watch(d time.Duration) { h.watchSince(d, 0) }
+// watch has the events of the shelf's topic told for a while.
+func (h hinting) watch(d time.Duration) { h.watchSince(d, 0) }
 
 // watchSince is watch of a watcher that has been subscribed for some time.
 func (h hinting) watchSince(d, subscribed time.Duration) {
@@ -117,7 +117,7 @@ func TestEventsAreToldWhileSomebodyWatches(t *testing.T) {
 		})
 		require.Empty(t, g.take(), "nobody watches")
 
-		hints.Watch(10 * time.Second)
+		hints.watch(10 * time.Second)
 		s.Put("a")
 		<-time.After(time.Second)
 		require.Equal(t, []string{"node", "delivered a", "acked a"}, g.take())
@@ -146,7 +146,7 @@ func TestEventsAreToldWhileSomebodyWatches(t *testing.T) {
 		s.Put("b")
 		<-time.After(time.Second)
 		require.Empty(t, g.take(), "nobody watches any more")
-		hints.Watch(time.Hour) // no hint is believed for so long
+		hints.watch(time.Hour) // no hint is believed for so long
 		<-time.After(2 * poller.MaxWatch)
 		s.Put("c")
 		<-time.After(time.Second)
@@ -161,7 +161,7 @@ func TestEventsWaitForNobody(t *testing.T) {
 	actortest.Virtually(t, func(t *testing.T) {
 		g, s := &gallery{hold: make(chan struct{})}, actortest.NewShelf(0)
 		rt, hints, _ := watched(t, g, s, acks)
-		hints.Watch(time.Minute)
+		hints.watch(time.Minute)
 		<-time.After(time.Second) // sending hangs
 		s.Put(actortest.Numbers(poller.MaxPending)...)
 		<-time.After(30 * time.Second)
@@ -184,7 +184,7 @@ func TestEventsThatCannotBeSentAreMissed(t *testing.T) {
 	actortest.Virtually(t, func(t *testing.T) {
 		g, s := &gallery{}, actortest.NewShelf(0)
 		rt, hints, log := watched(t, g, s, acks)
-		hints.Watch(time.Minute)
+		hints.watch(time.Minute)
 		<-time.After(time.Second)
 		g.take()
 		g.fails(errors.New("no right"))
@@ -210,7 +210,7 @@ func TestStopSendsTheLastEvents(t *testing.T) {
 			<-ctx.Done()
 			return poller.Failed(context.Cause(ctx))
 		})
-		hints.Watch(time.Minute)
+		hints.watch(time.Minute)
 		s.Put("a")
 		<-time.After(time.Second)
 		require.Equal(t, []string{"node", "delivered a"}, g.take())
@@ -221,7 +221,7 @@ func TestStopSendsTheLastEvents(t *testing.T) {
 
 		g.hold = make(chan struct{})
 		rt, hints, _ = watched(t, g, s, acks)
-		hints.Watch(time.Minute)
+		hints.watch(time.Minute)
 		<-time.After(time.Second)
 		began := time.Now()
 		require.NoError(t, rt.Stop())
@@ -237,7 +237,7 @@ func TestWatchersThatWereThereBeforeMissNothing(t *testing.T) {
 		g, s := &gallery{}, actortest.NewShelf(2)
 		rt, hints, _ := watched(t, g, s, acks)
 		require.Empty(t, g.take())
-		hints.Watch(10 * time.Second) // subscribed just now
+		hints.watch(10 * time.Second) // subscribed just now
 		<-time.After(time.Second)
 		require.Equal(t, []string{"node"}, g.take())
 		s.Put("late")

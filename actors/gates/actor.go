@@ -110,6 +110,7 @@ type (
 	}
 )
 
+// Props makes the gates actor of g.
 func Props(g *Gates) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor { return &gatekeeper{gates: g, cfg: &g.cfg} },
 		actor.WithReceiverMiddleware(host.LogCrashes(g.cfg.Logger)))
@@ -120,9 +121,9 @@ func (k *gatekeeper) Receive(c actor.Context) {
 	case *actor.Started:
 		k.start(c)
 	case *actor.Stopping:
-		k.Stop(ErrClosed)
+		k.stop(ErrClosed)
 	case *actor.Restarting:
-		k.Stop(errGatesCrashed)
+		k.stop(errGatesCrashed)
 	case *actor.Terminated:
 		k.ownerGone(m)
 	case acquire:
@@ -254,7 +255,7 @@ func (k *gatekeeper) release(m releaseTurn) {
 // in case that it is.
 func (k *gatekeeper) lose(t *Turn) {
 	q := k.queue(t.Gate)
-	t.Stop(ErrTurnLost)
+	t.stop(ErrTurnLost)
 	if q.turn == t {
 		q.turn = nil
 	}

@@ -2,11 +2,11 @@ package gates
 
 import "github.com/wakebell/wakebell/messages/gate"
 
-// Stop ends what the incarnation has: Redis passes over its tickets, and its
+// stop ends what the incarnation has: Redis passes over its tickets, and its
 // turns go on when their leases end.
-func (k *gatekeeper) Stop(cause error) {
+func (k *gatekeeper) stop(cause error) {
 	k.life.cancel()
-	k.pulse.Stop()
+	k.pulse.stop()
 	for _, q := range k.queues {
 		k.endQueue(q, cause)
 		back := q.gives
@@ -25,7 +25,7 @@ func (k *gatekeeper) Stop(cause error) {
 // are known are to be given back.
 func (k *gatekeeper) endQueue(q *gateQueue, cause error) {
 	if t := q.turn; t != nil {
-		t.Stop(cause)
+		t.stop(cause)
 		q.give(giving{ticket: gate.Ticket(t.Fence), passed: t.ahead})
 		q.turn = nil
 		k.disown(t, true)

@@ -80,7 +80,7 @@ type Gates struct {
 	ended error
 }
 
-// NewGates makes gates without an actor: Attach gives them one.
+// New makes gates without an actor: Attach gives them one.
 func New(system *actor.ActorSystem, cfg Config) *Gates {
 	if cfg.random == nil {
 		cfg.random = rand.Float64

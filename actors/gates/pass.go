@@ -42,7 +42,7 @@ func (t *Turn) behind(held gate.Ticket) bool {
 // back to the store.
 func (k *gatekeeper) handOver(q *gateQueue, t *Turn) {
 	t.state = turnReleasing
-	t.Stop(nil)
+	t.stop(nil)
 	q.turn = nil
 	k.disown(t, false)
 	next := q.next()

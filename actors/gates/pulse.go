@@ -75,7 +75,7 @@ type (
 	}
 )
 
-func (p *pulse) Stop() {
+func (p *pulse) stop() {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
@@ -123,13 +123,13 @@ func (k *gatekeeper) beatSoon() {
 
 func (k *gatekeeper) beatIn(d time.Duration) {
 	life := k.life
-	k.pulse.Stop()
+	k.pulse.stop()
 	k.pulse.timer = time.AfterFunc(d, func() { life.tell(beatNow{life}) })
 }
 
 func (k *gatekeeper) beat() {
 	p := &k.pulse
-	p.Stop()
+	p.stop()
 	if p.flying {
 		return
 	}
@@ -225,7 +225,7 @@ func (k *gatekeeper) unreachable(err error) {
 	}
 }
 
-// Check asks what has become of the tickets that wait.
+// check asks what has become of the tickets that wait.
 func (k *gatekeeper) check() {
 	p := &k.pulse
 	p.checkAt = time.Now().Add(host.Spread(checkPlaces, 0.3, k.cfg.random()))

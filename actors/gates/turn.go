@@ -105,8 +105,8 @@ func (t *Turn) extend(sent, until time.Time) bool {
 	return true
 }
 
-// Stop ends the context and the timer; a nil cause is context.Canceled.
-func (t *Turn) Stop(cause error) {
+// stop ends the context and the timer; a nil cause is context.Canceled.
+func (t *Turn) stop(cause error) {
 	t.timer.Stop()
 	if t.asks != nil {
 		t.asks.Stop()

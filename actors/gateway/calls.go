@@ -59,6 +59,7 @@ func (q *Calls) Full(size int) bool {
 
 func (q *Calls) idle() bool { return q.Waiting+q.running == 0 }
 
+// Add queues a call behind those about the same keys.
 func (q *Calls) Add(c *Call) {
 	q.Waiting++
 	q.bytes += c.Size

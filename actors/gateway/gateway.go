@@ -35,11 +35,13 @@ func PID(system *actor.ActorSystem, name string) *actor.PID {
 }
 
 const (
+	// Name is the name of the gateway below the supervisor.
 	Name = "gateway"
 
-	// DefaultTimeout is that of a request without one, MaxTimeout the longest.
+	// DefaultTimeout is the timeout of a request without one.
 	DefaultTimeout = 10 * time.Second
-	MaxTimeout     = 10 * time.Minute
+	// MaxTimeout is the longest timeout of a request.
+	MaxTimeout = 10 * time.Minute
 
 	// MaxRequestBytes bounds a request as a whole, MaxBatch the timers that it
 	// is about.
@@ -81,10 +83,13 @@ type (
 		epoch uint64
 		call  *Call
 	}
-	Drain       struct{} // take no more; answered with Drained when all is done
-	Cut         struct{} // end what still runs
-	Drained     struct{}
-	GatewayLate struct{} // the supervisor to itself
+	// Drain asks the gateway to take no more requests. It is answered with Drained
+	// when those it has are done.
+	Drain struct{}
+	// Cut asks the gateway to end the requests that still run.
+	Cut struct{}
+	// Drained answers Drain.
+	Drained struct{}
 )
 
 // Props makes a gateway; refuses is true once it takes no more requests,
@@ -101,16 +106,16 @@ func (g *gateway) Receive(c actor.Context) {
 	sound := false
 	defer func() {
 		if !sound {
-			g.Stop(errGatewayCrashed)
+			g.stop(errGatewayCrashed)
 		}
 	}()
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		g.start(c)
 	case *actor.Stopping:
-		g.Stop(poller.ErrStopped)
+		g.stop(poller.ErrStopped)
 	case *actor.Restarting:
-		g.Stop(errGatewayCrashed)
+		g.stop(errGatewayCrashed)
 	case finished:
 		if m.epoch == g.epoch {
 			g.calls.End(m.call)
@@ -118,7 +123,7 @@ func (g *gateway) Receive(c actor.Context) {
 	case Drain:
 		g.draining = true
 	case Cut:
-		g.Stop(errGatewayCut)
+		g.stop(errGatewayCut)
 	case messages.Request:
 		g.take(whose(g.ctx, c), m, c.Sender())
 	case *actor.Touch: // answered by protoactor
@@ -150,8 +155,8 @@ func (g *gateway) start(c actor.Context) {
 	g.draining = g.refuses.Load()
 }
 
-// Stop ends the contexts of all calls, which answers them.
-func (g *gateway) Stop(cause error) {
+// stop ends the contexts of all calls, which answers them.
+func (g *gateway) stop(cause error) {
 	if g.cancel != nil {
 		g.cancel(cause)
 	}
@@ -291,6 +296,7 @@ func Check(request messages.Request) (size int, timeout time.Duration, fault *me
 	return size, timeout, nil
 }
 
+// Failure is an Error whose text is formatted.
 func Failure(code messages.Code, format string, args ...any) *messages.Error {
 	return messages.Failure(code, fmt.Sprintf(format, args...))
 }

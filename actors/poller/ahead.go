@@ -20,12 +20,13 @@ const (
 	// rateOver is how long a rate is measured at least.
 	rateOver = 5 * time.Millisecond
 	maxAhead = 4 * maxClaim
+	// Patience is how long a lease may wait for a handler before it is given back.
 	Patience = 2 * aheadFor
 )
 
-// Count notes that a lease is done with. Handlers that take longer than patience
+// count notes that a lease is done with. Handlers that take longer than patience
 // do not count: many of them that finish together would look like quick ones.
-func (a *ahead) Count(l *lease, now time.Time) {
+func (a *ahead) count(l *lease, now time.Time) {
 	if now.Sub(l.queued) < Patience {
 		a.done++
 	}

@@ -96,9 +96,9 @@ func (p *poller) buried(f *flight, r *exchange.Reply) {
 		if skipped, ok := p.lines.Allow("dead " + p.Source.Name()); ok {
 			p.Logger.Warn("timer is dead", "id", b.ID, "reason", b.Reason, "claims", b.Claims, "entry", b.Entry, "skipped", skipped)
 		}
-		p.dead.Add(death{Death{p.Source.Name(), b}, &p.Counters})
+		p.dead.add(death{Death{p.Source.Name(), b}, &p.Counters})
 		if p.Feed.Watched.Load() {
-			p.Feed.Add(exchange.Event{
+			p.Feed.add(exchange.Event{
 				Kind: exchange.EventDead, At: b.At, ID: b.ID, Attempt: b.Claims, Took: took, Text: b.Reason, Entry: b.Entry,
 			})
 		}
@@ -241,7 +241,7 @@ func (p *poller) failed(s *stream, f *flight, err error) {
 	}
 }
 
-// Probe tries Redis on behalf of the whole runtime: with an exchange that
+// probe tries Redis on behalf of the whole runtime: with an exchange that
 // waits, else with an empty one.
 func (p *poller) probe() {
 	p.probing = true
@@ -259,7 +259,7 @@ func (p *poller) probe() {
 	}
 }
 
-// Resume goes on after Redis was down, at a random moment within a spell, so
+// resume goes on after Redis was down, at a random moment within a spell, so
 // that thousands of topics do not all go on at once.
 func (p *poller) resume(m Resume) {
 	p.unavailable = false

@@ -70,6 +70,7 @@ func (w *ClockWatch) observe(sent, received, source time.Time) (step time.Durati
 	return step
 }
 
+// Noticed counts the steps so far, and has the last one.
 func (w *ClockWatch) Noticed() ClockSteps {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -61,7 +61,7 @@ func (p *poller) endDrain(m endDrain) {
 	case phaseRun:
 		for _, s := range p.streams {
 			for _, l := range s.held {
-				l.End(ErrDraining)
+				l.end(ErrDraining)
 			}
 		}
 		p.nextPhase(phaseGrace, DrainGrace)

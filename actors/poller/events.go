@@ -21,7 +21,7 @@ func (c clock) now() time.Time {
 
 func (p *poller) tell(l *lease, e exchange.Event) {
 	e.At, e.ID, e.Attempt = p.clock.now(), l.ID, l.Claims
-	p.Feed.Add(e)
+	p.Feed.add(e)
 }
 
 func (p *poller) tellOf(l *lease, kind exchange.EventKind) {

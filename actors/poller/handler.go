@@ -143,7 +143,7 @@ func (w *worker) loop() {
 func (w *worker) serve(l *lease) (returned bool) {
 	var outcome Outcome
 	defer func() {
-		l.ctx.End(context.Canceled) // what user code began with it ends too
+		l.ctx.end(context.Canceled) // what user code began with it ends too
 		w.running.Store(nil)
 		if returned {
 			w.run.complete(l, outcome)

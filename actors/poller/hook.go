@@ -49,6 +49,7 @@ type death struct {
 
 func (d death) size() int { return len(d.ID) + len(d.Payload) + len(d.Reason) }
 
+// NewHook makes a hook for call; nil: deaths are only counted.
 func NewHook(call func(context.Context, Death), log *slog.Logger) *Hook {
 	h := &Hook{call: call, log: log}
 	//nolint:forbidigo // the runtime's life is its own: end ends it
@@ -56,8 +57,8 @@ func NewHook(call func(context.Context, Death), log *slog.Logger) *Hook {
 	return h
 }
 
-// Add has the hook called for a death.
-func (h *Hook) Add(d death) {
+// add has the hook called for a death.
+func (h *Hook) add(d death) {
 	if h.call == nil {
 		return
 	}

@@ -19,7 +19,7 @@ import (
 // deaths puts deaths of these ids in a hook's queue.
 func deaths(h *Hook, counters *counters, payload string, ids ...string) {
 	for _, id := range ids {
-		h.Add(death{Death{"t", exchange.Burial{ID: id, Payload: []byte(payload)}}, counters})
+		h.add(death{Death{"t", exchange.Burial{ID: id, Payload: []byte(payload)}}, counters})
 	}
 }
 

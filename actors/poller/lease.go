@@ -52,13 +52,13 @@ var began = time.Now()
 // until is the deadline; any goroutine may ask for it.
 func (l *lease) until() time.Time { return began.Add(time.Duration(l.good.Load())) }
 
-// End ends the handler's context with cause. Only the first cause counts.
-func (l *lease) End(cause error) {
+// end ends the handler's context with cause. Only the first cause counts.
+func (l *lease) end(cause error) {
 	if l.ended {
 		return
 	}
 	l.ended = true
-	l.ctx.End(cause)
+	l.ctx.end(cause)
 	l.confirmExtension(cause)
 }
 
@@ -108,8 +108,8 @@ func (c *leaseContext) materialize() context.Context {
 	return c.inner
 }
 
-// End ends the context with cause; the first cause counts.
-func (c *leaseContext) End(cause error) {
+// end ends the context with cause; the first cause counts.
+func (c *leaseContext) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cause == nil {

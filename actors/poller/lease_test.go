@@ -20,8 +20,8 @@ func TestLeaseContext(t *testing.T) {
 		require.NoError(t, c.Err())
 		require.NoError(t, context.Cause(c))
 		require.NoError(t, c.endedBy())
-		c.End(ErrCancelled)
-		c.End(ErrLeaseLost)
+		c.end(ErrCancelled)
+		c.end(ErrLeaseLost)
 		require.ErrorIs(t, c.Err(), context.Canceled)
 		require.Equal(t, ErrCancelled, context.Cause(c), "the first cause counts")
 		require.Equal(t, ErrCancelled, c.endedBy())
@@ -33,7 +33,7 @@ func TestLeaseContextIsLazy(t *testing.T) {
 	t.Parallel()
 	c := &leaseContext{parent: t.Context()}
 	require.NoError(t, c.Err())
-	c.End(context.Canceled)
+	c.end(context.Canceled)
 	require.Nil(t, c.inner, "nobody asked for Done or a value")
 	require.NoError(t, c.endedBy(), "a handler's own end is no cause")
 }
@@ -61,7 +61,7 @@ func TestLeaseContextChildren(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	context.AfterFunc(c, func() { ended <- context.Cause(c) })
-	c.End(ErrCancelled)
+	c.end(ErrCancelled)
 	<-child.Done()
 	require.Equal(t, ErrCancelled, context.Cause(child))
 	require.Equal(t, ErrCancelled, <-ended)
@@ -74,7 +74,7 @@ func TestLeaseContextRace(t *testing.T) {
 		c := &leaseContext{parent: t.Context()}
 		var all sync.WaitGroup
 		for _, cause := range causes {
-			all.Go(func() { c.End(cause) })
+			all.Go(func() { c.end(cause) })
 			all.Go(func() {
 				<-c.Done()
 				if err := context.Cause(c); !errors.Is(err, c.endedBy()) {

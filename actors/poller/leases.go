@@ -17,12 +17,12 @@ func (p *poller) watchLeases(now time.Time) {
 	p.leaseAt = time.Time{}
 	for _, s := range p.streams {
 		for i := len(s.held) - 1; i >= 0; i-- {
-			p.Watch(s, s.held[i], now)
+			p.watch(s, s.held[i], now)
 		}
 	}
 }
 
-func (p *poller) Watch(s *stream, l *lease, now time.Time) {
+func (p *poller) watch(s *stream, l *lease, now time.Time) {
 	if p.MaxLeaseAge > 0 {
 		if l.worker.Load() == nil { // waits for a handler to be back
 			l.handedOut = now
@@ -39,7 +39,7 @@ func (p *poller) Watch(s *stream, l *lease, now time.Time) {
 	}
 	if !now.Before(l.deadline) {
 		p.lost(l, "it ended before an extension was confirmed")
-		l.End(ErrLeaseLost)
+		l.end(ErrLeaseLost)
 		return
 	}
 	if p.Target != nil { // extended only when the target asks for it
@@ -82,7 +82,7 @@ func (p *poller) takeExtensions(s *stream, f *flight, now time.Time) {
 func (p *poller) hung(l *lease) {
 	p.Counters.hung.Add(1)
 	p.Logger.Error("handler ended by the maximum lease age", "id", l.ID, "claims", l.Claims, "age", p.MaxLeaseAge)
-	l.End(ErrLeaseTooOld)
+	l.end(ErrLeaseTooOld)
 	l.stream.drop(l)
 	if l.gone == 0 && !l.settled {
 		p.settle(l, Failed(ErrLeaseTooOld))
@@ -96,7 +96,7 @@ func (p *poller) hung(l *lease) {
 func (p *poller) collect() {
 	now := time.Now()
 	for _, c := range p.run.take() {
-		p.ahead.Count(c.lease, now)
+		p.ahead.count(c.lease, now)
 		if c.lease.slot >= 0 { // else it was given up as hung
 			c.lease.stream.drop(c.lease)
 			p.conclude(c.lease, c.outcome)
@@ -198,11 +198,11 @@ func (p *poller) refused(l *lease, why exchange.Why) {
 	case exchange.Cancelled:
 		p.Counters.cancelled.Add(1)
 		p.tellOf(l, exchange.EventCancelled)
-		l.End(ErrCancelled)
+		l.end(ErrCancelled)
 	case exchange.Lost:
 		if !l.ended {
 			p.lost(l, "the source no longer knows it")
 		}
-		l.End(ErrLeaseLost)
+		l.end(ErrLeaseLost)
 	}
 }

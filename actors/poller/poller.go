@@ -77,6 +77,7 @@ type (
 	}
 )
 
+// Props makes the poller of a topic.
 func Props(t *Shared) *actor.Props {
 	options := append([]actor.PropsOption{
 		actor.WithSupervisor(host.RestartHandler.With(t.random)),
@@ -93,7 +94,7 @@ func (p *poller) Receive(c actor.Context) {
 	sound := false
 	defer func() {
 		if !sound {
-			p.Stop()
+			p.stop()
 		}
 	}()
 	switch c.Message().(type) {
@@ -101,7 +102,7 @@ func (p *poller) Receive(c actor.Context) {
 		p.start(c)
 		p.pump(c, time.Now())
 	case *actor.Stopping, *actor.Restarting:
-		p.Stop()
+		p.stop()
 	default:
 		// Mail goes on coming while the handlers stop.
 		if p.run != nil && p.take(c.Message(), c.Sender()) {
@@ -230,12 +231,12 @@ func (p *poller) openStream() {
 // newIncarnation names a life of a poller among all pollers of all nodes.
 func newIncarnation() string { return rand.Text() }
 
-// Stop ends all that this incarnation owns. Its leases come back by expiry.
-func (p *poller) Stop() {
+// stop ends all that this incarnation owns. Its leases come back by expiry.
+func (p *poller) stop() {
 	if p.run == nil {
 		return
 	}
-	p.run.Stop()
+	p.run.stop()
 	for _, s := range p.streams {
 		close(s.requests)
 	}
@@ -267,7 +268,7 @@ func (p *poller) hinted(h exchange.Hint) {
 	}
 }
 
-// Check has leases of a timer, or of all, verified by an extension at once.
+// check has leases of a timer, or of all, verified by an extension at once.
 func (p *poller) check(id string) {
 	for _, s := range p.streams {
 		for _, l := range s.held {

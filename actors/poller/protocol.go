@@ -10,18 +10,24 @@ import (
 // Tuned tells a poller that its topic's state has changed.
 type Tuned struct{}
 
-type Unavailable struct { // an exchange failed; its poller waits to be asked
+// Unavailable tells the supervisor that an exchange failed because Redis is
+// unavailable. The poller sends nothing until it is asked.
+type Unavailable struct {
 	Shard string
 	Err   error
 }
 
-type Available struct{ Shard string } // an exchange was answered
+// Available tells the supervisor that an exchange was answered.
+type Available struct{ Shard string }
 
-type Hold struct{} // send nothing
+// Hold asks a poller to send nothing.
+type Hold struct{}
 
-type Probe struct{} // try once
+// Probe asks a poller to try Redis once.
+type Probe struct{}
 
-type Resume struct { // go on, at a random moment within
+// Resume asks a poller to continue, at a random moment within the span.
+type Resume struct {
 	Within time.Duration
 }
 
@@ -46,6 +52,7 @@ type Vitals struct {
 	Err       error // of the last of them
 }
 
+// Checkup asks a poller for its state. Answer has room for it.
 type Checkup struct{ Answer chan<- Vitals }
 
 func (p *poller) checkup(m Checkup) {

@@ -127,9 +127,9 @@ func (r *run) take() []completion {
 	return taken
 }
 
-// Stop ends the contexts of all handlers and lets idle workers go. What no
+// stop ends the contexts of all handlers and lets idle workers go. What no
 // worker has taken is left to its lease.
-func (r *run) Stop() {
+func (r *run) stop() {
 	r.cancel(ErrStopped)
 	r.queue.Lock()
 	r.ended, r.ready, r.next = true, nil, 0

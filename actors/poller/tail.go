@@ -54,8 +54,8 @@ type feed struct {
 	failing bool // the last batch could not be sent
 }
 
-// Add appends an event of a timer, or counts it as missed.
-func (f *feed) Add(e exchange.Event) {
+// add appends an event of a timer, or counts it as missed.
+func (f *feed) add(e exchange.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {

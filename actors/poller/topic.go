@@ -76,6 +76,7 @@ type State struct {
 	Paused   bool
 }
 
+// NewShared has the state of a topic that outlives the incarnations of its poller.
 func NewShared(t Topic, env *host.Env, dead *Hook, watch *ClockWatch, watchable bool) *Shared {
 	c := &Shared{
 		Topic: t, Logger: env.Logger.With("topic", t.Source.Name()), random: env.Random, extra: env.Options, io: env.IO,

@@ -15,9 +15,9 @@ func (r *reminders) Receive(c actor.Context) {
 	case *actor.Started:
 		r.start(c)
 	case *actor.Stopping:
-		r.Stop(poller.ErrStopped)
+		r.stop(poller.ErrStopped)
 	case *actor.Restarting:
-		r.Stop(ErrCrashed)
+		r.stop(ErrCrashed)
 	case Call:
 		r.take(m, c.Sender())
 	case Request:
@@ -66,8 +66,8 @@ func (r *reminders) start(c actor.Context) {
 	r.deaf = func() { events.Unsubscribe(subscription) }
 }
 
-// Stop ends what is under way, which answers it, and answers the rest.
-func (r *reminders) Stop(cause error) {
+// stop ends what is under way, which answers it, and answers the rest.
+func (r *reminders) stop(cause error) {
 	if r.cancel == nil {
 		return
 	}

@@ -45,6 +45,7 @@ func PID(system *actor.ActorSystem, name string) *actor.PID {
 	return system.NewLocalPID(name + "/" + Name)
 }
 
+// Name is the name of the actor below the supervisor.
 const Name = "reminders"
 
 // Why a reminder got no answer.
@@ -136,6 +137,7 @@ func Remind(ctx context.Context, system *actor.ActorSystem, runtime string, to *
 	}
 }
 
+// Props makes the actor; read reads what actors ask for by message.
 func Props(env *host.Env, read func(Request, *actor.PID) (Call, error)) *actor.Props {
 	return env.Props(func(epoch uint64) actor.Actor {
 		return &reminders{env: env, read: read, epoch: epoch}

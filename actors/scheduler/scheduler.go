@@ -34,6 +34,7 @@ type Config struct {
 }
 
 const (
+	// Name is the name of the actor below the supervisor.
 	Name = "beat"
 
 	// firstBeatRetry and maxBeatRetry bound the backoff after a turn that failed;
@@ -72,6 +73,7 @@ type (
 	}
 )
 
+// Props makes the actor.
 func Props(env *host.Env, config Config) *actor.Props {
 	return env.Props(func(epoch uint64) actor.Actor {
 		return &scheduler{config: config, env: env, log: env.Logger.With("actor", Name), epoch: epoch}
@@ -83,7 +85,7 @@ func (b *scheduler) Receive(c actor.Context) {
 	case *actor.Started:
 		b.start(c)
 	case *actor.Stopping, *actor.Restarting:
-		b.Stop()
+		b.stop()
 	case beatTurn:
 		if m.epoch == b.epoch {
 			b.turn()
@@ -109,9 +111,9 @@ func (b *scheduler) start(c actor.Context) {
 	b.turn()
 }
 
-// Stop ends the turn that is under way, which has fired what it has fired: a
+// stop ends the turn that is under way, which has fired what it has fired: a
 // fire is one step.
-func (b *scheduler) Stop() {
+func (b *scheduler) stop() {
 	if b.cancel != nil {
 		b.cancel()
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
+// Numbers are the ids 0 to n-1.
 func Numbers(n int) (ids []string) {
 	for i := range n {
 		ids = append(ids, strconv.Itoa(i))
@@ -19,13 +20,15 @@ func Numbers(n int) (ids []string) {
 	return ids
 }
 
+// Quiet discards what is logged.
 var Quiet = slog.New(slog.DiscardHandler)
 
+// QuietSystem is an actor system that logs nothing.
 func QuietSystem() *actor.ActorSystem {
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return Quiet }))
 }
 
-// virtually runs a test in a bubble, and goes on until what has a timer there
+// Virtually runs a test in a bubble, and goes on until what has a timer there
 // is over: protoactor counts dead letters for five seconds.
 func Virtually(t *testing.T, test func(t *testing.T)) {
 	t.Helper()

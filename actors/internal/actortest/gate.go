@@ -8,13 +8,14 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// openGate is a store whose gates let everybody through, at least once.
+// OpenGate is a store whose gates let everybody through, at least once.
 type OpenGate struct {
 	mu        sync.Mutex
 	last      gate.Ticket
 	Processes map[string]bool
 }
 
+// Exchange grants every ticket at once.
 func (s *OpenGate) Exchange(_ context.Context, r *gate.Request) (*gate.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,14 +32,17 @@ func (s *OpenGate) Exchange(_ context.Context, r *gate.Request) (*gate.Reply, er
 	return reply, nil
 }
 
+// Beat extends everything.
 func (s *OpenGate) Beat(_ context.Context, b *gate.Beat) (*gate.Pulse, error) {
 	return &gate.Pulse{Now: time.Now(), Lost: make([]bool, len(b.Turns))}, nil
 }
 
+// Places knows no places.
 func (s *OpenGate) Places(_ context.Context, tickets []gate.Held) ([]gate.Place, error) {
 	return make([]gate.Place, len(tickets)), nil
 }
 
+// Listen delivers no signals until ctx ends.
 func (s *OpenGate) Listen(ctx context.Context, _ string, _ func(), _ func(gate.Signal)) error {
 	<-ctx.Done()
 	return ctx.Err()

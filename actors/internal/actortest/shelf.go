@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// shelf is a source in memory, all of whose timers are due at once. It answers
+// Shelf is a source in memory, all of whose timers are due at once. It answers
 // a sequence again like the real one.
 type Shelf struct {
 	// before and after may fail an exchange, before or after it is run.
@@ -37,6 +37,7 @@ type answer struct {
 	reply    *exchange.Reply
 }
 
+// NewShelf has timers with the ids 0 to timers-1.
 func NewShelf(timers int) *Shelf {
 	s := &Shelf{
 		leased: map[string]exchange.Token{}, ends: map[string]time.Time{}, answers: map[string]answer{},
@@ -48,10 +49,16 @@ func NewShelf(timers int) *Shelf {
 	return s
 }
 
-func (s *Shelf) Name() string                      { return "shelf" }
-func (s *Shelf) Shard() string                     { return "" }
+// Name implements poller.Source.
+func (s *Shelf) Name() string { return "shelf" }
+
+// Shard implements poller.Source.
+func (s *Shelf) Shard() string { return "" }
+
+// Heal implements poller.Source.
 func (s *Shelf) Heal(context.Context) (int, error) { return 0, nil }
 
+// Exchange implements poller.Source.
 func (s *Shelf) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
 	select {
 	case <-time.After(rand.N(3 * time.Millisecond)):
@@ -140,6 +147,7 @@ func (s *Shelf) Put(ids ...string) {
 	s.due = append(s.due, ids...)
 }
 
+// Count counts the timers that are due, leased and settled, and the exchanges.
 func (s *Shelf) Count() (due, leased, settled, asked int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,6 +46,7 @@ type UserPanic struct{ Reason any }
 
 func (p UserPanic) String() string { return fmt.Sprint(p.Reason) }
 
+// MaxProbe is the longest delay between tries while Redis is unavailable.
 const MaxProbe = time.Second
 
 // Doubled is initial · 2^n, at most limit.

@@ -43,10 +43,10 @@ const (
 	// MaxTimeout is the longest timeout of a request.
 	MaxTimeout = 10 * time.Minute
 
-	// MaxRequestBytes bounds a request as a whole, MaxBatch the timers that it
-	// is about.
+	// MaxRequestBytes bounds a request as a whole.
 	MaxRequestBytes = 16 << 20
-	MaxBatch        = 1000
+	// MaxBatch bounds the timers that a request is about.
+	MaxBatch = 1000
 )
 
 var (

@@ -47,7 +47,8 @@ hostile: setup ## attack a served node in random mixes beside honest load (FOR=3
 faults-mutants: setup ## break one guard after another and see the fault scenarios notice (MUTANTS=token SEED=1)
 	@SEED=$(SEED) scripts/faults-mutants.sh $(MUTANTS)
 
-lint: ## run the linters and check the format
+lint: ## run the linters, check the format and the words
+	@scripts/words.sh
 	@linter=$$($(TOOL) golangci-lint) && "$$linter" run --allow-parallel-runners ./...
 
 fmt: ## format the code

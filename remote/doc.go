@@ -1,13 +1,23 @@
-// Package remote is Wakebell over the network: actors of other processes
-// schedule, take leases and are reminded through protoactor's remote, and any
-// program through gRPC.
+// Package remote gives other processes access to Wakebell over the network:
+// actors through the protocol of protoactor's remote, and any program through
+// gRPC. Only the node that serves them needs access to Redis.
 //
 // # Serving
 //
-// Serve speaks the protocol of protoactor's remote, so that actors of any
-// protoactor-go process are peers. Protoactor's own server lets any peer stop
-// any actor, relays for it, dials whom it names and dies of a type that it does
-// not know; this one does nothing of that (docs/decisions/0010-remote.md). Peers show a
-// bearer token or a certificate, reach the gateway and what Config.Allow names,
-// and are bounded in all that they can make a node keep.
+// Serve (or Run, which also runs the System) makes a node listen. It speaks the
+// protocol of protoactor's remote, so actors of any protoactor-go process can be
+// peers. Protoactor's own server lets any peer stop any actor, relays messages,
+// dials addresses that a peer names and fails on message types that it does not
+// know; this one does none of that (docs/decisions/0010-remote.md). Peers
+// authenticate with a bearer token or a certificate. They reach the gateway and
+// the actors that Config.Allow names, and what a peer can make a node store is
+// bounded.
+//
+// # Clients
+//
+// Dial connects a Client to a serving node. A Client has the methods of
+// wakebell.Client, so a Topic schedules and cancels through either, and
+// Client.Gates and Client.Schedules give access to gates and recurring
+// schedules. Client.Subscribe handles timers that the node leases: the handler
+// runs in this process, the lease is extended and settled over the link.
 package remote

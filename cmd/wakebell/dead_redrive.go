@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -112,50 +111,4 @@ func (a *app) printRedriven(topic string, l wakebell.RedrivenLetter) error {
 		return a.printJSON(redrivenLine{a.prefix + topic, l.Entry, l.ID, l.Outcome.String()})
 	}
 	return a.printf("%-15s  %-14s  %s\n", escape(l.Entry), l.Outcome, escape(l.ID))
-}
-
-func (a *app) deadRmCommand() *cobra.Command {
-	f := &deadChoice{}
-	cmd := &cobra.Command{
-		Use:   "rm --topic TOPIC (ENTRY | --reason TEXT | --older-than D | --newer-than D | --all)",
-		Short: "Delete dead letters",
-		Long: `Deletes dead letters and says how many. Filters may be combined. If ENTRY is
-absent the exit code is 3. It asks on a terminal, and wants --yes elsewhere.
-
-With -o json it prints one line with topic and deleted, a number.`,
-		Example: `  wakebell dead rm --topic invoices 1763724000000-0 --yes
-  wakebell dead rm -t invoices --older-than 720h`,
-		Args: cobra.MaximumNArgs(1),
-	}
-	f.register(a, cmd)
-	a.outputFlag(cmd)
-	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		filter, err := f.choose(args)
-		if err != nil {
-			return err
-		}
-		return a.ask(ctx, func(c asked) error { return a.deadRm(ctx, c, f, filter) })
-	})
-	return cmd
-}
-
-func (a *app) deadRm(ctx context.Context, c wakebell.Operator, f *deadChoice, filter wakebell.DeadFilter) error {
-	err := a.confirm(f.yes, func() (string, error) {
-		n, err := countDead(ctx, c, f.topic, filter)
-		return fmt.Sprintf("Delete %s dead letters of %s?", n, a.prefix+f.topic), err
-	})
-	if err != nil {
-		return err
-	}
-	n, err := c.DeleteDead(ctx, f.topic, filter)
-	if err != nil && n == 0 {
-		return err
-	}
-	if a.wantsJSON() {
-		return errors.Join(err, a.printJSON(struct {
-			Topic   string `json:"topic"`
-			Deleted int64  `json:"deleted"`
-		}{a.prefix + f.topic, n}))
-	}
-	return errors.Join(err, a.printf("deleted %d\n", n))
 }

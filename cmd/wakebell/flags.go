@@ -54,3 +54,15 @@ func (f *dueFlags) when() (func(later time.Duration) wakebell.ScheduleOption, er
 	}
 	return func(later time.Duration) wakebell.ScheduleOption { return wakebell.At(at.Add(later)) }, nil
 }
+
+func limitFlag(cmd *cobra.Command, limit *int) {
+	cmd.Flags().IntVar(limit, "limit", 100, "how many at most; 0: all")
+}
+
+func instantFlag(flag, text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return at, usagef("--%s: %q is not an instant such as 2031-01-02T15:04:05Z", flag, text)
+	}
+	return at, nil
+}

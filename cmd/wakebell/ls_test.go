@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 )
 
@@ -33,37 +32,6 @@ func TestLs(t *testing.T) {
 	code, _, _ := b.call("ls", "-t", "TOPIC", "--due-before", "soon")
 	require.Equal(t, exitUsage, code)
 	require.Equal(t, "ID  STATE  DUE  ACTIVATION  ATTEMPTS  FAILURES\n", b.fine("ls", "-t", "empty-"+b.topic))
-}
-
-func TestGet(t *testing.T) {
-	b := setup(t)
-	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--at", "2031-01-02T15:04:05Z", "--json", `{"a": "\u001b"}`,
-		"--header", "b=2", "--header", "a=\x1b[2J", "--correlation-id", "c")
-	b.golden("get.txt", b.fine("get", "-t", "TOPIC", "x"))
-	b.golden("get.json", b.fine("get", "-t", "TOPIC", "x", "-o", "json"))
-}
-
-func TestCancel(t *testing.T) {
-	b := setup(t)
-	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--count", "5", "--in", "1h")
-	require.Equal(t, "ID   WAS\nx-0  pending\n", b.fine("cancel", "-t", "TOPIC", "x-0"))
-	code, stdout, stderr := b.call("cancel", "-t", "TOPIC", "x-1", "nobody", "-o", "json")
-	require.Equal(t, exitNotFound, code)
-	require.Contains(t, stderr, "1 of 2")
-	b.golden("cancel.jsonl", stdout)
-	b.golden("cancel_all.json", b.fine("cancel", "-t", "TOPIC", "--all", "--yes", "-o", "json"))
-	require.Equal(t, "cancelled 0\n", b.fine("cancel", "-t", "TOPIC", "--all", "-y"))
-}
-
-func TestTopics(t *testing.T) {
-	b := setup(t)
-	b.fine("schedule", "-t", "TOPIC", "--count", "3", "--in", "1h")
-	b.fine("schedule", "-t", "TOPIC")
-	peer := b.topic + ".peer" // known to a Python peer alone
-	require.NoError(t, b.rdb.ZAdd(t.Context(), "timers_timeline:"+peer, redis.Z{Score: 4e9, Member: "x"}).Err())
-	b.golden("topics.jsonl", b.fine("topics", "--prefix", b.topic, "-o", "json"))
-	b.golden("topics_discover.jsonl", b.fine("topics", "--prefix", b.topic, "--discover", "-o", "json"))
-	require.Contains(t, b.fine("topics"), b.topic)
 }
 
 var (

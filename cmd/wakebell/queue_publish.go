@@ -101,11 +101,3 @@ func (a *app) queuePublish(ctx context.Context, c wakebell.Publisher, f *publish
 	}
 	return a.printf("%s\n", published[0].ID)
 }
-
-func queueOptions(q wakebell.QueueName) []wakebell.QueueOption {
-	options := []wakebell.QueueOption{wakebell.KeySeparator(q.Separator)}
-	if q.DeadLetters != "" {
-		options = append(options, wakebell.DeadLetterKey(q.DeadLetters))
-	}
-	return options
-}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -117,13 +116,3 @@ func (a *app) topics(ctx context.Context, c wakebell.Operator, names topicNames)
 // topicsPage is after how many topics those are printed: a listing without an
 // end is not kept in memory.
 const topicsPage = 1000
-
-// fault is an error as it is printed in a line; empty for none.
-func fault(err error) string {
-	if err == nil {
-		return ""
-	}
-	return strings.ReplaceAll(err.Error(), "\n", "; ")
-}
-
-func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,51 @@
+package main
+
+// listing prints items as they come, in a table or as lines of JSON.
+type listing struct {
+	app   *app
+	table *table // nil: JSON
+	limit int    // 0: none
+	shown int
+	more  bool
+}
+
+func (a *app) newListing(limit int, head ...string) *listing {
+	l := &listing{app: a, limit: limit}
+	if !a.wantsJSON() {
+		l.table = newTable(a.stdout, head...)
+	}
+	return l
+}
+
+// firstColumn makes room for what is to come in the first column of a table.
+func (l *listing) firstColumn(values []string) {
+	if l.table != nil {
+		l.table.atLeast(values)
+	}
+}
+
+// full notes that there is one more item, and reports whether it is too many.
+func (l *listing) full() bool {
+	l.more = l.limit > 0 && l.shown == l.limit
+	return l.more
+}
+
+// add prints an item: value as JSON, or the cells.
+func (l *listing) add(value any, cells ...string) error {
+	l.shown++
+	if l.table == nil {
+		return l.app.printJSON(value)
+	}
+	l.table.row(cells...)
+	return l.table.fault
+}
+
+func (l *listing) end() error {
+	if l.more {
+		l.app.notef("wakebell: there are more than %d; --limit 0 shows all\n", l.limit)
+	}
+	if l.table == nil {
+		return nil
+	}
+	return l.table.flush()
+}

@@ -15,55 +15,56 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// tally counts what the benchmark's handler gets, at a cost that disappears
-// beside that of a delivery.
-type tally struct {
+// deliveryCounts counts the deliveries to the benchmark's handler, at a cost that
+// is negligible beside that of a delivery.
+type deliveryCounts struct {
 	seen     []atomic.Int32 // deliveries by number of the timer
 	lateness []int64        // of the first delivery, in µs; written before left goes down
-	strange  atomic.Int64   // ids that are no numbers of ours
+	unknown  atomic.Int64   // deliveries with ids that were not loaded
 	left     atomic.Int64
 	done     chan struct{} // closed when every timer was handled
 }
 
-func newTally(n int) *tally {
-	t := &tally{seen: make([]atomic.Int32, n), lateness: make([]int64, n), done: make(chan struct{})}
-	t.left.Store(int64(n))
-	return t
+func newDeliveryCounts(n int) *deliveryCounts {
+	c := &deliveryCounts{seen: make([]atomic.Int32, n), lateness: make([]int64, n), done: make(chan struct{})}
+	c.left.Store(int64(n))
+	return c
 }
 
-func (t *tally) handle(_ context.Context, timer wakebell.Timer[[]byte]) error {
+func (c *deliveryCounts) handle(_ context.Context, timer wakebell.Timer[[]byte]) error {
 	i, err := strconv.Atoi(timer.ID)
-	if err != nil || i < 0 || i >= len(t.seen) {
-		t.strange.Add(1)
+	if err != nil || i < 0 || i >= len(c.seen) {
+		c.unknown.Add(1)
 		return nil
 	}
-	if t.seen[i].Add(1) > 1 {
+	if c.seen[i].Add(1) > 1 {
 		return nil
 	}
-	t.lateness[i] = timer.Lateness().Microseconds()
-	if t.left.Add(-1) == 0 {
-		close(t.done)
+	c.lateness[i] = timer.Lateness().Microseconds()
+	if c.left.Add(-1) == 0 {
+		close(c.done)
 	}
 	return nil
 }
 
-// sums are the distinct timers handled and the deliveries beyond the first.
-func (t *tally) sums() (handled, duplicates int) {
-	for i := range t.seen {
-		if n := int(t.seen[i].Load()); n > 0 {
+// totals returns the number of distinct timers handled, and of deliveries beyond
+// the first.
+func (c *deliveryCounts) totals() (handled, duplicates int) {
+	for i := range c.seen {
+		if n := int(c.seen[i].Load()); n > 0 {
 			handled, duplicates = handled+1, duplicates+n-1
 		}
 	}
-	return handled, duplicates + int(t.strange.Load())
+	return handled, duplicates + int(c.unknown.Load())
 }
 
-// reading is what the meters show at an instant.
+// reading is a snapshot of the measured counters.
 type reading struct {
 	at      time.Time
 	cpu     time.Duration // of this process; -1: unknown
 	mallocs uint64
 	calls   int64
-	redis   *redisReading // nil: not to be had
+	redis   *redisReading // nil: not available
 }
 
 type redisReading struct {
@@ -76,7 +77,7 @@ func takeReading(ctx context.Context, conn *connection) (reading, error) {
 	if conn.measured() {
 		info, err := conn.rdb.InfoMap(ctx, "cpu", "stats").Result()
 		if err != nil {
-			return r, fmt.Errorf("read the figures of redis: %w", err)
+			return r, fmt.Errorf("read INFO of redis: %w", err)
 		}
 		r.redis = readInfo(info)
 	}
@@ -86,8 +87,8 @@ func takeReading(ctx context.Context, conn *connection) (reading, error) {
 	return r, nil
 }
 
-// readInfo takes the CPU time of the main thread, which does the work, where
-// the server tells it (since 6.2).
+// readInfo takes the CPU time of the main thread, which executes the commands,
+// if the server reports it (since 6.2).
 func readInfo(info map[string]map[string]string) *redisReading {
 	field := func(section, name string) (float64, bool) {
 		value, err := strconv.ParseFloat(info[section][name], 64)
@@ -109,16 +110,16 @@ func readInfo(info map[string]map[string]string) *redisReading {
 func (b *benchRun) result(before, after reading) benchResult {
 	n := float64(b.n)
 	seconds := after.at.Sub(before.at).Seconds()
-	slices.Sort(b.tally.lateness)
-	handled, duplicates := b.tally.sums()
+	slices.Sort(b.counts.lateness)
+	handled, duplicates := b.counts.totals()
 	r := benchResult{
 		N: b.n, PayloadBytes: b.payload, MaxConcurrent: b.maxConcurrent,
 		Seconds:            rounded(seconds),
 		TimersPerS:         rounded(n / seconds),
 		RedisCallsPerTimer: rounded(float64(after.calls-before.calls) / n),
 		AllocsPerTimer:     rounded(float64(after.mallocs-before.mallocs) / n),
-		LatenessMSP50:      rounded(quantile(b.tally.lateness, 0.5) / 1000),
-		LatenessMSP99:      rounded(quantile(b.tally.lateness, 0.99) / 1000),
+		LatenessMSP50:      rounded(quantile(b.counts.lateness, 0.5) / 1000),
+		LatenessMSP99:      rounded(quantile(b.counts.lateness, 0.99) / 1000),
 		Handled:            handled,
 		Duplicates:         duplicates,
 	}
@@ -132,13 +133,13 @@ func (b *benchRun) result(before, after reading) benchResult {
 	return r
 }
 
-// quantile of a sorted list that is not empty.
+// quantile returns the q-quantile of a sorted, non-empty list.
 func quantile(sorted []int64, q float64) float64 {
 	return float64(sorted[min(int(q*float64(len(sorted))), len(sorted)-1)])
 }
 
 func rounded(x float64) float64 {
-	v, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', 3, 64), 64) // what was just written
+	v, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', 3, 64), 64) // formatted above, so it parses
 	return v
 }
 

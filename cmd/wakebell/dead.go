@@ -9,8 +9,8 @@ import (
 func (a *app) deadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead",
-		Short: "Look at dead letters, redrive and delete them",
-		Long:  "Dead letters are timers that were given up: rejected, failed too often, or unreadable.",
+		Short: "Inspect, redrive and delete dead letters",
+		Long:  "A dead letter is a timer that was rejected, failed too often, or could not be decoded.",
 		Example: `  wakebell dead ls --topic invoices
   wakebell dead redrive --topic invoices --reason 'card declined' --yes`,
 		RunE: missingCommand,

@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// deadFlags choose dead letters of a topic.
+// deadFlags select dead letters of a topic.
 type deadFlags struct {
 	topic                string
 	reason               string
@@ -23,7 +23,7 @@ type deadFlags struct {
 func (f *deadFlags) register(a *app, cmd *cobra.Command) {
 	a.topicFlag(cmd, &f.topic, "`topic` of the dead letters")
 	flags := cmd.Flags()
-	flags.StringVar(&f.reason, "reason", "", "only those with this `text` in their reason")
+	flags.StringVar(&f.reason, "reason", "", "only those whose reason contains this `text`")
 	flags.DurationVar(&f.olderThan, "older-than", 0, "only those that died at least this `duration` ago")
 	flags.DurationVar(&f.newerThan, "newer-than", 0, "only those that died at most this `duration` ago")
 	f.given = flags.Changed
@@ -33,8 +33,8 @@ func (f *deadFlags) filtered() bool {
 	return f.given("reason") || f.given("older-than") || f.given("newer-than")
 }
 
-// filter refuses flags that are given and choose nothing: an empty variable of
-// a script would take all.
+// filter rejects flags that are given but empty: an empty shell variable must not
+// select all dead letters.
 func (f *deadFlags) filter() (wakebell.DeadFilter, error) {
 	switch {
 	case f.given("reason") && f.reason == "":
@@ -47,8 +47,8 @@ func (f *deadFlags) filter() (wakebell.DeadFilter, error) {
 	return wakebell.DeadFilter{Reason: f.reason, OlderThan: f.olderThan, NewerThan: f.newerThan}, nil
 }
 
-// deadChoice is what a command that changes dead letters is given: one entry,
-// those of a filter, or all.
+// deadChoice selects the dead letters that a command changes: one entry, those of
+// a filter, or all.
 type deadChoice struct {
 	deadFlags
 	all, yes bool
@@ -57,7 +57,7 @@ type deadChoice struct {
 func (f *deadChoice) register(a *app, cmd *cobra.Command) {
 	f.deadFlags.register(a, cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all dead letters of the topic")
-	yesFlag(cmd, &f.yes, "do not ask")
+	yesFlag(cmd, &f.yes, "do not ask for confirmation")
 }
 
 func (f *deadChoice) choose(args []string) (wakebell.DeadFilter, error) {
@@ -73,16 +73,16 @@ func (f *deadChoice) choose(args []string) (wakebell.DeadFilter, error) {
 	case len(args) == 0:
 		return f.filter()
 	case args[0] == "":
-		return wakebell.DeadFilter{}, usagef("the entry is empty")
+		return wakebell.DeadFilter{}, usagef("ENTRY: empty")
 	default:
 		return wakebell.DeadFilter{Entry: args[0]}, nil
 	}
 }
 
-// countLimit is up to where letters are counted for a question.
+// countLimit bounds the count of dead letters for a confirmation.
 const countLimit = 1000
 
-// countDead says how many letters a filter takes, for people.
+// countDead returns the number of dead letters that match a filter, as text.
 func countDead(ctx context.Context, c wakebell.Operator, topic string, filter wakebell.DeadFilter) (string, error) {
 	if filter == (wakebell.DeadFilter{}) {
 		counts, err := c.Count(ctx, topic)

@@ -19,7 +19,7 @@ func (a *app) deadLsCommand() *cobra.Command {
 		Use:   "ls --topic TOPIC",
 		Short: "List the dead letters of a topic, oldest first",
 		Long: `Lists the dead letters of a topic, oldest first. A timer may have several.
-Filters may be combined.
+Filters can be combined.
 
 With -o json each is a line with topic, entry, id, reason, attempts, failures,
 activation, died and, as a node prints them, content_type, headers,

@@ -17,23 +17,23 @@ type redriveFlags struct {
 	overwrite bool
 }
 
-// maxRedriveRate is the highest Rate of wakebell.RedriveOptions.
+// maxRedriveRate is the largest Rate of wakebell.RedriveOptions.
 const maxRedriveRate = 10_000
 
 func (a *app) deadRedriveCommand() *cobra.Command {
 	f := &redriveFlags{}
 	cmd := &cobra.Command{
 		Use:   "redrive --topic TOPIC (ENTRY | --reason TEXT | --older-than D | --newer-than D | --all)",
-		Short: "Make timers of dead letters again",
-		Long: `Makes timers of dead letters again, the oldest first, and says of each what
-became of it: redriven, overwritten (it replaced a timer of its id), skipped
-live (it stays: there is a timer of its id) or skipped broken (it stays: it
-cannot be read). Attempts start anew. Filters may be combined. If ENTRY is
-absent the exit code is 3.
+		Short: "Turn dead letters back into timers",
+		Long: `Turns dead letters back into timers, the oldest first, and prints the outcome of
+each: redriven, overwritten (replaced a timer with the same id), skipped live
+(kept: a timer with the same id exists) or skipped broken (kept: cannot be
+decoded). Attempts start at 1 again. Filters can be combined. The exit code is 3
+if ENTRY is absent.
 
-Unless it is for one entry, and with --overwrite, it asks on a terminal, and
-wants --yes elsewhere. What it did when it is interrupted stays done; the same
-command goes on.
+It asks for confirmation on a terminal and requires --yes elsewhere, except for
+a single entry without --overwrite. After an interruption, run the same command
+again to redrive the rest.
 
 With -o json each is a line with topic, entry, id and outcome.`,
 		Example: `  wakebell dead redrive --topic invoices 1763724000000-0
@@ -42,9 +42,9 @@ With -o json each is a line with topic, entry, id and outcome.`,
 	}
 	f.register(a, cmd)
 	flags := cmd.Flags()
-	flags.IntVar(&f.rate, "rate", 100, "how many timers to make a second, 1 to 10,000")
+	flags.IntVar(&f.rate, "rate", 100, "timers per second, 1 to 10,000")
 	inFlag(cmd, &f.in)
-	flags.BoolVar(&f.overwrite, "overwrite", false, "replace live timers of the same ids")
+	flags.BoolVar(&f.overwrite, "overwrite", false, "replace existing timers with the same ids")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		filter, err := f.choose(args)
@@ -52,7 +52,7 @@ With -o json each is a line with topic, entry, id and outcome.`,
 			return err
 		}
 		if f.rate < 1 || f.rate > maxRedriveRate {
-			return usagef("--rate: %d timers a second, want 1 to %d", f.rate, maxRedriveRate)
+			return usagef("--rate: %d timers per second, want 1 to %d", f.rate, maxRedriveRate)
 		}
 		return a.ask(ctx, func(c asked) error { return a.deadRedrive(ctx, c, f, filter) })
 	})
@@ -69,9 +69,9 @@ type redrivenLine struct {
 func (a *app) deadRedrive(ctx context.Context, c wakebell.Operator, f *redriveFlags, filter wakebell.DeadFilter) error {
 	err := a.confirm(f.yes || filter.Entry != "" && !f.overwrite, func() (string, error) {
 		n, err := countDead(ctx, c, f.topic, filter)
-		question := fmt.Sprintf("Make timers of %s dead letters of %s?", n, a.prefix+f.topic)
+		question := fmt.Sprintf("Redrive %s dead letters of %s?", n, a.prefix+f.topic)
 		if f.overwrite {
-			question += " Live timers of their ids are replaced."
+			question += " Existing timers with the same ids are replaced."
 		}
 		return question, err
 	})
@@ -96,16 +96,16 @@ func (a *app) deadRedrive(ctx context.Context, c wakebell.Operator, f *redriveFl
 		return fault
 	}
 	if done.SkippedLive > 0 {
-		a.notef("wakebell: %d stay, as there are timers of their ids; --overwrite replaces those\n", done.SkippedLive)
+		a.notef("wakebell: skipped %d, because timers with their ids exist; --overwrite replaces those\n", done.SkippedLive)
 	}
 	if err != nil && filter.Entry == "" {
-		return soFar(err, done.Redriven+done.Overwritten, "dead letters were redriven; the same command goes on")
+		return soFar(err, done.Redriven+done.Overwritten, "dead letters were redriven; run the same command again for the rest")
 	}
 	return err
 }
 
-// printRedriven prints a letter at once: at a low rate the next is long in
-// coming.
+// printRedriven prints a dead letter immediately, without aligning columns: at a
+// low rate the next one takes a while.
 func (a *app) printRedriven(topic string, l wakebell.RedrivenLetter) error {
 	if a.wantsJSON() {
 		return a.printJSON(redrivenLine{a.prefix + topic, l.Entry, l.ID, l.Outcome.String()})

@@ -14,8 +14,9 @@ func (a *app) deadRmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm --topic TOPIC (ENTRY | --reason TEXT | --older-than D | --newer-than D | --all)",
 		Short: "Delete dead letters",
-		Long: `Deletes dead letters and says how many. Filters may be combined. If ENTRY is
-absent the exit code is 3. It asks on a terminal, and wants --yes elsewhere.
+		Long: `Deletes dead letters and prints how many. Filters can be combined. The exit code
+is 3 if ENTRY is absent. It asks for confirmation on a terminal and requires
+--yes elsewhere.
 
 With -o json it prints one line with topic and deleted, a number.`,
 		Example: `  wakebell dead rm --topic invoices 1763724000000-0 --yes

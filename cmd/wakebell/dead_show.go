@@ -13,7 +13,7 @@ func (a *app) deadShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show --topic TOPIC ENTRY",
 		Short: "Show a dead letter with its body",
-		Long: `Shows all of a dead letter, which ls names by its entry; 3 is the exit code when
+		Long: `Shows a dead letter, named by the entry that ls prints. The exit code is 3 if
 there is none. With -o json it is one line with the fields of dead ls.`,
 		Example: `  wakebell dead show --topic invoices 1763724000000-0
   wakebell dead show -t invoices 1763724000000-0 -o json | jq .body`,

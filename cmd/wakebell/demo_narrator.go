@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// tone is how something is told.
+// tone is the colour of a line.
 type tone string
 
 const (
 	plain tone = ""
-	news  tone = "\x1b[36m"
+	info  tone = "\x1b[36m"
 	good  tone = "\x1b[32m"
 	warn  tone = "\x1b[33m"
 	bad   tone = "\x1b[31m"
@@ -21,7 +21,7 @@ const (
 	reset      = "\x1b[0m"
 )
 
-// narrator tells a story with the time since it began.
+// narrator prints the events of the demo with the time since its start.
 type narrator struct {
 	out    io.Writer
 	colour bool
@@ -37,7 +37,7 @@ func (n *narrator) begin() { n.start = time.Now() }
 
 func (n *narrator) elapsed() time.Duration { return time.Since(n.start) }
 
-// until waits for a moment of the story.
+// until waits until the given time since the start.
 func (n *narrator) until(ctx context.Context, at time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -47,7 +47,7 @@ func (n *narrator) until(ctx context.Context, at time.Duration) error {
 	}
 }
 
-// tell prints a line about a timer, or about none.
+// tell prints a line about the timer id; an empty id is for none.
 func (n *narrator) tell(t tone, id, format string, args ...any) {
 	n.lock.Lock()
 	defer n.lock.Unlock()
@@ -56,7 +56,7 @@ func (n *narrator) tell(t tone, id, format string, args ...any) {
 	if id != "" {
 		id = fmt.Sprintf("%-7s ", id)
 	}
-	// If nobody reads it, the table at the end cannot be written either.
+	// A write error shows again when the table is written.
 	_, _ = fmt.Fprintf(n.out, "%s  %s%s\n", n.paint(faint, at), n.paint(t, id), n.paint(t, text))
 }
 

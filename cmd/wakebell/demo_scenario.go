@@ -10,14 +10,14 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// chapter is one timer of the demo, and what is to become of it.
-type chapter struct {
+// demoTimer is one timer of the demo and its expected outcome.
+type demoTimer struct {
 	id   string
 	plan string
 	in   time.Duration
 
 	handle func(ctx context.Context, d *demo, t wakebell.Timer[string]) error
-	cancel func(ctx context.Context, d *demo, id string) error // nil: nobody cancels it
+	cancel func(ctx context.Context, d *demo, id string) error // nil: it is not cancelled
 
 	ending   string
 	attempts int
@@ -26,37 +26,37 @@ type chapter struct {
 const (
 	endFired     = "fired"
 	endRetried   = "failed, was retried, fired"
-	endCrashed   = "crashed its actor, came back by lease, fired"
+	endCrashed   = "crashed its actor, was redelivered after its lease, fired"
 	endGivenUp   = "failed 3 times, is a dead letter"
 	endCancelled = "was cancelled before it was due"
 	endStopped   = "was cancelled while it ran"
 )
 
-var story = []chapter{
-	{id: "tea", plan: "fires, and that is all", in: time.Second, handle: fires, ending: endFired, attempts: 1},
+var scenario = []demoTimer{
+	{id: "tea", plan: "fires", in: time.Second, handle: fires, ending: endFired, attempts: 1},
 	{id: "letter", plan: "fails at first", in: 2 * time.Second, handle: failsOnce, ending: endRetried, attempts: 2},
 	{id: "crash", plan: "panics at first", in: 3 * time.Second, handle: panicsOnce, ending: endCrashed, attempts: 2},
 	{id: "broken", plan: "fails every time", in: 4 * time.Second, handle: failsAlways, ending: endGivenUp, attempts: demoAttempts},
 	{id: "long", plan: "runs until it is cancelled", in: 6 * time.Second, handle: runsOn, cancel: cancelRunning, ending: endStopped, attempts: 1},
-	{id: "regret", plan: "is to be cancelled before that", in: 11 * time.Second, handle: fires, cancel: cancelEarly, ending: endCancelled},
+	{id: "regret", plan: "is cancelled before it is due", in: 11 * time.Second, handle: fires, cancel: cancelEarly, ending: endCancelled},
 }
 
 // lastInstant is when the last timer would be due.
 func lastInstant() (last time.Duration) {
-	for _, s := range story {
+	for _, s := range scenario {
 		last = max(last, s.in)
 	}
 	return last
 }
 
-// demo is the state of a performance.
+// demo is the state of one run of the demo.
 type demo struct {
 	*narrator
 	topic  wakebell.Topic[string]
 	sys    *wakebell.System
 	client *wakebell.Client
-	began  chan string // ids of handlers that wait to be cancelled
-	pace   int         // how often as long as it says all takes
+	began  chan string // ids of timers whose handlers wait to be cancelled
+	pace   int         // factor by which the demo is slowed down
 
 	mu      sync.Mutex
 	records map[string]*record // complete before the system starts
@@ -73,7 +73,7 @@ type record struct {
 
 func (r *record) shown() string {
 	if r.ending == "" {
-		return "nothing came of it"
+		return "nothing"
 	}
 	return r.ending
 }
@@ -86,19 +86,19 @@ func (d *demo) end(id, ending string) {
 	}
 }
 
-// handle notes a delivery and plays the timer's part.
+// handle records a delivery and runs the timer's part of the scenario.
 func (d *demo) handle(ctx context.Context, t wakebell.Timer[string]) error {
 	d.mu.Lock()
 	r := d.records[t.ID]
 	if r == nil {
 		d.mu.Unlock()
-		return wakebell.Reject(errors.New("not of this story"))
+		return wakebell.Reject(errors.New("not a timer of the demo"))
 	}
 	if r.attempts++; r.attempts == 1 {
 		r.lateness = t.Lateness()
 	}
 	d.mu.Unlock()
-	for _, s := range story {
+	for _, s := range scenario {
 		if s.id == t.ID {
 			return s.handle(ctx, d, t)
 		}
@@ -107,30 +107,30 @@ func (d *demo) handle(ctx context.Context, t wakebell.Timer[string]) error {
 }
 
 func fires(_ context.Context, d *demo, t wakebell.Timer[string]) error {
-	d.tell(good, t.ID, "fires, %.1f ms after its instant", millis(t.Lateness()))
+	d.tell(good, t.ID, "fires, %.1f ms after its due time", millis(t.Lateness()))
 	d.end(t.ID, endFired)
 	return nil
 }
 
 func failsOnce(_ context.Context, d *demo, t wakebell.Timer[string]) error {
 	if t.Attempt == 1 {
-		d.tell(warn, t.ID, "fires and its handler returns an error; it is tried again in about %v", d.paced(demoRetry))
+		d.tell(warn, t.ID, "fires; its handler returns an error, so it is retried in about %v", d.paced(demoRetry))
 		return errors.New("the post office is closed")
 	}
-	d.tell(good, t.ID, "fires again, attempt %d, and is done", t.Attempt)
+	d.tell(good, t.ID, "fires again, attempt %d, and succeeds", t.Attempt)
 	d.end(t.ID, endRetried)
 	return nil
 }
 
 func panicsOnce(_ context.Context, d *demo, t wakebell.Timer[string]) error {
 	if t.Attempt == 1 {
-		d.tell(bad, t.ID, "fires and its handler panics: the actor fails and is restarted,")
-		d.tell(bad, t.ID, "and the timer comes back when its lease ends, in %v", d.paced(demoLease))
-		panic("the demo wants it so")
+		d.tell(bad, t.ID, "fires; its handler panics and the actor is restarted.")
+		d.tell(bad, t.ID, "The timer is redelivered when its lease expires, in %v", d.paced(demoLease))
+		panic("a panic of the demo")
 	}
-	d.tell(good, t.ID, "is back, attempt %d, %.1f s after its instant, and is done", t.Attempt, t.Lateness().Seconds())
+	d.tell(good, t.ID, "is redelivered, attempt %d, %.1f s after its due time, and succeeds", t.Attempt, t.Lateness().Seconds())
 	if t.Lateness() < d.paced(demoLease) {
-		d.end(t.ID, fmt.Sprintf("came back after %v, before its lease ended", t.Lateness()))
+		d.end(t.ID, fmt.Sprintf("was redelivered after %v, before its lease expired", t.Lateness()))
 		return nil
 	}
 	d.end(t.ID, endCrashed)
@@ -139,16 +139,16 @@ func panicsOnce(_ context.Context, d *demo, t wakebell.Timer[string]) error {
 
 func failsAlways(_ context.Context, d *demo, t wakebell.Timer[string]) error {
 	d.tell(warn, t.ID, "fires and fails, attempt %d of %d", t.Attempt, demoAttempts)
-	return errors.New("it is beyond repair")
+	return errors.New("permanent failure")
 }
 
 func runsOn(ctx context.Context, d *demo, t wakebell.Timer[string]) error {
-	d.tell(news, t.ID, "fires, and its handler goes on and on")
+	d.tell(info, t.ID, "fires; its handler runs until it is cancelled")
 	d.began <- t.ID
 	<-ctx.Done()
 	cause := context.Cause(ctx)
 	if errors.Is(cause, wakebell.ErrCancelled) {
-		d.tell(good, t.ID, "its handler's context ended: %v", cause)
+		d.tell(good, t.ID, "the context of its handler ended: %v", cause)
 		d.end(t.ID, endStopped)
 	}
 	return cause
@@ -175,7 +175,7 @@ func cancelRunning(ctx context.Context, d *demo, id string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// Longer than a lease: the heartbeat keeps it meanwhile.
+	// Longer than a lease: the heartbeat extends it.
 	if err := d.until(ctx, d.elapsed()+d.paced(demoLease+demoLease/4)); err != nil {
 		return err
 	}
@@ -183,6 +183,6 @@ func cancelRunning(ctx context.Context, d *demo, id string) error {
 	if err != nil {
 		return err
 	}
-	d.tell(news, id, "cancelled: it was %v, kept for longer than a lease by its heartbeat", presence)
+	d.tell(info, id, "cancelled: it was %v; its heartbeat had extended the lease", presence)
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // A demo takes three times as long as it says, so that a machine that stalls for
-// a moment changes nothing in its story.
+// a moment changes nothing in its scenario.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"embedded", "a server"} {
@@ -30,10 +30,10 @@ func TestDemo(t *testing.T) {
 			require.Zero(t, a.exitCode(root.ExecuteContextC(t.Context())), errs.String())
 			require.Empty(t, errs.String(), "no noise")
 			require.NotContains(t, out.String(), "\x1b", "no colour outside a terminal")
-			for _, s := range story {
+			for _, s := range scenario {
 				require.Regexp(t, `(?m)^`+s.id+` +`+s.ending+` +`, out.String())
 			}
-			require.Contains(t, out.String(), "All went as told")
+			require.Contains(t, out.String(), "Everything happened as expected")
 			require.Greater(t, time.Since(began), 30*time.Second)
 			require.Empty(t, b.fine("topics", "--discover", "--prefix", b.topic+"/", "-o", "json"), "it leaves nothing")
 		})
@@ -46,13 +46,13 @@ func TestDemoSaysWhatDidNotHappen(t *testing.T) {
 	a := &app{stdout: &out, stderr: &errs}
 	d := &demo{client: b.client(), narrator: newNarrator(&out, false), records: map[string]*record{}}
 	d.topic = wakebell.NewTopic[string](b.topic)
-	for _, s := range story {
+	for _, s := range scenario {
 		d.records[s.id] = &record{attempts: s.attempts, ending: s.ending}
 	}
 	require.NoError(t, d.conclude(t.Context(), a))
 	d.records["tea"].ending = ""
 	err := d.conclude(t.Context(), a)
-	require.EqualError(t, err, "tea should have fired after 1 attempts, but nothing came of it after 1")
+	require.EqualError(t, err, "tea: want fired after 1 attempts, got nothing after 1")
 	b.fine("schedule", "-t", "TOPIC", "--in", "1h")
 	require.ErrorContains(t, d.conclude(t.Context(), a), "1 timers are left in Redis")
 }

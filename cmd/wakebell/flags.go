@@ -8,17 +8,16 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// topicFlag gives a command the topic that it is about, which it has to be
-// told.
+// topicFlag adds the required flag --topic.
 func (a *app) topicFlag(cmd *cobra.Command, topic *string, usage string) {
 	cmd.Flags().StringVarP(topic, "topic", "t", "", usage)
 	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
 	a.completeTopics(cmd)
 }
 
-// topicsFlag is topicFlag for any number of topics; none is fine.
+// topicsFlag adds the optional flag --topic, which can be repeated.
 func (a *app) topicsFlag(cmd *cobra.Command, topics *[]string, usage string) {
-	cmd.Flags().StringArrayVarP(topics, "topic", "t", nil, usage+"; may be repeated")
+	cmd.Flags().StringArrayVarP(topics, "topic", "t", nil, usage+"; can be repeated")
 	a.completeTopics(cmd)
 }
 
@@ -30,7 +29,7 @@ func yesFlag(cmd *cobra.Command, yes *bool, usage string) {
 	cmd.Flags().BoolVarP(yes, "yes", "y", false, usage)
 }
 
-// dueFlags say when a timer is due, in one of two ways.
+// dueFlags are --in and --at, of which one says when a timer is due.
 type dueFlags struct {
 	in time.Duration
 	at string
@@ -42,8 +41,8 @@ func (f *dueFlags) register(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("in", "at")
 }
 
-// when returns what makes a timer due at the instant of the flags, or later
-// than that.
+// when returns a function that makes a timer due at the instant of the flags plus
+// a delay.
 func (f *dueFlags) when() (func(later time.Duration) wakebell.ScheduleOption, error) {
 	if f.at == "" {
 		return func(later time.Duration) wakebell.ScheduleOption { return wakebell.In(f.in + later) }, nil
@@ -56,7 +55,7 @@ func (f *dueFlags) when() (func(later time.Duration) wakebell.ScheduleOption, er
 }
 
 func limitFlag(cmd *cobra.Command, limit *int) {
-	cmd.Flags().IntVar(limit, "limit", 100, "how many at most; 0: all")
+	cmd.Flags().IntVar(limit, "limit", 100, "maximum `number` to list; 0: all")
 }
 
 func instantFlag(flag, text string) (time.Time, error) {

@@ -14,10 +14,10 @@ import (
 func (a *app) gateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gate",
-		Short: "Hold gates, look at them and repair them",
-		Long: `A gate is a lock that is handed over in the order in which it was asked for.
-Each turn has a fencing token, which only grows: a resource that refuses older
-tokens is safe from a holder that has lost its turn and does not know yet.`,
+		Short: "Hold, inspect and repair gates",
+		Long: `A gate is a distributed lock that is granted in FIFO order. Each turn has a
+fencing token, which only grows: a resource that rejects older tokens is safe
+from a holder that has lost its turn without noticing yet.`,
 		Example: `  wakebell gate hold deploy --exec './deploy.sh'
   wakebell gate show deploy
   wakebell gate release deploy --force`,
@@ -46,14 +46,14 @@ func (a *app) withRedisGates(cfg wakebell.GatesConfig, fn func(gates) error) (er
 	return fn(g)
 }
 
-// gates is what is done at gates here, and over a node.
+// gates are the operations on gates, of Redis or of a node.
 type gates interface {
 	wakebell.Gatekeeper
 	wakebell.GateOperator
 }
 
-// withGates runs fn with the gates of the node of --remote or, without it, of the
-// Redis that the flags name.
+// withGates runs fn with the gates of the node of --remote or, without it, of
+// --redis.
 func (a *app) withGates(ctx context.Context, cmd *cobra.Command, cfg wakebell.GatesConfig, fn func(gates) error) error {
 	if a.remoteAddress() == "" {
 		return a.withRedisGates(cfg, fn)

@@ -30,27 +30,27 @@ func (a *app) gateHoldCommand() *cobra.Command {
 		Use:   "hold NAME",
 		Short: "Wait for a gate and hold it",
 		Long: `Waits for the turn at a gate, holds it for --for, or while a command runs, or
-until SIGINT or SIGTERM, and hands it over; all of that --times over. Events are
-lines of JSON on stdout:
+until SIGINT or SIGTERM, and releases it. With --times it repeats this. Events
+are lines of JSON on stdout:
   event      acquired, released or lost
   gate, fence
-  waited_ms  how long it took to become its turn
+  waited_ms  how long it waited for the turn
   at
 With --exec, sh -c COMMAND runs in the turn, with the fencing token in
-WAKEBELL_FENCE and the gate in WAKEBELL_GATE; its stdout goes to stderr. When
-the turn is lost, its process group is killed. Exit codes: 1 when the turn was
-lost, when it did not come within --timeout, or when the command failed.`,
+WAKEBELL_FENCE and the gate in WAKEBELL_GATE; its stdout goes to stderr. If the
+turn is lost, its process group is killed. The exit code is 1 if the turn was
+lost or not granted within --timeout, or if the command failed.`,
 		Example: `  wakebell gate hold deploy --exec './deploy.sh'
   wakebell gate hold deploy --for 10s --timeout 1m
   wakebell gate hold deploy --for 0s --times 1000 | tail -1`,
 		Args: cobra.ExactArgs(1),
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&f.hold, "for", -1, "how long to hold it (default until a signal)")
-	flags.IntVar(&f.times, "times", 1, "how often to take it")
-	flags.DurationVar(&f.lease, "lease", 10*time.Second, "how long a turn outlives a crash, 300ms to 24h")
-	flags.DurationVar(&f.signal, "signal-ttl", 500*time.Millisecond, "how long a turn waits for the process it was handed to, 50ms to 1m")
-	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait for a turn; 0: as long as it takes")
+	flags.DurationVar(&f.hold, "for", -1, "how long to hold the turn (default until a signal)")
+	flags.IntVar(&f.times, "times", 1, "`number` of turns to take")
+	flags.DurationVar(&f.lease, "lease", 10*time.Second, "time after which a crashed holder loses the turn, 300ms to 24h")
+	flags.DurationVar(&f.signal, "signal-ttl", 500*time.Millisecond, "time that a process has to confirm its turn, 50ms to 1m")
+	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait for a turn; 0: no limit")
 	flags.StringVar(&f.exec, "exec", "", "shell `command` to run in the turn")
 	flags.Lookup("for").DefValue = ""
 	gateKeysFlag(cmd, &f.keys)
@@ -63,8 +63,8 @@ lost, when it did not come within --timeout, or when the command failed.`,
 			return usagef("--times: %d is not above 0", f.times)
 		case f.timeout < 0:
 			return usagef("--timeout: %v is negative", f.timeout)
-		case f.lease == 0 || f.signal == 0: // which means the default elsewhere
-			return usagef("--lease, --signal-ttl: 0 is too short")
+		case f.lease == 0 || f.signal == 0: // GatesConfig takes 0 for the default
+			return usagef("--lease, --signal-ttl: 0, want above 0")
 		}
 		defer keepBrokenPipes()()
 		cfg := wakebell.GatesConfig{
@@ -93,10 +93,10 @@ func (a *app) gateHold(ctx context.Context, of wakebell.Gatekeeper, name string,
 	return nil
 }
 
-// releaseLimit is how long Redis, or a node, may take to take a turn back.
+// releaseLimit bounds the release of a turn.
 const releaseLimit = 5 * time.Second
 
-var errNotInTime = errors.New("it did not become the turn in time")
+var errNotInTime = errors.New("timed out waiting for the turn")
 
 func takeTurn(ctx context.Context, of wakebell.Gatekeeper, name string, timeout time.Duration) (*wakebell.Turn, error) {
 	if timeout > 0 {
@@ -107,7 +107,7 @@ func takeTurn(ctx context.Context, of wakebell.Gatekeeper, name string, timeout 
 	return of.Acquire(ctx, name)
 }
 
-// gateEvent is a line that gate hold prints.
+// gateEvent is the JSON line of gate hold.
 type gateEvent struct {
 	Event    string  `json:"event"`
 	Gate     string  `json:"gate"`
@@ -120,8 +120,8 @@ func (a *app) gateEvent(event string, turn *wakebell.Turn) error {
 	return a.printJSON(gateEvent{event, turn.Gate(), turn.Fence(), millis(turn.Waited()), stamp(time.Now())})
 }
 
-// holdTurn holds a turn for as long as the flags say, and gives it back also
-// when what was to be done in it has failed.
+// holdTurn holds a turn for as long as the flags say, and releases it also after a
+// failure.
 func (a *app) holdTurn(ctx context.Context, turn *wakebell.Turn, f *gateHoldFlags) error {
 	held := a.gateEvent("acquired", turn)
 	if held == nil {
@@ -140,8 +140,8 @@ func (a *app) holdTurn(ctx context.Context, turn *wakebell.Turn, f *gateHoldFlag
 	}
 }
 
-// inTurn is what happens in a turn. That it ends early is no error: the release
-// says why.
+// inTurn waits for the end of the turn, or runs the command. An early end is not an
+// error here: the release returns it.
 func (a *app) inTurn(ctx context.Context, turn *wakebell.Turn, f *gateHoldFlags) error {
 	if f.exec != "" {
 		return a.execInTurn(ctx, turn, f.exec)

@@ -10,10 +10,10 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// gateKeysFlag gives a command --keys, which fills keys.
+// gateKeysFlag adds --keys, which sets keys.
 func gateKeysFlag(cmd *cobra.Command, keys *wakebell.GateKeys) {
 	cmd.Flags().Var(&gateKeysValue{keys}, "keys",
-		"base `NAME=KEY,...` of the keys, for those not named as usual: "+strings.Join(gateKeyNames(), ", "))
+		"base names of keys other than the default, as `NAME=KEY,...`: "+strings.Join(gateKeyNames(), ", "))
 }
 
 // gateKeysValue reads --keys, which may be repeated.
@@ -25,7 +25,7 @@ func (v *gateKeysValue) Set(text string) error {
 		field := gateKeyFields(v.keys)[name]
 		switch {
 		case field == nil:
-			return usagef("%q is none of %s", name, strings.Join(gateKeyNames(), ", "))
+			return usagef("%q, want one of %s", name, strings.Join(gateKeyNames(), ", "))
 		case key == "":
 			return usagef("%s: empty", name)
 		}

@@ -8,10 +8,10 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// gateListLine is a gate as gate ls prints it.
+// gateListLine is the JSON line of gate ls.
 type gateListLine struct {
 	Gate      string `json:"gate"`
-	Fence     uint64 `json:"fence"` // 0: nobody has the turn
+	Fence     uint64 `json:"fence"` // 0: not held
 	Holder    string `json:"holder"`
 	Confirmed bool   `json:"confirmed"`
 	Until     string `json:"until"`
@@ -40,10 +40,11 @@ func (a *app) gateLsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List the gates that are in use",
-		Long: `Lists the gates that are held or waited for, in no order. Until is when the lease
-ends unless it is extended. What cannot be read of a gate is its fault; the others
-are listed. With -o json each is a line with gate, fence, holder
-(host:pid:random), confirmed, until, waiting, last_fence and fault.`,
+		Long: `Lists the gates that are held or have waiters, in no particular order. Until is
+the lease expiry, unless the lease is extended. Fault is the error if a gate
+cannot be read; the others are listed. With -o json each is a line with gate,
+fence, holder (host:pid:random), confirmed, until, waiting, last_fence and
+fault.`,
 		Example: `  wakebell gate ls
   wakebell gate ls --limit 0 -o json`,
 		Args: cobra.NoArgs,

@@ -16,14 +16,14 @@ func (a *app) gateReleaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release NAME --force",
 		Short: "Take a gate away from its holder",
-		Long: `Takes the turn away from whoever has it, and hands over to the next. The holder
-is told, but may not know yet, or may be unable to hear: make sure that it has
-ended, or that what it writes to refuses its token. 3 is the exit code when
-nobody holds the gate.`,
+		Long: `Takes the turn away from its holder and grants it to the next waiter. The holder
+is notified, but may not have noticed yet: make sure that it has stopped, or that
+the resources it writes to reject its token. The exit code is 3 if the gate is
+not held.`,
 		Example: `  wakebell gate release deploy --force`,
 		Args:    cobra.ExactArgs(1),
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "required, because nobody else's gate is released by accident")
+	cmd.Flags().BoolVar(&force, "force", false, "required, to prevent an accidental release")
 	gateKeysFlag(cmd, &cfg.Keys)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		if !force {
@@ -46,10 +46,10 @@ func (a *app) gateRelease(ctx context.Context, of wakebell.GateOperator, name st
 		}
 	}
 	if !released {
-		return fmt.Errorf("%w: nobody holds gate %q", errNotHeld, name)
+		return fmt.Errorf("%w: gate %q", errNotHeld, name)
 	}
 	return a.printf("released %d of %s\n", g.Holder.Fence, escape(g.Holder.Process))
 }
 
-// errNotHeld is what exit code 3 says of gates.
+// errNotHeld has exit code 3: the gate has no holder.
 var errNotHeld = errors.New("not held")

@@ -7,7 +7,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// gateRepairLine is what gate repair prints.
+// gateRepairLine is the JSON line of gate repair.
 type gateRepairLine struct {
 	Gate    string `json:"gate"`
 	Before  uint64 `json:"before"`
@@ -21,16 +21,16 @@ func (a *app) gateRepairCommand() *cobra.Command {
 	var floor uint64
 	cmd := &cobra.Command{
 		Use:   "repair NAME",
-		Short: "Lift the fencing tokens of a gate above those that were used",
-		Long: `For a gate whose tokens have stepped back, because Redis lost data and its clock
-was set back: lifts them above all that the guard has seen, and above --floor.
-A turn below is taken away, and those who wait with tickets below take new ones.
-On a gate that is well it changes nothing.
+		Short: "Raise the fencing tokens of a gate above those in use",
+		Long: `Repairs a gate whose tokens went back, because Redis lost data and its clock was
+set back: raises them above all tokens that the guard has seen, and above
+--floor. A turn with a lower token is taken away, and waiters with lower tickets
+take new ones. A healthy gate is not changed.
 
-Tokens of the guard that no turn can have had lift nothing and are cleared: those
-above the last one issued and over a day ahead of the clocks of Redis and of this
-machine (over a node: of the node's). Tokens that were lifted too far are left
-again with gate rm.
+Tokens of the guard that cannot have been issued are ignored and cleared: those
+above the last one issued and more than a day ahead of the clocks of Redis and of
+this machine (with --remote: of the node's). To undo tokens that were raised too
+far, use gate rm.
 
 Prints one line of JSON: gate, before and after (the last token issued), removed
 (tickets), cleared (resources of the guard).`,
@@ -38,7 +38,7 @@ Prints one line of JSON: gate, before and after (the last token issued), removed
   wakebell gate repair deploy --floor 1795246947173773`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().Uint64Var(&floor, "floor", 0, "a `token` that a resource outside has seen")
+	cmd.Flags().Uint64Var(&floor, "floor", 0, "a `token` that a resource without a guard has seen")
 	gateKeysFlag(cmd, &cfg.Keys)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		return a.withGates(ctx, cmd, cfg, func(g gates) error {

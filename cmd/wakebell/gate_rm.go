@@ -20,24 +20,24 @@ func (a *app) gateRmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm NAME",
 		Short: "Remove a gate",
-		Long: `Removes a gate with its queue and what its guard remembers. Idle gates expire by
-themselves after 5 minutes, so this is for those whose tokens were lifted too far.
-A gate that is held or waited for is left as it is, with exit code 1, unless
---force is given: then its turn is lost, and those who wait take new tickets. 3
-is the exit code when there is no such gate. It asks on a terminal, and wants
---yes elsewhere.
+		Long: `Removes a gate with its queue and the tokens of its guard. Idle gates expire after
+5 minutes, so this is for gates whose tokens were raised too far. A gate that is
+held or has waiters is not removed, and the exit code is 1, unless --force is
+given: then the turn is lost and waiters take new tickets. The exit code is 3 if
+there is no such gate. It asks for confirmation on a terminal and requires --yes
+elsewhere.
 
-Tokens go on above the last one, and those from before are refused by the guard.
-Only where they were over a day ahead of Redis's clock the next ones are below
-them: lower what a database has remembered of them too.
+Tokens continue above the last one, and the guard rejects earlier ones. Only if
+the last one was more than a day ahead of the clock of Redis do new tokens start
+below it: then lower the tokens that other databases have stored as well.
 
 With -o json it prints one line with gate and removed.`,
 		Example: `  wakebell gate rm deploy
   wakebell gate rm deploy --force --yes`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().BoolVar(&f.force, "force", false, "also when it is held or waited for")
-	yesFlag(cmd, &f.yes, "do not ask")
+	cmd.Flags().BoolVar(&f.force, "force", false, "remove it even if it is held or has waiters")
+	yesFlag(cmd, &f.yes, "do not ask for confirmation")
 	a.outputFlag(cmd)
 	gateKeysFlag(cmd, &f.keys)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
@@ -46,7 +46,7 @@ With -o json it prints one line with gate and removed.`,
 	return cmd
 }
 
-// errNoGate is what exit code 3 says of a gate that is not there.
+// errNoGate has exit code 3: the gate does not exist.
 var errNoGate = errors.New("no such gate")
 
 func (a *app) gateRm(ctx context.Context, of wakebell.GateOperator, name string, f *gateRmFlags) error {
@@ -54,7 +54,7 @@ func (a *app) gateRm(ctx context.Context, of wakebell.GateOperator, name string,
 		g, err := of.Show(ctx, name)
 		question := fmt.Sprintf("Remove gate %s?", name)
 		if g.Holder.Fence != 0 {
-			question = fmt.Sprintf("Remove gate %s, which %s holds and %d wait for?", name, g.Holder.Process, g.Waiting)
+			question = fmt.Sprintf("Remove gate %s, held by %s, with %d waiters?", name, g.Holder.Process, g.Waiting)
 		}
 		return question, err
 	})
@@ -64,7 +64,7 @@ func (a *app) gateRm(ctx context.Context, of wakebell.GateOperator, name string,
 	existed, err := of.Remove(ctx, name, f.force)
 	switch {
 	case errors.Is(err, wakebell.ErrGateHeld):
-		return fmt.Errorf("%w; --force removes it all the same", err)
+		return fmt.Errorf("%w; --force removes it anyway", err)
 	case err != nil:
 		return err
 	case !existed:

@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// gateLine is a gate as gate show prints it.
+// gateLine is the JSON line of gate show.
 type gateLine struct {
 	gateListLine
 	Waiters []gateTicketLine  `json:"waiters"`
@@ -34,12 +34,12 @@ func (a *app) gateShowCommand() *cobra.Command {
 	var cfg wakebell.GatesConfig
 	cmd := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show who holds a gate and who waits",
-		Long: `Shows a gate: the turn with its fencing token, the first 100 waiters in order,
-and the newest token that each guarded resource has seen, of up to 1,000
-resources. A gate that was never used, or was idle for 5 minutes, is one without a
-holder. With -o json it is one line with the fields of
-gate ls, waiters (fence, process) and guard.`,
+		Short: "Show the holder and the waiters of a gate",
+		Long: `Shows a gate: its holder with the fencing token, the first 100 waiters in order,
+and the newest token that each guarded resource has seen, for up to 1,000
+resources. A gate that was never used, or was idle for 5 minutes, has no holder.
+With -o json it is one line with the fields of gate ls, waiters (fence, process)
+and guard.`,
 		Example: `  wakebell gate show deploy
   wakebell gate show deploy -o json | jq .fence`,
 		Args: cobra.ExactArgs(1),

@@ -1,6 +1,6 @@
 package main
 
-// listing prints items as they come, in a table or as lines of JSON.
+// listing prints items as they arrive, as a table or as lines of JSON.
 type listing struct {
 	app   *app
 	table *table // nil: JSON
@@ -17,20 +17,20 @@ func (a *app) newListing(limit int, head ...string) *listing {
 	return l
 }
 
-// firstColumn makes room for what is to come in the first column of a table.
+// firstColumn makes the first column of a table wide enough for values.
 func (l *listing) firstColumn(values []string) {
 	if l.table != nil {
 		l.table.atLeast(values)
 	}
 }
 
-// full notes that there is one more item, and reports whether it is too many.
+// full records that there is another item, and reports whether it exceeds the limit.
 func (l *listing) full() bool {
 	l.more = l.limit > 0 && l.shown == l.limit
 	return l.more
 }
 
-// add prints an item: value as JSON, or the cells.
+// add prints an item: value as JSON, or the cells as a row.
 func (l *listing) add(value any, cells ...string) error {
 	l.shown++
 	if l.table == nil {

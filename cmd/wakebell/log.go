@@ -21,16 +21,16 @@ func newLogger(w io.Writer, format, level string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// newActorSystem makes an actor system that logs to log: at debug level all
-// that protoactor has to say, else only what is wrong.
+// newActorSystem returns an actor system that logs to log: everything at debug
+// level, otherwise warnings and errors.
 func newActorSystem(log *slog.Logger) *actor.ActorSystem {
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(quietHandler{log.Handler()})
 	}))
 }
 
-// quietHandler passes on warnings and worse, and everything when the log is at
-// debug level.
+// quietHandler passes on warnings and errors, and everything if the log is at debug
+// level.
 type quietHandler struct{ slog.Handler }
 
 func (q quietHandler) Enabled(ctx context.Context, level slog.Level) bool {
@@ -48,13 +48,13 @@ func (q quietHandler) WithGroup(name string) slog.Handler {
 	return quietHandler{q.Handler.WithGroup(name)}
 }
 
-// lateHandler passes on what is logged once it is told where to. A node's log is
-// known after gRPC's logger has to be set.
+// lateHandler drops records until its logger is set. gRPC's logger must be set
+// before the logger of a node is known.
 type lateHandler struct {
 	to *atomic.Pointer[slog.Logger]
 }
 
-// grpcLog is where gRPC's logger writes; nowhere until a node says where.
+// grpcLog handles gRPC's records. Node sets its logger.
 var grpcLog = lateHandler{new(atomic.Pointer[slog.Logger])}
 
 func (h lateHandler) handler() slog.Handler {

@@ -22,10 +22,9 @@ func (a *app) lsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls --topic TOPIC",
 		Short: "List the timers of a topic",
-		Long: `Lists the timers of a topic in the order in which they are due. Of a running
-timer, due is the end of its lease; of one that is retried, its next attempt.
-State is pending, retrying, running or never (an infinite instant, which
-nobody but a stranger writes).
+		Long: `Lists the timers of a topic by due time. For a running timer, due is its lease
+expiry; for a retried one, its next attempt. State is pending, retrying, running
+or never (an infinite due time, which only another program can have written).
 
 With -o json each timer is a line with topic, id, state, due, activation,
 attempts, failures and last_error.`,
@@ -36,8 +35,8 @@ attempts, failures and last_error.`,
 	}
 	flags := cmd.Flags()
 	a.topicFlag(cmd, &f.topic, "`topic` to list")
-	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this `instant`, RFC 3339, or this duration from now")
-	flags.BoolVar(&f.running, "running", false, "only those that a handler has")
+	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this `instant` in RFC 3339, or this duration from now")
+	flags.BoolVar(&f.running, "running", false, "only running timers")
 	limitFlag(cmd, &f.limit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
@@ -46,7 +45,7 @@ attempts, failures and last_error.`,
 	return cmd
 }
 
-// timerLine is what Redis knows of a timer, as it is printed.
+// timerLine is the JSON line of ls.
 type timerLine struct {
 	Topic      string `json:"topic"`
 	ID         string `json:"id"`

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// certificates are what a listener shows and whom it believes, read again when
-// the files change, so that they are renewed while the node runs.
+// certificates are a listener's certificate and the authorities of its peers.
+// They are reloaded when the files change, so that they can be renewed while the
+// node runs.
 type certificates struct {
 	cert, key, ca string // files; ca may be empty
 	log           *slog.Logger
@@ -19,16 +20,16 @@ type certificates struct {
 	mu     sync.Mutex
 	read   [3]fileStamp
 	shown  *tls.Certificate
-	taking *x509.CertPool // nil: nobody is asked
+	taking *x509.CertPool // nil: peers need no certificate
 }
 
-// fileStamp tells whether a file is another than before.
+// fileStamp tells whether a file has changed.
 type fileStamp struct {
 	at   time.Time
 	size int64
 }
 
-// stampOf is zero for a file that is away: it will be another later.
+// stampOf is zero for a missing file, so that its creation is a change.
 func stampOf(file string) (s fileStamp) {
 	if info, err := os.Stat(file); err == nil {
 		s.at, s.size = info.ModTime(), info.Size()
@@ -42,7 +43,7 @@ func (c *certificates) stamps() [3]fileStamp {
 
 // load reads the files.
 func (c *certificates) load() error {
-	at := c.stamps() // before: what is written meanwhile is read again
+	at := c.stamps() // before reading: a later write is a change
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
 	if err != nil {
 		return fmt.Errorf("--tls-cert: %w", err)
@@ -62,8 +63,8 @@ func (c *certificates) load() error {
 	return nil
 }
 
-// current is what the files say, or said when they could be read last: one may
-// be new and the other not yet.
+// current returns the certificates of the files. While they do not match, as
+// when only one of them is renewed, it returns the last ones that did.
 func (c *certificates) current() (*tls.Certificate, *x509.CertPool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,8 +78,8 @@ func (c *certificates) current() (*tls.Certificate, *x509.CertPool) {
 	return c.shown, c.taking
 }
 
-// config is for remote.Config. Actors' processes that the node dials to answer
-// them are believed by the authorities that peers are.
+// config returns the TLS configuration for remote.Config. The authorities of peers
+// also verify the actor processes that the node dials to answer them.
 func (c *certificates) config() (*tls.Config, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

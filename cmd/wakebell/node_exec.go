@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// exitReject is EX_DATAERR of sysexits.h: the input was wrong.
+	// exitReject is EX_DATAERR of sysexits.h: invalid input.
 	exitReject = 65
-	// outputDelay is how long the output of a command is read after its end,
-	// when something that it left behind holds it open.
+	// outputDelay is how long the output of a command is read after its exit, if a
+	// child that it left behind holds it open.
 	outputDelay = time.Second
-	// reasonBytes bounds what a command's stderr adds to the reason of a
-	// failure.
+	// reasonBytes bounds the part of a command's stderr that is added to the reason
+	// of a failure.
 	reasonBytes = 500
 )
 
-// command makes a handler that runs a shell command.
+// command returns a handler that runs a shell command.
 func (a *app) command(script string) rawHandler {
 	return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
 		if err := a.forced.Err(); err != nil {
@@ -52,7 +52,7 @@ func (a *app) command(script string) rawHandler {
 	}
 }
 
-// commandVerdict turns the end of a command into that of a handler.
+// commandVerdict returns the error of a handler for the exit of its command.
 func commandVerdict(ctx context.Context, state *os.ProcessState, err error, said string) error {
 	switch {
 	case err == nil, errors.Is(err, exec.ErrWaitDelay) && state.Success():
@@ -69,15 +69,15 @@ func commandVerdict(ctx context.Context, state *os.ProcessState, err error, said
 	return fmt.Errorf("command: %w", err)
 }
 
-// ownEnvironment is that of the node, without what an outer node's delivery
-// put there.
+// ownEnvironment returns the node's environment, without the variables that an
+// outer node set for its delivery.
 func ownEnvironment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "WAKEBELL_") && !strings.HasPrefix(variable, "WAKEBELL_REDIS=")
 	})
 }
 
-// variables tell a command what its delivery is.
+// variables returns the environment variables that describe a delivery.
 func variables(t wakebell.Timer[[]byte]) []string {
 	var list []string
 	set := func(name, value string) {
@@ -112,7 +112,7 @@ func upperSnake(name string) string {
 	}, name)
 }
 
-// tail keeps the end of what is written to it.
+// tail stores the last bytes written to it.
 type tail struct {
 	limit int
 	kept  []byte

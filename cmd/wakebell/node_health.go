@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// healthHeaders is how long a prober may take to ask.
+	// healthHeaders bounds the time in which a client must send its request headers.
 	healthHeaders = 5 * time.Second
-	// healthShutdown is how long answers under way have at the end.
+	// healthShutdown bounds the shutdown of the server.
 	healthShutdown = time.Second
 )
 
-// serveHealth serves health at addr until stop is called; an empty
-// addr serves nothing. It is served from before the start until after the drain,
-// so that whoever asks learns of both.
+// serveHealth serves health at addr until stop is called; an empty addr serves
+// nothing. The node serves it from before the start until after the drain, so that
+// probes see both.
 func serveHealth(addr string, health http.Handler, log *slog.Logger) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
@@ -36,15 +36,15 @@ func serveHealth(addr string, health http.Handler, log *slog.Logger) (stop func(
 	go func() {
 		defer close(ended)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("health is not served any more", "err", err)
+			log.Error("health server failed", "err", err)
 		}
 	}()
-	log.Info("health is served", "addr", listener.Addr().String())
+	log.Info("serving health checks", "address", listener.Addr().String())
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), healthShutdown)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
-			_ = server.Close() // who still waits for an answer gets none
+			_ = server.Close() // drops requests in flight
 		}
 		<-ended
 	}, nil

@@ -17,12 +17,12 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-var servedAt = regexp.MustCompile(`health is served.*addr=(\S+)`)
+var servedAt = regexp.MustCompile(`serving health checks.*address=(\S+)`)
 
 // health asks a node.
 func (r *running) health(path string) (code int, body map[string]any) {
 	r.t.Helper()
-	r.says("health is served")
+	r.says("serving health checks")
 	addr := servedAt.FindStringSubmatch(r.err.String())[1]
 	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+addr+path, http.NoBody)
 	require.NoError(r.t, err)
@@ -67,7 +67,7 @@ func TestNodeServesItsHealth(t *testing.T) {
 	require.Zero(t, node.stop(), node.err)
 
 	taken := b.start("node", "-t", "TOPIC", "--health", "127.0.0.1:0")
-	taken.says("health is served")
+	taken.says("serving health checks")
 	addr := servedAt.FindStringSubmatch(taken.err.String())[1]
 	code, _, stderr := b.call("node", "-t", "TOPIC", "--health", addr)
 	require.Equal(t, exitError, code)

@@ -14,7 +14,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// listenFlags say where a node serves other processes, and whom.
+// listenFlags configure the listener of a node.
 type listenFlags struct {
 	address, advertise, clientCA string
 	redisCert, redisKey          string
@@ -29,26 +29,26 @@ type listenFlags struct {
 	read   fileStamp // of it
 }
 
-// tokensEvery is how often a listener looks whether its file of tokens is another.
+// tokensEvery is the interval at which a listener checks its files for changes.
 const tokensEvery = time.Second
 
 func (f *listenFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.address, "listen", "", "`address` to serve other processes at, as 10.0.0.5:7070; empty: none")
-	flags.StringVar(&f.advertise, "advertise", "", "`address` under which they reach it, if it is not the one of --listen")
-	flags.StringVar(&f.clientCA, "tls-client-ca", "", "PEM `file` with the authorities of the certificates that peers have to show")
-	flags.StringVar(&f.redisCert, "redis-tls-cert", "", "with --listen: PEM `file` with the certificate that Redis is shown")
+	flags.StringVar(&f.address, "listen", "", "`address` to listen at for other processes, as 10.0.0.5:7070; empty: none")
+	flags.StringVar(&f.advertise, "advertise", "", "`address` under which peers reach the node, if other than --listen")
+	flags.StringVar(&f.clientCA, "tls-client-ca", "", "PEM `file` with the authorities for the certificates that peers must present")
+	flags.StringVar(&f.redisCert, "redis-tls-cert", "", "with --listen: PEM `file` with the certificate to present to Redis")
 	flags.StringVar(&f.redisKey, "redis-tls-key", "", "PEM `file` with its key")
-	flags.BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback also without TLS, or without asking who peers are")
-	flags.StringVar(&f.operators, "operators", "", "`names` of tokens or certificates, as a,b, that may look at all and give orders (default all)")
-	flags.StringVar(&f.celery, "celery-queues", "", "Celery `queues`, as a,b, that peers may reach with recurring schedules (default none)")
-	flags.StringVar(&f.rights.file, "rights", "", "`file` that says which peer may do what, in the place of --operators (see rights check)")
-	flags.StringVar(&f.peerQueues, "peer-queues", "", "`names` of queues, as a,b, that have the keys of --separator and --dead-letter-key for peers")
+	flags.BoolVar(&f.insecure, "insecure-listen", false, "allow listening beyond loopback without TLS or without authenticating peers")
+	flags.StringVar(&f.operators, "operators", "", "`names` of tokens or certificates, as a,b, that may inspect and operate everything (default all)")
+	flags.StringVar(&f.celery, "celery-queues", "", "Celery `queues`, as a,b, to which schedules of peers may send (default none)")
+	flags.StringVar(&f.rights.file, "rights", "", "`file` with the rights of peers, instead of --operators (see rights check)")
+	flags.StringVar(&f.peerQueues, "peer-queues", "", "`names` of queues, as a,b, that use --separator and --dead-letter-key for peers")
 	completeFiles(cmd, "rights", "tls-client-ca", "redis-tls-cert", "redis-tls-key")
 }
 
-// take has the certificate of --tls-cert and the tokens be those of the listener,
-// and returns what serves them, or nil where the node does not listen.
+// take uses the certificate of --tls-cert and the tokens for the listener, and
+// returns its configuration, or nil if the node does not listen.
 func (f *listenFlags) take(a *app, log *slog.Logger) (*remote.Config, error) {
 	if f.address == "" {
 		if *f != (listenFlags{}) {
@@ -67,7 +67,7 @@ func (f *listenFlags) take(a *app, log *slog.Logger) (*remote.Config, error) {
 		return nil, err
 	}
 	if file := a.remote.tokens(); file != "" {
-		f.tokens, f.read = file, stampOf(file) // before: what is written meanwhile is read again
+		f.tokens, f.read = file, stampOf(file) // before reading: a later write is a change
 		var err error
 		if cfg.Tokens, cfg.TokenCertificates, err = readTokens(file, warner(log)); err != nil {
 			return nil, err
@@ -88,8 +88,8 @@ func (f *listenFlags) take(a *app, log *slog.Logger) (*remote.Config, error) {
 	return cfg, err
 }
 
-// serve has other processes reach sys, which is not started yet. Nil stands for
-// none.
+// serve starts the listener of sys, which is not started yet. It returns nil for a
+// nil configuration.
 func (f *listenFlags) serve(ctx context.Context, sys *wakebell.System, cfg *remote.Config, options []wakebell.HandlerOption) (*remote.Server, error) {
 	if cfg == nil {
 		return nil, nil
@@ -102,7 +102,7 @@ func (f *listenFlags) serve(ctx context.Context, sys *wakebell.System, cfg *remo
 	case err != nil:
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
-	cfg.Logger.InfoContext(ctx, "node listens", "addr", server.Address(), "tls", cfg.TLS != nil, "tokens", len(cfg.Tokens), "client_certificates", f.clientCA != "")
+	cfg.Logger.InfoContext(ctx, "node listens", "address", server.Address(), "tls", cfg.TLS != nil, "tokens", len(cfg.Tokens), "client_certificates", f.clientCA != "")
 	if f.rights.file != "" {
 		go f.rights.follow(ctx, server, cfg.Logger)
 	}
@@ -112,7 +112,7 @@ func (f *listenFlags) serve(ctx context.Context, sys *wakebell.System, cfg *remo
 	return server, nil
 }
 
-// follow has the listener take the tokens that are in the file, until ctx ends.
+// follow reloads the tokens when their file changes, until ctx ends.
 func (f *listenFlags) follow(ctx context.Context, server *remote.Server, log *slog.Logger) {
 	tick := time.NewTicker(tokensEvery)
 	defer tick.Stop()
@@ -132,7 +132,7 @@ func (f *listenFlags) follow(ctx context.Context, server *remote.Server, log *sl
 			err = server.SetTokens(tokens, certificates)
 		}
 		if err != nil {
-			log.Warn("changed tokens cannot be used; those before are taken", "err", err)
+			log.Warn("changed tokens cannot be used; keeping the previous ones", "err", err)
 			continue
 		}
 		log.Info("tokens were read again", "tokens", len(tokens))

@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// queueFlags are what a node can be told of queues.
+// queueFlags are the flags of node about queues.
 type queueFlags struct {
 	queues            []string
 	names             wakebell.QueueName // without the name
@@ -24,19 +24,19 @@ type queueFlags struct {
 
 func (f *queueFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.queues, "queue", nil, "`queue` to handle; may be repeated")
+	flags.StringArrayVar(&f.queues, "queue", nil, "`queue` to handle; can be repeated")
 	separatorFlag(cmd, &f.names)
-	flags.DurationVar(&f.visibility, "visibility-timeout", 5*time.Minute, "how long a crashed node keeps its messages from others")
-	flags.IntVar(&f.maxDeliveries, "max-deliveries", 10, "delivery after which a message becomes a dead letter")
-	flags.IntVar(&f.completed, "completed", 0, "payloads kept of messages that were handled")
-	flags.IntVar(&f.failed, "failed", 0, "payloads kept of messages that failed under --errors-are-final or --at-most-once")
-	flags.BoolVar(&f.errorsFinal, "errors-are-final", false, "do not try messages again that a handler failed on")
-	flags.BoolVar(&f.once, "at-most-once", false, "deliver no message twice; those of a node that dies are lost")
+	flags.DurationVar(&f.visibility, "visibility-timeout", 5*time.Minute, "time until the messages of a crashed node are redelivered")
+	flags.IntVar(&f.maxDeliveries, "max-deliveries", 10, "deliveries after which a message becomes a dead letter")
+	flags.IntVar(&f.completed, "completed", 0, "`number` of payloads of handled messages to keep")
+	flags.IntVar(&f.failed, "failed", 0, "`number` of payloads to keep of messages that failed under --errors-are-final or --at-most-once")
+	flags.BoolVar(&f.errorsFinal, "errors-are-final", false, "do not retry messages after an error of the handler")
+	flags.BoolVar(&f.once, "at-most-once", false, "never deliver a message twice; messages of a crashed node are lost")
 	f.given = flags.Changed
 }
 
-// named are the queues that the node names to peers with their keys: those that it
-// handles, and those of peers, which are names with commas between them.
+// named returns the queues whose keys peers use: the queues that the node handles,
+// and peers, a comma-separated list of names.
 func (f *queueFlags) named(peers string) (all []wakebell.QueueName) {
 	names := f.queues
 	if peers != "" {
@@ -50,8 +50,8 @@ func (f *queueFlags) named(peers string) (all []wakebell.QueueName) {
 	return all
 }
 
-// queueHandlers handles the queues like topics, but for what has a flag of its
-// own.
+// queueHandlers returns the handlers of the queues, with the settings of topics
+// except for those that have a flag of their own.
 func (f *queueFlags) queueHandlers(node *nodeFlags, handle rawHandler) []wakebell.Handler {
 	options := []wakebell.HandlerOption{
 		wakebell.MaxConcurrent(node.maxConcurrent), wakebell.PollingInterval(node.polling),

@@ -8,23 +8,23 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// rightsFlag is the file of rights of a listener.
+// rightsFlag is the rights file of a listener.
 type rightsFlag struct {
 	file string
 	read fileStamp // of it
 }
 
-// take reads the file, if there is one.
+// take reads the file, if it is set.
 func (f *rightsFlag) take(cfg *remote.Config) (err error) {
 	if f.file == "" {
 		return nil
 	}
-	f.read = stampOf(f.file) // before: what is written meanwhile is read again
+	f.read = stampOf(f.file) // before reading: a later write is a change
 	cfg.Rights, err = readRights("--rights", f.file)
 	return err
 }
 
-// follow has the listener take the rights that are in the file, until ctx ends.
+// follow reloads the rights when their file changes, until ctx ends.
 func (f *rightsFlag) follow(ctx context.Context, server *remote.Server, log *slog.Logger) {
 	tick := time.NewTicker(tokensEvery)
 	defer tick.Stop()
@@ -44,7 +44,7 @@ func (f *rightsFlag) follow(ctx context.Context, server *remote.Server, log *slo
 			err = server.SetRights(rights)
 		}
 		if err != nil {
-			log.Warn("changed rights cannot be used; those before stay in force", "err", err)
+			log.Warn("changed rights cannot be used; keeping the previous ones", "err", err)
 			continue
 		}
 		log.Info("rights were read again", "patterns", rights.Len())

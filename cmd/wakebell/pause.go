@@ -14,19 +14,19 @@ func (a *app) pauseCommand() *cobra.Command {
 	var topic, by, reason string
 	cmd := &cobra.Command{
 		Use:   "pause --topic TOPIC",
-		Short: "Have all nodes take no timers of a topic",
-		Long: `Orders all nodes to take no timers of a topic until resume, and prints what is
-ordered of it then. What runs goes on, and what is scheduled waits. The order
-is kept in Redis, with who gave it and why.
+		Short: "Pause a topic on all nodes",
+		Long: `Pauses a topic on all nodes until resume, and prints its cluster-wide settings.
+Nodes claim no timers of a paused topic. Running handlers continue, and scheduled
+timers wait. Redis stores the pause, with its author and reason.
 
 With -o json it is one line with topic, paused, paused_at, paused_by,
 paused_reason and settings.`,
 		Example: `  wakebell pause --topic invoices --reason 'the bank is down'`,
 		Args:    cobra.NoArgs,
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever looks; a `text` of up to 1,024 bytes")
-	cmd.Flags().StringVar(&by, "by", "", "`who` pauses (default this user at this host)")
-	a.orders(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebell.Control, error) {
+	cmd.Flags().StringVar(&reason, "reason", "", "reason to show to operators, a `text` of up to 1,024 bytes")
+	cmd.Flags().StringVar(&by, "by", "", "`name` of the operator (default user@host)")
+	a.controls(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebell.Control, error) {
 		if by == "" {
 			by = whoami()
 		}
@@ -35,7 +35,7 @@ paused_reason and settings.`,
 	return cmd
 }
 
-// whoami names who runs the program, as far as it can be told.
+// whoami returns the user and the host of this process, as far as they are known.
 func whoami() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {

@@ -12,10 +12,9 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// content is what travels in a timer, as it is printed. One of Body and
-// BodyBase64 is there: JSON as JSON, text as a string, an empty body without
-// a content type as null, anything else (and what is not what it says it is)
-// in base64.
+// content is the printed content of a timer. One of Body and BodyBase64 is set:
+// JSON as JSON, text as a string, an empty body without a content type as null.
+// Anything else, and a body that contradicts its content type, is in base64.
 type content struct {
 	ContentType   string            `json:"content_type"`
 	Headers       map[string]string `json:"headers"`
@@ -54,7 +53,7 @@ func newContent(c wakebell.Content) content {
 	return out
 }
 
-// shown is the body as one line for people.
+// shown returns the body as one line for the table output.
 func (c content) shown() string {
 	if c.BodyBase64 != nil {
 		return "base64 " + *c.BodyBase64
@@ -62,7 +61,7 @@ func (c content) shown() string {
 	return strings.TrimSpace(string(c.Body))
 }
 
-// rows are all of it for people, each a name and a value.
+// rows returns all fields for the table output, each a name and a value.
 func (c content) rows() [][2]string {
 	rows := [][2]string{
 		{"correlation id", c.CorrelationID},

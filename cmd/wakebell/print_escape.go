@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// escape makes text harmless for a terminal: control characters, invisible
-// ones and bytes that are not UTF-8 are written as in a Go string.
+// escape makes text safe for a terminal: control characters, invisible characters
+// and invalid UTF-8 are written as in a Go string.
 func escape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
@@ -30,8 +30,8 @@ func escape(s string) string {
 	return b.String()
 }
 
-// escapeJSON does the same to a line of JSON, which says the same after it:
-// outside of its strings JSON has none of these characters but the end of the line.
+// escapeJSON does the same for a line of JSON and keeps its meaning: outside of
+// strings, JSON has none of these characters but the newline.
 func escapeJSON(line []byte) []byte {
 	if !bytes.ContainsFunc(line, harmful) {
 		return line
@@ -51,11 +51,10 @@ func escapeJSON(line []byte) []byte {
 	return escaped
 }
 
-// harmful reports whether a character of a line of JSON may do something to a
-// terminal.
+// harmful reports whether a character of a line of JSON can affect a terminal.
 func harmful(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
 
-// jsonEscaper escapes the lines of JSON that are written to it, each in one call.
+// jsonEscaper escapes lines of JSON, of which each Write gets one.
 type jsonEscaper struct{ w io.Writer }
 
 func (e jsonEscaper) Write(line []byte) (int, error) {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// table aligns columns. What it shows is escaped.
+// table prints aligned columns. It escapes all cells.
 type table struct {
 	w      io.Writer
 	held   [][]string
@@ -15,9 +15,9 @@ type table struct {
 	fault  error
 }
 
-// heldRows is how many rows are held back to be aligned with each other: a
-// listing without a limit is not kept in memory. The columns of those that follow
-// are at least as wide, so the table does not break.
+// heldRows is the number of rows that are buffered to align them, which bounds the
+// memory of a listing without a limit. Columns only grow from one batch to the
+// next, so later rows stay aligned.
 const heldRows = 1000
 
 func newTable(w io.Writer, head ...string) *table {
@@ -28,7 +28,7 @@ func newTable(w io.Writer, head ...string) *table {
 	return t
 }
 
-// atLeast makes room in the first column for values that are yet to come.
+// atLeast makes the first column wide enough for values that follow.
 func (t *table) atLeast(values []string) {
 	if len(t.widths) == 0 {
 		t.widths = make([]int, 1)
@@ -50,7 +50,7 @@ func (t *table) row(cells ...string) {
 	}
 }
 
-// emit writes the rows that are held.
+// emit writes the buffered rows.
 func (t *table) emit() {
 	for _, cells := range t.held {
 		for i, cell := range cells {

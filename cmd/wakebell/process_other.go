@@ -4,8 +4,8 @@ package main
 
 import "os/exec"
 
-// killAsGroup does what it can here: the context kills the command alone.
+// killAsGroup does nothing: the context kills the command, but not its children.
 func killAsGroup(*exec.Cmd) {}
 
-// keepBrokenPipes has nothing to do here.
+// keepBrokenPipes does nothing: there is no SIGPIPE.
 func keepBrokenPipes() (stop func()) { return func() {} }

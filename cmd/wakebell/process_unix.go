@@ -10,9 +10,8 @@ import (
 	"syscall"
 )
 
-// killAsGroup puts a command in a process group of its own, so that a signal
-// from the terminal does not reach it, and what it started ends with it when
-// its context does.
+// killAsGroup puts a command into a process group of its own. A signal from the
+// terminal does not reach it, and the end of its context kills its children too.
 func killAsGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
@@ -24,8 +23,8 @@ func killAsGroup(cmd *exec.Cmd) {
 	}
 }
 
-// keepBrokenPipes makes writing to a closed pipe an error; else it would end
-// the process. Commands that are started are not affected.
+// keepBrokenPipes makes a write to a closed pipe return an error instead of ending
+// the process. Child processes are not affected.
 func keepBrokenPipes() (stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGPIPE)

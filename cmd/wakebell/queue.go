@@ -12,10 +12,10 @@ import (
 func (a *app) queueCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queue",
-		Short: "Publish to queues, look at them, drain and purge them",
-		Long: `Queues hold messages for now. Their keys are those of redis-message-queue, so
-that Python publishes to them and consumes from them; wakebell node --queue
-handles them.`,
+		Short: "Publish to, inspect, drain and purge queues",
+		Long: `Queues hold messages for immediate delivery. Their keys are those of
+redis-message-queue, so that Python programs can publish and consume as well.
+wakebell node --queue handles them.`,
 		Example: `  wakebell queue publish --queue mail --text hello --dedup-key welcome-42
   wakebell queue stats --queue mail
   wakebell node --queue mail --exec './send.sh'`,
@@ -26,7 +26,7 @@ handles them.`,
 	return cmd
 }
 
-// queueFlag gives a command the queue that it is about.
+// queueFlag adds the required flag --queue and the flags of its keys.
 func queueFlag(cmd *cobra.Command, q *wakebell.QueueName) {
 	cmd.Flags().StringVar(&q.Name, "queue", "", "the `queue`")
 	_ = cmd.MarkFlagRequired("queue") // the flag is there, so this cannot fail
@@ -34,11 +34,11 @@ func queueFlag(cmd *cobra.Command, q *wakebell.QueueName) {
 }
 
 func separatorFlag(cmd *cobra.Command, q *wakebell.QueueName) {
-	cmd.Flags().StringVar(&q.Separator, "separator", "::", "`text` between a queue's name and what a key is for")
+	cmd.Flags().StringVar(&q.Separator, "separator", "::", "`text` between the name of a queue and the suffix of a key")
 	cmd.Flags().StringVar(&q.DeadLetters, "dead-letter-key", "", "`key` of the dead letters (default the queue, the separator, dlq)")
 }
 
-// payload is the content of a message, whose kind only its bytes tell.
+// payload returns the content of a message, whose type is derived from its bytes.
 func payload(body []byte) content {
 	c := wakebell.Content{Body: body}
 	switch {

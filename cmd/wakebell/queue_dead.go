@@ -12,9 +12,9 @@ import (
 func (a *app) queueDeadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead",
-		Short: "Look at dead letters of a queue, redrive and delete them",
-		Long: `Dead letters are messages that were given up: rejected, delivered too often, or
-unreadable. Of those that Python consumers gave up only the body is known.`,
+		Short: "Inspect, redrive and delete dead letters of a queue",
+		Long: `A dead letter is a message that was rejected, delivered too often, or could not be
+decoded. For dead letters of Python consumers only the body is known.`,
 		Example: `  wakebell queue dead ls --queue mail
   wakebell queue dead redrive --queue mail --all --yes`,
 		RunE: missingCommand,
@@ -37,34 +37,34 @@ func (a *app) queueDeadLine(q wakebell.QueueName, l wakebell.QueueLetter) queueD
 	return queueDeadLine{a.prefix + q.Name, l.Entry, l.ID, l.Reason, l.Deliveries, stamp(l.At), payload(l.Payload)}
 }
 
-// letterChoice is what a command that changes dead letters of a queue is given:
-// one entry, or all.
-type letterChoice struct {
+// queueDeadChoice selects the dead letters of a queue that a command changes: one
+// entry, or all.
+type queueDeadChoice struct {
 	queue    wakebell.QueueName
 	all, yes bool
 	entry    string
 }
 
-func (f *letterChoice) register(cmd *cobra.Command) {
+func (f *queueDeadChoice) register(cmd *cobra.Command) {
 	queueFlag(cmd, &f.queue)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all dead letters of the queue")
-	yesFlag(cmd, &f.yes, "do not ask")
+	yesFlag(cmd, &f.yes, "do not ask for confirmation")
 }
 
-func (f *letterChoice) choose(args []string) error {
+func (f *queueDeadChoice) choose(args []string) error {
 	if f.all == (len(args) == 1) {
-		return usagef("give one of an entry and --all")
+		return usagef("give either an entry or --all")
 	}
 	if len(args) == 1 {
 		if f.entry = args[0]; f.entry == "" {
-			return usagef("the entry is empty")
+			return usagef("ENTRY: empty")
 		}
 	}
 	return nil
 }
 
-// confirmed asks, unless it is about one letter and nothing is lost.
-func (a *app) confirmed(ctx context.Context, c wakebell.QueueOperator, f *letterChoice, verb string) error {
+// confirmed asks before dead letters are changed.
+func (a *app) confirmed(ctx context.Context, c wakebell.QueueOperator, f *queueDeadChoice, verb string) error {
 	return a.confirm(f.yes, func() (string, error) {
 		if f.entry != "" {
 			return fmt.Sprintf("%s a dead letter of %s?", verb, a.prefix+f.queue.Name), nil

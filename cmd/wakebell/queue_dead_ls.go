@@ -17,7 +17,7 @@ func (a *app) queueDeadLsCommand() *cobra.Command {
 		Long: `Lists the dead letters of a queue, oldest first.
 
 With -o json each is a line with queue, entry, id, reason, deliveries, died (the
-last four empty of what Python gave up) and, as a node prints them, content_type,
+last four empty for Python consumers) and, as a node prints them, content_type,
 headers, correlation_id, reply_to, and body or body_base64.`,
 		Example: `  wakebell queue dead ls --queue mail --limit 0 -o json | jq -r .reason`,
 		Args:    cobra.NoArgs,

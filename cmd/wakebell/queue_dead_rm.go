@@ -8,12 +8,12 @@ import (
 )
 
 func (a *app) queueDeadRmCommand() *cobra.Command {
-	f := &letterChoice{}
+	f := &queueDeadChoice{}
 	cmd := &cobra.Command{
 		Use:   "rm --queue QUEUE (ENTRY | --all)",
 		Short: "Delete dead letters of a queue",
-		Long: `Deletes dead letters and says how many. If ENTRY is absent the exit code is 3.
-It asks on a terminal, and wants --yes elsewhere.
+		Long: `Deletes dead letters and prints how many. The exit code is 3 if ENTRY is absent.
+It asks for confirmation on a terminal and requires --yes elsewhere.
 
 With -o json it prints one line with queue and deleted, a number.`,
 		Example: `  wakebell queue dead rm --queue mail --all`,
@@ -35,9 +35,9 @@ With -o json it prints one line with queue and deleted, a number.`,
 	return cmd
 }
 
-func (a *app) queueDeadRm(ctx context.Context, c wakebell.QueueOperator, f *letterChoice) error {
+func (a *app) queueDeadRm(ctx context.Context, c wakebell.QueueOperator, f *queueDeadChoice) error {
 	if f.entry == "" {
-		n, err := deleteQueueLetters(ctx, c, f.queue)
+		n, err := deleteQueueDead(ctx, c, f.queue)
 		if err != nil {
 			return err
 		}
@@ -49,35 +49,35 @@ func (a *app) queueDeadRm(ctx context.Context, c wakebell.QueueOperator, f *lett
 	}
 	n, err := c.DeleteQueueLetters(ctx, f.queue, l)
 	if err != nil {
-		return soFar(err, int64(n), "dead letters were deleted; the same command goes on")
+		return soFar(err, int64(n), "dead letters were deleted; run the same command again for the rest")
 	}
 	return a.printDeleted(f.queue, int64(n))
 }
 
-// deleteQueueLetters deletes the dead letters that there are when it begins, the
-// oldest first, a page at a time.
-func deleteQueueLetters(ctx context.Context, c wakebell.QueueOperator, q wakebell.QueueName) (deleted int64, err error) {
+// deleteQueueDead deletes the dead letters that exist when it starts, the oldest
+// first, a page at a time.
+func deleteQueueDead(ctx context.Context, c wakebell.QueueOperator, q wakebell.QueueName) (deleted int64, err error) {
 	const page = 500
 	st, err := c.QueueStats(ctx, q)
 	if err != nil {
 		return 0, err
 	}
 	for left := st.Dead; left > 0; {
-		letters := make([]wakebell.QueueLetter, 0, page)
+		deadLetters := make([]wakebell.QueueLetter, 0, page)
 		for l, err := range c.QueueLetters(ctx, q, 0) {
 			if err != nil {
 				return deleted, err
 			}
-			if letters = append(letters, l); len(letters) == int(min(left, page)) {
+			if deadLetters = append(deadLetters, l); len(deadLetters) == int(min(left, page)) {
 				break
 			}
 		}
-		n, err := c.DeleteQueueLetters(ctx, q, letters...)
+		n, err := c.DeleteQueueLetters(ctx, q, deadLetters...)
 		deleted += int64(n)
 		if err != nil || n == 0 {
 			return deleted, err
 		}
-		left -= int64(len(letters))
+		left -= int64(len(deadLetters))
 	}
 	return deleted, nil
 }

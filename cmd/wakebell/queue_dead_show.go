@@ -13,7 +13,7 @@ func (a *app) queueDeadShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show --queue QUEUE ENTRY",
 		Short: "Show a dead letter with its body",
-		Long: `Shows all of a dead letter, which ls names by its entry; 3 is the exit code when
+		Long: `Shows a dead letter, named by the entry that ls prints. The exit code is 3 if
 there is none. With -o json it is one line with the fields of queue dead ls.`,
 		Example: `  wakebell queue dead show --queue mail 6b3f… -o json | jq .body`,
 		Args:    cobra.ExactArgs(1),

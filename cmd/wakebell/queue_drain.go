@@ -16,14 +16,14 @@ func (a *app) queueDrainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain --queue QUEUE",
 		Short: "Wait until a queue is empty",
-		Long: `Waits until nothing waits in the queue and nobody holds a message of it: stop
-the publishers, and let consumers run. When --timeout is over the exit code is 1.
-It prints what is left; with -o json as queue stats does.`,
+		Long: `Waits until the queue has no pending messages and no consumer holds one. Stop the
+publishers first, and keep the consumers running. The exit code is 1 if --timeout
+expires. It prints what is left; with -o json as queue stats does.`,
 		Example: `  wakebell queue drain --queue mail --timeout 10m`,
 		Args:    cobra.NoArgs,
 	}
 	queueFlag(cmd, &q)
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0: until it is empty")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0: no limit")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
 		if timeout < 0 {

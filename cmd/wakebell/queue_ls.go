@@ -26,20 +26,20 @@ func (a *app) queueLsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls --queue QUEUE",
 		Short: "List the messages of a queue",
-		Long: `Lists the messages that wait, in the order in which they are claimed; with
---running those that consumers hold, or that wait for their next attempt, by
-their deadlines.
+		Long: `Lists the pending messages in the order in which they will be claimed; with
+--running those that consumers hold or that wait for their next attempt, by
+deadline.
 
 With -o json each is a line with queue, id (empty without an envelope), state
 (pending or running), deliveries so far, deadline of a running one, fault (why it
-cannot be read; empty for nothing) and, as a node prints them, content_type,
+cannot be decoded, or empty) and, as a node prints them, content_type,
 headers, correlation_id, reply_to, and body or body_base64.`,
 		Example: `  wakebell queue ls --queue mail
   wakebell queue ls --queue mail --running --limit 0 -o json | jq .deadline`,
 		Args: cobra.NoArgs,
 	}
 	queueFlag(cmd, &q)
-	cmd.Flags().BoolVar(&running, "running", false, "those that are held, instead of those that wait")
+	cmd.Flags().BoolVar(&running, "running", false, "list running messages instead of pending ones")
 	limitFlag(cmd, &limit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {

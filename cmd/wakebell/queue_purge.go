@@ -15,9 +15,9 @@ func (a *app) queuePurgeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge --queue QUEUE",
 		Short: "Delete the messages of a queue",
-		Long: `Deletes the messages that wait and says how many; dead letters stay. With
---running those that consumers hold go too, with --kept the payloads that are
-kept of completed and failed ones. It asks on a terminal, and wants --yes
+		Long: `Deletes the pending messages and prints how many; dead letters stay. --running
+also deletes those that consumers hold, --kept the payloads kept of completed and
+failed messages. It asks for confirmation on a terminal and requires --yes
 elsewhere.
 
 With -o json it prints one line with queue and deleted, a number.`,
@@ -26,15 +26,15 @@ With -o json it prints one line with queue and deleted, a number.`,
 		Args: cobra.NoArgs,
 	}
 	queueFlag(cmd, &q)
-	cmd.Flags().BoolVar(&running, "running", false, "messages that consumers hold, too")
-	cmd.Flags().BoolVar(&kept, "kept", false, "payloads of completed and failed messages, too")
-	yesFlag(cmd, &yes, "do not ask")
+	cmd.Flags().BoolVar(&running, "running", false, "also delete messages that consumers hold")
+	cmd.Flags().BoolVar(&kept, "kept", false, "also delete kept payloads of completed and failed messages")
+	yesFlag(cmd, &yes, "do not ask for confirmation")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
 		return a.ask(ctx, func(c asked) error {
 			err := a.confirm(yes, func() (string, error) {
 				st, err := c.QueueStats(ctx, q)
-				return fmt.Sprintf("Delete %d messages of %s that wait?", st.Pending, a.prefix+q.Name), err
+				return fmt.Sprintf("Delete %d pending messages of %s?", st.Pending, a.prefix+q.Name), err
 			})
 			if err != nil {
 				return err

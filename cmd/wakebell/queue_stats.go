@@ -24,12 +24,13 @@ func (a *app) queueStatsCommand() *cobra.Command {
 	var q wakebell.QueueName
 	cmd := &cobra.Command{
 		Use:   "stats --queue QUEUE",
-		Short: "Show a queue in numbers",
-		Long: `Shows a queue in numbers. With -o json one line with queue; pending, that wait;
-processing, that a consumer holds or that wait for their next attempt; of these
-ended, whose lease is over, and unleased, that are delivered at most once;
-completed and failed, whose payloads are kept; dead letters as dead; and oldest,
-when the next one was published, if its id tells.`,
+		Short: "Show the counts of a queue",
+		Long: `Shows the counts of a queue. With -o json it is one line with queue; pending,
+messages that wait; processing, messages that a consumer holds or that wait for
+their next attempt, of which ended have an expired lease and unleased are
+delivered at most once; completed and failed, messages whose payloads are kept;
+dead, the dead letters; and oldest, when the next message was published, if its
+id tells.`,
 		Example: `  wakebell queue stats --queue mail
   wakebell queue stats --queue mail -o json | jq .pending`,
 		Args: cobra.NoArgs,

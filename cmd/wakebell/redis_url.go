@@ -11,9 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The schemes of several servers, as other clients write them: the plus names
-// what is found at the address, the s before it says TLS. The user and the
-// password are those of the servers that keep the timers.
+// The suffixes of URL schemes for several servers, as other clients use them. The
+// user and the password are those of the servers that store the timers.
 const (
 	sentinelSuffix = "+sentinel"
 	clusterSuffix  = "+cluster"
@@ -22,19 +21,19 @@ const (
 	redisPort    = "6379"
 )
 
-// replicaParameters of go-redis read from replicas, or end in a panic; timers
-// are read where they are written.
+// replicaParameters are parameters of go-redis that read from replicas, or panic.
+// Timers are only read from masters.
 var replicaParameters = []string{
 	"read_only", "route_by_latency", "route_by_latency_tolerance", "route_randomly",
 	"replica_only", "use_disconnected_replicas",
 }
 
-// dialOnce has a server dialled once, where the URL has no dialer_retries:
-// it is tried again anyway, and five dials by themselves take half a second.
+// dialOnce is the default of dialer_retries. Commands are retried anyway, and five
+// dials take half a second.
 const dialOnce = 1
 
-// dial makes a client of a URL; it does not speak to Redis yet. No error shows
-// a password.
+// dial returns a client for a URL. It does not connect yet. No error contains a
+// password.
 func dial(where string, t tlsFlags) (redis.UniversalClient, error) {
 	scheme, rest, ok := strings.Cut(where, "://")
 	if !ok {
@@ -46,7 +45,7 @@ func dial(where string, t tlsFlags) (redis.UniversalClient, error) {
 	}
 	if !slices.Contains([]string{"redis", "rediss"}, base) && (base != "unix" || kind != "") ||
 		!slices.Contains([]string{"", sentinelSuffix, clusterSuffix}, kind) {
-		return nil, usagef("--redis: %q is no scheme of Redis; see wakebell --help", scheme)
+		return nil, usagef("--redis: unknown scheme %q; see wakebell --help", scheme)
 	}
 	if err := t.check("rediss:// URLs", base == "rediss"); err != nil {
 		return nil, err
@@ -75,8 +74,8 @@ func dial(where string, t tlsFlags) (redis.UniversalClient, error) {
 	return redis.NewClient(o), nil
 }
 
-// parseServers parses a URL of which the host may be a list, h1:p1,h2:p2. All
-// but the first become what go-redis calls addr parameters.
+// parseServers parses a URL whose host may be a list, h1:p1,h2:p2. All hosts but the
+// first become addr parameters of go-redis.
 func parseServers(base, kind, rest string) (*url.URL, error) {
 	if kind == "" {
 		return url.Parse(base + "://" + rest)
@@ -104,7 +103,7 @@ func parseServers(base, kind, rest string) (*url.URL, error) {
 	query := u.Query()
 	query["addr"] = append(hosts[1:], query["addr"]...)
 	if slices.ContainsFunc(query["addr"], func(addr string) bool { return strings.Contains(addr, "@") }) {
-		return nil, errors.New("a user stands before the first host alone")
+		return nil, errors.New("only the first host can have a user")
 	}
 	u.RawQuery = query.Encode()
 	return u, nil
@@ -112,24 +111,23 @@ func parseServers(base, kind, rest string) (*url.URL, error) {
 
 func checkParameters(query url.Values) error {
 	if query.Has("skip_verify") {
-		return usagef("--redis: skip_verify is said with --tls-insecure alone")
+		return usagef("--redis: skip_verify is not supported; use --tls-insecure")
 	}
 	for _, name := range replicaParameters {
 		if query.Has(name) {
-			return usagef("--redis: %s is for reading from replicas, and timers are read where they are written", name)
+			return usagef("--redis: %s is not supported: timers are only read from masters", name)
 		}
 	}
 	return nil
 }
 
-// dialSentinel reads …/MASTER[/DB], or master_name and db among the
-// parameters. Those of Sentinel itself are sentinel_username and
-// sentinel_password.
+// dialSentinel reads …/MASTER[/DB], or the parameters master_name and db. The
+// parameters sentinel_username and sentinel_password are for Sentinel itself.
 func dialSentinel(where string, u *url.URL, t tlsFlags) (redis.UniversalClient, error) {
 	query := u.Query()
 	for _, name := range []string{"username", "password"} {
 		if query.Has(name) {
-			return nil, usagef("--redis: %s of the servers stands before the host, of Sentinel it is sentinel_%[1]s", name)
+			return nil, usagef("--redis: put the %s of the servers before the host; for Sentinel use sentinel_%[1]s", name)
 		}
 	}
 	if master, db, _ := strings.Cut(strings.Trim(u.Path, "/"), "/"); master != "" {
@@ -146,7 +144,7 @@ func dialSentinel(where string, u *url.URL, t tlsFlags) (redis.UniversalClient, 
 		return nil, unreadable(where, u, err)
 	}
 	if o.MasterName == "" {
-		return nil, usagef("--redis: which master? Its name follows the hosts, as in redis+sentinel://host:26379/mymaster")
+		return nil, usagef("--redis: no master name; put it after the hosts, as in redis+sentinel://host:26379/mymaster")
 	}
 	o.Username = user.Username()
 	o.Password, _ = user.Password()
@@ -163,7 +161,7 @@ func dialSentinel(where string, u *url.URL, t tlsFlags) (redis.UniversalClient, 
 
 func dialCluster(where string, u *url.URL, t tlsFlags) (redis.UniversalClient, error) {
 	if strings.Trim(u.Path, "/") != "" {
-		return nil, usagef("--redis: a Cluster has no databases; nothing may follow the hosts but parameters")
+		return nil, usagef("--redis: a Cluster has no databases; only parameters can follow the hosts")
 	}
 	o, err := redis.ParseClusterURL(u.String())
 	if err != nil {
@@ -179,8 +177,8 @@ func dialCluster(where string, u *url.URL, t tlsFlags) (redis.UniversalClient, e
 	return redis.NewClusterClient(o), nil
 }
 
-// unreadable says what is wrong with a URL. Errors quote from it, and what
-// they quote may be of a password that has a / or an @ in it: then they are
+// unreadable returns the error for a malformed URL. Parse errors quote parts of the
+// URL, which can be parts of a password that contains a / or an @: then they are
 // not shown.
 func unreadable(where string, u *url.URL, err error) error {
 	known := 0
@@ -188,7 +186,7 @@ func unreadable(where string, u *url.URL, err error) error {
 		known = 1
 	}
 	if u == nil || strings.Count(where, "@") > known {
-		return usagef("--redis: the URL cannot be read; write what is special in a user or a password as %%XX (@ is %%40, / is %%2F)")
+		return usagef("--redis: malformed URL; escape special characters of the user and the password as %%XX (@ is %%40, / is %%2F)")
 	}
 	return usagef("--redis: %v", err)
 }

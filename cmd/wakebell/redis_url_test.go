@@ -93,8 +93,8 @@ func TestSentinel(t *testing.T) {
 	b.works("redis+sentinel://ada:secret1@" + host + "?addr=nobody.invalid:1&db=3&master_name=" + redistest.MasterName + "&" + login)
 	b.refuses(exitError, "", "redis+sentinel://ada:secret1@"+host+master)
 	b.refuses(exitError, "WRONGPASS", "redis+sentinel://ada:secret@"+host+master+"?"+login)
-	b.refuses(exitUsage, "which master", "redis+sentinel://ada:secret1@"+host+"?"+login)
-	b.refuses(exitUsage, "stands before the host", "redis+sentinel://"+host+master+"?password=secret")
+	b.refuses(exitUsage, "no master name", "redis+sentinel://ada:secret1@"+host+"?"+login)
+	b.refuses(exitUsage, "before the host", "redis+sentinel://"+host+master+"?password=secret")
 }
 
 func TestCluster(t *testing.T) {
@@ -145,21 +145,21 @@ func TestURLsThatCannotBeRead(t *testing.T) {
 	b := &bundle{t: t, topic: "t"}
 	for where, says := range map[string]string{
 		"localhost":                                "not a URL",
-		"http://x":                                 "no scheme of Redis",
-		"redis+unix://x":                           "no scheme of Redis",
-		"unix+sentinel://x":                        "no scheme of Redis",
+		"http://x":                                 "unknown scheme",
+		"redis+unix://x":                           "unknown scheme",
+		"unix+sentinel://x":                        "unknown scheme",
 		"redis://x/one":                            "database number",
 		"redis://x?frob=1":                         "unexpected option: frob",
 		"redis://ada:pw@x?frob=1":                  "unexpected option: frob",
-		"redis://:secret@host:port":                "cannot be read",
-		"redis://ada:se/secret@x":                  "cannot be read",
-		"redis://ada:1/secret@x":                   "cannot be read",
-		"redis://ada:1?secret@x":                   "cannot be read",
-		"redis+cluster://x?addr=ada:secret@y":      "cannot be read",
-		"redis+sentinel://ada:1/secret@x/m":        "cannot be read",
+		"redis://:secret@host:port":                "malformed URL",
+		"redis://ada:se/secret@x":                  "malformed URL",
+		"redis://ada:1/secret@x":                   "malformed URL",
+		"redis://ada:1?secret@x":                   "malformed URL",
+		"redis+cluster://x?addr=ada:secret@y":      "malformed URL",
+		"redis+sentinel://ada:1/secret@x/m":        "malformed URL",
 		"redis+sentinel://x,y/m/one":               "database number",
-		"redis+sentinel://x/m?route_randomly=true": "where they are written",
-		"redis+cluster://x?read_only=true":         "where they are written",
+		"redis+sentinel://x/m?route_randomly=true": "from masters",
+		"redis+cluster://x?read_only=true":         "from masters",
 	} {
 		b.refuses(exitUsage, says, where)
 	}

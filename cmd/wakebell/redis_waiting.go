@@ -13,30 +13,30 @@ import (
 )
 
 const (
-	// retryFor is how long a command tries a Redis that is unavailable.
+	// retryFor is how long a command retries while Redis is unavailable.
 	retryFor = 5 * time.Second
-	// waitUnsaid is how long it does so without a word.
+	// waitUnsaid is how long it does so before it reports the wait.
 	waitUnsaid = time.Second
-	// answerUnsaid is the same where a server has the command and does not answer:
-	// it may be busy with it.
+	// answerUnsaid is the same for a server that accepted the command and has not
+	// answered: it may be busy with it.
 	answerUnsaid = 3 * time.Second
 )
 
-// waiting is a hook of a Redis client that says once what a command waits for.
+// waiting is a hook of a Redis client that reports once what a command waits for.
 type waiting struct {
 	say    func(what string)
-	budget time.Duration // for which calls are tried again; 0: it is not known
+	budget time.Duration // for retries of calls; 0: unknown
 
 	mu    sync.Mutex
-	began time.Time // of the first command since the last that was answered
+	began time.Time // of the first command since the last answer
 	timer *time.Timer
-	addr  string // last dialled
+	addr  string // last dialed
 	err   error  // of the last failure since began
 	said  bool
 }
 
-// watch has what a command waits for said on stderr. Calls are tried again for
-// budget, or 0.
+// watch reports on stderr what a command waits for. budget is the time for retries
+// of calls; 0 if unknown.
 func (c *connection) watch(a *app, budget time.Duration) {
 	w := &waiting{say: a.warn, budget: budget}
 	c.watching = w
@@ -88,8 +88,8 @@ func (w *waiting) begin() {
 	w.timer = time.AfterFunc(waitUnsaid, w.due)
 }
 
-// end notes how a command ended. One that Redis cannot serve is tried again, so
-// the wait goes on.
+// end records the end of a command. A command that Redis cannot serve is retried,
+// so the wait continues.
 func (w *waiting) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,14 +97,14 @@ func (w *waiting) end(err error) {
 	case w.began.IsZero():
 	case unserved(err):
 		w.failed(err)
-	case err != nil && w.err != nil: // it was not sent
+	case err != nil && w.err != nil: // the command was not sent
 	default:
 		w.timer.Stop()
 		w.began = time.Time{}
 	}
 }
 
-// stop has nothing said any more.
+// stop ends the reports.
 func (w *waiting) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,8 +114,8 @@ func (w *waiting) stop() {
 	}
 }
 
-// unserved reports whether err is that of a server that cannot be reached, or
-// does not serve for now.
+// unserved reports whether err means that the server is unreachable or temporarily
+// refuses commands.
 func unserved(err error) bool {
 	_, network := errors.AsType[net.Error](err)
 	if network {
@@ -129,7 +129,7 @@ func unserved(err error) bool {
 	return false
 }
 
-// failed notes why there is no answer, and says so if that has lasted.
+// failed records why there is no answer, and reports it after waitUnsaid.
 func (w *waiting) failed(err error) {
 	w.err = err
 	if !w.began.IsZero() && time.Since(w.began) >= waitUnsaid {
@@ -161,7 +161,7 @@ func (w *waiting) speak() {
 	w.say(text)
 }
 
-// what says why there is no answer.
+// what describes why there is no answer.
 func (w *waiting) what() string {
 	addr := w.addr
 	op, ok := errors.AsType[*net.OpError](w.err)
@@ -184,7 +184,8 @@ func (w *waiting) what() string {
 	}
 }
 
-// dialWatch is waiting for the nodes of a Cluster, whose commands it sees already.
+// dialWatch is the hook for the nodes of a Cluster, whose commands the client's hook
+// sees already.
 type dialWatch struct{ *waiting }
 
 func (dialWatch) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
@@ -193,7 +194,7 @@ func (dialWatch) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	return next
 }
 
-// sayAfter says what a command waits for, unless it is stopped within
+// sayAfter reports what a command waits for, unless it is stopped within
 // waitUnsaid.
 func (a *app) sayAfter(what string) (stop func()) {
 	timer := time.AfterFunc(waitUnsaid, func() { a.warn(what) })

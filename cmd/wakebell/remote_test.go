@@ -286,7 +286,7 @@ func TestTokenFiles(t *testing.T) {
 	warned := ""
 	_, _, err = readTokens(open, func(text string) { warned = text })
 	require.NoError(t, err)
-	require.Contains(t, warned, "others than its owner have rights")
+	require.Contains(t, warned, "other users than the owner have access")
 }
 
 func TestWhereANodeIs(t *testing.T) {

@@ -17,11 +17,11 @@ func (a *app) rescheduleCommand() *cobra.Command {
 	f := &rescheduleFlags{}
 	cmd := &cobra.Command{
 		Use:   "reschedule --topic TOPIC ID (--in DURATION | --at INSTANT)",
-		Short: "Give a timer a new instant",
-		Long: `Moves a timer and leaves its body. Its attempts start anew. Of a timer that runs
-the handler goes on, but counts no more: it is delivered again at the new
-instant. The outcome is moved or, of one that ran, superseded. 3 is the exit
-code when there is no such timer.
+		Short: "Change the due time of a timer",
+		Long: `Changes the due time of a timer and keeps its body. Its attempts start at 1 again.
+If the timer is running, its handler continues but its result is ignored: the
+timer is delivered again at the new due time. The outcome is moved or, for a
+running timer, superseded. The exit code is 3 if there is no such timer.
 
 With -o json it prints one line with topic, id, due and outcome.`,
 		Example: `  wakebell reschedule --topic invoices inv-42 --in 24h

@@ -12,12 +12,12 @@ func (a *app) resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume --topic TOPIC",
 		Short: "End a pause of a topic",
-		Long: `Ends a pause of a topic on all nodes, and prints what is ordered of it then, as
+		Long: `Ends a pause of a topic on all nodes, and prints its cluster-wide settings, as
 pause does. Settings of retune stay.`,
 		Example: `  wakebell resume --topic invoices`,
 		Args:    cobra.NoArgs,
 	}
-	a.orders(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebell.Control, error) {
+	a.controls(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebell.Control, error) {
 		return c.Resume(ctx, topic)
 	})
 	return cmd

@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// tuneFlag is a flag of retune and what it sets.
+// tuneFlag is a flag of retune and the setting behind it.
 type tuneFlag struct {
 	name, usage string
 	number      *int           // or
@@ -20,13 +20,13 @@ type tuneFlag struct {
 func tuneFlags(s *wakebell.Settings) []tuneFlag {
 	return []tuneFlag{
 		{"max-concurrent", "timers each node handles at once, 1 to 10,000", &s.MaxConcurrent, nil, false},
-		{"lease-ttl", "how long a crashed node keeps its timers from others", nil, &s.LeaseTTL, false},
-		{"max-lease-age", "end handlers that run longer; 0: never", nil, &s.MaxLeaseAge, true},
-		{"polling-interval", "first delay of the backoff when idle", nil, &s.PollingInterval, false},
-		{"max-polling-interval", "cap of that backoff", nil, &s.MaxPollingInterval, false},
-		{"retry-initial", "delay after the first failure; it doubles with each", nil, &s.RetryInitial, false},
-		{"retry-max", "cap of that delay", nil, &s.RetryLimit, false},
-		{"max-attempts", "failure at which a timer becomes a dead letter", &s.MaxAttempts, nil, false},
+		{"lease-ttl", "time until the timers of a crashed node are redelivered", nil, &s.LeaseTTL, false},
+		{"max-lease-age", "cancel handlers that run longer; 0: never", nil, &s.MaxLeaseAge, true},
+		{"polling-interval", "initial poll delay when idle", nil, &s.PollingInterval, false},
+		{"max-polling-interval", "maximum poll delay when idle", nil, &s.MaxPollingInterval, false},
+		{"retry-initial", "delay after the first failure; doubles with each", nil, &s.RetryInitial, false},
+		{"retry-max", "maximum retry delay", nil, &s.RetryLimit, false},
+		{"max-attempts", "failures after which a timer becomes a dead letter", &s.MaxAttempts, nil, false},
 	}
 }
 
@@ -44,18 +44,18 @@ func (a *app) retuneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retune --topic TOPIC (SETTINGS | --clear)",
 		Short: "Change settings of a topic on all nodes",
-		Long: `Puts settings in force on all nodes of a topic, in place of all that retune put
-in force before, and prints what is ordered of the topic then, as pause does.
-What is not given is left to each node's own flags; with --clear, all is.
-Handlers that run are not touched, and a pause stays.
+		Long: `Overrides settings of a topic on all nodes, and prints the topic's cluster-wide
+settings, as pause does. It replaces all earlier overrides. For settings that are
+not given, each node uses its own flags; --clear removes all overrides. Running
+handlers are not affected, and a pause stays.
 
-Without any of them it changes nothing and prints what is ordered.`,
+Without flags it changes nothing and prints the cluster-wide settings.`,
 		Example: `  wakebell retune --topic invoices --max-concurrent 2 --max-attempts 50
   wakebell retune -t invoices --clear`,
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&clearAll, "clear", false, "leave all settings to the nodes")
+	flags.BoolVar(&clearAll, "clear", false, "remove all overrides")
 	for _, t := range tuned {
 		if t.number != nil {
 			flags.IntVar(t.number, t.name, 0, t.usage)
@@ -64,14 +64,14 @@ Without any of them it changes nothing and prints what is ordered.`,
 		}
 		cmd.MarkFlagsMutuallyExclusive("clear", t.name)
 	}
-	a.orders(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebell.Control, error) {
+	a.controls(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebell.Control, error) {
 		for _, t := range tuned {
 			switch {
 			case !flags.Changed(t.name) || !t.zero():
 			case t.off:
 				*t.duration = -1
 			default:
-				return wakebell.Control{}, usagef("--%s: 0; what is not given is left to the nodes", t.name)
+				return wakebell.Control{}, usagef("--%s: 0, want above 0; omit the flag to use each node's own setting", t.name)
 			}
 		}
 		if !clearAll && set == (wakebell.Settings{}) {

@@ -9,17 +9,17 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// rightsLimit bounds the size of a file of rights, in bytes.
+// rightsLimit bounds the size of a rights file, in bytes.
 const rightsLimit = 4 << 20
 
-// readRights reads a file of rights.
+// readRights reads a rights file.
 func readRights(flag, file string) (*remote.Rights, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	if info.Size() > rightsLimit {
-		return nil, fmt.Errorf("%s: %s has %d bytes, more than %d", flag, file, info.Size(), rightsLimit)
+		return nil, fmt.Errorf("%s: %s has %d bytes, want at most %d", flag, file, info.Size(), rightsLimit)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -35,8 +35,8 @@ func readRights(flag, file string) (*remote.Rights, error) {
 func (a *app) rightsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rights",
-		Short:   "Check a file of rights of node --rights",
-		Long:    `Files of rights say which peer of a node may do what.`,
+		Short:   "Check a rights file of node --rights",
+		Long:    `A rights file says what each peer of a node may do.`,
 		Example: "  wakebell rights check --file rights billing schedule topic:invoices.eu",
 		Args:    cobra.ArbitraryArgs,
 		RunE:    missingCommand,

@@ -8,35 +8,35 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// verdict is what rights check prints.
+// verdict is the JSON line of rights check.
 type verdict struct {
 	Principal string `json:"principal"`
 	Action    string `json:"action"`
 	Kind      string `json:"kind"`
 	Name      string `json:"name"`
 	Allowed   bool   `json:"allowed"`
-	Line      int    `json:"line,omitempty"` // that allows it
+	Line      int    `json:"line,omitempty"` // of the file that allows it
 }
 
 func (a *app) rightsCheckCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "check --file FILE [PRINCIPAL ACTION NAME]",
-		Short: "Check a file of rights, or whether it allows something",
-		Long: `Checks a file of rights, and names each line that is wrong. With arguments it tells
-whether a principal may do something:
+		Short: "Check a rights file, or whether it allows an action",
+		Long: `Checks a rights file and prints each wrong line. With arguments it prints whether a
+principal may execute an action:
   PRINCIPAL  the owner of a token, or the common name of a certificate
   ACTION     schedule, handle, read or operate
   NAME       topic:NAME, queue:NAME, gate:NAME or schedule:NAME
 
 With -o json: principal, action, kind, name, allowed, and the line that allows it.
 
-Exit codes: 0 the file is right, or allows it; 1 it does not allow it; 2 the file or an
-argument is wrong.
+Exit codes: 0 the file is valid, or allows it; 1 it does not allow it; 2 the file or
+an argument is wrong.
 
-A line of the file grants: a principal, actions with commas between them, and what
-they are on. In a pattern * stands for any text and ? for one character. What no line
-grants is denied.
+A line of the file is a grant: a principal, comma-separated actions, and patterns of
+names. In a pattern * stands for any text and ? for one character. Everything else is
+denied.
   billing  schedule,read  topic:invoices.* topic:refunds
   billing  handle         queue:mail
   ops      *              *`,
@@ -49,7 +49,7 @@ grants is denied.
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&file, "file", "", "`file` of rights")
+	cmd.Flags().StringVar(&file, "file", "", "rights `file`")
 	a.outputFlag(cmd)
 	completeFiles(cmd, "file")
 	_ = cmd.MarkFlagRequired("file") // the flag is there, so this cannot fail

@@ -14,9 +14,9 @@ func (a *app) runNowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run-now --topic TOPIC ID...",
 		Short: "Make timers due now",
-		Long: `Makes timers due now and says what each was doing: pending, running or absent. A
-running timer is not changed. One that waits for its next attempt keeps its
-attempts. If one was absent the exit code is 3; the others are due.
+		Long: `Makes timers due now and prints the state of each before: pending, running or
+absent. A running timer is not changed. A timer that waits for its next attempt
+keeps its attempts. If one is absent, the others are due and the exit code is 3.
 
 With -o json each is a line with topic, id and presence.`,
 		Example: `  wakebell run-now --topic invoices inv-42 inv-43`,
@@ -30,7 +30,7 @@ With -o json each is a line with topic, id and presence.`,
 	return cmd
 }
 
-// runNow prints also after an error what was done until then.
+// runNow prints what was done also after an error.
 func (a *app) runNow(ctx context.Context, c wakebell.Timers, topic string, ids []string) error {
 	absent := 0
 	var fault error

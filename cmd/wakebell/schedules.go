@@ -12,10 +12,10 @@ import (
 func (a *app) schedulesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schedules",
-		Short: "Store, show and change recurring schedules",
-		Long: `Recurring schedules are kept under the keys of RedBeat and fired by wakebell
-beat, or by a node whose program has one. Those that Python processes have saved
-are listed and changed as well.`,
+		Short: "Manage recurring schedules",
+		Long: `Recurring schedules are stored under the keys of RedBeat and fired by wakebell
+beat, or by a program that runs one. The commands also list and change schedules
+that Python processes saved.`,
 		Example: `  wakebell schedules put nightly --topic reports --cron '30 2 * * *' --tz Europe/Berlin
   wakebell schedules preview nightly -n 5`,
 		RunE: missingCommand,
@@ -28,8 +28,8 @@ are listed and changed as well.`,
 	return cmd
 }
 
-// onSchedules runs a command's own code with the recurring schedules, of Redis or
-// of the node of --remote.
+// onSchedules makes a command run fn with the recurring schedules of Redis or of the
+// node of --remote.
 func (a *app) onSchedules(cmd *cobra.Command, fn func(ctx context.Context, s wakebell.RecurringSchedules, args []string) error) *cobra.Command {
 	a.keyPrefixFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
@@ -44,7 +44,7 @@ func (a *app) onSchedules(cmd *cobra.Command, fn func(ctx context.Context, s wak
 	return cmd
 }
 
-// onEach is a command that does something to each schedule that is named.
+// onEach makes a command call do for each named schedule.
 func (a *app) onEach(cmd *cobra.Command, do func(context.Context, wakebell.RecurringSchedules, string) error) *cobra.Command {
 	cmd.Args = cobra.MinimumNArgs(1)
 	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, names []string) error {

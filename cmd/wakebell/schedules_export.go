@@ -13,9 +13,10 @@ func (a *app) schedulesExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [NAME...]",
 		Short: "Print recurring schedules for import",
-		Long: `Prints recurring schedules as they are kept, those named or all that can be
-read: one JSON line each, with name, definition, meta and wakebell (what RedBeat
-does not have). What cannot be read is told on stderr, and the exit code is 1.`,
+		Long: `Prints the named recurring schedules, by default all, as they are stored: one JSON
+line each, with name, definition, meta and wakebell (fields that RedBeat does not
+have). Schedules that cannot be read are reported on stderr, and the exit code is
+1.`,
 		Example: `  wakebell schedules export > schedules.jsonl`,
 	}
 	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, names []string) error {

@@ -12,9 +12,9 @@ func (a *app) schedulesImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
 		Short: "Store what export printed",
-		Long: `Reads lines as export prints them from stdin and stores each recurring schedule
-in place of the one of its name. It goes on where it was when it was exported:
-what is overdue since counts as missed. The first that cannot be read ends it.`,
+		Long: `Reads lines of export from stdin and stores each recurring schedule, replacing the
+one with the same name. A schedule continues where it was at the export: overdue
+runs count as missed. It stops at the first line that cannot be decoded.`,
 		Example: `  wakebell schedules import < schedules.jsonl`,
 		Args:    cobra.NoArgs,
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// recurringLine is a recurring schedule as it is printed.
+// recurringLine is the JSON line of schedules ls.
 type recurringLine struct {
 	Name    string `json:"name"`
 	Topic   string `json:"topic"`
@@ -38,8 +38,8 @@ func (a *app) schedulesLsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List recurring schedules",
-		Long: `Lists all recurring schedules by name, those of Python too. What cannot be read
-has a fault, and is left alone by the beat.
+		Long: `Lists all recurring schedules by name, Python's included. A schedule that cannot
+be decoded has a fault, and beats ignore it.
 
 With -o json each is a line with name, topic (or the task), rule, zone, next,
 last_run, runs, paused, celery and fault.`,

@@ -10,9 +10,9 @@ import (
 func (a *app) schedulesPauseCommand() *cobra.Command {
 	return a.onEach(&cobra.Command{
 		Use:   "pause NAME...",
-		Short: "Keep recurring schedules from firing",
-		Long: `Keeps recurring schedules from firing until resume, on Python beats too. The
-first that is absent ends it with exit code 3.`,
+		Short: "Pause recurring schedules",
+		Long: `Pauses recurring schedules until resume, also for Python beats. It stops at the
+first absent schedule, with exit code 3.`,
 		Example: `  wakebell schedules pause nightly`,
 	}, func(ctx context.Context, s wakebell.RecurringSchedules, name string) error { return s.Pause(ctx, name) })
 }
@@ -20,9 +20,10 @@ first that is absent ends it with exit code 3.`,
 func (a *app) schedulesResumeCommand() *cobra.Command {
 	return a.onEach(&cobra.Command{
 		Use:   "resume NAME...",
-		Short: "Let paused recurring schedules fire again",
-		Long: `Ends a pause: each schedule goes on with its next instant, and what was paused
-was not missed. The first that is absent ends it with exit code 3.`,
+		Short: "Resume paused recurring schedules",
+		Long: `Resumes paused schedules: each continues with its next instant, and runs skipped
+by the pause do not count as missed. It stops at the first absent schedule, with
+exit code 3.`,
 		Example: `  wakebell schedules resume nightly`,
 	}, func(ctx context.Context, s wakebell.RecurringSchedules, name string) error {
 		return s.Resume(ctx, name)

@@ -11,15 +11,15 @@ func (a *app) schedulesPreviewCommand() *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
 		Use:   "preview NAME",
-		Short: "Show when a recurring schedule is due next",
-		Long: `Prints the next instants of a recurring schedule, fewer where it ends, none
-while it is paused; exit code 3 when there is none.
+		Short: "Show the next runs of a recurring schedule",
+		Long: `Prints the due times of the next runs of a recurring schedule: fewer if it ends,
+none while it is paused. The exit code is 3 if there is no such schedule.
 
 With -o json each is a line with name and due.`,
 		Example: `  wakebell schedules preview nightly -n 5`,
 		Args:    cobra.ExactArgs(1),
 	}
-	cmd.Flags().IntVarP(&n, "n", "n", 10, "how many instants, up to 10,000")
+	cmd.Flags().IntVarP(&n, "n", "n", 10, "`number` of runs, up to 10,000")
 	a.outputFlag(cmd)
 	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, args []string) error {
 		next, err := s.Preview(ctx, args[0], n)

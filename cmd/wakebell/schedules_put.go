@@ -20,12 +20,14 @@ func (a *app) schedulesPutCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put NAME --topic TOPIC (--every D | --cron EXPR | --rrule TEXT)",
 		Short: "Store a recurring schedule",
-		Long: `Stores a recurring schedule in place of the one of its name. With the same rule
-it goes on where that was, and stays paused; with another it begins anew.
+		Long: `Stores a recurring schedule, replacing the one with the same name. With the same
+rule it continues where that one was, and stays paused; with another rule it
+starts again.
 
---cron takes 5 fields, or 6 with seconds before them. A time that clocks skip
-fires at the first instant after the gap, one that they show twice fires once.
---rrule takes a rule of RFC 5545, as in 'FREQ=WEEKLY;BYDAY=MO;BYHOUR=9'.`,
+--cron takes 5 fields, or 6 with seconds first. A local time that is skipped for
+daylight saving fires at the first instant after the gap; a time that occurs twice
+fires once. --rrule takes a rule of RFC 5545, as in
+'FREQ=WEEKLY;BYDAY=MO;BYHOUR=9'.`,
 		Example: `  wakebell schedules put tick --topic t --every 30s --json '{"n":1}'
   wakebell schedules put nightly -t reports --cron '30 2 * * 1-5' --tz Europe/Berlin --misfire skip
   wakebell schedules put payday -t pay --rrule 'FREQ=MONTHLY;BYMONTHDAY=-1;BYHOUR=8;BYMINUTE=0;BYSECOND=0'`,
@@ -45,15 +47,15 @@ fires at the first instant after the gap, one that they show twice fires once.
 func (f *putFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&f.when.Every, "every", 0, "`duration` between two runs")
-	flags.BoolVar(&f.when.Relative, "relative", false, "cut the instants of --every to whole days, hours or minutes")
+	flags.BoolVar(&f.when.Relative, "relative", false, "align the instants of --every to whole days, hours or minutes")
 	flags.StringVar(&f.when.Cron, "cron", "", "cron `expression`")
 	flags.StringVar(&f.when.Zone, "tz", "", "time `zone` of --cron, as Europe/Berlin (default UTC)")
 	flags.StringVar(&f.when.RRule, "rrule", "", "recurrence `rule` of RFC 5545")
-	flags.DurationVar(&f.when.Jitter, "jitter", 0, "put each run off by up to this `duration`")
-	flags.StringVar(&f.until, "until", "", "`instant` of the last run at most, in RFC 3339")
-	flags.Int64Var(&f.when.MaxRuns, "max-runs", 0, "end after so many runs; 0: never")
-	flags.Var(&f.misfire, "misfire", "what becomes of runs that were missed")
-	flags.Var(&f.overlap, "overlap", "what becomes of a run while the timer of the last is there")
+	flags.DurationVar(&f.when.Jitter, "jitter", 0, "delay each run by a random time up to this `duration`")
+	flags.StringVar(&f.until, "until", "", "latest `instant` of a run, in RFC 3339")
+	flags.Int64Var(&f.when.MaxRuns, "max-runs", 0, "end after this `number` of runs; 0: never")
+	flags.Var(&f.misfire, "misfire", "what to do with missed runs")
+	flags.Var(&f.overlap, "overlap", "what to do with a run while the timer of the previous one exists")
 	flags.StringVar(&f.json, "json", "", "JSON `body` (default none)")
 	completeChoice(cmd, "misfire", f.misfire)
 	completeChoice(cmd, "overlap", f.overlap)

@@ -11,9 +11,9 @@ func (a *app) schedulesRunNowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run-now NAME...",
 		Short: "Fire recurring schedules now",
-		Long: `Fires recurring schedules now, beside their instants, whether a beat runs or
-not and also while they are paused, and prints each run as wakebell beat does:
-name, due, fired_at and run. The first that is absent ends it with exit code 3.`,
+		Long: `Fires recurring schedules now, in addition to their regular runs, also while they
+are paused and without a beat. It prints each run as wakebell beat does: name,
+due, fired_at and run. It stops at the first absent schedule, with exit code 3.`,
 		Example: `  wakebell schedules run-now nightly`,
 	}
 	a.celeryFlag(cmd)
@@ -26,7 +26,7 @@ name, due, fired_at and run. The first that is absent ends it with exit code 3.`
 	})
 }
 
-// celeryFlag is for what fires: runs of Python's schedules are Celery messages.
+// celeryFlag adds --celery to commands that fire schedules.
 func (a *app) celeryFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.celery, "celery", false, "as wakebell beat --celery does it")
+	cmd.Flags().BoolVar(&a.celery, "celery", false, "send runs of Python schedules as Celery messages, as wakebell beat --celery does")
 }

@@ -12,7 +12,7 @@ func (a *app) schedulesShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show a recurring schedule",
-		Long: `Shows a recurring schedule; exit code 3 when there is none.
+		Long: `Shows a recurring schedule. The exit code is 3 if there is none.
 
 With -o json it is a line with the fields of ls, and jitter, start, until,
 max_runs, misfire and overlap.`,

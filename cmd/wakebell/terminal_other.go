@@ -2,5 +2,5 @@
 
 package main
 
-// terminalSize is how many rows and columns a terminal has; 0: not known.
+// terminalSize returns the rows and columns of a terminal; 0: unknown.
 func terminalSize(any) (rows, columns int) { return 0, 0 }

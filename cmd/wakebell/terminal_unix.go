@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminalSize is how many rows and columns a terminal has; 0: not known.
+// terminalSize returns the rows and columns of a terminal; 0: unknown.
 func terminalSize(w any) (rows, columns int) {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -18,7 +18,7 @@ func terminalSize(w any) (rows, columns int) {
 	if err != nil {
 		return 0, 0
 	}
-	// What fails leaves the size unknown.
+	// An error leaves the size unknown.
 	_ = raw.Control(func(fd uintptr) {
 		if size, err := unix.IoctlGetWinsize(int(fd), unix.TIOCGWINSZ); err == nil {
 			rows, columns = int(size.Row), int(size.Col)

@@ -8,13 +8,13 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// orders gives a command its topic, and has it print what order returns.
-func (a *app) orders(cmd *cobra.Command, topic *string, order func(context.Context, wakebell.Operator) (wakebell.Control, error)) {
-	a.topicFlag(cmd, topic, "`topic` to order")
+// controls makes a command call change and print the settings that it returns.
+func (a *app) controls(cmd *cobra.Command, topic *string, change func(context.Context, wakebell.Operator) (wakebell.Control, error)) {
+	a.topicFlag(cmd, topic, "`topic` to change")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
 		return a.ask(ctx, func(c asked) error {
-			control, err := order(ctx, c)
+			control, err := change(ctx, c)
 			if err != nil {
 				return err
 			}
@@ -23,7 +23,7 @@ func (a *app) orders(cmd *cobra.Command, topic *string, order func(context.Conte
 	})
 }
 
-// pauseLine is who paused a topic and why, as it is printed.
+// pauseLine has the JSON fields of a pause.
 type pauseLine struct {
 	Paused   bool   `json:"paused"`
 	PausedAt string `json:"paused_at"`

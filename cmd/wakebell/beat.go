@@ -17,11 +17,11 @@ type beatFlags struct {
 	maxInterval      time.Duration
 	wait             time.Duration
 
-	logFormat, logLevel choice
+	log logFlags
 }
 
 func (a *app) beatCommand() *cobra.Command {
-	f := &beatFlags{logFormat: oneOf("text", "json"), logLevel: oneOf("info", "debug", "warn", "error")}
+	f := &beatFlags{}
 	cmd := &cobra.Command{
 		Use:   "beat",
 		Short: "Fire recurring schedules",
@@ -51,10 +51,7 @@ and run (its number). The exit code is 1 when stdout cannot be written.`,
 	flags.StringVar(&f.zone, "zone", "UTC", "time `zone` of crontabs without one; use the Celery app's")
 	flags.DurationVar(&f.maxInterval, "max-interval", 5*time.Minute, "beat_max_loop_interval of the Python beats")
 	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
-	flags.Var(&f.logFormat, "log-format", "format of the log on stderr")
-	flags.Var(&f.logLevel, "log-level", "minimum level to log")
-	completeChoice(cmd, "log-format", f.logFormat)
-	completeChoice(cmd, "log-level", f.logLevel)
+	f.log.register(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return a.beat(ctx, f) })
 	return cmd
 }
@@ -91,7 +88,7 @@ func (a *app) beat(ctx context.Context, f *beatFlags) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	out := &lockedWriter{w: a.stdout}
-	log := newLogger(a.stderr, f.logFormat.value, f.logLevel.value)
+	log := f.log.logger(a.stderr)
 	sys, err := wakebell.New(newActorSystem(log), conn.rdb, wakebell.Config{
 		Keys: conn.settings.keys, Prefix: conn.settings.prefix, WaitForRedis: f.wait, DrainTimeout: -1, Logger: log,
 		Beat: &wakebell.Beat{

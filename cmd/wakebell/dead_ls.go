@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
 	"github.com/wakebell/wakebell"
 )
 
@@ -39,26 +40,13 @@ correlation_id, reply_to, and body or body_base64.`,
 }
 
 func (a *app) deadLs(ctx context.Context, c wakebell.Operator, f *deadLsFlags) error {
-	if f.limit < 0 {
-		return usagef("--limit: %d is negative", f.limit)
-	}
 	filter, err := f.filter()
 	if err != nil {
 		return err
 	}
 	list := a.newListing(f.limit, "ENTRY", "ID", "DIED", "ATTEMPTS", "FAILURES", "REASON")
-	for d, err := range c.DeadLetters(ctx, f.topic, filter) {
-		if err != nil {
-			return err
-		}
-		if list.full() {
-			break
-		}
+	return printAll(list, c.DeadLetters(ctx, f.topic, filter), func(d wakebell.DeadLetter) (any, []string) {
 		line := newDeadLine(d)
-		err := list.add(line, d.Entry, d.ID, line.Died, strconv.Itoa(d.Attempts), strconv.Itoa(d.Failures), d.Reason)
-		if err != nil {
-			return err
-		}
-	}
-	return list.end()
+		return line, []string{d.Entry, d.ID, line.Died, strconv.Itoa(d.Attempts), strconv.Itoa(d.Failures), d.Reason}
+	})
 }

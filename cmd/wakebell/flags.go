@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,15 +49,16 @@ func (f *dueFlags) when() (func(later time.Duration) wakebell.ScheduleOption, er
 	if f.at == "" {
 		return func(later time.Duration) wakebell.ScheduleOption { return wakebell.In(f.in + later) }, nil
 	}
-	at, err := time.Parse(time.RFC3339Nano, f.at)
+	at, err := instantFlag("at", f.at)
 	if err != nil {
-		return nil, usagef("--at: %q is not an instant such as 2031-01-02T15:04:05Z", f.at)
+		return nil, err
 	}
 	return func(later time.Duration) wakebell.ScheduleOption { return wakebell.At(at.Add(later)) }, nil
 }
 
 func limitFlag(cmd *cobra.Command, limit *int) {
-	cmd.Flags().IntVar(limit, "limit", 100, "maximum `number` to list; 0: all")
+	*limit = 100
+	cmd.Flags().Var((*limitValue)(limit), "limit", "maximum `number` to list; 0: all")
 }
 
 func instantFlag(flag, text string) (time.Time, error) {
@@ -65,3 +68,21 @@ func instantFlag(flag, text string) (time.Time, error) {
 	}
 	return at, nil
 }
+
+// limitValue is the value of --limit.
+type limitValue int
+
+// Set takes a number that is not negative.
+func (v *limitValue) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return errors.New("want a number from 0")
+	}
+	*v = limitValue(n)
+	return nil
+}
+
+func (v *limitValue) String() string { return strconv.Itoa(int(*v)) }
+
+// Type is shown in the help.
+func (v *limitValue) Type() string { return "int" }

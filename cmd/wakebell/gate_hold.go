@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os/exec"
 	"strconv"
 	"time"
 
@@ -162,24 +160,9 @@ func (a *app) inTurn(ctx context.Context, turn *wakebell.Turn, f *gateHoldFlags)
 
 // execInTurn runs a command until it ends, the turn is lost or a signal comes.
 func (a *app) execInTurn(ctx context.Context, turn *wakebell.Turn, script string) error {
-	a.children.Add(1)
-	defer a.children.Done()
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })()
-	defer context.AfterFunc(a.forced, func() { cancel(a.forced.Err()) })()
-
-	said := &tail{limit: reasonBytes}
-	cmd := exec.CommandContext(inner, "sh", "-c", script)
-	cmd.Stdout = a.stderr
-	cmd.Stderr = io.MultiWriter(a.stderr, said)
-	cmd.Env = append(ownEnvironment(),
-		"WAKEBELL_FENCE="+strconv.FormatUint(turn.Fence(), 10), "WAKEBELL_GATE="+turn.Gate())
-	cmd.WaitDelay = outputDelay
-	killAsGroup(cmd)
-	err := cmd.Run()
-	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("command killed: %w", context.Cause(ctx))
-	}
-	return commandVerdict(inner, cmd.ProcessState, err, said.String())
+	return a.runShell(inner, script, nil,
+		[]string{"WAKEBELL_FENCE=" + strconv.FormatUint(turn.Fence(), 10), "WAKEBELL_GATE=" + turn.Gate()})
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
 	"github.com/wakebell/wakebell"
 )
 
@@ -53,9 +54,6 @@ fault.`,
 	a.outputFlag(cmd)
 	gateKeysFlag(cmd, &cfg.Keys)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		if limit < 0 {
-			return usagef("--limit: %d is negative", limit)
-		}
 		return a.withGates(ctx, cmd, cfg, func(g gates) error { return a.gateLs(ctx, g, limit) })
 	})
 	return cmd
@@ -63,17 +61,8 @@ fault.`,
 
 func (a *app) gateLs(ctx context.Context, of wakebell.GateOperator, limit int) error {
 	list := a.newListing(limit, "GATE", "FENCE", "HOLDER", "UNTIL", "WAITING", "FAULT")
-	for g, err := range of.List(ctx) {
-		if err != nil {
-			return err
-		}
-		if list.full() {
-			break
-		}
+	return printAll(list, of.List(ctx), func(g wakebell.GateInfo) (any, []string) {
 		line := newGateListLine(g)
-		if err := list.add(line, line.Gate, fenceText(line.Fence), line.Holder, line.Until, strconv.Itoa(line.Waiting), line.Fault); err != nil {
-			return err
-		}
-	}
-	return list.end()
+		return line, []string{line.Gate, fenceText(line.Fence), line.Holder, line.Until, strconv.Itoa(line.Waiting), line.Fault}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
 	"github.com/wakebell/wakebell"
 )
 

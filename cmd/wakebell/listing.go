@@ -1,5 +1,7 @@
 package main
 
+import "iter"
+
 // listing prints items as they arrive, as a table or as lines of JSON.
 type listing struct {
 	app   *app
@@ -48,4 +50,22 @@ func (l *listing) end() error {
 		return nil
 	}
 	return l.table.flush()
+}
+
+// printAll prints the items of a listing up to its limit; row returns the JSON value
+// and the cells of an item.
+func printAll[T any](l *listing, items iter.Seq2[T, error], row func(T) (value any, cells []string)) error {
+	for item, err := range items {
+		if err != nil {
+			return err
+		}
+		if l.full() {
+			break
+		}
+		value, cells := row(item)
+		if err := l.add(value, cells...); err != nil {
+			return err
+		}
+	}
+	return l.end()
 }

@@ -69,23 +69,11 @@ func (a *app) ls(ctx context.Context, c wakebell.Timers, f *lsFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.limit < 0 {
-		return usagef("--limit: %d is negative", f.limit)
-	}
 	list := a.newListing(f.limit, "ID", "STATE", "DUE", "ACTIVATION", "ATTEMPTS", "FAILURES")
-	for info, err := range c.List(ctx, f.topic, filter) {
-		if err != nil {
-			return err
-		}
-		if list.full() {
-			break
-		}
+	return printAll(list, c.List(ctx, f.topic, filter), func(info wakebell.Info) (any, []string) {
 		t := newTimerLine(info)
-		if err := list.add(t, t.ID, t.State, t.Due, t.Activation, strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)); err != nil {
-			return err
-		}
-	}
-	return list.end()
+		return t, []string{t.ID, t.State, t.Due, t.Activation, strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)}
+	})
 }
 
 func (f *lsFlags) filter(now time.Time) (wakebell.Filter, error) {

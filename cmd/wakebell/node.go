@@ -32,11 +32,11 @@ type nodeFlags struct {
 	deadCap     int64
 	health      string
 
-	logFormat, logLevel choice
+	log logFlags
 }
 
 func (a *app) nodeCommand() *cobra.Command {
-	f := &nodeFlags{logFormat: oneOf("text", "json"), logLevel: oneOf("info", "debug", "warn", "error")}
+	f := &nodeFlags{}
 	cmd := &cobra.Command{
 		Use:   "node (--topic TOPIC | --queue QUEUE | --listen ADDRESS)...",
 		Short: "Handle the timers of topics and the messages of queues",
@@ -108,10 +108,7 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
 	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept per topic, plus about 100; 0: all")
 	flags.StringVar(&f.health, "health", "", "`address` to serve /livez and /readyz over HTTP, as 127.0.0.1:8080; empty: none")
-	flags.Var(&f.logFormat, "log-format", "format of the log on stderr")
-	flags.Var(&f.logLevel, "log-level", "minimum level to log")
-	completeChoice(cmd, "log-format", f.logFormat)
-	completeChoice(cmd, "log-level", f.logLevel)
+	f.log.register(cmd)
 }
 
 func (f *nodeFlags) options() []wakebell.HandlerOption {
@@ -134,7 +131,7 @@ func (f *nodeFlags) options() []wakebell.HandlerOption {
 type rawHandler = func(context.Context, wakebell.Timer[[]byte]) error
 
 func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
-	log := newLogger(a.stderr, f.logFormat.value, f.logLevel.value)
+	log := f.log.logger(a.stderr)
 	grpcLog.to.Store(log)
 	serving, err := f.take(a, log)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -9,6 +10,26 @@ import (
 	"sync"
 	"time"
 )
+
+// followEvery is the interval at which follow checks a file.
+const followEvery = time.Second
+
+// follow calls reload each time that a file differs from last, until ctx ends.
+func follow(ctx context.Context, file string, last fileStamp, reload func()) {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if now := stampOf(file); now != last {
+			last = now
+			reload()
+		}
+	}
+}
 
 // certificates are a listener's certificate and the authorities of its peers.
 // They are reloaded when the files change, so that they can be renewed while the

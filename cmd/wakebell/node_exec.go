@@ -33,23 +33,29 @@ func (a *app) command(script string) rawHandler {
 		if err := a.forced.Err(); err != nil {
 			return err
 		}
-		a.children.Add(1)
-		defer a.children.Done()
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		defer context.AfterFunc(a.forced, func() { cancel(a.forced.Err()) })()
-
-		said := &tail{limit: reasonBytes}
-		cmd := exec.CommandContext(ctx, "sh", "-c", script)
-		cmd.Stdin = bytes.NewReader(t.Raw)
-		cmd.Stdout = a.stderr
-		cmd.Stderr = io.MultiWriter(a.stderr, said)
-		cmd.Env = append(ownEnvironment(), variables(t)...)
-		cmd.WaitDelay = outputDelay
-		killAsGroup(cmd)
-		err := cmd.Run()
-		return commandVerdict(ctx, cmd.ProcessState, err, said.String())
+		return a.runShell(ctx, script, bytes.NewReader(t.Raw), variables(t))
 	}
+}
+
+// runShell runs a shell command until it exits or ctx or a.forced ends, which kills
+// its process group.
+func (a *app) runShell(ctx context.Context, script string, stdin io.Reader, env []string) error {
+	a.children.Add(1)
+	defer a.children.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(a.forced, func() { cancel(a.forced.Err()) })()
+
+	said := &tail{limit: reasonBytes}
+	cmd := exec.CommandContext(ctx, "sh", "-c", script)
+	cmd.Stdin = stdin
+	cmd.Stdout = a.stderr
+	cmd.Stderr = io.MultiWriter(a.stderr, said)
+	cmd.Env = append(ownEnvironment(), env...)
+	cmd.WaitDelay = outputDelay
+	killAsGroup(cmd)
+	err := cmd.Run()
+	return commandVerdict(ctx, cmd.ProcessState, err, said.String())
 }
 
 // commandVerdict returns the error of a handler for the exit of its command.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,9 +27,6 @@ type listenFlags struct {
 	tokens string    // the file, once it is known; empty: none
 	read   fileStamp // of it
 }
-
-// tokensEvery is the interval at which a listener checks its files for changes.
-const tokensEvery = time.Second
 
 func (f *listenFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -104,37 +100,23 @@ func (f *listenFlags) serve(ctx context.Context, sys *wakebell.System, cfg *remo
 	}
 	cfg.Logger.InfoContext(ctx, "node listens", "address", server.Address(), "tls", cfg.TLS != nil, "tokens", len(cfg.Tokens), "client_certificates", f.clientCA != "")
 	if f.rights.file != "" {
-		go f.rights.follow(ctx, server, cfg.Logger)
+		go follow(ctx, f.rights.file, f.rights.read, func() { f.rights.reload(server, cfg.Logger) })
 	}
 	if f.tokens != "" {
-		go f.follow(ctx, server, cfg.Logger)
+		go follow(ctx, f.tokens, f.read, func() { f.reload(server, cfg.Logger) })
 	}
 	return server, nil
 }
 
-// follow reloads the tokens when their file changes, until ctx ends.
-func (f *listenFlags) follow(ctx context.Context, server *remote.Server, log *slog.Logger) {
-	tick := time.NewTicker(tokensEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		now := stampOf(f.tokens)
-		if now == f.read {
-			continue
-		}
-		f.read = now
-		tokens, certificates, err := readTokens(f.tokens, warner(log))
-		if err == nil {
-			err = server.SetTokens(tokens, certificates)
-		}
-		if err != nil {
-			log.Warn("changed tokens cannot be used; keeping the previous ones", "err", err)
-			continue
-		}
-		log.Info("tokens were read again", "tokens", len(tokens))
+// reload reads the tokens from their changed file.
+func (f *listenFlags) reload(server *remote.Server, log *slog.Logger) {
+	tokens, certificates, err := readTokens(f.tokens, warner(log))
+	if err == nil {
+		err = server.SetTokens(tokens, certificates)
 	}
+	if err != nil {
+		log.Warn("changed tokens cannot be used; keeping the previous ones", "err", err)
+		return
+	}
+	log.Info("tokens were read again", "tokens", len(tokens))
 }

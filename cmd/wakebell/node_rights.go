@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"log/slog"
-	"time"
 
 	"github.com/wakebell/wakebell/remote"
 )
@@ -24,29 +22,15 @@ func (f *rightsFlag) take(cfg *remote.Config) (err error) {
 	return err
 }
 
-// follow reloads the rights when their file changes, until ctx ends.
-func (f *rightsFlag) follow(ctx context.Context, server *remote.Server, log *slog.Logger) {
-	tick := time.NewTicker(tokensEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		now := stampOf(f.file)
-		if now == f.read {
-			continue
-		}
-		f.read = now
-		rights, err := readRights("--rights", f.file)
-		if err == nil {
-			err = server.SetRights(rights)
-		}
-		if err != nil {
-			log.Warn("changed rights cannot be used; keeping the previous ones", "err", err)
-			continue
-		}
-		log.Info("rights were read again", "patterns", rights.Len())
+// reload reads the rights from their changed file.
+func (f *rightsFlag) reload(server *remote.Server, log *slog.Logger) {
+	rights, err := readRights("--rights", f.file)
+	if err == nil {
+		err = server.SetRights(rights)
 	}
+	if err != nil {
+		log.Warn("changed rights cannot be used; keeping the previous ones", "err", err)
+		return
+	}
+	log.Info("rights were read again", "patterns", rights.Len())
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
 	"github.com/wakebell/wakebell"
 )
 
@@ -26,24 +27,12 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	limitFlag(cmd, &limit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		if limit < 0 {
-			return usagef("--limit: %d is negative", limit)
-		}
 		return a.ask(ctx, func(c asked) error {
 			list := a.newListing(limit, "ENTRY", "ID", "DIED", "DELIVERIES", "REASON")
-			for l, err := range c.QueueLetters(ctx, q, 0) {
-				if err != nil {
-					return err
-				}
-				if list.full() {
-					break
-				}
+			return printAll(list, c.QueueLetters(ctx, q, 0), func(l wakebell.QueueLetter) (any, []string) {
 				line := a.queueDeadLine(q, l)
-				if err := list.add(line, l.Entry, l.ID, line.Died, strconv.Itoa(l.Deliveries), l.Reason); err != nil {
-					return err
-				}
-			}
-			return list.end()
+				return line, []string{l.Entry, l.ID, line.Died, strconv.Itoa(l.Deliveries), l.Reason}
+			})
 		})
 	})
 	return cmd

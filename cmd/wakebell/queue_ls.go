@@ -43,9 +43,6 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	limitFlag(cmd, &limit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		if limit < 0 {
-			return usagef("--limit: %d is negative", limit)
-		}
 		return a.ask(ctx, func(c asked) error { return a.queueLs(ctx, c, q, running, limit) })
 	})
 	return cmd
@@ -53,21 +50,11 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 
 func (a *app) queueLs(ctx context.Context, c wakebell.QueueOperator, q wakebell.QueueName, running bool, limit int) error {
 	list := a.newListing(limit, "ID", "STATE", "DELIVERIES", "DEADLINE", "BODY")
-	for m, err := range c.QueueMessages(ctx, q, running) {
-		if err != nil {
-			return err
-		}
-		if list.full() {
-			break
-		}
+	return printAll(list, c.QueueMessages(ctx, q, running), func(m wakebell.QueueMessage) (any, []string) {
 		line := queueLine{a.prefix + q.Name, m.ID, "pending", m.Deliveries, stamp(m.Deadline), m.Fault, payload(m.Payload)}
 		if running {
 			line.State = "running"
 		}
-		err := list.add(line, m.ID, line.State, strconv.Itoa(m.Deliveries), line.Deadline, line.shown())
-		if err != nil {
-			return err
-		}
-	}
-	return list.end()
+		return line, []string{m.ID, line.State, strconv.Itoa(m.Deliveries), line.Deadline, line.shown()}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/spf13/cobra"
+
 	"github.com/wakebell/wakebell"
 )
 

@@ -38,27 +38,26 @@ type app struct {
 	keys     wakebell.Keys
 	celery   bool // runs of Python's schedules are Celery messages
 	output   choice
-	demoPace int // how often as long as it says a demo takes; 0: once
+	demoPace int // factor by which the demo is slowed down; 0 means 1
 
-	// began: a command's own code runs. What fails before it is a matter of
-	// usage: an unknown command or flag, a missing argument.
+	// began is set when a command's own code runs. Errors before that are usage
+	// errors: an unknown command or flag, a missing argument.
 	began bool
 
-	// interrupted ends with the first signal, and with the context of run.
+	// interrupted ends with the first signal, or with the context of run.
 	interrupted context.Context
 
-	// forced ends with the second signal; children are what is to be killed
-	// then, which they do by themselves.
+	// forced ends with the second signal. It kills the processes that children
+	// counts.
 	forced   context.Context
 	children sync.WaitGroup
 }
 
-// childrenLimit is how long a forced end waits for children to be killed.
+// childrenLimit is how long a forced exit waits for children to be killed.
 const childrenLimit = 2 * time.Second
 
-// run is the whole program but for os.Exit. It ends when ctx does, or with
-// SIGINT or SIGTERM, in the orderly way of the command; a second signal ends
-// it at once.
+// run is the whole program except for os.Exit. It shuts the command down when
+// ctx ends or on SIGINT or SIGTERM; a second signal ends it immediately.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, forced, stop := onSignals(ctx)
 	defer stop()
@@ -119,13 +118,13 @@ func onSignals(parent context.Context) (ctx, forced context.Context, stop func()
 	}
 }
 
-// exitCode says what is wrong.
+// exitCode prints err on stderr and returns the exit code that stands for it.
 func (a *app) exitCode(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return exitOK
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") { // errors may be joined
-		// Suggestions for a mistyped command are set off and indented.
+		// Suggestions for a mistyped command follow an empty line and are indented.
 		if a.interrupted != nil && a.interrupted.Err() != nil {
 			line = strings.ReplaceAll(line, context.Canceled.Error(), errInterrupted.Error())
 		}
@@ -147,14 +146,14 @@ func (a *app) exitCode(cmd *cobra.Command, err error) int {
 	}
 }
 
-// usageError is about how the command was called.
+// usageError is an error in how the command was called.
 type usageError struct{ text string }
 
 func (e usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
-// does makes a RunE of a command's own code.
+// does wraps a command's own code as a RunE.
 func (a *app) does(fn func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.began = true
@@ -165,27 +164,27 @@ func (a *app) does(fn func(ctx context.Context, args []string) error) func(*cobr
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "wakebell",
-		Short: "Durable timers: Redis keeps them, actors deliver them",
-		Long: `Wakebell keeps timers in Redis and delivers each at or after its instant, at
-least once, whatever crashes.
+		Short: "Durable timers: stored in Redis, delivered by actors",
+		Long: `Wakebell stores timers in Redis and delivers each at or after its due time, at
+least once, also after crashes.
 
-Redis is given by --redis or WAKEBELL_REDIS:
+--redis or WAKEBELL_REDIS names Redis:
   redis://[user:password@]host:port/db
   unix://[user:password@]/path/to/redis.sock?db=0
   redis+sentinel://[user:password@]host:port,host:port/master/db
-      sentinel_username and sentinel_password after a ? are for Sentinel itself
-  redis+cluster://[user:password@]host:port,host:port    give --hash-tag as well
+      parameters sentinel_username and sentinel_password are for Sentinel itself
+  redis+cluster://[user:password@]host:port,host:port    requires --hash-tag
   rediss://, rediss+sentinel://, rediss+cluster://       the same over TLS
-  embedded    one inside this process, for a try
-A password is safer in the variable: a command line can be read by others.
+  embedded    a server inside this process, to try Wakebell out
+Prefer the variable for a password: other users can read a command line.
 
-All commands but demo, node, beat and bench also work where Redis cannot be
-reached: --remote or WAKEBELL_REMOTE names a node that listens, as host:port. It
-is spoken to over TLS, but on loopback only if a flag of TLS is given;
-tls://host:port and plain://host:port say it outright. --token-file has the
-token to show it.
+All commands except demo, node, beat and bench also work without access to
+Redis: --remote or WAKEBELL_REMOTE names a listening node as host:port. The
+connection uses TLS, on loopback only if a TLS flag is given; tls://host:port
+and plain://host:port choose explicitly. --token-file names the file with the
+token to present.
 
-Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
+Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 		Example: `  wakebell demo
   wakebell node --topic invoices --exec './charge.sh'
   wakebell schedule --topic invoices --id inv-42 --in 72h --json '{"n":42}'
@@ -195,16 +194,16 @@ Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 		SilenceUsage:  true,
 		RunE:          missingCommand,
 	}
-	// Arguments are ids, of which there may be millions; files are for flags.
+	// Arguments are ids, of which there may be millions. Only flags take files.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.redisURL, "redis", "", "`URL` of Redis, or embedded (default $WAKEBELL_REDIS, else "+defaultRedis+")")
 	a.tls.register(root)
 	a.remote.register(root)
-	flags.StringVar(&a.prefix, "prefix", "", "put before the name of every topic")
-	flags.StringVar(&a.keys.Timeline, "timeline-key", "", "base `name` of the keys with instants (default timers_timeline)")
+	flags.StringVar(&a.prefix, "prefix", "", "`prefix` for the name of every topic")
+	flags.StringVar(&a.keys.Timeline, "timeline-key", "", "base `name` of the keys with due times (default timers_timeline)")
 	flags.StringVar(&a.keys.Payloads, "payloads-key", "", "base `name` of the keys with payloads (default timers_payloads)")
-	flags.BoolVar(&a.keys.HashTag, "hash-tag", false, "put topics in braces, so that a Cluster keeps the keys of each in one slot")
+	flags.BoolVar(&a.keys.HashTag, "hash-tag", false, "put topics in braces, so that a Cluster stores the keys of each in one slot")
 	root.AddCommand(
 		a.demoCommand(), a.nodeCommand(), a.scheduleCommand(), a.lsCommand(), a.getCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.retuneCommand(), a.statsCommand(), a.doctorCommand(), a.benchCommand(),
@@ -216,7 +215,7 @@ Exit codes: 0 fine, 1 error, 2 wrong usage, 3 not found.`,
 	return root
 }
 
-// missingCommand is what a command does that only has subcommands.
+// missingCommand is the RunE of a command that only has subcommands.
 func missingCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
@@ -225,7 +224,7 @@ func missingCommand(cmd *cobra.Command, args []string) error {
 	if err := cmd.Help(); err != nil {
 		return err
 	}
-	return usagef("which command?")
+	return usagef("a command is required")
 }
 
 func version() string {

@@ -17,28 +17,28 @@ type beatFlags struct {
 	maxInterval      time.Duration
 	wait             time.Duration
 
-	logFormat, logLevel choice
+	log logFlags
 }
 
 func (a *app) beatCommand() *cobra.Command {
-	f := &beatFlags{logFormat: oneOf("text", "json"), logLevel: oneOf("info", "debug", "warn", "error")}
+	f := &beatFlags{}
 	cmd := &cobra.Command{
 		Use:   "beat",
 		Short: "Fire recurring schedules",
-		Long: `Fires the recurring schedules until SIGTERM or SIGINT: those of wakebell
-schedules, and those that Python processes have saved with RedBeat. Any number
-of beats may run, on any number of machines: each run is fired once. A Python
-beat that holds RedBeat's lock is left to fire alone, until it is gone.
+		Long: `Fires recurring schedules until SIGTERM or SIGINT: those stored with wakebell
+schedules, and those that Python processes saved with RedBeat. Any number of
+beats may run, on any number of machines: each run is fired once. While a Python
+beat holds RedBeat's lock, this beat waits.
 
-A run becomes a timer on the schedule's topic, which is the task's name for
-schedules of Python; with --celery those become Celery messages on this Redis.
+A run becomes a timer on the schedule's topic. For a Python schedule the topic is
+the task's name; with --celery its runs become Celery messages on this Redis.
 
-With --prefix it fires the schedules that were put with this prefix, and those of
-Python; without, those that were put without one. All beats of one Redis want
-the same --celery.
+With --prefix it fires the schedules stored with this prefix, and Python's;
+without, those stored without a prefix. All beats on one Redis need the same
+--celery.
 
-Each run that this process has fired is one JSON line on stdout: name, due,
-fired_at and run, its number. When stdout cannot be written, it ends with 1.`,
+Each run that this process fires is one JSON line on stdout: name, due, fired_at
+and run (its number). The exit code is 1 when stdout cannot be written.`,
 		Example: `  wakebell beat
   wakebell beat --celery --zone Europe/Berlin
   wakebell beat --key-prefix '{redbeat}:' --redis redis+cluster://a:6379 --hash-tag`,
@@ -46,25 +46,22 @@ fired_at and run, its number. When stdout cannot be written, it ends with 1.`,
 	}
 	a.keyPrefixFlag(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&f.celery, "celery", false, "make Celery messages of the runs of Python's schedules")
+	flags.BoolVar(&f.celery, "celery", false, "send runs of Python schedules as Celery messages")
 	flags.BoolVar(&f.takeLock, "take-lock", false, "hold RedBeat's lock, so that Python beats wait")
-	flags.StringVar(&f.zone, "zone", "UTC", "time `zone` of crontabs without their own: that of the Celery app")
+	flags.StringVar(&f.zone, "zone", "UTC", "time `zone` of crontabs without one; use the Celery app's")
 	flags.DurationVar(&f.maxInterval, "max-interval", 5*time.Minute, "beat_max_loop_interval of the Python beats")
-	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long a start tries a Redis that does not answer")
-	flags.Var(&f.logFormat, "log-format", "format of the log on stderr")
-	flags.Var(&f.logLevel, "log-level", "least level that is logged")
-	completeChoice(cmd, "log-format", f.logFormat)
-	completeChoice(cmd, "log-level", f.logLevel)
+	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
+	f.log.register(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return a.beat(ctx, f) })
 	return cmd
 }
 
-// keyPrefixFlag gives a command the prefix of the keys of recurring schedules.
+// keyPrefixFlag adds --key-prefix, the prefix of the keys of recurring schedules.
 func (a *app) keyPrefixFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.keys.Beat, "key-prefix", "redbeat:", "put before the `keys` of recurring schedules")
+	cmd.Flags().StringVar(&a.keys.Beat, "key-prefix", "redbeat:", "prefix of the `keys` of recurring schedules")
 }
 
-// fireLine is a run that was fired, as it is printed.
+// fireLine is the JSON line of a run that was fired.
 type fireLine struct {
 	Name    string `json:"name"`
 	Due     string `json:"due"`
@@ -79,7 +76,7 @@ func newFireLine(r wakebell.ScheduleRun) fireLine {
 func (a *app) beat(ctx context.Context, f *beatFlags) (err error) {
 	zone, err := time.LoadLocation(f.zone)
 	if err != nil || f.zone == "" || f.zone == "Local" {
-		return usagef("--zone: %q is no IANA time zone", f.zone)
+		return usagef("--zone: %q is not an IANA time zone such as Europe/Berlin", f.zone)
 	}
 	conn, err := a.connect()
 	if err != nil {
@@ -91,7 +88,7 @@ func (a *app) beat(ctx context.Context, f *beatFlags) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	out := &lockedWriter{w: a.stdout}
-	log := newLogger(a.stderr, f.logFormat.value, f.logLevel.value)
+	log := f.log.logger(a.stderr)
 	sys, err := wakebell.New(newActorSystem(log), conn.rdb, wakebell.Config{
 		Keys: conn.settings.keys, Prefix: conn.settings.prefix, WaitForRedis: f.wait, DrainTimeout: -1, Logger: log,
 		Beat: &wakebell.Beat{

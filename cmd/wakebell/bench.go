@@ -25,11 +25,11 @@ type benchFlags struct {
 
 const (
 	maxBenchTimers = 50_000_000
-	// benchLead is how long before the first timer of a spread is due the
-	// last one should be loaded, and benchLoad what loading one may take.
+	// benchLead is the time between loading the last timer and the first due
+	// time of a spread; benchLoad is the time allowed for loading one timer.
 	benchLead = 500 * time.Millisecond
 	benchLoad = 20 * time.Microsecond
-	// benchIdle is how long nothing may happen before a run is given up.
+	// benchIdle is the longest time without progress before a run is given up.
 	benchIdle = 30 * time.Second
 )
 
@@ -38,40 +38,40 @@ func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure how fast timers are delivered",
-		Long: `Loads N timers into a topic of its own, handles them with a handler that does
-nothing, removes the topic and prints one line of JSON:
+		Long: `Loads N timers into a topic of its own, handles them with a no-op handler,
+removes the topic and prints one line of JSON:
   n, payload_bytes, max_concurrent
   seconds                   from the start of the node to the last settlement
   timers_per_s
   client_cpu_us_per_timer   of this process
-  redis_cpu_us_per_timer    of Redis's main thread
-  redis_commands_per_timer  as Redis counts, with those that scripts run
-  redis_calls_per_timer     commands that this process sent
+  redis_cpu_us_per_timer    of the main thread of Redis
+  redis_commands_per_timer  as Redis counts them, those of scripts included
+  redis_calls_per_timer     commands sent by this process
   allocs_per_timer          of this process
-  lateness_ms_p50, _p99     claimed - due
+  lateness_ms_p50, _p99     time of the claim minus due time
   handled, duplicates       distinct timers, and deliveries beyond the first
-Loading is not measured. The figures of Redis include what other clients do;
+Loading is not measured. The figures of Redis include the load of other clients;
 they are null with --redis embedded and on a Cluster.
 
 By default all timers are due when they are loaded, so their lateness includes
-the wait for the run. With --spread they become due evenly over that time, from
-when all are loaded: then it is that of a node that keeps up.`,
+the wait for the run. With --spread their due times are spread evenly over that
+time, starting after the load: lateness is then that of a node that keeps up.`,
 		Example: `  wakebell bench --n 100000 --payload 100 --max-concurrent 200
   wakebell bench --n 20000 --spread 10s`,
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
-	flags.IntVarP(&f.n, "n", "n", 100_000, "how many timers")
+	flags.IntVarP(&f.n, "n", "n", 100_000, "number of timers")
 	flags.IntVar(&f.payload, "payload", 100, "`bytes` of a body")
 	flags.IntVar(&f.maxConcurrent, "max-concurrent", 200, "timers handled at once")
-	flags.StringVarP(&f.topic, "topic", "t", "wakebell-bench", "start of the `topic`'s name; what makes it unique is appended")
+	flags.StringVarP(&f.topic, "topic", "t", "wakebell-bench", "`topic` name, to which a unique suffix is appended")
 	flags.DurationVar(&f.spread, "spread", 0, "time over which the timers become due")
-	flags.DurationVar(&f.leaseTTL, "lease-ttl", 30*time.Second, "lease of a timer")
+	flags.DurationVar(&f.leaseTTL, "lease-ttl", 30*time.Second, "duration of a lease")
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return a.bench(ctx, f) })
 	return cmd
 }
 
-// benchResult is what bench prints.
+// benchResult is the JSON line that bench prints.
 type benchResult struct {
 	N                     int      `json:"n"`
 	PayloadBytes          int      `json:"payload_bytes"`
@@ -108,7 +108,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags) (err error) {
 		return err
 	}
 	conn.countCalls()
-	b := &benchRun{benchFlags: *f, conn: conn, client: client, tally: newTally(f.n)}
+	b := &benchRun{benchFlags: *f, conn: conn, client: client, counts: newDeliveryCounts(f.n)}
 	b.topic = f.topic + "-" + uuid.NewString()
 	defer func() {
 		err = errors.Join(err, client.Forget(context.WithoutCancel(ctx), b.topic))
@@ -128,11 +128,11 @@ type benchRun struct {
 	benchFlags
 	conn   *connection
 	client *wakebell.Client
-	tally  *tally
+	counts *deliveryCounts
 }
 
-// load schedules the timers. Their ids are their numbers, which is how the
-// handler knows them.
+// load schedules the timers. Their ids are their numbers, by which the handler
+// counts them.
 func (b *benchRun) load(ctx context.Context) error {
 	topic := wakebell.NewTopic[[]byte](b.topic)
 	body := make([]byte, b.payload)
@@ -165,7 +165,7 @@ func (b *benchRun) load(ctx context.Context) error {
 func (b *benchRun) run(ctx context.Context) (benchResult, error) {
 	log := slog.New(slog.DiscardHandler)
 	sys, err := wakebell.New(newActorSystem(log), b.conn.rdb, wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[[]byte](b.topic), b.tally.handle,
+		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[[]byte](b.topic), b.counts.handle,
 			wakebell.MaxConcurrent(b.maxConcurrent), wakebell.LeaseTTL(b.leaseTTL))},
 		Keys:   b.conn.settings.keys,
 		Prefix: b.conn.settings.prefix,
@@ -194,7 +194,7 @@ func (b *benchRun) settle(ctx context.Context, sys *wakebell.System) error {
 	name := b.conn.settings.prefix + b.topic
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	handled := b.tally.done
+	handled := b.counts.done
 	var acked int64
 	moved := time.Now()
 	for {
@@ -213,7 +213,7 @@ func (b *benchRun) settle(ctx context.Context, sys *wakebell.System) error {
 			acked, moved = counters.Acked, time.Now()
 		}
 		if limit := benchIdle + b.spread; time.Since(moved) > limit {
-			return fmt.Errorf("bench: %d of %d timers were settled, then none for %v", acked, b.n, limit)
+			return fmt.Errorf("bench: %d of %d timers were settled, then none within %v", acked, b.n, limit)
 		}
 	}
 }

@@ -19,19 +19,20 @@ func (a *app) cancelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel --topic TOPIC (ID... | --all)",
 		Short: "Cancel timers",
-		Long: `Cancels timers and says what each was doing: pending, running (its handler is
-told) or absent. If one was absent the exit code is 3; the others are
-cancelled. With -o json each is a line with topic, id and presence.
+		Long: `Cancels timers and prints the state of each before: pending, running (its
+handler's context is cancelled) or absent. If one is absent, the others are
+cancelled and the exit code is 3. With -o json each is a line with topic, id and
+presence.
 
-With --all every timer of the topic is cancelled, running ones included; dead
-letters stay. It asks on a terminal, and wants --yes elsewhere. With -o json it
-prints one line with topic and cancelled, a number.`,
+--all cancels every timer of the topic, running ones included; dead letters
+stay. It asks for confirmation on a terminal and requires --yes elsewhere. With
+-o json it prints one line with topic and cancelled, a number.`,
 		Example: `  wakebell cancel --topic invoices inv-42 inv-43
   wakebell cancel -t invoices --all --yes`,
 	}
 	a.topicFlag(cmd, &f.topic, "`topic` of the timers")
 	cmd.Flags().BoolVar(&f.all, "all", false, "cancel all timers of the topic")
-	yesFlag(cmd, &f.yes, "do not ask before --all")
+	yesFlag(cmd, &f.yes, "do not ask for confirmation of --all")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		if f.all == (len(args) > 0) {
@@ -86,7 +87,7 @@ func (a *app) cancelAll(ctx context.Context, c wakebell.Operator, f *cancelFlags
 	}
 	n, err := c.CancelAll(ctx, f.topic)
 	if err != nil {
-		return soFar(err, n, "timers are known to be cancelled; more may be")
+		return soFar(err, n, "timers were cancelled, and possibly more")
 	}
 	if a.wantsJSON() {
 		return a.printJSON(struct {

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// completeLimit is how long a shell waits for topics, at most.
+	// completeLimit is the longest time that a shell waits for topics.
 	completeLimit = time.Second
-	// completeMost is how many topics a shell is offered.
+	// completeMost is the largest number of topics offered to a shell.
 	completeMost = 1000
 )
 
-// completeTopics has a shell complete --topic from the registry. Ids are not
-// completed: there may be millions.
+// completeTopics completes --topic from the registry. Ids are not completed: there
+// may be millions.
 func (a *app) completeTopics(cmd *cobra.Command) {
-	// It fails only where there is no such flag, or it is completed already.
+	// It fails only without such a flag, or on a second registration.
 	_ = cmd.RegisterFlagCompletionFunc("topic", func(cmd *cobra.Command, _ []string, start string) ([]string, cobra.ShellCompDirective) {
 		return a.topicsFrom(cmd.Context(), start), cobra.ShellCompDirectiveNoFileComp
 	})
@@ -29,21 +29,21 @@ func completeChoice(cmd *cobra.Command, flag string, c choice) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(c.allowed, cobra.ShellCompDirectiveNoFileComp)) // as above
 }
 
-// completeFiles has a shell complete flags with the names of files.
+// completeFiles completes flags with file names.
 func completeFiles(cmd *cobra.Command, flags ...string) {
 	for _, flag := range flags {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // as above
 	}
 }
 
-// topicsFrom are the topics that begin with start, as --topic takes them: what
-// is not found in time, or at all, is not offered, and nobody is told why.
+// topicsFrom returns the topics that begin with start, as --topic takes them.
+// Errors and timeouts are silent: a shell has no place for them.
 func (a *app) topicsFrom(ctx context.Context, start string) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, completeLimit)
 	defer cancel()
 	prefix := a.prefix
 	if a.remoteAddress() == "" {
-		a.prefix = "" // the names of topics are full ones
+		a.prefix = "" // Topics returns full names
 	}
 	done := make(chan []string, 1)
 	go func() { // a connection may take longer to fail than a shell should wait

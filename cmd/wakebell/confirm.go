@@ -9,15 +9,15 @@ import (
 
 var errNothingDone = errors.New("nothing was done")
 
-// confirm asks on a terminal before what cannot be undone, unless sure says that
-// --yes was given. It fails where there is no terminal, where the answer is no,
-// and with the first signal. Commands check their flags before they ask.
+// confirm asks on a terminal before a destructive operation. sure, from --yes,
+// skips the question. It fails without a terminal, on any answer but yes, and on
+// the first signal. Commands validate their flags before they ask.
 func (a *app) confirm(sure bool, question func() (string, error)) error {
 	if sure {
 		return nil
 	}
 	if !isTerminal(a.stdin) {
-		return usagef("it wants --yes where nobody can be asked")
+		return usagef("--yes is required without a terminal")
 	}
 	text, err := question()
 	if err != nil {
@@ -25,7 +25,7 @@ func (a *app) confirm(sure bool, question func() (string, error)) error {
 	}
 	a.notef("%s [y/N] ", escape(text))
 	answer := make(chan bool, 1)
-	go func() { answer <- readYes(a.stdin) }() // the process ends a read that is given up
+	go func() { answer <- readYes(a.stdin) }() // a read that is given up ends with the process
 	select {
 	case yes := <-answer:
 		if !yes {
@@ -38,7 +38,7 @@ func (a *app) confirm(sure bool, question func() (string, error)) error {
 	}
 }
 
-// readYes takes y or yes, in any case, for a yes; no answer is a no.
+// readYes reports whether the answer is y or yes, in any case.
 func readYes(in io.Reader) bool {
 	answer, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && answer == "" {

@@ -62,7 +62,7 @@ func TestDeadRedrive(t *testing.T) {
 	code, stdout, stderr := b.call("dead", "redrive", "-t", "TOPIC", "--reason", "x-1", "--yes", "-o", "json")
 	require.Zero(t, code, stderr)
 	require.Equal(t, "skipped live", objects(t, stdout)[0]["outcome"])
-	require.Contains(t, stderr, "1 stay")
+	require.Contains(t, stderr, "skipped 1")
 	stdout = b.fine("dead", "redrive", "-t", "TOPIC", entries[1], "--overwrite", "--yes")
 	require.Equal(t, fmt.Sprintf("%-15s  overwritten     x-1\n", entries[1]), stdout)
 

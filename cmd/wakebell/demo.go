@@ -18,9 +18,9 @@ const (
 	demoLease    = 2 * time.Second
 	demoRetry    = time.Second
 	demoAttempts = 3
-	// demoLimit is when what has not happened by then counts as not happening.
+	// demoLimit is the time after which the demo stops waiting.
 	demoLimit = 40 * time.Second
-	// demoLook is how often Redis is asked what became of a timer.
+	// demoLook is the interval at which the demo reads the state of its timers.
 	demoLook = 50 * time.Millisecond
 )
 
@@ -28,20 +28,20 @@ func (a *app) demoCommand() *cobra.Command {
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show in a quarter of a minute what timers do",
-		Long: `Schedules a handful of timers, handles them and tells what happens: one fires,
-one fails and is retried, one crashes its actor and comes back when its lease
-ends, one is given up, two are cancelled. It ends with a table, and with 0 if
-all went as told.
+		Short: "Show what timers do, in 15 seconds",
+		Long: `Schedules six timers, handles them and prints what happens: one fires, one fails
+and is retried, one crashes its actor and is redelivered when its lease expires,
+one becomes a dead letter, two are cancelled. It ends with a table. The exit code
+is 0 if all happened as expected.
 
-No Redis is needed: one runs inside the process. With --redis (not
-WAKEBELL_REDIS) that one is used, in a topic that is removed afterwards.
-Colours are for terminals, and NO_COLOR turns them off.`,
+It needs no Redis: a server runs inside the process. With --redis (not
+WAKEBELL_REDIS) it uses that server, with a topic that it removes afterwards.
+Output is coloured on a terminal; NO_COLOR turns colours off.`,
 		Example: `  wakebell demo
   wakebell demo --redis redis://127.0.0.1:6379`,
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().BoolVar(&verbose, "verbose", false, "log on stderr what the actors do")
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "log the actors' work on stderr")
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
 		if a.redisURL == "" {
 			a.redisURL = embeddedRedis
@@ -65,7 +65,7 @@ func (a *app) demo(ctx context.Context, verbose bool) (err error) {
 		narrator: newNarrator(a.stdout, isTerminal(a.stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"),
 		topic:    wakebell.NewTopic[string]("demo-" + uuid.NewString()[:8]),
 		records:  map[string]*record{},
-		began:    make(chan string, len(story)),
+		began:    make(chan string, len(scenario)),
 		pace:     max(a.demoPace, 1),
 	}
 	d.sys, err = wakebell.New(newActorSystem(log), conn.rdb, wakebell.Config{
@@ -81,7 +81,7 @@ func (a *app) demo(ctx context.Context, verbose bool) (err error) {
 		err = errors.Join(err, d.client.Forget(context.WithoutCancel(ctx), d.topic.Name()))
 	}()
 	if conn.embedded() {
-		d.tell(plain, "", "A Redis runs inside this process, for as long as the demo does.")
+		d.tell(plain, "", "Redis runs inside this process until the demo ends.")
 	}
 	if err := d.perform(ctx); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (a *app) demo(ctx context.Context, verbose bool) (err error) {
 	return d.conclude(ctx, a)
 }
 
-// perform runs the story until every timer has come to its end.
+// perform runs the scenario until every timer has ended.
 func (d *demo) perform(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, d.paced(demoLimit))
 	defer cancel()
@@ -98,14 +98,14 @@ func (d *demo) perform(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return errors.New("the demo was interrupted")
 	case errors.Is(err, context.DeadlineExceeded):
-		d.tell(bad, "", "Not everything happened within %v.", d.paced(demoLimit))
-		return nil // conclude says what did not
+		d.tell(bad, "", "The scenario did not finish within %v.", d.paced(demoLimit))
+		return nil // conclude reports what is missing
 	default:
 		return err
 	}
 }
 
-// play is perform without what ctx means. It stops the system in any case.
+// play runs the scenario and stops the system in any case.
 func (d *demo) play(ctx context.Context) (err error) {
 	if err := d.schedule(ctx); err != nil {
 		return err
@@ -114,13 +114,13 @@ func (d *demo) play(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.sys.Stop()) }()
-	d.tell(plain, "", "Actors handle them now. A lease lasts %v: after a crash, that is how long a timer waits.", d.paced(demoLease))
+	d.tell(plain, "", "Actors handle the timers. A lease lasts %v: a timer is redelivered that long after a crash.", d.paced(demoLease))
 
 	ctx, cancel := context.WithCancel(ctx)
 	interfered := make(chan error, 1)
 	go func() { interfered <- d.interfere(ctx) }()
 	err = d.awaitEnds(ctx)
-	cancel() // for an interference that waits for what never came
+	cancel() // ends an interference whose condition never came
 	if failed := <-interfered; err == nil && !errors.Is(failed, context.Canceled) {
 		err = failed
 	}
@@ -129,24 +129,24 @@ func (d *demo) play(ctx context.Context) (err error) {
 
 // schedule stores all timers in one round trip.
 func (d *demo) schedule(ctx context.Context) error {
-	drafts := make([]wakebell.Draft, len(story))
-	for i, s := range story {
+	drafts := make([]wakebell.Draft, len(scenario))
+	for i, s := range scenario {
 		drafts[i] = d.topic.Draft(s.plan, wakebell.ID(s.id), wakebell.In(d.paced(s.in)))
 	}
 	d.begin()
 	if _, err := d.client.Schedule(ctx, drafts...); err != nil {
 		return err
 	}
-	for _, s := range story {
+	for _, s := range scenario {
 		d.records[s.id] = &record{}
-		d.tell(news, s.id, "scheduled in %v: %s", d.paced(s.in), s.plan)
+		d.tell(info, s.id, "scheduled in %v: %s", d.paced(s.in), s.plan)
 	}
 	return nil
 }
 
-// interfere cancels the two timers that are to be cancelled.
+// interfere cancels the two timers that the scenario cancels.
 func (d *demo) interfere(ctx context.Context) error {
-	for _, s := range story {
+	for _, s := range scenario {
 		if s.cancel == nil {
 			continue
 		}
@@ -157,18 +157,18 @@ func (d *demo) interfere(ctx context.Context) error {
 	return nil
 }
 
-// awaitEnds waits until Redis has no timer left and the last instant passed.
+// awaitEnds waits until Redis has no timer left and the last due time has passed.
 func (d *demo) awaitEnds(ctx context.Context) error {
 	look := time.NewTicker(demoLook)
 	defer look.Stop()
-	told := false
+	reported := false
 	for {
 		counts, err := d.client.Count(ctx, d.topic.Name())
 		if err != nil {
 			return err
 		}
-		if counts.Dead > 0 && !told {
-			told = true
+		if counts.Dead > 0 && !reported {
+			reported = true
 			if err := d.findDead(ctx); err != nil {
 				return err
 			}
@@ -191,20 +191,20 @@ func (d *demo) findDead(ctx context.Context) error {
 			return err
 		}
 		d.end(letter.ID, fmt.Sprintf("failed %d times, is a dead letter", letter.Failures))
-		d.tell(bad, letter.ID, "is a dead letter now: %s", letter.Reason)
+		d.tell(bad, letter.ID, "became a dead letter: %s", letter.Reason)
 	}
 	return nil
 }
 
-// conclude prints what happened to each timer, and fails if it is not what
-// was to happen.
+// conclude prints what happened to each timer, and fails if it differs from the
+// scenario.
 func (d *demo) conclude(ctx context.Context, a *app) error {
 	var wrong []error
 	if err := a.printf("\n"); err != nil {
 		return err
 	}
 	t := newTable(a.stdout, "TIMER", "WHAT HAPPENED", "ATTEMPTS", "LATENESS")
-	for _, s := range story {
+	for _, s := range scenario {
 		r := d.records[s.id]
 		late := ""
 		if r.attempts > 0 {
@@ -212,7 +212,7 @@ func (d *demo) conclude(ctx context.Context, a *app) error {
 		}
 		t.row(s.id, r.ending, fmt.Sprint(r.attempts), late)
 		if r.ending != s.ending || r.attempts != s.attempts {
-			wrong = append(wrong, fmt.Errorf("%s should have %s after %d attempts, but %s after %d",
+			wrong = append(wrong, fmt.Errorf("%s: want %s after %d attempts, got %s after %d",
 				s.id, s.ending, s.attempts, r.shown(), r.attempts))
 		}
 	}
@@ -229,6 +229,6 @@ func (d *demo) conclude(ctx context.Context, a *app) error {
 	if len(wrong) > 0 {
 		return errors.Join(wrong...)
 	}
-	d.tell(good, "", "All went as told. Lateness is that of the first attempt, by Redis's clock.")
+	d.tell(good, "", "Everything happened as expected. Lateness is that of the first attempt, by the clock of Redis.")
 	return nil
 }

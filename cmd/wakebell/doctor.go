@@ -13,16 +13,16 @@ func (a *app) doctorCommand() *cobra.Command {
 	var topics []string
 	cmd := &cobra.Command{
 		Use:   "doctor [--topic TOPIC]...",
-		Short: "Check whether Redis is fit to keep timers",
-		Long: `Checks the server, or every master of a Cluster: reachable (and how fast),
-version, eviction, memory, persistence, replicas, clock. And each topic, all
-that topics lists if none is named: slots (of a Cluster), types (of the keys),
-scripts, rights (of the user), orders (pause and retune), orphans (what belongs
-to no timer).
+		Short: "Check whether Redis is configured for timers",
+		Long: `Checks the server, or every master of a Cluster: reachable (and latency),
+version, eviction, memory, persistence, replicas, clock. Then it checks each
+topic, by default all that topics lists: slots (of a Cluster), types (of the
+keys), scripts, rights (of the user), orders (settings for all nodes), orphans
+(data without a timer).
 
-Each check is a line: good; warn, when timers may be late or lost in a case that
-it names; bad; or unknown, when it could not be made. Below it is what to do.
-The exit code is 1 when something is bad. Nothing is written.
+Each check is a line: good; warn, if timers can be late or lost in the case that
+it names; bad; or unknown, if the check failed. The line below says what to do.
+The exit code is 1 if a check is bad. Nothing is written.
 
 With -o json each is a line with grade, check, server (of a Cluster), topic,
 found and do.`,
@@ -52,10 +52,10 @@ func (a *app) doctor(ctx context.Context, c wakebell.Operator, names topicNames,
 	switch {
 	case err != nil && given:
 		return err
-	case err != nil: // what is wrong the checks of the server say
-		a.notef("wakebell: no topic is checked, for they cannot be listed: %s\n", escape(fault(err)))
+	case err != nil: // the checks of the server report the cause
+		a.notef("wakebell: no topic is checked, because topics cannot be listed: %s\n", escape(fault(err)))
 	case len(topics) == 0:
-		a.notef("wakebell: no topic is checked, for there is none; --topic names one\n")
+		a.notef("wakebell: no topic is checked, because there is none; name one with --topic\n")
 	}
 	findings, err := c.Diagnose(ctx, topics...)
 	if err != nil {
@@ -80,7 +80,7 @@ func (a *app) doctor(ctx context.Context, c wakebell.Operator, names topicNames,
 	return nil
 }
 
-// printFinding prints a line and, where there is something to do, another.
+// printFinding prints a finding and, on a second line, what to do about it.
 func (a *app) printFinding(f findingLine) error {
 	if a.wantsJSON() {
 		return a.printJSON(f)

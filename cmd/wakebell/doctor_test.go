@@ -16,7 +16,7 @@ func TestDoctor(t *testing.T) {
 	b := &bundle{t: t, topic: "t", redis: "redis://" + server.Addr}
 	code, stdout, stderr := b.call("doctor", "-o", "json")
 	require.Equal(t, exitOK, code, stdout)
-	require.Contains(t, stderr, "there is none; --topic")
+	require.Contains(t, stderr, "there is none; name one with --topic")
 	require.Len(t, objects(t, stdout), 7, "the server is checked all the same")
 
 	b.fine("schedule", "-t", "TOPIC", "--in", "1h")

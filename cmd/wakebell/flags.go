@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -8,17 +10,16 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// topicFlag gives a command the topic that it is about, which it has to be
-// told.
+// topicFlag adds the required flag --topic.
 func (a *app) topicFlag(cmd *cobra.Command, topic *string, usage string) {
 	cmd.Flags().StringVarP(topic, "topic", "t", "", usage)
 	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
 	a.completeTopics(cmd)
 }
 
-// topicsFlag is topicFlag for any number of topics; none is fine.
+// topicsFlag adds the optional flag --topic, which can be repeated.
 func (a *app) topicsFlag(cmd *cobra.Command, topics *[]string, usage string) {
-	cmd.Flags().StringArrayVarP(topics, "topic", "t", nil, usage+"; may be repeated")
+	cmd.Flags().StringArrayVarP(topics, "topic", "t", nil, usage+"; can be repeated")
 	a.completeTopics(cmd)
 }
 
@@ -30,7 +31,7 @@ func yesFlag(cmd *cobra.Command, yes *bool, usage string) {
 	cmd.Flags().BoolVarP(yes, "yes", "y", false, usage)
 }
 
-// dueFlags say when a timer is due, in one of two ways.
+// dueFlags are --in and --at, of which one says when a timer is due.
 type dueFlags struct {
 	in time.Duration
 	at string
@@ -42,15 +43,46 @@ func (f *dueFlags) register(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("in", "at")
 }
 
-// when returns what makes a timer due at the instant of the flags, or later
-// than that.
+// when returns a function that makes a timer due at the instant of the flags plus
+// a delay.
 func (f *dueFlags) when() (func(later time.Duration) wakebell.ScheduleOption, error) {
 	if f.at == "" {
 		return func(later time.Duration) wakebell.ScheduleOption { return wakebell.In(f.in + later) }, nil
 	}
-	at, err := time.Parse(time.RFC3339Nano, f.at)
+	at, err := instantFlag("at", f.at)
 	if err != nil {
-		return nil, usagef("--at: %q is not an instant such as 2031-01-02T15:04:05Z", f.at)
+		return nil, err
 	}
 	return func(later time.Duration) wakebell.ScheduleOption { return wakebell.At(at.Add(later)) }, nil
 }
+
+func limitFlag(cmd *cobra.Command, limit *int) {
+	*limit = 100
+	cmd.Flags().Var((*limitValue)(limit), "limit", "maximum `number` to list; 0: all")
+}
+
+func instantFlag(flag, text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return at, usagef("--%s: %q is not an instant such as 2031-01-02T15:04:05Z", flag, text)
+	}
+	return at, nil
+}
+
+// limitValue is the value of --limit.
+type limitValue int
+
+// Set takes a number that is not negative.
+func (v *limitValue) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return errors.New("want a number from 0")
+	}
+	*v = limitValue(n)
+	return nil
+}
+
+func (v *limitValue) String() string { return strconv.Itoa(int(*v)) }
+
+// Type is shown in the help.
+func (v *limitValue) Type() string { return "int" }

@@ -58,7 +58,7 @@ func TestGateHoldEndsWithASignal(t *testing.T) {
 
 	code, _, stderr := b.call("gate", "hold", "TOPIC", "--timeout", "20ms")
 	require.Equal(t, exitError, code)
-	require.Contains(t, stderr, "did not become the turn in time")
+	require.Contains(t, stderr, "timed out waiting for the turn")
 
 	require.Zero(t, holder.stop())
 	require.Equal(t, "released", holder.lines(2)[1]["event"])

@@ -14,8 +14,8 @@ func (a *app) getCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get --topic TOPIC ID",
 		Short: "Show a timer with its body",
-		Long: `Shows all of a timer; 3 is the exit code when there is none. With -o json it is
-one line with the fields of ls and, as a node prints them, content_type,
+		Long: `Shows a timer. The exit code is 3 if there is none. With -o json it is one line
+with the fields of ls and, as a node prints them, content_type,
 headers, correlation_id, reply_to, and body or body_base64.`,
 		Example: `  wakebell get --topic invoices inv-42
   wakebell get -t invoices inv-42 -o json | jq .body`,
@@ -29,7 +29,7 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	return cmd
 }
 
-// wholeTimer is a timer with what travels in it.
+// wholeTimer is the JSON line of get: a timer with its content.
 type wholeTimer struct {
 	timerLine
 	content

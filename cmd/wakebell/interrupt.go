@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// errInterrupted is what ends a command that had more to do when a signal came.
+// errInterrupted ends a command that a signal stops before it is done.
 var errInterrupted = errors.New("interrupted")
 
-// finishLimit is how long a step that is under way may take after a signal.
+// finishLimit bounds a step that is in progress when a signal comes.
 const finishLimit = 2 * time.Second
 
-// outlasting is a context that ends finishLimit after ctx does: for a step whose
-// outcome should be known.
+// outlasting returns a context that ends finishLimit after ctx, for a step whose
+// outcome must be known.
 func outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	last, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	unwatch := context.AfterFunc(ctx, func() {
@@ -27,7 +27,7 @@ func outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// soFar is the error of a command that does much, with what was done before it.
+// soFar adds to the error of a command how much was done before it.
 func soFar(err error, done int64, what string) error {
 	if done == 0 && !errors.Is(err, context.Canceled) {
 		return err

@@ -22,10 +22,9 @@ func (a *app) lsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls --topic TOPIC",
 		Short: "List the timers of a topic",
-		Long: `Lists the timers of a topic in the order in which they are due. Of a running
-timer, due is the end of its lease; of one that is retried, its next attempt.
-State is pending, retrying, running or never (an infinite instant, which
-nobody but a stranger writes).
+		Long: `Lists the timers of a topic by due time. For a running timer, due is its lease
+expiry; for a retried one, its next attempt. State is pending, retrying, running
+or never (an infinite due time, which only another program can have written).
 
 With -o json each timer is a line with topic, id, state, due, activation,
 attempts, failures and last_error.`,
@@ -36,8 +35,8 @@ attempts, failures and last_error.`,
 	}
 	flags := cmd.Flags()
 	a.topicFlag(cmd, &f.topic, "`topic` to list")
-	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this `instant`, RFC 3339, or this duration from now")
-	flags.BoolVar(&f.running, "running", false, "only those that a handler has")
+	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this `instant` in RFC 3339, or this duration from now")
+	flags.BoolVar(&f.running, "running", false, "only running timers")
 	limitFlag(cmd, &f.limit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
@@ -46,7 +45,7 @@ attempts, failures and last_error.`,
 	return cmd
 }
 
-// timerLine is what Redis knows of a timer, as it is printed.
+// timerLine is the JSON line of ls.
 type timerLine struct {
 	Topic      string `json:"topic"`
 	ID         string `json:"id"`
@@ -70,23 +69,11 @@ func (a *app) ls(ctx context.Context, c wakebell.Timers, f *lsFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.limit < 0 {
-		return usagef("--limit: %d is negative", f.limit)
-	}
 	list := a.newListing(f.limit, "ID", "STATE", "DUE", "ACTIVATION", "ATTEMPTS", "FAILURES")
-	for info, err := range c.List(ctx, f.topic, filter) {
-		if err != nil {
-			return err
-		}
-		if list.full() {
-			break
-		}
+	return printAll(list, c.List(ctx, f.topic, filter), func(info wakebell.Info) (any, []string) {
 		t := newTimerLine(info)
-		if err := list.add(t, t.ID, t.State, t.Due, t.Activation, strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)); err != nil {
-			return err
-		}
-	}
-	return list.end()
+		return t, []string{t.ID, t.State, t.Due, t.Activation, strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)}
+	})
 }
 
 func (f *lsFlags) filter(now time.Time) (wakebell.Filter, error) {
@@ -104,58 +91,4 @@ func (f *lsFlags) filter(now time.Time) (wakebell.Filter, error) {
 	}
 	filter.DueBefore = at
 	return filter, nil
-}
-
-func limitFlag(cmd *cobra.Command, limit *int) {
-	cmd.Flags().IntVar(limit, "limit", 100, "how many at most; 0: all")
-}
-
-// listing prints items as they come, in a table or as lines of JSON.
-type listing struct {
-	app   *app
-	table *table // nil: JSON
-	limit int    // 0: none
-	shown int
-	more  bool
-}
-
-func (a *app) newListing(limit int, head ...string) *listing {
-	l := &listing{app: a, limit: limit}
-	if !a.wantsJSON() {
-		l.table = newTable(a.stdout, head...)
-	}
-	return l
-}
-
-// firstColumn makes room for what is to come in the first column of a table.
-func (l *listing) firstColumn(values []string) {
-	if l.table != nil {
-		l.table.atLeast(values)
-	}
-}
-
-// full notes that there is one more item, and reports whether it is too many.
-func (l *listing) full() bool {
-	l.more = l.limit > 0 && l.shown == l.limit
-	return l.more
-}
-
-// add prints an item: value as JSON, or the cells.
-func (l *listing) add(value any, cells ...string) error {
-	l.shown++
-	if l.table == nil {
-		return l.app.printJSON(value)
-	}
-	l.table.row(cells...)
-	return l.table.fault
-}
-
-func (l *listing) end() error {
-	if l.more {
-		l.app.notef("wakebell: there are more than %d; --limit 0 shows all\n", l.limit)
-	}
-	if l.table == nil {
-		return nil
-	}
-	return l.table.flush()
 }

@@ -1,5 +1,4 @@
-// Command wakebell runs timers, schedules and inspects them, and shows what
-// they are. "wakebell --help" tells the rest.
+// Command wakebell schedules, handles and inspects timers. See "wakebell --help".
 package main
 
 import (
@@ -15,6 +14,6 @@ import (
 
 func main() {
 	grpclog.SetLoggerV2(remote.GRPCLogger(slog.New(grpcLog))) // before anything uses gRPC
-	logging.Disable()                                         // what go-redis meets is in the errors it returns
+	logging.Disable()                                         // go-redis returns its errors as well
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// nodeFlags are what a node can be told.
+// nodeFlags are the flags of node.
 type nodeFlags struct {
 	topics []string
 	queueFlags
@@ -32,48 +32,51 @@ type nodeFlags struct {
 	deadCap     int64
 	health      string
 
-	logFormat, logLevel choice
+	log logFlags
 }
 
 func (a *app) nodeCommand() *cobra.Command {
-	f := &nodeFlags{logFormat: oneOf("text", "json"), logLevel: oneOf("info", "debug", "warn", "error")}
+	f := &nodeFlags{}
 	cmd := &cobra.Command{
 		Use:   "node (--topic TOPIC | --queue QUEUE | --listen ADDRESS)...",
 		Short: "Handle the timers of topics and the messages of queues",
 		Long: `Handles the timers of topics and the messages of queues until SIGTERM or SIGINT.
-Then it takes no more, waits for what runs up to --drain-timeout, gives the rest back, and
-exits with 0. That takes at most 7 s more than --drain-timeout, also while Redis
-is down. A second signal ends it at once, with 1.
+Then it drains: it claims no more, waits up to --drain-timeout for running
+handlers, returns the rest, and exits with 0. That takes at most 7 s more than
+--drain-timeout, also while Redis is down. A second signal ends it immediately,
+with 1.
 
 Each delivery is one JSON line on stdout, written before the timer is settled:
   topic, id, attempt, activation, delivered_at, lateness_ms, content_type,
   headers, correlation_id, reply_to (if any), and body: JSON as JSON, text as a
-  string, null for none; or else body_base64. Of a message topic is the queue,
-  activation when it was published, and the body is shown by its bytes.
-Without --exec that is all: the timer is done once the line is written. When
-stdout cannot be written, the timer is retried and the node drains and ends
-with 1.
+  string, null for none; anything else as body_base64. For a message, topic is
+  the queue, activation the time of publishing, and the body's bytes tell its
+  type.
+Without --exec, a timer is done once its line is written. If stdout cannot be
+written, the timer is retried, and the node drains and exits with 1.
 
 With --exec, sh -c COMMAND runs for each delivery, after its line:
   stdin        the body
   environment  WAKEBELL_TOPIC, _ID, _ATTEMPT, _ACTIVATION, _DELIVERED_AT,
                _LATENESS_MS, _CONTENT_TYPE, _CORRELATION_ID, _REPLY_TO, and a
                WAKEBELL_HEADER_<NAME> for each header, its name in upper case
-               with _ for what is no letter or digit. NUL becomes U+FFFD.
+               and other characters than letters and digits as _. NUL becomes
+               U+FFFD.
   output       stdout and stderr go to the node's stderr
-  exit status  0: done; 65: rejected, a dead letter at once; other: retried
-When a timer is cancelled, its lease is lost or the drain's time is over, the
-command's process group is killed.
+  exit status  0: done; 65: rejected, a dead letter immediately; other: retried
+If a timer is cancelled, its lease is lost or the drain times out, the process
+group of its command is killed.
 
 With --listen it also serves other processes: wakebell --remote, remote.Dial,
-actors, and gRPC. Beyond loopback it wants --tls-cert and --tls-key and, so that
-it knows its peers, --token-file or --tls-client-ca; with both, peers need both.
+actors, and gRPC. Beyond loopback it requires --tls-cert and --tls-key and, to
+authenticate peers, --token-file or --tls-client-ca; with both, peers need both.
 A line of the token file is owner:token, or a token alone; # begins a comment.
-With --tls-client-ca it may go on with a space and the certificate that the token
-is valid with: cn:NAME, its common name, or sha256:FINGERPRINT.
-Files that change are read again: TLS with the next link, tokens within a second.
-Links that are there go on. With rediss://, Redis is shown --redis-tls-cert then. Topics that subscribers are to
-handle are not to be named with --topic.`,
+With --tls-client-ca, a space and the certificate that the token is bound to can
+follow: cn:NAME, its common name, or sha256:FINGERPRINT.
+Changed files are read again: certificates with the next connection, tokens
+within a second. Existing connections stay. With --listen and rediss://, the
+client certificate for Redis is --redis-tls-cert. Do not name topics with --topic
+that subscribers should handle.`,
 		Example: `  wakebell node --topic invoices
   wakebell node --topic invoices --exec './charge.sh' --max-concurrent 20
   wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id
@@ -93,22 +96,19 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.exec, "exec", "", "shell `command` to run for each delivery")
 	flags.IntVar(&f.maxConcurrent, "max-concurrent", 5, "timers of a topic handled at once, 1 to 10,000")
-	flags.DurationVar(&f.leaseTTL, "lease-ttl", 30*time.Second, "how long a crashed node keeps its timers from others")
-	flags.DurationVar(&f.leaseAge, "max-lease-age", 0, "end handlers that run longer; 0: never")
-	flags.DurationVar(&f.polling, "polling-interval", 50*time.Millisecond, "first delay of the backoff when idle")
-	flags.DurationVar(&f.maxPolling, "max-polling-interval", 5*time.Second, "cap of that backoff")
-	flags.IntVar(&f.maxAttempts, "max-attempts", 25, "failure at which a timer becomes a dead letter")
-	flags.DurationVar(&f.retryFirst, "retry-initial", time.Second, "delay after the first failure; it doubles with each")
-	flags.DurationVar(&f.retryMax, "retry-max", time.Hour, "cap of that delay")
-	flags.BoolVar(&f.discardRejected, "discard-rejected", false, "remove rejected timers instead of keeping dead letters")
-	flags.DurationVar(&f.drain, "drain-timeout", 20*time.Second, "how long a stop waits for what runs")
-	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long a start tries a Redis that does not answer")
-	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept for a topic, and about 100 more; 0: all")
-	flags.StringVar(&f.health, "health", "", "`address` to serve /livez and /readyz at over HTTP, as 127.0.0.1:8080; empty: none")
-	flags.Var(&f.logFormat, "log-format", "format of the log on stderr")
-	flags.Var(&f.logLevel, "log-level", "least level that is logged")
-	completeChoice(cmd, "log-format", f.logFormat)
-	completeChoice(cmd, "log-level", f.logLevel)
+	flags.DurationVar(&f.leaseTTL, "lease-ttl", 30*time.Second, "time until the timers of a crashed node are redelivered")
+	flags.DurationVar(&f.leaseAge, "max-lease-age", 0, "cancel handlers that run longer; 0: never")
+	flags.DurationVar(&f.polling, "polling-interval", 50*time.Millisecond, "initial poll delay when idle")
+	flags.DurationVar(&f.maxPolling, "max-polling-interval", 5*time.Second, "maximum poll delay when idle")
+	flags.IntVar(&f.maxAttempts, "max-attempts", 25, "failures after which a timer becomes a dead letter")
+	flags.DurationVar(&f.retryFirst, "retry-initial", time.Second, "delay after the first failure; doubles with each")
+	flags.DurationVar(&f.retryMax, "retry-max", time.Hour, "maximum retry delay")
+	flags.BoolVar(&f.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
+	flags.DurationVar(&f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
+	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
+	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept per topic, plus about 100; 0: all")
+	flags.StringVar(&f.health, "health", "", "`address` to serve /livez and /readyz over HTTP, as 127.0.0.1:8080; empty: none")
+	f.log.register(cmd)
 }
 
 func (f *nodeFlags) options() []wakebell.HandlerOption {
@@ -131,7 +131,7 @@ func (f *nodeFlags) options() []wakebell.HandlerOption {
 type rawHandler = func(context.Context, wakebell.Timer[[]byte]) error
 
 func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
-	log := newLogger(a.stderr, f.logFormat.value, f.logLevel.value)
+	log := f.log.logger(a.stderr)
 	grpcLog.to.Store(log)
 	serving, err := f.take(a, log)
 	if err != nil {
@@ -160,7 +160,7 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	handlers = append(handlers, f.queueHandlers(f, handle)...)
 	drain := f.drain
 	if drain == 0 {
-		drain = -1 // for which Config has another word
+		drain = -1 // Config takes 0 for the default
 	}
 	sys, err := wakebell.New(newActorSystem(log), conn.rdb, wakebell.Config{
 		Handlers:      handlers,
@@ -191,8 +191,8 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	return runNode(ctx, sys, log, attrs...)
 }
 
-// runNode runs the system until ctx ends. Its error is what ended ctx, if that
-// was no signal.
+// runNode runs the system until ctx ends. It returns the cause of that end, unless
+// that was a signal.
 func runNode(ctx context.Context, sys *wakebell.System, log *slog.Logger, attrs ...slog.Attr) error {
 	if err := sys.Start(ctx); err != nil {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -213,7 +213,7 @@ func runNode(ctx context.Context, sys *wakebell.System, log *slog.Logger, attrs 
 	return err
 }
 
-// delivery is the line that a node prints.
+// delivery is the JSON line of a node.
 type delivery struct {
 	Topic       string  `json:"topic"`
 	ID          string  `json:"id"`
@@ -239,8 +239,8 @@ func newDelivery(t wakebell.Timer[[]byte]) delivery {
 	}
 }
 
-// reporting writes each delivery to out, in one piece. A node that cannot
-// write would burn the attempts of all its timers, so it calls fail.
+// reporting writes each delivery to out, in one call. If the write fails it calls
+// fail, because the node would otherwise use up the attempts of all its timers.
 func reporting(out io.Writer, fail context.CancelCauseFunc) rawHandler {
 	return func(_ context.Context, t wakebell.Timer[[]byte]) error {
 		line, err := jsonLine(newDelivery(t))

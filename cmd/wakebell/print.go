@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -40,20 +41,20 @@ func (c *choice) Set(value string) error {
 	return fmt.Errorf("want one of %s", strings.Join(c.allowed, ", "))
 }
 
-// outputFlag gives a command -o.
+// outputFlag adds --output.
 func (a *app) outputFlag(cmd *cobra.Command) {
 	a.output = oneOf("table", "json")
-	cmd.Flags().VarP(&a.output, "output", "o", "for people, or one JSON object per line")
+	cmd.Flags().VarP(&a.output, "output", "o", "a table, or one JSON object per line")
 	completeChoice(cmd, "output", a.output)
 }
 
 func (a *app) wantsJSON() bool { return a.output.value == "json" }
 
-// errStdout says that nobody reads what is written.
+// errStdout means that stdout cannot be written, as when its reader has exited.
 var errStdout = errors.New("write to stdout")
 
-// jsonLine encodes v as one line, without HTML escaping. Characters that do
-// something to a terminal are escaped.
+// jsonLine encodes v as one line, without HTML escaping. Characters that can affect
+// a terminal are escaped.
 func jsonLine(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -83,12 +84,12 @@ func (a *app) write(text []byte) error {
 	return nil
 }
 
-// notef writes to stderr. When that fails there is nobody to tell.
+// notef writes to stderr. An error of that has no place to be reported.
 func (a *app) notef(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.stderr, format, args...)
 }
 
-// printRows prints one thing, a line for each name and value.
+// printRows prints the fields of one object, one name and value per line.
 func (a *app) printRows(rows [][2]string) error {
 	out := newTable(a.stdout)
 	for _, row := range rows {
@@ -97,7 +98,7 @@ func (a *app) printRows(rows [][2]string) error {
 	return out.flush()
 }
 
-// stamp is how an instant is printed everywhere; empty for none.
+// stamp formats an instant for output; empty for none.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -107,8 +108,8 @@ func stamp(t time.Time) string {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// isTerminal reports whether f is one, as far as can be told without asking
-// it: a device of characters that keeps them.
+// isTerminal reports whether f looks like a terminal: a character device other
+// than the null device.
 func isTerminal(f any) bool {
 	file, ok := f.(*os.File)
 	if !ok {
@@ -122,7 +123,7 @@ func isTerminal(f any) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
-// lockedWriter keeps writes of several goroutines apart.
+// lockedWriter serializes the writes of several goroutines.
 type lockedWriter struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -133,3 +134,20 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 	defer l.mu.Unlock()
 	return l.w.Write(p)
 }
+
+func yesNo(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}
+
+// fault formats an error as one line; empty for none.
+func fault(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -26,26 +26,23 @@ func (a *app) queueLsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls --queue QUEUE",
 		Short: "List the messages of a queue",
-		Long: `Lists the messages that wait, in the order in which they are claimed; with
---running those that consumers hold, or that wait for their next attempt, by
-their deadlines.
+		Long: `Lists the pending messages in the order in which they will be claimed; with
+--running those that consumers hold or that wait for their next attempt, by
+deadline.
 
 With -o json each is a line with queue, id (empty without an envelope), state
 (pending or running), deliveries so far, deadline of a running one, fault (why it
-cannot be read; empty for nothing) and, as a node prints them, content_type,
+cannot be decoded, or empty) and, as a node prints them, content_type,
 headers, correlation_id, reply_to, and body or body_base64.`,
 		Example: `  wakebell queue ls --queue mail
   wakebell queue ls --queue mail --running --limit 0 -o json | jq .deadline`,
 		Args: cobra.NoArgs,
 	}
 	queueFlag(cmd, &q)
-	cmd.Flags().BoolVar(&running, "running", false, "those that are held, instead of those that wait")
+	cmd.Flags().BoolVar(&running, "running", false, "list running messages instead of pending ones")
 	limitFlag(cmd, &limit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		if limit < 0 {
-			return usagef("--limit: %d is negative", limit)
-		}
 		return a.ask(ctx, func(c asked) error { return a.queueLs(ctx, c, q, running, limit) })
 	})
 	return cmd
@@ -53,21 +50,11 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 
 func (a *app) queueLs(ctx context.Context, c wakebell.QueueOperator, q wakebell.QueueName, running bool, limit int) error {
 	list := a.newListing(limit, "ID", "STATE", "DELIVERIES", "DEADLINE", "BODY")
-	for m, err := range c.QueueMessages(ctx, q, running) {
-		if err != nil {
-			return err
-		}
-		if list.full() {
-			break
-		}
+	return printAll(list, c.QueueMessages(ctx, q, running), func(m wakebell.QueueMessage) (any, []string) {
 		line := queueLine{a.prefix + q.Name, m.ID, "pending", m.Deliveries, stamp(m.Deadline), m.Fault, payload(m.Payload)}
 		if running {
 			line.State = "running"
 		}
-		err := list.add(line, m.ID, line.State, strconv.Itoa(m.Deliveries), line.Deadline, line.shown())
-		if err != nil {
-			return err
-		}
-	}
-	return list.end()
+		return line, []string{m.ID, line.State, strconv.Itoa(m.Deliveries), line.Deadline, line.shown()}
+	})
 }

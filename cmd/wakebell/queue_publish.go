@@ -26,12 +26,12 @@ func (a *app) queuePublishCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "publish --queue QUEUE (--text | --json | --hex) BODY",
 		Short: "Publish a message to a queue",
-		Long: `Publishes a message and prints its id; or, when a message of the same
---dedup-key was published within the window, the word duplicate. Both are fine:
-the exit code is 0.
+		Long: `Publishes a message and prints its id; or, if a message with the same --dedup-key
+was published within the window, the word duplicate. The exit code is 0 in both
+cases.
 
-With -o json it prints one line with queue, id (of the message that there is,
-if that is known) and fresh, true or false.`,
+With -o json it prints one line with queue, id (for a duplicate: of the existing
+message, if known) and fresh, true or false.`,
 		Example: `  wakebell queue publish --queue mail --text hello
   wakebell queue publish --queue mail --json '{"to": 42}' --dedup-key welcome-42 --window 24h`,
 		Args: cobra.NoArgs,
@@ -41,8 +41,8 @@ if that is known) and fresh, true or false.`,
 	flags.StringVar(&f.text, "text", "", "text `body`")
 	flags.StringVar(&f.json, "json", "", "JSON `body`, published as it is")
 	flags.StringVar(&f.hex, "hex", "", "`body` of bytes, in hex")
-	flags.StringVar(&f.key, "dedup-key", "", "suppress the message if one of this `key` was published within the window")
-	flags.DurationVar(&f.window, "window", time.Hour, "how long the key suppresses")
+	flags.StringVar(&f.key, "dedup-key", "", "suppress the message if one with this `key` was published within the window")
+	flags.DurationVar(&f.window, "window", time.Hour, "how long the key suppresses duplicates")
 	cmd.MarkFlagsMutuallyExclusive("text", "json", "hex")
 	cmd.MarkFlagsOneRequired("text", "json", "hex")
 	f.given = flags.Changed
@@ -87,7 +87,7 @@ func (a *app) queuePublish(ctx context.Context, c wakebell.Publisher, f *publish
 		return usagef("--dedup-key: empty")
 	}
 	if f.given("window") && !f.given("dedup-key") {
-		return usagef("--window: it is of a --dedup-key")
+		return usagef("--window: requires --dedup-key")
 	}
 	q := wakebell.NewQueue[[]byte](f.queue.Name, append(queueOptions(f.queue), wakebell.Window(f.window))...)
 	published, err := c.Publish(ctx, q.Draft(body, wakebell.Key(f.key)))
@@ -100,12 +100,4 @@ func (a *app) queuePublish(ctx context.Context, c wakebell.Publisher, f *publish
 		return a.printf("duplicate\n")
 	}
 	return a.printf("%s\n", published[0].ID)
-}
-
-func queueOptions(q wakebell.QueueName) []wakebell.QueueOption {
-	options := []wakebell.QueueOption{wakebell.KeySeparator(q.Separator)}
-	if q.DeadLetters != "" {
-		options = append(options, wakebell.DeadLetterKey(q.DeadLetters))
-	}
-	return options
 }

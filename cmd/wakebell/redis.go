@@ -18,24 +18,24 @@ const (
 	embeddedRedis = "embedded"
 )
 
-// connection is the Redis of a run.
+// connection is the connection of a command to Redis.
 type connection struct {
 	rdb      redis.UniversalClient
-	server   *embedded.Server // nil for a server elsewhere
+	server   *embedded.Server // nil: an external server
 	settings clientSettings
-	calls    *atomic.Int64 // commands sent, while counted
-	watching *waiting      // nil: nothing is said of waits
+	calls    *atomic.Int64 // commands sent since countCalls
+	watching *waiting      // nil: waits are not reported
 }
 
-// clientSettings are what the global flags say of topics and keys.
+// clientSettings are the global flags about topics and keys.
 type clientSettings struct {
 	prefix string
 	keys   wakebell.Keys
 	celery bool
 }
 
-// connect gives the Redis of --redis or the environment. It does not speak to
-// it yet.
+// connect returns a client for the Redis of --redis or the environment. It sends no
+// command yet.
 func (a *app) connect() (*connection, error) {
 	if err := a.notRemote(); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (a *app) connect() (*connection, error) {
 	return &connection{rdb: rdb, settings: settings}, nil
 }
 
-// client makes a Client; what it has to tell nobody in particular is dropped.
+// client returns a Client. It drops its log: a command prints its errors.
 func (c *connection) client() (*wakebell.Client, error) {
 	return wakebell.NewClient(c.rdb, wakebell.ClientConfig{
 		Keys: c.settings.keys, Prefix: c.settings.prefix, Celery: c.settings.celery, Logger: slog.New(slog.DiscardHandler),
@@ -70,20 +70,20 @@ func (c *connection) client() (*wakebell.Client, error) {
 	})
 }
 
-// countCalls counts commands from now on.
+// countCalls starts counting commands.
 func (c *connection) countCalls() {
 	c.calls = &atomic.Int64{}
 	c.rdb.AddHook(callCounter{c.calls})
 }
 
-// measured reports whether the server's own figures are those of this run:
-// there is one, outside this process.
+// measured reports whether the server's metrics can be measured: a single server
+// outside of this process.
 func (c *connection) measured() bool {
 	_, clustered := c.rdb.(*redis.ClusterClient)
 	return !c.embedded() && !clustered
 }
 
-// embedded reports whether the server lives in this process.
+// embedded reports whether the server runs in this process.
 func (c *connection) embedded() bool { return c.server != nil }
 
 func (c *connection) close() error {
@@ -100,7 +100,7 @@ func (c *connection) close() error {
 	return nil
 }
 
-// withClient runs fn with a Client of the Redis that the flags name.
+// withClient runs fn with a Client of the Redis of --redis.
 func (a *app) withClient(fn func(*wakebell.Client) error) (err error) {
 	conn, err := a.connect()
 	if err != nil {

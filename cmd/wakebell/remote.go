@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// remoteFlags say which node a command asks, in the place of Redis.
+// remoteFlags name the node that a command calls instead of Redis.
 type remoteFlags struct {
 	address, tokenFile string
 	turnTTL            time.Duration // of gate hold
@@ -25,13 +25,13 @@ type remoteFlags struct {
 
 func (f *remoteFlags) register(root *cobra.Command) {
 	flags := root.PersistentFlags()
-	flags.StringVar(&f.address, "remote", "", "`address` of a node that listens, in the place of Redis (default $WAKEBELL_REMOTE)")
-	flags.StringVar(&f.tokenFile, "token-file", "", "`file` with the token to show it or, of node --listen, those to take (default $WAKEBELL_TOKEN_FILE)")
+	flags.StringVar(&f.address, "remote", "", "`address` of a listening node to use instead of Redis (default $WAKEBELL_REMOTE)")
+	flags.StringVar(&f.tokenFile, "token-file", "", "`file` with the token to present or, for node --listen, the tokens to accept (default $WAKEBELL_TOKEN_FILE)")
 	root.MarkFlagsMutuallyExclusive("remote", "redis")
 	completeFiles(root, "token-file")
 }
 
-// tokens is the file of --token-file or the environment; empty: none.
+// tokens returns the file of --token-file or the environment; empty: none.
 func (f *remoteFlags) tokens() string {
 	if f.tokenFile != "" {
 		return f.tokenFile
@@ -39,8 +39,8 @@ func (f *remoteFlags) tokens() string {
 	return os.Getenv("WAKEBELL_TOKEN_FILE")
 }
 
-// remoteAddress is that of the node to ask; empty: Redis is asked. A flag beats
-// the environment, so --redis is obeyed whatever that says.
+// remoteAddress returns the address of the node to call; empty: call Redis. Flags,
+// --redis included, override the environment.
 func (a *app) remoteAddress() string {
 	if a.remote.address != "" || a.redisURL != "" {
 		return a.remote.address
@@ -48,7 +48,7 @@ func (a *app) remoteAddress() string {
 	return os.Getenv("WAKEBELL_REMOTE")
 }
 
-// notRemote refuses --remote to a command that reads or writes Redis itself.
+// notRemote rejects --remote for commands that need Redis itself.
 func (a *app) notRemote() error {
 	switch {
 	case a.remote.address != "":
@@ -62,7 +62,7 @@ func (a *app) notRemote() error {
 	}
 }
 
-// asked is what commands ask: a Client of a Redis or of a node.
+// asked is the client of a command: of Redis or of a node.
 type asked interface {
 	wakebell.Timers
 	wakebell.Publisher
@@ -70,8 +70,8 @@ type asked interface {
 	wakebell.QueueOperator
 }
 
-// ask runs fn with a Client of the node of --remote or, without it, of the Redis
-// that the flags name.
+// ask runs fn with a client of the node of --remote or, without it, of the Redis of
+// --redis.
 func (a *app) ask(ctx context.Context, fn func(asked) error) error {
 	if a.remoteAddress() == "" {
 		return a.withClient(func(c *wakebell.Client) error { return fn(c) })
@@ -85,8 +85,8 @@ func (a *app) withNode(ctx context.Context, fn func(*remote.Client) error) error
 	if err != nil {
 		return err
 	}
-	said := a.sayAfter(fmt.Sprintf("no link to the node at %s yet; trying for another %v", address, remote.DefaultDeadLink-waitUnsaid))
-	c, err := remote.Dial(ctx, address, cfg) // which gives up when the link has been down for a while
+	said := a.sayAfter(fmt.Sprintf("node at %s does not answer; trying for another %v", address, remote.DefaultDeadLink-waitUnsaid))
+	c, err := remote.Dial(ctx, address, cfg) // gives up after DefaultDeadLink
 	said()
 	if err != nil {
 		return err
@@ -97,10 +97,10 @@ func (a *app) withNode(ctx context.Context, fn func(*remote.Client) error) error
 
 func (a *app) dialConfig() (address string, cfg remote.DialConfig, err error) {
 	if a.prefix != "" || a.keys.Timeline != "" || a.keys.Payloads != "" || a.keys.HashTag {
-		return "", cfg, usagef("--prefix and the names of keys are the node's: they go with --redis, not with --remote")
+		return "", cfg, usagef("--prefix and the flags for names of keys are the node's: they go with --redis, not with --remote")
 	}
 	cfg.TurnTTL = a.remote.turnTTL
-	cfg.Logger = slog.New(slog.DiscardHandler) // what it meets is in the errors it returns
+	cfg.Logger = slog.New(slog.DiscardHandler) // it returns its errors as well
 	address, encrypted := splitRemote(a.remoteAddress(), a.tls)
 	if err := a.tls.check("addresses that begin with tls://", encrypted); err != nil {
 		return "", cfg, err
@@ -118,7 +118,7 @@ func (a *app) dialConfig() (address string, cfg remote.DialConfig, err error) {
 	return address, cfg, nil
 }
 
-// nodesOwn refuses flags that are for the node itself to be told.
+// nodesOwn rejects flags that only the node itself can have.
 func nodesOwn(cmd *cobra.Command, flags ...string) error {
 	for _, flag := range flags {
 		if cmd.Flags().Changed(flag) {
@@ -128,8 +128,8 @@ func nodesOwn(cmd *cobra.Command, flags ...string) error {
 	return nil
 }
 
-// splitRemote tells whether an address is to be spoken to over TLS: where it says
-// so or flags of TLS are given, and wherever a token would leave this machine.
+// splitRemote reports whether to use TLS for an address: if its scheme says so, if
+// TLS flags are given, or if a token would leave this machine.
 func splitRemote(address string, flags tlsFlags) (hostPort string, encrypted bool) {
 	if hostPort, ok := strings.CutPrefix(address, "plain://"); ok {
 		return hostPort, false
@@ -146,9 +146,9 @@ func onLoopback(hostPort string) bool {
 
 func (a *app) warn(text string) { a.notef("wakebell: %s\n", escape(text)) }
 
-// keyed gives the calls that need one an idempotency key: one that is sent again,
-// for its link broke, is not carried out again but answered as it was first. A
-// batch replaces itself instead, for the node keeps answers for a day.
+// keyed adds an idempotency key to the calls that need one: a call that is retried
+// after a broken connection is not executed twice. A batch needs none, because it
+// replaces itself; the node would store its answer for a day.
 type keyed struct{ *remote.Client }
 
 func (k keyed) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebell.Scheduled, error) {

@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -195,98 +193,6 @@ func TestFlagsThatDoNotGoTogether(t *testing.T) {
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "no TLS")
 	require.Contains(t, stderr, "--insecure-listen")
-}
-
-// A node whose Redis and whose peers all show certificates, which are renewed
-// while it runs.
-func TestANodeWithCertificates(t *testing.T) {
-	t.Parallel()
-	s := redistest.StartTLS(t)
-	own := filepath.Join(t.TempDir(), "node")
-	copyFile := func(from, to string) {
-		text, err := os.ReadFile(from)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(to, text, 0o600))
-	}
-	server := filepath.Join(filepath.Dir(s.CA), "server")
-	copyFile(server+".crt", own+".crt")
-	copyFile(server+".key", own+".key")
-	b := &bundle{t: t, topic: "t", redis: "rediss://" + s.TLSAddr}
-	tokens := tokenFile(t, secret)
-	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokens, "--tls-ca", s.CA,
-		"--tls-cert", own+".crt", "--tls-key", own+".key", "--tls-client-ca", s.CA,
-		"--redis-tls-cert", s.Cert, "--redis-tls-key", s.Key, "--health", "127.0.0.1:0")
-	address := node.listener()
-	_, health := node.health("/readyz")
-	require.Equal(t, address, health["listener"])
-	code, _ := node.health("/livez")
-	require.Equal(t, http.StatusOK, code)
-
-	client := []string{"--tls-ca", s.CA, "--tls-cert", s.Cert, "--tls-key", s.Key}
-	works := func(at string, flags ...string) (int, string) {
-		code, _, stderr := b.plainly(append(append(flags, client...), "--remote", at, "schedule", "-t", "TOPIC", "--in", "1h")...)
-		return code, stderr
-	}
-	code, stderr := works(address, "--token-file", tokens)
-	require.Zero(t, code, stderr)
-	code, stderr = works("tls://"+address, "--token-file", tokens)
-	require.Zero(t, code, stderr)
-	code, stderr = works(address)
-	require.Equal(t, exitError, code)
-	require.Contains(t, stderr, "credentials are not taken")
-	client = client[:2]
-	code, stderr = works(address, "--token-file", tokens)
-	require.Equal(t, exitError, code, "a token and no certificate: %s", stderr)
-	client = nil
-	code, _ = works("plain://"+address, "--token-file", tokens)
-	require.Equal(t, exitError, code)
-
-	shown := func() string {
-		conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", address)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, conn.Close()) }()
-		return conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName
-	}
-	require.Equal(t, "server", shown())
-	copyFile(s.Cert, own+".crt")
-	require.Equal(t, "server", shown(), "the key is not there yet")
-	copyFile(s.Key, own+".key")
-	require.Equal(t, "client", shown())
-	node.says("certificates were read again")
-}
-
-func TestTokenFiles(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]map[string]string{
-		"abc":                         {"abc": "peers"},
-		"# all\n\n a : b:c \r\nd:e\n": {"b:c": "a", "e": "d"},
-		"a:x\na:y":                    {"x": "a", "y": "a"},
-		"":                            nil,
-		"# none":                      nil,
-		"a:":                          nil,
-		":t":                          nil,
-		"a:t\nb:t":                    nil,
-	} {
-		tokens, _, err := readTokens(tokenFile(t, text), func(text string) { require.Fail(t, text) })
-		require.Equal(t, want == nil, err != nil, text)
-		require.Equal(t, want, tokens, text)
-	}
-	_, err := readToken(tokenFile(t, "a:x", "b:y"), nil)
-	require.ErrorContains(t, err, "2 tokens")
-	_, _, err = readTokens(filepath.Join(t.TempDir(), "none"), nil)
-	require.ErrorIs(t, err, os.ErrNotExist)
-
-	tokens, certificates, err := readTokens(tokenFile(t, "a:x cn:billing", "b:y", "z  sha256:00"), nil)
-	require.NoError(t, err)
-	require.Equal(t, map[string]string{"x": "a", "y": "b", "z": "peers"}, tokens)
-	require.Equal(t, map[string]string{"x": "cn:billing", "z": "sha256:00"}, certificates)
-
-	open := tokenFile(t, "x")
-	require.NoError(t, os.Chmod(open, 0o644)) //nolint:gosec // which is what is warned of
-	warned := ""
-	_, _, err = readTokens(open, func(text string) { warned = text })
-	require.NoError(t, err)
-	require.Contains(t, warned, "others than its owner have rights")
 }
 
 func TestWhereANodeIs(t *testing.T) {

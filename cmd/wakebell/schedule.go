@@ -19,7 +19,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// scheduleBatch is how many timers are made and sent at a time.
+// scheduleBatch is the number of timers per call.
 const scheduleBatch = 1000
 
 type scheduleFlags struct {
@@ -48,14 +48,14 @@ func (a *app) scheduleCommand() *cobra.Command {
 		Short: "Schedule timers",
 		Long: `Schedules a timer and prints its id; with -o json an object with topic, id, due
 and outcome (created, replaced, moved, superseded, kept pending, kept running,
-kept earlier, already done). Without --in or --at it is due at once, without a
-body it has none.
+kept earlier, already done). Without --in and --at it is due immediately; without
+a body flag its body is empty.
 
-With --count N it schedules N timers, in batches of 1,000, and prints each id
-on a line: of their own or, with --id, ID-0 to ID-<N-1>. With --spacing they
-are due one after the other. When it is interrupted it finishes the batch and
-says how many timers are scheduled: those whose ids were printed. After an error
-others of the last batch may be scheduled too.`,
+With --count N it schedules N timers, in batches of 1,000, and prints one id per
+line: new ids or, with --id, ID-0 to ID-<N-1>. With --spacing they are due one
+after the other. On an interrupt it finishes the current batch and prints how many
+timers are scheduled: those whose ids were printed. After an error, others of the
+last batch may be scheduled as well.`,
 		Example: `  wakebell schedule --topic invoices --in 72h --json '{"n": 42}'
   wakebell schedule -t invoices --id inv-42 --at 2031-01-02T15:04:05Z --text hello
   wakebell schedule -t mail --file letter.pdf --content-type application/pdf --header x-tenant=acme
@@ -76,18 +76,18 @@ func (f *scheduleFlags) register(cmd *cobra.Command) {
 	f.dueFlags.register(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.id, "id", "", "`id` of the timer (default a new one)")
-	flags.StringVar(&f.json, "json", "", "JSON `body`, sent without the space between its tokens")
+	flags.StringVar(&f.json, "json", "", "JSON `body`, sent without whitespace between tokens")
 	flags.StringVar(&f.text, "text", "", "text `body`")
 	flags.StringVar(&f.hex, "hex", "", "`body` of bytes, in hex")
 	flags.StringVar(&f.file, "file", "", "`file` with a body of bytes; - is stdin")
 	flags.StringVar(&f.contentType, "content-type", "", "content `type` of --file or --hex (default none)")
-	flags.StringArrayVar(&f.headers, "header", nil, "a header, `key=value`; may be repeated")
-	flags.StringVar(&f.correlationID, "correlation-id", "", "`id` of what caused the timer (default its own)")
-	flags.Var(&f.ifExists, "if-exists", "what to do with a timer of the same id")
-	flags.DurationVar(&f.debounce, "debounce", 0, "put a pending timer of the same id off by --in, but not past this `limit` from the first; 0s is no limit")
-	flags.DurationVar(&f.once, "once", 0, "fire the id once until this `window` after it was due, however often it is scheduled so")
-	flags.IntVar(&f.count, "count", 1, "how many timers")
-	flags.DurationVar(&f.spacing, "spacing", 0, "how much later each is due than the one before")
+	flags.StringArrayVar(&f.headers, "header", nil, "a header, `key=value`; can be repeated")
+	flags.StringVar(&f.correlationID, "correlation-id", "", "`id` of the cause of the timer (default its own id)")
+	flags.Var(&f.ifExists, "if-exists", "what to do with an existing timer of the same id")
+	flags.DurationVar(&f.debounce, "debounce", 0, "postpone a pending timer of the same id by --in, at most to this `limit` after the first; 0s: no limit")
+	flags.DurationVar(&f.once, "once", 0, "fire the id only once until this `window` after its due time, however often it is scheduled")
+	flags.IntVar(&f.count, "count", 1, "number of timers")
+	flags.DurationVar(&f.spacing, "spacing", 0, "time between the due times of successive timers")
 	f.given = flags.Changed
 	completeChoice(cmd, "if-exists", f.ifExists)
 	completeFiles(cmd, "file")
@@ -117,8 +117,8 @@ func (a *app) schedule(ctx context.Context, c wakebell.Timers, f *scheduleFlags)
 	if err != nil {
 		return err
 	}
-	// A batch that is under way when an interrupt comes is finished, so that it is
-	// known what was stored.
+	// An interrupt does not stop the current batch, so that it is known which timers
+	// were stored.
 	last, stop := outlasting(ctx)
 	defer stop()
 	for first := 0; first < f.count; first += scheduleBatch {
@@ -140,8 +140,8 @@ func (a *app) schedule(ctx context.Context, c wakebell.Timers, f *scheduleFlags)
 	return nil
 }
 
-// unfinished says what was done of --count when it could not be finished: how
-// many timers are stored, and how many others may be.
+// unfinished adds to an error how many of --count timers are stored, and how many
+// others may be.
 func (f *scheduleFlags) unfinished(stored, unknown int, err error) error {
 	if f.count == 1 {
 		return err
@@ -167,7 +167,7 @@ func (a *app) printScheduled(topic string, scheduled []wakebell.Scheduled) error
 	for _, s := range scheduled {
 		if !a.wantsJSON() {
 			id := s.ID
-			if isTerminal(a.stdout) { // elsewhere the id is for a program
+			if isTerminal(a.stdout) { // a program needs the id as it is
 				id = escape(id)
 			}
 			fmt.Fprintln(&out, id)
@@ -182,7 +182,7 @@ func (a *app) printScheduled(topic string, scheduled []wakebell.Scheduled) error
 	return a.write(out.Bytes())
 }
 
-// drafter returns what makes the i-th timer.
+// drafter returns the function that makes the i-th timer.
 func (f *scheduleFlags) drafter(stdin io.Reader) (func(i int) wakebell.Draft, error) {
 	options, err := f.options()
 	if err != nil {
@@ -235,7 +235,7 @@ func (f *scheduleFlags) options() ([]wakebell.ScheduleOption, error) {
 	return options, nil
 }
 
-// body returns what makes a draft with the body that the flags give.
+// body returns the function that makes a draft with the body of the flags.
 func (f *scheduleFlags) body(stdin io.Reader) (func([]wakebell.ScheduleOption) wakebell.Draft, error) {
 	var raw []byte
 	var err error
@@ -271,14 +271,14 @@ func drafts[T any](topic string, body T) func([]wakebell.ScheduleOption) wakebel
 	}
 }
 
-// readBody reads a file, up to where it is too large for a timer anyway.
+// readBody reads a file, at most one byte more than a timer can hold.
 func readBody(name string, stdin io.Reader) ([]byte, error) {
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
 			return nil, fmt.Errorf("--file: %w", err)
 		}
-		defer func() { _ = file.Close() }() // it was only read
+		defer func() { _ = file.Close() }() // opened for reading only
 		stdin = file
 	}
 	body, err := io.ReadAll(io.LimitReader(stdin, wakebell.DefaultPayloadLimit+1))

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,10 +12,10 @@ import (
 func (a *app) schedulesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schedules",
-		Short: "Store, show and change recurring schedules",
-		Long: `Recurring schedules are kept under the keys of RedBeat and fired by wakebell
-beat, or by a node whose program has one. Those that Python processes have saved
-are listed and changed as well.`,
+		Short: "Manage recurring schedules",
+		Long: `Recurring schedules are stored under the keys of RedBeat and fired by wakebell
+beat, or by a program that runs one. The commands also list and change schedules
+that Python processes saved.`,
 		Example: `  wakebell schedules put nightly --topic reports --cron '30 2 * * *' --tz Europe/Berlin
   wakebell schedules preview nightly -n 5`,
 		RunE: missingCommand,
@@ -30,8 +28,8 @@ are listed and changed as well.`,
 	return cmd
 }
 
-// onSchedules runs a command's own code with the recurring schedules, of Redis or
-// of the node of --remote.
+// onSchedules makes a command run fn with the recurring schedules of Redis or of the
+// node of --remote.
 func (a *app) onSchedules(cmd *cobra.Command, fn func(ctx context.Context, s wakebell.RecurringSchedules, args []string) error) *cobra.Command {
 	a.keyPrefixFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
@@ -46,88 +44,15 @@ func (a *app) onSchedules(cmd *cobra.Command, fn func(ctx context.Context, s wak
 	return cmd
 }
 
-type putFlags struct {
-	topic, json      string
-	when             wakebell.Recurrence
-	until            string
-	misfire, overlap choice
-}
-
-func (a *app) schedulesPutCommand() *cobra.Command {
-	f := &putFlags{misfire: oneOf("once", "skip", "all"), overlap: oneOf("allow", "skip", "queue")}
-	cmd := &cobra.Command{
-		Use:   "put NAME --topic TOPIC (--every D | --cron EXPR | --rrule TEXT)",
-		Short: "Store a recurring schedule",
-		Long: `Stores a recurring schedule in place of the one of its name. With the same rule
-it goes on where that was, and stays paused; with another it begins anew.
-
---cron takes 5 fields, or 6 with seconds before them. A time that clocks skip
-fires at the first instant after the gap, one that they show twice fires once.
---rrule takes a rule of RFC 5545, as in 'FREQ=WEEKLY;BYDAY=MO;BYHOUR=9'.`,
-		Example: `  wakebell schedules put tick --topic t --every 30s --json '{"n":1}'
-  wakebell schedules put nightly -t reports --cron '30 2 * * 1-5' --tz Europe/Berlin --misfire skip
-  wakebell schedules put payday -t pay --rrule 'FREQ=MONTHLY;BYMONTHDAY=-1;BYHOUR=8;BYMINUTE=0;BYSECOND=0'`,
-		Args: cobra.ExactArgs(1),
-	}
-	a.topicFlag(cmd, &f.topic, "`topic` of the runs")
-	f.register(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, args []string) error {
-		r, err := f.recurring(args[0], cmd.Flags().Changed("json"))
-		if err != nil {
-			return err
+// onEach makes a command call do for each named schedule.
+func (a *app) onEach(cmd *cobra.Command, do func(context.Context, wakebell.RecurringSchedules, string) error) *cobra.Command {
+	cmd.Args = cobra.MinimumNArgs(1)
+	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, names []string) error {
+		for _, name := range names {
+			if err := do(ctx, s, name); err != nil {
+				return err
+			}
 		}
-		return s.Put(ctx, r)
+		return nil
 	})
-}
-
-func (f *putFlags) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.DurationVar(&f.when.Every, "every", 0, "`duration` between two runs")
-	flags.BoolVar(&f.when.Relative, "relative", false, "cut the instants of --every to whole days, hours or minutes")
-	flags.StringVar(&f.when.Cron, "cron", "", "cron `expression`")
-	flags.StringVar(&f.when.Zone, "tz", "", "time `zone` of --cron, as Europe/Berlin (default UTC)")
-	flags.StringVar(&f.when.RRule, "rrule", "", "recurrence `rule` of RFC 5545")
-	flags.DurationVar(&f.when.Jitter, "jitter", 0, "put each run off by up to this `duration`")
-	flags.StringVar(&f.until, "until", "", "`instant` of the last run at most, in RFC 3339")
-	flags.Int64Var(&f.when.MaxRuns, "max-runs", 0, "end after so many runs; 0: never")
-	flags.Var(&f.misfire, "misfire", "what becomes of runs that were missed")
-	flags.Var(&f.overlap, "overlap", "what becomes of a run while the timer of the last is there")
-	flags.StringVar(&f.json, "json", "", "JSON `body` (default none)")
-	completeChoice(cmd, "misfire", f.misfire)
-	completeChoice(cmd, "overlap", f.overlap)
-	cmd.MarkFlagsMutuallyExclusive("every", "cron", "rrule")
-	cmd.MarkFlagsOneRequired("every", "cron", "rrule")
-	cmd.MarkFlagsMutuallyExclusive("tz", "rrule")
-	cmd.MarkFlagsMutuallyExclusive("relative", "cron")
-	cmd.MarkFlagsMutuallyExclusive("relative", "rrule")
-}
-
-func (f *putFlags) recurring(name string, hasBody bool) (r wakebell.Recurring, err error) {
-	when := f.when
-	if f.until != "" {
-		if when.Until, err = instantFlag("until", f.until); err != nil {
-			return r, err
-		}
-	}
-	if f.misfire.value != "once" {
-		when.Misfire = wakebell.Misfire(f.misfire.value)
-	}
-	if f.overlap.value != "allow" {
-		when.Overlap = wakebell.Overlap(f.overlap.value)
-	}
-	if !hasBody {
-		return wakebell.NewTopic[[]byte](f.topic).Recurring(name, when, nil), nil
-	}
-	if !json.Valid([]byte(f.json)) {
-		return r, usagef("--json: not valid JSON")
-	}
-	return wakebell.NewTopic[json.RawMessage](f.topic).Recurring(name, when, json.RawMessage(f.json)), nil
-}
-
-func instantFlag(flag, text string) (time.Time, error) {
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return at, usagef("--%s: %q is not an instant such as 2031-01-02T15:04:05Z", flag, text)
-	}
-	return at, nil
 }

@@ -27,31 +27,30 @@ func (a *app) statsCommand() *cobra.Command {
 	f := &statsFlags{}
 	cmd := &cobra.Command{
 		Use:   "stats [--topic TOPIC]... [--watch]",
-		Short: "Show topics in numbers",
-		Long: `Shows topics in numbers, all that topics lists if none is named: their timers,
-and of these the pending (not due yet), the due (could be claimed now), the
-leased (a handler has them) and the retrying (wait for their next attempt);
-their dead letters; and for how long the first of the due has been. Every timer
-is counted once. With more than 1,000 timers leased or tried, pending, leased
-and retrying are estimates.
+		Short: "Show the counts of topics",
+		Long: `Shows the counts of topics, by default of all that topics lists: timers, and of
+these pending (not due yet), due (can be claimed now), leased (a handler runs)
+and retrying (waiting for the next attempt); dead letters; and the age of the
+oldest due timer. Every timer is counted once. With more than 1,000 timers leased
+or retried, pending, leased and retrying are estimates.
 
-With --watch it looks again every --interval until it is interrupted, which is
-exit code 0, and shows by how much timers and dead letters grew or shrank a
-second since the look before. How many were scheduled and how many handled is
-not known: Redis keeps what there is, not what was.
+With --watch it repeats this every --interval until it is interrupted, with exit
+code 0, and shows the change of timers and dead letters per second since the
+previous reading. The rates of scheduled and handled timers are unknown: Redis
+stores the current timers, not past ones.
 
-With -o json each topic is a line for each look with at, topic, timers,
-pending, due, leased, retrying, dead, estimated, oldest_due (an instant),
-oldest_due_s (its age in seconds), paused, timers_per_s and dead_per_s (null at
-the first look) and fault.`,
+With -o json each topic is a line per reading with at, topic, timers, pending,
+due, leased, retrying, dead, estimated, oldest_due (an instant), oldest_due_s
+(its age in seconds), paused, timers_per_s and dead_per_s (null at the first
+reading) and fault.`,
 		Example: `  wakebell stats
   wakebell stats --topic invoices --watch
   wakebell stats -t invoices --watch --interval 10s -o json`,
 		Args: cobra.NoArgs,
 	}
 	a.topicsFlag(cmd, &f.topics, "`topic` to show (default all)")
-	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "look again and again")
-	cmd.Flags().DurationVar(&f.interval, "interval", time.Second, "time between looks of --watch, at least 100ms")
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "repeat until interrupted")
+	cmd.Flags().DurationVar(&f.interval, "interval", time.Second, "time between readings of --watch, at least 100ms")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
 		if f.interval < minStatsInterval {
@@ -86,19 +85,19 @@ type statsLine struct {
 	Fault      string   `json:"fault"`
 }
 
-// statsWatch looks at topics, and knows the look before.
+// statsWatch reads the counts of topics and stores the previous reading.
 type statsWatch struct {
 	app    *app
 	topics wakebell.Operator
 	names  topicNames
 
 	watches bool
-	looked  time.Time // before: when
+	looked  time.Time // time of the previous reading
 	before  map[string]wakebell.Stats
 }
 
-// watch looks until ctx ends, which is how it should end. The first look has
-// to succeed; later a Redis that is gone for a while is waited for.
+// watch repeats look until ctx ends. The first reading must succeed; later errors
+// are reported, and the watch continues.
 func (w *statsWatch) watch(ctx context.Context, interval time.Duration) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -123,8 +122,8 @@ func (w *statsWatch) watch(ctx context.Context, interval time.Duration) error {
 	}
 }
 
-// look reads and prints once. What it prints it prints in one piece, so that a
-// terminal does not flicker.
+// look reads and prints once, in a single write, so that a terminal does not
+// flicker.
 func (w *statsWatch) look(ctx context.Context) error {
 	names, err := w.names(ctx)
 	if err != nil {
@@ -164,7 +163,7 @@ func (w *statsWatch) line(o wakebell.Overview, now time.Time) statsLine {
 	return l
 }
 
-// clearScreen puts the cursor to the top left and removes what is below.
+// clearScreen moves the cursor to the top left and clears the screen.
 const clearScreen = "\x1b[H\x1b[2J"
 
 func (w *statsWatch) print(lines []statsLine, first bool) error {
@@ -213,16 +212,16 @@ func (w *statsWatch) print(lines []statsLine, first bool) error {
 	return w.app.write(append(out.Bytes()[:begin:begin], fit(out.Bytes()[begin:], rows, columns)...))
 }
 
-// fit leaves off the lines for which a screen has no room, so that its top, with
-// the names of the columns, stays in view; and says how many. 0 rows or columns
-// are not known, and then nothing is left off.
+// fit cuts the lines that do not fit on the screen, so that the column names stay
+// visible, and appends how many it cut. If rows or columns are 0, the size is
+// unknown and nothing is cut.
 func fit(lines []byte, rows, columns int) []byte {
-	const below = 2 // what is left off, and the cursor
+	const below = 2 // the line about cut lines, and the cursor
 	if rows <= below || columns <= 0 {
 		return lines
 	}
 	all := bytes.SplitAfter(lines, []byte{'\n'})
-	all = all[:len(all)-1] // nothing is behind the last
+	all = all[:len(all)-1] // the last one is empty
 	taken, kept := 0, 0
 	for i, line := range all {
 		height := max(1, (utf8.RuneCount(line)-1+columns-1)/columns)

@@ -22,38 +22,39 @@ func (a *app) tailCommand() *cobra.Command {
 	f := &tailFlags{}
 	cmd := &cobra.Command{
 		Use:   "tail --topic TOPIC [-f]",
-		Short: "Show the last dead letters, and what happens on a topic",
-		Long: `Shows the last dead letters of a topic, the newest last. With -f it goes on with
-what happens to its timers on all nodes, as it happens, until it is stopped:
+		Short: "Show the last dead letters and the events of a topic",
+		Long: `Shows the last dead letters of a topic, the newest last. With -f it continues with
+the events of its timers on all nodes, until it is stopped:
 
-  node         a node that handles the topic is there
-  delivered    a handler has the timer
-  acked        it was handled
-  retried      it failed and is tried again
-  dead         it is a dead letter
-  discarded    it was rejected, by a node with --discard-rejected
-  released     it was given back, as by a node that drains
-  crashed      its handler panicked; it comes back when its lease ends
+  node         a node handles the topic
+  delivered    the handler was called
+  acked        the timer was handled
+  retried      the handler failed and the timer will be retried
+  dead         the timer became a dead letter
+  discarded    the timer was rejected, on a node with --discard-rejected
+  released     the timer was returned, for example by a draining node
+  crashed      the handler panicked; the timer is redelivered after its lease
   superseded, cancelled, lost
-               it was scheduled again or cancelled, or its lease ended, while
-               its handler ran
-  missed       as many events were dropped: nodes wait for nobody
+               the timer was scheduled again or cancelled, or its lease expired,
+               while its handler ran
+  missed       this many events were dropped: publishing never blocks a node
 
-Nodes tell this only while somebody watches, and tell no more than 20,000 events
-a second each. What a node that starts later does first is shown within 3 s. Python workers tell none. What happens while the connection to
-Redis is lost is not shown; that it was lost is said on stderr.
+Nodes publish events only while a tail runs, at most 20,000 per second and node.
+The first events of a node that starts later appear within 3 s. Python workers
+publish none. Events during a lost connection to Redis are not shown; the loss is
+reported on stderr.
 
-With -o json each is a line with event, at, topic, node, id, attempt and, as far
-as the event has them, lateness_ms, took_ms, retry_in_ms, text (the error or the
-reason), entry (of the dead letter) and missed.`,
+With -o json each is a line with event, at, topic, node, id, attempt and, if the
+event has them, lateness_ms, took_ms, retry_in_ms, text (the error or reason),
+entry (of the dead letter) and missed.`,
 		Example: `  wakebell tail --topic invoices
   wakebell tail -t invoices -f -n 0
   wakebell tail -t invoices -f -o json | jq -c 'select(.event == "retried")'`,
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.topic, "topic", "t", "", "`topic` to look at")
-	flags.BoolVarP(&f.follow, "follow", "f", false, "go on with what happens")
+	flags.StringVarP(&f.topic, "topic", "t", "", "`topic` to watch")
+	flags.BoolVarP(&f.follow, "follow", "f", false, "continue with events as they happen")
 	flags.IntVarP(&f.lines, "lines", "n", 10, "dead letters to show first, up to 1,000")
 	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
 	a.outputFlag(cmd)
@@ -71,7 +72,7 @@ func (a *app) tail(ctx context.Context, c wakebell.Operator, f *tailFlags) error
 		_, err := a.tailDead(ctx, c, f)
 		return err
 	}
-	var shown map[string]bool // nil until the subscription stands, so that nothing is missed in between
+	var shown map[string]bool // nil until subscribed, so that no event is missed in between
 	for e, err := range c.Tail(ctx, f.topic) {
 		switch {
 		case ctx.Err() != nil && errors.Is(err, context.Canceled):
@@ -83,7 +84,7 @@ func (a *app) tail(ctx context.Context, c wakebell.Operator, f *tailFlags) error
 				return err
 			}
 		case e.Kind == wakebell.EventAttached:
-			a.notef("wakebell: the connection was lost; what happened meanwhile is not shown\n")
+			a.notef("wakebell: the connection was lost; events during the loss are not shown\n")
 		case e.Kind == wakebell.EventDead && shown[e.Entry]:
 		default:
 			if err := a.printEvent(e); err != nil {
@@ -100,8 +101,8 @@ func (a *app) tailDead(ctx context.Context, c wakebell.Operator, f *tailFlags) (
 	if f.lines == 0 {
 		return shown, nil
 	}
-	letters, err := c.LastDead(ctx, f.topic, f.lines)
-	for _, d := range letters {
+	deadLetters, err := c.LastDead(ctx, f.topic, f.lines)
+	for _, d := range deadLetters {
 		shown[d.Entry] = true
 		err := a.printEvent(wakebell.Event{
 			Kind: wakebell.EventDead, Topic: d.Topic, At: d.Died, ID: d.ID, Attempt: d.Attempts, Text: d.Reason, Entry: d.Entry,
@@ -150,7 +151,7 @@ func (a *app) printEvent(e wakebell.Event) error {
 	return a.printJSON(line)
 }
 
-// eventText is an event as a line for people.
+// eventText formats an event for the table output.
 func eventText(e wakebell.Event) string {
 	at := "-"
 	if !e.At.IsZero() {

@@ -9,8 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// tlsFlags say how the servers of a rediss URL, or the node of --remote, are
-// trusted.
+// tlsFlags configure TLS for the servers of a rediss URL and the node of --remote.
 type tlsFlags struct {
 	ca, cert, key, serverName string
 	insecure                  bool
@@ -18,15 +17,15 @@ type tlsFlags struct {
 
 func (f *tlsFlags) register(root *cobra.Command) {
 	flags := root.PersistentFlags()
-	flags.StringVar(&f.ca, "tls-ca", "", "PEM `file` with the authorities to trust (default those of the system)")
+	flags.StringVar(&f.ca, "tls-ca", "", "PEM `file` with the authorities to trust (default the system's)")
 	flags.StringVar(&f.cert, "tls-cert", "", "PEM `file` with this client's certificate")
-	flags.StringVar(&f.key, "tls-key", "", "PEM `file` with its key")
-	flags.StringVar(&f.serverName, "tls-server-name", "", "`name` in the servers' certificates (default the host of each)")
-	flags.BoolVar(&f.insecure, "tls-insecure", false, "do not verify certificates: whoever answers gets the password")
+	flags.StringVar(&f.key, "tls-key", "", "PEM `file` with the key of --tls-cert")
+	flags.StringVar(&f.serverName, "tls-server-name", "", "`name` to expect in the servers' certificates (default the host of each)")
+	flags.BoolVar(&f.insecure, "tls-insecure", false, "do not verify certificates: an impostor gets the password")
 	completeFiles(root, "tls-ca", "tls-cert", "tls-key")
 }
 
-// check refuses flags that would have no effect, or half of one.
+// check rejects flags that have no effect, or are incomplete.
 func (f tlsFlags) check(where string, encrypted bool) error {
 	switch {
 	case !encrypted && f != tlsFlags{}:
@@ -38,8 +37,8 @@ func (f tlsFlags) check(where string, encrypted bool) error {
 	}
 }
 
-// apply puts the flags into the configuration that a URL gave; nil is one
-// without TLS.
+// apply sets the flags on the configuration of a URL; nil stands for one without
+// TLS.
 func (f tlsFlags) apply(config *tls.Config) (*tls.Config, error) {
 	if config == nil {
 		return nil, nil

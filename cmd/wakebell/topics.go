@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,13 +15,13 @@ func (a *app) topicsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "topics",
 		Short: "List the topics with their counts",
-		Long: `Lists the topics on which Wakebell scheduled or which a node handled, with the
-number of their timers, of those due, and of their dead letters, and whether
-they are paused. With --prefix only those that start so; the names are shown in
-full. What cannot be read of a topic is its fault; the others are listed.
+		Long: `Lists the topics that Wakebell scheduled on or handled, with the numbers of their
+timers, due timers and dead letters, and whether they are paused. With --prefix
+it lists only topics with that prefix; names are shown in full. Fault is the
+error if a topic cannot be read; the others are listed.
 
---discover also finds topics that only Python peers know. It walks over all
-keys of Redis, which takes as long as Redis is large.
+--discover also finds topics that only Python peers use. It scans all keys of
+Redis, which takes time proportional to their number.
 
 With -o json each topic is a line with topic, timers, due, dead, paused,
 paused_at, paused_by, paused_reason and fault.`,
@@ -30,7 +29,7 @@ paused_at, paused_by, paused_reason and fault.`,
   wakebell topics --discover -o json`,
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().BoolVar(&discover, "discover", false, "walk over all keys to find topics of Python peers")
+	cmd.Flags().BoolVar(&discover, "discover", false, "scan all keys to find topics of Python peers")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
 		return a.withTopics(ctx, nil, discover, func(c wakebell.Operator, names topicNames) error { return a.topics(ctx, c, names) })
@@ -38,12 +37,12 @@ paused_at, paused_by, paused_reason and fault.`,
 	return cmd
 }
 
-// topicNames gives the full names of the topics that a command is about.
+// topicNames returns the full names of the topics of a command.
 type topicNames func(context.Context) ([]string, error)
 
-// withTopics runs fn with an Operator that takes full names, and what gives the
-// names: those given or, without any, those of the registry that start with
-// the prefix. The names of a node are those without its prefix.
+// withTopics runs fn with an Operator that takes full names and with the names of
+// the topics: those named or, by default, those of the registry with the prefix.
+// With --remote, names are without the node's prefix.
 func (a *app) withTopics(ctx context.Context, named []string, discover bool, fn func(wakebell.Operator, topicNames) error) error {
 	prefix := a.prefix
 	if a.remoteAddress() == "" {
@@ -68,7 +67,7 @@ func (a *app) withTopics(ctx context.Context, named []string, discover bool, fn 
 	})
 }
 
-// given gives the names that a command was told.
+// given returns the names of the command line.
 func given(named []string, prefix string) topicNames {
 	return func(context.Context) (names []string, err error) {
 		for _, topic := range named {
@@ -104,7 +103,7 @@ func (a *app) topics(ctx context.Context, c wakebell.Operator, names topicNames)
 		}
 		for _, o := range all {
 			t := topicLine{o.Topic, o.Stats.Total, o.Stats.Due, o.Stats.Dead, newPauseLine(o.Control), fault(o.Err)}
-			t.Paused = t.Paused || o.Stats.Paused // which is read even where the rest of the order is not
+			t.Paused = t.Paused || o.Stats.Paused // set even if the other settings could not be read
 			err := list.add(t, t.Topic, number(t.Timers), number(t.Due), number(t.Dead), yesNo(t.Paused), t.Fault)
 			if err != nil {
 				return err
@@ -114,16 +113,5 @@ func (a *app) topics(ctx context.Context, c wakebell.Operator, names topicNames)
 	return list.end()
 }
 
-// topicsPage is after how many topics those are printed: a listing without an
-// end is not kept in memory.
+// topicsPage is the number of topics per read, which bounds the memory of a listing.
 const topicsPage = 1000
-
-// fault is an error as it is printed in a line; empty for none.
-func fault(err error) string {
-	if err == nil {
-		return ""
-	}
-	return strings.ReplaceAll(err.Error(), "\n", "; ")
-}
-
-func number(n int64) string { return strconv.FormatInt(n, 10) }

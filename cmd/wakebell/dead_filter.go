@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+// deadFlags select dead letters of a topic.
+type deadFlags struct {
+	topic                string
+	reason               string
+	olderThan, newerThan time.Duration
+
+	given func(flag string) bool
+}
+
+func (f *deadFlags) register(a *app, cmd *cobra.Command) {
+	a.topicFlag(cmd, &f.topic, "`topic` of the dead letters")
+	flags := cmd.Flags()
+	flags.StringVar(&f.reason, "reason", "", "only those whose reason contains this `text`")
+	flags.DurationVar(&f.olderThan, "older-than", 0, "only those that died at least this `duration` ago")
+	flags.DurationVar(&f.newerThan, "newer-than", 0, "only those that died at most this `duration` ago")
+	f.given = flags.Changed
+}
+
+func (f *deadFlags) filtered() bool {
+	return f.given("reason") || f.given("older-than") || f.given("newer-than")
+}
+
+// filter rejects flags that are given but empty: an empty shell variable must not
+// select all dead letters.
+func (f *deadFlags) filter() (wakebell.DeadFilter, error) {
+	switch {
+	case f.given("reason") && f.reason == "":
+		return wakebell.DeadFilter{}, usagef("--reason: empty")
+	case f.given("older-than") && f.olderThan <= 0:
+		return wakebell.DeadFilter{}, usagef("--older-than: %v, want above 0", f.olderThan)
+	case f.given("newer-than") && f.newerThan <= 0:
+		return wakebell.DeadFilter{}, usagef("--newer-than: %v, want above 0", f.newerThan)
+	}
+	return wakebell.DeadFilter{Reason: f.reason, OlderThan: f.olderThan, NewerThan: f.newerThan}, nil
+}
+
+// deadChoice selects the dead letters that a command changes: one entry, those of
+// a filter, or all.
+type deadChoice struct {
+	deadFlags
+	all, yes bool
+}
+
+func (f *deadChoice) register(a *app, cmd *cobra.Command) {
+	f.deadFlags.register(a, cmd)
+	cmd.Flags().BoolVar(&f.all, "all", false, "all dead letters of the topic")
+	yesFlag(cmd, &f.yes, "do not ask for confirmation")
+}
+
+func (f *deadChoice) choose(args []string) (wakebell.DeadFilter, error) {
+	ways := len(args)
+	for _, way := range []bool{f.filtered(), f.all} {
+		if way {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		return wakebell.DeadFilter{}, usagef("give one of an entry, a filter and --all")
+	case len(args) == 0:
+		return f.filter()
+	case args[0] == "":
+		return wakebell.DeadFilter{}, usagef("ENTRY: empty")
+	default:
+		return wakebell.DeadFilter{Entry: args[0]}, nil
+	}
+}
+
+// countLimit bounds the count of dead letters for a confirmation.
+const countLimit = 1000
+
+// countDead returns the number of dead letters that match a filter, as text.
+func countDead(ctx context.Context, c wakebell.Operator, topic string, filter wakebell.DeadFilter) (string, error) {
+	if filter == (wakebell.DeadFilter{}) {
+		counts, err := c.Count(ctx, topic)
+		return number(counts.Dead), err
+	}
+	n := 0
+	for _, err := range c.DeadLetters(ctx, topic, filter) {
+		if err != nil {
+			return "", err
+		}
+		if n++; n > countLimit {
+			return fmt.Sprintf("more than %d", countLimit), nil
+		}
+	}
+	return strconv.Itoa(n), nil
+}

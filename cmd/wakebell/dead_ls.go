@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+type deadLsFlags struct {
+	deadFlags
+	limit int
+}
+
+func (a *app) deadLsCommand() *cobra.Command {
+	f := &deadLsFlags{}
+	cmd := &cobra.Command{
+		Use:   "ls --topic TOPIC",
+		Short: "List the dead letters of a topic, oldest first",
+		Long: `Lists the dead letters of a topic, oldest first. A timer may have several.
+Filters can be combined.
+
+With -o json each is a line with topic, entry, id, reason, attempts, failures,
+activation, died and, as a node prints them, content_type, headers,
+correlation_id, reply_to, and body or body_base64.`,
+		Example: `  wakebell dead ls --topic invoices
+  wakebell dead ls -t invoices --reason 'card declined' --newer-than 24h
+  wakebell dead ls -t invoices --limit 0 -o json | jq -r .reason | sort | uniq -c`,
+		Args: cobra.NoArgs,
+	}
+	f.register(a, cmd)
+	limitFlag(cmd, &f.limit)
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
+		return a.ask(ctx, func(c asked) error { return a.deadLs(ctx, c, f) })
+	})
+	return cmd
+}
+
+func (a *app) deadLs(ctx context.Context, c wakebell.Operator, f *deadLsFlags) error {
+	filter, err := f.filter()
+	if err != nil {
+		return err
+	}
+	list := a.newListing(f.limit, "ENTRY", "ID", "DIED", "ATTEMPTS", "FAILURES", "REASON")
+	return printAll(list, c.DeadLetters(ctx, f.topic, filter), func(d wakebell.DeadLetter) (any, []string) {
+		line := newDeadLine(d)
+		return line, []string{d.Entry, d.ID, line.Died, strconv.Itoa(d.Attempts), strconv.Itoa(d.Failures), d.Reason}
+	})
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+func (a *app) deadRmCommand() *cobra.Command {
+	f := &deadChoice{}
+	cmd := &cobra.Command{
+		Use:   "rm --topic TOPIC (ENTRY | --reason TEXT | --older-than D | --newer-than D | --all)",
+		Short: "Delete dead letters",
+		Long: `Deletes dead letters and prints how many. Filters can be combined. The exit code
+is 3 if ENTRY is absent. It asks for confirmation on a terminal and requires
+--yes elsewhere.
+
+With -o json it prints one line with topic and deleted, a number.`,
+		Example: `  wakebell dead rm --topic invoices 1763724000000-0 --yes
+  wakebell dead rm -t invoices --older-than 720h`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	f.register(a, cmd)
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		filter, err := f.choose(args)
+		if err != nil {
+			return err
+		}
+		return a.ask(ctx, func(c asked) error { return a.deadRm(ctx, c, f, filter) })
+	})
+	return cmd
+}
+
+func (a *app) deadRm(ctx context.Context, c wakebell.Operator, f *deadChoice, filter wakebell.DeadFilter) error {
+	err := a.confirm(f.yes, func() (string, error) {
+		n, err := countDead(ctx, c, f.topic, filter)
+		return fmt.Sprintf("Delete %s dead letters of %s?", n, a.prefix+f.topic), err
+	})
+	if err != nil {
+		return err
+	}
+	n, err := c.DeleteDead(ctx, f.topic, filter)
+	if err != nil && n == 0 {
+		return err
+	}
+	if a.wantsJSON() {
+		return errors.Join(err, a.printJSON(struct {
+			Topic   string `json:"topic"`
+			Deleted int64  `json:"deleted"`
+		}{a.prefix + f.topic, n}))
+	}
+	return errors.Join(err, a.printf("deleted %d\n", n))
+}

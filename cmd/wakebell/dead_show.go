@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+func (a *app) deadShowCommand() *cobra.Command {
+	var topic string
+	cmd := &cobra.Command{
+		Use:   "show --topic TOPIC ENTRY",
+		Short: "Show a dead letter with its body",
+		Long: `Shows a dead letter, named by the entry that ls prints. The exit code is 3 if
+there is none. With -o json it is one line with the fields of dead ls.`,
+		Example: `  wakebell dead show --topic invoices 1763724000000-0
+  wakebell dead show -t invoices 1763724000000-0 -o json | jq .body`,
+		Args: cobra.ExactArgs(1),
+	}
+	a.topicFlag(cmd, &topic, "`topic` of the dead letter")
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		return a.ask(ctx, func(c asked) error { return a.deadShow(ctx, c, topic, args[0]) })
+	})
+	return cmd
+}
+
+func (a *app) deadShow(ctx context.Context, c wakebell.Operator, topic, entry string) error {
+	letter, err := c.DeadLetter(ctx, topic, entry)
+	if err != nil {
+		return err
+	}
+	d := newDeadLine(letter)
+	if a.wantsJSON() {
+		return a.printJSON(d)
+	}
+	rows := [][2]string{
+		{"topic", d.Topic},
+		{"entry", d.Entry},
+		{"id", d.ID},
+		{"reason", d.Reason},
+		{"attempts", strconv.Itoa(d.Attempts)},
+		{"failures", strconv.Itoa(d.Failures)},
+		{"activation", d.Activation},
+		{"died", d.Died},
+	}
+	return a.printRows(append(rows, d.rows()...))
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+type gateHoldFlags struct {
+	hold    time.Duration
+	times   int
+	lease   time.Duration
+	signal  time.Duration
+	timeout time.Duration
+	exec    string
+	keys    wakebell.GateKeys
+}
+
+func (a *app) gateHoldCommand() *cobra.Command {
+	f := &gateHoldFlags{}
+	cmd := &cobra.Command{
+		Use:   "hold NAME",
+		Short: "Wait for a gate and hold it",
+		Long: `Waits for the turn at a gate, holds it for --for, or while a command runs, or
+until SIGINT or SIGTERM, and releases it. With --times it repeats this. Events
+are lines of JSON on stdout:
+  event      acquired, released or lost
+  gate, fence
+  waited_ms  how long it waited for the turn
+  at
+With --exec, sh -c COMMAND runs in the turn, with the fencing token in
+WAKEBELL_FENCE and the gate in WAKEBELL_GATE; its stdout goes to stderr. If the
+turn is lost, its process group is killed. The exit code is 1 if the turn was
+lost or not granted within --timeout, or if the command failed.`,
+		Example: `  wakebell gate hold deploy --exec './deploy.sh'
+  wakebell gate hold deploy --for 10s --timeout 1m
+  wakebell gate hold deploy --for 0s --times 1000 | tail -1`,
+		Args: cobra.ExactArgs(1),
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&f.hold, "for", -1, "how long to hold the turn (default until a signal)")
+	flags.IntVar(&f.times, "times", 1, "`number` of turns to take")
+	flags.DurationVar(&f.lease, "lease", 10*time.Second, "time after which a crashed holder loses the turn, 300ms to 24h")
+	flags.DurationVar(&f.signal, "signal-ttl", 500*time.Millisecond, "time that a process has to confirm its turn, 50ms to 1m")
+	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait for a turn; 0: no limit")
+	flags.StringVar(&f.exec, "exec", "", "shell `command` to run in the turn")
+	flags.Lookup("for").DefValue = ""
+	gateKeysFlag(cmd, &f.keys)
+	cmd.MarkFlagsMutuallyExclusive("for", "exec")
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		switch {
+		case flags.Changed("for") && f.hold < 0:
+			return usagef("--for: %v is negative", f.hold)
+		case f.times < 1:
+			return usagef("--times: %d is not above 0", f.times)
+		case f.timeout < 0:
+			return usagef("--timeout: %v is negative", f.timeout)
+		case f.lease == 0 || f.signal == 0: // GatesConfig takes 0 for the default
+			return usagef("--lease, --signal-ttl: 0, want above 0")
+		}
+		defer keepBrokenPipes()()
+		cfg := wakebell.GatesConfig{
+			Keys: f.keys, LeaseTTL: f.lease, SignalTTL: f.signal, Logger: newLogger(a.stderr, "text", "warn"),
+		}
+		return a.withGates(ctx, cmd, cfg, func(g gates) error { return a.gateHold(ctx, g, args[0], f) })
+	})
+	return cmd
+}
+
+func (a *app) gateHold(ctx context.Context, of wakebell.Gatekeeper, name string, f *gateHoldFlags) error {
+	for range f.times {
+		turn, err := takeTurn(ctx, of, name, f.timeout)
+		if err == nil {
+			err = a.holdTurn(ctx, turn, f)
+		}
+		switch {
+		case ctx.Err() != nil && errors.Is(err, context.Canceled):
+			return nil // a signal while it waited
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return nil
+		}
+	}
+	return nil
+}
+
+// releaseLimit bounds the release of a turn.
+const releaseLimit = 5 * time.Second
+
+var errNotInTime = errors.New("timed out waiting for the turn")
+
+func takeTurn(ctx context.Context, of wakebell.Gatekeeper, name string, timeout time.Duration) (*wakebell.Turn, error) {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w (%v)", errNotInTime, timeout))
+		defer cancel()
+	}
+	return of.Acquire(ctx, name)
+}
+
+// gateEvent is the JSON line of gate hold.
+type gateEvent struct {
+	Event    string  `json:"event"`
+	Gate     string  `json:"gate"`
+	Fence    uint64  `json:"fence"`
+	WaitedMS float64 `json:"waited_ms"`
+	At       string  `json:"at"`
+}
+
+func (a *app) gateEvent(event string, turn *wakebell.Turn) error {
+	return a.printJSON(gateEvent{event, turn.Gate(), turn.Fence(), millis(turn.Waited()), stamp(time.Now())})
+}
+
+// holdTurn holds a turn for as long as the flags say, and releases it also after a
+// failure.
+func (a *app) holdTurn(ctx context.Context, turn *wakebell.Turn, f *gateHoldFlags) error {
+	held := a.gateEvent("acquired", turn)
+	if held == nil {
+		held = a.inTurn(ctx, turn, f)
+	}
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
+	defer cancel()
+	err := turn.Release(after)
+	switch {
+	case err == nil:
+		return errors.Join(held, a.gateEvent("released", turn))
+	case errors.Is(err, wakebell.ErrTurnLost):
+		return errors.Join(held, err, a.gateEvent("lost", turn))
+	default:
+		return errors.Join(held, err)
+	}
+}
+
+// inTurn waits for the end of the turn, or runs the command. An early end is not an
+// error here: the release returns it.
+func (a *app) inTurn(ctx context.Context, turn *wakebell.Turn, f *gateHoldFlags) error {
+	if f.exec != "" {
+		return a.execInTurn(ctx, turn, f.exec)
+	}
+	var over <-chan time.Time
+	if f.hold >= 0 {
+		timer := time.NewTimer(f.hold)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-over:
+	case <-ctx.Done():
+	case <-turn.Context().Done():
+	}
+	return nil
+}
+
+// execInTurn runs a command until it ends, the turn is lost or a signal comes.
+func (a *app) execInTurn(ctx context.Context, turn *wakebell.Turn, script string) error {
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })()
+	return a.runShell(inner, script, nil,
+		[]string{"WAKEBELL_FENCE=" + strconv.FormatUint(turn.Fence(), 10), "WAKEBELL_GATE=" + turn.Gate()})
+}

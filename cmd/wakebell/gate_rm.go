@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+type gateRmFlags struct {
+	force, yes bool
+	keys       wakebell.GateKeys
+}
+
+func (a *app) gateRmCommand() *cobra.Command {
+	f := &gateRmFlags{}
+	cmd := &cobra.Command{
+		Use:   "rm NAME",
+		Short: "Remove a gate",
+		Long: `Removes a gate with its queue and the tokens of its guard. Idle gates expire after
+5 minutes, so this is for gates whose tokens were raised too far. A gate that is
+held or has waiters is not removed, and the exit code is 1, unless --force is
+given: then the turn is lost and waiters take new tickets. The exit code is 3 if
+there is no such gate. It asks for confirmation on a terminal and requires --yes
+elsewhere.
+
+Tokens continue above the last one, and the guard rejects earlier ones. Only if
+the last one was more than a day ahead of the clock of Redis do new tokens start
+below it: then lower the tokens that other databases have stored as well.
+
+With -o json it prints one line with gate and removed.`,
+		Example: `  wakebell gate rm deploy
+  wakebell gate rm deploy --force --yes`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().BoolVar(&f.force, "force", false, "remove it even if it is held or has waiters")
+	yesFlag(cmd, &f.yes, "do not ask for confirmation")
+	a.outputFlag(cmd)
+	gateKeysFlag(cmd, &f.keys)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		return a.withGates(ctx, cmd, wakebell.GatesConfig{Keys: f.keys}, func(g gates) error { return a.gateRm(ctx, g, args[0], f) })
+	})
+	return cmd
+}
+
+// errNoGate has exit code 3: the gate does not exist.
+var errNoGate = errors.New("no such gate")
+
+func (a *app) gateRm(ctx context.Context, of wakebell.GateOperator, name string, f *gateRmFlags) error {
+	err := a.confirm(f.yes, func() (string, error) {
+		g, err := of.Show(ctx, name)
+		question := fmt.Sprintf("Remove gate %s?", name)
+		if g.Holder.Fence != 0 {
+			question = fmt.Sprintf("Remove gate %s, held by %s, with %d waiters?", name, g.Holder.Process, g.Waiting)
+		}
+		return question, err
+	})
+	if err != nil {
+		return err
+	}
+	existed, err := of.Remove(ctx, name, f.force)
+	switch {
+	case errors.Is(err, wakebell.ErrGateHeld):
+		return fmt.Errorf("%w; --force removes it anyway", err)
+	case err != nil:
+		return err
+	case !existed:
+		return fmt.Errorf("%w: %q", errNoGate, name)
+	}
+	if a.wantsJSON() {
+		return a.printJSON(struct {
+			Gate    string `json:"gate"`
+			Removed bool   `json:"removed"`
+		}{name, true})
+	}
+	return a.printf("removed %s\n", escape(name))
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+// gateLine is the JSON line of gate show.
+type gateLine struct {
+	gateListLine
+	Waiters []gateTicketLine  `json:"waiters"`
+	Guard   map[string]uint64 `json:"guard"`
+}
+
+type gateTicketLine struct {
+	Fence   uint64 `json:"fence"`
+	Process string `json:"process"`
+}
+
+func newGateLine(g wakebell.GateInfo) gateLine {
+	line := gateLine{newGateListLine(g), []gateTicketLine{}, g.Guard}
+	for _, w := range g.Waiters {
+		line.Waiters = append(line.Waiters, gateTicketLine{w.Fence, w.Process})
+	}
+	return line
+}
+
+func (a *app) gateShowCommand() *cobra.Command {
+	var cfg wakebell.GatesConfig
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show the holder and the waiters of a gate",
+		Long: `Shows a gate: its holder with the fencing token, the first 100 waiters in order,
+and the newest token that each guarded resource has seen, for up to 1,000
+resources. A gate that was never used, or was idle for 5 minutes, has no holder.
+With -o json it is one line with the fields of gate ls, waiters (fence, process)
+and guard.`,
+		Example: `  wakebell gate show deploy
+  wakebell gate show deploy -o json | jq .fence`,
+		Args: cobra.ExactArgs(1),
+	}
+	a.outputFlag(cmd)
+	gateKeysFlag(cmd, &cfg.Keys)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		return a.withGates(ctx, cmd, cfg, func(g gates) error { return a.gateShow(ctx, g, args[0]) })
+	})
+	return cmd
+}
+
+func (a *app) gateShow(ctx context.Context, of wakebell.GateOperator, name string) error {
+	g, err := of.Show(ctx, name)
+	if err != nil {
+		return err
+	}
+	line := newGateLine(g)
+	if a.wantsJSON() {
+		return a.printJSON(line)
+	}
+	rows := [][2]string{
+		{"gate", line.Gate},
+		{"fence", fenceText(line.Fence)},
+		{"holder", line.Holder},
+		{"confirmed", yesNo(line.Confirmed)},
+		{"until", line.Until},
+		{"last fence", fenceText(line.LastFence)},
+		{"waiting", strconv.Itoa(line.Waiting)},
+	}
+	for _, w := range line.Waiters {
+		rows = append(rows, [2]string{"waiter", fenceText(w.Fence) + "  " + w.Process})
+	}
+	for _, resource := range slices.Sorted(maps.Keys(line.Guard)) {
+		rows = append(rows, [2]string{"guard", fenceText(line.Guard[resource]) + "  " + resource})
+	}
+	return a.printRows(rows)
+}

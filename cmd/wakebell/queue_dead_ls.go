@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+func (a *app) queueDeadLsCommand() *cobra.Command {
+	var q wakebell.QueueName
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "ls --queue QUEUE",
+		Short: "List the dead letters of a queue, oldest first",
+		Long: `Lists the dead letters of a queue, oldest first.
+
+With -o json each is a line with queue, entry, id, reason, deliveries, died (the
+last four empty for Python consumers) and, as a node prints them, content_type,
+headers, correlation_id, reply_to, and body or body_base64.`,
+		Example: `  wakebell queue dead ls --queue mail --limit 0 -o json | jq -r .reason`,
+		Args:    cobra.NoArgs,
+	}
+	queueFlag(cmd, &q)
+	limitFlag(cmd, &limit)
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
+		return a.ask(ctx, func(c asked) error {
+			list := a.newListing(limit, "ENTRY", "ID", "DIED", "DELIVERIES", "REASON")
+			return printAll(list, c.QueueLetters(ctx, q, 0), func(l wakebell.QueueLetter) (any, []string) {
+				line := a.queueDeadLine(q, l)
+				return line, []string{l.Entry, l.ID, line.Died, strconv.Itoa(l.Deliveries), l.Reason}
+			})
+		})
+	})
+	return cmd
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+// maxWindow is the largest window of wakebell.Window.
+const maxWindow = 100 * 365 * 24 * time.Hour
+
+type queueRedriveFlags struct {
+	queueDeadChoice
+	key    string
+	window time.Duration
+}
+
+func (a *app) queueDeadRedriveCommand() *cobra.Command {
+	f := &queueRedriveFlags{}
+	cmd := &cobra.Command{
+		Use:   "redrive --queue QUEUE (ENTRY | --all)",
+		Short: "Turn dead letters back into messages",
+		Long: `Publishes dead letters again with new ids and deletes them, each atomically, and
+prints how many. With --dedup-key the message of ENTRY gets that key for
+--window. If another message has the key, the dead letter is kept. The exit code
+is 3 if ENTRY is absent. --all asks for confirmation on a terminal and requires
+--yes elsewhere.
+
+With -o json it prints one line with queue and redriven, a number.`,
+		Example: `  wakebell queue dead redrive --queue mail --all --yes`,
+		Args:    cobra.MaximumNArgs(1),
+	}
+	f.register(cmd)
+	cmd.Flags().StringVar(&f.key, "dedup-key", "", "deduplication `key` of the new message")
+	cmd.Flags().DurationVar(&f.window, "window", time.Hour, "how long the key suppresses duplicates")
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		if err := f.choose(args); err != nil {
+			return err
+		}
+		if f.all && f.key != "" {
+			return usagef("--dedup-key: requires ENTRY, not --all")
+		}
+		if f.window < time.Millisecond || f.window > maxWindow {
+			return usagef("--window: %v, want 1ms to 100 years", f.window)
+		}
+		return a.ask(ctx, func(c asked) error { return a.queueRedrive(ctx, c, f) })
+	})
+	return cmd
+}
+
+func (a *app) queueRedrive(ctx context.Context, c wakebell.QueueOperator, f *queueRedriveFlags) error {
+	var n int64
+	q := wakebell.NewQueue[[]byte](f.queue.Name, append(queueOptions(f.queue), wakebell.Window(f.window))...)
+	how := q.RedriveKeys()
+	if f.entry == "" {
+		if err := a.confirmed(ctx, c, &f.queueDeadChoice, "Redrive"); err != nil {
+			return err
+		}
+		var err error
+		if n, err = wakebell.RedriveQueue(ctx, c, f.queue, how); err != nil {
+			return soFar(err, n, "dead letters were redriven; run the same command again for the rest")
+		}
+	} else {
+		l, err := c.QueueLetter(ctx, f.queue, f.entry)
+		if err != nil {
+			return err
+		}
+		how.Key = func(wakebell.QueueLetter) string { return f.key }
+		outcome, _, err := c.RedriveQueueLetter(ctx, f.queue, l, how)
+		switch {
+		case err != nil:
+			return err
+		case outcome == wakebell.LetterAbsent:
+			return fmt.Errorf("%w: dead letter %q", wakebell.ErrNotFound, f.entry)
+		case outcome == wakebell.LetterDuplicate:
+			a.notef("wakebell: another message has the deduplication key; the dead letter was kept\n")
+		default:
+			n = 1
+		}
+	}
+	if a.wantsJSON() {
+		return a.printJSON(struct {
+			Queue    string `json:"queue"`
+			Redriven int64  `json:"redriven"`
+		}{a.prefix + f.queue.Name, n})
+	}
+	return a.printf("redriven %d\n", n)
+}

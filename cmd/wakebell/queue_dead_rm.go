@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+func (a *app) queueDeadRmCommand() *cobra.Command {
+	f := &queueDeadChoice{}
+	cmd := &cobra.Command{
+		Use:   "rm --queue QUEUE (ENTRY | --all)",
+		Short: "Delete dead letters of a queue",
+		Long: `Deletes dead letters and prints how many. The exit code is 3 if ENTRY is absent.
+It asks for confirmation on a terminal and requires --yes elsewhere.
+
+With -o json it prints one line with queue and deleted, a number.`,
+		Example: `  wakebell queue dead rm --queue mail --all`,
+		Args:    cobra.MaximumNArgs(1),
+	}
+	f.register(cmd)
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		if err := f.choose(args); err != nil {
+			return err
+		}
+		return a.ask(ctx, func(c asked) error {
+			if err := a.confirmed(ctx, c, f, "Delete"); err != nil {
+				return err
+			}
+			return a.queueDeadRm(ctx, c, f)
+		})
+	})
+	return cmd
+}
+
+func (a *app) queueDeadRm(ctx context.Context, c wakebell.QueueOperator, f *queueDeadChoice) error {
+	if f.entry == "" {
+		n, err := deleteQueueDead(ctx, c, f.queue)
+		if err != nil {
+			return err
+		}
+		return a.printDeleted(f.queue, n)
+	}
+	l, err := c.QueueLetter(ctx, f.queue, f.entry)
+	if err != nil {
+		return err
+	}
+	n, err := c.DeleteQueueLetters(ctx, f.queue, l)
+	if err != nil {
+		return soFar(err, int64(n), "dead letters were deleted; run the same command again for the rest")
+	}
+	return a.printDeleted(f.queue, int64(n))
+}
+
+// deleteQueueDead deletes the dead letters that exist when it starts, the oldest
+// first, a page at a time.
+func deleteQueueDead(ctx context.Context, c wakebell.QueueOperator, q wakebell.QueueName) (deleted int64, err error) {
+	const page = 500
+	st, err := c.QueueStats(ctx, q)
+	if err != nil {
+		return 0, err
+	}
+	for left := st.Dead; left > 0; {
+		deadLetters := make([]wakebell.QueueLetter, 0, page)
+		for l, err := range c.QueueLetters(ctx, q, 0) {
+			if err != nil {
+				return deleted, err
+			}
+			if deadLetters = append(deadLetters, l); len(deadLetters) == int(min(left, page)) {
+				break
+			}
+		}
+		n, err := c.DeleteQueueLetters(ctx, q, deadLetters...)
+		deleted += int64(n)
+		if err != nil || n == 0 {
+			return deleted, err
+		}
+		left -= int64(len(deadLetters))
+	}
+	return deleted, nil
+}

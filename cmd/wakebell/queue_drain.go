@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+func (a *app) queueDrainCommand() *cobra.Command {
+	var q wakebell.QueueName
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "drain --queue QUEUE",
+		Short: "Wait until a queue is empty",
+		Long: `Waits until the queue has no pending messages and no consumer holds one. Stop the
+publishers first, and keep the consumers running. The exit code is 1 if --timeout
+expires. It prints what is left; with -o json as queue stats does.`,
+		Example: `  wakebell queue drain --queue mail --timeout 10m`,
+		Args:    cobra.NoArgs,
+	}
+	queueFlag(cmd, &q)
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0: no limit")
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
+		if timeout < 0 {
+			return usagef("--timeout: %v is negative", timeout)
+		}
+		return a.ask(ctx, func(c asked) error {
+			if timeout > 0 {
+				var stop context.CancelFunc
+				ctx, stop = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the queue is not empty after %v", timeout))
+				defer stop()
+			}
+			st, err := wakebell.DrainQueue(ctx, c, q)
+			return errors.Join(err, a.printQueueStats(q, st))
+		})
+	})
+	return cmd
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+// works schedules by a URL, and lists what it scheduled.
+func (b *bundle) works(where string, flags ...string) {
+	b.t.Helper()
+	b.redis = where
+	b.fine(append(flags, "schedule", "-t", "TOPIC", "--id", "x", "--in", "1h")...)
+	require.Contains(b.t, b.fine(append(flags, "ls", "-t", "TOPIC")...), "pending")
+}
+
+// refuses wants a command to fail with a URL, and nobody to see the password.
+func (b *bundle) refuses(code int, says, where string, flags ...string) {
+	b.t.Helper()
+	with := *b
+	with.redis = where
+	got, stdout, stderr := with.call(append(flags, "ls", "-t", "TOPIC")...)
+	require.Equal(b.t, code, got, "%s: %s", where, stderr)
+	require.Contains(b.t, stderr, says, where)
+	require.NotContains(b.t, stdout+stderr, "secret")
+}
+
+func TestUserAndPassword(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	require.NoError(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "ada", "on", ">se/cr@et", "~*", "&*", "+@all").Err())
+	b := &bundle{t: t, topic: "t"}
+	b.works("redis://ada:se%2Fcr%40et@" + server.Addr)
+	b.refuses(exitError, "WRONGPASS", "redis://ada:secret@"+server.Addr)
+}
+
+func TestUnixSocket(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "redis.sock")
+	redistest.Start(t, "--unixsocket", path, "--requirepass", "secret")
+	b := &bundle{t: t, topic: "t"}
+	b.works("unix://:secret@" + path + "?db=2")
+	b.refuses(exitError, "unauthenticated", "unix://"+path)
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartTLS(t)
+	b := &bundle{t: t, topic: "t"}
+	where := "rediss://" + s.TLSAddr
+	client := []string{"--tls-cert", s.Cert, "--tls-key", s.Key}
+	b.works(where, append(client, "--tls-ca", s.CA)...)
+	b.works(where, append(client, "--tls-ca", s.CA, "--tls-server-name", s.Name)...)
+	b.works(where, append(client, "--tls-insecure")...)
+	b.refuses(exitError, "unknown authority", where, client...)
+	b.refuses(exitError, "not other.test", where, append(client, "--tls-ca", s.CA, "--tls-server-name", "other.test")...)
+	b.refuses(exitError, "", where, "--tls-ca", s.CA)
+	b.refuses(exitUsage, "go together", where, "--tls-cert", s.Cert)
+	b.refuses(exitUsage, "no certificate", where, "--tls-ca", s.Key)
+	b.refuses(exitError, "no such file", where, "--tls-ca", "/nowhere")
+	b.refuses(exitError, "--tls-cert", where, "--tls-cert", s.Key, "--tls-key", s.Cert)
+	b.refuses(exitUsage, "rediss://", "redis://"+s.Addr, "--tls-insecure")
+	b.refuses(exitUsage, "rediss://", embeddedRedis, "--tls-ca", s.CA)
+	b.refuses(exitUsage, "--tls-insecure", where+"?skip_verify=true")
+}
+
+// A master and its Sentinel have passwords of their own.
+func TestSentinel(t *testing.T) {
+	t.Parallel()
+	w := redistest.Sentinel(t)
+	set := func(s *redistest.Server, args ...any) {
+		t.Helper()
+		require.NoError(t, s.Client(t).Do(t.Context(), args...).Err(), "%v", args)
+	}
+	set(w.Master, "ACL", "SETUSER", "ada", "on", ">secret1", "~*", "&*", "+@all")
+	set(w.Sentinel, "ACL", "SETUSER", "watch", "on", ">secret2", "~*", "&*", "+@all")
+	set(w.Sentinel, "SENTINEL", "SET", redistest.MasterName, "auth-user", "ada")
+	set(w.Sentinel, "SENTINEL", "SET", redistest.MasterName, "auth-pass", "secret1")
+	set(w.Sentinel, "ACL", "SETUSER", "default", "resetpass")
+	set(w.Master, "ACL", "SETUSER", "default", "resetpass")
+
+	b := &bundle{t: t, topic: "t"}
+	host, master := w.Sentinel.Addr, "/"+redistest.MasterName
+	login := "sentinel_username=watch&sentinel_password=secret2"
+	b.works("redis+sentinel://ada:secret1@" + host + master + "?" + login)
+	b.works("redis+sentinel://ada:secret1@nobody.invalid:1," + host + master + "/3?" + login)
+	b.works("redis+sentinel://ada:secret1@" + host + "?addr=nobody.invalid:1&db=3&master_name=" + redistest.MasterName + "&" + login)
+	b.refuses(exitError, "", "redis+sentinel://ada:secret1@"+host+master)
+	b.refuses(exitError, "WRONGPASS", "redis+sentinel://ada:secret@"+host+master+"?"+login)
+	b.refuses(exitUsage, "no master name", "redis+sentinel://ada:secret1@"+host+"?"+login)
+	b.refuses(exitUsage, "before the host", "redis+sentinel://"+host+master+"?password=secret")
+}
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	masters := redistest.Cluster(t)
+	b := &bundle{t: t, topic: "t", redis: "redis+cluster://" + strings.Join(masters.Addrs(), ",")}
+	b.refuses(exitUsage, "no databases", b.redis+"/1")
+	code, _, stderr := b.call("schedule", "-t", "TOPIC")
+	require.Equal(t, exitError, code, stderr)
+	require.Contains(t, stderr, "set HashTag")
+	b.redis = "redis+cluster://" + masters[2].Addr
+	code, _, stderr = b.call("node", "-t", "TOPIC")
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, "set HashTag")
+
+	// Topics that lie on all masters, one of which only a Python peer knows.
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	for _, name := range names {
+		b.fine("--hash-tag", "schedule", "-t", name, "--in", "1h", "--count", "2")
+	}
+	require.NoError(t, masters.Client(t).ZAdd(t.Context(), "timers_timeline:{peer}", redis.Z{Score: 4e9, Member: "x"}).Err())
+	for _, m := range masters {
+		require.NotEmpty(t, m.Client(t).Keys(t.Context(), "timers_timeline:*").Val(), m.Addr)
+	}
+	list := func(args ...string) (found []string) {
+		for _, line := range objects(t, b.fine(append([]string{"--hash-tag", "topics", "-o", "json"}, args...)...)) {
+			found = append(found, line["topic"].(string))
+		}
+		return found
+	}
+	require.Equal(t, names, list())
+	require.Equal(t, append(names, "peer"), list("--discover"))
+
+	node := b.start("--hash-tag", "node", "-t", "a", "-t", "b", "-t", "c")
+	node.says("node runs")
+	for _, name := range names[:3] {
+		b.fine("--hash-tag", "schedule", "-t", name, "--id", "now")
+	}
+	node.lines(3)
+	require.Zero(t, node.stop())
+	bench := objects(t, b.fine("--hash-tag", "bench", "--n", "100"))[0]
+	require.InDelta(t, 100, bench["handled"], 0)
+	require.Nil(t, bench["redis_commands_per_timer"])
+}
+
+func TestURLsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	b := &bundle{t: t, topic: "t"}
+	for where, says := range map[string]string{
+		"localhost":                                "not a URL",
+		"http://x":                                 "unknown scheme",
+		"redis+unix://x":                           "unknown scheme",
+		"unix+sentinel://x":                        "unknown scheme",
+		"redis://x/one":                            "database number",
+		"redis://x?frob=1":                         "unexpected option: frob",
+		"redis://ada:pw@x?frob=1":                  "unexpected option: frob",
+		"redis://:secret@host:port":                "malformed URL",
+		"redis://ada:se/secret@x":                  "malformed URL",
+		"redis://ada:1/secret@x":                   "malformed URL",
+		"redis://ada:1?secret@x":                   "malformed URL",
+		"redis+cluster://x?addr=ada:secret@y":      "malformed URL",
+		"redis+sentinel://ada:1/secret@x/m":        "malformed URL",
+		"redis+sentinel://x,y/m/one":               "database number",
+		"redis+sentinel://x/m?route_randomly=true": "from masters",
+		"redis+cluster://x?read_only=true":         "from masters",
+	} {
+		b.refuses(exitUsage, says, where)
+	}
+}
+
+func TestServersOfAList(t *testing.T) {
+	t.Parallel()
+	for rest, want := range map[string][]string{
+		"h":                    {"h:26379"},
+		"u:p@h1,[::1],h2:7/m":  {"h1:26379", "[::1]:26379", "h2:7"},
+		"h1:1,h2:2?addr=h3:3":  {"h1:1", "h2:2", "h3:3"},
+		"[::1]:5,[fe80::1]:6/": {"[::1]:5", "[fe80::1]:6"},
+	} {
+		u, err := parseServers("redis", sentinelSuffix, rest)
+		require.NoError(t, err, rest)
+		require.Equal(t, want, append([]string{u.Host}, u.Query()["addr"]...))
+	}
+	u, err := parseServers("redis", clusterSuffix, "u:p@h")
+	require.NoError(t, err)
+	require.Equal(t, "h:6379", u.Host)
+	require.Equal(t, url.UserPassword("u", "p"), u.User)
+}

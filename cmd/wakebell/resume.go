@@ -1,0 +1,25 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+func (a *app) resumeCommand() *cobra.Command {
+	var topic string
+	cmd := &cobra.Command{
+		Use:   "resume --topic TOPIC",
+		Short: "End a pause of a topic",
+		Long: `Ends a pause of a topic on all nodes, and prints its cluster-wide settings, as
+pause does. Settings of retune stay.`,
+		Example: `  wakebell resume --topic invoices`,
+		Args:    cobra.NoArgs,
+	}
+	a.controls(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebell.Control, error) {
+		return c.Resume(ctx, topic)
+	})
+	return cmd
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+func (a *app) runNowCommand() *cobra.Command {
+	var topic string
+	cmd := &cobra.Command{
+		Use:   "run-now --topic TOPIC ID...",
+		Short: "Make timers due now",
+		Long: `Makes timers due now and prints the state of each before: pending, running or
+absent. A running timer is not changed. A timer that waits for its next attempt
+keeps its attempts. If one is absent, the others are due and the exit code is 3.
+
+With -o json each is a line with topic, id and presence.`,
+		Example: `  wakebell run-now --topic invoices inv-42 inv-43`,
+		Args:    cobra.MinimumNArgs(1),
+	}
+	a.topicFlag(cmd, &topic, "`topic` of the timers")
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
+		return a.ask(ctx, func(c asked) error { return a.runNow(ctx, c, topic, args) })
+	})
+	return cmd
+}
+
+// runNow prints what was done also after an error.
+func (a *app) runNow(ctx context.Context, c wakebell.Timers, topic string, ids []string) error {
+	absent := 0
+	var fault error
+	list := a.newListing(0, "ID", "WAS")
+	for _, id := range ids {
+		presence, err := c.RunNow(ctx, topic, id)
+		if errors.Is(err, wakebell.ErrNotFound) {
+			absent++
+			presence, err = wakebell.Absent, nil
+		}
+		if err == nil {
+			line := presenceLine{a.prefix + topic, id, presence.String()}
+			err = list.add(line, id, presenceNow(presence))
+		}
+		if err != nil {
+			fault = err
+			break
+		}
+	}
+	if err := list.end(); err != nil || fault != nil {
+		return errors.Join(fault, err)
+	}
+	if absent > 0 {
+		return fmt.Errorf("%w: %d of %d", wakebell.ErrNotFound, absent, len(ids))
+	}
+	return nil
+}
+
+func presenceNow(p wakebell.Presence) string {
+	if p == wakebell.Running {
+		return "running: nothing changed"
+	}
+	return p.String()
+}

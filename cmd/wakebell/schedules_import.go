@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+func (a *app) schedulesImportCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Store what export printed",
+		Long: `Reads lines of export from stdin and stores each recurring schedule, replacing the
+one with the same name. A schedule continues where it was at the export: overdue
+runs count as missed. It stops at the first line that cannot be decoded.`,
+		Example: `  wakebell schedules import < schedules.jsonl`,
+		Args:    cobra.NoArgs,
+	}
+	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, _ []string) error {
+		lines := json.NewDecoder(a.stdin)
+		for lines.More() {
+			var dump wakebell.ScheduleDump
+			if err := lines.Decode(&dump); err != nil {
+				return usagef("stdin: %v", err)
+			}
+			if err := s.Import(ctx, dump); err != nil {
+				return err
+			}
+			if err := a.printf("%s\n", escape(dump.Name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

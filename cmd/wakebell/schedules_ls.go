@@ -1,0 +1,67 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+// recurringLine is the JSON line of schedules ls.
+type recurringLine struct {
+	Name    string `json:"name"`
+	Topic   string `json:"topic"`
+	Rule    string `json:"rule"`
+	Zone    string `json:"zone"`
+	Next    string `json:"next"`
+	LastRun string `json:"last_run"`
+	Runs    int64  `json:"runs"`
+	Paused  bool   `json:"paused"`
+	Celery  bool   `json:"celery"`
+	Fault   string `json:"fault"`
+}
+
+func newRecurringLine(prefix string, s wakebell.RecurringState) recurringLine {
+	topic := s.Topic
+	if topic != "" && !s.Celery {
+		topic = prefix + topic
+	}
+	return recurringLine{
+		s.Name, topic, s.Rule, s.Recurrence.Zone, stamp(s.Next), stamp(s.LastRun), s.Runs, s.Paused, s.Celery, s.Fault,
+	}
+}
+
+func (a *app) schedulesLsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List recurring schedules",
+		Long: `Lists all recurring schedules by name, Python's included. A schedule that cannot
+be decoded has a fault, and beats ignore it.
+
+With -o json each is a line with name, topic (or the task), rule, zone, next,
+last_run, runs, paused, celery and fault.`,
+		Example: `  wakebell schedules ls -o json | jq 'select(.fault != "")'`,
+		Args:    cobra.NoArgs,
+	}
+	a.outputFlag(cmd)
+	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, _ []string) error {
+		var all []recurringLine
+		for state, err := range s.List(ctx) {
+			if err != nil {
+				return err
+			}
+			all = append(all, newRecurringLine(a.prefix, state))
+		}
+		slices.SortFunc(all, func(x, y recurringLine) int { return cmp.Compare(x.Name, y.Name) })
+		list := a.newListing(0, "NAME", "TOPIC", "RULE", "NEXT", "RUNS", "PAUSED", "FAULT")
+		for _, l := range all {
+			if err := list.add(l, l.Name, l.Topic, l.Rule, l.Next, number(l.Runs), yesNo(l.Paused), l.Fault); err != nil {
+				return err
+			}
+		}
+		return list.end()
+	})
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+func (a *app) schedulesRunNowCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run-now NAME...",
+		Short: "Fire recurring schedules now",
+		Long: `Fires recurring schedules now, in addition to their regular runs, also while they
+are paused and without a beat. It prints each run as wakebell beat does: name,
+due, fired_at and run. It stops at the first absent schedule, with exit code 3.`,
+		Example: `  wakebell schedules run-now nightly`,
+	}
+	a.celeryFlag(cmd)
+	return a.onEach(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, name string) error {
+		run, err := s.RunNow(ctx, name)
+		if err != nil {
+			return err
+		}
+		return a.printJSON(newFireLine(run))
+	})
+}
+
+// celeryFlag adds --celery to commands that fire schedules.
+func (a *app) celeryFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.celery, "celery", false, "send runs of Python schedules as Celery messages, as wakebell beat --celery does")
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTokenFiles(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]map[string]string{
+		"abc":                         {"abc": "peers"},
+		"# all\n\n a : b:c \r\nd:e\n": {"b:c": "a", "e": "d"},
+		"a:x\na:y":                    {"x": "a", "y": "a"},
+		"":                            nil,
+		"# none":                      nil,
+		"a:":                          nil,
+		":t":                          nil,
+		"a:t\nb:t":                    nil,
+	} {
+		tokens, _, err := readTokens(tokenFile(t, text), func(text string) { require.Fail(t, text) })
+		require.Equal(t, want == nil, err != nil, text)
+		require.Equal(t, want, tokens, text)
+	}
+	_, err := readToken(tokenFile(t, "a:x", "b:y"), nil)
+	require.ErrorContains(t, err, "2 tokens")
+	_, _, err = readTokens(filepath.Join(t.TempDir(), "none"), nil)
+	require.ErrorIs(t, err, os.ErrNotExist)
+
+	tokens, certificates, err := readTokens(tokenFile(t, "a:x cn:billing", "b:y", "z  sha256:00"), nil)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"x": "a", "y": "b", "z": "peers"}, tokens)
+	require.Equal(t, map[string]string{"x": "cn:billing", "z": "sha256:00"}, certificates)
+
+	open := tokenFile(t, "x")
+	require.NoError(t, os.Chmod(open, 0o644)) //nolint:gosec // which is what is warned of
+	warned := ""
+	_, _, err = readTokens(open, func(text string) { warned = text })
+	require.NoError(t, err)
+	require.Contains(t, warned, "other users than the owner have access")
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+)
+
+// controls makes a command call change and print the settings that it returns.
+func (a *app) controls(cmd *cobra.Command, topic *string, change func(context.Context, wakebell.Operator) (wakebell.Control, error)) {
+	a.topicFlag(cmd, topic, "`topic` to change")
+	a.outputFlag(cmd)
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
+		return a.ask(ctx, func(c asked) error {
+			control, err := change(ctx, c)
+			if err != nil {
+				return err
+			}
+			return a.printControl(*topic, control)
+		})
+	})
+}
+
+// pauseLine has the JSON fields of a pause.
+type pauseLine struct {
+	Paused   bool   `json:"paused"`
+	PausedAt string `json:"paused_at"`
+	PausedBy string `json:"paused_by"`
+	Reason   string `json:"paused_reason"`
+}
+
+func newPauseLine(c wakebell.Control) pauseLine {
+	return pauseLine{c.Paused, stamp(c.PausedAt), c.PausedBy, c.Reason}
+}
+
+func (a *app) printControl(topic string, c wakebell.Control) error {
+	pause := newPauseLine(c)
+	settings := map[string]any{}
+	rows := [][2]string{
+		{"topic", a.prefix + topic},
+		{"paused", yesNo(pause.Paused)},
+		{"paused at", pause.PausedAt},
+		{"paused by", pause.PausedBy},
+		{"reason", pause.Reason},
+	}
+	for _, t := range tuneFlags(&c.Settings) {
+		switch {
+		case t.zero():
+		case t.number != nil:
+			settings[t.jsonName()] = *t.number
+			rows = append(rows, [2]string{t.name, strconv.Itoa(*t.number)})
+		default:
+			text := max(*t.duration, 0).String()
+			settings[t.jsonName()] = text
+			rows = append(rows, [2]string{t.name, text})
+		}
+	}
+	if !a.wantsJSON() {
+		return a.printRows(rows)
+	}
+	return a.printJSON(struct {
+		Topic string `json:"topic"`
+		pauseLine
+		Settings map[string]any `json:"settings"`
+	}{a.prefix + topic, pause, settings})
+}

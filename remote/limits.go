@@ -3,6 +3,8 @@ package remote
 import (
 	"sync"
 	"time"
+
+	"github.com/wakebell/wakebell/actors/gateway"
 )
 
 // bound is how much of a resource peers can make the node hold: one principal,
@@ -49,6 +51,8 @@ var bounds = []bound{
 	boundIdleTopics,
 	boundOperations,
 	boundLongOperations,
+	{"requests that wait at the gateway, and as many at the reminders", gateway.MaxWaiting / 2, gateway.MaxHostWaiting, gateway.MaxWaiting},
+	{"bytes of requests at the gateway, and as many at the reminders", gateway.MaxWaitingBytes / 2, gateway.MaxHostWaitingBytes, gateway.MaxWaitingBytes},
 	{"bytes of answers that were asked for and not sent", maxPrincipalAnswerBytes, maxHostAnswerBytes, maxTotalAnswerBytes},
 	{"bytes of leases in the hands of subscribers", maxPrincipalLeaseBytes, maxHostLeaseBytes, maxTotalLeaseBytes},
 }

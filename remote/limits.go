@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/gateway"
 )
 
@@ -55,6 +56,9 @@ var bounds = []bound{
 	{"bytes of requests at the gateway, and as many at the reminders", gateway.MaxWaitingBytes / 2, gateway.MaxHostWaitingBytes, gateway.MaxWaitingBytes},
 	{"bytes of answers that were asked for and not sent", maxPrincipalAnswerBytes, maxHostAnswerBytes, maxTotalAnswerBytes},
 	{"bytes of leases in the hands of subscribers", maxPrincipalLeaseBytes, maxHostLeaseBytes, maxTotalLeaseBytes},
+	{"bytes of messages that wait for the links to peers", maxPrincipalMailBytes, maxHostMailBytes, maxTotalMailBytes},
+	{"actors of the node that peers watch", maxPrincipalWatches, maxHostWatches, maxTotalWatches},
+	{"turns at gates, and places in their queues", gates.MaxPrincipalVisits, gates.MaxHostVisits, gates.MaxVisits},
 }
 
 func quarters(limit, n int64) int64 { return (limit*n + 3) / 4 }

@@ -29,8 +29,10 @@ const (
 	hostileMemory = 100 << 20
 	hostileLines  = 300
 	// hostileAnswer bounds the wait for an answer of the honest peers, with room for
-	// the stalls of a machine that has something else to do.
-	hostileAnswer = 20 * time.Second
+	// the stalls of a machine that has something else to do. Elsewhere each comes
+	// within promptAnswer; what did not is logged.
+	hostileAnswer = 10 * time.Second
+	promptAnswer  = time.Second
 )
 
 // attack is one way to harm a node, which a hostile peer with a token has. It ends by
@@ -45,6 +47,7 @@ type attack struct {
 type honest struct {
 	slowest  atomic.Int64 // of the answers, in ns
 	answered atomic.Int64
+	late     atomic.Int64 // those after promptAnswer
 }
 
 // load runs until the context ends.
@@ -72,7 +75,11 @@ func (h *honest) load(ctx context.Context, t *testing.T, n *node) {
 			cancel()
 			return
 		}
-		h.slowest.Store(max(h.slowest.Load(), int64(time.Since(began))))
+		took := time.Since(began)
+		h.slowest.Store(max(h.slowest.Load(), int64(took)))
+		if took > promptAnswer {
+			h.late.Add(1)
+		}
 		select {
 		case <-handled:
 		case <-bound.Done():
@@ -111,7 +118,9 @@ func TestHostile(t *testing.T) { //nolint:paralleltest // it measures the memory
 	load.Go(func() { of.load(ctx, t, n) })
 	random := rand.New(rand.NewPCG(*hostileSeed, 0)) //nolint:gosec // by seed
 	until := time.Now().Add(max(*hostileFor, 5*time.Second))
-	peak, rounds := uint64(0), 0
+	var peak atomic.Uint64
+	load.Go(func() { sample(ctx, &peak) })
+	rounds, began := 0, time.Now()
 	for len(attacks) > 0 && !t.Failed() && (rounds == 0 || time.Now().Before(until)) {
 		t.Run(strconv.Itoa(rounds), func(t *testing.T) {
 			order := random.Perm(len(attacks))
@@ -128,18 +137,30 @@ func TestHostile(t *testing.T) { //nolint:paralleltest // it measures the memory
 					}
 				})
 			}
-			peak = max(peak, heap())
 		})
 		rounds++
 	}
 	cancel()
 	load.Wait()
-	t.Logf("%d rounds of %d attacks, %d honest answers, the slowest after %v, %d MiB more at most, %d log lines",
-		rounds, len(attacks), of.answered.Load(), time.Duration(of.slowest.Load()), int64(peak-min(peak, memory))>>20, len(n.log.with("")))
+	most, lines := peak.Load(), len(n.log.with(""))
+	t.Logf("%d rounds of %d attacks, %d honest answers, the slowest after %v, %d later than %v, %d MiB more at most, %d log lines",
+		rounds, len(attacks), of.answered.Load(), time.Duration(of.slowest.Load()), of.late.Load(), promptAnswer,
+		int64(most-min(most, memory))>>20, lines) //nolint:gosec // of a machine
 	require.Positive(t, of.answered.Load())
-	require.LessOrEqual(t, peak, memory+hostileMemory, "memory")
-	require.LessOrEqual(t, len(n.log.with("")), hostileLines+rounds, "log lines")
+	require.LessOrEqual(t, most, memory+hostileMemory, "memory")
+	require.LessOrEqual(t, lines, max(hostileLines, 60*(1+int(time.Since(began).Minutes()))), "log lines")
 	eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+goroutineSlack })
+}
+
+// sample notes the most that lives on the heap, while attacks go on.
+func sample(ctx context.Context, peak *atomic.Uint64) {
+	for ctx.Err() == nil {
+		peak.Store(max(peak.Load(), heap()))
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // goroutineSlack is for the connections to Redis and the like, which come and go with

@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"net"
 	"testing"
@@ -48,8 +49,10 @@ var doorAttacks = []attack{
 	}},
 	{"calls whose body does not come", func(t *testing.T, n *node, random *rand.Rand) {
 		conn := n.dial(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // it waits for streams beyond those of a connection
+		defer cancel()
 		for range 200 {
-			_, err := conn.NewStream(bearing(t.Context(), malloryToken), &grpc.StreamDesc{ClientStreams: true}, scheduleMethod)
+			_, err := conn.NewStream(bearing(ctx, malloryToken), &grpc.StreamDesc{ClientStreams: true}, scheduleMethod)
 			if err != nil {
 				break
 			}

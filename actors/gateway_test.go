@@ -198,7 +198,7 @@ func TestTooManyRequestsAreRefused(t *testing.T) {
 		l := &ledger{do: until(release)}
 		system, rt := gatewayOn(t, l)
 		var taken []*actor.Future
-		for n := range gateway.MaxRunning + gateway.MaxWaiting {
+		for n := range gateway.MaxRunning + gateway.MaxWaiting/2 {
 			taken = append(taken, ask(system, schedule(n)))
 		}
 		for n := range 10 {
@@ -212,6 +212,72 @@ func TestTooManyRequestsAreRefused(t *testing.T) {
 		}
 		require.Equal(t, gateway.MaxRunning, l.peaks)
 		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "there is room again")
+		require.NoError(t, rt.Stop())
+	})
+}
+
+// by asks as a peer of this principal at this host.
+func by(system *actor.ActorSystem, who, where string, request any) *actor.Future {
+	f := actor.NewFuture(system, time.Hour)
+	system.Root.Send(gateway.PID(system, "wakebell"), &actor.MessageEnvelope{
+		Header:  map[string]string{messages.PrincipalHeader: who, messages.HostHeader: where},
+		Message: request, Sender: f.PID(),
+	})
+	return f
+}
+
+// One principal asks for as much as it can: others, and this process, have room.
+func TestOnePrincipalDoesNotFillTheGateway(t *testing.T) {
+	t.Parallel()
+	actortest.Virtually(t, func(t *testing.T) {
+		release := make(chan struct{})
+		system, rt := gatewayOn(t, &ledger{do: until(release)})
+		var taken []*actor.Future
+		for n := range gateway.MaxRunning + gateway.MaxWaiting/2 {
+			taken = append(taken, by(system, "mallory", "h", schedule(n)))
+		}
+		fault := refused(t, messages.Code_CODE_OVERLOADED, by(system, "mallory", "i", schedule(-1)))
+		require.Contains(t, fault.GetMessage(), "of this principal")
+		for n := range gateway.MaxWaiting / 4 {
+			taken = append(taken, by(system, "eve", "h", schedule(10_000+n)))
+		}
+		fault = refused(t, messages.Code_CODE_OVERLOADED, by(system, "eve", "h", schedule(-2)))
+		require.Contains(t, fault.GetMessage(), "of this principal")
+		taken = append(taken, by(system, "honest", "h", schedule(-3)))
+		fault = refused(t, messages.Code_CODE_OVERLOADED, by(system, "honest", "h", schedule(-4)))
+		require.Contains(t, fault.GetMessage(), "of this host")
+		for n := range 50 {
+			taken = append(taken, by(system, "far", "i", schedule(20_000+n)), ask(system, schedule(30_000+n)))
+		}
+		close(release)
+		for _, f := range taken {
+			require.IsType(t, &messages.Scheduled{}, answered(t, f))
+		}
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestTheBytesOfOnePrincipalDoNotFillTheGateway(t *testing.T) {
+	t.Parallel()
+	actortest.Virtually(t, func(t *testing.T) {
+		release := make(chan struct{})
+		system, rt := gatewayOn(t, &ledger{do: until(release)})
+		large := &messages.Schedule{Topic: "t", Body: make([]byte, 15<<20)}
+		var taken []*actor.Future
+		for range 4 {
+			taken = append(taken, by(system, "mallory", "h", large))
+		}
+		refused(t, messages.Code_CODE_OVERLOADED, by(system, "mallory", "h", large))
+		for range 2 {
+			taken = append(taken, by(system, "eve", "h", large))
+		}
+		refused(t, messages.Code_CODE_OVERLOADED, by(system, "eve", "h", large))
+		refused(t, messages.Code_CODE_OVERLOADED, by(system, "honest", "h", large))
+		taken = append(taken, by(system, "honest", "h", schedule(1)), by(system, "far", "i", large), ask(system, schedule(2)))
+		close(release)
+		for _, f := range taken {
+			require.IsType(t, &messages.Scheduled{}, answered(t, f))
+		}
 		require.NoError(t, rt.Stop())
 	})
 }

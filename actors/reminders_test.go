@@ -202,11 +202,37 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 	actortest.Virtually(t, func(t *testing.T) {
 		system, rt := remindersOn(t)
 		var taken []*actor.Future
-		for n := range gateway.MaxRunning + gateway.MaxWaiting {
+		for n := range gateway.MaxRunning + gateway.MaxWaiting/2 {
 			taken = append(taken, asked(system, taking(strconv.Itoa(n), time.Millisecond, set)))
 		}
 		refusedCall(t, messages.Code_CODE_OVERLOADED, asked(system, taking("one more", 0, set)))
 		for _, f := range taken {
+			require.IsType(t, set, answered(t, f))
+		}
+		require.NoError(t, rt.Stop())
+	})
+}
+
+// One principal asks for as many reminders as it can: this process has room.
+func TestOnePrincipalDoesNotFillTheReminders(t *testing.T) {
+	t.Parallel()
+	actortest.Virtually(t, func(t *testing.T) {
+		system, rt := remindersOn(t)
+		pid := reminders.PID(system, "wakebell")
+		var taken []*actor.Future
+		mallory := func(n int) *actor.Future {
+			f := actor.NewFuture(system, time.Hour)
+			system.Root.Send(pid, &actor.MessageEnvelope{
+				Header:  map[string]string{messages.PrincipalHeader: "mallory", messages.HostHeader: "h"},
+				Message: taking(strconv.Itoa(n), time.Millisecond, set), Sender: f.PID(),
+			})
+			return f
+		}
+		for n := range gateway.MaxRunning + gateway.MaxWaiting/2 {
+			taken = append(taken, mallory(n))
+		}
+		refusedCall(t, messages.Code_CODE_OVERLOADED, mallory(-1))
+		for _, f := range append(taken, asked(system, taking("ours", 0, set))) {
 			require.IsType(t, set, answered(t, f))
 		}
 		require.NoError(t, rt.Stop())

@@ -11,6 +11,10 @@ import (
 // from this process has none.
 const PrincipalHeader = "wakebell-principal"
 
+// HostHeader is the header of a peer's message that names the host it came from;
+// written as PrincipalHeader is.
+const HostHeader = "wakebell-host"
+
 type principalKey struct{}
 
 // WithPrincipal is ctx with whose request it is.

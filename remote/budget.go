@@ -2,10 +2,11 @@ package remote
 
 import "sync"
 
-// byteBounds are the limits of a budget, in bytes.
+// byteBounds are the limits of a budget, in bytes or in number.
 type byteBounds struct{ holder, principal, host, total, share int }
 
-// budget counts the bytes that the node holds for peers.
+// budget counts the bytes, or the number of something, that the node holds for
+// peers.
 type budget struct {
 	bounds byteBounds
 
@@ -90,6 +91,9 @@ func (h *holder) left() (room, spare int) {
 
 // inUse is how many bytes the holder has.
 func (h *holder) inUse() int {
+	if h == nil {
+		return 0
+	}
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	return h.used
@@ -122,6 +126,14 @@ func (h *holder) give(n int) {
 		close(b.change)
 		b.change = nil
 	}
+}
+
+// moveTo has another holder hold what this one does; the bounds of that one count
+// from the next bytes on.
+func (h *holder) moveTo(other *holder) *holder {
+	other.force(h.inUse())
+	h.clear()
+	return other
 }
 
 // clear gives back all that the holder has.

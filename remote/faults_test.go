@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 
@@ -39,4 +40,11 @@ func TestErrorsDoNotTellWhereRedisIs(t *testing.T) {
 	}
 	require.ErrorIs(t, session, wakebell.ErrUnavailable)
 	eventually(t, func() bool { return len(log.with("a peer's request failed")) > 0 })
+
+	found, err := c.Diagnose(t.Context(), "topic")
+	require.NoError(t, err)
+	require.Equal(t, wakebell.Bad, found[0].Grade)
+	require.Contains(t, found[0].Found, "(address withheld)")
+	require.NotContains(t, fmt.Sprint(found), s.Addr)
+	require.Contains(t, log.with("a peer's diagnosis found a fault")[0], s.Addr)
 }

@@ -58,7 +58,7 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 	}
 	g := &guard{
 		cfg: cfg, system: system, log: cfg.Logger,
-		peers:  peers{known: map[string]*peer{}, answers: newBudget(answerBounds)},
+		peers:  peers{known: map[string]*peer{}, answers: newBudget(answerBounds), mail: newBudget(mailBounds), watches: newBudget(watchBounds)},
 		leases: newBudget(leaseBounds),
 		filter: filter{
 			addresses: map[string]bool{}, entries: map[string]*entry{}, celery: messages.CeleryQueues(cfg.CeleryQueues),

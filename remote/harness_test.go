@@ -153,8 +153,14 @@ func bearing(ctx context.Context, token string) context.Context {
 // meet connects a stranger that has the token.
 func meet(t testing.TB, n *node) *stranger {
 	t.Helper()
+	return meetAs(t, n, secret)
+}
+
+// meetAs connects a stranger that has a token.
+func meetAs(t testing.TB, n *node, token string) *stranger {
+	t.Helper()
 	s := &stranger{t: t, node: n, conn: n.dial(t), address: deadAddress(t)}
-	stream, err := premote.NewRemotingClient(s.conn).Receive(bearing(t.Context(), secret))
+	stream, err := premote.NewRemotingClient(s.conn).Receive(bearing(t.Context(), token))
 	require.NoError(t, err)
 	s.stream = stream
 	return s

@@ -18,12 +18,12 @@ import (
 )
 
 // attacks are all that TestHostile mixes. Each file of attacks has a list of its own.
-var attacks = slices.Concat(frameAttacks, shareAttacks)
+var attacks = slices.Concat(frameAttacks, shareAttacks, doorAttacks, answerAttacks)
 
 var frameAttacks = []attack{
 	{"frames that end a stream", func(t *testing.T, n *node, random *rand.Rand) {
 		for range 20 {
-			s := meet(t, n)
+			s := meetAs(t, n, malloryToken)
 			b := s.letter(s.gateway(), s.schedule("x"))
 			switch random.IntN(4) {
 			case 0:
@@ -40,7 +40,7 @@ var frameAttacks = []attack{
 		}
 	}},
 	{"messages to actors that are not for peers", func(t *testing.T, n *node, random *rand.Rand) {
-		s := meet(t, n)
+		s := meetAs(t, n, malloryToken)
 		s.hello(s.address).welcomed()
 		for range 200 {
 			s.batch(s.letter(s.gateway(), &actor.Stop{}))
@@ -49,7 +49,7 @@ var frameAttacks = []attack{
 		_ = s.conn.Close()
 	}},
 	{"watching without end", func(t *testing.T, n *node, random *rand.Rand) {
-		s := meet(t, n)
+		s := meetAs(t, n, malloryToken)
 		s.hello(s.address).welcomed()
 		for i := range 3000 {
 			s.batch(s.letter(s.gateway(), &actor.Watch{Watcher: actor.NewPID(s.address, "w"+strconv.Itoa(i))}))

@@ -40,16 +40,16 @@ type raw struct {
 }
 
 // knock connects and says the preface.
-func (b *besieged) knock() *raw {
-	b.t.Helper()
-	conn, err := net.Dial("tcp", b.server.Address())
-	require.NoError(b.t, err)
-	b.t.Cleanup(func() { _ = conn.Close() })
+func knock(t testing.TB, n *node) *raw {
+	t.Helper()
+	conn, err := net.Dial("tcp", n.server.Address())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
 	r := &raw{Conn: conn, framer: http2.NewFramer(conn, conn), windows: map[uint32]int{0: 65535}, more: make(chan struct{}, 1)}
 	r.head = hpack.NewEncoder(&r.heading)
 	_, err = io.WriteString(conn, http2.ClientPreface)
-	require.NoError(b.t, err)
-	require.NoError(b.t, r.framer.WriteSettings())
+	require.NoError(t, err)
+	require.NoError(t, r.framer.WriteSettings())
 	go r.listen()
 	return r
 }
@@ -160,7 +160,7 @@ func TestBodiesThatDoNotEnd(t *testing.T) { //nolint:paralleltest // it measures
 		t.Run(name, func(t *testing.T) {
 			b := besiege(t)
 			crowd(4, func(int) {
-				r := b.knock()
+				r := knock(t, b.node)
 				for range 24 {
 					r.send(r.call(attack.method, attack.token), unfinished, false)
 				}
@@ -179,7 +179,7 @@ func TestCompleteBodiesInALoop(t *testing.T) { //nolint:paralleltest // it measu
 		t.Run(name, func(t *testing.T) {
 			b := besiege(t)
 			crowd(8, func(int) {
-				r := b.knock()
+				r := knock(t, b.node)
 				for range 16 {
 					r.send(r.call(scheduleMethod, token), whole, true)
 				}
@@ -240,7 +240,7 @@ func TestConnectionsWithoutCredentialsKeepNobodyOut(t *testing.T) { //nolint:par
 	b := besiege(t)
 	var made []*raw
 	for i := range 300 {
-		r := b.knock()
+		r := knock(t, b.node)
 		if i%2 == 0 {
 			r.call(scheduleMethod, "a-token-that-nobody-has")
 		}

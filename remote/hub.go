@@ -116,7 +116,7 @@ func newHub(shared *hubs, topic string, t *tuning, a *arrivals) *hub {
 func (h *hub) Receive(c actor.Context) {
 	owner, host := "", ""
 	if header := c.MessageHeader(); header != nil {
-		owner, host = header.Get(messages.PrincipalHeader), header.Get(hostHeader)
+		owner, host = header.Get(messages.PrincipalHeader), header.Get(messages.HostHeader)
 	}
 	switch m := c.Message().(type) {
 	case *actor.Started:

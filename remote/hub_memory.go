@@ -25,13 +25,7 @@ func sizeOf(l *messages.Lease) int {
 // remember counts what a subscriber holds for its principal and host, which may
 // be others than before.
 func (h *hub) remember(s *subscriber, host string) {
-	held := 0
-	if s.memory != nil {
-		held = s.memory.inUse()
-		s.memory.clear()
-	}
-	s.memory = h.guard.leases.holder(s.key.owner, host)
-	s.memory.force(held)
+	s.memory = s.memory.moveTo(h.guard.leases.holder(s.key.owner, host))
 }
 
 // takes is how many leases the topic may have for the subscriber: what its

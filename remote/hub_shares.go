@@ -1,9 +1,5 @@
 package remote
 
-// hostHeader names the host that a message of a peer came from, as
-// messages.PrincipalHeader names the principal.
-const hostHeader = "wakebell-host"
-
 // holding is what the subscribers of one principal have of a topic.
 type holding struct {
 	subscribers int

@@ -3,6 +3,9 @@ package remote
 import (
 	"sync"
 	"time"
+
+	"github.com/wakebell/wakebell/actors/gates"
+	"github.com/wakebell/wakebell/actors/gateway"
 )
 
 // bound is how much of a resource peers can make the node hold: one principal,
@@ -49,8 +52,13 @@ var bounds = []bound{
 	boundIdleTopics,
 	boundOperations,
 	boundLongOperations,
+	{"requests that wait at the gateway, and as many at the reminders", gateway.MaxWaiting / 2, gateway.MaxHostWaiting, gateway.MaxWaiting},
+	{"bytes of requests at the gateway, and as many at the reminders", gateway.MaxWaitingBytes / 2, gateway.MaxHostWaitingBytes, gateway.MaxWaitingBytes},
 	{"bytes of answers that were asked for and not sent", maxPrincipalAnswerBytes, maxHostAnswerBytes, maxTotalAnswerBytes},
 	{"bytes of leases in the hands of subscribers", maxPrincipalLeaseBytes, maxHostLeaseBytes, maxTotalLeaseBytes},
+	{"bytes of messages that wait for the links to peers", maxPrincipalMailBytes, maxHostMailBytes, maxTotalMailBytes},
+	{"actors of the node that peers watch", maxPrincipalWatches, maxHostWatches, maxTotalWatches},
+	{"turns at gates, and places in their queues", gates.MaxPrincipalVisits, gates.MaxHostVisits, gates.MaxVisits},
 }
 
 func quarters(limit, n int64) int64 { return (limit*n + 3) / 4 }

@@ -1,6 +1,6 @@
 package remote
 
-// Bounds in bytes of what peers make the node hold. Each is a bound per holder
+// Bounds of what peers make the node hold. Each is a bound per holder
 // (a stream or a subscription), per principal, per host and in total. A
 // principal whose whole use stays below the share has room whatever others
 // hold, and so does one that holds nothing.
@@ -20,6 +20,21 @@ const (
 	maxHostLeaseBytes         = 64 << 20
 	maxTotalLeaseBytes        = 256 << 20
 	shareLeaseBytes           = 1 << 20
+
+	// Mail, which is what waits for the link to a peer: answers and leases, which
+	// are counted above as well, and all else. What comes beyond is dropped.
+	maxPeerMailBytes      = 64 << 20
+	maxPrincipalMailBytes = 64 << 20
+	maxHostMailBytes      = 128 << 20
+	maxTotalMailBytes     = 512 << 20
+	shareMailBytes        = 1 << 20
+
+	// Actors of the node that peers watch.
+	maxPeerWatches      = 1024
+	maxPrincipalWatches = 4096
+	maxHostWatches      = 8192
+	maxTotalWatches     = 32_768
+	shareWatches        = 64
 )
 
 var (
@@ -30,5 +45,13 @@ var (
 	leaseBounds = byteBounds{
 		holder: maxSubscriptionLeaseBytes, principal: maxPrincipalLeaseBytes, host: maxHostLeaseBytes,
 		total: maxTotalLeaseBytes, share: shareLeaseBytes,
+	}
+	mailBounds = byteBounds{
+		holder: maxPeerMailBytes, principal: maxPrincipalMailBytes, host: maxHostMailBytes,
+		total: maxTotalMailBytes, share: shareMailBytes,
+	}
+	watchBounds = byteBounds{
+		holder: maxPeerWatches, principal: maxPrincipalWatches, host: maxHostWatches,
+		total: maxTotalWatches, share: shareWatches,
 	}
 )

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// What waits for a link is bounded; what comes beyond are dead letters.
-	maxMail      = 20_000
-	maxMailBytes = 64 << 20
+	// What waits for a link is bounded, in bytes by mailBounds; what comes beyond are
+	// dead letters.
+	maxMail = 20_000
 	// maxBatch bounds the messages in a frame.
 	maxBatch = 1000
 	// stockFrame bounds their bytes, unless one alone is larger: a stock gRPC
@@ -83,17 +83,18 @@ const (
 func (p *peer) enqueue(e *outgoing) mailState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	size := len(e.data) + e.names()
 	switch {
-	case p.gone, len(p.mail) >= maxMail, p.mailBytes+size > maxMailBytes:
+	case p.gone, len(p.mail) >= maxMail:
 		return refusedMail
 	case !p.writing && time.Now().Before(p.rest):
+		return refusedMail
+	case !p.mailroom.take(e.mailed()):
 		return refusedMail
 	}
 	if e.watcher != nil {
 		p.watchees = append(p.watchees, watching{e.watcher, e.target})
 	}
-	p.mail, p.mailBytes = append(p.mail, e), p.mailBytes+size
+	p.mail = append(p.mail, e)
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -127,7 +128,8 @@ func (p *peer) part() ([]*outgoing, []watching) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left, watchers := p.mail, p.watchees
-	p.mail, p.mailBytes, p.watchees = nil, 0, nil
+	p.mail, p.watchees = nil, nil
+	p.mailroom.clear()
 	p.writing, p.up, p.rest = false, false, time.Now().Add(restAfter)
 	p.clear()
 	return left, watchers
@@ -147,18 +149,19 @@ func (f *frame) message() *premote.RemoteMessage {
 // take makes a frame of what waits; nil: nothing does.
 func (p *peer) take(limit int) *frame {
 	p.mu.Lock()
-	n, size := 0, frameOverhead
+	n, size, mailed := 0, frameOverhead, 0
 	for n < len(p.mail) && n < maxBatch {
 		next := len(p.mail[n].data) + p.mail[n].names()
 		if n > 0 && size+next > limit {
 			break
 		}
+		mailed += p.mail[n].mailed()
 		size, n = size+next, n+1
 	}
 	taken := p.mail[:n:n]
-	p.mailBytes -= size - frameOverhead
+	p.mailroom.give(mailed)
 	if p.mail = p.mail[n:]; len(p.mail) == 0 {
-		p.mail, p.mailBytes = nil, 0
+		p.mail = nil
 	}
 	p.mu.Unlock()
 	if n == 0 {
@@ -213,5 +216,8 @@ func (f *frame) add(e *outgoing, kinds, targets, senders map[string]int32) {
 
 // size is what a message takes while it waits.
 func (e *outgoing) size() int { return len(e.data) + answerOverhead }
+
+// mailed is what it takes in the mail.
+func (e *outgoing) mailed() int { return e.size() + e.names() }
 
 func index(n int) int32 { return int32(n) } //nolint:gosec // bounded by maxBatch

@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// maxWatches bounds what a peer watches.
-const maxWatches = 1024
-
 var errAddressHeld = errors.New("the address is another peer's")
 
 // peer is a process at an address, from its first stream to the end of its
@@ -30,18 +27,19 @@ type peer struct {
 	cut     context.CancelFunc     // of the link; nil: there was none
 	gone    bool                   // it is no peer any more
 
-	mail      []*outgoing // that wait for the link
-	mailBytes int
-	writing   bool      // somebody sends it
-	up        bool      // the link, while it is written to
-	rest      time.Time // not dialled again before
-	watchees  []watching
-	wake      chan struct{} // has room for one
+	mail     []*outgoing // that wait for the link
+	mailroom *holder     // of their bytes; nil: the peer has not come yet
+	watching *holder     // of those in watched
+	writing  bool        // somebody sends it
+	up       bool        // the link, while it is written to
+	rest     time.Time   // not dialled again before
+	watchees []watching
+	wake     chan struct{} // has room for one
 }
 
 // peers are all that there are.
 type peers struct {
-	answers, leases *budget
+	answers, leases, mail, watches *budget
 
 	mu    sync.Mutex
 	known map[string]*peer
@@ -59,6 +57,7 @@ func newPeer(address, owner, token string) *peer {
 func (b *peers) keep(addresses []string, token string) {
 	for _, address := range addresses {
 		p := newPeer(address, "", token)
+		p.mailroom = b.mail.holder("\x00"+address, "\x00"+address) // until it has come
 		p.kept = true
 		b.known[address] = p
 	}
@@ -91,6 +90,8 @@ func (b *peers) arrive(address, dial string, w who) (*peer, error) {
 		p.debts.belong(b.answers.holder(owner, host))
 		p.leases.clear()
 		p.leases = b.leases.holder(owner, host)
+		p.mailroom = p.mailroom.moveTo(b.mail.holder(owner, host))
+		p.watching = p.watching.moveTo(b.watches.holder(owner, host))
 	}
 	p.streams++
 	return p, nil
@@ -153,10 +154,13 @@ func (p *peer) watches(target, watcher string, on bool) bool {
 	defer p.mu.Unlock()
 	key := [2]string{target, watcher}
 	if !on {
-		delete(p.watched, key)
+		if _, was := p.watched[key]; was {
+			delete(p.watched, key)
+			p.watching.give(1)
+		}
 		return true
 	}
-	if _, twice := p.watched[key]; !twice && len(p.watched) >= maxWatches {
+	if _, twice := p.watched[key]; !twice && !p.watching.take(1) {
 		return false
 	}
 	p.watched[key] = struct{}{}
@@ -168,6 +172,7 @@ func (p *peer) unwatched() map[[2]string]struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	taken := p.watched
+	p.watching.give(len(taken))
 	p.watched = map[[2]string]struct{}{}
 	return taken
 }

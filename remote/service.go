@@ -147,5 +147,5 @@ func statusOf(e *messages.Error) error {
 // header says which principal sends a message, from which host, and to which
 // Celery queues it may have tasks sent.
 func (w who) header() map[string]string {
-	return map[string]string{messages.PrincipalHeader: w.owner, hostHeader: w.host, messages.CeleryHeader: w.celery}
+	return map[string]string{messages.PrincipalHeader: w.owner, messages.HostHeader: w.host, messages.CeleryHeader: w.celery}
 }

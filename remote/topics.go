@@ -127,7 +127,7 @@ func diagnose(ctx context.Context, o *operations, m *messages.Diagnose) (*messag
 		return nil, err
 	}
 	answer := &messages.Findings{}
-	for _, f := range found {
+	for _, f := range o.guard.findings(found) {
 		topic, _ := o.bare(f.Topic)
 		answer.Findings = append(answer.Findings, &messages.Finding{
 			Check: f.Check, Server: text(f.Server), Topic: text(topic), Grade: string(f.Grade), Found: text(f.Found), Do: text(f.Do),
@@ -136,7 +136,8 @@ func diagnose(ctx context.Context, o *operations, m *messages.Diagnose) (*messag
 	return answer, nil
 }
 
-// Diagnose is that of wakebell.Client, as the node sees its Redis.
+// Diagnose is that of wakebell.Client, as the node sees its Redis. It tells no
+// addresses: the masters of a Cluster have numbers.
 func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]wakebell.Finding, error) {
 	answer, err := operate[messages.Findings](ctx, c, &messages.Diagnose{Topics: topics})
 	if err != nil {

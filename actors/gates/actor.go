@@ -23,7 +23,7 @@ type gatekeeper struct {
 	life   *gateLife
 	queues map[string]*gateQueue
 	owners map[string]*turnOwner
-	visits map[string]int // places and turns of visitors
+	visits visits // places and turns of visitors
 
 	sequence uint64 // of exchanges
 	numbers  uint64 // of joins
@@ -176,7 +176,7 @@ func (k *gatekeeper) Receive(c actor.Context) {
 func (k *gatekeeper) start(c actor.Context) {
 	k.self, k.root = c.Self(), c.ActorSystem().Root
 	k.queues, k.owners = map[string]*gateQueue{}, map[string]*turnOwner{}
-	k.visits = map[string]int{}
+	k.visits = newVisits()
 	life := &gateLife{process: k.cfg.Process()}
 	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
 	life.ctx, life.cancel = context.WithCancel(context.Background())

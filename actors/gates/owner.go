@@ -3,7 +3,6 @@ package gates
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,9 +16,6 @@ import (
 
 const (
 	maxGateName = 512 // bytes
-	// maxVisits bounds the places and turns of the actors of one process
-	// elsewhere, and of the sessions with the same credentials.
-	maxVisits = 1000
 	// What a turn's ttl may be.
 	minTurnTTL, maxTurnTTL = time.Second, 24 * time.Hour
 )
@@ -30,8 +26,8 @@ var errWaited = errors.New("not its turn")
 // turnOwner is an actor that has or wants turns. It is watched while it does.
 type turnOwner struct {
 	pid       *actor.PID
-	principal string // whose it is; empty: of this process
-	visitor   string // whom its places count for; empty: nobody, it is of this process
+	principal string   // whose it is; empty: of this process
+	visitor   *visitor // its places are charged to it; nil: it is of this process
 	at        map[turnPlace]*waiter
 	detached  bool   // it is out of reach
 	done      func() // ends the watch
@@ -47,7 +43,7 @@ type turnPlace struct {
 func (k *gatekeeper) ask(c actor.Context, m *messages.AcquireTurn) {
 	sender := c.Sender()
 	place := turnPlace{m.GetGate(), m.GetPlace()}
-	visitor := visitorOf(c)
+	from := visitorOf(c)
 	refuse := func(code messages.Code, why string) {
 		c.Respond(&messages.TurnRefused{Gate: m.GetGate(), Reason: why, Code: code, Request: m.GetRequest(), Place: m.GetPlace()})
 	}
@@ -75,11 +71,11 @@ func (k *gatekeeper) ask(c actor.Context, m *messages.AcquireTurn) {
 		}
 		return
 	}
-	if visitor != "" && k.visits[visitor] >= maxVisits {
-		refuse(messages.Code_CODE_OVERLOADED, fmt.Sprintf("%d places and turns already", maxVisits))
+	if full := k.visits.full(from); full != "" {
+		refuse(messages.Code_CODE_OVERLOADED, full)
 		return
 	}
-	o := k.owner(c, visitor)
+	o := k.owner(c, from)
 	w := &waiter{
 		gate: m.GetGate(), place: m.GetPlace(), request: m.GetRequest(), ttl: m.GetTtl().AsDuration(), try: m.GetTry(),
 		asked: time.Now(), values: k.life.ctx, owner: o,
@@ -101,18 +97,18 @@ func (k *gatekeeper) askedAgain(w *waiter, request uint64) {
 	}
 }
 
-// visitorOf is whom the places of a message's sender count for; empty: it is
-// an actor of this process.
-func visitorOf(c actor.Context) string {
-	header := c.MessageHeader()
-	if header == nil || c.Sender() == nil || !slices.Contains(header.Keys(), messages.PrincipalHeader) {
-		return ""
+// visitorOf is what the places of a message's sender are charged to; nil: it is an
+// actor of this process.
+func visitorOf(c actor.Context) *visitor {
+	of := principal.PartyOf(c)
+	if of == (principal.Party{}) || c.Sender() == nil {
+		return nil
 	}
-	return header.Get(messages.PrincipalHeader) + "\x00" + c.Sender().GetAddress()
+	return &visitor{of, c.Sender().GetAddress()}
 }
 
 // owner is the sender of a message as one, watched from now on.
-func (k *gatekeeper) owner(c actor.Context, visitor string) *turnOwner {
+func (k *gatekeeper) owner(c actor.Context, visitor *visitor) *turnOwner {
 	sender := c.Sender()
 	o := k.owners[sender.String()]
 	if o == nil {
@@ -128,9 +124,7 @@ func (k *gatekeeper) owner(c actor.Context, visitor string) *turnOwner {
 
 func (k *gatekeeper) own(o *turnOwner, w *waiter) {
 	w.owner, o.at[turnPlace{w.gate, w.place}] = o, w
-	if o.visitor != "" {
-		k.visits[o.visitor]++
-	}
+	k.visits.add(o.visitor, 1)
 }
 
 // waitedEnough ends the wait of an actor.
@@ -318,11 +312,7 @@ func (k *gatekeeper) disownWaiter(w *waiter) {
 		return
 	}
 	delete(o.at, at)
-	if o.visitor != "" {
-		if k.visits[o.visitor]--; k.visits[o.visitor] == 0 {
-			delete(k.visits, o.visitor)
-		}
-	}
+	k.visits.add(o.visitor, -1)
 	if len(o.at) == 0 {
 		o.done()
 		delete(k.owners, o.pid.String())

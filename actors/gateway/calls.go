@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/actors/internal/principal"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -13,10 +14,10 @@ const (
 	// MaxRunning bounds the requests that the gateway carries out at once.
 	// More gain nothing: they would wait for a connection.
 	MaxRunning = 64
-	// MaxWaiting bounds those that wait for their turn, maxCallBytes what all
-	// together hold in memory.
-	MaxWaiting   = 1024
-	maxCallBytes = 64 << 20
+	// MaxWaiting bounds those that wait for their turn, MaxWaitingBytes what all
+	// together hold in memory. Shares of it are bounded by room.
+	MaxWaiting      = 2048
+	MaxWaitingBytes = 128 << 20
 )
 
 // Call is a request from its arrival at the gateway to the end of its work,
@@ -25,6 +26,7 @@ type Call struct {
 	request messages.Request
 	Sender  *actor.PID // nil: nobody waits
 	Size    int
+	Of      principal.Party // its room is charged to it
 
 	// ctx ends with the request's timeout, or with the gateway's incarnation;
 	// then the call is answered, whatever its work does.
@@ -48,13 +50,19 @@ type Calls struct {
 	ready   []*Call          // wait for nothing but a free place
 	Waiting int              // those in ready, and those that wait for others
 	running int              // at most MaxRunning
-	bytes   int              // of all of them
+	room    room
 }
 
-// Full reports whether there is no room for one more of this size. The first
-// always has room.
-func (q *Calls) Full(size int) bool {
-	return q.Waiting >= MaxWaiting || (q.Waiting+q.running > 0 && q.bytes+size > maxCallBytes)
+// NewCalls has room for all.
+func NewCalls() Calls { return Calls{Last: map[string]*Call{}, room: newRoom()} }
+
+// Full reports why there is no room for one more call; empty: there is. The first
+// of all always has room.
+func (q *Calls) Full(of principal.Party, size int) string {
+	if q.idle() {
+		return ""
+	}
+	return q.room.full(of, size)
 }
 
 func (q *Calls) idle() bool { return q.Waiting+q.running == 0 }
@@ -62,7 +70,7 @@ func (q *Calls) idle() bool { return q.Waiting+q.running == 0 }
 // Add queues a call behind those about the same keys.
 func (q *Calls) Add(c *Call) {
 	q.Waiting++
-	q.bytes += c.Size
+	q.room.add(c.Of, 1, c.Size)
 	for _, key := range c.Keys {
 		before := q.Last[key]
 		if before == c { // named twice
@@ -91,6 +99,7 @@ func (q *Calls) Begin() *Call {
 		q.ready = nil
 	}
 	q.Waiting--
+	q.room.add(c.Of, -1, 0)
 	q.running++
 	return c
 }
@@ -98,7 +107,7 @@ func (q *Calls) Begin() *Call {
 // End forgets a call that has begun, and lets those go on that waited for it.
 func (q *Calls) End(c *Call) {
 	q.running--
-	q.bytes -= c.Size
+	q.room.add(c.Of, 0, -c.Size)
 	for _, key := range c.Keys {
 		if q.Last[key] == c {
 			delete(q.Last, key)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/internal/principal"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/rarely"
 	"github.com/wakebell/wakebell/messages"
@@ -125,7 +126,7 @@ func (g *gateway) Receive(c actor.Context) {
 	case Cut:
 		g.stop(errGatewayCut)
 	case messages.Request:
-		g.take(whose(g.ctx, c), m, c.Sender())
+		g.take(whose(g.ctx, c), m, c.Sender(), principal.PartyOf(c))
 	case *actor.Touch: // answered by protoactor
 	default:
 		if c.Sender() != nil { // not one of protoactor's own
@@ -150,7 +151,7 @@ func (g *gateway) start(c actor.Context) {
 	g.self, g.parent, g.root = c.Self(), c.Parent(), c.ActorSystem().Root
 	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
-	g.calls.Last = map[string]*Call{}
+	g.calls = NewCalls()
 	g.begun = make(chan *Call, MaxRunning)
 	g.draining = g.refuses.Load()
 }
@@ -163,19 +164,20 @@ func (g *gateway) stop(cause error) {
 }
 
 // take admits a request, or answers why not.
-func (g *gateway) take(ctx context.Context, request messages.Request, sender *actor.PID) {
+func (g *gateway) take(ctx context.Context, request messages.Request, sender *actor.PID, of principal.Party) {
 	size, timeout, fault := Check(request)
-	switch {
-	case g.draining:
+	if g.draining {
 		fault = Failure(messages.Code_CODE_DRAINING, "the system is being stopped")
-	case fault == nil && g.calls.Full(size):
-		fault = Failure(messages.Code_CODE_OVERLOADED, "%d requests wait already", g.calls.Waiting)
+	} else if fault == nil {
+		if full := g.calls.Full(of, size); full != "" {
+			fault = Failure(messages.Code_CODE_OVERLOADED, "%s", full)
+		}
 	}
 	if fault != nil {
 		g.reply(request, sender, fault)
 		return
 	}
-	c := &Call{request: request, Sender: sender, Size: size, Keys: keysOf(request)}
+	c := &Call{request: request, Sender: sender, Size: size, Of: of, Keys: keysOf(request)}
 	c.Ctx, c.Cancel = context.WithTimeout(ctx, timeout)
 	c.silence = context.AfterFunc(c.Ctx, func() { g.answer(c, Ended(context.Cause(c.Ctx))) })
 	g.calls.Add(c)

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/actors/gateway"
+	"github.com/wakebell/wakebell/actors/internal/principal"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
 )
@@ -19,9 +20,9 @@ func (r *reminders) Receive(c actor.Context) {
 	case *actor.Restarting:
 		r.stop(ErrCrashed)
 	case Call:
-		r.take(m, c.Sender())
+		r.take(m, c.Sender(), principal.PartyOf(c))
 	case Request:
-		r.request(m, c.Sender())
+		r.request(m, c.Sender(), principal.PartyOf(c))
 	case reminderDone:
 		if m.epoch == r.epoch {
 			r.done(m)
@@ -48,7 +49,7 @@ func (r *reminders) start(c actor.Context) {
 	r.self, r.root = c.Self(), c.ActorSystem().Root
 	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
-	r.calls.Last = map[string]*gateway.Call{}
+	r.calls = gateway.NewCalls()
 	r.to = map[*gateway.Call]Call{}
 	r.who, r.given = map[string]*reminded{}, map[uint64]*handed{}
 	// Only so does one learn which message it was: the response to a sender says

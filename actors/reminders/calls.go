@@ -8,17 +8,18 @@ import (
 
 	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/internal/principal"
 	"github.com/wakebell/wakebell/messages"
 )
 
 // request takes what an actor asks for by message.
-func (r *reminders) request(m Request, sender *actor.PID) {
+func (r *reminders) request(m Request, sender *actor.PID, of principal.Party) {
 	size, timeout, fault := gateway.Check(m)
 	if fault == nil {
 		asked, err := r.read(m, sender)
 		if err == nil {
 			asked.Size, asked.Timeout = size, timeout
-			r.take(asked, sender)
+			r.take(asked, sender, of)
 			return
 		}
 		fault = gateway.Failure(messages.Code_CODE_INVALID, "%v", err)
@@ -28,15 +29,15 @@ func (r *reminders) request(m Request, sender *actor.PID) {
 
 // take admits a call, or answers why not. Unlike the gateway it does so until
 // the end: handlers that a drain waits for may set reminders.
-func (r *reminders) take(m Call, sender *actor.PID) {
-	if r.calls.Full(m.Size) {
-		r.refuse(m, sender, gateway.Failure(messages.Code_CODE_OVERLOADED, "%d requests wait already", r.calls.Waiting))
+func (r *reminders) take(m Call, sender *actor.PID, of principal.Party) {
+	if full := r.calls.Full(of, m.Size); full != "" {
+		r.refuse(m, sender, gateway.Failure(messages.Code_CODE_OVERLOADED, "%s", full))
 		return
 	}
 	if m.Timeout == 0 {
 		m.Timeout = gateway.DefaultTimeout
 	}
-	c := &gateway.Call{Sender: sender, Size: m.Size, Keys: []string{m.Key}}
+	c := &gateway.Call{Sender: sender, Size: m.Size, Of: of, Keys: []string{m.Key}}
 	c.Ctx, c.Cancel = context.WithTimeout(r.ctx, m.Timeout)
 	r.to[c] = m
 	if who := r.knows(r.nameOf(sender)); who != nil {

@@ -3,6 +3,8 @@
 package principal
 
 import (
+	"slices"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/messages"
@@ -14,4 +16,26 @@ func Of(c actor.Context) string {
 		return header.Get(messages.PrincipalHeader)
 	}
 	return ""
+}
+
+// Party is what a resource is charged to. The zero value is this process. A peer
+// without a principal is charged to its host alone.
+type Party struct{ Principal, Host string }
+
+// PartyOf is what a message's resources are charged to.
+func PartyOf(c actor.Context) Party {
+	header := c.MessageHeader()
+	if header == nil || !slices.Contains(header.Keys(), messages.PrincipalHeader) {
+		return Party{}
+	}
+	return Party{header.Get(messages.PrincipalHeader), header.Get(messages.HostHeader)}
+}
+
+// Holder tells apart those that have a share: principals, and the hosts of peers
+// without one.
+func (p Party) Holder() Party {
+	if p.Principal != "" {
+		p.Host = ""
+	}
+	return p
 }

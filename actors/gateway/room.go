@@ -1,0 +1,72 @@
+package gateway
+
+import (
+	"fmt"
+
+	"github.com/wakebell/wakebell/actors/internal/principal"
+)
+
+// room counts the requests that wait and the bytes of all requests, for each
+// principal, for each host and in total. A principal, like this process, holds at
+// most half of what the others leave, and the principals of one host at most
+// three quarters of all. Each has room for one small request, whatever others hold.
+type room struct {
+	all        use
+	principals map[principal.Party]use // without those that hold nothing
+	hosts      map[string]use
+}
+
+// use is what is held of the room.
+type use struct{ waiting, bytes int }
+
+func (u use) plus(o use) use { return use{u.waiting + o.waiting, u.bytes + o.bytes} }
+
+// MaxHostWaiting and MaxHostWaitingBytes bound what the principals of one host
+// hold together.
+const (
+	MaxHostWaiting      = MaxWaiting * 3 / 4
+	MaxHostWaitingBytes = MaxWaitingBytes * 3 / 4
+)
+
+// smallBytes is the size of a request that a principal without others has room for.
+const smallBytes = 64 << 10
+
+func newRoom() room {
+	return room{principals: map[principal.Party]use{}, hosts: map[string]use{}}
+}
+
+// full reports why there is no room for a request; empty: there is.
+func (r *room) full(of principal.Party, size int) string {
+	mine, host := r.principals[of.Holder()], r.hosts[of.Host]
+	switch {
+	case mine == (use{}) && size <= smallBytes:
+		return ""
+	case mine.waiting >= (MaxWaiting-(r.all.waiting-mine.waiting))/2:
+		return fmt.Sprintf("%d requests of this principal wait already, %d of all", mine.waiting, r.all.waiting)
+	case mine.bytes+size > (MaxWaitingBytes-(r.all.bytes-mine.bytes))/2:
+		return fmt.Sprintf("requests of %d bytes of this principal wait already, %d of all", mine.bytes, r.all.bytes)
+	case of.Host != "" && host.waiting >= MaxHostWaiting:
+		return fmt.Sprintf("%d requests of this host wait already", host.waiting)
+	case of.Host != "" && host.bytes+size > MaxHostWaitingBytes:
+		return fmt.Sprintf("requests of %d bytes of this host wait already", host.bytes)
+	}
+	return ""
+}
+
+// add counts requests that wait, and bytes; negative ones are given back.
+func (r *room) add(of principal.Party, waiting, bytes int) {
+	more := use{waiting, bytes}
+	r.all = r.all.plus(more)
+	addTo(r.principals, of.Holder(), more)
+	if of.Host != "" {
+		addTo(r.hosts, of.Host, more)
+	}
+}
+
+func addTo[K comparable](counts map[K]use, key K, more use) {
+	if now := counts[key].plus(more); now != (use{}) {
+		counts[key] = now
+		return
+	}
+	delete(counts, key)
+}

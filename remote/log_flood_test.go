@@ -1,0 +1,88 @@
+package remote_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote"
+)
+
+// Turns that lapse, rejected messages and claimed addresses have a line each, by
+// the hundred: all that peers cause is at most 60 lines a minute, of the node's log
+// about peers and of that about gates and topics each.
+func TestPeersDoNotFloodTheLog(t *testing.T) {
+	t.Parallel()
+	const each = 200
+	peers, own := &lines{}, &lines{}
+	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), wakebell.Config{Logger: slog.New(slog.NewTextHandler(own, nil)), DrainTimeout: -1})
+	require.NoError(t, err)
+	cfg := withMallory()
+	cfg.Logger = slog.New(slog.NewTextHandler(peers, nil))
+	server, err := remote.Serve(sys, cfg)
+	require.NoError(t, err)
+	require.NoError(t, sys.Start(t.Context()))
+	t.Cleanup(func() { _ = sys.Stop(); server.Stop() })
+	n := &node{System: sys, server: server, topic: wakebell.NewTopic[string](redistest.Name(t))}
+	began := time.Now()
+
+	lapsing := talk(t, n, malloryToken)
+	turns := make([]proto.Message, each)
+	for i := range turns {
+		turns[i] = &messages.AcquireTurn{Gate: fmt.Sprint(redistest.Name(t), i), Place: uint64(i + 1), Ttl: durationpb.New(time.Second)} //nolint:gosec // small
+	}
+	lapsing.asks(turns...)
+
+	for i := range each {
+		s := meetAs(t, n, malloryToken)
+		s.hello(fmt.Sprint("10.0.0.", i, ":80"))
+		require.Error(t, s.ended())
+		require.NoError(t, s.conn.Close())
+	}
+
+	drafts := make([]wakebell.Draft, each)
+	for i := range drafts {
+		drafts[i] = n.topic.Draft("x")
+	}
+	_, err = n.Client().Schedule(t.Context(), drafts...)
+	require.NoError(t, err)
+	rejecting := talk(t, n, malloryToken)
+	require.IsType(t, &messages.Subscribed{}, rejecting.ask(subscription(n.topic.Name(), each)))
+	for rejected := 0; rejected < each; {
+		for _, m := range append(rejecting.others, rejecting.replies()...) {
+			leases, _ := m.(*messages.Leases)
+			for _, l := range leases.GetLeases() {
+				rejected++
+				rejecting.say(&messages.Verdicts{Topic: n.topic.Name(), Subscriber: "s", Verdicts: []*messages.Verdict{{
+					Id: l.GetId(), Kind: &messages.Verdict_Reject{Reject: &messages.Reject{Delivery: l.GetDelivery(), Reason: "no"}},
+				}}})
+			}
+		}
+		rejecting.others = nil
+	}
+	n.settled(t)
+
+	lapsed := 0
+	for lapsed < each {
+		for _, m := range append(lapsing.others, lapsing.replies()...) {
+			if _, ok := m.(*messages.TurnLost); ok {
+				lapsed++
+			}
+		}
+		lapsing.others = nil
+	}
+	bound := 60 * (1 + int(time.Since(began)/time.Minute))
+	require.NotEmpty(t, peers.with("a peer was refused"))
+	require.NotEmpty(t, own.with(""))
+	t.Logf("%d lines about peers, %d about gates and topics", len(peers.with("")), len(own.with("")))
+	require.LessOrEqual(t, len(peers.with("")), bound)
+	require.LessOrEqual(t, len(own.with("")), bound)
+}

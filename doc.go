@@ -61,6 +61,8 @@
 //	ErrInvalid         the caller's fault; names the field and its bound, and is
 //	                   found before anything is written
 //	ErrNotFound        there is no such timer or dead letter
+//	ErrTooLarge        the payload that another program wrote is over the limit
+//	                   for reading; the timer becomes a dead letter when it is due
 //	ErrDenied, ErrWrongType, ErrUnsupported
 //	                   Redis, its users or its keys have to be put right
 //	ErrLeaseLost, ErrCancelled, ErrSuperseded, ErrSettled

@@ -47,6 +47,11 @@ var (
 	// ErrWrongType says that a key of the topic holds something else.
 	ErrWrongType = redisops.ErrWrongType
 
+	// ErrTooLarge is wrapped by the error of Get for a timer whose payload, which
+	// another program wrote, has more bytes than are read: 16 MiB, or PayloadLimit
+	// if that is more. The error names both sizes.
+	ErrTooLarge = redisops.ErrTooLarge
+
 	// ErrUnsupported says that the Redis server cannot keep timers: it is too
 	// old, or a Cluster that would spread a topic over several slots.
 	ErrUnsupported = redisops.ErrUnsupported

@@ -27,6 +27,7 @@ func TestWhichErrorsMayBeRetried(t *testing.T) {
 		wakebell.ErrNotFound:       false,
 		wakebell.ErrDenied:         false,
 		wakebell.ErrWrongType:      false,
+		wakebell.ErrTooLarge:       false,
 		wakebell.ErrUnsupported:    false,
 		wakebell.ErrLeaseLost:      false,
 		wakebell.ErrCancelled:      false,

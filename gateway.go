@@ -129,6 +129,7 @@ var codes = []struct {
 	{messages.Code_CODE_UNAVAILABLE, ErrUnavailable}, // also of a dial that timed out
 	{messages.Code_CODE_MEMORY_FULL, ErrMemoryFull},
 	{messages.Code_CODE_WRONG_TYPE, ErrWrongType},
+	{messages.Code_CODE_TOO_LARGE, ErrTooLarge},
 	{messages.Code_CODE_DEADLINE, context.DeadlineExceeded},
 	{messages.Code_CODE_OVERLOADED, ErrOverloaded},
 	{messages.Code_CODE_DRAINING, ErrDraining},

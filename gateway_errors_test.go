@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -105,6 +106,24 @@ func TestAMessageAboutNoTimerFindsNone(t *testing.T) {
 	} {
 		require.ErrorIs(t, refused(p, request), wakebell.ErrNotFound)
 	}
+}
+
+// A payload that another program wrote is over the limit for reading: the error
+// says so, of the client and of the gateway.
+func TestGetOfATimerThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client(t)
+	p := posted(t, rdb, wakebell.Config{})
+	topic := p.topic.Name()
+	due := redis.Z{Score: float64(time.Now().Add(time.Hour).Unix()), Member: "large"}
+	require.NoError(t, rdb.ZAdd(t.Context(), "timers_timeline:"+topic, due).Err())
+	require.NoError(t, rdb.HSet(t.Context(), "timers_payloads:"+topic, "large", make([]byte, 16<<20+1)).Err())
+	_, _, err := p.Client().Get(t.Context(), topic, "large")
+	require.ErrorIs(t, err, wakebell.ErrTooLarge)
+	require.ErrorContains(t, err, "16777217 bytes, at most 16777216")
+	err = refused(p, &messages.Get{Topic: topic, Id: "large"})
+	require.ErrorIs(t, err, wakebell.ErrTooLarge)
+	require.ErrorContains(t, err, "16777217 bytes")
 }
 
 func TestTheGatewaySaysWhatIsWrongWithRedis(t *testing.T) {
@@ -211,6 +230,7 @@ func TestAnswersBecomeErrors(t *testing.T) {
 			"CODE_GATE_EXHAUSTED":  wakebell.ErrGateExhausted,
 
 			"CODE_DENIED":         wakebell.ErrDenied,
+			"CODE_TOO_LARGE":      wakebell.ErrTooLarge,
 			"CODE_CHANNEL_DENIED": wakebell.ErrChannelDenied,
 			"CODE_UNSUPPORTED":    wakebell.ErrUnsupported,
 			"CODE_FORBIDDEN":      wakebell.ErrForbidden,

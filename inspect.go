@@ -50,7 +50,8 @@ type Content struct {
 	Body          []byte
 }
 
-// Get reads a timer with its content; ErrNotFound when there is none.
+// Get reads a timer with its content; ErrNotFound when there is none, ErrTooLarge
+// when its payload has more bytes than are read.
 func (c *Client) Get(ctx context.Context, topic, id string) (Info, Content, error) {
 	full, err := c.fullName(topic)
 	if err != nil {

@@ -75,6 +75,8 @@ const (
 	Code_CODE_GATE_EXHAUSTED Code = 25
 	// The rights of the sender do not allow it. Nothing was done.
 	Code_CODE_FORBIDDEN Code = 20
+	// The payload of the timer has more bytes than the node reads.
+	Code_CODE_TOO_LARGE Code = 26
 )
 
 // Enum value maps for Code.
@@ -103,6 +105,7 @@ var (
 		24: "CODE_FENCE_UNKNOWN",
 		25: "CODE_GATE_EXHAUSTED",
 		20: "CODE_FORBIDDEN",
+		26: "CODE_TOO_LARGE",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":     0,
@@ -128,6 +131,7 @@ var (
 		"CODE_FENCE_UNKNOWN":   24,
 		"CODE_GATE_EXHAUSTED":  25,
 		"CODE_FORBIDDEN":       20,
+		"CODE_TOO_LARGE":       26,
 	}
 )
 
@@ -2052,7 +2056,7 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"oldest_due\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\toldestDue\x12+\n" +
 	"\x03lag\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\x03lag\x127\n" +
-	"\tpaused_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt*\xee\x03\n" +
+	"\tpaused_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt*\x82\x04\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fCODE_INVALID\x10\x01\x12\x12\n" +
@@ -2077,7 +2081,8 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x10CODE_UNSUPPORTED\x10\x13\x12\x16\n" +
 	"\x12CODE_FENCE_UNKNOWN\x10\x18\x12\x17\n" +
 	"\x13CODE_GATE_EXHAUSTED\x10\x19\x12\x12\n" +
-	"\x0eCODE_FORBIDDEN\x10\x14*Z\n" +
+	"\x0eCODE_FORBIDDEN\x10\x14\x12\x12\n" +
+	"\x0eCODE_TOO_LARGE\x10\x1a*Z\n" +
 	"\x06Policy\x12\x16\n" +
 	"\x12POLICY_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0ePOLICY_REPLACE\x10\x01\x12\x0f\n" +

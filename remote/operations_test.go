@@ -149,6 +149,20 @@ func TestABrokenTopicElsewhere(t *testing.T) {
 	require.NoError(t, overview[1].Err)
 }
 
+// A payload over the limit for reading has an error of its own over the network.
+func TestATimerThatIsTooLargeElsewhere(t *testing.T) {
+	t.Parallel()
+	n := prefixed(t)
+	topic := n.Client().Prefix() + n.topic.Name()
+	rdb := redistest.Shared(t)
+	due := redis.Z{Score: float64(time.Now().Add(time.Hour).Unix()), Member: "large"}
+	require.NoError(t, rdb.ZAdd(t.Context(), "timers_timeline:"+topic, due).Err())
+	require.NoError(t, rdb.HSet(t.Context(), "timers_payloads:"+topic, "large", make([]byte, 16<<20+1)).Err())
+	_, _, err := dial(t, n).Get(t.Context(), n.topic.Name(), "large")
+	require.ErrorIs(t, err, wakebell.ErrTooLarge)
+	require.ErrorContains(t, err, "16777217 bytes, at most 16777216")
+}
+
 func TestDeadLettersElsewhereAreAsTheDeadLettersHere(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("orders")

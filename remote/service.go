@@ -131,6 +131,7 @@ func statusOf(e *messages.Error) error {
 		messages.Code_CODE_DENIED:         codes.FailedPrecondition,
 		messages.Code_CODE_CHANNEL_DENIED: codes.FailedPrecondition,
 		messages.Code_CODE_UNSUPPORTED:    codes.FailedPrecondition,
+		messages.Code_CODE_TOO_LARGE:      codes.FailedPrecondition,
 
 		messages.Code_CODE_FORBIDDEN: codes.PermissionDenied,
 	}[e.GetCode()]

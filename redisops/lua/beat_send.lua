@@ -10,7 +10,7 @@ local bad = mistyped('zset', 'hash', 'hash', 'string', 'hash')
 if bad then return bad end
 
 local incarnation, last = string.match(redis.call('HGET', KEYS[5], ARGV[1]) or '', '^(%S*) (%d+)$')
-if incarnation == ARGV[2] and tonumber(last) >= tonumber(ARGV[3]) then return 'known' end
+if incarnation == ARGV[2] and (integer(last) or 0) >= tonumber(ARGV[3]) then return 'known' end
 
 local now, instant = clock(), tonumber(ARGV[6])
 local known = head(KEYS[1]) or math.huge

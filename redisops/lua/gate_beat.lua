@@ -24,7 +24,7 @@ redis.call('ZREMRANGEBYSCORE', presence, '(' .. whole(now + 10 * life), '+inf')
 redis.call('ZREMRANGEBYSCORE', presence, '-inf', whole(now - 60e6))
 local seen = redis.call('ZSCORE', presence, process)
 local last = redis.call('ZSCORE', presence, 'last')
-if not last or now - number(last) > life / 2 then
+if not last or now - (number(last) or 0) > life / 2 then
   redis.call('ZADD', presence, whole(now + life), 'grace')
 end
 redis.call('ZADD', presence, whole(now + life), process, whole(now), 'last')
@@ -50,5 +50,5 @@ for i = 1, turns do
 end
 
 local due = redis.call('ZRANGEBYSCORE', deadlines, '-inf', whole(now), 'LIMIT', '0', '100')
-local lapsed = (not seen or number(seen) <= now) and '1' or '0'
+local lapsed = (not seen or (number(seen) or 0) <= now) and '1' or '0'
 return {whole(now), lapsed, table.concat(letters), unpack(due)}

@@ -23,8 +23,9 @@ end
 local base = 10
 local process, sequence, ops = ARGV[3], tonumber(ARGV[5]), ARGV[10]
 local before, answered = string.match(redis.call('GET', KEYS[3]) or '', '^(%d+)\n(.*)$')
-if before and tonumber(before) == sequence then return answered end
-if before and tonumber(before) > sequence then return redis.error_reply('STALE ' .. before) end
+before = integer(before)
+if before == sequence then return answered end
+if before and before > sequence then return redis.error_reply('STALE ' .. whole(before)) end
 
 local terms = {lease = tonumber(ARGV[7]), signal = tonumber(ARGV[8])}
 local g = {
@@ -36,7 +37,7 @@ local g = {
 redis.call('HDEL', g.state, '')
 read(g, terms.lease)
 local highest = math.max(g.last, tonumber(ARGV[6]))
-if highest + #ops >= LAST_TICKET and string.find(ops, '[jt]') then
+if highest + #ops >= EXACT and string.find(ops, '[jt]') then
   return redis.error_reply('EXHAUSTED ' .. whole(highest))
 end
 

@@ -32,7 +32,7 @@ end
 local function bound()
   if ARGV[4] == '1' then return now + AHEAD end
   -- The state of an earlier version has no granted.
-  local granted = number(state[3] or '') or tonumber(holder) or number(state[4] or '')
+  local granted = integer(state[3]) or integer(holder) or integer(state[4])
   return granted or mark_of({mark = KEYS[4]})
 end
 
@@ -41,10 +41,10 @@ if not live then
   local highest = bound()
   if ticket > highest then return 'u' .. whole(highest) end
   local removed = redis.call('HGET', KEYS[3], REMOVED)
-  if removed and ticket <= (number(removed) or 0) then return 's' .. removed end
+  if removed and ticket <= (integer(removed) or 0) then return 's' .. removed end
 end
 local seen = redis.call('HGET', KEYS[3], resource)
-local newest = seen and number(seen)
+local newest = integer(seen)
 if newest and newest > ticket then
   if holder == ARGV[2] then return 'r' .. seen end
   return 's' .. seen
@@ -56,7 +56,7 @@ if not newest then
   if count > 16 then
     local some = redis.call('HRANDFIELD', KEYS[3], '3', 'WITHVALUES')
     for i = 1, #some, 2 do
-      if (number(some[i + 1]) or 0) < now - life then redis.call('HDEL', KEYS[3], some[i]) end
+      if (integer(some[i + 1]) or 0) < now - life then redis.call('HDEL', KEYS[3], some[i]) end
     end
   end
   if count >= RESOURCES then return 'f' .. whole(count) end

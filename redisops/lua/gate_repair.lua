@@ -30,8 +30,8 @@ local before, highest = g.last, tonumber(ARGV[4])
 local page = redis.call('HSCAN', KEYS[3], ARGV[9], 'COUNT', '500')
 local poisoned = {}
 for i = 1, #page[2], 2 do
-  local token = number(page[2][i + 1])
-  if token and token >= 0 and token <= possible then
+  local token = integer(page[2][i + 1])
+  if token and token <= possible then
     highest = math.max(highest, token)
   else
     poisoned[#poisoned + 1] = page[2][i]

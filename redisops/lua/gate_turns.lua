@@ -34,9 +34,6 @@ local AHEAD = 86400e6
 -- removed. No resource has this name.
 local REMOVED = ''
 
--- LAST_TICKET is the highest number up to which Lua counts every integer.
-local LAST_TICKET = 2 ^ 53 - 1
-
 -- DEAD_AT_ONCE bounds the dead tickets that one call passes over.
 local DEAD_AT_ONCE = 1000
 
@@ -53,7 +50,13 @@ local function entry(ticket) return ticket .. '-0' end
 -- group, the clock (now), the presence ttl (life), and the caller's process.
 local FIELDS = {'last', 'granted', 'holder', 'owner', 'process', 'kind', 'until', 'lease', 'tail', 'since'}
 
-local function mark_of(g) return number(redis.call('GET', g.mark) or '0') or 0 end
+local function mark_of(g) return integer(redis.call('GET', g.mark)) or 0 end
+
+-- ticket_of is the ticket of an entry's id, nil where no gate has issued it.
+local function ticket_of(id)
+  local ticket = string.match(id, '^(%d+)%-0$')
+  return (integer(ticket) or 0) > 0 and ticket or nil
+end
 
 -- top is the highest id that the stream has ever had.
 local function top(g)
@@ -64,31 +67,38 @@ local function top(g)
   return 0
 end
 
--- adopt makes up for a state that has expired or was lost: the process with the
--- pending entry keeps the turn for a lease, and tickets go on above the highest.
-local function adopt(g, lease)
-  g.last, g.holder, g.owner, g.process, g.kind = math.max(top(g), mark_of(g)), '', '', '', 'h'
+-- adopt makes up for a state that has expired, was lost or cannot be read: the
+-- process with the pending entry keeps the turn for a lease, and tickets go on
+-- above the highest, which is at least what of last and granted could be read.
+local function adopt(g, lease, last, granted)
+  g.last = math.max(top(g), mark_of(g), last or 0, granted or 0)
+  g.holder, g.owner, g.process, g.kind = '', '', '', 'h'
   g['until'], g.lease, g.tail, g.since, g.granted, g.issued = 0, lease, '', '', g.last, g.last
   local pending = redis.pcall('XPENDING', g.stream, g.group, '-', '+', '1')
   if not pending[1] then return end
   local found = redis.call('XRANGE', g.stream, pending[1][1], pending[1][1])[1]
-  if not found then
+  local ticket = ticket_of(pending[1][1])
+  if not found or not ticket then
     redis.call('XACK', g.stream, g.group, pending[1][1])
     return
   end
-  g.holder, g.owner = string.match(found[1], '^%d+'), found[2][2]
+  g.holder, g.owner = ticket, found[2][2]
   g.process = string.match(g.owner, '^(.*)#%d+$') or ''
-  g['until'], g.granted, g.changed = g.now + lease, tonumber(g.holder), true
+  g['until'], g.granted, g.changed = g.now + lease, math.max(tonumber(ticket), granted or 0), true
 end
 
+-- read reads the state. What another program has made unreadable is healed: the
+-- state is adopted anew where the tickets are, and an unreadable end or lease
+-- gives the holder one lease more.
 local function read(g, lease)
   local v = redis.call('HMGET', g.state, unpack(FIELDS))
   for i, field in ipairs(FIELDS) do g[field] = v[i] or '' end
-  g.was, g.signals, g.changed = g.holder, {}, false
-  g.last = number(g.last)
-  if not g.last then return adopt(g, lease) end
-  g['until'], g.lease, g.issued = number(g['until']) or 0, number(g.lease) or lease, g.last
-  g.granted = number(g.granted) or tonumber(g.holder) or g.last
+  local last, holder, granted, ends = integer(g.last), integer(g.holder), integer(g.granted), integer(g['until'])
+  g.signals, g.changed = {}, v[1] and not last or g.holder ~= '' and not holder
+  if not last or g.holder ~= '' and (holder or 0) == 0 then return adopt(g, lease, last, granted) end
+  g.last, g.issued, g.granted, g.lease = last, last, granted or holder or last, integer(g.lease) or lease
+  g['until'], g.changed = ends or (holder and g.now + g.lease or 0), holder ~= nil and not ends
+  if not integer(g.since) then g.tail, g.since = '', '' end
 end
 
 -- renew has the keys of a gate live on: as long as it is in use, or until a gate
@@ -135,11 +145,11 @@ end
 local function alive(g, process)
   if process == g.process_of_caller then return true end
   local seen = redis.call('ZSCORE', g.presence, process)
-  if seen and number(seen) > g.now then return true end
+  if seen and (number(seen) or 0) > g.now then return true end
   local last = redis.call('ZSCORE', g.presence, 'last')
-  if not last or g.now - number(last) > g.life / 2 then return true end
+  if not last or g.now - (number(last) or 0) > g.life / 2 then return true end
   local grace = redis.call('ZSCORE', g.presence, 'grace')
-  return grace and number(grace) > g.now
+  return grace and (number(grace) or 0) > g.now
 end
 
 -- drop removes a ticket that was delivered to the holder.
@@ -153,7 +163,7 @@ local function vacate(g)
   g.holder, g.owner, g.process, g.changed = '', '', '', true
 end
 
--- following takes the next ticket off the queue: its number and its owner.
+-- following takes the next ticket off the queue: its entry's id and its owner.
 local function following(g)
   local function ask()
     return redis.pcall('XREADGROUP', 'GROUP', g.group, HOLDER, 'COUNT', '1', 'STREAMS', g.stream, '>')
@@ -166,7 +176,7 @@ local function following(g)
   end
   if not found or not found[1] then return nil end
   local first = found[1][2][1]
-  return string.match(first[1], '^%d+'), first[1], first[2] and first[2][2] or ''
+  return first[1], first[2] and first[2][2] or ''
 end
 
 -- hold gives the turn to a ticket: for good if its process is the caller, which
@@ -195,10 +205,10 @@ local function advance(g, terms)
     vacate(g)
   end
   for _ = 1, DEAD_AT_ONCE do
-    local ticket, id, owner = following(g)
-    if not ticket then return false end
-    local process = string.match(owner, '^(.*)#%d+$')
-    if process and alive(g, process) then
+    local id, owner = following(g)
+    if not id then return false end
+    local ticket, process = ticket_of(id), string.match(owner, '^(.*)#%d+$')
+    if ticket and process and alive(g, process) then
       hold(g, ticket, owner, process, terms)
       return false
     end

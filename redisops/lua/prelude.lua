@@ -50,6 +50,17 @@ local function number(s)
   return tonumber(digits) * 10 ^ tonumber((string.gsub(power, '%+', '')))
 end
 
+-- EXACT is the highest number up to which Lua counts every integer.
+local EXACT = 2 ^ 53 - 1
+
+-- integer reads a stored ticket, sequence or instant in whole units: digits up to
+-- EXACT. Anything else, as what is not there, is nil.
+local function integer(s)
+  if not s or #s > 16 or not (s == '0' or string.find(s, '^[1-9]%d*$')) then return nil end
+  local n = tonumber(s)
+  return n <= EXACT and n or nil
+end
+
 -- counted reports whether s is a count that leaves Lua as it came: with ten
 -- digits and more it could become 1e+15.
 local function counted(s)

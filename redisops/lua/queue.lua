@@ -20,6 +20,24 @@ local function whole(x)
   return string.format('%.0f', x)
 end
 
+-- deliveries reads how often a message was delivered. The peer has that hash too:
+-- what is no count is as none.
+local function deliveries(s)
+  return s and counted(s) and tonumber(s) or 0
+end
+
+-- tokens_after takes n tokens from the counter, and answers the one before them.
+-- A counter that is no number of Lua goes on from the clock in µs, which is above
+-- all that were taken one by one.
+local function tokens_after(counter, n, micros)
+  local last = redis.pcall('INCRBY', counter, n)
+  if type(last) == 'table' or last < n or last > EXACT then
+    last = micros + n
+    redis.call('SET', counter, whole(last))
+  end
+  return last - n
+end
+
 -- bytes_of maps two hexadecimal digits to their byte.
 local function bytes_of()
   local bytes = {}

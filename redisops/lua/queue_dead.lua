@@ -62,11 +62,12 @@ local function open(dlq, places, records, micros)
   redis.call('HDEL', records, 'none')
   local behind = unplaced(dlq, records)
   local last = redis.call('ZRANGE', places, -1, -1)[1]
-  if not behind then
+  local highest = integer(last or '0')
+  if not behind or not highest then -- another program has written a place
     redis.call('UNLINK', places, records)
-    behind, last = 0, nil
+    behind, last, highest = 0, nil, 0
   end
-  local number = math.max(micros, tonumber(last or 0) + 1)
+  local number = math.max(micros, highest + 1)
   if not last then return 0, number end
   local new = {}
   for i = 1, math.min(behind, CATCH_UP) do

@@ -51,17 +51,19 @@ local function unfenced(token)
 end
 
 -- replay answers the last exchange of the stream again, without the leases that
--- are no longer held.
+-- are no longer held. It answers nil where what was saved cannot be read.
 local function replay()
   local saved = redis.call('GET', KEYS[16])
   local _, at, finish, refused, buried, why_size, dead_size =
     string.find(saved, '^%d+ (%S+) (%d+) (%d+) (%d+) (%d+)\n')
+  if not at then return nil end
   local why = string.sub(saved, at + 1, at + why_size)
   at = at + why_size
   local deaths = string.sub(saved, at + 1, at + dead_size)
   local pos, stored, lines, mine = at + dead_size + 1, {}, {}, {}
   while pos <= #saved do
     local _, stop, token, size = string.find(saved, '^(%S+) %d+ (%d+)\n', pos)
+    if not stop then return nil end
     stored[#stored + 1] = string.sub(saved, stop + 1, stop + size)
     lines[#lines + 1], mine[#mine + 1] = string.sub(saved, pos, stop + size), token
     pos = stop + size + 1
@@ -73,8 +75,9 @@ local function replay()
   return answer(next_due(), finish, refused, why, buried, deaths, #kept, join(kept), '0')
 end
 
-local last = tonumber(string.match(redis.call('GETRANGE', KEYS[16], 0, 20), '^%d+') or '')
-if last and last == sequence then return replay() end
+local last = integer(string.match(redis.call('GETRANGE', KEYS[16], 0, 20), '^%d+'))
+local again = last == sequence and replay()
+if again then return again end
 if last and last > sequence then
   return redis.error_reply('STALE ' .. whole(last))
 end
@@ -185,7 +188,7 @@ for n = 1, buries do
   i = i + 1
   local stored, token = holds(i, true)
   if stored then
-    bury(i - 1, stored, redis.call('HGET', counts, stored) or '1', ARGV[base + 2 * total + nacks + n])
+    bury(i - 1, stored, whole(math.max(1, deliveries(redis.call('HGET', counts, stored)))), ARGV[base + 2 * total + nacks + n])
     leaves(stored, token)
   end
 end
@@ -207,7 +210,7 @@ for _ = 1, releases do
   i = i + 1
   local stored, token = holds(i, true)
   if stored then
-    back[#back + 1] = {stored, tonumber((string.gsub(token, '-', '')))}
+    back[#back + 1] = {stored, tonumber((string.gsub(token, '-', ''))) or 0}
     leaves(stored, token)
   end
 end
@@ -220,7 +223,7 @@ end
 local returned, recounted = {}, {}
 for k, b in ipairs(back) do
   returned[k] = b[1]
-  local n = tonumber(redis.call('HGET', counts, b[1]) or '0')
+  local n = deliveries(redis.call('HGET', counts, b[1]))
   if n > 1 then recounted[#recounted + 1], recounted[#recounted + 2] = b[1], whole(n - 1) end
 end
 for _ = 1, extends do
@@ -252,13 +255,13 @@ variadic('HSET', counts, recounted, 1, #recounted)
 local claimed, old, count = {}, {}, {} -- old: from processing, in front of what is from pending
 local examined, poisoned, bytes, full = 0, 0, 0, false
 
-local function consider(stored, deliveries)
+local function consider(stored, delivered)
   if full or #claimed >= want or (examined > 0 and bytes + #stored > max_bytes) then
     full = true
     return false
   end
   examined, bytes = examined + 1, bytes + #stored
-  local n = tonumber(deliveries or '0') or 0
+  local n = deliveries(delivered)
   if max_deliveries > 0 and not once and n >= max_deliveries then
     bury(-1, stored, whole(n), 'too many deliveries')
     poisoned = poisoned + 1
@@ -275,9 +278,9 @@ local function steps(read, took)
   while not full and #claimed < want do
     local part = read(at, math.min(step, want - #claimed))
     if #part == 0 then return end
-    local deliveries = once and {} or redis.call('HMGET', counts, unpack(part))
+    local delivered = once and {} or redis.call('HMGET', counts, unpack(part))
     for k, stored in ipairs(part) do
-      local going, leased = consider(stored, deliveries[k])
+      local going, leased = consider(stored, delivered[k])
       if not going then return end
       took(stored, leased)
     end
@@ -327,7 +330,7 @@ end
 
 -- Each claim and each nack has a token of its own.
 local token = 0
-if #fresh + #claimed > 0 and not once then token = redis.call('INCRBY', KEYS[5], #fresh + #claimed) - #fresh - #claimed end
+if #fresh + #claimed > 0 and not once then token = tokens_after(KEYS[5], #fresh + #claimed, math.floor(now * 1e6)) end
 local given, deadline, counted, leases = {}, {}, {}, {}
 for _, stored in ipairs(fresh) do
   token = token + 1

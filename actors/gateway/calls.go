@@ -14,9 +14,10 @@ const (
 	// MaxRunning bounds the requests that the gateway carries out at once.
 	// More gain nothing: they would wait for a connection.
 	MaxRunning = 64
-	// MaxWaiting bounds those that wait for their turn, MaxWaitingBytes what all
-	// together hold in memory. Shares of it are bounded by room.
-	MaxWaiting      = 2048
+	// MaxWaiting bounds the requests that wait for their turn. Shares are bounded by
+	// room.
+	MaxWaiting = 2048
+	// MaxWaitingBytes bounds what all requests hold in memory.
 	MaxWaitingBytes = 128 << 20
 )
 

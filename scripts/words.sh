@@ -61,7 +61,7 @@ git ls-files -z -- '*.md' '*.go' '*.lua' '*.proto' ':!CHANGELOG.md' ':!*.pb.go' 
     kind == "go" { s = goProse($0) }
     kind == "lua" || kind == "proto" {
       s = $0
-      if (!sub(kind == "lua" ? /^.*--/ : /^.*\/\//, "", s)) next
+      if (!sub(kind == "lua" ? "^.*--" : "^.*//", "", s)) next
     }
     s ~ /[A-Za-z]/ { print s >text; print FILENAME ":" FNR >place }
   '

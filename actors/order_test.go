@@ -63,6 +63,8 @@ func TestNothingIsClaimedWhileAnotherOrderIsRead(t *testing.T) {
 	actortest.Virtually(t, func(t *testing.T) {
 		s, orders := actortest.NewShelf(0), []poller.Order{{}, {Paused: true}, {}}
 		topic := topicOn(s, 1, acks)
+		// No poll of its own may be under way when the pause comes.
+		topic.PollingInterval, topic.MaxPollingInterval = time.Hour, time.Hour
 		topic.OrderEvery = 24 * time.Hour
 		topic.Order = func(context.Context) (poller.Order, error) {
 			<-time.After(time.Minute)

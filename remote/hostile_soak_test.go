@@ -27,7 +27,9 @@ var (
 
 // What attacks may cost in all.
 const (
-	hostileMemory = 100 << 20
+	// hostileMemory is what the node may grow by, 100 MiB, and as much again for the
+	// attackers: they are in the same process, with what they send and do not read.
+	hostileMemory = 200 << 20
 	hostileLines  = 300
 	// hostileAnswer bounds the wait for an answer of the honest peers, with room for
 	// the stalls of a machine that has something else to do. Elsewhere each comes

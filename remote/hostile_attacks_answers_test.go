@@ -24,7 +24,7 @@ var answerAttacks = []attack{
 		if !assertNoError(t, err, "schedule") {
 			return
 		}
-		k := talk(t, n, malloryToken)
+		k := assault(t, n)
 		all := make([]proto.Message, 200)
 		for i := range all {
 			all[i] = &messages.Get{Request: uint64(i + 1), Topic: topic.Name(), Id: "large"} //nolint:gosec // small
@@ -60,7 +60,7 @@ var answerAttacks = []attack{
 	}},
 	{"hoarded leases of many topics", func(t *testing.T, n *node, random *rand.Rand) {
 		const topics = 4
-		k, large := talk(t, n, malloryToken), strings.Repeat("x", 900<<10)
+		k, large := assault(t, n), strings.Repeat("x", 900<<10)
 		for i := range topics {
 			topic := wakebell.NewTopic[string](redistest.Name(t) + strconv.Itoa(i))
 			drafts := make([]wakebell.Draft, 12)

@@ -57,7 +57,7 @@ var frameAttacks = []attack{
 		_ = s.conn.Close()
 	}},
 	{"verdicts about nothing", func(t *testing.T, n *node, random *rand.Rand) {
-		k := talk(t, n, malloryToken)
+		k := assault(t, n)
 		all := make([]proto.Message, 5000)
 		for i := range all {
 			all[i] = &messages.Verdicts{Topic: n.topic.Name(), Subscriber: "s", Verdicts: []*messages.Verdict{
@@ -76,7 +76,7 @@ var frameAttacks = []attack{
 
 var shareAttacks = []attack{
 	{"topics without end", func(t *testing.T, n *node, random *rand.Rand) {
-		k := talk(t, n, malloryToken)
+		k := assault(t, n)
 		name := redistest.Name(t)
 		all := make([]proto.Message, 300+random.IntN(300))
 		for i := range all {
@@ -86,7 +86,7 @@ var shareAttacks = []attack{
 		k.end()
 	}},
 	{"subscribing and leaving", func(t *testing.T, n *node, random *rand.Rand) {
-		k := talk(t, n, malloryToken)
+		k := assault(t, n)
 		name := redistest.Name(t)
 		for i := range 100 {
 			topic := name + strconv.Itoa(random.IntN(20))
@@ -96,7 +96,7 @@ var shareAttacks = []attack{
 		k.end()
 	}},
 	{"all credits of a topic", func(t *testing.T, n *node, random *rand.Rand) {
-		k := talk(t, n, malloryToken)
+		k := assault(t, n)
 		topic := redistest.Name(t)
 		for i := range 50 {
 			m := subscription(topic, 10_000)
@@ -106,7 +106,7 @@ var shareAttacks = []attack{
 		k.end()
 	}},
 	{"keys of one's own", func(t *testing.T, n *node, random *rand.Rand) {
-		k := talk(t, n, malloryToken)
+		k := assault(t, n)
 		foreign := redistest.Name(t)
 		for range 50 {
 			queue := &messages.Queue{DeadLetters: foreign}
@@ -139,7 +139,7 @@ var shareAttacks = []attack{
 		}
 	}},
 	{"schedules by the thousand", func(t *testing.T, n *node, random *rand.Rand) {
-		k := talk(t, n, malloryToken)
+		k := assault(t, n)
 		topic := redistest.Name(t)
 		for range 5 {
 			batch := &messages.ScheduleBatch{Timeout: durationpb.New(patience)}

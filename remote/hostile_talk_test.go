@@ -29,6 +29,31 @@ type talker struct {
 	end     func()
 	request uint64
 	others  []proto.Message // replies that were not asked for
+
+	attacks bool // the node may turn it away: that ends the attack, not the test
+}
+
+// turnedAway ends an attack by a panic: the node has refused to go on with it.
+type turnedAway struct{ err error }
+
+// assault is talk for an attack.
+func assault(t testing.TB, n *node) *talker {
+	t.Helper()
+	conn := n.dial(t)
+	stream, err := conn.NewStream(bearing(t.Context(), malloryToken), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, service+"Session")
+	if err != nil {
+		panic(turnedAway{err})
+	}
+	return &talker{t: t, stream: stream, end: func() { _ = conn.Close() }, attacks: true}
+}
+
+// fine requires that there is no error, or ends the attack.
+func (k *talker) fine(err error) {
+	k.t.Helper()
+	if err != nil && k.attacks {
+		panic(turnedAway{err})
+	}
+	require.NoError(k.t, err)
 }
 
 func talk(t testing.TB, n *node, token string) *talker {
@@ -60,7 +85,7 @@ func (k *talker) say(all ...proto.Message) {
 			frame.Commands = append(frame.Commands, commandWith(all[0]))
 			all = all[1:]
 		}
-		require.NoError(k.t, k.stream.SendMsg(frame))
+		k.fine(k.stream.SendMsg(frame))
 	}
 }
 
@@ -70,7 +95,7 @@ func (k *talker) replies() (all []proto.Message) {
 	frame := &messages.Replies{}
 	got := make(chan error, 1)
 	go func() { got <- k.stream.RecvMsg(frame) }()
-	require.NoError(k.t, receive(k.t, got))
+	k.fine(receive(k.t, got))
 	for _, r := range frame.GetReplies() {
 		m := r.ProtoReflect()
 		all = append(all, m.Get(m.WhichOneof(m.Descriptor().Oneofs().ByName("kind"))).Message().Interface())

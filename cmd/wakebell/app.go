@@ -61,7 +61,9 @@ const childrenLimit = 2 * time.Second
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, forced, stop := onSignals(ctx)
 	defer stop()
-	a := &app{stdin: stdin, stdout: stdout, stderr: &lockedWriter{w: stderr}, interrupted: ctx, forced: forced}
+	notes := &lockedWriter{w: stderr}
+	defer notes.end()
+	a := &app{stdin: stdin, stdout: stdout, stderr: notes, interrupted: ctx, forced: forced}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)

@@ -125,14 +125,26 @@ func isTerminal(f any) bool {
 
 // lockedWriter serializes the writes of several goroutines.
 type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu    sync.Mutex
+	w     io.Writer
+	ended bool
 }
 
 func (l *lockedWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.ended {
+		return len(p), nil
+	}
 	return l.w.Write(p)
+}
+
+// end discards what is written from now on: a connection that is still being
+// dialled may fail after the command has returned.
+func (l *lockedWriter) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
 }
 
 func yesNo(is bool) string {

@@ -66,7 +66,7 @@ type waiter struct {
 	turn     *Turn
 	placed   bool // it has or had a ticket
 	answered bool
-	gone     bool // nobody wants the turn any more
+	gone     bool // the request was withdrawn
 }
 
 type turnAnswer struct {
@@ -204,7 +204,7 @@ func (k *gatekeeper) acquire(w *waiter) {
 	k.beatSoon()
 }
 
-// withdraw forgets a request that nobody waits for any more. If its turn has
+// withdraw forgets a request that was given up. If its turn has
 // come meanwhile, that is given back.
 func (k *gatekeeper) withdraw(w *waiter) {
 	if !w.gone && (!w.answered || w.turn != nil) {

@@ -32,7 +32,7 @@ func TestTheGatesActorCrashes(t *testing.T) {
 	turn, err := g.Acquire(t.Context(), "gate", false)
 	require.NoError(t, err)
 
-	g.system.Root.Send(g.pid, acquire{}) // of nobody
+	g.system.Root.Send(g.pid, acquire{}) // without a waiter
 	<-turn.Context().Done()
 	require.ErrorIs(t, context.Cause(turn.Context()), ErrTurnLost)
 	require.ErrorContains(t, context.Cause(turn.Context()), "crashed")

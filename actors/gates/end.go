@@ -13,7 +13,7 @@ func (k *gatekeeper) stop(cause error) {
 		if q.flight != nil {
 			back = append(back, q.flight.gives...)
 		}
-		for _, g := range back { // nobody will learn what becomes of them
+		for _, g := range back { // their answers have no receiver
 			if g.turn != nil {
 				g.turn.settle(turnGone, ErrTurnLost)
 			}

@@ -54,7 +54,7 @@ type Config struct {
 	// Process names an incarnation of the actor; no two may be alike.
 	Process func() string
 
-	// Observe is told of every ticket that is taken; nil: nobody is.
+	// Observe receives every ticket that is taken; nil: tickets are not observed.
 	Observe func(TicketTaken)
 
 	random func() float64

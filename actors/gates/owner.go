@@ -184,7 +184,7 @@ func (k *gatekeeper) extend(c actor.Context, m *messages.ExtendTurn) {
 	}
 }
 
-// turnLapsed says that nobody has extended a turn.
+// turnLapsed says that a turn was not extended in time.
 type turnLapsed struct {
 	life   *gateLife
 	waiter *waiter

@@ -92,7 +92,6 @@ func (c Config) withDefaults() Config {
 	if c.Gates.Logger == nil {
 		c.Gates.Logger = c.Logger
 	}
-	c.Gates = c.Gates.withDefaults()
 	c.Reminders = c.Reminders.withDefaults()
 	return c
 }

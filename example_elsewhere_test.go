@@ -12,9 +12,9 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-func ExampleGatekeeper() {
+func ExampleGateLocker() {
 	// It takes Gates of this process or those of a Client of package remote.
-	deploy := func(ctx context.Context, gates wakebell.Gatekeeper) error {
+	deploy := func(ctx context.Context, gates wakebell.GateLocker) error {
 		turn, err := gates.Acquire(ctx, "deploy")
 		if err != nil {
 			return err
@@ -28,22 +28,6 @@ func ExampleGatekeeper() {
 		check(deploy(ctx, gates))
 	})
 	// Output: alone
-}
-
-// alwaysOpen is a gate of a test: everybody has the turn.
-type alwaysOpen struct{ wakebell.HeldTurn }
-
-func (alwaysOpen) Fence() uint64                 { return 1 }
-func (alwaysOpen) Context() context.Context      { return context.Background() }
-func (alwaysOpen) Release(context.Context) error { return nil }
-
-func ExampleNewTurn() {
-	turn := wakebell.NewTurn(alwaysOpen{})
-	check(turn.Do(context.Background(), func(_ context.Context, fence uint64) error {
-		fmt.Println("fence", fence)
-		return nil
-	}))
-	// Output: fence 1
 }
 
 func ExamplePublisher() {

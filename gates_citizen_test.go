@@ -165,7 +165,7 @@ func (c *citizen) turn(ctx context.Context, random *rand.Rand) {
 }
 
 // hold keeps a turn for a while, unless it is lost.
-func (c *citizen) hold(turn *wakebell.Turn, d time.Duration) {
+func (c *citizen) hold(turn wakebell.Turn, d time.Duration) {
 	for end := time.After(d); ; {
 		select {
 		case <-end:
@@ -191,7 +191,7 @@ func holding(random *rand.Rand) time.Duration {
 }
 
 // write uses the resource, as far as the guard lets it.
-func (c *citizen) write(ctx context.Context, turn *wakebell.Turn) {
+func (c *citizen) write(ctx context.Context, turn wakebell.Turn) {
 	from := time.Now()
 	switch err := c.guard.Guard(ctx, c.gate, resource, turn.Fence()); {
 	case err == nil:

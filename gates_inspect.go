@@ -4,31 +4,20 @@ import (
 	"context"
 	"fmt"
 	"iter"
-
-	"github.com/wakebell/wakebell/redisops"
 )
 
-// GateInfo is a gate as Redis has it.
-type GateInfo = redisops.GateInfo
-
-// GateTicket is somebody at a gate.
-type GateTicket = redisops.GateTicket
-
-// GateRepaired is what Gates.Repair did.
-type GateRepaired = redisops.Repaired
-
-// Guard accepts a write to a resource of a gate unless one with a newer token
-// was accepted before; call it in the turn, before the write. What the guard
-// remembers is in Redis, so it is as durable as that: a resource that can
+// Guard accepts a write to a resource of a gate, unless it accepted a write with
+// a newer token before. Call it in the turn, before the write. The guard
+// keeps its state in Redis and is only as durable as that: a resource that can
 // remember the token itself is the better guard. Errors: ErrFenceStale,
-// ErrFenceRegressed, ErrFenceUnknown, ErrInvalid.
+// ErrFenceRegressed, ErrFenceUnknown, wakebell.ErrInvalid.
 //
-// It remembers a token for an hour after it was last used, 7 days with
-// GatesConfig.GuardsElsewhere, and up to 100,000 resources of a gate. A token that
-// was issued longer ago, and that it does not know, passes only while it has the
-// turn: what it has forgotten lets no stale token through.
+// The guard remembers a token for an hour after its last use (7 days with
+// GatesConfig.GuardsElsewhere), and up to 100,000 resources of a gate. An older
+// token that it has forgotten passes only while it has the turn, so forgetting
+// never lets a stale token pass.
 func (g *Gates) Guard(ctx context.Context, name, resource string, fence uint64) error {
-	if running := g.run(); running != nil && !g.away {
+	if running := g.running(); running != nil && !g.cfg.GuardsElsewhere {
 		waits, err := running.Waits(ctx, name, fence)
 		if err != nil {
 			return fmt.Errorf("guard %q of gate %q: %w", resource, name, err)
@@ -37,50 +26,51 @@ func (g *Gates) Guard(ctx context.Context, name, resource string, fence uint64) 
 			return fmt.Errorf("%w (%q of gate %q: %d waits for the turn)", ErrFenceUnknown, resource, name, fence)
 		}
 	}
-	return g.store.Guard(ctx, name, resource, fence, g.away)
+	return g.store.Guard(ctx, name, resource, fence, g.cfg.GuardsElsewhere)
 }
 
-// Show reads a gate, with its first 100 waiters in order. One that was never
-// used is a gate that nobody holds.
+// Show reads a gate with its first 100 waiters in order. A gate that was never
+// used is shown as one without a holder.
 func (g *Gates) Show(ctx context.Context, name string) (GateInfo, error) {
 	return g.store.Show(ctx, name)
 }
 
-// List yields the gates that are held or waited for, without their waiters, in
-// no order. A gate that cannot be read is yielded with its Err, and the others
-// follow.
+// List yields the gates that have a holder or waiters, without the waiters, in
+// no order. A gate that cannot be read is yielded with its Err, and the
+// listing continues.
 func (g *Gates) List(ctx context.Context) iter.Seq2[GateInfo, error] { return g.store.List(ctx) }
 
-// ForceRelease takes the turn with this token away from its holder, whoever it
-// is, and hands over to the next; the holder's context ends with ErrTurnLost.
-// It reports whether the token had the turn. The holder may not know yet: make
-// sure that it has ended, or that what it writes to is guarded.
+// ForceRelease takes the turn with this token from its holder and hands it over
+// to the next waiter; the holder's context ends with ErrTurnLost. It reports
+// whether the token had the turn. The holder may not know of the loss yet: make
+// sure that it has stopped, or that its writes are guarded.
 func (g *Gates) ForceRelease(ctx context.Context, name string, fence uint64) (bool, error) {
-	return g.store.Release(ctx, name, fence, g.terms)
+	return g.store.Release(ctx, name, fence, g.cfg.terms())
 }
 
-// Repair lifts the tokens of a gate above all that its guard has seen, and above
-// floor: a token that a resource outside has seen, or 0. A turn below that is
-// taken away, and those who wait with a ticket below take a new one. Tokens of the
-// guard that no turn can have had lift nothing and are cleared: those that are
-// above the last one issued and over a day ahead of the clocks of Redis and of
-// this machine. What was lifted too far is left again with Remove.
-func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (GateRepaired, error) {
-	return g.store.Repair(ctx, name, floor, g.terms)
-}
-
-// Remove removes a gate with its queue and what its guard remembers; false: there
-// was none. Idle gates expire by themselves after 5 minutes, so this is for
-// those whose tokens were lifted too far, or that are not to be used any more. One
-// that is held or waited for is left as it is, with ErrGateHeld, unless force is
-// set: then its turn is lost, and those who wait take new tickets.
+// Repair raises the tokens of a gate above all that its guard has seen and above
+// floor: a token that another resource has seen, or 0. A turn with a lower token
+// is lost, and waiters with lower tickets take new ones.
 //
-// A gate of the same name goes on with tokens above the last one, and tokens from
-// before are refused by its guard. Only tokens that were over a day ahead of
-// Redis's clock are left: then the next ones are below them, and what a resource
-// outside has seen of them must be lowered too.
+// Tokens in the guard that no turn can have had (above the last token issued and
+// more than a day ahead of the clocks of Redis and of this machine) raise
+// nothing and are cleared. Remove undoes a floor that was too high.
+func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (GateRepaired, error) {
+	return g.store.Repair(ctx, name, floor, g.cfg.terms())
+}
+
+// Remove removes a gate with its queue and the state of its guard, and reports
+// whether it existed. Idle gates expire after 5 minutes, so Remove is for
+// gates whose tokens were raised too far or that are no longer used. A gate
+// with a holder or waiters is left unchanged with ErrGateHeld, unless force is
+// set: then its turn is lost and its waiters take new tickets.
+//
+// A gate of the same name continues with tokens above the last one, and its
+// guard refuses older tokens. Only tokens more than a day ahead of Redis's
+// clock are forgotten: the next tokens are below them, and what another resource
+// has seen of them must be lowered too.
 func (g *Gates) Remove(ctx context.Context, name string, force bool) (bool, error) {
-	r, err := g.store.Remove(ctx, name, force, g.terms)
+	r, err := g.store.Remove(ctx, name, force, g.cfg.terms())
 	switch {
 	case err != nil:
 		return false, err

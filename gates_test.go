@@ -29,7 +29,7 @@ func gatesOn(t testing.TB, rdb redis.UniversalClient, cfg wakebell.GatesConfig) 
 	return g
 }
 
-func acquire(t testing.TB, g *wakebell.Gates, name string) *wakebell.Turn {
+func acquire(t testing.TB, g *wakebell.Gates, name string) wakebell.Turn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -38,16 +38,16 @@ func acquire(t testing.TB, g *wakebell.Gates, name string) *wakebell.Turn {
 	return turn
 }
 
-func release(t testing.TB, turn *wakebell.Turn) {
+func release(t testing.TB, turn wakebell.Turn) {
 	t.Helper()
 	require.NoError(t, turn.Release(t.Context()))
 }
 
 // waits starts a wait for a gate and returns when it has a place.
-func waits(t testing.TB, g *wakebell.Gates, name string) <-chan *wakebell.Turn {
+func waits(t testing.TB, g *wakebell.Gates, name string) <-chan wakebell.Turn {
 	t.Helper()
 	before := waiting(t, g, name)
-	got := make(chan *wakebell.Turn, 1)
+	got := make(chan wakebell.Turn, 1)
 	go func() {
 		if turn, err := g.Acquire(t.Context(), name); err == nil {
 			got <- turn

@@ -306,7 +306,7 @@ func waitAt(t *testing.T, gates, waiters int) {
 	holder, waiter := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, other, wakebell.GatesConfig{})
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
-	var turns []*wakebell.Turn
+	var turns []wakebell.Turn
 	for n := range waiters {
 		name := "gate" + strconv.Itoa(n%gates)
 		if n < gates {

@@ -24,7 +24,7 @@ const maxPlaces = 1000
 // behind the others.
 type Gates struct{ client *Client }
 
-var _ wakebell.Gatekeeper = (*Gates)(nil)
+var _ wakebell.GateLocker = (*Gates)(nil)
 
 // Gates are those of the System.
 func (c *Client) Gates() *Gates { return &Gates{c} }
@@ -33,12 +33,12 @@ func (c *Client) Gates() *Gates { return &Gates{c} }
 // the node every 15 s whether it still waits there. Errors are its own, wakebell.ErrOverloaded
 // beyond 1,000 turns and waits with the same credentials, and
 // wakebell.ErrUnavailable when the link is dead.
-func (g *Gates) Acquire(ctx context.Context, name string) (*wakebell.Turn, error) {
+func (g *Gates) Acquire(ctx context.Context, name string) (wakebell.Turn, error) {
 	return g.acquire(ctx, name, false)
 }
 
 // TryAcquire is that of wakebell.Gates.
-func (g *Gates) TryAcquire(ctx context.Context, name string) (*wakebell.Turn, error) {
+func (g *Gates) TryAcquire(ctx context.Context, name string) (wakebell.Turn, error) {
 	return g.acquire(ctx, name, true)
 }
 
@@ -57,7 +57,7 @@ func (g *Gates) Guard(ctx context.Context, name, resource string, fence uint64) 
 	return err
 }
 
-func (g *Gates) acquire(ctx context.Context, name string, try bool) (*wakebell.Turn, error) {
+func (g *Gates) acquire(ctx context.Context, name string, try bool) (wakebell.Turn, error) {
 	link := g.client.link
 	select {
 	case link.places <- struct{}{}:
@@ -75,7 +75,7 @@ func (g *Gates) acquire(ctx context.Context, name string, try bool) (*wakebell.T
 		if err == nil {
 			t.waited = time.Since(asked)
 			link.done.Go(t.keep)
-			return wakebell.NewTurn(t), nil
+			return t, nil
 		}
 		t.forget()
 		if errors.Is(err, errAgain) && ctx.Err() == nil {

@@ -36,7 +36,7 @@ func beWaiter(address, gate string) error {
 }
 
 // acquire waits for the node's start as well.
-func acquire(ctx context.Context, c *remote.Client, gate string) (*wakebell.Turn, error) {
+func acquire(ctx context.Context, c *remote.Client, gate string) (wakebell.Turn, error) {
 	for {
 		turn, err := c.Gates().Acquire(ctx, gate)
 		if !errors.Is(err, wakebell.ErrDraining) {

@@ -33,7 +33,7 @@ func TestGatesElsewhereAreAsTheGatesHere(t *testing.T) {
 	n := serve(t, withToken())
 	name, ctx := redistest.Name(t), t.Context()
 	var last uint64
-	for where, gates := range map[string]wakebell.Gatekeeper{"here": n.Gates(), "elsewhere": dial(t, n).Gates()} {
+	for where, gates := range map[string]wakebell.GateLocker{"here": n.Gates(), "elsewhere": dial(t, n).Gates()} {
 		turn, err := gates.Acquire(ctx, name)
 		require.NoError(t, err, where)
 		require.Equal(t, name, turn.Gate())
@@ -72,7 +72,7 @@ func TestOneTurnAtATimeGoesThroughAGate(t *testing.T) {
 	name := redistest.Name(t)
 	inside, fences := 0, []uint64{}
 	var wg sync.WaitGroup
-	for _, gates := range []wakebell.Gatekeeper{n.Gates(), dial(t, n).Gates(), dial(t, n).Gates()} {
+	for _, gates := range []wakebell.GateLocker{n.Gates(), dial(t, n).Gates(), dial(t, n).Gates()} {
 		for range 5 {
 			wg.Go(func() {
 				for range 4 {

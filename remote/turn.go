@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/gateturn"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -149,8 +150,21 @@ func (t *turn) keep() {
 	}
 }
 
-// Release implements wakebell.HeldTurn.
+// Release implements wakebell.Turn.
 func (t *turn) Release(ctx context.Context) error {
+	if err := t.giveBack(ctx); err != nil {
+		return fmt.Errorf("release %q (fence %d): %w", t.gate, t.fence, err)
+	}
+	return nil
+}
+
+// Do implements wakebell.Turn.
+func (t *turn) Do(ctx context.Context, fn func(ctx context.Context, fence uint64) error) error {
+	return gateturn.Do(ctx, t, fn)
+}
+
+// giveBack releases the turn and waits until the node has it back.
+func (t *turn) giveBack(ctx context.Context) error {
 	t.release(nil)
 	t.mu.Lock()
 	released := t.released
@@ -171,14 +185,14 @@ func (t *turn) Release(ctx context.Context) error {
 func (t *turn) release(cause error) bool {
 	had, first := t.finish(cause, make(chan struct{}))
 	if had && first {
-		t.link.done.Go(t.giveBack)
+		t.link.done.Go(t.returnToNode)
 	}
 	return had && first
 }
 
-// giveBack tells the node. A node that cannot be told takes the turn back by
-// itself.
-func (t *turn) giveBack() {
+// returnToNode reports the release to the node. A node that cannot be reached
+// takes the turn back when its lease ends.
+func (t *turn) returnToNode() {
 	ctx, cancel := context.WithDeadline(t.link.ctx, t.Until())
 	defer cancel()
 	for again := false; ; again = true {

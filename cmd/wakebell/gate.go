@@ -48,7 +48,7 @@ func (a *app) withRedisGates(cfg wakebell.GatesConfig, fn func(gates) error) (er
 
 // gates are the operations on gates, of Redis or of a node.
 type gates interface {
-	wakebell.Gatekeeper
+	wakebell.GateLocker
 	wakebell.GateOperator
 }
 

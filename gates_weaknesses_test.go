@@ -16,7 +16,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/messages/gate"
+	protocol "github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -28,9 +28,9 @@ func mortal(t testing.TB, rdb redis.UniversalClient, name, process string, lease
 	t.Helper()
 	store, err := redisops.NewGates(rdb, wakebell.GateKeys{}, nil)
 	require.NoError(t, err)
-	_, err = store.Exchange(t.Context(), &gate.Request{
-		Gate: name, Process: process, Sequence: 1, Ops: []gate.Op{{Kind: gate.Join, Number: 1}},
-		Terms: gate.Terms{Lease: lease, Signal: 500 * time.Millisecond, Presence: 2 * time.Second},
+	_, err = store.Exchange(t.Context(), &protocol.Request{
+		Gate: name, Process: process, Sequence: 1, Ops: []protocol.Op{{Kind: protocol.Join, Number: 1}},
+		Terms: protocol.Terms{Lease: lease, Signal: 500 * time.Millisecond, Presence: 2 * time.Second},
 	})
 	require.NoError(t, err)
 }

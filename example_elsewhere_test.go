@@ -12,24 +12,6 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-func ExampleGateLocker() {
-	// It takes Gates of this process or those of a Client of package remote.
-	deploy := func(ctx context.Context, gates wakebell.GateLocker) error {
-		turn, err := gates.Acquire(ctx, "deploy")
-		if err != nil {
-			return err
-		}
-		return turn.Do(ctx, func(ctx context.Context, _ uint64) error {
-			fmt.Println("alone")
-			return ctx.Err()
-		})
-	}
-	withGates(wakebell.GatesConfig{}, func(ctx context.Context, gates *wakebell.Gates) {
-		check(deploy(ctx, gates))
-	})
-	// Output: alone
-}
-
 func ExamplePublisher() {
 	// It takes a Client of this process or one of package remote.
 	welcome := func(ctx context.Context, p wakebell.Publisher, user string) error {

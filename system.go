@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/link"
 	"github.com/wakebell/wakebell/internal/testdoor"
 	"github.com/wakebell/wakebell/messages"
@@ -28,7 +29,7 @@ type System struct {
 	cfg        Config
 	actors     *actor.ActorSystem
 	client     *Client
-	gates      *Gates
+	gates      *gate.Gates
 	actorGates gates.Config
 	store      *redisops.Timers // the System's own, without retries
 	hooks      testdoor.Hooks   // of tests
@@ -73,7 +74,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		client.schedules.hand.Zone = cfg.Beat.Zone
 	}
 	s.cfg, s.client, s.store = cfg, client, store
-	s.gates, s.actorGates = gates.(*Gates), actorGates
+	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
 	for _, h := range cfg.Handlers {
 		if err := s.handles(h); err != nil {
 			return nil, err
@@ -91,9 +92,9 @@ func (s *System) Client() *Client { return s.client }
 func (s *System) ActorSystem() *actor.ActorSystem { return s.actors }
 
 // Gates returns the System's Gates. They work while it is started: until then
-// and after Stop, Acquire fails with ErrGatesClosed. Stop closes them when the
+// and after Stop, Acquire fails with ErrClosed. Stop closes them when the
 // handlers have ended.
-func (s *System) Gates() *Gates { return s.gates }
+func (s *System) Gates() *gate.Gates { return s.gates }
 
 func (s *System) runningGates() *gates.Gates {
 	s.mu.Lock()

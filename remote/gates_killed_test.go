@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/remote"
 )
@@ -36,7 +37,7 @@ func beWaiter(address, name string) error {
 }
 
 // acquire waits for the node's start as well.
-func acquire(ctx context.Context, c *remote.Client, name string) (wakebell.Turn, error) {
+func acquire(ctx context.Context, c *remote.Client, name string) (gate.Turn, error) {
 	for {
 		turn, err := c.Gates().Acquire(ctx, name)
 		if !errors.Is(err, wakebell.ErrDraining) {
@@ -76,8 +77,8 @@ func TestTheNodeOfATurnIsKilled(t *testing.T) {
 	nodes[0].kill()
 	killed := time.Now()
 	over := receive(t, ended)
-	require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrTurnLost)
-	require.ErrorIs(t, turn.Release(ctx), wakebell.ErrTurnLost)
+	require.ErrorIs(t, context.Cause(turn.Context()), gate.ErrTurnLost)
+	require.ErrorIs(t, turn.Release(ctx), gate.ErrTurnLost)
 
 	var fence uint64
 	var began int64

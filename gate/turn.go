@@ -1,4 +1,4 @@
-package wakebell
+package gate
 
 import (
 	"context"

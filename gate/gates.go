@@ -1,4 +1,4 @@
-package wakebell
+package gate
 
 import (
 	"context"
@@ -23,15 +23,15 @@ import (
 // the fencing token: see Turn.Fence, Guard and docs/gates.md.
 type Gates struct {
 	store    *redisops.Gates
-	cfg      GatesConfig
+	cfg      Config
 	running  func() *actorgates.Gates // returns nil while they do not run
 	closeOwn func() error             // nil: they belong to a System
 }
 
-// NewGates returns Gates on rdb, which the caller owns and closes after Close. They
+// New returns Gates on rdb, which the caller owns and closes after Close. They
 // need no System: their actor runs in an ActorSystem of its own until Close.
-// NewGates does not call Redis. Errors: ErrInvalid.
-func NewGates(rdb redis.UniversalClient, cfg GatesConfig) (*Gates, error) {
+// New does not call Redis. Errors: ErrInvalid.
+func New(rdb redis.UniversalClient, cfg Config) (*Gates, error) {
 	var running *actorgates.Gates
 	g, actorConfig, err := newGates(rdb, cfg, func() *actorgates.Gates { return running })
 	if err != nil {
@@ -47,7 +47,7 @@ func NewGates(rdb redis.UniversalClient, cfg GatesConfig) (*Gates, error) {
 	return g, nil
 }
 
-func newGates(rdb redis.UniversalClient, cfg GatesConfig, running func() *actorgates.Gates) (*Gates, actorgates.Config, error) {
+func newGates(rdb redis.UniversalClient, cfg Config, running func() *actorgates.Gates) (*Gates, actorgates.Config, error) {
 	cfg = cfg.withDefaults()
 	store, err := redisops.NewGates(rdb, cfg.Keys, cfg.Logger)
 	if err := errors.Join(cfg.validate(), err); err != nil {
@@ -58,10 +58,10 @@ func newGates(rdb redis.UniversalClient, cfg GatesConfig, running func() *actorg
 
 func init() {
 	link.SystemGates = func(rdb redis.UniversalClient, config any, running func() *actorgates.Gates) (any, actorgates.Config, error) {
-		return newGates(rdb, config.(GatesConfig), running)
+		return newGates(rdb, config.(Config), running)
 	}
 	testdoor.Observe = func(config any, taken func(actorgates.TicketTaken)) {
-		config.(*GatesConfig).observe = taken
+		config.(*Config).observe = taken
 	}
 }
 
@@ -69,7 +69,7 @@ func init() {
 // Acquire has returned does not end the turn. A waiter keeps its place while
 // Redis is down.
 //
-// Errors: the cause of ctx; ErrInvalid; ErrGatesClosed; ErrTurnLost if the actor of
+// Errors: the cause of ctx; ErrInvalid; ErrClosed; ErrTurnLost if the actor of
 // the Gates crashed; wakebell.ErrUnavailable if Redis is down and there is no
 // place in the queue yet.
 func (g *Gates) Acquire(ctx context.Context, name string) (Turn, error) {
@@ -77,7 +77,7 @@ func (g *Gates) Acquire(ctx context.Context, name string) (Turn, error) {
 }
 
 // TryAcquire takes the turn at a gate if the gate is free and has no waiters.
-// Otherwise the error is ErrGateHeld. Other errors are those of Acquire.
+// Otherwise the error is ErrHeld. Other errors are those of Acquire.
 func (g *Gates) TryAcquire(ctx context.Context, name string) (Turn, error) {
 	return g.acquire(ctx, name, true)
 }
@@ -88,7 +88,7 @@ func (g *Gates) acquire(ctx context.Context, name string, try bool) (Turn, error
 	}
 	running := g.running()
 	if running == nil {
-		return nil, fmt.Errorf("acquire %q: %w", name, ErrGatesClosed)
+		return nil, fmt.Errorf("acquire %q: %w", name, ErrClosed)
 	}
 	held, err := running.Acquire(ctx, name, try)
 	if err != nil {
@@ -108,7 +108,7 @@ func (g *Gates) With(ctx context.Context, name string, fn func(ctx context.Conte
 	return turn.Do(ctx, fn)
 }
 
-// Close ends all turns and waits of these Gates with ErrGatesClosed, and hands
+// Close ends all turns and waits of these Gates with ErrClosed, and hands
 // over the turns they held. It takes at most about 5 s. System.Stop closes the
 // Gates of a System; Close does nothing for them.
 func (g *Gates) Close() error {

@@ -1,4 +1,4 @@
-package wakebell
+package gate
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // ErrFenceRegressed, ErrFenceUnknown, wakebell.ErrInvalid.
 //
 // The guard remembers a token for an hour after its last use (7 days with
-// GatesConfig.GuardsElsewhere), and up to 100,000 resources of a gate. An older
+// Config.GuardsElsewhere), and up to 100,000 resources of a gate. An older
 // token that it has forgotten passes only while it has the turn, so forgetting
 // never lets a stale token pass.
 func (g *Gates) Guard(ctx context.Context, name, resource string, fence uint64) error {
@@ -31,14 +31,14 @@ func (g *Gates) Guard(ctx context.Context, name, resource string, fence uint64) 
 
 // Show reads a gate with its first 100 waiters in order. A gate that was never
 // used is shown as one without a holder.
-func (g *Gates) Show(ctx context.Context, name string) (GateInfo, error) {
+func (g *Gates) Show(ctx context.Context, name string) (Info, error) {
 	return g.store.Show(ctx, name)
 }
 
 // List yields the gates that have a holder or waiters, without the waiters, in
 // no order. A gate that cannot be read is yielded with its Err, and the
 // listing continues.
-func (g *Gates) List(ctx context.Context) iter.Seq2[GateInfo, error] { return g.store.List(ctx) }
+func (g *Gates) List(ctx context.Context) iter.Seq2[Info, error] { return g.store.List(ctx) }
 
 // ForceRelease takes the turn with this token from its holder and hands it over
 // to the next waiter; the holder's context ends with ErrTurnLost. It reports
@@ -55,14 +55,14 @@ func (g *Gates) ForceRelease(ctx context.Context, name string, fence uint64) (bo
 // Tokens in the guard that no turn can have had (above the last token issued and
 // more than a day ahead of the clocks of Redis and of this machine) raise
 // nothing and are cleared. Remove undoes a floor that was too high.
-func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (GateRepaired, error) {
+func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (Repaired, error) {
 	return g.store.Repair(ctx, name, floor, g.cfg.terms())
 }
 
 // Remove removes a gate with its queue and the state of its guard, and reports
 // whether it existed. Idle gates expire after 5 minutes, so Remove is for
 // gates whose tokens were raised too far or that are no longer used. A gate
-// with a holder or waiters is left unchanged with ErrGateHeld, unless force is
+// with a holder or waiters is left unchanged with ErrHeld, unless force is
 // set: then its turn is lost and its waiters take new tickets.
 //
 // A gate of the same name continues with tokens above the last one, and its
@@ -75,7 +75,7 @@ func (g *Gates) Remove(ctx context.Context, name string, force bool) (bool, erro
 	case err != nil:
 		return false, err
 	case r.InUse:
-		return false, fmt.Errorf("remove gate %q: %w: by %d, with %d waiting", name, ErrGateHeld, r.Holder, r.Waiting)
+		return false, fmt.Errorf("remove gate %q: %w: by %d, with %d waiting", name, ErrHeld, r.Holder, r.Waiting)
 	}
 	return r.Existed, nil
 }

@@ -1,4 +1,4 @@
-package wakebell
+package gate
 
 import (
 	"errors"
@@ -16,11 +16,11 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// GatesConfig configures Gates. The zero value is valid. All processes that
+// Config configures Gates. The zero value is valid. All processes that
 // share gates should have the same configuration.
-type GatesConfig struct {
+type Config struct {
 	// Keys are the base names of the Redis keys.
-	Keys GateKeys
+	Keys Keys
 
 	// LeaseTTL is how long a turn is held after its process died, 300 ms to
 	// 24 h; default 10 s. While the process lives, the turn is extended every
@@ -49,7 +49,7 @@ type GatesConfig struct {
 	observe func(actorgates.TicketTaken) // set by tests
 }
 
-func (c GatesConfig) withDefaults() GatesConfig {
+func (c Config) withDefaults() Config {
 	c.Keys = c.Keys.WithDefaults()
 	if c.LeaseTTL == 0 {
 		c.LeaseTTL = 10 * time.Second
@@ -66,7 +66,7 @@ func (c GatesConfig) withDefaults() GatesConfig {
 	return c
 }
 
-func (c GatesConfig) validate() error {
+func (c Config) validate() error {
 	return errors.Join(
 		argument.Within("LeaseTTL", c.LeaseTTL, 300*time.Millisecond, 24*time.Hour),
 		argument.Within("SignalTTL", c.SignalTTL, 50*time.Millisecond, time.Minute),
@@ -74,12 +74,12 @@ func (c GatesConfig) validate() error {
 	)
 }
 
-func (c GatesConfig) terms() terms.Terms {
+func (c Config) terms() terms.Terms {
 	return terms.Terms{Lease: c.LeaseTTL, Signal: c.SignalTTL, Presence: c.PresenceTTL}
 }
 
 // actor returns the configuration of the actor.
-func (c GatesConfig) actor(store *redisops.Gates) actorgates.Config {
+func (c Config) actor(store *redisops.Gates) actorgates.Config {
 	return actorgates.Config{
 		Store: store, Terms: c.terms(), Logger: c.Logger, Process: processName, Observe: c.observe,
 	}

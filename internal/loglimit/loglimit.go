@@ -1,6 +1,6 @@
-// Package rarely bounds how many lines of one kind are logged, where others
+// Package loglimit bounds how many lines of one kind are logged, where others
 // decide how often they are due.
-package rarely
+package loglimit
 
 import (
 	"sync"

@@ -1,4 +1,4 @@
-package rarely_test
+package loglimit_test
 
 import (
 	"strconv"
@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/internal/loglimit"
 )
 
 func TestLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &rarely.Limiter{Every: time.Minute, Each: 2, Total: 5}
+		l := &loglimit.Limiter{Every: time.Minute, Each: 2, Total: 5}
 		passes := func(key string) bool { _, ok := l.Allow(key); return ok }
 		require.True(t, passes("a"))
 		require.True(t, passes("a"))
@@ -35,7 +35,7 @@ func TestLimiter(t *testing.T) {
 func TestKeysAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &rarely.Limiter{}
+		l := &loglimit.Limiter{}
 		passed := 0
 		for i := range 5000 {
 			if _, ok := l.Allow(strconv.Itoa(i)); ok {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -163,7 +163,7 @@ func TestADeadSystemHoldsUpForALease(t *testing.T) {
 		other := gatesOn(t, rdb, wakebell.GatesConfig{})
 		next := waits(t, other, "gate")
 		began := time.Now()
-		require.NoError(t, testdoor.Kill(sys))
+		require.NoError(t, testhook.Kill(sys))
 		<-turn.Context().Done()
 		got := <-next
 		require.Greater(t, time.Since(began), 6*time.Second)

@@ -15,7 +15,7 @@ import (
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/poller"
-	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 )
@@ -29,7 +29,7 @@ type System struct {
 	client *Client
 	gates  *Gates
 	store  *redisops.Timers // the System's own, without retries
-	hooks  testdoor.Hooks   // of tests
+	hooks  testhook.Hooks   // of tests
 
 	reminders *Reminders
 

@@ -1,8 +1,8 @@
-// Package testdoor is the door through which package wakebelltest reaches what
+// Package testhook is the door through which package wakebelltest reaches what
 // package wakebell keeps to itself, and nobody else does. Package wakebell sets
 // the functions; they take and give its types as any, because it imports this
 // package.
-package testdoor
+package testhook
 
 import (
 	"context"

@@ -1,5 +1,5 @@
-// Package loglimit bounds how many lines of one kind are logged, where others
-// decide how often they are due.
+// Package loglimit limits the number of log lines about events whose frequency a
+// peer or a user decides.
 package loglimit
 
 import (
@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// maxKeys bounds the keys that a Limiter remembers; those that do not fit share
-// one.
+// maxKeys bounds the keys that a Limiter remembers. Further keys share one limit.
 const maxKeys = 1024
 
-// Limiter lets so many lines of a key pass, and of all keys together, and counts
-// the others. The zero value lets one line of a key pass in each second.
+// Limiter allows a number of lines for each key and for all keys together in a
+// time window, and counts the others. The zero value allows one line per key and
+// second.
 type Limiter struct {
-	Every time.Duration // the span that the numbers are for; default 1 s
-	Each  int           // lines of a key; default 1
-	Total int           // lines of all keys; 0: not bounded
+	Every time.Duration // the length of the window; default 1 s
+	Each  int           // lines per key; default 1
+	Total int           // lines of all keys; 0: no limit
 
 	mu     sync.Mutex
 	keys   map[string]*window
-	others window // of the keys that do not fit
+	others window // shared by the keys beyond maxKeys
 	all    window
 }
 
@@ -30,8 +30,8 @@ type window struct {
 	skipped int
 }
 
-// Allow reports whether a line may be logged now, and how many of its key were
-// not since the last one. A nil Limiter lets everything pass.
+// Allow reports whether a line may be logged now, and how many lines of its key
+// were skipped since the last one that was. A nil Limiter allows every line.
 func (l *Limiter) Allow(key string) (skipped int, ok bool) {
 	if l == nil {
 		return 0, true
@@ -46,21 +46,21 @@ func (l *Limiter) Allow(key string) (skipped int, ok bool) {
 		each = 1
 	}
 	now := time.Now()
-	of := l.of(key, now)
-	of.turn(now, every)
-	l.all.turn(now, every)
-	if of.passed >= each || (l.Total > 0 && l.all.passed >= l.Total) {
-		of.skipped++
+	w := l.window(key, now)
+	w.advance(now, every)
+	l.all.advance(now, every)
+	if w.passed >= each || (l.Total > 0 && l.all.passed >= l.Total) {
+		w.skipped++
 		return 0, false
 	}
-	of.passed++
+	w.passed++
 	l.all.passed++
-	skipped, of.skipped = of.skipped, 0
+	skipped, w.skipped = w.skipped, 0
 	return skipped, true
 }
 
-// of is the window of a key. The lock is held.
-func (l *Limiter) of(key string, now time.Time) *window {
+// window returns the window of a key. The caller holds the lock.
+func (l *Limiter) window(key string, now time.Time) *window {
 	if w := l.keys[key]; w != nil {
 		return w
 	}
@@ -82,8 +82,8 @@ func (l *Limiter) of(key string, now time.Time) *window {
 	return w
 }
 
-// turn begins the next span when the one before is over.
-func (w *window) turn(now time.Time, every time.Duration) {
+// advance resets the count when the window has ended.
+func (w *window) advance(now time.Time, every time.Duration) {
 	if !now.Before(w.until) {
 		w.until, w.passed = now.Add(every), 0
 	}

@@ -18,17 +18,17 @@ func TestLimiter(t *testing.T) {
 		passes := func(key string) bool { _, ok := l.Allow(key); return ok }
 		require.True(t, passes("a"))
 		require.True(t, passes("a"))
-		require.False(t, passes("a"), "of one key")
+		require.False(t, passes("a"), "the limit of one key")
 		require.True(t, passes("b"))
 		require.True(t, passes("b"))
 		require.True(t, passes("c"))
-		require.False(t, passes("d"), "of all")
+		require.False(t, passes("d"), "the limit of all keys")
 		<-time.After(time.Minute)
 		skipped, ok := l.Allow("a")
 		require.True(t, ok)
 		require.Equal(t, 1, skipped)
 		skipped, _ = l.Allow("a")
-		require.Zero(t, skipped, "they are named once")
+		require.Zero(t, skipped, "skipped lines are reported once")
 	})
 }
 
@@ -42,7 +42,7 @@ func TestKeysAreBounded(t *testing.T) {
 				passed++
 			}
 		}
-		require.Equal(t, 1025, passed, "those that do not fit have one line among them")
+		require.Equal(t, 1025, passed, "the keys beyond the bound share one line")
 		<-time.After(time.Second)
 		_, ok := l.Allow("another")
 		require.True(t, ok)

@@ -1,7 +1,7 @@
-// Package testhook is the door through which package wakebelltest reaches what
-// package wakebell keeps to itself, and nobody else does. Package wakebell sets
-// the functions; they take and give its types as any, because it imports this
-// package.
+// Package testhook is an internal test hook: it gives package wakebelltest access
+// to unexported parts of package wakebell. No other package uses it. Package
+// wakebell sets the functions. They pass its types as any, because wakebell
+// imports this package.
 package testhook
 
 import (
@@ -14,39 +14,39 @@ import (
 
 // Hooks change how a System behaves in a test. The zero value changes nothing.
 type Hooks struct {
-	// Source, if not nil, wraps what the poller of a topic takes leases from.
+	// Source, if not nil, wraps the Source of a topic's poller.
 	Source func(poller.Source) poller.Source
 
-	// Random, if not nil, yields the numbers in [0, 1) that spread delays.
+	// Random, if not nil, returns the numbers in [0, 1) that add jitter to delays.
 	Random func() float64
 
-	// Idle, if not 0, is the least that MaxPollingInterval is, and how often
-	// orders are read and the subscription to hints is probed: virtual time
-	// costs what happens in it.
+	// Idle, if not 0, is a lower bound of MaxPollingInterval, and the interval at
+	// which cluster-wide overrides are read and the subscription to hints is
+	// probed. In virtual time every poll costs real time, however long the wait.
 	Idle time.Duration
 }
 
-// Holder is what Settle and Extend of a timer call, in place of a lease.
+// Holder takes the calls of a timer's Settle and Extend in place of a lease.
 type Holder interface {
 	Settle(ctx context.Context, err error) error
 	Extend(ctx context.Context) error
 }
 
 var (
-	// Hook gives a *wakebell.System that is not started its hooks.
+	// Hook sets the hooks of a *wakebell.System that is not started.
 	Hook func(system any, h Hooks)
 
-	// Kill ends a *wakebell.System as the death of its process would: nothing
-	// is settled, nothing released.
+	// Kill ends a *wakebell.System as a crash of its process would: no lease is
+	// settled or released.
 	Kill func(system any) error
 
-	// Meta makes the wakebell.Meta of a first delivery of a wakebell.Draft.
+	// Meta returns the wakebell.Meta of the first delivery of a wakebell.Draft.
 	Meta func(draft any, h Holder) (meta any, err error)
 
-	// HolderOf gives what Meta put into a wakebell.Meta; nil: nothing did.
+	// HolderOf returns the Holder of a wakebell.Meta that Meta made, else nil.
 	HolderOf func(meta any) Holder
 
-	// Observe has told be told of every ticket that the Gates of a
-	// *wakebell.GatesConfig take.
-	Observe func(gatesConfig any, told func(gates.TicketTaken))
+	// Observe sets a function that is called with every ticket that the Gates of
+	// a *wakebell.GatesConfig take.
+	Observe func(gatesConfig any, observe func(gates.TicketTaken))
 )

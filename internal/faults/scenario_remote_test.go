@@ -118,7 +118,7 @@ func (r *remotes) populate() {
 func (r *remotes) party(name string, i int) *party {
 	r.Helper()
 	node := i % servingNodes
-	return &party{name: name, node: node, link: faultproxy.StartUnseen(r.T, r.addresses[node])}
+	return &party{name: name, node: node, link: faultproxy.StartRaw(r.T, r.addresses[node])}
 }
 
 // client is one that waits for a node that is away. Every other has keys.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors/scheduler"
-	"github.com/wakebell/wakebell/internal/beat"
+	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/internal/recur"
 )
 
@@ -88,7 +88,7 @@ func (s *System) actorBeat() *scheduler.Config {
 		return nil
 	}
 	store := s.store.Beat() // whose calls the actor makes again itself
-	cfg := beat.Config{
+	cfg := firing.Config{
 		Store: store, Maker: s.client.schedules.hand.Maker, Log: s.cfg.Logger, Zone: b.Zone,
 		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle,
 	}
@@ -102,7 +102,7 @@ func (s *System) actorBeat() *scheduler.Config {
 		cfg.OnFire = s.onFire
 	}
 	return &scheduler.Config{
-		Schedule: func() scheduler.Schedule { return beat.New(cfg) },
+		Schedule: func() scheduler.Schedule { return firing.New(cfg) },
 		Listen:   store.Listen,
 	}
 }

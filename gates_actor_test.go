@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -164,7 +164,7 @@ func TestADeadSystemHoldsUpForALease(t *testing.T) {
 		other := gatesOn(t, rdb, gate.Config{})
 		next := waits(t, other, "gate")
 		began := time.Now()
-		require.NoError(t, testdoor.Kill(sys))
+		require.NoError(t, testhook.Kill(sys))
 		<-turn.Context().Done()
 		got := <-next
 		require.Greater(t, time.Since(began), 6*time.Second)

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/wakebell/wakebell/actors/reminders"
-	"github.com/wakebell/wakebell/internal/beat"
+	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/reminder"
 	"github.com/wakebell/wakebell/messages"
@@ -55,7 +55,7 @@ func (r *Reminders) deliver(ctx context.Context, t Timer[*messages.KeptReminder]
 // stands reports whether a reminder is still what was set last: a run of a
 // recurring one that waits for its next attempt is not taken away with it.
 func (r *Reminders) stands(ctx context.Context, t Timer[*messages.KeptReminder]) (bool, error) {
-	schedule, recurring := t.Headers.Get(beat.HeaderSchedule)
+	schedule, recurring := t.Headers.Get(firing.HeaderSchedule)
 	if !recurring {
 		return true, nil
 	}
@@ -74,7 +74,7 @@ func (r *Reminders) stands(ctx context.Context, t Timer[*messages.KeptReminder])
 
 // runOf is the number of the run of a recurring one.
 func runOf(t Timer[*messages.KeptReminder]) uint64 {
-	header, _ := t.Headers.Get(beat.HeaderRun)
+	header, _ := t.Headers.Get(firing.HeaderRun)
 	run, _ := strconv.ParseUint(header, 10, 64) // 0 where there is none
 	return run
 }

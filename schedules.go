@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wakebell/wakebell/internal/beat"
+	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/redisops"
 )
@@ -25,7 +25,7 @@ var ErrNoSchedule = redisops.ErrNoSchedule
 // process has saved with a name and a task that begin with the prefix.
 type Schedules struct {
 	store *redisops.Beat
-	hand  beat.Hand
+	hand  firing.Hand
 }
 
 // Schedules are the recurring schedules of the Client's Redis.
@@ -33,7 +33,7 @@ func (c *Client) Schedules() *Schedules { return c.schedules }
 
 func newSchedules(store *redisops.Timers, cfg ClientConfig) *Schedules {
 	b := store.Beat()
-	return &Schedules{b, beat.Hand{Store: b, Maker: beat.Maker{
+	return &Schedules{b, firing.Hand{Store: b, Maker: firing.Maker{
 		Prefix: cfg.Prefix, Limit: cfg.PayloadLimit, Celery: cfg.Celery, Shares: b.Shares,
 	}}}
 }
@@ -70,7 +70,7 @@ func (s *Schedules) Put(ctx context.Context, schedules ...Recurring) error {
 		}
 	}
 	for _, r := range schedules {
-		if err := beat.Again(ctx, func() error { return s.put(ctx, r) }); err != nil {
+		if err := firing.Again(ctx, func() error { return s.put(ctx, r) }); err != nil {
 			return fmt.Errorf("recurring schedule %s: %w", clip(r.name), err)
 		}
 	}
@@ -97,7 +97,7 @@ func (s *Schedules) put(ctx context.Context, r Recurring) error {
 	if err := s.hand.Maker.Check(ctx, &e); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return s.store.Put(ctx, s.hand.Full(r.name), found, e.Raw(), beat.ScoreAt(e, now))
+	return s.store.Put(ctx, s.hand.Full(r.name), found, e.Raw(), firing.ScoreAt(e, now))
 }
 
 // found is what there is in the place of a schedule that is to be written.
@@ -193,7 +193,7 @@ func (s *Schedules) Delete(ctx context.Context, name string) error {
 // remove deletes a schedule that is this prefix's, and that a condition, if there
 // is one, holds for; found says whether there was one.
 func (s *Schedules) remove(ctx context.Context, name string, condition func(recur.Ours) bool) (found bool, err error) {
-	err = beat.Again(ctx, func() error {
+	err = firing.Again(ctx, func() error {
 		raw, err := s.hand.Load(ctx, name)
 		if errors.Is(err, ErrNoSchedule) {
 			return nil
@@ -223,7 +223,7 @@ func (s *Schedules) Resume(ctx context.Context, name string) error {
 }
 
 func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
-	return beat.Again(ctx, func() error {
+	return firing.Again(ctx, func() error {
 		raw, e, err := s.hand.Read(ctx, name)
 		if err != nil || e.Enabled() == on {
 			return err
@@ -236,7 +236,7 @@ func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
 		if on {
 			e.Skip(now)
 		}
-		return s.store.Put(ctx, s.hand.Full(name), raw, e.Raw(), beat.ScoreAt(e, now))
+		return s.store.Put(ctx, s.hand.Full(name), raw, e.Raw(), firing.ScoreAt(e, now))
 	})
 }
 
@@ -250,7 +250,7 @@ func (s *Schedules) RunNow(ctx context.Context, name string) (ScheduleRun, error
 // ScheduleRun is a run that was fired: of which schedule (without the prefix of the
 // System, where the name begins with it), for which instant, when by Redis's
 // clock, and its number.
-type ScheduleRun = beat.Fire
+type ScheduleRun = firing.Fire
 
 // Preview returns the next n instants of a recurring schedule, at most 10,000,
 // by Redis's clock; fewer where it ends. Error: ErrNoSchedule.

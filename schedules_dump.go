@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/wakebell/wakebell/internal/beat"
+	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/messages"
 )
@@ -52,7 +52,7 @@ func (s *Schedules) Import(ctx context.Context, d ScheduleDump) error {
 	if messages.Restricted(ctx) {
 		raw = e.Raw() // what a Python beat reads is what was checked
 	}
-	return beat.Again(ctx, func() error {
+	return firing.Again(ctx, func() error {
 		now, err := s.store.Now(ctx)
 		if err != nil {
 			return err
@@ -61,6 +61,6 @@ func (s *Schedules) Import(ctx context.Context, d ScheduleDump) error {
 		if err != nil {
 			return err
 		}
-		return s.store.Put(ctx, full, found, raw, beat.ScoreAt(e, now))
+		return s.store.Put(ctx, full, found, raw, firing.ScoreAt(e, now))
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/link"
-	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 )
@@ -32,7 +32,7 @@ type System struct {
 	gates      *gate.Gates
 	actorGates gates.Config
 	store      *redisops.Timers // the System's own, without retries
-	hooks      testdoor.Hooks   // of tests
+	hooks      testhook.Hooks   // of tests
 
 	reminders *Reminders
 

@@ -16,7 +16,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
@@ -222,7 +222,7 @@ func TestQueueUnderFaults(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, fresh, "a retry is answered as the first try was")
 		if i == messages/2 {
-			require.NoError(t, testdoor.Kill(doomed))
+			require.NoError(t, testhook.Kill(doomed))
 		}
 	}
 	plain := client(t, redistest.Shared(t), wakebell.ClientConfig{})

@@ -11,7 +11,7 @@ import (
 
 	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/internal/link"
-	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -60,7 +60,7 @@ func init() {
 	link.SystemGates = func(rdb redis.UniversalClient, config any, running func() *actorgates.Gates) (any, actorgates.Config, error) {
 		return newGates(rdb, config.(Config), running)
 	}
-	testdoor.Observe = func(config any, taken func(actorgates.TicketTaken)) {
+	testhook.Observe = func(config any, taken func(actorgates.TicketTaken)) {
 		config.(*Config).observe = taken
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 	gpeer "google.golang.org/grpc/peer"
 
-	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -37,7 +37,7 @@ type guard struct {
 	streams     *shares // of all connections
 	bodies      *shares // bytes of messages
 	dials       dials
-	lines       rarely.Limiter // of the log, about peers
+	lines       loglimit.Limiter // of the log, about peers
 
 	server   *grpc.Server
 	listener net.Listener
@@ -68,7 +68,7 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 	g.know(owners(cfg.Tokens, cfg.TokenCertificates))
 	g.rights.Store(cfg.Rights)
 	g.peers.keep(cfg.Peers, cfg.Token)
-	g.lines = rarely.Limiter{Every: time.Minute, Each: peerLines, Total: totalLines}
+	g.lines = loglimit.Limiter{Every: time.Minute, Each: peerLines, Total: totalLines}
 	g.streams = newShares(bound{"streams", principalStreams, hostStreams, totalStreams})
 	most := int64(cfg.MaxMessage)
 	g.bodies = newShares(bound{"bytes of messages", principalMessages * most, hostMessages * most, totalMessages * most})

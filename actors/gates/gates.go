@@ -15,7 +15,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
-	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
@@ -58,7 +58,7 @@ type Config struct {
 	Observe func(TicketTaken)
 
 	random func() float64
-	lines  *rarely.Limiter // of the log, about turns
+	lines  *loglimit.Limiter // of the log, about turns
 }
 
 // TicketTaken tells when a ticket was taken: between the two instants.

@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/internal/principal"
 	"github.com/wakebell/wakebell/actors/poller"
-	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -69,7 +69,7 @@ type gateway struct {
 
 	ctx    context.Context // of this incarnation; every call has one under it
 	cancel context.CancelCauseFunc
-	unread rarely.Limiter // of failures without a sender
+	unread loglimit.Limiter // of failures without a sender
 
 	calls    Calls
 	begun    chan *Call // has room for all that run

@@ -10,7 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
-	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/internal/loglimit"
 )
 
 // Topic configures one poller.
@@ -64,7 +64,7 @@ type Shared struct {
 	clockWatch *ClockWatch // shared by the topics of a shard
 	Feed       feed        // of events
 	dead       *Hook       // told of what dies
-	lines      *rarely.Limiter
+	lines      *loglimit.Limiter
 	random     func() float64
 	io         *sync.WaitGroup     // the goroutines that speak to the source
 	extra      []actor.PropsOption // for tests

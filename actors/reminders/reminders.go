@@ -12,7 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/actors/internal/host"
-	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -71,8 +71,8 @@ type reminders struct {
 	root   *actor.RootContext
 	ctx    context.Context // of this incarnation; every call has one under it
 	cancel context.CancelCauseFunc
-	deaf   func()         // ends the subscription to dead letters
-	unread rarely.Limiter // of failures without a sender
+	deaf   func()           // ends the subscription to dead letters
+	unread loglimit.Limiter // of failures without a sender
 
 	calls gateway.Calls
 	to    map[*gateway.Call]Call // those that have not begun

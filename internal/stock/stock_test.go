@@ -94,7 +94,7 @@ type fleet struct {
 func newFleet(t testing.TB, kind string) *fleet {
 	t.Helper()
 	f := &fleet{t: t, kind: kind, topic: redistest.Name(t), nodeAt: redistest.Address(t), peerAt: redistest.Address(t)}
-	f.link = faultproxy.StartUnseen(t, f.peerAt)
+	f.link = faultproxy.StartRaw(t, f.peerAt)
 	f.startNode()
 	f.startPeer()
 	return f

@@ -13,7 +13,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/internal/loglimit"
 )
 
 // Env is what the actors of a runtime share.
@@ -24,7 +24,7 @@ type Env struct {
 	// IO counts the goroutines that call the source, so that Stop can wait for them.
 	IO *sync.WaitGroup
 	// Lines limits the log lines about timers, which peers can cause.
-	Lines *rarely.Limiter
+	Lines *loglimit.Limiter
 	// Options are added to the props of every actor; tests use them.
 	Options []actor.PropsOption
 }
@@ -172,8 +172,8 @@ const ListenAgain = time.Minute
 
 // NewLines bounds the lines of the log that messages of others cause: of one
 // topic or principal, and of all of them.
-func NewLines() *rarely.Limiter {
-	return &rarely.Limiter{Every: time.Minute, Each: 10, Total: 60}
+func NewLines() *loglimit.Limiter {
+	return &loglimit.Limiter{Every: time.Minute, Each: 10, Total: 60}
 }
 
 var _ actor.SupervisorStrategy = (*Restart)(nil)

@@ -1,4 +1,4 @@
-// Package beat fires recurring schedules: an [Engine] keeps what the schedule in
+// Package firing fires recurring schedules: an [Engine] keeps what the schedule in
 // Redis says, knows which entry is due next, and has the store fire those that
 // are due.
 //
@@ -7,7 +7,7 @@
 // only if those are still its bytes. Whoever comes second learns the new ones.
 // So an idle engine asks for little: it looks at the scores every few seconds,
 // and reads the entries whose score it does not know.
-package beat
+package firing
 
 import (
 	"context"

@@ -5,36 +5,35 @@ import (
 	"time"
 )
 
-// Ledger holds all that happened in a round. All instants in it are of one
-// clock: Redis, nodes and harness run on one machine.
-type Ledger struct {
-	// TTL is how long a lease of the round's nodes lasts. Invariant: all nodes
-	// of a round have the same.
+// DeliveryLog records the calls, deliveries and faults of a round. All instants are
+// of one clock: Redis, nodes and harness run on one machine.
+type DeliveryLog struct {
+	// TTL is the duration of a lease, the same for all nodes of the round.
 	TTL time.Duration
 
-	// Beside is how long a handler of a timer may run beside the next one; 0: it
-	// is not judged.
-	Beside time.Duration
+	// MaxOverlap is how long a handler of a timer may overlap with the next one; 0:
+	// overlaps are not judged.
+	MaxOverlap time.Duration
 
 	mu     sync.Mutex
 	timers map[string]*Timer
 	faults []Fault
 }
 
-// NewLedger makes an empty ledger.
-func NewLedger(ttl time.Duration) *Ledger {
-	return &Ledger{TTL: ttl, timers: map[string]*Timer{}}
+// NewDeliveryLog returns an empty delivery log.
+func NewDeliveryLog(ttl time.Duration) *DeliveryLog {
+	return &DeliveryLog{TTL: ttl, timers: map[string]*Timer{}}
 }
 
-// Timer is all that is known of one id. Its calls come one after another.
+// Timer has the events of one id. Its calls do not overlap.
 type Timer struct {
 	ID    string
 	Calls []Call // in the order in which they were made
 	Runs  []*Run // in the order in which they were reported
-	Dead  string // the reason of its dead letter; empty: it has none
+	Dead  string // the reason of its dead letter; empty: no dead letter
 }
 
-// CallKind is what a client called.
+// CallKind is the kind of a Call.
 type CallKind string
 
 // The calls.
@@ -48,33 +47,33 @@ const (
 type Call struct {
 	Kind   CallKind
 	Client string
-	// Generation counts the timers that the id has stood for, from 1. A call
-	// that is made again after an error keeps its generation; a cancel has that
-	// of the timer it is about.
+	// Generation counts the timers with this id, from 1. A call that is repeated
+	// after an error keeps its generation; a cancel has that of its timer.
 	Generation int
-	// Called and Returned bound the instant at which Redis ran it.
+	// Called and Returned bound the instant at which Redis ran the call.
 	Called, Returned time.Time
-	// Earliest is the instant before which the timer must not be delivered, as
-	// far as the caller knows: In counts from Called.
+	// Earliest is the earliest instant of delivery that the caller can compute: In
+	// counts from Called.
 	Earliest time.Time
-	// Due and Found are what was answered: the instant in Redis, and what was
-	// there before. Zero after an error.
+	// Due and Found are the answer: the instant in Redis, and the state before the
+	// call. Zero after an error.
 	Due   time.Time
 	Found Found
-	// Message is the id that was answered of the message of that key, Draft the
-	// number of what the client published, which a retry of it keeps.
+	// Message is the answered message id. Draft is the number of the draft; a retry
+	// keeps it.
 	Message string
 	Draft   int
 	Err     error // the outcome is unknown
 
-	// unsure: the answer may be that of a second try of the connection's own.
+	// unsure means that the call may have run twice, so that the answer may be that
+	// of the second run.
 	unsure bool
 }
 
-// Found says what a call found under its id.
+// Found is the state in which a call found its timer.
 type Found string
 
-// What is found.
+// The states.
 const (
 	FoundNothing Found = "nothing"
 	FoundPending Found = "pending"
@@ -84,16 +83,16 @@ const (
 // Run is one delivery to a handler.
 type Run struct {
 	Node              string
-	Message           string // the id of a message; of a timer empty
+	Message           string // the id of a message; empty for a timer
 	Generation        int
 	Attempt, Failures int
 	Activation        time.Time
 	Delivered         time.Time // Redis's clock at the claim
-	Began             time.Time // when its handler began
-	Ended             time.Time // when the handler was done with its work; zero: never
+	Began             time.Time // the start of the handler
+	Ended             time.Time // the end of the handler's work; zero: never
 	End               End
-	// SettleCalled and Settled bound a settlement by Timer.Settle; Settled is
-	// zero where none was answered.
+	// SettleCalled and Settled bound a settlement by Timer.Settle; Settled is zero
+	// without an answer.
 	SettleCalled, Settled time.Time
 	Result                Result
 }
@@ -103,7 +102,7 @@ type End string
 
 // The ends.
 const (
-	EndNone     End = ""         // it never did: its process ended first
+	EndNone     End = ""         // its process ended first
 	EndAck      End = "ack"      // it returned nil
 	EndNack     End = "nack"     // it returned an error
 	EndReject   End = "reject"   // it rejected the timer
@@ -132,45 +131,46 @@ const (
 	Stop        FaultKind = "stop"                // SIGSTOP of a node until SIGCONT
 	Drain       FaultKind = "drain"               // SIGTERM of a node until its end
 	Outage      FaultKind = "outage"              // Redis was away
-	Full        FaultKind = "memory full"         // Redis refused to write
-	Amnesia     FaultKind = "amnesia"             // Redis forgot what it had written in the span
+	Full        FaultKind = "memory full"         // Redis refused writes
+	DataLoss    FaultKind = "amnesia"             // Redis lost its writes of the interval
 	LostRequest FaultKind = "lost request"        // a command never reached Redis
 	LostReply   FaultKind = "lost reply"          // Redis ran a command, its reply was dropped
-	Reset       FaultKind = "reset"               // as LostReply, with a connection that was reset
-	Duplicate   FaultKind = "duplicate"           // a command was sent once more, and had run at To
+	Reset       FaultKind = "reset"               // as LostReply, and the connection was reset
+	Duplicate   FaultKind = "duplicate"           // a command was sent again, and had run at To
 	Slow        FaultKind = "slow"                // the reply of a command was held until To
-	Cut         FaultKind = "link cut"            // to the serving node: closed, or silent, until To
-	Orphan      FaultKind = "serving node killed" // SIGKILL of the node that serves a subscriber
-	Stall       FaultKind = "stall"               // a process or Redis was not run by the machine; observed
+	LinkCut     FaultKind = "link cut"            // to the serving node: closed, or silent, until To
+	ServingKill FaultKind = "serving node killed" // SIGKILL of the node that serves a subscriber
+	Stall       FaultKind = "stall"               // a process or Redis was not scheduled by the machine; observed
 )
 
-// Fault is one fault, from its begin to its end.
+// Fault is one fault, from its start to its end.
 type Fault struct {
 	Kind FaultKind
-	// Who had it: a node or a client; empty: everybody.
-	Who      string
+	// Target is a node or a client; empty: all of them.
+	Target   string
 	From, To time.Time
-	// Words are those of the command that it struck; nil: it struck none alone.
+	// Words are the ids in the command that was hit; nil: the fault is not of a
+	// single command.
 	Words []string
 }
 
-// Called notes a call.
-func (l *Ledger) Called(id string, c Call) {
+// RecordCall records a call.
+func (l *DeliveryLog) RecordCall(id string, c Call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.timer(id)
 	t.Calls = append(t.Calls, c)
 }
 
-// Struck notes a fault.
-func (l *Ledger) Struck(f Fault) {
+// RecordFault records a fault.
+func (l *DeliveryLog) RecordFault(f Fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.faults = append(l.faults, f)
 }
 
-// Died notes a dead letter.
-func (l *Ledger) Died(id, reason string) {
+// RecordDeadLetter records a dead letter.
+func (l *DeliveryLog) RecordDeadLetter(id, reason string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if reason == "" {
@@ -179,12 +179,12 @@ func (l *Ledger) Died(id, reason string) {
 	l.timer(id).Dead = reason
 }
 
-// Heard notes a line of a node.
-func (l *Ledger) Heard(node string, line Line) {
+// RecordLine records a line that a node printed.
+func (l *DeliveryLog) RecordLine(node string, line Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if line.Event == EventStall {
-		l.faults = append(l.faults, Fault{Kind: Stall, Who: node, From: line.From, To: line.At})
+		l.faults = append(l.faults, Fault{Kind: Stall, Target: node, From: line.From, To: line.At})
 		return
 	}
 	if line.ID == "" {
@@ -203,7 +203,7 @@ func (l *Ledger) Heard(node string, line Line) {
 		return
 	}
 	switch line.Event {
-	case EventSettling: // the work is done: Redis may take the settlement and no more be heard
+	case EventSettling: // the work is done: the reply to the settlement may be lost
 		r.SettleCalled, r.Ended, r.End = line.At, line.At, line.End
 	case EventSettled:
 		r.Settled, r.Result = line.At, line.Result
@@ -214,7 +214,7 @@ func (l *Ledger) Heard(node string, line Line) {
 	}
 }
 
-func (l *Ledger) timer(id string) *Timer {
+func (l *DeliveryLog) timer(id string) *Timer {
 	t := l.timers[id]
 	if t == nil {
 		t = &Timer{ID: id}
@@ -223,7 +223,7 @@ func (l *Ledger) timer(id string) *Timer {
 	return t
 }
 
-// run finds a run by its node and its claim.
+// run finds a run by its node and the instant of its claim.
 func (t *Timer) run(node string, delivered time.Time) *Run {
 	for i := len(t.Runs) - 1; i >= 0; i-- {
 		if r := t.Runs[i]; r.Node == node && r.Delivered.Equal(delivered) {
@@ -233,15 +233,15 @@ func (t *Timer) run(node string, delivered time.Time) *Run {
 	return nil
 }
 
-// History tells what happened to a timer so far, a line each.
-func (l *Ledger) History(id string) string {
+// History describes the events of a timer so far, a line each.
+func (l *DeliveryLog) History(id string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.timer(id).History(l.faults)
 }
 
 // Runs counts the deliveries so far.
-func (l *Ledger) Runs() int {
+func (l *DeliveryLog) Runs() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
@@ -251,9 +251,9 @@ func (l *Ledger) Runs() int {
 	return n
 }
 
-// Lateness is how long after its instant each of the timers that were delivered
-// was so for the first time.
-func (l *Ledger) Lateness(ids []string) []time.Duration {
+// Lateness returns, for each of the delivered timers, the time from its instant to
+// its first delivery.
+func (l *DeliveryLog) Lateness(ids []string) []time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var late []time.Duration
@@ -265,8 +265,9 @@ func (l *Ledger) Lateness(ids []string) []time.Duration {
 	return late
 }
 
-// NextAnswer is how long after an instant a client got its next answer.
-func (l *Ledger) NextAnswer(client string, after time.Time) (time.Duration, bool) {
+// NextAnswer returns the time from an instant to the next answer that a client
+// received.
+func (l *DeliveryLog) NextAnswer(client string, after time.Time) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var next time.Time

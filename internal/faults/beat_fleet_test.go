@@ -13,35 +13,35 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// flock is the processes of `wakebell beat` of a round.
-type flock struct {
+// beatFleet has the `wakebell beat` processes of a round.
+type beatFleet struct {
 	w       *world
 	account *runAccount
 	program string
 	prefix  string // of the schedules; empty: none
-	addr    string // of Redis, or of a proxy before it
+	addr    string // of Redis, or of a proxy in front of it
 	beats   []*beatProcess
 }
 
-// beatProcess is one of them.
+// beatProcess is a `wakebell beat` process.
 type beatProcess struct {
 	cmd   *exec.Cmd
 	log   bytes.Buffer
 	fired chan struct{} // closed when it has printed a run
-	ended chan struct{} // closed when it is gone and all it printed is in the account
+	ended chan struct{} // closed when it has ended and all its output is in the account
 }
 
-// newFlock builds the program.
-func newFlock(w *world, account *runAccount) *flock {
+// newBeatFleet builds the program.
+func newBeatFleet(w *world, account *runAccount) *beatFleet {
 	w.Helper()
-	f := &flock{w: w, account: account, addr: w.server.Addr, program: filepath.Join(w.TempDir(), "wakebell")}
+	f := &beatFleet{w: w, account: account, addr: w.server.Addr, program: filepath.Join(w.TempDir(), "wakebell")}
 	out, err := exec.CommandContext(w.Context(), "go", "build", "-o", f.program, "../../cmd/wakebell").CombinedOutput()
 	require.NoError(w, err, string(out))
 	return f
 }
 
-// launch starts a beat. It ends with the test at the latest.
-func (f *flock) launch() *beatProcess {
+// launch starts a beat. The end of the test kills it.
+func (f *beatFleet) launch() *beatProcess {
 	f.w.Helper()
 	b := &beatProcess{fired: make(chan struct{}), ended: make(chan struct{})}
 	b.cmd = exec.Command(f.program, "beat", "--log-level", "error", "--prefix", f.prefix, "--redis", "redis://"+f.addr)
@@ -49,18 +49,18 @@ func (f *flock) launch() *beatProcess {
 	stdout, err := b.cmd.StdoutPipe()
 	require.NoError(f.w, err)
 	require.NoError(f.w, b.cmd.Start())
-	f.w.Cleanup(func() { _ = b.cmd.Process.Kill(); <-b.ended }) // it may have ended
+	f.w.Cleanup(func() { _ = b.cmd.Process.Kill(); <-b.ended }) // it may have ended already
 	go func() {
 		defer close(b.ended)
 		f.follow(b, bufio.NewReader(stdout))
-		_ = b.cmd.Wait() // how it ended is in ProcessState
+		_ = b.cmd.Wait() // ProcessState has the result
 	}()
 	return b
 }
 
-// follow puts the runs that a beat prints into the account until it is gone. It
-// may be killed within a line.
-func (f *flock) follow(b *beatProcess, stdout *bufio.Reader) {
+// follow records the runs that a beat prints until it ends. The last line may be
+// incomplete, if it was killed.
+func (f *beatFleet) follow(b *beatProcess, stdout *bufio.Reader) {
 	for first := true; ; first = false {
 		line, err := stdout.ReadBytes('\n')
 		if err != nil {
@@ -77,10 +77,10 @@ func (f *flock) follow(b *beatProcess, stdout *bufio.Reader) {
 	}
 }
 
-func (f *flock) start() { f.beats = append(f.beats, f.launch()) }
+func (f *beatFleet) start() { f.beats = append(f.beats, f.launch()) }
 
 // fires reports whether all beats have fired.
-func (f *flock) fires() bool {
+func (f *beatFleet) fires() bool {
 	for _, b := range f.beats {
 		select {
 		case <-b.fired:
@@ -91,9 +91,9 @@ func (f *flock) fires() bool {
 	return true
 }
 
-// kill ends a beat as a crash would (SIGKILL) and starts one in its place, which
-// is not waited for: it may be struck while it starts.
-func (f *flock) kill(i int) {
+// kill ends a beat with SIGKILL and starts another one. It does not wait for that
+// one: a kill may hit it while it starts.
+func (f *beatFleet) kill(i int) {
 	f.w.Helper()
 	b := f.beats[i]
 	select {
@@ -102,15 +102,15 @@ func (f *flock) kill(i int) {
 	default:
 	}
 	f.account.killed(time.Now())
-	_ = b.cmd.Process.Kill() // it ends at the same moment at worst
+	_ = b.cmd.Process.Kill() // it fails only if the process has just ended
 	<-b.ended
 	f.beats[i] = f.launch()
 }
 
-// end kills all of them.
-func (f *flock) end() {
+// end kills all beats.
+func (f *beatFleet) end() {
 	for _, b := range f.beats {
-		_ = b.cmd.Process.Kill() // it ends at the same moment at worst
+		_ = b.cmd.Process.Kill() // it fails only if the process has just ended
 		<-b.ended
 	}
 }

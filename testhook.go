@@ -8,7 +8,7 @@ import (
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/envelope"
-	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -26,13 +26,13 @@ func (d delivered) Settle(ctx context.Context, err error) error {
 }
 
 func init() {
-	testdoor.Hook = func(system any, h testdoor.Hooks) {
+	testhook.Hook = func(system any, h testhook.Hooks) {
 		s := system.(*System)
 		s.hooks, s.store.PingEvery = h, h.Idle
 	}
-	testdoor.Kill = func(system any) error { return system.(*System).kill() }
-	testdoor.Meta = func(draft any, h testdoor.Holder) (any, error) { return draft.(Draft).handedTo(h) }
-	testdoor.HolderOf = func(meta any) testdoor.Holder { return meta.(Meta).delivery }
+	testhook.Kill = func(system any) error { return system.(*System).kill() }
+	testhook.Meta = func(draft any, h testhook.Holder) (any, error) { return draft.(Draft).handedTo(h) }
+	testhook.HolderOf = func(meta any) testhook.Holder { return meta.(Meta).delivery }
 }
 
 // kill ends the System without a drain: its leases come back when they end.

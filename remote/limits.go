@@ -52,6 +52,7 @@ var bounds = []bound{
 	boundIdleTopics,
 	boundOperations,
 	boundLongOperations,
+	{"requests that run at the gateway, and as many at the reminders", gateway.MaxPrincipalRunning, gateway.MaxHostRunning, gateway.MaxRunning},
 	{"requests that wait at the gateway, and as many at the reminders", gateway.MaxWaiting / 2, gateway.MaxHostWaiting, gateway.MaxWaiting},
 	{"bytes of requests at the gateway, and as many at the reminders", gateway.MaxWaitingBytes / 2, gateway.MaxHostWaitingBytes, gateway.MaxWaitingBytes},
 	{"bytes of answers that were asked for and not sent", maxPrincipalAnswerBytes, maxHostAnswerBytes, maxTotalAnswerBytes},

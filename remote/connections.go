@@ -45,9 +45,9 @@ type connections struct {
 	closed  bool
 }
 
-func newConnections(cfg Config) *connections {
+func newConnections(cfg settings) *connections {
 	return &connections{
-		TransportCredentials: transport(cfg),
+		TransportCredentials: transport(cfg.TLS),
 		shares:               limits.NewBudget(limits.Connections(cfg.MaxConnections)),
 		waiters:              limits.Waiting(cfg.MaxConnections).Total,
 		conns:                map[string]*connection{}, waiting: ordered.New(),

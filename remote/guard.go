@@ -24,7 +24,7 @@ import (
 // guard stands between peers and the actors of a system: it speaks the
 // protocol of protoactor's remote, and nothing passes in or out without it.
 type guard struct {
-	cfg         Config
+	cfg         settings
 	system      *actor.ActorSystem
 	log         *slog.Logger
 	owners      atomic.Pointer[tokenOwners]
@@ -51,12 +51,8 @@ type guard struct {
 	running sync.WaitGroup // calls and links
 }
 
-// newGuard checks the configuration; it opens nothing yet.
-func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
+// newGuard opens nothing yet.
+func newGuard(system *actor.ActorSystem, cfg settings) *guard {
 	g := &guard{
 		cfg: cfg, system: system, log: cfg.Logger,
 		peers:  peers{known: map[string]*peer{}, answers: limits.NewBudget(limits.Answers), mail: limits.NewBudget(limits.Mail), watches: limits.NewBudget(limits.Watches)},
@@ -86,7 +82,7 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 			}
 		})
 	}
-	return g, nil
+	return g
 }
 
 // ErrListening says that the ActorSystem is remote already: it has one address.

@@ -29,7 +29,7 @@ const (
 // session is a stream of commands and replies. Among our actors it is a process
 // without a mailbox: answers and leases that are sent to it wait for the stream.
 type session struct {
-	server *Server
+	server *server
 	stream grpc.ServerStream
 	who    who
 	self   *actor.PID
@@ -63,7 +63,7 @@ func newReply(message any) reply {
 }
 
 // session serves one until its end.
-func (s *Server) session(stream grpc.ServerStream) error {
+func (s *server) session(stream grpc.ServerStream) error {
 	caller, _ := stream.Context().Value(whoKey{}).(who)
 	system := s.system.ActorSystem()
 	n := &session{

@@ -116,6 +116,12 @@ type received struct {
 	call *visit
 }
 
+// arrived implements counted.
+func (r *received) arrived(bytes int) proto.Message {
+	r.call.take(bytes)
+	return r.Message
+}
+
 // intakeOf counts the messages of a connection.
 func (g *guard) intakeOf(conn net.Conn, of *connection) net.Conn {
 	in := &intake{

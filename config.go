@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -72,7 +73,7 @@ type Config struct {
 	OnDead func(context.Context, DeadLetter)
 
 	// Gates configures System.Gates. Its Logger is the System's unless set.
-	Gates GatesConfig
+	Gates gate.Config
 
 	// Logger; nil means slog.Default().
 	Logger *slog.Logger
@@ -92,7 +93,6 @@ func (c Config) withDefaults() Config {
 	if c.Gates.Logger == nil {
 		c.Gates.Logger = c.Logger
 	}
-	c.Gates = c.Gates.withDefaults()
 	c.Reminders = c.Reminders.withDefaults()
 	return c
 }

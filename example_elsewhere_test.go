@@ -12,40 +12,6 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-func ExampleGatekeeper() {
-	// It takes Gates of this process or those of a Client of package remote.
-	deploy := func(ctx context.Context, gates wakebell.Gatekeeper) error {
-		turn, err := gates.Acquire(ctx, "deploy")
-		if err != nil {
-			return err
-		}
-		return turn.Do(ctx, func(ctx context.Context, _ uint64) error {
-			fmt.Println("alone")
-			return ctx.Err()
-		})
-	}
-	withGates(wakebell.GatesConfig{}, func(ctx context.Context, gates *wakebell.Gates) {
-		check(deploy(ctx, gates))
-	})
-	// Output: alone
-}
-
-// alwaysOpen is a gate of a test: everybody has the turn.
-type alwaysOpen struct{ wakebell.HeldTurn }
-
-func (alwaysOpen) Fence() uint64                 { return 1 }
-func (alwaysOpen) Context() context.Context      { return context.Background() }
-func (alwaysOpen) Release(context.Context) error { return nil }
-
-func ExampleNewTurn() {
-	turn := wakebell.NewTurn(alwaysOpen{})
-	check(turn.Do(context.Background(), func(_ context.Context, fence uint64) error {
-		fmt.Println("fence", fence)
-		return nil
-	}))
-	// Output: fence 1
-}
-
 func ExamplePublisher() {
 	// It takes a Client of this process or one of package remote.
 	welcome := func(ctx context.Context, p wakebell.Publisher, user string) error {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/testdoor"
 	"github.com/wakebell/wakebell/messages"
@@ -31,13 +32,13 @@ func (a *asker) Receive(c actor.Context) {
 }
 
 // gatesOf starts a System and spawns askers beside it.
-func gatesOf(t *testing.T, askers int) (*wakebell.Gates, *actor.ActorSystem, []*actor.PID, []chan any) {
+func gatesOf(t *testing.T, askers int) (*gate.Gates, *actor.ActorSystem, []*actor.PID, []chan any) {
 	t.Helper()
 	system := actorSystem()
 	sys, err := wakebell.New(system, redistest.Shared(t), wakebell.Config{Logger: quiet, Gates: unhurried})
 	require.NoError(t, err)
 	_, err = sys.Gates().Acquire(t.Context(), "x")
-	require.ErrorIs(t, err, wakebell.ErrGatesClosed)
+	require.ErrorIs(t, err, gate.ErrClosed)
 	launch(t, sys)
 	var pids []*actor.PID
 	var told []chan any
@@ -87,7 +88,7 @@ func TestActorsTakeTurns(t *testing.T) {
 	system.Root.Send(pids[0], &messages.AcquireTurn{Gate: name})
 	require.Contains(t, receive(t, told[0]).(*messages.TurnRefused).GetReason(), "already")
 	system.Root.Send(pids[1], &messages.AcquireTurn{Gate: name, Try: true})
-	require.Equal(t, wakebell.ErrGateHeld.Error(), receive(t, told[1]).(*messages.TurnRefused).GetReason())
+	require.Equal(t, gate.ErrHeld.Error(), receive(t, told[1]).(*messages.TurnRefused).GetReason())
 	system.Root.Send(pids[1], &messages.AcquireTurn{Gate: name, Timeout: durationpb.New(20 * time.Millisecond)})
 	require.Contains(t, receive(t, told[1]).(*messages.TurnRefused).GetReason(), "within")
 	eventually(t, func() bool { return waiting(t, gates, name) == 0 })
@@ -98,7 +99,7 @@ func TestActorsTakeTurns(t *testing.T) {
 	system.Root.Send(pids[1], &messages.AcquireTurn{Gate: name})
 	eventually(t, func() bool { return waiting(t, gates, name) == 1 })
 	system.Root.Send(pids[0], &messages.ReleaseTurn{Gate: name, Fence: 1})
-	require.Equal(t, wakebell.ErrTurnLost.Error(), receive(t, told[0]).(*messages.TurnReleased).GetReason())
+	require.Equal(t, gate.ErrTurnLost.Error(), receive(t, told[0]).(*messages.TurnReleased).GetReason())
 	system.Root.Send(pids[0], &messages.ReleaseTurn{Gate: name, Fence: first.GetFence()})
 	require.Empty(t, receive(t, told[0]).(*messages.TurnReleased).GetReason())
 	second := receive(t, told[1]).(*messages.Turn)
@@ -137,18 +138,18 @@ func TestStopHandsOver(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		sys := launch(t, build(t, rdb, wakebell.Config{}))
 		turn := acquire(t, sys.Gates(), "gate")
-		other := gatesOn(t, rdb, wakebell.GatesConfig{})
+		other := gatesOn(t, rdb, gate.Config{})
 		next := waits(t, other, "gate")
 		own := waits(t, sys.Gates(), "gate")
 		began := time.Now()
 		require.NoError(t, sys.Stop())
 		got := receive(t, next)
 		require.Zero(t, time.Since(began))
-		require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrGatesClosed)
-		require.ErrorIs(t, turn.Release(t.Context()), wakebell.ErrTurnLost)
+		require.ErrorIs(t, context.Cause(turn.Context()), gate.ErrClosed)
+		require.ErrorIs(t, turn.Release(t.Context()), gate.ErrTurnLost)
 		require.Empty(t, own)
 		_, err := sys.Gates().Acquire(t.Context(), "gate")
-		require.ErrorIs(t, err, wakebell.ErrGatesClosed)
+		require.ErrorIs(t, err, gate.ErrClosed)
 		release(t, got)
 	})
 }
@@ -160,7 +161,7 @@ func TestADeadSystemHoldsUpForALease(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		sys := launch(t, build(t, rdb, wakebell.Config{}))
 		turn := acquire(t, sys.Gates(), "gate")
-		other := gatesOn(t, rdb, wakebell.GatesConfig{})
+		other := gatesOn(t, rdb, gate.Config{})
 		next := waits(t, other, "gate")
 		began := time.Now()
 		require.NoError(t, testdoor.Kill(sys))
@@ -186,28 +187,28 @@ func TestWith(t *testing.T) {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	})
-	require.ErrorIs(t, err, wakebell.ErrTurnLost)
+	require.ErrorIs(t, err, gate.ErrTurnLost)
 	require.Zero(t, waiting(t, g, name))
 }
 
 func TestGatesAreValidated(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
-	for want, cfg := range map[string]wakebell.GatesConfig{
+	for want, cfg := range map[string]gate.Config{
 		"LeaseTTL":    {LeaseTTL: time.Millisecond},
 		"SignalTTL":   {SignalTTL: time.Hour},
 		"PresenceTTL": {PresenceTTL: time.Millisecond},
-		"both":        {Keys: wakebell.GateKeys{Stream: "a", State: "a"}},
+		"both":        {Keys: gate.Keys{Stream: "a", State: "a"}},
 	} {
-		_, err := wakebell.NewGates(rdb, cfg)
+		_, err := gate.New(rdb, cfg)
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 		require.ErrorContains(t, err, want)
 		_, err = wakebell.New(actorSystem(), rdb, wakebell.Config{Gates: cfg})
 		require.ErrorContains(t, err, want)
 	}
-	_, err := wakebell.NewGates(nil, wakebell.GatesConfig{})
+	_, err := gate.New(nil, gate.Config{})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
-	g := gatesOn(t, rdb, wakebell.GatesConfig{})
+	g := gatesOn(t, rdb, gate.Config{})
 	_, err = g.Acquire(t.Context(), "")
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 	require.ErrorIs(t, g.Guard(t.Context(), "gate", "", 1), wakebell.ErrInvalid)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/gateway"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -136,13 +137,13 @@ var codes = []struct {
 	{messages.Code_CODE_CONFLICT, ErrConflict},
 	{messages.Code_CODE_CONFLICT, ErrKeyUsed},
 	{messages.Code_CODE_NO_SCHEDULE, ErrNoSchedule},
-	{messages.Code_CODE_GATE_HELD, ErrGateHeld},
-	{messages.Code_CODE_TURN_LOST, ErrTurnLost},
-	{messages.Code_CODE_GATES_CLOSED, ErrGatesClosed},
-	{messages.Code_CODE_FENCE_STALE, ErrFenceStale},
-	{messages.Code_CODE_FENCE_REGRESSED, ErrFenceRegressed},
-	{messages.Code_CODE_FENCE_UNKNOWN, ErrFenceUnknown},
-	{messages.Code_CODE_GATE_EXHAUSTED, ErrGateExhausted},
+	{messages.Code_CODE_GATE_HELD, gate.ErrHeld},
+	{messages.Code_CODE_TURN_LOST, gate.ErrTurnLost},
+	{messages.Code_CODE_GATES_CLOSED, gate.ErrClosed},
+	{messages.Code_CODE_FENCE_STALE, gate.ErrFenceStale},
+	{messages.Code_CODE_FENCE_REGRESSED, gate.ErrFenceRegressed},
+	{messages.Code_CODE_FENCE_UNKNOWN, gate.ErrFenceUnknown},
+	{messages.Code_CODE_GATE_EXHAUSTED, gate.ErrExhausted},
 	{messages.Code_CODE_DENIED, ErrDenied},
 	{messages.Code_CODE_CHANNEL_DENIED, ErrChannelDenied},
 	{messages.Code_CODE_UNSUPPORTED, ErrUnsupported},

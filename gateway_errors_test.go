@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 )
@@ -221,13 +222,13 @@ func TestAnswersBecomeErrors(t *testing.T) {
 			"CODE_CONFLICT":    wakebell.ErrConflict,
 
 			"CODE_NO_SCHEDULE":     wakebell.ErrNoSchedule,
-			"CODE_GATE_HELD":       wakebell.ErrGateHeld,
-			"CODE_TURN_LOST":       wakebell.ErrTurnLost,
-			"CODE_GATES_CLOSED":    wakebell.ErrGatesClosed,
-			"CODE_FENCE_STALE":     wakebell.ErrFenceStale,
-			"CODE_FENCE_REGRESSED": wakebell.ErrFenceRegressed,
-			"CODE_FENCE_UNKNOWN":   wakebell.ErrFenceUnknown,
-			"CODE_GATE_EXHAUSTED":  wakebell.ErrGateExhausted,
+			"CODE_GATE_HELD":       gate.ErrHeld,
+			"CODE_TURN_LOST":       gate.ErrTurnLost,
+			"CODE_GATES_CLOSED":    gate.ErrClosed,
+			"CODE_FENCE_STALE":     gate.ErrFenceStale,
+			"CODE_FENCE_REGRESSED": gate.ErrFenceRegressed,
+			"CODE_FENCE_UNKNOWN":   gate.ErrFenceUnknown,
+			"CODE_GATE_EXHAUSTED":  gate.ErrExhausted,
 
 			"CODE_DENIED":         wakebell.ErrDenied,
 			"CODE_TOO_LARGE":      wakebell.ErrTooLarge,

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 )
@@ -19,7 +20,7 @@ import (
 // Client.
 type requests struct {
 	client *Client
-	gates  *Gates
+	gates  *gate.Gates
 }
 
 // Do implements actors.Timers.

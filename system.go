@@ -15,6 +15,8 @@ import (
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/link"
 	"github.com/wakebell/wakebell/internal/testdoor"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
@@ -24,12 +26,13 @@ import (
 // ActorSystem, with a poller for each topic and a gateway for those who schedule
 // by message. It is started once and stopped once.
 type System struct {
-	cfg    Config
-	actors *actor.ActorSystem
-	client *Client
-	gates  *Gates
-	store  *redisops.Timers // the System's own, without retries
-	hooks  testdoor.Hooks   // of tests
+	cfg        Config
+	actors     *actor.ActorSystem
+	client     *Client
+	gates      *gate.Gates
+	actorGates gates.Config
+	store      *redisops.Timers // the System's own, without retries
+	hooks      testdoor.Hooks   // of tests
 
 	reminders *Reminders
 
@@ -58,7 +61,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	s.reminders = newReminders(s, cfg.Reminders)
 	cfg.Handlers = slices.Concat(cfg.Handlers, s.reminders.handlers())
 	client, err := NewClient(rdb, cfg.client())
-	gates, gatesErr := newGateStore(rdb, cfg.Gates)
+	gates, actorGates, gatesErr := link.SystemGates(rdb, cfg.Gates, s.runningGates)
 	if err := errors.Join(cfg.validate(), err, gatesErr); err != nil {
 		return nil, err
 	}
@@ -71,7 +74,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		client.schedules.hand.Zone = cfg.Beat.Zone
 	}
 	s.cfg, s.client, s.store = cfg, client, store
-	s.gates = &Gates{store: gates, terms: cfg.Gates.terms(), away: cfg.Gates.GuardsElsewhere, run: s.runningGates}
+	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
 	for _, h := range cfg.Handlers {
 		if err := s.handles(h); err != nil {
 			return nil, err
@@ -89,9 +92,9 @@ func (s *System) Client() *Client { return s.client }
 func (s *System) ActorSystem() *actor.ActorSystem { return s.actors }
 
 // Gates returns the System's Gates. They work while it is started: until then
-// and after Stop, Acquire fails with ErrGatesClosed. Stop closes them when the
+// and after Stop, Acquire fails with ErrClosed. Stop closes them when the
 // handlers have ended.
-func (s *System) Gates() *Gates { return s.gates }
+func (s *System) Gates() *gate.Gates { return s.gates }
 
 func (s *System) runningGates() *gates.Gates {
 	s.mu.Lock()
@@ -147,9 +150,8 @@ func (s *System) spawn(checked error) error {
 	case s.stopped != nil:
 		return fmt.Errorf("start: %w", ErrNotRunning)
 	}
-	gates := actorGates(s.gates.store, s.cfg.Gates)
 	runtime, err := actors.Start(s.actors, actors.Config{
-		Gates:  &gates,
+		Gates:  &s.actorGates,
 		Name:   s.cfg.Name,
 		Topics: s.actorTopics(),
 		Hints:  hints{s},

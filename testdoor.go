@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors"
-	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/testdoor"
@@ -33,7 +32,6 @@ func init() {
 	}
 	testdoor.Kill = func(system any) error { return system.(*System).kill() }
 	testdoor.Meta = func(draft any, h testdoor.Holder) (any, error) { return draft.(Draft).handedTo(h) }
-	testdoor.Observe = func(cfg any, told func(gates.TicketTaken)) { cfg.(*GatesConfig).observe = told }
 	testdoor.HolderOf = func(meta any) testdoor.Holder { return meta.(Meta).delivery }
 }
 

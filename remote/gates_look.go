@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -15,10 +16,10 @@ var (
 	gateStreams    = []grpc.StreamDesc{listing(listGates)}
 )
 
-var _ wakebell.GateOperator = (*Gates)(nil)
+var _ gate.Operator = (*Gates)(nil)
 
 func listGates(ctx context.Context, o *operations, _ *messages.ListGates) iter.Seq2[*messages.GateState, error] {
-	return each(func(yield func(wakebell.GateInfo, error) bool) {
+	return each(func(yield func(gate.Info, error) bool) {
 		for gate, err := range o.system.Gates().List(ctx) {
 			if (err != nil || o.sees(ctx, KindGate, gate.Name)) && !yield(gate, err) {
 				return
@@ -27,9 +28,9 @@ func listGates(ctx context.Context, o *operations, _ *messages.ListGates) iter.S
 	}, gateMessage)
 }
 
-// List is that of wakebell.Gates. When the link breaks it ends with
+// List is that of gate.Gates. When the link breaks it ends with
 // wakebell.ErrUnavailable.
-func (g *Gates) List(ctx context.Context) iter.Seq2[wakebell.GateInfo, error] {
+func (g *Gates) List(ctx context.Context) iter.Seq2[gate.Info, error] {
 	return each(list[messages.GateState](ctx, g.client, &messages.ListGates{}), gateOf)
 }
 
@@ -38,11 +39,11 @@ func showGate(ctx context.Context, o *operations, m *messages.ShowGate) (*messag
 	return gateMessage(info), err
 }
 
-// Show is that of wakebell.Gates.
-func (g *Gates) Show(ctx context.Context, name string) (wakebell.GateInfo, error) {
+// Show is that of gate.Gates.
+func (g *Gates) Show(ctx context.Context, name string) (gate.Info, error) {
 	answer, err := operate[messages.GateState](ctx, g.client, &messages.ShowGate{Gate: name})
 	if err != nil {
-		return wakebell.GateInfo{}, err
+		return gate.Info{}, err
 	}
 	return gateOf(answer), nil
 }
@@ -52,7 +53,7 @@ func releaseGate(ctx context.Context, o *operations, m *messages.ReleaseGate) (*
 	return &messages.GateReleased{Released: released}, err
 }
 
-// ForceRelease is that of wakebell.Gates. When the link breaks it may report that
+// ForceRelease is that of gate.Gates. When the link breaks it may report that
 // the token did not have the turn that it has taken away.
 func (g *Gates) ForceRelease(ctx context.Context, name string, fence uint64) (bool, error) {
 	answer, err := operate[messages.GateReleased](ctx, g.client, &messages.ReleaseGate{Gate: name, Fence: fence})
@@ -64,14 +65,14 @@ func repairGate(ctx context.Context, o *operations, m *messages.RepairGate) (*me
 	return &messages.GateRepaired{Before: done.Before, After: done.After, Removed: count(done.Removed), Cleared: count(done.Cleared)}, err
 }
 
-// Repair is that of wakebell.Gates. When the link breaks it may tell of a gate
+// Repair is that of gate.Gates. When the link breaks it may tell of a gate
 // that it has repaired already.
-func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (wakebell.GateRepaired, error) {
+func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (gate.Repaired, error) {
 	answer, err := operate[messages.GateRepaired](ctx, g.client, &messages.RepairGate{Gate: name, Floor: floor})
 	if err != nil {
-		return wakebell.GateRepaired{}, err
+		return gate.Repaired{}, err
 	}
-	return wakebell.GateRepaired{
+	return gate.Repaired{
 		Before: answer.GetBefore(), After: answer.GetAfter(), Removed: int(answer.GetRemoved()), Cleared: int(answer.GetCleared()),
 	}, nil
 }
@@ -81,14 +82,14 @@ func removeGate(ctx context.Context, o *operations, m *messages.RemoveGate) (*me
 	return &messages.GateRemoved{Existed: existed}, err
 }
 
-// Remove is that of wakebell.Gates. When the link breaks it may report that there
+// Remove is that of gate.Gates. When the link breaks it may report that there
 // was no gate where it has removed one.
 func (g *Gates) Remove(ctx context.Context, name string, force bool) (bool, error) {
 	answer, err := operate[messages.GateRemoved](ctx, g.client, &messages.RemoveGate{Gate: name, Force: force})
 	return answer.GetExisted(), err
 }
 
-func gateMessage(g wakebell.GateInfo) *messages.GateState {
+func gateMessage(g gate.Info) *messages.GateState {
 	m := &messages.GateState{
 		Gate: text(g.Name), Now: timestamp(g.Now), Confirmed: g.Confirmed, Until: timestamp(g.Until),
 		Waiting: count(g.Waiting), LastFence: g.LastFence, Guard: make(map[string]uint64, len(g.Guard)),
@@ -108,12 +109,12 @@ func gateMessage(g wakebell.GateInfo) *messages.GateState {
 	return m
 }
 
-func ticketMessage(t wakebell.GateTicket) *messages.GateTicket {
+func ticketMessage(t gate.Ticket) *messages.GateTicket {
 	return &messages.GateTicket{Fence: t.Fence, Process: text(t.Process)}
 }
 
-func gateOf(m *messages.GateState) wakebell.GateInfo {
-	g := wakebell.GateInfo{
+func gateOf(m *messages.GateState) gate.Info {
+	g := gate.Info{
 		Name: m.GetGate(), Now: instantOf(m.GetNow()), Holder: ticketOf(m.GetHolder()), Confirmed: m.GetConfirmed(),
 		Until: instantOf(m.GetUntil()), Waiting: int(m.GetWaiting()), LastFence: m.GetLastFence(), Guard: m.GetGuard(),
 	}
@@ -129,6 +130,6 @@ func gateOf(m *messages.GateState) wakebell.GateInfo {
 	return g
 }
 
-func ticketOf(m *messages.GateTicket) wakebell.GateTicket {
-	return wakebell.GateTicket{Fence: m.GetFence(), Process: m.GetProcess()}
+func ticketOf(m *messages.GateTicket) gate.Ticket {
+	return gate.Ticket{Fence: m.GetFence(), Process: m.GetProcess()}
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
@@ -33,7 +34,7 @@ func TestGatesElsewhereAreAsTheGatesHere(t *testing.T) {
 	n := serve(t, withToken())
 	name, ctx := redistest.Name(t), t.Context()
 	var last uint64
-	for where, gates := range map[string]wakebell.Gatekeeper{"here": n.Gates(), "elsewhere": dial(t, n).Gates()} {
+	for where, gates := range map[string]gate.Locker{"here": n.Gates(), "elsewhere": dial(t, n).Gates()} {
 		turn, err := gates.Acquire(ctx, name)
 		require.NoError(t, err, where)
 		require.Equal(t, name, turn.Gate())
@@ -41,11 +42,11 @@ func TestGatesElsewhereAreAsTheGatesHere(t *testing.T) {
 		require.True(t, time.Now().Before(turn.Until()))
 		require.NoError(t, turn.Guard(ctx, "db"))
 		_, err = gates.TryAcquire(ctx, name)
-		require.ErrorIs(t, err, wakebell.ErrGateHeld)
+		require.ErrorIs(t, err, gate.ErrHeld)
 		if last > 0 {
-			require.ErrorIs(t, gates.Guard(ctx, name, "db", last), wakebell.ErrFenceStale)
+			require.ErrorIs(t, gates.Guard(ctx, name, "db", last), gate.ErrFenceStale)
 		}
-		require.ErrorIs(t, gates.Guard(ctx, name, "db", 1<<53-1), wakebell.ErrFenceUnknown, where)
+		require.ErrorIs(t, gates.Guard(ctx, name, "db", 1<<53-1), gate.ErrFenceUnknown, where)
 		require.NoError(t, turn.Guard(ctx, "db"), "nobody else's call shuts the holder out")
 		last = turn.Fence()
 		waiting, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
@@ -72,7 +73,7 @@ func TestOneTurnAtATimeGoesThroughAGate(t *testing.T) {
 	name := redistest.Name(t)
 	inside, fences := 0, []uint64{}
 	var wg sync.WaitGroup
-	for _, gates := range []wakebell.Gatekeeper{n.Gates(), dial(t, n).Gates(), dial(t, n).Gates()} {
+	for _, gates := range []gate.Locker{n.Gates(), dial(t, n).Gates(), dial(t, n).Gates()} {
 		for range 5 {
 			wg.Go(func() {
 				for range 4 {
@@ -103,8 +104,8 @@ func TestATurnIsLostWhereTheNodeSaysSo(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, had)
 	receive(t, turn.Context().Done())
-	require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrTurnLost)
-	require.ErrorIs(t, turn.Release(t.Context()), wakebell.ErrTurnLost)
+	require.ErrorIs(t, context.Cause(turn.Context()), gate.ErrTurnLost)
+	require.ErrorIs(t, turn.Release(t.Context()), gate.ErrTurnLost)
 }
 
 func TestATurnGoesOnOverANewLink(t *testing.T) {
@@ -120,7 +121,7 @@ func TestATurnGoesOnOverANewLink(t *testing.T) {
 	}
 	require.NoError(t, turn.Context().Err())
 	_, err = n.Gates().TryAcquire(t.Context(), name)
-	require.ErrorIs(t, err, wakebell.ErrGateHeld)
+	require.ErrorIs(t, err, gate.ErrHeld)
 	require.NoError(t, turn.Release(t.Context()))
 	next, err := n.Gates().Acquire(t.Context(), name)
 	require.NoError(t, err)
@@ -147,7 +148,7 @@ func TestATurnOverABrokenLinkEndsBeforeTheNextBegins(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, began.Before(turn.Until()))
 	receive(t, turn.Context().Done())
-	require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrTurnLost)
+	require.ErrorIs(t, context.Cause(turn.Context()), gate.ErrTurnLost)
 	require.ErrorIs(t, receive(t, waiting), wakebell.ErrUnavailable)
 	require.NoError(t, next.Release(t.Context()))
 }
@@ -164,7 +165,7 @@ func TestAClientThatIsClosedGivesItsTurnsBack(t *testing.T) {
 		waiting <- err
 	}()
 	c.Close()
-	require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrGatesClosed)
+	require.ErrorIs(t, context.Cause(turn.Context()), gate.ErrClosed)
 	require.Error(t, receive(t, waiting))
 	_, err = n.Gates().Acquire(t.Context(), name)
 	require.NoError(t, err)

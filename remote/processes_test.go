@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
@@ -62,7 +63,7 @@ func init() {
 func beNode(redisAddr, address string) error {
 	rdb := redis.NewClient(&redis.Options{Addr: redisAddr})
 	sys, err := wakebell.New(actorSystem(), rdb, wakebell.Config{
-		Logger: quiet, Gates: wakebell.GatesConfig{LeaseTTL: nodeTurnLease, Logger: quiet},
+		Logger: quiet, Gates: gate.Config{LeaseTTL: nodeTurnLease, Logger: quiet},
 	})
 	if err != nil {
 		return err

@@ -17,11 +17,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/gate"
 )
 
-const gate = "ledger"
+const gateName = "ledger"
 
 var errStale = errors.New("a newer token was here")
 
@@ -55,18 +55,18 @@ func main() {
 
 func run(ctx context.Context, second *redis.Client, out *log.Logger) error {
 	first := redis.NewClient(second.Options()) // as another process has it
-	cfg := wakebell.GatesConfig{LeaseTTL: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
-	here, err := wakebell.NewGates(first, cfg)
+	cfg := gate.Config{LeaseTTL: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
+	here, err := gate.New(first, cfg)
 	if err != nil {
 		return err
 	}
-	there, err := wakebell.NewGates(second, cfg)
+	there, err := gate.New(second, cfg)
 	if err != nil {
 		return err
 	}
 	book := &ledger{}
 
-	slow, err := here.Acquire(ctx, gate)
+	slow, err := here.Acquire(ctx, gateName)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func run(ctx context.Context, second *redis.Client, out *log.Logger) error {
 	}
 	out.Print("slow is cut off from Redis")
 
-	err = there.With(ctx, gate, func(_ context.Context, fence uint64) error {
+	err = there.With(ctx, gateName, func(_ context.Context, fence uint64) error {
 		out.Print("quick has the turn, once the lease of slow has ended")
 		out.Print("its token is newer: ", fence > slow.Fence())
 		return book.write(fence, "written by quick")

@@ -47,6 +47,6 @@ var (
 	HolderOf func(meta any) Holder
 
 	// Observe has told be told of every ticket that the Gates of a
-	// *wakebell.GatesConfig take.
+	// *gate.Config take.
 	Observe func(gatesConfig any, told func(gates.TicketTaken))
 )

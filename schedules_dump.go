@@ -34,8 +34,9 @@ func (s *Schedules) Export(ctx context.Context, name string) (ScheduleDump, erro
 }
 
 // Import stores what Export gave, in place of the schedule of its name, and goes
-// on where that was: what is overdue since is missed. Error: ErrInvalid for what
-// cannot be read.
+// on where that was: what is overdue since is missed. After a lost reply it may be
+// stored twice; a run that was fired in between is fired again, with the same id.
+// Error: ErrInvalid for what cannot be read.
 func (s *Schedules) Import(ctx context.Context, d ScheduleDump) error {
 	raw := recur.Raw{Definition: d.Definition, Meta: d.Meta, Ours: d.Wakebell}
 	full := s.hand.Full(d.Name)

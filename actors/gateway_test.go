@@ -198,19 +198,19 @@ func TestTooManyRequestsAreRefused(t *testing.T) {
 		l := &ledger{do: until(release)}
 		system, rt := gatewayOn(t, l)
 		var taken []*actor.Future
-		for n := range gateway.MaxRunning + gateway.MaxWaiting/2 {
+		for n := range gateway.MaxPrincipalRunning + gateway.MaxWaiting/2 {
 			taken = append(taken, ask(system, schedule(n)))
 		}
 		for n := range 10 {
 			refused(t, messages.Code_CODE_OVERLOADED, ask(system, schedule(-n)))
 		}
 		synctest.Wait()
-		require.Len(t, l.begun(), gateway.MaxRunning)
+		require.Len(t, l.begun(), gateway.MaxPrincipalRunning)
 		close(release)
 		for _, f := range taken {
 			require.IsType(t, &messages.Scheduled{}, answered(t, f))
 		}
-		require.Equal(t, gateway.MaxRunning, l.peaks)
+		require.Equal(t, gateway.MaxPrincipalRunning, l.peaks)
 		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "there is room again")
 		require.NoError(t, rt.Stop())
 	})
@@ -233,12 +233,12 @@ func TestOnePrincipalDoesNotFillTheGateway(t *testing.T) {
 		release := make(chan struct{})
 		system, rt := gatewayOn(t, &ledger{do: until(release)})
 		var taken []*actor.Future
-		for n := range gateway.MaxRunning + gateway.MaxWaiting/2 {
+		for n := range gateway.MaxPrincipalRunning + gateway.MaxWaiting/2 {
 			taken = append(taken, by(system, "mallory", "h", schedule(n)))
 		}
 		fault := refused(t, messages.Code_CODE_OVERLOADED, by(system, "mallory", "i", schedule(-1)))
 		require.Contains(t, fault.GetMessage(), "of this principal")
-		for n := range gateway.MaxWaiting / 4 {
+		for n := range gateway.MaxHostRunning - gateway.MaxPrincipalRunning + gateway.MaxWaiting/4 {
 			taken = append(taken, by(system, "eve", "h", schedule(10_000+n)))
 		}
 		fault = refused(t, messages.Code_CODE_OVERLOADED, by(system, "eve", "h", schedule(-2)))
@@ -251,6 +251,58 @@ func TestOnePrincipalDoesNotFillTheGateway(t *testing.T) {
 		}
 		close(release)
 		for _, f := range taken {
+			require.IsType(t, &messages.Scheduled{}, answered(t, f))
+		}
+		require.NoError(t, rt.Stop())
+	})
+}
+
+// Principals fill the places with slow requests: others, and this process, are
+// answered. One principal leaves several places, and many leave one for each.
+func TestSlowRequestsLeavePlacesForOthers(t *testing.T) {
+	t.Parallel()
+	actortest.Virtually(t, func(t *testing.T) {
+		release := make(chan struct{})
+		l := &ledger{do: func(_ context.Context, r messages.Request) messages.Answer {
+			if r.GetRequest() < 1000 {
+				<-release
+			}
+			<-time.After(100 * time.Millisecond)
+			return nil
+		}}
+		system, rt := gatewayOn(t, l)
+		honest := func(most time.Duration) {
+			t.Helper()
+			began := time.Now()
+			var asked []*actor.Future
+			for n := range 5 {
+				asked = append(asked, by(system, "honest", "h", schedule(1000+n)), by(system, "", "far", schedule(2000+n)), ask(system, schedule(3000+n)))
+			}
+			for _, f := range asked {
+				require.IsType(t, &messages.Scheduled{}, answered(t, f))
+			}
+			require.LessOrEqual(t, time.Since(began), most)
+		}
+		var slow []*actor.Future
+		fill := func(who, where string) {
+			for range 100 {
+				slow = append(slow, by(system, who, where, schedule(len(slow))))
+			}
+			synctest.Wait()
+		}
+		fill("mallory", "h")
+		require.Len(t, l.begun(), gateway.MaxPrincipalRunning, "a principal that is alone has most places")
+		honest(300 * time.Millisecond) // five at a time, or nearly
+
+		for n := range 7 {
+			fill("mallory "+strconv.Itoa(n), "host "+strconv.Itoa(n))
+		}
+		l.mu.Lock()
+		require.GreaterOrEqual(t, l.running, gateway.MaxRunning, "all places are taken")
+		l.mu.Unlock()
+		honest(500 * time.Millisecond) // one at a time
+		close(release)
+		for _, f := range slow {
 			require.IsType(t, &messages.Scheduled{}, answered(t, f))
 		}
 		require.NoError(t, rt.Stop())

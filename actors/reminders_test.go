@@ -202,7 +202,7 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 	actortest.Virtually(t, func(t *testing.T) {
 		system, rt := remindersOn(t)
 		var taken []*actor.Future
-		for n := range gateway.MaxRunning + gateway.MaxWaiting/2 {
+		for n := range gateway.MaxPrincipalRunning + gateway.MaxWaiting/2 {
 			taken = append(taken, asked(system, taking(strconv.Itoa(n), time.Millisecond, set)))
 		}
 		refusedCall(t, messages.Code_CODE_OVERLOADED, asked(system, taking("one more", 0, set)))
@@ -228,7 +228,7 @@ func TestOnePrincipalDoesNotFillTheReminders(t *testing.T) {
 			})
 			return f
 		}
-		for n := range gateway.MaxRunning + gateway.MaxWaiting/2 {
+		for n := range gateway.MaxPrincipalRunning + gateway.MaxWaiting/2 {
 			taken = append(taken, mallory(n))
 		}
 		refusedCall(t, messages.Code_CODE_OVERLOADED, mallory(-1))

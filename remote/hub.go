@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 const (
@@ -35,7 +36,7 @@ type hub struct {
 	turn        int
 	held        map[uint64]*held // by delivery
 	waiting     []*held          // that no subscriber has credits and memory for
-	shelf       *holder          // the memory that those take
+	shelf       *limits.Holder   // the memory that those take
 	flushing    bool
 
 	tuning   *tuning
@@ -46,8 +47,8 @@ type hub struct {
 	router    *actor.PID
 	holdings  map[string]*holding // by principal
 	used      int                 // leases that all hold
-	lingering *party              // what the subscription of the last subscriber is charged to, until the topic is closed
-	idle      *party              // what the closed topic is charged to
+	lingering *limits.Party       // what the subscription of the last subscriber is charged to, until the topic is closed
+	idle      *limits.Party       // what the closed topic is charged to
 
 	reattaching bool // it will look after those that are awaited
 }
@@ -63,11 +64,11 @@ type subscriber struct {
 	last       *actor.PID // where it was then
 	awaited    bool       // its peer is there: it is attached again when the link is up
 	clock      clock
-	party      party    // whom its subscription is charged to
-	mine       *holding // of its principal
-	used       int      // leases that it holds
-	memory     *holder  // that they take
-	typical    int      // bytes of one
+	party      limits.Party   // whom its subscription is charged to
+	mine       *holding       // of its principal
+	used       int            // leases that it holds
+	memory     *limits.Holder // that they take
+	typical    int            // bytes of one
 	out        []*poller.Handed
 }
 
@@ -108,7 +109,7 @@ func newHub(shared *hubs, topic string, t *tuning, a *arrivals) *hub {
 	return &hub{
 		hubs: shared, topic: topic,
 		subscribers: map[subscriberKey]*subscriber{}, held: map[uint64]*held{}, holdings: map[string]*holding{},
-		shelf:  shared.guard.leases.holder(waitingPrincipal, waitingPrincipal),
+		shelf:  shared.guard.leases.Holder(limits.Party{Principal: waitingPrincipal, Host: waitingPrincipal}),
 		tuning: t, arrivals: a,
 	}
 }
@@ -163,9 +164,9 @@ func (h *hub) stop() {
 	if h.sweeping != nil {
 		h.sweeping.Stop()
 	}
-	h.shelf.clear()
+	h.shelf.Clear()
 	for _, s := range h.subscribers {
-		s.memory.clear()
+		s.memory.Clear()
 	}
 }
 
@@ -173,7 +174,7 @@ func (h *hub) stop() {
 func (h *hub) subscribe(c actor.Context, m *messages.Subscribe, owner, host string) {
 	key := subscriberKey{owner, m.GetSubscriber()}
 	s := h.subscribers[key]
-	credits, of := int(m.GetCredits()), party{owner, host}
+	credits, of := int(m.GetCredits()), limits.Party{Principal: owner, Host: host}
 	h.tuning.got++
 	var fault *messages.Error
 	switch {
@@ -182,7 +183,7 @@ func (h *hub) subscribe(c actor.Context, m *messages.Subscribe, owner, host stri
 	case !h.fits(key, credits):
 		fault = messages.Failure(messages.Code_CODE_OVERLOADED, "the principal has too many credits or too many subscribers on the topic")
 	case s == nil:
-		fault = h.subscriptions.charge(of)
+		fault = overloaded(h.subscriptions.Take(of, 1))
 	}
 	if fault != nil {
 		fault.Request = m.GetRequest()

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 const (
@@ -94,6 +95,9 @@ type who struct {
 	host   string // where it connects from
 	names  func(host string) bool
 }
+
+// party is what is charged to the caller.
+func (w who) party() limits.Party { return limits.Party{Principal: w.owner, Host: w.host} }
 
 type whoKey struct{}
 

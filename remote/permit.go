@@ -109,22 +109,6 @@ func (g *guard) visibleAt(address string, answer any) any {
 	return g.visible(p.owner, answer)
 }
 
-// rightsChanged has hubs end the subscriptions that are not allowed any more.
-type rightsChanged struct{}
-
-// SetRights replaces Config.Rights. What goes on by rights that are no longer there
-// ends: subscriptions, and long operations such as Tail. Turns at gates are not
-// extended any more. It does not turn rights on or off. Errors: wakebell.ErrInvalid.
-func (s *Server) SetRights(rights *Rights) error {
-	if rights == nil || s.guard.rights.Load() == nil {
-		return invalid("Rights", "whether there are any is decided by Serve")
-	}
-	s.guard.rights.Store(rights)
-	s.system.ActorSystem().Root.Send(s.router, rightsChanged{})
-	s.operations.recheck()
-	return nil
-}
-
 // deny tells the sender of a message that it was not carried out; where nobody waits
 // for an answer it is written down.
 func (g *guard) deny(ctx context.Context, w who, request proto.Message, fault *messages.Error, answer func(proto.Message)) {

@@ -120,6 +120,34 @@ func TestRightsHoldAtEveryWayIn(t *testing.T) {
 	require.NoError(t, c.Schedules().Delete(ctx, allowed))
 }
 
+// The right to a topic gives nothing of the queue of its name, nor the reverse, also
+// where one of the two is subscribed to.
+func TestTheRightToATopicIsNotOneToTheQueueOfItsName(t *testing.T) {
+	t.Parallel()
+	name := redistest.Name(t)
+	cfg := withMallory()
+	cfg.Rights = rightsOf(t, "mallory handle queue:"+name+"\ntests handle topic:"+name)
+	n := serve(t, cfg)
+	asQueue := func() *messages.Subscribe {
+		m := subscription(name, 10)
+		m.Queue = &messages.Queue{}
+		return m
+	}
+	_, err := wakebell.NewTopic[string](name).Schedule(t.Context(), n.Client(), "timer")
+	require.NoError(t, err)
+	mallory, tests := talk(t, n, malloryToken), talk(t, n, secret)
+	mallory.refused(messages.Code_CODE_FORBIDDEN, subscription(name, 10))
+	tests.refused(messages.Code_CODE_FORBIDDEN, asQueue())
+	require.IsType(t, &messages.Subscribed{}, mallory.ask(asQueue()))
+	tests.refused(messages.Code_CODE_CONFLICT, subscription(name, 10))
+	_, err = wakebell.NewQueue[string](name).Publish(t.Context(), n.Client(), "message")
+	require.NoError(t, err)
+	leases, ok := mallory.replies()[0].(*messages.Leases)
+	require.True(t, ok)
+	require.Len(t, leases.GetLeases(), 1)
+	require.Contains(t, string(leases.GetLeases()[0].GetBody()), "message")
+}
+
 // A listing has what the caller may read.
 func TestListingsHaveWhatMayBeRead(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 // router passes what subscribers send to the hubs of their topics.
@@ -24,13 +25,13 @@ type hubs struct {
 	system *wakebell.System
 	guard  *guard
 
-	subscriptions, idleTopics *shares
+	subscriptions, idleTopics *limits.Budget
 }
 
 func newHubs(system *wakebell.System, g *guard) *hubs {
 	return &hubs{
 		system: system, guard: g,
-		subscriptions: newShares(boundSubscriptions), idleTopics: newShares(boundIdleTopics),
+		subscriptions: limits.NewBudget(limits.Subscriptions), idleTopics: limits.NewBudget(limits.IdleTopics),
 	}
 }
 

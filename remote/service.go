@@ -30,7 +30,7 @@ var timersService = grpc.ServiceDesc{
 	Streams: []grpc.StreamDesc{{
 		StreamName: "Session", ServerStreams: true, ClientStreams: true,
 		Handler: func(srv any, stream grpc.ServerStream) error {
-			s, _ := srv.(*Server) // what was registered
+			s, _ := srv.(*server) // what was registered
 			return s.session(stream)
 		},
 	}},
@@ -42,7 +42,7 @@ func method[M any, P interface {
 	messages.Request
 }]() grpc.MethodDesc {
 	return unary(serviceName, func(ctx context.Context, srv any, request P) (any, error) {
-		s, _ := srv.(*Server) // what was registered
+		s, _ := srv.(*server) // what was registered
 		return s.ask(ctx, request)
 	})
 }
@@ -77,7 +77,7 @@ func nameOf[M any, P interface {
 const answerWithin = 5 * time.Second
 
 // ask has the gateway carry out a request.
-func (s *Server) ask(ctx context.Context, request messages.Request) (any, error) {
+func (s *server) ask(ctx context.Context, request messages.Request) (any, error) {
 	caller, _ := ctx.Value(whoKey{}).(who)
 	if fault := s.guard.permit(caller, request); fault != nil {
 		return nil, statusOf(fault)

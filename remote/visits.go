@@ -25,7 +25,7 @@ type visit struct {
 	late   *time.Timer // ends it while its request has not arrived; nil: it may wait
 
 	mu    sync.Mutex
-	held  int64 // bytes of the message that is carried out
+	held  int // bytes of the message that is carried out
 	ended bool
 }
 
@@ -42,7 +42,7 @@ func (g *guard) begin(ctx context.Context, info *tap.Info) (context.Context, err
 	from, _ := gpeer.FromContext(ctx)
 	err = g.connections.admit(from.Addr, w.owner)
 	if err == nil {
-		err = g.streams.take(w.owner, w.host, 1)
+		err = g.streams.Take(w.party(), 1)
 	}
 	if err != nil {
 		g.note(ctx, w, err)
@@ -89,7 +89,7 @@ func (c *visit) take(size int) {
 	c.hold(c.intake.taken(size))
 }
 
-func (c *visit) hold(n int64) {
+func (c *visit) hold(n int) {
 	c.mu.Lock()
 	before := c.held
 	if c.held = n; c.ended {
@@ -97,7 +97,7 @@ func (c *visit) hold(n int64) {
 	}
 	c.mu.Unlock()
 	if before > 0 {
-		c.guard.bodies.give(c.intake.principal(), c.who.host, before)
+		c.guard.bodies.Give(c.intake.party(), before)
 	}
 }
 
@@ -107,13 +107,19 @@ func (c *visit) end() {
 	c.ended = true
 	c.mu.Unlock()
 	c.hold(0)
-	c.guard.streams.give(c.who.owner, c.who.host, 1)
+	c.guard.streams.Give(c.who.party(), 1)
 }
 
 // received is where a message of a call goes.
 type received struct {
 	proto.Message
 	call *visit
+}
+
+// arrived implements counted.
+func (r *received) arrived(bytes int) proto.Message {
+	r.call.take(bytes)
+	return r.Message
 }
 
 // intakeOf counts the messages of a connection.

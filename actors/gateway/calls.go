@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -11,11 +12,11 @@ import (
 )
 
 const (
-	// MaxRunning bounds the requests that the gateway carries out at once.
-	// More gain nothing: they would wait for a connection.
+	// MaxRunning bounds the requests that the gateway carries out at once, but for
+	// the first of each principal. More gain nothing: they would wait for a
+	// connection. Shares are bounded by room, here and below.
 	MaxRunning = 64
-	// MaxWaiting bounds the requests that wait for their turn. Shares are bounded by
-	// room.
+	// MaxWaiting bounds the requests that wait for their turn.
 	MaxWaiting = 2048
 	// MaxWaitingBytes bounds what all requests hold in memory.
 	MaxWaitingBytes = 128 << 20
@@ -45,17 +46,19 @@ type Call struct {
 
 // Calls are the requests that the gateway has taken. Calls about the same timer
 // are carried out in the order in which they came, so that a cancel does not
-// overtake the schedule before it; any others at once.
+// overtake the schedule before it; any others at once. Parties whose calls wait for
+// a place take turns.
 type Calls struct {
-	Last    map[string]*Call // the newest of those about a timer
-	ready   []*Call          // wait for nothing but a free place
-	Waiting int              // those in ready, and those that wait for others
-	running int              // at most MaxRunning
-	room    room
+	Last  map[string]*Call            // the newest of those about a timer
+	ready map[principal.Party][]*Call // wait for nothing but a place
+	turns []principal.Party           // those in ready, the next first
+	room  room
 }
 
 // NewCalls has room for all.
-func NewCalls() Calls { return Calls{Last: map[string]*Call{}, room: newRoom()} }
+func NewCalls() Calls {
+	return Calls{Last: map[string]*Call{}, ready: map[principal.Party][]*Call{}, room: newRoom()}
+}
 
 // Full reports why there is no room for one more call; empty: there is. The first
 // of all always has room.
@@ -66,12 +69,17 @@ func (q *Calls) Full(of principal.Party, size int) string {
 	return q.room.full(of, size)
 }
 
-func (q *Calls) idle() bool { return q.Waiting+q.running == 0 }
+func (q *Calls) idle() bool { return q.Waiting()+q.Running() == 0 }
+
+// Waiting is how many calls have not begun.
+func (q *Calls) Waiting() int { return q.room.all.waiting }
+
+// Running is how many calls have begun and not ended.
+func (q *Calls) Running() int { return q.room.all.running }
 
 // Add queues a call behind those about the same keys.
 func (q *Calls) Add(c *Call) {
-	q.Waiting++
-	q.room.add(c.Of, 1, c.Size)
+	q.room.add(c.Of, use{waiting: 1, bytes: c.Size})
 	for _, key := range c.Keys {
 		before := q.Last[key]
 		if before == c { // named twice
@@ -84,31 +92,41 @@ func (q *Calls) Add(c *Call) {
 		q.Last[key] = c
 	}
 	if c.blockers == 0 {
-		q.ready = append(q.ready, c)
+		q.queue(c)
 	}
+}
+
+// queue has a call wait for a place.
+func (q *Calls) queue(c *Call) {
+	if len(q.ready[c.Of]) == 0 {
+		q.turns = append(q.turns, c.Of)
+	}
+	q.ready[c.Of] = append(q.ready[c.Of], c)
 }
 
 // Begin takes the next call to carry out; nil when there is none, or no place
 // for it.
 func (q *Calls) Begin() *Call {
-	if len(q.ready) == 0 || q.running == MaxRunning {
+	next := slices.IndexFunc(q.turns, q.room.mayRun)
+	if next < 0 {
 		return nil
 	}
-	c := q.ready[0]
-	q.ready[0] = nil
-	if q.ready = q.ready[1:]; len(q.ready) == 0 {
-		q.ready = nil
+	of := q.turns[next]
+	q.turns = slices.Delete(q.turns, next, next+1)
+	c := q.ready[of][0]
+	q.ready[of][0] = nil
+	if q.ready[of] = q.ready[of][1:]; len(q.ready[of]) > 0 {
+		q.turns = append(q.turns, of)
+	} else {
+		delete(q.ready, of)
 	}
-	q.Waiting--
-	q.room.add(c.Of, -1, 0)
-	q.running++
+	q.room.add(of, use{waiting: -1, running: 1})
 	return c
 }
 
 // End forgets a call that has begun, and lets those go on that waited for it.
 func (q *Calls) End(c *Call) {
-	q.running--
-	q.room.add(c.Of, 0, -c.Size)
+	q.room.add(c.Of, use{running: -1, bytes: -c.Size})
 	for _, key := range c.Keys {
 		if q.Last[key] == c {
 			delete(q.Last, key)
@@ -116,7 +134,7 @@ func (q *Calls) End(c *Call) {
 	}
 	for _, later := range c.blocks {
 		if later.blockers--; later.blockers == 0 {
-			q.ready = append(q.ready, later)
+			q.queue(later)
 		}
 	}
 }

@@ -72,7 +72,7 @@ type gateway struct {
 	unread loglimit.Limiter // of failures without a sender
 
 	calls    Calls
-	begun    chan *Call // has room for all that run
+	begun    chan *Call // has room for MaxRunning
 	workers  int
 	draining bool // takes no more
 	drained  bool // the supervisor knows that nothing is left
@@ -190,8 +190,12 @@ func (g *gateway) pump() {
 			g.calls.End(c)
 			continue
 		}
+		if g.calls.Running() > MaxRunning {
+			g.env.IO.Go(func() { g.carryOut(c) }) // begun may be full
+			continue
+		}
 		g.begun <- c
-		if g.workers < g.calls.running {
+		if g.workers < g.calls.Running() {
 			g.workers++
 			g.env.IO.Go(g.work)
 		}

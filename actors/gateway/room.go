@@ -6,10 +6,15 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/principal"
 )
 
-// room counts the requests that wait and the bytes of all requests, for each
-// principal, for each host and in total. A principal, like this process, holds at
-// most half of what the others leave, and the principals of one host at most
-// three quarters of all. Each has room for one small request, whatever others hold.
+// room counts the requests that wait, those that run and the bytes of both, for
+// each principal, for each host and in total. A principal, like this process, has
+// at most half of what the others leave of the waiting requests and of the bytes,
+// and the principals of one host at most three quarters of all. Each has room for
+// one small request, whatever others hold.
+//
+// Of the requests that run, a principal has at most three quarters of what the
+// others leave: one that is alone is hardly slowed, and slow requests of one
+// principal leave places for the next. Each may run one, whatever others run.
 type room struct {
 	all        use
 	principals map[principal.Party]use // without those that hold nothing
@@ -17,15 +22,21 @@ type room struct {
 }
 
 // use is what is held of the room.
-type use struct{ waiting, bytes int }
+type use struct{ waiting, running, bytes int }
 
-func (u use) plus(o use) use { return use{u.waiting + o.waiting, u.bytes + o.bytes} }
+func (u use) plus(o use) use {
+	return use{u.waiting + o.waiting, u.running + o.running, u.bytes + o.bytes}
+}
 
-// MaxHostWaiting and MaxHostWaitingBytes bound what the principals of one host
-// hold together.
+// MaxPrincipalRunning bounds the running requests of a principal that is alone.
+const MaxPrincipalRunning = MaxRunning * 3 / 4
+
+// MaxHostWaiting, MaxHostWaitingBytes and MaxHostRunning bound what the
+// principals of one host hold together.
 const (
 	MaxHostWaiting      = MaxWaiting * 3 / 4
 	MaxHostWaitingBytes = MaxWaitingBytes * 3 / 4
+	MaxHostRunning      = MaxRunning * 7 / 8
 )
 
 // smallBytes is the size of a request that a principal without others has room for.
@@ -53,9 +64,20 @@ func (r *room) full(of principal.Party, size int) string {
 	return ""
 }
 
-// add counts requests that wait, and bytes; negative ones are given back.
-func (r *room) add(of principal.Party, waiting, bytes int) {
-	more := use{waiting, bytes}
+// mayRun reports whether one more request of a party may run.
+func (r *room) mayRun(of principal.Party) bool {
+	mine := r.principals[of.Holder()].running
+	switch {
+	case mine == 0:
+		return true
+	case of.Host != "" && r.hosts[of.Host].running >= MaxHostRunning:
+		return false
+	}
+	return mine < (MaxRunning-(r.all.running-mine))*3/4
+}
+
+// add counts what a party holds from now on; negative numbers are given back.
+func (r *room) add(of principal.Party, more use) {
 	r.all = r.all.plus(more)
 	addTo(r.principals, of.Holder(), more)
 	if of.Host != "" {

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 // boundsTable is the table of docs/remote.md.
 func boundsTable() string {
-	number := func(n int64) string {
+	number := func(n int) string {
 		switch {
 		case n == 0:
 			return "–"
@@ -24,8 +26,8 @@ func boundsTable() string {
 		}
 	}
 	var table strings.Builder
-	for _, b := range bounds {
-		fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", b.name, number(b.principal), number(b.host), number(b.total))
+	for _, b := range limits.Table(DefaultMaxConnections, DefaultMaxMessage) {
+		fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", b.Name+b.Note, number(b.Principal), number(b.Host), number(b.Total))
 	}
 	return table.String()
 }
@@ -38,20 +40,4 @@ func TestTheTableOfBoundsIsDocumented(t *testing.T) {
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
 	require.Equal(t, boundsTable(), table+"\n")
-}
-
-func TestSharesAreBounded(t *testing.T) {
-	t.Parallel()
-	s := newShares(bound{"places", 2, 3, 4})
-	require.NoError(t, s.take("a", "h", 2))
-	require.EqualError(t, s.take("a", "g", 1), "too many places of this principal")
-	require.NoError(t, s.take("b", "h", 1))
-	require.EqualError(t, s.take("c", "h", 1), "too many places of this host")
-	require.NoError(t, s.take("c", "g", 1))
-	require.EqualError(t, s.take("d", "i", 1), "too many places")
-	s.give("a", "h", 2)
-	s.give("b", "h", 1)
-	s.give("c", "g", 1)
-	require.Empty(t, s.used, "nothing is kept of those that hold nothing")
-	require.Zero(t, s.all)
 }

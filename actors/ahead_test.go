@@ -28,12 +28,12 @@ func TestQuickHandlersHaveLeasesAhead(t *testing.T) {
 	} {
 		t.Run(c.takes.String(), func(t *testing.T) {
 			t.Parallel()
-			actortest.Virtually(t, func(t *testing.T) {
+			actortest.InVirtualTime(t, func(t *testing.T) {
 				timers := 500
 				if c.ahead > 0 {
 					timers = 10_000
 				}
-				s := actortest.NewShelf(timers)
+				s := actortest.NewMemorySource(timers)
 				rt := start(t, actortest.QuietSystem(), "a", topicOn(s, slots, func(ctx context.Context, _ *poller.Delivery) poller.Outcome {
 					select {
 					case <-time.After(c.takes):
@@ -43,8 +43,8 @@ func TestQuickHandlersHaveLeasesAhead(t *testing.T) {
 				}))
 				<-time.After(time.Duration(timers) * 9 / 10 * c.takes / slots)
 				require.NoError(t, rt.Stop())
-				require.LessOrEqual(t, s.Most, slots+c.ahead, "leases at once")
-				require.GreaterOrEqual(t, s.Most, slots+c.ahead/3, "leases at once")
+				require.LessOrEqual(t, s.MaxLeased, slots+c.ahead, "leases at once")
+				require.GreaterOrEqual(t, s.MaxLeased, slots+c.ahead/3, "leases at once")
 			})
 		})
 	}
@@ -54,9 +54,9 @@ func TestQuickHandlersHaveLeasesAhead(t *testing.T) {
 // What waits for them goes to other nodes within moments, though it was claimed.
 func TestSlowHandlersGiveBackWhatIsAhead(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		const slots = 5
-		s, slow := actortest.NewShelf(10_000), atomic.Bool{}
+		s, slow := actortest.NewMemorySource(10_000), atomic.Bool{}
 		rt := start(t, actortest.QuietSystem(), "a", topicOn(s, slots, func(ctx context.Context, _ *poller.Delivery) poller.Outcome {
 			if slow.Load() {
 				<-ctx.Done()
@@ -66,7 +66,7 @@ func TestSlowHandlersGiveBackWhatIsAhead(t *testing.T) {
 		}))
 		<-time.After(100 * time.Millisecond)
 		slow.Store(true)
-		<-time.After(poller.Patience + 10*time.Millisecond)
+		<-time.After(poller.MaxPrefetchWait + 10*time.Millisecond)
 		due, leased, settled, _ := s.Count()
 		require.Equal(t, slots, leased)
 		require.Equal(t, 10_000, due+leased+settled)

@@ -13,12 +13,12 @@ import (
 
 func TestStopEndsTheHook(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		ended := make(chan error, 1)
 		rt, err := Start(actortest.QuietSystem(), Config{
-			Name: "a", Logger: actortest.Quiet,
-			Topics: []poller.Topic{topicOn(actortest.NewShelf(2), 1, func(context.Context, *poller.Delivery) poller.Outcome { return poller.Rejected(poller.ErrStopped) })},
-			OnDead: func(ctx context.Context, _ poller.Death) {
+			Name: "a", Logger: actortest.DiscardLogger,
+			Topics: []poller.Topic{topicOn(actortest.NewMemorySource(2), 1, func(context.Context, *poller.Delivery) poller.Outcome { return poller.Rejected(poller.ErrStopped) })},
+			OnDead: func(ctx context.Context, _ poller.DeadTimer) {
 				<-ctx.Done()
 				ended <- context.Cause(ctx)
 			},
@@ -29,6 +29,6 @@ func TestStopEndsTheHook(t *testing.T) {
 		require.NoError(t, rt.Stop())
 		require.Zero(t, time.Since(began))
 		require.Equal(t, poller.ErrStopped, <-ended)
-		require.EqualValues(t, 1, rt.Counters()["shelf"].Untold)
+		require.EqualValues(t, 1, rt.Counters()["shelf"].HookSkipped)
 	})
 }

@@ -16,22 +16,22 @@ import (
 
 // ordering is a topic of three timers whose order is read from what read says,
 // one after the other; the last stays.
-func ordering(s *actortest.Shelf, read ...error) poller.Topic {
+func ordering(s *actortest.MemorySource, read ...error) poller.Topic {
 	topic := topicOn(s, 1, acks)
-	topic.Order = func(context.Context) (poller.Order, error) {
+	topic.ReadOverride = func(context.Context) (poller.ClusterOverride, error) {
 		err := read[0]
 		if len(read) > 1 {
 			read = read[1:]
 		}
-		return poller.Order{}, err
+		return poller.ClusterOverride{}, err
 	}
 	return topic
 }
 
 func TestNothingIsClaimedBeforeItsOrderIsKnown(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		s := actortest.NewShelf(3)
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		s := actortest.NewMemorySource(3)
 		down := fmt.Errorf("as the test wants it: %w", exchange.ErrUnavailable)
 		rt := start(t, actortest.QuietSystem(), "a", ordering(s, down, down, nil))
 		<-time.After(500 * time.Millisecond)
@@ -46,8 +46,8 @@ func TestNothingIsClaimedBeforeItsOrderIsKnown(t *testing.T) {
 
 func TestAnOrderThatCannotBeReadStopsNobody(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		s := actortest.NewShelf(3)
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		s := actortest.NewMemorySource(3)
 		rt := start(t, actortest.QuietSystem(), "a", ordering(s, errors.New("mangled by hand")))
 		<-time.After(10 * time.Second)
 		_, _, settled, _ := s.Count()
@@ -60,13 +60,13 @@ func TestAnOrderThatCannotBeReadStopsNobody(t *testing.T) {
 // moment: it is not taken before the pause is read.
 func TestNothingIsClaimedWhileAnotherOrderIsRead(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		s, orders := actortest.NewShelf(0), []poller.Order{{}, {Paused: true}, {}}
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		s, orders := actortest.NewMemorySource(0), []poller.ClusterOverride{{}, {Paused: true}, {}}
 		topic := topicOn(s, 1, acks)
 		// No poll of its own may be under way when the pause comes.
 		topic.PollingInterval, topic.MaxPollingInterval = time.Hour, time.Hour
-		topic.OrderEvery = 24 * time.Hour
-		topic.Order = func(context.Context) (poller.Order, error) {
+		topic.OverrideInterval = 24 * time.Hour
+		topic.ReadOverride = func(context.Context) (poller.ClusterOverride, error) {
 			<-time.After(time.Minute)
 			next := orders[0]
 			orders = orders[1:]

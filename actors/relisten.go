@@ -7,21 +7,21 @@ import "time"
 // for every topic: a thousand changes cost no more than a few. Until then timers of
 // a new topic are found by polling.
 const (
-	listenPause     = 50 * time.Millisecond
-	listenPauseEach = 500 * time.Microsecond
+	resubscribePause         = 50 * time.Millisecond
+	resubscribePausePerTopic = 500 * time.Microsecond
 )
 
 // topicsChanged is what a supervisor knows of the changes that it does not listen
 // to yet.
-type topicsChanged struct {
-	again   time.Time   // when it may listen anew
-	pending *time.Timer // nil: no change waits
+type resubscription struct {
+	notBefore time.Time   // when it may listen anew
+	pending   *time.Timer // nil: no change waits
 }
 
 // listenAnew tells the supervisor that it may.
-type listenAnew struct{}
+type resubscribeNow struct{}
 
-func (t *topicsChanged) stop() {
+func (t *resubscription) stop() {
 	if t.pending != nil {
 		t.pending.Stop()
 	}
@@ -29,21 +29,21 @@ func (t *topicsChanged) stop() {
 
 // listenSoon listens to the topics that there are now: at once after a while
 // without changes, else after the pause.
-func (s *supervisor) listenSoon() {
-	t := &s.topicsChanged
-	wait := time.Until(t.again)
+func (s *supervisor) resubscribeSoon() {
+	t := &s.resubscription
+	wait := time.Until(t.notBefore)
 	switch {
-	case t.pending != nil || s.ended:
+	case t.pending != nil || s.stopped:
 	case wait <= 0:
-		s.listenAnew()
+		s.resubscribe()
 	default:
 		root, self := s.root, s.self
-		t.pending = time.AfterFunc(wait, func() { root.Send(self, listenAnew{}) })
+		t.pending = time.AfterFunc(wait, func() { root.Send(self, resubscribeNow{}) })
 	}
 }
 
-func (s *supervisor) listenAnew() {
-	s.topicsChanged.pending = nil
-	s.topicsChanged.again = time.Now().Add(listenPause + time.Duration(len(s.pollers))*listenPauseEach)
-	s.listen()
+func (s *supervisor) resubscribe() {
+	s.resubscription.pending = nil
+	s.resubscription.notBefore = time.Now().Add(resubscribePause + time.Duration(len(s.pollers))*resubscribePausePerTopic)
+	s.subscribeHints()
 }

@@ -65,7 +65,7 @@ type Config struct {
 	// OnDead is called for every timer that became a dead letter, one after the
 	// other, after the source has confirmed it; nil: nobody is told. Its context
 	// ends with the runtime.
-	OnDead func(context.Context, poller.Death)
+	OnDead func(context.Context, poller.DeadTimer)
 
 	// Owner is what Owner returns while the runtime runs.
 	Owner any
@@ -75,21 +75,21 @@ type Config struct {
 
 	Gates *gates.Config // nil: there are no gates
 
-	pollerOptions []actor.PropsOption // of all actors but the supervisor, for tests
+	props []actor.PropsOption // of all actors but the supervisor, for tests
 }
 
 // Runtime is a running root supervisor with its pollers.
 type Runtime struct {
-	name   string
-	system *actor.ActorSystem
-	pid    *actor.PID
-	hints  poller.Hints
-	timers gateway.Timers
-	beat   *scheduler.Config
-	owner  any
-	env    *host.Env
-	dead   *poller.Hook
-	tail   poller.Tail
+	name     string
+	system   *actor.ActorSystem
+	pid      *actor.PID
+	hints    poller.Hints
+	timers   gateway.Timers
+	beat     *scheduler.Config
+	owner    any
+	env      *host.Env
+	deadHook *poller.DeadLetterHook
+	tail     poller.Tail
 
 	draining atomic.Bool // the gateway takes no more, in this life and the next
 
@@ -97,10 +97,10 @@ type Runtime struct {
 
 	reminders func(reminders.Request, *actor.PID) (reminders.Call, error) // nil: there are none
 
-	mu     sync.Mutex                    // guards what follows
-	topics map[string]*poller.Shared     // the supervisor alone changes them
-	clocks map[string]*poller.ClockWatch // by shard
-	silent map[string]time.Time          // who does not answer, by topic, since when
+	mu           sync.Mutex                    // guards what follows
+	topics       map[string]*poller.Shared     // the supervisor alone changes them
+	clocks       map[string]*poller.ClockWatch // by shard
+	unresponsive map[string]time.Time          // who does not answer, by topic, since when
 }
 
 // ErrNameTaken says that the ActorSystem has a runtime of this name already.
@@ -111,18 +111,18 @@ var ErrNameTaken = errors.New("a runtime of this name is running in the actor sy
 func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
 		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beat: cfg.Beat, owner: cfg.Owner,
-		env:       &host.Env{Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Options: cfg.pollerOptions, Lines: host.NewLines()},
-		topics:    map[string]*poller.Shared{},
-		silent:    map[string]time.Time{},
-		reminders: cfg.Reminders,
+		env:          &host.Env{Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Options: cfg.props, LogLimit: host.NewLogLimiter()},
+		topics:       map[string]*poller.Shared{},
+		unresponsive: map[string]time.Time{},
+		reminders:    cfg.Reminders,
 	}
 	if rt.env.Random == nil {
 		rt.env.Random = rand.Float64
 	}
-	rt.dead = poller.NewHook(cfg.OnDead, cfg.Logger)
+	rt.deadHook = poller.NewDeadLetterHook(cfg.OnDead, cfg.Logger)
 	rt.tail.Events, rt.tail.Node, rt.tail.Log, rt.tail.Io = cfg.Events, cfg.Node, cfg.Logger, rt.env.IO
 	for _, t := range cfg.Topics {
-		rt.keep(rt.newTopic(t))
+		rt.addTopic(rt.newTopic(t))
 	}
 	if cfg.Gates != nil {
 		rt.gates = gates.New(system, *cfg.Gates)
@@ -138,7 +138,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt.pid = pid
 	// Whoever knows a name of ours may use it from now on: protoactor may panic
 	// in who sends to a name that is being spawned.
-	if _, err := rt.ask(areYouThere{}, liveTimeout); err != nil {
+	if _, err := rt.ask(ping{}, supervisorTimeout); err != nil {
 		return nil, errors.Join(err, rt.Stop())
 	}
 	return rt, nil
@@ -157,20 +157,20 @@ func (rt *Runtime) Counters() map[string]poller.Counters {
 }
 
 func (rt *Runtime) newTopic(t poller.Topic) *poller.Shared {
-	return poller.NewShared(t, rt.env, rt.dead, rt.clock(t.Source.Shard()), rt.tail.Events != nil)
+	return poller.NewShared(t, rt.env, rt.deadHook, rt.clock(t.Source.Shard()), rt.tail.Events != nil)
 }
 
-func (rt *Runtime) keep(t *poller.Shared) {
+func (rt *Runtime) addTopic(t *poller.Shared) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.topics[t.Source.Name()] = t
 }
 
-func (rt *Runtime) forget(name string) {
+func (rt *Runtime) removeTopic(name string) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	delete(rt.topics, name)
-	delete(rt.silent, name)
+	delete(rt.unresponsive, name)
 }
 
 func (rt *Runtime) topic(name string) (*poller.Shared, bool) {
@@ -208,7 +208,7 @@ func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
 	if soon := time.Now().Add(poller.HookGrace); until.Before(soon) {
 		until = soon // what died while handlers ended is told too
 	}
-	rt.dead.End(until, poller.ErrDraining)
+	rt.deadHook.End(until, poller.ErrDraining)
 	return drained, nil
 }
 

@@ -32,16 +32,16 @@ type supervisor struct {
 	gateway  *actor.PID // nil: there is none
 	beat     *actor.PID // the same
 	pollers  map[string]*actor.PID
-	removals map[string]*removal // topics on their way out
-	gates    *actor.PID          // nil: there are none
-	outages  map[string]*outage  // by shard
+	removals map[string]*topicRemoval // topics on their way out
+	gates    *actor.PID               // nil: there are none
+	outages  map[string]*outage       // by shard
 
 	generation int // of the timers of outages
 
-	stopHints     context.CancelFunc
-	topicsChanged topicsChanged
-	ended         bool // by stop: a topic that goes after it is not listened to anew
-	drain         *rootDrain
+	stopHints      context.CancelFunc
+	resubscription resubscription
+	stopped        bool // by stop: a topic that goes after it is not listened to anew
+	drain          *rootDrain
 }
 
 // gatewayLate tells the supervisor that the gateway takes too long to drain.
@@ -59,14 +59,14 @@ type rootDrain struct {
 }
 
 // has reports whether a topic's poller has answered.
-func (d *rootDrain) has(topic string) bool {
+func (d *rootDrain) answeredBy(topic string) bool {
 	_, answered := d.answered[topic]
 	return answered
 }
 
 func supervisorProps(rt *Runtime) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor { return &supervisor{rt: rt} },
-		actor.WithSupervisor(host.RestartPoller.With(rt.env.Random)),
+		actor.WithSupervisor(host.RestartPoller.WithRandom(rt.env.Random)),
 		actor.WithReceiverMiddleware(host.LogCrashes(rt.env.Logger)))
 }
 
@@ -82,42 +82,42 @@ func (s *supervisor) Receive(c actor.Context) {
 		s.redisDown(m)
 	case poller.Available:
 		s.redisUp(m)
-	case nextProbe:
+	case probeDue:
 		s.sendProbe(m)
-	case checkup:
-		s.checkup(m)
+	case checkHealth:
+		s.checkHealth(m)
 	case *messages.Drain:
 		s.startDrain(m, c.Sender())
 	case *messages.TopicDrained:
 		s.topicDrained(m)
-		s.removed(c, m)
-	case listenAnew:
-		s.listenAnew()
-	case poller.Begun:
-		s.askAgain(m.Poller)
+		s.topicRemoved(c, m)
+	case resubscribeNow:
+		s.resubscribe()
+	case poller.Started:
+		s.drainRestarted(m.Poller)
 	case gateway.Drained:
 		s.drainPollers()
 	case gatewayLate:
 		s.root.Send(s.gateway, gateway.Cut{})
 		s.drainPollers()
-	case areYouThere:
-		s.live(c, nil)
+	case ping:
+		s.respond(c, nil)
 	case *actor.Terminated:
-		s.stopped(m.Who)
+		s.pollerStopped(m.Who)
 	case addTopic:
-		s.live(c, s.add(c, m.topic))
-	case whereGates:
+		s.respond(c, s.addTopic(c, m.topic))
+	case gatesPID:
 		c.Respond(s.gates)
-	case tuneTopic:
-		s.live(c, s.tune(m))
+	case retuneTopic:
+		s.respond(c, s.tuneTopic(m))
 	case removeTopic:
-		s.remove(m, c.Sender())
+		s.removeTopic(m, c.Sender())
 	}
 }
 
 func (s *supervisor) start(c actor.Context) {
 	s.self, s.root = c.Self(), c.ActorSystem().Root
-	s.pollers, s.removals, s.outages = map[string]*actor.PID{}, map[string]*removal{}, map[string]*outage{}
+	s.pollers, s.removals, s.outages = map[string]*actor.PID{}, map[string]*topicRemoval{}, map[string]*outage{}
 	s.gates = s.spawnIf(c, s.rt.gates != nil, gatesName, func() *actor.Props { return gates.Props(s.rt.gates) })
 	// Reminders come before the pollers, whose handlers hand them out.
 	s.spawnIf(c, s.rt.reminders != nil, reminders.Name, func() *actor.Props { return reminders.Props(s.rt.env, s.rt.reminders) })
@@ -128,7 +128,7 @@ func (s *supervisor) start(c actor.Context) {
 	}
 	s.gateway = s.spawnIf(c, s.rt.timers != nil, gateway.Name, func() *actor.Props { return gateway.Props(s.rt.env, s.rt.timers, &s.rt.draining) })
 	s.beat = s.spawnIf(c, s.rt.beat != nil && s.drain == nil, scheduler.Name, func() *actor.Props { return scheduler.Props(s.rt.env, *s.rt.beat) })
-	s.listen()
+	s.subscribeHints()
 }
 
 // spawnIf spawns a child that the configuration may leave out; nil: it does.
@@ -146,11 +146,11 @@ func (s *supervisor) spawnIf(c actor.Context, wanted bool, name string, props fu
 // listen passes hints to the supervisor until it stops, or listens anew
 // because its topics have changed. Where hints are refused (a user without
 // channel rights) timers are found by polling.
-func (s *supervisor) listen() {
+func (s *supervisor) subscribeHints() {
 	if s.stopHints != nil {
 		s.stopHints()
 	}
-	if s.ended {
+	if s.stopped {
 		return
 	}
 	//nolint:forbidigo // the supervisor's life is its own: stop ends it
@@ -168,24 +168,24 @@ func (s *supervisor) listen() {
 	}
 	s.rt.env.IO.Go(func() {
 		for ctx.Err() == nil {
-			_, err := host.Safely("listening for hints", func() (struct{}, error) {
+			_, err := host.Recovered("listening for hints", func() (struct{}, error) {
 				return struct{}{}, hints.Listen(ctx, names, deliver)
 			})
 			if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 				return
 			}
-			log.Warn("no hints: timers due soon are found by polling", "err", err, "again_in", host.ListenAgain)
+			log.Warn("no hints: timers due soon are found by polling", "err", err, "again_in", host.ResubscribeDelay)
 			select {
 			case <-ctx.Done():
-			case <-time.After(host.ListenAgain):
+			case <-time.After(host.ResubscribeDelay):
 			}
 		}
 	})
 }
 
 func (s *supervisor) stop() {
-	s.ended = true
-	s.topicsChanged.stop()
+	s.stopped = true
+	s.resubscription.stop()
 	if s.stopHints != nil {
 		s.stopHints()
 	}
@@ -252,14 +252,14 @@ func (s *supervisor) drainPollers() {
 		s.drain.late.Stop()
 	}
 	for name, pid := range s.pollers {
-		s.retire(name)
-		s.askToDrain(pid, s.drain.until)
+		s.pauseForDrain(name)
+		s.drainPoller(pid, s.drain.until)
 	}
 	s.answerDrain()
 }
 
 // retire keeps a topic's poller from claiming in this life and in the next.
-func (s *supervisor) retire(name string) {
+func (s *supervisor) pauseForDrain(name string) {
 	if t, ok := s.rt.topic(name); ok {
 		t.Change(func(state *poller.State) { state.Paused = true })
 	}
@@ -267,18 +267,18 @@ func (s *supervisor) retire(name string) {
 
 // askAgain asks a poller that was restarted to drain, if that was asked of the
 // one before.
-func (s *supervisor) askAgain(poller *actor.PID) {
+func (s *supervisor) drainRestarted(poller *actor.PID) {
 	for _, r := range s.removals {
 		if r.poller.Equal(poller) {
-			s.askToDrain(poller, r.until)
+			s.drainPoller(poller, r.until)
 		}
 	}
 	if s.drain != nil && s.drain.pollers {
-		s.askToDrain(poller, s.drain.until)
+		s.drainPoller(poller, s.drain.until)
 	}
 }
 
-func (s *supervisor) askToDrain(poller *actor.PID, until time.Time) {
+func (s *supervisor) drainPoller(poller *actor.PID, until time.Time) {
 	left := max(time.Until(until), 0)
 	s.root.RequestWithCustomSender(poller, &messages.Drain{Timeout: durationpb.New(left)}, s.self)
 }
@@ -286,7 +286,7 @@ func (s *supervisor) askToDrain(poller *actor.PID, until time.Time) {
 // topicDrained takes the first answer of each topic: a poller that was
 // restarted after its answer is asked again.
 func (s *supervisor) topicDrained(m *messages.TopicDrained) {
-	if s.drain == nil || s.drain.has(m.GetTopic()) {
+	if s.drain == nil || s.drain.answeredBy(m.GetTopic()) {
 		return
 	}
 	s.drain.result.Topics = append(s.drain.result.Topics, m)
@@ -299,7 +299,7 @@ func (s *supervisor) answerDrain() {
 		return
 	}
 	for name := range s.pollers {
-		if !s.drain.has(name) {
+		if !s.drain.answeredBy(name) {
 			return
 		}
 	}

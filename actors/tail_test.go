@@ -19,7 +19,7 @@ import (
 )
 
 // gallery is where events are published in a test.
-type gallery struct {
+type recordedEvents struct {
 	mu     sync.Mutex
 	err    error
 	hold   chan struct{} // if not nil, publishing waits for it
@@ -27,7 +27,7 @@ type gallery struct {
 	most   int // events of one message
 }
 
-func (g *gallery) PublishEvents(ctx context.Context, topic string, events []exchange.Event) error {
+func (g *recordedEvents) PublishEvents(ctx context.Context, topic string, events []exchange.Event) error {
 	g.mu.Lock()
 	err, hold := g.err, g.hold
 	g.mu.Unlock()
@@ -48,7 +48,7 @@ func (g *gallery) PublishEvents(ctx context.Context, topic string, events []exch
 }
 
 // take returns the kinds and ids of the events since the last call.
-func (g *gallery) take() (all []string) {
+func (g *recordedEvents) take() (all []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, e := range g.events {
@@ -58,16 +58,16 @@ func (g *gallery) take() (all []string) {
 	return all
 }
 
-func (g *gallery) fails(err error) {
+func (g *recordedEvents) fails(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.err = err
 }
 
 // hinting are hints that a test gives.
-type hinting chan exchange.Hint
+type fakeHints chan exchange.Hint
 
-func (h hinting) Listen(ctx context.Context, _ []string, deliver func(exchange.Hint)) error {
+func (h fakeHints) Listen(ctx context.Context, _ []string, deliver func(exchange.Hint)) error {
 	for {
 		select {
 		case hint := <-h:
@@ -79,18 +79,18 @@ func (h hinting) Listen(ctx context.Context, _ []string, deliver func(exchange.H
 }
 
 // watch has the events of the shelf's topic told for a while.
-func (h hinting) watch(d time.Duration) { h.watchSince(d, 0) }
+func (h fakeHints) watch(d time.Duration) { h.watchSince(d, 0) }
 
 // watchSince is watch of a watcher that has been subscribed for some time.
-func (h hinting) watchSince(d, subscribed time.Duration) {
+func (h fakeHints) watchSince(d, subscribed time.Duration) {
 	h <- exchange.Hint{Source: "shelf", Kind: exchange.HintTail, In: d, Watched: subscribed}
 	synctest.Wait()
 }
 
 // watched runs a runtime on a shelf whose events go to a gallery.
-func watched(t *testing.T, g *gallery, s *actortest.Shelf, handle poller.Handle) (*Runtime, hinting, *bytes.Buffer) {
+func watched(t *testing.T, g *recordedEvents, s *actortest.MemorySource, handle poller.Handle) (*Runtime, fakeHints, *bytes.Buffer) {
 	t.Helper()
-	hints, log := make(hinting), &bytes.Buffer{}
+	hints, log := make(fakeHints), &bytes.Buffer{}
 	rt, err := Start(actortest.QuietSystem(), Config{
 		Name: "a", Node: "here", Logger: slog.New(slog.NewTextHandler(log, nil)),
 		Topics: []poller.Topic{topicOn(s, 2, handle)}, Events: g, Hints: hints,
@@ -102,8 +102,8 @@ func watched(t *testing.T, g *gallery, s *actortest.Shelf, handle poller.Handle)
 
 func TestEventsAreToldWhileSomebodyWatches(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		g, s := &gallery{}, actortest.NewShelf(3)
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		g, s := &recordedEvents{}, actortest.NewMemorySource(3)
 		rt, hints, _ := watched(t, g, s, func(ctx context.Context, d *poller.Delivery) poller.Outcome {
 			switch d.ID {
 			case "fails":
@@ -158,8 +158,8 @@ func TestEventsAreToldWhileSomebodyWatches(t *testing.T) {
 // Events that cannot be sent in time are counted, and nothing waits for them.
 func TestEventsWaitForNobody(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		g, s := &gallery{hold: make(chan struct{})}, actortest.NewShelf(0)
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		g, s := &recordedEvents{hold: make(chan struct{})}, actortest.NewMemorySource(0)
 		rt, hints, _ := watched(t, g, s, acks)
 		hints.watch(time.Minute)
 		<-time.After(time.Second) // sending hangs
@@ -181,8 +181,8 @@ func TestEventsWaitForNobody(t *testing.T) {
 
 func TestEventsThatCannotBeSentAreMissed(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		g, s := &gallery{}, actortest.NewShelf(0)
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		g, s := &recordedEvents{}, actortest.NewMemorySource(0)
 		rt, hints, log := watched(t, g, s, acks)
 		hints.watch(time.Minute)
 		<-time.After(time.Second)
@@ -204,8 +204,8 @@ func TestEventsThatCannotBeSentAreMissed(t *testing.T) {
 // What happens in a drain is told, and sending that hangs holds up no Stop.
 func TestStopSendsTheLastEvents(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		g, s := &gallery{}, actortest.NewShelf(0)
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		g, s := &recordedEvents{}, actortest.NewMemorySource(0)
 		rt, hints, _ := watched(t, g, s, func(ctx context.Context, _ *poller.Delivery) poller.Outcome {
 			<-ctx.Done()
 			return poller.Failed(context.Cause(ctx))
@@ -233,8 +233,8 @@ func TestStopSendsTheLastEvents(t *testing.T) {
 // announces itself every few seconds. One that has come since does not.
 func TestWatchersThatWereThereBeforeMissNothing(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		g, s := &gallery{}, actortest.NewShelf(2)
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		g, s := &recordedEvents{}, actortest.NewMemorySource(2)
 		rt, hints, _ := watched(t, g, s, acks)
 		require.Empty(t, g.take())
 		hints.watch(10 * time.Second) // subscribed just now
@@ -256,8 +256,8 @@ func TestWatchersThatWereThereBeforeMissNothing(t *testing.T) {
 // What is kept of the first events is bounded, in number and in time.
 func TestFirstEventsAreKeptForAWhile(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		g, s := &gallery{}, actortest.NewShelf(poller.MaxPending)
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		g, s := &recordedEvents{}, actortest.NewMemorySource(poller.MaxPending)
 		rt, hints, _ := watched(t, g, s, acks)
 		<-time.After(poller.EarlyFor - 2*time.Second)
 		hints.watchSince(10*time.Second, time.Hour)
@@ -267,8 +267,8 @@ func TestFirstEventsAreKeptForAWhile(t *testing.T) {
 		require.Equal(t, "missed", told[len(told)-1])
 		require.NoError(t, rt.Stop())
 	})
-	actortest.Virtually(t, func(t *testing.T) {
-		g, s := &gallery{}, actortest.NewShelf(2)
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		g, s := &recordedEvents{}, actortest.NewMemorySource(2)
 		rt, hints, _ := watched(t, g, s, acks)
 		<-time.After(poller.EarlyFor)
 		topic, _ := rt.topic("shelf")

@@ -12,8 +12,8 @@ import (
 const StuckAfter = 30 * time.Second
 
 // Vitals is how a runtime is.
-type Vitals struct {
-	Pollers    []poller.Vitals // in the order of their topics
+type Health struct {
+	Pollers    []poller.Health // in the order of their topics
 	Silent     time.Duration   // since the supervisor first failed to answer; 0: it answers
 	Draining   bool
 	ClockSteps poller.ClockSteps // of all shards; the last one
@@ -21,11 +21,11 @@ type Vitals struct {
 
 // Messages that ask how somebody is. The channels have room for all answers.
 type (
-	checkup struct {
-		answer  chan<- supervisorVitals
-		pollers chan<- poller.Vitals
+	checkHealth struct {
+		answer  chan<- supervisorHealth
+		pollers chan<- poller.Health
 	}
-	supervisorVitals struct {
+	supervisorHealth struct {
 		downSince map[string]time.Time // by shard
 		draining  bool
 	}
@@ -33,15 +33,15 @@ type (
 
 // Vitals asks all pollers how they are, and waits for their answers until ctx
 // ends.
-func (rt *Runtime) Vitals(ctx context.Context) Vitals {
+func (rt *Runtime) Health(ctx context.Context) Health {
 	topics := rt.all()
-	answer := make(chan supervisorVitals, 1)
-	answers := make(chan poller.Vitals, len(topics)+16) // some may be added meanwhile
-	rt.system.Root.Send(rt.pid, checkup{answer, answers})
+	answer := make(chan supervisorHealth, 1)
+	answers := make(chan poller.Health, len(topics)+16) // some may be added meanwhile
+	rt.system.Root.Send(rt.pid, checkHealth{answer, answers})
 
-	var of supervisorVitals
+	var of supervisorHealth
 	alive := false
-	said := map[string]poller.Vitals{}
+	said := map[string]poller.Health{}
 	for waiting := true; waiting && (!alive || len(said) < len(topics)); {
 		select {
 		case of = <-answer:
@@ -53,11 +53,11 @@ func (rt *Runtime) Vitals(ctx context.Context) Vitals {
 		}
 	}
 
-	all := Vitals{Silent: rt.silence("", alive), Draining: of.draining}
+	all := Health{Silent: rt.unresponsiveFor("", alive), Draining: of.draining}
 	for _, t := range topics {
 		name := t.Source.Name()
 		v, answered := said[name]
-		v.Topic, v.Silent = name, rt.silence(name, answered)
+		v.Topic, v.Silent = name, rt.unresponsiveFor(name, answered)
 		v.DownSince = of.downSince[t.Source.Shard()]
 		v.LastExchange = t.Counters.Snapshot().LastExchange
 		all.Pollers = append(all.Pollers, v)
@@ -67,17 +67,17 @@ func (rt *Runtime) Vitals(ctx context.Context) Vitals {
 }
 
 // silence notes whether somebody answered, and returns since when they have not.
-func (rt *Runtime) silence(name string, answered bool) time.Duration {
+func (rt *Runtime) unresponsiveFor(name string, answered bool) time.Duration {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if answered {
-		delete(rt.silent, name)
+		delete(rt.unresponsive, name)
 		return 0
 	}
-	since, known := rt.silent[name]
+	since, known := rt.unresponsive[name]
 	if !known {
 		since = time.Now()
-		rt.silent[name] = since
+		rt.unresponsive[name] = since
 	}
 	return max(time.Since(since), 1)
 }
@@ -111,8 +111,8 @@ func (rt *Runtime) clockSteps() (all poller.ClockSteps) {
 }
 
 // checkup answers for the supervisor, and has the pollers answer for themselves.
-func (s *supervisor) checkup(m checkup) {
-	of := supervisorVitals{downSince: map[string]time.Time{}, draining: s.drain != nil}
+func (s *supervisor) checkHealth(m checkHealth) {
+	of := supervisorHealth{downSince: map[string]time.Time{}, draining: s.drain != nil}
 	for shard, o := range s.outages {
 		of.downSince[shard] = o.since
 	}
@@ -120,5 +120,5 @@ func (s *supervisor) checkup(m checkup) {
 	case m.answer <- of:
 	default: // nobody waits any more
 	}
-	s.broadcast(poller.Checkup{Answer: m.pollers})
+	s.broadcast(poller.CheckHealth{Answer: m.pollers})
 }

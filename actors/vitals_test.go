@@ -17,7 +17,7 @@ import (
 // has not.
 func TestASilentPollerIsNoticed(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		free := make(chan struct{})
 		var stuck atomic.Bool
 		block := actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
@@ -29,14 +29,14 @@ func TestASilentPollerIsNoticed(t *testing.T) {
 			}
 		})
 		rt, err := Start(actortest.QuietSystem(), Config{
-			Name: "a", Topics: []poller.Topic{topicOn(actortest.NewShelf(1), 1, acks)}, Logger: actortest.Quiet,
-			pollerOptions: []actor.PropsOption{block},
+			Name: "a", Topics: []poller.Topic{topicOn(actortest.NewMemorySource(1), 1, acks)}, Logger: actortest.DiscardLogger,
+			props: []actor.PropsOption{block},
 		})
 		require.NoError(t, err)
-		ask := func() Vitals {
+		ask := func() Health {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			return rt.Vitals(ctx)
+			return rt.Health(ctx)
 		}
 		<-time.After(time.Second)
 		v := ask()

@@ -58,7 +58,7 @@ var bounds = []bound{
 	{"bytes of leases in the hands of subscribers", maxPrincipalLeaseBytes, maxHostLeaseBytes, maxTotalLeaseBytes},
 	{"bytes of messages that wait for the links to peers", maxPrincipalMailBytes, maxHostMailBytes, maxTotalMailBytes},
 	{"actors of the node that peers watch", maxPrincipalWatches, maxHostWatches, maxTotalWatches},
-	{"turns at gates, and places in their queues", gates.MaxPrincipalVisits, gates.MaxHostVisits, gates.MaxVisits},
+	{"turns at gates, and places in their queues", gates.MaxPrincipalPlaces, gates.MaxHostPlaces, gates.MaxRemotePlaces},
 }
 
 func quarters(limit, n int64) int64 { return (limit*n + 3) / 4 }

@@ -5,13 +5,13 @@ import "github.com/wakebell/wakebell/messages/gate"
 // stop ends what the incarnation has: Redis passes over its tickets, and its
 // turns go on when their leases end.
 func (k *gatekeeper) stop(cause error) {
-	k.life.cancel()
-	k.pulse.stop()
+	k.incarnation.cancel()
+	k.heartbeat.stop()
 	for _, q := range k.queues {
 		k.endQueue(q, cause)
-		back := q.gives
-		if q.flight != nil {
-			back = append(back, q.flight.gives...)
+		back := q.returns
+		if q.inFlight != nil {
+			back = append(back, q.inFlight.returns...)
 		}
 		for _, g := range back { // their answers have no receiver
 			if g.turn != nil {
@@ -26,13 +26,13 @@ func (k *gatekeeper) stop(cause error) {
 func (k *gatekeeper) endQueue(q *gateQueue, cause error) {
 	if t := q.turn; t != nil {
 		t.stop(cause)
-		q.give(giving{ticket: gate.Ticket(t.Fence), passed: t.ahead})
+		q.returnTicket(ticketReturn{ticket: gate.Ticket(t.Fence), passed: t.unreported})
 		q.turn = nil
-		k.disown(t, true)
+		k.turnEnded(t, true)
 		t.settle(turnGone, ErrTurnLost)
 	}
 	for ticket, w := range q.waiting {
-		q.give(giving{ticket: ticket})
+		q.returnTicket(ticketReturn{ticket: ticket})
 		k.refuse(w, cause)
 	}
 	clear(q.waiting)
@@ -40,8 +40,8 @@ func (k *gatekeeper) endQueue(q *gateQueue, cause error) {
 		k.refuse(w, cause)
 	}
 	q.joins = nil
-	if q.flight != nil {
-		for _, w := range q.flight.joins {
+	if q.inFlight != nil {
+		for _, w := range q.inFlight.joins {
 			w.gone = true
 			k.refuse(w, cause)
 		}
@@ -50,20 +50,20 @@ func (k *gatekeeper) endQueue(q *gateQueue, cause error) {
 
 // close refuses everybody from now on, and tells done once all is given back.
 func (k *gatekeeper) close(done chan struct{}) {
-	k.closing, k.empty = true, append(k.empty, done)
+	k.closed, k.onEmpty = true, append(k.onEmpty, done)
 	for _, q := range k.queues {
 		k.endQueue(q, ErrClosed)
 		k.pump(q)
 	}
-	k.closed()
+	k.reportEmpty()
 }
 
-func (k *gatekeeper) closed() {
-	if !k.closing || len(k.queues) > 0 {
+func (k *gatekeeper) reportEmpty() {
+	if !k.closed || len(k.queues) > 0 {
 		return
 	}
-	for _, done := range k.empty {
+	for _, done := range k.onEmpty {
 		close(done)
 	}
-	k.empty = nil
+	k.onEmpty = nil
 }

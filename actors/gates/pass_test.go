@@ -16,15 +16,15 @@ import (
 func TestALateReleaseOfATurnThatWasPassedOnIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, until := range map[string]time.Duration{"late": -time.Millisecond, "in time": time.Minute} {
-		life := &gateLife{}
-		k := &gatekeeper{cfg: &Config{Logger: slog.New(slog.DiscardHandler)}, life: life, queues: map[string]*gateQueue{}}
+		incarnation := &incarnation{}
+		k := &gatekeeper{cfg: &Config{Logger: slog.New(slog.DiscardHandler)}, incarnation: incarnation, queues: map[string]*gateQueue{}}
 		turn := &Turn{
-			Gate: "gate", Fence: 2, life: life, ahead: true, root: 1,
+			Gate: "gate", Fence: 2, incarnation: incarnation, unreported: true, knownTicket: 1,
 			until: time.Now().Add(until), timer: time.NewTimer(time.Hour),
 		}
 		turn.ctx, turn.end = context.WithCancelCause(t.Context())
 		q := k.queue("gate")
-		q.turn, q.flight = turn, &gateFlight{} // what is to be sent waits
+		q.turn, q.inFlight = turn, &gateRequest{} // what is to be sent waits
 		var err error
 		k.release(releaseTurn{turn, func(e error) { err = e }})
 		if until < 0 {
@@ -34,6 +34,6 @@ func TestALateReleaseOfATurnThatWasPassedOnIsRefused(t *testing.T) {
 			require.NoError(t, err, name)
 			require.ErrorIs(t, context.Cause(turn.Context()), context.Canceled, name)
 		}
-		require.Equal(t, []giving{{ticket: gate.Ticket(2), passed: true}}, q.gives, name)
+		require.Equal(t, []ticketReturn{{ticket: gate.Ticket(2), passed: true}}, q.returns, name)
 	}
 }

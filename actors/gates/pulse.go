@@ -11,17 +11,17 @@ import (
 // pulse is the process's life as Redis sees it: one call for all that the
 // process waits for and holds. While Redis does not answer it is what finds out
 // when it does again.
-type pulse struct {
-	timer  *time.Timer // nil: nothing to live for
-	flying bool
-	known  bool // a beat has been answered in this life
+type heartbeat struct {
+	timer    *time.Timer // nil: nothing to live for
+	inFlight bool
+	answered bool // a beat has been answered in this life
 
-	failures int // in a row
-	deaf     bool
+	failures     int // in a row
+	unsubscribed bool
 
 	checkAt  time.Time // when places are checked next
 	checking bool
-	again    bool // check once more: what is being checked may be from before
+	recheck  bool // check once more: what is being checked may be from before
 
 	clock storeClock
 }
@@ -44,109 +44,109 @@ func (c *storeClock) left(until time.Time) (d time.Duration, known bool) {
 const (
 	// checkPlaces is how often a process makes sure of its tickets: a stream may
 	// be deleted by hand.
-	checkPlaces = 10 * time.Second
+	checkInterval = 10 * time.Second
 	// clockStep is how far the store's clock must step back to be noticed.
-	clockStep = time.Second
+	minClockStep = time.Second
 	// placesAtOnce bounds the tickets that one call checks, beatAtOnce the turns
 	// that one extends.
-	placesAtOnce, beatAtOnce = 500, 500
+	maxCheckedTickets, maxHeartbeatTurns = 500, 500
 
-	firstBeatAgain, maxBeatAgain = 50 * time.Millisecond, 500 * time.Millisecond
+	firstHeartbeatRetry, maxHeartbeatRetry = 50 * time.Millisecond, 500 * time.Millisecond
 )
 
 type (
-	beatNow struct{ life *gateLife }
-	beaten  struct {
-		life  *gateLife
-		turns []*Turn
-		sent  time.Time
-		reply *gate.Pulse
-		err   error
+	heartbeatDue      struct{ incarnation *incarnation }
+	heartbeatAnswered struct {
+		incarnation *incarnation
+		turns       []*Turn
+		sent        time.Time
+		reply       *gate.Pulse
+		err         error
 	}
-	heard struct { // the subscription stands, or is refused
-		life *gateLife
-		ears bool
+	subscriptionChanged struct { // the subscription stands, or is refused
+		incarnation *incarnation
+		subscribed  bool
 	}
-	placed struct {
-		life    *gateLife
-		tickets []gate.Held
-		places  []gate.Place
-		err     error
+	ticketsChecked struct {
+		incarnation *incarnation
+		tickets     []gate.Held
+		places      []gate.Place
+		err         error
 	}
 )
 
-func (p *pulse) stop() {
+func (p *heartbeat) stop() {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
 	p.timer = nil
 }
 
-func (k *gatekeeper) receivePulse(message any) {
+func (k *gatekeeper) receiveHeartbeat(message any) {
 	switch m := message.(type) {
-	case beatNow:
-		if m.life == k.life {
-			k.beat()
+	case heartbeatDue:
+		if m.incarnation == k.incarnation {
+			k.sendHeartbeat()
 		}
-	case beaten:
-		if m.life == k.life {
-			k.beaten(m)
+	case heartbeatAnswered:
+		if m.incarnation == k.incarnation {
+			k.heartbeatAnswered(m)
 		}
-	case heard:
-		if m.life == k.life {
-			k.pulse.deaf = !m.ears
-			k.check()
+	case subscriptionChanged:
+		if m.incarnation == k.incarnation {
+			k.heartbeat.unsubscribed = !m.subscribed
+			k.checkTickets()
 		}
-	case placed:
-		if m.life == k.life {
-			k.placed(m)
+	case ticketsChecked:
+		if m.incarnation == k.incarnation {
+			k.ticketsChecked(m)
 		}
 	}
 }
 
 // beatEvery is how often the process says that it lives.
-func (k *gatekeeper) beatEvery() time.Duration {
+func (k *gatekeeper) heartbeatInterval() time.Duration {
 	d := min(k.cfg.Presence/4, k.cfg.Lease/3)
-	if k.pulse.deaf {
+	if k.heartbeat.unsubscribed {
 		d = min(d, k.cfg.Signal/3)
 	}
 	return d
 }
 
 // beatSoon begins to beat when there is something to live for.
-func (k *gatekeeper) beatSoon() {
-	if k.pulse.timer == nil && !k.pulse.flying {
-		k.pulse.checkAt = time.Now().Add(host.Spread(checkPlaces, 0.3, k.cfg.random()))
-		k.beatIn(host.Spread(k.beatEvery(), 0.1, k.cfg.random()))
+func (k *gatekeeper) startHeartbeat() {
+	if k.heartbeat.timer == nil && !k.heartbeat.inFlight {
+		k.heartbeat.checkAt = time.Now().Add(host.Jitter(checkInterval, 0.3, k.cfg.random()))
+		k.heartbeatIn(host.Jitter(k.heartbeatInterval(), 0.1, k.cfg.random()))
 	}
 }
 
-func (k *gatekeeper) beatIn(d time.Duration) {
-	life := k.life
-	k.pulse.stop()
-	k.pulse.timer = time.AfterFunc(d, func() { life.tell(beatNow{life}) })
+func (k *gatekeeper) heartbeatIn(d time.Duration) {
+	incarnation := k.incarnation
+	k.heartbeat.stop()
+	k.heartbeat.timer = time.AfterFunc(d, func() { incarnation.send(heartbeatDue{incarnation}) })
 }
 
-func (k *gatekeeper) beat() {
-	p := &k.pulse
+func (k *gatekeeper) sendHeartbeat() {
+	p := &k.heartbeat
 	p.stop()
-	if p.flying {
+	if p.inFlight {
 		return
 	}
 	if len(k.queues) == 0 {
-		p.known = false
+		p.answered = false
 		return
 	}
-	b := &gate.Beat{Process: k.life.process, Terms: k.cfg.Terms}
+	b := &gate.Beat{Process: k.incarnation.process, Terms: k.cfg.Terms}
 	turns := k.toExtend()
 	for _, t := range turns {
 		b.Turns = append(b.Turns, gate.Held{Gate: t.Gate, Ticket: gate.Ticket(t.Fence)})
 	}
-	p.flying = true
-	life, store, sent := k.life, k.cfg.Store, time.Now()
+	p.inFlight = true
+	incarnation, store, sent := k.incarnation, k.cfg.Store, time.Now()
 	k.gates.io.Go(func() {
-		reply, err := host.Safely("beat", func() (*gate.Pulse, error) { return store.Beat(life.ctx, b) })
-		life.tell(beaten{life, turns, sent, reply, err})
+		reply, err := host.Recovered("beat", func() (*gate.Pulse, error) { return store.Beat(incarnation.ctx, b) })
+		incarnation.send(heartbeatAnswered{incarnation, turns, sent, reply, err})
 	})
 }
 
@@ -155,23 +155,23 @@ func (k *gatekeeper) beat() {
 func (k *gatekeeper) toExtend() []*Turn {
 	var turns []*Turn
 	for _, q := range k.queues {
-		if t := q.turn; t != nil && !t.ahead && time.Since(t.confirmed) >= k.cfg.Lease/3-k.beatEvery()/2 {
+		if t := q.turn; t != nil && !t.unreported && time.Since(t.confirmed) >= k.cfg.Lease/3-k.heartbeatInterval()/2 {
 			turns = append(turns, t)
 		}
-		if len(turns) == beatAtOnce {
+		if len(turns) == maxHeartbeatTurns {
 			break
 		}
 	}
 	return turns
 }
 
-func (k *gatekeeper) beaten(m beaten) {
-	p := &k.pulse
-	p.flying = false
+func (k *gatekeeper) heartbeatAnswered(m heartbeatAnswered) {
+	p := &k.heartbeat
+	p.inFlight = false
 	if m.err != nil {
 		p.failures++
 		k.cfg.Logger.Warn("gates: no beat", "err", m.err, "failures", p.failures)
-		k.beatIn(min(host.Spread(host.Doubled(firstBeatAgain, p.failures-1, maxBeatAgain), 0.2, k.cfg.random()), k.beatEvery()))
+		k.heartbeatIn(min(host.Jitter(host.ExponentialDelay(firstHeartbeatRetry, p.failures-1, maxHeartbeatRetry), 0.2, k.cfg.random()), k.heartbeatInterval()))
 		return
 	}
 	p.failures = 0
@@ -182,34 +182,34 @@ func (k *gatekeeper) beaten(m beaten) {
 		}
 	}
 	for _, q := range k.queues {
-		if q.parked {
-			k.fly(q)
+		if q.blocked {
+			k.send(q)
 		}
 	}
 	for _, name := range m.reply.Overdue {
-		k.look(name)
+		k.requestPoll(name)
 	}
 	k.watchClock(m.reply.Now, m.sent)
-	if p.deaf || m.reply.Lapsed && p.known || time.Now().After(p.checkAt) {
-		k.check()
+	if p.unsubscribed || m.reply.Lapsed && p.answered || time.Now().After(p.checkAt) {
+		k.checkTickets()
 	}
-	p.known = true
-	if len(m.turns) == beatAtOnce {
-		k.beat()
+	p.answered = true
+	if len(m.turns) == maxHeartbeatTurns {
+		k.sendHeartbeat()
 		return
 	}
-	k.beatIn(host.Spread(k.beatEvery(), 0.1, k.cfg.random()))
+	k.heartbeatIn(host.Jitter(k.heartbeatInterval(), 0.1, k.cfg.random()))
 }
 
 // watchClock looks at all gates when the store's clock has stepped back: the
 // instants that it wrote before lie too far ahead.
 func (k *gatekeeper) watchClock(now, sent time.Time) {
-	c := &k.pulse.clock
-	if by, known := c.left(now); known && by < -clockStep-time.Since(sent) {
+	c := &k.heartbeat.clock
+	if by, known := c.left(now); known && by < -minClockStep-time.Since(sent) {
 		k.cfg.Logger.Warn("redis's clock has stepped back", "by", -by)
 		for name, q := range k.queues {
 			if len(q.waiting) > 0 {
-				k.look(name)
+				k.requestPoll(name)
 			}
 		}
 	}
@@ -217,20 +217,20 @@ func (k *gatekeeper) watchClock(now, sent time.Time) {
 }
 
 // unreachable has the beat find out when the store is back.
-func (k *gatekeeper) unreachable(err error) {
-	p := &k.pulse
-	if p.failures == 0 && !p.flying {
+func (k *gatekeeper) storeUnavailable(err error) {
+	p := &k.heartbeat
+	if p.failures == 0 && !p.inFlight {
 		k.cfg.Logger.Warn("gates: redis does not answer", "err", err)
-		k.beatIn(firstBeatAgain)
+		k.heartbeatIn(firstHeartbeatRetry)
 	}
 }
 
 // check asks what has become of the tickets that wait.
-func (k *gatekeeper) check() {
-	p := &k.pulse
-	p.checkAt = time.Now().Add(host.Spread(checkPlaces, 0.3, k.cfg.random()))
+func (k *gatekeeper) checkTickets() {
+	p := &k.heartbeat
+	p.checkAt = time.Now().Add(host.Jitter(checkInterval, 0.3, k.cfg.random()))
 	if p.checking {
-		p.again = true
+		p.recheck = true
 		return
 	}
 	var tickets []gate.Held
@@ -242,27 +242,27 @@ func (k *gatekeeper) check() {
 	if len(tickets) == 0 {
 		return
 	}
-	p.checking, p.again = true, false
-	life, store := k.life, k.cfg.Store
+	p.checking, p.recheck = true, false
+	incarnation, store := k.incarnation, k.cfg.Store
 	k.gates.io.Go(func() {
-		m := placed{life: life, tickets: tickets}
-		for part := range slices.Chunk(tickets, placesAtOnce) {
-			places, err := host.Safely("asking for places", func() ([]gate.Place, error) { return store.Places(life.ctx, part) })
+		m := ticketsChecked{incarnation: incarnation, tickets: tickets}
+		for part := range slices.Chunk(tickets, maxCheckedTickets) {
+			places, err := host.Recovered("asking for places", func() ([]gate.Place, error) { return store.Places(incarnation.ctx, part) })
 			if m.err = err; err != nil {
 				break
 			}
 			m.places = append(m.places, places...)
 		}
-		life.tell(m)
+		incarnation.send(m)
 	})
 }
 
 // placed takes a new place for tickets that are gone, in their order.
-func (k *gatekeeper) placed(m placed) {
-	k.pulse.checking = false
+func (k *gatekeeper) ticketsChecked(m ticketsChecked) {
+	k.heartbeat.checking = false
 	if m.err != nil {
 		k.cfg.Logger.Warn("gates: tickets could not be checked", "err", m.err)
-		k.pulse.checkAt = time.Now() // with the next beat
+		k.heartbeat.checkAt = time.Now() // with the next beat
 	}
 	touched := map[string]*gateQueue{}
 	var lost []*waiter
@@ -278,7 +278,7 @@ func (k *gatekeeper) placed(m placed) {
 			delete(q.waiting, at.Ticket)
 			touched[at.Gate] = q
 		case gate.Granted:
-			q.look = true
+			q.poll = true
 			touched[at.Gate] = q
 		}
 	}
@@ -289,7 +289,7 @@ func (k *gatekeeper) placed(m placed) {
 	for _, q := range touched {
 		k.pump(q)
 	}
-	if k.pulse.again {
-		k.check()
+	if k.heartbeat.recheck {
+		k.checkTickets()
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/principal"
 )
 
-func at(who, where, address string) *visitor {
-	return &visitor{principal.Party{Principal: who, Host: where}, address}
+func at(who, where, address string) *remoteHolder {
+	return &remoteHolder{principal.Party{Principal: who, Host: where}, address}
 }
 
 func TestPlacesAreBoundedPerProcessPrincipalHostAndInTotal(t *testing.T) {
 	t.Parallel()
-	v := newVisits()
-	fill := func(of *visitor) {
+	v := newRemotePlaces()
+	fill := func(of *remoteHolder) {
 		for v.full(of) == "" {
 			v.add(of, 1)
 		}
@@ -23,22 +23,22 @@ func TestPlacesAreBoundedPerProcessPrincipalHostAndInTotal(t *testing.T) {
 	require.Empty(t, v.full(nil), "this process has no bound")
 	first, second := at("mallory", "h", "h:1"), at("mallory", "h", "h:2")
 	fill(first)
-	require.Equal(t, maxVisits, v.all)
+	require.Equal(t, maxHolderPlaces, v.all)
 	fill(second)
-	require.Equal(t, MaxPrincipalVisits, v.all)
+	require.Equal(t, MaxPrincipalPlaces, v.all)
 	require.Contains(t, v.full(at("mallory", "i", "i:1")), "of this principal")
 	fill(at("eve", "h", "h:3"))
 	fill(at("eve", "h", "h:4"))
-	require.Equal(t, MaxHostVisits, v.all)
+	require.Equal(t, MaxHostPlaces, v.all)
 	require.Contains(t, v.full(at("honest", "h", "h:5")), "of this host")
 	require.Empty(t, v.full(at("honest", "i", "i:1")))
 	for _, where := range []string{"i", "j", "k", "l", "m", "n"} {
 		fill(at("of "+where, where, where))
 	}
-	require.Equal(t, MaxVisits, v.all)
+	require.Equal(t, MaxRemotePlaces, v.all)
 	require.Contains(t, v.full(at("late", "o", "o:1")), "of all processes")
 
-	v.add(first, -maxVisits)
+	v.add(first, -maxHolderPlaces)
 	require.Empty(t, v.full(first))
-	require.NotContains(t, v.visitors, *first, "nothing is kept of those that hold nothing")
+	require.NotContains(t, v.holders, *first, "nothing is kept of those that hold nothing")
 }

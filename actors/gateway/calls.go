@@ -31,10 +31,10 @@ type Call struct {
 
 	// ctx ends with the request's timeout, or with the gateway's incarnation;
 	// then the call is answered, whatever its work does.
-	Ctx      context.Context
-	Cancel   context.CancelFunc
-	silence  func() bool // keeps the end of ctx from answering
-	answered atomic.Bool
+	Ctx         context.Context
+	Cancel      context.CancelFunc
+	stopTimeout func() bool // keeps the end of ctx from answering
+	answered    atomic.Bool
 
 	// keys are the timers that it is about. It waits for blockers earlier calls
 	// about them; blocks are the later ones that wait for it.
@@ -51,11 +51,11 @@ type Calls struct {
 	ready   []*Call          // wait for nothing but a free place
 	Waiting int              // those in ready, and those that wait for others
 	running int              // at most MaxRunning
-	room    room
+	quota   quota
 }
 
 // NewCalls has room for all.
-func NewCalls() Calls { return Calls{Last: map[string]*Call{}, room: newRoom()} }
+func NewCalls() Calls { return Calls{Last: map[string]*Call{}, quota: newQuota()} }
 
 // Full reports why there is no room for one more call; empty: there is. The first
 // of all always has room.
@@ -63,7 +63,7 @@ func (q *Calls) Full(of principal.Party, size int) string {
 	if q.idle() {
 		return ""
 	}
-	return q.room.full(of, size)
+	return q.quota.exceeded(of, size)
 }
 
 func (q *Calls) idle() bool { return q.Waiting+q.running == 0 }
@@ -71,7 +71,7 @@ func (q *Calls) idle() bool { return q.Waiting+q.running == 0 }
 // Add queues a call behind those about the same keys.
 func (q *Calls) Add(c *Call) {
 	q.Waiting++
-	q.room.add(c.Of, 1, c.Size)
+	q.quota.add(c.Of, 1, c.Size)
 	for _, key := range c.Keys {
 		before := q.Last[key]
 		if before == c { // named twice
@@ -100,7 +100,7 @@ func (q *Calls) Begin() *Call {
 		q.ready = nil
 	}
 	q.Waiting--
-	q.room.add(c.Of, -1, 0)
+	q.quota.add(c.Of, -1, 0)
 	q.running++
 	return c
 }
@@ -108,7 +108,7 @@ func (q *Calls) Begin() *Call {
 // End forgets a call that has begun, and lets those go on that waited for it.
 func (q *Calls) End(c *Call) {
 	q.running--
-	q.room.add(c.Of, 0, -c.Size)
+	q.quota.add(c.Of, 0, -c.Size)
 	for _, key := range c.Keys {
 		if q.Last[key] == c {
 			delete(q.Last, key)

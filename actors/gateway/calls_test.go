@@ -63,7 +63,7 @@ func TestCallsKeepTheirOrder(t *testing.T) {
 			begin()
 		}
 		require.True(t, q.idle())
-		require.Equal(t, newRoom(), q.room, "nothing is kept of parties that hold nothing")
+		require.Equal(t, newQuota(), q.quota, "nothing is kept of parties that hold nothing")
 		require.Empty(t, q.Last)
 		require.Empty(t, q.ready)
 	})

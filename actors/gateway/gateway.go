@@ -59,17 +59,17 @@ var (
 // requests are carried out in goroutines that it owns. Whatever it has taken is
 // answered, by the end of its work or by that of its context.
 type gateway struct {
-	timers  Timers
-	env     *host.Env
-	refuses *atomic.Bool // set by a drain; outlives this incarnation
-	epoch   uint64       // tells its messages from those of earlier incarnations
+	timers      Timers
+	env         *host.Env
+	drainFlag   *atomic.Bool // set by a drain; outlives this incarnation
+	incarnation uint64       // tells its messages from those of earlier incarnations
 
 	self, parent *actor.PID
 	root         *actor.RootContext
 
-	ctx    context.Context // of this incarnation; every call has one under it
-	cancel context.CancelCauseFunc
-	unread rarely.Limiter // of failures without a sender
+	ctx        context.Context // of this incarnation; every call has one under it
+	cancel     context.CancelCauseFunc
+	failureLog rarely.Limiter // of failures without a sender
 
 	calls    Calls
 	begun    chan *Call // has room for all that run
@@ -81,8 +81,8 @@ type gateway struct {
 type (
 	// finished says that the work of a call is over.
 	finished struct {
-		epoch uint64
-		call  *Call
+		incarnation uint64
+		call        *Call
 	}
 	// Drain asks the gateway to take no more requests. It is answered with Drained
 	// when those it has are done.
@@ -96,8 +96,8 @@ type (
 // Props makes a gateway; refuses is true once it takes no more requests,
 // in this incarnation and the next.
 func Props(env *host.Env, timers Timers, refuses *atomic.Bool) *actor.Props {
-	return env.Props(func(epoch uint64) actor.Actor {
-		return &gateway{timers: timers, env: env, refuses: refuses, epoch: epoch}
+	return env.Props(func(incarnation uint64) actor.Actor {
+		return &gateway{timers: timers, env: env, drainFlag: refuses, incarnation: incarnation}
 	})
 }
 
@@ -118,7 +118,7 @@ func (g *gateway) Receive(c actor.Context) {
 	case *actor.Restarting:
 		g.stop(errGatewayCrashed)
 	case finished:
-		if m.epoch == g.epoch {
+		if m.incarnation == g.incarnation {
 			g.calls.End(m.call)
 		}
 	case Drain:
@@ -126,7 +126,7 @@ func (g *gateway) Receive(c actor.Context) {
 	case Cut:
 		g.stop(errGatewayCut)
 	case messages.Request:
-		g.take(whose(g.ctx, c), m, c.Sender(), principal.PartyOf(c))
+		g.take(requestContext(g.ctx, c), m, c.Sender(), principal.PartyOf(c))
 	case *actor.Touch: // answered by protoactor
 	default:
 		if c.Sender() != nil { // not one of protoactor's own
@@ -138,7 +138,7 @@ func (g *gateway) Receive(c actor.Context) {
 }
 
 // whose is ctx with whose message it is, and what a peer's may reach.
-func whose(ctx context.Context, c actor.Context) context.Context {
+func requestContext(ctx context.Context, c actor.Context) context.Context {
 	header := c.MessageHeader()
 	if header == nil || !slices.Contains(header.Keys(), messages.PrincipalHeader) {
 		return ctx // of this process
@@ -153,7 +153,7 @@ func (g *gateway) start(c actor.Context) {
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.calls = NewCalls()
 	g.begun = make(chan *Call, MaxRunning)
-	g.draining = g.refuses.Load()
+	g.draining = g.drainFlag.Load()
 }
 
 // stop ends the contexts of all calls, which answers them.
@@ -179,7 +179,7 @@ func (g *gateway) take(ctx context.Context, request messages.Request, sender *ac
 	}
 	c := &Call{request: request, Sender: sender, Size: size, Of: of, Keys: keysOf(request)}
 	c.Ctx, c.Cancel = context.WithTimeout(ctx, timeout)
-	c.silence = context.AfterFunc(c.Ctx, func() { g.answer(c, Ended(context.Cause(c.Ctx))) })
+	c.stopTimeout = context.AfterFunc(c.Ctx, func() { g.answer(c, Ended(context.Cause(c.Ctx))) })
 	g.calls.Add(c)
 }
 
@@ -218,18 +218,18 @@ func (g *gateway) work() {
 // carryOut does the work of a call and answers it, unless its context was
 // faster.
 func (g *gateway) carryOut(c *Call) {
-	answer, err := host.Safely("carrying out a request", func() (messages.Answer, error) {
+	answer, err := host.Recovered("carrying out a request", func() (messages.Answer, error) {
 		defer g.logPanic(c)
 		return g.timers.Do(c.Ctx, c.request), nil
 	})
 	if err != nil {
 		answer = Failure(messages.Code_CODE_INTERNAL, "%v", err)
 	}
-	c.silence()
+	c.stopTimeout()
 	g.answer(c, answer)
 	c.Cancel()
 	if g.ctx.Err() == nil { // else nobody is there to read it
-		g.root.Send(g.self, finished{g.epoch, c})
+		g.root.Send(g.self, finished{g.incarnation, c})
 	}
 }
 
@@ -258,7 +258,7 @@ func (g *gateway) reply(request messages.Request, sender *actor.PID, answer mess
 	case sender != nil:
 		g.root.Send(sender, answer)
 	case failed:
-		g.noteUnread(request, fault)
+		g.logFailure(request, fault)
 	}
 }
 
@@ -288,7 +288,7 @@ func Check(request messages.Request) (size int, timeout time.Duration, fault *me
 	}
 	// A message that was made by hand may be broken in ways that the wire
 	// does not allow.
-	size, err := host.Safely("reading the message", func() (int, error) { return proto.Size(request), nil })
+	size, err := host.Recovered("reading the message", func() (int, error) { return proto.Size(request), nil })
 	switch {
 	case err != nil:
 		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: %v", err)

@@ -10,16 +10,16 @@ import (
 // principal, for each host and in total. A principal, like this process, holds at
 // most half of what the others leave, and the principals of one host at most
 // three quarters of all. Each has room for one small request, whatever others hold.
-type room struct {
-	all        use
-	principals map[principal.Party]use // without those that hold nothing
-	hosts      map[string]use
+type quota struct {
+	total      usage
+	principals map[principal.Party]usage // without those that hold nothing
+	hosts      map[string]usage
 }
 
 // use is what is held of the room.
-type use struct{ waiting, bytes int }
+type usage struct{ waiting, bytes int }
 
-func (u use) plus(o use) use { return use{u.waiting + o.waiting, u.bytes + o.bytes} }
+func (u usage) plus(o usage) usage { return usage{u.waiting + o.waiting, u.bytes + o.bytes} }
 
 // MaxHostWaiting and MaxHostWaitingBytes bound what the principals of one host
 // hold together.
@@ -31,20 +31,20 @@ const (
 // smallBytes is the size of a request that a principal without others has room for.
 const smallBytes = 64 << 10
 
-func newRoom() room {
-	return room{principals: map[principal.Party]use{}, hosts: map[string]use{}}
+func newQuota() quota {
+	return quota{principals: map[principal.Party]usage{}, hosts: map[string]usage{}}
 }
 
 // full reports why there is no room for a request; empty: there is.
-func (r *room) full(of principal.Party, size int) string {
+func (r *quota) exceeded(of principal.Party, size int) string {
 	mine, host := r.principals[of.Holder()], r.hosts[of.Host]
 	switch {
-	case mine == (use{}) && size <= smallBytes:
+	case mine == (usage{}) && size <= smallBytes:
 		return ""
-	case mine.waiting >= (MaxWaiting-(r.all.waiting-mine.waiting))/2:
-		return fmt.Sprintf("%d requests of this principal wait already, %d of all", mine.waiting, r.all.waiting)
-	case mine.bytes+size > (MaxWaitingBytes-(r.all.bytes-mine.bytes))/2:
-		return fmt.Sprintf("requests of %d bytes of this principal wait already, %d of all", mine.bytes, r.all.bytes)
+	case mine.waiting >= (MaxWaiting-(r.total.waiting-mine.waiting))/2:
+		return fmt.Sprintf("%d requests of this principal wait already, %d of all", mine.waiting, r.total.waiting)
+	case mine.bytes+size > (MaxWaitingBytes-(r.total.bytes-mine.bytes))/2:
+		return fmt.Sprintf("requests of %d bytes of this principal wait already, %d of all", mine.bytes, r.total.bytes)
 	case of.Host != "" && host.waiting >= MaxHostWaiting:
 		return fmt.Sprintf("%d requests of this host wait already", host.waiting)
 	case of.Host != "" && host.bytes+size > MaxHostWaitingBytes:
@@ -54,17 +54,17 @@ func (r *room) full(of principal.Party, size int) string {
 }
 
 // add counts requests that wait, and bytes; negative ones are given back.
-func (r *room) add(of principal.Party, waiting, bytes int) {
-	more := use{waiting, bytes}
-	r.all = r.all.plus(more)
+func (r *quota) add(of principal.Party, waiting, bytes int) {
+	more := usage{waiting, bytes}
+	r.total = r.total.plus(more)
 	addTo(r.principals, of.Holder(), more)
 	if of.Host != "" {
 		addTo(r.hosts, of.Host, more)
 	}
 }
 
-func addTo[K comparable](counts map[K]use, key K, more use) {
-	if now := counts[key].plus(more); now != (use{}) {
+func addTo[K comparable](counts map[K]usage, key K, more usage) {
+	if now := counts[key].plus(more); now != (usage{}) {
 		counts[key] = now
 		return
 	}

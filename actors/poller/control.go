@@ -40,28 +40,28 @@ type (
 		answer  chan<- error
 	}
 	extendNow struct {
-		lease  *lease
-		answer chan<- error // nil: handed is told
-		handed *Handed
+		lease     *lease
+		answer    chan<- error // nil: handed is told
+		forwarded *ForwardedLease
 	}
 )
 
 func (d *Delivery) ask(ctx context.Context, message func(chan<- error) any) error {
 	answer := make(chan error, 1)
-	d.lease.stream.tell(message(answer))
+	d.lease.stream.toPoller(message(answer))
 	select {
 	case err := <-answer:
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-d.lease.stream.over.Done():
+	case <-d.lease.stream.ctx.Done():
 		return ErrStopped
 	}
 }
 
 func (p *poller) settleNow(m settleNow) {
 	l := m.lease
-	if err := l.standing(); err != nil {
+	if err := l.checkHeld(); err != nil {
 		m.answer <- err
 		return
 	}
@@ -71,33 +71,33 @@ func (p *poller) settleNow(m settleNow) {
 		m.answer <- nil
 		return
 	}
-	last := &l.stream.settle[len(l.stream.settle)-1]
+	last := &l.stream.toSettle[len(l.stream.toSettle)-1]
 	last.answer = m.answer
 }
 
 func (p *poller) extendNow(m extendNow) {
 	l := m.lease
-	if err := l.standing(); err != nil {
+	if err := l.checkHeld(); err != nil {
 		if m.answer != nil {
 			m.answer <- err
 		}
 		return
 	}
-	if m.handed != nil {
-		l.handed = m.handed
+	if m.forwarded != nil {
+		l.forwarded = m.forwarded
 	} else {
-		l.waiting = append(l.waiting, m.answer)
+		l.extendWaiters = append(l.extendWaiters, m.answer)
 	}
-	l.check, l.stream.extendDue = true, true
+	l.verify, l.stream.extendDue = true, true
 }
 
 // standing is nil while the lease is the handler's to settle.
-func (l *lease) standing() error {
+func (l *lease) checkHeld() error {
 	switch cause := l.ctx.endedBy(); {
 	case l.settled:
 		return ErrSettled
-	case l.gone != 0:
-		return causeOf(l.gone)
+	case l.refused != 0:
+		return causeOf(l.refused)
 	case l.slot < 0 && cause == nil:
 		return ErrSettled
 	default:
@@ -107,14 +107,14 @@ func (l *lease) standing() error {
 
 // confirmExtension answers those who wait for the lease's extension.
 func (l *lease) confirmExtension(err error) {
-	for _, answer := range l.waiting {
+	for _, answer := range l.extendWaiters {
 		answer <- err
 	}
-	l.waiting = nil
-	if l.handed != nil && err == nil {
-		l.handed.taker.Extended(l.handed)
+	l.extendWaiters = nil
+	if l.forwarded != nil && err == nil {
+		l.forwarded.sink.Extended(l.forwarded)
 	}
-	l.handed = nil
+	l.forwarded = nil
 }
 
 // causeOf is the error for a handler whose word the source refused.

@@ -11,7 +11,7 @@ import (
 
 func TestNobodyCanWatchWithoutEvents(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		var nothing Tail
 		var f feed
 		nothing.Watch(&f, time.Minute, 0)

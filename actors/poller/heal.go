@@ -7,24 +7,24 @@ import (
 )
 
 // healEvery bounds how often a topic is swept, whatever is found.
-const healEvery = time.Minute
+const orphansEvery = time.Minute
 
 // heal removes, in the background, what is left of timers that are gone.
-func (p *poller) heal() {
-	if p.healing || time.Since(p.healedAt) < healEvery {
+func (p *poller) collectOrphans() {
+	if p.collectingOrphans || time.Since(p.orphansAt) < orphansEvery {
 		return
 	}
-	p.healing, p.healedAt = true, time.Now()
-	ctx, source, tell, epoch := p.run.ctx, p.Source, p.run.tell, p.epoch
+	p.collectingOrphans, p.orphansAt = true, time.Now()
+	ctx, source, tell, incarnation := p.queue.ctx, p.Source, p.queue.toPoller, p.incarnation
 	p.io.Go(func() {
-		removed, err := host.Safely("heal", func() (int, error) { return source.Heal(ctx) })
-		tell(healed{epoch: epoch, removed: removed, err: err})
+		removed, err := host.Recovered("heal", func() (int, error) { return source.Heal(ctx) })
+		tell(orphansCollected{incarnation: incarnation, removed: removed, err: err})
 	})
 }
 
-func (p *poller) healed(m healed) {
-	p.healing = false
-	p.Counters.healed.Add(int64(m.removed))
+func (p *poller) orphansCollected(m orphansCollected) {
+	p.collectingOrphans = false
+	p.Counters.orphansRemoved.Add(int64(m.removed))
 	switch {
 	case m.err != nil:
 		p.Logger.Warn("healing failed; tried again later", "err", m.err)

@@ -14,60 +14,60 @@ import (
 
 // Death is a timer that became a dead letter. Its Reason and Payload are
 // always given, as far as they are known.
-type Death struct {
+type DeadTimer struct {
 	Topic string
 	exchange.Burial
 }
 
 const (
 	// maxDeaths and maxDeathBytes bound what waits for the hook.
-	maxDeaths     = 1000
-	maxDeathBytes = 16 << 20
+	maxHookQueue      = 1000
+	maxHookQueueBytes = 16 << 20
 )
 
 // Hook calls user code for every death, one after the other, in a goroutine
 // that is there only while some wait. Pollers put deaths in its queue and go
 // on; when that is full, the dead letter is all that tells of them.
-type Hook struct {
-	call   func(context.Context, Death) // nil: nobody wants to know
+type DeadLetterHook struct {
+	call   func(context.Context, DeadTimer) // nil: nobody wants to know
 	log    *slog.Logger
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	mu    sync.Mutex
-	queue []death
-	size  int           // bytes in the queue
-	idle  chan struct{} // closed when the goroutine ends; nil: there is none
-	ended bool
-	lost  int // since the queue was full; 0: it is not
+	mu      sync.Mutex
+	queue   []queuedDeadTimer
+	size    int           // bytes in the queue
+	idle    chan struct{} // closed when the goroutine ends; nil: there is none
+	closed  bool
+	skipped int // since the queue was full; 0: it is not
 }
 
-type death struct {
-	Death
+type queuedDeadTimer struct {
+	DeadTimer
 	counters *counters
 }
 
-func (d death) size() int { return len(d.ID) + len(d.Payload) + len(d.Reason) }
+func (d queuedDeadTimer) size() int { return len(d.ID) + len(d.Payload) + len(d.Reason) }
 
 // NewHook makes a hook for call; nil: deaths are only counted.
-func NewHook(call func(context.Context, Death), log *slog.Logger) *Hook {
-	h := &Hook{call: call, log: log}
+func NewDeadLetterHook(call func(context.Context, DeadTimer), log *slog.Logger) *DeadLetterHook {
+	h := &DeadLetterHook{call: call, log: log}
 	//nolint:forbidigo // the runtime's life is its own: end ends it
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h
 }
 
 // add has the hook called for a death.
-func (h *Hook) add(d death) {
+func (h *DeadLetterHook) add(d queuedDeadTimer) {
 	if h.call == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	full := len(h.queue) == maxDeaths || len(h.queue) > 0 && h.size+d.size() > maxDeathBytes
-	if full || h.ended {
-		d.counters.untold.Add(1)
-		if h.lost++; h.lost == 1 {
+	full := len(h.queue) == maxHookQueue || len(h.queue) > 0 && h.size+d.size() > maxHookQueueBytes
+	if full || h.closed {
+		d.counters.hookSkipped.Add(1)
+		if h.skipped++; h.skipped == 1 {
 			h.log.Error("hook of dead letters is not called for all: it is too slow", "topic", d.Topic, "id", d.ID, "entry", d.Entry)
 		}
 		return
@@ -82,26 +82,26 @@ func (h *Hook) add(d death) {
 
 // next takes a death from the queue; false: there is none, and the goroutine
 // has to end.
-func (h *Hook) next() (death, bool) {
+func (h *DeadLetterHook) next() (queuedDeadTimer, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.queue) == 0 {
 		h.queue, h.idle = nil, nil
-		if h.lost > 0 && !h.ended {
-			h.log.Warn("hook of dead letters has caught up", "not_called_for", h.lost)
-			h.lost = 0
+		if h.skipped > 0 && !h.closed {
+			h.log.Warn("hook of dead letters has caught up", "not_called_for", h.skipped)
+			h.skipped = 0
 		}
-		return death{}, false
+		return queuedDeadTimer{}, false
 	}
 	d := h.queue[0]
-	h.queue[0] = death{}
+	h.queue[0] = queuedDeadTimer{}
 	h.queue, h.size = h.queue[1:], h.size-d.size()
 	return d, true
 }
 
 // run calls the hook until the queue is empty. User code that ends its
 // goroutine (runtime.Goexit) ends this one, and the rest is for the next.
-func (h *Hook) run(idle chan struct{}) {
+func (h *DeadLetterHook) run(idle chan struct{}) {
 	finished := false
 	defer func() {
 		if finished {
@@ -111,16 +111,16 @@ func (h *Hook) run(idle chan struct{}) {
 		}
 	}()
 	for d, ok := h.next(); ok; d, ok = h.next() {
-		h.tell(d)
+		h.callFor(d)
 	}
 	finished = true
 }
 
-func (h *Hook) tell(d death) {
+func (h *DeadLetterHook) callFor(d queuedDeadTimer) {
 	returned := false
 	defer func() {
 		if returned {
-			d.counters.told.Add(1)
+			d.counters.hookCalls.Add(1)
 			return
 		}
 		d.counters.hookPanics.Add(1)
@@ -131,14 +131,14 @@ func (h *Hook) tell(d death) {
 		h.log.Error("hook of dead letters panicked", "topic", d.Topic, "id", d.ID, "entry", d.Entry,
 			"panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
 	}()
-	h.call(h.ctx, d.Death)
+	h.call(h.ctx, d.DeadTimer)
 	returned = true
 }
 
 // End waits until the hook was called for all deaths, or until an instant.
 // Then its context ends with cause and the rest is dropped. It returns soon
 // after that, even if the hook does not.
-func (h *Hook) End(until time.Time, cause error) {
+func (h *DeadLetterHook) End(until time.Time, cause error) {
 	if h.ctx.Err() != nil {
 		return // it was ended before
 	}
@@ -155,21 +155,21 @@ func (h *Hook) End(until time.Time, cause error) {
 }
 
 // close ends the hook's context and returns how many deaths it drops.
-func (h *Hook) close(cause error) (dropped int) {
+func (h *DeadLetterHook) close(cause error) (dropped int) {
 	h.cancel(cause)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, d := range h.queue {
-		d.counters.untold.Add(1)
+		d.counters.hookSkipped.Add(1)
 	}
 	dropped = len(h.queue)
-	h.queue, h.size, h.ended = nil, 0, true
+	h.queue, h.size, h.closed = nil, 0, true
 	return dropped
 }
 
 // wait waits until no call is under way or waits, and reports whether that
 // was in time.
-func (h *Hook) wait(d time.Duration) bool {
+func (h *DeadLetterHook) wait(d time.Duration) bool {
 	h.mu.Lock()
 	idle := h.idle
 	h.mu.Unlock()

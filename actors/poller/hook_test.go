@@ -17,18 +17,18 @@ import (
 )
 
 // deaths puts deaths of these ids in a hook's queue.
-func deaths(h *Hook, counters *counters, payload string, ids ...string) {
+func deaths(h *DeadLetterHook, counters *counters, payload string, ids ...string) {
 	for _, id := range ids {
-		h.add(death{Death{"t", exchange.Burial{ID: id, Payload: []byte(payload)}}, counters})
+		h.add(queuedDeadTimer{DeadTimer{"t", exchange.Burial{ID: id, Payload: []byte(payload)}}, counters})
 	}
 }
 
 func TestHookSurvivesItsUser(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		var told []string
 		var log bytes.Buffer
-		h := NewHook(func(_ context.Context, d Death) {
+		h := NewDeadLetterHook(func(_ context.Context, d DeadTimer) {
 			told = append(told, d.ID)
 			switch d.ID {
 			case "panics":
@@ -43,7 +43,7 @@ func TestHookSurvivesItsUser(t *testing.T) {
 		require.Equal(t, []string{"panics", "a", "exits", "b", "exits"}, told)
 		require.Equal(t, 3, strings.Count(log.String(), "hook of dead letters panicked"))
 		require.Contains(t, log.String(), "as the test wants it")
-		require.Equal(t, Counters{Told: 2, HookPanics: 3}, c.Snapshot())
+		require.Equal(t, Counters{HookCalls: 2, HookPanics: 3}, c.Snapshot())
 		deaths(h, &c, "", "later")
 		synctest.Wait()
 		require.Equal(t, "later", told[len(told)-1])
@@ -59,30 +59,30 @@ func TestHookQueueIsBounded(t *testing.T) {
 		name, payload string
 		room          int // how many wait
 	}{
-		{"by number", "", maxDeaths},
-		{"by bytes", strings.Repeat("x", maxDeathBytes/4-1), 4},
-		{"but for one", strings.Repeat("x", maxDeathBytes+1), 1},
+		{"by number", "", maxHookQueue},
+		{"by bytes", strings.Repeat("x", maxHookQueueBytes/4-1), 4},
+		{"but for one", strings.Repeat("x", maxHookQueueBytes+1), 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			actortest.Virtually(t, func(t *testing.T) {
+			actortest.InVirtualTime(t, func(t *testing.T) {
 				var log bytes.Buffer
 				release := make(chan struct{})
-				h := NewHook(func(context.Context, Death) { <-release }, slog.New(slog.NewTextHandler(&log, nil)))
+				h := NewDeadLetterHook(func(context.Context, DeadTimer) { <-release }, slog.New(slog.NewTextHandler(&log, nil)))
 				for spell := range 2 {
 					var counts counters
 					deaths(h, &counts, "", "first")
 					synctest.Wait() // it is with the hook
 					deaths(h, &counts, c.payload, actortest.Numbers(c.room)...)
-					require.Zero(t, counts.Snapshot().Untold)
+					require.Zero(t, counts.Snapshot().HookSkipped)
 					deaths(h, &counts, c.payload, "9", "9", "9")
-					require.Equal(t, Counters{Untold: 3}, counts.Snapshot())
+					require.Equal(t, Counters{HookSkipped: 3}, counts.Snapshot())
 					require.Equal(t, spell+1, strings.Count(log.String(), "it is too slow"))
 					for range c.room + 1 {
 						release <- struct{}{}
 					}
 					synctest.Wait()
-					require.Equal(t, Counters{Untold: 3, Told: int64(c.room) + 1}, counts.Snapshot())
+					require.Equal(t, Counters{HookSkipped: 3, HookCalls: int64(c.room) + 1}, counts.Snapshot())
 					require.Equal(t, spell+1, strings.Count(log.String(), "not_called_for=3"))
 				}
 				h.End(time.Now(), ErrStopped)
@@ -93,11 +93,11 @@ func TestHookQueueIsBounded(t *testing.T) {
 
 func TestHookThatIgnoresItsContextIsLeft(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		var log bytes.Buffer
 		release := make(chan struct{})
 		var cause error
-		h := NewHook(func(ctx context.Context, _ Death) {
+		h := NewDeadLetterHook(func(ctx context.Context, _ DeadTimer) {
 			<-release
 			cause = context.Cause(ctx)
 		}, slog.New(slog.NewTextHandler(&log, nil)))
@@ -108,10 +108,10 @@ func TestHookThatIgnoresItsContextIsLeft(t *testing.T) {
 		require.Equal(t, time.Second+HookGrace, time.Since(began))
 		require.Contains(t, log.String(), "left behind")
 		deaths(h, &c, "", "late")
-		require.EqualValues(t, 2, c.Snapshot().Untold)
+		require.EqualValues(t, 2, c.Snapshot().HookSkipped)
 		close(release)
 		synctest.Wait()
 		require.Equal(t, ErrDraining, cause)
-		require.EqualValues(t, 1, c.Snapshot().Told)
+		require.EqualValues(t, 1, c.Snapshot().HookCalls)
 	})
 }

@@ -15,21 +15,21 @@ func TestMailOfAnEarlierLifeIsDropped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p := &poller{Shared: NewShared(Topic{Source: actortest.NewShelf(0)}, &host.Env{Logger: actortest.Quiet, Random: rand.Float64}, nil, &ClockWatch{}, false), epoch: 2}
-	p.run = &run{ctx: ctx}
-	old := &lease{stream: &stream{over: t.Context()}}
+	p := &poller{Shared: NewShared(Topic{Source: actortest.NewMemorySource(0)}, &host.Env{Logger: actortest.DiscardLogger, Random: rand.Float64}, nil, &ClockWatch{}, false), incarnation: 2}
+	p.queue = &runQueue{ctx: ctx}
+	old := &lease{stream: &stream{ctx: t.Context()}}
 	for _, message := range []any{
 		tick{1},
-		exchanged{epoch: 1},
+		exchanged{incarnation: 1},
 		completed{1},
-		handlerBack{1},
-		healed{epoch: 1},
-		endDrain{epoch: 1},
+		handlerRestarted{1},
+		orphansCollected{incarnation: 1},
+		endDrain{incarnation: 1},
 		settleNow{lease: old},
 		extendNow{lease: old},
 		"a stranger's",
 	} {
-		require.False(t, p.take(message, nil), "%T", message)
+		require.False(t, p.receive(message, nil), "%T", message)
 	}
-	require.True(t, p.take(tick{2}, nil))
+	require.True(t, p.receive(tick{2}, nil))
 }

@@ -20,5 +20,5 @@ type Retry struct {
 // delay is how long to wait after the failure that follows failures earlier
 // ones. random is in [0, 1).
 func (r Retry) delay(failures int, random float64) time.Duration {
-	return host.Spread(host.Doubled(r.Initial, failures, r.Max), 0.2, random)
+	return host.Jitter(host.ExponentialDelay(r.Initial, failures, r.Max), 0.2, random)
 }

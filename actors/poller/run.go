@@ -14,24 +14,24 @@ import (
 // one way through ready, outcomes come back through done. The poller is told
 // once for all outcomes that gather until it looks, which is what makes a
 // lease cost less than a message each way (docs/decisions/0001-run-queue.md).
-type run struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	epoch  uint64
+type runQueue struct {
+	ctx         context.Context
+	cancel      context.CancelCauseFunc
+	incarnation uint64
 
 	// resting counts handlers that crashed and are not yet restarted.
-	resting atomic.Int64
+	restarting atomic.Int64
 
-	queue sync.Mutex // guards ready, next and ended
-	work  *sync.Cond
-	ready []*lease // from next on: those that no worker has taken
-	next  int
-	ended bool
+	readyMu   sync.Mutex // guards ready, next and ended
+	readyCond *sync.Cond
+	ready     []*lease // from next on: those that no worker has taken
+	next      int
+	ended     bool
 
-	tell  func(message any) // sends to the poller
-	mu    sync.Mutex        // guards done and spare
-	done  []completion
-	spare []completion
+	toPoller func(message any) // sends to the poller
+	doneMu   sync.Mutex        // guards done and spare
+	done     []completion
+	spare    []completion
 }
 
 // completion is a lease that a handler is done with.
@@ -40,32 +40,32 @@ type completion struct {
 	outcome Outcome
 }
 
-func newRun(root *actor.RootContext, poller *actor.PID, epoch uint64) *run {
-	r := &run{epoch: epoch}
-	r.work = sync.NewCond(&r.queue)
+func newRunQueue(root *actor.RootContext, poller *actor.PID, incarnation uint64) *runQueue {
+	r := &runQueue{incarnation: incarnation}
+	r.readyCond = sync.NewCond(&r.readyMu)
 	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
-	r.tell = func(message any) { r.send(root, poller, message) }
+	r.toPoller = func(message any) { r.send(root, poller, message) }
 	return r
 }
 
 // offer puts a lease in the queue, for the next worker that is free.
-func (r *run) offer(l *lease) {
-	r.queue.Lock()
+func (r *runQueue) push(l *lease) {
+	r.readyMu.Lock()
 	r.ready = append(r.ready, l)
-	r.queue.Unlock()
-	r.work.Signal()
+	r.readyMu.Unlock()
+	r.readyCond.Signal()
 }
 
 // pull waits for a lease; nil when the incarnation has ended.
-func (r *run) pull() *lease {
-	r.queue.Lock()
-	defer r.queue.Unlock()
+func (r *runQueue) pull() *lease {
+	r.readyMu.Lock()
+	defer r.readyMu.Unlock()
 	for r.next == len(r.ready) {
 		if r.ended {
 			return nil
 		}
-		r.work.Wait()
+		r.readyCond.Wait()
 	}
 	l := r.ready[r.next]
 	r.ready[r.next] = nil
@@ -76,9 +76,9 @@ func (r *run) pull() *lease {
 }
 
 // takeBack takes the last n leases out of the queue, or as many as there are.
-func (r *run) takeBack(n int) []*lease {
-	r.queue.Lock()
-	defer r.queue.Unlock()
+func (r *runQueue) takeLast(n int) []*lease {
+	r.readyMu.Lock()
+	defer r.readyMu.Unlock()
 	from := max(r.next, len(r.ready)-n)
 	taken := slices.Clone(r.ready[from:])
 	clear(r.ready[from:])
@@ -89,9 +89,9 @@ func (r *run) takeBack(n int) []*lease {
 }
 
 // oldest is since when the first lease of the queue waits; zero: none waits.
-func (r *run) oldest() time.Time {
-	r.queue.Lock()
-	defer r.queue.Unlock()
+func (r *runQueue) oldestQueued() time.Time {
+	r.readyMu.Lock()
+	defer r.readyMu.Unlock()
 	if r.next == len(r.ready) {
 		return time.Time{}
 	}
@@ -100,27 +100,27 @@ func (r *run) oldest() time.Time {
 
 // send sends a message while the incarnation lasts. Later nobody would read it,
 // and it would be a dead letter in the user's actor system.
-func (r *run) send(root *actor.RootContext, to *actor.PID, message any) {
+func (r *runQueue) send(root *actor.RootContext, to *actor.PID, message any) {
 	if r.ctx.Err() == nil {
 		root.Send(to, message)
 	}
 }
 
 // complete hands an outcome to the poller. Any goroutine may call it.
-func (r *run) complete(l *lease, o Outcome) {
-	r.mu.Lock()
+func (r *runQueue) complete(l *lease, o Outcome) {
+	r.doneMu.Lock()
 	first := len(r.done) == 0
 	r.done = append(r.done, completion{l, o})
-	r.mu.Unlock()
+	r.doneMu.Unlock()
 	if first {
-		r.tell(completed{epoch: r.epoch})
+		r.toPoller(completed{incarnation: r.incarnation})
 	}
 }
 
 // take returns the gathered outcomes; the slice is good until the next call.
-func (r *run) take() []completion {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (r *runQueue) takeDone() []completion {
+	r.doneMu.Lock()
+	defer r.doneMu.Unlock()
 	taken := r.done
 	r.done = r.spare[:0]
 	r.spare = taken
@@ -129,10 +129,10 @@ func (r *run) take() []completion {
 
 // stop ends the contexts of all handlers and lets idle workers go. What no
 // worker has taken is left to its lease.
-func (r *run) stop() {
+func (r *runQueue) stop() {
 	r.cancel(ErrStopped)
-	r.queue.Lock()
+	r.readyMu.Lock()
 	r.ended, r.ready, r.next = true, nil, 0
-	r.queue.Unlock()
-	r.work.Broadcast()
+	r.readyMu.Unlock()
+	r.readyCond.Broadcast()
 }

@@ -227,7 +227,7 @@ func (t *Tail) publish(ctx context.Context, f *feed, events []exchange.Event) {
 	for i := range events {
 		events[i].Topic, events[i].Node = f.topic, t.Node
 	}
-	_, err := host.Safely("publishing events", func() (struct{}, error) {
+	_, err := host.Recovered("publishing events", func() (struct{}, error) {
 		return struct{}{}, t.Events.PublishEvents(ctx, f.topic, events)
 	})
 	f.mu.Lock()

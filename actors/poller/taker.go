@@ -12,31 +12,31 @@ import (
 // Taker gets leases by calls, where a Target that is an actor costs several
 // messages for each. Its methods may be called by many goroutines at once, and
 // must not block.
-type Taker interface {
+type LeaseSink interface {
 	// Take gets a lease, to be answered now or later. It is extended only by
 	// Handed.Extend.
-	Take(h *Handed)
+	Take(h *ForwardedLease)
 	// Extended tells that a Handed.Extend was confirmed: Until has moved.
-	Extended(h *Handed)
+	Extended(h *ForwardedLease)
 	// Over tells that a lease has ended that was not answered.
 	Over(m *messages.LeaseEnded)
 }
 
 // Handed is a lease in the hands of a Taker.
-type Handed struct {
+type ForwardedLease struct {
 	*messages.Lease
 	answers chan any // has room for one
 	lease   *lease
-	taker   Taker
+	sink    LeaseSink
 }
 
 // Until is when the lease ends by the local clock, unless it is extended. No
 // other handler has it before.
-func (h *Handed) Until() time.Time { return h.lease.until() }
+func (h *ForwardedLease) Until() time.Time { return h.lease.localDeadline() }
 
 // Answer is what became of it: a *messages.Ack, Nack, Reject or Release. Only
 // the first counts.
-func (h *Handed) Answer(answer any) {
+func (h *ForwardedLease) Answer(answer any) {
 	select {
 	case h.answers <- answer:
 	default:
@@ -44,23 +44,23 @@ func (h *Handed) Answer(answer any) {
 }
 
 // Extend asks for more time. Once it is confirmed, the Taker is told.
-func (h *Handed) Extend() { h.lease.stream.tell(extendNow{lease: h.lease, handed: h}) }
+func (h *ForwardedLease) Extend() { h.lease.stream.toPoller(extendNow{lease: h.lease, forwarded: h}) }
 
 // hand gives the delivery to a Taker and waits for its answer.
-func (d *Delivery) hand(ctx context.Context, to Taker, m *messages.Lease) (answer any, err error) {
-	h := &Handed{Lease: m, answers: make(chan any, 1), lease: d.lease, taker: to}
+func (d *Delivery) forwardToSink(ctx context.Context, to LeaseSink, m *messages.Lease) (answer any, err error) {
+	h := &ForwardedLease{Lease: m, answers: make(chan any, 1), lease: d.lease, sink: to}
 	to.Take(h)
 	select {
 	case answer = <-h.answers:
 		return answer, nil
 	case <-ctx.Done():
-		to.Over(endOf(m, context.Cause(ctx)))
+		to.Over(leaseEndedMessage(m, context.Cause(ctx)))
 		return nil, context.Cause(ctx)
 	}
 }
 
 // endOf tells why a lease has ended.
-func endOf(m *messages.Lease, cause error) *messages.LeaseEnded {
+func leaseEndedMessage(m *messages.Lease, cause error) *messages.LeaseEnded {
 	ended := &messages.LeaseEnded{Id: m.GetId(), Delivery: m.GetDelivery()}
 	switch {
 	case errors.Is(cause, ErrCancelled):
@@ -74,4 +74,4 @@ func endOf(m *messages.Lease, cause error) *messages.LeaseEnded {
 }
 
 // newDelivery is a number that tells deliveries apart; it keeps nobody out.
-func newDelivery() uint64 { return rand.Uint64() } //nolint:gosec // as said
+func newDeliveryNumber() uint64 { return rand.Uint64() } //nolint:gosec // as said

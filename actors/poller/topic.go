@@ -21,9 +21,9 @@ type Topic struct {
 
 	// Order reads what operators ordered of the topic; nil: nobody can. It is
 	// read at the start, after hints, and now and then.
-	Order func(context.Context) (Order, error)
+	ReadOverride func(context.Context) (ClusterOverride, error)
 	// OrderEvery is how often it is read that no hint spoke of; 0: 5 min.
-	OrderEvery time.Duration
+	OverrideInterval time.Duration
 
 	Settings // in force until they are tuned
 	Paused   bool
@@ -61,13 +61,13 @@ type Shared struct {
 	Logger     *slog.Logger
 	State      atomic.Pointer[State]
 	Counters   counters
-	clockWatch *ClockWatch // shared by the topics of a shard
-	Feed       feed        // of events
-	dead       *Hook       // told of what dies
-	lines      *rarely.Limiter
+	clockWatch *ClockWatch     // shared by the topics of a shard
+	Feed       feed            // of events
+	deadHook   *DeadLetterHook // told of what dies
+	logLimit   *rarely.Limiter
 	random     func() float64
 	io         *sync.WaitGroup     // the goroutines that speak to the source
-	extra      []actor.PropsOption // for tests
+	props      []actor.PropsOption // for tests
 }
 
 // State is what is in force; it outlives a poller's crash.
@@ -77,10 +77,10 @@ type State struct {
 }
 
 // NewShared has the state of a topic that outlives the incarnations of its poller.
-func NewShared(t Topic, env *host.Env, dead *Hook, watch *ClockWatch, watchable bool) *Shared {
+func NewShared(t Topic, env *host.Env, dead *DeadLetterHook, watch *ClockWatch, watchable bool) *Shared {
 	c := &Shared{
-		Topic: t, Logger: env.Logger.With("topic", t.Source.Name()), random: env.Random, extra: env.Options, io: env.IO,
-		dead: dead, lines: env.Lines, clockWatch: watch,
+		Topic: t, Logger: env.Logger.With("topic", t.Source.Name()), random: env.Random, props: env.Options, io: env.IO,
+		deadHook: dead, logLimit: env.LogLimit, clockWatch: watch,
 	}
 	c.Feed.topic = t.Source.Name()
 	if watchable {

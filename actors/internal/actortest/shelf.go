@@ -14,22 +14,22 @@ import (
 
 // Shelf is a source in memory, all of whose timers are due at once. It answers
 // a sequence again like the real one.
-type Shelf struct {
+type MemorySource struct {
 	// before and after may fail an exchange, before or after it is run.
 	Before, After func() error
 	Expires       bool // leases end, and their timers are due again
 
-	mu       sync.Mutex
-	due      []string
-	leased   map[string]exchange.Token
-	ends     map[string]time.Time // of the leases
-	tokens   int
-	answers  map[string]answer // by incarnation and stream
-	asked    int
-	Most     int // leased at once
-	Released int
-	names    map[string]bool // the incarnations seen
-	settled  map[string]exchange.Verdict
+	mu        sync.Mutex
+	due       []string
+	leased    map[string]exchange.Token
+	ends      map[string]time.Time // of the leases
+	tokens    int
+	answers   map[string]answer // by incarnation and stream
+	exchanges int
+	MaxLeased int // leased at once
+	Released  int
+	names     map[string]bool // the incarnations seen
+	settled   map[string]exchange.Verdict
 }
 
 type answer struct {
@@ -38,8 +38,8 @@ type answer struct {
 }
 
 // NewShelf has timers with the ids 0 to timers-1.
-func NewShelf(timers int) *Shelf {
-	s := &Shelf{
+func NewMemorySource(timers int) *MemorySource {
+	s := &MemorySource{
 		leased: map[string]exchange.Token{}, ends: map[string]time.Time{}, answers: map[string]answer{},
 		names: map[string]bool{}, settled: map[string]exchange.Verdict{},
 	}
@@ -50,16 +50,16 @@ func NewShelf(timers int) *Shelf {
 }
 
 // Name implements poller.Source.
-func (s *Shelf) Name() string { return "shelf" }
+func (s *MemorySource) Name() string { return "shelf" }
 
 // Shard implements poller.Source.
-func (s *Shelf) Shard() string { return "" }
+func (s *MemorySource) Shard() string { return "" }
 
 // Heal implements poller.Source.
-func (s *Shelf) Heal(context.Context) (int, error) { return 0, nil }
+func (s *MemorySource) Heal(context.Context) (int, error) { return 0, nil }
 
 // Exchange implements poller.Source.
-func (s *Shelf) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
+func (s *MemorySource) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
 	select {
 	case <-time.After(rand.N(3 * time.Millisecond)):
 	case <-ctx.Done():
@@ -77,10 +77,10 @@ func (s *Shelf) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Re
 	return reply, err
 }
 
-func (s *Shelf) run(r *exchange.Request) (*exchange.Reply, error) {
+func (s *MemorySource) run(r *exchange.Request) (*exchange.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked++
+	s.exchanges++
 	s.names[r.Incarnation] = true
 	stream := fmt.Sprint(r.Incarnation, r.Stream)
 	if last := s.answers[stream]; last.sequence == r.Sequence {
@@ -120,7 +120,7 @@ func (s *Shelf) run(r *exchange.Request) (*exchange.Reply, error) {
 		s.leased[id], s.ends[id] = reply.Extended, reply.Now.Add(r.LeaseTTL)
 		reply.Leases = append(reply.Leases, exchange.Lease{ID: id, Token: reply.Extended, Claims: 1})
 	}
-	s.due, s.Most = s.due[n:], max(s.Most, len(s.leased))
+	s.due, s.MaxLeased = s.due[n:], max(s.MaxLeased, len(s.leased))
 	if len(s.due) > 0 {
 		reply.Next = 0
 	}
@@ -130,7 +130,7 @@ func (s *Shelf) run(r *exchange.Request) (*exchange.Reply, error) {
 
 // expire makes due again what leases have left. A lease that ended can still be
 // settled until its timer is claimed anew.
-func (s *Shelf) expire(now time.Time) {
+func (s *MemorySource) expire(now time.Time) {
 	for id := range s.leased {
 		if s.Expires && now.After(s.ends[id]) {
 			s.due = append(s.due, id)
@@ -141,15 +141,15 @@ func (s *Shelf) expire(now time.Time) {
 }
 
 // Put makes more timers due.
-func (s *Shelf) Put(ids ...string) {
+func (s *MemorySource) Put(ids ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.due = append(s.due, ids...)
 }
 
 // Count counts the timers that are due, leased and settled, and the exchanges.
-func (s *Shelf) Count() (due, leased, settled, asked int) {
+func (s *MemorySource) Count() (due, leased, settled, asked int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.due), len(s.leased), len(s.settled), s.asked
+	return len(s.due), len(s.leased), len(s.settled), s.exchanges
 }

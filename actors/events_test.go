@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/actortest"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/actors/feed"
 )
 
 // gallery is where events are published in a test.
@@ -147,7 +148,7 @@ func TestEventsAreToldWhileSomebodyWatches(t *testing.T) {
 		<-time.After(time.Second)
 		require.Empty(t, g.take(), "nobody watches any more")
 		hints.watch(time.Hour) // no hint is believed for so long
-		<-time.After(2 * poller.MaxWatch)
+		<-time.After(2 * feed.MaxWatch)
 		s.Put("c")
 		<-time.After(time.Second)
 		require.Equal(t, []string{"node"}, g.take())
@@ -163,18 +164,18 @@ func TestEventsWaitForNobody(t *testing.T) {
 		rt, hints, _ := watched(t, g, s, acks)
 		hints.watch(time.Minute)
 		<-time.After(time.Second) // sending hangs
-		s.Put(actortest.Numbers(poller.MaxPending)...)
+		s.Put(actortest.Numbers(feed.MaxPending)...)
 		<-time.After(30 * time.Second)
 		_, _, settled, _ := s.Count()
-		require.Equal(t, poller.MaxPending, settled)
+		require.Equal(t, feed.MaxPending, settled)
 		close(g.hold)
 		<-time.After(time.Second)
 		g.mu.Lock()
 		last := g.events[len(g.events)-1]
 		g.mu.Unlock()
-		require.Equal(t, exchange.Event{Kind: exchange.EventMissed, Topic: "shelf", Node: "here", Missed: poller.MaxPending}, last)
-		require.Len(t, g.take(), 1+poller.MaxPending+1)
-		require.Equal(t, poller.PublishAtOnce, g.most)
+		require.Equal(t, exchange.Event{Kind: exchange.EventMissed, Topic: "shelf", Node: "here", Missed: feed.MaxPending}, last)
+		require.Len(t, g.take(), 1+feed.MaxPending+1)
+		require.Equal(t, feed.PublishAtOnce, g.most)
 		require.NoError(t, rt.Stop())
 	})
 }
@@ -225,7 +226,7 @@ func TestStopSendsTheLastEvents(t *testing.T) {
 		<-time.After(time.Second)
 		began := time.Now()
 		require.NoError(t, rt.Stop())
-		require.LessOrEqual(t, time.Since(began), poller.LastPublish)
+		require.LessOrEqual(t, time.Since(began), feed.LastPublish)
 	})
 }
 
@@ -257,20 +258,20 @@ func TestWatchersThatWereThereBeforeMissNothing(t *testing.T) {
 func TestFirstEventsAreKeptForAWhile(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
-		g, s := &recordedEvents{}, actortest.NewMemorySource(poller.MaxPending)
+		g, s := &recordedEvents{}, actortest.NewMemorySource(feed.MaxPending)
 		rt, hints, _ := watched(t, g, s, acks)
-		<-time.After(poller.EarlyFor - 2*time.Second)
+		<-time.After(feed.EarlyFor - 2*time.Second)
 		hints.watchSince(10*time.Second, time.Hour)
 		<-time.After(time.Second)
 		told := g.take()
-		require.Len(t, told, 1+poller.MaxPending+1)
+		require.Len(t, told, 1+feed.MaxPending+1)
 		require.Equal(t, "missed", told[len(told)-1])
 		require.NoError(t, rt.Stop())
 	})
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		g, s := &recordedEvents{}, actortest.NewMemorySource(2)
 		rt, hints, _ := watched(t, g, s, acks)
-		<-time.After(poller.EarlyFor)
+		<-time.After(feed.EarlyFor)
 		topic, _ := rt.topic("shelf")
 		require.False(t, topic.Feed.Watched.Load(), "events cost nothing from now on")
 		hints.watchSince(10*time.Second, time.Hour)

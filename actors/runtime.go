@@ -43,6 +43,7 @@ import (
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/actors/scheduler"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/actors/feed"
 )
 
 // Config configures a Runtime.
@@ -51,7 +52,7 @@ type Config struct {
 	Name   string
 	Topics []poller.Topic
 	Hints  poller.Hints      // nil: timers are found by polling alone
-	Events poller.Events     // nil: nobody can watch what happens
+	Events feed.Events     // nil: nobody can watch what happens
 	Node   string            // how events call this node
 	Timers gateway.Timers    // nil: there is no gateway
 	Beat   *scheduler.Config // nil: recurring schedules are others' affair
@@ -89,7 +90,7 @@ type Runtime struct {
 	owner    any
 	env      *host.Env
 	deadHook *poller.DeadLetterHook
-	tail     poller.Tail
+	tail     feed.Publisher
 
 	draining atomic.Bool // the gateway takes no more, in this life and the next
 

@@ -57,8 +57,8 @@ func NewDeadLetterHook(call func(context.Context, DeadTimer), log *slog.Logger) 
 	return h
 }
 
-// add has the hook called for a death.
-func (h *DeadLetterHook) add(d queuedDeadTimer) {
+// Add has the hook called for a death.
+func (h *DeadLetterHook) Add(d queuedDeadTimer) {
 	if h.call == nil {
 		return
 	}

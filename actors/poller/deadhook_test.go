@@ -19,7 +19,7 @@ import (
 // deaths puts deaths of these ids in a hook's queue.
 func deaths(h *DeadLetterHook, counters *counters, payload string, ids ...string) {
 	for _, id := range ids {
-		h.add(queuedDeadTimer{DeadTimer{"t", exchange.Burial{ID: id, Payload: []byte(payload)}}, counters})
+		h.Add(queuedDeadTimer{DeadTimer{"t", exchange.Burial{ID: id, Payload: []byte(payload)}}, counters})
 	}
 }
 

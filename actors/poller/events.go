@@ -21,7 +21,7 @@ func (c clock) now() time.Time {
 
 func (p *poller) emit(l *lease, e exchange.Event) {
 	e.At, e.ID, e.Attempt = p.clock.now(), l.ID, l.Claims
-	p.Feed.add(e)
+	p.Feed.Add(e)
 }
 
 func (p *poller) emitKind(l *lease, kind exchange.EventKind) {

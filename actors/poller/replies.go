@@ -96,9 +96,9 @@ func (p *poller) reportDeadLetters(f *flight, r *exchange.Reply) {
 		if skipped, ok := p.logLimit.Allow("dead " + p.Source.Name()); ok {
 			p.Logger.Warn("timer is dead", "id", b.ID, "reason", b.Reason, "claims", b.Claims, "entry", b.Entry, "skipped", skipped)
 		}
-		p.deadHook.add(queuedDeadTimer{DeadTimer{p.Source.Name(), b}, &p.Counters})
+		p.deadHook.Add(queuedDeadTimer{DeadTimer{p.Source.Name(), b}, &p.Counters})
 		if p.Feed.Watched.Load() {
-			p.Feed.add(exchange.Event{
+			p.Feed.Add(exchange.Event{
 				Kind: exchange.EventDead, At: b.At, ID: b.ID, Attempt: b.Claims, Took: took, Text: b.Reason, Entry: b.Entry,
 			})
 		}

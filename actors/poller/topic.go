@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/actors/feed"
 )
 
 // Topic configures one poller.
@@ -62,7 +63,7 @@ type Shared struct {
 	State      atomic.Pointer[State]
 	Counters   counters
 	clockWatch *ClockWatch     // shared by the topics of a shard
-	Feed       feed            // of events
+	Feed       feed.Feed            // of events
 	deadHook   *DeadLetterHook // told of what dies
 	logLimit   *rarely.Limiter
 	random     func() float64
@@ -82,9 +83,9 @@ func NewShared(t Topic, env *host.Env, dead *DeadLetterHook, watch *ClockWatch, 
 		Topic: t, Logger: env.Logger.With("topic", t.Source.Name()), random: env.Random, props: env.Options, io: env.IO,
 		deadHook: dead, logLimit: env.LogLimit, clockWatch: watch,
 	}
-	c.Feed.topic = t.Source.Name()
+	c.Feed.Topic = t.Source.Name()
 	if watchable {
-		c.Feed.keepEarly()
+		c.Feed.KeepEarly()
 	}
 	c.State.Store(&State{Settings: t.Settings, Paused: t.Paused})
 	return c

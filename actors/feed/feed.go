@@ -1,4 +1,4 @@
-package poller
+package feed
 
 import (
 	"context"
@@ -38,10 +38,10 @@ const (
 	maxEventText = 256
 )
 
-// feed gathers the events of a topic. Pollers ask it whether anybody watches,
+// Feed gathers the events of a topic. Pollers ask it whether anybody watches,
 // which costs nothing, and append; they never wait.
-type feed struct {
-	topic   string
+type Feed struct {
+	Topic   string
 	Watched atomic.Bool // somebody watches, or early is open: changed under mu
 
 	mu      sync.Mutex
@@ -54,8 +54,8 @@ type feed struct {
 	failing bool // the last batch could not be sent
 }
 
-// add appends an event of a timer, or counts it as missed.
-func (f *feed) add(e exchange.Event) {
+// Add appends an event of a timer, or counts it as missed.
+func (f *Feed) Add(e exchange.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -75,7 +75,7 @@ func trimmed(e exchange.Event) exchange.Event {
 }
 
 // miss counts events that could not be sent.
-func (f *feed) miss(events []exchange.Event) {
+func (f *Feed) miss(events []exchange.Event) {
 	for _, e := range events {
 		switch e.Kind {
 		case exchange.EventNode:
@@ -100,7 +100,7 @@ func excerpt(s string, n int) string {
 }
 
 // take empties the feed; over says that nobody watches any more.
-func (f *feed) take(now time.Time) (events []exchange.Event, over bool) {
+func (f *Feed) take(now time.Time) (events []exchange.Event, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.greet {
@@ -121,23 +121,23 @@ func (f *feed) take(now time.Time) (events []exchange.Event, over bool) {
 	return events, false
 }
 
-// Tail sends the events of the topics that somebody watches. Its goroutine is
+// Publisher sends the events of the topics that somebody watches. Its goroutine is
 // there only while there are any.
-type Tail struct {
+type Publisher struct {
 	Events Events // nil: nobody can watch
 	Node   string
 	Log    *slog.Logger
 	Io     *sync.WaitGroup
 
 	mu      sync.Mutex
-	watched []*feed
+	watched []*Feed
 	cancel  context.CancelFunc // ends the goroutine; nil: there is none
 	stopped bool
 }
 
 // Watch has the events of a topic told for a while, to a watcher that has been
 // subscribed for some time.
-func (t *Tail) Watch(f *feed, d, subscribed time.Duration) {
+func (t *Publisher) Watch(f *Feed, d, subscribed time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.Events == nil || t.stopped || d <= 0 {
@@ -162,7 +162,7 @@ func (t *Tail) Watch(f *feed, d, subscribed time.Duration) {
 
 // Stop has the last events sent and ends the goroutine, which it does not
 // wait for.
-func (t *Tail) Stop() {
+func (t *Publisher) Stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stopped = true
@@ -171,7 +171,7 @@ func (t *Tail) Stop() {
 	}
 }
 
-func (t *Tail) run(ctx context.Context) {
+func (t *Publisher) run(ctx context.Context) {
 	tick := time.NewTicker(publishEvery)
 	defer tick.Stop()
 	for {
@@ -191,13 +191,13 @@ func (t *Tail) run(ctx context.Context) {
 
 // batch is what a feed had gathered.
 type batch struct {
-	feed   *feed
+	feed   *Feed
 	events []exchange.Event
 }
 
 // send sends what gathered, and returns how many topics are watched still; at
 // 0 the goroutine has to end.
-func (t *Tail) send(ctx context.Context) (left int) {
+func (t *Publisher) send(ctx context.Context) (left int) {
 	batches, left := t.collect(time.Now())
 	for _, b := range batches {
 		for part := range slices.Chunk(b.events, PublishAtOnce) {
@@ -208,10 +208,10 @@ func (t *Tail) send(ctx context.Context) (left int) {
 }
 
 // collect empties the feeds and lets those go that nobody watches any more.
-func (t *Tail) collect(now time.Time) (batches []batch, left int) {
+func (t *Publisher) collect(now time.Time) (batches []batch, left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.watched = slices.DeleteFunc(t.watched, func(f *feed) bool {
+	t.watched = slices.DeleteFunc(t.watched, func(f *Feed) bool {
 		events, over := f.take(now)
 		batches = append(batches, batch{f, events})
 		return over
@@ -223,19 +223,19 @@ func (t *Tail) collect(now time.Time) (batches []batch, left int) {
 	return batches, len(t.watched)
 }
 
-func (t *Tail) publish(ctx context.Context, f *feed, events []exchange.Event) {
+func (t *Publisher) publish(ctx context.Context, f *Feed, events []exchange.Event) {
 	for i := range events {
-		events[i].Topic, events[i].Node = f.topic, t.Node
+		events[i].Topic, events[i].Node = f.Topic, t.Node
 	}
 	_, err := host.Recovered("publishing events", func() (struct{}, error) {
-		return struct{}{}, t.Events.PublishEvents(ctx, f.topic, events)
+		return struct{}{}, t.Events.PublishEvents(ctx, f.Topic, events)
 	})
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
 		f.miss(events)
 		if !f.failing {
-			t.Log.Warn("events of a topic that is watched cannot be sent", "topic", f.topic, "err", err)
+			t.Log.Warn("events of a topic that is watched cannot be sent", "topic", f.Topic, "err", err)
 		}
 	}
 	f.failing = err != nil

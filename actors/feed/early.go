@@ -1,4 +1,4 @@
-package poller
+package feed
 
 import (
 	"time"
@@ -25,8 +25,8 @@ type earlyEvent struct {
 	at time.Time // by the local clock
 }
 
-// keepEarly has the first events of the feed kept.
-func (f *feed) keepEarly() {
+// KeepEarly has the first events of the feed kept.
+func (f *Feed) KeepEarly() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.early.open = true
@@ -34,7 +34,7 @@ func (f *feed) keepEarly() {
 }
 
 // addEarly keeps an event for a watcher that is not known yet.
-func (f *feed) addEarly(e exchange.Event) {
+func (f *Feed) addEarly(e exchange.Event) {
 	y, now := &f.early, time.Now()
 	switch {
 	case !y.open:
@@ -48,7 +48,7 @@ func (f *feed) addEarly(e exchange.Event) {
 	}
 }
 
-func (f *feed) dropEarly() {
+func (f *Feed) dropEarly() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.early = early{}
@@ -56,7 +56,7 @@ func (f *feed) dropEarly() {
 }
 
 // recall has the kept events sent that have happened since an instant.
-func (f *feed) recall(since time.Time) {
+func (f *Feed) recall(since time.Time) {
 	kept := f.early.events[:0]
 	for _, e := range f.early.events {
 		if e.at.Before(since) {

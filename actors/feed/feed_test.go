@@ -1,4 +1,4 @@
-package poller
+package feed
 
 import (
 	"testing"
@@ -12,8 +12,8 @@ import (
 func TestNobodyCanWatchWithoutEvents(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
-		var nothing Tail
-		var f feed
+		var nothing Publisher
+		var f Feed
 		nothing.Watch(&f, time.Minute, 0)
 		require.False(t, f.Watched.Load())
 	})

@@ -9,9 +9,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/actors/feed"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/internal/rarely"
-	"github.com/wakebell/wakebell/actors/feed"
 )
 
 // Topic configures one poller.
@@ -63,7 +63,7 @@ type Shared struct {
 	State      atomic.Pointer[State]
 	Counters   counters
 	clockWatch *ClockWatch     // shared by the topics of a shard
-	Feed       feed.Feed            // of events
+	Feed       feed.Feed       // of events
 	deadHook   *DeadLetterHook // told of what dies
 	logLimit   *rarely.Limiter
 	random     func() float64
@@ -96,4 +96,21 @@ func (c *Shared) Change(do func(*State)) {
 	state := *c.State.Load()
 	do(&state)
 	c.State.Store(&state)
+}
+
+// Retry says how failures of a handler are retried.
+type Retry struct {
+	// Initial is the delay after the first failure; it doubles with each
+	// further one, up to Max. Each is spread by ±20 %, so that timers that
+	// failed together do not come back together.
+	Initial, Max time.Duration
+
+	// MaxFailures is the failure that makes a dead letter; at least 1.
+	MaxFailures int
+}
+
+// delay is how long to wait after the failure that follows failures earlier
+// ones. random is in [0, 1).
+func (r Retry) delay(failures int, random float64) time.Duration {
+	return host.Jitter(host.ExponentialDelay(r.Initial, failures, r.Max), 0.2, random)
 }

@@ -33,17 +33,14 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/asynkron/protoactor-go/extensions"
-	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/wakebell/wakebell/actors/feed"
 	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/actors/scheduler"
-	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/actors/feed"
 )
 
 // Config configures a Runtime.
@@ -52,7 +49,7 @@ type Config struct {
 	Name   string
 	Topics []poller.Topic
 	Hints  poller.Hints      // nil: timers are found by polling alone
-	Events feed.Events     // nil: nobody can watch what happens
+	Events feed.Events       // nil: nobody can watch what happens
 	Node   string            // how events call this node
 	Timers gateway.Timers    // nil: there is no gateway
 	Beat   *scheduler.Config // nil: recurring schedules are others' affair
@@ -187,94 +184,4 @@ func (rt *Runtime) all() []*poller.Shared {
 	defer rt.mu.Unlock()
 	byName := func(a, b *poller.Shared) int { return cmp.Compare(a.Source.Name(), b.Source.Name()) }
 	return slices.SortedFunc(maps.Values(rt.topics), byName)
-}
-
-// Drain has the gateway refuse requests and answer those that it has, then
-// takes no more leases, waits for the handlers that run until timeout has
-// passed, then ends their contexts and releases what is left; OnDead may take as
-// long. It names the timers whose handlers did not return. The runtime does nothing
-// from then on; Stop ends it.
-func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
-	until := time.Now().Add(timeout)
-	bound := timeout + gatewayGrace + poller.DrainGrace + poller.DrainFlush + poller.HookGrace
-	future := rt.system.Root.RequestFuture(rt.pid, &messages.Drain{Timeout: durationpb.New(timeout)}, bound)
-	answer, err := future.Result()
-	if err != nil {
-		return nil, fmt.Errorf("drain: %w", err)
-	}
-	drained, ok := answer.(*messages.Drained)
-	if !ok {
-		return nil, fmt.Errorf("drain: unexpected answer %T", answer)
-	}
-	if soon := time.Now().Add(poller.HookGrace); until.Before(soon) {
-		until = soon // what died while handlers ended is told too
-	}
-	rt.deadHook.End(until, poller.ErrDraining)
-	return drained, nil
-}
-
-// extension keeps the runtimes of an ActorSystem.
-type extension struct {
-	mu       sync.Mutex
-	runtimes map[string]*Runtime
-}
-
-var (
-	extensionID    = extensions.NextExtensionID()
-	extensionGuard sync.Mutex
-)
-
-func (*extension) ExtensionID() extensions.ExtensionID { return extensionID }
-
-// extensionOf returns the system's extension, registered at first use.
-func extensionOf(system *actor.ActorSystem) *extension {
-	extensionGuard.Lock()
-	defer extensionGuard.Unlock()
-	if e, ok := system.Extensions.Get(extensionID).(*extension); ok {
-		return e
-	}
-	e := &extension{runtimes: map[string]*Runtime{}}
-	system.Extensions.Register(e)
-	return e
-}
-
-func (e *extension) add(rt *Runtime) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if _, taken := e.runtimes[rt.name]; taken {
-		return fmt.Errorf("%w: %q", ErrNameTaken, rt.name)
-	}
-	e.runtimes[rt.name] = rt
-	return nil
-}
-
-// Owner returns the Owner of the runtime of this name, while it runs.
-func Owner(system *actor.ActorSystem, name string) (owner any, running bool) {
-	e := extensionOf(system)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	rt, running := e.runtimes[name]
-	if !running {
-		return nil, false
-	}
-	return rt.owner, true
-}
-
-// Owners returns the Owners of all runtimes of an ActorSystem that run, by their
-// names.
-func Owners(system *actor.ActorSystem) map[string]any {
-	e := extensionOf(system)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	owners := make(map[string]any, len(e.runtimes))
-	for name, rt := range e.runtimes {
-		owners[name] = rt.owner
-	}
-	return owners
-}
-
-func (e *extension) remove(rt *Runtime) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.runtimes, rt.name)
 }

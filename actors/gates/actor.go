@@ -290,30 +290,3 @@ func (k *gatekeeper) requestPoll(name string) {
 	q.poll = true
 	k.pump(q)
 }
-
-// listen subscribes, at the first request.
-func (k *gatekeeper) listen() {
-	if k.listening {
-		return
-	}
-	k.listening = true
-	incarnation, store := k.incarnation, k.cfg.Store
-	k.gates.io.Go(func() {
-		for incarnation.ctx.Err() == nil {
-			_, err := host.Recovered("listening for turns", func() (struct{}, error) {
-				return struct{}{}, store.Listen(incarnation.ctx, incarnation.process,
-					func() { incarnation.send(subscriptionChanged{incarnation, true}) },
-					func(s gate.Signal) { incarnation.send(signalled{incarnation, s}) })
-			})
-			if incarnation.ctx.Err() != nil {
-				return
-			}
-			k.cfg.Logger.Warn("no signals: turns are found by polling", "err", err, "again_in", host.ResubscribeDelay)
-			incarnation.send(subscriptionChanged{incarnation, false})
-			select {
-			case <-incarnation.ctx.Done():
-			case <-time.After(host.ResubscribeDelay):
-			}
-		}
-	})
-}

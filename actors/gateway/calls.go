@@ -121,22 +121,6 @@ func (q *Calls) End(c *Call) {
 	}
 }
 
-// timersOf is how many timers a request is about.
-func timersOf(request messages.Request) int {
-	switch r := request.(type) {
-	case *messages.ScheduleBatch:
-		return len(r.GetTimers())
-	case *messages.Cancel:
-		return len(r.GetIds())
-	case *messages.PutRecurring:
-		return len(r.GetSchedules())
-	case *messages.Publish:
-		return len(r.GetMessages())
-	default:
-		return 1
-	}
-}
-
 // keysOf names the timers, recurring schedules or queues that a request is
 // about. One that reads a whole topic is about none.
 func keysOf(request messages.Request) []string {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/internal/principal"
@@ -240,65 +239,4 @@ func (g *gateway) logPanic(c *Call) {
 			"panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
 		panic(reason)
 	}
-}
-
-// answer answers a call, once.
-func (g *gateway) answer(c *Call, answer messages.Answer) {
-	if !c.answered.Swap(true) {
-		g.reply(c.request, c.Sender, answer)
-	}
-}
-
-func (g *gateway) reply(request messages.Request, sender *actor.PID, answer messages.Answer) {
-	fault, failed := answer.(*messages.Error)
-	if failed && request != nil {
-		fault.Request = request.GetRequest()
-	}
-	switch {
-	case sender != nil:
-		g.root.Send(sender, answer)
-	case failed:
-		g.logFailure(request, fault)
-	}
-}
-
-// Ended is the answer to a call whose context has ended.
-func Ended(cause error) *messages.Error {
-	if errors.Is(cause, context.DeadlineExceeded) {
-		return Failure(messages.Code_CODE_DEADLINE, "the timeout passed; the outcome is unknown")
-	}
-	return Failure(messages.Code_CODE_UNAVAILABLE, "%v; the outcome is unknown", cause)
-}
-
-// Check says how large a request is and how much time it has, or what is wrong
-// with it.
-func Check(request messages.Request) (size int, timeout time.Duration, fault *messages.Error) {
-	if !request.ProtoReflect().IsValid() {
-		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: a nil %T", request)
-	}
-	timeout = DefaultTimeout
-	if t := request.GetTimeout(); t != nil {
-		timeout = t.AsDuration()
-		if t.CheckValid() != nil || timeout <= 0 || timeout > MaxTimeout {
-			return 0, 0, Failure(messages.Code_CODE_INVALID, "timeout: %v, want above 0 and at most %v", timeout, MaxTimeout)
-		}
-	}
-	if n := timersOf(request); n > MaxBatch {
-		return 0, 0, Failure(messages.Code_CODE_INVALID, "timers: %d, at most %d in a request", n, MaxBatch)
-	}
-	// A message that was made by hand may be broken in ways that the wire
-	// does not allow.
-	size, err := host.Recovered("reading the message", func() (int, error) { return proto.Size(request), nil })
-	switch {
-	case err != nil:
-		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: %v", err)
-	case size > MaxRequestBytes:
-		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: %d bytes, at most %d", size, MaxRequestBytes)
-	}
-	return size, timeout, nil
-}
-
-// Failure is an Error whose text is formatted.
-func Failure(code messages.Code, format string, args ...any) *messages.Error {
-	return messages.Failure(code, fmt.Sprintf(format, args...))
 }

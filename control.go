@@ -60,13 +60,13 @@ func (c *Client) Control(ctx context.Context, topic string) (Control, error) {
 }
 
 // order reads for the actors what is ordered of a topic.
-func (s *System) order(topic string) func(context.Context) (poller.Order, error) {
-	return func(ctx context.Context) (poller.Order, error) {
+func (s *System) order(topic string) func(context.Context) (poller.ClusterOverride, error) {
+	return func(ctx context.Context) (poller.ClusterOverride, error) {
 		c, err := s.store.Control(ctx, topic)
 		if err != nil {
-			return poller.Order{}, err
+			return poller.ClusterOverride{}, err
 		}
-		return poller.Order{Paused: c.Paused, Override: func(to *poller.Settings) { override(to, c.Settings) }}, nil
+		return poller.ClusterOverride{Paused: c.Paused, Apply: func(to *poller.Settings) { override(to, c.Settings) }}, nil
 	}
 }
 

@@ -83,11 +83,11 @@ func (c *Client) LastDead(ctx context.Context, topic string, n int) ([]DeadLette
 }
 
 // onDead is OnDead as the actors call it.
-func (s *System) onDead() func(context.Context, poller.Death) {
+func (s *System) onDead() func(context.Context, poller.DeadTimer) {
 	if s.cfg.OnDead == nil {
 		return nil
 	}
-	return func(ctx context.Context, d poller.Death) {
+	return func(ctx context.Context, d poller.DeadTimer) {
 		body := content(d.Payload, d.ID)
 		if s.queueNamed(d.Topic) != nil { // it has no envelope
 			body = Content{Body: d.Payload, CorrelationID: d.ID}

@@ -89,12 +89,12 @@ func ExampleRecurringMessage() {
 // printer is an actors.Taker that acknowledges what it gets.
 type printer chan string
 
-func (p printer) Take(h *poller.Handed) {
+func (p printer) Take(h *poller.ForwardedLease) {
 	h.Answer(h.Ack())
 	p <- h.GetId()
 }
 
-func (p printer) Extended(*poller.Handed) {}
+func (p printer) Extended(*poller.ForwardedLease) {}
 
 func (p printer) Over(*messages.LeaseEnded) {}
 

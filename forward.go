@@ -28,7 +28,7 @@ func ToEach(props *actor.Props) Target { return Target{&poller.Target{Props: pro
 
 // ToTaker is one that gets leases by calls, and is told when they end: cheaper
 // than an actor for whoever takes very many.
-func ToTaker(taker poller.Taker) Target { return Target{&poller.Target{Taker: taker}} }
+func ToTaker(taker poller.LeaseSink) Target { return Target{&poller.Target{Sink: taker}} }
 
 // Told is the Target, told with a *messages.LeaseEnded when a lease that it has
 // not answered ends: the timer was cancelled, say.
@@ -37,7 +37,7 @@ func (t Target) Told() Target {
 		return t
 	}
 	told := *t.target
-	told.Told = true
+	told.NotifyEnd = true
 	return Target{&told}
 }
 
@@ -55,7 +55,7 @@ func Forward[T any](from Handleable[T], to Target, opts ...HandlerOption) Handle
 	h := from.handler(nil, opts)
 	h.fn = forward
 	switch {
-	case to.target == nil || (to.target.PID == nil && to.target.Props == nil && to.target.Taker == nil):
+	case to.target == nil || (to.target.PID == nil && to.target.Props == nil && to.target.Sink == nil):
 		h.err = errors.Join(h.err, invalid("Forward", "no actor; use To or ToEach"))
 	default:
 		h.set.target = to.target

@@ -68,7 +68,7 @@ func (s *System) Health(ctx context.Context) Health {
 	s.mu.Unlock()
 
 	h := Health{Live: true, Draining: stopping}
-	var vitals actors.Vitals
+	var vitals actors.Health
 	switch {
 	case runtime == nil && !stopping:
 		h.problem("not started")
@@ -102,11 +102,11 @@ func (s *System) Health(ctx context.Context) Health {
 }
 
 // ask leaves half of the time to the look at Redis, should somebody be silent.
-func ask(ctx context.Context, rt *actors.Runtime) actors.Vitals {
+func ask(ctx context.Context, rt *actors.Runtime) actors.Health {
 	deadline, _ := ctx.Deadline()
 	ctx, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
 	defer cancel()
-	return rt.Vitals(ctx)
+	return rt.Health(ctx)
 }
 
 func withDefaultTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
@@ -130,7 +130,7 @@ func (h *Health) alive(who string, silent time.Duration) {
 	h.problem("%s does not answer, for %v", who, silent.Round(time.Millisecond))
 }
 
-func (h *Health) topic(v poller.Vitals) {
+func (h *Health) topic(v poller.Health) {
 	h.alive(fmt.Sprintf("the poller of %q", v.Topic), v.Silent)
 	if !v.DownSince.IsZero() {
 		h.Ready = false

@@ -125,7 +125,7 @@ func TestAQueueRedrivesUnderTheKeysOfItsDead(t *testing.T) {
 	c := client(t, rdb, wakebell.ClientConfig{})
 	_, err := q.PublishAll(t.Context(), c, "a", "b")
 	require.NoError(t, err)
-	eventually(t, func() bool { return sys.Counters()[q.Name()].Buried == 2 })
+	eventually(t, func() bool { return sys.Counters()[q.Name()].DeadLettered == 2 })
 	good.Store(true)
 	n, err := wakebell.RedriveQueue(t.Context(), c, q.Keys(), q.RedriveKeys())
 	require.NoError(t, err)

@@ -236,7 +236,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 		Source:             source,
 		Handle:             chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware)),
 		Target:             h.set.target,
-		OrderEvery:         s.hooks.Idle,
+		OverrideInterval:   s.hooks.Idle,
 		Settings:           s.tunable(h.set),
 		DiscardRejects:     h.set.discardRejected,
 		RetryOnLeaseExpiry: h.set.retryOnExpiry,
@@ -244,7 +244,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 	if q := h.set.queue; q != nil {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
 	} else {
-		topic.Order = s.order(s.cfg.Prefix + h.topic)
+		topic.ReadOverride = s.order(s.cfg.Prefix + h.topic)
 	}
 	return topic
 }

@@ -14,7 +14,7 @@ const gatesName = "gates"
 
 // whereGates asks the supervisor for its gates actor, which it has spawned by
 // the time that it answers.
-type whereGates struct{}
+type gatesPID struct{}
 
 // Gates is the way to the runtime's gates actor; nil: it has none. To be called
 // by one goroutine, once the runtime is started.
@@ -22,7 +22,7 @@ func (rt *Runtime) Gates() (*gates.Gates, error) {
 	if rt.gates == nil || rt.gates.PID() != nil {
 		return rt.gates, nil
 	}
-	answer, err := rt.system.Root.RequestFuture(rt.pid, whereGates{}, liveTimeout).Result()
+	answer, err := rt.system.Root.RequestFuture(rt.pid, gatesPID{}, supervisorTimeout).Result()
 	if err != nil {
 		return nil, fmt.Errorf("ask the supervisor %q for its gates: %w", rt.name, err)
 	}
@@ -38,7 +38,7 @@ func (rt *Runtime) Gates() (*gates.Gates, error) {
 // as far as that is possible in time, for before Stop.
 func (rt *Runtime) closeGates() {
 	if rt.gates != nil {
-		rt.gates.GiveBack()
+		rt.gates.ReleaseAll()
 	}
 }
 
@@ -46,6 +46,6 @@ func (rt *Runtime) closeGates() {
 // for a limited time.
 func (rt *Runtime) endGates(limit time.Duration) {
 	if rt.gates != nil {
-		rt.gates.Stopped(limit)
+		rt.gates.AfterStop(limit)
 	}
 }

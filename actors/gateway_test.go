@@ -20,23 +20,23 @@ import (
 
 // ledger stands in for the timers of Redis: it keeps ids in memory, and do
 // says how long a request takes and how it goes wrong.
-type ledger struct {
+type fakeTimers struct {
 	do func(ctx context.Context, request messages.Request) messages.Answer // nil answer: as it should be
 
-	mu             sync.Mutex
-	timers         map[string]bool
-	began          []string // the requests, by kind and id
-	running, peaks int
+	mu            sync.Mutex
+	timers        map[string]bool
+	began         []string // the requests, by kind and id
+	running, peak int
 }
 
-func (l *ledger) Do(ctx context.Context, request messages.Request) messages.Answer {
+func (l *fakeTimers) Do(ctx context.Context, request messages.Request) messages.Answer {
 	l.mu.Lock()
 	if l.timers == nil {
 		l.timers = map[string]bool{}
 	}
 	l.began = append(l.began, name(request))
 	l.running++
-	l.peaks = max(l.peaks, l.running)
+	l.peak = max(l.peak, l.running)
 	do := l.do
 	l.mu.Unlock()
 	defer func() {
@@ -78,7 +78,7 @@ func name(request messages.Request) string {
 	}
 }
 
-func (l *ledger) begun() []string {
+func (l *fakeTimers) requests() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]string(nil), l.began...)
@@ -107,14 +107,14 @@ func (c crashing) Message() any {
 }
 
 // gatewayOn starts a runtime with a gateway.
-func gatewayOn(t *testing.T, l *ledger, topics ...poller.Topic) (*actor.ActorSystem, *Runtime) {
+func gatewayOn(t *testing.T, l *fakeTimers, topics ...poller.Topic) (*actor.ActorSystem, *Runtime) {
 	t.Helper()
 	system := actortest.QuietSystem()
 	crash := func(next actor.ContextDecoratorFunc) actor.ContextDecoratorFunc {
 		return func(c actor.Context) actor.Context { return crashing{next(c)} }
 	}
-	cfg := Config{Name: "wakebell", Topics: topics, Timers: l, Logger: actortest.Quiet, Random: func() float64 { return 0.5 }}
-	rt, err := Start(system, cfg.WithPollerOptions(actor.WithContextDecorator(crash)))
+	cfg := Config{Name: "wakebell", Topics: topics, Timers: l, Logger: actortest.DiscardLogger, Random: func() float64 { return 0.5 }}
+	rt, err := Start(system, cfg.WithProps(actor.WithContextDecorator(crash)))
 	require.NoError(t, err)
 	return system, rt
 }
@@ -146,8 +146,8 @@ func schedule(n int) *messages.Schedule {
 
 func TestTheGatewayAnswers(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		system, rt := gatewayOn(t, &ledger{})
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		system, rt := gatewayOn(t, &fakeTimers{})
 		_, there := system.ProcessRegistry.GetLocal("wakebell/gateway")
 		require.True(t, there, "when Start has returned the gateway has its name")
 		scheduled, ok := answered(t, ask(system, schedule(7))).(*messages.Scheduled)
@@ -163,8 +163,8 @@ func TestTheGatewayAnswers(t *testing.T) {
 
 func TestRequestsAboutATimerKeepTheirOrder(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		l := &ledger{}
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		l := &fakeTimers{}
 		l.do = func(_ context.Context, r messages.Request) messages.Answer {
 			if s, ok := r.(*messages.Schedule); ok { // each slower than the one after it
 				<-time.After(time.Second - time.Duration(s.GetRequest())*time.Millisecond)
@@ -186,16 +186,16 @@ func TestRequestsAboutATimerKeepTheirOrder(t *testing.T) {
 			require.Equal(t, messages.Presence_PRESENCE_PENDING, cancelled.GetFound()[0], "%d was cancelled after it was scheduled", n)
 		}
 		require.Equal(t, 3*time.Second, time.Since(began), "the timers did not wait for each other")
-		require.Equal(t, 20, l.peaks)
+		require.Equal(t, 20, l.peak)
 		require.NoError(t, rt.Stop())
 	})
 }
 
 func TestTooManyRequestsAreRefused(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		l := &ledger{do: until(release)}
+		l := &fakeTimers{do: until(release)}
 		system, rt := gatewayOn(t, l)
 		var taken []*actor.Future
 		for n := range gateway.MaxPrincipalRunning + gateway.MaxWaiting/2 {
@@ -205,12 +205,12 @@ func TestTooManyRequestsAreRefused(t *testing.T) {
 			refused(t, messages.Code_CODE_OVERLOADED, ask(system, schedule(-n)))
 		}
 		synctest.Wait()
-		require.Len(t, l.begun(), gateway.MaxPrincipalRunning)
+		require.Len(t, l.requests(), gateway.MaxPrincipalRunning)
 		close(release)
 		for _, f := range taken {
 			require.IsType(t, &messages.Scheduled{}, answered(t, f))
 		}
-		require.Equal(t, gateway.MaxPrincipalRunning, l.peaks)
+		require.Equal(t, gateway.MaxPrincipalRunning, l.peak)
 		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "there is room again")
 		require.NoError(t, rt.Stop())
 	})
@@ -229,9 +229,9 @@ func by(system *actor.ActorSystem, who, where string, request any) *actor.Future
 // One principal asks for as much as it can: others, and this process, have room.
 func TestOnePrincipalDoesNotFillTheGateway(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		system, rt := gatewayOn(t, &ledger{do: until(release)})
+		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
 		var taken []*actor.Future
 		for n := range gateway.MaxPrincipalRunning + gateway.MaxWaiting/2 {
 			taken = append(taken, by(system, "mallory", "h", schedule(n)))
@@ -261,9 +261,9 @@ func TestOnePrincipalDoesNotFillTheGateway(t *testing.T) {
 // answered. One principal leaves several places, and many leave one for each.
 func TestSlowRequestsLeavePlacesForOthers(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		l := &ledger{do: func(_ context.Context, r messages.Request) messages.Answer {
+		l := &fakeTimers{do: func(_ context.Context, r messages.Request) messages.Answer {
 			if r.GetRequest() < 1000 {
 				<-release
 			}
@@ -291,7 +291,7 @@ func TestSlowRequestsLeavePlacesForOthers(t *testing.T) {
 			synctest.Wait()
 		}
 		fill("mallory", "h")
-		require.Len(t, l.begun(), gateway.MaxPrincipalRunning, "a principal that is alone has most places")
+		require.Len(t, l.requests(), gateway.MaxPrincipalRunning, "a principal that is alone has most places")
 		honest(300 * time.Millisecond) // five at a time, or nearly
 
 		for n := range 7 {
@@ -311,9 +311,9 @@ func TestSlowRequestsLeavePlacesForOthers(t *testing.T) {
 
 func TestTheBytesOfOnePrincipalDoNotFillTheGateway(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		system, rt := gatewayOn(t, &ledger{do: until(release)})
+		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
 		large := &messages.Schedule{Topic: "t", Body: make([]byte, 15<<20)}
 		var taken []*actor.Future
 		for range 4 {
@@ -336,9 +336,9 @@ func TestTheBytesOfOnePrincipalDoNotFillTheGateway(t *testing.T) {
 
 func TestTooManyBytesAreRefused(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		system, rt := gatewayOn(t, &ledger{do: until(release)})
+		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
 		body := make([]byte, 15<<20)
 		var taken []*actor.Future
 		for range 4 {
@@ -356,9 +356,9 @@ func TestTooManyBytesAreRefused(t *testing.T) {
 
 func TestEveryRequestHasADeadline(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		l := &ledger{do: until(release)} // it ignores its context
+		l := &fakeTimers{do: until(release)} // it ignores its context
 		system, rt := gatewayOn(t, l)
 		began := time.Now()
 		short := schedule(1)
@@ -372,16 +372,16 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 		}
 		close(release)
 		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "the timer is free again")
-		require.Len(t, l.begun(), 3, "what was answered while it waited is not begun")
+		require.Len(t, l.requests(), 3, "what was answered while it waited is not begun")
 		require.NoError(t, rt.Stop())
 	})
 }
 
 func TestARequestIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release, answers := make(chan struct{}), make(chan any, 10)
-		system, rt := gatewayOn(t, &ledger{do: until(release)})
+		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
 		sender := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			switch m := c.Message().(type) {
 			case *messages.Scheduled, *messages.Error:
@@ -401,11 +401,11 @@ func TestARequestIsAnsweredOnce(t *testing.T) {
 
 func TestTheNameOfTheGatewayIsTaken(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
 		stranger, err := system.Root.SpawnNamed(actor.PropsFromFunc(func(actor.Context) {}), "wakebell/gateway")
 		require.NoError(t, err)
-		cfg := Config{Name: "wakebell", Timers: &ledger{}, Logger: actortest.Quiet}
+		cfg := Config{Name: "wakebell", Timers: &fakeTimers{}, Logger: actortest.DiscardLogger}
 		_, err = Start(system, cfg)
 		require.Error(t, err)
 		_, running := Owner(system, "wakebell")
@@ -419,8 +419,8 @@ func TestTheNameOfTheGatewayIsTaken(t *testing.T) {
 
 func TestARequestThatPanicsHarmsNoOther(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		l := &ledger{}
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		l := &fakeTimers{}
 		l.do = func(_ context.Context, r messages.Request) messages.Answer {
 			if name(r) == "schedule 1" {
 				panic("as the test wants it")
@@ -439,9 +439,9 @@ func TestARequestThatPanicsHarmsNoOther(t *testing.T) {
 
 func TestACrashOfTheGatewayAnswersWhatItHad(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		l := &ledger{do: until(release)}
+		l := &fakeTimers{do: until(release)}
 		system, rt := gatewayOn(t, l)
 		began := time.Now()
 		running, waiting := ask(system, schedule(1)), ask(system, schedule(1))
@@ -452,7 +452,7 @@ func TestACrashOfTheGatewayAnswersWhatItHad(t *testing.T) {
 		require.Equal(t, began, time.Now(), "at once, not after its restart")
 		close(release)
 		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "mail waits for the restart")
-		require.Equal(t, []string{"schedule 1", "schedule 1"}, l.begun(), "what waited was not begun")
+		require.Equal(t, []string{"schedule 1", "schedule 1"}, l.requests(), "what waited was not begun")
 		_, err := crash.Result()
 		require.ErrorIs(t, err, actor.ErrTimeout, "the message that crashed it is lost")
 		require.NoError(t, rt.Stop())
@@ -461,9 +461,9 @@ func TestACrashOfTheGatewayAnswersWhatItHad(t *testing.T) {
 
 func TestAStopAnswersWhatTheGatewayHad(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		system, rt := gatewayOn(t, &ledger{do: until(release)})
+		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
 		running := ask(system, schedule(1))
 		synctest.Wait()
 		require.NoError(t, rt.Stop())

@@ -22,8 +22,8 @@ func TestTheGatewayTrustsNoMessage(t *testing.T) {
 	t.Parallel()
 	many := make([]string, gateway.MaxBatch+1)
 	batch := make([]*messages.Schedule, gateway.MaxBatch+1)
-	actortest.Virtually(t, func(t *testing.T) {
-		l := &ledger{}
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		l := &fakeTimers{}
 		system, rt := gatewayOn(t, l)
 		for _, wrong := range []struct {
 			message any
@@ -52,7 +52,7 @@ func TestTheGatewayTrustsNoMessage(t *testing.T) {
 			fault := refused(t, messages.Code_CODE_INVALID, ask(system, wrong.message))
 			require.True(t, strings.HasPrefix(fault.GetMessage(), wrong.names+":"), "%T: %s", wrong.message, fault.GetMessage())
 		}
-		require.Empty(t, l.begun())
+		require.Empty(t, l.requests())
 		require.NoError(t, rt.Stop())
 	})
 }
@@ -60,8 +60,8 @@ func TestTheGatewayTrustsNoMessage(t *testing.T) {
 // A message that was made by hand can hold what the wire cannot.
 func TestTheGatewayOutlivesABrokenMessage(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		system, rt := gatewayOn(t, &ledger{do: func(_ context.Context, r messages.Request) messages.Answer {
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		system, rt := gatewayOn(t, &fakeTimers{do: func(_ context.Context, r messages.Request) messages.Answer {
 			_ = r.(*messages.Schedule).GetAt() // panics
 			return nil
 		}})
@@ -74,9 +74,9 @@ func TestTheGatewayOutlivesABrokenMessage(t *testing.T) {
 
 func TestFailuresThatNobodyWaitsForAreLogged(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		var log bytes.Buffer
-		l, system := &ledger{}, actortest.QuietSystem()
+		l, system := &fakeTimers{}, actortest.QuietSystem()
 		rt, err := Start(system, Config{Name: "wakebell", Timers: l, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		require.NoError(t, err)
 		send := func(request messages.Request) {
@@ -84,7 +84,7 @@ func TestFailuresThatNobodyWaitsForAreLogged(t *testing.T) {
 			synctest.Wait()
 		}
 		send(schedule(1))
-		require.Equal(t, []string{"schedule 1"}, l.begun(), "it is carried out")
+		require.Equal(t, []string{"schedule 1"}, l.requests(), "it is carried out")
 		require.Empty(t, log.String())
 		for range 100 {
 			send(&messages.Get{Topic: "t", Id: "a"})

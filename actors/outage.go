@@ -14,27 +14,27 @@ import (
 // fail one by one. These messages go between the root supervisor and its
 // pollers.
 type (
-	nextProbe struct { // the supervisor to itself
+	probeDue struct { // the supervisor to itself
 		shard      string
 		generation int
 	}
 )
 
 const (
-	firstProbe = 50 * time.Millisecond
+	firstProbeDelay = 50 * time.Millisecond
 	// probeTimeout replaces a probe that was never answered, as when its
 	// poller was restarted.
 	probeTimeout = 30 * time.Second
 	// resumePerTopic spreads the first exchanges after an outage.
-	resumePerTopic = 200 * time.Microsecond
-	maxResume      = 2 * time.Second
+	resumeSpreadPerTopic = 200 * time.Microsecond
+	maxResumeSpread      = 2 * time.Second
 )
 
 // outage is what the supervisor knows of a shard that is down.
 type outage struct {
 	since    time.Time
 	failures int
-	turn     int  // whose it is to probe, in the order of the topics' names
+	next     int  // whose it is to probe, in the order of the topics' names
 	probing  bool // a probe is out
 
 	timer      *time.Timer
@@ -52,11 +52,11 @@ func (s *supervisor) redisDown(m poller.Unavailable) {
 		for _, name := range s.topicsOf(m.Shard) {
 			s.root.Send(s.pollers[name], poller.Hold{})
 		}
-		s.probeAfter(m.Shard, o, firstProbe)
+		s.probeAfter(m.Shard, o, firstProbeDelay)
 	case o.probing:
 		o.probing = false
 		o.failures++
-		s.probeAfter(m.Shard, o, host.Spread(host.Doubled(firstProbe, o.failures, host.MaxProbe), 0.5, s.rt.env.Random()))
+		s.probeAfter(m.Shard, o, host.Jitter(host.ExponentialDelay(firstProbeDelay, o.failures, host.MaxProbeDelay), 0.5, s.rt.env.Random()))
 	}
 }
 
@@ -76,7 +76,7 @@ func (s *supervisor) probeAfter(shard string, o *outage, d time.Duration) {
 	o.stop()
 	s.generation++
 	o.generation = s.generation
-	root, self, next := s.root, s.self, nextProbe{shard, o.generation}
+	root, self, next := s.root, s.self, probeDue{shard, o.generation}
 	o.timer = time.AfterFunc(d, func() { root.Send(self, next) })
 }
 
@@ -88,14 +88,14 @@ func (o *outage) stop() {
 
 // sendProbe asks one poller after the other, whether it has something to send
 // or not: the one that noticed the outage may be gone, or broken in itself.
-func (s *supervisor) sendProbe(m nextProbe) {
+func (s *supervisor) sendProbe(m probeDue) {
 	o := s.outages[m.shard]
 	if o == nil || m.generation != o.generation {
 		return
 	}
 	if names := s.topicsOf(m.shard); len(names) > 0 {
-		s.root.Send(s.pollers[names[o.turn%len(names)]], poller.Probe{})
-		o.turn++
+		s.root.Send(s.pollers[names[o.next%len(names)]], poller.Probe{})
+		o.next++
 		o.probing = true
 	}
 	s.probeAfter(m.shard, o, probeTimeout)
@@ -110,7 +110,7 @@ func (s *supervisor) redisUp(m poller.Available) {
 	o.stop()
 	delete(s.outages, m.Shard)
 	names := s.topicsOf(m.Shard)
-	within := min(time.Duration(len(names))*resumePerTopic, maxResume)
+	within := min(time.Duration(len(names))*resumeSpreadPerTopic, maxResumeSpread)
 	for _, name := range names {
 		s.root.Send(s.pollers[name], poller.Resume{Within: within})
 	}

@@ -89,8 +89,8 @@ func (w *world) counters(words []string) {
 	slices.Sort(names)
 	var parts []string
 	for _, name := range slices.Compact(names) {
-		if name != "Exchanges" && name != "Empty" && name != "Glances" {
-			parts = append(parts, fmt.Sprintf("%s %d", strings.ToLower(name), totals[name]))
+		if name != "Exchanges" && name != "Empty" && name != "Peeks" {
+			parts = append(parts, fmt.Sprintf("%s %d", name, totals[name]))
 		}
 	}
 	w.note("counters: %s", strings.Join(parts, ", "))

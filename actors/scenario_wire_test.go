@@ -118,7 +118,7 @@ func (x *wire) take() (f fault, down bool) {
 }
 
 var verdicts = map[exchange.Verdict]string{
-	exchange.Ack: "ack", exchange.Nack: "nack", exchange.Bury: "bury", exchange.Release: "release",
+	exchange.Ack: "ack", exchange.Nack: "nack", exchange.Bury: "dead-letter", exchange.Release: "release",
 }
 
 // parts says what a request settles and extends, in its order.

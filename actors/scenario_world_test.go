@@ -174,7 +174,7 @@ func settings(words []string) map[string]string {
 	set := map[string]string{
 		"topics": "1", "concurrent": "5", "lease": "10s", "age": "0s",
 		"poll": "1s", "max_poll": "5s", "retry": "1s", "max_retry": "1h", "failures": "25",
-		"hints": "on", "rejects": "bury", "claims": "0", "on_dead": "",
+		"hints": "on", "rejects": "keep", "claims": "0", "on_dead": "",
 	}
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
@@ -226,14 +226,14 @@ func (w *world) node(words []string) {
 	w.nodes = append(w.nodes, n)
 	w.mu.Unlock()
 	var err error
-	n.runtime, err = actors.Start(n.system, cfg.WithPollerOptions(actor.WithContextDecorator(crashOnDemand)))
+	n.runtime, err = actors.Start(n.system, cfg.WithProps(actor.WithContextDecorator(crashOnDemand)))
 	require.NoError(w.t, err)
 }
 
 // onDead is a hook that takes a while, unless its context ends first.
-func (w *world) onDead(n *node, takes time.Duration) func(context.Context, poller.Death) {
-	return func(ctx context.Context, d poller.Death) {
-		w.note("%s%s hook is told of its death: %q, %q, claims %d, failures %d",
+func (w *world) onDead(n *node, takes time.Duration) func(context.Context, poller.DeadTimer) {
+	return func(ctx context.Context, d poller.DeadTimer) {
+		w.note("%s%s hook called: %q, %q, claims %d, failures %d",
 			w.of(n), d.ID, d.Reason, d.Payload, d.Claims, d.Failures)
 		select {
 		case <-time.After(takes):

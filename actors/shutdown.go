@@ -18,7 +18,7 @@ const (
 	gatewayGrace = time.Second
 	// StopGrace is how much longer than its timeout a Shutdown takes at most,
 	// whatever the source, the handlers and the hook do.
-	StopGrace = gatewayGrace + poller.DrainGrace + poller.DrainFlush + 2*poller.HookGrace + gates.CloseLimit + host.StopIO
+	StopGrace = gatewayGrace + poller.DrainGrace + poller.DrainFlush + 2*poller.HookGrace + gates.CloseLimit + host.IOTimeout
 
 	// stopActors is how long Stop waits for the actors, which do not block.
 	stopActors = 10 * time.Second
@@ -57,10 +57,10 @@ func (rt *Runtime) stopWithin(limit time.Duration) error {
 		return fmt.Errorf("stop %q: %w", rt.name, err)
 	}
 	rt.tail.Stop()
-	rt.dead.End(time.Now(), poller.ErrStopped)
-	until := time.Now().Add(host.StopIO)
-	if !host.WaitFor(rt.env.IO, host.StopIO) {
-		rt.env.Logger.Warn("stopped while a call of the source hangs", "waited", host.StopIO)
+	rt.deadHook.End(time.Now(), poller.ErrStopped)
+	until := time.Now().Add(host.IOTimeout)
+	if !host.WaitFor(rt.env.IO, host.IOTimeout) {
+		rt.env.Logger.Warn("stopped while a call of the source hangs", "waited", host.IOTimeout)
 	}
 	rt.endGates(time.Until(until))
 	return nil

@@ -69,12 +69,12 @@ type subscriber struct {
 	used       int            // leases that it holds
 	memory     *limits.Holder // that they take
 	typical    int            // bytes of one
-	out        []*poller.Handed
+	out        []*poller.ForwardedLease
 }
 
 // held is a lease in the hands of a subscriber, or on the way there.
 type held struct {
-	lease *poller.Handed
+	lease *poller.ForwardedLease
 	of    *subscriber // nil: it waits
 	size  int
 	since time.Time

@@ -34,7 +34,7 @@ func (h *hub) arrived() {
 	}
 }
 
-func (h *hub) lease(m *poller.Handed, now time.Time) {
+func (h *hub) lease(m *poller.ForwardedLease, now time.Time) {
 	l := &held{lease: m, size: sizeOf(m.Lease), since: now, until: m.Until().Add(time.Second)}
 	h.held[m.GetDelivery()] = l
 	if len(h.waiting) > 0 {

@@ -20,28 +20,28 @@ type gatekeeper struct {
 	self  *actor.PID
 	root  *actor.RootContext
 
-	life   *gateLife
-	queues map[string]*gateQueue
-	owners map[string]*turnOwner
-	visits visits // places and turns of visitors
+	incarnation  *incarnation
+	queues       map[string]*gateQueue
+	owners       map[string]*turnOwner
+	remotePlaces remotePlaces // places and turns of visitors
 
-	sequence uint64 // of exchanges
-	numbers  uint64 // of joins
-	floor    gate.Ticket
+	sequence    uint64 // of exchanges
+	numbers     uint64 // of joins
+	ticketFloor gate.Ticket
 
-	pulse     pulse
+	heartbeat heartbeat
 	listening bool
-	closing   bool
-	empty     []chan struct{} // closed once all is given back
+	closed    bool
+	onEmpty   []chan struct{} // closed once all is given back
 }
 
 // gateLife is an incarnation. What it began carries it, because mail outlives a
 // restart.
-type gateLife struct {
+type incarnation struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	process string
-	tell    func(message any) // sends to the actor while the life lasts
+	send    func(message any) // sends to the actor while the life lasts
 }
 
 // waiter is a request for a turn, from the question to the answer; of an actor,
@@ -83,30 +83,30 @@ type (
 		answer func(error)
 	}
 	closeGates struct{ done chan struct{} }
-	waits      struct { // whether a ticket does, in this process
+	isWaiting  struct { // whether a ticket does, in this process
 		gate   string
 		ticket gate.Ticket
 		answer chan bool // has room for one
 	}
 
 	turnOver struct { // its lease has ended by the local clock
-		life *gateLife
-		turn *Turn
+		incarnation *incarnation
+		turn        *Turn
 	}
 	signalled struct {
-		life   *gateLife
-		signal gate.Signal
+		incarnation *incarnation
+		signal      gate.Signal
 	}
 	confirm struct { // a turn that began with its signal is to be confirmed
-		life *gateLife
-		turn *Turn
+		incarnation *incarnation
+		turn        *Turn
 	}
 	gateAnswered struct {
-		life   *gateLife
-		queue  *gateQueue
-		flight *gateFlight
-		reply  *gate.Reply
-		err    error
+		incarnation *incarnation
+		queue       *gateQueue
+		request     *gateRequest
+		reply       *gate.Reply
+		err         error
 	}
 )
 
@@ -130,7 +130,7 @@ func (k *gatekeeper) Receive(c actor.Context) {
 		k.acquire(m.waiter)
 	case withdraw:
 		k.withdraw(m.waiter)
-	case waits:
+	case isWaiting:
 		q := k.queues[m.gate]
 		m.answer <- q != nil && q.waiting[m.ticket] != nil
 	case releaseTurn:
@@ -138,60 +138,60 @@ func (k *gatekeeper) Receive(c actor.Context) {
 	case closeGates:
 		k.close(m.done)
 	case *messages.AcquireTurn:
-		k.ask(c, m)
+		k.requestTurn(c, m)
 	case *messages.ExtendTurn:
-		k.extend(c, m)
+		k.extendTurn(c, m)
 	case *messages.ReleaseTurn:
-		k.giveBack(c, m)
+		k.releaseOwned(c, m)
 	case turnLapsed:
 		k.lapsed(m)
 	case gateAnswered:
-		if m.life == k.life {
+		if m.incarnation == k.incarnation {
 			k.answered(m)
 		}
 	case turnOver:
-		if m.life == k.life && m.turn.state == turnHeld {
+		if m.incarnation == k.incarnation && m.turn.state == turnHeld {
 			k.lose(m.turn)
 			k.pump(k.queue(m.turn.Gate))
 		}
 	case signalled:
-		if m.life == k.life {
-			k.signalled(m.signal)
+		if m.incarnation == k.incarnation {
+			k.signalReceived(m.signal)
 		}
 	case confirm:
-		if m.life == k.life && m.turn.state == turnHeld {
-			k.look(m.turn.Gate)
+		if m.incarnation == k.incarnation && m.turn.state == turnHeld {
+			k.requestPoll(m.turn.Gate)
 		}
-	case gather:
-		if m.life == k.life {
-			k.gather(m)
+	case coalesce:
+		if m.incarnation == k.incarnation {
+			k.coalesce(m)
 		}
-	case waitedEnough:
+	case waitExpired:
 		k.timeout(m)
 	default:
-		k.receivePulse(c.Message())
+		k.receiveHeartbeat(c.Message())
 	}
 }
 
 func (k *gatekeeper) start(c actor.Context) {
 	k.self, k.root = c.Self(), c.ActorSystem().Root
 	k.queues, k.owners = map[string]*gateQueue{}, map[string]*turnOwner{}
-	k.visits = newVisits()
-	life := &gateLife{process: k.cfg.Process()}
+	k.remotePlaces = newRemotePlaces()
+	incarnation := &incarnation{process: k.cfg.Process()}
 	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
-	life.ctx, life.cancel = context.WithCancel(context.Background())
+	incarnation.ctx, incarnation.cancel = context.WithCancel(context.Background())
 	root, self := k.root, k.self
-	life.tell = func(message any) {
-		if life.ctx.Err() == nil {
+	incarnation.send = func(message any) {
+		if incarnation.ctx.Err() == nil {
 			root.Send(self, message)
 		}
 	}
-	k.life = life
+	k.incarnation = incarnation
 }
 
 // acquire queues a request.
 func (k *gatekeeper) acquire(w *waiter) {
-	if k.closing {
+	if k.closed {
 		k.refuse(w, ErrClosed)
 		return
 	}
@@ -201,7 +201,7 @@ func (k *gatekeeper) acquire(w *waiter) {
 	q := k.queue(w.gate)
 	q.joins = append(q.joins, w)
 	k.pump(q)
-	k.beatSoon()
+	k.startHeartbeat()
 }
 
 // withdraw forgets a request that was given up. If its turn has
@@ -221,11 +221,11 @@ func (k *gatekeeper) leave(w *waiter) {
 	q := k.queue(w.gate)
 	if w.ticket != 0 {
 		delete(q.waiting, w.ticket)
-		q.give(giving{ticket: w.ticket})
+		q.returnTicket(ticketReturn{ticket: w.ticket})
 	} else { // not sent yet, or in flight: then the answer finds it gone
-		q.unjoin(w)
+		q.removeJoin(w)
 	}
-	k.disownWaiter(w)
+	k.forgetWaiter(w)
 	k.pump(q)
 }
 
@@ -238,11 +238,11 @@ func (k *gatekeeper) release(m releaseTurn) {
 	switch {
 	case t.state == turnReleased:
 		t.settle(turnReleased, nil)
-	case t.state == turnGone, t.life != k.life:
+	case t.state == turnGone, t.incarnation != k.incarnation:
 		t.settle(turnGone, ErrTurnLost)
 	case t.state == turnHeld:
 		q := k.queue(t.Gate)
-		if t.ctx.Err() != nil || t.ahead && !time.Now().Before(t.until) { // its timer was faster than its message, or is late
+		if t.ctx.Err() != nil || t.unreported && !time.Now().Before(t.until) { // its timer was faster than its message, or is late
 			k.lose(t)
 		} else {
 			k.handOver(q, t)
@@ -259,14 +259,14 @@ func (k *gatekeeper) lose(t *Turn) {
 	if q.turn == t {
 		q.turn = nil
 	}
-	q.give(giving{ticket: gate.Ticket(t.Fence), passed: t.ahead})
-	k.disown(t, true)
+	q.returnTicket(ticketReturn{ticket: gate.Ticket(t.Fence), passed: t.unreported})
+	k.turnEnded(t, true)
 	t.settle(turnGone, ErrTurnLost)
 	principal := ""
 	if t.owner != nil && t.owner.owner != nil {
 		principal = t.owner.owner.principal
 	}
-	if skipped, ok := k.cfg.lines.Allow("lost " + principal); ok {
+	if skipped, ok := k.cfg.logLimit.Allow("lost " + principal); ok {
 		k.cfg.Logger.Warn("a turn was lost", "gate", t.Gate, "fence", t.Fence, "owner", principal, "skipped", skipped)
 	}
 }
@@ -285,35 +285,8 @@ func (k *gatekeeper) refuse(w *waiter, err error) {
 }
 
 // look has something done at a gate by itself.
-func (k *gatekeeper) look(name string) {
+func (k *gatekeeper) requestPoll(name string) {
 	q := k.queue(name)
-	q.look = true
+	q.poll = true
 	k.pump(q)
-}
-
-// listen subscribes, at the first request.
-func (k *gatekeeper) listen() {
-	if k.listening {
-		return
-	}
-	k.listening = true
-	life, store := k.life, k.cfg.Store
-	k.gates.io.Go(func() {
-		for life.ctx.Err() == nil {
-			_, err := host.Safely("listening for turns", func() (struct{}, error) {
-				return struct{}{}, store.Listen(life.ctx, life.process,
-					func() { life.tell(heard{life, true}) },
-					func(s gate.Signal) { life.tell(signalled{life, s}) })
-			})
-			if life.ctx.Err() != nil {
-				return
-			}
-			k.cfg.Logger.Warn("no signals: turns are found by polling", "err", err, "again_in", host.ListenAgain)
-			life.tell(heard{life, false})
-			select {
-			case <-life.ctx.Done():
-			case <-time.After(host.ListenAgain):
-			}
-		}
-	})
 }

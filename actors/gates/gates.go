@@ -57,8 +57,8 @@ type Config struct {
 	// Observe receives every ticket that is taken; nil: tickets are not observed.
 	Observe func(TicketTaken)
 
-	random func() float64
-	lines  *loglimit.Limiter // of the log, about turns
+	random   func() float64
+	logLimit *loglimit.Limiter // of the log, about turns
 }
 
 // TicketTaken tells when a ticket was taken: between the two instants.
@@ -74,10 +74,10 @@ type Gates struct {
 	pid    *actor.PID
 	cfg    Config
 
-	io    sync.WaitGroup // the goroutines that speak to the store
-	once  sync.Once
-	over  chan struct{} // closed when the actor takes no more mail
-	ended error
+	io        sync.WaitGroup // the goroutines that speak to the store
+	closeOnce sync.Once
+	stopped   chan struct{} // closed when the actor takes no more mail
+	closeErr  error
 }
 
 // New makes gates without an actor: Attach gives them one.
@@ -85,8 +85,8 @@ func New(system *actor.ActorSystem, cfg Config) *Gates {
 	if cfg.random == nil {
 		cfg.random = rand.Float64
 	}
-	cfg.lines = host.NewLines()
-	return &Gates{system: system, cfg: cfg, over: make(chan struct{})}
+	cfg.logLimit = host.NewLogLimiter()
+	return &Gates{system: system, cfg: cfg, stopped: make(chan struct{})}
 }
 
 // Start spawns a gates actor of this name in system, beside any runtime.
@@ -114,7 +114,7 @@ func (g *Gates) Acquire(ctx context.Context, name string, try bool) (*Turn, erro
 	}
 	w := &waiter{gate: name, try: try, asked: time.Now(), values: ctx, answer: make(chan turnAnswer, 1)}
 	select {
-	case <-g.over:
+	case <-g.stopped:
 		return nil, ErrClosed
 	default:
 		g.system.Root.Send(g.pid, acquire{w})
@@ -122,7 +122,7 @@ func (g *Gates) Acquire(ctx context.Context, name string, try bool) (*Turn, erro
 	select {
 	case a := <-w.answer:
 		return a.turn, a.err
-	case <-g.over:
+	case <-g.stopped:
 		return nil, ErrClosed
 	case <-ctx.Done():
 		g.system.Root.Send(g.pid, withdraw{w})
@@ -133,9 +133,9 @@ func (g *Gates) Acquire(ctx context.Context, name string, try bool) (*Turn, erro
 // Waits reports whether a ticket of this process waits at a gate: it is no
 // fencing token yet.
 func (g *Gates) Waits(ctx context.Context, name string, ticket uint64) (bool, error) {
-	question := waits{name, gate.Ticket(ticket), make(chan bool, 1)}
+	question := isWaiting{name, gate.Ticket(ticket), make(chan bool, 1)}
 	select {
-	case <-g.over:
+	case <-g.stopped:
 		return false, nil
 	default:
 		g.system.Root.Send(g.pid, question)
@@ -143,7 +143,7 @@ func (g *Gates) Waits(ctx context.Context, name string, ticket uint64) (bool, er
 	select {
 	case answer := <-question.answer:
 		return answer, nil
-	case <-g.over:
+	case <-g.stopped:
 		return false, nil
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
@@ -153,14 +153,14 @@ func (g *Gates) Waits(ctx context.Context, name string, ticket uint64) (bool, er
 // Close ends all turns and waits with ErrClosed, gives back what is held,
 // and stops the actor of Start. A second Close waits for the first.
 func (g *Gates) Close() error {
-	g.once.Do(func() {
-		g.GiveBack()
+	g.closeOnce.Do(func() {
+		g.ReleaseAll()
 		if err := g.system.Root.StopFuture(g.pid).Wait(); err != nil {
-			g.ended = fmt.Errorf("stop the gates: %w", err)
+			g.closeErr = fmt.Errorf("stop the gates: %w", err)
 		}
-		g.finish(host.StopIO)
+		g.finish(host.IOTimeout)
 	})
-	return g.ended
+	return g.closeErr
 }
 
 // Attach connects the gates of NewGates with their actor, which a supervisor
@@ -169,7 +169,7 @@ func (g *Gates) Attach(pid *actor.PID) { g.pid = pid }
 
 // GiveBack ends all turns and waits, and gives back what is held, as far as the
 // store lets it. Without an actor it does nothing.
-func (g *Gates) GiveBack() {
+func (g *Gates) ReleaseAll() {
 	if g.pid == nil {
 		return
 	}
@@ -184,15 +184,15 @@ func (g *Gates) GiveBack() {
 
 // Stopped ends the gates whose actor has been stopped, once, and waits up to
 // limit for calls of the store. Without an actor it does nothing.
-func (g *Gates) Stopped(limit time.Duration) {
+func (g *Gates) AfterStop(limit time.Duration) {
 	if g.pid != nil {
-		g.once.Do(func() { g.finish(limit) })
+		g.closeOnce.Do(func() { g.finish(limit) })
 	}
 }
 
 // finish tells that the actor has stopped, and waits for calls of the store.
 func (g *Gates) finish(limit time.Duration) {
-	close(g.over)
+	close(g.stopped)
 	if !host.WaitFor(&g.io, limit) {
 		g.cfg.Logger.Warn("stopped while a call of the store hangs", "waited", limit)
 	}

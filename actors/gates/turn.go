@@ -23,15 +23,15 @@ type Turn struct {
 	timer *time.Timer // ends ctx then
 
 	// Only the actor touches these.
-	life      *gateLife
-	owner     *waiter // whom an actor asked for
-	state     turnState
-	began     time.Time
-	confirmed time.Time   // when what extended it last was sent
-	ahead     bool        // the store has yet to be told that it was passed on
-	root      gate.Ticket // if so, the one that the store knew of first
-	asks      *time.Timer // for the first confirmation, of one that began with its signal
-	answers   []func(error)
+	incarnation  *incarnation
+	owner        *waiter // whom an actor asked for
+	state        turnState
+	began        time.Time
+	confirmed    time.Time   // when what extended it last was sent
+	unreported   bool        // the store has yet to be told that it was passed on
+	knownTicket  gate.Ticket // if so, the one that the store knew of first
+	confirmTimer *time.Timer // for the first confirmation, of one that began with its signal
+	answers      []func(error)
 }
 
 type turnState uint8
@@ -61,7 +61,7 @@ func (t *Turn) Until() time.Time {
 func (t *Turn) Release(ctx context.Context) error {
 	answer := make(chan error, 1)
 	select {
-	case <-t.gates.over:
+	case <-t.gates.stopped:
 		return ErrTurnLost // which is what a close does to it
 	default:
 		t.gates.system.Root.Send(t.gates.pid, releaseTurn{t, func(err error) { answer <- err }})
@@ -69,7 +69,7 @@ func (t *Turn) Release(ctx context.Context) error {
 	select {
 	case err := <-answer:
 		return err
-	case <-t.gates.over:
+	case <-t.gates.stopped:
 		return ErrTurnLost
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -80,13 +80,13 @@ func (t *Turn) Release(ctx context.Context) error {
 func (k *gatekeeper) newTurn(w *waiter, ticket gate.Ticket, sent, until time.Time) *Turn {
 	t := &Turn{
 		Gate: w.gate, Fence: uint64(ticket), Waited: time.Since(w.asked), gates: k.gates,
-		until: until, life: k.life, began: time.Now(), confirmed: sent,
+		until: until, incarnation: k.incarnation, began: time.Now(), confirmed: sent,
 	}
 	t.ctx, t.end = context.WithCancelCause(context.WithoutCancel(w.values))
-	life := k.life
+	incarnation := k.incarnation
 	t.timer = time.AfterFunc(time.Until(until), func() {
 		t.end(ErrTurnLost)
-		life.tell(turnOver{life, t})
+		incarnation.send(turnOver{incarnation, t})
 	})
 	return t
 }
@@ -108,8 +108,8 @@ func (t *Turn) extend(sent, until time.Time) bool {
 // stop ends the context and the timer; a nil cause is context.Canceled.
 func (t *Turn) stop(cause error) {
 	t.timer.Stop()
-	if t.asks != nil {
-		t.asks.Stop()
+	if t.confirmTimer != nil {
+		t.confirmTimer.Stop()
 	}
 	t.end(cause)
 }

@@ -32,10 +32,10 @@ type Call struct {
 
 	// ctx ends with the request's timeout, or with the gateway's incarnation;
 	// then the call is answered, whatever its work does.
-	Ctx      context.Context
-	Cancel   context.CancelFunc
-	silence  func() bool // keeps the end of ctx from answering
-	answered atomic.Bool
+	Ctx         context.Context
+	Cancel      context.CancelFunc
+	stopTimeout func() bool // keeps the end of ctx from answering
+	answered    atomic.Bool
 
 	// keys are the timers that it is about. It waits for blockers earlier calls
 	// about them; blocks are the later ones that wait for it.
@@ -52,12 +52,12 @@ type Calls struct {
 	Last  map[string]*Call            // the newest of those about a timer
 	ready map[principal.Party][]*Call // wait for nothing but a place
 	turns []principal.Party           // those in ready, the next first
-	room  room
+	quota quota
 }
 
 // NewCalls has room for all.
 func NewCalls() Calls {
-	return Calls{Last: map[string]*Call{}, ready: map[principal.Party][]*Call{}, room: newRoom()}
+	return Calls{Last: map[string]*Call{}, ready: map[principal.Party][]*Call{}, quota: newQuota()}
 }
 
 // Full reports why there is no room for one more call; empty: there is. The first
@@ -66,20 +66,20 @@ func (q *Calls) Full(of principal.Party, size int) string {
 	if q.idle() {
 		return ""
 	}
-	return q.room.full(of, size)
+	return q.quota.exceeded(of, size)
 }
 
 func (q *Calls) idle() bool { return q.Waiting()+q.Running() == 0 }
 
 // Waiting is how many calls have not begun.
-func (q *Calls) Waiting() int { return q.room.all.waiting }
+func (q *Calls) Waiting() int { return q.quota.total.waiting }
 
 // Running is how many calls have begun and not ended.
-func (q *Calls) Running() int { return q.room.all.running }
+func (q *Calls) Running() int { return q.quota.total.running }
 
 // Add queues a call behind those about the same keys.
 func (q *Calls) Add(c *Call) {
-	q.room.add(c.Of, use{waiting: 1, bytes: c.Size})
+	q.quota.add(c.Of, usage{waiting: 1, bytes: c.Size})
 	for _, key := range c.Keys {
 		before := q.Last[key]
 		if before == c { // named twice
@@ -107,7 +107,7 @@ func (q *Calls) queue(c *Call) {
 // Begin takes the next call to carry out; nil when there is none, or no place
 // for it.
 func (q *Calls) Begin() *Call {
-	next := slices.IndexFunc(q.turns, q.room.mayRun)
+	next := slices.IndexFunc(q.turns, q.quota.mayRun)
 	if next < 0 {
 		return nil
 	}
@@ -120,13 +120,13 @@ func (q *Calls) Begin() *Call {
 	} else {
 		delete(q.ready, of)
 	}
-	q.room.add(of, use{waiting: -1, running: 1})
+	q.quota.add(of, usage{waiting: -1, running: 1})
 	return c
 }
 
 // End forgets a call that has begun, and lets those go on that waited for it.
 func (q *Calls) End(c *Call) {
-	q.room.add(c.Of, use{running: -1, bytes: -c.Size})
+	q.quota.add(c.Of, usage{running: -1, bytes: -c.Size})
 	for _, key := range c.Keys {
 		if q.Last[key] == c {
 			delete(q.Last, key)
@@ -136,22 +136,6 @@ func (q *Calls) End(c *Call) {
 		if later.blockers--; later.blockers == 0 {
 			q.queue(later)
 		}
-	}
-}
-
-// timersOf is how many timers a request is about.
-func timersOf(request messages.Request) int {
-	switch r := request.(type) {
-	case *messages.ScheduleBatch:
-		return len(r.GetTimers())
-	case *messages.Cancel:
-		return len(r.GetIds())
-	case *messages.PutRecurring:
-		return len(r.GetSchedules())
-	case *messages.Publish:
-		return len(r.GetMessages())
-	default:
-		return 1
 	}
 }
 

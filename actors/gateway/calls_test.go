@@ -32,7 +32,7 @@ func TestCallsKeepTheirOrder(t *testing.T) {
 			require.Len(t, running, q.Running())
 			require.LessOrEqual(t, len(running), MaxRunning+len(parties))
 			for _, of := range q.turns {
-				mine := q.room.principals[of.Holder()].running
+				mine := q.quota.principals[of.Holder()].running
 				require.Positive(t, mine)
 				require.LessOrEqual(t, mine, MaxPrincipalRunning)
 			}
@@ -69,7 +69,7 @@ func TestCallsKeepTheirOrder(t *testing.T) {
 			begin()
 		}
 		require.True(t, q.idle())
-		require.Equal(t, newRoom(), q.room, "nothing is kept of parties that hold nothing")
+		require.Equal(t, newQuota(), q.quota, "nothing is kept of parties that hold nothing")
 		require.Empty(t, q.Last)
 		require.Empty(t, q.ready)
 		require.Empty(t, q.turns)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/internal/principal"
@@ -59,17 +58,17 @@ var (
 // requests are carried out in goroutines that it owns. Whatever it has taken is
 // answered, by the end of its work or by that of its context.
 type gateway struct {
-	timers  Timers
-	env     *host.Env
-	refuses *atomic.Bool // set by a drain; outlives this incarnation
-	epoch   uint64       // tells its messages from those of earlier incarnations
+	timers      Timers
+	env         *host.Env
+	drainFlag   *atomic.Bool // set by a drain; outlives this incarnation
+	incarnation uint64       // tells its messages from those of earlier incarnations
 
 	self, parent *actor.PID
 	root         *actor.RootContext
 
-	ctx    context.Context // of this incarnation; every call has one under it
-	cancel context.CancelCauseFunc
-	unread loglimit.Limiter // of failures without a sender
+	ctx        context.Context // of this incarnation; every call has one under it
+	cancel     context.CancelCauseFunc
+	failureLog loglimit.Limiter // of failures without a sender
 
 	calls    Calls
 	begun    chan *Call // has room for MaxRunning
@@ -81,8 +80,8 @@ type gateway struct {
 type (
 	// finished says that the work of a call is over.
 	finished struct {
-		epoch uint64
-		call  *Call
+		incarnation uint64
+		call        *Call
 	}
 	// Drain asks the gateway to take no more requests. It is answered with Drained
 	// when those it has are done.
@@ -96,8 +95,8 @@ type (
 // Props makes a gateway; refuses is true once it takes no more requests,
 // in this incarnation and the next.
 func Props(env *host.Env, timers Timers, refuses *atomic.Bool) *actor.Props {
-	return env.Props(func(epoch uint64) actor.Actor {
-		return &gateway{timers: timers, env: env, refuses: refuses, epoch: epoch}
+	return env.Props(func(incarnation uint64) actor.Actor {
+		return &gateway{timers: timers, env: env, drainFlag: refuses, incarnation: incarnation}
 	})
 }
 
@@ -118,7 +117,7 @@ func (g *gateway) Receive(c actor.Context) {
 	case *actor.Restarting:
 		g.stop(errGatewayCrashed)
 	case finished:
-		if m.epoch == g.epoch {
+		if m.incarnation == g.incarnation {
 			g.calls.End(m.call)
 		}
 	case Drain:
@@ -126,7 +125,7 @@ func (g *gateway) Receive(c actor.Context) {
 	case Cut:
 		g.stop(errGatewayCut)
 	case messages.Request:
-		g.take(whose(g.ctx, c), m, c.Sender(), principal.PartyOf(c))
+		g.take(requestContext(g.ctx, c), m, c.Sender(), principal.PartyOf(c))
 	case *actor.Touch: // answered by protoactor
 	default:
 		if c.Sender() != nil { // not one of protoactor's own
@@ -138,7 +137,7 @@ func (g *gateway) Receive(c actor.Context) {
 }
 
 // whose is ctx with whose message it is, and what a peer's may reach.
-func whose(ctx context.Context, c actor.Context) context.Context {
+func requestContext(ctx context.Context, c actor.Context) context.Context {
 	header := c.MessageHeader()
 	if header == nil || !slices.Contains(header.Keys(), messages.PrincipalHeader) {
 		return ctx // of this process
@@ -153,7 +152,7 @@ func (g *gateway) start(c actor.Context) {
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.calls = NewCalls()
 	g.begun = make(chan *Call, MaxRunning)
-	g.draining = g.refuses.Load()
+	g.draining = g.drainFlag.Load()
 }
 
 // stop ends the contexts of all calls, which answers them.
@@ -179,7 +178,7 @@ func (g *gateway) take(ctx context.Context, request messages.Request, sender *ac
 	}
 	c := &Call{request: request, Sender: sender, Size: size, Of: of, Keys: keysOf(request)}
 	c.Ctx, c.Cancel = context.WithTimeout(ctx, timeout)
-	c.silence = context.AfterFunc(c.Ctx, func() { g.answer(c, Ended(context.Cause(c.Ctx))) })
+	c.stopTimeout = context.AfterFunc(c.Ctx, func() { g.answer(c, Ended(context.Cause(c.Ctx))) })
 	g.calls.Add(c)
 }
 
@@ -222,18 +221,18 @@ func (g *gateway) work() {
 // carryOut does the work of a call and answers it, unless its context was
 // faster.
 func (g *gateway) carryOut(c *Call) {
-	answer, err := host.Safely("carrying out a request", func() (messages.Answer, error) {
+	answer, err := host.Recovered("carrying out a request", func() (messages.Answer, error) {
 		defer g.logPanic(c)
 		return g.timers.Do(c.Ctx, c.request), nil
 	})
 	if err != nil {
 		answer = Failure(messages.Code_CODE_INTERNAL, "%v", err)
 	}
-	c.silence()
+	c.stopTimeout()
 	g.answer(c, answer)
 	c.Cancel()
 	if g.ctx.Err() == nil { // else nobody is there to read it
-		g.root.Send(g.self, finished{g.epoch, c})
+		g.root.Send(g.self, finished{g.incarnation, c})
 	}
 }
 
@@ -244,65 +243,4 @@ func (g *gateway) logPanic(c *Call) {
 			"panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
 		panic(reason)
 	}
-}
-
-// answer answers a call, once.
-func (g *gateway) answer(c *Call, answer messages.Answer) {
-	if !c.answered.Swap(true) {
-		g.reply(c.request, c.Sender, answer)
-	}
-}
-
-func (g *gateway) reply(request messages.Request, sender *actor.PID, answer messages.Answer) {
-	fault, failed := answer.(*messages.Error)
-	if failed && request != nil {
-		fault.Request = request.GetRequest()
-	}
-	switch {
-	case sender != nil:
-		g.root.Send(sender, answer)
-	case failed:
-		g.noteUnread(request, fault)
-	}
-}
-
-// Ended is the answer to a call whose context has ended.
-func Ended(cause error) *messages.Error {
-	if errors.Is(cause, context.DeadlineExceeded) {
-		return Failure(messages.Code_CODE_DEADLINE, "the timeout passed; the outcome is unknown")
-	}
-	return Failure(messages.Code_CODE_UNAVAILABLE, "%v; the outcome is unknown", cause)
-}
-
-// Check says how large a request is and how much time it has, or what is wrong
-// with it.
-func Check(request messages.Request) (size int, timeout time.Duration, fault *messages.Error) {
-	if !request.ProtoReflect().IsValid() {
-		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: a nil %T", request)
-	}
-	timeout = DefaultTimeout
-	if t := request.GetTimeout(); t != nil {
-		timeout = t.AsDuration()
-		if t.CheckValid() != nil || timeout <= 0 || timeout > MaxTimeout {
-			return 0, 0, Failure(messages.Code_CODE_INVALID, "timeout: %v, want above 0 and at most %v", timeout, MaxTimeout)
-		}
-	}
-	if n := timersOf(request); n > MaxBatch {
-		return 0, 0, Failure(messages.Code_CODE_INVALID, "timers: %d, at most %d in a request", n, MaxBatch)
-	}
-	// A message that was made by hand may be broken in ways that the wire
-	// does not allow.
-	size, err := host.Safely("reading the message", func() (int, error) { return proto.Size(request), nil })
-	switch {
-	case err != nil:
-		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: %v", err)
-	case size > MaxRequestBytes:
-		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: %d bytes, at most %d", size, MaxRequestBytes)
-	}
-	return size, timeout, nil
-}
-
-// Failure is an Error whose text is formatted.
-func Failure(code messages.Code, format string, args ...any) *messages.Error {
-	return messages.Failure(code, fmt.Sprintf(format, args...))
 }

@@ -7,10 +7,10 @@ import (
 
 const (
 	// stepAtLeast is how far a clock has to step to be noticed.
-	stepAtLeast = time.Second
+	minClockStep = time.Second
 	// driftMost is by how much two sound clocks drift apart, as a part of the
 	// time that passes: twice what NTP corrects without a step.
-	driftMost = 1e-3
+	maxClockDrift = 1e-3
 )
 
 // ClockSteps are the steps of a source's clock that were noticed: of Redis's,
@@ -29,10 +29,10 @@ type ClockSteps struct {
 // after the request was sent and before the answer came. Bounds that have
 // nothing in common with the earlier ones tell of a step; others narrow them.
 type ClockWatch struct {
-	mu    sync.Mutex
-	local time.Time // the instants that the offset counts from
-	other time.Time
-	at    time.Time // when the bounds were true
+	mu     sync.Mutex
+	local  time.Time // the instants that the offset counts from
+	source time.Time
+	at     time.Time // when the bounds were true
 	// low and high bound the offset. Invariant: low <= high.
 	low, high time.Duration
 	steps     ClockSteps
@@ -47,13 +47,13 @@ func (w *ClockWatch) observe(sent, received, source time.Time) (step time.Durati
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.local.IsZero() {
-		w.local, w.other = sent, source
+		w.local, w.source = sent, source
 		w.low, w.high, w.at = -received.Sub(sent), 0, received
 		return 0
 	}
-	elapsed := source.Sub(w.other)
+	elapsed := source.Sub(w.source)
 	low, high := elapsed-received.Sub(w.local), elapsed-sent.Sub(w.local)
-	drift := time.Duration(driftMost * float64(max(received.Sub(w.at), 0)))
+	drift := time.Duration(maxClockDrift * float64(max(received.Sub(w.at), 0)))
 	switch {
 	case low > w.high+drift:
 		step = low - w.high - drift
@@ -63,7 +63,7 @@ func (w *ClockWatch) observe(sent, received, source time.Time) (step time.Durati
 		low, high = max(low, w.low-drift), min(high, w.high+drift)
 	}
 	w.low, w.high, w.at = low, high, received
-	if step.Abs() <= stepAtLeast {
+	if step.Abs() <= minClockStep {
 		return 0
 	}
 	w.steps = ClockSteps{Count: w.steps.Count + 1, Last: received, By: step}

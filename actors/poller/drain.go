@@ -19,13 +19,13 @@ type drain struct {
 	phase      int
 	timer      *time.Timer // ends the phase
 	unfinished []string    // ids whose handlers did not return in time
-	reported   bool
+	answered   bool
 }
 
 // endDrain ends a phase of a drain.
 type endDrain struct {
-	epoch uint64
-	phase int
+	incarnation uint64
+	phase       int
 }
 
 const (
@@ -36,19 +36,19 @@ const (
 
 func (p *poller) startDrain(m *messages.Drain, requester *actor.PID) {
 	if p.drain != nil {
-		if p.drain.reported { // as when a topic is removed after a drain
-			p.drain.reported = false
-			p.reportDrain()
+		if p.drain.answered { // as when a topic is removed after a drain
+			p.drain.answered = false
+			p.answerDrain()
 		}
 		return
 	}
 	p.drain = &drain{requester: requester}
 	p.nextPhase(phaseRun, m.GetTimeout().AsDuration())
-	p.giveBack(math.MaxInt) // what no handler has begun goes back at once
+	p.returnUnstarted(math.MaxInt) // what no handler has begun goes back at once
 }
 
 func (p *poller) nextPhase(phase int, after time.Duration) {
-	root, self, end := p.root, p.self, endDrain{p.epoch, phase}
+	root, self, end := p.root, p.self, endDrain{p.incarnation, phase}
 	p.drain.phase = phase
 	p.drain.timer = time.AfterFunc(after, func() { root.Send(self, end) })
 }
@@ -66,22 +66,22 @@ func (p *poller) endDrain(m endDrain) {
 		}
 		p.nextPhase(phaseGrace, DrainGrace)
 	case phaseGrace:
-		p.leaveUnfinished()
+		p.abandonUnfinished()
 		p.nextPhase(phaseFlush, DrainFlush)
 	case phaseFlush:
-		p.reportDrain()
+		p.answerDrain()
 	}
 }
 
 // leaveUnfinished gives up the handlers that ignore their contexts: their
 // timers are released for another node, and named.
-func (p *poller) leaveUnfinished() {
+func (p *poller) abandonUnfinished() {
 	for _, s := range p.streams {
 		for len(s.held) > 0 {
 			l := s.held[0]
 			s.drop(l)
-			if l.gone == 0 && !l.settled {
-				p.release(l)
+			if l.refused == 0 && !l.settled {
+				p.releaseLease(l)
 			}
 			p.drain.unfinished = append(p.drain.unfinished, l.ID)
 			p.Logger.Error("handler ignores its context and is left behind", "id", l.ID)
@@ -90,35 +90,35 @@ func (p *poller) leaveUnfinished() {
 }
 
 // finishDrain reports as soon as there is nothing left to do.
-func (p *poller) finishDrain() {
-	if p.drain == nil || p.drain.reported {
+func (p *poller) checkDrain() {
+	if p.drain == nil || p.drain.answered {
 		return
 	}
 	busy, inHand := false, false
 	for _, s := range p.streams {
 		busy = busy || s.busy()
-		inHand = inHand || len(s.held) > 0 || len(s.settle) > 0 || s.flight != nil && len(s.flight.settling) > 0
+		inHand = inHand || len(s.held) > 0 || len(s.toSettle) > 0 || s.flight != nil && len(s.flight.settling) > 0
 	}
 	switch {
 	case inHand:
 	case !busy:
-		p.reportDrain()
+		p.answerDrain()
 	case p.drain.phase == phaseRun:
 		p.drain.timer.Stop()
 		p.nextPhase(phaseFlush, DrainFlush)
 	}
 }
 
-func (p *poller) reportDrain() {
+func (p *poller) answerDrain() {
 	d := p.drain
-	if d.reported {
+	if d.answered {
 		return
 	}
-	d.reported = true
+	d.answered = true
 	d.timer.Stop()
 	result := &messages.TopicDrained{Topic: p.Source.Name(), Unfinished: d.unfinished}
 	for _, s := range p.streams {
-		result.Unsettled += uint32(len(s.settle)) //nolint:gosec // bounded by the slots
+		result.Unsettled += uint32(len(s.toSettle)) //nolint:gosec // bounded by the slots
 		if s.flight != nil {
 			result.Unsettled += uint32(len(s.flight.settling)) //nolint:gosec // bounded by maxSettle
 		}

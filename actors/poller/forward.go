@@ -3,6 +3,8 @@ package poller
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -13,11 +15,11 @@ import (
 // Target gets the leases of a topic: a user's actor, by its PID, or a child of
 // its own for every handler, made from Props; or a Taker.
 type Target struct {
-	PID   *actor.PID
-	Props *actor.Props
-	Told  bool // it gets *messages.LeaseEnded when a lease ends before its answer
+	PID       *actor.PID
+	Props     *actor.Props
+	NotifyEnd bool // it gets *messages.LeaseEnded when a lease ends before its answer
 
-	Taker Taker // instead of an actor
+	Sink LeaseSink // instead of an actor
 }
 
 // ErrTargetGone says that the actor a lease was forwarded to has failed or
@@ -29,13 +31,13 @@ var ErrTargetGone = errors.New("the actor that had the lease failed or ended")
 // which ends with the lease. Such a lease is extended only when the target asks
 // for it.
 func (d *Delivery) Forward(ctx context.Context, m *messages.Lease) (answer any, err error) {
-	m.Delivery = newDelivery()
+	m.Delivery = newDeliveryNumber()
 	w := d.lease.worker.Load()
-	if w.taker != nil {
-		return d.hand(ctx, w.taker, m)
+	if w.sink != nil {
+		return d.forwardToSink(ctx, w.sink, m)
 	}
 	answers := make(chan any, 1)
-	w.tell(forwarding{lease: d.lease, message: m, answers: answers})
+	w.toHandler(forwarding{lease: d.lease, message: m, answers: answers})
 	select {
 	case answer = <-answers:
 		if gone, ok := answer.(error); ok {
@@ -43,13 +45,13 @@ func (d *Delivery) Forward(ctx context.Context, m *messages.Lease) (answer any, 
 		}
 		return answer, nil
 	case <-ctx.Done():
-		w.tell(leaseOver{m.GetDelivery(), context.Cause(ctx)})
+		w.toHandler(leaseEnded{m.GetDelivery(), context.Cause(ctx)})
 		return nil, context.Cause(ctx)
 	}
 }
 
 // leaseOver says that nobody waits for an answer any more, and why.
-type leaseOver struct {
+type leaseEnded struct {
 	delivery uint64
 	cause    error
 }
@@ -96,12 +98,12 @@ func (h *handler) answer(delivery uint64, answer any) {
 }
 
 // over tells a target that asked for it that its lease has ended.
-func (h *handler) over(c actor.Context, m leaseOver) {
+func (h *handler) leaseEnded(c actor.Context, m leaseEnded) {
 	if h.awaited == nil || h.awaited.message.GetDelivery() != m.delivery {
 		return
 	}
-	if h.topic.Target.Told && h.target != nil {
-		c.Send(h.target, endOf(h.awaited.message, m.cause))
+	if h.topic.Target.NotifyEnd && h.target != nil {
+		c.Send(h.target, leaseEndedMessage(h.awaited.message, m.cause))
 	}
 	h.awaited = nil
 }
@@ -110,7 +112,7 @@ func (h *handler) over(c actor.Context, m leaseOver) {
 func (h *handler) extend(delivery uint64) {
 	if h.awaited != nil && h.awaited.message.GetDelivery() == delivery {
 		l := h.awaited.lease
-		l.stream.tell(extendNow{lease: l, answer: make(chan error, 1)})
+		l.stream.toPoller(extendNow{lease: l, answer: make(chan error, 1)})
 	}
 }
 
@@ -130,5 +132,72 @@ func (h *handler) HandleFailure(system *actor.ActorSystem, s actor.Supervisor, c
 	if h.awaited != nil {
 		h.answer(h.awaited.message.GetDelivery(), ErrTargetGone)
 	}
-	host.RestartHandler.With(h.topic.random).HandleFailure(system, s, child, stats, reason, message)
+	host.RestartHandler.WithRandom(h.topic.random).HandleFailure(system, s, child, stats, reason, message)
 }
+
+// Taker gets leases by calls, where a Target that is an actor costs several
+// messages for each. Its methods may be called by many goroutines at once, and
+// must not block.
+type LeaseSink interface {
+	// Take gets a lease, to be answered now or later. It is extended only by
+	// Handed.Extend.
+	Take(h *ForwardedLease)
+	// Extended tells that a Handed.Extend was confirmed: Until has moved.
+	Extended(h *ForwardedLease)
+	// Over tells that a lease has ended that was not answered.
+	Over(m *messages.LeaseEnded)
+}
+
+// Handed is a lease in the hands of a Taker.
+type ForwardedLease struct {
+	*messages.Lease
+	answers chan any // has room for one
+	lease   *lease
+	sink    LeaseSink
+}
+
+// Until is when the lease ends by the local clock, unless it is extended. No
+// other handler has it before.
+func (h *ForwardedLease) Until() time.Time { return h.lease.localDeadline() }
+
+// Answer is what became of it: a *messages.Ack, Nack, Reject or Release. Only
+// the first counts.
+func (h *ForwardedLease) Answer(answer any) {
+	select {
+	case h.answers <- answer:
+	default:
+	}
+}
+
+// Extend asks for more time. Once it is confirmed, the Taker is told.
+func (h *ForwardedLease) Extend() { h.lease.stream.toPoller(extendNow{lease: h.lease, forwarded: h}) }
+
+// hand gives the delivery to a Taker and waits for its answer.
+func (d *Delivery) forwardToSink(ctx context.Context, to LeaseSink, m *messages.Lease) (answer any, err error) {
+	h := &ForwardedLease{Lease: m, answers: make(chan any, 1), lease: d.lease, sink: to}
+	to.Take(h)
+	select {
+	case answer = <-h.answers:
+		return answer, nil
+	case <-ctx.Done():
+		to.Over(leaseEndedMessage(m, context.Cause(ctx)))
+		return nil, context.Cause(ctx)
+	}
+}
+
+// endOf tells why a lease has ended.
+func leaseEndedMessage(m *messages.Lease, cause error) *messages.LeaseEnded {
+	ended := &messages.LeaseEnded{Id: m.GetId(), Delivery: m.GetDelivery()}
+	switch {
+	case errors.Is(cause, ErrCancelled):
+		ended.Why = messages.LeaseEnd_LEASE_END_CANCELLED
+	case errors.Is(cause, ErrLeaseTooOld):
+		ended.Why = messages.LeaseEnd_LEASE_END_TOO_OLD
+	case errors.Is(cause, ErrDraining):
+		ended.Why = messages.LeaseEnd_LEASE_END_DRAINING
+	}
+	return ended
+}
+
+// newDelivery is a number that tells deliveries apart; it keeps nobody out.
+func newDeliveryNumber() uint64 { return rand.Uint64() } //nolint:gosec // as said

@@ -24,33 +24,35 @@ type lease struct {
 	// Invariant: confirmed < deadline.
 	confirmed, deadline time.Time
 	queued              time.Time // when it was offered to the handlers
-	handedOut           time.Time // its age counts from here
+	deliveredAt         time.Time // its age counts from here
 
 	settled   bool // by its handler, which goes on
 	extending bool // an extension is in flight
-	check     bool // extend at once: a hint says that it may be gone
+	verify    bool // extend at once: a hint says that it may be gone
 
 	// gone says why the source no longer takes our word for this lease, or 0.
-	gone exchange.Why
+	refused exchange.Why
 
 	// ended says that ctx has been ended, whatever the cause.
 	ended bool
 
-	waiting []chan<- error // told when the next extension is confirmed
-	handed  *Handed        // told as well; nil: it did not ask
+	extendWaiters []chan<- error  // told when the next extension is confirmed
+	forwarded     *ForwardedLease // told as well; nil: it did not ask
 
 	// good is deadline for other goroutines, as the time since began.
-	good atomic.Int64
+	sharedDeadline atomic.Int64
 
 	// worker runs the handler; nil until it has begun.
 	worker atomic.Pointer[worker]
 }
 
 // began is an instant that deadlines are counted from.
-var began = time.Now()
+var baseInstant = time.Now()
 
 // until is the deadline; any goroutine may ask for it.
-func (l *lease) until() time.Time { return began.Add(time.Duration(l.good.Load())) }
+func (l *lease) localDeadline() time.Time {
+	return baseInstant.Add(time.Duration(l.sharedDeadline.Load()))
+}
 
 // end ends the handler's context with cause. Only the first cause counts.
 func (l *lease) end(cause error) {

@@ -26,65 +26,65 @@ import (
 // outcomes. All of its state is touched in Receive only.
 type poller struct {
 	*Shared
-	Settings        // those in force; they shadow the ones that it began with
-	paused   bool   // claims nothing
-	epoch    uint64 // tells its messages from those of earlier incarnations
+	Settings           // those in force; they shadow the ones that it began with
+	paused      bool   // claims nothing
+	incarnation uint64 // tells its messages from those of earlier incarnations
 
 	self, parent *actor.PID
 	root         *actor.RootContext
 
-	run      *run
+	queue    *runQueue
 	handlers []*actor.PID
 	streams  []*stream
 	reserved int // slots of claims under way
 
-	pace    pace
-	glances glances
-	ahead   ahead
-	barren  int       // looks in a row that found something due and could not claim it
-	leaseAt time.Time // no lease needs a look before; zero: none at all
-	gather  time.Time // when settlements that wait for company go out; zero: none wait
-	clock   clock     // of the source, as it was last told
-	timer   *time.Timer
-	armed   time.Time // when timer sends its tick; zero: it does not
+	pace        pace
+	head        headState
+	prefetch    prefetch
+	emptyClaims int       // looks in a row that found something due and could not claim it
+	leasesAt    time.Time // no lease needs a look before; zero: none at all
+	batchAt     time.Time // when settlements that wait for company go out; zero: none wait
+	clock       clock     // of the source, as it was last told
+	timer       *time.Timer
+	timerAt     time.Time // when timer sends its tick; zero: it does not
 
 	// unavailable: Redis is down, and nothing is sent but what the supervisor
 	// asks for. probing: it asked for this one.
 	unavailable, probing bool
 
-	order              Order // as it was last read
-	orderKnown         bool
-	orderFailures      int
-	reading, readAgain bool      // of the order
-	hushed             bool      // another was given: nothing is claimed until it is read
-	orderAt            time.Time // when to read it again; zero: never
+	override                       ClusterOverride // as it was last read
+	overrideKnown                  bool
+	overrideFailures               int
+	overrideReading, overrideStale bool      // of the order
+	claimsSuspended                bool      // another was given: nothing is claimed until it is read
+	overrideAt                     time.Time // when to read it again; zero: never
 
-	healing  bool
-	healedAt time.Time
-	drain    *drain // nil: not draining
+	collectingOrphans bool
+	orphansAt         time.Time
+	drain             *drain // nil: not draining
 }
 
 // Messages of a poller to itself carry the epoch of the incarnation that they
 // are meant for: mail survives a restart.
 type (
-	tick        struct{ epoch uint64 }
-	completed   struct{ epoch uint64 }
-	handlerBack struct{ epoch uint64 } // a crashed handler was restarted
-	healed      struct {
-		epoch   uint64
-		removed int
-		err     error
+	tick             struct{ incarnation uint64 }
+	completed        struct{ incarnation uint64 }
+	handlerRestarted struct{ incarnation uint64 } // a crashed handler was restarted
+	orphansCollected struct {
+		incarnation uint64
+		removed     int
+		err         error
 	}
 )
 
 // Props makes the poller of a topic.
 func Props(t *Shared) *actor.Props {
 	options := append([]actor.PropsOption{
-		actor.WithSupervisor(host.RestartHandler.With(t.random)),
+		actor.WithSupervisor(host.RestartHandler.WithRandom(t.random)),
 		actor.WithReceiverMiddleware(host.LogCrashes(t.Logger)),
-	}, t.extra...)
+	}, t.props...)
 	return actor.PropsFromProducer(func() actor.Actor {
-		return &poller{Shared: t, epoch: uint64(t.Counters.incarnations.Add(1))}
+		return &poller{Shared: t, incarnation: uint64(t.Counters.incarnations.Add(1))}
 	}, options...)
 }
 
@@ -105,7 +105,7 @@ func (p *poller) Receive(c actor.Context) {
 		p.stop()
 	default:
 		// Mail goes on coming while the handlers stop.
-		if p.run != nil && p.take(c.Message(), c.Sender()) {
+		if p.queue != nil && p.receive(c.Message(), c.Sender()) {
 			p.pump(c, time.Now())
 		}
 	}
@@ -113,57 +113,57 @@ func (p *poller) Receive(c actor.Context) {
 }
 
 // take reports whether the message was for this incarnation.
-func (p *poller) take(message any, sender *actor.PID) bool {
+func (p *poller) receive(message any, sender *actor.PID) bool {
 	switch m := message.(type) {
 	case tick:
-		if m.epoch != p.epoch {
+		if m.incarnation != p.incarnation {
 			return false
 		}
-		p.armed = time.Time{}
+		p.timerAt = time.Time{}
 	case exchanged:
-		if m.epoch != p.epoch {
+		if m.incarnation != p.incarnation {
 			return false
 		}
-		p.answered(m)
-	case glanced:
-		if m.epoch != p.epoch {
+		p.exchangeAnswered(m)
+	case peeked:
+		if m.incarnation != p.incarnation {
 			return false
 		}
-		p.glanced(m)
+		p.peekAnswered(m)
 	case completed:
-		if m.epoch != p.epoch {
+		if m.incarnation != p.incarnation {
 			return false
 		}
 		p.collect()
-	case handlerBack:
-		return m.epoch == p.epoch
-	case healed:
-		if m.epoch != p.epoch {
+	case handlerRestarted:
+		return m.incarnation == p.incarnation
+	case orphansCollected:
+		if m.incarnation != p.incarnation {
 			return false
 		}
-		p.healed(m)
+		p.orphansCollected(m)
 	case settleNow:
-		if m.lease.stream.over != p.run.ctx {
+		if m.lease.stream.ctx != p.queue.ctx {
 			return false // the lease of an earlier incarnation; its context has ended
 		}
 		p.settleNow(m)
 	case extendNow:
-		if m.lease.stream.over != p.run.ctx {
+		if m.lease.stream.ctx != p.queue.ctx {
 			return false
 		}
 		p.extendNow(m)
 	case exchange.Hint:
-		p.hinted(m)
-	case ordered:
-		if m.epoch != p.epoch {
+		p.handleHint(m)
+	case overrideRead:
+		if m.incarnation != p.incarnation {
 			return false
 		}
-		p.obey(m)
-	case Checkup:
-		p.checkup(m)
+		p.applyOverride(m)
+	case CheckHealth:
+		p.checkHealth(m)
 		return false // nothing has changed
-	case Tuned:
-		p.tune()
+	case SettingsChanged:
+		p.applySettings()
 	case Hold:
 		p.unavailable = true
 	case Probe:
@@ -173,7 +173,7 @@ func (p *poller) take(message any, sender *actor.PID) bool {
 	case *messages.Drain:
 		p.startDrain(m, sender)
 	case endDrain:
-		if m.epoch != p.epoch {
+		if m.incarnation != p.incarnation {
 			return false
 		}
 		p.endDrain(m)
@@ -185,58 +185,58 @@ func (p *poller) take(message any, sender *actor.PID) bool {
 
 func (p *poller) start(c actor.Context) {
 	p.self, p.parent, p.root = c.Self(), c.Parent(), c.ActorSystem().Root
-	p.run = newRun(p.root, p.self, p.epoch)
+	p.queue = newRunQueue(p.root, p.self, p.incarnation)
 	p.pace = pace{random: p.random}
-	p.pace.soon(time.Now(), 0)
-	p.tune()
-	p.readOrder()
-	p.root.Send(p.parent, Begun{p.self})
+	p.pace.pollWithin(time.Now(), 0)
+	p.applySettings()
+	p.readOverride()
+	p.root.Send(p.parent, Started{p.self})
 }
 
 // tune takes the settings that are in force, at the start and whenever they
 // have changed. What runs already runs on under the ones it began with, but
 // for the lease, whose next extension is as long as they say.
-func (p *poller) tune() {
+func (p *poller) applySettings() {
 	state, wasPaused := p.State.Load(), p.paused
 	p.Settings = state.Settings
-	if p.order.Override != nil {
-		p.order.Override(&p.Settings)
+	if p.override.Apply != nil {
+		p.override.Apply(&p.Settings)
 	}
-	p.paused = state.Paused || p.order.Paused || (p.Order != nil && !p.orderKnown)
+	p.paused = state.Paused || p.override.Paused || (p.ReadOverride != nil && !p.overrideKnown)
 	if wasPaused && !p.paused {
-		p.pace.soon(time.Now(), 0)
+		p.pace.pollWithin(time.Now(), 0)
 	}
 	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
-	p.leaseAt = time.Now()
+	p.leasesAt = time.Now()
 	p.openStreams()
 }
 
 // openStreams opens as many streams as what may be claimed is worth.
 func (p *poller) openStreams() {
-	for len(p.streams) < streamsFor(p.MaxConcurrent+p.ahead.limit) {
+	for len(p.streams) < streamsFor(p.MaxConcurrent+p.prefetch.limit) {
 		p.openStream()
 	}
 }
 
 func (p *poller) openStream() {
 	s := &stream{
-		number: len(p.streams), incarnation: newIncarnation(), requests: make(chan *flight, 1),
-		tell: p.run.tell, over: p.run.ctx,
+		number: len(p.streams), incarnation: newStreamIncarnation(), requests: make(chan *flight, 1),
+		toPoller: p.queue.toPoller, ctx: p.queue.ctx,
 	}
 	p.streams = append(p.streams, s)
-	ctx, source, epoch := p.run.ctx, p.Source, p.epoch
-	p.io.Go(func() { s.serve(ctx, source, epoch) })
+	ctx, source, incarnation := p.queue.ctx, p.Source, p.incarnation
+	p.io.Go(func() { s.serve(ctx, source, incarnation) })
 }
 
 // newIncarnation names a life of a poller among all pollers of all nodes.
-func newIncarnation() string { return rand.Text() }
+func newStreamIncarnation() string { return rand.Text() }
 
 // stop ends all that this incarnation owns. Its leases come back by expiry.
 func (p *poller) stop() {
-	if p.run == nil {
+	if p.queue == nil {
 		return
 	}
-	p.run.stop()
+	p.queue.stop()
 	for _, s := range p.streams {
 		close(s.requests)
 	}
@@ -246,34 +246,34 @@ func (p *poller) stop() {
 	if p.drain != nil {
 		p.drain.timer.Stop()
 	}
-	p.run = nil
+	p.queue = nil
 }
 
 // hinted looks sooner than planned. Nothing in a hint is believed beyond that.
-func (p *poller) hinted(h exchange.Hint) {
+func (p *poller) handleHint(h exchange.Hint) {
 	switch h.Kind {
 	case exchange.HintDue:
-		p.pace.hinted(time.Now(), max(h.In, 0), h.Sent)
+		p.pace.handleHint(time.Now(), max(h.In, 0), h.Sent)
 	case exchange.HintSubscribed:
-		p.pace.soon(time.Now(), time.Duration(float64(subscribedSpread)*p.random()))
-		p.readOrder()
+		p.pace.pollWithin(time.Now(), time.Duration(float64(subscribedJitter)*p.random()))
+		p.readOverride()
 		if p.Target != nil { // a cancel may have been missed, and no heartbeat finds out
-			p.check("")
+			p.verifyLeases("")
 		}
 	case exchange.HintControl:
-		p.readOrder()
-		p.hushed = p.reading
+		p.readOverride()
+		p.claimsSuspended = p.overrideReading
 	case exchange.HintCheck:
-		p.check(h.ID)
+		p.verifyLeases(h.ID)
 	}
 }
 
 // check has leases of a timer, or of all, verified by an extension at once.
-func (p *poller) check(id string) {
+func (p *poller) verifyLeases(id string) {
 	for _, s := range p.streams {
 		for _, l := range s.held {
 			if id == "" || id == l.ID {
-				l.check, s.extendDue = true, true
+				l.verify, s.extendDue = true, true
 			}
 		}
 	}
@@ -281,4 +281,4 @@ func (p *poller) check(id string) {
 
 // subscribedSpread keeps thousands of topics from looking at once when their
 // common subscription is back.
-const subscribedSpread = 100 * time.Millisecond
+const subscribedJitter = 100 * time.Millisecond

@@ -8,7 +8,7 @@ import (
 )
 
 // Tuned tells a poller that its topic's state has changed.
-type Tuned struct{}
+type SettingsChanged struct{}
 
 // Unavailable tells the supervisor that an exchange failed because Redis is
 // unavailable. The poller sends nothing until it is asked.
@@ -33,13 +33,13 @@ type Resume struct {
 
 // Begun tells the supervisor that a poller begins a life, which knows nothing
 // of what was asked of the one before.
-type Begun struct{ Poller *actor.PID }
+type Started struct{ Poller *actor.PID }
 
 func handlerName(n int) string { return "handler-" + strconv.Itoa(n) }
 
 // Vitals is how a poller is. Of one that does not answer nothing is known
 // but its Topic, Silent and LastExchange.
-type Vitals struct {
+type Health struct {
 	Topic        string
 	Silent       time.Duration // since it first failed to answer; 0: it answers
 	LastExchange time.Time     // when the source last answered; zero: never
@@ -53,10 +53,10 @@ type Vitals struct {
 }
 
 // Checkup asks a poller for its state. Answer has room for it.
-type Checkup struct{ Answer chan<- Vitals }
+type CheckHealth struct{ Answer chan<- Health }
 
-func (p *poller) checkup(m Checkup) {
-	v := Vitals{Topic: p.Source.Name(), Paused: p.paused, Draining: p.drain != nil}
+func (p *poller) checkHealth(m CheckHealth) {
+	v := Health{Topic: p.Source.Name(), Paused: p.paused, Draining: p.drain != nil}
 	for _, s := range p.streams {
 		v.Leases += len(s.held)
 		if s.failures > v.Failures && !s.waiting {

@@ -17,19 +17,19 @@ type stream struct {
 	requests    chan *flight // to the goroutine that speaks to the source; holds 1
 
 	// tell sends a message to the poller, until over is done.
-	tell func(message any)
-	over context.Context
+	toPoller func(message any)
+	ctx      context.Context
 
-	flight *flight // sent and not answered, or nil
-	held   []*lease
-	settle []verdict
+	flight   *flight // sent and not answered, or nil
+	held     []*lease
+	toSettle []verdict
 
 	// behind: an exchange has failed since, and what waited to be settled then
 	// has not been settled yet.
-	behind bool
+	unsettled bool
 
-	extendDue bool      // some of held are due for an extension
-	dealt     time.Time // when leases of this stream were last handed out
+	extendDue   bool      // some of held are due for an extension
+	deliveredAt time.Time // when leases of this stream were last handed out
 
 	failures int       // failed tries of flight
 	err      error     // of the last of them
@@ -51,22 +51,22 @@ type verdict struct {
 // flight is one exchange under way. Slots are reserved by it from the moment
 // it is sent, so that two exchanges never claim the same slot.
 type flight struct {
-	request  exchange.Request
-	settling []verdict // same order as request.Settle
-	extended []*lease  // same order as request.Extend
-	hints    int       // pace.hints when it was made
-	complete bool      // it took all settlements that waited, and has not failed
-	glance   bool      // it is none, but a look from afar
-	sent     time.Time // just before the source was called
+	request   exchange.Request
+	settling  []verdict // same order as request.Settle
+	extended  []*lease  // same order as request.Extend
+	hintsSeen int       // pace.hints when it was made
+	complete  bool      // it took all settlements that waited, and has not failed
+	peek      bool      // it is none, but a look from afar
+	sent      time.Time // just before the source was called
 }
 
 // exchanged is the answer to a flight.
 type exchanged struct {
-	epoch  uint64
-	stream *stream
-	flight *flight
-	reply  *exchange.Reply
-	err    error
+	incarnation uint64
+	stream      *stream
+	flight      *flight
+	reply       *exchange.Reply
+	err         error
 
 	received time.Time // just after the source had answered
 }
@@ -89,17 +89,17 @@ func (s *stream) drop(l *lease) {
 
 // serve speaks to the source until requests is closed. It owns no state: what
 // it learns goes to the poller as a message.
-func (s *stream) serve(ctx context.Context, source Source, epoch uint64) {
+func (s *stream) serve(ctx context.Context, source Source, incarnation uint64) {
 	for f := range s.requests {
 		f.sent = time.Now()
-		if f.glance {
-			answer, err := host.Safely("glance", func() (exchange.Glance, error) { return source.(Glancer).Glance(ctx) })
-			s.tell(glanced{epoch: epoch, stream: s, flight: f, answer: answer, err: err, received: time.Now()})
+		if f.peek {
+			answer, err := host.Recovered("glance", func() (exchange.Glance, error) { return source.(Peeker).Glance(ctx) })
+			s.toPoller(peeked{incarnation: incarnation, stream: s, flight: f, answer: answer, err: err, received: time.Now()})
 			continue
 		}
-		reply, err := host.Safely("exchange", func() (*exchange.Reply, error) {
+		reply, err := host.Recovered("exchange", func() (*exchange.Reply, error) {
 			return source.Exchange(ctx, &f.request)
 		})
-		s.tell(exchanged{epoch: epoch, stream: s, flight: f, reply: reply, err: err, received: time.Now()})
+		s.toPoller(exchanged{incarnation: incarnation, stream: s, flight: f, reply: reply, err: err, received: time.Now()})
 	}
 }

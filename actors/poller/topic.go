@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/actors/feed"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/internal/loglimit"
 )
@@ -21,9 +22,9 @@ type Topic struct {
 
 	// Order reads what operators ordered of the topic; nil: nobody can. It is
 	// read at the start, after hints, and now and then.
-	Order func(context.Context) (Order, error)
+	ReadOverride func(context.Context) (ClusterOverride, error)
 	// OrderEvery is how often it is read that no hint spoke of; 0: 5 min.
-	OrderEvery time.Duration
+	OverrideInterval time.Duration
 
 	Settings // in force until they are tuned
 	Paused   bool
@@ -61,13 +62,13 @@ type Shared struct {
 	Logger     *slog.Logger
 	State      atomic.Pointer[State]
 	Counters   counters
-	clockWatch *ClockWatch // shared by the topics of a shard
-	Feed       feed        // of events
-	dead       *Hook       // told of what dies
-	lines      *loglimit.Limiter
+	clockWatch *ClockWatch     // shared by the topics of a shard
+	Feed       feed.Feed       // of events
+	deadHook   *DeadLetterHook // told of what dies
+	logLimit   *loglimit.Limiter
 	random     func() float64
 	io         *sync.WaitGroup     // the goroutines that speak to the source
-	extra      []actor.PropsOption // for tests
+	props      []actor.PropsOption // for tests
 }
 
 // State is what is in force; it outlives a poller's crash.
@@ -77,14 +78,14 @@ type State struct {
 }
 
 // NewShared has the state of a topic that outlives the incarnations of its poller.
-func NewShared(t Topic, env *host.Env, dead *Hook, watch *ClockWatch, watchable bool) *Shared {
+func NewShared(t Topic, env *host.Env, dead *DeadLetterHook, watch *ClockWatch, watchable bool) *Shared {
 	c := &Shared{
-		Topic: t, Logger: env.Logger.With("topic", t.Source.Name()), random: env.Random, extra: env.Options, io: env.IO,
-		dead: dead, lines: env.Lines, clockWatch: watch,
+		Topic: t, Logger: env.Logger.With("topic", t.Source.Name()), random: env.Random, props: env.Options, io: env.IO,
+		deadHook: dead, logLimit: env.LogLimit, clockWatch: watch,
 	}
-	c.Feed.topic = t.Source.Name()
+	c.Feed.Topic = t.Source.Name()
 	if watchable {
-		c.Feed.keepEarly()
+		c.Feed.KeepEarly()
 	}
 	c.State.Store(&State{Settings: t.Settings, Paused: t.Paused})
 	return c
@@ -95,4 +96,21 @@ func (c *Shared) Change(do func(*State)) {
 	state := *c.State.Load()
 	do(&state)
 	c.State.Store(&state)
+}
+
+// Retry says how failures of a handler are retried.
+type Retry struct {
+	// Initial is the delay after the first failure; it doubles with each
+	// further one, up to Max. Each is spread by ±20 %, so that timers that
+	// failed together do not come back together.
+	Initial, Max time.Duration
+
+	// MaxFailures is the failure that makes a dead letter; at least 1.
+	MaxFailures int
+}
+
+// delay is how long to wait after the failure that follows failures earlier
+// ones. random is in [0, 1).
+func (r Retry) delay(failures int, random float64) time.Duration {
+	return host.Jitter(host.ExponentialDelay(r.Initial, failures, r.Max), 0.2, random)
 }

@@ -39,27 +39,27 @@ func (r *reminders) take(m Call, sender *actor.PID, of principal.Party) {
 	}
 	c := &gateway.Call{Sender: sender, Size: m.Size, Of: of, Keys: []string{m.Key}}
 	c.Ctx, c.Cancel = context.WithTimeout(r.ctx, m.Timeout)
-	r.to[c] = m
-	if who := r.knows(r.nameOf(sender)); who != nil {
-		who.asked++
+	r.queued[c] = m
+	if who := r.recipient(r.keyOf(sender)); who != nil {
+		who.calls++
 	}
 	r.calls.Add(c)
 }
 
 // pump begins what can begin.
 func (r *reminders) pump() {
-	root, self, epoch, ctx := r.root, r.self, r.epoch, r.ctx
+	root, self, incarnation, ctx := r.root, r.self, r.incarnation, r.ctx
 	if ctx == nil || ctx.Err() != nil {
 		return
 	}
 	for c := r.calls.Begin(); c != nil; c = r.calls.Begin() {
-		m, from := r.to[c], r.nameOf(c.Sender)
-		delete(r.to, c)
+		m, from := r.queued[c], r.keyOf(c.Sender)
+		delete(r.queued, c)
 		r.env.IO.Go(func() {
 			failed := r.carryOut(c, m)
 			c.Cancel()
 			if ctx.Err() == nil { // else nobody is there to read it
-				root.Send(self, reminderDone{epoch: epoch, call: c, from: from, failed: failed})
+				root.Send(self, reminderDone{incarnation: incarnation, call: c, from: from, failed: failed})
 			}
 		})
 	}
@@ -68,7 +68,7 @@ func (r *reminders) pump() {
 // carryOut does the work of a call and answers it; it returns why it failed. It
 // runs in a goroutine of its own.
 func (r *reminders) carryOut(c *gateway.Call, m Call) (failed string) {
-	answer, err := host.Safely("carrying out a request about a reminder", func() (messages.Answer, error) {
+	answer, err := host.Recovered("carrying out a request about a reminder", func() (messages.Answer, error) {
 		if c.Ctx.Err() != nil { // while it waited
 			return r.failed(m, gateway.Ended(context.Cause(c.Ctx))), nil
 		}
@@ -79,7 +79,7 @@ func (r *reminders) carryOut(c *gateway.Call, m Call) (failed string) {
 	}
 	if fault, ok := answer.(*messages.ReminderFailed); ok {
 		failed = fmt.Sprintf("reminder %q: %s", fault.GetName(), fault.GetError().GetMessage())
-		r.note(fault)
+		r.logFailure(fault)
 	}
 	if c.Sender != nil {
 		r.root.Send(c.Sender, answer)
@@ -88,8 +88,8 @@ func (r *reminders) carryOut(c *gateway.Call, m Call) (failed string) {
 }
 
 // note logs a failure: an actor seldom looks at the answer.
-func (r *reminders) note(fault *messages.ReminderFailed) {
-	if skipped, ok := r.unread.Allow(""); ok {
+func (r *reminders) logFailure(fault *messages.ReminderFailed) {
+	if skipped, ok := r.failureLog.Allow(""); ok {
 		r.env.Logger.Warn("a reminder was not set or forgotten", "reminder", fault.GetName(),
 			"code", fault.GetError().GetCode().String(), "err", fault.GetError().GetMessage(), "skipped", skipped)
 	}
@@ -102,12 +102,12 @@ func (r *reminders) failed(m Call, why *messages.Error) *messages.ReminderFailed
 // refuse answers what is not begun.
 func (r *reminders) refuse(m Call, sender *actor.PID, why *messages.Error) {
 	fault := r.failed(m, why)
-	r.note(fault)
+	r.logFailure(fault)
 	if sender != nil {
 		r.root.Send(sender, fault)
 	}
-	if who := r.who[r.nameOf(sender)]; who != nil {
-		for _, g := range who.given {
+	if who := r.recipients[r.keyOf(sender)]; who != nil {
+		for _, g := range who.deliveries {
 			g.failed = fmt.Sprintf("reminder %q: %s", m.Name, why.GetMessage())
 		}
 	}
@@ -116,12 +116,12 @@ func (r *reminders) refuse(m Call, sender *actor.PID, why *messages.Error) {
 // done lets go what waited for the end of a call.
 func (r *reminders) done(m reminderDone) {
 	r.calls.End(m.call)
-	who := r.who[m.from]
+	who := r.recipients[m.from]
 	if who == nil {
 		return
 	}
-	who.asked--
-	for _, g := range who.given {
+	who.calls--
+	for _, g := range who.deliveries {
 		if m.failed != "" {
 			g.failed = m.failed
 		}

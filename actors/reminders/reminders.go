@@ -63,57 +63,57 @@ var (
 // its Ack is held back until what it has asked for is done, and is a Nack if
 // that failed: a reminder is gone only when what came of it is kept.
 type reminders struct {
-	env   *host.Env
-	read  func(Request, *actor.PID) (Call, error)
-	epoch uint64 // tells its messages from those of earlier incarnations
+	env         *host.Env
+	read        func(Request, *actor.PID) (Call, error)
+	incarnation uint64 // tells its messages from those of earlier incarnations
 
-	self   *actor.PID
-	root   *actor.RootContext
-	ctx    context.Context // of this incarnation; every call has one under it
-	cancel context.CancelCauseFunc
-	deaf   func()           // ends the subscription to dead letters
-	unread loglimit.Limiter // of failures without a sender
+	self        *actor.PID
+	root        *actor.RootContext
+	ctx         context.Context // of this incarnation; every call has one under it
+	cancel      context.CancelCauseFunc
+	unsubscribe func()           // ends the subscription to dead letters
+	failureLog  loglimit.Limiter // of failures without a sender
 
-	calls gateway.Calls
-	to    map[*gateway.Call]Call // those that have not begun
-	who   map[string]*reminded   // those who are reminded, or have asked for something
-	given map[uint64]*handed     // what awaits an answer
+	calls      gateway.Calls
+	queued     map[*gateway.Call]Call // those that have not begun
+	recipients map[string]*recipient  // those who are reminded, or have asked for something
+	deliveries map[uint64]*delivery   // what awaits an answer
 }
 
 // reminded is an actor that has a reminder, or has asked for something.
-type reminded struct {
-	asked int // calls that are under way
-	given map[uint64]*handed
+type recipient struct {
+	calls      int // calls that are under way
+	deliveries map[uint64]*delivery
 }
 
 // handed is a reminder in the hands of an actor.
-type handed struct {
-	to      string
-	answers chan<- any    // has room for one
-	ack     *messages.Ack // held back
-	failed  string        // why something that the actor asked for meanwhile was not done
+type delivery struct {
+	recipient string
+	answers   chan<- any    // has room for one
+	ack       *messages.Ack // held back
+	failed    string        // why something that the actor asked for meanwhile was not done
 }
 
 type (
 	// give asks for a reminder to be handed out.
-	give struct {
+	deliver struct {
 		to      *actor.PID
 		message *messages.Reminder
 		answers chan<- any
 	}
 	// notAwaited says that nobody waits for the answer any more.
-	notAwaited struct{ delivery uint64 }
+	abandoned struct{ delivery uint64 }
 	// undelivered says that a reminder has become a dead letter of protoactor's.
 	undelivered struct {
-		epoch    uint64
-		delivery uint64
+		incarnation uint64
+		delivery    uint64
 	}
 	// reminderDone says that a call is over.
 	reminderDone struct {
-		epoch  uint64
-		call   *gateway.Call
-		from   string
-		failed string
+		incarnation uint64
+		call        *gateway.Call
+		from        string
+		failed      string
 	}
 )
 
@@ -124,7 +124,7 @@ func Remind(ctx context.Context, system *actor.ActorSystem, runtime string, to *
 	m.Delivery = rand.Uint64() //nolint:gosec // it tells deliveries apart, it keeps nobody out
 	answers := make(chan any, 1)
 	pid := PID(system, runtime)
-	system.Root.Send(pid, give{to: to, message: m, answers: answers})
+	system.Root.Send(pid, deliver{to: to, message: m, answers: answers})
 	select {
 	case answer = <-answers:
 		if failed, ok := answer.(error); ok {
@@ -132,14 +132,14 @@ func Remind(ctx context.Context, system *actor.ActorSystem, runtime string, to *
 		}
 		return answer, nil
 	case <-ctx.Done():
-		system.Root.Send(pid, notAwaited{m.GetDelivery()})
+		system.Root.Send(pid, abandoned{m.GetDelivery()})
 		return nil, context.Cause(ctx)
 	}
 }
 
 // Props makes the actor; read reads what actors ask for by message.
 func Props(env *host.Env, read func(Request, *actor.PID) (Call, error)) *actor.Props {
-	return env.Props(func(epoch uint64) actor.Actor {
-		return &reminders{env: env, read: read, epoch: epoch}
+	return env.Props(func(incarnation uint64) actor.Actor {
+		return &reminders{env: env, read: read, incarnation: incarnation}
 	})
 }

@@ -39,17 +39,17 @@ const (
 
 	// firstBeatRetry and maxBeatRetry bound the backoff after a turn that failed;
 	// while Redis is unavailable MaxProbe is the upper bound.
-	firstBeatRetry = 100 * time.Millisecond
-	maxBeatRetry   = 5 * time.Second
+	firstRetry = 100 * time.Millisecond
+	maxRetry   = 5 * time.Second
 )
 
 // scheduler is the actor that fires recurring schedules. Its Receive never blocks: a
 // turn runs in a goroutine, one at a time.
 type scheduler struct {
-	config Config
-	env    *host.Env
-	log    *slog.Logger
-	epoch  uint64 // tells its messages from those of earlier incarnations
+	config      Config
+	env         *host.Env
+	log         *slog.Logger
+	incarnation uint64 // tells its messages from those of earlier incarnations
 
 	self   *actor.PID
 	root   *actor.RootContext
@@ -57,26 +57,26 @@ type scheduler struct {
 	cancel context.CancelFunc
 
 	schedule Schedule
-	turning  bool // a turn is under way
+	stepping bool // a turn is under way
 	hinted   bool // the schedule was changed since it began
 	timer    *time.Timer
 	failures int // turns that failed, in a row
 }
 
 type (
-	beatTurn   struct{ epoch uint64 } // the time of a turn has come
-	beatHint   struct{ epoch uint64 } // the schedule was changed
-	beatTurned struct {
-		epoch uint64
-		wait  time.Duration
-		err   error
+	stepDue         struct{ incarnation uint64 } // the time of a turn has come
+	scheduleChanged struct{ incarnation uint64 } // the schedule was changed
+	stepDone        struct {
+		incarnation uint64
+		wait        time.Duration
+		err         error
 	}
 )
 
 // Props makes the actor.
 func Props(env *host.Env, config Config) *actor.Props {
-	return env.Props(func(epoch uint64) actor.Actor {
-		return &scheduler{config: config, env: env, log: env.Logger.With("actor", Name), epoch: epoch}
+	return env.Props(func(incarnation uint64) actor.Actor {
+		return &scheduler{config: config, env: env, log: env.Logger.With("actor", Name), incarnation: incarnation}
 	})
 }
 
@@ -86,18 +86,18 @@ func (b *scheduler) Receive(c actor.Context) {
 		b.start(c)
 	case *actor.Stopping, *actor.Restarting:
 		b.stop()
-	case beatTurn:
-		if m.epoch == b.epoch {
-			b.turn()
+	case stepDue:
+		if m.incarnation == b.incarnation {
+			b.step()
 		}
-	case beatHint:
-		if m.epoch == b.epoch {
+	case scheduleChanged:
+		if m.incarnation == b.incarnation {
 			b.hinted = true
-			b.turn()
+			b.step()
 		}
-	case beatTurned:
-		if m.epoch == b.epoch {
-			b.turned(m)
+	case stepDone:
+		if m.incarnation == b.incarnation {
+			b.stepDone(m)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func (b *scheduler) start(c actor.Context) {
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.schedule = b.config.Schedule()
 	b.listen()
-	b.turn()
+	b.step()
 }
 
 // stop ends the turn that is under way, which has fired what it has fired: a
@@ -127,7 +127,7 @@ func (b *scheduler) listen() {
 	if b.config.Listen == nil {
 		return
 	}
-	ctx, root, self, hint, log, listen := b.ctx, b.root, b.self, beatHint{b.epoch}, b.log, b.config.Listen
+	ctx, root, self, hint, log, listen := b.ctx, b.root, b.self, scheduleChanged{b.incarnation}, b.log, b.config.Listen
 	deliver := func() {
 		if ctx.Err() == nil { // else nobody is there to read it
 			root.Send(self, hint)
@@ -135,43 +135,43 @@ func (b *scheduler) listen() {
 	}
 	b.env.IO.Go(func() {
 		for ctx.Err() == nil {
-			_, err := host.Safely("listening for changed schedules", func() (struct{}, error) { return struct{}{}, listen(ctx, deliver) })
+			_, err := host.Recovered("listening for changed schedules", func() (struct{}, error) { return struct{}{}, listen(ctx, deliver) })
 			if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 				return
 			}
-			log.Warn("no hints: changed schedules are found by looking", "err", err, "again_in", host.ListenAgain)
+			log.Warn("no hints: changed schedules are found by looking", "err", err, "again_in", host.ResubscribeDelay)
 			select {
 			case <-ctx.Done():
-			case <-time.After(host.ListenAgain):
+			case <-time.After(host.ResubscribeDelay):
 			}
 		}
 	})
 }
 
 // turn begins a turn, unless one is under way.
-func (b *scheduler) turn() {
-	if b.turning || b.ctx.Err() != nil {
+func (b *scheduler) step() {
+	if b.stepping || b.ctx.Err() != nil {
 		return
 	}
 	if b.timer != nil {
 		b.timer.Stop()
 	}
-	b.turning = true
+	b.stepping = true
 	if b.hinted {
 		b.hinted = false
 		b.schedule.Hint()
 	}
-	ctx, root, self, epoch, schedule := b.ctx, b.root, b.self, b.epoch, b.schedule
+	ctx, root, self, incarnation, schedule := b.ctx, b.root, b.self, b.incarnation, b.schedule
 	b.env.IO.Go(func() {
-		wait, err := host.Safely("a turn of the beat", func() (time.Duration, error) { return schedule.Turn(ctx) })
+		wait, err := host.Recovered("a turn of the beat", func() (time.Duration, error) { return schedule.Turn(ctx) })
 		if ctx.Err() == nil {
-			root.Send(self, beatTurned{epoch, wait, err})
+			root.Send(self, stepDone{incarnation, wait, err})
 		}
 	})
 }
 
-func (b *scheduler) turned(m beatTurned) {
-	b.turning = false
+func (b *scheduler) stepDone(m stepDone) {
+	b.stepping = false
 	wait := m.wait
 	switch {
 	case m.err != nil:
@@ -183,7 +183,7 @@ func (b *scheduler) turned(m beatTurned) {
 	case b.hinted:
 		wait = 0
 	}
-	root, self, next := b.root, b.self, beatTurn{b.epoch}
+	root, self, next := b.root, b.self, stepDue{b.incarnation}
 	b.timer = time.AfterFunc(wait, func() { root.Send(self, next) })
 }
 
@@ -194,11 +194,11 @@ func (b *scheduler) failed(err error) time.Duration {
 	if b.failures == 0 {
 		b.log.Error("recurring schedules are not fired; tried again", "err", err)
 	}
-	limit := host.MaxProbe
+	limit := host.MaxProbeDelay
 	if !errors.Is(err, exchange.ErrUnavailable) {
-		b.schedule, limit = b.config.Schedule(), maxBeatRetry
+		b.schedule, limit = b.config.Schedule(), maxRetry
 	}
-	delay := host.Spread(host.Doubled(firstBeatRetry, b.failures, limit), 0.2, b.env.Random())
+	delay := host.Jitter(host.ExponentialDelay(firstRetry, b.failures, limit), 0.2, b.env.Random())
 	b.failures++
 	return delay
 }

@@ -21,16 +21,16 @@ func Numbers(n int) (ids []string) {
 }
 
 // Quiet discards what is logged.
-var Quiet = slog.New(slog.DiscardHandler)
+var DiscardLogger = slog.New(slog.DiscardHandler)
 
 // QuietSystem is an actor system that logs nothing.
 func QuietSystem() *actor.ActorSystem {
-	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return Quiet }))
+	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return DiscardLogger }))
 }
 
 // Virtually runs a test in a bubble, and goes on until what has a timer there
 // is over: protoactor counts dead letters for five seconds.
-func Virtually(t *testing.T, test func(t *testing.T)) {
+func InVirtualTime(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		test(t)

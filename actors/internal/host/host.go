@@ -24,7 +24,7 @@ type Env struct {
 	// IO counts the goroutines that call the source, so that Stop can wait for them.
 	IO *sync.WaitGroup
 	// Lines limits the log lines about timers, which peers can cause.
-	Lines *loglimit.Limiter
+	LogLimit *loglimit.Limiter
 	// Options are added to the props of every actor; tests use them.
 	Options []actor.PropsOption
 }
@@ -47,21 +47,21 @@ type UserPanic struct{ Reason any }
 func (p UserPanic) String() string { return fmt.Sprint(p.Reason) }
 
 // MaxProbe is the longest delay between tries while Redis is unavailable.
-const MaxProbe = time.Second
+const MaxProbeDelay = time.Second
 
 // Doubled is initial · 2^n, at most limit.
-func Doubled(initial time.Duration, n int, limit time.Duration) time.Duration {
+func ExponentialDelay(initial time.Duration, n int, limit time.Duration) time.Duration {
 	d := float64(initial) * math.Pow(2, float64(min(n, 62)))
 	return time.Duration(min(d, float64(limit)))
 }
 
 // Spread varies d by up to ±fraction.
-func Spread(d time.Duration, fraction, random float64) time.Duration {
+func Jitter(d time.Duration, fraction, random float64) time.Duration {
 	return time.Duration(float64(d) * (1 + fraction*(2*random-1)))
 }
 
 // StopIO is how long calls of the source may take to return.
-const StopIO = time.Second
+const IOTimeout = time.Second
 
 // WaitFor reports whether all of a group have returned in time.
 func WaitFor(group *sync.WaitGroup, limit time.Duration) bool {
@@ -85,17 +85,17 @@ type Restart struct {
 	Initial, Max time.Duration
 	// Quiet is how long a child must have lived without a failure for the
 	// delay to start over. It must be above Max.
-	Quiet time.Duration
+	ResetAfter time.Duration
 	// Random yields numbers in [0, 1) for the spread; nil: a random source.
 	Random func() float64
 }
 
 var (
 	// RestartPoller is for the children of the root supervisor.
-	RestartPoller = &Restart{Initial: 100 * time.Millisecond, Max: 10 * time.Second, Quiet: time.Minute}
+	RestartPoller = &Restart{Initial: 100 * time.Millisecond, Max: 10 * time.Second, ResetAfter: time.Minute}
 	// RestartHandler is quicker: a handler's crash has cost its timer a lease
 	// already, and other timers wait for the slot.
-	RestartHandler = &Restart{Initial: 10 * time.Millisecond, Max: time.Second, Quiet: 10 * time.Second}
+	RestartHandler = &Restart{Initial: 10 * time.Millisecond, Max: time.Second, ResetAfter: 10 * time.Second}
 )
 
 // HandleFailure restarts child after the delay. The restart is a message, so
@@ -105,13 +105,13 @@ func (s *Restart) HandleFailure(_ *actor.ActorSystem, supervisor actor.Superviso
 	if random == nil {
 		random = rand.Float64
 	}
-	if stats.NumberOfFailures(s.Quiet) == 0 {
+	if stats.NumberOfFailures(s.ResetAfter) == 0 {
 		stats.Reset()
 	}
-	delay := Spread(Doubled(s.Initial, stats.FailureCount(), s.Max), 0.2, random())
-	if stats.FailureCount() >= manyFailures { // it keeps the instant of each
+	delay := Jitter(ExponentialDelay(s.Initial, stats.FailureCount(), s.Max), 0.2, random())
+	if stats.FailureCount() >= maxFailures { // it keeps the instant of each
 		stats.Reset()
-		for range manyFailures / 2 {
+		for range maxFailures / 2 {
 			stats.Fail()
 		}
 	}
@@ -121,10 +121,10 @@ func (s *Restart) HandleFailure(_ *actor.ActorSystem, supervisor actor.Superviso
 
 // manyFailures bounds the instants that are kept of a child that never stops
 // failing. Half as many doublings bring any delay to its cap.
-const manyFailures = 64
+const maxFailures = 64
 
 // With is s with another source of random numbers.
-func (s *Restart) With(random func() float64) *Restart {
+func (s *Restart) WithRandom(random func() float64) *Restart {
 	c := *s
 	c.Random = random
 	return &c
@@ -158,7 +158,7 @@ func LogCrashes(log *slog.Logger) actor.ReceiverMiddleware {
 
 // Safely turns a panic of the source into an error: in a goroutine of ours it
 // would end the process.
-func Safely[T any](what string, call func() (T, error)) (result T, err error) {
+func Recovered[T any](what string, call func() (T, error)) (result T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%s panicked: %v", what, r)
@@ -168,11 +168,11 @@ func Safely[T any](what string, call func() (T, error)) (result T, err error) {
 }
 
 // ListenAgain is how long to go by polling alone after hints were refused.
-const ListenAgain = time.Minute
+const ResubscribeDelay = time.Minute
 
 // NewLines bounds the lines of the log that messages of others cause: of one
 // topic or principal, and of all of them.
-func NewLines() *loglimit.Limiter {
+func NewLogLimiter() *loglimit.Limiter {
 	return &loglimit.Limiter{Every: time.Minute, Each: 10, Total: 60}
 }
 

@@ -117,6 +117,6 @@ func Table(maxConnections, maxMessage int) []Bound {
 		Leases,
 		Mail,
 		Watches,
-		{Name: "turns at gates, and places in their queues", Principal: gates.MaxPrincipalVisits, Host: gates.MaxHostVisits, Total: gates.MaxVisits},
+		{Name: "turns at gates, and places in their queues", Principal: gates.MaxPrincipalPlaces, Host: gates.MaxHostPlaces, Total: gates.MaxRemotePlaces},
 	}
 }

@@ -1,0 +1,53 @@
+package gateway
+
+import (
+	"time"
+
+	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/messages"
+	"google.golang.org/protobuf/proto"
+)
+
+// timersOf is how many timers a request is about.
+func timersOf(request messages.Request) int {
+	switch r := request.(type) {
+	case *messages.ScheduleBatch:
+		return len(r.GetTimers())
+	case *messages.Cancel:
+		return len(r.GetIds())
+	case *messages.PutRecurring:
+		return len(r.GetSchedules())
+	case *messages.Publish:
+		return len(r.GetMessages())
+	default:
+		return 1
+	}
+}
+
+// Check says how large a request is and how much time it has, or what is wrong
+// with it.
+func Check(request messages.Request) (size int, timeout time.Duration, fault *messages.Error) {
+	if !request.ProtoReflect().IsValid() {
+		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: a nil %T", request)
+	}
+	timeout = DefaultTimeout
+	if t := request.GetTimeout(); t != nil {
+		timeout = t.AsDuration()
+		if t.CheckValid() != nil || timeout <= 0 || timeout > MaxTimeout {
+			return 0, 0, Failure(messages.Code_CODE_INVALID, "timeout: %v, want above 0 and at most %v", timeout, MaxTimeout)
+		}
+	}
+	if n := timersOf(request); n > MaxBatch {
+		return 0, 0, Failure(messages.Code_CODE_INVALID, "timers: %d, at most %d in a request", n, MaxBatch)
+	}
+	// A message that was made by hand may be broken in ways that the wire
+	// does not allow.
+	size, err := host.Recovered("reading the message", func() (int, error) { return proto.Size(request), nil })
+	switch {
+	case err != nil:
+		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: %v", err)
+	case size > MaxRequestBytes:
+		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: %d bytes, at most %d", size, MaxRequestBytes)
+	}
+	return size, timeout, nil
+}

@@ -1,0 +1,52 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// noteUnread logs the failure of a request without a sender. Of many it logs one
+// a second, with the number of those skipped: a Redis that is down fails all.
+func (g *gateway) logFailure(request messages.Request, fault *messages.Error) {
+	if skipped, ok := g.failureLog.Allow(""); ok {
+		g.env.Logger.Warn("request without a sender failed",
+			"request", fmt.Sprintf("%T", request), "code", fault.GetCode().String(), "err", fault.GetMessage(), "skipped", skipped)
+	}
+}
+
+// answer answers a call, once.
+func (g *gateway) answer(c *Call, answer messages.Answer) {
+	if !c.answered.Swap(true) {
+		g.reply(c.request, c.Sender, answer)
+	}
+}
+
+func (g *gateway) reply(request messages.Request, sender *actor.PID, answer messages.Answer) {
+	fault, failed := answer.(*messages.Error)
+	if failed && request != nil {
+		fault.Request = request.GetRequest()
+	}
+	switch {
+	case sender != nil:
+		g.root.Send(sender, answer)
+	case failed:
+		g.logFailure(request, fault)
+	}
+}
+
+// Ended is the answer to a call whose context has ended.
+func Ended(cause error) *messages.Error {
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return Failure(messages.Code_CODE_DEADLINE, "the timeout passed; the outcome is unknown")
+	}
+	return Failure(messages.Code_CODE_UNAVAILABLE, "%v; the outcome is unknown", cause)
+}
+
+// Failure is an Error whose text is formatted.
+func Failure(code messages.Code, format string, args ...any) *messages.Error {
+	return messages.Failure(code, fmt.Sprintf(format, args...))
+}

@@ -217,8 +217,8 @@ func (g *Gates) Close() error {
 }
 
 // PID is the gates actor, or nil when they are not running. An actor that sends
-// it *messages.AcquireTurn (with Request) gets *messages.Turn when it is its
-// turn, or *messages.TurnRefused, gives it back with *messages.ReleaseTurn, and
+// it *messages.AcquireTurnRequest (with Request) gets *messages.Turn when it is its
+// turn, or *messages.TurnRefused, gives it back with *messages.ReleaseTurnRequest, and
 // is told with *messages.TurnLost when it was lost. When the actor ends, its
 // turn or its place is given back at once.
 func (g *Gates) PID() *actor.PID {

@@ -77,7 +77,7 @@ func TestABudgetIsTheSumOfItsHolders(t *testing.T) {
 func TestRequestsWaitForRoomAndAPeerThatReadsNothingIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		get, timer := fullName(&messages.Get{}), fullName(&messages.Timer{})
+		get, timer := fullName(&messages.GetTimerRequest{}), fullName(&messages.GetTimerResponse{})
 		d := &debts{of: newBudget(answerBounds).holder("a", "h")}
 		for range maxStreamAnswerBytes / firstHeavy {
 			require.NoError(t, d.ask(t.Context(), get))
@@ -109,10 +109,10 @@ func TestErrorsLeaveNoDebts(t *testing.T) {
 	t.Parallel()
 	b := newBudget(answerBounds)
 	d := &debts{of: b.holder("a", "h")}
-	require.NoError(t, d.ask(t.Context(), fullName(&messages.AcquireTurn{})))
+	require.NoError(t, d.ask(t.Context(), fullName(&messages.AcquireTurnRequest{})))
 	for range 10_000 {
-		require.NoError(t, d.ask(t.Context(), fullName(&messages.Get{})))
-		require.NoError(t, d.ask(t.Context(), fullName(&messages.Stats{})))
+		require.NoError(t, d.ask(t.Context(), fullName(&messages.GetTimerRequest{})))
+		require.NoError(t, d.ask(t.Context(), fullName(&messages.GetTopicStatsRequest{})))
 		for range 2 {
 			require.True(t, d.answered(fullName(&messages.Error{}), 300))
 			d.paid(300)

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages/rpc"
 )
 
 // Server serves a System to other processes.
@@ -106,8 +107,8 @@ func (s *Server) open() {
 		}
 	})
 	s.guard.services = append(s.guard.services, func(to grpc.ServiceRegistrar) {
-		to.RegisterService(&timersService, s)
-		to.RegisterService(&operationsService, s.operations)
+		to.RegisterService(counted(rpc.Timers_ServiceDesc), &timers{server: s})
+		to.RegisterService(counted(rpc.Operations_ServiceDesc), s.operations)
 		grpc_health_v1.RegisterHealthServer(to, &healthService{system: s.system})
 	}, func(to grpc.ServiceRegistrar) {
 		if server, ok := to.(reflection.GRPCServer); ok {

@@ -137,11 +137,11 @@ func (k *gatekeeper) Receive(c actor.Context) {
 		k.release(m)
 	case closeGates:
 		k.close(m.done)
-	case *messages.AcquireTurn:
+	case *messages.AcquireTurnRequest:
 		k.ask(c, m)
-	case *messages.ExtendTurn:
+	case *messages.ExtendTurnRequest:
 		k.extend(c, m)
-	case *messages.ReleaseTurn:
+	case *messages.ReleaseTurnRequest:
 		k.giveBack(c, m)
 	case turnLapsed:
 		k.lapsed(m)

@@ -40,7 +40,7 @@ type turnPlace struct {
 }
 
 // ask queues an actor's request.
-func (k *gatekeeper) ask(c actor.Context, m *messages.AcquireTurn) {
+func (k *gatekeeper) ask(c actor.Context, m *messages.AcquireTurnRequest) {
 	sender := c.Sender()
 	place := turnPlace{m.GetGate(), m.GetPlace()}
 	from := visitorOf(c)
@@ -166,8 +166,8 @@ func (k *gatekeeper) owned(c actor.Context, name string, place, fence uint64) *w
 }
 
 // extend has a turn with a ttl go on, and answers how long it is good.
-func (k *gatekeeper) extend(c actor.Context, m *messages.ExtendTurn) {
-	answer := &messages.TurnExtended{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence()}
+func (k *gatekeeper) extend(c actor.Context, m *messages.ExtendTurnRequest) {
+	answer := &messages.ExtendTurnResponse{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence()}
 	w := k.owned(c, m.GetGate(), m.GetPlace(), m.GetFence())
 	if w != nil && w.turn != nil && w.turn.Fence == m.GetFence() && w.turn.state == turnHeld {
 		good := time.Until(w.turn.Until())
@@ -209,10 +209,10 @@ func (k *gatekeeper) lapsed(m turnLapsed) {
 }
 
 // giveBack takes an actor's turn, or its place, back.
-func (k *gatekeeper) giveBack(c actor.Context, m *messages.ReleaseTurn) {
+func (k *gatekeeper) giveBack(c actor.Context, m *messages.ReleaseTurnRequest) {
 	sender := c.Sender()
 	answer := func(fence uint64, err error) {
-		reply := &messages.TurnReleased{Gate: m.GetGate(), Fence: fence, Request: m.GetRequest()}
+		reply := &messages.ReleaseTurnResponse{Gate: m.GetGate(), Fence: fence, Request: m.GetRequest()}
 		if err != nil {
 			reply.Reason = err.Error()
 		}

@@ -66,6 +66,10 @@ func TestUnaryCallsAndTheirErrors(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, "a", scheduled.GetId())
+	_, err = unary(t, n, rpc.TimersClient.Schedule, &messages.ScheduleRequest{
+		Topic: n.topic.Name() + "-large", Body: make([]byte, 100<<10), When: &messages.ScheduleRequest_In{In: durationpb.New(time.Hour)},
+	})
+	require.NoError(t, err, "only requests that are not counted are bounded to 64 KiB")
 	page, err := unary(t, n, rpc.TimersClient.ListTimers, &messages.ListTimersRequest{Topic: topic})
 	require.NoError(t, err)
 	require.Len(t, page.GetTimers(), 1)

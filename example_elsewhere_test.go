@@ -76,12 +76,12 @@ func ExampleRecurringMessage() {
 		}
 		m, err := wakebell.RecurringMessage(Invoices.Recurring("nightly", wakebell.Recurrence{Cron: "0 3 * * *"}, Invoice{}))
 		check(err)
-		put := &messages.PutRecurring{Schedules: []*messages.Recurring{m}}
-		_, err = wakebell.Answered[*messages.RecurringChanged](ask(put).Result())
+		put := &messages.PutRecurringRequest{Schedules: []*messages.Recurring{m}}
+		_, err = wakebell.Answered[*messages.PutRecurringResponse](ask(put).Result())
 		check(err)
-		answer, err := wakebell.Answered[*messages.RecurringState](ask(&messages.GetRecurring{Name: "nightly"}).Result())
+		answer, err := wakebell.Answered[*messages.GetRecurringResponse](ask(&messages.GetRecurringRequest{Name: "nightly"}).Result())
 		check(err)
-		fmt.Println(wakebell.RecurringStateOf(answer).Rule)
+		fmt.Println(wakebell.RecurringStateOf(answer.GetSchedule()).Rule)
 	})
 	// Output: cron 0 3 * * *
 }

@@ -20,11 +20,11 @@ type customs struct {
 func (a *customs) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		c.Request(a.gates, &messages.AcquireTurn{Gate: "border"})
+		c.Request(a.gates, &messages.AcquireTurnRequest{Gate: "border"})
 	case *messages.Turn: // it is our turn, and is given back if we end
 		fmt.Println("through", m.GetGate())
-		c.Request(a.gates, &messages.ReleaseTurn{Gate: "border", Fence: m.GetFence()})
-	case *messages.TurnReleased:
+		c.Request(a.gates, &messages.ReleaseTurnRequest{Gate: "border", Fence: m.GetFence()})
+	case *messages.ReleaseTurnResponse:
 		close(a.done)
 	case *messages.TurnLost, *messages.TurnRefused:
 		fmt.Println("not now:", m)

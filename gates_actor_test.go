@@ -24,9 +24,9 @@ type asker struct {
 
 func (a *asker) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case *messages.AcquireTurn, *messages.ReleaseTurn:
+	case *messages.AcquireTurnRequest, *messages.ReleaseTurnRequest:
 		c.Request(a.gates, m)
-	case *messages.Turn, *messages.TurnRefused, *messages.TurnLost, *messages.TurnReleased:
+	case *messages.Turn, *messages.TurnRefused, *messages.TurnLost, *messages.ReleaseTurnResponse:
 		a.told <- m
 	}
 }
@@ -51,13 +51,13 @@ func gatesOf(t *testing.T, askers int) (*gate.Gates, *actor.ActorSystem, []*acto
 	return sys.Gates(), system, pids, told
 }
 
-// The answer to AcquireTurn may have been lost on its way to another process.
+// The answer to an AcquireTurnRequest may have been lost on its way to another process.
 func TestATurnWithATTLIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	gates, system, pids, told := gatesOf(t, 2)
 	name := redistest.Name(t)
 	ask := func(who int, request uint64) {
-		system.Root.RequestWithCustomSender(gates.PID(), &messages.AcquireTurn{
+		system.Root.RequestWithCustomSender(gates.PID(), &messages.AcquireTurnRequest{
 			Gate: name, Request: request, Place: 5, Ttl: durationpb.New(time.Hour),
 		}, pids[who])
 	}
@@ -71,7 +71,7 @@ func TestATurnWithATTLIsAskedForAgain(t *testing.T) {
 	ask(1, 3)
 	ask(1, 4)
 	eventually(t, func() bool { return waiting(t, gates, name) == 1 }, "it is one place")
-	system.Root.Send(pids[0], &messages.ReleaseTurn{Gate: name, Place: 5, Fence: first.GetFence()})
+	system.Root.Send(pids[0], &messages.ReleaseTurnRequest{Gate: name, Place: 5, Fence: first.GetFence()})
 	second := receive(t, told[1]).(*messages.Turn)
 	require.EqualValues(t, 4, second.GetRequest(), "the newest question is answered")
 	require.Empty(t, told[1])
@@ -81,27 +81,27 @@ func TestActorsTakeTurns(t *testing.T) {
 	t.Parallel()
 	gates, system, pids, told := gatesOf(t, 2)
 	name := redistest.Name(t)
-	system.Root.Send(pids[0], &messages.AcquireTurn{Gate: name})
+	system.Root.Send(pids[0], &messages.AcquireTurnRequest{Gate: name})
 	first := receive(t, told[0]).(*messages.Turn)
 	require.Equal(t, name, first.GetGate())
 
-	system.Root.Send(pids[0], &messages.AcquireTurn{Gate: name})
+	system.Root.Send(pids[0], &messages.AcquireTurnRequest{Gate: name})
 	require.Contains(t, receive(t, told[0]).(*messages.TurnRefused).GetReason(), "already")
-	system.Root.Send(pids[1], &messages.AcquireTurn{Gate: name, Try: true})
+	system.Root.Send(pids[1], &messages.AcquireTurnRequest{Gate: name, Try: true})
 	require.Equal(t, gate.ErrHeld.Error(), receive(t, told[1]).(*messages.TurnRefused).GetReason())
-	system.Root.Send(pids[1], &messages.AcquireTurn{Gate: name, Timeout: durationpb.New(20 * time.Millisecond)})
+	system.Root.Send(pids[1], &messages.AcquireTurnRequest{Gate: name, Timeout: durationpb.New(20 * time.Millisecond)})
 	require.Contains(t, receive(t, told[1]).(*messages.TurnRefused).GetReason(), "within")
 	eventually(t, func() bool { return waiting(t, gates, name) == 0 })
-	answer, err := system.Root.RequestFuture(gates.PID(), &messages.AcquireTurn{Gate: name}, patience).Result()
+	answer, err := system.Root.RequestFuture(gates.PID(), &messages.AcquireTurnRequest{Gate: name}, patience).Result()
 	require.NoError(t, err)
 	require.Contains(t, answer.(*messages.TurnRefused).GetReason(), "future")
 
-	system.Root.Send(pids[1], &messages.AcquireTurn{Gate: name})
+	system.Root.Send(pids[1], &messages.AcquireTurnRequest{Gate: name})
 	eventually(t, func() bool { return waiting(t, gates, name) == 1 })
-	system.Root.Send(pids[0], &messages.ReleaseTurn{Gate: name, Fence: 1})
-	require.Equal(t, gate.ErrTurnLost.Error(), receive(t, told[0]).(*messages.TurnReleased).GetReason())
-	system.Root.Send(pids[0], &messages.ReleaseTurn{Gate: name, Fence: first.GetFence()})
-	require.Empty(t, receive(t, told[0]).(*messages.TurnReleased).GetReason())
+	system.Root.Send(pids[0], &messages.ReleaseTurnRequest{Gate: name, Fence: 1})
+	require.Equal(t, gate.ErrTurnLost.Error(), receive(t, told[0]).(*messages.ReleaseTurnResponse).GetReason())
+	system.Root.Send(pids[0], &messages.ReleaseTurnRequest{Gate: name, Fence: first.GetFence()})
+	require.Empty(t, receive(t, told[0]).(*messages.ReleaseTurnResponse).GetReason())
 	second := receive(t, told[1]).(*messages.Turn)
 	require.Greater(t, second.GetFence(), first.GetFence())
 
@@ -120,9 +120,9 @@ func TestAnActorsTurnEndsWithIt(t *testing.T) {
 	t.Parallel()
 	gates, system, pids, told := gatesOf(t, 2)
 	name := redistest.Name(t)
-	system.Root.Send(pids[0], &messages.AcquireTurn{Gate: name})
+	system.Root.Send(pids[0], &messages.AcquireTurnRequest{Gate: name})
 	receive(t, told[0])
-	system.Root.Send(pids[1], &messages.AcquireTurn{Gate: name})
+	system.Root.Send(pids[1], &messages.AcquireTurnRequest{Gate: name})
 	eventually(t, func() bool { return waiting(t, gates, name) == 1 })
 	require.NoError(t, system.Root.StopFuture(pids[1]).Wait())
 	eventually(t, func() bool { return waiting(t, gates, name) == 0 })

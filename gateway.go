@@ -39,12 +39,10 @@ func OfNamed(actorSystem *actor.ActorSystem, name string) (*System, bool) {
 // wakebell/gateway (the System's name before it). It is there when Start has
 // returned, whether or not the System has Handlers.
 //
-// It takes *messages.Schedule, ScheduleBatch, Cancel, Get, List, Reschedule,
-// RunNow and Stats; PutRecurring, DeleteRecurring, EnableRecurring,
-// RunRecurring, GetRecurring, ListRecurring and PreviewRecurring; Publish and
-// GuardTurn. A message must not be changed once it is sent. What it
-// answers says the documentation of each; every answer may be a *messages.Error
-// instead, see Answered and AnswerError. A request without a sender is carried
+// It takes the requests of the gRPC service Timers: *messages.ScheduleRequest,
+// CancelRequest, GetTimerRequest and so on. A message must not be changed once it is
+// sent. The answer of *messages.ScheduleRequest is *messages.ScheduleResponse or
+// *messages.Error, and so on; see Answered and AnswerError. A request without a sender is carried
 // out too, and its failure logged. Requests about the same timer, recurring
 // schedule or queue are carried out in the order in which they came, any others
 // at the same time.
@@ -68,7 +66,7 @@ var ErrConflict = errors.New("somebody else has it")
 // Answered reads the answer to a request, as in
 //
 //	future := c.RequestFuture(sys.Gateway(), request, 15*time.Second)
-//	scheduled, err := wakebell.Answered[*messages.Scheduled](future.Result())
+//	scheduled, err := wakebell.Answered[*messages.ScheduleResponse](future.Result())
 //
 // Errors are those of AnswerError; ErrNotRunning when there is no gateway; and
 // one that wraps context.DeadlineExceeded when the future timed out.

@@ -12,7 +12,7 @@ import (
 )
 
 // RecurringMessage is a recurring schedule as it travels to the gateway, in a
-// *messages.PutRecurring. Errors are those that Schedules.Put finds without
+// *messages.PutRecurringRequest. Errors are those that Schedules.Put finds without
 // Redis.
 func RecurringMessage(r Recurring) (*messages.Recurring, error) {
 	if err := r.validate(); err != nil {

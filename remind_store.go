@@ -34,7 +34,7 @@ func (s *System) Reminders() *Reminders { return s.reminders }
 // PID is the actor that RemindMe sends to, at the well-known name
 // wakebell/reminders (the System's name before it), from the Start of a System
 // that keeps reminders. An actor in a process without a System, which reaches
-// this one by package remote, sends it a *messages.SetReminder or ForgetReminder,
+// this one by package remote, sends it a *messages.SetReminderRequest or ForgetReminderRequest,
 // and is itself reminded.
 func (r *Reminders) PID() *actor.PID { return reminders.PID(r.system.actors, r.system.cfg.Name) }
 

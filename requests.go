@@ -36,32 +36,32 @@ func (r requests) Do(ctx context.Context, request messages.Request) messages.Ans
 
 func (r requests) answer(ctx context.Context, request messages.Request) (messages.Answer, error) {
 	switch m := request.(type) {
-	case *messages.Schedule:
+	case *messages.ScheduleRequest:
 		return r.schedule(ctx, m)
-	case *messages.ScheduleBatch:
+	case *messages.ScheduleBatchRequest:
 		return r.scheduleBatch(ctx, m)
-	case *messages.Cancel:
+	case *messages.CancelRequest:
 		return r.cancel(ctx, m)
-	case *messages.Get:
+	case *messages.GetTimerRequest:
 		return r.get(ctx, m)
-	case *messages.List:
+	case *messages.ListTimersRequest:
 		return r.list(ctx, m)
-	case *messages.Reschedule:
+	case *messages.RescheduleRequest:
 		return r.reschedule(ctx, m)
-	case *messages.RunNow:
+	case *messages.RunNowRequest:
 		return r.runNow(ctx, m)
-	case *messages.Stats:
+	case *messages.GetTopicStatsRequest:
 		return r.stats(ctx, m)
-	case *messages.Publish:
+	case *messages.PublishRequest:
 		return r.publish(ctx, m)
-	case *messages.GuardTurn:
-		return &messages.TurnGuarded{Request: m.GetRequest()}, r.gates.Guard(ctx, m.GetGate(), m.GetResource(), m.GetFence())
+	case *messages.GuardTurnRequest:
+		return &messages.GuardTurnResponse{Request: m.GetRequest()}, r.gates.Guard(ctx, m.GetGate(), m.GetResource(), m.GetFence())
 	default:
 		return r.recurring(ctx, request)
 	}
 }
 
-func (r requests) schedule(ctx context.Context, m *messages.Schedule) (messages.Answer, error) {
+func (r requests) schedule(ctx context.Context, m *messages.ScheduleRequest) (messages.Answer, error) {
 	key, err := keyOf(ctx, m.GetKey(), m)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (r requests) schedule(ctx context.Context, m *messages.Schedule) (messages.
 	return scheduledMessage(m.GetRequest(), stored[0]), nil
 }
 
-func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatch) (messages.Answer, error) {
+func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatchRequest) (messages.Answer, error) {
 	key, err := keyOf(ctx, m.GetKey(), m)
 	if err != nil {
 		return nil, err
@@ -89,14 +89,14 @@ func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatch) 
 	if err != nil {
 		return nil, err
 	}
-	answer := &messages.BatchScheduled{Request: m.GetRequest()}
+	answer := &messages.ScheduleBatchResponse{Request: m.GetRequest()}
 	for i, s := range stored {
 		answer.Timers = append(answer.Timers, scheduledMessage(m.GetTimers()[i].GetRequest(), s))
 	}
 	return answer, nil
 }
 
-func (r requests) cancel(ctx context.Context, m *messages.Cancel) (messages.Answer, error) {
+func (r requests) cancel(ctx context.Context, m *messages.CancelRequest) (messages.Answer, error) {
 	for _, id := range m.GetIds() {
 		if err := namesTimer(id); err != nil {
 			return nil, err
@@ -114,14 +114,14 @@ func (r requests) cancel(ctx context.Context, m *messages.Cancel) (messages.Answ
 	if err != nil {
 		return nil, err
 	}
-	answer := &messages.Cancelled{Request: m.GetRequest()}
+	answer := &messages.CancelResponse{Request: m.GetRequest()}
 	for _, p := range found {
 		answer.Found = append(answer.Found, messages.Presence(p))
 	}
 	return answer, nil
 }
 
-func (r requests) get(ctx context.Context, m *messages.Get) (messages.Answer, error) {
+func (r requests) get(ctx context.Context, m *messages.GetTimerRequest) (messages.Answer, error) {
 	if err := namesTimer(m.GetId()); err != nil {
 		return nil, err
 	}
@@ -129,10 +129,9 @@ func (r requests) get(ctx context.Context, m *messages.Get) (messages.Answer, er
 	if err != nil {
 		return nil, err
 	}
-	answer := timerMessage(info)
-	answer.Request = m.GetRequest()
-	answer.Content = ContentMessage(content)
-	return answer, nil
+	timer := timerMessage(info)
+	timer.Content = ContentMessage(content)
+	return &messages.GetTimerResponse{Request: m.GetRequest(), Timer: timer}, nil
 }
 
 // ContentMessage is a Content as it travels: what is no UTF-8 is replaced, and of
@@ -148,7 +147,7 @@ func ContentMessage(c Content) *messages.Content {
 	return m
 }
 
-func (r requests) list(ctx context.Context, m *messages.List) (messages.Answer, error) {
+func (r requests) list(ctx context.Context, m *messages.ListTimersRequest) (messages.Answer, error) {
 	full, err := r.client.fullName(m.GetTopic())
 	if err != nil {
 		return nil, err
@@ -163,19 +162,19 @@ func (r requests) list(ctx context.Context, m *messages.List) (messages.Answer, 
 	if err != nil {
 		return nil, err
 	}
-	answer := &messages.TimerPage{Request: m.GetRequest(), Next: string(next)}
+	answer := &messages.ListTimersResponse{Request: m.GetRequest(), Next: string(next)}
 	for _, t := range timers {
 		answer.Timers = append(answer.Timers, timerMessage(infoOf(full, t)))
 	}
 	return answer, nil
 }
 
-func (r requests) reschedule(ctx context.Context, m *messages.Reschedule) (messages.Answer, error) {
+func (r requests) reschedule(ctx context.Context, m *messages.RescheduleRequest) (messages.Answer, error) {
 	var when ScheduleOption
 	switch w := m.GetWhen().(type) {
-	case *messages.Reschedule_At:
+	case *messages.RescheduleRequest_At:
 		when = at(w.At)
-	case *messages.Reschedule_In:
+	case *messages.RescheduleRequest_In:
 		when = in(w.In)
 	default:
 		return nil, invalid("when", "want at or in")
@@ -184,25 +183,26 @@ func (r requests) reschedule(ctx context.Context, m *messages.Reschedule) (messa
 	if err != nil {
 		return nil, err
 	}
-	return scheduledMessage(m.GetRequest(), moved), nil
+	return &messages.RescheduleResponse{
+		Request: m.GetRequest(), Id: moved.ID, Due: timestamp(moved.Due),
+		Outcome: messages.Outcome(moved.Outcome), Found: timestamp(moved.Found),
+	}, nil
 }
 
-func (r requests) runNow(ctx context.Context, m *messages.RunNow) (messages.Answer, error) {
+func (r requests) runNow(ctx context.Context, m *messages.RunNowRequest) (messages.Answer, error) {
 	found, err := r.client.RunNow(ctx, m.GetTopic(), m.GetId())
 	if err != nil {
 		return nil, err
 	}
-	return &messages.DueNow{Request: m.GetRequest(), Found: messages.Presence(found)}, nil
+	return &messages.RunNowResponse{Request: m.GetRequest(), Found: messages.Presence(found)}, nil
 }
 
-func (r requests) stats(ctx context.Context, m *messages.Stats) (messages.Answer, error) {
+func (r requests) stats(ctx context.Context, m *messages.GetTopicStatsRequest) (messages.Answer, error) {
 	st, err := r.client.Stats(ctx, m.GetTopic())
 	if err != nil {
 		return nil, err
 	}
-	answer := StatsMessage(st)
-	answer.Request = m.GetRequest()
-	return answer, nil
+	return &messages.GetTopicStatsResponse{Request: m.GetRequest(), Stats: StatsMessage(st)}, nil
 }
 
 // StatsMessage is a Stats as it travels.
@@ -250,8 +250,8 @@ func namesTimer(id string) error {
 
 // The enumerations of outcomes and presences are numbered alike on both sides.
 
-func scheduledMessage(request uint64, s Scheduled) *messages.Scheduled {
-	return &messages.Scheduled{
+func scheduledMessage(request uint64, s Scheduled) *messages.ScheduleResponse {
+	return &messages.ScheduleResponse{
 		Request: request, Id: s.ID, Due: timestamp(s.Due),
 		Outcome: messages.Outcome(s.Outcome), Found: timestamp(s.Found),
 	}

@@ -19,12 +19,12 @@ const (
 // PublishMessage is as many of the first drafts as travel together to the
 // gateway, n of them. Errors are those of the drafts; their size is checked
 // there.
-func PublishMessage(drafts ...Publication) (m *messages.Publish, n int, err error) {
+func PublishMessage(drafts ...Publication) (m *messages.PublishRequest, n int, err error) {
 	if len(drafts) == 0 {
 		return nil, 0, invalid("drafts", "none")
 	}
 	first := drafts[0]
-	m = &messages.Publish{
+	m = &messages.PublishRequest{
 		Name:       first.queue.Name,
 		Queue:      &messages.Queue{Separator: first.queue.Separator, DeadLetters: first.queue.DeadLetters},
 		Cap:        count(first.set.cap),
@@ -51,7 +51,7 @@ func PublishMessage(drafts ...Publication) (m *messages.Publish, n int, err erro
 func (p Publication) Waits() bool { return p.set.whenFull == FullWaits }
 
 // publish is what a Client does, but that it waits for no room: who asks does.
-func (r requests) publish(ctx context.Context, m *messages.Publish) (messages.Answer, error) {
+func (r requests) publish(ctx context.Context, m *messages.PublishRequest) (messages.Answer, error) {
 	q, err := r.client.queue(QueueName{
 		Name: m.GetName(), Separator: m.GetQueue().GetSeparator(), DeadLetters: m.GetQueue().GetDeadLetters(),
 	})
@@ -77,9 +77,9 @@ func (r requests) publish(ctx context.Context, m *messages.Publish) (messages.An
 	if err != nil && !errors.Is(err, ErrQueueFull) {
 		return nil, err
 	}
-	answer := &messages.MessagesPublished{Request: m.GetRequest()}
+	answer := &messages.PublishResponse{Request: m.GetRequest()}
 	for _, p := range out {
-		answer.Messages = append(answer.Messages, &messages.MessagePublished{Id: utf8(p.ID), Fresh: p.Fresh})
+		answer.Messages = append(answer.Messages, &messages.PublishedMessage{Id: utf8(p.ID), Fresh: p.Fresh})
 	}
 	return answer, nil
 }

@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
-	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // Drain has the gateway refuse requests and answer those that it has, then

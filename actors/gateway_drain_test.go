@@ -41,8 +41,8 @@ func TestTheGatewayDrainsFirst(t *testing.T) {
 		require.Equal(t, 1, settled, "the pollers go on while the gateway drains")
 
 		close(release)
-		require.IsType(t, &messages.Scheduled{}, answered(t, running))
-		require.IsType(t, &messages.Scheduled{}, answered(t, waiting), "it came before the drain")
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, running))
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, waiting), "it came before the drain")
 		require.NoError(t, <-done)
 		s.Put("left")
 		refused(t, messages.Code_CODE_DRAINING, ask(system, schedule(3)))

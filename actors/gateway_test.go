@@ -52,16 +52,16 @@ func (l *fakeTimers) Do(ctx context.Context, request messages.Request) messages.
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch m := request.(type) {
-	case *messages.Schedule:
+	case *messages.ScheduleRequest:
 		l.timers[m.GetId()] = true
-		return &messages.Scheduled{Request: m.GetRequest(), Id: m.GetId()}
-	case *messages.Cancel:
+		return &messages.ScheduleResponse{Request: m.GetRequest(), Id: m.GetId()}
+	case *messages.CancelRequest:
 		found := messages.Presence_PRESENCE_ABSENT
 		if l.timers[m.GetIds()[0]] {
 			found = messages.Presence_PRESENCE_PENDING
 		}
 		delete(l.timers, m.GetIds()[0])
-		return &messages.Cancelled{Request: m.GetRequest(), Found: []messages.Presence{found}}
+		return &messages.CancelResponse{Request: m.GetRequest(), Found: []messages.Presence{found}}
 	default:
 		return messages.Failure(messages.Code_CODE_INVALID, "not in this test")
 	}
@@ -69,9 +69,9 @@ func (l *fakeTimers) Do(ctx context.Context, request messages.Request) messages.
 
 func name(request messages.Request) string {
 	switch m := request.(type) {
-	case *messages.Schedule:
+	case *messages.ScheduleRequest:
 		return "schedule " + m.GetId()
-	case *messages.Cancel:
+	case *messages.CancelRequest:
 		return "cancel " + m.GetIds()[0]
 	default:
 		return "?"
@@ -140,8 +140,8 @@ func refused(t *testing.T, code messages.Code, f *actor.Future) *messages.Error 
 	return fault
 }
 
-func schedule(n int) *messages.Schedule {
-	return &messages.Schedule{Request: uint64(n), Topic: "t", Id: strconv.Itoa(n)} //nolint:gosec // small
+func schedule(n int) *messages.ScheduleRequest {
+	return &messages.ScheduleRequest{Request: uint64(n), Topic: "t", Id: strconv.Itoa(n)} //nolint:gosec // small
 }
 
 func TestTheGatewayAnswers(t *testing.T) {
@@ -150,10 +150,10 @@ func TestTheGatewayAnswers(t *testing.T) {
 		system, rt := gatewayOn(t, &fakeTimers{})
 		_, there := system.ProcessRegistry.GetLocal("wakebell/gateway")
 		require.True(t, there, "when Start has returned the gateway has its name")
-		scheduled, ok := answered(t, ask(system, schedule(7))).(*messages.Scheduled)
+		scheduled, ok := answered(t, ask(system, schedule(7))).(*messages.ScheduleResponse)
 		require.True(t, ok)
 		require.Equal(t, uint64(7), scheduled.GetRequest())
-		fault := refused(t, messages.Code_CODE_INVALID, ask(system, &messages.Get{Request: 8, Topic: "t", Id: "a"}))
+		fault := refused(t, messages.Code_CODE_INVALID, ask(system, &messages.GetTimerRequest{Request: 8, Topic: "t", Id: "a"}))
 		require.Equal(t, uint64(8), fault.GetRequest(), "an Error names the request too")
 		require.NoError(t, rt.Stop())
 		_, err := ask(system, schedule(9)).Result()
@@ -166,7 +166,7 @@ func TestRequestsAboutATimerKeepTheirOrder(t *testing.T) {
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		l := &fakeTimers{}
 		l.do = func(_ context.Context, r messages.Request) messages.Answer {
-			if s, ok := r.(*messages.Schedule); ok { // each slower than the one after it
+			if s, ok := r.(*messages.ScheduleRequest); ok { // each slower than the one after it
 				<-time.After(time.Second - time.Duration(s.GetRequest())*time.Millisecond)
 			}
 			return nil
@@ -178,10 +178,10 @@ func TestRequestsAboutATimerKeepTheirOrder(t *testing.T) {
 			for range 3 {
 				ask(system, schedule(n))
 			}
-			last = append(last, ask(system, &messages.Cancel{Topic: "t", Ids: []string{strconv.Itoa(n)}}))
+			last = append(last, ask(system, &messages.CancelRequest{Topic: "t", Ids: []string{strconv.Itoa(n)}}))
 		}
 		for n, f := range last {
-			cancelled, ok := answered(t, f).(*messages.Cancelled)
+			cancelled, ok := answered(t, f).(*messages.CancelResponse)
 			require.True(t, ok)
 			require.Equal(t, messages.Presence_PRESENCE_PENDING, cancelled.GetFound()[0], "%d was cancelled after it was scheduled", n)
 		}
@@ -208,10 +208,10 @@ func TestTooManyRequestsAreRefused(t *testing.T) {
 		require.Len(t, l.requests(), gateway.MaxPrincipalRunning)
 		close(release)
 		for _, f := range taken {
-			require.IsType(t, &messages.Scheduled{}, answered(t, f))
+			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
 		}
 		require.Equal(t, gateway.MaxPrincipalRunning, l.peak)
-		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "there is room again")
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))), "there is room again")
 		require.NoError(t, rt.Stop())
 	})
 }
@@ -251,7 +251,7 @@ func TestOnePrincipalDoesNotFillTheGateway(t *testing.T) {
 		}
 		close(release)
 		for _, f := range taken {
-			require.IsType(t, &messages.Scheduled{}, answered(t, f))
+			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
 		}
 		require.NoError(t, rt.Stop())
 	})
@@ -279,7 +279,7 @@ func TestSlowRequestsLeavePlacesForOthers(t *testing.T) {
 				asked = append(asked, by(system, "honest", "h", schedule(1000+n)), by(system, "", "far", schedule(2000+n)), ask(system, schedule(3000+n)))
 			}
 			for _, f := range asked {
-				require.IsType(t, &messages.Scheduled{}, answered(t, f))
+				require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
 			}
 			require.LessOrEqual(t, time.Since(began), most)
 		}
@@ -303,7 +303,7 @@ func TestSlowRequestsLeavePlacesForOthers(t *testing.T) {
 		honest(500 * time.Millisecond) // one at a time
 		close(release)
 		for _, f := range slow {
-			require.IsType(t, &messages.Scheduled{}, answered(t, f))
+			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
 		}
 		require.NoError(t, rt.Stop())
 	})
@@ -314,7 +314,7 @@ func TestTheBytesOfOnePrincipalDoNotFillTheGateway(t *testing.T) {
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
 		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
-		large := &messages.Schedule{Topic: "t", Body: make([]byte, 15<<20)}
+		large := &messages.ScheduleRequest{Topic: "t", Body: make([]byte, 15<<20)}
 		var taken []*actor.Future
 		for range 4 {
 			taken = append(taken, by(system, "mallory", "h", large))
@@ -328,7 +328,7 @@ func TestTheBytesOfOnePrincipalDoNotFillTheGateway(t *testing.T) {
 		taken = append(taken, by(system, "honest", "h", schedule(1)), by(system, "far", "i", large), ask(system, schedule(2)))
 		close(release)
 		for _, f := range taken {
-			require.IsType(t, &messages.Scheduled{}, answered(t, f))
+			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
 		}
 		require.NoError(t, rt.Stop())
 	})
@@ -342,13 +342,13 @@ func TestTooManyBytesAreRefused(t *testing.T) {
 		body := make([]byte, 15<<20)
 		var taken []*actor.Future
 		for range 4 {
-			taken = append(taken, ask(system, &messages.Schedule{Topic: "t", Body: body}))
+			taken = append(taken, ask(system, &messages.ScheduleRequest{Topic: "t", Body: body}))
 		}
-		refused(t, messages.Code_CODE_OVERLOADED, ask(system, &messages.Schedule{Topic: "t", Body: body}))
+		refused(t, messages.Code_CODE_OVERLOADED, ask(system, &messages.ScheduleRequest{Topic: "t", Body: body}))
 		small := ask(system, schedule(1))
 		close(release)
 		for _, f := range append(taken, small, ask(system, schedule(2))) {
-			require.IsType(t, &messages.Scheduled{}, answered(t, f))
+			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
 		}
 		require.NoError(t, rt.Stop())
 	})
@@ -371,7 +371,7 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 			require.Equal(t, after, time.Since(began))
 		}
 		close(release)
-		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "the timer is free again")
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))), "the timer is free again")
 		require.Len(t, l.requests(), 3, "what was answered while it waited is not begun")
 		require.NoError(t, rt.Stop())
 	})
@@ -384,7 +384,7 @@ func TestARequestIsAnsweredOnce(t *testing.T) {
 		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
 		sender := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			switch m := c.Message().(type) {
-			case *messages.Scheduled, *messages.Error:
+			case *messages.ScheduleResponse, *messages.Error:
 				answers <- m
 			}
 		}))
@@ -432,7 +432,7 @@ func TestARequestThatPanicsHarmsNoOther(t *testing.T) {
 		other := ask(system, schedule(2))
 		fault := refused(t, messages.Code_CODE_INTERNAL, ask(system, schedule(1)))
 		require.Contains(t, fault.GetMessage(), "as the test wants it")
-		require.IsType(t, &messages.Scheduled{}, answered(t, other))
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, other))
 		require.NoError(t, rt.Stop())
 	})
 }
@@ -451,7 +451,7 @@ func TestACrashOfTheGatewayAnswersWhatItHad(t *testing.T) {
 		refused(t, messages.Code_CODE_UNAVAILABLE, waiting)
 		require.Equal(t, began, time.Now(), "at once, not after its restart")
 		close(release)
-		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "mail waits for the restart")
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))), "mail waits for the restart")
 		require.Equal(t, []string{"schedule 1", "schedule 1"}, l.requests(), "what waited was not begun")
 		_, err := crash.Result()
 		require.ErrorIs(t, err, actor.ErrTimeout, "the message that crashed it is lost")

@@ -21,7 +21,7 @@ import (
 func TestTheGatewayTrustsNoMessage(t *testing.T) {
 	t.Parallel()
 	many := make([]string, gateway.MaxBatch+1)
-	batch := make([]*messages.Schedule, gateway.MaxBatch+1)
+	batch := make([]*messages.ScheduleRequest, gateway.MaxBatch+1)
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		l := &fakeTimers{}
 		system, rt := gatewayOn(t, l)
@@ -29,21 +29,21 @@ func TestTheGatewayTrustsNoMessage(t *testing.T) {
 			message any
 			names   string
 		}{
-			{(*messages.Schedule)(nil), "message"},
-			{(*messages.ScheduleBatch)(nil), "message"},
-			{(*messages.Cancel)(nil), "message"},
-			{(*messages.Get)(nil), "message"},
-			{(*messages.List)(nil), "message"},
-			{(*messages.Reschedule)(nil), "message"},
-			{(*messages.RunNow)(nil), "message"},
-			{(*messages.Stats)(nil), "message"},
-			{&messages.Schedule{Timeout: durationpb.New(0)}, "timeout"},
-			{&messages.Schedule{Timeout: durationpb.New(-1)}, "timeout"},
-			{&messages.Schedule{Timeout: durationpb.New(gateway.MaxTimeout + 1)}, "timeout"},
-			{&messages.Schedule{Timeout: &durationpb.Duration{Seconds: 1, Nanos: -1}}, "timeout"},
-			{&messages.Schedule{Body: make([]byte, gateway.MaxRequestBytes)}, "message"},
-			{&messages.Cancel{Ids: many}, "timers"},
-			{&messages.ScheduleBatch{Timers: batch}, "timers"},
+			{(*messages.ScheduleRequest)(nil), "message"},
+			{(*messages.ScheduleBatchRequest)(nil), "message"},
+			{(*messages.CancelRequest)(nil), "message"},
+			{(*messages.GetTimerRequest)(nil), "message"},
+			{(*messages.ListTimersRequest)(nil), "message"},
+			{(*messages.RescheduleRequest)(nil), "message"},
+			{(*messages.RunNowRequest)(nil), "message"},
+			{(*messages.GetTopicStatsRequest)(nil), "message"},
+			{&messages.ScheduleRequest{Timeout: durationpb.New(0)}, "timeout"},
+			{&messages.ScheduleRequest{Timeout: durationpb.New(-1)}, "timeout"},
+			{&messages.ScheduleRequest{Timeout: durationpb.New(gateway.MaxTimeout + 1)}, "timeout"},
+			{&messages.ScheduleRequest{Timeout: &durationpb.Duration{Seconds: 1, Nanos: -1}}, "timeout"},
+			{&messages.ScheduleRequest{Body: make([]byte, gateway.MaxRequestBytes)}, "message"},
+			{&messages.CancelRequest{Ids: many}, "timers"},
+			{&messages.ScheduleBatchRequest{Timers: batch}, "timers"},
 			{&messages.Lease{}, "message"},
 			{&emptypb.Empty{}, "message"},
 			{"text", "message"},
@@ -62,12 +62,12 @@ func TestTheGatewayOutlivesABrokenMessage(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system, rt := gatewayOn(t, &fakeTimers{do: func(_ context.Context, r messages.Request) messages.Answer {
-			_ = r.(*messages.Schedule).GetAt() // panics
+			_ = r.(*messages.ScheduleRequest).GetAt() // panics
 			return nil
 		}})
-		broken := &messages.Schedule{Topic: "t", Id: "a", When: (*messages.Schedule_At)(nil)}
+		broken := &messages.ScheduleRequest{Topic: "t", Id: "a", When: (*messages.ScheduleRequest_At)(nil)}
 		require.IsType(t, &messages.Error{}, answered(t, ask(system, broken)))
-		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))))
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))))
 		require.NoError(t, rt.Stop())
 	})
 }
@@ -87,12 +87,12 @@ func TestFailuresThatNobodyWaitsForAreLogged(t *testing.T) {
 		require.Equal(t, []string{"schedule 1"}, l.requests(), "it is carried out")
 		require.Empty(t, log.String())
 		for range 100 {
-			send(&messages.Get{Topic: "t", Id: "a"})
+			send(&messages.GetTimerRequest{Topic: "t", Id: "a"})
 		}
 		require.Equal(t, 1, strings.Count(log.String(), "\n"), "one, not a hundred")
 		require.Contains(t, log.String(), "CODE_INVALID")
 		<-time.After(time.Second)
-		send(&messages.Get{Topic: "t", Id: "a"})
+		send(&messages.GetTimerRequest{Topic: "t", Id: "a"})
 		require.Contains(t, log.String(), "skipped=99")
 		require.NoError(t, rt.Stop())
 	})

@@ -84,7 +84,7 @@ func given(t *testing.T, system *actor.ActorSystem, pid *actor.PID) (any, time.D
 	return answer, time.Since(began)
 }
 
-var set = &messages.ReminderSet{Name: "next"}
+var set = &messages.SetReminderResponse{Name: "next"}
 
 func failing() *messages.ReminderFailed {
 	return &messages.ReminderFailed{Name: "next", Error: messages.Failure(messages.Code_CODE_UNAVAILABLE, "Redis is down")}

@@ -119,9 +119,9 @@ func (g *Gates) Close() error {
 }
 
 // PID returns the actor of the Gates, or nil while they do not run. An actor
-// that sends it a *messages.AcquireTurn (with Request) receives a
+// that sends it a *messages.AcquireTurnRequest (with Request) receives a
 // *messages.Turn when it gets the turn, or a *messages.TurnRefused. It returns
-// the turn with *messages.ReleaseTurn and receives *messages.TurnLost if the
+// the turn with *messages.ReleaseTurnRequest and receives *messages.TurnLost if the
 // turn was lost. When the actor stops, its turn or its place is released.
 func (g *Gates) PID() *actor.PID {
 	running := g.running()

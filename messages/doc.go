@@ -2,4 +2,4 @@
 // protobuf messages of package wakebell.v1. It imports nothing of ours.
 package messages
 
-//go:generate ../scripts/protoc.sh messages/wakebell.proto messages/gateway.proto messages/gates.proto messages/recurring.proto messages/queues.proto messages/remote.proto messages/remind.proto messages/operations.proto
+//go:generate ../scripts/protoc.sh messages/wakebell.proto messages/gateway.proto messages/gates.proto messages/recurring.proto messages/queues.proto messages/remote.proto messages/remind.proto messages/operations.proto messages/services.proto

@@ -7,16 +7,15 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Request is what the gateway takes: Schedule, ScheduleBatch, Cancel, Get,
-// List, Reschedule, RunNow or Stats; PutRecurring and the others of
-// recurring.proto; Publish or GuardTurn.
+// Request is a request that the gateway takes: one of gateway.proto, recurring.proto or
+// queues.proto, or a GuardTurnRequest.
 type Request interface {
 	proto.Message
 	GetRequest() uint64
 	GetTimeout() *durationpb.Duration
 }
 
-// Answer is what the gateway answers: what the request says, or an Error.
+// Answer is an answer of the gateway: the response of a request, or an Error.
 type Answer interface {
 	proto.Message
 	GetRequest() uint64

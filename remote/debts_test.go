@@ -14,7 +14,7 @@ import (
 func TestRequestsWaitForRoomAndAPeerThatReadsNothingIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		get, timer := fullName(&messages.Get{}), fullName(&messages.Timer{})
+		get, timer := fullName(&messages.GetTimerRequest{}), fullName(&messages.Timer{})
 		d := &debts{of: limits.NewBudget(limits.Answers).Holder(limits.Party{Principal: "a", Host: "h"})}
 		for range limits.Answers.Holder / firstHeavy {
 			require.NoError(t, d.ask(t.Context(), get))
@@ -45,10 +45,10 @@ func TestRequestsWaitForRoomAndAPeerThatReadsNothingIsGivenUp(t *testing.T) {
 func TestErrorsLeaveNoDebts(t *testing.T) {
 	t.Parallel()
 	d := &debts{of: limits.NewBudget(limits.Answers).Holder(limits.Party{Principal: "a", Host: "h"})}
-	require.NoError(t, d.ask(t.Context(), fullName(&messages.AcquireTurn{})))
+	require.NoError(t, d.ask(t.Context(), fullName(&messages.AcquireTurnRequest{})))
 	for range 10_000 {
-		require.NoError(t, d.ask(t.Context(), fullName(&messages.Get{})))
-		require.NoError(t, d.ask(t.Context(), fullName(&messages.Stats{})))
+		require.NoError(t, d.ask(t.Context(), fullName(&messages.GetTimerRequest{})))
+		require.NoError(t, d.ask(t.Context(), fullName(&messages.GetTopicStatsRequest{})))
 		for range 2 {
 			require.True(t, d.answered(fullName(&messages.Error{}), 300))
 			d.paid(300)

@@ -54,7 +54,7 @@ func (g *Gates) With(ctx context.Context, name string, fn func(ctx context.Conte
 
 // Guard is that of gate.Gates.
 func (g *Gates) Guard(ctx context.Context, name, resource string, fence uint64) error {
-	_, err := call[*messages.TurnGuarded](ctx, g.client, &messages.GuardTurn{Gate: name, Resource: resource, Fence: fence})
+	_, err := call[*messages.GuardTurnResponse](ctx, g.client, &messages.GuardTurnRequest{Gate: name, Resource: resource, Fence: fence})
 	return err
 }
 
@@ -100,7 +100,7 @@ func (t *turn) take(ctx context.Context, try bool) error {
 	var answer messages.Answer
 	err := errUnanswered
 	for errors.Is(err, errUnanswered) {
-		answer, err = t.link.ask(ctx, &messages.AcquireTurn{
+		answer, err = t.link.ask(ctx, &messages.AcquireTurnRequest{
 			Gate: t.gate, Place: t.place, Try: try, Ttl: durationpb.New(t.gates.client.cfg.TurnTTL),
 		})
 	}
@@ -108,7 +108,7 @@ func (t *turn) take(ctx context.Context, try bool) error {
 	case errors.Is(err, errBroken):
 		return errAgain
 	case err != nil:
-		t.link.send(&messages.ReleaseTurn{Gate: t.gate, Place: t.place})
+		t.link.send(&messages.ReleaseTurnRequest{Gate: t.gate, Place: t.place})
 		return err
 	}
 	switch a := answer.(type) {
@@ -125,7 +125,7 @@ func (t *turn) take(ctx context.Context, try bool) error {
 		err = t.extend(ctx)
 	}
 	if err != nil {
-		t.link.send(&messages.ReleaseTurn{Gate: t.gate, Place: t.place, Fence: t.fence})
+		t.link.send(&messages.ReleaseTurnRequest{Gate: t.gate, Place: t.place, Fence: t.fence})
 	}
 	if errors.Is(err, gate.ErrTurnLost) {
 		return errAgain

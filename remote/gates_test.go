@@ -189,12 +189,12 @@ func TestAnActorElsewhereHasATurn(t *testing.T) {
 			address, got := listening(t)
 			s.hello(address).welcomed()
 			self := actor.NewPID(address, "clerk")
-			s.ask(self, &messages.AcquireTurn{Gate: gate, Request: 3, Place: 9})
+			s.ask(self, &messages.AcquireTurnRequest{Gate: gate, Request: 3, Place: 9})
 			turn, _ := receive(t, got).(*messages.Turn)
 			require.EqualValues(t, 3, turn.GetRequest())
 			require.EqualValues(t, 9, turn.GetPlace())
-			s.ask(self, &messages.ExtendTurn{Gate: gate, Place: 9, Fence: turn.GetFence(), Request: 4})
-			extended, _ := receive(t, got).(*messages.TurnExtended)
+			s.ask(self, &messages.ExtendTurnRequest{Gate: gate, Place: 9, Fence: turn.GetFence(), Request: 4})
+			extended, _ := receive(t, got).(*messages.ExtendTurnResponse)
 			require.Positive(t, extended.GetGood().AsDuration())
 			ends(s, self)
 			_, err := n.Gates().Acquire(t.Context(), gate)
@@ -210,7 +210,7 @@ func TestWhatIsWrongWithATurnIsSaid(t *testing.T) {
 	address, got := listening(t)
 	s.hello(address).welcomed()
 	self := actor.NewPID(address, "clerk")
-	for _, m := range []*messages.AcquireTurn{
+	for _, m := range []*messages.AcquireTurnRequest{
 		{},
 		{Gate: string(make([]byte, 513))},
 		{Gate: "g", Ttl: durationpb.New(time.Millisecond)},
@@ -222,7 +222,7 @@ func TestWhatIsWrongWithATurnIsSaid(t *testing.T) {
 	}
 	gate := redistest.Name(t)
 	for place := range uint64(1001) {
-		s.ask(self, &messages.AcquireTurn{Gate: gate, Place: place})
+		s.ask(self, &messages.AcquireTurnRequest{Gate: gate, Place: place})
 	}
 	for {
 		if refused, ok := receive(t, got).(*messages.TurnRefused); ok {
@@ -233,9 +233,9 @@ func TestWhatIsWrongWithATurnIsSaid(t *testing.T) {
 	// Turns of others are not its own, whatever it names.
 	turn, err := dial(t, n).Gates().Acquire(t.Context(), gate+"other")
 	require.NoError(t, err)
-	s.ask(self, &messages.ReleaseTurn{Gate: gate + "other", Fence: turn.Fence()})
+	s.ask(self, &messages.ReleaseTurnRequest{Gate: gate + "other", Fence: turn.Fence()})
 	for {
-		if released, ok := receive(t, got).(*messages.TurnReleased); ok {
+		if released, ok := receive(t, got).(*messages.ReleaseTurnResponse); ok {
 			require.NotEmpty(t, released.GetReason())
 			break
 		}

@@ -84,9 +84,9 @@ type held struct {
 	shelved bool // it takes memory of the hub's shelf
 }
 
-// asked is a Subscribe that is not answered yet.
+// asked is a SubscribeRequest that is not answered yet.
 type asked struct {
-	message *messages.Subscribe
+	message *messages.SubscribeRequest
 	sender  *actor.PID
 	of      *subscriber
 }
@@ -128,11 +128,11 @@ func (h *hub) Receive(c actor.Context) {
 		h.tune() // nothing at first; after a crash, what was had is not wanted
 	case *actor.Stopping, *actor.Restarting:
 		h.stop()
-	case *messages.Subscribe:
+	case *messages.SubscribeRequest:
 		h.subscribe(c, m, owner, host)
-	case *messages.Unsubscribe:
+	case *messages.UnsubscribeRequest:
 		h.unsubscribe(m, owner)
-		c.Respond(&messages.Unsubscribed{Request: m.GetRequest()})
+		c.Respond(&messages.UnsubscribeResponse{Request: m.GetRequest()})
 	case *messages.Verdicts:
 		h.verdicts(m, owner, c.Sender())
 	case arrived:
@@ -171,7 +171,7 @@ func (h *hub) stop() {
 }
 
 // subscribe makes or replaces a subscription.
-func (h *hub) subscribe(c actor.Context, m *messages.Subscribe, owner, host string) {
+func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, host string) {
 	key := subscriberKey{owner, m.GetSubscriber()}
 	s := h.subscribers[key]
 	credits, of := int(m.GetCredits()), limits.Party{Principal: owner, Host: host}
@@ -216,7 +216,7 @@ func (h *hub) answerAsked() {
 		return
 	}
 	for _, a := range h.asked {
-		answer := &messages.Subscribed{Request: a.message.GetRequest(), Generation: a.of.generation}
+		answer := &messages.SubscribeResponse{Request: a.message.GetRequest(), Generation: a.of.generation}
 		for _, l := range h.held {
 			if l.of == a.of {
 				answer.Held = append(answer.Held, &messages.Lease{Id: l.lease.GetId(), Delivery: l.lease.GetDelivery(), Ttl: ttlOf(l.lease, time.Now())})
@@ -228,7 +228,7 @@ func (h *hub) answerAsked() {
 	h.deal()
 }
 
-func (h *hub) unsubscribe(m *messages.Unsubscribe, owner string) {
+func (h *hub) unsubscribe(m *messages.UnsubscribeRequest, owner string) {
 	if s := h.subscribers[subscriberKey{owner, m.GetSubscriber()}]; s != nil {
 		h.giveUp(s)
 	}

@@ -44,7 +44,7 @@ func (g *guard) serverOptions() []grpc.ServerOption {
 		grpc.ConnectionTimeout(handshake),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingAfter / 2, PermitWithoutStream: true}),
-		grpc.ChainUnaryInterceptor(g.unary),
+		grpc.ChainUnaryInterceptor(g.unary, carryOutOperation),
 		grpc.ChainStreamInterceptor(g.stream),
 	}
 }

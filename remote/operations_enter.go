@@ -12,12 +12,16 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
-// operations is the service of messages/operations.proto. Each of its calls is
-// beside the call of Client that asks for it.
+// operations is the service Operations of messages/services.proto. Each of its methods
+// is beside the method of Client that calls it; carryOutOperation and listing let its
+// callers in.
 type operations struct {
+	rpc.UnsafeOperationsServer
+
 	system    *wakebell.System
 	guard     *guard
 	operators []string // nil: all

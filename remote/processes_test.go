@@ -97,9 +97,9 @@ func beActor(address, topic string) error {
 		switch m := c.Message().(type) {
 		case *actor.Started:
 			c.Watch(gateway)
-			c.Request(gateway, &messages.Subscribe{Request: 1, Topic: topic, Subscriber: "actor", Credits: 10})
-		case *messages.Subscribed:
-			c.Request(gateway, &messages.Schedule{Topic: topic, Id: "its-own", When: &messages.Schedule_In{In: durationpb.New(0)}})
+			c.Request(gateway, &messages.SubscribeRequest{Request: 1, Topic: topic, Subscriber: "actor", Credits: 10})
+		case *messages.SubscribeResponse:
+			c.Request(gateway, &messages.ScheduleRequest{Topic: topic, Id: "its-own", When: &messages.ScheduleRequest_In{In: durationpb.New(0)}})
 			fmt.Println("subscribed")
 		case *messages.Error:
 			fmt.Println("error", m.GetMessage())

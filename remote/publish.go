@@ -23,7 +23,7 @@ func (c *Client) Publish(ctx context.Context, drafts ...wakebell.Publication) ([
 		if err != nil {
 			return out, fmt.Errorf("message %d: %w", len(out)+n, err)
 		}
-		answer, err := call[*messages.MessagesPublished](ctx, c, request)
+		answer, err := call[*messages.PublishResponse](ctx, c, request)
 		if err != nil {
 			return out, errors.Join(full, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages/rpc"
 )
 
 // server serves a System to other processes: its gateway, its gates and its
@@ -87,8 +88,8 @@ func (s *server) open() {
 		}
 	})
 	s.guard.services = append(s.guard.services, func(to grpc.ServiceRegistrar) {
-		to.RegisterService(&timersService, s)
-		to.RegisterService(&operationsService, s.operations)
+		to.RegisterService(countedService(rpc.Timers_ServiceDesc), &timers{server: s})
+		to.RegisterService(countedService(rpc.Operations_ServiceDesc), s.operations)
 		grpc_health_v1.RegisterHealthServer(to, &healthService{system: s.system})
 	}, func(to grpc.ServiceRegistrar) {
 		if server, ok := to.(reflection.GRPCServer); ok {

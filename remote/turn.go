@@ -72,12 +72,12 @@ func (t *turn) Guard(ctx context.Context, resource string) error {
 // of ask.
 func (t *turn) extend(ctx context.Context) error {
 	sent := time.Now()
-	answer, err := t.link.ask(ctx, &messages.ExtendTurn{Gate: t.gate, Place: t.place, Fence: t.fence})
+	answer, err := t.link.ask(ctx, &messages.ExtendTurnRequest{Gate: t.gate, Place: t.place, Fence: t.fence})
 	if err != nil {
 		return err
 	}
 	switch a := answer.(type) {
-	case *messages.TurnExtended:
+	case *messages.ExtendTurnResponse:
 		if a.GetGood() == nil || !t.goodUntil(sent.Add(a.GetGood().AsDuration())) {
 			t.lose(gate.ErrTurnLost)
 			return gate.ErrTurnLost
@@ -197,11 +197,11 @@ func (t *turn) returnToNode() {
 	ctx, cancel := context.WithDeadline(t.link.ctx, t.Until())
 	defer cancel()
 	for again := false; ; again = true {
-		answer, err := t.link.ask(ctx, &messages.ReleaseTurn{Gate: t.gate, Place: t.place, Fence: t.fence})
+		answer, err := t.link.ask(ctx, &messages.ReleaseTurnRequest{Gate: t.gate, Place: t.place, Fence: t.fence})
 		if errors.Is(err, errBroken) {
 			continue
 		}
-		released, ok := answer.(*messages.TurnReleased)
+		released, ok := answer.(*messages.ReleaseTurnResponse)
 		switch {
 		case err != nil:
 			t.result = t.link.cfg.unavailable(fmt.Errorf("the node takes the turn back when its lease ends: %w", err))

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell/messages/rpc"
 )
 
 // maxPlain bounds a request of a service that is not ours, as of gRPC's health.
@@ -63,7 +65,7 @@ func (g *guard) begin(ctx context.Context, info *tap.Info) (context.Context, err
 
 // mayWait are the calls whose caller may say something at any time.
 var mayWait = map[string]bool{
-	"/" + serviceName + "/Session":                              true,
+	rpc.Timers_Session_FullMethodName:                           true,
 	"/remote.Remoting/Receive":                                  true,
 	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": true,
 }

@@ -137,11 +137,11 @@ func (k *gatekeeper) Receive(c actor.Context) {
 		k.release(m)
 	case closeGates:
 		k.close(m.done)
-	case *messages.AcquireTurn:
+	case *messages.AcquireTurnRequest:
 		k.requestTurn(c, m)
-	case *messages.ExtendTurn:
+	case *messages.ExtendTurnRequest:
 		k.extendTurn(c, m)
-	case *messages.ReleaseTurn:
+	case *messages.ReleaseTurnRequest:
 		k.releaseOwned(c, m)
 	case turnLapsed:
 		k.lapsed(m)

@@ -101,8 +101,8 @@ func Start(system *actor.ActorSystem, name string, cfg Config) (*Gates, error) {
 	return g, nil
 }
 
-// PID is the gates actor. It understands *messages.AcquireTurn and
-// *messages.ReleaseTurn.
+// PID is the gates actor. It understands *messages.AcquireTurnRequest and
+// *messages.ReleaseTurnRequest.
 func (g *Gates) PID() *actor.PID { return g.pid }
 
 // Acquire waits for the turn at a gate; with try it does not wait. When ctx

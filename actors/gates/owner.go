@@ -40,7 +40,7 @@ type turnPlace struct {
 }
 
 // ask queues an actor's request.
-func (k *gatekeeper) requestTurn(c actor.Context, m *messages.AcquireTurn) {
+func (k *gatekeeper) requestTurn(c actor.Context, m *messages.AcquireTurnRequest) {
 	sender := c.Sender()
 	place := turnPlace{m.GetGate(), m.GetPlace()}
 	from := remoteHolderOf(c)
@@ -166,10 +166,10 @@ func (k *gatekeeper) findOwned(c actor.Context, name string, place, fence uint64
 }
 
 // giveBack takes an actor's turn, or its place, back.
-func (k *gatekeeper) releaseOwned(c actor.Context, m *messages.ReleaseTurn) {
+func (k *gatekeeper) releaseOwned(c actor.Context, m *messages.ReleaseTurnRequest) {
 	sender := c.Sender()
 	answer := func(fence uint64, err error) {
-		reply := &messages.TurnReleased{Gate: m.GetGate(), Fence: fence, Request: m.GetRequest()}
+		reply := &messages.ReleaseTurnResponse{Gate: m.GetGate(), Fence: fence, Request: m.GetRequest()}
 		if err != nil {
 			reply.Reason = err.Error()
 		}

@@ -4,13 +4,14 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/wakebell/wakebell/messages"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/wakebell/wakebell/messages"
 )
 
 // extend has a turn with a ttl go on, and answers how long it is good.
-func (k *gatekeeper) extendTurn(c actor.Context, m *messages.ExtendTurn) {
-	answer := &messages.TurnExtended{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence()}
+func (k *gatekeeper) extendTurn(c actor.Context, m *messages.ExtendTurnRequest) {
+	answer := &messages.ExtendTurnResponse{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence()}
 	w := k.findOwned(c, m.GetGate(), m.GetPlace(), m.GetFence())
 	if w != nil && w.turn != nil && w.turn.Fence == m.GetFence() && w.turn.state == turnHeld {
 		good := time.Until(w.turn.Until())

@@ -143,40 +143,40 @@ func (q *Calls) End(c *Call) {
 // about. One that reads a whole topic is about none.
 func keysOf(request messages.Request) []string {
 	switch r := request.(type) {
-	case *messages.Schedule:
+	case *messages.ScheduleRequest:
 		if r.GetId() == "" { // it gets a new one
 			return nil
 		}
 		return key(r.GetTopic(), r.GetId())
-	case *messages.ScheduleBatch:
+	case *messages.ScheduleBatchRequest:
 		var keys []string
 		for _, s := range r.GetTimers() {
 			keys = append(keys, keysOf(s)...)
 		}
 		return keys
-	case *messages.Cancel:
+	case *messages.CancelRequest:
 		return key(r.GetTopic(), r.GetIds()...)
-	case *messages.Get:
+	case *messages.GetTimerRequest:
 		return key(r.GetTopic(), r.GetId())
-	case *messages.Reschedule:
+	case *messages.RescheduleRequest:
 		return key(r.GetTopic(), r.GetId())
-	case *messages.RunNow:
+	case *messages.RunNowRequest:
 		return key(r.GetTopic(), r.GetId())
-	case *messages.Publish:
+	case *messages.PublishRequest:
 		return key("\x00queue", r.GetName())
-	case *messages.PutRecurring:
+	case *messages.PutRecurringRequest:
 		var keys []string
 		for _, s := range r.GetSchedules() {
 			keys = append(keys, key(recurring, s.GetName())...)
 		}
 		return keys
-	case *messages.DeleteRecurring:
+	case *messages.DeleteRecurringRequest:
 		return key(recurring, r.GetName())
-	case *messages.EnableRecurring:
+	case *messages.EnableRecurringRequest:
 		return key(recurring, r.GetName())
-	case *messages.RunRecurring:
+	case *messages.RunRecurringRequest:
 		return key(recurring, r.GetName())
-	case *messages.GetRecurring:
+	case *messages.GetRecurringRequest:
 		return key(recurring, r.GetName())
 	default:
 		return nil

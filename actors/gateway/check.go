@@ -3,21 +3,22 @@ package gateway
 import (
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/messages"
-	"google.golang.org/protobuf/proto"
 )
 
 // timersOf is how many timers a request is about.
 func timersOf(request messages.Request) int {
 	switch r := request.(type) {
-	case *messages.ScheduleBatch:
+	case *messages.ScheduleBatchRequest:
 		return len(r.GetTimers())
-	case *messages.Cancel:
+	case *messages.CancelRequest:
 		return len(r.GetIds())
-	case *messages.PutRecurring:
+	case *messages.PutRecurringRequest:
 		return len(r.GetSchedules())
-	case *messages.Publish:
+	case *messages.PublishRequest:
 		return len(r.GetMessages())
 	default:
 		return 1

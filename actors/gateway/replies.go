@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/wakebell/wakebell/messages"
 )
 

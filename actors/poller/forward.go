@@ -190,11 +190,11 @@ func leaseEndedMessage(m *messages.Lease, cause error) *messages.LeaseEnded {
 	ended := &messages.LeaseEnded{Id: m.GetId(), Delivery: m.GetDelivery()}
 	switch {
 	case errors.Is(cause, ErrCancelled):
-		ended.Why = messages.LeaseEnd_LEASE_END_CANCELLED
+		ended.Reason = messages.LeaseEnd_LEASE_END_CANCELLED
 	case errors.Is(cause, ErrLeaseTooOld):
-		ended.Why = messages.LeaseEnd_LEASE_END_TOO_OLD
+		ended.Reason = messages.LeaseEnd_LEASE_END_TOO_OLD
 	case errors.Is(cause, ErrDraining):
-		ended.Why = messages.LeaseEnd_LEASE_END_DRAINING
+		ended.Reason = messages.LeaseEnd_LEASE_END_DRAINING
 	}
 	return ended
 }

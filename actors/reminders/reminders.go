@@ -16,8 +16,8 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Request is what an actor asks for by message: a SetReminder or a
-// ForgetReminder.
+// Request is what an actor asks for by message: a SetReminderRequest or a
+// ForgetReminderRequest.
 type Request interface {
 	messages.Request
 	GetName() string

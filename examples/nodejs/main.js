@@ -6,7 +6,7 @@ const grpc = require('@grpc/grpc-js');
 const loader = require('@grpc/proto-loader');
 
 const [address, topic, protos] = process.argv.slice(2);
-const {wakebell} = grpc.loadPackageDefinition(loader.loadSync('messages/remote.proto', {
+const {wakebell} = grpc.loadPackageDefinition(loader.loadSync('messages/services.proto', {
   includeDirs: [protos], keepCase: true, longs: String, enums: String, defaults: true,
 }));
 
@@ -61,9 +61,9 @@ async function main() {
     topic, id: 'js-1', key, in: {seconds: 1}, content_type: 'application/json', body: Buffer.from('{"n":42}'),
   });
   console.log('scheduled', scheduled.id);
-  const timer = await ask('Get', {topic, id: 'js-1'});
+  const {timer} = await ask('GetTimer', {topic, id: 'js-1'});
   console.log('its body is', timer.content.body.toString());
-  await ask('Get', {topic, id: 'none'}).catch((err) => console.log('none:', grpc.status[err.code]));
+  await ask('GetTimer', {topic, id: 'none'}).catch((err) => console.log('none:', grpc.status[err.code]));
 
   const session = subscribe('js', 10, async (lease) => {
     console.log('handle', lease.id, lease.body.toString(), 'attempt', lease.attempt);

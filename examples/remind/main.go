@@ -86,7 +86,7 @@ func (s *cart) Receive(c actor.Context) {
 		if err := wakebell.RemindMe(c, "close", wakebell.In(5*time.Second), wrapperspb.String(m.what)); err != nil {
 			s.out.Print(err) // what is wrong with the arguments
 		}
-	case *messages.ReminderSet:
+	case *messages.SetReminderResponse:
 		s.out.Printf("it will be reminded to %s", m.GetName())
 		close(s.kept)
 	case *messages.ReminderFailed:

@@ -39,7 +39,7 @@ func (s *subscriber) Receive(c actor.Context) {
 	case *actor.Started:
 		s.subscribe(c)
 		after(c, tellClock, tick{})
-	case *messages.Subscribed:
+	case *messages.SubscribeResponse:
 		s.subscribed = true
 		s.say("subscribed")
 	case *messages.Leases:
@@ -63,7 +63,7 @@ func (s *subscriber) Receive(c actor.Context) {
 // subscribe asks for leases, and is told when the link to the node breaks.
 func (s *subscriber) subscribe(c actor.Context) {
 	c.Watch(s.gateway)
-	c.Request(s.gateway, &messages.Subscribe{Topic: s.Topic, Subscriber: s.Name, Credits: 100, Clock: s.clock()})
+	c.Request(s.gateway, &messages.SubscribeRequest{Topic: s.Topic, Subscriber: s.Name, Credits: 100, Clock: s.clock()})
 	after(c, askAgain, again{})
 }
 
@@ -123,12 +123,12 @@ func (s *scheduler) command(c actor.Context, words []string) {
 	s.left[command] = count
 	for i := range count {
 		s.next++
-		a := asked{&messages.Get{Request: s.next, Topic: s.Topic, Id: id}, command}
+		a := asked{&messages.GetTimerRequest{Request: s.next, Topic: s.Topic, Id: id}, command}
 		if kind == "schedule" {
 			id := fmt.Sprint(id, "-", i)
-			a.message = &messages.Schedule{
+			a.message = &messages.ScheduleRequest{
 				Request: s.next, Topic: s.Topic, Id: id, Key: id, Body: []byte(`"x"`), ContentType: "application/json",
-				When: &messages.Schedule_In{In: durationpb.New(0)},
+				When: &messages.ScheduleRequest_In{In: durationpb.New(0)},
 			}
 		}
 		s.open[s.next] = a

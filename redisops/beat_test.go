@@ -24,7 +24,7 @@ type beatFixture struct {
 
 func newBeatFixture(t testing.TB, rdb *redis.Client) *beatFixture {
 	t.Helper()
-	rdb.AddHook(newContract(t))
+	rdb.AddHook(newContract(t, lua))
 	name := fmt.Sprintf("%s-%x", t.Name(), rand.Uint64())
 	s, err := NewTimers(rdb, Keys{Beat: name + ":"})
 	require.NoError(t, err)

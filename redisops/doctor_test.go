@@ -3,6 +3,7 @@ package redisops
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -207,14 +208,14 @@ func TestRightsCoverTheScripts(t *testing.T) {
 	for _, r := range p.needed() {
 		known = append(known, r.command)
 	}
-	for _, name := range append(scriptNames(t), "prelude", "letters", "keyed") {
+	for _, name := range append(slices.Collect(maps.Keys(lua.loaded)), "prelude", "letters", "keyed") {
 		if strings.HasPrefix(name, "gate_") {
 			continue // gates have keys and rights of their own: TestGatesWithDocumentedRights
 		}
 		if strings.HasPrefix(name, "beat_") {
 			continue // whose keys are of no topic
 		}
-		for _, use := range commandUse.FindAllStringSubmatch(source(name), -1) {
+		for _, use := range commandUse.FindAllStringSubmatch(lua.source(name), -1) {
 			require.True(t, slices.Contains(known, use[1]) || name == "bare" || strings.HasPrefix(name, "queue_"), "%s in %s", use[1], name)
 		}
 	}

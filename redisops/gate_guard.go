@@ -24,10 +24,6 @@ var (
 	// ErrFenceUnknown says that no turn has had a token: it was made up, or Redis
 	// has lost the turn.
 	ErrFenceUnknown = errors.New("no turn has had this fencing token")
-
-	// ErrGateExhausted says that a gate has no more tokens below 2^53, because
-	// tokens were lifted too far. Remove it.
-	ErrGateExhausted = errors.New("the fencing tokens of the gate are used up: remove it")
 )
 
 const (

@@ -16,9 +16,9 @@ import (
 // Gates is the store of gates, FIFO locks with fencing tokens, on one Redis.
 // The contract is that of package gate.
 type Gates struct {
-	runner
-	keys GateKeys
-	log  *slog.Logger
+	runner // whose Retry is zero: the gates actor tries again, and knows what has become of it
+	keys   GateKeys
+	log    *slog.Logger
 }
 
 // NewGates gives the store that keeps its gates under keys; empty names take
@@ -38,29 +38,7 @@ func NewGates(rdb redis.UniversalClient, keys GateKeys, log *slog.Logger) (*Gate
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Gates{runner: runner{rdb}, keys: keys, log: log}, nil
-}
-
-// run runs a script. Nothing of gates is tried again
-// here: the gates actor does so, and knows what has become of it.
-func (s *Gates) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
-	var reply any
-	err := s.findingMasters(ctx, func() (err error) {
-		reply, err = s.try(ctx, script, keys, args...)
-		return err
-	})
-	return reply, err
-}
-
-// runText runs a script that answers one string.
-func (s *Gates) runText(ctx context.Context, script *redis.Script, keys []string, args ...any) (string, error) {
-	return asText(s.run(ctx, script, keys, args...))
-}
-
-// runList runs a script that answers a list of at least n values.
-func (s *Gates) runList(ctx context.Context, n int, script *redis.Script, keys []string, args ...any) ([]any, error) {
-	reply, err := s.run(ctx, script, keys, args...)
-	return asList(n, reply, err)
+	return &Gates{runner: runner{rdb: rdb}, keys: keys, log: log}, nil
 }
 
 // CheckGate says whether a gate may have this name; the error wraps

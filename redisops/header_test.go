@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -24,10 +23,10 @@ type header struct {
 	returns    bool
 }
 
-func readHeader(t testing.TB, name string) (header, string) {
+func readHeader(t testing.TB, scripts *set, name string) (header, string) {
 	t.Helper()
 	var h header
-	text := source(name)
+	text := scripts.source(name)
 	body := ""
 	for i, line := range strings.Split(text, "\n") {
 		comment, ok := strings.CutPrefix(line, "--")
@@ -55,33 +54,22 @@ func cutMore(words []string) (named []string, more bool) {
 	return words, false
 }
 
-func scriptNames(t testing.TB) []string {
-	t.Helper()
-	files, err := fs.Glob(luaFiles, "lua/*.lua")
-	require.NoError(t, err)
-	var names []string
-	for _, f := range files {
-		switch name := strings.TrimSuffix(strings.TrimPrefix(f, "lua/"), ".lua"); name {
-		case "prelude", "letters", "keyed", "queue", "queue_dead", "gate_turns", "beat_lock", "beat_once": // parts of others
-		default:
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 var (
 	keyUse = regexp.MustCompile(`KEYS\[(\d+)\]`)
 	argUse = regexp.MustCompile(`ARGV\[(\d+)\]`)
 )
 
-// What a header lists is what the script uses, no more and no less.
-func TestHeadersTellTheTruth(t *testing.T) {
+// TestHeaders checks that what a header lists is what the script uses, no more and no less.
+func TestHeaders(t *testing.T) { checkHeaders(t, lua) }
+
+func checkHeaders(t *testing.T, scripts *set) {
+	t.Helper()
 	t.Parallel()
-	for _, name := range scriptNames(t) {
+	requireAllUsed(t, scripts)
+	for name := range scripts.loaded {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, body := readHeader(t, name)
+			h, body := readHeader(t, scripts, name)
 			require.True(t, len(h.keys) > 0 || h.moreKeys)
 			require.True(t, h.returns, "the header must say what is returned")
 			require.Equal(t, len(h.keys), used(t, keyUse, body), "KEYS")
@@ -91,6 +79,17 @@ func TestHeadersTellTheTruth(t *testing.T) {
 			require.Equal(t, h.moreKeys, regexp.MustCompile(`KEYS\[(\d+ [+*]|i\])`).MatchString(body), "further KEYS")
 			require.NotRegexp(t, `tostring\(`, body, "it cuts instants to 14 digits")
 		})
+	}
+}
+
+// requireAllUsed wants each file to be a script or a part of one.
+func requireAllUsed(t *testing.T, scripts *set) {
+	t.Helper()
+	files, err := fs.Glob(scripts.files, "lua/*.lua")
+	require.NoError(t, err)
+	for _, f := range files {
+		name := strings.TrimSuffix(strings.TrimPrefix(f, "lua/"), ".lua")
+		require.True(t, scripts.loaded[name] != nil || scripts.parts[name] || name == "prelude", "%s is not used", f)
 	}
 }
 
@@ -113,28 +112,19 @@ func used(t *testing.T, use *regexp.Regexp, body string) int {
 // of its script.
 type contract struct {
 	t       testing.TB
+	names   map[string]string // by hash
 	headers map[string]header
 }
 
-func newContract(t testing.TB) contract {
+func newContract(t testing.TB, scripts *set) redis.Hook {
 	t.Helper()
-	c := contract{t, map[string]header{}}
-	for _, name := range scriptNames(t) {
-		c.headers[name], _ = readHeader(t, name)
+	c := contract{t, map[string]string{}, map[string]header{}}
+	for name, script := range scripts.loaded {
+		c.names[script.Hash()] = name
+		c.headers[name], _ = readHeader(t, scripts, name)
 	}
 	return c
 }
-
-// scriptHashes gives the name of a script by its hash.
-var scriptHashes = sync.OnceValue(func() map[string]string {
-	hashes := map[string]string{}
-	files, _ := fs.Glob(luaFiles, "lua/*.lua")
-	for _, f := range files {
-		name := strings.TrimSuffix(strings.TrimPrefix(f, "lua/"), ".lua")
-		hashes[load(name).Hash()] = name
-	}
-	return hashes
-})
 
 func (c contract) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
@@ -166,7 +156,7 @@ var queueWords = map[string]string{
 
 func (c contract) check(args []any) {
 	sha, _ := args[1].(string)
-	name := scriptHashes()[sha]
+	name := c.names[sha]
 	if name == "" {
 		return // a script of a test
 	}

@@ -67,7 +67,7 @@ func (l listener) run(ctx context.Context) error {
 			level = slog.LevelDebug
 		}
 		l.log.Log(ctx, level, "subscription lost", "err", err, "pause", pause)
-		runner{l.rdb}.findMasters(ctx)
+		runner{rdb: l.rdb}.findMasters(ctx)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -44,7 +44,7 @@ type fixture struct {
 
 func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 	t.Helper()
-	rdb.AddHook(newContract(t))
+	rdb.AddHook(newContract(t, lua))
 	s, err := NewTimers(rdb, Keys{})
 	require.NoError(t, err)
 	return (&fixture{Timers: s, rdb: rdb}).on(fmt.Sprintf("%s-%x", t.Name(), rand.Uint64()))

@@ -40,7 +40,7 @@ func someNumbers() []string {
 // callLua gives each text to an expression of Lua over s and returns the answers.
 func callLua(t *testing.T, f *fixture, expression string, all []string) []string {
 	t.Helper()
-	script := redis.NewScript(source("prelude") + `
+	script := redis.NewScript(prelude() + `
 local out = {}
 for i, s in ipairs(ARGV) do
   local x = ` + expression + `

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,10 +15,6 @@ import (
 
 // DefaultSeparator stands between the name of a queue and what a key is for.
 const DefaultSeparator = "::"
-
-// ErrQueueFull says that a queue holds as many messages as its cap allows;
-// nothing was written.
-var ErrQueueFull = errors.New("queue is full")
 
 // QueueName says which keys a queue has; see docs/keys.md.
 type QueueName struct {

@@ -42,7 +42,7 @@ type queueFixture struct {
 
 func newQueueFixture(t testing.TB, rdb *redis.Client) *queueFixture {
 	t.Helper()
-	rdb.AddHook(newContract(t))
+	rdb.AddHook(newContract(t, lua))
 	return queueOn(t, rdb, fmt.Sprintf("%s-%x", t.Name(), rand.Uint64()))
 }
 

@@ -242,7 +242,7 @@ func slowPayload(message string) ([]byte, bool) {
 // parse reads the answer of lua/queue_exchange.lua. Tokens share the reply's
 // memory. What is delivered at most once is good for ttl: nobody takes it away.
 func (s *QueueSource) parse(text string, ttl time.Duration) (*exchange.Reply, error) {
-	r := reader{text: text}
+	r := answerReader{reader{text: text}}
 	out := new(exchange.Reply)
 	now, end := r.score(), r.score()
 	out.Now, out.Remaining = instant(now), between(now, end)
@@ -275,7 +275,10 @@ func (s *QueueSource) parse(text string, ttl time.Duration) (*exchange.Reply, er
 
 const tooManyDeliveries = "too many deliveries"
 
-func (r *reader) queueBurial() exchange.Burial {
+// answerReader reads the parts of an exchange's answer.
+type answerReader struct{ reader }
+
+func (r *answerReader) queueBurial() exchange.Burial {
 	b := exchange.Burial{Index: r.integer(), Entry: strings.Clone(r.word()), At: instant(r.score()), Claims: r.integer()}
 	idBytes, payloadBytes := r.count(), r.count()
 	b.ID = strings.Clone(r.take(idBytes))
@@ -287,7 +290,7 @@ func (r *reader) queueBurial() exchange.Burial {
 	return b
 }
 
-func (r *reader) message(now time.Time) exchange.Lease {
+func (r *answerReader) message(now time.Time) exchange.Lease {
 	token := r.word()
 	l := exchange.Lease{Claims: r.integer()}
 	value := r.take(r.count())

@@ -34,8 +34,8 @@ func losing(t *testing.T, r Retry) (f *fixture, lose func()) {
 	rdb := redistest.Shared(t, func(o *redis.Options) { o.Addr, o.MaxRetries = proxy.Addr, -1 })
 	f = newFixture(t, rdb)
 	f.Retry = r
-	for _, name := range scriptNames(t) { // so that the reply that is lost is no NOSCRIPT
-		require.NoError(t, load(name).Load(t.Context(), rdb).Err())
+	for _, script := range lua.loaded { // so that the reply that is lost is no NOSCRIPT
+		require.NoError(t, script.Load(t.Context(), rdb).Err())
 	}
 	return f, func() { next.Store(true) }
 }

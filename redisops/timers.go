@@ -24,10 +24,6 @@ type Timers struct {
 	// before use; nil discards.
 	Logger *slog.Logger
 
-	// Retry has calls made again while Redis is unavailable. Set it before use;
-	// the zero value has each made once, as a source's exchanges must be.
-	Retry Retry
-
 	// MaxPayload is the most bytes of a payload that is read. A timer with more is
 	// never copied: a claim makes it a dead letter without its payload, and Get
 	// fails with [ErrTooLarge]. Set it before use; 0 means DefaultMaxPayload.
@@ -62,7 +58,7 @@ func NewTimers(rdb redis.UniversalClient, keys Keys) (*Timers, error) {
 		return nil, fmt.Errorf("%w: rdb is nil", ErrInvalid)
 	}
 	return &Timers{
-		runner: runner{rdb}, keys: keys, apartFrom: apartFrom,
+		runner: runner{rdb: rdb}, keys: keys, apartFrom: apartFrom,
 		gather: gatherer{topics: map[string]*crowd{}},
 	}, nil
 }

@@ -3,26 +3,26 @@ package wakebell
 import (
 	"context"
 
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Finding is what one check of Client.Diagnose found: whether it is good, and
 // what to do if it is not.
-type Finding = redisops.Finding
+type Finding = timers.Finding
 
 // Grade says how a check came out.
-type Grade = redisops.Grade
+type Grade = timers.Grade
 
 // Grades of a Finding.
 const (
 	// Good: as it should be.
-	Good = redisops.Good
+	Good = timers.Good
 	// Warn: it works, and timers may be late or lost in a case that is named.
-	Warn = redisops.Warn
+	Warn = timers.Warn
 	// Bad: timers are not kept, not delivered or not safe.
-	Bad = redisops.Bad
+	Bad = timers.Bad
 	// Unknown: the check could not be made; the Finding says why.
-	Unknown = redisops.Unknown
+	Unknown = timers.Unknown
 )
 
 // Diagnose checks whether Redis is fit to keep these topics: whether it answers

@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // GateInfo is a gate as Redis has it.
-type GateInfo = redisops.GateInfo
+type GateInfo = timers.GateInfo
 
 // GateTicket is somebody at a gate.
-type GateTicket = redisops.GateTicket
+type GateTicket = timers.GateTicket
 
 // GateRepaired is what Gates.Repair did.
-type GateRepaired = redisops.Repaired
+type GateRepaired = timers.Repaired
 
 // Guard accepts a write to a resource of a gate unless one with a newer token
 // was accepted before; call it in the turn, before the write. What the guard

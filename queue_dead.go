@@ -6,22 +6,22 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // QueueLetter is a dead letter of a queue.
-type QueueLetter = redisops.QueueLetter
+type QueueLetter = timers.QueueLetter
 
 // LetterOutcome says what became of a dead letter that was redriven.
-type LetterOutcome = redisops.LetterOutcome
+type LetterOutcome = timers.LetterOutcome
 
 const (
 	// LetterRedriven: it is a message again, with a new id.
-	LetterRedriven = redisops.LetterRedriven
+	LetterRedriven = timers.LetterRedriven
 	// LetterDuplicate: it stays, because another message has its deduplication key.
-	LetterDuplicate = redisops.LetterDuplicate
+	LetterDuplicate = timers.LetterDuplicate
 	// LetterAbsent: somebody else has taken it.
-	LetterAbsent = redisops.LetterAbsent
+	LetterAbsent = timers.LetterAbsent
 )
 
 // QueueLetters yields the dead letters of a queue, the oldest first, but for the
@@ -104,7 +104,7 @@ func (c *Client) RedriveQueueLetter(ctx context.Context, name QueueName, l Queue
 	if o.Key != nil {
 		key = o.Key(l)
 	}
-	return q.RedriveLetter(ctx, l, key, redisops.PublishOptions{Window: o.Window, OwnKeys: o.FreesKeys})
+	return q.RedriveLetter(ctx, l, key, timers.PublishOptions{Window: o.Window, OwnKeys: o.FreesKeys})
 }
 
 // redriveStep is how many letters RedriveQueue reads before it redrives them.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // hints listens for what the System handles, be it topics or queues.
@@ -13,7 +13,7 @@ type hints struct{ s *System }
 // Listen implements actors.Hints.
 func (l hints) Listen(ctx context.Context, sources []string, deliver func(exchange.Hint)) error {
 	var topics []string
-	var queues []*redisops.Queue
+	var queues []*timers.Queue
 	for _, name := range sources {
 		if q := l.s.queueNamed(name); q != nil {
 			queues = append(queues, q)
@@ -25,9 +25,9 @@ func (l hints) Listen(ctx context.Context, sources []string, deliver func(exchan
 }
 
 // queueNamed is the queue of that full name that the System handles; nil: none.
-func (s *System) queueNamed(full string) *redisops.Queue {
+func (s *System) queueNamed(full string) *timers.Queue {
 	q, _ := s.queues.Load(full)
-	queue, _ := q.(*redisops.Queue)
+	queue, _ := q.(*timers.Queue)
 	return queue
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/testdoor"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // System is a runtime that delivers timers: a root supervisor in the caller's
@@ -28,8 +28,8 @@ type System struct {
 	actors *actor.ActorSystem
 	client *Client
 	gates  *Gates
-	store  *redisops.Timers // the System's own, without retries
-	hooks  testdoor.Hooks   // of tests
+	store  *timers.Timers // the System's own, without retries
+	hooks  testdoor.Hooks // of tests
 
 	reminders *Reminders
 
@@ -62,7 +62,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if err := errors.Join(cfg.validate(), err, gatesErr); err != nil {
 		return nil, err
 	}
-	store, err := redisops.NewTimers(rdb, cfg.Keys)
+	store, err := timers.New(rdb, cfg.Keys)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 // source is what the poller of a handler takes leases from.
 func (s *System) source(h Handler) poller.Source {
 	if h.set.queue == nil {
-		return s.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
+		return s.store.Source(s.cfg.Prefix+h.topic, timers.SourceOptions{
 			MaxClaims: h.set.maxClaims(),
 			DeadCap:   s.cfg.DeadLetterCap,
 		})

@@ -14,8 +14,8 @@ type Retry struct {
 	Most time.Duration
 }
 
-// budget is how long a call that begins now may take with its retries.
-func (r Retry) budget(ctx context.Context) time.Duration {
+// Budget is how long a call that begins now may take with its retries.
+func (r Retry) Budget(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return r.Otherwise

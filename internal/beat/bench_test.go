@@ -12,7 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // crowd writes n entries that are due at an instant, and gives an engine that
@@ -37,7 +37,7 @@ func crowd(t testing.TB, rdb *redis.Client, n int, due time.Time) *Engine {
 			require.NoError(t, err)
 		}
 	}
-	timers, err := redisops.NewTimers(rdb, redisops.Keys{})
+	timers, err := timers.New(rdb, timers.Keys{})
 	require.NoError(t, err)
 	return New(Config{
 		Store: timers.Beat(), Log: slog.New(slog.DiscardHandler), MaxInterval: 300 * time.Second,

@@ -1,0 +1,147 @@
+package timers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+const (
+	registerEvery = time.Minute
+	scanPage      = 200
+	nodeShift     = 56 // the top byte of a cursor is the node; no server's cursor reaches it
+)
+
+// Register puts a topic in the registry. Schedule does it by itself.
+func (s *Timers) Register(ctx context.Context, topic string) error {
+	if err := checkTopic(topic); err != nil {
+		return err
+	}
+	return s.Again(ctx, func() error { return s.register(ctx, topic) })
+}
+
+func (s *Timers) register(ctx context.Context, topic string) error {
+	if err := s.RDB.SAdd(ctx, s.keys.Topics, topic).Err(); err != nil {
+		return fmt.Errorf("register %q in %q: %w", topic, s.keys.Topics, scripts.Wrap(ctx, nil, err))
+	}
+	return nil
+}
+
+// Forget removes all that Redis keeps of a topic: its timers, its dead letters,
+// what is ordered of it and its place in the registry; marks of Once end by
+// themselves. What a node that handles it holds is
+// cancelled; if it is scheduled on again, it is registered again within a
+// minute.
+func (s *Timers) Forget(ctx context.Context, topic string) error {
+	if _, err := s.CancelAll(ctx, topic); err != nil {
+		return err
+	}
+	k := s.keys.of(topic)
+	for _, remove := range []func() *redis.IntCmd{
+		func() *redis.IntCmd {
+			return s.RDB.Unlink(ctx, k.timeline, k.payloads, k.leases, k.dead, k.hint, k.control, k.runs)
+		},
+		func() *redis.IntCmd { return s.RDB.SRem(ctx, s.keys.Topics, topic) },
+	} {
+		if err := s.Again(ctx, func() error { return scripts.Wrap(ctx, nil, remove().Err()) }); err != nil {
+			return fmt.Errorf("forget %q: %w", topic, err)
+		}
+	}
+	s.topics.forget(topic)
+	return nil
+}
+
+// remember registers a topic that was scheduled on, at most once a minute. The
+// schedule has succeeded, so a failure is only logged.
+func (s *Timers) remember(ctx context.Context, topic string) {
+	if !s.topics.register(topic) {
+		return
+	}
+	if err := s.register(ctx, topic); err != nil {
+		s.logger().WarnContext(ctx, "topic not registered", "topic", topic, "error", err)
+	}
+}
+
+// Topics reads a page of the registry, in no order. Start with cursor 0; next
+// is 0 at the end. A name may come twice.
+func (s *Timers) Topics(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
+	err = s.Again(ctx, func() (err error) {
+		names, next, err = s.RDB.SScan(ctx, s.keys.Topics, cursor, "", scanPage).Result()
+		return scripts.Wrap(ctx, nil, err)
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("topics in %q: %w", s.keys.Topics, err)
+	}
+	return names, next, nil
+}
+
+// DiscoverTopics reads a page of the topics that have a timeline, in no order:
+// it also finds those that only Python wrote, and costs a walk over all keys of
+// Redis. Pages, which may be empty, go as with Topics.
+func (s *Timers) DiscoverTopics(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
+	node, err := s.nodes(ctx)
+	if err != nil {
+		return nil, 0, fmt.Errorf("discover topics: %w", scripts.Wrap(ctx, nil, err))
+	}
+	at := int(cursor >> nodeShift)
+	if at >= len(node) {
+		return nil, 0, fmt.Errorf("%w: cursor %d is of a node that is gone", redisops.ErrInvalid, cursor)
+	}
+	cursor &= 1<<nodeShift - 1
+	var found []string
+	err = s.Again(ctx, func() (err error) {
+		found, next, err = node[at].ScanType(ctx, cursor, globEscape(s.keys.Timeline)+":*", scanPage, "zset").Result()
+		return scripts.Wrap(ctx, nil, err)
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("discover topics: %w", err)
+	}
+	for _, key := range found {
+		if topic, ok := s.keys.topicOf(s.keys.Timeline, key); ok {
+			names = append(names, topic)
+		}
+	}
+	switch {
+	case next != 0:
+		next |= uint64(at) << nodeShift
+	case at+1 < len(node):
+		next = uint64(at+1) << nodeShift
+	}
+	return names, next, nil
+}
+
+// nodes are the servers that together have all keys, in a lasting order.
+func (s *Timers) nodes(ctx context.Context) ([]redis.Cmdable, error) {
+	cluster, ok := s.RDB.(*redis.ClusterClient)
+	if !ok {
+		return []redis.Cmdable{s.RDB}, nil
+	}
+	var mu sync.Mutex
+	var masters []*redis.Client
+	err := cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		masters = append(masters, c)
+		return nil
+	})
+	slices.SortFunc(masters, func(a, b *redis.Client) int {
+		return strings.Compare(a.Options().Addr, b.Options().Addr)
+	})
+	nodes := make([]redis.Cmdable, len(masters))
+	for i, c := range masters {
+		nodes[i] = c
+	}
+	return nodes, err
+}
+
+func globEscape(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
+}

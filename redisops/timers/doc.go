@@ -1,4 +1,6 @@
-// Package timers is the store of timers in Redis.
+// Package timers is the stores in Redis: timers, and beside them queues
+// ([Queue]), gates ([Gates]), recurring schedules ([Beat]), and the checks of a
+// Redis ([Timers.Diagnose]).
 //
 // It carries no promise of compatibility: use package wakebell.
 //

@@ -10,7 +10,7 @@ import (
 
 // Set is the scripts of one package, files of its folder lua.
 type Set struct {
-	Files  embed.FS // the folder lua
+	Files  embed.FS                 // the folder lua
 	Loaded map[string]*redis.Script // by the names of their files
 	Parts  map[string]bool          // files that are parts of scripts
 }

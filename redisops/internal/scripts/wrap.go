@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
+// ErrReply says that a script answered what it should not.
 var ErrReply = errors.New("unexpected reply of a script")
 
 // meanings is what the codes of Redis's replies mean; those that are not here
@@ -103,6 +104,7 @@ func IsDenied(err error) bool {
 		deniedInScript(err.Error()))
 }
 
+// WrapReply says what an error that Redis answered means.
 func WrapReply(keys []string, err error) error {
 	text := err.Error()
 	if deniedInScript(text) {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/wakebell/wakebell/actors/gates"
+	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -24,12 +24,12 @@ var (
 	// ErrTurnLost says that a turn ended before it was released: its lease was
 	// not extended in time, or it was taken away. It is also the cause of the
 	// turn's context.
-	ErrTurnLost = gates.ErrTurnLost
+	ErrTurnLost = actorgates.ErrTurnLost
 	// ErrGateHeld says that a gate is held, or that others wait for it.
-	ErrGateHeld = gates.ErrHeld
+	ErrGateHeld = actorgates.ErrHeld
 	// ErrGatesClosed says that the gates were closed, or that their System is
 	// not running.
-	ErrGatesClosed = gates.ErrClosed
+	ErrGatesClosed = actorgates.ErrClosed
 	// ErrFenceStale says that a resource has seen a newer fencing token.
 	ErrFenceStale = timers.ErrFenceStale
 	// ErrFenceRegressed says that a token has the turn and yet the resource has
@@ -76,7 +76,7 @@ type GatesConfig struct {
 	// Logger; nil means slog.Default().
 	Logger *slog.Logger
 
-	observe func(gates.TicketTaken) // of tests
+	observe func(actorgates.TicketTaken) // of tests
 }
 
 func (c GatesConfig) withDefaults() GatesConfig {
@@ -117,9 +117,9 @@ func (c GatesConfig) terms() gate.Terms {
 type Gates struct {
 	store *timers.Gates
 	terms gate.Terms
-	away  bool                // turns are taken on another Redis
-	run   func() *gates.Gates // nil: not running
-	end   func() error        // nil: they are a System's
+	away  bool                     // turns are taken on another Redis
+	run   func() *actorgates.Gates // nil: not running
+	end   func() error             // nil: they are a System's
 }
 
 // NewGates makes Gates on rdb, which the caller owns and closes after Close.
@@ -134,11 +134,11 @@ func NewGates(rdb redis.UniversalClient, cfg GatesConfig) (*Gates, error) {
 	own := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(slog.DiscardHandler) // it is nobody's but ours
 	}))
-	running, err := gates.Start(own, "gates", actorGates(store, cfg))
+	running, err := actorgates.Start(own, "gates", actorGates(store, cfg))
 	if err != nil {
 		return nil, err
 	}
-	return &Gates{store: store, terms: cfg.terms(), away: cfg.GuardsElsewhere, run: func() *gates.Gates { return running }, end: running.Close}, nil
+	return &Gates{store: store, terms: cfg.terms(), away: cfg.GuardsElsewhere, run: func() *actorgates.Gates { return running }, end: running.Close}, nil
 }
 
 func newGateStore(rdb redis.UniversalClient, cfg GatesConfig) (*timers.Gates, error) {
@@ -149,8 +149,8 @@ func newGateStore(rdb redis.UniversalClient, cfg GatesConfig) (*timers.Gates, er
 	return store, nil
 }
 
-func actorGates(store *timers.Gates, cfg GatesConfig) gates.Config {
-	return gates.Config{
+func actorGates(store *timers.Gates, cfg GatesConfig) actorgates.Config {
+	return actorgates.Config{
 		Store: store, Terms: cfg.terms(), Logger: cfg.Logger, Process: processName, Observe: cfg.observe,
 	}
 }

@@ -106,7 +106,7 @@ func (c *Client) queue(name QueueName) (*timers.Queue, error) {
 		return nil, err
 	}
 	name.Name = full
-	return c.store.Queue(name)
+	return timers.NewQueue(c.store, name)
 }
 
 // QueueStats are a queue in numbers.

@@ -21,7 +21,7 @@ func (l hints) Listen(ctx context.Context, sources []string, deliver func(exchan
 			topics = append(topics, name)
 		}
 	}
-	return l.s.store.ListenQueues(ctx, topics, queues, deliver)
+	return timers.ListenQueues(ctx, l.s.store, topics, queues, deliver)
 }
 
 // queueNamed is the queue of that full name that the System handles; nil: none.
@@ -38,7 +38,7 @@ func (s *System) handles(h Handler) error {
 	}
 	name := h.set.queue.name
 	name.Name = s.cfg.Prefix + name.Name
-	q, err := s.store.Queue(name)
+	q, err := timers.NewQueue(s.store, name)
 	if err != nil {
 		return err
 	}

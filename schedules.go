@@ -32,7 +32,7 @@ type Schedules struct {
 func (c *Client) Schedules() *Schedules { return c.schedules }
 
 func newSchedules(store *timers.Timers, cfg ClientConfig) *Schedules {
-	b := store.Beat()
+	b := timers.NewBeat(store)
 	return &Schedules{b, beat.Hand{Store: b, Maker: beat.Maker{
 		Prefix: cfg.Prefix, Limit: cfg.PayloadLimit, Celery: cfg.Celery, Shares: b.Shares,
 	}}}

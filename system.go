@@ -214,7 +214,7 @@ func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
 	if err := s.store.Check(ctx, topics); err != nil {
 		return err
 	}
-	return s.store.CheckQueues(ctx, queues)
+	return timers.CheckQueues(ctx, s.store, queues)
 }
 
 func (s *System) actorTopics() []poller.Topic {

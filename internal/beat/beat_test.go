@@ -38,9 +38,9 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
-		timers, err := timers.New(rdb, timers.Keys{})
+		store, err := timers.New(rdb, timers.Keys{})
 		require.NoError(t, err)
-		w := &world{t: t, rdb: rdb, store: timers.Beat(), began: time.Now()}
+		w := &world{t: t, rdb: rdb, store: timers.NewBeat(store), began: time.Now()}
 		test(t, w)
 	})
 }

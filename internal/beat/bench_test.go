@@ -37,11 +37,11 @@ func crowd(t testing.TB, rdb *redis.Client, n int, due time.Time) *Engine {
 			require.NoError(t, err)
 		}
 	}
-	timers, err := timers.New(rdb, timers.Keys{})
+	store, err := timers.New(rdb, timers.Keys{})
 	require.NoError(t, err)
 	return New(Config{
-		Store: timers.Beat(), Log: slog.New(slog.DiscardHandler), MaxInterval: 300 * time.Second,
-		Maker: Maker{Store: timers.Beat(), Limit: 1 << 20},
+		Store: timers.NewBeat(store), Log: slog.New(slog.DiscardHandler), MaxInterval: 300 * time.Second,
+		Maker: Maker{Store: timers.NewBeat(store), Limit: 1 << 20},
 	})
 }
 

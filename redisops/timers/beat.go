@@ -31,8 +31,8 @@ type Beat struct {
 	spread atomic.Int32 // whether the server is a Cluster: 1 yes, -1 no, 0 not asked yet
 }
 
-// Beat gives the store of recurring schedules of the same Redis.
-func (s *Timers) Beat() *Beat { return &Beat{timers: s, prefix: s.keys.Beat} }
+// NewBeat gives the store of recurring schedules of the same Redis.
+func NewBeat(s *Timers) *Beat { return &Beat{timers: s, prefix: s.Keys().Beat} }
 
 func (b *Beat) schedule() string         { return b.prefix + ":schedule" }
 func (b *Beat) lock() string             { return b.prefix + ":lock" }
@@ -78,7 +78,7 @@ func (b *Beat) Check(ctx context.Context) error {
 // Shares reports whether a topic may be written in one script with the
 // schedule: always, but in a Cluster with another slot.
 func (b *Beat) Shares(ctx context.Context, topic string) bool {
-	return slotOf(b.schedule()) == slotOf(b.timers.keys.of(topic).timeline) || !b.clustered(ctx)
+	return slotOf(b.schedule()) == slotOf(b.timers.Keys().of(topic).timeline) || !b.clustered(ctx)
 }
 
 // clustered asks once.

@@ -145,7 +145,7 @@ func (b *Beat) target(r Run) target {
 	if r.Queue != "" {
 		return target{'c', [4]string{r.Queue, r.Binding, r.Queue, r.Binding}}
 	}
-	k := b.timers.keys.of(r.Topic)
+	k := b.timers.Keys().of(r.Topic)
 	return target{'t', [4]string{k.timeline, k.payloads, k.leases, k.hint}}
 }
 
@@ -211,7 +211,7 @@ func FireBatch(firings []Firing) int {
 // Send puts a timer out of the outbox of an entry into its topic, unless that
 // run or a later one was put before.
 func (b *Beat) Send(ctx context.Context, name, incarnation string, p recur.Put) error {
-	k := b.timers.keys.of(p.Topic)
+	k := b.timers.Keys().of(p.Topic)
 	_, err := b.timers.RunText(ctx, beatSendScript, []string{k.timeline, k.payloads, k.leases, k.hint, k.runs},
 		name, incarnation, strconv.FormatInt(p.Run, 10), p.ID, p.Payload, scripts.ScoreText(p.At))
 	if err != nil {
@@ -223,7 +223,7 @@ func (b *Beat) Send(ctx context.Context, name, incarnation string, p recur.Put) 
 
 // Waiting reports whether a timer is in its topic.
 func (b *Beat) Waiting(ctx context.Context, topic, id string) (bool, error) {
-	scores, err := b.rdb().ZMScore(ctx, b.timers.keys.of(topic).timeline, id).Result()
+	scores, err := b.rdb().ZMScore(ctx, b.timers.Keys().of(topic).timeline, id).Result()
 	if err != nil {
 		return false, fmt.Errorf("look for %q: %w", id, scripts.Wrap(ctx, nil, err))
 	}

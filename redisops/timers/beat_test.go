@@ -26,11 +26,11 @@ type beatFixture struct {
 
 func newBeatFixture(t testing.TB, rdb *redis.Client) *beatFixture {
 	t.Helper()
-	rdb.AddHook(storetest.Contract(t, lua))
+	rdb.AddHook(storetest.Contract(t, beatLua))
 	name := fmt.Sprintf("%s-%x", t.Name(), rand.Uint64())
 	s, err := New(rdb, Keys{Beat: name + ":"})
 	require.NoError(t, err)
-	return &beatFixture{s.Beat(), t, rdb, name}
+	return &beatFixture{NewBeat(s), t, rdb, name}
 }
 
 func onEachBeat(t *testing.T, test func(t *testing.T, f *beatFixture)) {
@@ -77,7 +77,7 @@ func (f *beatFixture) fire(token string, dead Lock, firings ...Firing) FireReply
 // timers are the ids in the fixture's topic.
 func (f *beatFixture) ids() []string {
 	f.t.Helper()
-	k := f.timers.keys.of(f.topic)
+	k := f.timers.Keys().of(f.topic)
 	ids := f.rdb.ZRange(f.t.Context(), k.timeline, 0, -1).Val()
 	require.Len(f.t, ids, int(f.rdb.HLen(f.t.Context(), k.payloads).Val()))
 	return ids
@@ -212,17 +212,16 @@ func TestBeatPutAndDelete(t *testing.T) {
 // A run that goes through the outbox is put once, whoever sends it.
 func TestBeatSend(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, plain *fixture) {
-		b := plain.Beat()
+	onEachBeat(t, func(t *testing.T, f *beatFixture) {
 		put := func(incarnation string, run int64) {
-			p := recur.Put{Topic: plain.topic, ID: fmt.Sprintf("a@%d", run), Run: run, At: time.Unix(1, 0), Payload: []byte("p")}
-			require.NoError(t, b.Send(t.Context(), "a", incarnation, p))
+			p := recur.Put{Topic: f.topic, ID: fmt.Sprintf("a@%d", run), Run: run, At: time.Unix(1, 0), Payload: []byte("p")}
+			require.NoError(t, f.Send(t.Context(), "a", incarnation, p))
 		}
-		count := func() int64 { return plain.rdb.ZCard(t.Context(), plain.key.timeline).Val() }
+		count := func() int64 { return f.rdb.ZCard(t.Context(), f.timers.keys.of(f.topic).timeline).Val() }
 		put("x", 1)
 		put("x", 2)
 		require.Equal(t, int64(2), count())
-		_, err := plain.Cancel(t.Context(), plain.topic, "a@1", "a@2") // they were delivered
+		_, err := f.timers.Cancel(t.Context(), f.topic, "a@1", "a@2") // they were delivered
 		require.NoError(t, err)
 		put("x", 1)
 		put("x", 2)
@@ -249,7 +248,7 @@ func TestBeatFireIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	onEachBeat(t, func(t *testing.T, f *beatFixture) {
 		f.put("a", recur.Raw{}, raw("1"))
-		require.NoError(t, f.rdb.Set(t.Context(), f.timers.keys.of(f.topic).payloads, "x", 0).Err())
+		require.NoError(t, f.rdb.Set(t.Context(), f.timers.Keys().of(f.topic).payloads, "x", 0).Err())
 		_, err := f.Fire(t.Context(), "", Lock{}, []Firing{f.firing("a", "1", "a@1")})
 		require.ErrorIs(t, err, redisops.ErrWrongType)
 		require.Equal(t, raw("1"), f.load("a"))
@@ -261,10 +260,10 @@ func TestBeatInACluster(t *testing.T) {
 	rdb := redistest.Cluster(t).Client(t)
 	plain, err := New(rdb, Keys{HashTag: true})
 	require.NoError(t, err)
-	require.ErrorIs(t, plain.Beat().Check(t.Context()), redisops.ErrUnsupported)
+	require.ErrorIs(t, NewBeat(plain).Check(t.Context()), redisops.ErrUnsupported)
 	tagged, err := New(rdb, Keys{HashTag: true, Beat: "{beat}:"})
 	require.NoError(t, err)
-	b := tagged.Beat()
+	b := NewBeat(tagged)
 	require.NoError(t, b.Check(t.Context()))
 	require.True(t, b.Shares(t.Context(), "beat"))
 	require.False(t, b.Shares(t.Context(), "elsewhere"))

@@ -11,8 +11,6 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-const slots = 16384
-
 // Check says at the start whether Redis can keep these topics: it answers, is
 // at least version 6.2, and in a Cluster has all keys of a topic in one slot. An
 // eviction policy that may drop timers is logged.
@@ -131,25 +129,4 @@ func (s *Timers) checkSlots(topic string) error {
 		}
 	}
 	return nil
-}
-
-// slotOf is the slot of a key: CRC16 (XMODEM) of its hash tag, if it has one.
-func slotOf(key string) int {
-	if _, rest, ok := strings.Cut(key, "{"); ok {
-		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
-			key = tag
-		}
-	}
-	var crc uint16
-	for i := range len(key) {
-		crc ^= uint16(key[i]) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
-	}
-	return int(crc % slots)
 }

@@ -58,15 +58,15 @@ func (k GateKeys) Bases() []string { return bases(k.names()) }
 
 func (k *GateKeys) names() []keyName {
 	return []keyName{
-		{"Stream", "{gates}:stream", &k.Stream},
-		{"Group", "gates", &k.Group},
-		{"Signal", "{gates}:signal", &k.Signal},
-		{"State", "{gates}:state", &k.State},
-		{"Guard", "{gates}:guard", &k.Guard},
-		{"Exchange", "{gates}:exchange", &k.Exchange},
-		{"Presence", "{gates}:presence", &k.Presence},
-		{"Deadlines", "{gates}:deadlines", &k.Deadlines},
-		{"Mark", "{gates}:mark", &k.Mark},
+		{field: "Stream", preset: "{gates}:stream", value: &k.Stream},
+		{field: "Group", preset: "gates", value: &k.Group},
+		{field: "Signal", preset: "{gates}:signal", value: &k.Signal},
+		{field: "State", preset: "{gates}:state", value: &k.State},
+		{field: "Guard", preset: "{gates}:guard", value: &k.Guard},
+		{field: "Exchange", preset: "{gates}:exchange", value: &k.Exchange},
+		{field: "Presence", preset: "{gates}:presence", value: &k.Presence},
+		{field: "Deadlines", preset: "{gates}:deadlines", value: &k.Deadlines},
+		{field: "Mark", preset: "{gates}:mark", value: &k.Mark},
 	}
 }
 

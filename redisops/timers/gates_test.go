@@ -32,7 +32,7 @@ var longTerms = gate.Terms{Lease: time.Hour, Signal: time.Hour, Presence: time.H
 
 func newGateFixture(t testing.TB, rdb *redis.Client) *gateFixture {
 	t.Helper()
-	rdb.AddHook(storetest.Contract(t, lua))
+	rdb.AddHook(storetest.Contract(t, gateLua))
 	s, err := NewGates(rdb, GateKeys{}, nil)
 	require.NoError(t, err)
 	f := &gateFixture{Gates: s, rdb: rdb, gate: fmt.Sprintf("%s-%x", t.Name(), rand.Uint64())}

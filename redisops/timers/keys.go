@@ -62,34 +62,21 @@ func (k Keys) Validate() error {
 // Bases are all base names.
 func (k Keys) Bases() []string { return bases(k.names()) }
 
-func bases(names []keyName) []string {
-	all := make([]string, len(names))
-	for i, n := range names {
-		all[i] = *n.value
-	}
-	return all
-}
-
-type keyName struct {
-	field, preset string
-	value         *string
-}
-
 func (k *Keys) names() []keyName {
 	return []keyName{
-		{"Timeline", "timers_timeline", &k.Timeline},
-		{"Payloads", "timers_payloads", &k.Payloads},
-		{"Leases", "timers_leases", &k.Leases},
-		{"Dead", "timers_dead", &k.Dead},
-		{"Exchange", "timers_exchange", &k.Exchange},
-		{"Hint", "timers_hint", &k.Hint},
-		{"Control", "timers_control", &k.Control},
-		{"Once", "timers_once", &k.Once},
-		{"Keyed", "timers_keyed", &k.Keyed},
-		{"Events", "timers_events", &k.Events},
-		{"Runs", "timers_runs", &k.Runs},
-		{"Topics", "timers_topics", &k.Topics},
-		{"Beat", "redbeat:", &k.Beat},
+		{field: "Timeline", preset: "timers_timeline", value: &k.Timeline},
+		{field: "Payloads", preset: "timers_payloads", value: &k.Payloads},
+		{field: "Leases", preset: "timers_leases", value: &k.Leases},
+		{field: "Dead", preset: "timers_dead", value: &k.Dead},
+		{field: "Exchange", preset: "timers_exchange", value: &k.Exchange},
+		{field: "Hint", preset: "timers_hint", value: &k.Hint},
+		{field: "Control", preset: "timers_control", value: &k.Control},
+		{field: "Once", preset: "timers_once", value: &k.Once},
+		{field: "Keyed", preset: "timers_keyed", value: &k.Keyed},
+		{field: "Events", preset: "timers_events", value: &k.Events},
+		{field: "Runs", preset: "timers_runs", value: &k.Runs},
+		{field: "Topics", preset: "timers_topics", value: &k.Topics},
+		{field: "Beat", preset: "redbeat:", value: &k.Beat},
 	}
 }
 
@@ -136,8 +123,6 @@ func (t topicKeys) apart() string { return t.exchange + ":apart" }
 func (t topicKeys) mark(id string) string {
 	return t.once + ":" + escapeColons.Replace(id)
 }
-
-var escapeColons = strings.NewReplacer("%", "%25", ":", "%3A")
 
 // topicOf undoes key.
 func (k Keys) topicOf(base, key string) (string, bool) {

@@ -19,7 +19,14 @@ import (
 // (re)subscription of a topic it delivers a HintSubscribed, for hints may have
 // been missed. Deliver is called from one goroutine and must not block.
 func (s *Timers) Listen(ctx context.Context, topics []string, deliver func(exchange.Hint)) error {
-	return s.ListenQueues(ctx, topics, nil, deliver)
+	channels := make(map[string]string, len(topics))
+	for _, topic := range topics {
+		if err := checkTopic(topic); err != nil {
+			return err
+		}
+		channels[s.keys.of(topic).hint] = topic
+	}
+	return s.listen(ctx, channels, deliver)
 }
 
 // listen delivers what comes on channels, each of which is a source's.

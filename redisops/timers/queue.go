@@ -71,7 +71,7 @@ type queueKeys struct {
 }
 
 // of gives the keys of a queue; with HashTag its name is in braces.
-func (k Keys) ofQueue(n QueueName) queueKeys {
+func keysOf(k Keys, n QueueName) queueKeys {
 	n = n.withDefaults()
 	name := n.Name
 	if k.HashTag {
@@ -107,13 +107,13 @@ type Queue struct {
 	keys   queueKeys
 }
 
-// Queue gives the queue of that name, on the same Redis and with the same rule
+// NewQueue gives the queue of that name, on the same Redis and with the same rule
 // for hash tags. The error wraps [ErrInvalid].
-func (s *Timers) Queue(name QueueName) (*Queue, error) {
+func NewQueue(s *Timers, name QueueName) (*Queue, error) {
 	if err := name.Validate(); err != nil {
 		return nil, err
 	}
-	return &Queue{timers: s, name: name, keys: s.keys.ofQueue(name)}, nil
+	return &Queue{timers: s, name: name, keys: keysOf(s.Keys(), name)}, nil
 }
 
 // Name is the queue's name.
@@ -122,7 +122,7 @@ func (q *Queue) Name() string { return q.name.Name }
 // CheckQueues says at the start whether Redis can keep these queues: in a
 // Cluster all keys of a queue must be in one slot. Errors wrap
 // [exchange.ErrUnavailable] or [ErrUnsupported].
-func (s *Timers) CheckQueues(ctx context.Context, names []QueueName) error {
+func CheckQueues(ctx context.Context, s *Timers, names []QueueName) error {
 	for _, name := range names {
 		if err := name.Validate(); err != nil {
 			return err
@@ -132,15 +132,15 @@ func (s *Timers) CheckQueues(ctx context.Context, names []QueueName) error {
 		return nil
 	}
 	for _, name := range names {
-		if err := s.checkQueueSlots(name); err != nil {
+		if err := checkQueueSlots(s.Keys(), name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Timers) checkQueueSlots(name QueueName) error {
-	k := s.keys.ofQueue(name)
+func checkQueueSlots(keys Keys, name QueueName) error {
+	k := keysOf(keys, name)
 	for _, key := range []string{k.processing, k.dlq, k.deduplication + "x", k.stream("x", 0), k.hint} {
 		a, b := slotOf(k.pending), slotOf(key)
 		if a == b {
@@ -150,7 +150,7 @@ func (s *Timers) checkQueueSlots(name QueueName) error {
 		switch {
 		case key == k.dlq && name.DeadLetters != "":
 			do = "give the key of dead letters the hash tag of the queue"
-		case s.keys.HashTag:
+		case keys.HashTag:
 			do = "rename the queue, its braces break the hash tag"
 		}
 		return fmt.Errorf("check: %w: queue %q: %q is in slot %d of the Cluster and %q in %d; %s",
@@ -161,13 +161,13 @@ func (s *Timers) checkQueueSlots(name QueueName) error {
 
 // ListenQueues is Listen for topics and queues, over one connection. The Source
 // of a queue's hints is its name.
-func (s *Timers) ListenQueues(ctx context.Context, topics []string, queues []*Queue, deliver func(exchange.Hint)) error {
+func ListenQueues(ctx context.Context, s *Timers, topics []string, queues []*Queue, deliver func(exchange.Hint)) error {
 	channels := make(map[string]string, len(topics)+len(queues))
 	for _, topic := range topics {
 		if err := checkTopic(topic); err != nil {
 			return err
 		}
-		channels[s.keys.of(topic).hint] = topic
+		channels[s.Keys().of(topic).hint] = topic
 	}
 	for _, q := range queues {
 		channels[q.keys.hint] = q.Name()

@@ -43,7 +43,7 @@ type queueFixture struct {
 
 func newQueueFixture(t testing.TB, rdb *redis.Client) *queueFixture {
 	t.Helper()
-	rdb.AddHook(storetest.Contract(t, lua))
+	rdb.AddHook(storetest.Contract(t, queueLua))
 	return queueOn(t, rdb, fmt.Sprintf("%s-%x", t.Name(), rand.Uint64()))
 }
 
@@ -51,7 +51,7 @@ func queueOn(t testing.TB, rdb *redis.Client, name string) *queueFixture {
 	t.Helper()
 	s, err := New(rdb, Keys{})
 	require.NoError(t, err)
-	q, err := s.Queue(QueueName{Name: name})
+	q, err := NewQueue(s, QueueName{Name: name})
 	require.NoError(t, err)
 	return (&queueFixture{Queue: q, rdb: rdb}).holder(QueueOptions{})
 }

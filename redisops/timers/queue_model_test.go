@@ -60,7 +60,7 @@ const modelDeliveries = 3
 func TestQueueModel(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
-	rdb.AddHook(storetest.Contract(t, lua))
+	rdb.AddHook(storetest.Contract(t, queueLua))
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &queueModel{t: t, f: queueOn(t, rdb, fmt.Sprintf("model-%x", rand.Uint64())), keys: map[string]*modelMessage{}}
 		for i := range m.holders {

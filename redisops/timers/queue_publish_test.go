@@ -332,10 +332,10 @@ func TestQueueNamesThatAreRefused(t *testing.T) {
 		{Name: "a", Separator: " "},
 		{Name: "a", DeadLetters: " "},
 	} {
-		_, err := s.Queue(name)
+		_, err := NewQueue(s, name)
 		require.ErrorIs(t, err, redisops.ErrInvalid, "%q", name)
 	}
-	q, err := s.Queue(QueueName{Name: "a:b", Separator: "/", DeadLetters: "other"})
+	q, err := NewQueue(s, QueueName{Name: "a:b", Separator: "/", DeadLetters: "other"})
 	require.NoError(t, err)
 	require.Equal(t, "a:b/processing:lease_tokens", q.keys.tokens)
 	require.Equal(t, "other", q.keys.dlq)
@@ -348,12 +348,12 @@ func TestQueueKeysShareASlot(t *testing.T) {
 	require.NoError(t, err)
 	tagged, err := New(rdb, Keys{HashTag: true})
 	require.NoError(t, err)
-	require.ErrorContains(t, plain.checkQueueSlots(QueueName{Name: "q"}), "set HashTag")
-	require.NoError(t, plain.checkQueueSlots(QueueName{Name: "{q}"}))
-	require.NoError(t, tagged.checkQueueSlots(QueueName{Name: "q"}))
-	require.ErrorContains(t, tagged.checkQueueSlots(QueueName{Name: "}q"}), "rename the queue")
-	require.ErrorContains(t, tagged.checkQueueSlots(QueueName{Name: "q", DeadLetters: "dlq"}), "key of dead letters")
-	require.ErrorIs(t, plain.checkQueueSlots(QueueName{Name: "q"}), redisops.ErrUnsupported)
+	require.ErrorContains(t, checkQueueSlots(plain.Keys(), QueueName{Name: "q"}), "set HashTag")
+	require.NoError(t, checkQueueSlots(plain.Keys(), QueueName{Name: "{q}"}))
+	require.NoError(t, checkQueueSlots(tagged.Keys(), QueueName{Name: "q"}))
+	require.ErrorContains(t, checkQueueSlots(tagged.Keys(), QueueName{Name: "}q"}), "rename the queue")
+	require.ErrorContains(t, checkQueueSlots(tagged.Keys(), QueueName{Name: "q", DeadLetters: "dlq"}), "key of dead letters")
+	require.ErrorIs(t, checkQueueSlots(plain.Keys(), QueueName{Name: "q"}), redisops.ErrUnsupported)
 }
 
 // A script is not rolled back: it looks at all types before it writes.

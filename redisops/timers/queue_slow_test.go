@@ -56,7 +56,7 @@ func (f *queueFixture) seed(t testing.TB, what string, n int) {
 // had written them.
 func (f *queueFixture) place(t testing.TB, n int) {
 	t.Helper()
-	script := redis.NewScript(scripts.Prelude() + lua.Source("queue") + lua.Source("queue_dead") + `
+	script := redis.NewScript(scripts.Prelude() + queueLua.Source("queue") + queueLua.Source("queue_dead") + `
 local prints = {}
 for i = 0, 9 do prints[i] = fingerprint('letter ' .. i) .. ' 1 1 1\nx' end
 for from = tonumber(ARGV[1]), tonumber(ARGV[1]) + 9999, 100 do

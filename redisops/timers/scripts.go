@@ -34,39 +34,3 @@ var (
 	keyedScheduleScript = lua.Within("keyed", "schedule")
 	keyedCancelScript   = lua.Within("keyed", "cancel")
 )
-
-var (
-	bareScript = lua.Load("bare")
-	tryScript  = lua.Load("try")
-)
-
-var (
-	queueExchangeScript = lua.Load("queue_exchange", "queue", "queue_dead")
-	queuePublishScript  = lua.Load("queue_publish", "queue")
-	queueLettersScript  = lua.Load("queue_letters", "queue", "queue_dead")
-	queueRedriveScript  = lua.Load("queue_redrive", "queue", "queue_dead")
-	queueDiscardScript  = lua.Load("queue_discard", "queue", "queue_dead")
-	queueHealScript     = lua.Load("queue_heal", "queue", "queue_dead")
-	queuePurgeScript    = lua.Load("queue_purge", "queue")
-	queueStatsScript    = lua.Load("queue_stats", "queue")
-)
-
-var (
-	gateExchangeScript = lua.Load("gate_exchange", "gate_turns")
-	gateBeatScript     = lua.Load("gate_beat", "gate_turns")
-	gatePlacesScript   = lua.Load("gate_places")
-	gateShowScript     = lua.Load("gate_show")
-	gateReleaseScript  = lua.Load("gate_release", "gate_turns")
-	gateGuardScript    = lua.Load("gate_guard", "gate_turns")
-	gateRepairScript   = lua.Load("gate_repair", "gate_turns")
-	gateRemoveScript   = lua.Load("gate_remove", "gate_turns")
-)
-
-var (
-	beatLookScript   = lua.Load("beat_look", "beat_lock")
-	beatFireScript   = lua.Load("beat_fire", "beat_lock")
-	beatOnceScript   = lua.Within("beat_once", "beat_fire", "beat_lock")
-	beatPutScript    = lua.Load("beat_put")
-	beatDeleteScript = lua.Load("beat_delete")
-	beatSendScript   = lua.Load("beat_send")
-)

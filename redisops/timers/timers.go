@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
 
@@ -17,9 +16,6 @@ import (
 // DefaultMaxPayload is the most bytes of a payload that is read, unless
 // MaxPayload says otherwise. While Redis copies a payload it answers no one else.
 const DefaultMaxPayload = 16 << 20
-
-// MaxName is the most bytes of an id or a topic.
-const MaxName = 512
 
 // Timers is the store of timers on one Redis.
 type Timers struct {
@@ -81,30 +77,4 @@ func (s *Timers) logger() *slog.Logger {
 		return slog.New(slog.DiscardHandler)
 	}
 	return s.Logger
-}
-
-func checkTopic(topic string) error {
-	if topic == "" || len(topic) > MaxName {
-		return fmt.Errorf("%w: topic: %d bytes, want 1 to %d", redisops.ErrInvalid, len(topic), MaxName)
-	}
-	return nil
-}
-
-// faultOf says what is wrong with an id; empty: nothing.
-func faultOf(id string) string {
-	switch {
-	case id == "" || len(id) > MaxName:
-		return fmt.Sprintf("id: %d bytes, want 1 to %d", len(id), MaxName)
-	case !utf8.ValidString(id):
-		return "id: not valid UTF-8"
-	default:
-		return ""
-	}
-}
-
-func checkID(id string) error {
-	if fault := faultOf(id); fault != "" {
-		return fmt.Errorf("%w: %s", redisops.ErrInvalid, fault)
-	}
-	return nil
 }

@@ -43,5 +43,5 @@ func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]Finding, err
 			return nil, err
 		}
 	}
-	return c.store.Diagnose(ctx, full...)
+	return timers.Diagnose(ctx, c.store, full...)
 }

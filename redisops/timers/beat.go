@@ -39,7 +39,7 @@ func (b *Beat) lock() string             { return b.prefix + ":lock" }
 func (b *Beat) hint() string             { return b.prefix + ":hint" }
 func (b *Beat) entry(name string) string { return b.prefix + name }
 func (b *Beat) done(k *Key) string {
-	return b.prefix + ":wakebell-done:" + k.name + ":" + strconv.Itoa(k.at)
+	return b.prefix + ":wakebell-done:" + k.suffix()
 }
 func (b *Beat) nameOf(key string) string   { return strings.TrimPrefix(key, b.prefix) }
 func (b *Beat) ours(member string) bool    { return strings.HasPrefix(member, b.prefix) }
@@ -85,7 +85,7 @@ func (b *Beat) Shares(ctx context.Context, topic string) bool {
 func (b *Beat) clustered(ctx context.Context) bool {
 	if b.spread.Load() == 0 {
 		answer := int32(-1)
-		if b.timers.clustered(ctx) {
+		if b.timers.Clustered(ctx) {
 			answer = 1
 		}
 		if ctx.Err() != nil {

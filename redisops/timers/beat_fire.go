@@ -128,7 +128,7 @@ func (b *Beat) Fire(ctx context.Context, token string, dead Lock, firings []Firi
 		key := firings[0].Once
 		script = beatOnceScript
 		keys = append(keys, b.done(key))
-		args = append(args, firings[0].Keep, key.call, key.life(ctx, b.timers.Retry).Milliseconds())
+		args = append(args, firings[0].Keep, key.content(), key.life(ctx, b.timers.Retry).Milliseconds())
 	}
 	list, err := b.timers.RunList(ctx, 3, script, keys, args...)
 	if err != nil {

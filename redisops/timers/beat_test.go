@@ -35,7 +35,10 @@ func newBeatFixture(t testing.TB, rdb *redis.Client) *beatFixture {
 
 func onEachBeat(t *testing.T, test func(t *testing.T, f *beatFixture)) {
 	t.Helper()
-	onEach(t, func(t *testing.T, f *fixture) { test(t, newBeatFixture(t, f.rdb)) })
+	storetest.OnEach(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
+		test(t, newBeatFixture(t, rdb))
+	})
 }
 
 func raw(text string) recur.Raw {

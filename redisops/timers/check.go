@@ -28,7 +28,7 @@ func (s *Timers) Check(ctx context.Context, topics []string) error {
 		return fmt.Errorf("check: %w", err)
 	}
 	s.checkEviction(ctx)
-	if !s.clustered(ctx) {
+	if !s.Clustered(ctx) {
 		return nil
 	}
 	for _, topic := range topics {
@@ -43,7 +43,7 @@ func (s *Timers) Check(ctx context.Context, topics []string) error {
 // checkEviction warns of a Redis that drops timers when its memory is full. A
 // user without the right to ask is not told.
 func (s *Timers) checkEviction(ctx context.Context) {
-	servers, err := s.nodes(ctx)
+	servers, err := s.Nodes(ctx)
 	if err != nil {
 		return
 	}
@@ -104,16 +104,6 @@ func (s *Timers) checkVersion(ctx context.Context, topics []string) error {
 	default:
 		return scripts.Wrap(ctx, nil, err)
 	}
-}
-
-// clustered asks INFO where the client does not say; without the right to ask,
-// a plain client is taken to talk to a plain server.
-func (s *Timers) clustered(ctx context.Context) bool {
-	if _, ok := s.RDB.(*redis.ClusterClient); ok {
-		return true
-	}
-	info, err := s.RDB.Info(ctx, "cluster").Result()
-	return err == nil && strings.Contains(info, "cluster_enabled:1")
 }
 
 func (s *Timers) checkSlots(topic string) error {

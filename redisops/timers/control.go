@@ -200,7 +200,7 @@ func readControlReply(ctx context.Context, key string, reply *redis.MapStringStr
 func readControl(key string, fields map[string]string) (Control, error) {
 	c := Control{PausedBy: fields["by"], Reason: fields["reason"]}
 	if at, ok := fields["paused"]; ok {
-		c.Paused, c.PausedAt = true, instantOf(at)
+		c.Paused, c.PausedAt = true, scripts.ReadInstant(at)
 	}
 	known := c.Settings.fields()
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

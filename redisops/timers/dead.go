@@ -13,8 +13,6 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-const deadPageBytes = 1 << 20
-
 // DeadLetter is a timer that was given up.
 type DeadLetter struct {
 	Entry      string // its own id, in the order of dying
@@ -167,18 +165,10 @@ func readDeadLetter(entry string, values []string) DeadLetter {
 		case "reason":
 			d.Reason = value
 		case "activation":
-			d.Activation = instantOf(value)
+			d.Activation = scripts.ReadInstant(value)
 		case "at":
-			d.At = instantOf(value)
+			d.At = scripts.ReadInstant(value)
 		}
 	}
 	return d
-}
-
-func instantOf(text string) time.Time {
-	score, err := scripts.ReadScore(text)
-	if err != nil {
-		return time.Time{}
-	}
-	return scripts.Instant(score)
 }

@@ -52,7 +52,7 @@ var (
 // Finding: those of the server once, or for each master of a Cluster, and
 // those of a topic for each topic. The error wraps [ErrInvalid], and is about
 // a topic.
-func (s *Timers) Diagnose(ctx context.Context, topics ...string) ([]Finding, error) {
+func Diagnose(ctx context.Context, s *Timers, topics ...string) ([]Finding, error) {
 	for _, topic := range topics {
 		if err := checkTopic(topic); err != nil {
 			return nil, err
@@ -61,7 +61,7 @@ func (s *Timers) Diagnose(ctx context.Context, topics ...string) ([]Finding, err
 	d := &doctor{Timers: s}
 	down := d.servers(ctx)
 	for _, topic := range topics {
-		p := &patient{doctor: d, topic: topic, keys: s.keys.of(topic)}
+		p := &patient{doctor: d, topic: topic, keys: s.Keys().of(topic)}
 		if down != nil {
 			d.unmade(topicChecks, Finding{Topic: topic}, down)
 			continue
@@ -92,7 +92,7 @@ var errUnreachable = errors.New("redis is not reachable")
 // servers checks the server, or all masters of a Cluster; the error is that
 // none of them answers.
 func (d *doctor) servers(ctx context.Context) error {
-	nodes, err := d.nodes(ctx)
+	nodes, err := d.Nodes(ctx)
 	if err != nil {
 		d.unreachable("", scripts.Wrap(ctx, nil, err))
 		return errUnreachable

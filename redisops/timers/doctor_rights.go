@@ -74,12 +74,12 @@ func (p *patient) needed() []right {
 	add(toOrder, k.control, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HKEYS"})
 	add(toMark, k.mark("doctor"), []string{"TYPE"}, []string{"GET"}, badSet)
 	add(toKeep, k.keyed, []string{"TYPE"}, []string{"GET"}, badSet)
-	add(toRegister, p.Timers.keys.Topics, []string{"SREM", none}, []string{"SSCAN", "no cursor"})
+	add(toRegister, p.Timers.Keys().Topics, []string{"SREM", none}, []string{"SSCAN", "no cursor"})
 	add(toRemove, unused, []string{"UNLINK"})
 	return append(all,
 		right{purpose: toHint, command: "SUBSCRIBE", key: k.hint, untried: true},
 		right{purpose: toOrder, command: "HSETNX", key: k.control, rest: []string{none, "x"}, untried: true},
-		right{purpose: toRegister, command: "SADD", key: p.Timers.keys.Topics, rest: []string{p.topic}, untried: true})
+		right{purpose: toRegister, command: "SADD", key: p.Timers.Keys().Topics, rest: []string{p.topic}, untried: true})
 }
 
 // rights asks Redis what the user may do, or finds out.

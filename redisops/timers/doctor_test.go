@@ -17,13 +17,56 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
+
+// doctorFixture is a store and a topic of its own.
+type doctorFixture struct {
+	*Timers
+	rdb   *redis.Client
+	topic string
+	key   topicKeys
+}
+
+func newDoctorFixture(t testing.TB, rdb *redis.Client) *doctorFixture {
+	t.Helper()
+	rdb.AddHook(storetest.Contract(t, doctorLua))
+	s, err := New(rdb, Keys{})
+	require.NoError(t, err)
+	return (&doctorFixture{Timers: s, rdb: rdb}).on(redistest.Name(t))
+}
+
+// on gives the same store with another topic.
+func (f *doctorFixture) on(topic string) *doctorFixture {
+	return &doctorFixture{f.Timers, f.rdb, topic, f.Keys().of(topic)}
+}
+
+// due schedules timers that are due now.
+func (f *doctorFixture) due(t testing.TB, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		_, err := f.Schedule(t.Context(), f.topic, Entry{ID: id, Payload: []byte("x"), At: time.Now().Add(-time.Hour)})
+		require.NoError(t, err)
+	}
+}
+
+// bury makes the first timer a dead letter.
+func (f *doctorFixture) bury(t testing.TB) {
+	t.Helper()
+	src := f.Source(f.topic, SourceOptions{})
+	r := &exchange.Request{Incarnation: "x", Sequence: 1, Want: 1, LeaseTTL: time.Minute}
+	reply, err := src.Exchange(t.Context(), r)
+	require.NoError(t, err)
+	settle := []exchange.Settlement{verdict(exchange.Bury, reply.Leases[0])}
+	_, err = src.Exchange(t.Context(), &exchange.Request{Incarnation: "x", Sequence: 2, Settle: settle})
+	require.NoError(t, err)
+}
 
 // diagnose gives the findings on the fixture's topic by check, of which there
 // has to be one each.
-func (f *fixture) diagnose(t testing.TB) map[string]Finding {
+func (f *doctorFixture) diagnose(t testing.TB) map[string]Finding {
 	t.Helper()
-	list, err := f.Diagnose(t.Context(), f.topic)
+	list, err := Diagnose(t.Context(), f.Timers, f.topic)
 	require.NoError(t, err)
 	found := map[string]Finding{}
 	var order []string
@@ -40,7 +83,7 @@ func (f *fixture) diagnose(t testing.TB) map[string]Finding {
 }
 
 // everything is all that the server has, byte by byte.
-func (f *fixture) everything(t testing.TB) map[string]string {
+func (f *doctorFixture) everything(t testing.TB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, key := range f.rdb.Keys(t.Context(), "*").Val() {
@@ -49,35 +92,31 @@ func (f *fixture) everything(t testing.TB) map[string]string {
 	return all
 }
 
-func noRetries(o *redis.Options) {
-	o.MaxRetries, o.DialerRetries, o.ReadTimeout = -1, 1, 30*time.Second
-}
-
 // A server as it should be is good in all, and the same after it.
 func TestDiagnoseAHealthyRedis(t *testing.T) {
 	t.Parallel()
 	w := redistest.Sentinel(t, "--appendonly", "yes", "--min-replicas-to-write", "1")
-	f := newFixture(t, w.Client(t))
+	f := newDoctorFixture(t, w.Client(t))
 	f.due(t, "a", "b", "c")
-	f.settle(t, verdict(exchange.Bury, f.claim(t, 1).Leases[0]))
+	f.bury(t)
 	require.NoError(t, f.rdb.Persist(t.Context(), f.key.hint).Err()) // else it may end meanwhile
-	before, keys := f.dump(t), f.rdb.Keys(t.Context(), "*").Val()
+	before := f.everything(t)
 	for check, found := range f.diagnose(t) {
 		require.Equal(t, Good, found.Grade, "%s: %s", check, found.Found)
 		require.Empty(t, found.Do)
 		require.Empty(t, found.Server)
 	}
-	require.Equal(t, before, f.dump(t))
-	require.ElementsMatch(t, keys, f.rdb.Keys(t.Context(), "*").Val())
+	require.Equal(t, before, f.everything(t))
 }
 
 // Each fault is found by its check, and what it says names it.
 func TestDiagnoseFindsFaults(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	f := newFixture(t, server.Client(t))
+	f := newDoctorFixture(t, server.Client(t))
 	ctx := t.Context()
-	f.schedule(t, Entry{ID: "a", Payload: []byte("x"), In: time.Hour})
+	_, err := f.Schedule(ctx, f.topic, Entry{ID: "a", Payload: []byte("x"), In: time.Hour})
+	require.NoError(t, err)
 	require.NoError(t, f.rdb.Del(ctx, f.key.hint).Err()) // which would end by itself meanwhile
 	set := func(name, value string) func() {
 		return func() { require.NoError(t, f.rdb.ConfigSet(ctx, name, value).Err()) }
@@ -126,14 +165,14 @@ func TestDiagnoseFindsFaults(t *testing.T) {
 func TestDiagnoseAReplica(t *testing.T) {
 	t.Parallel()
 	w := redistest.Sentinel(t)
-	f := newFixture(t, w.Replica.Client(t))
+	f := newDoctorFixture(t, w.Replica.Client(t))
 	found := f.diagnose(t)
 	require.Equal(t, Bad, found["replicas"].Grade)
 	require.Contains(t, found["replicas"].Found, "slave")
 	require.Equal(t, Bad, found["scripts"].Grade)
 	require.Contains(t, found["scripts"].Found, "READONLY")
 
-	g := newFixture(t, w.Client(t))
+	g := newDoctorFixture(t, w.Client(t))
 	require.Contains(t, g.diagnose(t)["replicas"].Found, "min-replicas-to-write 0")
 	w.Replica.Kill()
 	require.Eventually(t, func() bool { return strings.HasPrefix(g.diagnose(t)["replicas"].Found, "none") }, 30*time.Second, 50*time.Millisecond)
@@ -148,14 +187,14 @@ func TestDiagnoseWithoutRedis(t *testing.T) {
 		"WRONGPASS":      func(o *redis.Options) { o.Password = "wrong" },
 		"refused":        func(o *redis.Options) { o.Addr = "127.0.0.1:1" },
 	} {
-		found := newFixture(t, server.Client(t, noRetries, opt)).diagnose(t)
+		found := newDoctorFixture(t, server.Client(t, noRetries, opt)).diagnose(t)
 		require.Equal(t, Bad, found["reachable"].Grade)
 		require.Contains(t, strings.ToLower(found["reachable"].Found), strings.ToLower(says))
 		for _, check := range Checks()[1:] {
 			require.Equal(t, Unknown, found[check].Grade, check)
 		}
 	}
-	_, err := newFixture(t, server.Client(t)).Diagnose(t.Context(), "")
+	_, err := Diagnose(t.Context(), newDoctorFixture(t, server.Client(t)).Timers, "")
 	require.ErrorIs(t, err, redisops.ErrInvalid)
 }
 
@@ -169,7 +208,7 @@ func TestDiagnoseACluster(t *testing.T) {
 		_, err := s.Schedule(t.Context(), topic, Entry{ID: "x"})
 		require.NoError(t, err)
 	}
-	list, err := s.Diagnose(t.Context(), "a", "b", "c")
+	list, err := Diagnose(t.Context(), s, "a", "b", "c")
 	require.NoError(t, err)
 	require.Len(t, list, 3*len(serverChecks)+3*len(topicChecks))
 	servers := map[string]int{}
@@ -186,7 +225,7 @@ func TestDiagnoseACluster(t *testing.T) {
 
 	s, err = New(rdb, Keys{})
 	require.NoError(t, err)
-	list, err = s.Diagnose(t.Context(), "a")
+	list, err = Diagnose(t.Context(), s, "a")
 	require.NoError(t, err)
 	for _, f := range list[len(list)-len(topicChecks):] {
 		if f.Check == "slots" {
@@ -203,8 +242,9 @@ var commandUse = regexp.MustCompile(`(?:p?call|variadic|collect)\('([A-Z]+)'`)
 // The rights that are checked are those that the scripts use.
 func TestRightsCoverTheScripts(t *testing.T) {
 	t.Parallel()
-	p := &patient{doctor: &doctor{Timers: &Timers{keys: Keys{}.WithDefaults()}}, topic: "t"}
-	p.keys = p.Timers.keys.of("t")
+	s, err := New(redistest.Shared(t), Keys{})
+	require.NoError(t, err)
+	p := &patient{doctor: &doctor{Timers: s}, topic: "t", keys: s.Keys().of("t")}
 	// try.lua runs TIME. Without RENAME a batch goes through the script alone.
 	known := []string{"TIME", "RENAME"}
 	for _, r := range p.needed() {
@@ -218,9 +258,6 @@ func TestRightsCoverTheScripts(t *testing.T) {
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".lua")
-		if strings.HasPrefix(name, "gate_") || strings.HasPrefix(name, "beat_") || strings.HasPrefix(name, "queue") {
-			continue // whose keys are of no topic
-		}
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, use := range commandUse.FindAllStringSubmatch(string(text), -1) {
@@ -233,17 +270,18 @@ func TestRightsCoverTheScripts(t *testing.T) {
 func TestRightsThatAreMissing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	admin := newFixture(t, server.Client(t))
+	admin := newDoctorFixture(t, server.Client(t))
 	admin.due(t, "a")
-	before := admin.dump(t)
-	rules := func(t *testing.T, user string, rules ...string) *fixture {
+	require.NoError(t, admin.rdb.Persist(t.Context(), admin.key.hint).Err()) // else it may end meanwhile
+	before := admin.everything(t)
+	rules := func(t *testing.T, user string, rules ...string) *doctorFixture {
 		t.Helper()
 		args := []any{"ACL", "SETUSER", user, "reset", "on", ">secret"}
 		for _, rule := range rules {
 			args = append(args, rule)
 		}
 		require.NoError(t, admin.rdb.Do(t.Context(), args...).Err())
-		f := newFixture(t, server.Client(t, noRetries, func(o *redis.Options) { o.Username, o.Password = user, "secret" }))
+		f := newDoctorFixture(t, server.Client(t, noRetries, func(o *redis.Options) { o.Username, o.Password = user, "secret" }))
 		return f.on(admin.topic)
 	}
 	documented := []string{"~timers_*", "&timers_hint:*", "+@read", "+@write", "+@scripting", "+@pubsub", "+@connection", "+time"}
@@ -252,7 +290,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 		more       []string
 	}{{way: "DRYRUN", more: []string{"+acl"}}, {way: "tried"}, {way: "tried", words: "7.2"}} {
 		way, more := c.way, c.more
-		rules := func(t *testing.T, user string, list ...string) *fixture {
+		rules := func(t *testing.T, user string, list ...string) *doctorFixture {
 			t.Helper()
 			f := rules(t, user, list...)
 			if c.words == "7.2" {
@@ -296,7 +334,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 		require.Equal(t, Warn, noChannel.Grade, noChannel.Found)
 		require.Contains(t, noChannel.Found, fmt.Sprintf("PUBLISH SUBSCRIBE on %q", admin.key.hint))
 	}
-	require.Equal(t, before, admin.dump(t), "trying changes nothing")
+	require.Equal(t, before, admin.everything(t), "trying changes nothing")
 
 	noScripts := rules(t, "none", "~*", "+@all", "-@scripting").diagnose(t)
 	require.Equal(t, Bad, noScripts["scripts"].Grade)
@@ -351,14 +389,14 @@ func TestOldVersions(t *testing.T) {
 func TestClocksThatDiffer(t *testing.T) {
 	t.Parallel()
 	rdb, m := redistest.Embedded(t)
-	f := newFixture(t, rdb)
+	f := newDoctorFixture(t, rdb)
 	m.SetTime(time.Now().Add(-time.Minute))
 	found := f.diagnose(t)["clock"]
 	require.Equal(t, Warn, found.Grade)
 	require.Regexp(t, `Redis is (59|6\d)\d+\.\d+ ms behind this machine`, found.Found)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	list, err := f.Diagnose(ctx, f.topic)
+	list, err := Diagnose(ctx, f.Timers, f.topic)
 	require.NoError(t, err)
 	require.Len(t, list, len(Checks()))
 }

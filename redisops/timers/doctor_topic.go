@@ -16,6 +16,9 @@ import (
 // orphanLimit is how many entries of a key are looked at for orphans, about.
 const orphanLimit = 100_000
 
+// barePage is how many entries one script call looks at.
+const barePage = 512
+
 // patient is a topic that is checked.
 type patient struct {
 	*doctor
@@ -45,7 +48,7 @@ func (p *patient) examine(ctx context.Context) {
 
 // slots reports false where a Cluster spreads the topic.
 func (p *patient) slots(ctx context.Context) bool {
-	if !p.clustered(ctx) {
+	if !p.Clustered(ctx) {
 		p.add("slots", Good, "not a Cluster", "")
 		return true
 	}
@@ -163,7 +166,7 @@ func (p *patient) orphans(ctx context.Context) {
 func (p *patient) withoutPayload(ctx context.Context) (missing int, ended bool, err error) {
 	cursor := "0"
 	for examined := 0; examined < orphanLimit; {
-		list, err := p.RunList(ctx, 3, bareScript, []string{p.keys.timeline, p.keys.payloads}, cursor, healMost)
+		list, err := p.RunList(ctx, 3, bareScript, []string{p.keys.timeline, p.keys.payloads}, cursor, barePage)
 		if err != nil {
 			return 0, false, err
 		}

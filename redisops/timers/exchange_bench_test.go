@@ -2,7 +2,6 @@ package timers
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"testing"
 	"time"
@@ -74,17 +73,4 @@ func benchmarkExchange(b *testing.B, size int) {
 	spent += scriptMicros(b, rdb.Info(ctx, "commandstats").Val()) - before
 	b.ReportMetric(spent/float64(handled), "redis-µs/timer")
 	b.ReportMetric(used/float64(handled), "redis-cpu-µs/timer")
-}
-
-var evalsha = regexp.MustCompile(`cmdstat_evalsha:calls=\d+,usec=(\d+)`)
-
-func scriptMicros(b *testing.B, info string) float64 {
-	b.Helper()
-	m := evalsha.FindStringSubmatch(info)
-	if m == nil {
-		return 0
-	}
-	us, err := strconv.ParseFloat(m[1], 64)
-	require.NoError(b, err)
-	return us
 }

@@ -46,13 +46,8 @@ func (f *gateFixture) other() *gateFixture {
 
 func onEachGate(t *testing.T, test func(t *testing.T, f *gateFixture)) {
 	t.Helper()
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		test(t, newGateFixture(t, redistest.Shared(t)))
-	})
-	t.Run("embedded", func(t *testing.T) {
-		t.Parallel()
-		rdb, _ := redistest.Embedded(t)
+	storetest.OnEach(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		test(t, newGateFixture(t, rdb))
 	})
 }

@@ -13,11 +13,6 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-const (
-	defaultPage = 100
-	maxPage     = 1000
-)
-
 // Timer is what the store knows of a timer.
 type Timer struct {
 	ID string

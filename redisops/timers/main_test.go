@@ -20,13 +20,8 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // onEach runs a test on a real Redis and on the embedded one.
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		test(t, newFixture(t, redistest.Shared(t)))
-	})
-	t.Run("embedded", func(t *testing.T) {
-		t.Parallel()
-		rdb, _ := redistest.Embedded(t)
+	storetest.OnEach(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		test(t, newFixture(t, rdb))
 	})
 }
@@ -118,18 +113,4 @@ func (f *fixture) get(t testing.TB, id string) Timer {
 	timer, err := f.Get(context.Background(), f.topic, id)
 	require.NoError(t, err)
 	return timer
-}
-
-func held(l exchange.Lease) exchange.Held { return exchange.Held{ID: l.ID, Token: l.Token} }
-
-func verdict(v exchange.Verdict, l exchange.Lease) exchange.Settlement {
-	return exchange.Settlement{Held: held(l), Verdict: v}
-}
-
-func ids(leases []exchange.Lease) []string {
-	out := make([]string, len(leases))
-	for i, l := range leases {
-		out[i] = l.ID
-	}
-	return out
 }

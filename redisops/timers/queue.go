@@ -128,7 +128,7 @@ func CheckQueues(ctx context.Context, s *Timers, names []QueueName) error {
 			return err
 		}
 	}
-	if len(names) == 0 || !s.clustered(ctx) {
+	if len(names) == 0 || !s.Clustered(ctx) {
 		return nil
 	}
 	for _, name := range names {

@@ -52,7 +52,7 @@ func (q *Queue) Stats(ctx context.Context) (QueueStats, error) {
 	}
 	st.Processing = max(st.Processing, 0) // Python may have removed what is noted as gone
 	st.Unleased = max(st.Processing-leased, 0)
-	st.Now = instantOf(values[0])
+	st.Now = scripts.ReadInstant(values[0])
 	if id, _, err := stored.Decode(values[8]); err == nil {
 		if at := publishedAt(id, st.Now); at.Before(st.Now) {
 			st.Oldest = at

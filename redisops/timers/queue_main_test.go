@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
@@ -20,13 +19,8 @@ import (
 // onEachQueue runs a test on a real Redis and on the embedded one.
 func onEachQueue(t *testing.T, test func(t *testing.T, f *queueFixture)) {
 	t.Helper()
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		test(t, newQueueFixture(t, redistest.Shared(t)))
-	})
-	t.Run("embedded", func(t *testing.T) {
-		t.Parallel()
-		rdb, _ := redistest.Embedded(t)
+	storetest.OnEach(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		test(t, newQueueFixture(t, rdb))
 	})
 }

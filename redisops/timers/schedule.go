@@ -15,11 +15,6 @@ import (
 // MaxOnce is the longest window of Once.
 const MaxOnce = 100 * 365 * 24 * time.Hour
 
-const (
-	batchEntries = 500     // entries of one script call
-	batchBytes   = 1 << 20 // payload of one script call, unless one entry alone has more
-)
-
 // Policy says what a schedule does when the id exists.
 type Policy uint8
 

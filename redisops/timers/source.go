@@ -3,23 +3,16 @@ package timers
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
-	"unicode/utf8"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
 const (
-	defaultReplyBytes = 256 << 10
-	maxWant           = 10_000
-	claimMost         = 500  // leases of one exchange: more of them would hold up Redis
-	maxError          = 256  // bytes of a nack's error that are kept
-	maxReason         = 1024 // bytes of a dead letter's reason
+	claimMost = 500 // leases of one exchange: more of them would hold up Redis
+	maxError  = 256 // bytes of a nack's error that are kept
 )
 
 // SourceOptions bound a source; the zero value takes the defaults.
@@ -99,29 +92,6 @@ func (t *TimerSource) check(r *exchange.Request) error {
 	return checkRequest(r, exchange.Release)
 }
 
-// checkRequest checks what all sources ask for; last is the last verdict that
-// this one knows.
-func checkRequest(r *exchange.Request, last exchange.Verdict) error {
-	switch {
-	case r.Incarnation == "":
-		return fmt.Errorf("%w: incarnation is empty", redisops.ErrInvalid)
-	case r.Stream < 0:
-		return fmt.Errorf("%w: stream: %d, want at least 0", redisops.ErrInvalid, r.Stream)
-	case r.Sequence < 1 || r.Sequence > 1<<53:
-		return fmt.Errorf("%w: sequence: %d, want 1 to 2^53", redisops.ErrInvalid, r.Sequence)
-	case r.Want < 0 || r.Want > maxWant:
-		return fmt.Errorf("%w: want: %d, want 0 to %d", redisops.ErrInvalid, r.Want, maxWant)
-	case r.LeaseTTL < time.Millisecond && (r.Want > 0 || len(r.Extend) > 0):
-		return fmt.Errorf("%w: lease ttl: %v, want at least 1ms", redisops.ErrInvalid, r.LeaseTTL)
-	}
-	for i := range r.Settle {
-		if v := r.Settle[i].Verdict; v < exchange.Ack || v > last {
-			return fmt.Errorf("%w: settlement %d: verdict %d is unknown", redisops.ErrInvalid, i, v)
-		}
-	}
-	return nil
-}
-
 // args lays out the request as lua/exchange.lua says. Pointers are passed where
 // they save an allocation.
 func (t *TimerSource) args(r *exchange.Request) []any {
@@ -183,17 +153,6 @@ func appendReasons(args []any, settle []exchange.Settlement) []any {
 	return args
 }
 
-// clip shortens a text to n bytes without cutting a character.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return strings.ToValidUTF8(s[:n], "")
-}
-
 // restoreOrder turns the script's indices, which count by verdict, into those of
 // the request.
 func restoreOrder(settle []exchange.Settlement, reply *exchange.Reply) {
@@ -206,18 +165,4 @@ func restoreOrder(settle []exchange.Settlement, reply *exchange.Reply) {
 		}
 	}
 	reorder(reply, order)
-}
-
-// reorder turns indices of an order into what stands there in it.
-func reorder(reply *exchange.Reply, order []int) {
-	for i := range reply.Refused {
-		if at := reply.Refused[i].Index; at < len(order) {
-			reply.Refused[i].Index = order[at]
-		}
-	}
-	for i := range reply.Buried {
-		if at := reply.Buried[i].Index; at >= 0 && at < len(order) {
-			reply.Buried[i].Index = order[at]
-		}
-	}
 }

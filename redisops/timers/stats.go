@@ -94,7 +94,7 @@ func readStats(list []any) (Stats, error) {
 		st.OldestDue, st.Lag = scripts.Instant(oldest), scripts.Between(oldest, now)
 	}
 	if values[9] != "" {
-		st.Paused, st.PausedAt = true, instantOf(values[9])
+		st.Paused, st.PausedAt = true, scripts.ReadInstant(values[9])
 	}
 	return st, nil
 }

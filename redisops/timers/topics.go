@@ -3,7 +3,6 @@ package timers
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,7 +15,6 @@ import (
 
 const (
 	registerEvery = time.Minute
-	scanPage      = 200
 	nodeShift     = 56 // the top byte of a cursor is the node; no server's cursor reaches it
 )
 
@@ -87,7 +85,7 @@ func (s *Timers) Topics(ctx context.Context, cursor uint64) (names []string, nex
 // it also finds those that only Python wrote, and costs a walk over all keys of
 // Redis. Pages, which may be empty, go as with Topics.
 func (s *Timers) DiscoverTopics(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
-	node, err := s.nodes(ctx)
+	node, err := s.Nodes(ctx)
 	if err != nil {
 		return nil, 0, fmt.Errorf("discover topics: %w", scripts.Wrap(ctx, nil, err))
 	}
@@ -118,30 +116,81 @@ func (s *Timers) DiscoverTopics(ctx context.Context, cursor uint64) (names []str
 	return names, next, nil
 }
 
-// nodes are the servers that together have all keys, in a lasting order.
-func (s *Timers) nodes(ctx context.Context) ([]redis.Cmdable, error) {
-	cluster, ok := s.RDB.(*redis.ClusterClient)
-	if !ok {
-		return []redis.Cmdable{s.RDB}, nil
-	}
-	var mu sync.Mutex
-	var masters []*redis.Client
-	err := cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
-		mu.Lock()
-		defer mu.Unlock()
-		masters = append(masters, c)
-		return nil
-	})
-	slices.SortFunc(masters, func(a, b *redis.Client) int {
-		return strings.Compare(a.Options().Addr, b.Options().Addr)
-	})
-	nodes := make([]redis.Cmdable, len(masters))
-	for i, c := range masters {
-		nodes[i] = c
-	}
-	return nodes, err
-}
-
 func globEscape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
+}
+
+// maxKnown is the most topics of a generation of known, of which it keeps two.
+const maxKnown = 4096
+
+// known is what a store remembers of the topics that it used lately. What it
+// forgets costs one command more when the topic is used again. It forgets a topic
+// that was not used for two minutes, and earlier where many others are.
+//
+// Topics are kept in two generations: one that is used moves to the younger, and
+// when that is full or a minute old, it replaces the older.
+type known struct {
+	mu           sync.Mutex
+	young, older map[string]knownTopic
+	since        time.Time // when the younger began
+}
+
+type knownTopic struct {
+	registered time.Time // when it was last put in the registry; zero: not known
+	sound      bool      // a script has found its keys of the right types
+}
+
+// of is what is known of a topic. The caller holds mu.
+func (k *known) of(topic string) knownTopic {
+	if t, ok := k.young[topic]; ok {
+		return t
+	}
+	return k.older[topic]
+}
+
+// Set remembers a topic. The caller holds mu.
+func (k *known) set(topic string, t knownTopic) {
+	if now := time.Now(); k.young == nil || len(k.young) >= maxKnown || now.Sub(k.since) >= registerEvery {
+		k.young, k.older, k.since = map[string]knownTopic{}, k.young, now
+	}
+	k.young[topic] = t
+	delete(k.older, topic)
+}
+
+// sound reports whether the keys of a topic were as they should be.
+func (k *known) sound(topic string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.of(topic).sound
+}
+
+// found remembers whether the keys of a topic are as they should be.
+func (k *known) found(topic string, sound bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.of(topic)
+	t.sound = sound
+	k.set(topic, t)
+}
+
+// register reports whether a topic is to be put in the registry, which the caller
+// then does.
+func (k *known) register(topic string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.of(topic)
+	if !t.registered.IsZero() && time.Since(t.registered) < registerEvery {
+		return false
+	}
+	t.registered = time.Now()
+	k.set(topic, t)
+	return true
+}
+
+// forget forgets a topic that was removed.
+func (k *known) forget(topic string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.young, topic)
+	delete(k.older, topic)
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -51,3 +54,37 @@ func (s Runner) Moved(ctx context.Context, err error) error {
 // slowAnswer is how long a command of a Cluster may take before its masters are
 // looked up again.
 const slowAnswer = 250 * time.Millisecond
+
+// Nodes are the servers that together have all keys, in a lasting order.
+func (s Runner) Nodes(ctx context.Context) ([]redis.Cmdable, error) {
+	cluster, ok := s.RDB.(*redis.ClusterClient)
+	if !ok {
+		return []redis.Cmdable{s.RDB}, nil
+	}
+	var mu sync.Mutex
+	var masters []*redis.Client
+	err := cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		masters = append(masters, c)
+		return nil
+	})
+	slices.SortFunc(masters, func(a, b *redis.Client) int {
+		return strings.Compare(a.Options().Addr, b.Options().Addr)
+	})
+	nodes := make([]redis.Cmdable, len(masters))
+	for i, c := range masters {
+		nodes[i] = c
+	}
+	return nodes, err
+}
+
+// Clustered asks INFO where the client does not say; without the right to ask,
+// a plain client is taken to talk to a plain server.
+func (s Runner) Clustered(ctx context.Context) bool {
+	if _, ok := s.RDB.(*redis.ClusterClient); ok {
+		return true
+	}
+	info, err := s.RDB.Info(ctx, "cluster").Result()
+	return err == nil && strings.Contains(info, "cluster_enabled:1")
+}

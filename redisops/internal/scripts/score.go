@@ -116,3 +116,12 @@ func DelayMicros(d time.Duration) string {
 	}
 	return strconv.FormatInt(int64(us), 10)
 }
+
+// ReadInstant reads a score as an instant; the zero time when it is none.
+func ReadInstant(text string) time.Time {
+	score, err := ReadScore(text)
+	if err != nil {
+		return time.Time{}
+	}
+	return Instant(score)
+}

@@ -220,7 +220,7 @@ func TestBeatSend(t *testing.T) {
 			p := recur.Put{Topic: f.topic, ID: fmt.Sprintf("a@%d", run), Run: run, At: time.Unix(1, 0), Payload: []byte("p")}
 			require.NoError(t, f.Send(t.Context(), "a", incarnation, p))
 		}
-		count := func() int64 { return f.rdb.ZCard(t.Context(), f.timers.keys.of(f.topic).timeline).Val() }
+		count := func() int64 { return f.rdb.ZCard(t.Context(), f.timers.Keys().of(f.topic).timeline).Val() }
 		put("x", 1)
 		put("x", 2)
 		require.Equal(t, int64(2), count())

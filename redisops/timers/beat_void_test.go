@@ -17,7 +17,7 @@ import (
 func TestUnreadableLastRun(t *testing.T) {
 	t.Parallel()
 	onEachBeat(t, func(t *testing.T, f *beatFixture) {
-		runs := f.timers.keys.of(f.topic).runs
+		runs := f.timers.Keys().of(f.topic).runs
 		for i, text := range storetest.NoIntegers {
 			require.NoError(t, f.rdb.HSet(t.Context(), runs, "a", "inc "+text).Err())
 			put := recur.Put{Run: int64(i + 1), ID: fmt.Sprint(i), Topic: f.topic, Payload: []byte("x"), At: time.Unix(4e9, 0)}

@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/actors/scheduler"
 	"github.com/wakebell/wakebell/internal/beat"
 	"github.com/wakebell/wakebell/internal/recur"
-	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/redisops/recurring"
 )
 
 // Beat has a System fire recurring schedules. Any number of nodes may: each run
@@ -88,7 +88,7 @@ func (s *System) actorBeat() *scheduler.Config {
 	if b == nil {
 		return nil
 	}
-	store := timers.NewBeat(s.store) // whose calls the actor makes again itself
+	store := recurring.New(s.store) // whose calls the actor makes again itself
 	cfg := beat.Config{
 		Store: store, Maker: s.client.schedules.hand.Maker, Log: s.cfg.Logger, Zone: b.Zone,
 		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle,

@@ -244,8 +244,8 @@ func (c *Client) fullName(topic string) (string, error) {
 	switch {
 	case topic == "":
 		return "", invalid("topic", "empty")
-	case len(full) > timers.MaxName:
-		return "", invalid("topic", "%d bytes, at most %d", len(full), timers.MaxName)
+	case len(full) > redisops.MaxName:
+		return "", invalid("topic", "%d bytes, at most %d", len(full), redisops.MaxName)
 	}
 	return full, nil
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/redisops"
 )
 
 // DefaultName is the name of a System in its ActorSystem.
@@ -140,8 +140,8 @@ func (c Config) validateHandler(field string, h Handler) error {
 		return invalid(field, "the zero Handler; use Handle or Forward")
 	case h.topic == "":
 		err = errors.Join(err, invalid("topic", "empty"))
-	case len(c.Prefix+h.topic) > timers.MaxName:
-		err = errors.Join(err, invalid("topic", "%d bytes, at most %d", len(c.Prefix+h.topic), timers.MaxName))
+	case len(c.Prefix+h.topic) > redisops.MaxName:
+		err = errors.Join(err, invalid("topic", "%d bytes, at most %d", len(c.Prefix+h.topic), redisops.MaxName))
 	}
 	if h.set.queue != nil {
 		name := h.set.queue.name

@@ -16,7 +16,7 @@ import (
 	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops"
-	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/redisops/gates"
 )
 
 // Errors of gates.
@@ -31,21 +31,21 @@ var (
 	// not running.
 	ErrGatesClosed = actorgates.ErrClosed
 	// ErrFenceStale says that a resource has seen a newer fencing token.
-	ErrFenceStale = timers.ErrFenceStale
+	ErrFenceStale = gates.ErrFenceStale
 	// ErrFenceRegressed says that a token has the turn and yet the resource has
 	// seen a newer one: Redis lost data, and the tokens of the gate stepped
 	// back. Gates.Repair lifts them.
-	ErrFenceRegressed = timers.ErrFenceRegressed
+	ErrFenceRegressed = gates.ErrFenceRegressed
 	// ErrFenceUnknown says that no turn has had a fencing token: it was made up,
 	// or Redis lost the turn. Do not write.
-	ErrFenceUnknown = timers.ErrFenceUnknown
+	ErrFenceUnknown = gates.ErrFenceUnknown
 	// ErrGateExhausted says that a gate has no more fencing tokens, because they
 	// were lifted too far. Gates.Remove lets it begin anew.
 	ErrGateExhausted = redisops.ErrGateExhausted
 )
 
 // GateKeys are the base names of what gates keep in Redis; see docs/keys.md.
-type GateKeys = timers.GateKeys
+type GateKeys = gates.Keys
 
 // GatesConfig configures Gates; the zero value works. All processes that share
 // gates should have the same.
@@ -115,7 +115,7 @@ func (c GatesConfig) terms() gate.Terms {
 // A lock in Redis is lost with what Redis loses. What protects a resource is
 // the fencing token: see Turn.Fence and Guard, and docs/gates.md.
 type Gates struct {
-	store *timers.Gates
+	store *gates.Store
 	terms gate.Terms
 	away  bool                     // turns are taken on another Redis
 	run   func() *actorgates.Gates // nil: not running
@@ -141,15 +141,15 @@ func NewGates(rdb redis.UniversalClient, cfg GatesConfig) (*Gates, error) {
 	return &Gates{store: store, terms: cfg.terms(), away: cfg.GuardsElsewhere, run: func() *actorgates.Gates { return running }, end: running.Close}, nil
 }
 
-func newGateStore(rdb redis.UniversalClient, cfg GatesConfig) (*timers.Gates, error) {
-	store, err := timers.NewGates(rdb, cfg.Keys, cfg.Logger)
+func newGateStore(rdb redis.UniversalClient, cfg GatesConfig) (*gates.Store, error) {
+	store, err := gates.New(rdb, cfg.Keys, cfg.Logger)
 	if err := errors.Join(cfg.validate(), err); err != nil {
 		return nil, err
 	}
 	return store, nil
 }
 
-func actorGates(store *timers.Gates, cfg GatesConfig) actorgates.Config {
+func actorGates(store *gates.Store, cfg GatesConfig) actorgates.Config {
 	return actorgates.Config{
 		Store: store, Terms: cfg.terms(), Logger: cfg.Logger, Process: processName, Observe: cfg.observe,
 	}
@@ -182,7 +182,7 @@ func (g *Gates) TryAcquire(ctx context.Context, name string) (*Turn, error) {
 }
 
 func (g *Gates) acquire(ctx context.Context, name string, try bool) (*Turn, error) {
-	if err := timers.CheckGate(name); err != nil {
+	if err := gates.CheckName(name); err != nil {
 		return nil, err
 	}
 	running := g.run()

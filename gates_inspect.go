@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/redisops/gates"
 )
 
 // GateInfo is a gate as Redis has it.
-type GateInfo = timers.GateInfo
+type GateInfo = gates.Info
 
 // GateTicket is somebody at a gate.
-type GateTicket = timers.GateTicket
+type GateTicket = gates.Ticket
 
 // GateRepaired is what Gates.Repair did.
-type GateRepaired = timers.Repaired
+type GateRepaired = gates.Repaired
 
 // Guard accepts a write to a resource of a gate unless one with a newer token
 // was accepted before; call it in the turn, before the write. What the guard

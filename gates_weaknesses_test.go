@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/gate"
-	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/redisops/gates"
 )
 
 // These are the weaknesses that redis-fifo-lock was shown to have. What waits is
@@ -26,7 +26,7 @@ import (
 // mortal joins a gate as a process that never says that it lives.
 func mortal(t testing.TB, rdb redis.UniversalClient, name, process string, lease time.Duration) {
 	t.Helper()
-	store, err := timers.NewGates(rdb, wakebell.GateKeys{}, nil)
+	store, err := gates.New(rdb, wakebell.GateKeys{}, nil)
 	require.NoError(t, err)
 	_, err = store.Exchange(t.Context(), &gate.Request{
 		Gate: name, Process: process, Sequence: 1, Ops: []gate.Op{{Kind: gate.Join, Number: 1}},

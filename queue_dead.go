@@ -6,22 +6,22 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/redisops/queue"
 )
 
 // QueueLetter is a dead letter of a queue.
-type QueueLetter = timers.QueueLetter
+type QueueLetter = queue.DeadLetter
 
 // LetterOutcome says what became of a dead letter that was redriven.
-type LetterOutcome = timers.LetterOutcome
+type LetterOutcome = queue.LetterOutcome
 
 const (
 	// LetterRedriven: it is a message again, with a new id.
-	LetterRedriven = timers.LetterRedriven
+	LetterRedriven = queue.LetterRedriven
 	// LetterDuplicate: it stays, because another message has its deduplication key.
-	LetterDuplicate = timers.LetterDuplicate
+	LetterDuplicate = queue.LetterDuplicate
 	// LetterAbsent: somebody else has taken it.
-	LetterAbsent = timers.LetterAbsent
+	LetterAbsent = queue.LetterAbsent
 )
 
 // QueueLetters yields the dead letters of a queue, the oldest first, but for the
@@ -104,7 +104,7 @@ func (c *Client) RedriveQueueLetter(ctx context.Context, name QueueName, l Queue
 	if o.Key != nil {
 		key = o.Key(l)
 	}
-	return q.RedriveLetter(ctx, l, key, timers.PublishOptions{Window: o.Window, OwnKeys: o.FreesKeys})
+	return q.RedriveLetter(ctx, l, key, queue.PublishOptions{Window: o.Window, OwnKeys: o.FreesKeys})
 }
 
 // redriveStep is how many letters RedriveQueue reads before it redrives them.

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/redisops"
 )
 
 // DefaultRemindersTopic is where reminders are kept.
@@ -80,8 +80,8 @@ func (c *RemindersConfig) validate(prefix string) error {
 	if c.As == "" || len(c.As) > maxNodeName || utf8(c.As) != c.As {
 		errs = append(errs, invalid(remindersField+".As", "%s, want 1 to %d bytes of UTF-8 that name this node over its restarts", clip(c.As), maxNodeName))
 	}
-	if n := len(prefix) + len(c.nodeTopic()); n > timers.MaxName {
-		errs = append(errs, invalid(remindersField+".Topic", "%d bytes with As, at most %d", n, timers.MaxName))
+	if n := len(prefix) + len(c.nodeTopic()); n > redisops.MaxName {
+		errs = append(errs, invalid(remindersField+".Topic", "%d bytes with As, at most %d", n, redisops.MaxName))
 	}
 	return errors.Join(errs...)
 }

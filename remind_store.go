@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/internal/reminder"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
@@ -103,8 +104,8 @@ func (r *Reminders) named(to Recipient, name string) (*kept, error) {
 		k.topic = r.cluster
 	}
 	k.schedule = r.scheduled(k.topic) + k.id
-	if n := len(r.system.cfg.Prefix + k.schedule); n > timers.MaxScheduleName {
-		return nil, invalid("reminder", "%s of %s: %d bytes with who it is for, at most %d", clip(name), clip(to.String()), n, timers.MaxScheduleName)
+	if n := len(r.system.cfg.Prefix + k.schedule); n > recurring.MaxName {
+		return nil, invalid("reminder", "%s of %s: %d bytes with who it is for, at most %d", clip(name), clip(to.String()), n, recurring.MaxName)
 	}
 	return k, nil
 }

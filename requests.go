@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
@@ -241,8 +242,8 @@ func namesTimer(id string) error {
 	switch {
 	case id == "":
 		return invalid("id", "empty")
-	case len(id) > timers.MaxName:
-		return invalid("id", "%d bytes, at most %d", len(id), timers.MaxName)
+	case len(id) > redisops.MaxName:
+		return invalid("id", "%d bytes, at most %d", len(id), redisops.MaxName)
 	}
 	return nil
 }

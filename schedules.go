@@ -10,11 +10,12 @@ import (
 
 	"github.com/wakebell/wakebell/internal/beat"
 	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // ErrNoSchedule says that there is no recurring schedule of this name.
-var ErrNoSchedule = timers.ErrNoSchedule
+var ErrNoSchedule = recurring.ErrNoSchedule
 
 // Schedules stores and inspects recurring schedules. They are kept under the
 // keys of RedBeat, so that Python processes may do so too; see
@@ -24,7 +25,7 @@ var ErrNoSchedule = timers.ErrNoSchedule
 // names, as before those of topics, and sees no others but those that a Python
 // process has saved with a name and a task that begin with the prefix.
 type Schedules struct {
-	store *timers.Beat
+	store *recurring.Store
 	hand  beat.Hand
 }
 
@@ -32,7 +33,7 @@ type Schedules struct {
 func (c *Client) Schedules() *Schedules { return c.schedules }
 
 func newSchedules(store *timers.Timers, cfg ClientConfig) *Schedules {
-	b := timers.NewBeat(store)
+	b := recurring.New(store)
 	return &Schedules{b, beat.Hand{Store: b, Maker: beat.Maker{
 		Prefix: cfg.Prefix, Limit: cfg.PayloadLimit, Celery: cfg.Celery, Shares: b.Shares,
 	}}}

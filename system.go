@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/testdoor"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
@@ -214,7 +215,7 @@ func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
 	if err := s.store.Check(ctx, topics); err != nil {
 		return err
 	}
-	return timers.CheckQueues(ctx, s.store, queues)
+	return queue.Check(ctx, s.store, queues)
 }
 
 func (s *System) actorTopics() []poller.Topic {

@@ -2,8 +2,9 @@
 // has what all of them share: the errors that their calls wrap, and for how long
 // a call is made again while Redis is unavailable.
 //
-// The stores themselves, with their Lua scripts, are in package timers. Only
-// packages in this folder call Redis.
+// The stores are packages of their own: timers, queue, gates and recurring.
+// Package doctor examines a Redis. Each has its Lua scripts in its folder lua.
+// Only packages in this folder call Redis.
 //
 // The packages below redisops carry no promise of compatibility. Use package
 // wakebell, which exports what an application needs of them.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 type world struct {
 	t     *testing.T
 	rdb   *redis.Client
-	store *timers.Beat
+	store *recurring.Store
 	began time.Time
 
 	mu    sync.Mutex
@@ -40,7 +41,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		rdb, _ := redistest.Embedded(t)
 		store, err := timers.New(rdb, timers.Keys{})
 		require.NoError(t, err)
-		w := &world{t: t, rdb: rdb, store: timers.NewBeat(store), began: time.Now()}
+		w := &world{t: t, rdb: rdb, store: recurring.New(store), began: time.Now()}
 		test(t, w)
 	})
 }

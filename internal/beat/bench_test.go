@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
@@ -40,8 +41,8 @@ func crowd(t testing.TB, rdb *redis.Client, n int, due time.Time) *Engine {
 	store, err := timers.New(rdb, timers.Keys{})
 	require.NoError(t, err)
 	return New(Config{
-		Store: timers.NewBeat(store), Log: slog.New(slog.DiscardHandler), MaxInterval: 300 * time.Second,
-		Maker: Maker{Store: timers.NewBeat(store), Limit: 1 << 20},
+		Store: recurring.New(store), Log: slog.New(slog.DiscardHandler), MaxInterval: 300 * time.Second,
+		Maker: Maker{Store: recurring.New(store), Limit: 1 << 20},
 	})
 }
 

@@ -18,7 +18,8 @@ import (
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/recurring"
 )
 
 // The headers of every timer that a recurring schedule has fired.
@@ -41,7 +42,7 @@ var (
 
 // Maker makes the runs of entries.
 type Maker struct {
-	Store  *timers.Beat
+	Store  *recurring.Store
 	Prefix string // of the names and topics of the entries that are ours
 	Limit  int    // of a payload, in bytes
 	Celery bool   // entries without a topic of ours become Celery messages
@@ -83,8 +84,8 @@ func (m Maker) check(e *recur.Entry) error {
 		_, err := celeryRun(e, time.Unix(0, 0), "x")
 		return err
 	}
-	if n := len(e.Topic()); n == 0 || n > timers.MaxName {
-		return fmt.Errorf("%w: %d bytes, want 1 to %d", errTopic, n, timers.MaxName)
+	if n := len(e.Topic()); n == 0 || n > redisops.MaxName {
+		return fmt.Errorf("%w: %d bytes, want 1 to %d", errTopic, n, redisops.MaxName)
 	}
 	for _, topic := range append(outboxTopics(e), e.Topic()) {
 		if !strings.HasPrefix(topic, e.Ours.Prefix) {
@@ -153,7 +154,7 @@ func (m Maker) shares(ctx context.Context, topic string) bool {
 
 // RunID is the id of the timer of a run: the same, whoever fires it.
 func RunID(name string, due time.Time) string {
-	if len(name) > timers.MaxScheduleName || !utf8.ValidString(name) {
+	if len(name) > recurring.MaxName || !utf8.ValidString(name) {
 		sum := sha1.Sum([]byte(name)) //nolint:gosec // as above
 		name = hex.EncodeToString(sum[:])
 	}
@@ -206,7 +207,7 @@ func (m Maker) shot(ctx context.Context, it *item, p recur.Plan) (*shot, error) 
 		due = due[len(due)-1:]
 	}
 	s.after.Meta = recur.Meta{LastRunAt: p.Last, Runs: it.entry.Meta.Runs}
-	s.firing = timers.Firing{Name: it.name, Raw: it.raw, Due: p.Last}
+	s.firing = recurring.Firing{Name: it.name, Raw: it.raw, Due: p.Last}
 	if overlap {
 		s.firing.Topic, s.firing.Last = it.entry.Topic(), it.entry.Ours.Last
 	}
@@ -223,7 +224,7 @@ func (m Maker) shot(ctx context.Context, it *item, p recur.Plan) (*shot, error) 
 }
 
 // fill gives a firing its runs, and counts them in the entry.
-func (m Maker) fill(ctx context.Context, f *timers.Firing, e *recur.Entry, due []time.Time, overlap bool) ([]Fire, error) {
+func (m Maker) fill(ctx context.Context, f *recurring.Firing, e *recur.Entry, due []time.Time, overlap bool) ([]Fire, error) {
 	if e.Ours.ID == "" {
 		e.Ours.ID = uuid.NewString()
 	}
@@ -265,7 +266,7 @@ func (m Maker) fill(ctx context.Context, f *timers.Firing, e *recur.Entry, due [
 			e.Ours.Outbox = append(e.Ours.Outbox, recur.Put{Topic: topic, ID: id, Run: e.Ours.Run, At: at, Payload: payload})
 			continue
 		}
-		f.Runs = append(f.Runs, timers.Run{Topic: topic, ID: id, Payload: payload, At: at})
+		f.Runs = append(f.Runs, recurring.Run{Topic: topic, ID: id, Payload: payload, At: at})
 	}
 	return fires, nil
 }

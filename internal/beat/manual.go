@@ -8,12 +8,13 @@ import (
 
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Hand fires entries for people, whoever has the lock.
 type Hand struct {
-	Store *timers.Beat
+	Store *recurring.Store
 	Maker Maker
 	Zone  *time.Location
 }
@@ -34,7 +35,7 @@ func (h Hand) Load(ctx context.Context, name string) (recur.Raw, error) {
 		return recur.Raw{}, err
 	}
 	if raws[0].Definition != nil && !h.Maker.Owns(h.Full(name), raws[0]) {
-		return recur.Raw{}, fmt.Errorf("%w: %q", timers.ErrNoSchedule, name)
+		return recur.Raw{}, fmt.Errorf("%w: %q", recurring.ErrNoSchedule, name)
 	}
 	return raws[0], nil
 }
@@ -47,7 +48,7 @@ func (h Hand) Read(ctx context.Context, name string) (recur.Raw, recur.Entry, er
 		return recur.Raw{}, recur.Entry{}, err
 	}
 	if raw.Definition == nil {
-		return raw, recur.Entry{}, fmt.Errorf("%w: %q", timers.ErrNoSchedule, name)
+		return raw, recur.Entry{}, fmt.Errorf("%w: %q", recurring.ErrNoSchedule, name)
 	}
 	e, err := recur.Read(raw, h.Full(name), h.Zone)
 	if err == nil {
@@ -62,11 +63,11 @@ func (h Hand) Read(ctx context.Context, name string) (recur.Raw, recur.Entry, er
 // Again calls a step until nobody has changed the entry meanwhile.
 func Again(ctx context.Context, step func() error) error {
 	for range mostTries {
-		if err := step(); !errors.Is(err, timers.ErrChanged) || ctx.Err() != nil {
+		if err := step(); !errors.Is(err, recurring.ErrChanged) || ctx.Err() != nil {
 			return err
 		}
 	}
-	return timers.ErrChanged
+	return recurring.ErrChanged
 }
 
 // key is that of a call: the one of ctx, for the same caller and the same call
@@ -125,7 +126,7 @@ func (h Hand) run(ctx context.Context, name string, due []time.Time, counts bool
 	if err != nil {
 		return Fire{}, err
 	}
-	f := timers.Firing{Name: h.Full(name), Raw: raw, Meta: raw.Meta, Once: key}
+	f := recurring.Firing{Name: h.Full(name), Raw: raw, Meta: raw.Meta, Once: key}
 	after := e
 	fires, err := h.Maker.fill(ctx, &f, &after, due, e.Ours.Overlap != recur.OverlapAllow)
 	if err != nil {
@@ -148,14 +149,14 @@ func (h Hand) run(ctx context.Context, name string, due []time.Time, counts bool
 		return Fire{}, err
 	}
 	last.Fired = reply.Now
-	if reply.Fates[0] == timers.Done {
+	if reply.Fates[0] == recurring.Done {
 		var us int64
 		if _, err := fmt.Sscan(reply.Kept, &last.Run, &us); err != nil {
 			return Fire{}, fmt.Errorf("the run of %q that was kept: %w", name, err)
 		}
 		last.Due = time.UnixMicro(us).UTC()
 		if f.Raw, after, err = h.Read(ctx, name); err != nil {
-			return last, ignore(err, timers.ErrNoSchedule)
+			return last, ignore(err, recurring.ErrNoSchedule)
 		}
 		f.Meta, f.Ours, f.Score = f.Raw.Meta, f.Raw.Ours, ScoreAt(after, reply.Now)
 	}
@@ -192,25 +193,25 @@ func ScoreAt(e recur.Entry, now time.Time) int64 {
 }
 
 // fire carries out a firing, past the lock of somebody else.
-func (h Hand) fire(ctx context.Context, f timers.Firing) (timers.FireReply, error) {
-	reply, err := h.Store.Fire(ctx, "", timers.Lock{}, []timers.Firing{f})
+func (h Hand) fire(ctx context.Context, f recurring.Firing) (recurring.FireReply, error) {
+	reply, err := h.Store.Fire(ctx, "", recurring.Lock{}, []recurring.Firing{f})
 	if err == nil && reply.Barred {
-		reply, err = h.Store.Fire(ctx, "", reply.Lock, []timers.Firing{f})
+		reply, err = h.Store.Fire(ctx, "", reply.Lock, []recurring.Firing{f})
 	}
 	switch {
 	case err != nil:
 		return reply, err
-	case reply.Barred, reply.Fates[0] == timers.Changed:
-		return reply, timers.ErrChanged
-	case reply.Fates[0] != timers.Fired && reply.Fates[0] != timers.Done:
-		return reply, fmt.Errorf("%w: %q", timers.ErrNoSchedule, f.Name)
+	case reply.Barred, reply.Fates[0] == recurring.Changed:
+		return reply, recurring.ErrChanged
+	case reply.Fates[0] != recurring.Fired && reply.Fates[0] != recurring.Done:
+		return reply, fmt.Errorf("%w: %q", recurring.ErrNoSchedule, f.Name)
 	}
 	return reply, nil
 }
 
 // flush sends what a firing has put into the outbox. What is not sent a beat
 // sends.
-func (h Hand) flush(ctx context.Context, f timers.Firing, e recur.Entry) error {
+func (h Hand) flush(ctx context.Context, f recurring.Firing, e recur.Entry) error {
 	if len(e.Ours.Outbox) == 0 {
 		return nil
 	}
@@ -222,5 +223,5 @@ func (h Hand) flush(ctx context.Context, f timers.Firing, e recur.Entry) error {
 	e.Ours.Outbox = nil
 	f.Raw.Meta, f.Raw.Ours, f.Ours, f.Runs, f.Once = f.Meta, f.Ours, e.Ours.Bytes(), nil, nil
 	_, err := h.fire(ctx, f)
-	return ignore(err, timers.ErrChanged)
+	return ignore(err, recurring.ErrChanged)
 }

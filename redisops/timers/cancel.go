@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -47,18 +48,18 @@ func (s *Timers) Cancel(ctx context.Context, topic string, ids ...string) ([]Pre
 
 // CancelKeyed is Cancel with an idempotency key; nil: none.
 func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ...string) ([]Presence, error) {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return nil, err
 	}
-	k := s.keys.of(topic)
+	k := s.keys.Of(topic)
 	found := make([]Presence, 0, len(ids))
-	for part := range slices.Chunk(ids, batchEntries) {
+	for part := range slices.Chunk(ids, layout.BatchEntries) {
 		args := make([]any, len(part))
 		for i := range part {
 			args[i] = &part[i]
 		}
 		reply, err := s.runKeyed(ctx, cancelScript, keyedCancelScript, k, key.part(len(found)),
-			[]string{k.timeline, k.payloads, k.leases, k.hint}, args)
+			[]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, args)
 		if err == nil && len(reply) != len(part) {
 			err = fmt.Errorf("%w: %d answers for %d ids", scripts.ErrReply, len(reply), len(part))
 		}
@@ -75,11 +76,11 @@ func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ..
 // CancelAll removes every timer of the topic and answers how many there were.
 // Dead letters stay.
 func (s *Timers) CancelAll(ctx context.Context, topic string) (int64, error) {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return 0, err
 	}
-	k := s.keys.of(topic)
-	reply, err := s.RunText(ctx, cancelAllScript, []string{k.timeline, k.payloads, k.leases, k.hint})
+	k := s.keys.Of(topic)
+	reply, err := s.RunText(ctx, cancelAllScript, []string{k.Timeline, k.Payloads, k.Leases, k.Hint})
 	if err != nil {
 		return 0, fmt.Errorf("cancel all on %q: %w", topic, err)
 	}
@@ -92,17 +93,17 @@ func (s *Timers) CancelAll(ctx context.Context, topic string) (int64, error) {
 // again. The outcome is Moved or Superseded; [ErrNotFound] when there is no
 // such timer.
 func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time, in time.Duration) (Scheduled, error) {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return Scheduled{}, err
 	}
-	if err := checkID(id); err != nil {
+	if err := layout.CheckID(id); err != nil {
 		return Scheduled{}, err
 	}
 	if fault := (&Entry{At: at}).fault(); fault != "" {
 		return Scheduled{}, fmt.Errorf("%w: %s", redisops.ErrInvalid, fault)
 	}
-	k := s.keys.of(topic)
-	keys := []string{k.timeline, k.payloads, k.leases, k.hint, k.mark(id)}
+	k := s.keys.Of(topic)
+	keys := []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.Mark(id)}
 	reply, err := s.RunText(ctx, rescheduleScript, keys, id, instantArg(at, in))
 	switch {
 	case err != nil:
@@ -118,14 +119,14 @@ func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time,
 // due already or runs is not changed, and the answer says which: Pending or
 // Running. [ErrNotFound] when there is no such timer.
 func (s *Timers) RunNow(ctx context.Context, topic, id string) (Presence, error) {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return 0, err
 	}
-	if err := checkID(id); err != nil {
+	if err := layout.CheckID(id); err != nil {
 		return 0, err
 	}
-	k := s.keys.of(topic)
-	reply, err := s.RunText(ctx, runNowScript, []string{k.timeline, k.payloads, k.leases, k.hint}, id)
+	k := s.keys.Of(topic)
+	reply, err := s.RunText(ctx, runNowScript, []string{k.Timeline, k.Payloads, k.Leases, k.Hint}, id)
 	if err != nil {
 		return 0, fmt.Errorf("run %q on %q now: %w", id, topic, err)
 	}

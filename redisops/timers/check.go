@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -17,14 +18,14 @@ import (
 // Errors wrap [exchange.ErrUnavailable] or [ErrUnsupported].
 func (s *Timers) Check(ctx context.Context, topics []string) error {
 	for _, topic := range topics {
-		if err := checkTopic(topic); err != nil {
+		if err := layout.CheckTopic(topic); err != nil {
 			return err
 		}
 	}
 	if err := s.RDB.Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("check: %w", scripts.Wrap(ctx, nil, err))
 	}
-	if err := s.checkVersion(ctx, topics); err != nil {
+	if err := s.CheckVersion(ctx, topics); err != nil {
 		return fmt.Errorf("check: %w", err)
 	}
 	s.checkEviction(ctx)
@@ -32,7 +33,7 @@ func (s *Timers) Check(ctx context.Context, topics []string) error {
 		return nil
 	}
 	for _, topic := range topics {
-		if err := s.checkSlots(topic); err != nil {
+		if err := s.CheckSlots(topic); err != nil {
 			return err
 		}
 	}
@@ -74,11 +75,11 @@ func (s *Timers) learnShards(ctx context.Context) {
 	s.shards = shards
 }
 
-// shardOf is the address of the server that has a key, as Check last found it.
-func (s *Timers) shardOf(key string) string {
+// ShardOf is the address of the server that has a key, as Check last found it.
+func (s *Timers) ShardOf(key string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	slot := slotOf(key)
+	slot := layout.SlotOf(key)
 	for _, shard := range s.shards {
 		if shard.Start <= slot && slot <= shard.End && len(shard.Nodes) > 0 {
 			return shard.Nodes[0].Addr
@@ -87,15 +88,15 @@ func (s *Timers) shardOf(key string) string {
 	return ""
 }
 
-// checkVersion asks for a command that came with 6.2, which needs fewer rights
+// CheckVersion asks for a command that came with 6.2, which needs fewer rights
 // than INFO, of a key that the user may read: a topic's. Without topics the
 // user may have no right to the key; the command is known then.
-func (s *Timers) checkVersion(ctx context.Context, topics []string) error {
+func (s *Timers) CheckVersion(ctx context.Context, topics []string) error {
 	topic := "check"
 	if len(topics) > 0 {
 		topic = topics[0]
 	}
-	err := s.RDB.ZMScore(ctx, s.keys.of(topic).timeline, "probe").Err()
+	err := s.RDB.ZMScore(ctx, s.keys.Of(topic).Timeline, "probe").Err()
 	switch {
 	case err == nil, len(topics) == 0 && redis.IsPermissionError(err):
 		return nil
@@ -106,16 +107,16 @@ func (s *Timers) checkVersion(ctx context.Context, topics []string) error {
 	}
 }
 
-func (s *Timers) checkSlots(topic string) error {
-	k := s.keys.of(topic)
-	for _, key := range []string{k.payloads, k.leases, k.dead, k.stream("x", 0), k.hint, k.control, k.mark("x")} {
-		if a, b := slotOf(k.timeline), slotOf(key); a != b {
+func (s *Timers) CheckSlots(topic string) error {
+	k := s.keys.Of(topic)
+	for _, key := range []string{k.Payloads, k.Leases, k.Dead, k.Stream("x", 0), k.Hint, k.Control, k.Mark("x")} {
+		if a, b := layout.SlotOf(k.Timeline), layout.SlotOf(key); a != b {
 			hint := "set HashTag"
 			if s.keys.HashTag {
 				hint = "rename the topic, its braces break the hash tag"
 			}
 			return fmt.Errorf("check: %w: topic %q: %q is in slot %d of the Cluster and %q in %d; %s",
-				redisops.ErrUnsupported, topic, k.timeline, a, key, b, hint)
+				redisops.ErrUnsupported, topic, k.Timeline, a, key, b, hint)
 		}
 	}
 	return nil

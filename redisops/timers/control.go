@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -129,7 +130,7 @@ func (s Settings) Validate() error {
 // Nodes are told by a hint, [exchange.HintControl]; one that misses it reads the
 // order when it subscribes again, or looks.
 func (s *Timers) Pause(ctx context.Context, topic, by, reason string) (Control, error) {
-	return s.control(ctx, topic, "pause", clip(by, maxReason), clip(reason, maxReason))
+	return s.control(ctx, topic, "pause", scripts.Clip(by, scripts.MaxReason), scripts.Clip(reason, scripts.MaxReason))
 }
 
 // Resume ends a pause. Settings stay.
@@ -153,11 +154,11 @@ func (s *Timers) Retune(ctx context.Context, topic string, set Settings) (Contro
 }
 
 func (s *Timers) control(ctx context.Context, topic string, args ...any) (Control, error) {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return Control{}, err
 	}
-	k := s.keys.of(topic)
-	list, err := s.RunList(ctx, 0, controlScript, []string{k.control, k.hint}, args...)
+	k := s.keys.Of(topic)
+	list, err := s.RunList(ctx, 0, controlScript, []string{k.Control, k.Hint}, args...)
 	if err != nil {
 		return Control{}, fmt.Errorf("%s %q: %w", args[0], topic, err)
 	}
@@ -165,20 +166,20 @@ func (s *Timers) control(ctx context.Context, topic string, args ...any) (Contro
 	if err != nil {
 		return Control{}, err
 	}
-	s.remember(ctx, topic)
+	s.Remember(ctx, topic)
 	fields := map[string]string{}
 	for pair := range slices.Chunk(values, 2) {
 		fields[pair[0]] = pair[len(pair)-1]
 	}
-	return readControl(k.control, fields)
+	return readControl(k.Control, fields)
 }
 
 // Control reads what is ordered of a topic.
 func (s *Timers) Control(ctx context.Context, topic string) (Control, error) {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return Control{}, err
 	}
-	key := s.keys.of(topic).control
+	key := s.keys.Of(topic).Control
 	var c Control
 	err := s.Again(ctx, func() (err error) {
 		c, err = readControlReply(ctx, key, s.RDB.HGetAll(ctx, key))

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
 func (f *fixture) control(t *testing.T) Control {
@@ -24,7 +25,7 @@ func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		require.Zero(t, f.control(t))
-		hints := f.listen(t)
+		hints := f.ListenChannels(t)
 		paused, err := f.Pause(t.Context(), f.topic, "ops@example", "bank is down: call 42")
 		require.NoError(t, err)
 		require.True(t, paused.Paused)
@@ -45,7 +46,7 @@ func TestPauseAndResume(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, resumed)
 		require.Equal(t, exchange.HintControl, next(t, hints).Kind)
-		require.Zero(t, f.rdb.Exists(t.Context(), f.key.control).Val(), "nothing is left")
+		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Control).Val(), "nothing is left")
 		resumed, err = f.Resume(t.Context(), f.topic)
 		require.NoError(t, err)
 		require.Zero(t, resumed)
@@ -65,12 +66,12 @@ func TestRetune(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, all, got.Settings)
 		require.Equal(t, "why", got.Reason, "a pause stays")
-		require.Equal(t, "1m30s", f.rdb.HGet(t.Context(), f.key.control, "lease_ttl").Val(), "to be read by hand")
+		require.Equal(t, "1m30s", f.rdb.HGet(t.Context(), f.key.Control, "lease_ttl").Val(), "to be read by hand")
 
 		got, err = f.Retune(t.Context(), f.topic, Settings{MaxLeaseAge: -time.Hour})
 		require.NoError(t, err)
 		require.Equal(t, Settings{MaxLeaseAge: -1}, got.Settings, "off, which is not: left to the node")
-		require.Equal(t, "0s", f.rdb.HGet(t.Context(), f.key.control, "max_lease_age").Val())
+		require.Equal(t, "0s", f.rdb.HGet(t.Context(), f.key.Control, "max_lease_age").Val())
 		got, err = f.Retune(t.Context(), f.topic, Settings{MaxAttempts: 5})
 		require.NoError(t, err)
 		require.Equal(t, Settings{MaxAttempts: 5}, got.Settings, "in place of all that were")
@@ -80,7 +81,7 @@ func TestRetune(t *testing.T) {
 		got, err = f.Retune(t.Context(), f.topic, Settings{})
 		require.NoError(t, err)
 		require.Zero(t, got)
-		require.Zero(t, f.rdb.Exists(t.Context(), f.key.control).Val())
+		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Control).Val())
 	})
 }
 
@@ -105,19 +106,19 @@ func TestControlIsChecked(t *testing.T) {
 		require.ErrorIs(t, err, redisops.ErrInvalid)
 		_, err = f.Control(t.Context(), "")
 		require.ErrorIs(t, err, redisops.ErrInvalid)
-		require.Zero(t, f.rdb.Exists(t.Context(), f.key.control).Val())
+		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Control).Val())
 
 		long, err := f.Pause(t.Context(), f.topic, "", strings.Repeat("é", 1000))
 		require.NoError(t, err)
-		require.Len(t, long.Reason, maxReason)
-		require.NoError(t, f.rdb.HSet(t.Context(), f.key.control, "lease_ttl", "soon", "unknown", "x").Err())
+		require.Len(t, long.Reason, scripts.MaxReason)
+		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Control, "lease_ttl", "soon", "unknown", "x").Err())
 		_, err = f.Control(t.Context(), f.topic)
 		require.ErrorContains(t, err, `read "lease_ttl" of`)
-		require.NoError(t, f.rdb.HSet(t.Context(), f.key.control, "lease_ttl", "1ms").Err())
+		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Control, "lease_ttl", "1ms").Err())
 		_, err = f.Control(t.Context(), f.topic)
 		require.ErrorIs(t, err, redisops.ErrInvalid, "out of its bounds")
 
-		require.NoError(t, f.rdb.Set(t.Context(), f.key.control, "x", 0).Err())
+		require.NoError(t, f.rdb.Set(t.Context(), f.key.Control, "x", 0).Err())
 		_, err = f.Control(t.Context(), f.topic)
 		require.ErrorIs(t, err, redisops.ErrWrongType)
 		_, err = f.Resume(t.Context(), f.topic)

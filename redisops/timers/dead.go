@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -56,7 +57,7 @@ func (f DeadFilter) args(from, upto string, limit int) ([]any, error) {
 	if f.NewerThan > 0 {
 		newer = scripts.DelayMicros(f.NewerThan)
 	}
-	return []any{from, upto, limit, deadPageBytes, f.Reason, f.ReasonPrefix, older, newer}, nil
+	return []any{from, upto, limit, layout.DeadPageBytes, f.Reason, f.ReasonPrefix, older, newer}, nil
 }
 
 // DeadLetters reads a page of dead letters, the oldest first. After is what
@@ -64,14 +65,14 @@ func (f DeadFilter) args(from, upto string, limit int) ([]any, error) {
 // page holds at most limit letters (1 to 1000; 0 means 100) and about 1 MiB; as
 // no more is looked at, a filter may leave a page empty that has a next one.
 func (s *Timers) DeadLetters(ctx context.Context, topic string, f DeadFilter, after string, limit int) (letters []DeadLetter, next string, err error) {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return nil, "", err
 	}
-	if limit < 0 || limit > maxPage {
-		return nil, "", fmt.Errorf("%w: limit: %d, want 1 to %d", redisops.ErrInvalid, limit, maxPage)
+	if limit < 0 || limit > layout.MaxPage {
+		return nil, "", fmt.Errorf("%w: limit: %d, want 1 to %d", redisops.ErrInvalid, limit, layout.MaxPage)
 	}
 	if limit == 0 {
-		limit = defaultPage
+		limit = layout.DefaultPage
 	}
 	from := "-"
 	if after != "" {
@@ -84,7 +85,7 @@ func (s *Timers) DeadLetters(ctx context.Context, topic string, f DeadFilter, af
 	if err != nil {
 		return nil, "", err
 	}
-	list, err := s.RunList(ctx, 1, deadScript, []string{s.keys.of(topic).dead}, args...)
+	list, err := s.RunList(ctx, 1, deadScript, []string{s.keys.Of(topic).Dead}, args...)
 	if err != nil {
 		return nil, "", fmt.Errorf("dead letters of %q: %w", topic, err)
 	}
@@ -111,15 +112,15 @@ func readDeadLetters(list []any) (letters []DeadLetter, next string, err error) 
 // LastDead reads the last n dead letters of a topic (1 to 1000), the oldest of
 // them first.
 func (s *Timers) LastDead(ctx context.Context, topic string, n int) ([]DeadLetter, error) {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return nil, err
 	}
-	if n < 1 || n > maxPage {
-		return nil, fmt.Errorf("%w: n: %d, want 1 to %d", redisops.ErrInvalid, n, maxPage)
+	if n < 1 || n > layout.MaxPage {
+		return nil, fmt.Errorf("%w: n: %d, want 1 to %d", redisops.ErrInvalid, n, layout.MaxPage)
 	}
 	var all []DeadLetter
 	for from := "+"; from != "" && len(all) < n; {
-		list, err := s.RunList(ctx, 1, lastDeadScript, []string{s.keys.of(topic).dead}, from, n-len(all), deadPageBytes)
+		list, err := s.RunList(ctx, 1, lastDeadScript, []string{s.keys.Of(topic).Dead}, from, n-len(all), layout.DeadPageBytes)
 		if err != nil {
 			return nil, fmt.Errorf("dead letters of %q: %w", topic, err)
 		}

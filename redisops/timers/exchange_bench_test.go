@@ -10,6 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 // BenchmarkExchange settles a batch and claims the next, and reports what a
@@ -44,17 +45,17 @@ func benchmarkExchange(b *testing.B, size int) {
 	round := 0
 	load(round)
 	left := 20_000
-	before, idle := scriptMicros(b, rdb.Info(ctx, "commandstats").Val()), cpu()
+	before, idle := storetest.ScriptMicros(b, rdb.Info(ctx, "commandstats").Val()), cpu()
 	b.ReportAllocs()
 	for b.Loop() {
 		if left < size {
 			b.StopTimer()
-			spent += scriptMicros(b, rdb.Info(ctx, "commandstats").Val()) - before
+			spent += storetest.ScriptMicros(b, rdb.Info(ctx, "commandstats").Val()) - before
 			used += cpu() - idle
 			round++
 			load(round)
 			left = 20_000
-			before, idle = scriptMicros(b, rdb.Info(ctx, "commandstats").Val()), cpu()
+			before, idle = storetest.ScriptMicros(b, rdb.Info(ctx, "commandstats").Val()), cpu()
 			b.StartTimer()
 		}
 		request.Sequence++
@@ -64,13 +65,13 @@ func benchmarkExchange(b *testing.B, size int) {
 		}
 		request.Settle = request.Settle[:0]
 		for _, l := range reply.Leases {
-			request.Settle = append(request.Settle, exchange.Settlement{Held: held(l), Verdict: exchange.Ack})
+			request.Settle = append(request.Settle, exchange.Settlement{Held: storetest.Held(l), Verdict: exchange.Ack})
 		}
 		handled += size
 		left -= size
 	}
 	used += cpu() - idle
-	spent += scriptMicros(b, rdb.Info(ctx, "commandstats").Val()) - before
+	spent += storetest.ScriptMicros(b, rdb.Info(ctx, "commandstats").Val()) - before
 	b.ReportMetric(spent/float64(handled), "redis-µs/timer")
 	b.ReportMetric(used/float64(handled), "redis-cpu-µs/timer")
 }

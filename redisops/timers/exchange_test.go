@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 func z(score float64, member string) redis.Z { return redis.Z{Score: score, Member: member} }
@@ -21,7 +22,7 @@ func TestClaimInOrderAndAck(t *testing.T) {
 		f.due(t, "c", "a", "b")
 		f.schedule(t, Entry{ID: "later", In: time.Hour})
 		reply := f.claim(t, 2)
-		require.Equal(t, []string{"c", "a"}, ids(reply.Leases))
+		require.Equal(t, []string{"c", "a"}, storetest.Ids(reply.Leases))
 		require.Zero(t, reply.Next, "b is due")
 		require.Equal(t, time.Minute, reply.Remaining)
 		require.WithinDuration(t, time.Now(), reply.Now, time.Minute)
@@ -33,16 +34,16 @@ func TestClaimInOrderAndAck(t *testing.T) {
 		require.True(t, f.get(t, "c").Running)
 
 		r := f.request(10, time.Minute)
-		r.Settle = []exchange.Settlement{verdict(exchange.Ack, reply.Leases[0]), verdict(exchange.Ack, reply.Leases[1])}
+		r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Ack, reply.Leases[0]), storetest.Verdict(exchange.Ack, reply.Leases[1])}
 		reply = f.run(t, r)
-		require.Equal(t, []string{"b"}, ids(reply.Leases))
+		require.Equal(t, []string{"b"}, storetest.Ids(reply.Leases))
 		require.Empty(t, reply.Refused)
 		require.InDelta(t, time.Minute, reply.Next, float64(time.Millisecond), "b's lease ends next")
-		f.settle(t, verdict(exchange.Ack, reply.Leases[0]))
+		f.settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]))
 		counts, err := f.Count(t.Context(), f.topic)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, counts.Total)
-		require.EqualValues(t, 1, f.rdb.HLen(t.Context(), f.key.leases).Val(), "the sentinel alone")
+		require.EqualValues(t, 1, f.rdb.HLen(t.Context(), f.key.Leases).Val(), "the sentinel alone")
 	})
 }
 
@@ -53,9 +54,9 @@ func TestNothingThere(t *testing.T) {
 		require.Negative(t, reply.Next)
 		require.Empty(t, reply.Leases)
 		require.False(t, reply.Orphans)
-		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.timeline, redis.Z{Score: 1, Member: "x"}).Err())
-		require.NoError(t, f.rdb.Do(t.Context(), "ZADD", f.key.timeline, "+inf", "x").Err())
-		require.NoError(t, f.rdb.HSet(t.Context(), f.key.payloads, "x", "never").Err())
+		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, redis.Z{Score: 1, Member: "x"}).Err())
+		require.NoError(t, f.rdb.Do(t.Context(), "ZADD", f.key.Timeline, "+inf", "x").Err())
+		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, "x", "never").Err())
 		require.Negative(t, f.claim(t, 5).Next, "never due")
 		require.True(t, f.get(t, "x").NeverDue)
 	})
@@ -66,7 +67,7 @@ func TestNackWaitsAndCounts(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")
 		first := f.claim(t, 1).Leases[0]
-		nack := verdict(exchange.Nack, first)
+		nack := storetest.Verdict(exchange.Nack, first)
 		nack.Delay, nack.Reason = time.Hour, "card: declined\nagain"
 		require.Empty(t, f.settle(t, nack).Refused)
 		got := f.get(t, "a")
@@ -86,7 +87,7 @@ func TestNackAtOnceIsClaimedAgain(t *testing.T) {
 		f.due(t, "a")
 		first := f.claim(t, 1).Leases[0]
 		r := f.request(1, time.Minute)
-		r.Settle = []exchange.Settlement{verdict(exchange.Nack, first)}
+		r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Nack, first)}
 		again := f.run(t, r).Leases[0]
 		require.Equal(t, 2, again.Claims)
 		require.Equal(t, 1, again.Failures)
@@ -99,9 +100,9 @@ func TestBuryKeepsACopyWithItsReason(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b")
 		leases := f.claim(t, 2).Leases
-		bury := verdict(exchange.Bury, leases[0])
+		bury := storetest.Verdict(exchange.Bury, leases[0])
 		bury.Reason = "no such account"
-		nack := verdict(exchange.Nack, leases[1])
+		nack := storetest.Verdict(exchange.Nack, leases[1])
 		require.Empty(t, f.settle(t, bury, nack).Refused)
 		_, err := f.Get(t.Context(), f.topic, "a")
 		require.ErrorIs(t, err, redisops.ErrNotFound)
@@ -129,7 +130,7 @@ func TestDeadLettersByPageAndCap(t *testing.T) {
 		f.due(t, names...)
 		var list []exchange.Settlement
 		for _, l := range f.claim(t, 30).Leases {
-			list = append(list, verdict(exchange.Bury, l))
+			list = append(list, storetest.Verdict(exchange.Bury, l))
 		}
 		f.settle(t, list...)
 		var got []string
@@ -159,14 +160,14 @@ func TestTheOldestDeadLettersLeaveAboveTheCap(t *testing.T) {
 		g := f.holder(SourceOptions{DeadCap: 100})
 		var list []exchange.Settlement
 		for _, l := range g.claim(t, 450).Leases {
-			list = append(list, verdict(exchange.Bury, l))
+			list = append(list, storetest.Verdict(exchange.Bury, l))
 		}
 		require.Empty(t, g.settle(t, list...).Refused)
 		counts, err := f.Count(t.Context(), f.topic)
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, counts.Dead, int64(100))
 		require.LessOrEqual(t, counts.Dead, int64(200))
-		last := f.rdb.XRevRangeN(t.Context(), f.key.dead, "+", "-", 1).Val()
+		last := f.rdb.XRevRangeN(t.Context(), f.key.Dead, "+", "-", 1).Val()
 		require.Equal(t, "00449", last[0].Values["id"], "the newest stays")
 	})
 }
@@ -176,11 +177,11 @@ func TestReleaseRestoresTheOrder(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b", "c", "d")
 		leases := f.claim(t, 3).Leases
-		require.Empty(t, f.settle(t, verdict(exchange.Release, leases[1]), verdict(exchange.Release, leases[2]), verdict(exchange.Release, leases[0])).Refused)
+		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Release, leases[1]), storetest.Verdict(exchange.Release, leases[2]), storetest.Verdict(exchange.Release, leases[0])).Refused)
 		require.Zero(t, f.get(t, "b").Claims)
-		require.EqualValues(t, 1, f.rdb.HLen(t.Context(), f.key.leases).Val(), "no record is left")
+		require.EqualValues(t, 1, f.rdb.HLen(t.Context(), f.key.Leases).Val(), "no record is left")
 		again := f.claim(t, 4).Leases
-		require.Equal(t, []string{"a", "b", "c", "d"}, ids(again))
+		require.Equal(t, []string{"a", "b", "c", "d"}, storetest.Ids(again))
 		require.Equal(t, 1, again[0].Claims)
 		require.Equal(t, leases[0].Activation, again[0].Activation)
 	})
@@ -190,13 +191,13 @@ func TestReleaseOfARetryGoesBackToItsPlace(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")
-		nack := verdict(exchange.Nack, f.claim(t, 1).Leases[0])
+		nack := storetest.Verdict(exchange.Nack, f.claim(t, 1).Leases[0])
 		nack.Reason = "boom"
 		f.settle(t, nack)
 		waiting := f.get(t, "a")
 		lease := f.claim(t, 1).Leases[0]
 		require.Equal(t, 2, lease.Claims)
-		f.settle(t, verdict(exchange.Release, lease))
+		f.settle(t, storetest.Verdict(exchange.Release, lease))
 		require.Equal(t, waiting, f.get(t, "a"))
 	})
 }
@@ -213,10 +214,10 @@ func TestReleaseRevivesNoOldToken(t *testing.T) {
 			again = other.claim(t, 1).Leases
 			return len(again) == 1
 		}, 30*time.Second, time.Millisecond)
-		require.Empty(t, other.settle(t, verdict(exchange.Release, again[0])).Refused)
+		require.Empty(t, other.settle(t, storetest.Verdict(exchange.Release, again[0])).Refused)
 		require.Equal(t, 1, f.get(t, "a").Claims)
 		require.Equal(t, exchange.Lost, f.extend(t, time.Minute, old).Refused[0].Why)
-		require.Equal(t, exchange.Lost, f.settle(t, verdict(exchange.Ack, old)).Refused[0].Why)
+		require.Equal(t, exchange.Lost, f.settle(t, storetest.Verdict(exchange.Ack, old)).Refused[0].Why)
 	})
 }
 
@@ -229,10 +230,10 @@ func TestExtendMovesTheToken(t *testing.T) {
 		require.Empty(t, reply.Refused)
 		require.Equal(t, time.Hour, reply.Remaining)
 		require.WithinDuration(t, reply.Now.Add(time.Hour), f.get(t, "a").LeaseEnds, time.Millisecond)
-		require.Equal(t, exchange.Superseded, f.settle(t, verdict(exchange.Ack, leases[0])).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.settle(t, storetest.Verdict(exchange.Ack, leases[0])).Refused[0].Why)
 		renewed := leases[0]
 		renewed.Token = reply.Extended
-		require.Empty(t, f.settle(t, verdict(exchange.Ack, renewed)).Refused)
+		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, renewed)).Refused)
 	})
 }
 
@@ -245,10 +246,10 @@ func TestRefusalsKeepTheOrderOfTheRequest(t *testing.T) {
 		lost := exchange.Lease{ID: "a", Token: "12.5"}
 		r := f.request(0, time.Minute)
 		r.Settle = []exchange.Settlement{
-			verdict(exchange.Release, gone), verdict(exchange.Nack, l[0]), verdict(exchange.Bury, lost),
-			verdict(exchange.Ack, lost), verdict(exchange.Ack, l[1]), verdict(exchange.Ack, l[1]),
+			storetest.Verdict(exchange.Release, gone), storetest.Verdict(exchange.Nack, l[0]), storetest.Verdict(exchange.Bury, lost),
+			storetest.Verdict(exchange.Ack, lost), storetest.Verdict(exchange.Ack, l[1]), storetest.Verdict(exchange.Ack, l[1]),
 		}
-		r.Extend = []exchange.Held{held(gone), held(l[0]), {ID: "a", Token: "rubbish"}}
+		r.Extend = []exchange.Held{storetest.Held(gone), storetest.Held(l[0]), {ID: "a", Token: "rubbish"}}
 		var got []string
 		for _, x := range f.run(t, r).Refused {
 			got = append(got, fmt.Sprint(x.Index, x.Why))
@@ -277,8 +278,8 @@ func TestExpiredLeaseComesBack(t *testing.T) {
 		}, 30*time.Second, time.Millisecond)
 		require.Equal(t, 2, again.Claims)
 		require.Equal(t, first.Activation, again.Activation)
-		require.Equal(t, exchange.Lost, f.settle(t, verdict(exchange.Ack, first)).Refused[0].Why)
-		require.Empty(t, other.settle(t, verdict(exchange.Ack, again)).Refused)
+		require.Equal(t, exchange.Lost, f.settle(t, storetest.Verdict(exchange.Ack, first)).Refused[0].Why)
+		require.Empty(t, other.settle(t, storetest.Verdict(exchange.Ack, again)).Refused)
 	})
 }
 
@@ -307,9 +308,9 @@ func TestTokensOfAwkwardInstants(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		for i, end := range []string{"4795246719.123", "4795246719.1229999", "5e9", "4795246719.0000002", "4999999999.9999990", "4795246719"} {
 			id := fmt.Sprint("t", i)
-			require.NoError(t, f.rdb.Do(t.Context(), "ZADD", f.key.timeline, end, id).Err())
-			require.NoError(t, f.rdb.HSet(t.Context(), f.key.payloads, id, "x").Err())
-			require.NoError(t, f.rdb.HSet(t.Context(), f.key.leases, id, "l:1:0:1.5:"+end).Err())
+			require.NoError(t, f.rdb.Do(t.Context(), "ZADD", f.key.Timeline, end, id).Err())
+			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, id, "x").Err())
+			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Leases, id, "l:1:0:1.5:"+end).Err())
 			require.True(t, f.get(t, id).Running, end)
 			ack := exchange.Settlement{Held: exchange.Held{ID: id, Token: exchange.Token(end)}, Verdict: exchange.Ack}
 			require.Empty(t, f.settle(t, ack).Refused, end)
@@ -322,16 +323,16 @@ func TestAwkwardIDsArriveWhole(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		names := []string{"", "\x00", "a\nb", "a b:c", "\xff\xfe", strings.Repeat("é", 257), "{x}", "naïve ☃"}
 		for i, id := range names {
-			require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.timeline, z(float64(i), id)).Err())
-			require.NoError(t, f.rdb.HSet(t.Context(), f.key.payloads, id, "p\x00"+id).Err())
+			require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z(float64(i), id)).Err())
+			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, id, "p\x00"+id).Err())
 		}
 		reply := f.claim(t, 20)
-		require.Equal(t, names, ids(reply.Leases))
+		require.Equal(t, names, storetest.Ids(reply.Leases))
 		var list []exchange.Settlement
 		for i, l := range reply.Leases {
 			require.Equal(t, "p\x00"+l.ID, string(l.Payload))
 			require.Equal(t, i == 0 || i == 4 || i == 5, l.Fault != "", "%q", l.ID)
-			list = append(list, verdict(exchange.Bury, l))
+			list = append(list, storetest.Verdict(exchange.Bury, l))
 		}
 		require.Empty(t, f.settle(t, list...).Refused)
 		counts, err := f.Count(t.Context(), f.topic)
@@ -358,11 +359,11 @@ func TestManyAtOnce(t *testing.T) {
 		for i, l := range leases {
 			switch {
 			case i < 1200:
-				r.Settle = append(r.Settle, verdict(exchange.Ack, l))
+				r.Settle = append(r.Settle, storetest.Verdict(exchange.Ack, l))
 			case i < 2000:
-				r.Settle = append(r.Settle, verdict(exchange.Nack, l))
+				r.Settle = append(r.Settle, storetest.Verdict(exchange.Nack, l))
 			default:
-				r.Extend = append(r.Extend, held(l))
+				r.Extend = append(r.Extend, storetest.Held(l))
 			}
 		}
 		reply := f.run(t, r)

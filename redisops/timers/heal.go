@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -15,9 +16,9 @@ const (
 	healPageSize = 256 << 10 // bytes that a page may read before pages get smaller
 )
 
-// sweep is how far Heal has come in a hash.
-type sweep struct {
-	cursor string
+// Sweep is how far Heal has come in a hash.
+type Sweep struct {
+	Cursor string
 	page   int
 }
 
@@ -25,14 +26,14 @@ type sweep struct {
 // many. One call looks at about 10,000 entries of each; the next one goes on
 // from there.
 func (t *TimerSource) Heal(ctx context.Context) (removed int, err error) {
-	if err := checkTopic(t.topic); err != nil {
+	if err := layout.CheckTopic(t.topic); err != nil {
 		return 0, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i, hash := range []string{t.keys.payloads, t.keys.leases} {
-		done, err := t.timers.sweep(ctx, t.keys.timeline, hash, &t.sweep[i], healEntries, true)
-		removed += done.orphans
+	for i, hash := range []string{t.keys.Payloads, t.keys.Leases} {
+		done, err := t.timers.Sweep(ctx, t.keys.Timeline, hash, &t.sweep[i], healEntries, true)
+		removed += done.Orphans
 		if err != nil {
 			return removed, fmt.Errorf("heal %q: %w", hash, err)
 		}
@@ -41,21 +42,21 @@ func (t *TimerSource) Heal(ctx context.Context) (removed int, err error) {
 }
 
 // swept is what a part of a sweep came across.
-type swept struct{ examined, orphans int }
+type swept struct{ examined, Orphans int }
 
-// sweep looks for entries of a hash that have no timer, and removes them if it
+// Sweep looks for entries of a hash that have no timer, and removes them if it
 // is told to. It ends after limit entries, or at the end of the hash: then at
 // is zero again.
-func (s *Timers) sweep(ctx context.Context, timeline, hash string, at *sweep, limit int, remove bool) (done swept, err error) {
-	if at.cursor == "" {
-		*at = sweep{cursor: "0", page: healFirst}
+func (s *Timers) Sweep(ctx context.Context, timeline, hash string, at *Sweep, limit int, remove bool) (done swept, err error) {
+	if at.Cursor == "" {
+		*at = Sweep{Cursor: "0", page: healFirst}
 	}
 	removes := "0"
 	if remove {
 		removes = "1"
 	}
 	for done.examined < limit {
-		list, err := s.RunList(ctx, 4, healScript, []string{timeline, hash}, at.cursor, at.page, removes)
+		list, err := s.RunList(ctx, 4, healScript, []string{timeline, hash}, at.Cursor, at.page, removes)
 		if err != nil {
 			return done, err
 		}
@@ -70,15 +71,15 @@ func (s *Timers) sweep(ctx context.Context, timeline, hash string, at *sweep, li
 			}
 		}
 		done.examined += max(n[0], 1)
-		done.orphans += n[1]
-		at.cursor = values[0]
+		done.Orphans += n[1]
+		at.Cursor = values[0]
 		if n[2] > healPageSize {
 			at.page = max(1, at.page/2)
 		} else {
 			at.page = min(healMost, at.page*2)
 		}
-		if at.cursor == "0" {
-			*at = sweep{}
+		if at.Cursor == "0" {
+			*at = Sweep{}
 			break
 		}
 	}

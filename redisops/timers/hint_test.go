@@ -10,10 +10,11 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// listen starts Listen and waits until it has subscribed.
-func (f *fixture) listen(t *testing.T) <-chan exchange.Hint {
+// ListenChannels starts Listen and waits until it has subscribed.
+func (f *fixture) ListenChannels(t *testing.T) <-chan exchange.Hint {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	hints := make(chan exchange.Hint, 100)
@@ -41,14 +42,14 @@ func next(t *testing.T, hints <-chan exchange.Hint) exchange.Hint {
 // quiet says that no hint was sent: a marker sent now is the next to arrive.
 func (f *fixture) quiet(t *testing.T, hints <-chan exchange.Hint, why string) {
 	t.Helper()
-	require.NoError(t, f.rdb.Publish(t.Context(), f.key.hint, "check 1 marker").Err())
+	require.NoError(t, f.rdb.Publish(t.Context(), f.key.Hint, "check 1 marker").Err())
 	require.Equal(t, "marker", next(t, hints).ID, why)
 }
 
 func TestHintsWhenTheHeadIsLowered(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		hints := f.listen(t)
+		hints := f.ListenChannels(t)
 		f.schedule(t, Entry{ID: "hour", In: time.Hour})
 		h := next(t, hints)
 		require.Equal(t, exchange.HintDue, h.Kind)
@@ -60,7 +61,7 @@ func TestHintsWhenTheHeadIsLowered(t *testing.T) {
 		f.quiet(t, hints, "the head was not lowered")
 		f.schedule(t, Entry{ID: "now", In: 0})
 		require.Zero(t, next(t, hints).In)
-		ttl := f.rdb.PTTL(t.Context(), f.key.hint).Val()
+		ttl := f.rdb.PTTL(t.Context(), f.key.Hint).Val()
 		require.Positive(t, ttl)
 		require.LessOrEqual(t, ttl, 10*time.Second)
 
@@ -72,16 +73,16 @@ func TestHintsWhenTheHeadIsLowered(t *testing.T) {
 		f.schedule(t, Entry{ID: "now too"})
 		f.quiet(t, hints, "a hint is outstanding: pollers look already")
 		require.Empty(t, f.claim(t, 0).Leases)
-		require.EqualValues(t, 1, f.rdb.Exists(t.Context(), f.key.hint).Val(), "something is due")
+		require.EqualValues(t, 1, f.rdb.Exists(t.Context(), f.key.Hint).Val(), "something is due")
 		other := f.claim(t, 5).Leases[0]
 		require.Empty(t, f.claim(t, 5).Leases, "nothing is due")
-		require.Zero(t, f.rdb.Exists(t.Context(), f.key.hint).Val(), "cleared")
+		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Hint).Val(), "cleared")
 
-		f.settle(t, verdict(exchange.Release, lease))
+		f.settle(t, storetest.Verdict(exchange.Release, lease))
 		require.Zero(t, next(t, hints).In, "a release lowers the head")
 		f.claim(t, 1)
 		f.claim(t, 1)
-		nack := verdict(exchange.Nack, other)
+		nack := storetest.Verdict(exchange.Nack, other)
 		nack.Delay = 2 * time.Second
 		f.settle(t, nack)
 		require.Equal(t, 2*time.Second, next(t, hints).In.Round(time.Millisecond), "a nack lowers the head")
@@ -93,7 +94,7 @@ func TestHintsOfCancel(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a\nb c", "pending")
 		f.claim(t, 1)
-		hints := f.listen(t)
+		hints := f.ListenChannels(t)
 		_, err := f.Cancel(t.Context(), f.topic, "a\nb c", "pending", "absent")
 		require.NoError(t, err)
 		h := next(t, hints)
@@ -112,7 +113,7 @@ func TestListenSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	f := newFixture(t, server.Client(t))
-	hints := f.listen(t)
+	hints := f.ListenChannels(t)
 	server.Restart(t)
 	require.Equal(t, exchange.HintSubscribed, next(t, hints).Kind)
 	require.Eventually(t, func() bool { return f.rdb.Ping(t.Context()).Err() == nil }, 30*time.Second, 10*time.Millisecond)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -44,11 +45,11 @@ type Timer struct {
 // MaxPayload, the error wraps [ErrTooLarge] and the rest of the timer is returned
 // beside it.
 func (s *Timers) Get(ctx context.Context, topic, id string) (Timer, error) {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return Timer{}, err
 	}
-	k := s.keys.of(topic)
-	list, err := s.RunList(ctx, 0, getScript, []string{k.timeline, k.payloads, k.leases}, id, s.maxPayload())
+	k := s.keys.Of(topic)
+	list, err := s.RunList(ctx, 0, getScript, []string{k.Timeline, k.Payloads, k.Leases}, id, s.maxPayload())
 	if err != nil {
 		return Timer{}, fmt.Errorf("get %q on %q: %w", id, topic, err)
 	}
@@ -136,14 +137,14 @@ func (c Cursor) read() (score, id string, err error) {
 // yet have a next one. For the leased ones it looks at the lease records where
 // there are at most 1,000 of them.
 func (s *Timers) List(ctx context.Context, topic string, f Filter) (timers []Timer, next Cursor, err error) {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return nil, "", err
 	}
-	if f.Limit < 0 || f.Limit > maxPage {
-		return nil, "", fmt.Errorf("%w: limit: %d, want 1 to %d", redisops.ErrInvalid, f.Limit, maxPage)
+	if f.Limit < 0 || f.Limit > layout.MaxPage {
+		return nil, "", fmt.Errorf("%w: limit: %d, want 1 to %d", redisops.ErrInvalid, f.Limit, layout.MaxPage)
 	}
 	if f.Limit == 0 {
-		f.Limit = defaultPage
+		f.Limit = layout.DefaultPage
 	}
 	score, id, err := f.After.read()
 	if err != nil {
@@ -156,9 +157,9 @@ func (s *Timers) List(ctx context.Context, topic string, f Filter) (timers []Tim
 	if f.Leased {
 		leased = "1"
 	}
-	k := s.keys.of(topic)
-	list, err := s.RunList(ctx, 3, listScript, []string{k.timeline, k.payloads, k.leases},
-		f.Limit, before, leased, maxPage, score, id)
+	k := s.keys.Of(topic)
+	list, err := s.RunList(ctx, 3, listScript, []string{k.Timeline, k.Payloads, k.Leases},
+		f.Limit, before, leased, layout.MaxPage, score, id)
 	if err != nil {
 		return nil, "", fmt.Errorf("list %q: %w", topic, err)
 	}
@@ -190,11 +191,11 @@ type Counts struct {
 
 // Count counts the timers and dead letters of a topic.
 func (s *Timers) Count(ctx context.Context, topic string) (Counts, error) {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return Counts{}, err
 	}
-	k := s.keys.of(topic)
-	list, err := s.RunList(ctx, 3, countScript, []string{k.timeline, k.dead})
+	k := s.keys.Of(topic)
+	list, err := s.RunList(ctx, 3, countScript, []string{k.Timeline, k.Dead})
 	if err != nil {
 		return Counts{}, fmt.Errorf("count %q: %w", topic, err)
 	}

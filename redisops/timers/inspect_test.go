@@ -43,8 +43,8 @@ func (f *fixture) plant(t *testing.T, score float64, names ...string) {
 			zs[i] = z(score, id)
 			fields = append(fields, id, "p-"+id)
 		}
-		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.timeline, zs...).Err())
-		require.NoError(t, f.rdb.HSet(t.Context(), f.key.payloads, fields...).Err())
+		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, zs...).Err())
+		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, fields...).Err())
 	}
 }
 
@@ -157,7 +157,7 @@ func TestTopics(t *testing.T) {
 			topics := []string{"one", "two:three", "a{b}c", "nul\x00\n"}
 			for _, topic := range topics {
 				// The check of key names is for those with the usual bases.
-				require.NoError(t, f.rdb.ZAdd(t.Context(), s.keys.of(topic).timeline, z(1, "x")).Err())
+				require.NoError(t, f.rdb.ZAdd(t.Context(), s.keys.Of(topic).Timeline, z(1, "x")).Err())
 				require.NoError(t, s.Register(t.Context(), topic))
 			}
 			require.NoError(t, f.rdb.ZAdd(t.Context(), "tlxzz"+redistest.Name(t)+":other", z(1, "x")).Err())

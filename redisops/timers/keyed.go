@@ -40,9 +40,9 @@ func NewCallKey() *Key {
 	return key
 }
 
-// life is for how long the key is kept: beyond the last time that the call may be
+// Life is for how long the key is kept: beyond the last time that the call may be
 // sent again.
-func (k *Key) life(ctx context.Context, r redisops.Retry) time.Duration {
+func (k *Key) Life(ctx context.Context, r redisops.Retry) time.Duration {
 	if !k.brief {
 		return KeyLife
 	}
@@ -79,18 +79,18 @@ func (k *Key) part(at int) *Key {
 	return &part
 }
 
-// suffix ends the name in Redis of what is kept for this part of the call.
-func (k *Key) suffix() string { return k.name + ":" + strconv.Itoa(k.at) }
+// Suffix ends the name in Redis of what is kept for this part of the call.
+func (k *Key) Suffix() string { return k.name + ":" + strconv.Itoa(k.at) }
 
-// content is a hash of what is asked for, which tells a call from another with
+// Content is a hash of what is asked for, which tells a call from another with
 // the same key.
-func (k *Key) content() string { return k.call }
+func (k *Key) Content() string { return k.call }
 
 // runKeyed runs a script, or what keeps its answer under a key.
-func (s *Timers) runKeyed(ctx context.Context, plain, keyed *redis.Script, k topicKeys, key *Key, keys []string, args []any) (string, error) {
+func (s *Timers) runKeyed(ctx context.Context, plain, keyed *redis.Script, k TopicKeys, key *Key, keys []string, args []any) (string, error) {
 	if key == nil {
 		return s.RunText(ctx, plain, keys, args...)
 	}
-	keys = append(keys, k.keyed+":"+key.suffix())
-	return s.RunText(ctx, keyed, keys, append(args, key.content(), KeyLife.Milliseconds())...)
+	keys = append(keys, k.Keyed+":"+key.Suffix())
+	return s.RunText(ctx, keyed, keys, append(args, key.Content(), KeyLife.Milliseconds())...)
 }

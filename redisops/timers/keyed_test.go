@@ -45,22 +45,22 @@ func TestAKeyIsKeptForADayInTheSlotOfItsTopic(t *testing.T) {
 	f := newFixture(t, redistest.Shared(t))
 	_, err := f.ScheduleKeyed(t.Context(), f.topic, NewKey("me", "k", nil), Entry{ID: "a", In: time.Hour})
 	require.NoError(t, err)
-	keys, err := f.rdb.Keys(t.Context(), f.key.keyed+":*").Result()
+	keys, err := f.rdb.Keys(t.Context(), f.key.Keyed+":*").Result()
 	require.NoError(t, err)
 	require.Len(t, keys, 1)
 	life, err := f.rdb.PTTL(t.Context(), keys[0]).Result()
 	require.NoError(t, err)
 	require.InDelta(t, KeyLife.Hours(), life.Hours(), 1)
 
-	tagged := Keys{HashTag: true}.WithDefaults().of("x")
-	require.Contains(t, tagged.keyed, "{x}")
+	tagged := Keys{HashTag: true}.WithDefaults().Of("x")
+	require.Contains(t, tagged.Keyed, "{x}")
 }
 
 func TestAKeyThatHoldsSomethingElse(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	key := NewKey("me", "k", nil)
-	require.NoError(t, f.rdb.HSet(t.Context(), f.key.keyed+":"+key.name+":0", "x", "y").Err())
+	require.NoError(t, f.rdb.HSet(t.Context(), f.key.Keyed+":"+key.name+":0", "x", "y").Err())
 	_, err := f.ScheduleKeyed(t.Context(), f.topic, key, Entry{ID: "a", In: time.Hour})
 	require.ErrorIs(t, err, redisops.ErrWrongType)
 	_, err = f.Get(t.Context(), f.topic, "a")

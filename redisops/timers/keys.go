@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 )
 
 // Keys are the base names of the keys of a topic. The key of topic T is the
@@ -34,8 +35,8 @@ type Keys struct {
 // WithDefaults fills in the names that are empty.
 func (k Keys) WithDefaults() Keys {
 	for _, n := range k.names() {
-		if *n.value == "" {
-			*n.value = n.preset
+		if *n.Value == "" {
+			*n.Value = n.Preset
 		}
 	}
 	return k
@@ -47,36 +48,36 @@ func (k Keys) Validate() error {
 	var errs []error
 	first := map[string]string{}
 	for _, n := range k.names() {
-		switch other := first[*n.value]; {
-		case *n.value == "":
-			errs = append(errs, fmt.Errorf("%w: keys: %s is empty", redisops.ErrInvalid, n.field))
+		switch other := first[*n.Value]; {
+		case *n.Value == "":
+			errs = append(errs, fmt.Errorf("%w: keys: %s is empty", redisops.ErrInvalid, n.Field))
 		case other != "":
-			errs = append(errs, fmt.Errorf("%w: keys: %s and %s are both %q", redisops.ErrInvalid, other, n.field, *n.value))
+			errs = append(errs, fmt.Errorf("%w: keys: %s and %s are both %q", redisops.ErrInvalid, other, n.Field, *n.Value))
 		default:
-			first[*n.value] = n.field
+			first[*n.Value] = n.Field
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // Bases are all base names.
-func (k Keys) Bases() []string { return bases(k.names()) }
+func (k Keys) Bases() []string { return layout.Bases(k.names()) }
 
-func (k *Keys) names() []keyName {
-	return []keyName{
-		{field: "Timeline", preset: "timers_timeline", value: &k.Timeline},
-		{field: "Payloads", preset: "timers_payloads", value: &k.Payloads},
-		{field: "Leases", preset: "timers_leases", value: &k.Leases},
-		{field: "Dead", preset: "timers_dead", value: &k.Dead},
-		{field: "Exchange", preset: "timers_exchange", value: &k.Exchange},
-		{field: "Hint", preset: "timers_hint", value: &k.Hint},
-		{field: "Control", preset: "timers_control", value: &k.Control},
-		{field: "Once", preset: "timers_once", value: &k.Once},
-		{field: "Keyed", preset: "timers_keyed", value: &k.Keyed},
-		{field: "Events", preset: "timers_events", value: &k.Events},
-		{field: "Runs", preset: "timers_runs", value: &k.Runs},
-		{field: "Topics", preset: "timers_topics", value: &k.Topics},
-		{field: "Beat", preset: "redbeat:", value: &k.Beat},
+func (k *Keys) names() []layout.KeyName {
+	return []layout.KeyName{
+		{Field: "Timeline", Preset: "timers_timeline", Value: &k.Timeline},
+		{Field: "Payloads", Preset: "timers_payloads", Value: &k.Payloads},
+		{Field: "Leases", Preset: "timers_leases", Value: &k.Leases},
+		{Field: "Dead", Preset: "timers_dead", Value: &k.Dead},
+		{Field: "Exchange", Preset: "timers_exchange", Value: &k.Exchange},
+		{Field: "Hint", Preset: "timers_hint", Value: &k.Hint},
+		{Field: "Control", Preset: "timers_control", Value: &k.Control},
+		{Field: "Once", Preset: "timers_once", Value: &k.Once},
+		{Field: "Keyed", Preset: "timers_keyed", Value: &k.Keyed},
+		{Field: "Events", Preset: "timers_events", Value: &k.Events},
+		{Field: "Runs", Preset: "timers_runs", Value: &k.Runs},
+		{Field: "Topics", Preset: "timers_topics", Value: &k.Topics},
+		{Field: "Beat", Preset: "redbeat:", Value: &k.Beat},
 	}
 }
 
@@ -87,41 +88,41 @@ func (k Keys) key(base, topic string) string {
 	return base + ":" + topic
 }
 
-// topicKeys are the keys of one topic.
-type topicKeys struct {
-	timeline, payloads, leases, dead, exchange, hint, control, once, keyed, events, runs string
+// TopicKeys are the keys of one topic.
+type TopicKeys struct {
+	Timeline, Payloads, Leases, Dead, exchange, Hint, Control, once, Keyed, events, Runs string
 }
 
-func (k Keys) of(topic string) topicKeys {
-	return topicKeys{
-		timeline: k.key(k.Timeline, topic),
-		payloads: k.key(k.Payloads, topic),
-		leases:   k.key(k.Leases, topic),
-		dead:     k.key(k.Dead, topic),
+func (k Keys) Of(topic string) TopicKeys {
+	return TopicKeys{
+		Timeline: k.key(k.Timeline, topic),
+		Payloads: k.key(k.Payloads, topic),
+		Leases:   k.key(k.Leases, topic),
+		Dead:     k.key(k.Dead, topic),
 		exchange: k.key(k.Exchange, topic),
-		hint:     k.key(k.Hint, topic),
-		control:  k.key(k.Control, topic),
+		Hint:     k.key(k.Hint, topic),
+		Control:  k.key(k.Control, topic),
 		once:     k.key(k.Once, topic),
-		keyed:    k.key(k.Keyed, topic),
+		Keyed:    k.key(k.Keyed, topic),
 		events:   k.key(k.Events, topic),
-		runs:     k.key(k.Runs, topic),
+		Runs:     k.key(k.Runs, topic),
 	}
 }
 
-// stream is the exchange key of one stream of an incarnation. What follows the
+// Stream is the exchange key of one stream of an incarnation. What follows the
 // topic comes after the hash tag, so it keeps the slot.
-func (t topicKeys) stream(incarnation string, stream int) string {
+func (t TopicKeys) Stream(incarnation string, stream int) string {
 	return t.exchange + ":" + incarnation + ":" + strconv.Itoa(stream)
 }
 
 // apart is where the payloads are within a transaction that writes a batch; no
 // other command ever sees it.
-func (t topicKeys) apart() string { return t.exchange + ":apart" }
+func (t TopicKeys) apart() string { return t.exchange + ":apart" }
 
-// mark is the once key of an id. Colons of the id are escaped: otherwise the
+// Mark is the once key of an id. Colons of the id are escaped: otherwise the
 // ids of one topic could meet those of another.
-func (t topicKeys) mark(id string) string {
-	return t.once + ":" + escapeColons.Replace(id)
+func (t TopicKeys) Mark(id string) string {
+	return t.once + ":" + layout.EscapeColons.Replace(id)
 }
 
 // topicOf undoes key.

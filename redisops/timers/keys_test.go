@@ -8,16 +8,17 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 )
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	k := Keys{}.WithDefaults()
 	require.NoError(t, k.Validate())
-	require.Equal(t, "timers_timeline:invoices", k.of("invoices").timeline)
-	require.Equal(t, "timers_exchange:invoices:abc:1", k.of("invoices").stream("abc", 1))
+	require.Equal(t, "timers_timeline:invoices", k.Of("invoices").Timeline)
+	require.Equal(t, "timers_exchange:invoices:abc:1", k.Of("invoices").Stream("abc", 1))
 	k.HashTag = true
-	require.Equal(t, "timers_dead:{invoices}", k.of("invoices").dead)
+	require.Equal(t, "timers_dead:{invoices}", k.Of("invoices").Dead)
 	k.Hint, k.Dead, k.Leases = "", "x", "x"
 	err := k.Validate()
 	require.ErrorIs(t, err, redisops.ErrInvalid)
@@ -31,16 +32,16 @@ func TestKeys(t *testing.T) {
 
 func TestSlots(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, 12739, slotOf("123456789"))
-	require.Equal(t, slotOf("b"), slotOf("a{b}c"))
-	require.NotEqual(t, slotOf("b"), slotOf("a{}b"))
+	require.Equal(t, 12739, layout.SlotOf("123456789"))
+	require.Equal(t, layout.SlotOf("b"), layout.SlotOf("a{b}c"))
+	require.NotEqual(t, layout.SlotOf("b"), layout.SlotOf("a{}b"))
 }
 
 // On a Cluster the keys of a topic are compared, and the error says what to do.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t, "--cluster-enabled", "yes").Client(t)
-	require.NoError(t, rdb.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, slots-1).Err())
+	require.NoError(t, rdb.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, layout.Slots-1).Err())
 	require.Eventually(t, func() bool { return rdb.Set(t.Context(), "x", 1, 0).Err() == nil }, 30*time.Second, 10*time.Millisecond)
 	s, err := New(rdb, Keys{})
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ func TestTopicsThatAStoreRemembersAreBounded(t *testing.T) {
 			require.LessOrEqual(t, f.topics.size(), 2*maxKnown)
 		}
 		f.due(t, "a")
-		require.Equal(t, knownTopic{registered: f.topics.of(f.topic).registered, sound: true}, f.topics.of(f.topic))
+		require.Equal(t, knownTopic{registered: f.topics.Of(f.topic).registered, sound: true}, f.topics.Of(f.topic))
 		require.True(t, f.topics.sound(fmt.Sprint(3*maxKnown-1)))
 		require.False(t, f.topics.sound("0"), "the oldest are forgotten")
 	})

@@ -10,14 +10,15 @@ import (
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 // foreign writes a timer that is due as a peer does, with a payload of so many
 // bytes.
 func (f *fixture) foreign(t *testing.T, id string, size int) {
 	t.Helper()
-	require.NoError(t, f.rdb.HSet(t.Context(), f.key.payloads, id, strings.Repeat("x", size)).Err())
-	require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.timeline, redis.Z{Score: 5, Member: id}).Err())
+	require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, id, strings.Repeat("x", size)).Err())
+	require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, redis.Z{Score: 5, Member: id}).Err())
 }
 
 // A payload over the limit is dead-lettered by its name and its size, and the
@@ -46,7 +47,7 @@ func TestTooLargePayloads(t *testing.T) {
 		const reason = "the payload has 1001 bytes, more than 1000"
 		for range 2 { // the second is the answer that is kept
 			reply := f.run(t, request)
-			require.Equal(t, []string{"limit", "a"}, ids(reply.Leases))
+			require.Equal(t, []string{"limit", "a"}, storetest.Ids(reply.Leases))
 			require.Len(t, reply.Buried, 1)
 			b := reply.Buried[0]
 			require.Equal(t, exchange.Burial{
@@ -58,7 +59,7 @@ func TestTooLargePayloads(t *testing.T) {
 		require.Equal(t, "large", letter.ID)
 		require.Equal(t, reason, letter.Reason)
 		require.Empty(t, letter.Payload)
-		require.False(t, f.rdb.HExists(t.Context(), f.key.payloads, "large").Val())
+		require.False(t, f.rdb.HExists(t.Context(), f.key.Payloads, "large").Val())
 		result, err := f.Redrive(t.Context(), f.topic, RedriveOptions{})
 		require.NoError(t, err)
 		require.Equal(t, RedriveResult{SkippedBroken: 1}, result, "there is nothing to deliver")
@@ -75,14 +76,14 @@ func TestPayloadsThatBecomeTooLarge(t *testing.T) {
 		request := f.request(2, time.Minute)
 		leases := f.run(t, request).Leases
 		for _, l := range leases {
-			require.NoError(t, f.rdb.HSet(t.Context(), f.key.payloads, l.ID, strings.Repeat("x", 1001)).Err())
+			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, l.ID, strings.Repeat("x", 1001)).Err())
 		}
 		require.Empty(t, f.run(t, request).Leases, "answered again")
-		s := verdict(exchange.Bury, leases[0])
+		s := storetest.Verdict(exchange.Bury, leases[0])
 		s.Reason = "rejected"
 		require.Len(t, f.settle(t, s).Buried, 1)
 		require.Empty(t, f.firstDead(t).Payload)
-		f.settle(t, verdict(exchange.Nack, leases[1]))
+		f.settle(t, storetest.Verdict(exchange.Nack, leases[1]))
 		require.Equal(t, exchange.Burial{
 			Index: -1, ID: "b", Claims: 1, Failures: 1, Reason: "the payload has 1001 bytes, more than 1000",
 			Activation: leases[1].Activation,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -21,21 +22,21 @@ import (
 func (s *Timers) Listen(ctx context.Context, topics []string, deliver func(exchange.Hint)) error {
 	channels := make(map[string]string, len(topics))
 	for _, topic := range topics {
-		if err := checkTopic(topic); err != nil {
+		if err := layout.CheckTopic(topic); err != nil {
 			return err
 		}
-		channels[s.keys.of(topic).hint] = topic
+		channels[s.keys.Of(topic).Hint] = topic
 	}
-	return s.listen(ctx, channels, deliver)
+	return s.ListenChannels(ctx, channels, deliver)
 }
 
-// listen delivers what comes on channels, each of which is a source's.
-func (s *Timers) listen(ctx context.Context, channels map[string]string, deliver func(exchange.Hint)) error {
+// ListenChannels delivers what comes on channels, each of which is a source's.
+func (s *Timers) ListenChannels(ctx context.Context, channels map[string]string, deliver func(exchange.Hint)) error {
 	if len(channels) == 0 {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	return s.receive(ctx, slices.Sorted(maps.Keys(channels)), func(channel string) error {
+	return s.Receive(ctx, slices.Sorted(maps.Keys(channels)), func(channel string) error {
 		deliver(exchange.Hint{Source: channels[channel], Kind: exchange.HintSubscribed})
 		return nil
 	}, func(channel, text string) error {
@@ -46,7 +47,7 @@ func (s *Timers) listen(ctx context.Context, channels map[string]string, deliver
 	})
 }
 
-func (s *Timers) receive(
+func (s *Timers) Receive(
 	ctx context.Context, channels []string, confirmed func(channel string) error, received func(channel, text string) error,
 ) error {
 	l := scripts.Listener{

@@ -32,7 +32,7 @@ type fixture struct {
 	*Timers
 	rdb         *redis.Client
 	topic       string
-	key         topicKeys
+	key         TopicKeys
 	src         *TimerSource
 	incarnation string
 	sequence    uint64
@@ -40,7 +40,7 @@ type fixture struct {
 
 func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 	t.Helper()
-	rdb.AddHook(storetest.Contract(t, lua))
+	rdb.AddHook(storetest.Contract(t, lua, storetest.OfTopic))
 	s, err := New(rdb, Keys{})
 	require.NoError(t, err)
 	return (&fixture{Timers: s, rdb: rdb}).on(fmt.Sprintf("%s-%x", t.Name(), rand.Uint64()))
@@ -48,7 +48,7 @@ func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 
 // on gives the same store with another topic.
 func (f *fixture) on(topic string) *fixture {
-	g := &fixture{Timers: f.Timers, rdb: f.rdb, topic: topic, key: f.keys.of(topic)}
+	g := &fixture{Timers: f.Timers, rdb: f.rdb, topic: topic, key: f.keys.Of(topic)}
 	return g.holder(SourceOptions{})
 }
 
@@ -87,7 +87,7 @@ func (f *fixture) extend(t testing.TB, ttl time.Duration, leases ...exchange.Lea
 	t.Helper()
 	r := f.request(0, ttl)
 	for _, l := range leases {
-		r.Extend = append(r.Extend, held(l))
+		r.Extend = append(r.Extend, storetest.Held(l))
 	}
 	return f.run(t, r)
 }

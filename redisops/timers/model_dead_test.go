@@ -10,6 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -53,7 +54,7 @@ func (m *model) bury(index int, id string) exchange.Burial {
 // to bury, which are the last letters.
 func (m *model) checkBuried(rt *rapid.T, want []exchange.Burial, got *exchange.Reply) {
 	if len(want) > 0 {
-		letters, _, err := m.f.DeadLetters(m.t.Context(), m.f.topic, DeadFilter{}, "", maxPage)
+		letters, _, err := m.f.DeadLetters(m.t.Context(), m.f.topic, DeadFilter{}, "", layout.MaxPage)
 		require.NoError(rt, err)
 		require.Len(rt, letters, len(m.dead))
 		for i := range want {
@@ -80,7 +81,7 @@ func (m *model) checkBuriedAgain(rt *rapid.T, first, again []exchange.Burial) {
 
 // letter draws a dead letter; false when there is none.
 func (m *model) letter(rt *rapid.T) (i int, entry string, ok bool) {
-	letters, next, err := m.f.DeadLetters(m.t.Context(), m.f.topic, DeadFilter{}, "", maxPage)
+	letters, next, err := m.f.DeadLetters(m.t.Context(), m.f.topic, DeadFilter{}, "", layout.MaxPage)
 	require.NoError(rt, err)
 	require.Empty(rt, next)
 	require.Len(rt, letters, len(m.dead))

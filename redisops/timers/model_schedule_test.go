@@ -18,7 +18,7 @@ func (m *model) held(id string) bool {
 
 // Score is what the store has: only Redis knows its now.
 func (m *model) score(id string) float64 {
-	return m.f.rdb.ZScore(m.t.Context(), m.f.key.timeline, id).Val()
+	return m.f.rdb.ZScore(m.t.Context(), m.f.key.Timeline, id).Val()
 }
 
 // schedule schedules two timers in one batch, each with a policy of its own.

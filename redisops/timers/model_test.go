@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 // model is the store in plain Go: what two holders and a Python-like peer on
@@ -227,7 +228,7 @@ func (m *model) settle(rt *rapid.T) {
 	}
 	l := rapid.SampledFrom(h.seen).Draw(rt, "lease")
 	v := rapid.SampledFrom([]exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Bury, exchange.Release}).Draw(rt, "verdict")
-	s := verdict(v, l)
+	s := storetest.Verdict(v, l)
 	s.Delay = rapid.SampledFrom([]time.Duration{0, 0, time.Hour}).Draw(rt, "delay")
 	want := m.refusal(rt, l)
 	h.last = h.request(0, time.Hour)
@@ -276,7 +277,7 @@ func (m *model) extend(rt *rapid.T) {
 	l := h.seen[i]
 	want := m.refusal(rt, l)
 	h.last = h.request(0, rapid.SampledFrom([]time.Duration{time.Hour, time.Millisecond}).Draw(rt, "ttl"))
-	h.last.Extend = []exchange.Held{held(l)}
+	h.last.Extend = []exchange.Held{storetest.Held(l)}
 	h.reply = h.run(m.t, h.last)
 	if want != 0 {
 		require.Equal(rt, []exchange.Refusal{{Why: want}}, h.reply.Refused)
@@ -307,7 +308,7 @@ func (m *model) replay(rt *rapid.T) {
 			want = append(want, l)
 		}
 	}
-	require.Equal(rt, ids(want), ids(again.Leases))
+	require.Equal(rt, storetest.Ids(want), storetest.Ids(again.Leases))
 	if h.last.Sequence > 1 {
 		late := *h.last
 		late.Sequence--
@@ -329,7 +330,7 @@ func (m *model) peer(rt *rapid.T) {
 		timer := m.timers[id]
 		if now := m.now(); timer != nil && timer.score <= now {
 			timer.score, timer.rec = now+3600, nil
-			require.NoError(rt, m.f.rdb.ZAdd(ctx, m.f.key.timeline, z(timer.score, id)).Err())
+			require.NoError(rt, m.f.rdb.ZAdd(ctx, m.f.key.Timeline, z(timer.score, id)).Err())
 		}
 	case "commit":
 		m.f.peerCommit(m.t, id)

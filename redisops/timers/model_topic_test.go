@@ -8,18 +8,19 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 // cancelAll cancels all timers, as we do or as the peer does.
 func (m *model) cancelAll(rt *rapid.T) {
 	ctx := m.t.Context()
 	if rapid.Bool().Draw(rt, "peer") {
-		require.NoError(rt, m.f.rdb.Unlink(ctx, m.f.key.timeline, m.f.key.payloads).Err())
+		require.NoError(rt, m.f.rdb.Unlink(ctx, m.f.key.Timeline, m.f.key.Payloads).Err())
 	} else {
 		n, err := m.f.CancelAll(ctx, m.f.topic)
 		require.NoError(rt, err)
 		require.EqualValues(rt, len(m.timers), n)
-		require.Zero(rt, m.f.rdb.HLen(ctx, m.f.key.leases).Val())
+		require.Zero(rt, m.f.rdb.HLen(ctx, m.f.key.Leases).Val())
 	}
 	clear(m.timers)
 }
@@ -29,7 +30,7 @@ func (m *model) forget(rt *rapid.T) {
 	ctx := m.t.Context()
 	require.NoError(rt, m.f.Forget(ctx, m.f.topic))
 	k := m.f.key
-	require.Zero(rt, m.f.rdb.Exists(ctx, k.timeline, k.payloads, k.leases, k.dead, k.control, k.hint).Val())
+	require.Zero(rt, m.f.rdb.Exists(ctx, k.Timeline, k.Payloads, k.Leases, k.Dead, k.Control, k.Hint).Val())
 	require.False(rt, m.f.rdb.SIsMember(ctx, m.f.keys.Topics, m.f.topic).Val())
 	clear(m.timers)
 	m.dead, m.order = nil, Control{}
@@ -39,7 +40,7 @@ func (m *model) forget(rt *rapid.T) {
 func (m *model) heal(rt *rapid.T) {
 	ctx := m.t.Context()
 	orphans := func() (n int) {
-		for _, hash := range []string{m.f.key.payloads, m.f.key.leases} {
+		for _, hash := range []string{m.f.key.Payloads, m.f.key.Leases} {
 			for _, id := range m.f.rdb.HKeys(ctx, hash).Val() {
 				if id != "" && m.timers[id] == nil { // "" is the sentinel
 					n++
@@ -106,10 +107,10 @@ func (m *model) whole(rt *rapid.T) {
 	extends := rapid.Bool().Draw(rt, "extend the last")
 	for i, l := range leases {
 		if extends && i == len(leases)-1 {
-			h.last.Extend = []exchange.Held{held(l)}
+			h.last.Extend = []exchange.Held{storetest.Held(l)}
 		} else {
 			v := rapid.SampledFrom([]exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Bury, exchange.Release}).Draw(rt, "verdict")
-			s := verdict(v, l)
+			s := storetest.Verdict(v, l)
 			s.Delay = time.Hour // not to be claimed in the same exchange
 			h.last.Settle = append(h.last.Settle, s)
 		}
@@ -137,7 +138,7 @@ func (m *model) apply(rt *rapid.T, h *modelHolder, good []exchange.Lease) (burie
 		}
 	}
 	for _, l := range good {
-		if slices.Contains(h.last.Extend, held(l)) {
+		if slices.Contains(h.last.Extend, storetest.Held(l)) {
 			l.Token = h.reply.Extended
 			h.seen = append(h.seen, l)
 			m.timers[l.ID].score = parse(rt, string(l.Token))

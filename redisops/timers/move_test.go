@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 func TestRescheduleInEachState(t *testing.T) {
@@ -25,7 +26,7 @@ func TestRescheduleInEachState(t *testing.T) {
 				out, err := f.Reschedule(t.Context(), f.topic, "a", time.Time{}, 2*time.Hour)
 				if want == 0 {
 					require.ErrorIs(t, err, redisops.ErrNotFound)
-					require.Zero(t, f.rdb.Exists(t.Context(), f.key.timeline, f.key.payloads).Val())
+					require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads).Val())
 					return
 				}
 				require.NoError(t, err)
@@ -48,14 +49,14 @@ func TestRescheduleInEachState(t *testing.T) {
 func TestRescheduleSupersedesTheHolder(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		hints := f.listen(t)
+		hints := f.ListenChannels(t)
 		lease := f.lease(t, time.Hour)
 		next(t, hints) // that it was scheduled
 		f.claim(t, 1)  // nothing is due: no hint is outstanding
 		_, err := f.Reschedule(t.Context(), f.topic, "a", time.Time{}, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, time.Minute, next(t, hints).In.Round(time.Millisecond), "the head was lowered")
-		require.Equal(t, exchange.Superseded, f.settle(t, verdict(exchange.Ack, lease)).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
 		require.Equal(t, "old", string(f.get(t, "a").Payload))
 	})
 }
@@ -67,7 +68,7 @@ func TestRescheduleTakesTheMarkOfOnceAlong(t *testing.T) {
 		f.schedule(t, e)
 		_, err := f.Reschedule(t.Context(), f.topic, "a", time.Time{}, time.Hour)
 		require.NoError(t, err)
-		require.Greater(t, f.rdb.PTTL(t.Context(), f.key.mark("a")).Val(), time.Hour)
+		require.Greater(t, f.rdb.PTTL(t.Context(), f.key.Mark("a")).Val(), time.Hour)
 		require.Equal(t, Replaced, f.schedule(t, e)[0].Outcome, "not delivered yet: the policy counts")
 	})
 }
@@ -117,7 +118,7 @@ func TestRunNowSendsAHint(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.schedule(t, Entry{ID: "a", In: time.Hour, Policy: Debounce, MaxDelay: 2 * time.Hour})
 		first := f.get(t, "a").FirstScheduled
-		hints := f.listen(t)
+		hints := f.ListenChannels(t)
 		_, err := f.RunNow(t.Context(), f.topic, "a")
 		require.NoError(t, err)
 		h := next(t, hints)
@@ -138,7 +139,7 @@ func TestMovesAreChecked(t *testing.T) {
 	for _, err := range []error{noTopic, noID, late, runTopic, runID} {
 		require.ErrorIs(t, err, redisops.ErrInvalid)
 	}
-	require.NoError(t, f.rdb.SAdd(t.Context(), f.key.timeline, "x").Err())
+	require.NoError(t, f.rdb.SAdd(t.Context(), f.key.Timeline, "x").Err())
 	_, a := f.Reschedule(t.Context(), f.topic, "a", time.Time{}, 0)
 	_, b := f.RunNow(t.Context(), f.topic, "a")
 	require.ErrorIs(t, a, redisops.ErrWrongType)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 // oddNumbers are texts that a parser of Lua or of Go reads as a number, and
@@ -52,7 +53,7 @@ return out`)
 	for i := range all {
 		args[i] = all[i]
 	}
-	keys := []string{f.key.hint}
+	keys := []string{f.key.Hint}
 	found, err := script.Eval(t.Context(), f.rdb, keys, args...).StringSlice()
 	require.NoError(t, err)
 	require.Len(t, found, len(all))
@@ -154,8 +155,8 @@ func TestUnreadableRecordsStopNothing(t *testing.T) {
 			n := 0
 			for _, text := range oddNumbers {
 				for _, format := range oddRecords(text) {
-					score := f.rdb.ZScore(ctx, f.key.timeline, names[n]).Val()
-					require.NoError(t, f.rdb.HSet(ctx, f.key.leases, names[n], filled(format, fmt.Sprintf("%.17g", score))).Err())
+					score := f.rdb.ZScore(ctx, f.key.Timeline, names[n]).Val()
+					require.NoError(t, f.rdb.HSet(ctx, f.key.Leases, names[n], filled(format, fmt.Sprintf("%.17g", score))).Err())
 					n++
 				}
 			}
@@ -190,7 +191,7 @@ func TestUnreadableRecordsStopNothing(t *testing.T) {
 
 		write() // while they are leased
 		for at, l := range leases {
-			s := verdict([]exchange.Verdict{exchange.Release, exchange.Nack, exchange.Bury, exchange.Ack}[at%4], l)
+			s := storetest.Verdict([]exchange.Verdict{exchange.Release, exchange.Nack, exchange.Bury, exchange.Ack}[at%4], l)
 			s.Reason = "reason"
 			require.Empty(t, f.settle(t, s).Refused)
 		}
@@ -206,13 +207,13 @@ func TestScoresFarAway(t *testing.T) {
 		for _, score := range []float64{math.Inf(1), math.MaxFloat64, 1e300, 1e20, 1e13} {
 			f := f.on(fmt.Sprint(f.topic, score))
 			z := redis.Z{Score: score, Member: "far"}
-			require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.timeline, z).Err())
-			require.NoError(t, f.rdb.HSet(t.Context(), f.key.payloads, "far", "x").Err())
+			require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z).Err())
+			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, "far", "x").Err())
 			require.Empty(t, f.claim(t, 1).Leases)
 			_, err := f.src.Glance(t.Context())
 			require.NoError(t, err)
 			f.due(t, "near")
-			require.Equal(t, []string{"near"}, ids(f.claim(t, 2).Leases))
+			require.Equal(t, []string{"near"}, storetest.Ids(f.claim(t, 2).Leases))
 			_, _, err = f.List(t.Context(), f.topic, Filter{})
 			require.NoError(t, err)
 			_, err = f.RunNow(t.Context(), f.topic, "far")
@@ -227,9 +228,9 @@ func TestUnreadableMarkOfOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		for i, text := range []string{"nan 5", "0x10 5", "x", "", " 5"} {
 			entry := Entry{ID: fmt.Sprint(i), Payload: []byte("x"), In: time.Hour, Once: time.Minute}
-			require.NoError(t, f.rdb.Set(t.Context(), f.key.mark(entry.ID), text, 0).Err())
+			require.NoError(t, f.rdb.Set(t.Context(), f.key.Mark(entry.ID), text, 0).Err())
 			require.Equal(t, Created, f.schedule(t, entry)[0].Outcome, "%q", text)
-			require.NoError(t, f.rdb.Set(t.Context(), f.key.mark(entry.ID), text, 0).Err())
+			require.NoError(t, f.rdb.Set(t.Context(), f.key.Mark(entry.ID), text, 0).Err())
 			_, err := f.Reschedule(t.Context(), f.topic, entry.ID, time.Time{}, time.Minute)
 			require.NoError(t, err)
 		}

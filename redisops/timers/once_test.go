@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 // Within its window a schedule that is tried again changes nothing once the
@@ -22,16 +23,16 @@ func TestOnceFiresOnce(t *testing.T) {
 		want Outcome
 	}{
 		"running":  {func(*testing.T, *fixture, exchange.Lease) {}, KeptRunning},
-		"handled":  {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, verdict(exchange.Ack, l)) }, AlreadyDone},
-		"dead":     {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, verdict(exchange.Bury, l)) }, AlreadyDone},
-		"retrying": {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, verdict(exchange.Nack, l)) }, KeptPending},
-		"released": {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, verdict(exchange.Release, l)) }, Replaced},
+		"handled":  {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Ack, l)) }, AlreadyDone},
+		"dead":     {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Bury, l)) }, AlreadyDone},
+		"retrying": {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Nack, l)) }, KeptPending},
+		"released": {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Release, l)) }, Replaced},
 		"cancelled": {func(t *testing.T, f *fixture, _ exchange.Lease) {
 			_, err := f.Cancel(t.Context(), f.topic, "a")
 			require.NoError(t, err)
 		}, AlreadyDone},
 		"claimed by a peer": {func(t *testing.T, f *fixture, l exchange.Lease) {
-			f.settle(t, verdict(exchange.Release, l))
+			f.settle(t, storetest.Verdict(exchange.Release, l))
 			f.peerClaim(t, "a", time.Hour)
 		}, KeptPending},
 		"replaced without Once": {func(t *testing.T, f *fixture, _ exchange.Lease) {
@@ -74,7 +75,7 @@ func TestOnceLeavesThePolicyItsSay(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		e := Entry{ID: "a", In: time.Hour, Once: time.Minute}
 		require.Equal(t, Created, f.schedule(t, e)[0].Outcome)
-		mark := f.key.mark("a")
+		mark := f.key.Mark("a")
 		require.InDelta(t, time.Hour+time.Minute, f.rdb.PTTL(t.Context(), mark).Val(), float64(time.Minute/2))
 		e.In = 2 * time.Hour
 		require.Equal(t, Replaced, f.schedule(t, e)[0].Outcome)
@@ -98,23 +99,23 @@ func TestTheWindowOfOnceEnds(t *testing.T) {
 	f := newFixture(t, redistest.Shared(t))
 	e := Entry{ID: "a", Once: 50 * time.Millisecond}
 	require.Equal(t, Created, f.schedule(t, e)[0].Outcome)
-	f.settle(t, verdict(exchange.Ack, f.claim(t, 1).Leases[0]))
+	f.settle(t, storetest.Verdict(exchange.Ack, f.claim(t, 1).Leases[0]))
 	require.Eventually(t, func() bool { return f.schedule(t, e)[0].Outcome == Created }, 30*time.Second, 5*time.Millisecond)
 	_, err := f.CancelAll(t.Context(), f.topic)
 	require.NoError(t, err)
 
 	far := Entry{ID: "far", At: scripts.LastInstant, Once: MaxOnce}
 	require.Equal(t, Created, f.schedule(t, far)[0].Outcome)
-	require.Positive(t, f.rdb.PTTL(t.Context(), f.key.mark("far")).Val())
+	require.Positive(t, f.rdb.PTTL(t.Context(), f.key.Mark("far")).Val())
 }
 
 // Ids with colons of one topic do not meet those of another.
 func TestMarksOfTopicsDoNotMeet(t *testing.T) {
 	t.Parallel()
 	k := Keys{}.WithDefaults()
-	require.NotEqual(t, k.of("a").mark("b:c"), k.of("a:b").mark("c"))
-	require.NotEqual(t, k.of("a").mark("b%3Ac"), k.of("a").mark("b:c"))
-	require.Equal(t, "timers_once:invoices:inv-42", k.of("invoices").mark("inv-42"))
+	require.NotEqual(t, k.Of("a").Mark("b:c"), k.Of("a:b").Mark("c"))
+	require.NotEqual(t, k.Of("a").Mark("b%3Ac"), k.Of("a").Mark("b:c"))
+	require.Equal(t, "timers_once:invoices:inv-42", k.Of("invoices").Mark("inv-42"))
 }
 
 func TestPoliciesAreChecked(t *testing.T) {
@@ -140,10 +141,10 @@ func TestPoliciesAreChecked(t *testing.T) {
 func TestAMarkOfAWrongType(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		require.NoError(t, f.rdb.SAdd(t.Context(), f.key.mark("b"), "x").Err())
+		require.NoError(t, f.rdb.SAdd(t.Context(), f.key.Mark("b"), "x").Err())
 		_, err := f.Schedule(t.Context(), f.topic, Entry{ID: "a", Once: time.Hour}, Entry{ID: "b", Once: time.Hour})
 		require.ErrorIs(t, err, redisops.ErrWrongType)
-		require.ErrorContains(t, err, f.key.mark("b"))
-		require.Zero(t, f.rdb.Exists(t.Context(), f.key.timeline, f.key.payloads, f.key.mark("a")).Val())
+		require.ErrorContains(t, err, f.key.Mark("b"))
+		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads, f.key.Mark("a")).Val())
 	})
 }

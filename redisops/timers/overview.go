@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -33,7 +34,7 @@ type Overview struct {
 // hundred.
 func (s *Timers) Overview(ctx context.Context, topics ...string) ([]Overview, error) {
 	for _, topic := range topics {
-		if err := checkTopic(topic); err != nil {
+		if err := layout.CheckTopic(topic); err != nil {
 			return nil, err
 		}
 	}
@@ -64,16 +65,16 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []Overview {
 	stats := make([]*redis.Cmd, len(topics))
 	controls := make([]*redis.MapStringStringCmd, len(topics))
 	for i, topic := range topics {
-		k := s.keys.of(topic)
+		k := s.keys.Of(topic)
 		stats[i] = statsScript.EvalSha(ctx, pipe, statsKeys(k), statsSample)
-		controls[i] = pipe.HGetAll(ctx, k.control)
+		controls[i] = pipe.HGetAll(ctx, k.Control)
 	}
 	_, _ = pipe.Exec(ctx) // each reply has its own error
 	page := make([]Overview, len(topics))
 	for i, topic := range topics {
 		o := Overview{Topic: topic}
 		// A control hash of another type fails both: the first says it.
-		if o.Control, o.Err = readControlReply(ctx, s.keys.of(topic).control, controls[i]); o.Err != nil {
+		if o.Control, o.Err = readControlReply(ctx, s.keys.Of(topic).Control, controls[i]); o.Err != nil {
 			o.Control = Control{}
 		}
 		var err error
@@ -87,7 +88,7 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []Overview {
 
 // readStatsReply asks again where the server did not know the script.
 func (s *Timers) readStatsReply(ctx context.Context, topic string, reply *redis.Cmd) (Stats, error) {
-	keys := statsKeys(s.keys.of(topic))
+	keys := statsKeys(s.keys.Of(topic))
 	list, err := reply.Slice()
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		list, err = s.RunList(ctx, statsValues, statsScript, keys, statsSample)
@@ -122,7 +123,7 @@ func (s *Timers) Behind(ctx context.Context, topics []string) ([]Behind, error) 
 		pipe := s.RDB.Pipeline()
 		heads := make([]*redis.ZSliceCmd, len(part))
 		for i, topic := range part {
-			heads[i] = pipe.ZRangeWithScores(ctx, s.keys.of(topic).timeline, 0, 0)
+			heads[i] = pipe.ZRangeWithScores(ctx, s.keys.Of(topic).Timeline, 0, 0)
 		}
 		_, _ = pipe.Exec(ctx) // each reply has its own error
 		for i, topic := range part {

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 )
 
 // What is wrong with one topic is shown there, and spoils no other.
@@ -24,9 +25,9 @@ func TestOverview(t *testing.T) {
 		_, err := paused.Pause(ctx, paused.topic, "ada", "why")
 		require.NoError(t, err)
 		mangled.due(t, "a")
-		require.NoError(t, f.rdb.HSet(ctx, mangled.key.control, "lease_ttl", "soon").Err())
-		require.NoError(t, f.rdb.Set(ctx, mistyped.key.timeline, "x", 0).Err())
-		require.NoError(t, f.rdb.HSet(ctx, mistyped.key.control, "max_attempts", "7").Err())
+		require.NoError(t, f.rdb.HSet(ctx, mangled.key.Control, "lease_ttl", "soon").Err())
+		require.NoError(t, f.rdb.Set(ctx, mistyped.key.Timeline, "x", 0).Err())
+		require.NoError(t, f.rdb.HSet(ctx, mistyped.key.Control, "max_attempts", "7").Err())
 
 		all, err := f.Overview(ctx, f.topic, paused.topic, mangled.topic, mistyped.topic)
 		require.NoError(t, err)
@@ -107,7 +108,7 @@ func TestOverviewOfACluster(t *testing.T) {
 	require.NoError(t, err)
 	down := 0
 	for _, o := range all {
-		if slot := slotOf(s.keys.of(o.Topic).timeline); slot < slots/3 {
+		if slot := layout.SlotOf(s.keys.Of(o.Topic).Timeline); slot < layout.Slots/3 {
 			down++
 			require.ErrorIs(t, o.Err, exchange.ErrUnavailable)
 		} else {

@@ -10,22 +10,23 @@ import (
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 // The peer's commands, as faststream-redis-timers sends them.
 func (f *fixture) peerPublish(t testing.TB, id string, score float64) {
 	t.Helper()
 	pipe := f.rdb.TxPipeline()
-	pipe.ZAdd(t.Context(), f.key.timeline, z(score, id))
-	pipe.HSet(t.Context(), f.key.payloads, id, "peer's "+id)
+	pipe.ZAdd(t.Context(), f.key.Timeline, z(score, id))
+	pipe.HSet(t.Context(), f.key.Payloads, id, "peer's "+id)
 	_, err := pipe.Exec(t.Context())
 	require.NoError(t, err)
 }
 
 func (f *fixture) peerCommit(t testing.TB, id string) {
 	t.Helper()
-	require.NoError(t, f.rdb.ZRem(t.Context(), f.key.timeline, id).Err())
-	require.NoError(t, f.rdb.HDel(t.Context(), f.key.payloads, id).Err())
+	require.NoError(t, f.rdb.ZRem(t.Context(), f.key.Timeline, id).Err())
+	require.NoError(t, f.rdb.HDel(t.Context(), f.key.Payloads, id).Err())
 }
 
 func TestPeersTimersAreClaimed(t *testing.T) {
@@ -35,7 +36,7 @@ func TestPeersTimersAreClaimed(t *testing.T) {
 		lease := f.claim(t, 1).Leases[0]
 		require.Equal(t, "peer's py", string(lease.Payload))
 		require.Equal(t, time.UnixMicro(1753445678901).UTC(), lease.Activation)
-		require.Empty(t, f.settle(t, verdict(exchange.Ack, lease)).Refused)
+		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused)
 	})
 }
 
@@ -50,7 +51,7 @@ func TestPeerReschedulesWhatWeHold(t *testing.T) {
 		require.False(t, got.Running)
 		require.Zero(t, got.Claims)
 		require.Equal(t, time.Unix(77, 0).UTC(), got.Activation)
-		require.Equal(t, exchange.Superseded, f.settle(t, verdict(exchange.Ack, lease)).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
 		again := f.claim(t, 1).Leases[0]
 		require.Equal(t, 1, again.Claims)
 		require.Equal(t, "peer's a", string(again.Payload))
@@ -68,17 +69,17 @@ func TestBrokenEntriesHeal(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "good")
-		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.timeline, z(1, "no payload"), z(2, "empty payload")).Err())
-		require.NoError(t, f.rdb.HSet(t.Context(), f.key.payloads, "empty payload", "").Err())
-		require.NoError(t, f.rdb.Do(t.Context(), "ZADD", f.key.timeline, "-inf", "minus").Err())
-		require.NoError(t, f.rdb.HSet(t.Context(), f.key.payloads, "minus", "x").Err())
+		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z(1, "no payload"), z(2, "empty payload")).Err())
+		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, "empty payload", "").Err())
+		require.NoError(t, f.rdb.Do(t.Context(), "ZADD", f.key.Timeline, "-inf", "minus").Err())
+		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, "minus", "x").Err())
 		_, err := f.Get(t.Context(), f.topic, "no payload")
 		require.ErrorIs(t, err, redisops.ErrNotFound)
 		reply := f.claim(t, 10)
-		require.Equal(t, []string{"minus", "empty payload", "good"}, ids(reply.Leases))
+		require.Equal(t, []string{"minus", "empty payload", "good"}, storetest.Ids(reply.Leases))
 		require.Equal(t, 2, reply.Healed)
 		require.WithinDuration(t, reply.Now, reply.Leases[0].Activation, time.Microsecond)
-		require.Empty(t, f.settle(t, verdict(exchange.Release, reply.Leases[0])).Refused)
+		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Release, reply.Leases[0])).Refused)
 		require.Equal(t, "minus", f.claim(t, 1).Leases[0].ID)
 	})
 }
@@ -90,16 +91,16 @@ func TestHealSweepsOrphans(t *testing.T) {
 		f.claim(t, 1)
 		f.schedule(t, Entry{ID: "pending", Payload: make([]byte, 1<<20), In: time.Hour})
 		for i := range 700 {
-			require.NoError(t, f.rdb.HSet(t.Context(), f.key.payloads, fmt.Sprint("orphan", i), "x").Err())
-			require.NoError(t, f.rdb.HSet(t.Context(), f.key.leases, fmt.Sprint("orphan", i), "l:1:0:1:2").Err())
+			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, fmt.Sprint("orphan", i), "x").Err())
+			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Leases, fmt.Sprint("orphan", i), "l:1:0:1:2").Err())
 		}
 		require.True(t, f.claim(t, 1).Orphans)
 		removed, err := f.src.Heal(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1400, removed)
 		require.False(t, f.claim(t, 1).Orphans)
-		require.EqualValues(t, 2, f.rdb.HLen(t.Context(), f.key.payloads).Val())
-		require.EqualValues(t, 2, f.rdb.HLen(t.Context(), f.key.leases).Val(), "a lease and the sentinel")
+		require.EqualValues(t, 2, f.rdb.HLen(t.Context(), f.key.Payloads).Val())
+		require.EqualValues(t, 2, f.rdb.HLen(t.Context(), f.key.Leases).Val(), "a lease and the sentinel")
 		require.True(t, f.get(t, "live").Running)
 	})
 }
@@ -110,10 +111,10 @@ func TestWithoutItsRecordALeaseIsStillGood(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b", "c", "d")
 		l := f.claim(t, 4).Leases
-		require.NoError(t, f.rdb.Del(t.Context(), f.key.leases).Err())
+		require.NoError(t, f.rdb.Del(t.Context(), f.key.Leases).Err())
 		r := f.request(0, time.Minute)
-		r.Settle = []exchange.Settlement{verdict(exchange.Ack, l[0]), verdict(exchange.Nack, l[1]), verdict(exchange.Release, l[2])}
-		r.Extend = []exchange.Held{held(l[3])}
+		r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Ack, l[0]), storetest.Verdict(exchange.Nack, l[1]), storetest.Verdict(exchange.Release, l[2])}
+		r.Extend = []exchange.Held{storetest.Held(l[3])}
 		require.Empty(t, f.run(t, r).Refused)
 		require.Equal(t, 1, f.get(t, "b").Failures)
 		require.Zero(t, f.get(t, "c").Claims)
@@ -127,13 +128,13 @@ func TestARecordWithoutAnActivationIsVoid(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")
-		score := f.rdb.ZScore(t.Context(), f.key.timeline, "a").Val()
+		score := f.rdb.ZScore(t.Context(), f.key.Timeline, "a").Val()
 		for _, activation := range []string{"", "x"} {
 			text := "w:3:1:" + activation + ":" + strconv.FormatFloat(score, 'g', 17, 64)
-			require.NoError(t, f.rdb.HSet(t.Context(), f.key.leases, "a", text).Err())
+			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Leases, "a", text).Err())
 			lease := f.claim(t, 1).Leases[0]
 			require.Equal(t, 1, lease.Claims)
-			f.settle(t, verdict(exchange.Release, lease))
+			f.settle(t, storetest.Verdict(exchange.Release, lease))
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 // states puts a timer "a" with the body "old" in each state; what is due at all
@@ -21,10 +22,10 @@ var states = map[string]func(t *testing.T, f *fixture){
 		f.peerClaim(t, "a", time.Hour)
 	},
 	"dead": func(t *testing.T, f *fixture) {
-		f.settle(t, verdict(exchange.Bury, f.lease(t, time.Hour)))
+		f.settle(t, storetest.Verdict(exchange.Bury, f.lease(t, time.Hour)))
 	},
 	"retrying": func(t *testing.T, f *fixture) {
-		nack := verdict(exchange.Nack, f.lease(t, time.Hour))
+		nack := storetest.Verdict(exchange.Nack, f.lease(t, time.Hour))
 		nack.Delay = time.Hour
 		f.settle(t, nack)
 	},
@@ -41,7 +42,7 @@ func (f *fixture) lease(t *testing.T, ttl time.Duration) exchange.Lease {
 func (f *fixture) peerClaim(t *testing.T, id string, ttl time.Duration) {
 	t.Helper()
 	end := float64(f.now(t).Add(ttl).UnixMicro()) / 1e6
-	require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.timeline, z(end, id)).Err())
+	require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z(end, id)).Err())
 }
 
 func (f *fixture) now(t testing.TB) time.Time {
@@ -141,7 +142,7 @@ func TestPoliciesInOneBatch(t *testing.T) {
 		}
 		require.Equal(t, []Outcome{Created, Created, Created, Created, Created, Created}, outcomes())
 		require.Equal(t, []Outcome{Moved, KeptEarlier, KeptPending, Replaced, Moved, Moved}, outcomes())
-		require.EqualValues(t, 3, f.rdb.Exists(t.Context(), f.key.mark("b"), f.key.mark("d:1"), f.key.mark("f")).Val())
+		require.EqualValues(t, 3, f.rdb.Exists(t.Context(), f.key.Mark("b"), f.key.Mark("d:1"), f.key.Mark("f")).Val())
 		require.Equal(t, f.get(t, "f").FirstScheduled.Add(time.Hour), f.get(t, "f").Due, "bounded by its own max")
 		require.Greater(t, f.get(t, "a").Due, f.get(t, "f").Due)
 	})
@@ -151,9 +152,9 @@ func TestPoliciesInOneBatch(t *testing.T) {
 func (f *fixture) first(t *testing.T, id string, ago time.Duration) time.Time {
 	t.Helper()
 	at := f.now(t).Add(-ago).Truncate(time.Second).UTC()
-	score := strconv.FormatFloat(f.rdb.ZScore(t.Context(), f.key.timeline, id).Val(), 'g', 17, 64)
+	score := strconv.FormatFloat(f.rdb.ZScore(t.Context(), f.key.Timeline, id).Val(), 'g', 17, 64)
 	record := "w:0:0:" + score + ":" + score + ":~" + strconv.FormatInt(at.Unix(), 10)
-	require.NoError(t, f.rdb.HSet(t.Context(), f.key.leases, id, record).Err())
+	require.NoError(t, f.rdb.HSet(t.Context(), f.key.Leases, id, record).Err())
 	return at
 }
 
@@ -184,7 +185,7 @@ func TestWhenDebounceStartsAnew(t *testing.T) {
 	t.Parallel()
 	e := Entry{ID: "a", In: time.Hour, Policy: Debounce, MaxDelay: 30 * time.Hour}
 	expire := func(t *testing.T, f *fixture) exchange.Lease {
-		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.timeline, z(5, "a")).Err())
+		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z(5, "a")).Err())
 		f.first(t, "a", 29*time.Hour+30*time.Minute)
 		return f.claim(t, 1).Leases[0]
 	}
@@ -193,16 +194,16 @@ func TestWhenDebounceStartsAnew(t *testing.T) {
 		anew    bool
 	}{
 		"nothing":  {func(*testing.T, *fixture) {}, false},
-		"released": {func(t *testing.T, f *fixture) { f.settle(t, verdict(exchange.Release, expire(t, f))) }, false},
+		"released": {func(t *testing.T, f *fixture) { f.settle(t, storetest.Verdict(exchange.Release, expire(t, f))) }, false},
 		"lease ended": {func(t *testing.T, f *fixture) {
 			l := expire(t, f)
 			require.Positive(t, f.extend(t, time.Millisecond, l).Remaining)
 			require.Eventually(t, func() bool { return !f.get(t, "a").Running }, 30*time.Second, time.Millisecond)
 		}, false},
-		"failed":    {func(t *testing.T, f *fixture) { f.settle(t, verdict(exchange.Nack, expire(t, f))) }, true},
+		"failed":    {func(t *testing.T, f *fixture) { f.settle(t, storetest.Verdict(exchange.Nack, expire(t, f))) }, true},
 		"running":   {func(t *testing.T, f *fixture) { expire(t, f) }, true},
 		"cancelled": {func(t *testing.T, f *fixture) { _, _ = f.Cancel(t.Context(), f.topic, "a") }, true},
-		"handled":   {func(t *testing.T, f *fixture) { f.settle(t, verdict(exchange.Ack, expire(t, f))) }, true},
+		"handled":   {func(t *testing.T, f *fixture) { f.settle(t, storetest.Verdict(exchange.Ack, expire(t, f))) }, true},
 		"replaced":  {func(t *testing.T, f *fixture) { f.schedule(t, Entry{ID: "a", In: time.Hour}) }, true},
 		"peer":      {func(t *testing.T, f *fixture) { f.peerPublish(t, "a", 5e9) }, true},
 	} {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -113,7 +114,7 @@ func (r *RedriveResult) made() int64 { return r.Redriven + r.Overwritten }
 // no such letter.
 func (s *Timers) Redrive(ctx context.Context, topic string, o RedriveOptions) (RedriveResult, error) {
 	var done RedriveResult
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return done, err
 	}
 	if err := o.check(); err != nil {
@@ -143,7 +144,7 @@ func (s *Timers) Redrive(ctx context.Context, topic string, o RedriveOptions) (R
 	}
 	switch {
 	case done.made() > 0:
-		s.remember(ctx, topic)
+		s.Remember(ctx, topic)
 	case o.Filter.Entry != "" && done == RedriveResult{}:
 		return done, fmt.Errorf("%w: dead letter %q of %q", redisops.ErrNotFound, o.Filter.Entry, topic)
 	}
@@ -160,8 +161,8 @@ func (s *Timers) redrivePage(ctx context.Context, topic string, o *RedriveOption
 	if o.Overwrite {
 		overwrite = "1"
 	}
-	k := s.keys.of(topic)
-	list, err := s.RunList(ctx, 2, redriveScript, []string{k.timeline, k.payloads, k.leases, k.dead, k.hint, k.stream(life, 0)},
+	k := s.keys.Of(topic)
+	list, err := s.RunList(ctx, 2, redriveScript, []string{k.Timeline, k.Payloads, k.Leases, k.Dead, k.Hint, k.Stream(life, 0)},
 		append(args, overwrite, scripts.DelayMicros(o.In), call)...)
 	if err != nil {
 		return nil, "", "", err
@@ -182,16 +183,16 @@ func (s *Timers) redrivePage(ctx context.Context, topic string, o *RedriveOption
 // returned beside it. With a filter for one Entry, [ErrNotFound] says that
 // there is no such letter.
 func (s *Timers) DeleteDead(ctx context.Context, topic string, f DeadFilter) (deleted int64, err error) {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return 0, err
 	}
-	k, life := s.keys.of(topic), rand.Text()
+	k, life := s.keys.Of(topic), rand.Text()
 	for from, upto, call := "-", "", 1; from != ""; call++ {
-		args, err := f.args(from, upto, maxPage)
+		args, err := f.args(from, upto, layout.MaxPage)
 		if err != nil {
 			return deleted, err
 		}
-		list, err := s.RunList(ctx, 3, deleteDeadScript, []string{k.dead, k.stream(life, 0)}, append(args, call)...)
+		list, err := s.RunList(ctx, 3, deleteDeadScript, []string{k.Dead, k.Stream(life, 0)}, append(args, call)...)
 		if err != nil {
 			return deleted, fmt.Errorf("delete dead letters of %q: %w", topic, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 // bury makes dead letters of new timers, each with a reason.
@@ -21,7 +22,7 @@ func (f *fixture) bury(t testing.TB, reason string, ids ...string) {
 	f.due(t, ids...)
 	var list []exchange.Settlement
 	for _, l := range f.claim(t, len(ids)).Leases {
-		s := verdict(exchange.Bury, l)
+		s := storetest.Verdict(exchange.Bury, l)
 		s.Reason = reason
 		list = append(list, s)
 	}
@@ -33,7 +34,7 @@ func (f *fixture) bury(t testing.TB, reason string, ids ...string) {
 func (f *fixture) grave(t testing.TB, id string, ago time.Duration) string {
 	t.Helper()
 	entry, err := f.rdb.XAdd(t.Context(), &redis.XAddArgs{
-		Stream: f.key.dead, ID: fmt.Sprintf("%d-0", f.now(t).Add(-ago).UnixMilli()),
+		Stream: f.key.Dead, ID: fmt.Sprintf("%d-0", f.now(t).Add(-ago).UnixMilli()),
 		Values: []string{"id", id, "payload", "body of " + id, "reason", "old"},
 	}).Result()
 	require.NoError(t, err)
@@ -97,7 +98,7 @@ func TestPagesOfDeadLettersAreBounded(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		add := func(id, reason string, bytes int) {
 			values := []any{"id", id, "payload", make([]byte, bytes), "reason", reason}
-			require.NoError(t, f.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: f.key.dead, Values: values}).Err())
+			require.NoError(t, f.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: f.key.Dead, Values: values}).Err())
 		}
 		for i := range 1200 {
 			add(fmt.Sprint(i), "dull", 1)
@@ -174,16 +175,16 @@ func TestRedriveAll(t *testing.T) {
 		f.bury(t, "boom", "twice")
 		f.bury(t, "boom", "twice")
 		f.bury(t, "other", "kept")
-		require.NoError(t, f.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: f.key.dead, Values: []string{"reason", "boom"}}).Err())
-		hints := f.listen(t)
-		require.NoError(t, f.rdb.Del(t.Context(), f.key.hint).Err())
+		require.NoError(t, f.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: f.key.Dead, Values: []string{"reason", "boom"}}).Err())
+		hints := f.ListenChannels(t)
+		require.NoError(t, f.rdb.Del(t.Context(), f.key.Hint).Err())
 		done, err := f.Redrive(t.Context(), f.topic, RedriveOptions{Filter: DeadFilter{Reason: "boom"}, Rate: maxRate})
 		require.NoError(t, err)
 		require.Equal(t, RedriveResult{Redriven: 251, SkippedLive: 1, SkippedBroken: 1}, done)
 		require.Zero(t, next(t, hints).In, "pollers are told")
 		require.Equal(t, []string{"twice", "kept", ""}, f.letters(t, DeadFilter{}))
 		leases := f.claim(t, 1000).Leases
-		require.Equal(t, append(names, "twice"), ids(leases), "in the order of dying")
+		require.Equal(t, append(names, "twice"), storetest.Ids(leases), "in the order of dying")
 		require.Equal(t, 1, leases[0].Claims, "attempts start anew")
 		require.True(t, f.rdb.SIsMember(t.Context(), f.keys.Topics, f.topic).Val())
 	})
@@ -216,7 +217,7 @@ func TestRedriveSupersedesOnlyWhenTold(t *testing.T) {
 		require.Empty(t, f.extend(t, 2*time.Hour, lease).Refused)
 		_, err = f.Redrive(t.Context(), f.topic, RedriveOptions{Overwrite: true})
 		require.NoError(t, err)
-		require.Equal(t, exchange.Superseded, f.settle(t, verdict(exchange.Ack, lease)).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
 		require.Equal(t, "body of a", string(f.get(t, "a").Payload))
 	})
 }
@@ -281,7 +282,7 @@ func TestRedriveIntoAFullRedis(t *testing.T) {
 	_, err := f.Redrive(t.Context(), f.topic, RedriveOptions{})
 	require.ErrorIs(t, err, redisops.ErrMemoryFull)
 	require.Equal(t, []string{"a", "b"}, f.letters(t, DeadFilter{}))
-	require.Zero(t, f.rdb.Exists(t.Context(), f.key.timeline, f.key.payloads).Val())
+	require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads).Val())
 	n, err := f.DeleteDead(t.Context(), f.topic, DeadFilter{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, n)
@@ -306,7 +307,7 @@ func TestDeadLettersAreChecked(t *testing.T) {
 	for _, err := range append(errs, after, empty, rate, topic, topic2) {
 		require.ErrorIs(t, err, redisops.ErrInvalid)
 	}
-	for _, key := range []string{f.key.timeline, f.key.payloads, f.key.leases, f.key.dead, f.key.hint} {
+	for _, key := range []string{f.key.Timeline, f.key.Payloads, f.key.Leases, f.key.Dead, f.key.Hint} {
 		require.NoError(t, f.rdb.Set(ctx, key, "{}", 0).Err())
 	}
 	_, redrive := f.Redrive(ctx, f.topic, RedriveOptions{})

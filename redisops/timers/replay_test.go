@@ -14,6 +14,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 func TestReplayAnswersAgain(t *testing.T) {
@@ -22,10 +23,10 @@ func TestReplayAnswersAgain(t *testing.T) {
 		f.due(t, "a", "b", "c", "d", "e")
 		old := f.claim(t, 2).Leases
 		r := f.request(2, time.Minute)
-		r.Settle = []exchange.Settlement{verdict(exchange.Ack, old[0])}
-		r.Extend = []exchange.Held{held(old[1]), {ID: "gone", Token: "1"}}
+		r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Ack, old[0])}
+		r.Extend = []exchange.Held{storetest.Held(old[1]), {ID: "gone", Token: "1"}}
 		first := f.run(t, r)
-		require.Equal(t, []string{"c", "d"}, ids(first.Leases))
+		require.Equal(t, []string{"c", "d"}, storetest.Ids(first.Leases))
 		again := f.run(t, r)
 		require.Equal(t, first.Leases, again.Leases)
 		require.Equal(t, first.Refused, again.Refused)
@@ -38,7 +39,7 @@ func TestReplayAnswersAgain(t *testing.T) {
 		f.schedule(t, Entry{ID: "d", In: time.Hour})
 		require.Empty(t, f.run(t, r).Leases, "what is not held any more is left out")
 
-		require.Equal(t, []string{"e"}, ids(f.claim(t, 5).Leases))
+		require.Equal(t, []string{"e"}, storetest.Ids(f.claim(t, 5).Leases))
 		_, err = f.src.Exchange(t.Context(), r)
 		require.ErrorIs(t, err, exchange.ErrStale)
 		require.NotErrorIs(t, err, exchange.ErrUnavailable)
@@ -56,8 +57,8 @@ func TestReplayNamesTheBuriedAgain(t *testing.T) {
 		require.Eventually(t, func() bool { return !f.get(t, "ended\n1 -1").Running }, 30*time.Second, time.Millisecond)
 		r := f.request(5, time.Minute)
 		r.Settle = []exchange.Settlement{
-			verdict(exchange.Bury, held[2]), verdict(exchange.Ack, held[0]), verdict(exchange.Bury, held[1]),
-			verdict(exchange.Bury, exchange.Lease{ID: "gone", Token: "1"}),
+			storetest.Verdict(exchange.Bury, held[2]), storetest.Verdict(exchange.Ack, held[0]), storetest.Verdict(exchange.Bury, held[1]),
+			storetest.Verdict(exchange.Bury, exchange.Lease{ID: "gone", Token: "1"}),
 		}
 		r.Settle[2].Failed = true
 		first := f.run(t, r)
@@ -77,7 +78,7 @@ func TestReplayNamesTheBuriedAgain(t *testing.T) {
 		require.Equal(t, "body of ended\n1 -1", string(first.Buried[2].Payload))
 		require.Equal(t, first.Buried, f.run(t, r).Buried)
 
-		require.NoError(t, f.rdb.Del(t.Context(), f.key.dead).Err())
+		require.NoError(t, f.rdb.Del(t.Context(), f.key.Dead).Err())
 		again := f.run(t, r).Buried
 		require.Empty(t, again[2].Payload, "the letter is gone, its name is not")
 		again[2].Payload = first.Buried[2].Payload
@@ -91,12 +92,12 @@ func TestStreamsAndIncarnationsCountApart(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b", "c")
 		r := f.request(1, time.Minute)
-		require.Equal(t, []string{"a"}, ids(f.run(t, r).Leases))
+		require.Equal(t, []string{"a"}, storetest.Ids(f.run(t, r).Leases))
 		r.Stream = 1
-		require.Equal(t, []string{"b"}, ids(f.run(t, r).Leases))
+		require.Equal(t, []string{"b"}, storetest.Ids(f.run(t, r).Leases))
 		r.Incarnation += "'"
-		require.Equal(t, []string{"c"}, ids(f.run(t, r).Leases))
-		ttl := f.rdb.PTTL(t.Context(), f.key.stream(r.Incarnation, 1)).Val()
+		require.Equal(t, []string{"c"}, storetest.Ids(f.run(t, r).Leases))
+		ttl := f.rdb.PTTL(t.Context(), f.key.Stream(r.Incarnation, 1)).Val()
 		require.Greater(t, ttl, time.Minute)
 	})
 }

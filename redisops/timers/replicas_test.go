@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 )
 
 // replicated starts a server and a replica that has caught up with it.
@@ -34,7 +35,7 @@ func TestReplicasConfirm(t *testing.T) {
 	out := f.schedule(t, e)
 	require.Equal(t, Created, out[0].Outcome)
 	require.Equal(t, 1, out[0].Replicas)
-	require.NoError(t, copied.ZScore(t.Context(), f.key.timeline, "a").Err(), "it has it")
+	require.NoError(t, copied.ZScore(t.Context(), f.key.Timeline, "a").Err(), "it has it")
 	require.Zero(t, f.schedule(t, Entry{ID: "plain"})[0].Replicas)
 
 	replica.Pause()
@@ -80,14 +81,14 @@ func TestReplicasMayTakeLongerThanARead(t *testing.T) {
 func TestReplicasOfALargeBatch(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t).Client(t))
-	entries := make([]Entry, batchEntries+1)
+	entries := make([]Entry, layout.BatchEntries+1)
 	for i := range entries {
 		entries[i] = Entry{ID: string(rune('a' + i)), Replicas: i % 2, ReplicaTimeout: time.Millisecond}
 	}
 	out, err := f.Schedule(t.Context(), f.topic, entries...)
 	require.ErrorIs(t, err, ErrTooFewReplicas)
 	require.Len(t, out, len(entries))
-	require.EqualValues(t, len(entries), f.rdb.ZCard(t.Context(), f.key.timeline).Val())
+	require.EqualValues(t, len(entries), f.rdb.ZCard(t.Context(), f.key.Timeline).Val())
 }
 
 func TestReplicasWithoutTheScriptOrTheRight(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -90,7 +91,7 @@ func (r *replyReader) leases(out *exchange.Reply, n int) {
 		}
 		l.Payload = all[from : from+payloadBytes : from+payloadBytes]
 		l.Token = out.Extended
-		l.Fault = faultOf(l.ID)
+		l.Fault = layout.FaultOf(l.ID)
 	}
 }
 

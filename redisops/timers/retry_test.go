@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 // losing gives a store whose client retries nothing by itself, behind a proxy
@@ -63,7 +64,7 @@ func TestCallsWhoseReplyIsLostAreMadeAgain(t *testing.T) {
 		"schedule once": func(t *testing.T, f *fixture, lose func()) {
 			e := Entry{ID: "a", Once: time.Hour}
 			f.schedule(t, e)
-			f.settle(t, verdict(exchange.Ack, f.claim(t, 1).Leases[0]))
+			f.settle(t, storetest.Verdict(exchange.Ack, f.claim(t, 1).Leases[0]))
 			lose()
 			require.Equal(t, AlreadyDone, f.schedule(t, e)[0].Outcome)
 		},
@@ -95,7 +96,7 @@ func TestCallsWhoseReplyIsLostAreMadeAgain(t *testing.T) {
 			lose()
 			_, err := f.CancelAll(ctx, f.topic)
 			require.NoError(t, err)
-			require.Zero(t, f.rdb.ZCard(ctx, f.key.timeline).Val())
+			require.Zero(t, f.rdb.ZCard(ctx, f.key.Timeline).Val())
 		},
 		"reschedule": func(t *testing.T, f *fixture, lose func()) {
 			f.due(t, "a")
@@ -136,7 +137,7 @@ func TestCallsWhoseReplyIsLostAreMadeAgain(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, RedriveResult{Redriven: 5}, done)
 			require.Equal(t, []string{"0", "1", "2", "3", "4"}, told)
-			require.EqualValues(t, 5, f.rdb.ZCard(ctx, f.key.timeline).Val())
+			require.EqualValues(t, 5, f.rdb.ZCard(ctx, f.key.Timeline).Val())
 		},
 		"delete dead letters": func(t *testing.T, f *fixture, lose func()) {
 			f.dead(t, 5)
@@ -160,7 +161,7 @@ func (f *fixture) dead(t testing.TB, n int) {
 	t.Helper()
 	for i := range n {
 		f.due(t, fmt.Sprint(i))
-		f.settle(t, verdict(exchange.Bury, f.claim(t, 1).Leases[0]))
+		f.settle(t, storetest.Verdict(exchange.Bury, f.claim(t, 1).Leases[0]))
 	}
 }
 
@@ -169,7 +170,7 @@ func TestARedriveThatTheClientRepeatsCountsOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dead(t, 3)
-		k := []string{f.key.timeline, f.key.payloads, f.key.leases, f.key.dead, f.key.hint, f.key.stream("x", 0)}
+		k := []string{f.key.Timeline, f.key.Payloads, f.key.Leases, f.key.Dead, f.key.Hint, f.key.Stream("x", 0)}
 		args, err := DeadFilter{}.args("-", "", 100)
 		require.NoError(t, err)
 		args = append(args, "0", "0", 1)

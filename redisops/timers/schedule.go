@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -147,7 +148,7 @@ func (s *Timers) ScheduleKeyed(ctx context.Context, topic string, key *Key, entr
 		return done, fmt.Errorf("schedule on %q: %w", topic, err)
 	}
 	if len(done) > 0 {
-		s.remember(ctx, topic)
+		s.Remember(ctx, topic)
 	}
 	if err != nil { // it is stored, all of it
 		err = fmt.Errorf("schedule on %q: %w", topic, err)
@@ -171,7 +172,7 @@ func (s *Timers) scheduleSafely(ctx context.Context, topic string, entries []Ent
 }
 
 func checkEntries(topic string, entries []Entry) error {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return err
 	}
 	for i := range entries {
@@ -212,7 +213,7 @@ func Twice(entries []Entry) int {
 // Validate reports what is wrong with an entry by itself; the error wraps
 // [ErrInvalid].
 func (e *Entry) Validate() error {
-	if err := checkID(e.ID); err != nil {
+	if err := layout.CheckID(e.ID); err != nil {
 		return err
 	}
 	if fault := e.fault(); fault != "" {
@@ -251,7 +252,7 @@ func batch(entries []Entry) int {
 	size := 0
 	for i, e := range entries {
 		size += len(e.Payload)
-		if i == batchEntries || (i > 0 && size > batchBytes) {
+		if i == layout.BatchEntries || (i > 0 && size > layout.BatchBytes) {
 			return i
 		}
 	}

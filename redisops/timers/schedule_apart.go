@@ -40,7 +40,7 @@ func (s *Timers) apart(topic string, entries []Entry) bool {
 // ones (lua/apart.lua). What Redis refuses is errNotApart, and nothing was
 // written: the script alone says why or, where the transaction was at fault, does it.
 func (s *Timers) scheduleApart(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
-	k := s.keys.of(topic)
+	k := s.keys.Of(topic)
 	keys, args := scheduleCall(k, entries, true)
 	payloads := make([]any, 2*len(entries))
 	for i := range entries {
@@ -49,7 +49,7 @@ func (s *Timers) scheduleApart(ctx context.Context, topic string, entries []Entr
 	pipe := s.RDB.TxPipeline()
 	answer := scheduleScript.EvalSha(ctx, pipe, keys, args...)
 	pipe.HSet(ctx, k.apart(), payloads...)
-	pipe.Eval(ctx, apartScript, []string{k.apart(), k.payloads})
+	pipe.Eval(ctx, apartScript, []string{k.apart(), k.Payloads})
 	_, err := pipe.Exec(ctx)
 	var refused redis.Error
 	switch {

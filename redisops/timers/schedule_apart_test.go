@@ -138,10 +138,10 @@ func TestPayloadsApartOfAClientThatCrashes(t *testing.T) {
 	for name, trouble := range map[string]func(*fixture) error{
 		"the script is unknown": func(f *fixture) error { return f.rdb.ScriptFlush(t.Context()).Err() },
 		"leases of another type": func(f *fixture) error {
-			return f.rdb.Set(t.Context(), f.key.leases, "x", 0).Err()
+			return f.rdb.Set(t.Context(), f.key.Leases, "x", 0).Err()
 		},
 		"no payloads, and the script is unknown": func(f *fixture) error {
-			if err := f.rdb.Del(t.Context(), f.key.payloads).Err(); err != nil {
+			if err := f.rdb.Del(t.Context(), f.key.Payloads).Err(); err != nil {
 				return err
 			}
 			return f.rdb.ScriptFlush(t.Context()).Err()
@@ -151,15 +151,15 @@ func TestPayloadsApartOfAClientThatCrashes(t *testing.T) {
 		first := many(apartFrom, "first ")
 		f.schedule(t, first...)
 		require.NoError(t, trouble(f), name)
-		before := f.rdb.HGetAll(t.Context(), f.key.payloads).Val()
-		scores := f.rdb.ZRangeWithScores(t.Context(), f.key.timeline, 0, -1).Val()
+		before := f.rdb.HGetAll(t.Context(), f.key.Payloads).Val()
+		scores := f.rdb.ZRangeWithScores(t.Context(), f.key.Timeline, 0, -1).Val()
 		c := &crash{}
 		f.rdb.AddHook(c)
 		_, err := f.Schedule(t.Context(), f.topic, many(2*apartFrom, "second ")...)
 		require.ErrorIs(t, err, errCrashed, name)
 		c.crashed.Store(false)
-		require.Equal(t, before, f.rdb.HGetAll(t.Context(), f.key.payloads).Val(), name)
-		require.Equal(t, scores, f.rdb.ZRangeWithScores(t.Context(), f.key.timeline, 0, -1).Val(), name)
+		require.Equal(t, before, f.rdb.HGetAll(t.Context(), f.key.Payloads).Val(), name)
+		require.Equal(t, scores, f.rdb.ZRangeWithScores(t.Context(), f.key.Timeline, 0, -1).Val(), name)
 		require.Zero(t, f.rdb.Exists(t.Context(), f.key.apart()).Val(), name)
 	}
 }
@@ -169,19 +169,19 @@ func TestPayloadsApartOfABrokenTopic(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.schedule(t, many(apartFrom, "first ")...)
-		require.NoError(t, f.rdb.Del(t.Context(), f.key.timeline, f.key.payloads).Err())
-		require.NoError(t, f.rdb.Set(t.Context(), f.key.timeline, "x", 0).Err())
+		require.NoError(t, f.rdb.Del(t.Context(), f.key.Timeline, f.key.Payloads).Err())
+		require.NoError(t, f.rdb.Set(t.Context(), f.key.Timeline, "x", 0).Err())
 		n := f.counted()
 		for range 2 {
 			_, err := f.Schedule(t.Context(), f.topic, many(apartFrom, "second ")...)
 			require.ErrorIs(t, err, redisops.ErrWrongType)
-			require.ErrorContains(t, err, f.key.timeline)
+			require.ErrorContains(t, err, f.key.Timeline)
 		}
 		require.EqualValues(t, 1, n.Load(), "what was found broken does not travel apart")
-		require.NoError(t, f.rdb.Del(t.Context(), f.key.timeline).Err())
+		require.NoError(t, f.rdb.Del(t.Context(), f.key.Timeline).Err())
 		_, err := f.src.Heal(t.Context())
 		require.NoError(t, err)
-		require.Zero(t, f.rdb.HLen(t.Context(), f.key.payloads).Val())
+		require.Zero(t, f.rdb.HLen(t.Context(), f.key.Payloads).Val())
 	})
 }
 
@@ -193,7 +193,7 @@ func TestPayloadsApartInAFullRedis(t *testing.T) {
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	_, err := f.Schedule(t.Context(), f.topic, many(2*apartFrom, "second ")...)
 	require.ErrorIs(t, err, redisops.ErrMemoryFull)
-	require.EqualValues(t, apartFrom, f.rdb.HLen(t.Context(), f.key.payloads).Val())
+	require.EqualValues(t, apartFrom, f.rdb.HLen(t.Context(), f.key.Payloads).Val())
 	f.has(t, first)
 }
 

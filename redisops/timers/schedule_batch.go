@@ -97,7 +97,7 @@ func (s *Timers) scheduleUnkeyed(ctx context.Context, topic string, entries []En
 
 // scheduleBatch calls the script for a batch.
 func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry, key *Key) ([]Scheduled, error) {
-	k := s.keys.of(topic)
+	k := s.keys.Of(topic)
 	keys, args := scheduleCall(k, entries, false)
 	asked, confirmed := confirmationOf(entries), 0
 	var reply string
@@ -122,7 +122,7 @@ func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entr
 }
 
 // scheduleCall is what lua/schedule.lua takes, with the payloads or with them apart.
-func scheduleCall(k topicKeys, entries []Entry, apart bool) (keys []string, args []any) {
+func scheduleCall(k TopicKeys, entries []Entry, apart bool) (keys []string, args []any) {
 	const fixed = 4
 	n, words := len(entries), 2
 	if apart {
@@ -132,7 +132,7 @@ func scheduleCall(k topicKeys, entries []Entry, apart bool) (keys []string, args
 	if together(entries) {
 		instants = 1
 	}
-	keys = []string{k.timeline, k.payloads, k.leases, k.hint}
+	keys = []string{k.Timeline, k.Payloads, k.Leases, k.Hint}
 	if apart {
 		keys = append(keys, k.apart())
 	}
@@ -155,7 +155,7 @@ func scheduleCall(k topicKeys, entries []Entry, apart bool) (keys []string, args
 		}
 		if e.Once > 0 {
 			onces[i] = 'o'
-			keys = append(keys, k.mark(e.ID))
+			keys = append(keys, k.Mark(e.ID))
 			windows = append(windows, scripts.DelayMicros(e.Once))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 // A batch of which some are there already answers for each what was found, also
@@ -25,7 +26,7 @@ func TestScheduleBatchFindsWhatWasThere(t *testing.T) {
 				}
 				f.schedule(t, Entry{ID: "same", At: at}, Entry{ID: "later", At: at.Add(time.Minute)}, Entry{ID: "bare", At: at},
 					Entry{ID: "bare later", At: at.Add(time.Minute)})
-				require.NoError(t, f.rdb.HDel(t.Context(), f.key.payloads, "bare", "bare later").Err())
+				require.NoError(t, f.rdb.HDel(t.Context(), f.key.Payloads, "bare", "bare later").Err())
 
 				entries := []Entry{{ID: "new"}, {ID: "same"}, {ID: "later"}, {ID: "bare"}, {ID: "bare later"}, {ID: "new too"}}
 				for i := range entries {
@@ -77,7 +78,7 @@ func TestScheduleBatchSupersedes(t *testing.T) {
 		out := f.schedule(t, Entry{ID: "a", In: time.Hour}, Entry{ID: "b", In: time.Hour})
 		require.Equal(t, Superseded, out[0].Outcome)
 		require.Equal(t, Created, out[1].Outcome)
-		reply := f.settle(t, verdict(exchange.Ack, lease))
+		reply := f.settle(t, storetest.Verdict(exchange.Ack, lease))
 		require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Superseded}}, reply.Refused)
 	})
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 func TestScheduleAndGet(t *testing.T) {
@@ -35,7 +37,7 @@ func TestThePastIsDueAtOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.schedule(t, Entry{ID: "long ago", At: time.Unix(-5, 0)}, Entry{ID: "negative", In: -time.Hour})
 		reply := f.claim(t, 10)
-		require.Equal(t, []string{"long ago", "negative"}, ids(reply.Leases))
+		require.Equal(t, []string{"long ago", "negative"}, storetest.Ids(reply.Leases))
 		require.Equal(t, time.Unix(-5, 0).UTC(), reply.Leases[0].Activation)
 	})
 }
@@ -66,7 +68,7 @@ func TestPolicies(t *testing.T) {
 		require.Zero(t, superseded.Claims)
 		require.Equal(t, "2", string(superseded.Payload))
 
-		reply := f.settle(t, verdict(exchange.Ack, leases[0]), verdict(exchange.Ack, leases[1]))
+		reply := f.settle(t, storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.Ack, leases[1]))
 		require.Equal(t, []exchange.Refusal{{Index: 1, Why: exchange.Superseded}}, reply.Refused)
 		require.Equal(t, "2", string(f.get(t, "running2").Payload), "the new timer stays")
 	})
@@ -80,15 +82,15 @@ func TestRescheduleOntoTheTokenMoves(t *testing.T) {
 		reply := f.claim(t, 1)
 		// A score that a time.Time can name exactly.
 		end := time.Now().Add(time.Hour).Truncate(time.Second)
-		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.timeline, z(float64(end.Unix()), "a")).Err())
+		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z(float64(end.Unix()), "a")).Err())
 		record := fmt.Sprintf("l:1:0:1.5:%d", end.Unix())
-		require.NoError(t, f.rdb.HSet(t.Context(), f.key.leases, "a", record).Err())
+		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Leases, "a", record).Err())
 		out := f.schedule(t, Entry{ID: "a", At: end})
 		require.Equal(t, Superseded, out[0].Outcome)
 		require.Equal(t, end.Add(time.Microsecond).UTC(), out[0].Due)
 		stale := reply.Leases[0]
 		stale.Token = exchange.Token(fmt.Sprint(end.Unix()))
-		require.Equal(t, exchange.Superseded, f.settle(t, verdict(exchange.Ack, stale)).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.settle(t, storetest.Verdict(exchange.Ack, stale)).Refused[0].Why)
 		f.get(t, "a")
 	})
 }
@@ -112,7 +114,7 @@ func TestScheduleChecksAllBeforeTheFirst(t *testing.T) {
 			_, err := f.Schedule(t.Context(), topic, good)
 			require.ErrorIs(t, err, redisops.ErrInvalid)
 		}
-		require.Zero(t, f.rdb.Exists(t.Context(), f.key.timeline, f.key.payloads).Val())
+		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads).Val())
 		out, err := f.Schedule(t.Context(), f.topic)
 		require.NoError(t, err)
 		require.Empty(t, out)
@@ -138,7 +140,7 @@ func TestScheduleManyAndCount(t *testing.T) {
 
 func TestBatchesAreBounded(t *testing.T) {
 	t.Parallel()
-	big := Entry{Payload: make([]byte, batchBytes)}
+	big := Entry{Payload: make([]byte, layout.BatchBytes)}
 	require.Equal(t, 500, batch(make([]Entry, 700)))
 	require.Equal(t, 500, batch(make([]Entry, 500)))
 	require.Equal(t, 1, batch([]Entry{big, big}))
@@ -151,12 +153,12 @@ func TestCancel(t *testing.T) {
 		f.due(t, "running", "expired")
 		leases := f.claim(t, 1).Leases
 		f.schedule(t, Entry{ID: "pending", In: time.Hour})
-		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.timeline, z(5, "no payload")).Err())
+		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z(5, "no payload")).Err())
 		found, err := f.Cancel(t.Context(), f.topic, "running", "absent", "pending", "no payload", "pending", "expired")
 		require.NoError(t, err)
 		require.Equal(t, []Presence{Running, Absent, Pending, Absent, Absent, Pending}, found)
 		require.Equal(t, exchange.Cancelled, f.extend(t, time.Minute, leases...).Refused[0].Why)
-		require.Zero(t, f.rdb.Exists(t.Context(), f.key.timeline, f.key.payloads).Val())
+		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads).Val())
 	})
 }
 
@@ -168,7 +170,7 @@ func TestCancelAll(t *testing.T) {
 		n, err := f.CancelAll(t.Context(), f.topic)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, n)
-		refused := f.settle(t, verdict(exchange.Ack, leases[0]), verdict(exchange.Nack, leases[1])).Refused
+		refused := f.settle(t, storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.Nack, leases[1])).Refused
 		require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Cancelled}, {Index: 1, Why: exchange.Cancelled}}, refused)
 		n, err = f.CancelAll(t.Context(), f.topic)
 		require.NoError(t, err)

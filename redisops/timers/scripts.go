@@ -21,7 +21,7 @@ var (
 	rescheduleScript    = lua.Load("reschedule")
 	runNowScript        = lua.Load("run_now")
 	listScript          = lua.Load("list")
-	glanceScript        = lua.Load("glance")
+	peekScript          = lua.Load("peek")
 	countScript         = lua.Load("count")
 	deadScript          = lua.Load("dead", "letters")
 	deleteDeadScript    = lua.Load("delete_dead", "letters")

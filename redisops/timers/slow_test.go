@@ -13,6 +13,8 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 // slowest is how long a command may hold up Redis.
@@ -43,7 +45,7 @@ func (f *fixture) load(t *testing.T, timers, letters int, first int64) {
 	t.Helper()
 	const step = 10_000
 	for from := 0; from < max(timers, letters); from += step {
-		keys := []string{f.key.timeline, f.key.payloads, f.key.dead}
+		keys := []string{f.key.Timeline, f.key.Payloads, f.key.Dead}
 		err := loadScript.Run(t.Context(), f.rdb, keys, from, min(from+step, timers), first, max(0, min(step, letters-from))).Err()
 		require.NoError(t, err)
 	}
@@ -142,7 +144,7 @@ func (f *fixture) quickToLook(t *testing.T, timers int) {
 
 // batchOf are as many entries as go in one call, under ids of a try.
 func batchOf(name string, try int, with Entry) []Entry {
-	entries := make([]Entry, batchEntries)
+	entries := make([]Entry, layout.BatchEntries)
 	for i := range entries {
 		entries[i] = with
 		entries[i].ID, entries[i].Payload = fmt.Sprintf("%s-%d-%d", name, try, i), []byte(strings.Repeat("x", 200))
@@ -208,10 +210,10 @@ func (f *fixture) quickToExchange(t *testing.T) {
 			again := f.request(500, time.Minute)
 			for _, l := range reply.Leases {
 				if v == 0 {
-					again.Extend = append(again.Extend, held(l))
+					again.Extend = append(again.Extend, storetest.Held(l))
 					continue
 				}
-				s := verdict(v, l)
+				s := storetest.Verdict(v, l)
 				s.Delay, s.Reason = time.Hour, "reason"
 				again.Settle = append(again.Settle, s)
 			}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -33,23 +34,23 @@ type TimerSource struct {
 	timers *Timers
 	topic  string
 	shard  string
-	keys   topicKeys
+	keys   TopicKeys
 	opts   SourceOptions
 
 	empty atomic.Bool // it had no timers when Glance last asked
 
 	mu    sync.Mutex // held by Heal
-	sweep [2]sweep   // of the payloads, of the lease records
+	sweep [2]Sweep   // of the payloads, of the lease records
 }
 
 // Source gives the view of a topic that a poller works on.
 func (s *Timers) Source(topic string, o SourceOptions) *TimerSource {
 	if o.MaxBytes <= 0 {
-		o.MaxBytes = defaultReplyBytes
+		o.MaxBytes = layout.DefaultReplyBytes
 	}
 	o.MaxClaims, o.DeadCap = max(o.MaxClaims, 0), max(o.DeadCap, 0)
-	k := s.keys.of(topic)
-	return &TimerSource{timers: s, topic: topic, shard: s.shardOf(k.timeline), keys: k, opts: o}
+	k := s.keys.Of(topic)
+	return &TimerSource{timers: s, topic: topic, shard: s.ShardOf(k.Timeline), keys: k, opts: o}
 }
 
 // Name is the topic.
@@ -68,8 +69,8 @@ func (t *TimerSource) Exchange(ctx context.Context, r *exchange.Request) (*excha
 		return nil, err
 	}
 	keys := []string{
-		t.keys.timeline, t.keys.payloads, t.keys.leases, t.keys.dead,
-		t.keys.stream(r.Incarnation, r.Stream), t.keys.hint,
+		t.keys.Timeline, t.keys.Payloads, t.keys.Leases, t.keys.Dead,
+		t.keys.Stream(r.Incarnation, r.Stream), t.keys.Hint,
 	}
 	text, err := t.timers.RunText(ctx, exchangeScript, keys, t.args(r)...)
 	if err != nil {
@@ -86,10 +87,10 @@ func (t *TimerSource) Exchange(ctx context.Context, r *exchange.Request) (*excha
 }
 
 func (t *TimerSource) check(r *exchange.Request) error {
-	if err := checkTopic(t.topic); err != nil {
+	if err := layout.CheckTopic(t.topic); err != nil {
 		return err
 	}
-	return checkRequest(r, exchange.Release)
+	return scripts.CheckRequest(r, exchange.Release)
 }
 
 // args lays out the request as lua/exchange.lua says. Pointers are passed where
@@ -138,7 +139,7 @@ func appendReasons(args []any, settle []exchange.Settlement) []any {
 	}
 	for i := range settle {
 		if settle[i].Verdict == exchange.Nack {
-			args = append(args, clip(settle[i].Reason, maxError))
+			args = append(args, scripts.Clip(settle[i].Reason, maxError))
 		}
 	}
 	for i := range settle {
@@ -147,7 +148,7 @@ func appendReasons(args []any, settle []exchange.Settlement) []any {
 			if settle[i].Failed {
 				failed = "1"
 			}
-			args = append(args, failed+clip(settle[i].Reason, maxReason))
+			args = append(args, failed+scripts.Clip(settle[i].Reason, scripts.MaxReason))
 		}
 	}
 	return args
@@ -164,5 +165,5 @@ func restoreOrder(settle []exchange.Settlement, reply *exchange.Reply) {
 			}
 		}
 	}
-	reorder(reply, order)
+	scripts.Reorder(reply, order)
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -42,17 +43,17 @@ type Stats struct {
 // Stats describes a topic in numbers. It is one script, whose cost does not grow
 // with the topic.
 func (s *Timers) Stats(ctx context.Context, topic string) (Stats, error) {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return Stats{}, err
 	}
-	list, err := s.RunList(ctx, statsValues, statsScript, statsKeys(s.keys.of(topic)), statsSample)
+	list, err := s.RunList(ctx, statsValues, statsScript, statsKeys(s.keys.Of(topic)), statsSample)
 	if err != nil {
 		return Stats{}, fmt.Errorf("stats of %q: %w", topic, err)
 	}
 	return readStats(list)
 }
 
-func statsKeys(k topicKeys) []string { return []string{k.timeline, k.leases, k.dead, k.control} }
+func statsKeys(k TopicKeys) []string { return []string{k.Timeline, k.Leases, k.Dead, k.Control} }
 
 func readStats(list []any) (Stats, error) {
 	var st Stats

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 func (f *fixture) stats(t testing.TB) Stats {
@@ -26,18 +27,18 @@ func TestStatsCountEachTimerOnce(t *testing.T) {
 		require.Zero(t, f.stats(t))
 		f.due(t, "leased", "leased too", "retrying", "dead", "expired", "retried and due", "due", "due too")
 		l := f.claim(t, 4).Leases
-		retry := verdict(exchange.Nack, l[2])
+		retry := storetest.Verdict(exchange.Nack, l[2])
 		retry.Delay = time.Hour
-		f.settle(t, retry, verdict(exchange.Bury, l[3]))
+		f.settle(t, retry, storetest.Verdict(exchange.Bury, l[3]))
 		expired := f.run(t, f.request(1, time.Millisecond)).Leases[0]
-		f.settle(t, verdict(exchange.Nack, f.claim(t, 1).Leases[0]))
+		f.settle(t, storetest.Verdict(exchange.Nack, f.claim(t, 1).Leases[0]))
 		require.Eventually(t, func() bool { return f.now(t).After(f.get(t, expired.ID).Due) }, 30*time.Second, time.Millisecond)
 		f.schedule(t, Entry{ID: "pending", In: time.Hour},
 			Entry{ID: "debounced", Policy: Debounce, In: time.Hour},
 			Entry{ID: "at a peer", In: time.Hour})
 		f.peerClaim(t, "at a peer", time.Minute)
 		f.peerPublish(t, "never", 9e17)
-		require.NoError(t, f.rdb.HSet(t.Context(), f.key.leases, "orphan", "l:1:0:1:9e9").Err())
+		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Leases, "orphan", "l:1:0:1:9e9").Err())
 
 		st := f.stats(t)
 		oldest := f.get(t, "due")
@@ -65,7 +66,7 @@ func TestStatsOfManyLeasesAreEstimated(t *testing.T) {
 			require.Len(t, reply.Leases, claimMost)
 			var list []exchange.Settlement
 			for _, l := range reply.Leases {
-				nack := verdict(exchange.Nack, l)
+				nack := storetest.Verdict(exchange.Nack, l)
 				nack.Delay = time.Hour
 				list = append(list, nack)
 			}
@@ -112,10 +113,10 @@ func TestStatsAreChecked(t *testing.T) {
 	f := newFixture(t, redistest.Shared(t))
 	_, err := f.Stats(t.Context(), "")
 	require.ErrorIs(t, err, redisops.ErrInvalid)
-	require.NoError(t, f.rdb.Set(t.Context(), f.key.control, "x", 0).Err())
+	require.NoError(t, f.rdb.Set(t.Context(), f.key.Control, "x", 0).Err())
 	_, err = f.Stats(t.Context(), f.topic)
 	require.ErrorIs(t, err, redisops.ErrWrongType)
-	require.ErrorContains(t, err, f.key.control)
+	require.ErrorContains(t, err, f.key.Control)
 	for _, bad := range [][]any{
 		{"x"},
 		{1, "1", "1", "1", "1", "1", "1", "1", "", ""},

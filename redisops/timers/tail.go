@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -58,7 +59,7 @@ func (s *Timers) PublishEvents(ctx context.Context, topic string, events []excha
 	if err != nil {
 		return fmt.Errorf("events of %q: %w", topic, err)
 	}
-	return s.publish(ctx, s.keys.of(topic).events, text)
+	return s.publish(ctx, s.keys.Of(topic).events, text)
 }
 
 func (s *Timers) publish(ctx context.Context, channel string, text []byte) error {
@@ -103,19 +104,19 @@ func micros(us int64) time.Duration {
 // lost. Errors: ctx's, or one that wraps [ErrChannelDenied], or, at the start
 // alone, [exchange.ErrUnavailable].
 func (s *Timers) Tail(ctx context.Context, topic string, yield func(exchange.Event) bool) error {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return err
 	}
-	k := s.keys.of(topic)
+	k := s.keys.Of(topic)
 	var since atomic.Int64 // when the subscription was confirmed, in µs; 0: not yet
-	if err := s.publish(ctx, k.hint, watching(&since)); err != nil {
+	if err := s.publish(ctx, k.Hint, watching(&since)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	announced := make(chan struct{})
 	go func() {
 		defer close(announced)
-		s.announce(ctx, k.hint, &since)
+		s.announce(ctx, k.Hint, &since)
 	}()
 	defer func() { cancel(); <-announced }()
 
@@ -134,10 +135,10 @@ func (s *Timers) Tail(ctx context.Context, topic string, yield func(exchange.Eve
 		}
 		return nil
 	}
-	err := s.receive(ctx, []string{k.events}, func(string) error {
+	err := s.Receive(ctx, []string{k.events}, func(string) error {
 		clear(nodes)
 		since.Store(time.Now().UnixMicro())
-		if err := s.publish(ctx, k.hint, watching(&since)); err != nil {
+		if err := s.publish(ctx, k.Hint, watching(&since)); err != nil {
 			return err
 		}
 		return hand(exchange.Event{Kind: exchange.EventAttached, Topic: topic})

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 // tail watches a topic until the end of the test, and waits until it is
@@ -80,7 +81,7 @@ func TestEventsTravelWhole(t *testing.T) {
 func TestTailSaysThatSomebodyWatches(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		hints := f.listen(t)
+		hints := f.ListenChannels(t)
 		var attached int
 		require.NoError(t, f.Tail(t.Context(), f.topic, func(e exchange.Event) bool { attached++; return false }))
 		require.Equal(t, 1, attached)
@@ -139,7 +140,7 @@ func TestLastDead(t *testing.T) {
 		for i := range 7 {
 			id := fmt.Sprint(i)
 			f.schedule(t, Entry{ID: id, Payload: []byte(strings.Repeat(id, 400<<10))}) // two to a page
-			f.settle(t, verdict(exchange.Bury, f.claim(t, 1).Leases[0]))
+			f.settle(t, storetest.Verdict(exchange.Bury, f.claim(t, 1).Leases[0]))
 			want = append(want, id)
 		}
 		for _, n := range []int{1, 2, 3, 6, 7, 8, 1000} {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // Register puts a topic in the registry. Schedule does it by itself.
 func (s *Timers) Register(ctx context.Context, topic string) error {
-	if err := checkTopic(topic); err != nil {
+	if err := layout.CheckTopic(topic); err != nil {
 		return err
 	}
 	return s.Again(ctx, func() error { return s.register(ctx, topic) })
@@ -42,10 +43,10 @@ func (s *Timers) Forget(ctx context.Context, topic string) error {
 	if _, err := s.CancelAll(ctx, topic); err != nil {
 		return err
 	}
-	k := s.keys.of(topic)
+	k := s.keys.Of(topic)
 	for _, remove := range []func() *redis.IntCmd{
 		func() *redis.IntCmd {
-			return s.RDB.Unlink(ctx, k.timeline, k.payloads, k.leases, k.dead, k.hint, k.control, k.runs)
+			return s.RDB.Unlink(ctx, k.Timeline, k.Payloads, k.Leases, k.Dead, k.Hint, k.Control, k.Runs)
 		},
 		func() *redis.IntCmd { return s.RDB.SRem(ctx, s.keys.Topics, topic) },
 	} {
@@ -57,9 +58,9 @@ func (s *Timers) Forget(ctx context.Context, topic string) error {
 	return nil
 }
 
-// remember registers a topic that was scheduled on, at most once a minute. The
+// Remember registers a topic that was scheduled on, at most once a minute. The
 // schedule has succeeded, so a failure is only logged.
-func (s *Timers) remember(ctx context.Context, topic string) {
+func (s *Timers) Remember(ctx context.Context, topic string) {
 	if !s.topics.register(topic) {
 		return
 	}
@@ -72,7 +73,7 @@ func (s *Timers) remember(ctx context.Context, topic string) {
 // is 0 at the end. A name may come twice.
 func (s *Timers) Topics(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
 	err = s.Again(ctx, func() (err error) {
-		names, next, err = s.RDB.SScan(ctx, s.keys.Topics, cursor, "", scanPage).Result()
+		names, next, err = s.RDB.SScan(ctx, s.keys.Topics, cursor, "", layout.ScanPage).Result()
 		return scripts.Wrap(ctx, nil, err)
 	})
 	if err != nil {
@@ -96,7 +97,7 @@ func (s *Timers) DiscoverTopics(ctx context.Context, cursor uint64) (names []str
 	cursor &= 1<<nodeShift - 1
 	var found []string
 	err = s.Again(ctx, func() (err error) {
-		found, next, err = node[at].ScanType(ctx, cursor, globEscape(s.keys.Timeline)+":*", scanPage, "zset").Result()
+		found, next, err = node[at].ScanType(ctx, cursor, globEscape(s.keys.Timeline)+":*", layout.ScanPage, "zset").Result()
 		return scripts.Wrap(ctx, nil, err)
 	})
 	if err != nil {
@@ -140,8 +141,8 @@ type knownTopic struct {
 	sound      bool      // a script has found its keys of the right types
 }
 
-// of is what is known of a topic. The caller holds mu.
-func (k *known) of(topic string) knownTopic {
+// Of is what is known of a topic. The caller holds mu.
+func (k *known) Of(topic string) knownTopic {
 	if t, ok := k.young[topic]; ok {
 		return t
 	}
@@ -161,14 +162,14 @@ func (k *known) set(topic string, t knownTopic) {
 func (k *known) sound(topic string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.of(topic).sound
+	return k.Of(topic).sound
 }
 
 // found remembers whether the keys of a topic are as they should be.
 func (k *known) found(topic string, sound bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	t := k.of(topic)
+	t := k.Of(topic)
 	t.sound = sound
 	k.set(topic, t)
 }
@@ -178,7 +179,7 @@ func (k *known) found(topic string, sound bool) {
 func (k *known) register(topic string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	t := k.of(topic)
+	t := k.Of(topic)
 	if !t.registered.IsZero() && time.Since(t.registered) < registerEvery {
 		return false
 	}

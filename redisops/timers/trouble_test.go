@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 // A full Redis refuses new timers and lets those that it has be handled.
@@ -35,11 +36,11 @@ func TestFullMemoryCanBeDrained(t *testing.T) {
 	require.Equal(t, "body of d", string(f.get(t, "d").Payload))
 
 	r := f.request(2, time.Minute)
-	r.Settle = []exchange.Settlement{verdict(exchange.Ack, leases[0]), verdict(exchange.Bury, leases[1])}
-	r.Extend = []exchange.Held{held(leases[2])}
+	r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.Bury, leases[1])}
+	r.Extend = []exchange.Held{storetest.Held(leases[2])}
 	reply := f.run(t, r)
 	require.Empty(t, reply.Refused)
-	require.Equal(t, []string{"d", "e"}, ids(reply.Leases))
+	require.Equal(t, []string{"d", "e"}, storetest.Ids(reply.Leases))
 	letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
 	require.NoError(t, err)
 	require.Len(t, letters, 1)
@@ -55,8 +56,8 @@ func TestWrongTypesLeaveAllUntouched(t *testing.T) {
 		f.due(t, "a", "b")
 		lease := f.claim(t, 1).Leases[0]
 		ctx := t.Context()
-		all := []string{f.key.timeline, f.key.payloads, f.key.leases, f.key.dead, f.key.hint}
-		for _, key := range append(all, f.key.stream(f.incarnation, 0)) {
+		all := []string{f.key.Timeline, f.key.Payloads, f.key.Leases, f.key.Dead, f.key.Hint}
+		for _, key := range append(all, f.key.Stream(f.incarnation, 0)) {
 			kept := f.rdb.Exists(ctx, key).Val() == 1
 			if kept {
 				require.NoError(t, f.rdb.Rename(ctx, key, key+"-kept").Err())
@@ -64,11 +65,11 @@ func TestWrongTypesLeaveAllUntouched(t *testing.T) {
 			require.NoError(t, f.rdb.SAdd(ctx, key, "x").Err())
 			before := f.dump(t)
 			r := f.request(5, time.Minute)
-			r.Settle = []exchange.Settlement{verdict(exchange.Bury, lease)}
+			r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Bury, lease)}
 			_, err := f.src.Exchange(ctx, r)
 			require.ErrorIs(t, err, redisops.ErrWrongType)
 			require.ErrorContains(t, err, fmt.Sprintf("%q holds a set, want", key))
-			if key != f.key.dead && key != f.key.stream(f.incarnation, 0) {
+			if key != f.key.Dead && key != f.key.Stream(f.incarnation, 0) {
 				_, err = f.Schedule(ctx, f.topic, Entry{ID: "new"})
 				require.ErrorIs(t, err, redisops.ErrWrongType, key)
 				_, err = f.Cancel(ctx, f.topic, "a")
@@ -84,7 +85,7 @@ func TestWrongTypesLeaveAllUntouched(t *testing.T) {
 		}
 		require.NoError(t, f.rdb.Set(ctx, f.keys.Topics, "x", 0).Err())
 		require.NoError(t, f.rdb.Del(ctx, f.keys.Topics).Err())
-		require.Empty(t, f.settle(t, verdict(exchange.Ack, lease)).Refused, "and all is well again")
+		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused, "and all is well again")
 	})
 }
 
@@ -92,7 +93,7 @@ func TestWrongTypesLeaveAllUntouched(t *testing.T) {
 func (f *fixture) dump(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder
-	for _, key := range []string{f.key.timeline, f.key.payloads, f.key.leases, f.key.dead} {
+	for _, key := range []string{f.key.Timeline, f.key.Payloads, f.key.Leases, f.key.Dead} {
 		switch f.rdb.Type(t.Context(), key).Val() {
 		case "zset":
 			fmt.Fprintln(&out, key, f.rdb.ZRangeWithScores(t.Context(), key, 0, -1).Val())
@@ -119,7 +120,7 @@ func TestWithoutChannelRights(t *testing.T) {
 	require.Equal(t, Created, f.schedule(t, Entry{ID: "a", Payload: []byte("x")})[0].Outcome)
 	require.Contains(t, log.String(), "topic not registered")
 	lease := f.claim(t, 1).Leases[0]
-	f.settle(t, verdict(exchange.Release, lease))
+	f.settle(t, storetest.Verdict(exchange.Release, lease))
 	f.claim(t, 1)
 	found, err := f.Cancel(t.Context(), f.topic, "a")
 	require.NoError(t, err)

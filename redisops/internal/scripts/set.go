@@ -29,7 +29,7 @@ func (s *Set) Load(name string, parts ...string) *redis.Script {
 }
 
 // Within is a script that another runs as its function work: keyed.lua and
-// beat_once.lua keep its answer, and do not run it twice.
+// once.lua keep its answer, and do not run it twice.
 func (s *Set) Within(around, name string, parts ...string) *redis.Script {
 	s.Parts[around] = true
 	return redis.NewScript(s.begin(parts) + "local function work()\n" + s.Source(name) + "end\n" + s.Source(around))

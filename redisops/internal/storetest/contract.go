@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"cmp"
 	"context"
 	"io/fs"
 	"net"
@@ -114,13 +113,14 @@ type contract struct {
 	t       testing.TB
 	names   map[string]string // by hash
 	headers map[string]header
+	named   func(key, word string) bool
 }
 
 // Contract is a hook that compares every script call of a test with the header of
-// its script.
-func Contract(t testing.TB, set *scripts.Set) redis.Hook {
+// its script. Named reports whether a key is one that the header calls word.
+func Contract(t testing.TB, set *scripts.Set, named func(key, word string) bool) redis.Hook {
 	t.Helper()
-	c := contract{t, map[string]string{}, map[string]header{}}
+	c := contract{t, map[string]string{}, map[string]header{}, named}
 	for name, script := range set.Loaded {
 		c.names[script.Hash()] = name
 		c.headers[name], _ = readHeader(t, set, name)
@@ -145,17 +145,6 @@ func (c contract) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// queueWords are what the keys of a queue have in them that the headers call
-// otherwise.
-var queueWords = map[string]string{
-	"deadlines": "processing:lease_deadlines", "tokens": "processing:lease_tokens",
-	"counter": "processing:lease_token_counter", "counts": "processing:delivery_counts",
-	"refs": "processing:claim_result_refs", "ids": "processing:claim_result_ids",
-	"backrefs": "processing:claim_result_backrefs",
-	"places":   "wakebell:places", "records": "wakebell:records", "gone": "wakebell:gone", "hint": "wakebell:hint",
-	"exchange": "wakebell:exchange:", "published": "wakebell:published:",
-}
-
 func (c contract) check(args []any) {
 	sha, _ := args[1].(string)
 	name := c.names[sha]
@@ -170,15 +159,7 @@ func (c contract) check(args []any) {
 	}
 	for i, word := range h.keys {
 		key, _ := args[3+i].(string)
-		prefix := "timers_" + word + ":"
-		if strings.HasPrefix(name, "gate_") {
-			prefix = "{gates}:" + word
-		}
-		right := strings.HasPrefix(key, prefix)
-		if strings.HasPrefix(name, "queue_") {
-			right = strings.Contains(key, "::"+cmp.Or(queueWords[word], word))
-		}
-		if word != "hash" && word != "key" && !right {
+		if word != "hash" && word != "key" && !c.named(key, word) {
 			c.t.Errorf("%s: key %d is %q, its header says %s", name, i+1, key, word)
 		}
 	}
@@ -187,3 +168,6 @@ func (c contract) check(args []any) {
 		c.t.Errorf("%s: %d arguments passed, its header has %v (more: %v)", name, rest, h.args, h.more)
 	}
 }
+
+// OfTopic reports whether a key is the one of a topic that headers call word.
+func OfTopic(key, word string) bool { return strings.HasPrefix(key, "timers_"+word+":") }

@@ -1,4 +1,0 @@
-package timers
-
-// MaxName is the most bytes of an id or a topic.
-const MaxName = 512

@@ -36,7 +36,7 @@ func (c *Client) QueueLetters(ctx context.Context, name QueueName, from int64) i
 		if after == "" {
 			after = strconv.FormatInt(from, 10)
 		}
-		return q.QueueLetters(ctx, "", after, 0)
+		return q.DeadLetters(ctx, "", after, 0)
 	})
 }
 
@@ -46,7 +46,7 @@ func (c *Client) QueueLetter(ctx context.Context, name QueueName, entry string) 
 	if err != nil {
 		return QueueLetter{}, err
 	}
-	return q.QueueLetter(ctx, entry)
+	return q.DeadLetter(ctx, entry)
 }
 
 // DeleteQueueLetters deletes dead letters, and answers how many of them were

@@ -48,7 +48,7 @@ func (p *patient) examine(ctx context.Context) {
 	p.orphans(ctx)
 }
 
-// Slots reports false where a Cluster spreads the topic.
+// slots reports false where a Cluster spreads the topic.
 func (p *patient) slots(ctx context.Context) bool {
 	if !p.Clustered(ctx) {
 		p.add("slots", Good, "not a Cluster", "")

@@ -71,7 +71,7 @@ func (k *Keys) names() []layout.KeyName {
 	}
 }
 
-// CheckSlots says whether a Cluster keeps all keys in one slot.
+// checkSlots says whether a Cluster keeps all keys in one slot.
 func (k Keys) checkSlots(rdb redis.UniversalClient) error {
 	if _, clustered := rdb.(*redis.ClusterClient); !clustered {
 		return nil

@@ -108,7 +108,7 @@ func readReply(text string, ops []gate.Op) (*gate.Reply, error) {
 	return reply, nil
 }
 
-// Store says that a process lives and extends its turns, 500 at most.
+// Beat says that a process lives and extends its turns, 500 at most.
 func (s *Store) Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error) {
 	keys := []string{s.keys.Presence, s.keys.Deadlines}
 	args := []any{b.Process, wholeMicros(b.Presence), wholeMicros(b.Lease)}

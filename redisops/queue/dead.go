@@ -28,12 +28,12 @@ type DeadLetter struct {
 	At         time.Time // when it died
 }
 
-// QueueLetters reads a page of the dead letters, the oldest first. After is
+// DeadLetters reads a page of the dead letters, the oldest first. After is
 // what next was of the page before, empty at the start; next is empty at the
 // end. Entry chooses one, empty for all. A page holds at most limit letters (1
 // to 1000; 0 means 100) and about 1 MiB; with Entry it may be empty and have a
 // next one.
-func (q *Queue) QueueLetters(ctx context.Context, entry, after string, limit int) (letters []DeadLetter, next string, err error) {
+func (q *Queue) DeadLetters(ctx context.Context, entry, after string, limit int) (letters []DeadLetter, next string, err error) {
 	if limit == 0 {
 		limit = layout.DefaultPage
 	}
@@ -98,12 +98,12 @@ func readDeadLetter(entry, payload, record string) DeadLetter {
 
 // DeadLetter reads one dead letter; [ErrNotFound] when there is none. For one
 // that Python wrote it looks through the list.
-func (q *Queue) QueueLetter(ctx context.Context, entry string) (DeadLetter, error) {
+func (q *Queue) DeadLetter(ctx context.Context, entry string) (DeadLetter, error) {
 	if entry == "" {
 		return DeadLetter{}, fmt.Errorf("%w: entry: empty", redisops.ErrInvalid)
 	}
 	for after := ""; ; {
-		letters, next, err := q.QueueLetters(ctx, entry, after, 1)
+		letters, next, err := q.DeadLetters(ctx, entry, after, 1)
 		switch {
 		case err != nil:
 			return DeadLetter{}, err

@@ -35,7 +35,7 @@ func (f *fixture) letterTexts(t testing.TB, page int) (texts []string, all []Dea
 	for next := "0"; next != ""; {
 		var letters []DeadLetter
 		var err error
-		letters, next, err = f.QueueLetters(t.Context(), "", next, page)
+		letters, next, err = f.DeadLetters(t.Context(), "", next, page)
 		require.NoError(t, err)
 		all = append(all, letters...)
 	}
@@ -58,7 +58,7 @@ func TestEqualDeadLettersKeepTheirRecordsOnEachPage(t *testing.T) {
 			got, all := f.letterTexts(t, page)
 			require.Equal(t, want, got, "pages of %d", page)
 			for i, l := range all {
-				found, err := f.QueueLetter(t.Context(), l.Entry)
+				found, err := f.DeadLetter(t.Context(), l.Entry)
 				require.NoError(t, err)
 				require.Equal(t, all[i], found)
 			}
@@ -187,7 +187,7 @@ func TestDeadLettersDeepInsideALongListAreRemoved(t *testing.T) {
 	const n = 110_000
 	f.seed(t, "dead", n)
 	require.NoError(t, f.rdb.LSet(t.Context(), f.keys.dlq, n/2, "Python's").Err())
-	letter, err := f.QueueLetter(t.Context(), redisHash("Python's"))
+	letter, err := f.DeadLetter(t.Context(), redisHash("Python's"))
 	require.NoError(t, err)
 	outcome, _, err := f.RedriveLetter(t.Context(), letter, "", PublishOptions{})
 	require.NoError(t, err)
@@ -205,13 +205,13 @@ func TestDeadLettersDeepInsideALongListAreRemoved(t *testing.T) {
 		require.NoError(t, err)
 	}
 	after := strconv.Itoa(n - 2)
-	letters, _, err := f.QueueLetters(t.Context(), "", after, 1)
+	letters, _, err := f.DeadLetters(t.Context(), "", after, 1)
 	require.NoError(t, err)
 	require.Equal(t, "1", letters[0].Reason)
 	count, err = f.DiscardLetters(t.Context(), letters...)
 	require.NoError(t, err)
 	require.Equal(t, 1, count)
-	_, err = f.QueueLetter(t.Context(), letters[0].Entry)
+	_, err = f.DeadLetter(t.Context(), letters[0].Entry)
 	require.ErrorIs(t, err, redisops.ErrNotFound)
 }
 

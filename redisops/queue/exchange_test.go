@@ -108,7 +108,7 @@ func TestQueueGivesUpAfterTooManyDeliveries(t *testing.T) {
 		require.Equal(t, tooManyDeliveries, b.Reason)
 		require.Equal(t, 2, b.Claims)
 		require.Equal(t, []string{"poison"}, f.list(t, f.keys.dlq), "as the peer keeps it")
-		letter, err := f.QueueLetter(t.Context(), b.Entry)
+		letter, err := f.DeadLetter(t.Context(), b.Entry)
 		require.NoError(t, err)
 		require.Equal(t, DeadLetter{
 			Entry: b.Entry, Payload: []byte("poison"), ID: b.ID, Reason: b.Reason, Deliveries: 2, At: b.At,
@@ -164,7 +164,7 @@ func TestQueueKeepsCompletedAndFailed(t *testing.T) {
 		last := storetest.Verdict(exchange.Bury, l[6])
 		last.Reason = "worse"
 		h.settle(t, last)
-		letters, next, err := f.QueueLetters(t.Context(), "", "", 0)
+		letters, next, err := f.DeadLetters(t.Context(), "", "", 0)
 		require.NoError(t, err)
 		require.Empty(t, next)
 		require.Len(t, letters, 1, "the cap")

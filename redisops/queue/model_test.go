@@ -296,7 +296,7 @@ func (m *model) replay(rt *rapid.T) {
 			}
 		}
 	}
-	require.Equal(rt, want, append([]string(nil), storetest.Ids(again.Leases)...))
+	require.Equal(rt, want, append([]string(nil), storetest.IDs(again.Leases)...))
 }
 
 func (m *model) redrive(rt *rapid.T) {
@@ -304,7 +304,7 @@ func (m *model) redrive(rt *rapid.T) {
 		return
 	}
 	i := rapid.IntRange(0, len(m.dead)-1).Draw(rt, "letter")
-	letters, _, err := m.f.QueueLetters(m.t.Context(), "", "", 1000)
+	letters, _, err := m.f.DeadLetters(m.t.Context(), "", "", 1000)
 	require.NoError(rt, err)
 	outcome, _, err := m.f.RedriveLetter(m.t.Context(), letters[i], "", PublishOptions{})
 	require.NoError(rt, err)

@@ -176,7 +176,7 @@ func TestQueueLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 		bury("x", "bad")
 		bury("twin", "second")
 		require.NoError(t, f.rdb.LPush(t.Context(), f.keys.dlq, "Python's").Err())
-		letters, next, err := f.QueueLetters(t.Context(), "", "", 3)
+		letters, next, err := f.DeadLetters(t.Context(), "", "", 3)
 		require.NoError(t, err)
 		require.Equal(t, "3", next)
 		var reasons []string
@@ -184,10 +184,10 @@ func TestQueueLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 			reasons = append(reasons, string(l.Payload)+" "+l.Reason)
 		}
 		require.Equal(t, []string{"twin first", "x bad", "twin second"}, reasons)
-		onTwo, _, err := f.QueueLetters(t.Context(), "", "2", 3)
+		onTwo, _, err := f.DeadLetters(t.Context(), "", "2", 3)
 		require.NoError(t, err)
 		require.Equal(t, letters[2], onTwo[0], "a twin on a page of its own")
-		rest, next, err := f.QueueLetters(t.Context(), "", next, 3)
+		rest, next, err := f.DeadLetters(t.Context(), "", next, 3)
 		require.NoError(t, err)
 		require.Empty(t, next)
 		require.Equal(t, "Python's", string(rest[0].Payload))
@@ -209,14 +209,14 @@ func TestQueueLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 		require.Equal(t, LetterAbsent, outcome)
 		require.Equal(t, []string{"twin", "Python's"}, payloads(f.claim(t, 9).Leases))
 
-		found, err := f.QueueLetter(t.Context(), letters[2].Entry)
+		found, err := f.DeadLetter(t.Context(), letters[2].Entry)
 		require.NoError(t, err)
 		require.Equal(t, "second", found.Reason)
 		n, err := f.DiscardLetters(t.Context(), letters...)
 		require.NoError(t, err)
 		require.Equal(t, 2, n)
 		require.Zero(t, f.rdb.Exists(t.Context(), f.keys.dlq, f.keys.records).Val())
-		_, err = f.QueueLetter(t.Context(), letters[2].Entry)
+		_, err = f.DeadLetter(t.Context(), letters[2].Entry)
 		require.ErrorIs(t, err, redisops.ErrNotFound)
 	})
 }
@@ -235,7 +235,7 @@ func TestQueueLettersAreReadToTheEndWhateverThePage(t *testing.T) {
 			for next := "0"; next != ""; {
 				var page []DeadLetter
 				var err error
-				page, next, err = f.QueueLetters(t.Context(), "", next, limit)
+				page, next, err = f.DeadLetters(t.Context(), "", next, limit)
 				require.NoError(t, err)
 				for _, l := range page {
 					got = append(got, string(l.Payload))
@@ -259,7 +259,7 @@ func TestQueueHealsRecordsOfLettersThatPythonTook(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 		require.False(t, f.claim(t, 1).Orphans)
-		letters, _, err := f.QueueLetters(t.Context(), "", "", 0)
+		letters, _, err := f.DeadLetters(t.Context(), "", "", 0)
 		require.NoError(t, err)
 		require.NotZero(t, letters[0].At)
 	})

@@ -97,7 +97,7 @@ func keysOf(k timers.Keys, n Name) queueKeys {
 	return q
 }
 
-// Stream is the exchange key of one stream of an incarnation.
+// stream is the exchange key of one stream of an incarnation.
 func (q queueKeys) stream(incarnation string, stream int) string {
 	return q.exchange + ":" + incarnation + ":" + strconv.Itoa(stream)
 }
@@ -161,7 +161,7 @@ func checkSlots(keys timers.Keys, name Name) error {
 	return nil
 }
 
-// Listen is Listen for topics and queues, over one connection. The Source
+// Listen is [timers.Timers.Listen] for topics and queues, over one connection. The Source
 // of a queue's hints is its name.
 func Listen(ctx context.Context, s *timers.Timers, topics []string, queues []*Queue, deliver func(exchange.Hint)) error {
 	channels := make(map[string]string, len(topics)+len(queues))

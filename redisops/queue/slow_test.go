@@ -81,7 +81,7 @@ func (f *fixture) page(t testing.TB, from, n int) []DeadLetter {
 	t.Helper()
 	var all []DeadLetter
 	for next := fmt.Sprint(from); len(all) < n; {
-		letters, after, err := f.QueueLetters(t.Context(), "", next, min(n-len(all), 1000))
+		letters, after, err := f.DeadLetters(t.Context(), "", next, min(n-len(all), 1000))
 		require.NoError(t, err)
 		all, next = append(all, letters...), after
 	}
@@ -174,12 +174,12 @@ func TestQueueLettersAreBoundedAtAMillion(t *testing.T) {
 		bounded := func(name string, op func()) { meter.Bounded(fmt.Sprint(name, " ", recorded), op) }
 		for _, at := range []int{0, 1000, million / 4, million / 2, million - 20_000} {
 			bounded(fmt.Sprint("page ", at), func() {
-				_, _, err := f.QueueLetters(t.Context(), "", fmt.Sprint(at), 1000)
+				_, _, err := f.DeadLetters(t.Context(), "", fmt.Sprint(at), 1000)
 				require.NoError(t, err)
 			})
 			bounded(fmt.Sprint("show ", at), func() {
 				l := f.page(t, at, 1)[0]
-				found, err := f.QueueLetter(t.Context(), l.Entry)
+				found, err := f.DeadLetter(t.Context(), l.Entry)
 				require.NoError(t, err)
 				require.Equal(t, l, found)
 			})

@@ -107,6 +107,7 @@ func (s *Timers) CheckVersion(ctx context.Context, topics []string) error {
 	}
 }
 
+// CheckSlots says whether a Cluster has all keys of a topic in one slot.
 func (s *Timers) CheckSlots(topic string) error {
 	k := s.keys.Of(topic)
 	for _, key := range []string{k.Payloads, k.Leases, k.Dead, k.Stream("x", 0), k.Hint, k.Control, k.Mark("x")} {

@@ -25,7 +25,7 @@ func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		require.Zero(t, f.control(t))
-		hints := f.ListenChannels(t)
+		hints := f.listen(t)
 		paused, err := f.Pause(t.Context(), f.topic, "ops@example", "bank is down: call 42")
 		require.NoError(t, err)
 		require.True(t, paused.Paused)

@@ -22,7 +22,7 @@ func TestClaimInOrderAndAck(t *testing.T) {
 		f.due(t, "c", "a", "b")
 		f.schedule(t, Entry{ID: "later", In: time.Hour})
 		reply := f.claim(t, 2)
-		require.Equal(t, []string{"c", "a"}, storetest.Ids(reply.Leases))
+		require.Equal(t, []string{"c", "a"}, storetest.IDs(reply.Leases))
 		require.Zero(t, reply.Next, "b is due")
 		require.Equal(t, time.Minute, reply.Remaining)
 		require.WithinDuration(t, time.Now(), reply.Now, time.Minute)
@@ -36,7 +36,7 @@ func TestClaimInOrderAndAck(t *testing.T) {
 		r := f.request(10, time.Minute)
 		r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Ack, reply.Leases[0]), storetest.Verdict(exchange.Ack, reply.Leases[1])}
 		reply = f.run(t, r)
-		require.Equal(t, []string{"b"}, storetest.Ids(reply.Leases))
+		require.Equal(t, []string{"b"}, storetest.IDs(reply.Leases))
 		require.Empty(t, reply.Refused)
 		require.InDelta(t, time.Minute, reply.Next, float64(time.Millisecond), "b's lease ends next")
 		f.settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]))
@@ -181,7 +181,7 @@ func TestReleaseRestoresTheOrder(t *testing.T) {
 		require.Zero(t, f.get(t, "b").Claims)
 		require.EqualValues(t, 1, f.rdb.HLen(t.Context(), f.key.Leases).Val(), "no record is left")
 		again := f.claim(t, 4).Leases
-		require.Equal(t, []string{"a", "b", "c", "d"}, storetest.Ids(again))
+		require.Equal(t, []string{"a", "b", "c", "d"}, storetest.IDs(again))
 		require.Equal(t, 1, again[0].Claims)
 		require.Equal(t, leases[0].Activation, again[0].Activation)
 	})
@@ -327,7 +327,7 @@ func TestAwkwardIDsArriveWhole(t *testing.T) {
 			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, id, "p\x00"+id).Err())
 		}
 		reply := f.claim(t, 20)
-		require.Equal(t, names, storetest.Ids(reply.Leases))
+		require.Equal(t, names, storetest.IDs(reply.Leases))
 		var list []exchange.Settlement
 		for i, l := range reply.Leases {
 			require.Equal(t, "p\x00"+l.ID, string(l.Payload))

@@ -41,13 +41,13 @@ func (t *TimerSource) Heal(ctx context.Context) (removed int, err error) {
 	return removed, nil
 }
 
-// swept is what a part of a sweep came across.
-type swept struct{ examined, Orphans int }
+// Swept is what a part of a sweep came across.
+type Swept struct{ examined, Orphans int }
 
 // Sweep looks for entries of a hash that have no timer, and removes them if it
 // is told to. It ends after limit entries, or at the end of the hash: then at
 // is zero again.
-func (s *Timers) Sweep(ctx context.Context, timeline, hash string, at *Sweep, limit int, remove bool) (done swept, err error) {
+func (s *Timers) Sweep(ctx context.Context, timeline, hash string, at *Sweep, limit int, remove bool) (done Swept, err error) {
 	if at.Cursor == "" {
 		*at = Sweep{Cursor: "0", page: healFirst}
 	}

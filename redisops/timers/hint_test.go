@@ -13,8 +13,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// ListenChannels starts Listen and waits until it has subscribed.
-func (f *fixture) ListenChannels(t *testing.T) <-chan exchange.Hint {
+// listen starts Listen and waits until it has subscribed.
+func (f *fixture) listen(t *testing.T) <-chan exchange.Hint {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	hints := make(chan exchange.Hint, 100)
@@ -49,7 +49,7 @@ func (f *fixture) quiet(t *testing.T, hints <-chan exchange.Hint, why string) {
 func TestHintsWhenTheHeadIsLowered(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		hints := f.ListenChannels(t)
+		hints := f.listen(t)
 		f.schedule(t, Entry{ID: "hour", In: time.Hour})
 		h := next(t, hints)
 		require.Equal(t, exchange.HintDue, h.Kind)
@@ -94,7 +94,7 @@ func TestHintsOfCancel(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a\nb c", "pending")
 		f.claim(t, 1)
-		hints := f.ListenChannels(t)
+		hints := f.listen(t)
 		_, err := f.Cancel(t.Context(), f.topic, "a\nb c", "pending", "absent")
 		require.NoError(t, err)
 		h := next(t, hints)
@@ -113,7 +113,7 @@ func TestListenSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	f := newFixture(t, server.Client(t))
-	hints := f.ListenChannels(t)
+	hints := f.listen(t)
 	server.Restart(t)
 	require.Equal(t, exchange.HintSubscribed, next(t, hints).Kind)
 	require.Eventually(t, func() bool { return f.rdb.Ping(t.Context()).Err() == nil }, 30*time.Second, 10*time.Millisecond)

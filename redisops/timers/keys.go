@@ -93,6 +93,7 @@ type TopicKeys struct {
 	Timeline, Payloads, Leases, Dead, exchange, Hint, Control, once, Keyed, events, Runs string
 }
 
+// Of are the keys of a topic.
 func (k Keys) Of(topic string) TopicKeys {
 	return TopicKeys{
 		Timeline: k.key(k.Timeline, topic),

@@ -47,7 +47,7 @@ func TestTooLargePayloads(t *testing.T) {
 		const reason = "the payload has 1001 bytes, more than 1000"
 		for range 2 { // the second is the answer that is kept
 			reply := f.run(t, request)
-			require.Equal(t, []string{"limit", "a"}, storetest.Ids(reply.Leases))
+			require.Equal(t, []string{"limit", "a"}, storetest.IDs(reply.Leases))
 			require.Len(t, reply.Buried, 1)
 			b := reply.Buried[0]
 			require.Equal(t, exchange.Burial{

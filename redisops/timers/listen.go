@@ -47,6 +47,8 @@ func (s *Timers) ListenChannels(ctx context.Context, channels map[string]string,
 	})
 }
 
+// Receive keeps a subscription to channels. Confirmed is called with each that is
+// (re)subscribed, and received with each message.
 func (s *Timers) Receive(
 	ctx context.Context, channels []string, confirmed func(channel string) error, received func(channel, text string) error,
 ) error {

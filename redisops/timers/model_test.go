@@ -308,7 +308,7 @@ func (m *model) replay(rt *rapid.T) {
 			want = append(want, l)
 		}
 	}
-	require.Equal(rt, storetest.Ids(want), storetest.Ids(again.Leases))
+	require.Equal(rt, storetest.IDs(want), storetest.IDs(again.Leases))
 	if h.last.Sequence > 1 {
 		late := *h.last
 		late.Sequence--

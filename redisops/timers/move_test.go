@@ -49,7 +49,7 @@ func TestRescheduleInEachState(t *testing.T) {
 func TestRescheduleSupersedesTheHolder(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		hints := f.ListenChannels(t)
+		hints := f.listen(t)
 		lease := f.lease(t, time.Hour)
 		next(t, hints) // that it was scheduled
 		f.claim(t, 1)  // nothing is due: no hint is outstanding
@@ -118,7 +118,7 @@ func TestRunNowSendsAHint(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.schedule(t, Entry{ID: "a", In: time.Hour, Policy: Debounce, MaxDelay: 2 * time.Hour})
 		first := f.get(t, "a").FirstScheduled
-		hints := f.ListenChannels(t)
+		hints := f.listen(t)
 		_, err := f.RunNow(t.Context(), f.topic, "a")
 		require.NoError(t, err)
 		h := next(t, hints)

@@ -213,7 +213,7 @@ func TestScoresFarAway(t *testing.T) {
 			_, err := f.src.Glance(t.Context())
 			require.NoError(t, err)
 			f.due(t, "near")
-			require.Equal(t, []string{"near"}, storetest.Ids(f.claim(t, 2).Leases))
+			require.Equal(t, []string{"near"}, storetest.IDs(f.claim(t, 2).Leases))
 			_, _, err = f.List(t.Context(), f.topic, Filter{})
 			require.NoError(t, err)
 			_, err = f.RunNow(t.Context(), f.topic, "far")

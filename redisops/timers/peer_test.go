@@ -76,7 +76,7 @@ func TestBrokenEntriesHeal(t *testing.T) {
 		_, err := f.Get(t.Context(), f.topic, "no payload")
 		require.ErrorIs(t, err, redisops.ErrNotFound)
 		reply := f.claim(t, 10)
-		require.Equal(t, []string{"minus", "empty payload", "good"}, storetest.Ids(reply.Leases))
+		require.Equal(t, []string{"minus", "empty payload", "good"}, storetest.IDs(reply.Leases))
 		require.Equal(t, 2, reply.Healed)
 		require.WithinDuration(t, reply.Now, reply.Leases[0].Activation, time.Microsecond)
 		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Release, reply.Leases[0])).Refused)

@@ -176,7 +176,7 @@ func TestRedriveAll(t *testing.T) {
 		f.bury(t, "boom", "twice")
 		f.bury(t, "other", "kept")
 		require.NoError(t, f.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: f.key.Dead, Values: []string{"reason", "boom"}}).Err())
-		hints := f.ListenChannels(t)
+		hints := f.listen(t)
 		require.NoError(t, f.rdb.Del(t.Context(), f.key.Hint).Err())
 		done, err := f.Redrive(t.Context(), f.topic, RedriveOptions{Filter: DeadFilter{Reason: "boom"}, Rate: maxRate})
 		require.NoError(t, err)
@@ -184,7 +184,7 @@ func TestRedriveAll(t *testing.T) {
 		require.Zero(t, next(t, hints).In, "pollers are told")
 		require.Equal(t, []string{"twice", "kept", ""}, f.letters(t, DeadFilter{}))
 		leases := f.claim(t, 1000).Leases
-		require.Equal(t, append(names, "twice"), storetest.Ids(leases), "in the order of dying")
+		require.Equal(t, append(names, "twice"), storetest.IDs(leases), "in the order of dying")
 		require.Equal(t, 1, leases[0].Claims, "attempts start anew")
 		require.True(t, f.rdb.SIsMember(t.Context(), f.keys.Topics, f.topic).Val())
 	})

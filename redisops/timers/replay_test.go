@@ -26,7 +26,7 @@ func TestReplayAnswersAgain(t *testing.T) {
 		r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Ack, old[0])}
 		r.Extend = []exchange.Held{storetest.Held(old[1]), {ID: "gone", Token: "1"}}
 		first := f.run(t, r)
-		require.Equal(t, []string{"c", "d"}, storetest.Ids(first.Leases))
+		require.Equal(t, []string{"c", "d"}, storetest.IDs(first.Leases))
 		again := f.run(t, r)
 		require.Equal(t, first.Leases, again.Leases)
 		require.Equal(t, first.Refused, again.Refused)
@@ -39,7 +39,7 @@ func TestReplayAnswersAgain(t *testing.T) {
 		f.schedule(t, Entry{ID: "d", In: time.Hour})
 		require.Empty(t, f.run(t, r).Leases, "what is not held any more is left out")
 
-		require.Equal(t, []string{"e"}, storetest.Ids(f.claim(t, 5).Leases))
+		require.Equal(t, []string{"e"}, storetest.IDs(f.claim(t, 5).Leases))
 		_, err = f.src.Exchange(t.Context(), r)
 		require.ErrorIs(t, err, exchange.ErrStale)
 		require.NotErrorIs(t, err, exchange.ErrUnavailable)
@@ -92,11 +92,11 @@ func TestStreamsAndIncarnationsCountApart(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b", "c")
 		r := f.request(1, time.Minute)
-		require.Equal(t, []string{"a"}, storetest.Ids(f.run(t, r).Leases))
+		require.Equal(t, []string{"a"}, storetest.IDs(f.run(t, r).Leases))
 		r.Stream = 1
-		require.Equal(t, []string{"b"}, storetest.Ids(f.run(t, r).Leases))
+		require.Equal(t, []string{"b"}, storetest.IDs(f.run(t, r).Leases))
 		r.Incarnation += "'"
-		require.Equal(t, []string{"c"}, storetest.Ids(f.run(t, r).Leases))
+		require.Equal(t, []string{"c"}, storetest.IDs(f.run(t, r).Leases))
 		ttl := f.rdb.PTTL(t.Context(), f.key.Stream(r.Incarnation, 1)).Val()
 		require.Greater(t, ttl, time.Minute)
 	})

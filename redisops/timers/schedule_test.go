@@ -37,7 +37,7 @@ func TestThePastIsDueAtOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.schedule(t, Entry{ID: "long ago", At: time.Unix(-5, 0)}, Entry{ID: "negative", In: -time.Hour})
 		reply := f.claim(t, 10)
-		require.Equal(t, []string{"long ago", "negative"}, storetest.Ids(reply.Leases))
+		require.Equal(t, []string{"long ago", "negative"}, storetest.IDs(reply.Leases))
 		require.Equal(t, time.Unix(-5, 0).UTC(), reply.Leases[0].Activation)
 	})
 }

@@ -81,7 +81,7 @@ func TestEventsTravelWhole(t *testing.T) {
 func TestTailSaysThatSomebodyWatches(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		hints := f.ListenChannels(t)
+		hints := f.listen(t)
 		var attached int
 		require.NoError(t, f.Tail(t.Context(), f.topic, func(e exchange.Event) bool { attached++; return false }))
 		require.Equal(t, 1, attached)

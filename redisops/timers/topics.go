@@ -141,7 +141,7 @@ type knownTopic struct {
 	sound      bool      // a script has found its keys of the right types
 }
 
-// Of is what is known of a topic. The caller holds mu.
+// of is what is known of a topic. The caller holds mu.
 func (k *known) Of(topic string) knownTopic {
 	if t, ok := k.young[topic]; ok {
 		return t

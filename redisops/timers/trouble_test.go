@@ -40,7 +40,7 @@ func TestFullMemoryCanBeDrained(t *testing.T) {
 	r.Extend = []exchange.Held{storetest.Held(leases[2])}
 	reply := f.run(t, r)
 	require.Empty(t, reply.Refused)
-	require.Equal(t, []string{"d", "e"}, storetest.Ids(reply.Leases))
+	require.Equal(t, []string{"d", "e"}, storetest.IDs(reply.Leases))
 	letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
 	require.NoError(t, err)
 	require.Len(t, letters, 1)

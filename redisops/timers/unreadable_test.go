@@ -21,7 +21,7 @@ func TestUnreadableAnswersOfExchanges(t *testing.T) {
 				r := f.request(1, time.Minute)
 				k := f.key
 				require.NoError(t, f.rdb.Set(t.Context(), k.Stream(r.Incarnation, r.Stream), storetest.WithSequence(text, r.Sequence), 0).Err())
-				require.Equal(t, []string{"a"}, storetest.Ids(f.run(t, r).Leases))
+				require.Equal(t, []string{"a"}, storetest.IDs(f.run(t, r).Leases))
 			})
 		})
 	}

@@ -70,6 +70,7 @@ func FaultOf(id string) string {
 	}
 }
 
+// CheckID says whether a timer may have this id.
 func CheckID(id string) error {
 	if fault := FaultOf(id); fault != "" {
 		return fmt.Errorf("%w: %s", redisops.ErrInvalid, fault)

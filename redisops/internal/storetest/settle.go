@@ -12,14 +12,14 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// noRetries has a client report a refused connection at once.
+// NoRetries has a client report a refused connection at once.
 func NoRetries(o *redis.Options) {
 	o.MaxRetries, o.DialerRetries, o.ReadTimeout = -1, 1, 30*time.Second
 }
 
 var evalsha = regexp.MustCompile(`cmdstat_evalsha:calls=\d+,usec=(\d+)`)
 
-// scriptMicros reads from INFO commandstats how long scripts have run.
+// ScriptMicros reads from INFO commandstats how long scripts have run.
 func ScriptMicros(b *testing.B, info string) float64 {
 	b.Helper()
 	m := evalsha.FindStringSubmatch(info)
@@ -31,16 +31,16 @@ func ScriptMicros(b *testing.B, info string) float64 {
 	return us
 }
 
-// held names a lease in a request.
+// Held names a lease in a request.
 func Held(l exchange.Lease) exchange.Held { return exchange.Held{ID: l.ID, Token: l.Token} }
 
-// verdict settles a lease.
+// Verdict settles a lease.
 func Verdict(v exchange.Verdict, l exchange.Lease) exchange.Settlement {
 	return exchange.Settlement{Held: Held(l), Verdict: v}
 }
 
-// ids are the ids of leases.
-func Ids(leases []exchange.Lease) []string {
+// IDs are the ids of leases.
+func IDs(leases []exchange.Lease) []string {
 	out := make([]string, len(leases))
 	for i, l := range leases {
 		out[i] = l.ID

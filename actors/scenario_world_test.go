@@ -19,7 +19,7 @@ import (
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // topicName is the topic of a story that names none.
@@ -29,7 +29,7 @@ const topicName = "t"
 type world struct {
 	t      *testing.T
 	redis  *miniredis.Miniredis
-	store  *redisops.Timers
+	store  *timers.Timers
 	start  time.Time
 	topics []string
 
@@ -54,7 +54,7 @@ type node struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	rdb, m := redistest.Embedded(t)
-	store, err := redisops.NewTimers(rdb, redisops.Keys{})
+	store, err := timers.New(rdb, timers.Keys{})
 	require.NoError(t, err)
 	return &world{
 		t: t, redis: m, store: store, start: time.Now(), topics: []string{topicName},
@@ -205,7 +205,7 @@ func (w *world) node(words []string) {
 		cfg.OnDead = w.onDead(n, w.duration(set["on_dead"]))
 	}
 	for _, topic := range w.topics {
-		source := &wire{TimerSource: w.store.Source(topic, redisops.SourceOptions{MaxClaims: w.number(set["claims"])}), world: w, node: n}
+		source := &wire{TimerSource: w.store.Source(topic, timers.SourceOptions{MaxClaims: w.number(set["claims"])}), world: w, node: n}
 		n.wires = append(n.wires, source)
 		cfg.Topics = append(cfg.Topics, poller.Topic{
 			Source: source,

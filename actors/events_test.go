@@ -13,10 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/actors/feed"
 	"github.com/wakebell/wakebell/actors/internal/actortest"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/actors/feed"
 )
 
 // gallery is where events are published in a test.
@@ -192,10 +192,10 @@ func TestEventsThatCannotBeSentAreMissed(t *testing.T) {
 		s.Put("a")
 		<-time.After(time.Second)
 		require.Empty(t, g.take())
-		require.Equal(t, 1, strings.Count(log.String(), "cannot be sent"), "it is said once")
+		require.Equal(t, 1, strings.Count(log.String(), "events not sent"), "it is said once")
 		g.fails(nil)
 		<-time.After(time.Second)
-		require.Equal(t, 1, strings.Count(log.String(), "cannot be sent"))
+		require.Equal(t, 1, strings.Count(log.String(), "events not sent"))
 		require.Equal(t, 2, g.events[0].Missed)
 		require.Equal(t, []string{"missed"}, g.take())
 		require.NoError(t, rt.Stop())

@@ -57,6 +57,10 @@ type Config struct {
 	// Observe receives every ticket that is taken; nil: tickets are not observed.
 	Observe func(TicketTaken)
 
+	// NoHandOver switches the hand-over of turns inside the process off, see
+	// handover.go.
+	NoHandOver bool
+
 	random   func() float64
 	logLimit *rarely.Limiter // of the log, about turns
 }

@@ -71,5 +71,5 @@ func (k *gatekeeper) handOver(q *gateQueue, t *Turn) {
 // and a waiter's ticket, and the lease is good for a while.
 func (k *gatekeeper) canHandOver(w *waiter, t *Turn) bool {
 	held := gate.Ticket(t.Fence)
-	return w.since != 0 && w.since <= held && held < w.ticket && time.Until(t.until) >= k.cfg.Signal/2
+	return !k.cfg.NoHandOver && w.since != 0 && w.since <= held && held < w.ticket && time.Until(t.until) >= k.cfg.Signal/2
 }

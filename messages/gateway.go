@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Request is what the gateway takes: Schedule, ScheduleBatch, Cancel, Get,
+// Request is a request to the gateway: Schedule, ScheduleBatch, Cancel, Get,
 // List, Reschedule, RunNow or Stats; PutRecurring and the others of
 // recurring.proto; Publish or GuardTurn.
 type Request interface {
@@ -16,7 +16,8 @@ type Request interface {
 	GetTimeout() *durationpb.Duration
 }
 
-// Answer is what the gateway answers: what the request says, or an Error.
+// Answer is an answer of the gateway: the one that the request documents, or an
+// Error.
 type Answer interface {
 	proto.Message
 	GetRequest() uint64
@@ -25,8 +26,8 @@ type Answer interface {
 // maxErrorText is how long the message of an Error may be, in bytes.
 const maxErrorText = 1024
 
-// Failure is an Error whose message fits the wire: it is cut to its bound, and
-// what is not UTF-8 replaced.
+// Failure returns an Error that fits its bound: the text is cut, and bytes that
+// are not UTF-8 are replaced.
 func Failure(code Code, message string) *Error {
 	if len(message) > maxErrorText {
 		message = message[:maxErrorText-len("…")] + "…"

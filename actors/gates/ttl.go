@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/wakebell/wakebell/messages"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/wakebell/wakebell/messages"
 )
 
-// extend has a turn with a ttl go on, and answers how long it is good.
+// extendTurn prolongs a turn with a ttl, and answers how long it is valid.
 func (k *gatekeeper) extendTurn(c actor.Context, m *messages.ExtendTurn) {
 	answer := &messages.TurnExtended{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence()}
 	w := k.findOwned(c, m.GetGate(), m.GetPlace(), m.GetFence())
@@ -27,13 +28,13 @@ func (k *gatekeeper) extendTurn(c actor.Context, m *messages.ExtendTurn) {
 	}
 }
 
-// turnLapsed says that a turn was not extended in time.
+// turnLapsed reports that a turn was not extended in time.
 type turnLapsed struct {
 	incarnation *incarnation
 	waiter      *waiter
 }
 
-// lastFor has the turn of an actor end after its ttl, counted from now.
+// startLapse ends the turn of an actor after its ttl, counted from now.
 func (k *gatekeeper) startLapse(w *waiter) {
 	if w.lapse != nil {
 		w.lapse.Stop()

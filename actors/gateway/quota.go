@@ -6,17 +6,17 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/principal"
 )
 
-// room counts the requests that wait and the bytes of all requests, for each
-// principal, for each host and in total. A principal, like this process, holds at
-// most half of what the others leave, and the principals of one host at most
-// three quarters of all. Each has room for one small request, whatever others hold.
+// quota counts the waiting requests and the bytes of all requests, for each
+// principal, for each host and in total. A principal, like this process, may hold
+// at most half of what the others leave, and the principals of one host at most
+// three quarters of the total. Each may always have one small request.
 type quota struct {
 	total      usage
 	principals map[principal.Party]usage // without those that hold nothing
 	hosts      map[string]usage
 }
 
-// use is what is held of the room.
+// usage is a part of the quota.
 type usage struct{ waiting, bytes int }
 
 func (u usage) plus(o usage) usage { return usage{u.waiting + o.waiting, u.bytes + o.bytes} }
@@ -35,25 +35,25 @@ func newQuota() quota {
 	return quota{principals: map[principal.Party]usage{}, hosts: map[string]usage{}}
 }
 
-// full reports why there is no room for a request; empty: there is.
+// exceeded reports why a request is refused; empty: it is not.
 func (r *quota) exceeded(of principal.Party, size int) string {
 	mine, host := r.principals[of.Holder()], r.hosts[of.Host]
 	switch {
 	case mine == (usage{}) && size <= smallBytes:
 		return ""
 	case mine.waiting >= (MaxWaiting-(r.total.waiting-mine.waiting))/2:
-		return fmt.Sprintf("%d requests of this principal wait already, %d of all", mine.waiting, r.total.waiting)
+		return fmt.Sprintf("%d requests of this principal are waiting, %d in total", mine.waiting, r.total.waiting)
 	case mine.bytes+size > (MaxWaitingBytes-(r.total.bytes-mine.bytes))/2:
-		return fmt.Sprintf("requests of %d bytes of this principal wait already, %d of all", mine.bytes, r.total.bytes)
+		return fmt.Sprintf("requests of %d bytes of this principal are waiting, %d in total", mine.bytes, r.total.bytes)
 	case of.Host != "" && host.waiting >= MaxHostWaiting:
-		return fmt.Sprintf("%d requests of this host wait already", host.waiting)
+		return fmt.Sprintf("%d requests of this host are waiting", host.waiting)
 	case of.Host != "" && host.bytes+size > MaxHostWaitingBytes:
-		return fmt.Sprintf("requests of %d bytes of this host wait already", host.bytes)
+		return fmt.Sprintf("requests of %d bytes of this host are waiting", host.bytes)
 	}
 	return ""
 }
 
-// add counts requests that wait, and bytes; negative ones are given back.
+// add counts waiting requests and bytes; negative numbers are returned.
 func (r *quota) add(of principal.Party, waiting, bytes int) {
 	more := usage{waiting, bytes}
 	r.total = r.total.plus(more)

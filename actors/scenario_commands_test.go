@@ -96,6 +96,14 @@ func (w *world) counters(words []string) {
 	w.note("counters: %s", strings.Join(parts, ", "))
 }
 
+func (w *world) peeks(words []string) {
+	total := int64(0)
+	for _, c := range w.find(words[0]).runtime.Counters() {
+		total += c.Peeks
+	}
+	w.note("%d peeks were answered", total)
+}
+
 func (w *world) exchanges([]string) {
 	w.mu.Lock()
 	total := 0

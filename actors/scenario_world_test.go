@@ -81,6 +81,7 @@ func (w *world) commands() map[string]func(words []string) {
 		"advance":   w.advance,   // advance DURATION
 		"timers":    w.timers,    // prints what Redis has
 		"counters":  w.counters,  // counters NODE
+		"peeks":     w.peeks,     // peeks NODE: prints how many were answered
 		"exchanges": w.exchanges, // prints how many were sent since the last time
 		"fault":     w.fault,     // fault NODE KIND [DURATION] [on=TOPIC]: befalls its next exchange, see fault
 		"redis":     w.server,    // redis down | up, as all nodes see it
@@ -174,7 +175,7 @@ func settings(words []string) map[string]string {
 	set := map[string]string{
 		"topics": "1", "concurrent": "5", "lease": "10s", "age": "0s",
 		"poll": "1s", "max_poll": "5s", "retry": "1s", "max_retry": "1h", "failures": "25",
-		"hints": "on", "rejects": "keep", "claims": "0", "on_dead": "",
+		"hints": "on", "rejects": "keep", "claims": "0", "on_dead": "", "peek": "on",
 	}
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
@@ -220,6 +221,7 @@ func (w *world) node(words []string) {
 				},
 			},
 			DiscardRejects: set["rejects"] == "discard",
+			NoPeek:         set["peek"] == "off",
 		})
 	}
 	w.mu.Lock()

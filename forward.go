@@ -85,6 +85,14 @@ func forward(ctx context.Context, t Timer[[]byte]) error {
 	if err != nil {
 		return err
 	}
+	if _, ok := answer.(*messages.Release); ok {
+		return errReleased
+	}
+	return outcome(answer)
+}
+
+// outcome returns the error of a handler that an answer stands for.
+func outcome(answer any) error {
 	switch a := answer.(type) {
 	case *messages.Ack:
 		return nil
@@ -92,8 +100,6 @@ func forward(ctx context.Context, t Timer[[]byte]) error {
 		return nack(a)
 	case *messages.Reject:
 		return Reject(errors.New(a.GetReason()))
-	case *messages.Release:
-		return errReleased
 	default:
 		return fmt.Errorf("unexpected answer %T", answer)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 )
@@ -27,7 +29,7 @@ func PublishMessage(drafts ...Publication) (m *messages.Publish, n int, err erro
 	m = &messages.Publish{
 		Name:       first.queue.Name,
 		Queue:      &messages.Queue{Separator: first.queue.Separator, DeadLetters: first.queue.DeadLetters},
-		Cap:        count(first.set.cap),
+		Cap:        wire.Count(first.set.cap),
 		DropOldest: first.set.whenFull == FullDropsOldest,
 		FreesKeys:  first.set.freesKeys,
 	}
@@ -79,7 +81,7 @@ func (r requests) publish(ctx context.Context, m *messages.Publish) (messages.An
 	}
 	answer := &messages.MessagesPublished{Request: m.GetRequest()}
 	for _, p := range out {
-		answer.Messages = append(answer.Messages, &messages.MessagePublished{Id: utf8(p.ID), Fresh: p.Fresh})
+		answer.Messages = append(answer.Messages, &messages.MessagePublished{Id: text.Valid(p.ID), Fresh: p.Fresh})
 	}
 	return answer, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/meter"
 )
 
 // The figures of a node whose topics have nothing to do.
@@ -29,7 +30,7 @@ func idleNode(n int) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (_ sample, err error) {
 		rdb := w.client(0)
 		defer func() { _ = rdb.Close() }() // the world goes on without it
-		calls := countCalls(rdb)
+		calls := meter.CountCalls(rdb)
 		bytes, goroutines := usedMemory(), runtime.NumGoroutine()
 		clients, err := connections(ctx, w)
 		if err != nil {
@@ -70,17 +71,17 @@ func idleNode(n int) func(context.Context, *world) (sample, error) {
 	}
 }
 
-func idleFigures(ctx context.Context, w *world, n int, calls *callCounter) (sample, error) {
+func idleFigures(ctx context.Context, w *world, n int, calls *meter.Calls) (sample, error) {
 	runtime.GC() // what the start left behind is not the idle node's
 	before, err := readMeters(ctx, w.rdb)
 	if err != nil {
 		return nil, err
 	}
-	sent := calls.count()
+	sent := calls.Count()
 	if err := wait(ctx, w.long(30*time.Second)); err != nil {
 		return nil, err
 	}
-	sent = calls.count() - sent
+	sent = calls.Count() - sent
 	after, err := readMeters(ctx, w.rdb)
 	if err != nil {
 		return nil, err

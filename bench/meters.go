@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -11,10 +12,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/meter"
 )
 
 // reading is what the meters show at an instant.
@@ -43,11 +45,9 @@ func readMeters(ctx context.Context, rdb redis.UniversalClient) (reading, error)
 		machine:  machineCPU(),
 		at:       time.Now(),
 	}
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return reading{}, fmt.Errorf("getrusage: %w", err)
+	if r.client = meter.ProcessCPU(); r.client < 0 {
+		return reading{}, errors.New("the CPU time of this process is unknown")
 	}
-	r.client = time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 	return r, nil
 }
 
@@ -61,20 +61,6 @@ func parseInfo(info string) map[string]float64 {
 		}
 	}
 	return fields
-}
-
-// parseCommandStats reads the calls of each command from INFO commandstats.
-func parseCommandStats(info string) map[string]float64 {
-	calls := map[string]float64{}
-	for line := range strings.Lines(info) {
-		name, rest, ok := strings.Cut(strings.TrimSpace(line), ":calls=")
-		name, known := strings.CutPrefix(name, "cmdstat_")
-		number, _, _ := strings.Cut(rest, ",")
-		if x, err := strconv.ParseFloat(number, 64); ok && known && err == nil {
-			calls[name] = x
-		}
-	}
-	return calls
 }
 
 // clockTick is the unit of /proc/stat, which is this on every Linux of today.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/meter"
 )
 
 const (
@@ -62,9 +63,9 @@ func scheduleCalls(n, callers int) func(context.Context, *world) (sample, error)
 
 // recorder is a hook that keeps the arguments of the last EVALSHA.
 type recorder struct {
-	callCounter
-	mu   sync.Mutex
-	args []any
+	meter.Calls // for the other hooks
+	mu          sync.Mutex
+	args        []any
 }
 
 func (r *recorder) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -70,7 +70,7 @@ func (f *feed) add(e exchange.Event) {
 
 // trimmed is an event that can be kept: ids share the memory of a whole reply.
 func trimmed(e exchange.Event) exchange.Event {
-	e.ID, e.Text = excerpt(e.ID, maxEventID), excerpt(e.Text, maxEventText)
+	e.ID, e.Text = strings.Clone(text.Cut(e.ID, maxEventID)), strings.Clone(text.Cut(e.Text, maxEventText))
 	return e
 }
 
@@ -86,17 +86,6 @@ func (f *feed) miss(events []exchange.Event) {
 			f.missed++
 		}
 	}
-}
-
-// excerpt copies at most n bytes of a text, without cutting a character.
-func excerpt(s string, n int) string {
-	if len(s) > n {
-		for n > 0 && !utf8.RuneStart(s[n]) {
-			n--
-		}
-		s = s[:n]
-	}
-	return strings.Clone(s)
 }
 
 // take empties the feed; over says that nobody watches any more.

@@ -37,15 +37,6 @@ type intervalWire struct {
 	Relative bool    `json:"relative"` // without it Python drops the entry
 }
 
-type crontabWire struct {
-	Type       string          `json:"__type__"`
-	Minute     json.RawMessage `json:"minute"`
-	Hour       json.RawMessage `json:"hour"`
-	DayOfWeek  json.RawMessage `json:"day_of_week"`
-	DayOfMonth json.RawMessage `json:"day_of_month"`
-	Month      json.RawMessage `json:"month_of_year"`
-}
-
 // ReadDefinition reads a definition. Errors wrap [ErrSyntax].
 func ReadDefinition(raw []byte) (Definition, error) {
 	d := Definition{Enabled: true}

@@ -133,7 +133,7 @@ func (e *Entry) SetCrontab(c Crontab) error {
 		}
 		return marshal(s)
 	}
-	e.Definition.Schedule = marshal(crontabWire{
+	e.Definition.Schedule = marshal(rawCrontab{
 		"crontab", field(c.Minute), field(c.Hour), field(c.DayOfWeek), field(c.DayOfMonth), field(c.Month),
 	})
 	e.Ours.Cron, e.Ours.RRule = "", ""

@@ -135,8 +135,8 @@ func lease(t Timer[[]byte], ttl time.Duration) *messages.Lease {
 		Headers:       t.Headers.Map(),
 		Activation:    timestamppb.New(t.Activation),
 		Delivered:     timestamppb.New(t.Delivered),
-		Attempt:       uint32(min(t.Attempt, 1<<31)),  //nolint:gosec // bounded
-		Failures:      uint32(min(t.Failures, 1<<31)), //nolint:gosec // bounded
+		Attempt:       uint32(min(t.Attempt, 1<<31)),  // bounded
+		Failures:      uint32(min(t.Failures, 1<<31)), // bounded
 		Ttl:           durationpb.New(ttl),
 	}
 }

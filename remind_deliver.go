@@ -86,7 +86,7 @@ func (r *Reminders) ask(ctx context.Context, to Recipient, m *messages.Reminder)
 		if r.cfg.Cluster == nil { // somebody has put it in the wrong topic
 			return nil, ErrNobodyReminded
 		}
-		m.Delivery = rand.Uint64() //nolint:gosec // it tells deliveries apart, it keeps nobody out
+		m.Delivery = rand.Uint64() // it tells deliveries apart, it keeps nobody out
 		return r.cfg.Cluster.Request(ctx, to.Kind, to.ID, m)
 	}
 	pid := r.system.actors.NewLocalPID(to.ID)

@@ -282,7 +282,7 @@ func (k *gatekeeper) placed(m placed) {
 			touched[at.Gate] = q
 		}
 	}
-	slices.SortFunc(lost, func(a, b *waiter) int { return int(int64(a.ticket) - int64(b.ticket)) }) //nolint:gosec // below 2^53
+	slices.SortFunc(lost, func(a, b *waiter) int { return int(int64(a.ticket) - int64(b.ticket)) }) // below 2^53
 	for _, w := range lost {
 		k.rejoin(k.queues[w.gate], w)
 	}

@@ -276,7 +276,7 @@ const maxTicketAhead = 24 * time.Hour
 func (k *gatekeeper) lift(q *gateQueue, ticket gate.Ticket) {
 	q.floor = max(q.floor, ticket)
 	now := k.pulse.clock.store
-	if !now.IsZero() && int64(ticket) <= now.Add(maxTicketAhead).UnixMicro() { //nolint:gosec // below 2^53
+	if !now.IsZero() && int64(ticket) <= now.Add(maxTicketAhead).UnixMicro() { // below 2^53
 		k.floor = max(k.floor, ticket)
 	}
 }

@@ -118,9 +118,9 @@ func (p *poller) reportDrain() {
 	d.timer.Stop()
 	result := &messages.TopicDrained{Topic: p.Source.Name(), Unfinished: d.unfinished}
 	for _, s := range p.streams {
-		result.Unsettled += uint32(len(s.settle)) //nolint:gosec // bounded by the slots
+		result.Unsettled += uint32(len(s.settle)) // bounded by the slots
 		if s.flight != nil {
-			result.Unsettled += uint32(len(s.flight.settling)) //nolint:gosec // bounded by maxSettle
+			result.Unsettled += uint32(len(s.flight.settling)) // bounded by maxSettle
 		}
 	}
 	p.root.Send(d.requester, result)

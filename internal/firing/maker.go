@@ -2,7 +2,7 @@ package firing
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // a short name of a long one, not a secret
+	"crypto/sha1" // a short name of a long one, not a secret
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -154,7 +154,7 @@ func (m Maker) shares(ctx context.Context, topic string) bool {
 // RunID is the id of the timer of a run: the same, whoever fires it.
 func RunID(name string, due time.Time) string {
 	if len(name) > redisops.MaxScheduleName || !utf8.ValidString(name) {
-		sum := sha1.Sum([]byte(name)) //nolint:gosec // as above
+		sum := sha1.Sum([]byte(name))
 		name = hex.EncodeToString(sum[:])
 	}
 	return name + "@" + stamp(due)

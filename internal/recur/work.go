@@ -26,7 +26,7 @@ const (
 // work counts the steps of a rule. After the first error the rule has no
 // instants any more.
 type work struct {
-	ctx   context.Context //nolint:containedctx // of the call that the entry was read for
+	ctx   context.Context // of the call that the entry was read for
 	left  int             // steps of the operation
 	reach int             // steps of the search for one instant
 	ticks int

@@ -27,7 +27,7 @@ type process struct {
 // start starts one, which is killed at the end of the test.
 func start(t testing.TB, role string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(os.Args[0]), lines: map[string]int{}} //nolint:gosec // this binary
+	p := &process{t: t, cmd: exec.Command(os.Args[0]), lines: map[string]int{}} // this binary
 	p.cmd.Env = append(os.Environ(), roleVar+"="+role+" "+strings.Join(args, " "))
 	p.cmd.Stderr = os.Stderr
 	in, err := p.cmd.StdinPipe()

@@ -168,7 +168,7 @@ func TestStockPeers(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, kind)
 			if *stockFor > 0 {
-				f.roam(rand.New(rand.NewPCG(*stockSeed, uint64(len(kind))))) //nolint:gosec // by seed
+				f.roam(rand.New(rand.NewPCG(*stockSeed, uint64(len(kind))))) // by seed
 				return
 			}
 			for _, count := range []int{1, 32, 500, 5000} {

@@ -239,8 +239,9 @@ func slowPayload(message string) ([]byte, bool) {
 	return payload, err == nil
 }
 
-// parse reads the answer of lua/queue_exchange.lua. Tokens share the reply's
-// memory. What is delivered at most once is good for ttl: nobody takes it away.
+// parse reads the answer of lua/queue_exchange.lua. What it returns does not keep the
+// memory of the text. What is delivered at most once is good for ttl: nobody takes
+// it away.
 func (s *QueueSource) parse(text string, ttl time.Duration) (*exchange.Reply, error) {
 	r := reader{text: text}
 	out := new(exchange.Reply)
@@ -297,6 +298,7 @@ func (r *reader) message(now time.Time) exchange.Lease {
 	if l.ID, l.Payload, err = stored.Decode(value); err != nil {
 		l.Fault = err.Error()
 	}
+	l.ID = strings.Clone(l.ID)
 	if faultOf(l.ID) != "" {
 		sum := sha1.Sum([]byte(value)) //nolint:gosec // as queue.lua names it
 		l.ID = hex.EncodeToString(sum[:])

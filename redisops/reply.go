@@ -73,8 +73,8 @@ func (r *reader) fail(why string) {
 	r.text = ""
 }
 
-// parseReply reads the answer of lua/exchange.lua. The ids share the reply's
-// memory, the payloads one copy of it.
+// parseReply reads the answer of lua/exchange.lua. What it returns does not keep
+// the memory of the text.
 func parseReply(text string) (*exchange.Reply, error) {
 	r := reader{text: text}
 	out := new(exchange.Reply)
@@ -148,21 +148,47 @@ const tooLarge = -2
 const neverSettled = "never settled"
 
 func (r *reader) leases(out *exchange.Reply, n int) {
-	all := []byte(r.text)
+	s := shared{all: r.text}
 	out.Leases = make([]exchange.Lease, n)
 	for i := range out.Leases {
 		l := &out.Leases[i]
 		idBytes, payloadBytes := r.count(), r.count()
 		l.Claims, l.Failures = r.integer(), r.integer()
 		l.Activation = instant(r.score())
-		l.ID = r.take(idBytes)
-		from := len(all) - len(r.text)
+		at := len(s.all) - len(r.text)
+		r.take(idBytes)
 		r.take(payloadBytes)
 		if r.err != nil {
 			return
 		}
-		l.Payload = all[from : from+payloadBytes : from+payloadBytes]
+		l.ID, l.Payload = s.cut(at, idBytes, payloadBytes)
 		l.Token = out.Extended
 		l.Fault = faultOf(l.ID)
 	}
+}
+
+// shared copies ids and payloads out of a reply, those of small leases together.
+type shared struct {
+	all  string
+	from int    // where text begins
+	text string // a part of all that several leases share, and a copy of it
+	copy []byte
+}
+
+// sharedBytes bounds what leases share, so that one that is held for long does not
+// keep the memory of all that came with it.
+const sharedBytes = 1 << 10
+
+// cut returns the id and the payload that begin at an offset.
+func (s *shared) cut(at, idBytes, payloadBytes int) (id string, payload []byte) {
+	size := idBytes + payloadBytes
+	if size > sharedBytes/2 {
+		return strings.Clone(s.all[at : at+idBytes]), []byte(s.all[at+idBytes : at+size])
+	}
+	if at+size > s.from+len(s.text) {
+		s.from, s.text = at, strings.Clone(s.all[at:min(at+sharedBytes, len(s.all))])
+		s.copy = []byte(s.text)
+	}
+	at -= s.from
+	return s.text[at : at+idBytes], s.copy[at+idBytes : at+size : at+size]
 }

@@ -1,6 +1,8 @@
 package redisops
 
 import (
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +48,40 @@ func TestEveryCutReplyIsAnError(t *testing.T) {
 	}
 	_, err := parseReply(sampleReply + "x")
 	require.ErrorIs(t, err, errReply)
+}
+
+// A lease that is held does not keep the memory of the reply that it came in: a
+// peer that holds one of each would have the node keep all.
+func TestALeaseDoesNotKeepItsReply(t *testing.T) { //nolint:paralleltest // it measures the heap
+	const replies, leases = 100, 500
+	timers := "1795246719.5 1795246749.5 250000 1 1 0 0 500\n" + strings.Repeat("2 500 1 0 1795246000.25\nid"+strings.Repeat("x", 500), leases)
+	message := "token 1 560 \x1eRMQ1:{\"id\":\"" + strings.Repeat("a", 32) + "\",\"payload\":\"" + strings.Repeat("x", 500) + "\"}"
+	messages := "1795246719.5 1795246749.5 250000 1 0 0 500\n" + strings.Repeat(message, leases)
+	for name, parse := range map[string]func() (*exchange.Reply, error){
+		"of a topic": func() (*exchange.Reply, error) { return parseReply(strings.Clone(timers)) },
+		"of a queue": func() (*exchange.Reply, error) { return (&QueueSource{}).parse(strings.Clone(messages), time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			held, before := make([]exchange.Lease, replies), heap()
+			for i := range held {
+				r, err := parse()
+				require.NoError(t, err)
+				require.Len(t, r.Leases, leases)
+				held[i] = r.Leases[i]
+				held[i].Token = ""
+			}
+			require.Less(t, int64(heap())-int64(before), int64(replies*8<<10)) //nolint:gosec // of a machine
+			require.NotEmpty(t, held[0].ID)
+			runtime.KeepAlive(held)
+		})
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 func FuzzParseReply(f *testing.F) {

@@ -56,7 +56,8 @@ func (f frames) Unmarshal(data mem.BufferSlice, v any) error {
 	if err := countParts(whole.ReadOnlyData(), m.ProtoReflect().Descriptor(), &budget); err != nil {
 		return err
 	}
-	return proto.Unmarshal(whole.ReadOnlyData(), m)
+	// A field that the message does not have is not kept: it would take as much again.
+	return proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(whole.ReadOnlyData(), m)
 }
 
 // countParts takes the parts of an encoded message from the budget. What is no

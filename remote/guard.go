@@ -31,6 +31,7 @@ type guard struct {
 	queues      *queueKeys
 	peers       peers
 	leases      *budget // of what subscribers hold
+	waiting     *budget // of leases that wait for a subscriber
 	filter      filter
 	services    []func(grpc.ServiceRegistrar)
 	connections *connections
@@ -59,7 +60,7 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 	g := &guard{
 		cfg: cfg, system: system, log: cfg.Logger,
 		peers:  peers{known: map[string]*peer{}, answers: newBudget(answerBounds), mail: newBudget(mailBounds), watches: newBudget(watchBounds)},
-		leases: newBudget(leaseBounds),
+		leases: newBudget(leaseBounds), waiting: newBudget(waitingBounds),
 		filter: filter{
 			addresses: map[string]bool{}, entries: map[string]*entry{}, celery: messages.CeleryQueues(cfg.CeleryQueues),
 		},

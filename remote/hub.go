@@ -108,7 +108,7 @@ func newHub(shared *hubs, topic string, t *tuning, a *arrivals) *hub {
 	return &hub{
 		hubs: shared, topic: topic,
 		subscribers: map[subscriberKey]*subscriber{}, held: map[uint64]*held{}, holdings: map[string]*holding{},
-		shelf:  shared.guard.leases.holder(waitingPrincipal, waitingPrincipal),
+		shelf:  shared.guard.waiting.holder("", ""),
 		tuning: t, arrivals: a,
 	}
 }

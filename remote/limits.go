@@ -25,7 +25,7 @@ const (
 
 	// Messages that have begun to arrive and are not carried out yet, in times of
 	// Config.MaxMessage.
-	principalMessages, hostMessages, totalMessages = 3, 6, 16
+	principalMessages, hostMessages, totalMessages = 2, 6, 16
 
 	principalStreams, hostStreams, totalStreams = 512, 1024, 4096
 
@@ -56,6 +56,7 @@ var bounds = []bound{
 	{"bytes of requests at the gateway, and as many at the reminders", gateway.MaxWaitingBytes / 2, gateway.MaxHostWaitingBytes, gateway.MaxWaitingBytes},
 	{"bytes of answers that were asked for and not sent", maxPrincipalAnswerBytes, maxHostAnswerBytes, maxTotalAnswerBytes},
 	{"bytes of leases in the hands of subscribers", maxPrincipalLeaseBytes, maxHostLeaseBytes, maxTotalLeaseBytes},
+	{"bytes of leases that wait for a subscriber", 0, 0, maxWaitingBytes},
 	{"bytes of messages that wait for the links to peers", maxPrincipalMailBytes, maxHostMailBytes, maxTotalMailBytes},
 	{"actors of the node that peers watch", maxPrincipalWatches, maxHostWatches, maxTotalWatches},
 	{"turns at gates, and places in their queues", gates.MaxPrincipalVisits, gates.MaxHostVisits, gates.MaxVisits},

@@ -7,19 +7,24 @@ package remote
 const (
 	// Answers that were asked for and not sent. While one of these is reached,
 	// the requests of the stream wait.
-	maxStreamAnswerBytes    = 8 << 20
-	maxPrincipalAnswerBytes = 16 << 20
+	maxStreamAnswerBytes    = 4 << 20
+	maxPrincipalAnswerBytes = 8 << 20
 	maxHostAnswerBytes      = 32 << 20
 	maxTotalAnswerBytes     = 128 << 20
 	shareAnswerBytes        = 256 << 10
 
 	// Bodies of leases in the hands of subscribers. While one of these is
 	// reached, the subscription gets no more leases.
-	maxSubscriptionLeaseBytes = 16 << 20
-	maxPrincipalLeaseBytes    = 32 << 20
-	maxHostLeaseBytes         = 64 << 20
+	maxSubscriptionLeaseBytes = 8 << 20
+	maxPrincipalLeaseBytes    = 12 << 20
+	maxHostLeaseBytes         = 48 << 20
 	maxTotalLeaseBytes        = 256 << 20
 	shareLeaseBytes           = 1 << 20
+
+	// Bodies of leases that wait for a subscriber, of one topic and of all. What
+	// comes beyond is given back.
+	maxTopicWaitingBytes = 2 << 20
+	maxWaitingBytes      = 8 << 20
 
 	// Mail, which is what waits for the link to a peer: answers and leases, which
 	// are counted above as well, and all else. What comes beyond is dropped.
@@ -45,6 +50,9 @@ var (
 	leaseBounds = byteBounds{
 		holder: maxSubscriptionLeaseBytes, principal: maxPrincipalLeaseBytes, host: maxHostLeaseBytes,
 		total: maxTotalLeaseBytes, share: shareLeaseBytes,
+	}
+	waitingBounds = byteBounds{
+		holder: maxTopicWaitingBytes, principal: maxWaitingBytes, host: maxWaitingBytes, total: maxWaitingBytes,
 	}
 	mailBounds = byteBounds{
 		holder: maxPeerMailBytes, principal: maxPrincipalMailBytes, host: maxHostMailBytes,

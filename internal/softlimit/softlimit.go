@@ -2,7 +2,7 @@
 //
 // By default the Go runtime lets garbage grow to the size of what lives. A node
 // that clients have hold 60 MiB would take 120. Below [Floor] nothing changes;
-// above it, garbage is collected once the process takes half more than what lives.
+// above it, garbage is collected once the process takes a third more than what lives.
 // Much of that are bodies of messages, which cost the collector nothing.
 package softlimit
 
@@ -16,7 +16,7 @@ import (
 )
 
 // Floor is the least soft limit in bytes.
-const Floor = 80 << 20
+const Floor = 64 << 20
 
 // every is how often the limit follows what lives.
 const every = 250 * time.Millisecond
@@ -41,7 +41,7 @@ func Keep(ctx context.Context) {
 }
 
 // limit is the soft limit of a process in which so many bytes live.
-func limit(live uint64) int64 { return int64(max(Floor, live+live/2)) } //nolint:gosec // of a machine
+func limit(live uint64) int64 { return int64(max(Floor, live+live/3)) } //nolint:gosec // of a machine
 
 // lives is what the last collection found alive, and what is not of the heap.
 func lives() uint64 {

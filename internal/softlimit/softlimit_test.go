@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestGarbageIsHalfOfWhatLivesAboveTheFloor(t *testing.T) {
+func TestGarbageIsAThirdOfWhatLivesAboveTheFloor(t *testing.T) {
 	t.Parallel()
 	require.EqualValues(t, Floor, limit(0))
 	require.EqualValues(t, Floor, limit(Floor/2))
-	require.EqualValues(t, 300<<20, limit(200<<20))
+	require.EqualValues(t, 400<<20, limit(300<<20))
 }
 
 func TestTheLimitIsKeptUntilTheEnd(t *testing.T) { //nolint:paralleltest // it sets the limit of the process

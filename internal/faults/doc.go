@@ -28,7 +28,8 @@
 //     than its process was not run by the machine. Judged where handlers end with
 //     their contexts: in the scenario remote.
 //   - unseen: the number of an attempt says that there were claims which no
-//     handler saw, and no node or Redis was struck within a lease's time.
+//     handler saw, no subscriber reported that the lease had arrived after its end,
+//     and no node or Redis was struck within a lease's time.
 //   - illegal: no order of the calls explains what they answered and what the
 //     handlers saw. A timer is delivered after a call had removed it; a call
 //     finds nothing before a handler was done, or pending what a handler had; a

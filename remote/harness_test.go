@@ -136,6 +136,7 @@ type stranger struct {
 	conn    *grpc.ClientConn
 	stream  premote.Remoting_ReceiveClient
 	address string // that it announces
+	attacks bool   // as of a talker
 }
 
 func (n *node) dial(t testing.TB, opts ...grpc.DialOption) *grpc.ClientConn {
@@ -224,6 +225,9 @@ func (s *stranger) ended() error {
 func (s *stranger) welcomed() *stranger {
 	s.t.Helper()
 	m, err := s.stream.Recv()
+	if err != nil && s.attacks {
+		panic(turnedAway{err})
+	}
 	require.NoError(s.t, err)
 	require.NotNil(s.t, m.GetConnectResponse())
 	return s

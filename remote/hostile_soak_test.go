@@ -22,6 +22,9 @@ var (
 const (
 	// hostileMemory is what the node may grow by at any time.
 	hostileMemory = 100 << 20
+	// unseenGarbage is for garbage that a machine with much else to do collects late, in
+	// the tests of the package.
+	unseenGarbage = 50 << 20
 	// hostileLines bounds what the node logs, of half an hour or less.
 	hostileLines     = 300
 	hostileLinesTime = 30 * time.Minute
@@ -91,7 +94,11 @@ func TestHostile(t *testing.T) { //nolint:paralleltest // it measures how long a
 		t.Log(s.node.stderr.tail())
 	}
 	s.judgeAnswers(t)
-	require.LessOrEqual(t, after.Most, before.Held+hostileMemory, "memory")
+	bound := uint64(hostileMemory)
+	if *hostileFor == 0 {
+		bound += unseenGarbage
+	}
+	require.LessOrEqual(t, after.Most, before.Held+bound, "memory")
 	if measured && *hostileFor > 0 {
 		require.LessOrEqual(t, rss, rssBefore+hostileMemory, "resident memory")
 	}

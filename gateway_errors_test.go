@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
@@ -181,7 +182,7 @@ func TestAGatewayInTroubleRefusesWhatIsTooMuch(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	require.Equal(t, 64+1024, taken)
+	require.Equal(t, gateway.MaxPrincipalRunning+gateway.MaxWaiting/2, taken)
 	require.Equal(t, many-taken, overloaded)
 	count, err := p.Client().Count(t.Context(), p.topic.Name())
 	require.NoError(t, err)

@@ -55,14 +55,22 @@ func (f frames) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return errNoMessage
 	}
-	whole := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	var pool mem.BufferPool = mem.NopBufferPool{} // what is large and rare does not wait in a pool
+	if data.Len() <= maxPooled {
+		pool = mem.DefaultBufferPool()
+	}
+	whole := data.MaterializeToBuffer(pool)
 	defer whole.Free()
 	budget := maxParts
 	if err := countParts(whole.ReadOnlyData(), m.ProtoReflect().Descriptor(), &budget); err != nil {
 		return err
 	}
-	return proto.Unmarshal(whole.ReadOnlyData(), m)
+	// A field that the message does not have is not kept: it would take as much again.
+	return proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(whole.ReadOnlyData(), m)
 }
+
+// maxPooled bounds the buffers that are used again.
+const maxPooled = 64 << 10
 
 // countParts takes the parts of an encoded message from the budget. What is no
 // protobuf is left to the decoder to refuse.

@@ -32,6 +32,7 @@ type guard struct {
 	queues      *queueKeys
 	peers       peers
 	leases      *limits.Budget // of what subscribers hold
+	waiting     *limits.Budget // of leases that wait for a subscriber
 	filter      filter
 	services    []func(grpc.ServiceRegistrar)
 	connections *connections
@@ -56,7 +57,7 @@ func newGuard(system *actor.ActorSystem, cfg settings) *guard {
 	g := &guard{
 		cfg: cfg, system: system, log: cfg.Logger,
 		peers:  peers{known: map[string]*peer{}, answers: limits.NewBudget(limits.Answers), mail: limits.NewBudget(limits.Mail), watches: limits.NewBudget(limits.Watches)},
-		leases: limits.NewBudget(limits.Leases),
+		leases: limits.NewBudget(limits.Leases), waiting: limits.NewBudget(limits.WaitingLeases),
 		filter: filter{
 			addresses: map[string]bool{}, entries: map[string]*entry{}, celery: messages.CeleryQueues(cfg.CeleryQueues),
 		},

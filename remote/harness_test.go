@@ -75,12 +75,15 @@ func (l *lines) with(part string) []string {
 	return found
 }
 
-// node is a served System.
+// node is a served System. One that another process serves has no server and no
+// log, and its System is not started: it is a client of the same Redis.
 type node struct {
 	*wakebell.System
-	server *remote.Server
-	log    *lines
-	topic  wakebell.Topic[string]
+	server  *remote.Server
+	log     *lines
+	address string
+	gateway string // the id of its gateway
+	topic   wakebell.Topic[string]
 }
 
 // serve runs a System that others reach, until the end of the test.
@@ -102,6 +105,7 @@ func (n *node) start(t testing.TB, cfg remote.Config, of wakebell.Config) *node 
 	n.System = sys
 	n.server, err = remote.Serve(sys, cfg)
 	require.NoError(t, err)
+	n.address, n.gateway = n.server.Address(), sys.Gateway().GetId()
 	require.NoError(t, sys.Start(t.Context()))
 	t.Cleanup(func() {
 		_ = sys.Stop()
@@ -132,12 +136,13 @@ type stranger struct {
 	conn    *grpc.ClientConn
 	stream  premote.Remoting_ReceiveClient
 	address string // that it announces
+	attacks bool   // as of a talker
 }
 
 func (n *node) dial(t testing.TB, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	opts = append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, opts...)
-	conn, err := grpc.NewClient("passthrough:///"+n.server.Address(), opts...)
+	conn, err := grpc.NewClient("passthrough:///"+n.address, opts...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
@@ -194,12 +199,12 @@ func (s *stranger) letter(to string, m proto.Message) *premote.MessageBatch {
 	require.NoError(s.t, err)
 	return &premote.MessageBatch{
 		TypeNames: []string{string(proto.MessageName(m))},
-		Targets:   []*actor.PID{actor.NewPID(s.node.server.Address(), to)},
+		Targets:   []*actor.PID{actor.NewPID(s.node.address, to)},
 		Envelopes: []*premote.MessageEnvelope{{MessageData: data}},
 	}
 }
 
-func (s *stranger) gateway() string { return s.node.Gateway().GetId() }
+func (s *stranger) gateway() string { return s.node.gateway }
 
 // ended waits for the node to end the stream, and returns why.
 func (s *stranger) ended() error {
@@ -220,6 +225,9 @@ func (s *stranger) ended() error {
 func (s *stranger) welcomed() *stranger {
 	s.t.Helper()
 	m, err := s.stream.Recv()
+	if err != nil && s.attacks {
+		panic(turnedAway{err})
+	}
 	require.NoError(s.t, err)
 	require.NotNil(s.t, m.GetConnectResponse())
 	return s

@@ -37,7 +37,7 @@ var answerAttacks = []attack{
 	}},
 	{"requests of a peer that reads nothing", func(t *testing.T, n *node, random *rand.Rand) {
 		address := blackHole(t)
-		s := meetAs(t, n, malloryToken)
+		s := intrude(t, n)
 		s.hello(address).welcomed()
 		b := s.letter(s.gateway(), &messages.GetTopicStatsRequest{Topic: n.topic.Name()})
 		b.Senders = []*actor.PID{actor.NewPID(address, "nobody")}
@@ -80,7 +80,7 @@ var answerAttacks = []attack{
 	}},
 	{"addresses that are claimed", func(t *testing.T, n *node, random *rand.Rand) {
 		for range 50 {
-			s := meetAs(t, n, malloryToken)
+			s := intrude(t, n)
 			s.hello("10." + strconv.Itoa(random.IntN(256)) + ".0.1:80")
 			_ = s.ended()
 			_ = s.conn.Close()

@@ -63,7 +63,7 @@ var doorAttacks = []attack{
 	{"silent connections", func(t *testing.T, n *node, random *rand.Rand) {
 		var made []net.Conn
 		for range 300 + random.IntN(200) {
-			if conn, err := net.Dial("tcp", n.server.Address()); err == nil {
+			if conn, err := net.Dial("tcp", n.address); err == nil {
 				made = append(made, conn)
 			}
 		}

@@ -23,7 +23,7 @@ var attacks = slices.Concat(frameAttacks, shareAttacks, doorAttacks, answerAttac
 var frameAttacks = []attack{
 	{"frames that end a stream", func(t *testing.T, n *node, random *rand.Rand) {
 		for range 20 {
-			s := meetAs(t, n, malloryToken)
+			s := intrude(t, n)
 			b := s.letter(s.gateway(), s.schedule("x"))
 			switch random.IntN(4) {
 			case 0:
@@ -40,7 +40,7 @@ var frameAttacks = []attack{
 		}
 	}},
 	{"messages to actors that are not for peers", func(t *testing.T, n *node, random *rand.Rand) {
-		s := meetAs(t, n, malloryToken)
+		s := intrude(t, n)
 		s.hello(s.address).welcomed()
 		for range 200 {
 			s.batch(s.letter(s.gateway(), &actor.Stop{}))
@@ -49,7 +49,7 @@ var frameAttacks = []attack{
 		_ = s.conn.Close()
 	}},
 	{"watching without end", func(t *testing.T, n *node, random *rand.Rand) {
-		s := meetAs(t, n, malloryToken)
+		s := intrude(t, n)
 		s.hello(s.address).welcomed()
 		for i := range 3000 {
 			s.batch(s.letter(s.gateway(), &actor.Watch{Watcher: actor.NewPID(s.address, "w"+strconv.Itoa(i))}))

@@ -43,7 +43,7 @@ type raw struct {
 // knock connects and says the preface.
 func knock(t testing.TB, n *node) *raw {
 	t.Helper()
-	conn, err := net.Dial("tcp", n.server.Address())
+	conn, err := net.Dial("tcp", n.address)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	r := &raw{Conn: conn, framer: http2.NewFramer(conn, conn), windows: map[uint32]int{0: 65535}, more: make(chan struct{}, 1)}

@@ -13,7 +13,7 @@ import (
 
 func dialAs(t testing.TB, n *node, token string) *remote.Client {
 	t.Helper()
-	c, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{
+	c, err := remote.Dial(t.Context(), n.address, remote.DialConfig{
 		Config: remote.Config{Token: token, Logger: quiet}, DeadLink: time.Minute, // so that no stall makes it dead
 	})
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package remote_test
 import (
 	"testing"
 
+	premote "github.com/asynkron/protoactor-go/remote"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -45,6 +46,18 @@ func assault(t testing.TB, n *node) *talker {
 		panic(turnedAway{err})
 	}
 	return &talker{t: t, stream: stream, end: func() { _ = conn.Close() }, attacks: true}
+}
+
+// intrude is meetAs for an attack.
+func intrude(t testing.TB, n *node) *stranger {
+	t.Helper()
+	s := &stranger{t: t, node: n, conn: n.dial(t), address: deadAddress(t), attacks: true}
+	stream, err := premote.NewRemotingClient(s.conn).Receive(bearing(t.Context(), malloryToken))
+	if err != nil {
+		panic(turnedAway{err})
+	}
+	s.stream = stream
+	return s
 }
 
 // fine requires that there is no error, or ends the attack.

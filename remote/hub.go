@@ -109,7 +109,7 @@ func newHub(shared *hubs, topic string, t *tuning, a *arrivals) *hub {
 	return &hub{
 		hubs: shared, topic: topic,
 		subscribers: map[subscriberKey]*subscriber{}, held: map[uint64]*held{}, holdings: map[string]*holding{},
-		shelf:  shared.guard.leases.Holder(limits.Party{Principal: waitingPrincipal, Host: waitingPrincipal}),
+		shelf:  shared.guard.waiting.Holder(limits.Party{}),
 		tuning: t, arrivals: a,
 	}
 }

@@ -10,9 +10,6 @@ const (
 	leaseOverhead = 512
 	// firstLease is taken for the size of a lease before there was one.
 	firstLease = 4 << 10
-	// waitingPrincipal is whom the leases count for that wait for a subscriber. No
-	// token has the name.
-	waitingPrincipal = "\x00waiting"
 )
 
 func sizeOf(l *messages.Lease) int {

@@ -51,6 +51,10 @@ func init() {
 		err = beWaiter(args[0], args[1])
 	case "reminded":
 		err = beReminded(args[0], args[1], len(args) > 2)
+	case "attacked":
+		err = beAttacked(args[0])
+	case "honest":
+		err = beHonest(args[0], args[1])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

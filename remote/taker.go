@@ -178,10 +178,17 @@ func (t *taker) leases(m *messages.Leases) {
 		ctx, cancel := context.WithCancelCause(t.ctx)
 		if !t.hold(l, sent.Add(l.GetTtl().AsDuration()), now, cancel) {
 			cancel(nil)
+			t.late(l)
 			continue
 		}
 		t.begin(handed{ctx, cancel, l})
 	}
+}
+
+// late reports a lease that is not handled. It comes again when it ends at the node.
+func (t *taker) late(l *messages.Lease) {
+	t.link.cfg.Logger.Debug("a lease arrived after its end", "topic", t.of.Topic, "id", l.GetId(),
+		"attempt", l.GetAttempt(), "activation", l.GetActivation().AsTime(), "delivered", l.GetDelivered().AsTime())
 }
 
 // handed is a lease for one of a taker's goroutines.

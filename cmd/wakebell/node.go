@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/softlimit"
 )
 
 // nodeFlags are the flags of node.
@@ -181,6 +183,7 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	attrs := []slog.Attr{slog.Any("topics", append(f.topics, f.queues...))}
 	if server != nil {
 		defer server.Stop()
+		defer keepGarbageSmall(ctx)()
 		attrs = append(attrs, slog.String("listener", server.Address()))
 	}
 	stopHealth, err := serveHealth(f.health, sys.HealthHandler(), log)
@@ -189,6 +192,18 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	}
 	defer stopHealth()
 	return runNode(ctx, sys, log, attrs...)
+}
+
+// keepGarbageSmall bounds the garbage of a node that others can have hold much. It
+// returns a function that ends that.
+func keepGarbageSmall(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var keeping sync.WaitGroup
+	keeping.Go(func() { softlimit.Keep(ctx) })
+	return func() {
+		cancel()
+		keeping.Wait()
+	}
 }
 
 // runNode runs the system until ctx ends. It returns the cause of that end, unless

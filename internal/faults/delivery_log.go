@@ -30,6 +30,7 @@ type Timer struct {
 	ID    string
 	Calls []Call // in the order in which they were made
 	Runs  []*Run // in the order in which they were reported
+	Late  []Late // leases that reached a subscriber, and no handler
 	Dead  string // the reason of its dead letter; empty: no dead letter
 }
 
@@ -95,6 +96,13 @@ type Run struct {
 	// without an answer.
 	SettleCalled, Settled time.Time
 	Result                Result
+}
+
+// Late is a lease that arrived at a subscriber after its end.
+type Late struct {
+	Node                           string
+	Attempt                        int
+	Activation, Delivered, Arrived time.Time
 }
 
 // End is how a handler ended.
@@ -195,6 +203,12 @@ func (l *DeliveryLog) RecordLine(node string, line Line) {
 		t.Runs = append(t.Runs, &Run{
 			Node: node, Message: line.Message, Generation: line.Generation, Attempt: line.Attempt, Failures: line.Failures,
 			Activation: line.Activation, Delivered: line.Delivered, Began: line.At,
+		})
+		return
+	}
+	if line.Event == EventLate {
+		t.Late = append(t.Late, Late{
+			Node: node, Attempt: line.Attempt, Activation: line.Activation, Delivered: line.Delivered, Arrived: line.At,
 		})
 		return
 	}

@@ -27,8 +27,9 @@
 //   - overlapping: a handler was still running while the next handler of its timer
 //     ran, for longer than its process was not scheduled by the machine. It is
 //     judged where handlers end with their contexts: in the scenario remote.
-//   - unseen: by the attempt number there were claims that reached no handler, and
-//     no node or Redis was hit by a fault within the duration of a lease.
+//   - unseen: by the attempt number there were claims that reached no handler, no
+//     subscriber reported that the lease had arrived after its end, and no node or
+//     Redis was hit by a fault within the duration of a lease.
 //   - illegal: no order of the calls explains their answers and the deliveries. A
 //     timer is delivered after a call had removed it; a call finds nothing before
 //     a handler was done, or finds the timer pending while a handler has it; the

@@ -62,6 +62,9 @@ func (t *Timer) entries() []entry {
 		}
 		add(c.Returned, "%s: found %s, due %s", name, c.Found, clock(c.Due))
 	}
+	for _, l := range t.Late {
+		add(l.Arrived, "late at %s, attempt %d, delivered %s", l.Node, l.Attempt, clock(l.Delivered))
+	}
 	for _, r := range t.Runs {
 		name := fmt.Sprintf("%s, generation %d, attempt %d", r.Node, r.Generation, r.Attempt)
 		add(r.Delivered, "delivered to %s, %d failures, activation %s", name, r.Failures, clock(r.Activation))

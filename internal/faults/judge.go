@@ -81,7 +81,7 @@ func (j *judge) timer(t *Timer) {
 			j.Scheduled++
 		}
 		j.early(g)
-		j.repeats(t.ID, g)
+		j.repeats(t, g)
 		for _, c := range g.cancels {
 			j.answer(t.ID, g, c)
 		}
@@ -110,14 +110,14 @@ func (j *judge) early(g *generation) {
 
 // repeats finds the cause of every delivery after the first, and of every claim that
 // reached no handler.
-func (j *judge) repeats(id string, g *generation) {
+func (j *judge) repeats(t *Timer, g *generation) {
 	var last *Run
 	for _, r := range g.runs {
 		j.delivered = append(j.delivered, r.Delivered)
 		claims := r.Attempt - 1
 		if last != nil {
 			j.Repeated++
-			cause, since := j.cause(id, g, last, r)
+			cause, since := j.cause(t.ID, g, last, r)
 			j.Causes[cause]++
 			j.overlaps(cause, last, r)
 			if cause == CauseNone {
@@ -136,7 +136,7 @@ func (j *judge) repeats(id string, g *generation) {
 			}
 		}
 		if claims > 0 {
-			j.unseen(g, last, r, claims)
+			j.unseen(t, g, last, r, claims)
 		}
 		last = r
 	}
@@ -163,22 +163,6 @@ func (j *judge) overlaps(cause Cause, last, r *Run) {
 func (j *judge) recovered(from Cause, after time.Duration) {
 	j.Recovery = append(j.Recovery, after)
 	j.RecoveryBy[from] = append(j.RecoveryBy[from], after)
-}
-
-// unseen judges claims before r that reached no handler.
-func (j *judge) unseen(g *generation, last, r *Run, claims int) {
-	from := g.begun()
-	if last != nil {
-		from = last.Delivered
-	}
-	fault, ok := j.swallowed(from, r.Delivered)
-	if !ok || r.Delivered.Sub(from) < j.ttl {
-		j.violation(&j.Undelivered, "%d claims before attempt %d reached no handler", claims, r.Attempt)
-		return
-	}
-	if last == nil && fault.Kind == Kill {
-		j.Recovery = append(j.Recovery, r.Delivered.Sub(fault.From))
-	}
 }
 
 // answer compares the answer of a call with the deliveries of g. The call is a

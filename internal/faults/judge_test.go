@@ -70,6 +70,11 @@ func (b testLog) fault(kind FaultKind, target string, from, to int, words ...str
 	b.RecordFault(Fault{Kind: kind, Target: target, From: b.at(from), To: b.at(to), Words: words})
 }
 
+// late notes a lease that a subscriber dropped when it arrived at an instant.
+func (b testLog) late(attempt, delivered, arrived int) {
+	b.RecordLine("a", Line{Event: EventLate, ID: "client-1/1", Attempt: attempt, Delivered: b.at(delivered), At: b.at(arrived)})
+}
+
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -152,6 +157,22 @@ func TestJudge(t *testing.T) {
 		"a claim that reached no handler": {
 			func(b testLog) { b.ran("a", 1, 2, 10, 20, EndAck) }, Judgement{Undelivered: 1},
 		},
+		"dropped, for its lease had ended": {func(b testLog) {
+			b.late(1, 10, 1020)
+			b.ran("a", 1, 2, 1030, 1040, EndAck)
+		}, Judgement{}},
+		"dropped while its lease was good": {func(b testLog) {
+			b.late(1, 10, 700)
+			b.ran("a", 1, 2, 1030, 1040, EndAck)
+		}, Judgement{Undelivered: 1}},
+		"one of two claims was dropped": {func(b testLog) {
+			b.late(1, 10, 1020)
+			b.ran("a", 1, 3, 2030, 2040, EndAck)
+		}, Judgement{Undelivered: 1}},
+		"dropped, and handled before that lease ended": {func(b testLog) {
+			b.late(1, 10, 1020)
+			b.ran("a", 1, 2, 900, 910, EndAck)
+		}, Judgement{Undelivered: 1}},
 		"settled by a stale holder": {func(b testLog) {
 			b.ran("a", 1, 1, 10, 0, EndNone)
 			b.fault(Stop, "a", 20, 1100)

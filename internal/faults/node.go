@@ -65,6 +65,7 @@ const (
 	EventSettling Event = "settling"
 	EventSettled  Event = "settled"
 	EventEnd      Event = "end"
+	EventLate     Event = "late" // a subscriber dropped a lease that arrived after its end
 	EventStall    Event = "stall"
 	EventEnded    Event = "ended"
 )

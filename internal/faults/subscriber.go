@@ -14,7 +14,7 @@ import (
 // subscribe handles the timers of a node in another process until ctx ends.
 func (c NodeConfig) subscribe(ctx context.Context, n *node) error {
 	client, err := remote.Dial(ctx, c.Remote, remote.DialConfig{
-		Config: remote.Config{Logger: slog.New(slog.DiscardHandler)}, DeadLink: time.Minute,
+		Config: remote.Config{Logger: slog.New(lateLeases{n})}, DeadLink: time.Minute,
 	})
 	if err != nil {
 		return err
@@ -39,3 +39,39 @@ func (c NodeConfig) subscribe(ctx context.Context, n *node) error {
 	n.report(Line{Event: EventEnded})
 	return err
 }
+
+// lateLeases is a log that reports the leases that a subscriber drops, and nothing
+// else.
+type lateLeases struct{ reporter }
+
+func (lateLeases) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h lateLeases) Handle(_ context.Context, r slog.Record) error {
+	if r.Message != "a lease arrived after its end" {
+		return nil
+	}
+	line := Line{Event: EventLate}
+	r.Attrs(func(a slog.Attr) bool {
+		switch v := a.Value.Any().(type) {
+		case string:
+			if a.Key == "id" {
+				line.ID = v
+			}
+		case uint64:
+			line.Attempt = int(v)
+		case time.Time:
+			if a.Key == "activation" {
+				line.Activation = v
+			} else {
+				line.Delivered = v
+			}
+		}
+		return true
+	})
+	h.report(line)
+	return nil
+}
+
+func (h lateLeases) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+func (h lateLeases) WithGroup(string) slog.Handler { return h }

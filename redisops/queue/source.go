@@ -242,8 +242,9 @@ func slowPayload(message string) ([]byte, bool) {
 	return payload, err == nil
 }
 
-// parse reads the answer of lua/exchange.lua. Tokens share the reply's
-// memory. What is delivered at most once is good for ttl: nobody takes it away.
+// parse reads the answer of lua/exchange.lua. What it returns does not keep the
+// memory of the text. A message that is delivered at most once is valid for ttl: no
+// other consumer takes it.
 func (s *Source) parse(text string, ttl time.Duration) (*exchange.Reply, error) {
 	r := answerReader{scripts.Reader{Text: text}}
 	out := new(exchange.Reply)
@@ -303,6 +304,7 @@ func (r *answerReader) message(now time.Time) exchange.Lease {
 	if l.ID, l.Payload, err = stored.Decode(value); err != nil {
 		l.Fault = err.Error()
 	}
+	l.ID = strings.Clone(l.ID)
 	if layout.FaultOf(l.ID) != "" {
 		sum := sha1.Sum([]byte(value)) //nolint:gosec // as queue.lua names it
 		l.ID = hex.EncodeToString(sum[:])

@@ -76,20 +76,20 @@ const tooLarge = -2
 const neverSettled = "never settled"
 
 func (r *replyReader) leases(out *exchange.Reply, n int) {
-	all := []byte(r.Text)
+	copies := copier{all: r.Text}
 	out.Leases = make([]exchange.Lease, n)
 	for i := range out.Leases {
 		l := &out.Leases[i]
 		idBytes, payloadBytes := r.Count(), r.Count()
 		l.Claims, l.Failures = r.Integer(), r.Integer()
 		l.Activation = scripts.Instant(r.Score())
-		l.ID = r.Take(idBytes)
-		from := len(all) - len(r.Text)
+		at := len(copies.all) - len(r.Text)
+		r.Take(idBytes)
 		r.Take(payloadBytes)
 		if r.Err != nil {
 			return
 		}
-		l.Payload = all[from : from+payloadBytes : from+payloadBytes]
+		l.ID, l.Payload = copies.cut(at, idBytes, payloadBytes)
 		l.Token = out.Extended
 		l.Fault = layout.FaultOf(l.ID)
 	}
@@ -142,4 +142,30 @@ func readRecord(text string, score float64) (leaseRecord, bool) {
 		r.lastError = f[6]
 	}
 	return r, true
+}
+
+// copier copies ids and payloads out of a reply. Small leases share a copy.
+type copier struct {
+	all  string
+	from int    // the offset of text
+	text string // a copy of a part of all, which several leases share
+	copy []byte // a second copy of it, for payloads
+}
+
+// sharedBytes bounds what leases share, so that a lease that is held for long does
+// not keep the memory of the whole reply.
+const sharedBytes = 1 << 10
+
+// cut returns the id and the payload that begin at an offset.
+func (c *copier) cut(at, idBytes, payloadBytes int) (id string, payload []byte) {
+	size := idBytes + payloadBytes
+	if size > sharedBytes/2 {
+		return strings.Clone(c.all[at : at+idBytes]), []byte(c.all[at+idBytes : at+size])
+	}
+	if at+size > c.from+len(c.text) {
+		c.from, c.text = at, strings.Clone(c.all[at:min(at+sharedBytes, len(c.all))])
+		c.copy = []byte(c.text)
+	}
+	at -= c.from
+	return c.text[at : at+idBytes], c.copy[at+idBytes : at+size : at+size]
 }

@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
 const sampleReply = "1795246719.5 1795246749.5 250000 1 1 2 2 2\n0 s\n3 c\n" +
@@ -47,6 +49,14 @@ func TestEveryCutReplyIsAnError(t *testing.T) {
 	}
 	_, err := parseReply(sampleReply + "x")
 	require.ErrorIs(t, err, scripts.ErrReply)
+}
+
+// A lease that is held does not keep the memory of its reply: a peer that holds one
+// lease of each reply would make the node keep all of them.
+func TestALeaseDoesNotKeepItsReply(t *testing.T) { // not parallel: it measures the heap
+	const replies, leases = 100, 500
+	text := "1795246719.5 1795246749.5 250000 1 1 0 0 500\n" + strings.Repeat("2 500 1 0 1795246000.25\nid"+strings.Repeat("x", 500), leases)
+	storetest.HoldsLittle(t, replies, leases, func() (*exchange.Reply, error) { return parseReply(strings.Clone(text)) })
 }
 
 func FuzzParseReply(f *testing.F) {

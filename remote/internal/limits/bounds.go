@@ -48,14 +48,17 @@ var (
 	// one of these is reached, the requests of the stream wait.
 	Answers = Bound{
 		Name:      "bytes of answers that were asked for and not sent",
-		Principal: 16 << 20, Host: 32 << 20, Total: 128 << 20, Holder: 8 << 20, Share: 256 << 10,
+		Principal: 8 << 20, Host: 32 << 20, Total: 128 << 20, Holder: 4 << 20, Share: 256 << 10,
 	}
 	// Leases bounds the bodies of leases in the hands of subscribers. While one of
 	// these is reached, the subscription gets no more leases.
 	Leases = Bound{
 		Name:      "bytes of leases in the hands of subscribers",
-		Principal: 32 << 20, Host: 64 << 20, Total: 256 << 20, Holder: 16 << 20, Share: 1 << 20,
+		Principal: 12 << 20, Host: 48 << 20, Total: 256 << 20, Holder: 8 << 20, Share: 1 << 20,
 	}
+	// WaitingLeases bounds the bodies of leases that wait for a subscriber, of one
+	// topic (the holder) and of all. Leases beyond the bound are returned to Redis.
+	WaitingLeases = Bound{Name: "bytes of leases that wait for a subscriber", Total: 8 << 20, Holder: 2 << 20}
 	// Mail bounds what waits for the link to a peer: answers and leases, which are
 	// counted above as well, and all else. What comes beyond is dropped.
 	Mail = Bound{
@@ -89,7 +92,7 @@ func Waiting(most int) Bound {
 func Messages(largest int) Bound {
 	return Bound{
 		Name: "bytes of messages", Note: " over 64 KiB, from their first byte until they are carried out",
-		Principal: 3 * largest, Host: 6 * largest, Total: 16 * largest,
+		Principal: 2 * largest, Host: 6 * largest, Total: 16 * largest,
 	}
 }
 
@@ -115,6 +118,7 @@ func Table(maxConnections, maxMessage int) []Bound {
 		{Name: "bytes of requests at the gateway, and as many at the reminders", Principal: gateway.MaxWaitingBytes / 2, Host: gateway.MaxHostWaitingBytes, Total: gateway.MaxWaitingBytes},
 		Answers,
 		Leases,
+		WaitingLeases,
 		Mail,
 		Watches,
 		{Name: "turns at gates, and places in their queues", Principal: gates.MaxPrincipalPlaces, Host: gates.MaxHostPlaces, Total: gates.MaxRemotePlaces},

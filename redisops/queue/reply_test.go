@@ -1,0 +1,19 @@
+package queue
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+)
+
+// A lease that is held does not keep the memory of its reply: a peer that holds one
+// lease of each reply would make the node keep all of them.
+func TestALeaseDoesNotKeepItsReply(t *testing.T) { // not parallel: it measures the heap
+	const replies, leases = 100, 500
+	message := "token 1 560 \x1eRMQ1:{\"id\":\"" + strings.Repeat("a", 32) + "\",\"payload\":\"" + strings.Repeat("x", 500) + "\"}"
+	text := "1795246719.5 1795246749.5 250000 1 0 0 500\n" + strings.Repeat(message, leases)
+	storetest.HoldsLittle(t, replies, leases, func() (*exchange.Reply, error) { return (&Source{}).parse(strings.Clone(text), time.Second) })
+}

@@ -28,7 +28,7 @@ const (
 func (h Hand) Full(name string) string { return h.Maker.Prefix + name }
 
 // Load reads the bytes of an entry of this prefix, of none that is absent. Error:
-// [redisops.ErrNoSchedule] for one of another prefix.
+// [recurring.ErrNoSchedule] for one of another prefix.
 func (h Hand) Load(ctx context.Context, name string) (recur.Raw, error) {
 	raws, err := h.Store.Load(ctx, h.Full(name))
 	if err != nil {
@@ -40,7 +40,7 @@ func (h Hand) Load(ctx context.Context, name string) (recur.Raw, error) {
 	return raws[0], nil
 }
 
-// Read reads an entry. Errors: [redisops.ErrNoSchedule], or one that wraps
+// Read reads an entry. Errors: [recurring.ErrNoSchedule], or one that wraps
 // [recur.ErrSyntax].
 func (h Hand) Read(ctx context.Context, name string) (recur.Raw, recur.Entry, error) {
 	raw, err := h.Load(ctx, name)

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
-	"github.com/wakebell/wakebell/actors/gates"
+	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/testhook"
@@ -85,7 +85,7 @@ func runCitizen(spec string) error {
 	cfg := gate.Config{LeaseTTL: citizenLease, SignalTTL: citizenSignal, PresenceTTL: 800 * time.Millisecond, Logger: quiet}
 	var err error
 	observed := cfg
-	testhook.Observe(&observed, func(t gates.TicketTaken) { c.say("ticket", uint64(t.Ticket), t.Asked, t.Answered) })
+	testhook.Observe(&observed, func(t actorgates.TicketTaken) { c.say("ticket", uint64(t.Ticket), t.Asked, t.Answered) })
 	c.gates, err = gate.New(rdb, observed)
 	if err != nil {
 		return err

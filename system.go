@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/actors"
-	"github.com/wakebell/wakebell/actors/gates"
+	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/link"
@@ -31,7 +31,7 @@ type System struct {
 	actors     *actor.ActorSystem
 	client     *Client
 	gates      *gate.Gates
-	actorGates gates.Config
+	actorGates actorgates.Config
 	store      *timers.Timers // the System's own, without retries
 	hooks      testhook.Hooks // of tests
 
@@ -40,7 +40,7 @@ type System struct {
 	changing sync.Mutex               // held by what changes the System while it runs
 	settings map[string]settings      // of the topics that it handles, without prefix
 	removing map[string]chan struct{} // the topics that are being removed; closed when they are
-	queues   sync.Map                 // the *redisops.Queue that it handles, by their full names
+	queues   sync.Map                 // the *queue.Queue that it handles, by their full names
 
 	mu      sync.Mutex
 	started bool            // Start succeeded, or is under way
@@ -97,7 +97,7 @@ func (s *System) ActorSystem() *actor.ActorSystem { return s.actors }
 // handlers have ended.
 func (s *System) Gates() *gate.Gates { return s.gates }
 
-func (s *System) runningGates() *gates.Gates {
+func (s *System) runningGates() *actorgates.Gates {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.runtime == nil {

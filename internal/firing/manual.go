@@ -40,7 +40,7 @@ func (h Hand) Load(ctx context.Context, name string) (recur.Raw, error) {
 	return raws[0], nil
 }
 
-// Read reads an entry. Errors: [redisops.ErrNoSchedule], or one that wraps
+// Read reads an entry. Errors: [recurring.ErrNoSchedule], or one that wraps
 // [recur.ErrSyntax].
 func (h Hand) Read(ctx context.Context, name string) (recur.Raw, recur.Entry, error) {
 	raw, err := h.Load(ctx, name)

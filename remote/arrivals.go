@@ -61,7 +61,7 @@ func (a *arrivals) first() {
 	}
 }
 
-func (a *arrivals) take() news {
+func (a *arrivals) collect() news {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	taken := a.news

@@ -16,12 +16,6 @@ import (
 // requestTimeout is what the gateway is given of a call without a deadline.
 const requestTimeout = 10 * time.Second
 
-// question is what is answered with its number.
-type question interface {
-	proto.Message
-	GetRequest() uint64
-}
-
 // call sends a request, which is its own from then on, until it is answered for
 // good, or ctx ends, or the link is dead.
 func call[A messages.Answer](ctx context.Context, c *Client, request messages.Request) (A, error) {

@@ -25,7 +25,6 @@ var (
 )
 
 const (
-	redialFirst, redialMax = 50 * time.Millisecond, 2 * time.Second
 	// maxFlight bounds the requests of a client that are not answered.
 	maxFlight = 512
 	// maxFrame bounds the commands in a frame, maxFrameBytes their bodies.

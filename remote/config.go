@@ -221,19 +221,3 @@ func (c Config) secure(host string) error {
 	}
 	return nil
 }
-
-func hostPort(address string) (host string, port int, err error) {
-	host, text, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", 0, err
-	}
-	port, err = strconv.Atoi(text)
-	if err != nil || port < 0 || port > 65535 {
-		return "", 0, fmt.Errorf("port %q is not within 0 and 65535", text)
-	}
-	return host, port, nil
-}
-
-func invalid(field, format string, args ...any) error {
-	return fmt.Errorf("%w: %s: %s", wakebell.ErrInvalid, field, fmt.Sprintf(format, args...))
-}

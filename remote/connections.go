@@ -45,11 +45,11 @@ type connections struct {
 	closed  bool
 }
 
-func newConnections(cfg settings) *connections {
+func newConnections(most int, cfg *tls.Config) *connections {
 	return &connections{
-		TransportCredentials: transport(cfg.TLS),
-		shares:               limits.NewBudget(limits.Connections(cfg.MaxConnections)),
-		waiters:              limits.Waiting(cfg.MaxConnections).Total,
+		TransportCredentials: transport(cfg),
+		shares:               limits.NewBudget(limits.Connections(most)),
+		waiters:              limits.Waiting(most).Total,
 		conns:                map[string]*connection{}, waiting: ordered.New(),
 	}
 }
@@ -104,9 +104,6 @@ func sayTLS(raw net.Conn, err error) {
 	}
 	_, _ = io.CopyN(io.Discard, raw, 4096) // what is left unread would reset the connection
 }
-
-// alertProtocolVersion is a TLS record: the peer's protocol is not spoken here.
-var alertProtocolVersion = []byte{21, 3, 1, 0, 2, 2, 70}
 
 // Clone implements credentials.TransportCredentials.
 func (c *connections) Clone() credentials.TransportCredentials { return c }
@@ -284,9 +281,30 @@ func (c *connection) over() bool {
 	}
 }
 
+// counting is what counts its messages.
+func (c *connection) counting() *intake { return c.intake.Load() }
+
 // account is what the connection is charged to; false: it has shown no credentials.
 func (c *connection) account() (of limits.Party, known bool) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	return c.party(), c.admitted
+}
+
+// cut ends the connection from an address.
+func (c *connections) cut(from net.Addr) {
+	c.mu.Lock()
+	conn := c.conns[from.String()]
+	c.mu.Unlock()
+	if conn != nil {
+		_ = conn.Close() // it is over either way
+	}
+}
+
+func hostOf(addr net.Addr) string {
+	host, _, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	return host
 }

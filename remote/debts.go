@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"errors"
-	"net"
 	"sync"
 	"time"
 
@@ -207,12 +206,11 @@ func noRoom(answer any) *messages.Error {
 	return fault
 }
 
-// cut ends the connection from an address.
-func (c *connections) cut(from net.Addr) {
-	c.mu.Lock()
-	conn := c.conns[from.String()]
-	c.mu.Unlock()
-	if conn != nil {
-		_ = conn.Close() // it is over either way
+// takeUnsent counts a message for subscribers; false: it is to be dropped.
+func takeUnsent(h *limits.Holder, kind string, size int) bool {
+	if kind == extensions {
+		return h.Take(size) == nil
 	}
+	h.Force(size)
+	return true
 }

@@ -1,12 +1,8 @@
 package remote
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
-	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -62,55 +58,4 @@ func (d *dials) failures() *limits.Budget {
 		d.minute, d.failed = now.Add(time.Minute), limits.NewBudget(limits.FailedDials)
 	}
 	return d.failed
-}
-
-// where is where a peer is dialled that says to be at host: the address that was
-// checked, and never a name, which could be another address by then. An address
-// has to be the one that the peer connects from. A name has to stand for that, or
-// be in the peer's certificate; then it may be another address, but none of the
-// node's own machine or link.
-func (w who) where(ctx context.Context, host string, port int) (string, error) {
-	from := net.ParseIP(w.host)
-	if ip := net.ParseIP(host); ip != nil {
-		if from != nil && from.Equal(ip) {
-			return net.JoinHostPort(w.host, strconv.Itoa(port)), nil
-		}
-		if w.names(host) && foreign(ip, from) {
-			return net.JoinHostPort(ip.String(), strconv.Itoa(port)), nil
-		}
-		return "", errElsewhere
-	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	found, err := lookupHost(ctx, host)
-	if err != nil {
-		return "", errElsewhere
-	}
-	if slices.ContainsFunc(found, func(a string) bool { ip := net.ParseIP(a); return ip != nil && ip.Equal(from) }) {
-		return net.JoinHostPort(w.host, strconv.Itoa(port)), nil
-	}
-	if w.names(host) {
-		for _, a := range found {
-			if ip := net.ParseIP(a); ip != nil && foreign(ip, from) {
-				return net.JoinHostPort(a, strconv.Itoa(port)), nil
-			}
-		}
-	}
-	return "", errElsewhere
-}
-
-var errElsewhere = errors.New("it is not where it connects from")
-
-// lookupHost is the resolver; a test has another.
-var lookupHost = net.DefaultResolver.LookupHost
-
-// foreign reports whether an address that a peer names beside its own may be
-// dialled.
-func foreign(ip, from net.IP) bool {
-	switch {
-	case from != nil && from.IsLoopback():
-		return ip.IsLoopback()
-	default:
-		return ip.IsGlobalUnicast() // which loopback, link-local and multicast addresses are not
-	}
 }

@@ -256,12 +256,3 @@ func (a *admission) drop(format string, args ...any) {
 		a.in.dropped = fmt.Sprintf(format, args...)
 	}
 }
-
-// clip shortens what is shown of a peer's text.
-func clip(s string) string {
-	const most = 80
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
-}

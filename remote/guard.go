@@ -34,6 +34,7 @@ type guard struct {
 	leases      *limits.Budget // of what subscribers hold
 	filter      filter
 	services    []func(grpc.ServiceRegistrar)
+	carryOut    grpc.UnaryServerInterceptor // of the services
 	connections *connections
 	streams     *limits.Budget // of all connections
 	bodies      *limits.Budget // bytes of messages
@@ -69,7 +70,7 @@ func newGuard(system *actor.ActorSystem, cfg settings) *guard {
 	g.streams = limits.NewBudget(limits.Streams)
 	g.bodies = limits.NewBudget(limits.Messages(cfg.MaxMessage))
 	g.dials = newDials()
-	g.connections = newConnections(cfg)
+	g.connections = newConnections(cfg.MaxConnections, cfg.TLS)
 	g.connections.refused = func(host string, err error) { g.complain(host, "", err) }
 	g.connections.count = g.intakeOf
 	//nolint:forbidigo // its life is its own: stop ends it

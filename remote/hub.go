@@ -13,9 +13,6 @@ import (
 )
 
 const (
-	// grace is for the verdicts of a subscriber that has ended: its end can
-	// overtake them.
-	grace = time.Second
 	// sweepEvery is how often a hub looks for leases that are over.
 	sweepEvery = 250 * time.Millisecond
 )

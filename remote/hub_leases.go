@@ -20,7 +20,7 @@ const (
 
 // arrived takes what has come from the topic's poller.
 func (h *hub) arrived() {
-	news := h.arrivals.take()
+	news := h.arrivals.collect()
 	now := time.Now()
 	for _, l := range news.leases {
 		h.lease(l, now)
@@ -139,23 +139,6 @@ func (h *hub) verdicts(m *messages.Verdicts, owner string, sender *actor.PID) {
 	h.deal()
 	if h.capacity() != h.tuning.want {
 		h.tune()
-	}
-}
-
-func answerOf(v *messages.Verdict) (delivery uint64, answer any) {
-	switch k := v.GetKind().(type) {
-	case *messages.Verdict_Ack:
-		return k.Ack.GetDelivery(), k.Ack
-	case *messages.Verdict_Nack:
-		return k.Nack.GetDelivery(), k.Nack
-	case *messages.Verdict_Reject:
-		return k.Reject.GetDelivery(), k.Reject
-	case *messages.Verdict_Release:
-		return k.Release.GetDelivery(), k.Release
-	case *messages.Verdict_Extend:
-		return k.Extend.GetDelivery(), k.Extend
-	default:
-		return 0, nil
 	}
 }
 

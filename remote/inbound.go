@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 const (
@@ -44,7 +42,7 @@ func (g *guard) serverOptions() []grpc.ServerOption {
 		grpc.ConnectionTimeout(handshake),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingAfter / 2, PermitWithoutStream: true}),
-		grpc.ChainUnaryInterceptor(g.unary, carryOutOperation),
+		grpc.ChainUnaryInterceptor(g.unary, g.carryOut),
 		grpc.ChainStreamInterceptor(g.stream),
 	}
 }
@@ -55,7 +53,7 @@ func (g *guard) unary(ctx context.Context, request any, info *grpc.UnaryServerIn
 		return nil, errShutting
 	}
 	defer g.running.Done()
-	who, _ := ctx.Value(whoKey{}).(who) // begin has let it in
+	who := callerOf(ctx) // begin has let it in
 	defer g.recovered(ctx, who, &err)
 	visitOf(ctx).arrived()
 	return handler(ctx, request)
@@ -77,7 +75,7 @@ func (g *guard) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 		return errShutting
 	}
 	defer g.running.Done()
-	who, _ := ss.Context().Value(whoKey{}).(who) // begin has let it in
+	who := callerOf(ss.Context()) // begin has let it in
 	defer g.recovered(ss.Context(), who, &err)
 	ctx, cancel := context.WithCancelCause(ss.Context())
 	defer cancel(nil)
@@ -86,20 +84,6 @@ func (g *guard) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 }
 
 var errClosing = errors.New("shutting down")
-
-// who is a caller that has shown who it is.
-type who struct {
-	owner  string // empty: no credentials are asked for
-	token  string
-	celery string // queues that are open to peers, as the header has them
-	host   string // where it connects from
-	names  func(host string) bool
-}
-
-// party is what is charged to the caller.
-func (w who) party() limits.Party { return limits.Party{Principal: w.owner, Host: w.host} }
-
-type whoKey struct{}
 
 // authenticate tells who calls, or refuses.
 func (g *guard) authenticate(ctx context.Context) (who, error) {
@@ -139,12 +123,4 @@ func (g *guard) authenticate(ctx context.Context) (who, error) {
 	}
 	w.owner, w.token = owner.name, token
 	return w, nil
-}
-
-func hostOf(addr net.Addr) string {
-	host, _, err := net.SplitHostPort(addr.String())
-	if err != nil {
-		return addr.String()
-	}
-	return host
 }

@@ -68,6 +68,16 @@ type incoming struct {
 	done   bool      // it has arrived
 }
 
+func newIntake(conn net.Conn, of *connection, budget *limits.Budget, limit int, refused func(host string, err error)) *intake {
+	in := &intake{
+		Conn: conn, of: of, budget: budget, limit: uint32(limit), refused: refused, //nolint:gosec // at most 1 GiB
+		streams: map[uint32]*incoming{},
+	}
+	in.in.skip = prefaceBytes
+	of.intake.Store(in)
+	return in
+}
+
 // party is what its messages are charged to.
 func (c *intake) party() limits.Party {
 	of, _ := c.of.account()

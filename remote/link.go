@@ -3,7 +3,6 @@ package remote
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -12,53 +11,15 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	premote "github.com/asynkron/protoactor-go/remote"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 )
 
 const (
-	dialTimeout = 5 * time.Second
-	// A link that says nothing is asked after pingAfter whether it is there, and
-	// given up when it does not answer within pingTimeout.
-	pingAfter   = 10 * time.Second
-	pingTimeout = 5 * time.Second
 	// restAfter is how long after a link failed the peer is not dialled again:
 	// what is for it meanwhile are dead letters.
 	restAfter = time.Second
 )
-
-// pings are those of a Client to a Server, which takes them. A peer may be a
-// stock gRPC server, which does not.
-var pings = keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout, PermitWithoutStream: true}
-
-// dialOptions are those for dialling; nil: without TLS.
-func dialOptions(tls *tls.Config, maxMessage int) []grpc.DialOption {
-	return []grpc.DialOption{
-		grpc.WithTransportCredentials(transport(tls)),
-		// Its own would have whoever was away for minutes wait for two more.
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: redialFirst, Multiplier: 2, Jitter: 0.2, MaxDelay: redialMax / 4},
-			MinConnectTimeout: dialTimeout,
-		}),
-		grpc.WithNoProxy(),
-		grpc.WithDefaultCallOptions(
-			grpc.ForceCodecV2(frames{}),
-			grpc.MaxCallRecvMsgSize(maxMessage),
-			grpc.MaxCallSendMsgSize(maxMessage),
-		),
-	}
-}
-
-func transport(cfg *tls.Config) credentials.TransportCredentials {
-	if cfg == nil {
-		return insecure.NewCredentials()
-	}
-	return credentials.NewTLS(cfg)
-}
 
 // link is a stream to a peer, for what goes to its actors.
 type link struct {

@@ -17,9 +17,6 @@ const (
 	// stockFrame bounds their bytes, unless one alone is larger: a stock gRPC
 	// server refuses 4 MiB and ends the stream, with all that was in the frame.
 	stockFrame = 4<<20 - 64<<10
-
-	// What the encoding adds to a frame, and to an envelope in it, at the most.
-	frameOverhead, envelopeOverhead = 4096, 48
 )
 
 // outgoing is a message to an actor at a peer.

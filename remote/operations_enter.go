@@ -16,8 +16,8 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
-// operations is the service Operations of messages/services.proto. Each of its methods
-// is beside the method of Client that calls it; carryOutOperation and listing let its
+// operations is the service Operations of messages/services.proto; carryOutOperation
+// and listing let its
 // callers in.
 type operations struct {
 	rpc.UnsafeOperationsServer
@@ -53,7 +53,7 @@ func newOperations(system *wakebell.System, g *guard) *operations {
 // enter lets in a caller that may have the request carried out, while there is room
 // for it.
 func (o *operations) enter(ctx context.Context, request proto.Message, room *limits.Budget) (context.Context, func(), error) {
-	caller, _ := ctx.Value(whoKey{}).(who)
+	caller := callerOf(ctx)
 	if o.operators != nil && !slices.Contains(o.operators, caller.owner) {
 		return nil, nil, status.Error(codes.PermissionDenied, "not an operator of this node")
 	}
@@ -102,6 +102,6 @@ func (o *operations) recheck() {
 
 // sees reports whether the caller finds a name in a listing.
 func (o *operations) sees(ctx context.Context, kind Kind, name string) bool {
-	caller, _ := ctx.Value(whoKey{}).(who)
+	caller := callerOf(ctx)
 	return o.guard.sees(caller.owner, kind, name)
 }

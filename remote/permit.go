@@ -11,6 +11,8 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
+var errForbidden = fmt.Errorf("%w by the rights of this node", wakebell.ErrForbidden)
+
 // permit decides whether a caller's request is carried out: every way in asks it
 // before the request goes to an actor. It writes into the request which keys its
 // queue has. Nil: it is carried out.
@@ -34,8 +36,8 @@ func (g *guard) refusal(request proto.Message, err error) *messages.Error {
 
 // allowed reports what of the caller's rights is missing for a request.
 func (g *guard) allowed(w who, request proto.Message) error {
-	rights := g.rights.Load()
-	if rights == nil {
+	granted := g.rights.Load()
+	if granted == nil {
 		return nil
 	}
 	of, known := needs[fullName(request)]
@@ -43,41 +45,20 @@ func (g *guard) allowed(w who, request proto.Message) error {
 		return fmt.Errorf("%w: nothing allows a %s", errForbidden, request.ProtoReflect().Descriptor().Name())
 	}
 	for _, n := range of(request) {
-		if !rights.has(w.owner, n) {
+		if !n.isGranted(granted, w.owner) {
 			return fmt.Errorf("%w: %q may not %s", errForbidden, clip(w.owner), n)
 		}
 	}
 	return nil
 }
 
-func (n need) String() string {
-	name := fmt.Sprintf("%q", clip(n.name))
-	if n.every {
-		name = "*"
-	}
-	return fmt.Sprintf("%s %s %s", n.action, listed("", n.kinds), name)
-}
-
-// has reports whether a principal has what a request needs.
-func (r *Rights) has(principal string, n need) bool {
-	for _, kind := range n.kinds {
-		if n.every && r.all(principal, n.action, kind) {
-			return true
-		}
-		if _, ok := r.Allow(principal, n.action, kind, n.name); ok && !n.every {
-			return true
-		}
-	}
-	return false
-}
-
 // sees reports whether a caller finds a name in a listing.
 func (g *guard) sees(principal string, kind Kind, name string) bool {
-	rights := g.rights.Load()
-	if rights == nil {
+	granted := g.rights.Load()
+	if granted == nil {
 		return true
 	}
-	_, ok := rights.Allow(principal, ActionRead, kind, name)
+	_, ok := granted.Allow(principal, ActionRead, kind, name)
 	return ok
 }
 
@@ -123,35 +104,5 @@ func (g *guard) deny(ctx context.Context, w who, request proto.Message, fault *m
 			return
 		}
 		g.note(ctx, w, errors.New(fault.GetMessage()))
-	}
-}
-
-// rightsChanged ends the subscriptions of those who may not handle the topic any
-// more, and gives back what they hold.
-func (h *hub) rightsChanged() {
-	kind := KindTopic
-	if h.tuning.queue != nil {
-		kind = KindQueue
-	}
-	rights := h.guard.rights.Load()
-	for _, s := range h.subscribers {
-		if _, ok := rights.Allow(s.key.owner, ActionHandle, kind, h.topic); ok {
-			continue
-		}
-		h.dismiss(s)
-	}
-}
-
-// dismiss ends a subscription, and tells its subscriber of each lease that it held.
-func (h *hub) dismiss(s *subscriber) {
-	to, ended := s.to, []*messages.LeaseEnded(nil)
-	for _, l := range h.held {
-		if l.of == s {
-			ended = append(ended, &messages.LeaseEnded{Id: l.lease.GetId(), Delivery: l.lease.GetDelivery()})
-		}
-	}
-	h.giveUp(s)
-	if to != nil && len(ended) > 0 {
-		h.root.Send(to, &messages.LeasesEnded{Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Ended: ended})
 	}
 }

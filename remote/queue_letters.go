@@ -3,25 +3,11 @@ package remote
 import (
 	"context"
 	"iter"
-	"math"
-
-	"google.golang.org/grpc"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 )
-
-func (o *operations) ListQueueDeadLetters(m *messages.ListQueueDeadLettersRequest, stream grpc.ServerStreamingServer[messages.ListQueueDeadLettersResponse]) error {
-	return listing(o, m, stream, o.listQueueDeadLetters)
-}
-
-func (o *operations) listQueueDeadLetters(ctx context.Context, m *messages.ListQueueDeadLettersRequest) iter.Seq2[*messages.ListQueueDeadLettersResponse, error] {
-	from := int64(min(m.GetFrom(), math.MaxInt64)) //nolint:gosec // bounded
-	return each(o.client().QueueLetters(ctx, queueName(m), from), func(l wakebell.QueueLetter) *messages.ListQueueDeadLettersResponse {
-		return &messages.ListQueueDeadLettersResponse{DeadLetter: letterMessage(l)}
-	})
-}
 
 // QueueLetters is that of wakebell.Client. When the link breaks it ends with
 // wakebell.ErrUnavailable.
@@ -37,11 +23,6 @@ func (c *Client) QueueLetters(ctx context.Context, name wakebell.QueueName, from
 	})
 }
 
-func (o *operations) GetQueueDeadLetter(ctx context.Context, m *messages.GetQueueDeadLetterRequest) (*messages.GetQueueDeadLetterResponse, error) {
-	l, err := o.client().QueueLetter(ctx, queueName(m), m.GetEntry())
-	return &messages.GetQueueDeadLetterResponse{DeadLetter: letterMessage(l)}, err
-}
-
 // QueueLetter is that of wakebell.Client.
 func (c *Client) QueueLetter(ctx context.Context, name wakebell.QueueName, entry string) (wakebell.QueueLetter, error) {
 	answer, err := operate(ctx, c, rpc.OperationsClient.GetQueueDeadLetter, &messages.GetQueueDeadLetterRequest{
@@ -51,16 +32,6 @@ func (c *Client) QueueLetter(ctx context.Context, name wakebell.QueueName, entry
 		return wakebell.QueueLetter{}, err
 	}
 	return letterOf(answer.GetDeadLetter()), nil
-}
-
-func (o *operations) RedriveQueueDeadLetter(ctx context.Context, m *messages.RedriveQueueDeadLetterRequest) (*messages.RedriveQueueDeadLetterResponse, error) {
-	outcome, id, err := o.client().RedriveQueueLetter(ctx, queueName(m),
-		wakebell.QueueLetter{Entry: m.GetEntry(), Payload: m.GetBody()},
-		wakebell.QueueRedrive{
-			Key:    func(wakebell.QueueLetter) string { return m.GetKey() },
-			Window: m.GetWindow().AsDuration(), FreesKeys: m.GetFreesKeys(),
-		})
-	return &messages.RedriveQueueDeadLetterResponse{Outcome: messages.QueueRedriveOutcome(outcome), Id: text(id)}, err
 }
 
 // RedriveQueueLetter is that of wakebell.Client. When the link breaks it fails with
@@ -77,22 +48,6 @@ func (c *Client) RedriveQueueLetter(ctx context.Context, name wakebell.QueueName
 		return 0, "", err
 	}
 	return wakebell.LetterOutcome(answer.GetOutcome()), answer.GetId(), nil //nolint:gosec // numbered alike
-}
-
-// What goes in one DeleteQueueDeadLettersRequest, at the most; a single letter may be
-// larger.
-const maxLetters, maxLettersBytes = 1000, 1 << 20
-
-func (o *operations) DeleteQueueDeadLetters(ctx context.Context, m *messages.DeleteQueueDeadLettersRequest) (*messages.DeleteQueueDeadLettersResponse, error) {
-	if len(m.GetDeadLetters()) > maxLetters {
-		return nil, invalid("dead_letters", "%d, at most %d", len(m.GetDeadLetters()), maxLetters)
-	}
-	letters := make([]wakebell.QueueLetter, len(m.GetDeadLetters()))
-	for i, l := range m.GetDeadLetters() {
-		letters[i] = letterOf(l)
-	}
-	n, err := o.client().DeleteQueueLetters(ctx, queueName(m), letters...)
-	return &messages.DeleteQueueDeadLettersResponse{Count: int64(n)}, err
 }
 
 // DeleteQueueLetters is that of wakebell.Client. After an error, as when the link
@@ -122,18 +77,4 @@ func (c *Client) fittingLetters(letters []wakebell.QueueLetter) (n int) {
 		}
 	}
 	return n
-}
-
-func letterMessage(l wakebell.QueueLetter) *messages.QueueDeadLetter {
-	return &messages.QueueDeadLetter{
-		Entry: text(l.Entry), Body: l.Payload, Id: text(l.ID), Reason: text(l.Reason),
-		Deliveries: count(l.Deliveries), At: timestamp(l.At),
-	}
-}
-
-func letterOf(m *messages.QueueDeadLetter) wakebell.QueueLetter {
-	return wakebell.QueueLetter{
-		Entry: m.GetEntry(), Payload: m.GetBody(), ID: m.GetId(), Reason: m.GetReason(),
-		Deliveries: int(m.GetDeliveries()), At: instantOf(m.GetAt()),
-	}
 }

@@ -1,11 +1,10 @@
 package remote
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/argument"
 )
 
 // Action is what a right allows. None includes another.
@@ -70,17 +69,17 @@ func newRights(grants []grant) *Rights {
 func (g grant) validate() error {
 	switch {
 	case g.principal == "":
-		return invalid("principal", "empty, want the name of a token or certificate, or %s", everybody)
+		return argument.Invalid("principal", "empty, want the name of a token or certificate, or %s", everybody)
 	case len(g.actions) == 0:
-		return invalid("actions", "none, want some of %s", listed("", actions))
+		return argument.Invalid("actions", "none, want some of %s", listed("", actions))
 	case !slices.Contains(rightKinds, g.kind):
-		return invalid("kind", "%q, want one of %s", g.kind, listed("", rightKinds))
+		return argument.Invalid("kind", "%q, want one of %s", g.kind, listed("", rightKinds))
 	case g.pattern == "":
-		return invalid("pattern", "empty, want a name, in which * stands for any text")
+		return argument.Invalid("pattern", "empty, want a name, in which * stands for any text")
 	}
 	for _, a := range g.actions {
 		if !slices.Contains(actions, a) {
-			return invalid("action", "%q, want one of %s", a, listed("", actions))
+			return argument.Invalid("action", "%q, want one of %s", a, listed("", actions))
 		}
 	}
 	return nil
@@ -111,16 +110,16 @@ func (r *Rights) Check(principal, action, what string) (line int, ok bool, err e
 	kind, name, colon := strings.Cut(what, ":")
 	switch {
 	case !slices.Contains(actions, Action(action)):
-		return 0, false, invalid("action", "%q, want one of %s", action, listed("", actions))
+		return 0, false, argument.Invalid("action", "%q, want one of %s", action, listed("", actions))
 	case !colon || !slices.Contains(rightKinds, Kind(kind)):
-		return 0, false, invalid("name", "%q, want one of %s with a name behind its colon", what, listed("", withColon()))
+		return 0, false, argument.Invalid("name", "%q, want one of %s with a name behind its colon", what, listed("", withColon()))
 	}
 	line, ok = r.Allow(principal, Action(action), Kind(kind), name)
 	return line, ok, nil
 }
 
-// all reports whether a principal may do this whatever the name.
-func (r *Rights) all(principal string, action Action, kind Kind) bool {
+// AllowAll reports whether a principal may do this whatever the name.
+func (r *Rights) AllowAll(principal string, action Action, kind Kind) bool {
 	_, ok := r.find(principal, action, kind, func(pattern string) bool { return strings.Trim(pattern, "*") == "" })
 	return ok
 }
@@ -165,5 +164,3 @@ func matches(pattern, name string) bool {
 	}
 	return of == len(p)
 }
-
-var errForbidden = fmt.Errorf("%w by the rights of this node", wakebell.ErrForbidden)

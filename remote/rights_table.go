@@ -1,6 +1,9 @@
 package remote
 
 import (
+	"fmt"
+	"strings"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
@@ -189,4 +192,33 @@ func tableOf(rules ...requestRule) map[string]func(proto.Message) []need {
 		table[r.name] = r.needs
 	}
 	return table
+}
+
+func (n need) String() string {
+	name := fmt.Sprintf("%q", clip(n.name))
+	if n.every {
+		name = "*"
+	}
+	return fmt.Sprintf("%s %s %s", n.action, kindsText(n.kinds), name)
+}
+
+func kindsText(kinds []Kind) string {
+	texts := make([]string, len(kinds))
+	for i, kind := range kinds {
+		texts[i] = string(kind)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// isGranted reports whether a principal has what a request needs.
+func (n need) isGranted(to *Rights, principal string) bool {
+	for _, kind := range n.kinds {
+		if n.every && to.AllowAll(principal, n.action, kind) {
+			return true
+		}
+		if _, ok := to.Allow(principal, n.action, kind, n.name); ok && !n.every {
+			return true
+		}
+	}
+	return false
 }

@@ -23,14 +23,14 @@ escapes       read           topic:a\*b topic:c\?d
 
 func rightsOf(t testing.TB, text string) *remote.Rights {
 	t.Helper()
-	rights, err := remote.ParseRights(text)
+	granted, err := remote.ParseRights(text)
 	require.NoError(t, err)
-	return rights
+	return granted
 }
 
 func TestRightsByPattern(t *testing.T) {
 	t.Parallel()
-	rights := rightsOf(t, someRights)
+	granted := rightsOf(t, someRights)
 	for _, c := range []struct {
 		principal string
 		action    remote.Action
@@ -64,7 +64,7 @@ func TestRightsByPattern(t *testing.T) {
 		{"nobody", remote.ActionRead, remote.KindGate, "private", 0},
 		{"", remote.ActionRead, remote.KindTopic, "refunds", 0},
 	} {
-		line, ok := rights.Allow(c.principal, c.action, c.kind, c.name)
+		line, ok := granted.Allow(c.principal, c.action, c.kind, c.name)
 		require.Equal(t, c.line, line, "%+v", c)
 		require.Equal(t, c.line != 0, ok, "%+v", c)
 	}
@@ -75,8 +75,8 @@ func TestRightsByPattern(t *testing.T) {
 // A pattern with many stars takes no longer than its length times the name's.
 func TestAPatternIsMatchedInBoundedTime(t *testing.T) {
 	t.Parallel()
-	rights := rightsOf(t, "x read topic:"+strings.Repeat("*a", 200)+"b")
-	_, ok := rights.Allow("x", remote.ActionRead, remote.KindTopic, strings.Repeat("a", 5000))
+	granted := rightsOf(t, "x read topic:"+strings.Repeat("*a", 200)+"b")
+	_, ok := granted.Allow("x", remote.ActionRead, remote.KindTopic, strings.Repeat("a", 5000))
 	require.False(t, ok)
 }
 
@@ -104,7 +104,7 @@ func TestWrongRightsAreRefusedByLine(t *testing.T) {
 }
 
 func ExampleParseRights() {
-	rights, err := remote.ParseRights(`
+	granted, err := remote.ParseRights(`
 billing  schedule,read  topic:invoices.*
 ops      *              *
 `)
@@ -112,13 +112,13 @@ ops      *              *
 		fmt.Println(err)
 		return
 	}
-	config := remote.Config{Rights: rights}
+	config := remote.Config{Rights: granted}
 	for _, topic := range []string{"invoices.eu", "mail"} {
 		line, ok := config.Rights.Allow("billing", remote.ActionSchedule, remote.KindTopic, topic)
 		fmt.Println(topic, ok, line)
 	}
-	_, ok, err := rights.Check("ops", "operate", "gate:ledger")
-	fmt.Println(ok, err, rights.Len())
+	_, ok, err := granted.Check("ops", "operate", "gate:ledger")
+	fmt.Println(ok, err, granted.Len())
 	// Output:
 	// invoices.eu true 2
 	// mail false 0
@@ -129,12 +129,12 @@ func FuzzParseRights(f *testing.F) {
 	f.Add(someRights)
 	f.Add(`"a\"b" * topic:\*`)
 	f.Fuzz(func(t *testing.T, text string) {
-		rights, err := remote.ParseRights(text)
-		require.Equal(t, err == nil, rights != nil)
+		granted, err := remote.ParseRights(text)
+		require.Equal(t, err == nil, granted != nil)
 		if err != nil {
 			require.ErrorIs(t, err, wakebell.ErrInvalid)
 			return
 		}
-		rights.Allow("a", remote.ActionRead, remote.KindTopic, text)
+		granted.Allow("a", remote.ActionRead, remote.KindTopic, text)
 	})
 }

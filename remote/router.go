@@ -35,6 +35,12 @@ func newHubs(system *wakebell.System, g *guard) *hubs {
 	}
 }
 
+// routerProps makes the actor of the subscriptions of a System.
+func routerProps(system *wakebell.System, g *guard) *actor.Props {
+	shared := newHubs(system, g)
+	return actor.PropsFromProducer(func() actor.Actor { return &router{hubs: shared} })
+}
+
 func (r *router) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:

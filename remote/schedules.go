@@ -119,11 +119,6 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 	return instants, nil
 }
 
-func (o *operations) ExportRecurring(ctx context.Context, m *messages.ExportRecurringRequest) (*messages.ExportRecurringResponse, error) {
-	d, err := o.client().Schedules().Export(ctx, m.GetName())
-	return &messages.ExportRecurringResponse{Schedule: dumpMessage(d)}, err
-}
-
 // Export is that of wakebell.Schedules.
 func (s *Schedules) Export(ctx context.Context, name string) (wakebell.ScheduleDump, error) {
 	answer, err := operate(ctx, s.client, rpc.OperationsClient.ExportRecurring, &messages.ExportRecurringRequest{Name: name})
@@ -133,42 +128,11 @@ func (s *Schedules) Export(ctx context.Context, name string) (wakebell.ScheduleD
 	return dumpOf(answer.GetSchedule()), nil
 }
 
-func (o *operations) ImportRecurring(ctx context.Context, m *messages.ImportRecurringRequest) (*messages.ImportRecurringResponse, error) {
-	return &messages.ImportRecurringResponse{}, o.client().Schedules().Import(ctx, dumpOf(m.GetSchedule()))
-}
-
 // Import is that of wakebell.Schedules.
 func (s *Schedules) Import(ctx context.Context, d wakebell.ScheduleDump) error {
 	_, err := operate(ctx, s.client, rpc.OperationsClient.ImportRecurring, &messages.ImportRecurringRequest{Schedule: dumpMessage(d)})
 	return err
 }
-
-func dumpMessage(d wakebell.ScheduleDump) *messages.RecurringDump {
-	return &messages.RecurringDump{Name: d.Name, Definition: d.Definition, Meta: d.Meta, Wakebell: d.Wakebell}
-}
-
-func dumpOf(m *messages.RecurringDump) wakebell.ScheduleDump {
-	return wakebell.ScheduleDump{
-		Name: m.GetName(), Definition: m.GetDefinition(), Meta: m.GetMeta(), Wakebell: m.GetWakebell(),
-	}
-}
-
-func (o *operations) BackfillRecurring(ctx context.Context, m *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error) {
-	for _, at := range []*timestamppb.Timestamp{m.GetFrom(), m.GetTo()} {
-		if err := at.CheckValid(); err != nil {
-			return nil, invalid("from, to", "%v", err)
-		}
-	}
-	if len(m.GetKey()) > maxKey {
-		return nil, invalid("key", "%d bytes, at most %d", len(m.GetKey()), maxKey)
-	}
-	ctx = messages.WithOnce(ctx, m.GetKey())
-	n, err := o.client().Schedules().Backfill(ctx, m.GetName(), m.GetFrom().AsTime(), m.GetTo().AsTime())
-	return &messages.BackfillRecurringResponse{Count: count(n)}, err
-}
-
-// maxKey bounds a key, in bytes.
-const maxKey = 256
 
 // onceKey is the key of a call that is to be done once, however often it is sent:
 // that of WithKey, or one of its own.

@@ -43,17 +43,16 @@ func startServer(sys *wakebell.System, cfg settings) (*server, error) {
 	return s, nil
 }
 
-// subscriptions is the name of the actor that has the subscriptions of a
+// routerSuffix is the name of the actor that has the subscriptions of a
 // System, after the System's own.
-const subscriptions = "-subscriptions"
+const routerSuffix = "-subscriptions"
 
 // spawn starts the actor of the subscriptions. It comes after listen, for it
 // has to have an address.
 func (s *server) spawn() error {
 	gateway := s.system.Gateway().GetId()
-	name := strings.TrimSuffix(gateway, "/gateway") + subscriptions
-	shared := newHubs(s.system, s.guard)
-	props := actor.PropsFromProducer(func() actor.Actor { return &router{hubs: shared} })
+	name := strings.TrimSuffix(gateway, "/gateway") + routerSuffix
+	props := routerProps(s.system, s.guard)
 	router, err := s.system.ActorSystem().Root.SpawnNamed(props, name)
 	if err != nil {
 		return err
@@ -87,6 +86,7 @@ func (s *server) open() {
 			e.takes[kind] = keeper
 		}
 	})
+	s.guard.carryOut = carryOutOperation
 	s.guard.services = append(s.guard.services, func(to grpc.ServiceRegistrar) {
 		to.RegisterService(countedService(rpc.Timers_ServiceDesc), &timers{server: s})
 		to.RegisterService(countedService(rpc.Operations_ServiceDesc), s.operations)
@@ -109,16 +109,13 @@ func (s *server) setTokens(tokens, certificates map[string]string) error {
 	return s.guard.setTokens(tokens, certificates)
 }
 
-// rightsChanged has hubs end the subscriptions that are not allowed any more.
-type rightsChanged struct{}
-
 // setRights replaces the rights, and ends what goes on by those that are no longer
 // there.
-func (s *server) setRights(rights *Rights) error {
-	if rights == nil || s.guard.rights.Load() == nil {
+func (s *server) setRights(granted *Rights) error {
+	if granted == nil || s.guard.rights.Load() == nil {
 		return invalid("Rights", "whether there are any is decided by Serve")
 	}
-	s.guard.rights.Store(rights)
+	s.guard.rights.Store(granted)
 	s.system.ActorSystem().Root.Send(s.router, rightsChanged{})
 	s.operations.recheck()
 	return nil

@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/grpc"
@@ -32,13 +31,10 @@ func countedService(generated grpc.ServiceDesc) *grpc.ServiceDesc {
 	return &service
 }
 
-// answerWithin is what a request has beyond its own timeout for its answer.
-const answerWithin = 5 * time.Second
-
 // ask has the gateway carry out a request.
 func ask[A messages.Answer](ctx context.Context, s *server, request messages.Request) (A, error) {
 	var none A
-	caller, _ := ctx.Value(whoKey{}).(who)
+	caller := callerOf(ctx)
 	if fault := s.guard.permit(caller, request); fault != nil {
 		return none, statusOf(fault)
 	}
@@ -64,52 +60,4 @@ func ask[A messages.Answer](ctx context.Context, s *server, request messages.Req
 		return a, nil
 	}
 	return none, status.Errorf(codes.Internal, "the gateway answers with a %T", answer)
-}
-
-// Those of the gateway.
-const defaultTimeout, maxTimeout = 10 * time.Second, 10 * time.Minute
-
-// statusOf is an Error as gRPC has errors; the Error itself is in its details.
-func statusOf(e *messages.Error) error {
-	code, ok := map[messages.Code]codes.Code{
-		messages.Code_CODE_INVALID:     codes.InvalidArgument,
-		messages.Code_CODE_NOT_FOUND:   codes.NotFound,
-		messages.Code_CODE_UNAVAILABLE: codes.Unavailable,
-		messages.Code_CODE_MEMORY_FULL: codes.ResourceExhausted,
-		messages.Code_CODE_WRONG_TYPE:  codes.FailedPrecondition,
-		messages.Code_CODE_DEADLINE:    codes.DeadlineExceeded,
-		messages.Code_CODE_OVERLOADED:  codes.ResourceExhausted,
-		messages.Code_CODE_DRAINING:    codes.Unavailable,
-		messages.Code_CODE_CONFLICT:    codes.AlreadyExists,
-
-		messages.Code_CODE_NO_SCHEDULE:     codes.NotFound,
-		messages.Code_CODE_GATE_HELD:       codes.FailedPrecondition,
-		messages.Code_CODE_TURN_LOST:       codes.Aborted,
-		messages.Code_CODE_GATES_CLOSED:    codes.Unavailable,
-		messages.Code_CODE_FENCE_STALE:     codes.FailedPrecondition,
-		messages.Code_CODE_FENCE_REGRESSED: codes.DataLoss,
-		messages.Code_CODE_FENCE_UNKNOWN:   codes.FailedPrecondition,
-		messages.Code_CODE_GATE_EXHAUSTED:  codes.ResourceExhausted,
-
-		messages.Code_CODE_DENIED:         codes.FailedPrecondition,
-		messages.Code_CODE_CHANNEL_DENIED: codes.FailedPrecondition,
-		messages.Code_CODE_UNSUPPORTED:    codes.FailedPrecondition,
-		messages.Code_CODE_TOO_LARGE:      codes.FailedPrecondition,
-
-		messages.Code_CODE_FORBIDDEN: codes.PermissionDenied,
-	}[e.GetCode()]
-	if !ok {
-		code = codes.Internal
-	}
-	plain := status.New(code, e.GetMessage())
-	if whole, err := plain.WithDetails(e); err == nil {
-		return whole.Err()
-	}
-	return plain.Err()
-}
-
-// header says which principal sends a message, from which host, and to which
-// Celery queues it may have tasks sent.
-func (w who) header() map[string]string {
-	return map[string]string{messages.PrincipalHeader: w.owner, messages.HostHeader: w.host, messages.CeleryHeader: w.celery}
 }

@@ -64,7 +64,7 @@ func newReply(message any) reply {
 
 // session serves one until its end.
 func (s *server) session(stream grpc.ServerStream) error {
-	caller, _ := stream.Context().Value(whoKey{}).(who)
+	caller := callerOf(stream.Context())
 	system := s.system.ActorSystem()
 	n := &session{
 		server: s, stream: stream, who: caller, debts: debts{of: s.guard.peers.answers.Holder(caller.party())},

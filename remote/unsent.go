@@ -7,15 +7,6 @@ import "github.com/wakebell/wakebell/remote/internal/limits"
 // settled or over, and once more while it waits to be sent: when it is over it
 // may wait still.
 
-// takeUnsent counts a message for subscribers; false: it is to be dropped.
-func takeUnsent(h *limits.Holder, kind string, size int) bool {
-	if kind == extensions {
-		return h.Take(size) == nil
-	}
-	h.Force(size)
-	return true
-}
-
 // count counts a message for the peer. An answer that there is no room for
 // becomes an Error. False: the message is dropped.
 func (p *peer) count(e *outgoing, limit int) bool {
@@ -52,21 +43,4 @@ func (p *peer) unsentLeases() *limits.Holder {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.leases
-}
-
-// count counts a reply for the caller of a session. False: it is dropped.
-func (n *session) count(r *reply, kind string) bool {
-	size := r.size + answerOverhead
-	switch {
-	case forSubscriber[kind]:
-		r.lease = size
-		return takeUnsent(n.leases, kind, size)
-	case isAnswer[kind] && !n.debts.answered(kind, size):
-		*r = newReply(noRoom(inside(r.Reply)))
-		r.answer = r.size + answerOverhead
-		n.debts.queue(r.answer)
-	case isAnswer[kind]:
-		r.answer = size
-	}
-	return true
 }

@@ -51,8 +51,8 @@ func (g *guard) begin(ctx context.Context, info *tap.Info) (context.Context, err
 		return nil, status.Error(codes.ResourceExhausted, err.Error())
 	}
 	c := &visit{guard: g, who: w}
-	if conn := g.connections.at(from.Addr); conn != nil {
-		c.intake = conn.intake.Load()
+	if at := g.connections.at(from.Addr); at != nil {
+		c.intake = at.counting()
 	}
 	ctx = context.WithValue(context.WithValue(ctx, whoKey{}, w), visitKey{}, c)
 	if !mayWait[info.FullMethodName] {
@@ -125,15 +125,8 @@ func (r *received) arrived(bytes int) proto.Message {
 }
 
 // intakeOf counts the messages of a connection.
-func (g *guard) intakeOf(conn net.Conn, of *connection) net.Conn {
-	in := &intake{
-		Conn: conn, of: of, budget: g.bodies, limit: uint32(g.cfg.MaxMessage), //nolint:gosec // at most 1 GiB
-		refused: func(host string, err error) { g.complain(host, "", err) },
-		streams: map[uint32]*incoming{},
-	}
-	in.in.skip = prefaceBytes
-	of.intake.Store(in)
-	return in
+func (g *guard) intakeOf(raw net.Conn, of *connection) net.Conn {
+	return newIntake(raw, of, g.bodies, g.cfg.MaxMessage, func(host string, err error) { g.complain(host, "", err) })
 }
 
 // caller is a stream with who calls in its context.

@@ -1,0 +1,27 @@
+package remote
+
+import (
+	"context"
+
+	"github.com/wakebell/wakebell/messages"
+)
+
+func (o *operations) GetTopicControl(ctx context.Context, m *messages.GetTopicControlRequest) (*messages.GetTopicControlResponse, error) {
+	control, err := o.client().Control(ctx, m.GetTopic())
+	return &messages.GetTopicControlResponse{Control: controlMessage(control)}, err
+}
+
+func (o *operations) PauseTopic(ctx context.Context, m *messages.PauseTopicRequest) (*messages.PauseTopicResponse, error) {
+	control, err := o.client().Pause(ctx, m.GetTopic(), m.GetBy(), m.GetReason())
+	return &messages.PauseTopicResponse{Control: controlMessage(control)}, err
+}
+
+func (o *operations) ResumeTopic(ctx context.Context, m *messages.ResumeTopicRequest) (*messages.ResumeTopicResponse, error) {
+	control, err := o.client().Resume(ctx, m.GetTopic())
+	return &messages.ResumeTopicResponse{Control: controlMessage(control)}, err
+}
+
+func (o *operations) RetuneTopic(ctx context.Context, m *messages.RetuneTopicRequest) (*messages.RetuneTopicResponse, error) {
+	control, err := o.client().Retune(ctx, m.GetTopic(), settingsOf(m.GetSettings()))
+	return &messages.RetuneTopicResponse{Control: controlMessage(control)}, err
+}

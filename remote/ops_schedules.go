@@ -1,0 +1,32 @@
+package remote
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/wakebell/wakebell/messages"
+)
+
+func (o *operations) ExportRecurring(ctx context.Context, m *messages.ExportRecurringRequest) (*messages.ExportRecurringResponse, error) {
+	d, err := o.client().Schedules().Export(ctx, m.GetName())
+	return &messages.ExportRecurringResponse{Schedule: dumpMessage(d)}, err
+}
+
+func (o *operations) ImportRecurring(ctx context.Context, m *messages.ImportRecurringRequest) (*messages.ImportRecurringResponse, error) {
+	return &messages.ImportRecurringResponse{}, o.client().Schedules().Import(ctx, dumpOf(m.GetSchedule()))
+}
+
+func (o *operations) BackfillRecurring(ctx context.Context, m *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error) {
+	for _, at := range []*timestamppb.Timestamp{m.GetFrom(), m.GetTo()} {
+		if err := at.CheckValid(); err != nil {
+			return nil, invalid("from, to", "%v", err)
+		}
+	}
+	if len(m.GetKey()) > maxKey {
+		return nil, invalid("key", "%d bytes, at most %d", len(m.GetKey()), maxKey)
+	}
+	ctx = messages.WithOnce(ctx, m.GetKey())
+	n, err := o.client().Schedules().Backfill(ctx, m.GetName(), m.GetFrom().AsTime(), m.GetTo().AsTime())
+	return &messages.BackfillRecurringResponse{Count: count(n)}, err
+}

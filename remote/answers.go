@@ -5,6 +5,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // scheduled is a ScheduleResponse or a RescheduleResponse.
@@ -17,15 +18,15 @@ type scheduled interface {
 
 func scheduledOf(m scheduled) wakebell.Scheduled {
 	return wakebell.Scheduled{
-		ID: m.GetId(), Due: instantOf(m.GetDue()),
-		Outcome: wakebell.Outcome(m.GetOutcome()), Found: instantOf(m.GetFound()), //nolint:gosec // numbered alike
+		ID: m.GetId(), Due: wire.InstantOf(m.GetDue()),
+		Outcome: wakebell.Outcome(m.GetOutcome()), Found: wire.InstantOf(m.GetFound()), //nolint:gosec // numbered alike
 	}
 }
 
 func infoOf(topic string, t *messages.Timer) wakebell.Info {
 	return wakebell.Info{
-		ID: t.GetId(), Topic: topic, State: states[t.GetState()],
-		Due: instantOf(t.GetDue()), Activation: instantOf(t.GetActivation()),
+		ID: t.GetId(), Topic: topic, State: wire.States[t.GetState()],
+		Due: wire.InstantOf(t.GetDue()), Activation: wire.InstantOf(t.GetActivation()),
 		Attempts: int(t.GetAttempts()), Failures: int(t.GetFailures()), LastError: t.GetLastError(),
 	}
 }

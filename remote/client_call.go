@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // requestTimeout is what the gateway is given of a call without a deadline.
@@ -21,8 +22,8 @@ const requestTimeout = 10 * time.Second
 func call[A messages.Answer](ctx context.Context, c *Client, request messages.Request) (A, error) {
 	var none A
 	pause := 20 * time.Millisecond
-	for next := question(request); ; next = proto.CloneOf(question(request)) { // which may still be written
-		answer, err := c.link.ask(ctx, next)
+	for next := wire.Question(request); ; next = proto.CloneOf(wire.Question(request)) { // which may still be written
+		answer, err := c.link.Ask(ctx, next)
 		if err == nil {
 			a, err := wakebell.Answered[A](answer, nil)
 			if err == nil || !passing(err) {
@@ -58,7 +59,7 @@ func (c *Client) wait(ctx context.Context, d time.Duration) error {
 }
 
 // number makes a question the one that is sent this time.
-func number(ctx context.Context, asked question, n uint64) {
+func number(ctx context.Context, asked wire.Question, n uint64) {
 	switch m := asked.(type) {
 	case *messages.ScheduleRequest:
 		m.Request, m.Timeout = n, timeoutOf(ctx)
@@ -80,5 +81,5 @@ func timeoutOf(ctx context.Context) *durationpb.Duration {
 	if !ok {
 		return durationpb.New(requestTimeout)
 	}
-	return durationpb.New(min(max(time.Until(deadline), time.Millisecond), maxTimeout))
+	return durationpb.New(min(max(time.Until(deadline), time.Millisecond), wire.MaxTimeout))
 }

@@ -16,12 +16,13 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // operate makes an idempotent call of Operations, a method of its client. It is sent
 // again when the link breaks, until ctx ends or the link is dead.
 func operate[R, A any](ctx context.Context, c *Client, call operation[R, A], request *R) (*A, error) {
-	for pause := redialFirst; ; pause = min(2*pause, redialMax) {
+	for pause := wire.RedialFirst; ; pause = min(2*pause, wire.RedialMax) {
 		answer, err := once(ctx, c, call, request)
 		if !errors.Is(err, errBroken) {
 			return answer, err
@@ -88,10 +89,10 @@ func list[R, A any](ctx context.Context, c *Client, call streamed[R, A], request
 func travels(request any) error {
 	m, ok := request.(proto.Message)
 	if !ok {
-		return errNoMessage
+		return wire.ErrNoMessage
 	}
 	if _, err := proto.Marshal(m); err != nil {
-		return invalid("request", "%v", err)
+		return wire.Invalid("request", "%v", err)
 	}
 	return nil
 }

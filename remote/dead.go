@@ -7,20 +7,21 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // DeadLetters is that of wakebell.Client.
 func (c *Client) DeadLetters(ctx context.Context, topic string, f wakebell.DeadFilter) iter.Seq2[wakebell.DeadLetter, error] {
-	return c.listDeadLetters(ctx, &messages.ListDeadLettersRequest{Topic: topic, Filter: deadFilterMessage(f)})
+	return c.listDeadLetters(ctx, &messages.ListDeadLettersRequest{Topic: topic, Filter: wire.DeadFilterMessage(f)})
 }
 
 // LastDead is that of wakebell.Client.
 func (c *Client) LastDead(ctx context.Context, topic string, n int) ([]wakebell.DeadLetter, error) {
 	if n < 1 {
-		return nil, invalid("n", "%d, want 1 to 1000", n)
+		return nil, wire.Invalid("n", "%d, want 1 to 1000", n)
 	}
 	var all []wakebell.DeadLetter
-	for d, err := range c.listDeadLetters(ctx, &messages.ListDeadLettersRequest{Topic: topic, Last: count(n)}) {
+	for d, err := range c.listDeadLetters(ctx, &messages.ListDeadLettersRequest{Topic: topic, Last: wire.Count(n)}) {
 		if err != nil {
 			return nil, err
 		}
@@ -30,8 +31,8 @@ func (c *Client) LastDead(ctx context.Context, topic string, n int) ([]wakebell.
 }
 
 func (c *Client) listDeadLetters(ctx context.Context, request *messages.ListDeadLettersRequest) iter.Seq2[wakebell.DeadLetter, error] {
-	return each(list(ctx, c, rpc.OperationsClient.ListDeadLetters, request), func(m *messages.ListDeadLettersResponse) wakebell.DeadLetter {
-		return deadOf(request.GetTopic(), m.GetDeadLetter())
+	return wire.Each(list(ctx, c, rpc.OperationsClient.ListDeadLetters, request), func(m *messages.ListDeadLettersResponse) wakebell.DeadLetter {
+		return wire.DeadOf(request.GetTopic(), m.GetDeadLetter())
 	})
 }
 
@@ -41,7 +42,7 @@ func (c *Client) DeadLetter(ctx context.Context, topic, entry string) (wakebell.
 	if err != nil {
 		return wakebell.DeadLetter{}, err
 	}
-	return deadOf(topic, answer.GetDeadLetter()), nil
+	return wire.DeadOf(topic, answer.GetDeadLetter()), nil
 }
 
 // Redrive is that of wakebell.Client. When the link breaks it ends with
@@ -49,10 +50,10 @@ func (c *Client) DeadLetter(ctx context.Context, topic, entry string) (wakebell.
 func (c *Client) Redrive(ctx context.Context, topic string, o wakebell.RedriveOptions) (wakebell.RedriveResult, error) {
 	var done wakebell.RedriveResult
 	if o.Rate < 0 {
-		return done, invalid("rate", "%d a second, want 1 to 10000", o.Rate)
+		return done, wire.Invalid("rate", "%d a second, want 1 to 10000", o.Rate)
 	}
 	request := &messages.RedriveDeadLettersRequest{
-		Topic: topic, Filter: deadFilterMessage(o.Filter), In: span(o.In), Overwrite: o.Overwrite, Rate: count(o.Rate),
+		Topic: topic, Filter: wire.DeadFilterMessage(o.Filter), In: wire.Span(o.In), Overwrite: o.Overwrite, Rate: wire.Count(o.Rate),
 	}
 	for m, err := range list(ctx, c, rpc.OperationsClient.RedriveDeadLetters, request) {
 		if err != nil {
@@ -72,6 +73,6 @@ func (c *Client) Redrive(ctx context.Context, topic string, o wakebell.RedriveOp
 // DeleteDead is that of wakebell.Client. After an error it counts none; when the
 // link breaks it is wakebell.ErrUnavailable, and nobody knows.
 func (c *Client) DeleteDead(ctx context.Context, topic string, f wakebell.DeadFilter) (int64, error) {
-	answer, err := once(ctx, c, rpc.OperationsClient.DeleteDeadLetters, &messages.DeleteDeadLettersRequest{Topic: topic, Filter: deadFilterMessage(f)})
+	answer, err := once(ctx, c, rpc.OperationsClient.DeleteDeadLetters, &messages.DeleteDeadLettersRequest{Topic: topic, Filter: wire.DeadFilterMessage(f)})
 	return answer.GetCount(), err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 var _ gate.Operator = (*Gates)(nil)
@@ -14,8 +15,8 @@ var _ gate.Operator = (*Gates)(nil)
 // List is that of gate.Gates. When the link breaks it ends with
 // wakebell.ErrUnavailable.
 func (g *Gates) List(ctx context.Context) iter.Seq2[gate.Info, error] {
-	return each(list(ctx, g.client, rpc.OperationsClient.ListGates, &messages.ListGatesRequest{}), func(m *messages.ListGatesResponse) gate.Info {
-		return gateOf(m.GetGate())
+	return wire.Each(list(ctx, g.client, rpc.OperationsClient.ListGates, &messages.ListGatesRequest{}), func(m *messages.ListGatesResponse) gate.Info {
+		return wire.GateOf(m.GetGate())
 	})
 }
 
@@ -25,7 +26,7 @@ func (g *Gates) Show(ctx context.Context, name string) (gate.Info, error) {
 	if err != nil {
 		return gate.Info{}, err
 	}
-	return gateOf(answer.GetGate()), nil
+	return wire.GateOf(answer.GetGate()), nil
 }
 
 // ForceRelease is that of gate.Gates. When the link breaks it may report that

@@ -6,24 +6,25 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // Control is that of wakebell.Client.
 func (c *Client) Control(ctx context.Context, topic string) (wakebell.Control, error) {
 	answer, err := operate(ctx, c, rpc.OperationsClient.GetTopicControl, &messages.GetTopicControlRequest{Topic: topic})
-	return controlOf(answer.GetControl()), err
+	return wire.ControlOf(answer.GetControl()), err
 }
 
 // Pause is that of wakebell.Client.
 func (c *Client) Pause(ctx context.Context, topic, by, reason string) (wakebell.Control, error) {
 	answer, err := operate(ctx, c, rpc.OperationsClient.PauseTopic, &messages.PauseTopicRequest{Topic: topic, By: by, Reason: reason})
-	return controlOf(answer.GetControl()), err
+	return wire.ControlOf(answer.GetControl()), err
 }
 
 // Resume is that of wakebell.Client.
 func (c *Client) Resume(ctx context.Context, topic string) (wakebell.Control, error) {
 	answer, err := operate(ctx, c, rpc.OperationsClient.ResumeTopic, &messages.ResumeTopicRequest{Topic: topic})
-	return controlOf(answer.GetControl()), err
+	return wire.ControlOf(answer.GetControl()), err
 }
 
 // Retune is that of wakebell.Client.
@@ -31,6 +32,6 @@ func (c *Client) Retune(ctx context.Context, topic string, s wakebell.Settings) 
 	if err := s.Validate(); err != nil { // which also tells what the wire cannot
 		return wakebell.Control{}, err
 	}
-	answer, err := operate(ctx, c, rpc.OperationsClient.RetuneTopic, &messages.RetuneTopicRequest{Topic: topic, Settings: settingsMessage(s)})
-	return controlOf(answer.GetControl()), err
+	answer, err := operate(ctx, c, rpc.OperationsClient.RetuneTopic, &messages.RetuneTopicRequest{Topic: topic, Settings: wire.SettingsMessage(s)})
+	return wire.ControlOf(answer.GetControl()), err
 }

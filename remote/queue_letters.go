@@ -7,6 +7,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // QueueLetters is that of wakebell.Client. When the link breaks it ends with
@@ -14,31 +15,31 @@ import (
 func (c *Client) QueueLetters(ctx context.Context, name wakebell.QueueName, from int64) iter.Seq2[wakebell.QueueLetter, error] {
 	if from < 0 {
 		return func(yield func(wakebell.QueueLetter, error) bool) {
-			yield(wakebell.QueueLetter{}, invalid("from", "%d is negative", from))
+			yield(wakebell.QueueLetter{}, wire.Invalid("from", "%d is negative", from))
 		}
 	}
-	request := &messages.ListQueueDeadLettersRequest{Name: name.Name, Queue: queueMessage(name), From: uint64(from)}
-	return each(list(ctx, c, rpc.OperationsClient.ListQueueDeadLetters, request), func(m *messages.ListQueueDeadLettersResponse) wakebell.QueueLetter {
-		return letterOf(m.GetDeadLetter())
+	request := &messages.ListQueueDeadLettersRequest{Name: name.Name, Queue: wire.QueueMessage(name), From: uint64(from)}
+	return wire.Each(list(ctx, c, rpc.OperationsClient.ListQueueDeadLetters, request), func(m *messages.ListQueueDeadLettersResponse) wakebell.QueueLetter {
+		return wire.LetterOf(m.GetDeadLetter())
 	})
 }
 
 // QueueLetter is that of wakebell.Client.
 func (c *Client) QueueLetter(ctx context.Context, name wakebell.QueueName, entry string) (wakebell.QueueLetter, error) {
 	answer, err := operate(ctx, c, rpc.OperationsClient.GetQueueDeadLetter, &messages.GetQueueDeadLetterRequest{
-		Name: name.Name, Queue: queueMessage(name), Entry: entry,
+		Name: name.Name, Queue: wire.QueueMessage(name), Entry: entry,
 	})
 	if err != nil {
 		return wakebell.QueueLetter{}, err
 	}
-	return letterOf(answer.GetDeadLetter()), nil
+	return wire.LetterOf(answer.GetDeadLetter()), nil
 }
 
 // RedriveQueueLetter is that of wakebell.Client. When the link breaks it fails with
 // wakebell.ErrUnavailable, and nobody knows.
 func (c *Client) RedriveQueueLetter(ctx context.Context, name wakebell.QueueName, l wakebell.QueueLetter, o wakebell.QueueRedrive) (wakebell.LetterOutcome, string, error) {
 	request := &messages.RedriveQueueDeadLetterRequest{
-		Name: name.Name, Queue: queueMessage(name), Entry: l.Entry, Body: l.Payload, Window: span(o.Window), FreesKeys: o.FreesKeys,
+		Name: name.Name, Queue: wire.QueueMessage(name), Entry: l.Entry, Body: l.Payload, Window: wire.Span(o.Window), FreesKeys: o.FreesKeys,
 	}
 	if o.Key != nil {
 		request.Key = o.Key(l)
@@ -55,9 +56,9 @@ func (c *Client) RedriveQueueLetter(ctx context.Context, name wakebell.QueueName
 func (c *Client) DeleteQueueLetters(ctx context.Context, name wakebell.QueueName, letters ...wakebell.QueueLetter) (int, error) {
 	for total := 0; ; {
 		n := c.fittingLetters(letters)
-		request := &messages.DeleteQueueDeadLettersRequest{Name: name.Name, Queue: queueMessage(name)}
+		request := &messages.DeleteQueueDeadLettersRequest{Name: name.Name, Queue: wire.QueueMessage(name)}
 		for _, l := range letters[:n] {
-			request.DeadLetters = append(request.DeadLetters, &messages.QueueDeadLetter{Entry: text(l.Entry), Body: l.Payload})
+			request.DeadLetters = append(request.DeadLetters, &messages.QueueDeadLetter{Entry: wire.Text(l.Entry), Body: l.Payload})
 		}
 		answer, err := once(ctx, c, rpc.OperationsClient.DeleteQueueDeadLetters, request)
 		total += int(answer.GetCount())
@@ -70,9 +71,9 @@ func (c *Client) DeleteQueueLetters(ctx context.Context, name wakebell.QueueName
 
 // fittingLetters is how many of the first letters go in one request.
 func (c *Client) fittingLetters(letters []wakebell.QueueLetter) (n int) {
-	for size := frameOverhead; n < min(len(letters), maxLetters); n++ {
-		size += len(letters[n].Payload) + len(letters[n].Entry) + envelopeOverhead
-		if n > 0 && size > min(maxLettersBytes, c.cfg.MaxMessage/2) {
+	for size := wire.FrameOverhead; n < min(len(letters), wire.MaxLetters); n++ {
+		size += len(letters[n].Payload) + len(letters[n].Entry) + wire.EnvelopeOverhead
+		if n > 0 && size > min(wire.MaxLettersBytes, c.cfg.MaxMessage/2) {
 			break
 		}
 	}

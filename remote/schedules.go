@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // Schedules keeps the recurring schedules of a System in another process; each
@@ -66,7 +67,7 @@ func (s *Schedules) RunNow(ctx context.Context, name string) (wakebell.ScheduleR
 		return wakebell.ScheduleRun{}, err
 	}
 	return wakebell.ScheduleRun{
-		Name: run.GetName(), Due: instantOf(run.GetDue()), Fired: instantOf(run.GetFired()), Run: run.GetRun(),
+		Name: run.GetName(), Due: wire.InstantOf(run.GetDue()), Fired: wire.InstantOf(run.GetFired()), Run: run.GetRun(),
 	}, nil
 }
 
@@ -106,7 +107,7 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[wakebell.RecurringState,
 // Preview is that of wakebell.Schedules.
 func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Time, error) {
 	if n < 0 {
-		return nil, invalid("n", "%d, want 0 to 10,000", n)
+		return nil, wire.Invalid("n", "%d, want 0 to 10,000", n)
 	}
 	answer, err := call[*messages.PreviewRecurringResponse](ctx, s.client, &messages.PreviewRecurringRequest{Name: name, Count: uint32(min(n, 1<<30))}) //nolint:gosec // bounded
 	if err != nil {
@@ -114,7 +115,7 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 	}
 	instants := make([]time.Time, len(answer.GetInstants()))
 	for i, at := range answer.GetInstants() {
-		instants[i] = instantOf(at)
+		instants[i] = wire.InstantOf(at)
 	}
 	return instants, nil
 }
@@ -125,12 +126,12 @@ func (s *Schedules) Export(ctx context.Context, name string) (wakebell.ScheduleD
 	if err != nil {
 		return wakebell.ScheduleDump{}, err
 	}
-	return dumpOf(answer.GetSchedule()), nil
+	return wire.DumpOf(answer.GetSchedule()), nil
 }
 
 // Import is that of wakebell.Schedules.
 func (s *Schedules) Import(ctx context.Context, d wakebell.ScheduleDump) error {
-	_, err := operate(ctx, s.client, rpc.OperationsClient.ImportRecurring, &messages.ImportRecurringRequest{Schedule: dumpMessage(d)})
+	_, err := operate(ctx, s.client, rpc.OperationsClient.ImportRecurring, &messages.ImportRecurringRequest{Schedule: wire.DumpMessage(d)})
 	return err
 }
 

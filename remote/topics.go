@@ -8,6 +8,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 var _ wakebell.Operator = (*Client)(nil)
@@ -15,19 +16,19 @@ var _ wakebell.Operator = (*Client)(nil)
 // Topics is that of wakebell.Client, of those topics that begin with the
 // System's prefix, without it.
 func (c *Client) Topics(ctx context.Context, discover bool) iter.Seq2[string, error] {
-	return each(list(ctx, c, rpc.OperationsClient.ListTopics, &messages.ListTopicsRequest{Discover: discover}), (*messages.ListTopicsResponse).GetTopic)
+	return wire.Each(list(ctx, c, rpc.OperationsClient.ListTopics, &messages.ListTopicsRequest{Discover: discover}), (*messages.ListTopicsResponse).GetTopic)
 }
 
 // Overview is that of wakebell.Client. Topics are named as they were asked for.
 func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebell.Overview, error) {
 	var all []wakebell.Overview
-	for part := range slices.Chunk(topics, maxOverviews) {
+	for part := range slices.Chunk(topics, wire.MaxOverviews) {
 		answer, err := operate(ctx, c, rpc.OperationsClient.GetOverviews, &messages.GetOverviewsRequest{Topics: part})
 		if err != nil {
 			return nil, err
 		}
 		for _, t := range answer.GetTopics() {
-			of := wakebell.Overview{Topic: t.GetTopic(), Stats: statsOf(t.GetStats()), Control: controlOf(t.GetControl())}
+			of := wakebell.Overview{Topic: t.GetTopic(), Stats: wire.StatsOf(t.GetStats()), Control: wire.ControlOf(t.GetControl())}
 			if t.GetFault() != nil {
 				of.Err = wakebell.AnswerError(t.GetFault())
 			}

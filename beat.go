@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/actors/scheduler"
 	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/redisops/recurring"
 )
 
 // Beat has a System fire recurring schedules. Any number of nodes may: each run
@@ -87,7 +88,7 @@ func (s *System) actorBeat() *scheduler.Config {
 	if b == nil {
 		return nil
 	}
-	store := s.store.Beat() // whose calls the actor makes again itself
+	store := recurring.New(s.store) // whose calls the actor makes again itself
 	cfg := firing.Config{
 		Store: store, Maker: s.client.schedules.hand.Maker, Log: s.cfg.Logger, Zone: b.Zone,
 		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle,

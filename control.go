@@ -5,16 +5,16 @@ import (
 	"context"
 
 	"github.com/wakebell/wakebell/actors/poller"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Control is what has been ordered of a topic, for all nodes that handle it. It
 // is kept in Redis.
-type Control = redisops.Control
+type Control = timers.Control
 
 // Settings override the options that the nodes gave a topic; what is zero is
 // left to the node.
-type Settings = redisops.Settings
+type Settings = timers.Settings
 
 // Pause orders all nodes to take no timers of the topic until Resume: what runs
 // goes on, and what is scheduled waits. By and reason are kept for whoever

@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 	protocol "github.com/wakebell/wakebell/messages/gate"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/gates"
 )
 
 // These are the weaknesses that redis-fifo-lock was shown to have. What waits is
@@ -26,7 +26,7 @@ import (
 // mortal joins a gate as a process that never says that it lives.
 func mortal(t testing.TB, rdb redis.UniversalClient, name, process string, lease time.Duration) {
 	t.Helper()
-	store, err := redisops.NewGates(rdb, gate.Keys{}, nil)
+	store, err := gates.New(rdb, gate.Keys{}, nil)
 	require.NoError(t, err)
 	_, err = store.Exchange(t.Context(), &protocol.Request{
 		Gate: name, Process: process, Sequence: 1, Ops: []protocol.Op{{Kind: protocol.Join, Number: 1}},

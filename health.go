@@ -8,7 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/poller"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 const (
@@ -149,13 +149,13 @@ func (h *Health) topic(v poller.Health) {
 }
 
 // behind takes what a look at Redis found.
-func (h *Health) behind(found []redisops.Behind, err error) {
+func (h *Health) behind(found []timers.Behind, err error) {
 	if err != nil {
 		h.Redis, h.Ready = errors.Join(h.Redis, err), false
 		h.problem("%v", err)
 		return
 	}
-	byTopic := make(map[string]redisops.Behind, len(found))
+	byTopic := make(map[string]timers.Behind, len(found))
 	for _, b := range found {
 		byTopic[b.Topic] = b
 	}
@@ -173,13 +173,13 @@ func (h *Health) behind(found []redisops.Behind, err error) {
 // look is one look at Redis.
 type look struct {
 	done  chan struct{} // closed when found and err are set
-	found []redisops.Behind
+	found []timers.Behind
 	err   error
 }
 
 // lookAtRedis looks at Redis, or waits for the look that is under way: one that
 // hangs is not joined by others.
-func (s *System) lookAtRedis(ctx context.Context, topics []string) ([]redisops.Behind, error) {
+func (s *System) lookAtRedis(ctx context.Context, topics []string) ([]timers.Behind, error) {
 	s.mu.Lock()
 	l := s.looking
 	if l == nil {

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // ScheduleMessage is a draft as a message to the gateway. Errors are those of
@@ -27,7 +27,7 @@ func ScheduleMessage(d Draft) (*messages.ScheduleRequest, error) {
 		Headers:       Headers(d.env.Headers).Map(),
 	}
 	switch {
-	case d.policy == redisops.Debounce:
+	case d.policy == timers.Debounce:
 		debounce := &messages.Debounce{Delay: durationpb.New(d.in)}
 		if d.maxDelay > 0 {
 			debounce.Limit = durationpb.New(d.maxDelay)
@@ -49,7 +49,7 @@ func ScheduleMessage(d Draft) (*messages.ScheduleRequest, error) {
 
 // draftOf is the draft of a message; what is wrong with it is said when it is
 // used.
-func draftOf(m *messages.ScheduleRequest, key *redisops.Key) Draft {
+func draftOf(m *messages.ScheduleRequest, key *timers.Key) Draft {
 	var opts []ScheduleOption
 	switch {
 	case m.GetId() != "":

@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/queue"
 )
 
 // Queue is a queue of messages for now: a name, the type of the bodies, and how
@@ -29,7 +29,7 @@ type Queue[T any] struct {
 }
 
 // QueueName says which keys a queue has, for those who look at it.
-type QueueName = redisops.QueueName
+type QueueName = queue.Name
 
 // Message is what a handler of a queue gets. Its Activation is when it was
 // published, as its id tells (Python's ids do not: then it is when it was
@@ -109,7 +109,7 @@ func DeduplicateBy[T any](fn func(T) string) QueueOption {
 func Window(d time.Duration) QueueOption {
 	return func(s *queueSettings) error {
 		s.window = d
-		return within("Window", d, time.Millisecond, redisops.MaxWindow)
+		return within("Window", d, time.Millisecond, queue.MaxWindow)
 	}
 }
 
@@ -192,7 +192,7 @@ func Key(key string) PublishOption {
 type Publication struct {
 	queue   QueueName
 	set     queueSettings
-	message redisops.Message
+	message queue.Message
 	payload []byte
 	key     string
 	keyed   bool
@@ -217,7 +217,7 @@ func (q Queue[T]) Draft(body T, opts ...PublishOption) Publication {
 	if !p.keyed && q.key != nil && p.err == nil {
 		p.key = q.key(body)
 	}
-	p.payload, p.message = raw, redisops.NewMessage(raw, p.key)
+	p.payload, p.message = raw, queue.NewMessage(raw, p.key)
 	return p
 }
 

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/queue"
 )
 
 // Published says what became of a message.
-type Published = redisops.Published
+type Published = queue.Published
 
 // ErrQueueFull says that as many messages wait as PendingCap allows.
 var ErrQueueFull = redisops.ErrQueueFull
@@ -28,7 +29,7 @@ const (
 // a minute, or within the window where they have deduplication keys, each is
 // published once.
 func (c *Client) Publish(ctx context.Context, drafts ...Publication) ([]Published, error) {
-	queues := make([]*redisops.Queue, len(drafts))
+	queues := make([]*queue.Queue, len(drafts))
 	for i, d := range drafts {
 		q, err := c.queue(d.queue)
 		switch {
@@ -64,15 +65,15 @@ func (p Publication) alike(other Publication) bool {
 		p.set.whenFull == other.set.whenFull && p.set.freesKeys == other.set.freesKeys
 }
 
-func (s queueSettings) publishOptions() redisops.PublishOptions {
-	return redisops.PublishOptions{
+func (s queueSettings) publishOptions() queue.PublishOptions {
+	return queue.PublishOptions{
 		Window: s.window, Cap: s.cap, DropOldest: s.whenFull == FullDropsOldest, OwnKeys: s.freesKeys,
 	}
 }
 
 // publish publishes drafts of one queue, and waits for room where it is told to.
-func publish(ctx context.Context, q *redisops.Queue, drafts []Publication) (out []Published, err error) {
-	all := make([]redisops.Message, len(drafts))
+func publish(ctx context.Context, q *queue.Queue, drafts []Publication) (out []Published, err error) {
+	all := make([]queue.Message, len(drafts))
 	for i, d := range drafts {
 		all[i] = d.message
 	}
@@ -99,17 +100,17 @@ func publish(ctx context.Context, q *redisops.Queue, drafts []Publication) (out 
 }
 
 // queue is the store of a queue under its full name.
-func (c *Client) queue(name QueueName) (*redisops.Queue, error) {
+func (c *Client) queue(name QueueName) (*queue.Queue, error) {
 	full, err := c.fullName(name.Name)
 	if err != nil {
 		return nil, err
 	}
 	name.Name = full
-	return c.store.Queue(name)
+	return queue.New(c.store, name)
 }
 
 // QueueStats are a queue in numbers.
-type QueueStats = redisops.QueueStats
+type QueueStats = queue.Stats
 
 // QueueStats describes a queue in numbers.
 func (c *Client) QueueStats(ctx context.Context, name QueueName) (QueueStats, error) {
@@ -121,7 +122,7 @@ func (c *Client) QueueStats(ctx context.Context, name QueueName) (QueueStats, er
 }
 
 // QueueMessage is a message as it stands in its queue.
-type QueueMessage = redisops.QueueMessage
+type QueueMessage = queue.StoredMessage
 
 // QueueMessages yields the messages of a queue: with running those that are held
 // by a consumer or wait for their next attempt, by their deadlines; else those

@@ -6,22 +6,22 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/queue"
 )
 
 // QueueLetter is a dead letter of a queue.
-type QueueLetter = redisops.QueueLetter
+type QueueLetter = queue.DeadLetter
 
 // LetterOutcome says what became of a dead letter that was redriven.
-type LetterOutcome = redisops.LetterOutcome
+type LetterOutcome = queue.LetterOutcome
 
 const (
 	// LetterRedriven: it is a message again, with a new id.
-	LetterRedriven = redisops.LetterRedriven
+	LetterRedriven = queue.LetterRedriven
 	// LetterDuplicate: it stays, because another message has its deduplication key.
-	LetterDuplicate = redisops.LetterDuplicate
+	LetterDuplicate = queue.LetterDuplicate
 	// LetterAbsent: somebody else has taken it.
-	LetterAbsent = redisops.LetterAbsent
+	LetterAbsent = queue.LetterAbsent
 )
 
 // QueueLetters yields the dead letters of a queue, the oldest first, but for the
@@ -36,7 +36,7 @@ func (c *Client) QueueLetters(ctx context.Context, name QueueName, from int64) i
 		if after == "" {
 			after = strconv.FormatInt(from, 10)
 		}
-		return q.QueueLetters(ctx, "", after, 0)
+		return q.DeadLetters(ctx, "", after, 0)
 	})
 }
 
@@ -46,7 +46,7 @@ func (c *Client) QueueLetter(ctx context.Context, name QueueName, entry string) 
 	if err != nil {
 		return QueueLetter{}, err
 	}
-	return q.QueueLetter(ctx, entry)
+	return q.DeadLetter(ctx, entry)
 }
 
 // DeleteQueueLetters deletes dead letters, and answers how many of them were
@@ -104,7 +104,7 @@ func (c *Client) RedriveQueueLetter(ctx context.Context, name QueueName, l Queue
 	if o.Key != nil {
 		key = o.Key(l)
 	}
-	return q.RedriveLetter(ctx, l, key, redisops.PublishOptions{Window: o.Window, OwnKeys: o.FreesKeys})
+	return q.RedriveLetter(ctx, l, key, queue.PublishOptions{Window: o.Window, OwnKeys: o.FreesKeys})
 }
 
 // redriveStep is how many letters RedriveQueue reads before it redrives them.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/queue"
 )
 
 // queueHandling is what only a handler of a queue has.
@@ -90,8 +90,8 @@ func AtMostOnce() HandlerOption {
 	}
 }
 
-func (q *queueHandling) options(set settings, cfg Config) redisops.QueueOptions {
-	o := redisops.QueueOptions{
+func (q *queueHandling) options(set settings, cfg Config) queue.SourceOptions {
+	o := queue.SourceOptions{
 		MaxDeliveries: set.maxAttempts, DeadCap: cfg.DeadLetterCap,
 		Completed: q.completed, Failed: q.failed, AtMostOnce: q.atMostOnce, FreeKeys: q.freesKeys,
 	}

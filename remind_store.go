@@ -13,7 +13,8 @@ import (
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/internal/reminder"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Reminders are durable timers of actors: one for each recipient and name, until
@@ -103,8 +104,8 @@ func (r *Reminders) named(to Recipient, name string) (*kept, error) {
 		k.topic = r.cluster
 	}
 	k.schedule = r.scheduled(k.topic) + k.id
-	if n := len(r.system.cfg.Prefix + k.schedule); n > redisops.MaxScheduleName {
-		return nil, invalid("reminder", "%s of %s: %d bytes with who it is for, at most %d", clip(name), clip(to.String()), n, redisops.MaxScheduleName)
+	if n := len(r.system.cfg.Prefix + k.schedule); n > recurring.MaxName {
+		return nil, invalid("reminder", "%s of %s: %d bytes with who it is for, at most %d", clip(name), clip(to.String()), n, recurring.MaxName)
 	}
 	return k, nil
 }
@@ -156,7 +157,7 @@ func (k *kept) draft(when ScheduleOption) (Draft, error) {
 	if err := when(&d); err != nil {
 		return d, err
 	}
-	if !d.planned || d.policy == redisops.Debounce {
+	if !d.planned || d.policy == timers.Debounce {
 		return d, invalid("when", "want In or At")
 	}
 	d = k.topic.Draft(k.body, when, ID(k.id))

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // requests carries out what the gateway is asked for. It trusts nothing in a
@@ -152,7 +153,7 @@ func (r requests) list(ctx context.Context, m *messages.ListTimersRequest) (mess
 	if err != nil {
 		return nil, err
 	}
-	filter := redisops.Filter{Leased: m.GetRunning(), After: redisops.Cursor(m.GetAfter()), Limit: int(m.GetLimit())}
+	filter := timers.Filter{Leased: m.GetRunning(), After: timers.Cursor(m.GetAfter()), Limit: int(m.GetLimit())}
 	if m.GetDueBefore() != nil {
 		if filter.DueBefore, err = instant("due_before", m.GetDueBefore()); err != nil {
 			return nil, err
@@ -218,7 +219,7 @@ const maxKey = 256
 
 // keyOf is the idempotency key of a request; nil: it has none. The request
 // counts without what differs when it is sent again.
-func keyOf(ctx context.Context, key string, m proto.Message) (*redisops.Key, error) {
+func keyOf(ctx context.Context, key string, m proto.Message) (*timers.Key, error) {
 	if key == "" {
 		return nil, nil
 	}
@@ -234,7 +235,7 @@ func keyOf(ctx context.Context, key string, m proto.Message) (*redisops.Key, err
 		return nil, invalid("message", "%v", err)
 	}
 	kind := string(proto.MessageName(m))
-	return redisops.NewKey(messages.Principal(ctx), key, append([]byte(kind+"\x00"), content...)), nil
+	return timers.NewKey(messages.Principal(ctx), key, append([]byte(kind+"\x00"), content...)), nil
 }
 
 // namesTimer checks what Redis would find no timer under.

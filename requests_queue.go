@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/queue"
 )
 
 const (
@@ -58,18 +58,18 @@ func (r requests) publish(ctx context.Context, m *messages.PublishRequest) (mess
 	if err != nil {
 		return nil, err
 	}
-	options := redisops.PublishOptions{
+	options := queue.PublishOptions{
 		Cap: int(min(m.GetCap(), 1<<30)), DropOldest: m.GetDropOldest(), OwnKeys: m.GetFreesKeys(),
 	}
 	if m.GetWindow() != nil {
 		options.Window = m.GetWindow().AsDuration()
 	}
-	all := make([]redisops.Message, len(m.GetMessages()))
+	all := make([]queue.Message, len(m.GetMessages()))
 	for i, one := range m.GetMessages() {
 		if len(one.GetBody()) > r.client.limit {
 			return nil, invalid("body", "%d bytes, the limit is %d", len(one.GetBody()), r.client.limit)
 		}
-		if all[i], err = redisops.MessageOf(one.GetBody(), one.GetKey(), one.GetTail()); err != nil {
+		if all[i], err = queue.MessageOf(one.GetBody(), one.GetKey(), one.GetTail()); err != nil {
 			return nil, err
 		}
 	}

@@ -10,11 +10,12 @@ import (
 
 	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/internal/recur"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // ErrNoSchedule says that there is no recurring schedule of this name.
-var ErrNoSchedule = redisops.ErrNoSchedule
+var ErrNoSchedule = recurring.ErrNoSchedule
 
 // Schedules stores and inspects recurring schedules. They are kept under the
 // keys of RedBeat, so that Python processes may do so too; see
@@ -24,15 +25,15 @@ var ErrNoSchedule = redisops.ErrNoSchedule
 // names, as before those of topics, and sees no others but those that a Python
 // process has saved with a name and a task that begin with the prefix.
 type Schedules struct {
-	store *redisops.Beat
+	store *recurring.Store
 	hand  firing.Hand
 }
 
 // Schedules are the recurring schedules of the Client's Redis.
 func (c *Client) Schedules() *Schedules { return c.schedules }
 
-func newSchedules(store *redisops.Timers, cfg ClientConfig) *Schedules {
-	b := store.Beat()
+func newSchedules(store *timers.Timers, cfg ClientConfig) *Schedules {
+	b := recurring.New(store)
 	return &Schedules{b, firing.Hand{Store: b, Maker: firing.Maker{
 		Prefix: cfg.Prefix, Limit: cfg.PayloadLimit, Celery: cfg.Celery, Shares: b.Shares,
 	}}}

@@ -19,7 +19,8 @@ import (
 	"github.com/wakebell/wakebell/internal/link"
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/queue"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // System is a runtime that delivers timers: a root supervisor in the caller's
@@ -31,8 +32,8 @@ type System struct {
 	client     *Client
 	gates      *gate.Gates
 	actorGates gates.Config
-	store      *redisops.Timers // the System's own, without retries
-	hooks      testhook.Hooks   // of tests
+	store      *timers.Timers // the System's own, without retries
+	hooks      testhook.Hooks // of tests
 
 	reminders *Reminders
 
@@ -65,7 +66,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if err := errors.Join(cfg.validate(), err, gatesErr); err != nil {
 		return nil, err
 	}
-	store, err := redisops.NewTimers(rdb, cfg.Keys)
+	store, err := timers.New(rdb, cfg.Keys)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +217,7 @@ func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
 	if err := s.store.Check(ctx, topics); err != nil {
 		return err
 	}
-	return s.store.CheckQueues(ctx, queues)
+	return queue.Check(ctx, s.store, queues)
 }
 
 func (s *System) actorTopics() []poller.Topic {
@@ -252,7 +253,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 // source is what the poller of a handler takes leases from.
 func (s *System) source(h Handler) poller.Source {
 	if h.set.queue == nil {
-		return s.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
+		return s.store.Source(s.cfg.Prefix+h.topic, timers.SourceOptions{
 			MaxClaims: h.set.maxClaims(),
 			DeadCap:   s.cfg.DeadLetterCap,
 		})

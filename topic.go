@@ -10,7 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Topic is a kind of timer: a name and the type of its bodies. It is a value,
@@ -122,7 +122,7 @@ type Draft struct {
 	at             time.Time
 	in             time.Duration
 	planned        bool // At, In or Debounce was given
-	policy         redisops.Policy
+	policy         timers.Policy
 	maxDelay       time.Duration // of Debounce
 	once           time.Duration
 	replicas       int // to confirm it within replicaTimeout
@@ -134,19 +134,19 @@ type Draft struct {
 func (d Draft) ID() string { return d.id }
 
 // entry encodes the draft for the store.
-func (d Draft) entry(limit int) (redisops.Entry, error) {
+func (d Draft) entry(limit int) (timers.Entry, error) {
 	if d.err != nil {
-		return redisops.Entry{}, d.err
+		return timers.Entry{}, d.err
 	}
 	d.env.CorrelationID = d.env.CorrelationOr(d.id)
 	payload, err := envelope.Encode(d.env)
 	if err != nil {
-		return redisops.Entry{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return timers.Entry{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if len(payload) > limit {
-		return redisops.Entry{}, invalid("body", "%d bytes with its headers, the limit is %d", len(payload), limit)
+		return timers.Entry{}, invalid("body", "%d bytes with its headers, the limit is %d", len(payload), limit)
 	}
-	e := redisops.Entry{
+	e := timers.Entry{
 		ID: d.id, Payload: payload, At: d.at, In: d.in,
 		Policy: d.policy, MaxDelay: d.maxDelay, Once: d.once,
 		Replicas: d.replicas, ReplicaTimeout: d.replicaTimeout,

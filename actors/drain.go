@@ -12,11 +12,11 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Drain has the gateway refuse requests and answer those that it has, then
-// takes no more leases, waits for the handlers that run until timeout has
-// passed, then ends their contexts and releases what is left; OnDead may take as
-// long. It names the timers whose handlers did not return. The runtime does nothing
-// from then on; Stop ends it.
+// Drain makes the gateway refuse new requests and finish the others, stops
+// claiming, waits for running handlers until timeout has passed, then ends their
+// contexts and releases the rest; OnDead may take as long. It returns the timers
+// whose handlers did not return. The runtime does nothing afterwards; Stop ends
+// it.
 func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
 	until := time.Now().Add(timeout)
 	bound := timeout + gatewayGrace + poller.DrainGrace + poller.DrainFlush + poller.HookGrace
@@ -30,23 +30,23 @@ func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
 		return nil, fmt.Errorf("drain: unexpected answer %T", answer)
 	}
 	if soon := time.Now().Add(poller.HookGrace); until.Before(soon) {
-		until = soon // what died while handlers ended is told too
+		until = soon // includes timers that were dead-lettered at the end
 	}
 	rt.deadHook.End(until, poller.ErrDraining)
 	return drained, nil
 }
 
-// gatewayLate tells the supervisor that the gateway takes too long to drain.
+// gatewayLate reports that the gateway takes too long to drain.
 type gatewayLate struct{}
 
-// rootDrain is a drain: first that of the gateway, then that of the pollers,
-// whose answers it gathers.
+// rootDrain is a drain: first of the gateway, then of the pollers, whose answers
+// it collects.
 type rootDrain struct {
 	requesters []*actor.PID
 	until      time.Time           // when handlers' contexts end
 	late       *time.Timer         // ends the gateway's part
-	pollers    bool                // it is their turn
-	answered   map[string]struct{} // the topics of result
+	pollers    bool                // the pollers are draining
+	answered   map[string]struct{} // the topics in result
 	result     messages.Drained
 }
 
@@ -56,8 +56,8 @@ func (d *rootDrain) answeredBy(topic string) bool {
 	return answered
 }
 
-// startDrain asks the gateway to drain, and then every poller; whoever asks
-// while it is under way gets the same answer.
+// startDrain asks the gateway to drain, and then every poller. Further requests
+// get the same answer.
 func (s *supervisor) startDrain(m *messages.Drain, requester *actor.PID) {
 	if s.drain != nil {
 		s.drain.requesters = append(s.drain.requesters, requester)
@@ -65,7 +65,7 @@ func (s *supervisor) startDrain(m *messages.Drain, requester *actor.PID) {
 		return
 	}
 	if s.beat != nil {
-		s.root.Stop(s.beat) // what it fires from now on others would have to handle
+		s.root.Stop(s.beat) // this node would not handle what it fires
 		s.beat = nil
 	}
 	s.drain = &rootDrain{requesters: []*actor.PID{requester}, until: time.Now().Add(m.GetTimeout().AsDuration()), answered: map[string]struct{}{}}
@@ -79,7 +79,7 @@ func (s *supervisor) startDrain(m *messages.Drain, requester *actor.PID) {
 	s.root.Send(s.gateway, gateway.Drain{})
 }
 
-// drainPollers goes on with the drain when the gateway's part is over.
+// drainPollers continues the drain when the gateway is done.
 func (s *supervisor) drainPollers() {
 	if s.drain == nil || s.drain.pollers {
 		return
@@ -95,15 +95,16 @@ func (s *supervisor) drainPollers() {
 	s.answerDrain()
 }
 
-// retire keeps a topic's poller from claiming in this life and in the next.
+// pauseForDrain keeps a topic's poller from claiming, in this incarnation and the
+// next.
 func (s *supervisor) pauseForDrain(name string) {
 	if t, ok := s.rt.topic(name); ok {
 		t.Change(func(state *poller.State) { state.Paused = true })
 	}
 }
 
-// askAgain asks a poller that was restarted to drain, if that was asked of the
-// one before.
+// drainRestarted asks a restarted poller to drain, if its previous incarnation
+// was asked to.
 func (s *supervisor) drainRestarted(poller *actor.PID) {
 	for _, r := range s.removals {
 		if r.poller.Equal(poller) {
@@ -120,8 +121,8 @@ func (s *supervisor) drainPoller(poller *actor.PID, until time.Time) {
 	s.root.RequestWithCustomSender(poller, &messages.Drain{Timeout: durationpb.New(left)}, s.self)
 }
 
-// topicDrained takes the first answer of each topic: a poller that was
-// restarted after its answer is asked again.
+// topicDrained processes the first answer of each topic: a poller that was
+// restarted after its answer answers again.
 func (s *supervisor) topicDrained(m *messages.TopicDrained) {
 	if s.drain == nil || s.drain.answeredBy(m.GetTopic()) {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/extensions"
 )
 
-// extension keeps the runtimes of an ActorSystem.
+// extension holds the runtimes of an ActorSystem.
 type extension struct {
 	mu       sync.Mutex
 	runtimes map[string]*Runtime
@@ -55,7 +55,7 @@ func Owner(system *actor.ActorSystem, name string) (owner any, running bool) {
 	return rt.owner, true
 }
 
-// Owners returns the Owners of all runtimes of an ActorSystem that run, by their
+// Owners returns the Owners of all running runtimes of an ActorSystem by their
 // names.
 func Owners(system *actor.ActorSystem) map[string]any {
 	e := extensionOf(system)

@@ -7,11 +7,11 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 )
 
-// StuckAfter is how long a poller may leave questions unanswered until it is
-// taken for dead. A poller that crashed is back within 10 s.
+// StuckAfter is how long a poller may leave requests unanswered until it counts
+// as dead. A poller that crashed is restarted within 10 s.
 const StuckAfter = 30 * time.Second
 
-// Vitals is how a runtime is.
+// Health is the health snapshot of a runtime.
 type Health struct {
 	Pollers    []poller.Health // in the order of their topics
 	Silent     time.Duration   // since the supervisor first failed to answer; 0: it answers
@@ -19,7 +19,7 @@ type Health struct {
 	ClockSteps poller.ClockSteps // of all shards; the last one
 }
 
-// Messages that ask how somebody is. The channels have room for all answers.
+// Requests for a health snapshot. The channels have room for all answers.
 type (
 	checkHealth struct {
 		answer  chan<- supervisorHealth
@@ -31,8 +31,8 @@ type (
 	}
 )
 
-// Vitals asks all pollers how they are, and waits for their answers until ctx
-// ends.
+// Health asks all pollers for a health snapshot, and waits for the answers until
+// ctx ends.
 func (rt *Runtime) Health(ctx context.Context) Health {
 	topics := rt.all()
 	answer := make(chan supervisorHealth, 1)
@@ -66,7 +66,8 @@ func (rt *Runtime) Health(ctx context.Context) Health {
 	return all
 }
 
-// silence notes whether somebody answered, and returns since when they have not.
+// unresponsiveFor records whether a poller has answered, and returns for how long
+// it has not.
 func (rt *Runtime) unresponsiveFor(name string, answered bool) time.Duration {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -82,7 +83,7 @@ func (rt *Runtime) unresponsiveFor(name string, answered bool) time.Duration {
 	return max(time.Since(since), 1)
 }
 
-// clock is the watch over the clock of a shard.
+// clock returns the watch over the clock of a shard.
 func (rt *Runtime) clock(shard string) *poller.ClockWatch {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -110,7 +111,7 @@ func (rt *Runtime) clockSteps() (all poller.ClockSteps) {
 	return all
 }
 
-// checkup answers for the supervisor, and has the pollers answer for themselves.
+// checkHealth answers for the supervisor, and asks the pollers.
 func (s *supervisor) checkHealth(m checkHealth) {
 	of := supervisorHealth{downSince: map[string]time.Time{}, draining: s.drain != nil}
 	for shard, o := range s.outages {
@@ -118,7 +119,7 @@ func (s *supervisor) checkHealth(m checkHealth) {
 	}
 	select {
 	case m.answer <- of:
-	default: // nobody waits any more
+	default: // the caller no longer waits
 	}
 	s.broadcast(poller.CheckHealth{Answer: m.pollers})
 }

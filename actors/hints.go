@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -11,23 +10,23 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// Listening anew costs a subscription and a look for each topic that there is,
-// so a change of the topics does it at most once in listenPause and listenPauseEach
-// for every topic: a thousand changes cost no more than a few. Until then timers of
-// a new topic are found by polling.
+// Subscribing again costs a subscription and a poll for each topic, so changes of
+// the topics do it at most once per resubscribePause and resubscribePausePerTopic
+// for every topic: a thousand changes cost no more than a few. Until then timers
+// of a new topic are found by polling.
 const (
 	resubscribePause         = 50 * time.Millisecond
 	resubscribePausePerTopic = 500 * time.Microsecond
 )
 
-// topicsChanged is what a supervisor knows of the changes that it does not listen
-// to yet.
+// resubscription is the state of the changes that the subscription does not
+// include yet.
 type resubscription struct {
-	notBefore time.Time   // when it may listen anew
-	pending   *time.Timer // nil: no change waits
+	notBefore time.Time   // when the next subscription may start
+	pending   *time.Timer // nil: no change is pending
 }
 
-// listenAnew tells the supervisor that it may.
+// resubscribeNow ends the pause.
 type resubscribeNow struct{}
 
 func (t *resubscription) stop() {
@@ -36,8 +35,8 @@ func (t *resubscription) stop() {
 	}
 }
 
-// listenSoon listens to the topics that there are now: at once after a while
-// without changes, else after the pause.
+// resubscribeSoon subscribes to the present topics: at once after a period
+// without changes, otherwise after the pause.
 func (s *supervisor) resubscribeSoon() {
 	t := &s.resubscription
 	wait := time.Until(t.notBefore)
@@ -57,9 +56,9 @@ func (s *supervisor) resubscribe() {
 	s.subscribeHints()
 }
 
-// listen passes hints to the supervisor until it stops, or listens anew
-// because its topics have changed. Where hints are refused (a user without
-// channel rights) timers are found by polling.
+// subscribeHints passes hints to the supervisor until it stops or subscribes
+// again because its topics have changed. If hints are refused (a Redis user
+// without rights on the channels), timers are found by polling.
 func (s *supervisor) subscribeHints() {
 	if s.stopHints != nil {
 		s.stopHints()
@@ -67,7 +66,8 @@ func (s *supervisor) subscribeHints() {
 	if s.stopped {
 		return
 	}
-	//nolint:forbidigo // the supervisor's life is its own: stop ends it
+	// nolint:forbidigo // the context lasts as long as the supervisor, which stop
+	// ends
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stopHints = cancel
 	if s.rt.hints == nil {
@@ -76,24 +76,16 @@ func (s *supervisor) subscribeHints() {
 	names := slices.Sorted(maps.Keys(s.pollers))
 	root, self, hints, log := s.root, s.self, s.rt.hints, s.rt.env.Logger
 	deliver := func(h exchange.Hint) {
-		if ctx.Err() == nil { // else nobody is there to read it
+		if ctx.Err() == nil { // otherwise no incarnation would read it
 			root.Send(self, h)
 		}
 	}
 	s.rt.env.IO.Go(func() {
-		for ctx.Err() == nil {
-			_, err := host.Recovered("listening for hints", func() (struct{}, error) {
-				return struct{}{}, hints.Listen(ctx, names, deliver)
+		host.KeepSubscribed(ctx, "listening for hints",
+			func() error { return hints.Listen(ctx, names, deliver) },
+			func(err error) {
+				log.Warn("hints refused; timers are found by polling", "err", err, "duration", host.ResubscribeDelay)
 			})
-			if ctx.Err() != nil || errors.Is(err, context.Canceled) {
-				return
-			}
-			log.Warn("no hints: timers due soon are found by polling", "err", err, "again_in", host.ResubscribeDelay)
-			select {
-			case <-ctx.Done():
-			case <-time.After(host.ResubscribeDelay):
-			}
-		}
 	})
 }
 

@@ -8,11 +8,9 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 )
 
-// While the server of some topics is down as a whole, one poller at a time
-// tries it on behalf of all of them, so that what a node sends does not grow
-// with its number of topics. Most nodes have one server; the shards of a Cluster
-// fail one by one. These messages go between the root supervisor and its
-// pollers.
+// While the server of some topics is down, one poller at a time probes it on
+// behalf of all of them, so that the load of a node does not grow with its number
+// of topics. Most nodes have one server; the shards of a Cluster fail one by one.
 type (
 	probeDue struct { // the supervisor to itself
 		shard      string
@@ -22,23 +20,23 @@ type (
 
 const (
 	firstProbeDelay = 50 * time.Millisecond
-	// probeTimeout replaces a probe that was never answered, as when its
-	// poller was restarted.
+	// probeTimeout replaces a probe without an answer, as when its poller was
+	// restarted.
 	probeTimeout = 30 * time.Second
-	// resumePerTopic spreads the first exchanges after an outage.
+	// resumeSpreadPerTopic spreads the first exchanges after an outage.
 	resumeSpreadPerTopic = 200 * time.Microsecond
 	maxResumeSpread      = 2 * time.Second
 )
 
-// outage is what the supervisor knows of a shard that is down.
+// outage is the state of a shard that is down.
 type outage struct {
 	since    time.Time
 	failures int
-	next     int  // whose it is to probe, in the order of the topics' names
-	probing  bool // a probe is out
+	next     int  // the index of the next topic to probe, in the order of names
+	probing  bool // a probe is in flight
 
 	timer      *time.Timer
-	generation int // tells the current timer's message from earlier ones
+	generation int // of the current timer's message
 }
 
 func (s *supervisor) redisDown(m poller.Unavailable) {
@@ -48,7 +46,7 @@ func (s *supervisor) redisDown(m poller.Unavailable) {
 		s.generation++
 		o = &outage{since: time.Now(), generation: s.generation}
 		s.outages[m.Shard] = o
-		s.rt.env.Logger.Error("redis is down; one topic at a time tries it again", "err", m.Err, "shard", m.Shard)
+		s.rt.env.Logger.Error("redis is down; one topic at a time probes it", "err", m.Err, "shard", m.Shard)
 		for _, name := range s.topicsOf(m.Shard) {
 			s.root.Send(s.pollers[name], poller.Hold{})
 		}
@@ -60,7 +58,7 @@ func (s *supervisor) redisDown(m poller.Unavailable) {
 	}
 }
 
-// topicsOf are the topics of a shard, in the order of their names.
+// topicsOf returns the topics of a shard, in the order of their names.
 func (s *supervisor) topicsOf(shard string) []string {
 	var names []string
 	for name := range s.pollers {
@@ -86,8 +84,8 @@ func (o *outage) stop() {
 	}
 }
 
-// sendProbe asks one poller after the other, whether it has something to send
-// or not: the one that noticed the outage may be gone, or broken in itself.
+// sendProbe asks one poller after the other: the one that noticed the outage may
+// have been removed, or may fail by itself.
 func (s *supervisor) sendProbe(m probeDue) {
 	o := s.outages[m.shard]
 	if o == nil || m.generation != o.generation {
@@ -106,7 +104,7 @@ func (s *supervisor) redisUp(m poller.Available) {
 	if o == nil {
 		return
 	}
-	s.rt.env.Logger.Info("redis is back", "down_for", time.Since(o.since).Round(time.Millisecond), "shard", m.Shard)
+	s.rt.env.Logger.Info("redis is back", "duration", time.Since(o.since).Round(time.Millisecond), "shard", m.Shard)
 	o.stop()
 	delete(s.outages, m.Shard)
 	names := s.topicsOf(m.Shard)

@@ -77,3 +77,19 @@ func TestSlowHandlersGiveBackWhatIsAhead(t *testing.T) {
 		require.NoError(t, rt.Stop())
 	})
 }
+
+func TestPrefetchOff(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		const slots, timers = 5, 1000
+		s := actortest.NewMemorySource(timers)
+		topic := topicOn(s, slots, acks)
+		topic.NoPrefetch = true
+		rt := start(t, actortest.QuietSystem(), "a", topic)
+		<-time.After(time.Minute)
+		_, _, settled, _ := s.Count()
+		require.Equal(t, timers, settled)
+		require.Equal(t, slots, s.MaxLeased, "leases at once")
+		require.NoError(t, rt.Stop())
+	})
+}

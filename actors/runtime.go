@@ -8,15 +8,8 @@
 //	├── reminders           sets reminders for actors, and hands them out
 //	└── gateway             schedules by message
 //
-// Every piece of state has one owner, which touches it in Receive only;
-// everybody else sends it a message. No Receive blocks: the source is spoken
-// to and user code is run in goroutines that an actor owns and ends. What
-// fails is restarted, and its leases come back when they end.
-//
-// Each actor below the supervisor has a package of its own: poller, gates,
-// gateway, reminders and scheduler. This one holds the Runtime and its supervisor.
-// None of them knows Redis: they consume the stores that they declare. These
-// packages carry no compatibility promise; use package wakebell.
+// Every piece of state has one owner, which accesses it in Receive only; other actors send it messages. No Receive blocks: goroutines that an actor owns and ends call the source and run user code. A failed actor is restarted, and its leases expire.
+// Each actor below the supervisor has a package of its own: poller, gates, gateway, reminders and scheduler. This package holds the Runtime and its supervisor, which own the topics, the drain and the outages. None of them imports Redis: they consume the stores that they declare. These packages carry no compatibility promise; use package wakebell.
 package actors
 
 import (
@@ -48,24 +41,24 @@ type Config struct {
 	// Name is the name of the root supervisor, unique in its ActorSystem.
 	Name   string
 	Topics []poller.Topic
-	Hints  poller.Hints      // nil: timers are found by polling alone
-	Events feed.Events       // nil: nobody can watch what happens
-	Node   string            // how events call this node
+	Hints  poller.Hints      // nil: timers are found by polling only
+	Events feed.Events       // nil: topics cannot be watched
+	Node   string            // the name of this node in events
 	Timers gateway.Timers    // nil: there is no gateway
-	Beat   *scheduler.Config // nil: recurring schedules are others' affair
+	Beat   *scheduler.Config // nil: this node fires no recurring schedules
 
-	// Reminders reads what the actor of the reminders is asked for by message,
-	// and by whom; nil: there is no such actor.
+	// Reminders decodes the requests to the reminders actor; nil: there is no
+	// such actor.
 	Reminders func(reminders.Request, *actor.PID) (reminders.Call, error)
 
 	Logger *slog.Logger
 
-	// OnDead is called for every timer that became a dead letter, one after the
-	// other, after the source has confirmed it; nil: nobody is told. Its context
-	// ends with the runtime.
+	// OnDead is called for every dead-lettered timer, one after the other, after
+	// the source has confirmed it; nil: not called. Its context ends with the
+	// runtime.
 	OnDead func(context.Context, poller.DeadTimer)
 
-	// Owner is what Owner returns while the runtime runs.
+	// Owner is returned by the function Owner while the runtime runs.
 	Owner any
 
 	// Random yields numbers in [0, 1) for jitter; nil: a random source.
@@ -89,7 +82,7 @@ type Runtime struct {
 	deadHook *poller.DeadLetterHook
 	tail     feed.Publisher
 
-	draining atomic.Bool // the gateway takes no more, in this life and the next
+	draining atomic.Bool // the gateway refuses requests, in this incarnation and the next
 
 	gates *gates.Gates // nil: there are none
 
@@ -98,14 +91,14 @@ type Runtime struct {
 	mu           sync.Mutex                    // guards what follows
 	topics       map[string]*poller.Shared     // the supervisor alone changes them
 	clocks       map[string]*poller.ClockWatch // by shard
-	unresponsive map[string]time.Time          // who does not answer, by topic, since when
+	unresponsive map[string]time.Time          // by topic, since when its poller does not answer; "": the supervisor
 }
 
 // ErrNameTaken says that the ActorSystem has a runtime of this name already.
 var ErrNameTaken = errors.New("a runtime of this name is running in the actor system")
 
-// Start spawns the root supervisor in system and waits until it has spawned
-// what it supervises. Topics must have distinct names.
+// Start spawns the root supervisor in system and waits until it has spawned its
+// children. Topics must have distinct names.
 func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
 		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beat: cfg.Beat, owner: cfg.Owner,
@@ -134,18 +127,18 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 		return nil, fmt.Errorf("spawn %q: %w", cfg.Name, err)
 	}
 	rt.pid = pid
-	// Whoever knows a name of ours may use it from now on: protoactor may panic
-	// in who sends to a name that is being spawned.
+	// Callers may send to the well-known names from now on: protoactor may panic
+	// in a sender whose target is being spawned.
 	if _, err := rt.ask(ping{}, supervisorTimeout); err != nil {
 		return nil, errors.Join(err, rt.Stop())
 	}
 	return rt, nil
 }
 
-// PID is the root supervisor. It understands *messages.Drain.
+// PID is the root supervisor's PID. It receives *messages.Drain.
 func (rt *Runtime) PID() *actor.PID { return rt.pid }
 
-// Counters returns what each topic's poller did so far.
+// Counters returns what the poller of each topic has done so far.
 func (rt *Runtime) Counters() map[string]poller.Counters {
 	all := map[string]poller.Counters{}
 	for _, t := range rt.all() {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // fault befalls one exchange, or a glance:
@@ -27,7 +27,7 @@ type fault struct {
 
 // wire is a source that tells what passes, and lets faults befall it.
 type wire struct {
-	*redisops.TimerSource
+	*timers.TimerSource
 	world  *world
 	node   *node
 	faults []fault // of the next exchanges, one each

@@ -16,8 +16,8 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// supervisor is the root of a runtime: it spawns a poller per topic and the
-// gateway, restarts what crashes, passes hints on, decides who tries a Redis
+// supervisor is the root actor of a runtime: it spawns a poller per topic and the
+// other actors, restarts them, passes hints on, coordinates the probes of a Redis
 // that is down, and leads the drain.
 type supervisor struct {
 	rt   *Runtime
@@ -25,9 +25,9 @@ type supervisor struct {
 	root *actor.RootContext
 
 	gateway  *actor.PID // nil: there is none
-	beat     *actor.PID // the same
+	beat     *actor.PID // the scheduler; nil: there is none
 	pollers  map[string]*actor.PID
-	removals map[string]*topicRemoval // topics on their way out
+	removals map[string]*topicRemoval // topics that are being removed
 	gates    *actor.PID               // nil: there are none
 	outages  map[string]*outage       // by shard
 
@@ -35,7 +35,7 @@ type supervisor struct {
 
 	stopHints      context.CancelFunc
 	resubscription resubscription
-	stopped        bool // by stop: a topic that goes after it is not listened to anew
+	stopped        bool // no subscription is made for topics that are removed afterwards
 	drain          *rootDrain
 }
 
@@ -94,11 +94,11 @@ func (s *supervisor) start(c actor.Context) {
 	s.self, s.root = c.Self(), c.ActorSystem().Root
 	s.pollers, s.removals, s.outages = map[string]*actor.PID{}, map[string]*topicRemoval{}, map[string]*outage{}
 	s.gates = s.spawnIf(c, s.rt.gates != nil, gatesName, func() *actor.Props { return gates.Props(s.rt.gates) })
-	// Reminders come before the pollers, whose handlers hand them out.
+	// Reminders start before the pollers, whose handlers deliver them.
 	s.spawnIf(c, s.rt.reminders != nil, reminders.Name, func() *actor.Props { return reminders.Props(s.rt.env, s.rt.reminders) })
 	for _, t := range s.rt.all() {
 		if err := s.spawn(c, t); err != nil {
-			panic(err) // the next incarnation may have a clean slate
+			panic(err) // the name may be free for the next incarnation
 		}
 	}
 	s.gateway = s.spawnIf(c, s.rt.timers != nil, gateway.Name, func() *actor.Props { return gateway.Props(s.rt.env, s.rt.timers, &s.rt.draining) })
@@ -113,7 +113,7 @@ func (s *supervisor) spawnIf(c actor.Context, wanted bool, name string, props fu
 	}
 	pid, err := c.SpawnNamed(props(), name)
 	if err != nil {
-		panic(err) // the next incarnation may have a clean slate
+		panic(err) // the name may be free for the next incarnation
 	}
 	return pid
 }

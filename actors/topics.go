@@ -14,13 +14,13 @@ import (
 var (
 	// ErrNoTopic says that the runtime has no such topic.
 	ErrNoTopic = errors.New("no such topic")
-	// ErrTopicTaken says that the runtime has the topic already.
-	ErrTopicTaken = errors.New("the topic has a poller already")
-	// ErrNoAnswer says that the supervisor has ended, or crashes again and again.
+	// ErrTopicTaken says that the runtime already has the topic.
+	ErrTopicTaken = errors.New("the topic already has a poller")
+	// ErrNoAnswer says that the supervisor has stopped or keeps crashing.
 	ErrNoAnswer = errors.New("no answer")
 )
 
-// Requests of a Runtime to its supervisor, each answered with liveReply.
+// Requests of a Runtime to its supervisor, each answered with topicReply.
 type (
 	addTopic    struct{ topic *poller.Shared }
 	removeTopic struct {
@@ -31,25 +31,25 @@ type (
 		name   string
 		change func(*poller.State)
 	}
-	ping       struct{} // every Receive before it is over
+	ping       struct{} // answered after all earlier messages
 	topicReply struct {
 		drained *messages.TopicDrained // of removeTopic
 		err     error
 	}
 )
 
-// removal is a topic that is drained and then stopped.
+// topicRemoval is the removal of a topic: its poller is drained and then stopped.
 type topicRemoval struct {
 	until      time.Time // when handlers' contexts end
 	requesters []*actor.PID
-	drained    *messages.TopicDrained // nil: not yet
+	drained    *messages.TopicDrained // nil: not drained yet
 	poller     *actor.PID
 }
 
-// live answers a request that needs no waiting.
+// respond answers a request.
 func (s *supervisor) respond(c actor.Context, err error) { c.Respond(topicReply{err: err}) }
 
-// tune changes what is in force of a topic and tells its poller.
+// tuneTopic changes a topic's settings and notifies its poller.
 func (s *supervisor) tuneTopic(m retuneTopic) error {
 	t, ok := s.rt.topic(m.name)
 	if !ok {
@@ -60,7 +60,7 @@ func (s *supervisor) tuneTopic(m retuneTopic) error {
 	return nil
 }
 
-// add spawns the poller of a new topic.
+// addTopic spawns the poller of a new topic.
 func (s *supervisor) addTopic(c actor.Context, t *poller.Shared) error {
 	name := t.Source.Name()
 	switch {
@@ -80,15 +80,16 @@ func (s *supervisor) addTopic(c actor.Context, t *poller.Shared) error {
 func (s *supervisor) spawn(c actor.Context, t *poller.Shared) error {
 	name := t.Source.Name()
 	pid, err := c.SpawnNamed(poller.Props(t), pollerName(name))
-	if err != nil { // topics are unique, so the name was taken by a stranger
+	if err != nil { // topics are unique: a foreign actor has the name
 		return fmt.Errorf("spawn the poller of %q: %w", name, err)
 	}
 	s.pollers[name] = pid
 	return nil
 }
 
-// remove drains a topic; its poller is stopped once it has answered, and the
-// requester told once it has stopped, so that the topic can be added again.
+// removeTopic drains a topic. Its poller is stopped once it has answered, and the
+// requester is answered once it has stopped, so that the topic can be added
+// again.
 func (s *supervisor) removeTopic(m removeTopic, requester *actor.PID) {
 	pid := s.pollers[m.name]
 	if pid == nil {
@@ -104,7 +105,7 @@ func (s *supervisor) removeTopic(m removeTopic, requester *actor.PID) {
 	s.drainPoller(pid, s.removals[m.name].until)
 }
 
-// removed takes the answer of a poller that is to go.
+// topicRemoved processes the answer of a poller that is being removed.
 func (s *supervisor) topicRemoved(c actor.Context, m *messages.TopicDrained) {
 	if r := s.removals[m.GetTopic()]; r != nil && r.drained == nil {
 		r.drained = m
@@ -112,7 +113,7 @@ func (s *supervisor) topicRemoved(c actor.Context, m *messages.TopicDrained) {
 	}
 }
 
-// stopped forgets a poller that has gone.
+// pollerStopped forgets a poller that has stopped.
 func (s *supervisor) pollerStopped(who *actor.PID) {
 	for name, r := range s.removals {
 		if r.drained == nil || !r.poller.Equal(who) {
@@ -125,21 +126,20 @@ func (s *supervisor) pollerStopped(who *actor.PID) {
 		for _, requester := range r.requesters {
 			s.root.Send(requester, topicReply{drained: r.drained})
 		}
-		if s.drain != nil { // a poller that stopped cannot answer any more
+		if s.drain != nil { // a stopped poller no longer answers
 			s.answerDrain()
 		}
 		return
 	}
 }
 
-// Add gives the runtime a topic while it runs. Errors: ErrTopicTaken, or
-// ErrDraining.
+// Add adds a topic while the runtime runs. Errors: ErrTopicTaken, or ErrDraining.
 func (rt *Runtime) Add(t poller.Topic) error {
 	_, err := rt.ask(addTopic{rt.newTopic(t)}, supervisorTimeout)
 	return err
 }
 
-// Remove drains a topic as Drain does and forgets it: its counters too. The
+// Remove drains a topic as Drain does and forgets it with its counters. Its
 // timers stay in the source. Error: ErrNoTopic.
 func (rt *Runtime) Remove(name string, timeout time.Duration) (*messages.TopicDrained, error) {
 	return rt.ask(removeTopic{name, timeout}, timeout+poller.DrainGrace+poller.DrainFlush+supervisorTimeout)
@@ -151,15 +151,15 @@ func (rt *Runtime) Tune(name string, change func(*poller.Settings)) error {
 	return err
 }
 
-// Pause keeps a topic's poller from claiming, or lets it claim again. What
-// runs goes on. Error: ErrNoTopic.
+// Pause keeps a topic's poller from claiming, or lets it claim again. Running
+// handlers continue. Error: ErrNoTopic.
 func (rt *Runtime) Pause(name string, paused bool) error {
 	_, err := rt.ask(retuneTopic{name, func(s *poller.State) { s.Paused = paused }}, supervisorTimeout)
 	return err
 }
 
-// State returns the settings that are in force for a topic, and whether it is
-// paused. Error: ErrNoTopic.
+// State returns the settings in force for a topic, and whether it is paused.
+// Error: ErrNoTopic.
 func (rt *Runtime) State(name string) (s poller.Settings, paused bool, err error) {
 	t, ok := rt.topic(name)
 	if !ok {
@@ -169,8 +169,8 @@ func (rt *Runtime) State(name string) (s poller.Settings, paused bool, err error
 	return state.Settings, state.Paused, nil
 }
 
-// liveTimeout bounds the wait for a supervisor, which never blocks; only one
-// that crashed again and again takes so long.
+// supervisorTimeout bounds the wait for the supervisor, which never blocks; only
+// one that keeps crashing takes so long.
 const supervisorTimeout = 5 * time.Second
 
 func (rt *Runtime) ask(request any, timeout time.Duration) (*messages.TopicDrained, error) {

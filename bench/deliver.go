@@ -15,7 +15,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 const (
@@ -53,7 +53,7 @@ func timerID(i int) string {
 	return fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012d", uint32(mixed>>32), uint16(mixed>>16), uint16(mixed>>4)&0xfff, uint16(mixed)&0xfff, i)
 }
 
-// floor handles timers by a loop over the exchange of package redisops: all
+// floor handles timers by a loop over the exchange of package timers: all
 // that a poller has to do but actors, handlers, contexts and envelopes.
 func floor(bodyBytes int) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
@@ -63,20 +63,20 @@ func floor(bodyBytes int) func(context.Context, *world) (sample, error) {
 		}
 		rdb := w.client(deliverLoops)
 		defer func() { _ = rdb.Close() }()
-		store, err := redisops.NewTimers(rdb, redisops.Keys{})
+		store, err := timers.New(rdb, timers.Keys{})
 		if err != nil {
 			return nil, err
 		}
 		return w.measure(ctx, n, func() error {
 			return loops(deliverLoops, n, func(loop int) func() (int, error) {
-				return exchanges(ctx, store.Source("floor", redisops.SourceOptions{}), loop, deliverBatch)
+				return exchanges(ctx, store.Source("floor", timers.SourceOptions{}), loop, deliverBatch)
 			})
 		})
 	}
 }
 
 // exchanges gives a step that settles what the one before claimed, and claims.
-func exchanges(ctx context.Context, source *redisops.TimerSource, loop, batch int) func() (int, error) {
+func exchanges(ctx context.Context, source *timers.TimerSource, loop, batch int) func() (int, error) {
 	request := &exchange.Request{Incarnation: "bench", Stream: loop, Want: batch, LeaseTTL: leaseTTL}
 	return func() (int, error) {
 		request.Sequence++

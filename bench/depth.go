@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 const bytesPer = "bytes_per_timer"
@@ -112,7 +112,7 @@ func depth(pending int) func(context.Context, *world) (sample, error) {
 // pond is a Redis in which many timers wait.
 type pond struct {
 	*world
-	store *redisops.Timers
+	store *timers.Timers
 	step  func() (int, error)
 	seen  map[string][]float64
 	close func()
@@ -126,12 +126,12 @@ func newPond(ctx context.Context, w *world, pending int) (*pond, error) {
 		return nil, err
 	}
 	rdb := w.client(1)
-	store, err := redisops.NewTimers(rdb, redisops.Keys{})
+	store, err := timers.New(rdb, timers.Keys{})
 	if err != nil {
 		return nil, err
 	}
 	return &pond{
-		world: w, store: store, step: exchanges(ctx, store.Source("depth", redisops.SourceOptions{}), 0, deliverBatch),
+		world: w, store: store, step: exchanges(ctx, store.Source("depth", timers.SourceOptions{}), 0, deliverBatch),
 		seen: map[string][]float64{}, close: func() { _ = rdb.Close() },
 	}, nil
 }
@@ -162,10 +162,10 @@ func (p *pond) handle(ctx context.Context, round int) error {
 }
 
 // loadDue makes a batch of timers due.
-func loadDue(ctx context.Context, store *redisops.Timers, topic string, round int) error {
-	entries, payload := make([]redisops.Entry, depthBatch), bytes.Repeat([]byte("x"), 185)
+func loadDue(ctx context.Context, store *timers.Timers, topic string, round int) error {
+	entries, payload := make([]timers.Entry, depthBatch), bytes.Repeat([]byte("x"), 185)
 	for i := range entries {
-		entries[i] = redisops.Entry{ID: "due-" + timerID(round*depthBatch + i)[4:], Payload: payload}
+		entries[i] = timers.Entry{ID: "due-" + timerID(round*depthBatch + i)[4:], Payload: payload}
 	}
 	_, err := store.Schedule(ctx, topic, entries...)
 	return err

@@ -13,7 +13,7 @@ import (
 	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/internal/argument"
 	terms "github.com/wakebell/wakebell/messages/gate"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/gates"
 )
 
 // Config configures Gates. The zero value is valid. All processes that
@@ -79,7 +79,7 @@ func (c Config) terms() terms.Terms {
 }
 
 // actor returns the configuration of the actor.
-func (c Config) actor(store *redisops.Gates) actorgates.Config {
+func (c Config) actor(store *gates.Store) actorgates.Config {
 	return actorgates.Config{
 		Store: store, Terms: c.terms(), Logger: c.Logger, Process: processName, Observe: c.observe,
 	}

@@ -19,6 +19,7 @@ import (
 
 	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/gates"
 )
 
 // Errors of gates, besides those of package wakebell.
@@ -32,14 +33,14 @@ var (
 	// ErrClosed: the Gates were closed, or their System is not running.
 	ErrClosed = actorgates.ErrClosed
 	// ErrFenceStale: the resource has seen a newer fencing token.
-	ErrFenceStale = redisops.ErrFenceStale
+	ErrFenceStale = gates.ErrFenceStale
 	// ErrFenceRegressed: the token has the turn, and yet the resource has seen a
 	// newer one. Redis lost data, and the tokens of the gate stepped back;
 	// Gates.Repair raises them.
-	ErrFenceRegressed = redisops.ErrFenceRegressed
+	ErrFenceRegressed = gates.ErrFenceRegressed
 	// ErrFenceUnknown: no turn has had this fencing token. It was made up, or
 	// Redis lost the turn. Do not write.
-	ErrFenceUnknown = redisops.ErrFenceUnknown
+	ErrFenceUnknown = gates.ErrFenceUnknown
 	// ErrExhausted: the gate has no more fencing tokens, because they were
 	// raised too far. Gates.Remove lets it begin anew.
 	ErrExhausted = redisops.ErrGateExhausted
@@ -70,13 +71,13 @@ var (
 )
 
 // Keys are the base names of what gates keep in Redis; see docs/keys.md.
-type Keys = redisops.GateKeys
+type Keys = gates.Keys
 
 // Info is a gate as it is stored in Redis.
-type Info = redisops.GateInfo
+type Info = gates.Info
 
 // Ticket is a holder or a waiter of a gate.
-type Ticket = redisops.GateTicket
+type Ticket = gates.Ticket
 
 // Repaired is the result of Gates.Repair.
-type Repaired = redisops.Repaired
+type Repaired = gates.Repaired

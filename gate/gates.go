@@ -12,7 +12,7 @@ import (
 	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/internal/link"
 	"github.com/wakebell/wakebell/internal/testhook"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/gates"
 )
 
 // Gates are FIFO locks with fencing tokens, shared by all processes that use
@@ -22,7 +22,7 @@ import (
 // A lock in Redis is lost if Redis loses its data. What protects a resource is
 // the fencing token: see Turn.Fence, Guard and docs/gates.md.
 type Gates struct {
-	store    *redisops.Gates
+	store    *gates.Store
 	cfg      Config
 	running  func() *actorgates.Gates // returns nil while they do not run
 	closeOwn func() error             // nil: they belong to a System
@@ -49,7 +49,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Gates, error) {
 
 func newGates(rdb redis.UniversalClient, cfg Config, running func() *actorgates.Gates) (*Gates, actorgates.Config, error) {
 	cfg = cfg.withDefaults()
-	store, err := redisops.NewGates(rdb, cfg.Keys, cfg.Logger)
+	store, err := gates.New(rdb, cfg.Keys, cfg.Logger)
 	if err := errors.Join(cfg.validate(), err); err != nil {
 		return nil, actorgates.Config{}, err
 	}
@@ -83,7 +83,7 @@ func (g *Gates) TryAcquire(ctx context.Context, name string) (Turn, error) {
 }
 
 func (g *Gates) acquire(ctx context.Context, name string, try bool) (Turn, error) {
-	if err := redisops.CheckGate(name); err != nil {
+	if err := gates.CheckName(name); err != nil {
 		return nil, err
 	}
 	running := g.running()

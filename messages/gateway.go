@@ -24,8 +24,8 @@ type Answer interface {
 // maxErrorText is how long the message of an Error may be, in bytes.
 const maxErrorText = 1024
 
-// Failure is an Error whose message fits the wire: it is cut to its bound, and
-// what is not UTF-8 replaced.
+// Failure returns an Error that fits its bound: the text is cut, and bytes that
+// are not UTF-8 are replaced.
 func Failure(code Code, message string) *Error {
 	if len(message) > maxErrorText {
 		message = message[:maxErrorText-len("…")] + "…"

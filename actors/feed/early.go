@@ -6,18 +6,18 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// EarlyFor is for how long the first events of a topic are kept: a watcher that
-// was there before the node announces itself within that time.
+// EarlyFor is how long the first events of a topic are kept: a watcher that
+// existed before the node announces itself within that time.
 const EarlyFor = exchange.AnnounceEvery + time.Second
 
-// early keeps the first events of a topic until the watchers have announced
-// themselves that were there before the node. The zero value keeps none.
+// early keeps the first events of a topic until the watchers that existed before
+// the node have announced themselves. The zero value keeps none.
 type early struct {
 	open   bool
-	timer  *time.Timer // ends it; nil: nothing has happened yet
+	timer  *time.Timer // ends it; nil: no event yet
 	events []earlyEvent
 	missed int       // events that did not fit
-	last   time.Time // of them
+	last   time.Time // when the last of them happened
 }
 
 type earlyEvent struct {
@@ -25,7 +25,7 @@ type earlyEvent struct {
 	at time.Time // by the local clock
 }
 
-// KeepEarly has the first events of the feed kept.
+// KeepEarly makes the feed keep its first events.
 func (f *Feed) KeepEarly() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,7 +55,7 @@ func (f *Feed) dropEarly() {
 	f.Watched.Store(f.told)
 }
 
-// recall has the kept events sent that have happened since an instant.
+// recall queues the kept events since an instant.
 func (f *Feed) recall(since time.Time) {
 	kept := f.early.events[:0]
 	for _, e := range f.early.events {

@@ -1,3 +1,7 @@
+// Package feed collects the events of topics and publishes them while a client
+// watches. A Feed belongs to the runtime, and a topic's poller appends to it; the
+// Publisher owns the goroutine that sends. The package carries no compatibility
+// promise; use package wakebell.
 package feed
 
 import (
@@ -14,22 +18,22 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// Events brings what happens on a topic to who watches it.
+// Events publishes what happens on a topic to its watchers.
 type Events interface {
-	// PublishEvents sends a batch, to nobody in particular. It may fail, or
-	// take long; nobody waits for it.
+	// PublishEvents sends a batch. It may fail or take long; no delivery waits
+	// for it.
 	PublishEvents(ctx context.Context, topic string, events []exchange.Event) error
 }
 
 const (
-	// publishEvery is how long events gather before they are sent.
+	// publishEvery is how long events are batched before they are sent.
 	publishEvery = 50 * time.Millisecond
-	// MaxPending bounds the events of a topic that gather meanwhile: what
-	// happens beyond is counted, not told.
+	// MaxPending bounds the events of a topic in a batch: further events are
+	// counted as missed.
 	MaxPending = 1000
 	// PublishAtOnce bounds the events of one message.
 	PublishAtOnce = 100
-	// MaxWatch bounds for how long one hint has events told.
+	// MaxWatch bounds how long one hint keeps a topic watched.
 	MaxWatch = time.Minute
 	// LastPublish bounds the sending of the last events when a runtime stops.
 	LastPublish = time.Second
@@ -38,19 +42,19 @@ const (
 	maxEventText = 256
 )
 
-// Feed gathers the events of a topic. Pollers ask it whether anybody watches,
-// which costs nothing, and append; they never wait.
+// Feed collects the events of a topic. Pollers check Watched, which is cheap, and
+// append; they never wait.
 type Feed struct {
 	Topic   string
-	Watched atomic.Bool // somebody watches, or early is open: changed under mu
+	Watched atomic.Bool // a client watches, or early is open; changed under mu
 
 	mu      sync.Mutex
 	early   early
-	told    bool      // somebody watches
-	until   time.Time // when nobody watches any more, unless they say so again
+	told    bool      // a client watches
+	until   time.Time // when the watch ends, unless it is renewed
 	pending []exchange.Event
 	missed  int
-	greet   bool // tell that the node is there
+	greet   bool // send an EventNode
 	failing bool // the last batch could not be sent
 }
 
@@ -68,7 +72,8 @@ func (f *Feed) Add(e exchange.Event) {
 	}
 }
 
-// trimmed is an event that can be kept: ids share the memory of a whole reply.
+// trimmed returns an event that can be kept: ids share the memory of a whole
+// reply.
 func trimmed(e exchange.Event) exchange.Event {
 	e.ID, e.Text = excerpt(e.ID, maxEventID), excerpt(e.Text, maxEventText)
 	return e
@@ -99,7 +104,7 @@ func excerpt(s string, n int) string {
 	return strings.Clone(s)
 }
 
-// take empties the feed; over says that nobody watches any more.
+// take empties the feed; over says that the watch has ended.
 func (f *Feed) take(now time.Time) (events []exchange.Event, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,21 +126,21 @@ func (f *Feed) take(now time.Time) (events []exchange.Event, over bool) {
 	return events, false
 }
 
-// Publisher sends the events of the topics that somebody watches. Its goroutine is
-// there only while there are any.
+// Publisher sends the events of the watched topics. Its goroutine runs only while
+// there are any.
 type Publisher struct {
-	Events Events // nil: nobody can watch
+	Events Events // nil: topics cannot be watched
 	Node   string
 	Log    *slog.Logger
 	Io     *sync.WaitGroup
 
 	mu      sync.Mutex
 	watched []*Feed
-	cancel  context.CancelFunc // ends the goroutine; nil: there is none
+	cancel  context.CancelFunc // ends the goroutine; nil: it does not run
 	stopped bool
 }
 
-// Watch has the events of a topic told for a while, to a watcher that has been
+// Watch starts or renews the watch of a topic for a watcher that has been
 // subscribed for some time.
 func (t *Publisher) Watch(f *Feed, d, subscribed time.Duration) {
 	t.mu.Lock()
@@ -152,16 +157,16 @@ func (t *Publisher) Watch(f *Feed, d, subscribed time.Duration) {
 	if !slices.Contains(t.watched, f) {
 		t.watched = append(t.watched, f)
 	}
-	if t.cancel == nil { // else it runs
-		//nolint:forbidigo // the runtime's life is its own: stop ends it
+	if t.cancel == nil { // otherwise it runs
+		// nolint:forbidigo // the context lasts as long as the runtime; Stop ends
+		// it
 		ctx, cancel := context.WithCancel(context.Background())
 		t.cancel = cancel
 		t.Io.Go(func() { t.run(ctx) })
 	}
 }
 
-// Stop has the last events sent and ends the goroutine, which it does not
-// wait for.
+// Stop sends the last events and ends the goroutine, without waiting for it.
 func (t *Publisher) Stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,14 +194,14 @@ func (t *Publisher) run(ctx context.Context) {
 	}
 }
 
-// batch is what a feed had gathered.
+// batch is the events of one feed.
 type batch struct {
 	feed   *Feed
 	events []exchange.Event
 }
 
-// send sends what gathered, and returns how many topics are watched still; at
-// 0 the goroutine has to end.
+// send publishes the batches, and returns how many topics are still watched; at 0
+// the goroutine has to end.
 func (t *Publisher) send(ctx context.Context) (left int) {
 	batches, left := t.collect(time.Now())
 	for _, b := range batches {
@@ -207,7 +212,7 @@ func (t *Publisher) send(ctx context.Context) (left int) {
 	return left
 }
 
-// collect empties the feeds and lets those go that nobody watches any more.
+// collect empties the feeds and removes those that are no longer watched.
 func (t *Publisher) collect(now time.Time) (batches []batch, left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -235,7 +240,7 @@ func (t *Publisher) publish(ctx context.Context, f *Feed, events []exchange.Even
 	if err != nil {
 		f.miss(events)
 		if !f.failing {
-			t.Log.Warn("events of a topic that is watched cannot be sent", "topic", f.Topic, "err", err)
+			t.Log.Warn("events not sent", "topic", f.Topic, "err", err)
 		}
 	}
 	f.failing = err != nil

@@ -11,19 +11,22 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// gatekeeper is the gates actor: it owns the process's places and turns at all
-// gates, its beat and its one subscription. Requests of one gate go one at a
-// time and gather meanwhile, so a busy gate costs one round trip a turn.
+// gatekeeper is the gates actor: it owns the process's tickets and turns at all
+// gates, the heartbeat and the one subscription. A gate has one request in
+// flight; what arrives meanwhile is batched into the next, so that a busy gate
+// costs one round trip per turn.
 type gatekeeper struct {
 	gates *Gates
 	cfg   *Config
 	self  *actor.PID
 	root  *actor.RootContext
 
+	// incarnation is one life of the actor, from its start to its crash or stop.
+	// Messages of its goroutines carry it, because mailboxes outlive a restart.
 	incarnation  *incarnation
 	queues       map[string]*gateQueue
 	owners       map[string]*turnOwner
-	remotePlaces remotePlaces // places and turns of visitors
+	remotePlaces remotePlaces // tickets and turns of remote owners
 
 	sequence    uint64 // of exchanges
 	numbers     uint64 // of joins
@@ -32,7 +35,7 @@ type gatekeeper struct {
 	heartbeat heartbeat
 	listening bool
 	closed    bool
-	onEmpty   []chan struct{} // closed once all is given back
+	onEmpty   []chan struct{} // closed once all is released
 }
 
 // gateLife is an incarnation. What it began carries it, because mail outlives a
@@ -41,28 +44,28 @@ type incarnation struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	process string
-	send    func(message any) // sends to the actor while the life lasts
+	send    func(message any) // sends to the actor while the incarnation lasts
 }
 
-// waiter is a request for a turn, from the question to the answer; of an actor,
-// to the end of the turn.
+// waiter is a request for a turn, from the request to its answer; of an actor, to
+// the end of the turn.
 type waiter struct {
 	gate   string
 	try    bool
 	asked  time.Time
 	values context.Context // whose values the turn's context has
-	answer chan turnAnswer // of a goroutine; has room for one
+	answer chan turnAnswer // to a goroutine; capacity 1
 	owner  *turnOwner      // of an actor
 	expiry *time.Timer     // of an actor's request with a timeout
 
 	request, place uint64        // of an actor
-	ttl            time.Duration // of an actor's turn; 0: as long as the actor's life
-	lapse          *time.Timer   // ends it at lapses
+	ttl            time.Duration // of an actor's turn; 0: as long as the actor lives
+	lapse          *time.Timer   // ends the turn at lapses
 	lapses         time.Time
 
 	number   uint64
 	ticket   gate.Ticket // 0: none yet
-	since    gate.Ticket // no other process has a ticket from it to ours; 0: one may
+	since    gate.Ticket // all tickets from it to ours are of this process; 0: unknown
 	turn     *Turn
 	placed   bool // it has or had a ticket
 	answered bool
@@ -74,7 +77,7 @@ type turnAnswer struct {
 	err  error
 }
 
-// What is sent to the gates actor.
+// Messages to the gates actor.
 type (
 	acquire     struct{ waiter *waiter }
 	withdraw    struct{ waiter *waiter }
@@ -83,13 +86,13 @@ type (
 		answer func(error)
 	}
 	closeGates struct{ done chan struct{} }
-	isWaiting  struct { // whether a ticket does, in this process
+	isWaiting  struct { // asks whether a ticket is waiting, in this process
 		gate   string
 		ticket gate.Ticket
 		answer chan bool // has room for one
 	}
 
-	turnOver struct { // its lease has ended by the local clock
+	turnOver struct { // its lease has expired by the local clock
 		incarnation *incarnation
 		turn        *Turn
 	}
@@ -110,7 +113,7 @@ type (
 	}
 )
 
-// Props makes the gates actor of g.
+// Props returns the props of the gates actor of g.
 func Props(g *Gates) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor { return &gatekeeper{gates: g, cfg: &g.cfg} },
 		actor.WithReceiverMiddleware(host.LogCrashes(g.cfg.Logger)))
@@ -178,7 +181,8 @@ func (k *gatekeeper) start(c actor.Context) {
 	k.queues, k.owners = map[string]*gateQueue{}, map[string]*turnOwner{}
 	k.remotePlaces = newRemotePlaces()
 	incarnation := &incarnation{process: k.cfg.Process()}
-	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
+	// nolint:forbidigo // the context lasts as long as the incarnation, which
+	// stop ends
 	incarnation.ctx, incarnation.cancel = context.WithCancel(context.Background())
 	root, self := k.root, k.self
 	incarnation.send = func(message any) {
@@ -189,7 +193,6 @@ func (k *gatekeeper) start(c actor.Context) {
 	k.incarnation = incarnation
 }
 
-// acquire queues a request.
 func (k *gatekeeper) acquire(w *waiter) {
 	if k.closed {
 		k.refuse(w, ErrClosed)
@@ -204,8 +207,8 @@ func (k *gatekeeper) acquire(w *waiter) {
 	k.startHeartbeat()
 }
 
-// withdraw forgets a request that was given up. If its turn has
-// come meanwhile, that is given back.
+// withdraw removes a request that was given up. If its turn was granted
+// meanwhile, the turn is released.
 func (k *gatekeeper) withdraw(w *waiter) {
 	if !w.gone && (!w.answered || w.turn != nil) {
 		k.leave(w)
@@ -222,14 +225,14 @@ func (k *gatekeeper) leave(w *waiter) {
 	if w.ticket != 0 {
 		delete(q.waiting, w.ticket)
 		q.returnTicket(ticketReturn{ticket: w.ticket})
-	} else { // not sent yet, or in flight: then the answer finds it gone
+	} else { // not sent yet, or in flight: then joined returns the ticket
 		q.removeJoin(w)
 	}
 	k.forgetWaiter(w)
 	k.pump(q)
 }
 
-// release gives a turn back.
+// release releases a turn.
 func (k *gatekeeper) release(m releaseTurn) {
 	t := m.turn
 	if m.answer != nil {
@@ -242,7 +245,7 @@ func (k *gatekeeper) release(m releaseTurn) {
 		t.settle(turnGone, ErrTurnLost)
 	case t.state == turnHeld:
 		q := k.queue(t.Gate)
-		if t.ctx.Err() != nil || t.unreported && !time.Now().Before(t.until) { // its timer was faster than its message, or is late
+		if t.ctx.Err() != nil || t.unreported && !time.Now().Before(t.until) { // its timer has fired or is late
 			k.lose(t)
 		} else {
 			k.handOver(q, t)
@@ -251,8 +254,8 @@ func (k *gatekeeper) release(m releaseTurn) {
 	}
 }
 
-// lose ends a turn that is not ours any more, or may not be. It is given back
-// in case that it is.
+// lose ends a turn that this process no longer has, or may no longer have. It is
+// released in case that it still has.
 func (k *gatekeeper) lose(t *Turn) {
 	q := k.queue(t.Gate)
 	t.stop(ErrTurnLost)
@@ -267,7 +270,7 @@ func (k *gatekeeper) lose(t *Turn) {
 		principal = t.owner.owner.principal
 	}
 	if skipped, ok := k.cfg.logLimit.Allow("lost " + principal); ok {
-		k.cfg.Logger.Warn("a turn was lost", "gate", t.Gate, "fence", t.Fence, "owner", principal, "skipped", skipped)
+		k.cfg.Logger.Warn("turn lost", "gate", t.Gate, "fence", t.Fence, "owner", principal, "skipped", skipped)
 	}
 }
 
@@ -284,7 +287,7 @@ func (k *gatekeeper) refuse(w *waiter, err error) {
 	w.answer <- turnAnswer{err: err}
 }
 
-// look has something done at a gate by itself.
+// requestPoll sends a request for a gate even if nothing joins or is returned.
 func (k *gatekeeper) requestPoll(name string) {
 	q := k.queue(name)
 	q.poll = true

@@ -2,8 +2,8 @@ package gates
 
 import "github.com/wakebell/wakebell/messages/gate"
 
-// stop ends what the incarnation has: Redis passes over its tickets, and its
-// turns go on when their leases end.
+// stop ends the incarnation: Redis skips its tickets, and its turns pass on when
+// their leases expire.
 func (k *gatekeeper) stop(cause error) {
 	k.incarnation.cancel()
 	k.heartbeat.stop()
@@ -13,7 +13,7 @@ func (k *gatekeeper) stop(cause error) {
 		if q.inFlight != nil {
 			back = append(back, q.inFlight.returns...)
 		}
-		for _, g := range back { // their answers have no receiver
+		for _, g := range back { // the replies will not be received
 			if g.turn != nil {
 				g.turn.settle(turnGone, ErrTurnLost)
 			}
@@ -21,8 +21,8 @@ func (k *gatekeeper) stop(cause error) {
 	}
 }
 
-// endQueue refuses all who wait at a gate, and ends its turn; the tickets that
-// are known are to be given back.
+// endQueue refuses all waiters at a gate, and ends its turn; known tickets are
+// queued to be returned.
 func (k *gatekeeper) endQueue(q *gateQueue, cause error) {
 	if t := q.turn; t != nil {
 		t.stop(cause)
@@ -48,7 +48,8 @@ func (k *gatekeeper) endQueue(q *gateQueue, cause error) {
 	}
 }
 
-// close refuses everybody from now on, and tells done once all is given back.
+// close refuses all requests from now on, and closes done once all tickets are
+// returned.
 func (k *gatekeeper) close(done chan struct{}) {
 	k.closed, k.onEmpty = true, append(k.onEmpty, done)
 	for _, q := range k.queues {

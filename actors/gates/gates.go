@@ -1,6 +1,7 @@
-// Package gates holds the actor for all gates of a process: it owns the places
-// and turns, sends one request per gate at a time, and extends what it holds with
-// one heartbeat.
+// Package gates holds the actor for all gates of a process: it owns the process's
+// tickets and turns, sends one request per gate at a time, and extends its turns
+// with one heartbeat. It knows the gates by the [Store] that it consumes. The
+// package carries no compatibility promise; use package wakebell.
 package gates
 
 import (
@@ -21,8 +22,8 @@ import (
 
 var (
 	// ErrTurnLost says that a turn ended before it was released: its lease was
-	// not extended in time, or it was taken away. It is also the cause of the
-	// turn's context.
+	// not extended in time, or it was revoked. It is also the cause of the turn's
+	// context.
 	ErrTurnLost = errors.New("the turn was lost")
 	// ErrHeld says that a gate is held, or that others wait for it.
 	ErrHeld = errors.New("the gate is held")
@@ -30,18 +31,18 @@ var (
 	ErrClosed = errors.New("the gates are closed")
 )
 
-// errGatesCrashed is what a crash of the gates actor does to turns and waits.
+// errGatesCrashed ends turns and waits when the gates actor crashes.
 var errGatesCrashed = fmt.Errorf("%w: the gates crashed", ErrTurnLost)
 
-// Store keeps gates. The contract is that of package gate.
+// Store stores gates. Package gate has the contract.
 type Store interface {
 	Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, error)
 	Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error)
 	Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, error)
 
-	// Listen delivers what there is for the process until ctx ends or listening
-	// is refused. It reconnects by itself and calls subscribed whenever it (again)
-	// hears everything.
+	// Listen delivers the process's signals until ctx ends or listening is
+	// refused. It reconnects by itself and calls subscribed whenever the
+	// subscription is (re)established.
 	Listen(ctx context.Context, process string, subscribed func(), deliver func(gate.Signal)) error
 }
 
@@ -51,36 +52,41 @@ type Config struct {
 	gate.Terms
 	Logger *slog.Logger
 
-	// Process names an incarnation of the actor; no two may be alike.
+	// Process returns a unique name for an incarnation of the actor.
 	Process func() string
 
-	// Observe receives every ticket that is taken; nil: tickets are not observed.
+	// Observe receives every ticket that is issued; nil: tickets are not
+	// observed.
 	Observe func(TicketTaken)
+
+	// NoHandOver switches the hand-over of turns inside the process off, see
+	// handover.go.
+	NoHandOver bool
 
 	random   func() float64
 	logLimit *loglimit.Limiter // of the log, about turns
 }
 
-// TicketTaken tells when a ticket was taken: between the two instants.
+// TicketTaken reports that a ticket was issued between two instants.
 type TicketTaken struct {
 	Gate            string
 	Ticket          gate.Ticket
 	Asked, Answered time.Time
 }
 
-// Gates is the way to a running gates actor.
+// Gates gives access to a running gates actor.
 type Gates struct {
 	system *actor.ActorSystem
 	pid    *actor.PID
 	cfg    Config
 
-	io        sync.WaitGroup // the goroutines that speak to the store
+	io        sync.WaitGroup // the goroutines that call the store
 	closeOnce sync.Once
-	stopped   chan struct{} // closed when the actor takes no more mail
+	stopped   chan struct{} // closed when the actor has stopped
 	closeErr  error
 }
 
-// New makes gates without an actor: Attach gives them one.
+// New returns gates without an actor; Attach connects them with one.
 func New(system *actor.ActorSystem, cfg Config) *Gates {
 	if cfg.random == nil {
 		cfg.random = rand.Float64
@@ -101,13 +107,13 @@ func Start(system *actor.ActorSystem, name string, cfg Config) (*Gates, error) {
 	return g, nil
 }
 
-// PID is the gates actor. It understands *messages.AcquireTurnRequest and
-// *messages.ReleaseTurnRequest.
+// PID is the PID of the gates actor. It receives *messages.AcquireTurnRequest,
+// *messages.ExtendTurnRequest and *messages.ReleaseTurnRequest.
 func (g *Gates) PID() *actor.PID { return g.pid }
 
-// Acquire waits for the turn at a gate; with try it does not wait. When ctx
-// ends first, what was asked for is withdrawn. Errors: the cause of ctx,
-// ErrHeld (try), ErrClosed, or those of the store.
+// Acquire waits for the turn at a gate; with try it does not wait. If ctx ends
+// first, the request is withdrawn. Errors: the cause of ctx, ErrHeld (try),
+// ErrClosed, or those of the store.
 func (g *Gates) Acquire(ctx context.Context, name string, try bool) (*Turn, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -130,8 +136,8 @@ func (g *Gates) Acquire(ctx context.Context, name string, try bool) (*Turn, erro
 	}
 }
 
-// Waits reports whether a ticket of this process waits at a gate: it is no
-// fencing token yet.
+// Waits reports whether a ticket of this process is waiting at a gate: it is not
+// a fencing token yet.
 func (g *Gates) Waits(ctx context.Context, name string, ticket uint64) (bool, error) {
 	question := isWaiting{name, gate.Ticket(ticket), make(chan bool, 1)}
 	select {
@@ -150,8 +156,8 @@ func (g *Gates) Waits(ctx context.Context, name string, ticket uint64) (bool, er
 	}
 }
 
-// Close ends all turns and waits with ErrClosed, gives back what is held,
-// and stops the actor of Start. A second Close waits for the first.
+// Close ends all turns and waits with ErrClosed, releases what is held, and stops
+// the actor of Start. A second Close waits for the first.
 func (g *Gates) Close() error {
 	g.closeOnce.Do(func() {
 		g.ReleaseAll()
@@ -163,12 +169,12 @@ func (g *Gates) Close() error {
 	return g.closeErr
 }
 
-// Attach connects the gates of NewGates with their actor, which a supervisor
-// has spawned with GatesProps.
+// Attach connects the gates of New with their actor, which a supervisor has
+// spawned with Props.
 func (g *Gates) Attach(pid *actor.PID) { g.pid = pid }
 
-// GiveBack ends all turns and waits, and gives back what is held, as far as the
-// store lets it. Without an actor it does nothing.
+// ReleaseAll ends all turns and waits, and releases what is held, as far as the
+// store permits. Without an actor it does nothing.
 func (g *Gates) ReleaseAll() {
 	if g.pid == nil {
 		return
@@ -178,11 +184,11 @@ func (g *Gates) ReleaseAll() {
 	select {
 	case <-done:
 	case <-time.After(CloseLimit):
-		g.cfg.Logger.Warn("gates closed before all was given back: leases end by themselves", "waited", CloseLimit)
+		g.cfg.Logger.Warn("gates closed before all turns were released; their leases expire", "duration", CloseLimit)
 	}
 }
 
-// Stopped ends the gates whose actor has been stopped, once, and waits up to
+// AfterStop ends the gates whose actor has been stopped, once, and waits up to
 // limit for calls of the store. Without an actor it does nothing.
 func (g *Gates) AfterStop(limit time.Duration) {
 	if g.pid != nil {
@@ -190,13 +196,13 @@ func (g *Gates) AfterStop(limit time.Duration) {
 	}
 }
 
-// finish tells that the actor has stopped, and waits for calls of the store.
+// finish notes that the actor has stopped, and waits for calls of the store.
 func (g *Gates) finish(limit time.Duration) {
 	close(g.stopped)
 	if !host.WaitFor(&g.io, limit) {
-		g.cfg.Logger.Warn("stopped while a call of the store hangs", "waited", limit)
+		g.cfg.Logger.Warn("stopped while a call of the store hangs", "duration", limit)
 	}
 }
 
-// CloseLimit is how long turns at gates may take to be given back.
+// CloseLimit is how long the release of all turns may take.
 const CloseLimit = time.Second

@@ -7,14 +7,16 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// A turn is the process's for a lease, and where the next ticket is the
-// process's too, nobody else has anything to say: the turn is passed on at once,
-// within the same lease, and the store follows with the next request. So a gate
-// that is busy inside a process is not bound by round trips.
+// Handing over turns inside the process is a performance feature: the process has
+// the turn for a lease, and if the next ticket is its own too, no other process
+// is involved. The turn is passed on at once, within the same lease, and the
+// store is informed by the next request. So the turns of a gate that is busy
+// inside one process are not bound by round trips. Config.NoHandOver switches it
+// off.
 
-// lineUp takes a waiter who has a ticket, behind all others.
+// enqueue appends a waiter with a ticket.
 func (q *gateQueue) enqueue(w *waiter) {
-	if len(q.order) > 2*len(q.waiting)+16 { // most have gone
+	if len(q.order) > 2*len(q.waiting)+16 { // most entries are obsolete
 		q.order = slices.DeleteFunc(q.order, func(t gate.Ticket) bool { return q.waiting[t] == nil })
 	}
 	q.waiting[w.ticket] = w
@@ -32,14 +34,14 @@ func (q *gateQueue) next() *waiter {
 	return nil
 }
 
-// behind reports whether the store, which says that a ticket has the turn, has
-// yet to be told that it was passed on to this one.
+// predecessor reports whether the store, which says that held has the turn, is
+// only not informed yet that it was passed on to this turn.
 func (t *Turn) predecessor(held gate.Ticket) bool {
 	return t.unreported && t.knownTicket <= held && held < gate.Ticket(t.Fence)
 }
 
-// handOver ends a turn that is held, and gives it to the next of the process or
-// back to the store.
+// handOver ends a turn that is held, and passes it to the next waiter of the
+// process or returns it to the store.
 func (k *gatekeeper) handOver(q *gateQueue, t *Turn) {
 	t.state = turnReleasing
 	t.stop(nil)
@@ -53,7 +55,7 @@ func (k *gatekeeper) handOver(q *gateQueue, t *Turn) {
 		q.returnTicket(ticketReturn{ticket: gate.Ticket(t.Fence), turn: t})
 		return
 	}
-	// The lease says that the turn was ours to its end, and nobody needs more.
+	// The process had the lease until the release, so the release is confirmed.
 	t.settle(turnReleased, nil)
 	q.returnTicket(ticketReturn{ticket: gate.Ticket(t.Fence), passed: t.unreported})
 	if next == nil {
@@ -67,9 +69,9 @@ func (k *gatekeeper) handOver(q *gateQueue, t *Turn) {
 	}
 }
 
-// follows reports whether no ticket of another process can lie between a turn
-// and a waiter's ticket, and the lease is good for a while.
+// canHandOver reports whether no ticket of another process can lie between a turn
+// and a waiter's ticket, and the lease is valid for long enough.
 func (k *gatekeeper) canHandOver(w *waiter, t *Turn) bool {
 	held := gate.Ticket(t.Fence)
-	return w.since != 0 && w.since <= held && held < w.ticket && time.Until(t.until) >= k.cfg.Signal/2
+	return !k.cfg.NoHandOver && w.since != 0 && w.since <= held && held < w.ticket && time.Until(t.until) >= k.cfg.Signal/2
 }

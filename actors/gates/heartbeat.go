@@ -8,47 +8,47 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// pulse is the process's life as Redis sees it: one call for all that the
-// process waits for and holds. While Redis does not answer it is what finds out
-// when it does again.
+// heartbeat is the state of the process's heartbeat: one call for all that the
+// process waits for and holds. During an outage it probes the store.
 type heartbeat struct {
-	timer    *time.Timer // nil: nothing to live for
+	timer    *time.Timer // nil: no heartbeat is needed
 	inFlight bool
-	answered bool // a beat has been answered in this life
+	answered bool // since the start of this incarnation
 
 	failures     int // in a row
 	unsubscribed bool
 
-	checkAt  time.Time // when places are checked next
+	checkAt  time.Time // when tickets are checked next
 	checking bool
-	recheck  bool // check once more: what is being checked may be from before
+	recheck  bool // check once more: the check in flight may be too old
 
 	clock storeClock
 }
 
-// storeClock is what is known of the store's clock.
+// storeClock is the last reading of the store's clock.
 type storeClock struct {
-	store time.Time // what it said in an answer
-	local time.Time // before that was asked for; zero: it was not
+	store time.Time // the reading
+	local time.Time // before it was requested; zero: there is none
 }
 
-// read takes what the store's clock said in the answer to what was sent.
+// read records the store's clock from the reply to a request.
 func (c *storeClock) read(store, sent time.Time) { c.store, c.local = store, sent }
 
-// left is how long it is at least until an instant of the store's clock.
+// left is at least how long it is until an instant of the store's clock.
 func (c *storeClock) left(until time.Time) (d time.Duration, known bool) {
-	// It was read after local, so now it says at most store + what has passed.
+	// It was read after local, so it now shows at most store + the elapsed time.
 	return until.Sub(c.store) - time.Since(c.local), !c.local.IsZero()
 }
 
 const (
-	// checkPlaces is how often a process makes sure of its tickets: a stream may
-	// be deleted by hand.
+	// checkInterval is the interval at which a process verifies its tickets: a
+	// stream may be deleted by hand.
 	checkInterval = 10 * time.Second
-	// clockStep is how far the store's clock must step back to be noticed.
+	// minClockStep is the smallest backward step of the store's clock that is
+	// noticed.
 	minClockStep = time.Second
-	// placesAtOnce bounds the tickets that one call checks, beatAtOnce the turns
-	// that one extends.
+	// maxCheckedTickets bounds the tickets of one check, maxHeartbeatTurns the
+	// turns of one heartbeat.
 	maxCheckedTickets, maxHeartbeatTurns = 500, 500
 
 	firstHeartbeatRetry, maxHeartbeatRetry = 50 * time.Millisecond, 500 * time.Millisecond
@@ -63,7 +63,7 @@ type (
 		reply       *gate.Pulse
 		err         error
 	}
-	subscriptionChanged struct { // the subscription stands, or is refused
+	subscriptionChanged struct { // it is established, or refused
 		incarnation *incarnation
 		subscribed  bool
 	}
@@ -104,7 +104,7 @@ func (k *gatekeeper) receiveHeartbeat(message any) {
 	}
 }
 
-// beatEvery is how often the process says that it lives.
+// heartbeatInterval is the interval of the heartbeat.
 func (k *gatekeeper) heartbeatInterval() time.Duration {
 	d := min(k.cfg.Presence/4, k.cfg.Lease/3)
 	if k.heartbeat.unsubscribed {
@@ -113,7 +113,7 @@ func (k *gatekeeper) heartbeatInterval() time.Duration {
 	return d
 }
 
-// beatSoon begins to beat when there is something to live for.
+// startHeartbeat starts the heartbeat if it does not run.
 func (k *gatekeeper) startHeartbeat() {
 	if k.heartbeat.timer == nil && !k.heartbeat.inFlight {
 		k.heartbeat.checkAt = time.Now().Add(host.Jitter(checkInterval, 0.3, k.cfg.random()))
@@ -150,8 +150,8 @@ func (k *gatekeeper) sendHeartbeat() {
 	})
 }
 
-// toExtend are the turns that have used a third of their lease. Of those that
-// the store does not know yet it is told by requests, which extend them too.
+// toExtend returns the turns that have used a third of their lease. Turns that
+// the store does not know yet are extended by the requests that report them.
 func (k *gatekeeper) toExtend() []*Turn {
 	var turns []*Turn
 	for _, q := range k.queues {
@@ -170,7 +170,7 @@ func (k *gatekeeper) heartbeatAnswered(m heartbeatAnswered) {
 	p.inFlight = false
 	if m.err != nil {
 		p.failures++
-		k.cfg.Logger.Warn("gates: no beat", "err", m.err, "failures", p.failures)
+		k.cfg.Logger.Warn("gates: heartbeat failed", "err", m.err, "attempt", p.failures)
 		k.heartbeatIn(min(host.Jitter(host.ExponentialDelay(firstHeartbeatRetry, p.failures-1, maxHeartbeatRetry), 0.2, k.cfg.random()), k.heartbeatInterval()))
 		return
 	}
@@ -201,12 +201,12 @@ func (k *gatekeeper) heartbeatAnswered(m heartbeatAnswered) {
 	k.heartbeatIn(host.Jitter(k.heartbeatInterval(), 0.1, k.cfg.random()))
 }
 
-// watchClock looks at all gates when the store's clock has stepped back: the
-// instants that it wrote before lie too far ahead.
+// watchClock polls all gates when the store's clock has stepped back: the
+// instants that it wrote before are too far ahead.
 func (k *gatekeeper) watchClock(now, sent time.Time) {
 	c := &k.heartbeat.clock
 	if by, known := c.left(now); known && by < -minClockStep-time.Since(sent) {
-		k.cfg.Logger.Warn("redis's clock has stepped back", "by", -by)
+		k.cfg.Logger.Warn("redis clock stepped back", "by", -by)
 		for name, q := range k.queues {
 			if len(q.waiting) > 0 {
 				k.requestPoll(name)
@@ -216,7 +216,7 @@ func (k *gatekeeper) watchClock(now, sent time.Time) {
 	c.read(now, sent)
 }
 
-// unreachable has the beat find out when the store is back.
+// storeUnavailable has the heartbeat probe the store.
 func (k *gatekeeper) storeUnavailable(err error) {
 	p := &k.heartbeat
 	if p.failures == 0 && !p.inFlight {
@@ -225,7 +225,7 @@ func (k *gatekeeper) storeUnavailable(err error) {
 	}
 }
 
-// check asks what has become of the tickets that wait.
+// checkTickets asks the store for the state of the waiting tickets.
 func (k *gatekeeper) checkTickets() {
 	p := &k.heartbeat
 	p.checkAt = time.Now().Add(host.Jitter(checkInterval, 0.3, k.cfg.random()))
@@ -257,11 +257,12 @@ func (k *gatekeeper) checkTickets() {
 	})
 }
 
-// placed takes a new place for tickets that are gone, in their order.
+// ticketsChecked requests new tickets for those that no longer exist, in their
+// order.
 func (k *gatekeeper) ticketsChecked(m ticketsChecked) {
 	k.heartbeat.checking = false
 	if m.err != nil {
-		k.cfg.Logger.Warn("gates: tickets could not be checked", "err", m.err)
+		k.cfg.Logger.Warn("gates: tickets not checked", "err", m.err)
 		k.heartbeat.checkAt = time.Now() // with the next beat
 	}
 	touched := map[string]*gateQueue{}
@@ -270,7 +271,7 @@ func (k *gatekeeper) ticketsChecked(m ticketsChecked) {
 		at := m.tickets[i]
 		q := k.queues[at.Gate]
 		if q == nil || q.waiting[at.Ticket] == nil {
-			continue // it is over meanwhile
+			continue // it has ended meanwhile
 		}
 		switch place {
 		case gate.Gone:
@@ -282,7 +283,7 @@ func (k *gatekeeper) ticketsChecked(m ticketsChecked) {
 			touched[at.Gate] = q
 		}
 	}
-	slices.SortFunc(lost, func(a, b *waiter) int { return int(int64(a.ticket) - int64(b.ticket)) }) //nolint:gosec // below 2^53
+	slices.SortFunc(lost, func(a, b *waiter) int { return int(int64(a.ticket) - int64(b.ticket)) })
 	for _, w := range lost {
 		k.rejoin(k.queues[w.gate], w)
 	}

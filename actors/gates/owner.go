@@ -16,30 +16,30 @@ import (
 
 const (
 	maxGateName = 512 // bytes
-	// What a turn's ttl may be.
+	// The bounds of a turn's ttl.
 	minTurnTTL, maxTurnTTL = time.Second, 24 * time.Hour
 )
 
-// errWaited ends the wait of an actor that said for how long it waits.
-var errWaitTimeout = errors.New("not its turn")
+// errWaitTimeout ends the wait of an actor with a timeout.
+var errWaitTimeout = errors.New("timed out waiting for the turn")
 
 // turnOwner is an actor that has or wants turns. It is watched while it does.
 type turnOwner struct {
 	pid       *actor.PID
-	principal string        // whose it is; empty: of this process
-	holder    *remoteHolder // its places are charged to it; nil: it is of this process
+	principal string        // empty: of this process
+	holder    *remoteHolder // its places are charged to it; nil: of this process
 	at        map[turnPlace]*waiter
-	detached  bool   // it is out of reach
+	detached  bool   // it is unreachable
 	done      func() // ends the watch
 }
 
-// turnPlace tells the places of an owner apart.
+// turnPlace distinguishes the places of an owner.
 type turnPlace struct {
 	gate   string
 	number uint64
 }
 
-// ask queues an actor's request.
+// requestTurn queues an actor's request.
 func (k *gatekeeper) requestTurn(c actor.Context, m *messages.AcquireTurnRequest) {
 	sender := c.Sender()
 	place := turnPlace{m.GetGate(), m.GetPlace()}
@@ -50,11 +50,11 @@ func (k *gatekeeper) requestTurn(c actor.Context, m *messages.AcquireTurnRequest
 	switch ttl := m.GetTtl().AsDuration(); {
 	case sender == nil:
 		if skipped, ok := k.cfg.logLimit.Allow("sender " + principal.Of(c)); ok {
-			k.cfg.Logger.Warn("a turn was asked for without a sender", "gate", m.GetGate(), "skipped", skipped)
+			k.cfg.Logger.Warn("turn requested without a sender", "gate", m.GetGate(), "skipped", skipped)
 		}
 		return
 	case strings.HasPrefix(sender.GetId(), "future"):
-		refuse(messages.Code_CODE_INVALID, "a future cannot own a turn: ask from an actor, with Request")
+		refuse(messages.Code_CODE_INVALID, "a future cannot own a turn; send the request from an actor")
 		return
 	case m.GetGate() == "" || len(m.GetGate()) > maxGateName:
 		refuse(messages.Code_CODE_INVALID, fmt.Sprintf("gate: %d bytes, want 1 to %d", len(m.GetGate()), maxGateName))
@@ -67,7 +67,7 @@ func (k *gatekeeper) requestTurn(c actor.Context, m *messages.AcquireTurnRequest
 		if w := o.at[place]; w.ttl > 0 && m.GetTtl() != nil {
 			k.repeatRequest(w, m.GetRequest())
 		} else {
-			refuse(messages.Code_CODE_INVALID, "the actor has or waits for the turn already")
+			refuse(messages.Code_CODE_INVALID, "the actor already has or waits for the turn")
 		}
 		return
 	}
@@ -88,8 +88,8 @@ func (k *gatekeeper) requestTurn(c actor.Context, m *messages.AcquireTurnRequest
 	k.acquire(w)
 }
 
-// askedAgain has a request answered by its new number: the answer by the one
-// before may have been lost.
+// repeatRequest has a request answered under a new number: the earlier answer may
+// have been lost.
 func (k *gatekeeper) repeatRequest(w *waiter, request uint64) {
 	w.request = request
 	if w.turn != nil && w.turn.state == turnHeld {
@@ -97,7 +97,7 @@ func (k *gatekeeper) repeatRequest(w *waiter, request uint64) {
 	}
 }
 
-// visitorOf is what the places of a message's sender are charged to; nil: it is an
+// remoteHolderOf is what the places of a message's sender are charged to; nil: an
 // actor of this process.
 func remoteHolderOf(c actor.Context) *remoteHolder {
 	of := principal.PartyOf(c)
@@ -107,7 +107,7 @@ func remoteHolderOf(c actor.Context) *remoteHolder {
 	return &remoteHolder{of, c.Sender().GetAddress()}
 }
 
-// owner is the sender of a message as one, watched from now on.
+// owner returns the sender of a message as an owner, and watches it.
 func (k *gatekeeper) owner(c actor.Context, holder *remoteHolder) *turnOwner {
 	sender := c.Sender()
 	o := k.owners[sender.String()]
@@ -127,7 +127,7 @@ func (k *gatekeeper) own(o *turnOwner, w *waiter) {
 	k.remotePlaces.add(o.holder, 1)
 }
 
-// waitedEnough ends the wait of an actor.
+// waitExpired ends the wait of an actor.
 type waitExpired struct {
 	incarnation *incarnation
 	waiter      *waiter
@@ -141,8 +141,9 @@ func (k *gatekeeper) timeout(m waitExpired) {
 	k.leave(m.waiter)
 }
 
-// owned is the place that a message's sender means. A turn with a ttl goes over
-// to who has the same credentials and names its token: its link began anew.
+// findOwned returns the place that a message refers to. A turn with a ttl moves
+// to a sender with the same credentials that names its token: its link was
+// re-established.
 func (k *gatekeeper) findOwned(c actor.Context, name string, place, fence uint64) *waiter {
 	sender := c.Sender()
 	if sender == nil {
@@ -165,7 +166,7 @@ func (k *gatekeeper) findOwned(c actor.Context, name string, place, fence uint64
 	return w
 }
 
-// giveBack takes an actor's turn, or its place, back.
+// releaseOwned releases an actor's turn, or its place.
 func (k *gatekeeper) releaseOwned(c actor.Context, m *messages.ReleaseTurnRequest) {
 	sender := c.Sender()
 	answer := func(fence uint64, err error) {
@@ -191,8 +192,8 @@ func (k *gatekeeper) releaseOwned(c actor.Context, m *messages.ReleaseTurnReques
 	}
 }
 
-// ownerGone gives back what an actor had that has ended. Of one that is out of
-// reach the turns with a ttl go on until that ends: it may be at work.
+// ownerGone releases what an actor had that has ended. Turns with a ttl of an
+// unreachable actor continue until the ttl ends: the actor may be at work.
 func (k *gatekeeper) ownerGone(m *actor.Terminated) {
 	o := k.owners[m.GetWho().String()]
 	if o == nil || o.detached {
@@ -247,7 +248,7 @@ func refusal(err error) messages.Code {
 	return messages.Code_CODE_INTERNAL
 }
 
-// disown forgets an actor's turn that is over, and says so if it was lost.
+// turnEnded removes an actor's turn, and notifies the actor if it was lost.
 func (k *gatekeeper) turnEnded(t *Turn, lost bool) {
 	if t.owner == nil {
 		return

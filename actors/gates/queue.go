@@ -7,19 +7,19 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// gateQueue is what the process has at one gate. It exists only while there is
-// something.
+// gateQueue is the process's state at one gate. It exists only while it is not
+// empty.
 type gateQueue struct {
 	name       string
 	joins      []*waiter               // to be sent
 	returns    []ticketReturn          // to be sent
-	poll       bool                    // to be sent, with or without the others
+	poll       bool                    // to be sent, even without joins and returns
 	waiting    map[gate.Ticket]*waiter // those with a ticket
-	order      []gate.Ticket           // theirs in order, and some of those who have gone
-	turn       *Turn                   // nil: another process has it, or nobody
-	inFlight   *gateRequest            // under way; nil: none
-	blocked    bool                    // flight failed, and waits for the store to be back
-	coalescing bool                    // what is to be sent waits for more; see gather
+	order      []gate.Ticket           // their tickets in order, and some obsolete ones
+	turn       *Turn                   // nil: another process has it, or none has
+	inFlight   *gateRequest            // nil: none
+	blocked    bool                    // inFlight failed, and waits until the store is available
+	coalescing bool                    // the next request is delayed; see coalesce
 	floor      gate.Ticket             // the highest ticket that had a turn
 }
 
@@ -34,7 +34,7 @@ func (k *gatekeeper) queue(name string) *gateQueue {
 
 func (q *gateQueue) returnTicket(g ticketReturn) { q.returns = append(q.returns, g) }
 
-// givesBack reports whether a ticket is on its way back.
+// returning reports whether a ticket is queued to be returned.
 func (q *gateQueue) returning(t gate.Ticket) bool {
 	return slices.ContainsFunc(q.returns, func(g ticketReturn) bool { return g.ticket == t })
 }
@@ -46,7 +46,7 @@ func (q *gateQueue) removeJoin(w *waiter) {
 	}
 }
 
-// turnIs takes what the store says of the turn.
+// applyTurn processes what the store says about the turn.
 func (k *gatekeeper) applyTurn(q *gateQueue, f *gateRequest, reply *gate.Reply) {
 	held := reply.Held
 	k.heartbeat.clock.read(reply.Now, f.sent)
@@ -55,7 +55,7 @@ func (k *gatekeeper) applyTurn(q *gateQueue, f *gateRequest, reply *gate.Reply) 
 		known := gate.Ticket(t.Fence) == held
 		switch {
 		case !known && !t.predecessor(held) && !t.began.Before(f.sent):
-			return // the answer may be from before the turn; clocks are coarse
+			return // the reply may be older than the turn; clocks are coarse
 		case !known && !t.predecessor(held), !t.extend(f.sent, until):
 			k.lose(t)
 		default:
@@ -69,9 +69,9 @@ func (k *gatekeeper) applyTurn(q *gateQueue, f *gateRequest, reply *gate.Reply) 
 	w := q.waiting[held]
 	delete(q.waiting, held)
 	switch {
-	case w == nil: // nobody here wants it
+	case w == nil: // its waiter has given up
 		q.returnTicket(ticketReturn{ticket: held})
-	case !time.Now().Before(until): // it took too long to get here
+	case !time.Now().Before(until): // the reply arrived too late
 		q.returnTicket(ticketReturn{ticket: held})
 		k.rejoin(q, w)
 	default:
@@ -91,22 +91,22 @@ func (k *gatekeeper) grant(q *gateQueue, w *waiter, sent, until time.Time) {
 	w.answer <- turnAnswer{turn: w.turn}
 }
 
-// maxTicketAhead bounds how far ahead of the store's clock a ticket lifts those of
-// other gates.
+// maxTicketAhead bounds how far ahead of the store's clock a ticket raises the
+// floor of other gates.
 const maxTicketAhead = 24 * time.Hour
 
-// lift remembers a ticket that has the turn, for no later one may be below it,
-// whatever the store loses. One that is far ahead of the clock is of a gate whose
-// tokens were lifted, and says nothing about others.
+// raiseFloor records a ticket that has the turn: no later ticket may be below it,
+// even if the store loses data. A ticket far ahead of the clock belongs to a gate
+// whose tokens were raised, and does not affect other gates.
 func (k *gatekeeper) raiseFloor(q *gateQueue, ticket gate.Ticket) {
 	q.floor = max(q.floor, ticket)
 	now := k.heartbeat.clock.store
-	if !now.IsZero() && int64(ticket) <= now.Add(maxTicketAhead).UnixMicro() { //nolint:gosec // below 2^53
+	if !now.IsZero() && int64(ticket) <= now.Add(maxTicketAhead).UnixMicro() {
 		k.ticketFloor = max(k.ticketFloor, ticket)
 	}
 }
 
-// rejoin takes a new ticket for one that lost its own.
+// rejoin requests a new ticket for a waiter that lost its own.
 func (k *gatekeeper) rejoin(q *gateQueue, w *waiter) {
 	w.ticket = 0
 	k.numbers++

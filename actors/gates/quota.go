@@ -6,8 +6,9 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/principal"
 )
 
-// Bounds of the places and turns of actors elsewhere: of one process, or of the
-// sessions with the same credentials; of one principal; of one host; and in total.
+// Bounds of the places and turns of remote actors: of one process, or of the
+// sessions with the same credentials; of one principal; of one host; and in
+// total.
 const (
 	maxHolderPlaces    = 1000
 	MaxPrincipalPlaces = 2000
@@ -15,14 +16,14 @@ const (
 	MaxRemotePlaces    = 10_000
 )
 
-// visitor is a process elsewhere, or the sessions of a principal: its places are
-// counted. Those of this process are not: then it is nil.
+// remoteHolder is a remote process, or the sessions of a principal, whose places
+// are counted. Those of this process are not: then it is nil.
 type remoteHolder struct {
 	principal.Party
 	address string
 }
 
-// visits counts the places and turns of visitors.
+// remotePlaces counts the places and turns of remote holders.
 type remotePlaces struct {
 	holders    map[remoteHolder]int
 	principals map[principal.Party]int
@@ -34,7 +35,7 @@ func newRemotePlaces() remotePlaces {
 	return remotePlaces{holders: map[remoteHolder]int{}, principals: map[principal.Party]int{}, hosts: map[string]int{}}
 }
 
-// full reports why a visitor may have no more places; empty: it may.
+// full reports why a holder may have no more places; empty: it may.
 func (v *remotePlaces) full(of *remoteHolder) string {
 	switch {
 	case of == nil:
@@ -51,7 +52,7 @@ func (v *remotePlaces) full(of *remoteHolder) string {
 	return ""
 }
 
-// add counts places that a visitor gets, or gives back: then it is negative.
+// add counts places that a holder gets, or returns if negative.
 func (v *remotePlaces) add(of *remoteHolder, places int) {
 	if of == nil {
 		return

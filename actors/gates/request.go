@@ -10,26 +10,26 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// giving is a ticket to be given back.
+// ticketReturn is a ticket to be returned.
 type ticketReturn struct {
 	ticket gate.Ticket
-	turn   *Turn // whose release it is; nil: a ticket that is not wanted
+	turn   *Turn // the turn that is released; nil: an unwanted ticket
 	passed bool  // it had the turn, which the store may not know
 }
 
-// gateFlight is a request that is sent until it is answered.
+// gateRequest is a request that is repeated until it is answered.
 type gateRequest struct {
 	request *gate.Request
 	returns []ticketReturn // the first ops
 	joins   []*waiter      // the others
-	sent    time.Time      // before it was sent first; of a look, last
+	sent    time.Time      // before the first attempt; without ops, before the last
 	tries   int
 }
 
-// opsAtOnce bounds a request.
+// maxOps bounds a request.
 const maxOps = 500
 
-// pump sends what is to be sent at a gate, unless a request is under way.
+// pump sends the next request of a gate, unless one is in flight.
 func (k *gatekeeper) pump(q *gateQueue) {
 	if q.inFlight != nil || q.coalescing {
 		return
@@ -66,7 +66,7 @@ func (k *gatekeeper) pump(q *gateQueue) {
 	k.send(q)
 }
 
-// cut takes up to n off the front of a list.
+// cut splits off the first n elements of a list.
 func cut[T any](list []T, n int) (front, rest []T) {
 	if len(list) <= n {
 		return list, nil
@@ -74,13 +74,13 @@ func cut[T any](list []T, n int) (front, rest []T) {
 	return list[:n:n], list[n:]
 }
 
-// fly sends a queue's flight, at first or again.
+// send sends a queue's request, for the first time or again.
 func (k *gatekeeper) send(q *gateQueue) {
 	f := q.inFlight
 	q.blocked = false
 	if f.tries == 0 {
 		f.sent = time.Now()
-	} else if len(f.request.Ops) == 0 { // a new look: what the one before saw may be over
+	} else if len(f.request.Ops) == 0 { // a new poll: the state that the one before read may be outdated
 		f.sent = time.Now()
 		k.sequence++
 		again := *f.request
@@ -119,9 +119,9 @@ func (k *gatekeeper) answered(m gateAnswered) {
 	k.pump(q)
 }
 
-// gather lets those who were just answered go on before the next request: where
-// turns are short, who has given one back joins again, and who has got one gives
-// it back, in one round trip instead of two.
+// coalesce delays the next request until the callers that were just answered have
+// run: with short turns, a caller that has released joins again, and one that was
+// granted the turn releases it, in one round trip instead of two.
 type coalesce struct {
 	incarnation *incarnation
 	queue       *gateQueue
@@ -131,7 +131,7 @@ type coalesce struct {
 func (k *gatekeeper) coalesce(m coalesce) {
 	if !m.second {
 		runtime.Gosched()
-		k.incarnation.send(coalesce{m.incarnation, m.queue, true}) // behind what they have sent
+		k.incarnation.send(coalesce{m.incarnation, m.queue, true}) // after the messages that they have sent
 		return
 	}
 	m.queue.coalescing = false
@@ -163,13 +163,13 @@ func (k *gatekeeper) joined(q *gateQueue, f *gateRequest, w *waiter, ticket, sin
 	}
 }
 
-// failed deals with a request that was not answered, or refused.
+// failed processes a request that was not answered, or was refused.
 func (k *gatekeeper) failed(q *gateQueue, err error) {
 	f := q.inFlight
 	switch {
 	case errors.Is(err, exchange.ErrUnavailable):
-		// Whoever had a place waits on. Whoever had none is told at once; if the
-		// request was run all the same, what it took is given back.
+		// Waiters with a ticket keep waiting. Those without one are answered at
+		// once; if the request was run nevertheless, their tickets are returned.
 		for _, w := range f.joins {
 			if !w.placed {
 				w.gone = true
@@ -192,6 +192,6 @@ func (k *gatekeeper) failed(q *gateQueue, err error) {
 				g.turn.settle(turnGone, err)
 			}
 		}
-		k.cfg.Logger.Error("a gate cannot be used", "gate", q.name, "err", err)
+		k.cfg.Logger.Error("gate not usable", "gate", q.name, "err", err)
 	}
 }

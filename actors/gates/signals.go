@@ -7,7 +7,7 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// listen subscribes, at the first request.
+// listen subscribes to the process's signals, at the first request.
 func (k *gatekeeper) listen() {
 	if k.listening {
 		return
@@ -15,28 +15,22 @@ func (k *gatekeeper) listen() {
 	k.listening = true
 	incarnation, store := k.incarnation, k.cfg.Store
 	k.gates.io.Go(func() {
-		for incarnation.ctx.Err() == nil {
-			_, err := host.Recovered("listening for turns", func() (struct{}, error) {
-				return struct{}{}, store.Listen(incarnation.ctx, incarnation.process,
+		host.KeepSubscribed(incarnation.ctx, "listening for turns",
+			func() error {
+				return store.Listen(incarnation.ctx, incarnation.process,
 					func() { incarnation.send(subscriptionChanged{incarnation, true}) },
 					func(s gate.Signal) { incarnation.send(signalled{incarnation, s}) })
+			},
+			func(err error) {
+				k.cfg.Logger.Warn("signals refused; turns are found by polling", "err", err, "duration", host.ResubscribeDelay)
+				incarnation.send(subscriptionChanged{incarnation, false})
 			})
-			if incarnation.ctx.Err() != nil {
-				return
-			}
-			k.cfg.Logger.Warn("no signals: turns are found by polling", "err", err, "again_in", host.ResubscribeDelay)
-			incarnation.send(subscriptionChanged{incarnation, false})
-			select {
-			case <-incarnation.ctx.Done():
-			case <-time.After(host.ResubscribeDelay):
-			}
-		}
 	})
 }
 
-// signalled takes a turn that was granted by somebody else's step. The grant
-// waits for a confirmation for a while, and that is how long the turn is good at
-// first: a turn that is over by then needs no confirmation.
+// signalReceived starts a turn that was granted by another process's request. The
+// grant waits for a confirmation until an instant, and the turn is valid until
+// then at first: a turn that ends earlier needs no confirmation.
 func (k *gatekeeper) signalReceived(s gate.Signal) {
 	q := k.queue(s.Gate)
 	w := q.waiting[s.Ticket]

@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// extend has a turn with a ttl go on, and answers how long it is good.
+// extendTurn prolongs a turn with a ttl, and answers how long it is valid.
 func (k *gatekeeper) extendTurn(c actor.Context, m *messages.ExtendTurnRequest) {
 	answer := &messages.ExtendTurnResponse{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence()}
 	w := k.findOwned(c, m.GetGate(), m.GetPlace(), m.GetFence())
@@ -28,13 +28,13 @@ func (k *gatekeeper) extendTurn(c actor.Context, m *messages.ExtendTurnRequest) 
 	}
 }
 
-// turnLapsed says that a turn was not extended in time.
+// turnLapsed reports that a turn was not extended in time.
 type turnLapsed struct {
 	incarnation *incarnation
 	waiter      *waiter
 }
 
-// lastFor has the turn of an actor end after its ttl, counted from now.
+// startLapse ends the turn of an actor after its ttl, counted from now.
 func (k *gatekeeper) startLapse(w *waiter) {
 	if w.lapse != nil {
 		w.lapse.Stop()

@@ -12,56 +12,55 @@ import (
 )
 
 const (
-	// MaxRunning bounds the requests that the gateway carries out at once, but for
-	// the first of each principal. More gain nothing: they would wait for a
-	// connection. Shares are bounded by room, here and below.
+	// MaxRunning bounds the requests that run at once, except the first of each
+	// principal. More gain nothing: they would wait for a connection. quota bounds
+	// the share of one principal.
 	MaxRunning = 64
-	// MaxWaiting bounds the requests that wait for their turn.
+	// MaxWaiting bounds the queued requests.
 	MaxWaiting = 2048
 	// MaxWaitingBytes bounds what all requests hold in memory.
 	MaxWaitingBytes = 128 << 20
 )
 
-// Call is a request from its arrival at the gateway to the end of its work,
-// which may come after its answer.
+// Call is a request from its arrival at the gateway to the end of its work, which
+// may be after its answer.
 type Call struct {
 	request messages.Request
-	Sender  *actor.PID // nil: nobody waits
+	Sender  *actor.PID // nil: no answer is expected
 	Size    int
-	Of      principal.Party // its room is charged to it
+	Of      principal.Party // charged for its quota
 
-	// ctx ends with the request's timeout, or with the gateway's incarnation;
-	// then the call is answered, whatever its work does.
+	// Ctx ends with the request's timeout, or with the gateway's incarnation.
+	// Then the call is answered, even if its work continues.
 	Ctx         context.Context
 	Cancel      context.CancelFunc
-	stopTimeout func() bool // keeps the end of ctx from answering
+	stopTimeout func() bool // stops the answer at the end of Ctx
 	answered    atomic.Bool
 
-	// keys are the timers that it is about. It waits for blockers earlier calls
-	// about them; blocks are the later ones that wait for it.
+	// Keys are the timers that it is about. It waits for blockers earlier calls
+	// about them; blocks are the later calls that wait for it.
 	Keys     []string
 	blockers int
 	blocks   []*Call
 }
 
-// Calls are the requests that the gateway has taken. Calls about the same timer
-// are carried out in the order in which they came, so that a cancel does not
-// overtake the schedule before it; any others at once. Parties whose calls wait for
-// a place take turns.
+// Calls are the accepted requests of an actor. Calls about the same timer run in
+// the order of their arrival, so that a cancel does not overtake the schedule
+// before it; others run concurrently. Principals with ready calls take turns.
 type Calls struct {
-	Last  map[string]*Call            // the newest of those about a timer
-	ready map[principal.Party][]*Call // wait for nothing but a place
+	Last  map[string]*Call            // the latest call about each timer
+	ready map[principal.Party][]*Call // wait only for a free worker
 	turns []principal.Party           // those in ready, the next first
 	quota quota
 }
 
-// NewCalls has room for all.
+// NewCalls returns an empty Calls.
 func NewCalls() Calls {
 	return Calls{Last: map[string]*Call{}, ready: map[principal.Party][]*Call{}, quota: newQuota()}
 }
 
-// Full reports why there is no room for one more call; empty: there is. The first
-// of all always has room.
+// Full reports why one more call is refused; empty: it is not. The first call is
+// always accepted.
 func (q *Calls) Full(of principal.Party, size int) string {
 	if q.idle() {
 		return ""
@@ -82,7 +81,7 @@ func (q *Calls) Add(c *Call) {
 	q.quota.add(c.Of, usage{waiting: 1, bytes: c.Size})
 	for _, key := range c.Keys {
 		before := q.Last[key]
-		if before == c { // named twice
+		if before == c { // the key is repeated
 			continue
 		}
 		if before != nil {
@@ -96,7 +95,7 @@ func (q *Calls) Add(c *Call) {
 	}
 }
 
-// queue has a call wait for a place.
+// queue adds a call that waits only for a free worker.
 func (q *Calls) queue(c *Call) {
 	if len(q.ready[c.Of]) == 0 {
 		q.turns = append(q.turns, c.Of)
@@ -104,8 +103,7 @@ func (q *Calls) queue(c *Call) {
 	q.ready[c.Of] = append(q.ready[c.Of], c)
 }
 
-// Begin takes the next call to carry out; nil when there is none, or no place
-// for it.
+// Begin takes the next call to carry out; nil: none is ready, or none may run.
 func (q *Calls) Begin() *Call {
 	next := slices.IndexFunc(q.turns, q.quota.mayRun)
 	if next < 0 {
@@ -124,7 +122,7 @@ func (q *Calls) Begin() *Call {
 	return c
 }
 
-// End forgets a call that has begun, and lets those go on that waited for it.
+// End removes a running call, and readies the calls that waited for it.
 func (q *Calls) End(c *Call) {
 	q.quota.add(c.Of, usage{running: -1, bytes: -c.Size})
 	for _, key := range c.Keys {
@@ -139,8 +137,8 @@ func (q *Calls) End(c *Call) {
 	}
 }
 
-// keysOf names the timers, recurring schedules or queues that a request is
-// about. One that reads a whole topic is about none.
+// keysOf returns the keys of the timers, recurring schedules or queues that a
+// request is about. A request that reads a whole topic has none.
 func keysOf(request messages.Request) []string {
 	switch r := request.(type) {
 	case *messages.ScheduleRequest:
@@ -183,7 +181,7 @@ func keysOf(request messages.Request) []string {
 	}
 }
 
-// recurring is no topic: none begins with NUL.
+// recurring replaces the topic in a key: no topic begins with NUL.
 const recurring = "\x00recurring"
 
 func key(topic string, ids ...string) []string {

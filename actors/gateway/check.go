@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// timersOf is how many timers a request is about.
+// timersOf returns how many timers a request is about.
 func timersOf(request messages.Request) int {
 	switch r := request.(type) {
 	case *messages.ScheduleBatchRequest:
@@ -25,11 +25,10 @@ func timersOf(request messages.Request) int {
 	}
 }
 
-// Check says how large a request is and how much time it has, or what is wrong
-// with it.
+// Check returns the size and the timeout of a request, or what is wrong with it.
 func Check(request messages.Request) (size int, timeout time.Duration, fault *messages.Error) {
 	if !request.ProtoReflect().IsValid() {
-		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: a nil %T", request)
+		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: nil %T", request)
 	}
 	timeout = DefaultTimeout
 	if t := request.GetTimeout(); t != nil {
@@ -41,7 +40,7 @@ func Check(request messages.Request) (size int, timeout time.Duration, fault *me
 	if n := timersOf(request); n > MaxBatch {
 		return 0, 0, Failure(messages.Code_CODE_INVALID, "timers: %d, at most %d in a request", n, MaxBatch)
 	}
-	// A message that was made by hand may be broken in ways that the wire
+	// A message from this process may be malformed in ways that the wire format
 	// does not allow.
 	size, err := host.Recovered("reading the message", func() (int, error) { return proto.Size(request), nil })
 	switch {

@@ -1,5 +1,6 @@
-// Package gateway holds the actor that takes schedule, cancel and other calls as
-// messages. Calls about the same timer run in order, others side by side.
+// gateway is the actor that schedules by message. Its Receive never blocks:
+// requests are carried out in goroutines that it owns. Every accepted request is
+// answered, by its result or by the end of its context.
 package gateway
 
 import (
@@ -20,12 +21,12 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Timers is what the gateway's requests are carried out on.
+// Timers carries out the gateway's requests.
 type Timers interface {
-	// Do carries a request out and returns its answer, a *messages.Error where
-	// it failed. messages.Principal of ctx tells whose it is. Nothing in the request was checked but that it is there, and
-	// its size. Do is called by several goroutines at once, and should return
-	// soon after ctx has ended.
+	// Do carries out a request and returns its answer, a *messages.Error if it
+	// failed. messages.Principal of ctx is the sender's principal. The request
+	// has been checked for its size only. Do is called by several goroutines at
+	// once, and should return soon after ctx has ended.
 	Do(ctx context.Context, request messages.Request) messages.Answer
 }
 
@@ -61,29 +62,29 @@ type gateway struct {
 	timers      Timers
 	env         *host.Env
 	drainFlag   *atomic.Bool // set by a drain; outlives this incarnation
-	incarnation uint64       // tells its messages from those of earlier incarnations
+	incarnation uint64       // messages of earlier incarnations are dropped
 
 	self, parent *actor.PID
 	root         *actor.RootContext
 
-	ctx        context.Context // of this incarnation; every call has one under it
+	ctx        context.Context // of this incarnation; parent of the calls' contexts
 	cancel     context.CancelCauseFunc
-	failureLog loglimit.Limiter // of failures without a sender
+	failureLog loglimit.Limiter // for failures of requests without a sender
 
 	calls    Calls
 	begun    chan *Call // has room for MaxRunning
 	workers  int
-	draining bool // takes no more
-	drained  bool // the supervisor knows that nothing is left
+	draining bool // refuses new requests
+	drained  bool // Drained was sent
 }
 
 type (
-	// finished says that the work of a call is over.
+	// finished reports that the work of a call has ended.
 	finished struct {
 		incarnation uint64
 		call        *Call
 	}
-	// Drain asks the gateway to take no more requests. It is answered with Drained
+	// Drain asks the gateway to refuse new requests. It is answered with Drained
 	// when those it has are done.
 	Drain struct{}
 	// Cut asks the gateway to end the requests that still run.
@@ -92,7 +93,7 @@ type (
 	Drained struct{}
 )
 
-// Props makes a gateway; refuses is true once it takes no more requests,
+// Props returns the props of a gateway; refuses is set once it refuses requests,
 // in this incarnation and the next.
 func Props(env *host.Env, timers Timers, refuses *atomic.Bool) *actor.Props {
 	return env.Props(func(incarnation uint64) actor.Actor {
@@ -100,8 +101,8 @@ func Props(env *host.Env, timers Timers, refuses *atomic.Bool) *actor.Props {
 	})
 }
 
-// Receive ends what this incarnation owns as soon as it panics: its restart
-// comes after a delay, and those who wait should know before.
+// Receive ends what this incarnation owns as soon as it panics: its restart is
+// delayed, and the callers are answered before.
 func (g *gateway) Receive(c actor.Context) {
 	sound := false
 	defer func() {
@@ -129,14 +130,14 @@ func (g *gateway) Receive(c actor.Context) {
 	case *actor.Touch: // answered by protoactor
 	default:
 		if c.Sender() != nil { // not one of protoactor's own
-			g.reply(nil, c.Sender(), Failure(messages.Code_CODE_INVALID, "message: the gateway takes no %T", m))
+			g.reply(nil, c.Sender(), Failure(messages.Code_CODE_INVALID, "message: the gateway does not accept a %T", m))
 		}
 	}
 	g.pump()
 	sound = true
 }
 
-// whose is ctx with whose message it is, and what a peer's may reach.
+// requestContext returns ctx with the sender's principal and rights.
 func requestContext(ctx context.Context, c actor.Context) context.Context {
 	header := c.MessageHeader()
 	if header == nil || !slices.Contains(header.Keys(), messages.PrincipalHeader) {
@@ -148,7 +149,8 @@ func requestContext(ctx context.Context, c actor.Context) context.Context {
 
 func (g *gateway) start(c actor.Context) {
 	g.self, g.parent, g.root = c.Self(), c.Parent(), c.ActorSystem().Root
-	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
+	// nolint:forbidigo // the context lasts as long as the incarnation, which
+	// stop ends
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.calls = NewCalls()
 	g.begun = make(chan *Call, MaxRunning)
@@ -162,7 +164,7 @@ func (g *gateway) stop(cause error) {
 	}
 }
 
-// take admits a request, or answers why not.
+// take admits a request, or answers why it is refused.
 func (g *gateway) take(ctx context.Context, request messages.Request, sender *actor.PID, of principal.Party) {
 	size, timeout, fault := Check(request)
 	if g.draining {
@@ -182,10 +184,10 @@ func (g *gateway) take(ctx context.Context, request messages.Request, sender *ac
 	g.calls.Add(c)
 }
 
-// pump begins what can begin.
+// pump starts the calls that can start.
 func (g *gateway) pump() {
 	for c := g.calls.Begin(); c != nil; c = g.calls.Begin() {
-		if c.Ctx.Err() != nil { // answered while it waited
+		if c.Ctx.Err() != nil { // already answered
 			g.calls.End(c)
 			continue
 		}
@@ -205,8 +207,8 @@ func (g *gateway) pump() {
 	}
 }
 
-// work carries out one call after the other, in a goroutine of its own. One for
-// each call would spend much of its time on growing its stack.
+// work carries out one call after the other, in a goroutine of its own. A
+// goroutine for each call would spend much of its time on growing its stack.
 func (g *gateway) work() {
 	for {
 		select {
@@ -218,8 +220,8 @@ func (g *gateway) work() {
 	}
 }
 
-// carryOut does the work of a call and answers it, unless its context was
-// faster.
+// carryOut does the work of a call and answers it, unless its context has ended
+// first.
 func (g *gateway) carryOut(c *Call) {
 	answer, err := host.Recovered("carrying out a request", func() (messages.Answer, error) {
 		defer g.logPanic(c)
@@ -231,7 +233,7 @@ func (g *gateway) carryOut(c *Call) {
 	c.stopTimeout()
 	g.answer(c, answer)
 	c.Cancel()
-	if g.ctx.Err() == nil { // else nobody is there to read it
+	if g.ctx.Err() == nil { // otherwise no incarnation would read it
 		g.root.Send(g.self, finished{g.incarnation, c})
 	}
 }
@@ -239,7 +241,7 @@ func (g *gateway) carryOut(c *Call) {
 // logPanic logs the stack of a panic, and panics again.
 func (g *gateway) logPanic(c *Call) {
 	if reason := recover(); reason != nil {
-		g.env.Logger.Error("a request of the gateway panicked", "request", fmt.Sprintf("%T", c.request),
+		g.env.Logger.Error("gateway request panicked", "request", fmt.Sprintf("%T", c.request),
 			"panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
 		panic(reason)
 	}

@@ -6,22 +6,22 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/principal"
 )
 
-// quota counts the requests that wait, those that run and the bytes of both, for
-// each principal, for each host and in total. A principal, like this process, has
-// at most half of what the others leave of the waiting requests and of the bytes,
-// and the principals of one host at most three quarters of all. Each has room for
-// one small request, whatever others hold.
+// quota counts the waiting requests, the running requests and the bytes of both,
+// for each principal, for each host and in total. A principal, like this process,
+// may hold at most half of the waiting requests and bytes that the others leave,
+// and the principals of one host at most three quarters of the total. Each may
+// always have one small request.
 //
-// Of the requests that run, a principal has at most three quarters of what the
-// others leave: one that is alone is hardly slowed, and slow requests of one
-// principal leave places for the next. Each may run one, whatever others run.
+// Of the running requests, a principal has at most three quarters of what the
+// others leave: a principal that is alone is hardly slowed, and slow requests of
+// one principal leave room for the next. Each may always run one.
 type quota struct {
 	total      usage
 	principals map[principal.Party]usage // without those that hold nothing
 	hosts      map[string]usage
 }
 
-// usage is what is held of the limits.
+// usage is a part of the quota.
 type usage struct{ waiting, running, bytes int }
 
 func (u usage) plus(o usage) usage {
@@ -46,20 +46,20 @@ func newQuota() quota {
 	return quota{principals: map[principal.Party]usage{}, hosts: map[string]usage{}}
 }
 
-// full reports why there is no room for a request; empty: there is.
+// exceeded reports why a request is refused; empty: it is not.
 func (r *quota) exceeded(of principal.Party, size int) string {
 	mine, host := r.principals[of.Holder()], r.hosts[of.Host]
 	switch {
 	case mine == (usage{}) && size <= smallBytes:
 		return ""
 	case mine.waiting >= (MaxWaiting-(r.total.waiting-mine.waiting))/2:
-		return fmt.Sprintf("%d requests of this principal wait already, %d of all", mine.waiting, r.total.waiting)
+		return fmt.Sprintf("%d requests of this principal are waiting, %d in total", mine.waiting, r.total.waiting)
 	case mine.bytes+size > (MaxWaitingBytes-(r.total.bytes-mine.bytes))/2:
-		return fmt.Sprintf("requests of %d bytes of this principal wait already, %d of all", mine.bytes, r.total.bytes)
+		return fmt.Sprintf("requests of %d bytes of this principal are waiting, %d in total", mine.bytes, r.total.bytes)
 	case of.Host != "" && host.waiting >= MaxHostWaiting:
-		return fmt.Sprintf("%d requests of this host wait already", host.waiting)
+		return fmt.Sprintf("%d requests of this host are waiting", host.waiting)
 	case of.Host != "" && host.bytes+size > MaxHostWaitingBytes:
-		return fmt.Sprintf("requests of %d bytes of this host wait already", host.bytes)
+		return fmt.Sprintf("requests of %d bytes of this host are waiting", host.bytes)
 	}
 	return ""
 }
@@ -76,7 +76,7 @@ func (r *quota) mayRun(of principal.Party) bool {
 	return mine < (MaxRunning-(r.total.running-mine))*3/4
 }
 
-// add counts what a party holds from now on; negative numbers are given back.
+// add adds to what a party holds; negative numbers are returned.
 func (r *quota) add(of principal.Party, more usage) {
 	r.total = r.total.plus(more)
 	addTo(r.principals, of.Holder(), more)

@@ -10,8 +10,8 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// noteUnread logs the failure of a request without a sender. Of many it logs one
-// a second, with the number of those skipped: a Redis that is down fails all.
+// logFailure logs the failure of a request without a sender, at most once a
+// second: while Redis is down all fail.
 func (g *gateway) logFailure(request messages.Request, fault *messages.Error) {
 	if skipped, ok := g.failureLog.Allow(""); ok {
 		g.env.Logger.Warn("request without a sender failed",
@@ -39,7 +39,7 @@ func (g *gateway) reply(request messages.Request, sender *actor.PID, answer mess
 	}
 }
 
-// Ended is the answer to a call whose context has ended.
+// Ended returns the answer to a call whose context has ended.
 func Ended(cause error) *messages.Error {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return Failure(messages.Code_CODE_DEADLINE, "the timeout passed; the outcome is unknown")
@@ -47,7 +47,7 @@ func Ended(cause error) *messages.Error {
 	return Failure(messages.Code_CODE_UNAVAILABLE, "%v; the outcome is unknown", cause)
 }
 
-// Failure is an Error whose text is formatted.
+// Failure returns an Error with a formatted text.
 func Failure(code messages.Code, format string, args ...any) *messages.Error {
 	return messages.Failure(code, fmt.Sprintf(format, args...))
 }

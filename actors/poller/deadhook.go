@@ -12,24 +12,25 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// Death is a timer that became a dead letter. Its Reason and Payload are
-// always given, as far as they are known.
+// DeadTimer is a timer that was dead-lettered. Reason and Payload are set as far
+// as they are known.
 type DeadTimer struct {
 	Topic string
 	exchange.Burial
 }
 
 const (
-	// maxDeaths and maxDeathBytes bound what waits for the hook.
+	// maxHookQueue and maxHookQueueBytes bound the queue of the hook.
 	maxHookQueue      = 1000
 	maxHookQueueBytes = 16 << 20
 )
 
-// Hook calls user code for every death, one after the other, in a goroutine
-// that is there only while some wait. Pollers put deaths in its queue and go
-// on; when that is full, the dead letter is all that tells of them.
+// DeadLetterHook calls user code for every dead-lettered timer, one after the
+// other, in a goroutine that runs only while the queue is not empty. Pollers add
+// to the queue and continue; what does not fit is counted, and the dead letter in
+// the source remains.
 type DeadLetterHook struct {
-	call   func(context.Context, DeadTimer) // nil: nobody wants to know
+	call   func(context.Context, DeadTimer) // nil: timers are only counted
 	log    *slog.Logger
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -37,7 +38,7 @@ type DeadLetterHook struct {
 	mu      sync.Mutex
 	queue   []queuedDeadTimer
 	size    int           // bytes in the queue
-	idle    chan struct{} // closed when the goroutine ends; nil: there is none
+	idle    chan struct{} // closed when the goroutine ends; nil: it does not run
 	closed  bool
 	skipped int // since the queue was full; 0: it is not
 }
@@ -49,16 +50,16 @@ type queuedDeadTimer struct {
 
 func (d queuedDeadTimer) size() int { return len(d.ID) + len(d.Payload) + len(d.Reason) }
 
-// NewHook makes a hook for call; nil: deaths are only counted.
+// NewDeadLetterHook returns a hook for call; nil: dead letters are only counted.
 func NewDeadLetterHook(call func(context.Context, DeadTimer), log *slog.Logger) *DeadLetterHook {
 	h := &DeadLetterHook{call: call, log: log}
-	//nolint:forbidigo // the runtime's life is its own: end ends it
+	// nolint:forbidigo // the context lasts as long as the runtime; End ends it
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h
 }
 
-// Add has the hook called for a death.
-func (h *DeadLetterHook) Add(d queuedDeadTimer) {
+// add queues a call of the hook.
+func (h *DeadLetterHook) add(d queuedDeadTimer) {
 	if h.call == nil {
 		return
 	}
@@ -68,7 +69,7 @@ func (h *DeadLetterHook) Add(d queuedDeadTimer) {
 	if full || h.closed {
 		d.counters.hookSkipped.Add(1)
 		if h.skipped++; h.skipped == 1 {
-			h.log.Error("hook of dead letters is not called for all: it is too slow", "topic", d.Topic, "id", d.ID, "entry", d.Entry)
+			h.log.Error("dead-letter hook too slow; calls are skipped", "topic", d.Topic, "id", d.ID, "entry", d.Entry)
 		}
 		return
 	}
@@ -80,15 +81,15 @@ func (h *DeadLetterHook) Add(d queuedDeadTimer) {
 	}
 }
 
-// next takes a death from the queue; false: there is none, and the goroutine
-// has to end.
+// next removes the first entry of the queue; false: it is empty, and the
+// goroutine has to end.
 func (h *DeadLetterHook) next() (queuedDeadTimer, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.queue) == 0 {
 		h.queue, h.idle = nil, nil
 		if h.skipped > 0 && !h.closed {
-			h.log.Warn("hook of dead letters has caught up", "not_called_for", h.skipped)
+			h.log.Warn("dead-letter hook has caught up", "skipped", h.skipped)
 			h.skipped = 0
 		}
 		return queuedDeadTimer{}, false
@@ -99,8 +100,8 @@ func (h *DeadLetterHook) next() (queuedDeadTimer, bool) {
 	return d, true
 }
 
-// run calls the hook until the queue is empty. User code that ends its
-// goroutine (runtime.Goexit) ends this one, and the rest is for the next.
+// run calls the hook until the queue is empty. If user code ends the goroutine
+// (runtime.Goexit), another one continues.
 func (h *DeadLetterHook) run(idle chan struct{}) {
 	finished := false
 	defer func() {
@@ -128,33 +129,33 @@ func (h *DeadLetterHook) callFor(d queuedDeadTimer) {
 		if r := recover(); r != nil {
 			reason = r
 		}
-		h.log.Error("hook of dead letters panicked", "topic", d.Topic, "id", d.ID, "entry", d.Entry,
+		h.log.Error("dead-letter hook panicked", "topic", d.Topic, "id", d.ID, "entry", d.Entry,
 			"panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
 	}()
 	h.call(h.ctx, d.DeadTimer)
 	returned = true
 }
 
-// End waits until the hook was called for all deaths, or until an instant.
-// Then its context ends with cause and the rest is dropped. It returns soon
-// after that, even if the hook does not.
+// End waits until the hook was called for all queued timers, or until the given
+// instant. Then its context ends with cause and the rest is dropped. It returns
+// soon after that, even if the hook does not.
 func (h *DeadLetterHook) End(until time.Time, cause error) {
 	if h.ctx.Err() != nil {
-		return // it was ended before
+		return // already ended
 	}
 	if h.wait(time.Until(until)) {
 		h.close(cause)
 		return
 	}
 	if dropped := h.close(cause); dropped > 0 {
-		h.log.Error("hook of dead letters is not called for all: it took too long", "not_called_for", dropped)
+		h.log.Error("dead-letter hook took too long; calls are skipped", "skipped", dropped)
 	}
 	if !h.wait(HookGrace) {
-		h.log.Error("hook of dead letters ignores its context and is left behind")
+		h.log.Error("dead-letter hook ignores its context and is abandoned")
 	}
 }
 
-// close ends the hook's context and returns how many deaths it drops.
+// close ends the hook's context and returns how many entries it drops.
 func (h *DeadLetterHook) close(cause error) (dropped int) {
 	h.cancel(cause)
 	h.mu.Lock()
@@ -167,8 +168,8 @@ func (h *DeadLetterHook) close(cause error) (dropped int) {
 	return dropped
 }
 
-// wait waits until no call is under way or waits, and reports whether that
-// was in time.
+// wait waits until no call runs or is queued, and reports whether that was in
+// time.
 func (h *DeadLetterHook) wait(d time.Duration) bool {
 	h.mu.Lock()
 	idle := h.idle
@@ -184,6 +185,6 @@ func (h *DeadLetterHook) wait(d time.Duration) bool {
 	}
 }
 
-// HookGrace is how long the hook of dead letters has after a drain for what
-// died in it, and again once its context has ended.
+// HookGrace is the time that the dead-letter hook has after a drain for timers
+// that were dead-lettered in it, and again once its context has ended.
 const HookGrace = 500 * time.Millisecond

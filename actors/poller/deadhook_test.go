@@ -19,7 +19,7 @@ import (
 // deaths puts deaths of these ids in a hook's queue.
 func deaths(h *DeadLetterHook, counters *counters, payload string, ids ...string) {
 	for _, id := range ids {
-		h.Add(queuedDeadTimer{DeadTimer{"t", exchange.Burial{ID: id, Payload: []byte(payload)}}, counters})
+		h.add(queuedDeadTimer{DeadTimer{"t", exchange.Burial{ID: id, Payload: []byte(payload)}}, counters})
 	}
 }
 
@@ -41,7 +41,7 @@ func TestHookSurvivesItsUser(t *testing.T) {
 		deaths(h, &c, "", "panics", "a", "exits", "b", "exits")
 		synctest.Wait()
 		require.Equal(t, []string{"panics", "a", "exits", "b", "exits"}, told)
-		require.Equal(t, 3, strings.Count(log.String(), "hook of dead letters panicked"))
+		require.Equal(t, 3, strings.Count(log.String(), "dead-letter hook panicked"))
 		require.Contains(t, log.String(), "as the test wants it")
 		require.Equal(t, Counters{HookCalls: 2, HookPanics: 3}, c.Snapshot())
 		deaths(h, &c, "", "later")
@@ -77,13 +77,13 @@ func TestHookQueueIsBounded(t *testing.T) {
 					require.Zero(t, counts.Snapshot().HookSkipped)
 					deaths(h, &counts, c.payload, "9", "9", "9")
 					require.Equal(t, Counters{HookSkipped: 3}, counts.Snapshot())
-					require.Equal(t, spell+1, strings.Count(log.String(), "it is too slow"))
+					require.Equal(t, spell+1, strings.Count(log.String(), "too slow"))
 					for range c.room + 1 {
 						release <- struct{}{}
 					}
 					synctest.Wait()
 					require.Equal(t, Counters{HookSkipped: 3, HookCalls: int64(c.room) + 1}, counts.Snapshot())
-					require.Equal(t, spell+1, strings.Count(log.String(), "not_called_for=3"))
+					require.Equal(t, spell+1, strings.Count(log.String(), "skipped=3"))
 				}
 				h.End(time.Now(), ErrStopped)
 			})
@@ -106,7 +106,7 @@ func TestHookThatIgnoresItsContextIsLeft(t *testing.T) {
 		began := time.Now()
 		h.End(began.Add(time.Second), ErrDraining)
 		require.Equal(t, time.Second+HookGrace, time.Since(began))
-		require.Contains(t, log.String(), "left behind")
+		require.Contains(t, log.String(), "is abandoned")
 		deaths(h, &c, "", "late")
 		require.EqualValues(t, 2, c.Snapshot().HookSkipped)
 		close(release)

@@ -9,11 +9,11 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// drain is the state of a poller that takes no more leases. Its phases end
-// with the deadline, then with DrainGrace, then with DrainFlush, or as soon
-// as nothing is held and nothing is left to settle. A poller that only waits for
-// the answer to a claim does so for DrainFlush: while the source is down there
-// is none.
+// drain is the state of a poller that claims nothing more. Its phases end with
+// the deadline, then with DrainGrace, then with DrainFlush, or as soon as no
+// lease is held and no settlement is queued. A poller that only waits for the
+// reply to a claim waits for DrainFlush: there is no reply while the source is
+// down.
 type drain struct {
 	requester  *actor.PID
 	phase      int
@@ -31,12 +31,12 @@ type endDrain struct {
 const (
 	phaseRun   = iota // handlers run
 	phaseGrace        // their contexts have ended
-	phaseFlush        // they were left; settlements are on their way
+	phaseFlush        // they were abandoned; settlements are in flight
 )
 
 func (p *poller) startDrain(m *messages.Drain, requester *actor.PID) {
 	if p.drain != nil {
-		if p.drain.answered { // as when a topic is removed after a drain
+		if p.drain.answered { // when a topic is removed after a drain
 			p.drain.answered = false
 			p.answerDrain()
 		}
@@ -44,7 +44,7 @@ func (p *poller) startDrain(m *messages.Drain, requester *actor.PID) {
 	}
 	p.drain = &drain{requester: requester}
 	p.nextPhase(phaseRun, m.GetTimeout().AsDuration())
-	p.returnUnstarted(math.MaxInt) // what no handler has begun goes back at once
+	p.returnUnstarted(math.MaxInt) // leases that no handler has begun are released at once
 }
 
 func (p *poller) nextPhase(phase int, after time.Duration) {
@@ -55,7 +55,7 @@ func (p *poller) nextPhase(phase int, after time.Duration) {
 
 func (p *poller) endDrain(m endDrain) {
 	if m.phase != p.drain.phase {
-		return // another one had begun when it came
+		return // the next phase had already begun
 	}
 	switch m.phase {
 	case phaseRun:
@@ -73,8 +73,8 @@ func (p *poller) endDrain(m endDrain) {
 	}
 }
 
-// leaveUnfinished gives up the handlers that ignore their contexts: their
-// timers are released for another node, and named.
+// abandonUnfinished gives up handlers that ignore their contexts: their timers
+// are released for other nodes, and reported.
 func (p *poller) abandonUnfinished() {
 	for _, s := range p.streams {
 		for len(s.held) > 0 {
@@ -84,12 +84,12 @@ func (p *poller) abandonUnfinished() {
 				p.releaseLease(l)
 			}
 			p.drain.unfinished = append(p.drain.unfinished, l.ID)
-			p.Logger.Error("handler ignores its context and is left behind", "id", l.ID)
+			p.Logger.Error("handler ignores its context and is abandoned", "id", l.ID)
 		}
 	}
 }
 
-// finishDrain reports as soon as there is nothing left to do.
+// checkDrain ends the drain as soon as nothing is left to do.
 func (p *poller) checkDrain() {
 	if p.drain == nil || p.drain.answered {
 		return
@@ -118,9 +118,9 @@ func (p *poller) answerDrain() {
 	d.timer.Stop()
 	result := &messages.TopicDrained{Topic: p.Source.Name(), Unfinished: d.unfinished}
 	for _, s := range p.streams {
-		result.Unsettled += uint32(len(s.toSettle)) //nolint:gosec // bounded by the slots
+		result.Unsettled += uint32(len(s.toSettle))
 		if s.flight != nil {
-			result.Unsettled += uint32(len(s.flight.settling)) //nolint:gosec // bounded by maxSettle
+			result.Unsettled += uint32(len(s.flight.settling))
 		}
 	}
 	p.root.Send(d.requester, result)
@@ -130,6 +130,6 @@ func (p *poller) answerDrain() {
 // have ended with ErrDraining.
 const DrainGrace = time.Second
 
-// DrainFlush is how long the last settlements may take after that, and how
-// long an answer is waited for that may hold leases.
+// DrainFlush is how long the last settlements may take after that, and how long a
+// drain waits for a reply that may contain leases.
 const DrainFlush = 2 * time.Second

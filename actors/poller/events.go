@@ -6,10 +6,10 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// What a poller tells of its leases, if somebody watches the topic. Where many
-// leases pass, the caller asks for that once.
+// Events are emitted only while a client watches the topic. Loops over many
+// leases check that once.
 
-// clock is the source's clock at a moment of the local one.
+// clock is the source's clock at a moment of the local clock.
 type clock struct{ source, local time.Time }
 
 func (c clock) now() time.Time {
@@ -30,12 +30,12 @@ func (p *poller) emitKind(l *lease, kind exchange.EventKind) {
 	}
 }
 
-// tellSettled tells what was settled, but for what was buried.
+// emitSettled emits the event of a settlement, except for dead letters.
 func (p *poller) emitSettled(v verdict) {
 	e := exchange.Event{Kind: exchange.EventAcked, Took: v.took}
 	switch v.kind {
 	case exchange.Ack:
-		if v.reason != "" { // only what was rejected has one
+		if v.reason != "" { // only a rejection has a reason
 			e.Kind, e.Text = exchange.EventDiscarded, v.reason
 		}
 	case exchange.Fail:
@@ -56,7 +56,7 @@ func (p *poller) emitCrashed(l *lease, o Outcome) {
 	}
 }
 
-// tellLeft tells of a failure that is left to its lease.
+// emitLeftToLease emits the event of a failure whose lease is left to expire.
 func (p *poller) emitLeftToLease(l *lease, o Outcome) {
 	if p.Feed.Watched.Load() {
 		in := max(time.Until(l.deadline), 0)
@@ -64,7 +64,7 @@ func (p *poller) emitLeftToLease(l *lease, o Outcome) {
 	}
 }
 
-// took is how long a lease was with its handler, if somebody watches.
+// took is how long the handler has had a lease, if the topic is watched.
 func (p *poller) took(l *lease) time.Duration {
 	if !p.Feed.Watched.Load() {
 		return 0

@@ -13,18 +13,21 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// handler is the actor that owns one worker at a time. Its Receive never
-// blocks: user code runs in the worker's goroutine. When user code panics the
-// worker tells its handler, which panics in turn and so fails as an actor
-// does: its supervisor, the poller, restarts it after a backoff.
+// handler is the actor that owns one worker at a time. Its Receive never blocks:
+// user code runs in the worker's goroutine. When user code panics, the worker
+// notifies its handler, which panics in turn and so fails as an actor: its
+// supervisor, the poller, restarts it after a backoff.
 type handler struct {
 	queue  *runQueue
 	topic  *Shared
 	poller *actor.PID
+	// worker is the goroutine in which user code runs, one lease after another.
+	// It ends with its incarnation, after a panic, or, once its handler has
+	// abandoned it, as soon as user code returns.
 	worker *worker
 
 	target  *actor.PID  // where leases are forwarded; nil until the first
-	awaited *forwarding // whose answer is awaited; nil: none
+	awaited *forwarding // the lease whose answer is awaited; nil: none
 
 	// restarted says that this instance replaces one that crashed.
 	restarted bool
@@ -39,13 +42,13 @@ func handlerProps(r *runQueue, t *Shared, poller *actor.PID) *actor.Props {
 	}, actor.WithReceiverMiddleware(host.LogCrashes(t.Logger)))
 }
 
-// crash is what a worker tells its handler about a panic in user code.
+// crash is the message of a worker to its handler about a panic in user code.
 type crash struct {
 	worker *worker
 	reason any
 }
 
-// abandon tells a handler to leave its hung worker and start another.
+// abandon asks a handler to leave its hung worker and to start another.
 type abandon struct{ lease *lease }
 
 func (h *handler) Receive(c actor.Context) {
@@ -58,13 +61,13 @@ func (h *handler) Receive(c actor.Context) {
 	case *actor.Stopping, *actor.Restarting:
 		h.abandonWorker()
 	case abandon:
-		// The worker may have come back meanwhile and run another lease.
+		// The worker may have finished meanwhile and run another lease.
 		if w := m.lease.worker.Load(); w == h.worker && w.running.Load() == m.lease {
 			h.abandonWorker()
 			h.start(c)
 		}
 	case crash:
-		if m.worker != h.worker { // one that was left already, and replaced
+		if m.worker != h.worker { // an abandoned worker, already replaced
 			h.reportRestart(c)
 			return
 		}
@@ -101,7 +104,7 @@ func (h *handler) start(c actor.Context) {
 	go w.loop()
 }
 
-// back gives the slot of a crashed worker free again.
+// reportRestart frees the slot of a crashed worker.
 func (h *handler) reportRestart(c actor.Context) {
 	h.queue.restarting.Add(-1)
 	c.Send(h.poller, handlerRestarted{incarnation: h.queue.incarnation})
@@ -120,7 +123,7 @@ type worker struct {
 	queue     *runQueue
 	handle    Handle
 	log       *slog.Logger
-	sink      LeaseSink         // of forwarded leases; nil: an actor is
+	sink      LeaseSink         // of forwarded leases; nil: the target is an actor
 	self      *actor.PID        // its handler
 	toHandler func(message any) // sends to its handler
 
@@ -138,12 +141,12 @@ func (w *worker) loop() {
 	}
 }
 
-// serve runs user code on one lease and reports false if it did not return:
-// it panicked, or ended its goroutine (runtime.Goexit).
+// serve runs user code on one lease. It returns false if user code panicked or
+// ended its goroutine (runtime.Goexit).
 func (w *worker) serve(l *lease) (returned bool) {
 	var outcome Outcome
 	defer func() {
-		l.ctx.end(context.Canceled) // what user code began with it ends too
+		l.ctx.end(context.Canceled) // end what user code started with it
 		w.running.Store(nil)
 		if returned {
 			w.queue.complete(l, outcome)
@@ -159,13 +162,13 @@ func (w *worker) serve(l *lease) (returned bool) {
 	return true
 }
 
-// crash tells poller and handler that user code did not return.
+// crash reports to poller and handler that user code did not return.
 func (w *worker) crash(l *lease, reason any) {
 	if reason == nil {
 		reason = "handler ended its goroutine"
 	}
-	w.log.Error("handler crashed: its actor restarts, the timer comes back when its lease ends",
-		"topic", l.Topic, "id", l.ID, "claims", l.Claims, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
+	w.log.Error("handler crashed; its timer is due again when the lease expires",
+		"topic", l.Topic, "id", l.ID, "attempt", l.Claims, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
 	w.queue.restarting.Add(1)
 	w.queue.complete(l, Outcome{kind: crashed, err: fmt.Errorf("handler crashed: %v", reason)})
 	w.toHandler(crash{w, reason})

@@ -7,9 +7,9 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// watchLeases looks at the held leases when one of them needs it: it ends the
-// contexts of those that are over by the local clock, and notes which streams
-// have some that are due for an extension.
+// watchLeases examines the held leases when one of them needs it: it ends the
+// contexts of those that have expired by the local clock, and notes which streams
+// have leases to extend.
 func (p *poller) watchLeases(now time.Time) {
 	if p.leasesAt.IsZero() || now.Before(p.leasesAt) {
 		return
@@ -24,7 +24,7 @@ func (p *poller) watchLeases(now time.Time) {
 
 func (p *poller) watchLease(s *stream, l *lease, now time.Time) {
 	if p.MaxLeaseAge > 0 {
-		if l.worker.Load() == nil { // waits for a handler to be back
+		if l.worker.Load() == nil { // waits for a handler to restart
 			l.deliveredAt = now
 		}
 		at := l.deliveredAt.Add(p.MaxLeaseAge)
@@ -38,11 +38,11 @@ func (p *poller) watchLease(s *stream, l *lease, now time.Time) {
 		return
 	}
 	if !now.Before(l.deadline) {
-		p.leaseLost(l, "it ended before an extension was confirmed")
+		p.leaseLost(l, "expired before an extension was confirmed")
 		l.end(ErrLeaseLost)
 		return
 	}
-	if p.Target != nil { // extended only when the target asks for it
+	if p.Target != nil { // extended only at the target's request
 		p.leasesAt = earlier(p.leasesAt, l.deadline)
 		return
 	}
@@ -55,8 +55,8 @@ func (p *poller) watchLease(s *stream, l *lease, now time.Time) {
 	p.leasesAt = earlier(p.leasesAt, l.deadline)
 }
 
-// takeExtensions puts the leases that are due for an extension into f, and
-// those that will be soon, so that they travel together from then on.
+// takeExtensions adds the leases that are due for an extension to f, and those
+// that will be soon, so that they are extended together from then on.
 func (p *poller) takeExtensions(s *stream, f *flight, now time.Time) {
 	if !s.extendDue {
 		return
@@ -68,7 +68,7 @@ func (p *poller) takeExtensions(s *stream, f *flight, now time.Time) {
 			continue
 		}
 		if len(f.extended) == maxSettle {
-			s.extendDue = true // the rest goes with the next exchange
+			s.extendDue = true // the rest is part of the next exchange
 			break
 		}
 		l.verify, l.extending = false, true
@@ -77,11 +77,11 @@ func (p *poller) takeExtensions(s *stream, f *flight, now time.Time) {
 	}
 }
 
-// hung ends a handler at the maximum lease age and frees its slot: the timer
-// is retried as after a failure, the goroutine is left to itself.
+// endHung ends a handler at the maximum lease age and frees its slot: the timer
+// is retried as after a failure, and the goroutine is abandoned.
 func (p *poller) endHung(l *lease) {
 	p.Counters.hung.Add(1)
-	p.Logger.Error("handler ended by the maximum lease age", "id", l.ID, "claims", l.Claims, "age", p.MaxLeaseAge)
+	p.Logger.Error("handler ended by the maximum lease age", "id", l.ID, "attempt", l.Claims, "age", p.MaxLeaseAge)
 	l.end(ErrLeaseTooOld)
 	l.stream.drop(l)
 	if l.refused == 0 && !l.settled {
@@ -92,10 +92,9 @@ func (p *poller) endHung(l *lease) {
 	}
 }
 
-// Extend extends the lease at once, and returns when the source has confirmed
-// it. Errors are those of Settle. Leases are extended by themselves; Extend is
-// for who must know that the timer is still theirs before a step that hurts
-// when done twice.
+// Extend extends the lease at once, and returns when the source has confirmed it.
+// Errors are those of Settle. Leases are extended automatically; Extend is for
+// handlers that must be sure of the lease before a step that must not run twice.
 func (d *Delivery) Extend(ctx context.Context) error {
 	return d.ask(ctx, func(answer chan<- error) any { return extendNow{lease: d.lease, answer: answer} })
 }
@@ -122,7 +121,7 @@ func (p *poller) extendNow(m extendNow) {
 	l.verify, l.stream.extendDue = true, true
 }
 
-// confirmExtension answers those who wait for the lease's extension.
+// confirmExtension answers the callers that wait for the lease's extension.
 func (l *lease) confirmExtension(err error) {
 	for _, answer := range l.extendWaiters {
 		answer <- err

@@ -6,10 +6,11 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/host"
 )
 
-// healEvery bounds how often a topic is swept, whatever is found.
+// orphansEvery is the minimum interval between two collections in a topic.
 const orphansEvery = time.Minute
 
-// heal removes, in the background, what is left of timers that are gone.
+// collectOrphans removes, in the background, the remains of timers that no longer
+// exist.
 func (p *poller) collectOrphans() {
 	if p.collectingOrphans || time.Since(p.orphansAt) < orphansEvery {
 		return
@@ -27,8 +28,8 @@ func (p *poller) orphansCollected(m orphansCollected) {
 	p.Counters.orphansRemoved.Add(int64(m.removed))
 	switch {
 	case m.err != nil:
-		p.Logger.Warn("healing failed; tried again later", "err", m.err)
+		p.Logger.Warn("orphans not removed; retried later", "err", m.err)
 	case m.removed > 0:
-		p.Logger.Info("removed entries without a timer", "count", m.removed)
+		p.Logger.Info("orphans removed", "count", m.removed)
 	}
 }

@@ -9,25 +9,25 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// Order is what operators ordered of a topic, for all nodes that handle it.
+// ClusterOverride is what an operator has set for a topic on all nodes.
 type ClusterOverride struct {
-	Paused bool // take no timers
-	// Override changes the settings of the node; nil: it does not.
+	Paused bool // claim no timers
+	// Apply changes the settings of the node; nil: none are overridden.
 	Apply func(*Settings)
 }
 
-// ordered brings what was read to the poller.
+// overrideRead brings the override that was read to the poller.
 type overrideRead struct {
 	incarnation uint64
 	override    ClusterOverride
 	err         error
 }
 
-// readOrderEvery is the default of Topic.OrderEvery.
+// defaultOverrideInterval is the default of Topic.OverrideInterval.
 const defaultOverrideInterval = 5 * time.Minute
 
-// readOrder reads what is ordered, in the background. Until it is known for the
-// first time nothing is claimed, for the topic may be paused.
+// readOverride reads the override in the background. Nothing is claimed until it
+// has been read once, because the topic may be paused.
 func (p *poller) readOverride() {
 	if p.ReadOverride == nil {
 		return
@@ -38,19 +38,19 @@ func (p *poller) readOverride() {
 	}
 	p.overrideAt = time.Now().Add(host.Jitter(cmp.Or(p.OverrideInterval, defaultOverrideInterval), 0.5, p.random()))
 	if p.overrideReading {
-		p.overrideStale = true // what is being read may be from before
+		p.overrideStale = true // the read in progress may be too old
 		return
 	}
 	p.overrideReading, p.overrideStale = true, false
 	ctx, read, tell, incarnation := p.queue.ctx, p.ReadOverride, p.queue.toPoller, p.incarnation
 	p.io.Go(func() {
-		order, err := host.Recovered("reading what is ordered", func() (ClusterOverride, error) { return read(ctx) })
+		order, err := host.Recovered("reading the override", func() (ClusterOverride, error) { return read(ctx) })
 		tell(overrideRead{incarnation: incarnation, override: order, err: err})
 	})
 }
 
-// obey takes what was read. What cannot be read changes nothing; where Redis is
-// down, it is read again when it is back.
+// applyOverride puts the override in force. An unreadable override changes
+// nothing; when Redis is down, it is read again afterwards.
 func (p *poller) applyOverride(m overrideRead) {
 	p.overrideReading = false
 	switch {
@@ -62,7 +62,7 @@ func (p *poller) applyOverride(m overrideRead) {
 		p.redisDown(m.err)
 	default:
 		p.overrideKnown = true
-		p.Logger.Warn("what is ordered of the topic cannot be read; it goes on as before", "err", m.err)
+		p.Logger.Warn("override not readable; settings stay as they are", "err", m.err)
 	}
 	p.applySettings()
 	if p.overrideStale {

@@ -8,34 +8,39 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// Glancer is a Source that can tell at a fraction of the cost of an exchange
-// when its first timer is due, as it does for many at a time. A poller that
-// has nothing to do glances instead of looking, and looks when there is news.
+// Peeker is a Source that can report when its first timer is due at a fraction of
+// the cost of an exchange, because it batches the peeks of many topics.
+//
+// Peeking is a performance feature for nodes with many idle topics: the cost of
+// an idle poll drops by an order of magnitude (docs/decisions/0012-glances.md). A
+// poller whose topic is idle peeks instead of claiming, and claims when the first
+// timer has changed. Topic.NoPeek switches it off; a Source that is no Peeker has
+// none.
 type Peeker interface {
 	// Glance changes nothing. Errors are those of Exchange.
 	Glance(ctx context.Context) (exchange.Glance, error)
 }
 
 const (
-	// glancesPerLook is how many glances in a row stand for a look, which also
-	// finds what is left of timers that are gone, and keeps what the source
-	// remembers of the stream: for two minutes, five times those of a default ramp.
+	// peeksPerClaim is how many peeks in a row replace a claim. A claim also
+	// detects orphans, and refreshes what the source stores about the stream: for
+	// two minutes, five times the span of the default idle backoff.
 	peeksPerClaim = 20
-	// restingFrom is how many looks in vain there were before a glance.
+	// peekAfterEmpty is the number of empty polls before the first peek.
 	peekAfterEmpty = 2
-	// headMoved is by how much the instant of the first timer may differ between
-	// two answers by their rounding.
+	// headMoved is the rounding error between two readings of the first timer's
+	// instant.
 	headMoved = 10 * time.Microsecond
 )
 
-// glances is what a poller knows of its source's first timer.
+// headState is what a poller knows of its source's first timer.
 type headState struct {
-	due   time.Time // when it is due by the source's clock; zero: there is none
-	known bool      // false: the last look found one that is due, or failed
-	peeks int       // glances since the last look
+	due   time.Time // by the source's clock; zero: there is none
+	known bool      // false: the last claim found it due, or failed
+	peeks int       // since the last claim
 }
 
-// glanced is the answer to a glance.
+// peeked is the answer to a peek.
 type peeked struct {
 	incarnation uint64
 	stream      *stream
@@ -45,22 +50,22 @@ type peeked struct {
 	received    time.Time
 }
 
-// mayGlance reports whether the look that f is does as a glance: nothing but the
-// idle ramp asks for it, and all that was hinted at has been looked for.
+// mayPeek reports whether a peek suffices for the poll that f is: only the idle
+// backoff requests it, and no hint is outstanding.
 func (p *poller) mayPeek(f *flight, now time.Time) bool {
-	if _, can := p.Source.(Peeker); !can || !p.head.known || p.head.peeks >= peeksPerClaim {
+	if _, can := p.Source.(Peeker); !can || p.NoPeek || !p.head.known || p.head.peeks >= peeksPerClaim {
 		return false
 	}
 	return len(f.request.Settle)+len(f.request.Extend) == 0 && p.pace.idleOnly(now)
 }
 
-// glance makes f a glance, which reserves no slots.
+// peek turns f into a peek, which reserves no slots.
 func (p *poller) peek(f *flight) {
 	f.request.Want, f.peek = 0, true
 	p.pace.pollAt = time.Time{}
 }
 
-// glanced takes the answer to a glance. News are for a look.
+// peekAnswered processes the answer to a peek. A change leads to a claim.
 func (p *poller) peekAnswered(m peeked) {
 	s, answer, now := m.stream, m.answer, time.Now()
 	s.flight = nil
@@ -91,8 +96,8 @@ func (p *poller) peekAnswered(m peeked) {
 	p.pace.pollAt = m.flight.sent.Add(p.pace.idleBackoff())
 }
 
-// news reports whether an answer tells of anything but what is known: another
-// first timer, or the same one sooner, after a step of the source's clock.
+// headChanged reports whether an answer shows another first timer than the known
+// one, or the same one sooner, after a step of the source's clock.
 func (p *poller) headChanged(answer exchange.Glance, sent time.Time) bool {
 	if answer.Next < 0 || p.head.due.IsZero() {
 		return answer.Next >= 0 || !p.head.due.IsZero()
@@ -101,7 +106,7 @@ func (p *poller) headChanged(answer exchange.Glance, sent time.Time) bool {
 	return answer.Next == 0 || moved > headMoved || sent.Add(answer.Next+minClockStep).Before(p.pace.dueAt)
 }
 
-// looked notes what a look told of the first timer.
+// claimAnswered notes what a claim reported about the first timer.
 func (g *headState) claimAnswered(r *exchange.Reply) {
 	*g = headState{known: r.Next != 0}
 	if r.Next > 0 {
@@ -109,7 +114,8 @@ func (g *headState) claimAnswered(r *exchange.Reply) {
 	}
 }
 
-// resting reports whether the ramp alone asks for a look, and not the first time.
+// idleOnly reports whether the idle backoff alone requests a poll, and not for
+// the first time.
 func (p *pace) idleOnly(now time.Time) bool {
 	return !p.backlog && p.requestedAt.IsZero() && p.hintAt.IsZero() && p.hints == p.answeredHints &&
 		(p.dueAt.IsZero() || now.Before(p.dueAt)) && p.emptyPolls >= peekAfterEmpty

@@ -1,13 +1,6 @@
-// Package poller holds the actor that owns the leases of a topic, and its
-// handlers. It claims leases from a [Source] over its streams, hands them to
-// handler actors, extends them while handlers run, and settles them with the
-// outcomes.
-//
-// Files by concept: poller, pump, answers (the exchange loop), stream (one
-// sequence of exchanges), lease, leases, run, handler, delivery (a lease on its
-// way through a handler), pace, ahead, glance (when and how much to claim), hook,
-// events, tail (what others learn of it), topic, order (settings), protocol (the
-// messages between poller and supervisor), drain.
+// poller is the actor that owns the leases of a topic: it claims them over its
+// streams, passes them to handlers and settles them with the handlers' outcomes.
+// All of its state is accessed in Receive only.
 package poller
 
 import (
@@ -26,9 +19,9 @@ import (
 // outcomes. All of its state is touched in Receive only.
 type poller struct {
 	*Shared
-	Settings           // those in force; they shadow the ones that it began with
+	Settings           // in force; they shadow those of Shared
 	paused      bool   // claims nothing
-	incarnation uint64 // tells its messages from those of earlier incarnations
+	incarnation uint64 // messages of earlier incarnations are dropped
 
 	self, parent *actor.PID
 	root         *actor.RootContext
@@ -36,36 +29,36 @@ type poller struct {
 	queue    *runQueue
 	handlers []*actor.PID
 	streams  []*stream
-	reserved int // slots of claims under way
+	reserved int // slots of claims in flight
 
 	pace        pace
 	head        headState
 	prefetch    prefetch
-	emptyClaims int       // looks in a row that found something due and could not claim it
-	leasesAt    time.Time // no lease needs a look before; zero: none at all
-	batchAt     time.Time // when settlements that wait for company go out; zero: none wait
-	clock       clock     // of the source, as it was last told
+	emptyClaims int       // polls in a row that found a due timer and could not claim it
+	leasesAt    time.Time // when a lease must be examined next; zero: none must
+	batchAt     time.Time // when delayed settlements are sent; zero: none are delayed
+	clock       clock     // the source's clock at its last reply
 	timer       *time.Timer
-	timerAt     time.Time // when timer sends its tick; zero: it does not
+	timerAt     time.Time // when timer sends its tick; zero: it is stopped
 
-	// unavailable: Redis is down, and nothing is sent but what the supervisor
-	// asks for. probing: it asked for this one.
+	// While unavailable is set, Redis is down and the poller sends only what the
+	// supervisor requests. probing is set while such a request is in flight.
 	unavailable, probing bool
 
-	override                       ClusterOverride // as it was last read
+	override                       ClusterOverride // as last read
 	overrideKnown                  bool
 	overrideFailures               int
-	overrideReading, overrideStale bool      // of the order
-	claimsSuspended                bool      // another was given: nothing is claimed until it is read
+	overrideReading, overrideStale bool      // of override
+	claimsSuspended                bool      // until the override that a hint announced has been read
 	overrideAt                     time.Time // when to read it again; zero: never
 
 	collectingOrphans bool
-	orphansAt         time.Time
-	drain             *drain // nil: not draining
+	orphansAt         time.Time // when orphans were last collected
+	drain             *drain    // nil: not draining
 }
 
-// Messages of a poller to itself carry the epoch of the incarnation that they
-// are meant for: mail survives a restart.
+// A message that a poller sends to itself carries its incarnation, because
+// mailboxes outlive a restart.
 type (
 	tick             struct{ incarnation uint64 }
 	completed        struct{ incarnation uint64 }
@@ -77,7 +70,7 @@ type (
 	}
 )
 
-// Props makes the poller of a topic.
+// Props returns the props of the poller of a topic.
 func Props(t *Shared) *actor.Props {
 	options := append([]actor.PropsOption{
 		actor.WithSupervisor(host.RestartHandler.WithRandom(t.random)),
@@ -88,8 +81,8 @@ func Props(t *Shared) *actor.Props {
 	}, options...)
 }
 
-// Receive ends what this incarnation owns as soon as it panics: until its
-// restart, which comes after a delay, nobody would watch over its leases.
+// Receive ends what this incarnation owns as soon as it panics: until the
+// restart, which is delayed, nothing would watch over its leases.
 func (p *poller) Receive(c actor.Context) {
 	sound := false
 	defer func() {
@@ -104,7 +97,7 @@ func (p *poller) Receive(c actor.Context) {
 	case *actor.Stopping, *actor.Restarting:
 		p.stop()
 	default:
-		// Mail goes on coming while the handlers stop.
+		// Messages still arrive while the handlers stop.
 		if p.queue != nil && p.receive(c.Message(), c.Sender()) {
 			p.pump(c, time.Now())
 		}
@@ -112,7 +105,7 @@ func (p *poller) Receive(c actor.Context) {
 	sound = true
 }
 
-// take reports whether the message was for this incarnation.
+// receive reports whether the message was for this incarnation.
 func (p *poller) receive(message any, sender *actor.PID) bool {
 	switch m := message.(type) {
 	case tick:
@@ -193,9 +186,10 @@ func (p *poller) start(c actor.Context) {
 	p.root.Send(p.parent, Started{p.self})
 }
 
-// tune takes the settings that are in force, at the start and whenever they
-// have changed. What runs already runs on under the ones it began with, but
-// for the lease, whose next extension is as long as they say.
+// applySettings puts the topic's settings and the cluster-wide override in force,
+// at the start and after each change. Running handlers keep the settings that
+// they began with, except for the length of their leases, which applies from the
+// next extension on.
 func (p *poller) applySettings() {
 	state, wasPaused := p.State.Load(), p.paused
 	p.Settings = state.Settings
@@ -211,7 +205,7 @@ func (p *poller) applySettings() {
 	p.openStreams()
 }
 
-// openStreams opens as many streams as what may be claimed is worth.
+// openStreams opens as many streams as the number of slots justifies.
 func (p *poller) openStreams() {
 	for len(p.streams) < streamsFor(p.MaxConcurrent+p.prefetch.limit) {
 		p.openStream()
@@ -228,10 +222,11 @@ func (p *poller) openStream() {
 	p.io.Go(func() { s.serve(ctx, source, incarnation) })
 }
 
-// newIncarnation names a life of a poller among all pollers of all nodes.
+// newStreamIncarnation returns a name that is unique among all pollers of all
+// nodes.
 func newStreamIncarnation() string { return rand.Text() }
 
-// stop ends all that this incarnation owns. Its leases come back by expiry.
+// stop ends everything that this incarnation owns. Its leases expire.
 func (p *poller) stop() {
 	if p.queue == nil {
 		return
@@ -249,7 +244,7 @@ func (p *poller) stop() {
 	p.queue = nil
 }
 
-// hinted looks sooner than planned. Nothing in a hint is believed beyond that.
+// handleHint polls sooner than planned. A hint is trusted for nothing else.
 func (p *poller) handleHint(h exchange.Hint) {
 	switch h.Kind {
 	case exchange.HintDue:
@@ -257,7 +252,7 @@ func (p *poller) handleHint(h exchange.Hint) {
 	case exchange.HintSubscribed:
 		p.pace.pollWithin(time.Now(), time.Duration(float64(subscribedJitter)*p.random()))
 		p.readOverride()
-		if p.Target != nil { // a cancel may have been missed, and no heartbeat finds out
+		if p.Target != nil { // a hint of a cancel may have been missed, and forwarded leases have no heartbeat
 			p.verifyLeases("")
 		}
 	case exchange.HintControl:
@@ -268,7 +263,8 @@ func (p *poller) handleHint(h exchange.Hint) {
 	}
 }
 
-// check has leases of a timer, or of all, verified by an extension at once.
+// verifyLeases has the leases of a timer verified by an immediate extension; an
+// empty id means all leases.
 func (p *poller) verifyLeases(id string) {
 	for _, s := range p.streams {
 		for _, l := range s.held {
@@ -279,6 +275,6 @@ func (p *poller) verifyLeases(id string) {
 	}
 }
 
-// subscribedSpread keeps thousands of topics from looking at once when their
-// common subscription is back.
+// subscribedJitter keeps thousands of topics from polling at the same time when
+// their common subscription is restored.
 const subscribedJitter = 100 * time.Millisecond

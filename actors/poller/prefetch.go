@@ -2,37 +2,41 @@ package poller
 
 import "time"
 
-// ahead decides how many leases a poller claims beyond those that its handlers
-// can begin at once, so that quick handlers need not wait for the round trip:
-// as many as the handlers finish within aheadFor, at the rate that they had
-// lately. A lease that waits longer than patience, because the handlers have
-// become slow, goes back to the source for other nodes.
+// prefetch is a performance feature: quick handlers need not wait for a round
+// trip between two timers. With handlers of 100 µs it multiplies throughput; with
+// handlers of over 10 ms it does nothing (docs/decisions/0008-claiming-ahead.md).
+// It decides how many leases a poller claims beyond its free handlers: as many as
+// the handlers finish within prefetchSpan, at their recent rate. A lease that
+// waits longer than MaxPrefetchWait for a handler, because handlers have become
+// slow, is released for other nodes. Topic.NoPrefetch switches it off.
 type prefetch struct {
 	limit int // leases
 
-	since    time.Time // when the rate began to be measured
-	finished int       // leases done with since then, within patience each
+	since    time.Time // when the current measurement began
+	finished int       // leases finished since then, each within MaxPrefetchWait
 	checkAt  time.Time // when to look for leases that wait too long; zero: none waits
 }
 
 const (
 	prefetchSpan = 4 * time.Millisecond
-	// rateOver is how long a rate is measured at least.
+	// rateWindow is the minimum duration of a measurement.
 	rateWindow  = 5 * time.Millisecond
 	maxPrefetch = 4 * maxClaim
-	// Patience is how long a lease may wait for a handler before it is given back.
+	// MaxPrefetchWait is how long a lease may wait for a handler before it is
+	// released.
 	MaxPrefetchWait = 2 * prefetchSpan
 )
 
-// count notes that a lease is done with. Handlers that take longer than patience
-// do not count: many of them that finish together would look like quick ones.
+// countFinished counts a finished lease. Handlers that take longer than
+// MaxPrefetchWait do not count: many of them that finish together would look like
+// quick ones.
 func (a *prefetch) countFinished(l *lease, now time.Time) {
 	if now.Sub(l.queued) < MaxPrefetchWait {
 		a.finished++
 	}
 }
 
-// measure sets the limit by the rate, once it has been measured for long enough.
+// measure sets the limit from the rate, once it was measured for long enough.
 func (a *prefetch) measure(now time.Time) {
 	took := now.Sub(a.since)
 	if took < rateWindow {
@@ -42,8 +46,8 @@ func (a *prefetch) measure(now time.Time) {
 	a.since, a.finished = now, 0
 }
 
-// shed releases the leases that have waited longer than patience for a handler,
-// as far as they are more than there are handlers.
+// returnExcess releases the leases that have waited longer than MaxPrefetchWait
+// for a handler, as far as there are more leases than handlers.
 func (p *poller) returnExcess(now time.Time) {
 	if p.prefetch.checkAt.IsZero() || now.Before(p.prefetch.checkAt) {
 		return
@@ -61,7 +65,7 @@ func (p *poller) returnExcess(now time.Time) {
 	p.returnUnstarted(max(0, -p.free()))
 }
 
-// giveBack releases the last n leases that no handler has begun.
+// returnUnstarted releases the last n leases that no handler has begun.
 func (p *poller) returnUnstarted(n int) {
 	for _, l := range p.queue.takeLast(n) {
 		l.stream.drop(l)

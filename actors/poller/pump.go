@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// maxClaim bounds the leases of one exchange: larger ones gain nothing
-	// and hold Redis for longer.
+	// maxClaim bounds the claims of one exchange: larger exchanges gain nothing
+	// and block Redis for longer.
 	maxClaim = 100
 	// maxSettle bounds the settlements of one exchange, and its extensions.
 	maxSettle = 500
-	// secondStreamAt is the number of free slots from which a second exchange
-	// at a time pays: below it, it only makes both smaller.
+	// secondStreamAt is the number of slots from which a second concurrent
+	// exchange pays off: below it, both are only smaller.
 	secondStreamAt = 50
-	// gatherFor is how long settlements wait for the other leases of their
-	// batch, so that quick handlers do not cause an exchange each.
+	// batchDelay is how long settlements wait for those of the same claim, so
+	// that quick handlers do not cause an exchange each.
 	batchDelay = time.Millisecond
 )
 
@@ -29,8 +29,8 @@ func streamsFor(slots int) int {
 	return 1
 }
 
-// pump sends what can be sent and arms the timer for what comes next. It runs
-// after every message, so no case above has to think of it.
+// pump sends what can be sent and sets the timer for the next step. It runs after
+// every message, so that no message handler has to.
 func (p *poller) pump(c actor.Context, now time.Time) {
 	p.watchLeases(now)
 	if !p.unavailable && !p.overrideAt.IsZero() && !now.Before(p.overrideAt) {
@@ -38,7 +38,9 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 	}
 	p.batchAt = time.Time{}
 	p.markSettled()
-	p.prefetch.measure(now)
+	if !p.NoPrefetch {
+		p.prefetch.measure(now)
+	}
 	p.returnExcess(now)
 	p.openStreams()
 	for _, s := range p.streams {
@@ -56,8 +58,8 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 	p.armTimer(now)
 }
 
-// free is the number of slots that no lease and no claim under way takes, with
-// those of leases that wait for a handler.
+// free is the number of slots, prefetch included, that neither a lease nor a
+// claim in flight occupies.
 func (p *poller) free() int {
 	free := p.MaxConcurrent + p.prefetch.limit - p.reserved - int(p.queue.restarting.Load())
 	for _, s := range p.streams {
@@ -66,7 +68,7 @@ func (p *poller) free() int {
 	return free
 }
 
-// compose makes the next exchange of an idle stream, or nil.
+// compose returns the next exchange of an idle stream, or nil.
 func (p *poller) compose(s *stream, now time.Time) *flight {
 	if p.unavailable || p.delayForBatch(s, now) {
 		return nil
@@ -89,8 +91,8 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 	return f
 }
 
-// catchUp notes which streams have nothing left to settle from before an
-// exchange failed.
+// markSettled notes which streams have written all settlements that were
+// outstanding when an exchange failed.
 func (p *poller) markSettled() {
 	for _, s := range p.streams {
 		if s.unsettled && !p.unavailable && s.flight == nil && len(s.toSettle) == 0 {
@@ -99,11 +101,12 @@ func (p *poller) markSettled() {
 	}
 }
 
-// mayClaim reports whether a stream may claim at all. It may not while an order
-// is read that a hint told of: what was scheduled after a pause would be taken in
-// spite of it. Nor while another stream is behind: it could claim anew what that
-// one is about to settle, if the lease has ended meanwhile. Its own settlements
-// are run before its claim.
+// mayClaim reports whether a stream may claim. It may not while an announced
+// override is being read: a timer that was scheduled after a pause would be
+// claimed in spite of it. It may not while another stream has outstanding
+// settlements from before a failure: a lease of these may have expired, and its
+// timer would be claimed again before its ack. Its own settlements run before its
+// claim.
 func (p *poller) mayClaim(s *stream) bool {
 	if p.drain != nil || p.paused || p.claimsSuspended {
 		return false
@@ -116,8 +119,8 @@ func (p *poller) mayClaim(s *stream) bool {
 	return true
 }
 
-// awaitCompany holds settlements back for a moment while the rest of their
-// batch is about to finish.
+// delayForBatch delays settlements for a moment while the other handlers of the
+// same claim are about to finish.
 func (p *poller) delayForBatch(s *stream, now time.Time) bool {
 	if len(s.toSettle) == 0 || len(s.held) == 0 || s.extendDue || p.drain != nil {
 		return false
@@ -130,8 +133,8 @@ func (p *poller) delayForBatch(s *stream, now time.Time) bool {
 	return true
 }
 
-// want is how many leases an exchange should claim: whatever is free, when it
-// travels anyway or it is time to look.
+// want is the number of leases that an exchange should claim: all free slots if
+// the exchange is sent anyway or it is time to poll.
 func (p *poller) want(s *stream, f *flight, now time.Time) int {
 	free := min(p.free(), maxClaim)
 	switch {
@@ -153,7 +156,7 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 			break
 		}
 		taken++
-		if v.lease.refused != 0 { // learnt since by an extension
+		if v.lease.refused != 0 { // an extension was refused meanwhile
 			v.answerSettler()
 			continue
 		}
@@ -170,7 +173,7 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 	f.complete = len(s.toSettle) == 0
 }
 
-// send gives a new exchange its place in the stream.
+// send numbers a new exchange and transmits it.
 func (p *poller) send(s *stream, f *flight) {
 	if !f.peek {
 		s.sequence++
@@ -182,14 +185,14 @@ func (p *poller) send(s *stream, f *flight) {
 	p.transmit(s)
 }
 
-// transmit sends the stream's exchange, for the first time or again. The
-// channel has room: there is never more than one exchange of a stream.
+// transmit sends the stream's exchange, for the first time or again. The channel
+// has room: a stream has at most one exchange in flight.
 func (p *poller) transmit(s *stream) {
 	s.retryAt, s.waiting = time.Time{}, false
 	s.requests <- s.flight
 }
 
-// staff starts handlers as long as there are more leases than handlers that
+// spawnHandlers spawns handlers while there are more leases than handlers that
 // can take them.
 func (p *poller) spawnHandlers(c actor.Context) {
 	needed := int(p.queue.restarting.Load())
@@ -198,16 +201,15 @@ func (p *poller) spawnHandlers(c actor.Context) {
 	}
 	for len(p.handlers) < min(needed, p.MaxConcurrent) {
 		pid, err := c.SpawnNamed(handlerProps(p.queue, p.Shared, p.self), handlerName(len(p.handlers)))
-		if err != nil { // a name of ours was taken: the next incarnation has a clean slate
+		if err != nil { // the name is taken; the next incarnation starts without children
 			panic(err)
 		}
 		p.handlers = append(p.handlers, pid)
 	}
 }
 
-// arm sets the timer to the next instant at which there is something to do. A
-// tick that comes too early does no harm, so the timer is only ever brought
-// forward.
+// armTimer sets the timer to the next instant at which there is work. An early
+// tick is harmless, so the timer is only moved forward.
 func (p *poller) armTimer(now time.Time) {
 	at := earlier(earlier(p.leasesAt, p.batchAt), p.prefetch.checkAt)
 	if !p.unavailable {
@@ -215,8 +217,8 @@ func (p *poller) armTimer(now time.Time) {
 		for _, s := range p.streams {
 			at = earlier(at, s.retryAt)
 		}
-		// A look that is due waits with settlements that gather: its instant
-		// has passed, and a tick then would come at once, again and again.
+		// A due poll waits while settlements are delayed: its instant has passed,
+		// and the timer would fire at once, again and again.
 		if first := p.streams[0]; !first.busy() && p.free() > 0 && p.batchAt.IsZero() && p.mayClaim(first) {
 			at = earlier(at, p.pace.wakeAt())
 		}

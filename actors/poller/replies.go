@@ -8,7 +8,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// answered takes the answer to an exchange, or the news that there is none.
+// exchangeAnswered processes the reply to an exchange, or its failure.
 func (p *poller) exchangeAnswered(m exchanged) {
 	s, f := m.stream, m.flight
 	if m.err != nil {
@@ -31,7 +31,8 @@ func (p *poller) exchangeAnswered(m exchanged) {
 	p.plan(f, m.reply)
 }
 
-// reached notes that Redis answers, be it with an error of this topic alone.
+// redisReachable notes that Redis answers, even with an error of this topic
+// alone.
 func (p *poller) redisReachable() {
 	if p.unavailable || p.probing {
 		p.unavailable, p.probing = false, false
@@ -39,22 +40,24 @@ func (p *poller) redisReachable() {
 	}
 }
 
-// watchClock notices a step of the source's clock. Nothing depends on it here:
-// leases end by the monotonic clock, and the source decides what is due.
+// watchClock logs a step of the source's clock. Nothing here depends on that
+// clock: leases expire by the local monotonic clock, and the source decides what
+// is due.
 func (p *poller) watchClock(sent, received, source time.Time) {
 	if step := p.clockWatch.observe(sent, received, source); step != 0 {
 		p.Counters.clockSteps.Add(1)
-		p.Logger.Warn("the clock of redis has stepped: timers come as much sooner or later", "by", step.Round(time.Millisecond))
+		p.Logger.Warn("redis clock stepped; timers are early or late by as much", "by", step.Round(time.Millisecond))
 	}
 }
 
-// down has the supervisor know that Redis is down, and waits to be asked.
+// redisDown reports that Redis is down and waits for the supervisor.
 func (p *poller) redisDown(err error) {
 	p.unavailable, p.probing = true, false
 	p.root.Send(p.parent, Unavailable{p.Source.Shard(), err})
 }
 
-// settled counts the settlements of f by what became of them.
+// countSettled counts the settlements of f by their results and answers the
+// handlers that wait for one.
 func (p *poller) countSettled(f *flight, r *exchange.Reply) {
 	for _, refusal := range r.Refused {
 		if i := refusal.Index; i < len(f.settling) {
@@ -75,16 +78,16 @@ func (p *poller) countSettled(f *flight, r *exchange.Reply) {
 			p.Counters.acked.Add(1)
 		case exchange.Nack:
 			p.Counters.retried.Add(1)
-		case exchange.Bury: // counted by the source's word
-		case exchange.Fail: // counted when it was settled
+		case exchange.Bury: // counted from the reply
+		case exchange.Fail: // counted when the handler returned
 		case exchange.Release:
 			p.Counters.released.Add(1)
 		}
 	}
 }
 
-// buried tells of what the exchange made dead letters, be it settled so or
-// given up by the claim.
+// reportDeadLetters logs, counts and passes on the timers that the exchange
+// dead-lettered, by a settlement or because their claims were used up.
 func (p *poller) reportDeadLetters(f *flight, r *exchange.Reply) {
 	for _, b := range r.Buried {
 		var took time.Duration
@@ -94,9 +97,9 @@ func (p *poller) reportDeadLetters(f *flight, r *exchange.Reply) {
 		}
 		p.Counters.deadLettered.Add(1)
 		if skipped, ok := p.logLimit.Allow("dead " + p.Source.Name()); ok {
-			p.Logger.Warn("timer is dead", "id", b.ID, "reason", b.Reason, "claims", b.Claims, "entry", b.Entry, "skipped", skipped)
+			p.Logger.Warn("timer dead-lettered", "id", b.ID, "reason", b.Reason, "attempt", b.Claims, "entry", b.Entry, "skipped", skipped)
 		}
-		p.deadHook.Add(queuedDeadTimer{DeadTimer{p.Source.Name(), b}, &p.Counters})
+		p.deadHook.add(queuedDeadTimer{DeadTimer{p.Source.Name(), b}, &p.Counters})
 		if p.Feed.Watched.Load() {
 			p.Feed.Add(exchange.Event{
 				Kind: exchange.EventDead, At: b.At, ID: b.ID, Attempt: b.Claims, Took: took, Text: b.Reason, Entry: b.Entry,
@@ -105,7 +108,7 @@ func (p *poller) reportDeadLetters(f *flight, r *exchange.Reply) {
 	}
 }
 
-// extended gives the leases that f extended their new token and life.
+// extensionsAnswered gives the extended leases of f their new token and expiry.
 func (p *poller) extensionsAnswered(f *flight, r *exchange.Reply) {
 	for _, refusal := range r.Refused {
 		if i := refusal.Index - len(f.settling); i >= 0 && i < len(f.extended) {
@@ -121,13 +124,13 @@ func (p *poller) extensionsAnswered(f *flight, r *exchange.Reply) {
 			l.Token = r.Extended
 		}
 		p.confirm(l, f.sent, r.Remaining)
-		if !l.verify { // else it was asked for after this one was sent
+		if !l.verify { // otherwise it was requested after f was sent
 			l.confirmExtension(nil)
 		}
 	}
 }
 
-// tell answers who waits for the settlement.
+// answerSettler answers the handler that waits for the settlement.
 func (v verdict) answerSettler() {
 	switch {
 	case v.answer == nil:
@@ -138,15 +141,15 @@ func (v verdict) answerSettler() {
 	}
 }
 
-// confirm notes that a lease is good for remaining, counted from sent: the
-// source's clock was not behind that.
+// confirm notes that a lease is good for remaining, counted from sent, which is
+// before the source read its clock.
 func (p *poller) confirm(l *lease, sent time.Time, remaining time.Duration) {
 	l.confirmed, l.deadline = sent, sent.Add(remaining)
 	l.sharedDeadline.Store(int64(l.deadline.Sub(baseInstant)))
 	p.leasesAt = earlier(p.leasesAt, earlier(sent.Add(p.LeaseTTL/3), l.deadline))
 }
 
-// deal hands the leases of an answer to the handlers.
+// deliver passes the leases of a reply to the handlers.
 func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 	stale := now.After(f.sent.Add(r.Remaining - p.LeaseTTL/2))
 	watched := p.Feed.Watched.Load()
@@ -173,12 +176,12 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time)
 			p.queue.push(l)
 		}
 	}
-	if p.free() < p.prefetch.limit && p.prefetch.checkAt.IsZero() { // some wait for a handler
+	if p.free() < p.prefetch.limit && p.prefetch.checkAt.IsZero() { // some leases wait for a handler
 		p.prefetch.checkAt = now.Add(MaxPrefetchWait)
 	}
 }
 
-// plan decides when to look again.
+// plan decides when to poll next.
 func (p *poller) plan(f *flight, r *exchange.Reply) {
 	next := r.Next
 	switch {
@@ -194,7 +197,8 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 			p.emptyClaims = 0
 			break
 		}
-		// Due by a rounding, or not to be had: soon again, never a hot loop.
+		// Due by a rounding error, or not claimable: poll again soon, but not in
+		// a hot loop.
 		next = host.ExponentialDelay(time.Millisecond, p.emptyClaims, p.MaxPollingInterval)
 		p.emptyClaims++
 	}
@@ -206,10 +210,10 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 	}
 }
 
-// failed keeps the exchange, whose outcome is unknown, to send it again: the
-// source answers it again if it was run, with what it claimed. If it was not,
-// it claims nothing any more: leases may have ended meanwhile whose settlements
-// wait behind it.
+// exchangeFailed keeps the exchange, whose outcome is unknown, to send it again:
+// if the source ran it, the source repeats its reply with the claimed leases. If
+// not, the repeated exchange claims nothing: leases may have expired whose
+// settlements are queued behind it.
 func (p *poller) exchangeFailed(s *stream, f *flight, err error) {
 	p.Counters.errors.Add(1)
 	s.failures++
@@ -227,22 +231,23 @@ func (p *poller) exchangeFailed(s *stream, f *flight, err error) {
 		s.waiting = true
 		p.redisDown(err)
 	case errors.Is(err, exchange.ErrStale):
-		// Somebody counts in our name. A new name is as good: what was settled
-		// before is refused by its token, not settled twice.
-		p.Logger.Error("exchange refused as stale; going on under a new name", "err", err)
+		// Another process uses this incarnation's name. The settlements are sent
+		// again under a new name; those that were run are refused by their
+		// tokens.
+		p.Logger.Error("exchange refused as stale; continuing under a new incarnation", "err", err)
 		s.incarnation, s.sequence = newStreamIncarnation(), 1
 		f.request.Incarnation, f.request.Sequence = s.incarnation, s.sequence
 		s.retryAt = time.Now().Add(p.MaxPollingInterval)
 	default:
 		if s.failures == 1 || s.failures%100 == 0 {
-			p.Logger.Error("exchange failed; the topic backs off", "err", err, "tries", s.failures)
+			p.Logger.Error("exchange failed; the topic backs off", "err", err, "attempt", s.failures)
 		}
 		s.retryAt = time.Now().Add(p.errorDelay(s.failures))
 	}
 }
 
-// probe tries Redis on behalf of the whole runtime: with an exchange that
-// waits, else with an empty one.
+// probe tries Redis on behalf of all topics of the shard: with an exchange that
+// waits, or else with an empty one.
 func (p *poller) probe() {
 	p.probing = true
 	for _, s := range p.streams {
@@ -259,8 +264,8 @@ func (p *poller) probe() {
 	}
 }
 
-// resume goes on after Redis was down, at a random moment within a spell, so
-// that thousands of topics do not all go on at once.
+// resume continues after an outage, at a random moment within m.Within, so that
+// thousands of topics do not resume at the same time.
 func (p *poller) resume(m Resume) {
 	p.unavailable = false
 	delay := time.Duration(float64(m.Within) * p.random())
@@ -275,7 +280,7 @@ func (p *poller) resume(m Resume) {
 	}
 }
 
-// maxErrorDelay caps the backoff after errors of one topic.
+// maxErrorDelay is the longest backoff after errors of one topic.
 const maxErrorDelay = 5 * time.Second
 
 func (p *poller) errorDelay(failures int) time.Duration {

@@ -10,21 +10,21 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// run is what one incarnation of a poller shares with its handlers: leases go
-// one way through ready, outcomes come back through done. The poller is told
-// once for all outcomes that gather until it looks, which is what makes a
-// lease cost less than a message each way (docs/decisions/0001-run-queue.md).
+// runQueue is shared by one incarnation of a poller and its handlers: leases go
+// through ready, outcomes come back through done. The poller receives one message
+// for all outcomes that arrive until it reads them, so that a lease costs less
+// than a message each way (docs/decisions/0001-run-queue.md).
 type runQueue struct {
 	ctx         context.Context
 	cancel      context.CancelCauseFunc
 	incarnation uint64
 
-	// resting counts handlers that crashed and are not yet restarted.
+	// restarting counts handlers that crashed and are not restarted yet.
 	restarting atomic.Int64
 
 	readyMu   sync.Mutex // guards ready, next and ended
 	readyCond *sync.Cond
-	ready     []*lease // from next on: those that no worker has taken
+	ready     []*lease // from next on: not yet taken by a worker
 	next      int
 	ended     bool
 
@@ -34,7 +34,7 @@ type runQueue struct {
 	spare    []completion
 }
 
-// completion is a lease that a handler is done with.
+// completion is a lease with the outcome of its handler.
 type completion struct {
 	lease   *lease
 	outcome Outcome
@@ -43,13 +43,14 @@ type completion struct {
 func newRunQueue(root *actor.RootContext, poller *actor.PID, incarnation uint64) *runQueue {
 	r := &runQueue{incarnation: incarnation}
 	r.readyCond = sync.NewCond(&r.readyMu)
-	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
+	// nolint:forbidigo // the context lasts as long as the incarnation, which
+	// stop ends
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	r.toPoller = func(message any) { r.send(root, poller, message) }
 	return r
 }
 
-// offer puts a lease in the queue, for the next worker that is free.
+// push adds a lease to the queue, for the next free worker.
 func (r *runQueue) push(l *lease) {
 	r.readyMu.Lock()
 	r.ready = append(r.ready, l)
@@ -75,7 +76,7 @@ func (r *runQueue) pull() *lease {
 	return l
 }
 
-// takeBack takes the last n leases out of the queue, or as many as there are.
+// takeLast removes the last n leases from the queue, or as many as there are.
 func (r *runQueue) takeLast(n int) []*lease {
 	r.readyMu.Lock()
 	defer r.readyMu.Unlock()
@@ -88,7 +89,7 @@ func (r *runQueue) takeLast(n int) []*lease {
 	return taken
 }
 
-// oldest is since when the first lease of the queue waits; zero: none waits.
+// oldestQueued is when the first lease of the queue was added; zero: it is empty.
 func (r *runQueue) oldestQueued() time.Time {
 	r.readyMu.Lock()
 	defer r.readyMu.Unlock()
@@ -98,15 +99,15 @@ func (r *runQueue) oldestQueued() time.Time {
 	return r.ready[r.next].queued
 }
 
-// send sends a message while the incarnation lasts. Later nobody would read it,
-// and it would be a dead letter in the user's actor system.
+// send sends a message while the incarnation lasts. Afterwards the message would
+// become a dead letter in the user's actor system.
 func (r *runQueue) send(root *actor.RootContext, to *actor.PID, message any) {
 	if r.ctx.Err() == nil {
 		root.Send(to, message)
 	}
 }
 
-// complete hands an outcome to the poller. Any goroutine may call it.
+// complete passes an outcome to the poller. Any goroutine may call it.
 func (r *runQueue) complete(l *lease, o Outcome) {
 	r.doneMu.Lock()
 	first := len(r.done) == 0
@@ -117,7 +118,8 @@ func (r *runQueue) complete(l *lease, o Outcome) {
 	}
 }
 
-// take returns the gathered outcomes; the slice is good until the next call.
+// takeDone returns the collected outcomes; the slice is valid until the next
+// call.
 func (r *runQueue) takeDone() []completion {
 	r.doneMu.Lock()
 	defer r.doneMu.Unlock()
@@ -127,8 +129,8 @@ func (r *runQueue) takeDone() []completion {
 	return taken
 }
 
-// stop ends the contexts of all handlers and lets idle workers go. What no
-// worker has taken is left to its lease.
+// stop ends the contexts of all handlers and lets idle workers return. Leases
+// that no worker has taken expire.
 func (r *runQueue) stop() {
 	r.cancel(ErrStopped)
 	r.readyMu.Lock()

@@ -10,16 +10,16 @@ import (
 
 var (
 	// ErrSuperseded says that the timer was scheduled again while its handler
-	// ran: what the handler settles no longer concerns it.
+	// ran: the handler's outcome no longer applies to it.
 	ErrSuperseded = errors.New("timer scheduled again while its handler ran")
-	// ErrSettled says that the delivery has been settled already.
+	// ErrSettled says that the delivery is already settled.
 	ErrSettled = errors.New("delivery is settled already")
 )
 
-// Settle settles a delivery while its handler goes on, and returns once the
-// source has confirmed it. What the handler returns later does not count.
-// Errors: ErrSettled, ErrSuperseded, or why the delivery is no longer the
-// handler's; ctx bounds the wait, not the settlement.
+// Settle settles a delivery while its handler continues, and returns once the
+// source has confirmed it. The outcome that the handler returns later is ignored.
+// Errors: ErrSettled, ErrSuperseded, or the reason why the handler no longer has
+// the lease. ctx bounds the wait, not the settlement.
 func (d *Delivery) Settle(ctx context.Context, o Outcome) error {
 	return d.ask(ctx, func(answer chan<- error) any { return settleNow{d.lease, o, answer} })
 }
@@ -63,7 +63,7 @@ func (p *poller) settleNow(m settleNow) {
 	last.answer = m.answer
 }
 
-// standing is nil while the lease is the handler's to settle.
+// checkHeld returns nil while the handler may settle the lease.
 func (l *lease) checkHeld() error {
 	switch cause := l.ctx.endedBy(); {
 	case l.settled:
@@ -77,7 +77,7 @@ func (l *lease) checkHeld() error {
 	}
 }
 
-// causeOf is the error for a handler whose word the source refused.
+// causeOf returns the error for a handler whose lease the source refused.
 func causeOf(why exchange.Why) error {
 	switch why {
 	case exchange.Superseded:
@@ -89,19 +89,19 @@ func causeOf(why exchange.Why) error {
 	}
 }
 
-// collect takes the outcomes that gathered.
+// collect takes the outcomes that have arrived.
 func (p *poller) collect() {
 	now := time.Now()
 	for _, c := range p.queue.takeDone() {
 		p.prefetch.countFinished(c.lease, now)
-		if c.lease.slot >= 0 { // else it was given up as hung
+		if c.lease.slot >= 0 { // otherwise it was ended as hung
 			c.lease.stream.drop(c.lease)
 			p.conclude(c.lease, c.outcome)
 		}
 	}
 }
 
-// conclude turns a handler's outcome into a settlement, if it still counts.
+// conclude turns a handler's outcome into a settlement, if it still applies.
 func (p *poller) conclude(l *lease, o Outcome) {
 	cause := l.ctx.endedBy()
 	switch {
@@ -112,23 +112,24 @@ func (p *poller) conclude(l *lease, o Outcome) {
 			p.settle(l, o)
 		}
 	case l.settled:
-		// By the handler itself, while it ran.
+		// Settled by the handler itself, with Delivery.Settle.
 	case l.refused != 0:
-		// Counted when we learnt of it; the timer is somebody else's.
+		// Counted when the source refused it; the lease has another owner.
 	case errors.Is(cause, ErrDraining) && (o.kind == skipped || o.retries()):
 		p.releaseLease(l)
 	case o.kind == skipped:
-		// Its context had ended before a handler began.
+		// Its context ended before a handler began.
 	case o.kind == released && !errors.Is(cause, ErrLeaseLost):
 		p.releaseLease(l)
 	case errors.Is(cause, ErrLeaseLost) && (o.retries() || o.kind == released):
-		// Cut short by the loss: not a failure. It comes back by expiry.
+		// Interrupted by the loss, which is not a failure. The timer is due
+		// again.
 	default:
 		p.settle(l, o)
 	}
 }
 
-// settle queues the settlement that o asks for; false: it asks for none.
+// settle queues the settlement of an outcome; false: it needs none.
 func (p *poller) settle(l *lease, o Outcome) bool {
 	if o.kind == failed && p.RetryOnLeaseExpiry {
 		p.Counters.retried.Add(1)
@@ -137,7 +138,7 @@ func (p *poller) settle(l *lease, o Outcome) bool {
 	}
 	v := verdict{lease: l, kind: exchange.Ack, reason: o.reason(), took: p.took(l)}
 	switch o.kind {
-	case crashed: // where no lease brings it back
+	case crashed: // where leases do not expire
 		v.kind = exchange.Fail
 	case failed, failedFor:
 		if p.FinalErrors {
@@ -167,21 +168,21 @@ func (p *poller) settle(l *lease, o Outcome) bool {
 	return true
 }
 
-// release gives a lease back as if it had never been claimed.
+// releaseLease returns a lease as if it had never been claimed.
 func (p *poller) releaseLease(l *lease) {
 	l.stream.toSettle = append(l.stream.toSettle, verdict{lease: l, kind: exchange.Release})
 }
 
-// lost notes that a lease ended while its handler ran.
+// leaseLost notes that a lease expired while its handler ran.
 func (p *poller) leaseLost(l *lease, why string) {
 	p.Counters.lost.Add(1)
 	if skipped, ok := p.logLimit.Allow("lost " + p.Source.Name()); ok {
-		p.Logger.Warn("lease lost", "id", l.ID, "claims", l.Claims, "why", why, "skipped", skipped)
+		p.Logger.Warn("lease lost", "id", l.ID, "attempt", l.Claims, "reason", why, "skipped", skipped)
 	}
 	p.emitKind(l, exchange.EventLost)
 }
 
-// refused takes the source's word that a lease is no longer ours.
+// leaseRefused notes that the source no longer accepts a lease.
 func (p *poller) leaseRefused(l *lease, why exchange.Why) {
 	if l.refused != 0 {
 		return

@@ -47,13 +47,13 @@ func (r *reminders) Receive(c actor.Context) {
 
 func (r *reminders) start(c actor.Context) {
 	r.self, r.root = c.Self(), c.ActorSystem().Root
-	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
+	// nolint:forbidigo // the context lasts as long as the incarnation, which
+	// stop ends
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	r.calls = gateway.NewCalls()
 	r.queued = map[*gateway.Call]Call{}
 	r.recipients, r.deliveries = map[string]*recipient{}, map[uint64]*delivery{}
-	// Only so does one learn which message it was: the response to a sender says
-	// nothing.
+	// Only the event stream names the message: the response to a sender does not.
 	events, root, self, incarnation := c.ActorSystem().EventStream, r.root, r.self, r.incarnation
 	subscription := events.Subscribe(func(event any) {
 		letter, ok := event.(*actor.DeadLetterEvent)
@@ -67,7 +67,7 @@ func (r *reminders) start(c actor.Context) {
 	r.unsubscribe = func() { events.Unsubscribe(subscription) }
 }
 
-// stop ends what is under way, which answers it, and answers the rest.
+// stop ends the running calls, which answers them, and answers the rest.
 func (r *reminders) stop(cause error) {
 	if r.cancel == nil {
 		return
@@ -83,7 +83,7 @@ func (r *reminders) stop(cause error) {
 	}
 }
 
-// knows is what is known of an actor; nil of none.
+// recipient returns the state of an actor; nil: the id is empty.
 func (r *reminders) recipient(id string) *recipient {
 	if id == "" {
 		return nil
@@ -96,15 +96,15 @@ func (r *reminders) recipient(id string) *recipient {
 	return who
 }
 
-// forget drops what is known of an actor when that is nothing.
+// forget drops the state of an actor when it is empty.
 func (r *reminders) forget(id string) {
 	if who := r.recipients[id]; who != nil && who.calls == 0 && len(who.deliveries) == 0 {
 		delete(r.recipients, id)
 	}
 }
 
-// nameOf names an actor; empty: there is none. One that was spawned before its
-// system had an address does not have that.
+// keyOf returns a key for an actor; empty: there is none. A PID that was created
+// before its system had an address has no address.
 func (r *reminders) keyOf(pid *actor.PID) string {
 	switch {
 	case pid == nil:
@@ -116,16 +116,16 @@ func (r *reminders) keyOf(pid *actor.PID) string {
 	}
 }
 
-// nowhere is the address of actors of a system that does not listen.
+// unaddressed is the address of the actors of a system without a remote.
 const unaddressed = "nonhost"
 
-// here reports whether an actor is of this system.
+// isLocal reports whether an actor is in this system.
 func isLocal(system *actor.ActorSystem, pid *actor.PID) bool {
 	at := pid.GetAddress()
 	return at == "" || at == unaddressed || at == system.Address()
 }
 
-// give hands a reminder out.
+// deliver sends a reminder to its recipient.
 func (r *reminders) deliver(m deliver) {
 	g := &delivery{recipient: r.keyOf(m.to), answers: m.answers}
 	r.deliveries[m.message.GetDelivery()] = g
@@ -133,8 +133,8 @@ func (r *reminders) deliver(m deliver) {
 	r.root.RequestWithCustomSender(m.to, m.message, r.self)
 }
 
-// answer passes an answer on to who waits for it, or nothing where nobody does,
-// and drops those to deliveries that are over.
+// answer passes an answer to the waiting caller, or nothing if it is nil, and
+// drops answers to finished deliveries.
 func (r *reminders) answer(delivery uint64, answer any) {
 	g := r.deliveries[delivery]
 	if g == nil {
@@ -148,7 +148,7 @@ func (r *reminders) answer(delivery uint64, answer any) {
 	r.forget(g.recipient)
 }
 
-// acked passes an Ack on when what the actor has asked for is done.
+// acked passes an Ack on when the recipient's earlier calls are done.
 func (r *reminders) acked(m *messages.Ack) {
 	g := r.deliveries[m.GetDelivery()]
 	if g == nil {

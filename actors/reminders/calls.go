@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// request takes what an actor asks for by message.
+// request processes a request by message.
 func (r *reminders) request(m Request, sender *actor.PID, of principal.Party) {
 	size, timeout, fault := gateway.Check(m)
 	if fault == nil {
@@ -27,8 +27,8 @@ func (r *reminders) request(m Request, sender *actor.PID, of principal.Party) {
 	r.refuse(Call{Name: m.GetName(), Request: m.GetRequest()}, sender, fault)
 }
 
-// take admits a call, or answers why not. Unlike the gateway it does so until
-// the end: handlers that a drain waits for may set reminders.
+// take admits a call, or answers why it is refused. Unlike the gateway it does so
+// until the end: handlers that a drain waits for may set reminders.
 func (r *reminders) take(m Call, sender *actor.PID, of principal.Party) {
 	if full := r.calls.Full(of, m.Size); full != "" {
 		r.refuse(m, sender, gateway.Failure(messages.Code_CODE_OVERLOADED, "%s", full))
@@ -46,7 +46,7 @@ func (r *reminders) take(m Call, sender *actor.PID, of principal.Party) {
 	r.calls.Add(c)
 }
 
-// pump begins what can begin.
+// pump starts the calls that can start.
 func (r *reminders) pump() {
 	root, self, incarnation, ctx := r.root, r.self, r.incarnation, r.ctx
 	if ctx == nil || ctx.Err() != nil {
@@ -58,7 +58,7 @@ func (r *reminders) pump() {
 		r.env.IO.Go(func() {
 			failed := r.carryOut(c, m)
 			c.Cancel()
-			if ctx.Err() == nil { // else nobody is there to read it
+			if ctx.Err() == nil { // otherwise no incarnation would read it
 				root.Send(self, reminderDone{incarnation: incarnation, call: c, from: from, failed: failed})
 			}
 		})
@@ -69,7 +69,7 @@ func (r *reminders) pump() {
 // runs in a goroutine of its own.
 func (r *reminders) carryOut(c *gateway.Call, m Call) (failed string) {
 	answer, err := host.Recovered("carrying out a request about a reminder", func() (messages.Answer, error) {
-		if c.Ctx.Err() != nil { // while it waited
+		if c.Ctx.Err() != nil { // while it was queued
 			return r.failed(m, gateway.Ended(context.Cause(c.Ctx))), nil
 		}
 		return m.Do(c.Ctx), nil
@@ -87,10 +87,10 @@ func (r *reminders) carryOut(c *gateway.Call, m Call) (failed string) {
 	return failed
 }
 
-// note logs a failure: an actor seldom looks at the answer.
+// logFailure logs a failure, because actors seldom read the answer.
 func (r *reminders) logFailure(fault *messages.ReminderFailed) {
 	if skipped, ok := r.failureLog.Allow(""); ok {
-		r.env.Logger.Warn("a reminder was not set or forgotten", "reminder", fault.GetName(),
+		r.env.Logger.Warn("reminder request failed", "reminder", fault.GetName(),
 			"code", fault.GetError().GetCode().String(), "err", fault.GetError().GetMessage(), "skipped", skipped)
 	}
 }
@@ -99,7 +99,7 @@ func (r *reminders) failed(m Call, why *messages.Error) *messages.ReminderFailed
 	return &messages.ReminderFailed{Request: m.Request, Name: m.Name, Error: why}
 }
 
-// refuse answers what is not begun.
+// refuse answers a call that does not start.
 func (r *reminders) refuse(m Call, sender *actor.PID, why *messages.Error) {
 	fault := r.failed(m, why)
 	r.logFailure(fault)
@@ -113,7 +113,7 @@ func (r *reminders) refuse(m Call, sender *actor.PID, why *messages.Error) {
 	}
 }
 
-// done lets go what waited for the end of a call.
+// done continues with what waited for the end of a call.
 func (r *reminders) done(m reminderDone) {
 	r.calls.End(m.call)
 	who := r.recipients[m.from]

@@ -12,7 +12,8 @@ import (
 
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // crowd writes n entries that are due at an instant, and gives an engine that
@@ -37,11 +38,11 @@ func crowd(t testing.TB, rdb *redis.Client, n int, due time.Time) *Engine {
 			require.NoError(t, err)
 		}
 	}
-	timers, err := redisops.NewTimers(rdb, redisops.Keys{})
+	store, err := timers.New(rdb, timers.Keys{})
 	require.NoError(t, err)
 	return New(Config{
-		Store: timers.Beat(), Log: slog.New(slog.DiscardHandler), MaxInterval: 300 * time.Second,
-		Maker: Maker{Store: timers.Beat(), Limit: 1 << 20},
+		Store: recurring.New(store), Log: slog.New(slog.DiscardHandler), MaxInterval: 300 * time.Second,
+		Maker: Maker{Store: recurring.New(store), Limit: 1 << 20},
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/wakebell/wakebell/internal/recur"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/recurring"
 )
 
 // celeryOptions are those of the options of a definition that say something of
@@ -63,14 +63,14 @@ var (
 var runSpace = uuid.MustParse("1b7f6f0e-5a55-4c4e-9d3e-0f5a3c1a7c11")
 
 // celeryRun is a run as a message for Celery workers.
-func celeryRun(e *recur.Entry, at time.Time, id string) (redisops.Run, error) {
+func celeryRun(e *recur.Entry, at time.Time, id string) (recurring.Run, error) {
 	o, err := readOptions(e.Definition.Options)
 	if err != nil {
-		return redisops.Run{}, err
+		return recurring.Run{}, err
 	}
 	queue, err := o.queue()
 	if err != nil {
-		return redisops.Run{}, err
+		return recurring.Run{}, err
 	}
 	routing := o.RoutingKey
 	if routing == "" {
@@ -78,7 +78,7 @@ func celeryRun(e *recur.Entry, at time.Time, id string) (redisops.Run, error) {
 	}
 	expires, expiration, err := o.expiry(at)
 	if err != nil {
-		return redisops.Run{}, err
+		return recurring.Run{}, err
 	}
 	args, kwargs := e.Arguments()
 	task := uuid.NewSHA1(runSpace, []byte(id)).String()
@@ -170,17 +170,17 @@ func knownOptions(raw json.RawMessage) error {
 	return nil
 }
 
-func message(queue string, priority int, routing string, args, kwargs json.RawMessage, headers, properties map[string]any) (redisops.Run, error) {
+func message(queue string, priority int, routing string, args, kwargs json.RawMessage, headers, properties map[string]any) (recurring.Run, error) {
 	body, err := json.Marshal([]any{args, kwargs, map[string]any{"callbacks": nil, "errbacks": nil, "chain": nil, "chord": nil}})
 	if err != nil {
-		return redisops.Run{}, fmt.Errorf("%w: %w", errOptions, err)
+		return recurring.Run{}, fmt.Errorf("%w: %w", errOptions, err)
 	}
 	payload, err := json.Marshal(celeryMessage{
 		Body: base64.StdEncoding.EncodeToString(body), ContentEncoding: "utf-8", ContentType: "application/json",
 		Headers: headers, Properties: properties,
 	})
 	if err != nil {
-		return redisops.Run{}, fmt.Errorf("%w: %w", errOptions, err)
+		return recurring.Run{}, fmt.Errorf("%w: %w", errOptions, err)
 	}
 	list := queue
 	if step := min(priority, 9) / 3 * 3; step > 0 {
@@ -190,7 +190,7 @@ func message(queue string, priority int, routing string, args, kwargs json.RawMe
 	if routing == queue {
 		member = strings.Join([]string{queue, "", queue}, separator)
 	}
-	return redisops.Run{Queue: list, Binding: "_kombu.binding." + queue, Member: member, Payload: payload}, nil
+	return recurring.Run{Queue: list, Binding: "_kombu.binding." + queue, Member: member, Payload: payload}, nil
 }
 
 // expiry is when a message is not to be run any more, as Celery writes it, and

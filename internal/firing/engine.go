@@ -18,11 +18,12 @@ import (
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/recurring"
 )
 
 // Config configures an Engine.
 type Config struct {
-	Store  *redisops.Beat
+	Store  *recurring.Store
 	Log    *slog.Logger
 	Maker  Maker
 	Zone   *time.Location // of crontabs without one of their own; nil: UTC
@@ -68,9 +69,9 @@ type Engine struct {
 	rank     int       // of the next page
 	complete bool      // every entry was seen once
 
-	lock   redisops.Lock // of somebody else, as last seen
-	lockAt time.Time     // since when, by Redis's clock
-	dead   redisops.Lock // its holder counts as dead
+	lock   recurring.Lock // of somebody else, as last seen
+	lockAt time.Time      // since when, by Redis's clock
+	dead   recurring.Lock // its holder counts as dead
 	barred bool
 }
 
@@ -114,7 +115,7 @@ func (e *Engine) Turn(ctx context.Context) (wait time.Duration, err error) {
 // as its last answer took.
 func (e *Engine) clock() time.Time { return e.now.Add(time.Since(e.nowAt)) }
 
-func (e *Engine) heard(now time.Time, lock redisops.Lock) {
+func (e *Engine) heard(now time.Time, lock recurring.Lock) {
 	e.now, e.nowAt = now, time.Now()
 	e.judge(lock)
 }
@@ -124,9 +125,9 @@ const dying = 30 * time.Second
 
 // judge decides whether the lock of somebody else bars us. A lock that is
 // renewed ends later than it did.
-func (e *Engine) judge(lock redisops.Lock) {
+func (e *Engine) judge(lock recurring.Lock) {
 	if lock.Holder == "" || lock.Holder == e.cfg.Token {
-		e.lock, e.dead, e.barred = redisops.Lock{}, redisops.Lock{}, false
+		e.lock, e.dead, e.barred = recurring.Lock{}, recurring.Lock{}, false
 		return
 	}
 	moved := lock.Ends - e.lock.Ends
@@ -134,7 +135,7 @@ func (e *Engine) judge(lock redisops.Lock) {
 		if lock.Holder != e.lock.Holder {
 			e.cfg.Log.Info("another beat has the lock", "token", lock.Holder)
 		}
-		e.lock, e.lockAt, e.dead, e.barred = lock, e.now, redisops.Lock{}, true
+		e.lock, e.lockAt, e.dead, e.barred = lock, e.now, recurring.Lock{}, true
 		return
 	}
 	if e.barred && e.now.Sub(e.lockAt) >= e.cfg.MaxInterval+dying && e.overdue() {
@@ -178,7 +179,7 @@ func (e *Engine) look(ctx context.Context) error {
 }
 
 // load reads the entries whose score is not the one that is known.
-func (e *Engine) load(ctx context.Context, members []redisops.Member) error {
+func (e *Engine) load(ctx context.Context, members []recurring.Member) error {
 	var names []string
 	scores := map[string]float64{}
 	for _, m := range members {

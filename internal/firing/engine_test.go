@@ -16,7 +16,8 @@ import (
 
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 type world struct {
 	t     *testing.T
 	rdb   *redis.Client
-	store *redisops.Beat
+	store *recurring.Store
 	began time.Time
 
 	mu    sync.Mutex
@@ -38,9 +39,9 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
-		timers, err := redisops.NewTimers(rdb, redisops.Keys{})
+		store, err := timers.New(rdb, timers.Keys{})
 		require.NoError(t, err)
-		w := &world{t: t, rdb: rdb, store: timers.Beat(), began: time.Now()}
+		w := &world{t: t, rdb: rdb, store: recurring.New(store), began: time.Now()}
 		test(t, w)
 	})
 }

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/recur"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/recurring"
 )
 
 // shot is an item that is being fired, and what it becomes.
 type shot struct {
 	item   *item
-	firing redisops.Firing
+	firing recurring.Firing
 	after  recur.Entry // the entry when it was fired
 	next   time.Time
 	fires  []Fire
@@ -41,11 +41,11 @@ func (e *Engine) fire(ctx context.Context) error {
 		}
 	}
 	for len(shots) > 0 {
-		firings := make([]redisops.Firing, len(shots))
+		firings := make([]recurring.Firing, len(shots))
 		for i, s := range shots {
 			firings[i] = s.firing
 		}
-		n := redisops.FireBatch(firings)
+		n := recurring.FireBatch(firings)
 		if err := e.send(ctx, shots[:n]); err != nil {
 			for _, s := range shots {
 				if s.item.at.IsZero() {
@@ -63,7 +63,7 @@ func (e *Engine) fire(ctx context.Context) error {
 // belongs.
 func (e *Engine) shot(ctx context.Context, it *item, now time.Time) *shot {
 	if it.gone { // the store takes its place out of the schedule
-		return &shot{item: it, firing: redisops.Firing{Name: it.name, Raw: it.raw}}
+		return &shot{item: it, firing: recurring.Firing{Name: it.name, Raw: it.raw}}
 	}
 	p := it.entry.Plan(now)
 	if err := it.entry.Err(); err != nil { // what is due fires; what follows is not known
@@ -84,7 +84,7 @@ func (e *Engine) shot(ctx context.Context, it *item, now time.Time) *shot {
 // send has the store carry out shots. When one of them is what is wrong, the
 // others go on.
 func (e *Engine) send(ctx context.Context, shots []*shot) error {
-	firings := make([]redisops.Firing, len(shots))
+	firings := make([]recurring.Firing, len(shots))
 	for i, s := range shots {
 		firings[i] = s.firing
 	}
@@ -118,10 +118,10 @@ func (e *Engine) send(ctx context.Context, shots []*shot) error {
 }
 
 // settle takes what became of a shot.
-func (e *Engine) settle(s *shot, fate redisops.Fate, found recur.Raw, now time.Time) {
+func (e *Engine) settle(s *shot, fate recurring.Fate, found recur.Raw, now time.Time) {
 	it := s.item
 	switch fate {
-	case redisops.Fired:
+	case recurring.Fired:
 		it.raw.Meta, it.raw.Ours = s.firing.Meta, s.firing.Ours
 		it.entry, it.tries = s.after, 0
 		it.score = float64(s.firing.Score)
@@ -133,18 +133,18 @@ func (e *Engine) settle(s *shot, fate redisops.Fate, found recur.Raw, now time.T
 				e.cfg.OnFire(f)
 			}
 		}
-	case redisops.Changed:
+	case recurring.Changed:
 		// Its score is not known: the next look finds it changed and reads it
 		// again, or another node has written the one that follows.
 		e.take(it, found)
 		it.score = float64(scoreOf(it))
-	case redisops.Gone:
+	case recurring.Gone:
 		delete(e.items, it.name)
-	case redisops.Early:
+	case recurring.Early:
 		e.queue.put(it, later(s.firing.Due, now.Add(time.Microsecond)))
-	case redisops.Overlapping:
+	case recurring.Overlapping:
 		e.overlap(it, now)
-	case redisops.Unreadable:
+	case recurring.Unreadable:
 		e.aside(it, errNoHash)
 	}
 }
@@ -186,7 +186,7 @@ func (e *Engine) flush(ctx context.Context, it *item) error {
 	after := it.entry
 	after.Ours.Outbox = nil
 	e.queue.put(it, time.Time{})
-	s := &shot{item: it, after: after, next: after.Plan(e.now).Next, firing: redisops.Firing{
+	s := &shot{item: it, after: after, next: after.Plan(e.now).Next, firing: recurring.Firing{
 		Name: it.name, Raw: it.raw, Meta: it.raw.Meta, Ours: after.Ours.Bytes(),
 	}}
 	if p := after.Plan(e.now); !p.Last.IsZero() {

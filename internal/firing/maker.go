@@ -19,6 +19,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/recurring"
 )
 
 // The headers of every timer that a recurring schedule has fired.
@@ -41,7 +42,7 @@ var (
 
 // Maker makes the runs of entries.
 type Maker struct {
-	Store  *redisops.Beat
+	Store  *recurring.Store
 	Prefix string // of the names and topics of the entries that are ours
 	Limit  int    // of a payload, in bytes
 	Celery bool   // entries without a topic of ours become Celery messages
@@ -153,7 +154,7 @@ func (m Maker) shares(ctx context.Context, topic string) bool {
 
 // RunID is the id of the timer of a run: the same, whoever fires it.
 func RunID(name string, due time.Time) string {
-	if len(name) > redisops.MaxScheduleName || !utf8.ValidString(name) {
+	if len(name) > recurring.MaxName || !utf8.ValidString(name) {
 		sum := sha1.Sum([]byte(name)) //nolint:gosec // as above
 		name = hex.EncodeToString(sum[:])
 	}
@@ -206,7 +207,7 @@ func (m Maker) shot(ctx context.Context, it *item, p recur.Plan) (*shot, error) 
 		due = due[len(due)-1:]
 	}
 	s.after.Meta = recur.Meta{LastRunAt: p.Last, Runs: it.entry.Meta.Runs}
-	s.firing = redisops.Firing{Name: it.name, Raw: it.raw, Due: p.Last}
+	s.firing = recurring.Firing{Name: it.name, Raw: it.raw, Due: p.Last}
 	if overlap {
 		s.firing.Topic, s.firing.Last = it.entry.Topic(), it.entry.Ours.Last
 	}
@@ -223,7 +224,7 @@ func (m Maker) shot(ctx context.Context, it *item, p recur.Plan) (*shot, error) 
 }
 
 // fill gives a firing its runs, and counts them in the entry.
-func (m Maker) fill(ctx context.Context, f *redisops.Firing, e *recur.Entry, due []time.Time, overlap bool) ([]Fire, error) {
+func (m Maker) fill(ctx context.Context, f *recurring.Firing, e *recur.Entry, due []time.Time, overlap bool) ([]Fire, error) {
 	if e.Ours.ID == "" {
 		e.Ours.ID = uuid.NewString()
 	}
@@ -265,7 +266,7 @@ func (m Maker) fill(ctx context.Context, f *redisops.Firing, e *recur.Entry, due
 			e.Ours.Outbox = append(e.Ours.Outbox, recur.Put{Topic: topic, ID: id, Run: e.Ours.Run, At: at, Payload: payload})
 			continue
 		}
-		f.Runs = append(f.Runs, redisops.Run{Topic: topic, ID: id, Payload: payload, At: at})
+		f.Runs = append(f.Runs, recurring.Run{Topic: topic, ID: id, Payload: payload, At: at})
 	}
 	return fires, nil
 }

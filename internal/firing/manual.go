@@ -8,12 +8,13 @@ import (
 
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Hand fires entries for people, whoever has the lock.
 type Hand struct {
-	Store *redisops.Beat
+	Store *recurring.Store
 	Maker Maker
 	Zone  *time.Location
 }
@@ -34,7 +35,7 @@ func (h Hand) Load(ctx context.Context, name string) (recur.Raw, error) {
 		return recur.Raw{}, err
 	}
 	if raws[0].Definition != nil && !h.Maker.Owns(h.Full(name), raws[0]) {
-		return recur.Raw{}, fmt.Errorf("%w: %q", redisops.ErrNoSchedule, name)
+		return recur.Raw{}, fmt.Errorf("%w: %q", recurring.ErrNoSchedule, name)
 	}
 	return raws[0], nil
 }
@@ -47,7 +48,7 @@ func (h Hand) Read(ctx context.Context, name string) (recur.Raw, recur.Entry, er
 		return recur.Raw{}, recur.Entry{}, err
 	}
 	if raw.Definition == nil {
-		return raw, recur.Entry{}, fmt.Errorf("%w: %q", redisops.ErrNoSchedule, name)
+		return raw, recur.Entry{}, fmt.Errorf("%w: %q", recurring.ErrNoSchedule, name)
 	}
 	e, err := recur.Read(raw, h.Full(name), h.Zone)
 	if err == nil {
@@ -62,21 +63,21 @@ func (h Hand) Read(ctx context.Context, name string) (recur.Raw, recur.Entry, er
 // Again calls a step until nobody has changed the entry meanwhile.
 func Again(ctx context.Context, step func() error) error {
 	for range mostTries {
-		if err := step(); !errors.Is(err, redisops.ErrChanged) || ctx.Err() != nil {
+		if err := step(); !errors.Is(err, recurring.ErrChanged) || ctx.Err() != nil {
 			return err
 		}
 	}
-	return redisops.ErrChanged
+	return recurring.ErrChanged
 }
 
 // key is that of a call: the one of ctx, for the same caller and the same call
 // again, or one of its own, for a client that sends a command again by itself.
-func (h Hand) key(ctx context.Context, call string) *redisops.Key {
+func (h Hand) key(ctx context.Context, call string) *timers.Key {
 	key := messages.Once(ctx)
 	if key == "" {
-		return redisops.NewCallKey()
+		return timers.NewCallKey()
 	}
-	return redisops.NewKey(h.Maker.Prefix+"\x00"+messages.Principal(ctx)+"\x00peer", key, []byte(call))
+	return timers.NewKey(h.Maker.Prefix+"\x00"+messages.Principal(ctx)+"\x00peer", key, []byte(call))
 }
 
 // RunNow fires an entry now, beside its instants.
@@ -120,12 +121,12 @@ func (h Hand) Backfill(ctx context.Context, name string, from, to time.Time, lim
 
 // run fires runs of an entry under a key, leaves its instants as they are, and
 // returns the last of them.
-func (h Hand) run(ctx context.Context, name string, due []time.Time, counts bool, key *redisops.Key) (Fire, error) {
+func (h Hand) run(ctx context.Context, name string, due []time.Time, counts bool, key *timers.Key) (Fire, error) {
 	raw, e, err := h.Read(ctx, name)
 	if err != nil {
 		return Fire{}, err
 	}
-	f := redisops.Firing{Name: h.Full(name), Raw: raw, Meta: raw.Meta, Once: key}
+	f := recurring.Firing{Name: h.Full(name), Raw: raw, Meta: raw.Meta, Once: key}
 	after := e
 	fires, err := h.Maker.fill(ctx, &f, &after, due, e.Ours.Overlap != recur.OverlapAllow)
 	if err != nil {
@@ -148,14 +149,14 @@ func (h Hand) run(ctx context.Context, name string, due []time.Time, counts bool
 		return Fire{}, err
 	}
 	last.Fired = reply.Now
-	if reply.Fates[0] == redisops.Done {
+	if reply.Fates[0] == recurring.Done {
 		var us int64
 		if _, err := fmt.Sscan(reply.Kept, &last.Run, &us); err != nil {
 			return Fire{}, fmt.Errorf("the run of %q that was kept: %w", name, err)
 		}
 		last.Due = time.UnixMicro(us).UTC()
 		if f.Raw, after, err = h.Read(ctx, name); err != nil {
-			return last, ignore(err, redisops.ErrNoSchedule)
+			return last, ignore(err, recurring.ErrNoSchedule)
 		}
 		f.Meta, f.Ours, f.Score = f.Raw.Meta, f.Raw.Ours, ScoreAt(after, reply.Now)
 	}
@@ -192,25 +193,25 @@ func ScoreAt(e recur.Entry, now time.Time) int64 {
 }
 
 // fire carries out a firing, past the lock of somebody else.
-func (h Hand) fire(ctx context.Context, f redisops.Firing) (redisops.FireReply, error) {
-	reply, err := h.Store.Fire(ctx, "", redisops.Lock{}, []redisops.Firing{f})
+func (h Hand) fire(ctx context.Context, f recurring.Firing) (recurring.FireReply, error) {
+	reply, err := h.Store.Fire(ctx, "", recurring.Lock{}, []recurring.Firing{f})
 	if err == nil && reply.Barred {
-		reply, err = h.Store.Fire(ctx, "", reply.Lock, []redisops.Firing{f})
+		reply, err = h.Store.Fire(ctx, "", reply.Lock, []recurring.Firing{f})
 	}
 	switch {
 	case err != nil:
 		return reply, err
-	case reply.Barred, reply.Fates[0] == redisops.Changed:
-		return reply, redisops.ErrChanged
-	case reply.Fates[0] != redisops.Fired && reply.Fates[0] != redisops.Done:
-		return reply, fmt.Errorf("%w: %q", redisops.ErrNoSchedule, f.Name)
+	case reply.Barred, reply.Fates[0] == recurring.Changed:
+		return reply, recurring.ErrChanged
+	case reply.Fates[0] != recurring.Fired && reply.Fates[0] != recurring.Done:
+		return reply, fmt.Errorf("%w: %q", recurring.ErrNoSchedule, f.Name)
 	}
 	return reply, nil
 }
 
 // flush sends what a firing has put into the outbox. What is not sent a beat
 // sends.
-func (h Hand) flush(ctx context.Context, f redisops.Firing, e recur.Entry) error {
+func (h Hand) flush(ctx context.Context, f recurring.Firing, e recur.Entry) error {
 	if len(e.Ours.Outbox) == 0 {
 		return nil
 	}
@@ -222,5 +223,5 @@ func (h Hand) flush(ctx context.Context, f redisops.Firing, e recur.Entry) error
 	e.Ours.Outbox = nil
 	f.Raw.Meta, f.Raw.Ours, f.Ours, f.Runs, f.Once = f.Meta, f.Ours, e.Ours.Bytes(), nil, nil
 	_, err := h.fire(ctx, f)
-	return ignore(err, redisops.ErrChanged)
+	return ignore(err, recurring.ErrChanged)
 }

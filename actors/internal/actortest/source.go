@@ -12,12 +12,12 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// Shelf is a source in memory, all of whose timers are due at once. It answers
-// a sequence again like the real one.
+// MemorySource is a source in memory, all of whose timers are due at once. It
+// repeats the reply to a repeated sequence number, as a real source does.
 type MemorySource struct {
-	// before and after may fail an exchange, before or after it is run.
+	// Before and After may fail an exchange, before or after it is run.
 	Before, After func() error
-	Expires       bool // leases end, and their timers are due again
+	Expires       bool // leases expire, and their timers are due again
 
 	mu        sync.Mutex
 	due       []string
@@ -37,7 +37,7 @@ type answer struct {
 	reply    *exchange.Reply
 }
 
-// NewShelf has timers with the ids 0 to timers-1.
+// NewMemorySource returns a source with the ids 0 to timers-1.
 func NewMemorySource(timers int) *MemorySource {
 	s := &MemorySource{
 		leased: map[string]exchange.Token{}, ends: map[string]time.Time{}, answers: map[string]answer{},
@@ -128,13 +128,13 @@ func (s *MemorySource) run(r *exchange.Request) (*exchange.Reply, error) {
 	return reply, nil
 }
 
-// expire makes due again what leases have left. A lease that ended can still be
-// settled until its timer is claimed anew.
+// expire makes the timers of expired leases due again. An expired lease can still
+// be settled until its timer is claimed again.
 func (s *MemorySource) expire(now time.Time) {
 	for id := range s.leased {
 		if s.Expires && now.After(s.ends[id]) {
 			s.due = append(s.due, id)
-			s.ends[id] = now.Add(time.Hour) // it is due once
+			s.ends[id] = now.Add(time.Hour) // it becomes due once
 		}
 	}
 	s.due = slices.DeleteFunc(s.due, func(id string) bool { return s.settled[id] != 0 })

@@ -22,6 +22,7 @@ type QueueKeys struct {
 	named  map[string]*messages.Queue
 }
 
+// NewQueueKeys returns the keys of the queues that a configuration names.
 func NewQueueKeys(system *wakebell.System, queues []wakebell.QueueName) *QueueKeys {
 	k := &QueueKeys{system: system, named: map[string]*messages.Queue{}}
 	for _, name := range queues {

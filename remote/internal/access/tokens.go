@@ -15,6 +15,7 @@ const (
 	maxOwner           = 256
 )
 
+// CheckTokens reports what is wrong with the tokens of a configuration.
 func CheckTokens(tokens map[string]string) error {
 	var errs []error
 	for token, owner := range tokens {
@@ -26,6 +27,7 @@ func CheckTokens(tokens map[string]string) error {
 	return errors.Join(errs...)
 }
 
+// CheckToken reports what is wrong with a token in a field of a configuration.
 func CheckToken(field, token string) error {
 	if len(token) < minToken || len(token) > maxToken {
 		return wire.Invalid(field, "a token of %d bytes, want %d to %d", len(token), minToken, maxToken)
@@ -46,8 +48,10 @@ type tokenOwner struct {
 	Certificate string // empty: any, and none
 }
 
+// TokenOwners are the owners of tokens, by the hashes of those.
 type TokenOwners map[TokenHash]tokenOwner
 
+// Owners returns the owners of tokens, with the certificates that the tokens are bound to.
 func Owners(tokens, certificates map[string]string) *TokenOwners {
 	hashed := make(TokenOwners, len(tokens))
 	for token, owner := range tokens {

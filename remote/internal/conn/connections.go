@@ -47,6 +47,7 @@ type Connections struct {
 	closed  bool
 }
 
+// NewConnections returns credentials that admit at most so many connections; nil: without TLS.
 func NewConnections(most int, cfg *tls.Config) *Connections {
 	return &Connections{
 		TransportCredentials: wire.Transport(cfg),
@@ -303,6 +304,7 @@ func (c *Connections) Cut(from net.Addr) {
 	}
 }
 
+// HostOf returns the host of an address.
 func HostOf(addr net.Addr) string {
 	host, _, err := net.SplitHostPort(addr.String())
 	if err != nil {

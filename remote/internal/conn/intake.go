@@ -15,7 +15,8 @@ const (
 	// StreamWindow is how much of a stream a peer may send that is not read; a
 	// message up to it is held by this alone.
 	StreamWindow = limits.StreamWindow
-	ConnWindow   = 1 << 20
+	// ConnWindow is the same of a connection.
+	ConnWindow = 1 << 20
 
 	// BodyWithin is how long a message may take from its first byte to its last,
 	// and a second more for each bodyRate bytes.
@@ -68,6 +69,7 @@ type incoming struct {
 	done   bool      // it has arrived
 }
 
+// NewIntake has the messages that arrive on a connection counted in a budget.
 func NewIntake(conn net.Conn, of *Connection, budget *limits.Budget, limit int, refused func(host string, err error)) *Intake {
 	in := &Intake{
 		Conn: conn, of: of, budget: budget, limit: uint32(limit), refused: refused, //nolint:gosec // at most 1 GiB

@@ -26,6 +26,7 @@ const (
 	AnswerOverhead = 256
 )
 
+// ErrNotReading ends a stream whose peer asks for more and reads none of its answers.
 var ErrNotReading = errors.New("the peer does not read its answers")
 
 // Debts are the answers that were asked for on a stream and have not been sent.

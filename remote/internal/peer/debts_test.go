@@ -15,7 +15,7 @@ import (
 func TestRequestsWaitForRoomAndAPeerThatReadsNothingIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		get, timer := wire.FullName(&messages.GetTimerRequest{}), wire.FullName(&messages.Timer{})
+		get, timer := wire.FullName(&messages.GetTimerRequest{}), wire.FullName(&messages.GetTimerResponse{})
 		d := &Debts{Of: limits.NewBudget(limits.Answers).Holder(limits.Party{Principal: "a", Host: "h"})}
 		for range limits.Answers.Holder / firstHeavy {
 			require.NoError(t, d.Ask(t.Context(), get))

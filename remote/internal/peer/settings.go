@@ -25,7 +25,7 @@ type Settings struct {
 	Logger                     *slog.Logger
 }
 
-// Allowed is remote.Allow.
+// AllowedActor is remote.Allow.
 type AllowedActor struct {
 	Actor    string
 	Messages []string

@@ -24,12 +24,14 @@ type Turns struct {
 	wake   chan struct{} // has room for one
 }
 
+// NewTurns registers turns with an ActorSystem.
 func NewTurns(system *actor.ActorSystem) *Turns {
 	t := &Turns{system: system, wake: make(chan struct{}, 1)}
 	t.self, _ = system.ProcessRegistry.Add(t, "wakebell-turns"+system.ProcessRegistry.NextId())
 	return t
 }
 
+// Close removes them from the ActorSystem.
 func (t *Turns) Close() { t.system.ProcessRegistry.Remove(t.self) }
 
 // SendUserMessage implements actor.Process: an actor has come to our question,

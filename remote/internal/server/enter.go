@@ -20,8 +20,7 @@ import (
 )
 
 // operations is the service Operations of messages/services.proto; carryOutOperation
-// and listing let its
-// callers in.
+// and listing let its callers in.
 type operations struct {
 	rpc.UnsafeOperationsServer
 

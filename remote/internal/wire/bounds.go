@@ -6,18 +6,28 @@ import "time"
 // overtake them.
 const Grace = time.Second
 
-// What the encoding adds to a frame, and to an envelope in it, at the most.
-const FrameOverhead, EnvelopeOverhead = 4096, 48
+// FrameOverhead and EnvelopeOverhead are what the encoding adds to a frame, and to an
+// envelope in it, at the most.
+const (
+	FrameOverhead    = 4096
+	EnvelopeOverhead = 48
+)
 
-// What goes in one DeleteQueueDeadLettersRequest, at the most; a single letter may be
-// larger.
-const MaxLetters, MaxLettersBytes = 1000, 1 << 20
+// MaxLetters and MaxLettersBytes bound what goes in one DeleteQueueDeadLettersRequest;
+// a single letter may be larger.
+const (
+	MaxLetters      = 1000
+	MaxLettersBytes = 1 << 20
+)
 
 // MaxKey bounds a key, in bytes.
 const MaxKey = 256
 
-// Those of the gateway.
-const DefaultTimeout, MaxTimeout = 10 * time.Second, 10 * time.Minute
+// DefaultTimeout and MaxTimeout are those of the gateway.
+const (
+	DefaultTimeout = 10 * time.Second
+	MaxTimeout     = 10 * time.Minute
+)
 
 // MaxOverviews is how many topics a request is about.
 const MaxOverviews = 1000

@@ -9,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
+// ControlMessage converts the settings that hold for all nodes to a message.
 func ControlMessage(c wakebell.Control) *messages.TopicControl {
 	return &messages.TopicControl{
 		Paused: c.Paused, PausedAt: Timestamp(c.PausedAt), PausedBy: Text(c.PausedBy), Reason: Text(c.Reason),
@@ -16,6 +17,7 @@ func ControlMessage(c wakebell.Control) *messages.TopicControl {
 	}
 }
 
+// ControlOf is the inverse of ControlMessage.
 func ControlOf(m *messages.TopicControl) wakebell.Control {
 	return wakebell.Control{
 		Paused: m.GetPaused(), PausedAt: InstantOf(m.GetPausedAt()), PausedBy: m.GetPausedBy(), Reason: m.GetReason(),
@@ -23,6 +25,7 @@ func ControlOf(m *messages.TopicControl) wakebell.Control {
 	}
 }
 
+// SettingsMessage converts the settings of a topic to a message.
 func SettingsMessage(s wakebell.Settings) *messages.TopicSettings {
 	return &messages.TopicSettings{
 		MaxConcurrent: Count(s.MaxConcurrent), MaxAttempts: Count(s.MaxAttempts),
@@ -32,6 +35,7 @@ func SettingsMessage(s wakebell.Settings) *messages.TopicSettings {
 	}
 }
 
+// SettingsOf is the inverse of SettingsMessage.
 func SettingsOf(m *messages.TopicSettings) wakebell.Settings {
 	return wakebell.Settings{
 		MaxConcurrent: int(m.GetMaxConcurrent()), MaxAttempts: int(m.GetMaxAttempts()),

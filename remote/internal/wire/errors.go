@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
+// Invalid returns an error that wraps wakebell.ErrInvalid and names the field.
 func Invalid(field, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", wakebell.ErrInvalid, field, fmt.Sprintf(format, args...))
 }

@@ -29,8 +29,10 @@ type Counted interface {
 	Arrived(bytes int) proto.Message
 }
 
+// Name implements encoding.CodecV2.
 func (Frames) Name() string { return "proto" }
 
+// Marshal implements encoding.CodecV2.
 func (Frames) Marshal(v any) (mem.BufferSlice, error) {
 	m, ok := v.(proto.Message)
 	if !ok {
@@ -43,8 +45,10 @@ func (Frames) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.SliceBuffer(data)}, nil
 }
 
+// ErrNoMessage says that a value is none that the codec takes.
 var ErrNoMessage = errors.New("not a protobuf message")
 
+// Unmarshal implements encoding.CodecV2.
 func (f Frames) Unmarshal(data mem.BufferSlice, v any) error {
 	if r, ok := v.(Counted); ok {
 		v = r.Arrived(data.Len())

@@ -6,6 +6,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
+// GateMessage converts the state of a gate to a message.
 func GateMessage(g gate.Info) *messages.GateState {
 	m := &messages.GateState{
 		Gate: Text(g.Name), Now: Timestamp(g.Now), Confirmed: g.Confirmed, Until: Timestamp(g.Until),
@@ -30,6 +31,7 @@ func ticketMessage(t gate.Ticket) *messages.GateTicket {
 	return &messages.GateTicket{Fence: t.Fence, Process: Text(t.Process)}
 }
 
+// GateOf is the inverse of GateMessage.
 func GateOf(m *messages.GateState) gate.Info {
 	g := gate.Info{
 		Name: m.GetGate(), Now: InstantOf(m.GetNow()), Holder: ticketOf(m.GetHolder()), Confirmed: m.GetConfirmed(),

@@ -14,8 +14,13 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-const RedialFirst, RedialMax = 50 * time.Millisecond, 2 * time.Second
+// RedialFirst and RedialMax bound the pause before a link that broke is dialled again.
+const (
+	RedialFirst = 50 * time.Millisecond
+	RedialMax   = 2 * time.Second
+)
 
+// HostPort splits an address, whose port has to be a number.
 func HostPort(address string) (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -28,12 +33,13 @@ func HostPort(address string) (host string, port int, err error) {
 	return host, port, nil
 }
 
+// DialTimeout bounds one try to connect.
 const DialTimeout = 5 * time.Second
 
-// A link that says nothing is asked after PingAfter whether it is there, and
-// given up when it does not answer within PingTimeout.
+// PingAfter is after how long without a word a link is asked whether it is there.
 const PingAfter = 10 * time.Second
 
+// PingTimeout is how long the answer to a ping may take.
 const PingTimeout = 5 * time.Second
 
 // Pings are those of a Client to a Server, which takes them. A peer may be a
@@ -58,6 +64,7 @@ func DialOptions(tls *tls.Config, maxMessage int) []grpc.DialOption {
 	}
 }
 
+// Transport returns the credentials of a connection; nil: without TLS.
 func Transport(cfg *tls.Config) credentials.TransportCredentials {
 	if cfg == nil {
 		return insecure.NewCredentials()

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
+// InstantOf converts a timestamp; absent: the zero time.
 func InstantOf(t *timestamppb.Timestamp) time.Time {
 	if t == nil {
 		return time.Time{}
@@ -19,6 +20,7 @@ func InstantOf(t *timestamppb.Timestamp) time.Time {
 	return t.AsTime()
 }
 
+// States are the states of timers, by those of messages.
 var States = map[messages.State]wakebell.State{
 	messages.State_STATE_PENDING:  wakebell.StatePending,
 	messages.State_STATE_RETRYING: wakebell.StateRetrying,
@@ -26,6 +28,7 @@ var States = map[messages.State]wakebell.State{
 	messages.State_STATE_NEVER:    wakebell.StateNever,
 }
 
+// ContentOf converts the content of a timer or dead letter.
 func ContentOf(c *messages.Content) wakebell.Content {
 	content := wakebell.Content{
 		CorrelationID: c.GetCorrelationId(), ContentType: c.GetContentType(), ReplyTo: c.GetReplyTo(), Body: c.GetBody(),
@@ -63,6 +66,7 @@ func Each[A, B any](all iter.Seq2[A, error], made func(A) B) iter.Seq2[B, error]
 	}
 }
 
+// StatsOf converts the numbers of a topic.
 func StatsOf(m *messages.TopicStats) wakebell.Stats {
 	return wakebell.Stats{
 		Total: m.GetTotal(), Pending: m.GetPending(), Due: m.GetDue(), Leased: m.GetLeased(), Retrying: m.GetRetrying(), Dead: m.GetDead(),
@@ -80,6 +84,7 @@ func Clip(s string) string {
 	return s
 }
 
+// AnswerOf returns the delivery that a verdict is about, and what an actor would answer.
 func AnswerOf(v *messages.Verdict) (delivery uint64, answer any) {
 	switch k := v.GetKind().(type) {
 	case *messages.Verdict_Ack:

@@ -9,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
+// FullName returns the full name of a message.
 func FullName(m proto.Message) string { return string(proto.MessageName(m)) }
 
 // What the gateway takes itself, what subscriptions and gates take in its name,
@@ -63,6 +64,7 @@ var (
 // IsAnswered are what is answered with one of answers or reminders.
 var IsAnswered = SetOf(slices.Concat(Requests, Turning, Reminding, names(&messages.SubscribeRequest{}, &messages.UnsubscribeRequest{})))
 
+// IsAnswer has the names of all answers.
 var IsAnswer = SetOf(slices.Concat(answers, reminders, []string{undelivered}))
 
 func names(of ...proto.Message) []string {
@@ -73,6 +75,7 @@ func names(of ...proto.Message) []string {
 	return all
 }
 
+// SetOf returns a set of names.
 func SetOf(names []string) map[string]bool {
 	all := make(map[string]bool, len(names))
 	for _, name := range names {

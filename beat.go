@@ -64,10 +64,10 @@ func (b *Beat) validate() error {
 	for i, r := range b.Schedules {
 		err := r.validate()
 		if seen[r.name] {
-			err = errors.Join(err, invalid("name", "%s is given twice", clip(r.name)))
+			err = errors.Join(err, invalid("name", "%s is given twice", quoted(r.name)))
 		}
 		if seen[r.name] = true; err != nil {
-			errs = append(errs, fmt.Errorf("Beat.Schedules[%d] (%s): %w", i, clip(r.name), err))
+			errs = append(errs, fmt.Errorf("Beat.Schedules[%d] (%s): %w", i, quoted(r.name), err))
 		}
 	}
 	return errors.Join(errs...)

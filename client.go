@@ -225,7 +225,7 @@ func (c *Client) batches(drafts []Draft) ([]*batch, error) {
 	}
 	for _, b := range batches {
 		if i := timers.Twice(b.entries); i >= 0 {
-			return nil, fmt.Errorf("timer %d: %w", b.indexes[i], invalid("ID", "%s is given twice", clip(b.entries[i].ID)))
+			return nil, fmt.Errorf("timer %d: %w", b.indexes[i], invalid("ID", "%s is given twice", quoted(b.entries[i].ID)))
 		}
 	}
 	return batches, nil

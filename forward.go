@@ -85,6 +85,14 @@ func forward(ctx context.Context, t Timer[[]byte]) error {
 	if err != nil {
 		return err
 	}
+	if _, ok := answer.(*messages.Release); ok {
+		return errReleased
+	}
+	return outcome(answer)
+}
+
+// outcome returns the error of a handler that an answer stands for.
+func outcome(answer any) error {
 	switch a := answer.(type) {
 	case *messages.Ack:
 		return nil
@@ -92,8 +100,6 @@ func forward(ctx context.Context, t Timer[[]byte]) error {
 		return nack(a)
 	case *messages.Reject:
 		return Reject(errors.New(a.GetReason()))
-	case *messages.Release:
-		return errReleased
 	default:
 		return fmt.Errorf("unexpected answer %T", answer)
 	}
@@ -129,8 +135,8 @@ func lease(t Timer[[]byte], ttl time.Duration) *messages.Lease {
 		Headers:       t.Headers.Map(),
 		Activation:    timestamppb.New(t.Activation),
 		Delivered:     timestamppb.New(t.Delivered),
-		Attempt:       uint32(min(t.Attempt, 1<<31)),  //nolint:gosec // bounded
-		Failures:      uint32(min(t.Failures, 1<<31)), //nolint:gosec // bounded
+		Attempt:       uint32(min(t.Attempt, 1<<31)),  // bounded
+		Failures:      uint32(min(t.Failures, 1<<31)), // bounded
 		Ttl:           durationpb.New(ttl),
 	}
 }

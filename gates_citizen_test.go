@@ -102,7 +102,7 @@ func runCitizen(spec string) error {
 	var workers sync.WaitGroup
 	for worker := range uint64(2) {
 		workers.Go(func() {
-			random := rand.New(rand.NewPCG(seed, worker)) //nolint:gosec // a history is repeatable
+			random := rand.New(rand.NewPCG(seed, worker)) // a history is repeatable
 			for ctx.Err() == nil {
 				if random.IntN(4) == 0 {
 					c.burst(ctx, random)
@@ -121,7 +121,7 @@ func runCitizen(spec string) error {
 func (c *citizen) burst(ctx context.Context, random *rand.Rand) {
 	var all sync.WaitGroup
 	for range 3 {
-		own := rand.New(rand.NewPCG(random.Uint64(), 0)) //nolint:gosec // a history is repeatable
+		own := rand.New(rand.NewPCG(random.Uint64(), 0)) // a history is repeatable
 		all.Go(func() { c.turn(ctx, own) })
 	}
 	all.Wait()

@@ -300,7 +300,7 @@ func FuzzGatewayRequest(f *testing.F) {
 	} {
 		wire, err := proto.Marshal(seed)
 		require.NoError(f, err)
-		f.Add(uint8(kind), wire) //nolint:gosec // few
+		f.Add(uint8(kind), wire)
 	}
 	rdb, _ := redistest.Embedded(f)
 	p := posted(f, rdb, wakebell.Config{PayloadLimit: 10_000})

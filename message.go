@@ -64,7 +64,7 @@ func draftOf(m *messages.ScheduleRequest, key *timers.Key) Draft {
 	switch m.GetIfExists() {
 	case messages.Policy_POLICY_UNSPECIFIED:
 	case messages.Policy_POLICY_REPLACE, messages.Policy_POLICY_KEEP, messages.Policy_POLICY_EARLIEST:
-		opts = append(opts, IfExists(Policy(m.GetIfExists()-messages.Policy_POLICY_REPLACE))) //nolint:gosec // one of three
+		opts = append(opts, IfExists(Policy(m.GetIfExists()-messages.Policy_POLICY_REPLACE))) // one of three
 	default:
 		opts = append(opts, wrong(invalid("if_exists", "unknown policy %d", m.GetIfExists())))
 	}

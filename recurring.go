@@ -175,10 +175,10 @@ func (r Recurring) validate() error {
 		errs = append(errs, invalid("MisfireLimit", "%d, want 0 to %d", w.MisfireLimit, maxMisfires))
 	}
 	if w.Misfire != MisfireOnce && w.Misfire != MisfireSkip && w.Misfire != MisfireAll {
-		errs = append(errs, invalid("Misfire", "%s is unknown", clip(string(w.Misfire))))
+		errs = append(errs, invalid("Misfire", "%s is unknown", quoted(string(w.Misfire))))
 	}
 	if w.Overlap != OverlapAllow && w.Overlap != OverlapSkip && w.Overlap != OverlapQueue {
-		errs = append(errs, invalid("Overlap", "%s is unknown", clip(string(w.Overlap))))
+		errs = append(errs, invalid("Overlap", "%s is unknown", quoted(string(w.Overlap))))
 	}
 	if !w.Until.IsZero() && w.Until.Before(w.Start) {
 		errs = append(errs, invalid("Until", "before Start"))

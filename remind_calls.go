@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/actors/reminders"
+	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -25,7 +26,7 @@ func (k *kept) setting(when ScheduleOption, request uint64) (reminders.Call, err
 	d, err := k.draft(when)
 	return k.call(request, func(ctx context.Context) (messages.Answer, error) {
 		due, err := k.set(ctx, d)
-		return &messages.SetReminderResponse{Request: request, Name: k.name, Due: timestamp(due)}, err
+		return &messages.SetReminderResponse{Request: request, Name: k.name, Due: wire.Timestamp(due)}, err
 	}), err
 }
 

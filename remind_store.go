@@ -97,7 +97,7 @@ func (r *Reminders) named(to Recipient, name string) (*kept, error) {
 		return nil, invalid("reminder", "it has no name")
 	}
 	if err := to.Validate(); err != nil {
-		return nil, fmt.Errorf("%w: reminder %s: %w", ErrInvalid, clip(name), err)
+		return nil, fmt.Errorf("%w: reminder %s: %w", ErrInvalid, quoted(name), err)
 	}
 	k := &kept{Reminders: r, to: to, name: name, topic: r.node, id: reminder.ID(to, name)}
 	if to.Kind != "" {
@@ -105,7 +105,7 @@ func (r *Reminders) named(to Recipient, name string) (*kept, error) {
 	}
 	k.schedule = r.scheduled(k.topic) + k.id
 	if n := len(r.system.cfg.Prefix + k.schedule); n > recurring.MaxName {
-		return nil, invalid("reminder", "%s of %s: %d bytes with who it is for, at most %d", clip(name), clip(to.String()), n, recurring.MaxName)
+		return nil, invalid("reminder", "%s of %s: %d bytes with who it is for, at most %d", quoted(name), quoted(to.String()), n, recurring.MaxName)
 	}
 	return k, nil
 }

@@ -2,15 +2,14 @@ package wakebell
 
 import (
 	"context"
-	"strings"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -139,11 +138,11 @@ func (r requests) get(ctx context.Context, m *messages.GetTimerRequest) (message
 // headers with the same key the last remains.
 func ContentMessage(c Content) *messages.Content {
 	m := &messages.Content{
-		Body: c.Body, ContentType: utf8(c.ContentType), CorrelationId: utf8(c.CorrelationID), ReplyTo: utf8(c.ReplyTo),
+		Body: c.Body, ContentType: text.Valid(c.ContentType), CorrelationId: text.Valid(c.CorrelationID), ReplyTo: text.Valid(c.ReplyTo),
 		Headers: make(map[string]string, len(c.Headers)),
 	}
 	for _, h := range c.Headers {
-		m.Headers[utf8(h.Key)] = utf8(h.Value)
+		m.Headers[text.Valid(h.Key)] = text.Valid(h.Value)
 	}
 	return m
 }
@@ -185,8 +184,8 @@ func (r requests) reschedule(ctx context.Context, m *messages.RescheduleRequest)
 		return nil, err
 	}
 	return &messages.RescheduleResponse{
-		Request: m.GetRequest(), Id: moved.ID, Due: timestamp(moved.Due),
-		Outcome: messages.Outcome(moved.Outcome), Found: timestamp(moved.Found),
+		Request: m.GetRequest(), Id: moved.ID, Due: wire.Timestamp(moved.Due),
+		Outcome: messages.Outcome(moved.Outcome), Found: wire.Timestamp(moved.Found),
 	}, nil
 }
 
@@ -210,7 +209,7 @@ func (r requests) stats(ctx context.Context, m *messages.GetTopicStatsRequest) (
 func StatsMessage(st Stats) *messages.TopicStats {
 	return &messages.TopicStats{
 		Total: st.Total, Pending: st.Pending, Due: st.Due, Leased: st.Leased, Retrying: st.Retrying, Dead: st.Dead,
-		Estimated: st.Estimated, OldestDue: timestamp(st.OldestDue), Lag: durationpb.New(st.Lag), PausedAt: timestamp(st.PausedAt),
+		Estimated: st.Estimated, OldestDue: wire.Timestamp(st.OldestDue), Lag: durationpb.New(st.Lag), PausedAt: wire.Timestamp(st.PausedAt),
 	}
 }
 
@@ -253,8 +252,8 @@ func namesTimer(id string) error {
 
 func scheduledMessage(request uint64, s Scheduled) *messages.ScheduleResponse {
 	return &messages.ScheduleResponse{
-		Request: request, Id: s.ID, Due: timestamp(s.Due),
-		Outcome: messages.Outcome(s.Outcome), Found: timestamp(s.Found),
+		Request: request, Id: s.ID, Due: wire.Timestamp(s.Due),
+		Outcome: messages.Outcome(s.Outcome), Found: wire.Timestamp(s.Found),
 	}
 }
 
@@ -267,22 +266,8 @@ var states = map[State]messages.State{
 
 func timerMessage(i Info) *messages.Timer {
 	return &messages.Timer{
-		Id: utf8(i.ID), State: states[i.State],
-		Due: timestamp(i.Due), Activation: timestamp(i.Activation),
-		Attempts: count(i.Attempts), Failures: count(i.Failures), LastError: utf8(i.LastError),
+		Id: text.Valid(i.ID), State: states[i.State],
+		Due: wire.Timestamp(i.Due), Activation: wire.Timestamp(i.Activation),
+		Attempts: wire.Count(i.Attempts), Failures: wire.Count(i.Failures), LastError: text.Valid(i.LastError),
 	}
 }
-
-// timestamp is t, or absent where it is zero.
-func timestamp(t time.Time) *timestamppb.Timestamp {
-	if t.IsZero() {
-		return nil
-	}
-	return timestamppb.New(t)
-}
-
-// count is a count that fits the wire.
-func count(n int) uint32 { return uint32(min(max(n, 0), 1<<31)) } //nolint:gosec // bounded
-
-// utf8 is a text of somebody else's that fits the wire.
-func utf8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

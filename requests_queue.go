@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops/queue"
 )
@@ -27,7 +29,7 @@ func PublishMessage(drafts ...Publication) (m *messages.PublishRequest, n int, e
 	m = &messages.PublishRequest{
 		Name:       first.queue.Name,
 		Queue:      &messages.Queue{Separator: first.queue.Separator, DeadLetters: first.queue.DeadLetters},
-		Cap:        count(first.set.cap),
+		Cap:        wire.Count(first.set.cap),
 		DropOldest: first.set.whenFull == FullDropsOldest,
 		FreesKeys:  first.set.freesKeys,
 	}
@@ -79,7 +81,7 @@ func (r requests) publish(ctx context.Context, m *messages.PublishRequest) (mess
 	}
 	answer := &messages.PublishResponse{Request: m.GetRequest()}
 	for _, p := range out {
-		answer.Messages = append(answer.Messages, &messages.PublishedMessage{Id: utf8(p.ID), Fresh: p.Fresh})
+		answer.Messages = append(answer.Messages, &messages.PublishedMessage{Id: text.Valid(p.ID), Fresh: p.Fresh})
 	}
 	return answer, nil
 }

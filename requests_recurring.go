@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -34,7 +36,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 		}
 		run, err := schedules.RunNow(messages.WithOnce(ctx, m.GetKey()), m.GetName())
 		return &messages.RunRecurringResponse{
-			Request: m.GetRequest(), Name: utf8(run.Name), Due: timestamp(run.Due), Fired: timestamp(run.Fired), Run: run.Run,
+			Request: m.GetRequest(), Name: text.Valid(run.Name), Due: wire.Timestamp(run.Due), Fired: wire.Timestamp(run.Fired), Run: run.Run,
 		}, err
 	case *messages.GetRecurringRequest:
 		state, err := schedules.Get(ctx, m.GetName())
@@ -58,7 +60,7 @@ func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurringRe
 	if m.GetAfter() != "" {
 		var err error
 		if cursor, err = strconv.ParseUint(m.GetAfter(), 10, 64); err != nil {
-			return nil, invalid("after", "%s is not of a page before", clip(m.GetAfter()))
+			return nil, invalid("after", "%s is not of a page before", quoted(m.GetAfter()))
 		}
 	}
 	members, next, err := r.client.schedules.store.Names(ctx, cursor)

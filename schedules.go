@@ -67,12 +67,12 @@ type RecurringState struct {
 func (s *Schedules) Put(ctx context.Context, schedules ...Recurring) error {
 	for _, r := range schedules {
 		if err := r.validate(); err != nil {
-			return fmt.Errorf("recurring schedule %s: %w", clip(r.name), err)
+			return fmt.Errorf("recurring schedule %s: %w", quoted(r.name), err)
 		}
 	}
 	for _, r := range schedules {
 		if err := firing.Again(ctx, func() error { return s.put(ctx, r) }); err != nil {
-			return fmt.Errorf("recurring schedule %s: %w", clip(r.name), err)
+			return fmt.Errorf("recurring schedule %s: %w", quoted(r.name), err)
 		}
 	}
 	return nil
@@ -105,7 +105,7 @@ func (s *Schedules) put(ctx context.Context, r Recurring) error {
 func (s *Schedules) found(ctx context.Context, name string) (recur.Raw, error) {
 	raw, err := s.hand.Load(ctx, name)
 	if errors.Is(err, ErrNoSchedule) {
-		err = invalid("name", "%s is that of a schedule of another prefix", clip(name))
+		err = invalid("name", "%s is that of a schedule of another prefix", quoted(name))
 	}
 	return raw, err
 }
@@ -186,7 +186,7 @@ func (s *Schedules) names(ctx context.Context) iter.Seq2[string, error] {
 func (s *Schedules) Delete(ctx context.Context, name string) error {
 	found, err := s.remove(ctx, name, nil)
 	if err == nil && !found {
-		err = fmt.Errorf("%w: %s", ErrNoSchedule, clip(name))
+		err = fmt.Errorf("%w: %s", ErrNoSchedule, quoted(name))
 	}
 	return err
 }
@@ -275,7 +275,7 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 // unfound is the error of instants that were not found.
 func unfound(name string, err error) error {
 	if errors.Is(err, recur.ErrTooMuch) {
-		err = fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, clip(name), err)
+		err = fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, quoted(name), err)
 	}
 	return err
 }

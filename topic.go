@@ -3,6 +3,7 @@ package wakebell
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
@@ -211,7 +213,7 @@ func Header(key, value string) ScheduleOption {
 		case len(key) > envelope.MaxHeaderBytes:
 			return invalid("Header", "a key of %d bytes, at most %d", len(key), envelope.MaxHeaderBytes)
 		case len(value) > envelope.MaxHeaderBytes:
-			return invalid("Header "+clip(key), "a value of %d bytes, at most %d", len(value), envelope.MaxHeaderBytes)
+			return invalid("Header "+quoted(key), "a value of %d bytes, at most %d", len(value), envelope.MaxHeaderBytes)
 		case key == envelope.HeaderCorrelationID || key == envelope.HeaderContentType || key == envelope.HeaderReplyTo:
 			return invalid("Header "+key, "the name belongs to the envelope")
 		}
@@ -245,11 +247,5 @@ func ContentType(mediaType string) ScheduleOption {
 	}
 }
 
-// clip shortens what is shown of an input in an error.
-func clip(s string) string {
-	const most = 64
-	if len(s) > most {
-		s = s[:most] + "…"
-	}
-	return fmt.Sprintf("%q", s)
-}
+// quoted returns an input as it is shown in errors: shortened and in quotes.
+func quoted(s string) string { return strconv.Quote(text.Clip(s, 64)) }

@@ -141,7 +141,7 @@ func refused(t *testing.T, code messages.Code, f *actor.Future) *messages.Error 
 }
 
 func schedule(n int) *messages.ScheduleRequest {
-	return &messages.ScheduleRequest{Request: uint64(n), Topic: "t", Id: strconv.Itoa(n)} //nolint:gosec // small
+	return &messages.ScheduleRequest{Request: uint64(n), Topic: "t", Id: strconv.Itoa(n)}
 }
 
 func TestTheGatewayAnswers(t *testing.T) {

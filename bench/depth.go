@@ -14,7 +14,7 @@ import (
 
 const bytesPer = "bytes_per_timer"
 
-// pendingBytes is the memory of Redis for each of n timers that wait.
+// pendingBytes measures the memory of Redis per pending timer.
 func pendingBytes(n int) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
 		n := w.many(n)
@@ -25,7 +25,7 @@ func pendingBytes(n int) func(context.Context, *world) (sample, error) {
 		if err := loadPending(ctx, w, "pending", n); err != nil {
 			return nil, err
 		}
-		// Redis takes the buffers of busy connections back after a few seconds.
+		// Redis shrinks the buffers of busy connections after a few seconds.
 		if err := wait(ctx, 5*time.Second); err != nil {
 			return nil, err
 		}
@@ -66,36 +66,36 @@ const (
 	depthBatch  = 1000
 
 	wallUS = "wall_us" // elapsed per timer, µs
-	// The same beside it with a thousand pending, and the quotients.
+	// The same with a thousand pending timers, and the ratios.
 	fewRedisUS, fewWallUS = "few_redis_us", "few_wall_us"
 	deepRedis, deepWall   = "deep_redis", "deep_wall"
 )
 
-// depth is what a timer costs while n others wait, beside another Redis in which
-// a thousand wait: a batch here and a batch there, so that both see the same
-// machine. Batches become due and are handled by the floor's loop, whose time
-// alone counts.
+// depth measures the cost of a timer while n others are pending, against another Redis
+// with a thousand pending timers. Batches alternate between both, so that both have the
+// same load on the machine. They are handled by the loop of floor, and only its time
+// counts.
 func depth(pending int) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (s sample, err error) {
-		beside, err := newWorld(w.scale, w.log)
+		other, err := newWorld(w.scale, w.log)
 		if err != nil {
 			return nil, err
 		}
-		defer func() { err = errors.Join(err, beside.close()) }()
-		many, err := newPond(ctx, w, w.many(pending))
+		defer func() { err = errors.Join(err, other.close()) }()
+		many, err := newBacklog(ctx, w, w.many(pending))
 		if err != nil {
 			return nil, err
 		}
 		defer many.close()
-		few, err := newPond(ctx, beside, depthBatch)
+		few, err := newBacklog(ctx, other, depthBatch)
 		if err != nil {
 			return nil, err
 		}
 		defer few.close()
 		for round := range w.many(depthRounds) {
-			both := []*pond{many, few}
+			both := []*backlog{many, few}
 			for i := range both {
-				if err := both[(i+round)%2].handle(ctx, round); err != nil { // none is always the first
+				if err := both[(i+round)%2].handle(ctx, round); err != nil { // alternate the order
 					return nil, err
 				}
 			}
@@ -109,8 +109,8 @@ func depth(pending int) func(context.Context, *world) (sample, error) {
 	}
 }
 
-// pond is a Redis in which many timers wait.
-type pond struct {
+// backlog is a Redis with pending timers.
+type backlog struct {
 	*world
 	store *timers.Timers
 	step  func() (int, error)
@@ -118,7 +118,7 @@ type pond struct {
 	close func()
 }
 
-func newPond(ctx context.Context, w *world, pending int) (*pond, error) {
+func newBacklog(ctx context.Context, w *world, pending int) (*backlog, error) {
 	if err := loadPending(ctx, w, "depth", pending); err != nil {
 		return nil, err
 	}
@@ -130,14 +130,14 @@ func newPond(ctx context.Context, w *world, pending int) (*pond, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pond{
+	return &backlog{
 		world: w, store: store, step: exchanges(ctx, store.Source("depth", timers.SourceOptions{}), 0, deliverBatch),
 		seen: map[string][]float64{}, close: func() { _ = rdb.Close() },
 	}, nil
 }
 
 // handle makes a batch due and handles it.
-func (p *pond) handle(ctx context.Context, round int) error {
+func (p *backlog) handle(ctx context.Context, round int) error {
 	if err := loadDue(ctx, p.store, "depth", round); err != nil {
 		return err
 	}
@@ -171,8 +171,8 @@ func loadDue(ctx context.Context, store *timers.Timers, topic string, round int)
 	return err
 }
 
-// settleRehash looks at every timer, for it is looks that move a table of Redis
-// on to its next size.
+// settleRehash reads every timer, because reads complete the incremental rehashing of
+// Redis's tables.
 func settleRehash(ctx context.Context, w *world, topic string, n int) error {
 	const step = 1000
 	for range 2 {

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -75,7 +75,7 @@ func (f *Feed) Add(e exchange.Event) {
 // trimmed returns an event that can be kept: ids share the memory of a whole
 // reply.
 func trimmed(e exchange.Event) exchange.Event {
-	e.ID, e.Text = excerpt(e.ID, maxEventID), excerpt(e.Text, maxEventText)
+	e.ID, e.Text = strings.Clone(text.Cut(e.ID, maxEventID)), strings.Clone(text.Cut(e.Text, maxEventText))
 	return e
 }
 
@@ -91,17 +91,6 @@ func (f *Feed) miss(events []exchange.Event) {
 			f.missed++
 		}
 	}
-}
-
-// excerpt copies at most n bytes of a text, without cutting a character.
-func excerpt(s string, n int) string {
-	if len(s) > n {
-		for n > 0 && !utf8.RuneStart(s[n]) {
-			n--
-		}
-		s = s[:n]
-	}
-	return strings.Clone(s)
 }
 
 // take empties the feed; over says that the watch has ended.

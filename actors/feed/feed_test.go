@@ -18,10 +18,3 @@ func TestNobodyCanWatchWithoutEvents(t *testing.T) {
 		require.False(t, f.Watched.Load())
 	})
 }
-
-func TestExcerptsAreShort(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "aé", excerpt("aéé", 4))
-	require.Equal(t, "aéé", excerpt("aéé", 5))
-	require.Empty(t, excerpt("é", 1))
-}

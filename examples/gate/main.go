@@ -1,7 +1,6 @@
 // Gate shows why a lock needs a fencing token. A worker takes the turn at a
-// gate, is cut off from Redis, and goes on to write although the turn is
-// somebody else's by then. The resource has seen the newer token and refuses
-// the old one.
+// gate, loses its connection to Redis, and still writes after another worker has taken
+// the turn. The resource has seen the newer token and refuses the old one.
 package main
 
 import (
@@ -25,8 +24,8 @@ const gateName = "ledger"
 
 var errStale = errors.New("a newer token was here")
 
-// ledger is the resource. It remembers the newest token that it has seen, with
-// what it keeps; a database would do so in a column.
+// ledger is the resource. It stores the newest token that it has seen with its data; a
+// database would have a column for it.
 type ledger struct {
 	mu     sync.Mutex
 	newest uint64
@@ -71,7 +70,7 @@ func run(ctx context.Context, second *redis.Client, out *log.Logger) error {
 		return err
 	}
 	out.Print("slow has the turn")
-	if err := first.Close(); err != nil { // the network, say
+	if err := first.Close(); err != nil { // as a network failure would
 		return err
 	}
 	out.Print("slow is cut off from Redis")

@@ -1,5 +1,5 @@
-// A program that is no Go: it schedules a timer, looks at it, and handles it, over
-// the gRPC service wakebell.v1.Timers. README.md has how to run it.
+// Schedules, reads and handles a timer over the gRPC service wakebell.v1.Timers.
+// README.md describes how to run it.
 'use strict';
 
 const grpc = require('@grpc/grpc-js');
@@ -15,19 +15,19 @@ const client = new Timers(address, grpc.credentials.createInsecure()); // not on
 const credentials = new grpc.Metadata();
 credentials.set('authorization', `Bearer ${process.env.WAKEBELL_TOKEN}`);
 
-// ask makes one call; a failure has the code of gRPC and the text of the Error.
+// ask makes one call. An error has the gRPC code and the text of the Error.
 const ask = (method, request) => new Promise((resolve, reject) => {
   const deadline = Date.now() + 10_000;
   client[method](request, credentials, {deadline}, (err, answer) => (err ? reject(err) : resolve(answer)));
 });
 
-// subscribe hands leases to handle, and answers with what comes of it.
+// subscribe passes leases to handle, and answers with the verdicts.
 function subscribe(name, credits, handle) {
   const session = client.Session(credentials);
   const send = (...commands) => session.write({commands});
   const settle = async (lease) => {
     const verdict = {id: lease.id};
-    // Extended at a third of its time, a lease lasts for as long as handle does.
+    // A lease is extended at a third of its duration for as long as handle runs.
     const seconds = Number(lease.ttl.seconds) + lease.ttl.nanos / 1e9;
     const extend = setInterval(() => {
       send({verdicts: {topic, subscriber: name, verdicts: [{id: lease.id, extend: {delivery: lease.delivery}}]}});
@@ -47,7 +47,7 @@ function subscribe(name, credits, handle) {
       if (reply.error) session.destroy(new Error(reply.error.message));
     }
   });
-  session.on('error', (err) => { // yours: subscribe again, after a while
+  session.on('error', (err) => { // your program subscribes again after a delay
     console.error(err.message);
     process.exit(1);
   });
@@ -56,7 +56,7 @@ function subscribe(name, credits, handle) {
 }
 
 async function main() {
-  const key = 'order-42'; // sent again within a day, it is not done again
+  const key = 'order-42'; // a retry within a day is not carried out again
   const scheduled = await ask('Schedule', {
     topic, id: 'js-1', key, in: {seconds: 1}, content_type: 'application/json', body: Buffer.from('{"n":42}'),
   });
@@ -68,7 +68,7 @@ async function main() {
   const session = subscribe('js', 10, async (lease) => {
     console.log('handle', lease.id, lease.body.toString(), 'attempt', lease.attempt);
     if (lease.attempt === 1) throw new Error('not yet');
-    setImmediate(() => session.end()); // a real one goes on
+    setImmediate(() => session.end()); // a real program keeps running
   });
   session.on('end', () => client.close());
 }

@@ -29,6 +29,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/wakebell/wakebell/internal/text"
 )
 
 // The names of the headers that have a field in Envelope.
@@ -52,6 +54,7 @@ const (
 	version    = 1
 	fixedBytes = len(magic) + 2 + 4 + 4 // where the headers start
 	countBytes = 2
+	shownKey   = 64 // bytes of a key in an error
 )
 
 var (
@@ -147,11 +150,11 @@ func measure(headers []Header, body int) (dataStart uint32, err error) {
 	for _, h := range headers {
 		if len(h.Key) > MaxHeaderBytes {
 			return 0, fmt.Errorf("%w: the key of header %q has %d bytes, at most %d are possible",
-				ErrTooLarge, shortened(h.Key), len(h.Key), MaxHeaderBytes)
+				ErrTooLarge, text.Clip(h.Key, shownKey), len(h.Key), MaxHeaderBytes)
 		}
 		if len(h.Value) > MaxHeaderBytes {
 			return 0, fmt.Errorf("%w: the value of header %q has %d bytes, at most %d are possible",
-				ErrTooLarge, shortened(h.Key), len(h.Value), MaxHeaderBytes)
+				ErrTooLarge, text.Clip(h.Key, shownKey), len(h.Value), MaxHeaderBytes)
 		}
 		size += uint64(4 + len(h.Key) + len(h.Value))
 	}
@@ -160,13 +163,4 @@ func measure(headers []Header, body int) (dataStart uint32, err error) {
 			ErrTooLarge, size, body, min(MaxBytes, math.MaxInt))
 	}
 	return uint32(size), nil
-}
-
-// shortened keeps an error readable whose subject is far too long.
-func shortened(key string) string {
-	const most = 64
-	if len(key) <= most {
-		return key
-	}
-	return key[:most] + "…"
 }

@@ -16,9 +16,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// crowd writes n entries that are due at an instant, and gives an engine that
-// has loaded them.
-func crowd(t testing.TB, rdb *redis.Client, n int, due time.Time) *Engine {
+// loadEntries writes n entries that are due at an instant, and returns an engine.
+func loadEntries(t testing.TB, rdb *redis.Client, n int, due time.Time) *Engine {
 	t.Helper()
 	const every = time.Hour
 	ctx := context.Background()
@@ -46,15 +45,14 @@ func crowd(t testing.TB, rdb *redis.Client, n int, due time.Time) *Engine {
 	})
 }
 
-// BenchmarkFire fires 100,000 entries that are due at once, their definitions
-// loaded: fires/s.
+// BenchmarkFire fires 100,000 loaded entries that are due at the same instant.
 func BenchmarkFire(b *testing.B) {
 	const n = 100_000
 	for b.Loop() {
 		b.StopTimer()
 		server := redistest.Start(b)
 		due := time.Now().Add(20 * time.Second).Truncate(time.Second)
-		e := crowd(b, server.Client(b), n, due)
+		e := loadEntries(b, server.Client(b), n, due)
 		for !e.complete {
 			_, err := e.Turn(b.Context())
 			require.NoError(b, err)
@@ -74,8 +72,8 @@ func BenchmarkFire(b *testing.B) {
 	}
 }
 
-// An engine with 100,000 entries of which none is due asks for no more than two
-// commands a second, those within its scripts included.
+// An engine without due entries causes less than two commands per second, including
+// those in its scripts.
 func TestIdleCostsLittle(t *testing.T) {
 	t.Parallel()
 	n := 20_000
@@ -83,7 +81,7 @@ func TestIdleCostsLittle(t *testing.T) {
 		n = 5_000
 	}
 	rdb := redistest.Start(t).Client(t)
-	e := crowd(t, rdb, n, time.Now().Add(24*time.Hour))
+	e := loadEntries(t, rdb, n, time.Now().Add(24*time.Hour))
 	for !e.complete {
 		_, err := e.Turn(t.Context())
 		require.NoError(t, err)
@@ -99,7 +97,7 @@ func TestIdleCostsLittle(t *testing.T) {
 	}
 	sent := commands(t, rdb) - before - 1 // INFO
 	require.Less(t, float64(sent)/(float64(turns)*e.cfg.LookEvery.Seconds()), 2.0)
-	require.Greater(t, waited, time.Duration(turns-1)*e.cfg.LookEvery/2, "it says that it has nothing to do")
+	require.Greater(t, waited, time.Duration(turns-1)*e.cfg.LookEvery/2, "it returns a long wait")
 }
 
 func commands(t *testing.T, rdb *redis.Client) int {

@@ -10,8 +10,8 @@ import (
 	"github.com/wakebell/wakebell/internal/recur"
 )
 
-// Rules that cannot be computed within their bounds, stored by whatever version,
-// are set aside; the others fire on time.
+// Stored rules that exceed the bounds of computation are not fired; the others fire on
+// time.
 func TestStoredRulesWithoutEnd(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for name, rule := range map[string]string{
@@ -27,6 +27,6 @@ func TestStoredRulesWithoutEnd(t *testing.T) {
 		w.put("good", 10*time.Second, nil)
 		w.engine(nil)
 		w.advance(35 * time.Second)
-		require.Equal(t, "good@10#1 good@20#2 good@30#3", w.told())
+		require.Equal(t, "good@10#1 good@20#2 good@30#3", w.recorded())
 	})
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/recurring"
 )
 
-// celeryOptions are those of the options of a definition that say something of
-// the message; apply_async has more, which concern what sends it.
+// celeryOptions has the options of a definition that affect the message. apply_async
+// has more, which affect the sender.
 type celeryOptions struct {
 	Queue         json.RawMessage `json:"queue"`
 	RoutingKey    string          `json:"routing_key"`
@@ -38,7 +38,7 @@ var errOptions = errors.New("its options cannot be read")
 
 const (
 	defaultQueue = "celery"
-	separator    = "\x06\x16" // of kombu, between the parts of a name
+	separator    = "\x06\x16" // between the parts of a name in kombu
 )
 
 // celeryMessage is a message of Celery's protocol 2 on a Redis broker.
@@ -50,16 +50,16 @@ type celeryMessage struct {
 	Properties      map[string]any `json:"properties"`
 }
 
-// origin is who sends, and replyTo where it would be answered.
+// origin identifies the sender, and replyTo the queue for answers.
 var (
 	origin = sync.OnceValue(func() string {
-		host, _ := os.Hostname() // a name for those who look
+		host, _ := os.Hostname() // for diagnosis only
 		return "wakebell" + strconv.Itoa(os.Getpid()) + "@" + host
 	})
 	replyTo = sync.OnceValue(uuid.NewString)
 )
 
-// runSpace makes the ids of messages out of those of runs.
+// runSpace is the UUID namespace in which message ids are derived from run ids.
 var runSpace = uuid.MustParse("1b7f6f0e-5a55-4c4e-9d3e-0f5a3c1a7c11")
 
 // celeryRun is a run as a message for Celery workers.
@@ -118,8 +118,8 @@ func readOptions(raw json.RawMessage) (o celeryOptions, err error) {
 	return o, nil
 }
 
-// queue is the name of the list that the message is pushed onto, without what
-// its priority adds.
+// queue returns the name of the list that the message is pushed to, without the suffix
+// for its priority.
 func (o celeryOptions) queue() (string, error) {
 	queue := defaultQueue
 	if len(o.Queue) > 0 && string(o.Queue) != "null" {
@@ -130,13 +130,13 @@ func (o celeryOptions) queue() (string, error) {
 	return queue, nil
 }
 
-// optionNames are the options that are read here.
+// optionNames are the supported options.
 var optionNames = []string{
 	"queue", "routing_key", "priority", "expires", "countdown", "serializer", "time_limit", "soft_time_limit", "shadow", "ignore_result",
 }
 
-// knownOptions refuses options that are not read here, or given twice: a Python
-// beat may understand them, and differently.
+// knownOptions refuses unsupported and duplicate options, which a Python beat may
+// interpret differently.
 func knownOptions(raw json.RawMessage) error {
 	var all map[string]json.RawMessage
 	if len(raw) == 0 {
@@ -152,7 +152,7 @@ func knownOptions(raw json.RawMessage) error {
 		} else if ok {
 			depth--
 		} else if _, ok := token.(string); ok && depth == 1 {
-			given++ // a name, or a text
+			given++ // a name or a string value
 		}
 	}
 	names := 0
@@ -165,7 +165,7 @@ func knownOptions(raw json.RawMessage) error {
 		}
 	}
 	if given != names {
-		return fmt.Errorf("%w: one is given twice", errOptions)
+		return fmt.Errorf("%w: duplicate option", errOptions)
 	}
 	return nil
 }
@@ -193,8 +193,8 @@ func message(queue string, priority int, routing string, args, kwargs json.RawMe
 	return recurring.Run{Queue: list, Binding: "_kombu.binding." + queue, Member: member, Payload: payload}, nil
 }
 
-// expiry is when a message is not to be run any more, as Celery writes it, and
-// how many ms it may lie in the queue.
+// expiry returns the instant at which a message expires, as Celery writes it, and its
+// maximum time in the queue in ms.
 func (o celeryOptions) expiry(at time.Time) (expires any, expiration string, err error) {
 	if len(o.Expires) == 0 || string(o.Expires) == "null" {
 		return nil, "", nil
@@ -216,7 +216,7 @@ func (o celeryOptions) expiry(at time.Time) (expires any, expiration string, err
 	}
 }
 
-// recurTime reads an expiry that RedBeat has written as a datetime.
+// recurTime decodes an expiry that RedBeat has written as a datetime.
 func recurTime(raw json.RawMessage, at time.Time) (any, string, error) {
 	m, err := recur.ReadMeta([]byte(`{"last_run_at":` + string(raw) + `}`))
 	if err != nil {
@@ -225,5 +225,5 @@ func recurTime(raw json.RawMessage, at time.Time) (any, string, error) {
 	return pythonTime(m.LastRunAt), strconv.FormatInt(max(m.LastRunAt.Sub(at), 0).Milliseconds(), 10), nil
 }
 
-// pythonTime is an instant as Python's isoformat has it.
+// pythonTime formats an instant as Python's isoformat does.
 func pythonTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000+00:00") }

@@ -13,8 +13,8 @@ import (
 	"github.com/wakebell/wakebell/internal/recur"
 )
 
-// What we send for the golden entry is what Celery sent, but for what differs
-// with each message.
+// The message for the golden entry equals Celery's, except for values that differ in
+// each message.
 func TestCeleryMessageIsTheGoldenOne(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("../recur/testdata/golden-beat.json")
@@ -48,8 +48,7 @@ func TestCeleryMessageIsTheGoldenOne(t *testing.T) {
 	require.Equal(t, run, again, "the same run is the same message")
 }
 
-// likeGolden is a message without its ids and the names of hosts, its body
-// decoded.
+// likeGolden returns a message with its body decoded, without ids and host names.
 func likeGolden(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var m map[string]any

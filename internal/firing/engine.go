@@ -1,12 +1,12 @@
-// Package firing fires recurring schedules: an [Engine] keeps what the schedule in
-// Redis says, knows which entry is due next, and has the store fire those that
-// are due.
+// Package firing fires recurring schedules. An [Engine] has a copy of the schedule in
+// Redis, orders the entries by their next instants, and makes the store fire those
+// that are due.
 //
-// Any number of engines may run at once, on any number of nodes: none leads. Each
-// decides on the bytes of an entry that it has in memory, and the store fires it
-// only if those are still its bytes. Whoever comes second learns the new ones.
-// So an idle engine asks for little: it looks at the scores every few seconds,
-// and reads the entries whose score it does not know.
+// Any number of engines may run on any number of nodes, without a leader. An engine
+// decides by the bytes of an entry that it has in memory, and the store fires the
+// entry only if its bytes are still the same; otherwise it returns the new bytes. An
+// idle engine therefore needs few commands: it reads the scores every few seconds, and
+// the entries whose score has changed.
 package firing
 
 import (
@@ -26,12 +26,12 @@ type Config struct {
 	Store  *recurring.Store
 	Log    *slog.Logger
 	Maker  Maker
-	Zone   *time.Location // of crontabs without one of their own; nil: UTC
-	Token  string         // with which the lock is taken; empty: it is not
-	OnFire func(Fire)     // nil: nobody is told
+	Zone   *time.Location // of crontabs without their own; nil: UTC
+	Token  string         // of the lock; empty: the lock is not taken
+	OnFire func(Fire)     // called for each run; may be nil
 
-	// MaxInterval is how long a Python beat may go without renewing its lock; 30 s
-	// more, and it counts as dead.
+	// MaxInterval is how long a Python beat may take to renew its lock. It counts
+	// as dead 30 s later.
 	MaxInterval time.Duration
 
 	LookEvery time.Duration // 0: 4 s
@@ -67,7 +67,7 @@ type Engine struct {
 	nowAt    time.Time // when that was
 	lookAt   time.Time // local
 	rank     int       // of the next page
-	complete bool      // every entry was seen once
+	complete bool      // all pages were read once
 
 	lock   recurring.Lock // of somebody else, as last seen
 	lockAt time.Time      // since when, by Redis's clock
@@ -75,7 +75,7 @@ type Engine struct {
 	barred bool
 }
 
-// New makes an engine that knows of no entry yet.
+// New returns an engine without entries.
 func New(cfg Config) *Engine {
 	if cfg.LookEvery == 0 {
 		cfg.LookEvery = defaultLook
@@ -86,11 +86,11 @@ func New(cfg Config) *Engine {
 	return &Engine{cfg: cfg, items: map[string]*item{}}
 }
 
-// Hint has the next turn look at the schedule.
+// Hint makes the next turn read the schedule.
 func (e *Engine) Hint() { e.lookAt = time.Time{} }
 
-// Turn does what is to be done now and says for how long there will be nothing.
-// After an error the same turn may be tried again.
+// Turn fires what is due and returns the time until the next turn is needed. After an
+// error the turn may be repeated.
 func (e *Engine) Turn(ctx context.Context) (wait time.Duration, err error) {
 	if now := time.Now(); !now.Before(e.lookAt) || !e.complete {
 		if err := e.look(ctx); err != nil {
@@ -111,8 +111,8 @@ func (e *Engine) Turn(ctx context.Context) (wait time.Duration, err error) {
 	return max(wait, 0), nil
 }
 
-// clock is Redis's clock, as far as can be told without asking: late by as long
-// as its last answer took.
+// clock estimates Redis's clock without a command. It is late by the transit time of
+// the last answer.
 func (e *Engine) clock() time.Time { return e.now.Add(time.Since(e.nowAt)) }
 
 func (e *Engine) heard(now time.Time, lock recurring.Lock) {
@@ -120,11 +120,11 @@ func (e *Engine) heard(now time.Time, lock recurring.Lock) {
 	e.judge(lock)
 }
 
-// dying is how long after MaxInterval a holder of the lock counts as dead.
+// dying is the time after MaxInterval at which the holder of the lock counts as dead.
 const dying = 30 * time.Second
 
-// judge decides whether the lock of somebody else bars us. A lock that is
-// renewed ends later than it did.
+// judge decides whether the lock of another beat prevents firing. A renewed lock ends
+// later than before.
 func (e *Engine) judge(lock recurring.Lock) {
 	if lock.Holder == "" || lock.Holder == e.cfg.Token {
 		e.lock, e.dead, e.barred = recurring.Lock{}, recurring.Lock{}, false
@@ -139,7 +139,7 @@ func (e *Engine) judge(lock recurring.Lock) {
 		return
 	}
 	if e.barred && e.now.Sub(e.lockAt) >= e.cfg.MaxInterval+dying && e.overdue() {
-		e.cfg.Log.Warn("the beat that has the lock counts as dead", "token", lock.Holder, "silent_for", e.now.Sub(e.lockAt))
+		e.cfg.Log.Warn("the holder of the lock counts as dead", "token", lock.Holder, "silent_for", e.now.Sub(e.lockAt))
 		e.dead, e.barred = e.lock, false
 	}
 }
@@ -150,7 +150,7 @@ func (e *Engine) overdue() bool {
 	return next != nil && next.at.Before(e.now)
 }
 
-// look reads the schedule: what is due soon, and one page of all.
+// look reads the entries that are due soon, and the next page of all entries.
 func (e *Engine) look(ctx context.Context) error {
 	horizon := e.cfg.LookEvery + lookAhead
 	for n := range maxDuePages {
@@ -178,7 +178,7 @@ func (e *Engine) look(ctx context.Context) error {
 	return nil
 }
 
-// load reads the entries whose score is not the one that is known.
+// load reads the entries whose score has changed.
 func (e *Engine) load(ctx context.Context, members []recurring.Member) error {
 	var names []string
 	scores := map[string]float64{}
@@ -207,18 +207,18 @@ func (e *Engine) load(ctx context.Context, members []recurring.Member) error {
 	return nil
 }
 
-// take gives an item the bytes of its entry.
+// take updates an item with the bytes of its entry.
 func (e *Engine) take(it *item, raw recur.Raw) {
 	it.raw, it.tries = raw, 0
 	if raw.Definition == nil {
-		e.queue.put(it, e.now) // firing it finds it gone, or half of it there
+		e.queue.put(it, e.now) // firing removes it from the schedule
 		it.entry, it.gone = recur.Entry{}, true
 		return
 	}
 	it.gone = false
 	if ours, err := recur.ReadOurs(raw.Ours); err == nil && !e.cfg.Maker.Fires(ours) {
 		it.entry = recur.Entry{}
-		e.queue.put(it, time.Time{}) // its own beats fire it
+		e.queue.put(it, time.Time{}) // the beats of its prefix fire it
 		return
 	}
 	entry, err := recur.Read(raw, it.name, e.cfg.Zone)
@@ -233,14 +233,14 @@ func (e *Engine) take(it *item, raw recur.Raw) {
 	e.plan(it)
 }
 
-// aside leaves an entry alone until it is changed.
+// aside ignores an entry until it is changed.
 func (e *Engine) aside(it *item, err error) {
-	e.cfg.Log.Error("a recurring schedule is set aside", "name", it.name, "err", err)
+	e.cfg.Log.Error("recurring schedule is not fired until it is changed", "name", it.name, "err", err)
 	it.entry = recur.Entry{}
 	e.queue.put(it, time.Time{})
 }
 
-// plan puts an item where it is due next.
+// plan queues an item for its next instant.
 func (e *Engine) plan(it *item) {
 	if len(it.entry.Ours.Outbox) > 0 {
 		e.queue.put(it, e.now)
@@ -261,16 +261,16 @@ func (e *Engine) plan(it *item) {
 	e.queue.put(it, at)
 }
 
-// trouble puts an item off after an error that concerns it alone.
+// trouble delays an item after an error that affects only this item.
 func (e *Engine) trouble(it *item, err error) {
 	it.tries++
 	delay := min(troubleFirst<<min(it.tries-1, 10), troubleLimit)
-	e.cfg.Log.Error("a recurring schedule was not fired; no run is lost", "name", it.name, "again_in", delay, "err", err)
+	e.cfg.Log.Error("recurring schedule was not fired; it is retried and no run is lost", "name", it.name, "again_in", delay, "err", err)
 	e.queue.put(it, e.clock().Add(delay))
 }
 
-// whole reports whether an error is of the server, or of the caller, and not of
-// one entry.
+// whole reports whether an error concerns the server or the caller, not a single
+// entry.
 func whole(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, exchange.ErrUnavailable) || errors.Is(err, redisops.ErrMemoryFull)
 }

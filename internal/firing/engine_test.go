@@ -79,23 +79,23 @@ func (w *world) engine(change func(*Config)) (stop func()) {
 func (w *world) fired(f Fire) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	told := fmt.Sprintf("%s@%g#%d", f.Name, f.Due.Sub(w.began).Seconds(), f.Run)
+	text := fmt.Sprintf("%s@%g#%d", f.Name, f.Due.Sub(w.began).Seconds(), f.Run)
 	if late := f.Fired.Sub(f.Due); late > 10*time.Millisecond {
-		told += "+" + late.Round(time.Millisecond).String()
+		text += "+" + late.Round(time.Millisecond).String()
 	} else if late < 0 {
-		told += " early"
+		text += " early"
 	}
-	w.fires = append(w.fires, told)
+	w.fires = append(w.fires, text)
 }
 
-// advance lets time pass, and a little more for what comes a moment after.
+// advance lets virtual time pass.
 func (w *world) advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// told are the fires since the last call.
-func (w *world) told() string {
+// recorded returns the runs since the last call.
+func (w *world) recorded() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := slices.Clone(w.fires)
@@ -103,7 +103,7 @@ func (w *world) told() string {
 	return strings.Join(all, " ")
 }
 
-// put writes an entry of ours; change may be nil.
+// put writes an entry as a System does; change may be nil.
 func (w *world) put(name string, every time.Duration, change func(*recur.Entry)) {
 	w.t.Helper()
 	e := recur.Entry{
@@ -149,7 +149,7 @@ func TestFiresAtTheDueInstant(t *testing.T) {
 		w.put("quick", 2500*time.Millisecond, nil)
 		w.engine(nil)
 		w.advance(10100 * time.Millisecond)
-		require.Equal(t, "quick@2.5#1 quick@5#2 quick@7.5#3 quick@10#4 slow@10#1", sorted(w.told()))
+		require.Equal(t, "quick@2.5#1 quick@5#2 quick@7.5#3 quick@10#4 slow@10#1", sorted(w.recorded()))
 		require.Len(t, w.ids("topic"), 5)
 	})
 }
@@ -162,7 +162,7 @@ func sorted(fires string) string {
 
 func before(fire string) string { name, _, _ := strings.Cut(fire, "@"); return name }
 
-// Several engines fire each instant once, and go on when one ends.
+// Several engines fire each instant once, and continue when one ends.
 func TestSeveralEngines(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		stop := w.engine(nil)
@@ -172,7 +172,7 @@ func TestSeveralEngines(t *testing.T) {
 		w.advance(10 * time.Second)
 		stop()
 		w.advance(10 * time.Second)
-		fires := strings.Fields(w.told())
+		fires := strings.Fields(w.recorded())
 		require.Len(t, w.ids("topic"), len(fires))
 		require.GreaterOrEqual(t, len(fires), 65) // the first look may come after 4 s
 		for i, fire := range fires[1:] {
@@ -192,12 +192,11 @@ func TestSavingOftenDoesNotStarve(t *testing.T) {
 			<-time.After(2 * time.Second)
 		}
 		w.advance(time.Millisecond)
-		require.Equal(t, "a@6#1 a@12#2 a@18#3 a@24#4 a@30#5", w.told())
+		require.Equal(t, "a@6#1 a@12#2 a@18#3 a@24#4 a@30#5", w.recorded())
 	})
 }
 
-// An entry that was deleted is not fired, and no half of it comes back
-// (weakness 7).
+// A deleted entry is not fired, and no part of it is written again (weakness 7).
 func TestDeletedEntriesStayDeleted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.engine(nil)
@@ -205,12 +204,12 @@ func TestDeletedEntriesStayDeleted(t *testing.T) {
 		w.advance(4900 * time.Millisecond)
 		require.NoError(t, w.rdb.Del(t.Context(), "redbeat:a").Err()) // as a Python process that dies before ZREM
 		w.advance(10 * time.Second)
-		require.Empty(t, w.told())
+		require.Empty(t, w.recorded())
 		require.Zero(t, w.rdb.Exists(t.Context(), "redbeat:a", "redbeat::schedule").Val())
 	})
 }
 
-// What cannot be read is left alone, and the others go on (weakness 3).
+// Undecodable entries are ignored, and the others are fired (weakness 3).
 func TestBrokenEntries(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for name, raw := range map[string]recur.Raw{
@@ -226,10 +225,10 @@ func TestBrokenEntries(t *testing.T) {
 		w.put("good", 5*time.Second, nil)
 		w.engine(nil)
 		w.advance(11 * time.Second)
-		require.Equal(t, "good@5#1 good@10#2", w.told())
+		require.Equal(t, "good@5#1 good@10#2", w.recorded())
 		w.put("kind", 2*time.Second, nil)
 		w.advance(11 * time.Second)
-		require.Contains(t, w.told(), "kind@")
+		require.Contains(t, w.recorded(), "kind@")
 	})
 }
 
@@ -243,25 +242,25 @@ func TestForeignLock(t *testing.T) {
 		w.engine(nil)
 		for range 4 {
 			w.advance(250 * time.Second)
-			require.Empty(t, w.told())
+			require.Empty(t, w.recorded())
 			renew()
 		}
 		w.advance(325 * time.Second)
-		require.Empty(t, w.told())
+		require.Empty(t, w.recorded())
 		w.advance(15 * time.Second)
-		require.Contains(t, w.told(), "#1+")
+		require.Contains(t, w.recorded(), "#1+")
 		w.advance(60 * time.Second)
-		require.Contains(t, w.told(), "#2")
-		renew() // it is back
+		require.Contains(t, w.recorded(), "#2")
+		renew() // it runs again
 		w.advance(70 * time.Second)
-		require.Empty(t, w.told())
+		require.Empty(t, w.recorded())
 		require.NoError(t, w.rdb.Del(t.Context(), "redbeat::lock").Err())
 		w.advance(5 * time.Second)
-		require.Contains(t, w.told(), "#3")
+		require.Contains(t, w.recorded(), "#3")
 	})
 }
 
-// With a token of the fleet the lock is ours, and others of ours fire as well.
+// Engines with the same token hold the lock together, and all of them fire.
 func TestOwnLock(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		own := func(c *Config) { c.Token = "fleet" }
@@ -273,11 +272,11 @@ func TestOwnLock(t *testing.T) {
 		require.Positive(t, w.rdb.PTTL(t.Context(), "redbeat::lock").Val())
 		stop()
 		w.advance(9500 * time.Millisecond)
-		require.Equal(t, "a@5#1 a@10#2", w.told())
+		require.Equal(t, "a@5#1 a@10#2", w.recorded())
 	})
 }
 
-// After downtime, each policy of misfires does its own.
+// After downtime, each misfire policy applies.
 func TestMisfires(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.put("once", 10*time.Second, nil)
@@ -286,9 +285,9 @@ func TestMisfires(t *testing.T) {
 		w.advance(95 * time.Second)
 		w.engine(nil)
 		w.advance(time.Millisecond)
-		require.Equal(t, "all@30#1+1m5s all@60#2+35s all@90#3+5s once@90#1+5s", sorted(w.told()))
+		require.Equal(t, "all@30#1+1m5s all@60#2+35s all@90#3+5s once@90#1+5s", sorted(w.recorded()))
 		w.advance(26 * time.Second)
-		require.Equal(t, "all@120#4 once@100#2 once@110#3 once@120#4 skip@120#1", sorted(w.told()))
+		require.Equal(t, "all@120#4 once@100#2 once@110#3 once@120#4 skip@120#1", sorted(w.recorded()))
 	})
 }
 
@@ -298,18 +297,18 @@ func TestOverlaps(t *testing.T) {
 		w.put("queue", 10*time.Second, func(e *recur.Entry) { e.Ours.Overlap, e.Ours.Topic = recur.OverlapQueue, "q" })
 		w.engine(nil)
 		w.advance(35 * time.Second)
-		require.Equal(t, "queue@10#1 skip@10#1", sorted(w.told()))
-		for _, topic := range []string{"s", "q"} { // both are handled now
+		require.Equal(t, "queue@10#1 skip@10#1", sorted(w.recorded()))
+		for _, topic := range []string{"s", "q"} { // both timers are handled
 			require.NoError(t, w.rdb.Del(t.Context(), "timers_timeline:"+topic).Err())
 		}
 		w.advance(2 * time.Second)
-		require.Contains(t, w.told(), "queue@30#2+", "one waited")
+		require.Contains(t, w.recorded(), "queue@30#2+", "one waited")
 		w.advance(4 * time.Second)
-		require.Equal(t, "skip@40#2", w.told())
+		require.Equal(t, "skip@40#2", w.recorded())
 	})
 }
 
-// Where the topic is in another slot, runs go through the outbox, once, also
+// If the topic is in another slot, runs pass through the outbox, exactly once, also
 // when an engine ends in between.
 func TestOutbox(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -321,7 +320,7 @@ func TestOutbox(t *testing.T) {
 		w.engine(apart)
 		w.engine(apart)
 		w.advance(25 * time.Second)
-		require.Equal(t, "a@10#8 a@20#9", w.told())
+		require.Equal(t, "a@10#8 a@20#9", w.recorded())
 		require.Len(t, w.ids("topic"), 3)
 		raw, err := w.store.Load(t.Context(), "a")
 		require.NoError(t, err)
@@ -329,14 +328,14 @@ func TestOutbox(t *testing.T) {
 	})
 }
 
-// An entry of Python's carries its args and kwargs, and keeps what RedBeat
-// reads.
+// A run of an entry that Python has created has its args and kwargs, and the entry
+// stays readable for RedBeat.
 func TestEntriesOfPython(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.python("p", 5)
 		w.engine(nil)
 		w.advance(5 * time.Second)
-		require.Equal(t, "p@5#1", w.told())
+		require.Equal(t, "p@5#1", w.recorded())
 		payload := w.rdb.HGet(t.Context(), "timers_payloads:topic", w.ids("topic")[0]).Val()
 		require.Contains(t, payload, `{"args":[1],"kwargs":{"a":2}}`)
 		require.Contains(t, payload, HeaderSchedule)
@@ -346,7 +345,7 @@ func TestEntriesOfPython(t *testing.T) {
 	})
 }
 
-// A send that fails consumes no run (weakness 4), and only its own entry waits.
+// A failed send consumes no run (weakness 4), and delays only its own entry.
 func TestFailedSends(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.put("bad", 5*time.Second, func(e *recur.Entry) { e.Ours.Topic = "broken" })
@@ -354,9 +353,9 @@ func TestFailedSends(t *testing.T) {
 		require.NoError(t, w.rdb.Set(t.Context(), "timers_payloads:broken", "x", 0).Err())
 		w.engine(nil)
 		w.advance(6 * time.Second)
-		require.Equal(t, "good@5#1", w.told())
+		require.Equal(t, "good@5#1", w.recorded())
 		require.NoError(t, w.rdb.Del(t.Context(), "timers_payloads:broken").Err())
 		w.advance(3 * time.Second)
-		require.Contains(t, w.told(), "bad@5#1")
+		require.Contains(t, w.recorded(), "bad@5#1")
 	})
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/wakebell/wakebell/redisops/recurring"
 )
 
-// shot is an item that is being fired, and what it becomes.
+// shot is an item that is being fired, with its new state.
 type shot struct {
 	item   *item
 	firing recurring.Firing
-	after  recur.Entry // the entry when it was fired
+	after  recur.Entry // the entry after the firing
 	next   time.Time
 	fires  []Fire
 }
 
-// fire fires what is due, up to a batch.
+// fire fires due items, at most one batch.
 func (e *Engine) fire(ctx context.Context) error {
 	if e.barred {
 		return nil
@@ -59,14 +59,14 @@ func (e *Engine) fire(ctx context.Context) error {
 	return nil
 }
 
-// shot decides what an item becomes; nil: nothing now, and the item is where it
-// belongs.
+// shot computes the new state of a due item. It returns nil if there is nothing to
+// fire; the item is then queued again if necessary.
 func (e *Engine) shot(ctx context.Context, it *item, now time.Time) *shot {
-	if it.gone { // the store takes its place out of the schedule
+	if it.gone { // the store removes it from the schedule
 		return &shot{item: it, firing: recurring.Firing{Name: it.name, Raw: it.raw}}
 	}
 	p := it.entry.Plan(now)
-	if err := it.entry.Err(); err != nil { // what is due fires; what follows is not known
+	if err := it.entry.Err(); err != nil { // what is due fires; the next instant is unknown
 		e.cfg.Log.Error("the next run of a recurring schedule cannot be computed", "name", it.name, "err", err)
 	}
 	if p.Last.IsZero() {
@@ -81,8 +81,8 @@ func (e *Engine) shot(ctx context.Context, it *item, now time.Time) *shot {
 	return s
 }
 
-// send has the store carry out shots. When one of them is what is wrong, the
-// others go on.
+// send makes the store carry out shots. If one of them fails, the others are sent
+// separately.
 func (e *Engine) send(ctx context.Context, shots []*shot) error {
 	firings := make([]recurring.Firing, len(shots))
 	for i, s := range shots {
@@ -117,7 +117,7 @@ func (e *Engine) send(ctx context.Context, shots []*shot) error {
 	return nil
 }
 
-// settle takes what became of a shot.
+// settle processes the result of a shot.
 func (e *Engine) settle(s *shot, fate recurring.Fate, found recur.Raw, now time.Time) {
 	it := s.item
 	switch fate {
@@ -134,8 +134,8 @@ func (e *Engine) settle(s *shot, fate recurring.Fate, found recur.Raw, now time.
 			}
 		}
 	case recurring.Changed:
-		// Its score is not known: the next look finds it changed and reads it
-		// again, or another node has written the one that follows.
+		// Its score is unknown. The next look reads it again unless its score is the
+		// computed one, which another node may have written.
 		e.take(it, found)
 		it.score = float64(scoreOf(it))
 	case recurring.Gone:
@@ -149,7 +149,7 @@ func (e *Engine) settle(s *shot, fate recurring.Fate, found recur.Raw, now time.
 	}
 }
 
-// scoreOf is the score that a writer of ours gives the entry.
+// scoreOf returns the score that Wakebell writes for the entry.
 func scoreOf(it *item) int64 { return recur.Score(it.at) }
 
 func later(a, b time.Time) time.Time {
@@ -159,8 +159,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// overlap waits until the timer of the last run is gone, or goes on without this
-// run.
+// overlap waits until the timer of the previous run is gone, or skips this run.
 func (e *Engine) overlap(it *item, now time.Time) {
 	if it.entry.Ours.Overlap == recur.OverlapQueue {
 		it.tries++
@@ -171,7 +170,7 @@ func (e *Engine) overlap(it *item, now time.Time) {
 	e.queue.put(it, now)
 }
 
-// flush puts the timers of an outbox into their topics, and clears it.
+// flush writes the timers of an outbox to their topics, and clears the outbox.
 func (e *Engine) flush(ctx context.Context, it *item) error {
 	for _, p := range it.entry.Ours.Outbox {
 		err := e.cfg.Store.Send(ctx, it.name, it.entry.Ours.ID, p)

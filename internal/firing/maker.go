@@ -2,7 +2,7 @@ package firing
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // a short name of a long one, not a secret
+	"crypto/sha1" // shortens long names
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -24,31 +24,31 @@ import (
 
 // The headers of every timer that a recurring schedule has fired.
 const (
-	HeaderSchedule = "wakebell-schedule" // its name
+	HeaderSchedule = "wakebell-schedule" // the name of the schedule
 	HeaderDue      = "wakebell-due"      // the instant of the run, RFC 3339
-	HeaderRun      = "wakebell-run"      // its number, from 1
+	HeaderRun      = "wakebell-run"      // the number of the run, from 1
 )
 
 var (
-	errNoHash   = errors.New("its key is no hash")
+	errNoHash   = errors.New("its key is not a hash")
 	errTooLarge = errors.New("its body is too large")
-	errTopic    = errors.New("its topic is no topic")
-	errCelery   = errors.New("a Celery message cannot be told to be gone, so overlap must be allowed")
+	errTopic    = errors.New("its topic has an invalid length")
+	errCelery   = errors.New("the end of a Celery message is unknown, so overlap must be allowed")
 	errSlots    = errors.New("schedule and topic are in different slots of the Cluster, so overlap must be allowed")
 	errPrefix   = errors.New("its topic does not begin with its prefix")
 	errPeer     = fmt.Errorf("%w: this Celery queue is not open to peers; remote.Config.CeleryQueues (--celery-queues) names those that are", exchange.ErrForbidden)
 	errSpread   = errors.New("a Celery queue would be in another slot of the Cluster")
 )
 
-// Maker makes the runs of entries.
+// Maker creates the runs of entries.
 type Maker struct {
 	Store  *recurring.Store
-	Prefix string // of the names and topics of the entries that are ours
+	Prefix string // of the names and topics of this System's entries
 	Limit  int    // of a payload, in bytes
-	Celery bool   // entries without a topic of ours become Celery messages
+	Celery bool   // runs of entries without a Wakebell topic become Celery messages
 
-	// Shares reports whether a topic is written in one step with the schedule;
-	// nil: always.
+	// Shares reports whether a topic is in the slot of the schedule, so that both are
+	// written in one step; nil: always.
 	Shares func(ctx context.Context, topic string) bool
 }
 
@@ -103,7 +103,8 @@ func outboxTopics(e *recur.Entry) (all []string) {
 	return all
 }
 
-// Check says whether the runs of an entry can be made and kept as it wants.
+// Check reports why the runs of an entry cannot be created with its settings; nil:
+// they can.
 func (m Maker) Check(ctx context.Context, e *recur.Entry) error {
 	if err := m.check(e); err != nil {
 		return err
@@ -125,8 +126,9 @@ func (m Maker) Check(ctx context.Context, e *recur.Entry) error {
 	return nil
 }
 
-// open refuses a peer a Celery queue that is not open to peers, and options that
-// only a Python beat knows, which would take it elsewhere.
+// open refuses, for entries of a remote peer, Celery queues that are not open to
+// peers, and options that only a Python beat interprets, which could redirect the
+// message.
 func (m Maker) open(ctx context.Context, e *recur.Entry) error {
 	if !messages.Restricted(ctx) {
 		return nil
@@ -152,10 +154,10 @@ func (m Maker) shares(ctx context.Context, topic string) bool {
 	return m.Shares == nil || m.Shares(ctx, topic)
 }
 
-// RunID is the id of the timer of a run: the same, whoever fires it.
+// RunID returns the id of the timer of a run. It is the same on every beat.
 func RunID(name string, due time.Time) string {
 	if len(name) > recurring.MaxName || !utf8.ValidString(name) {
-		sum := sha1.Sum([]byte(name)) //nolint:gosec // as above
+		sum := sha1.Sum([]byte(name))
 		name = hex.EncodeToString(sum[:])
 	}
 	return name + "@" + stamp(due)
@@ -163,7 +165,7 @@ func RunID(name string, due time.Time) string {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z07:00") }
 
-// payload is the envelope of a run.
+// payload returns the envelope of a run.
 func (m Maker) payload(e *recur.Entry, id string, due time.Time, run int64) ([]byte, error) {
 	body, contentType := e.Body()
 	env := envelope.Envelope{CorrelationID: id, ContentType: contentType, Body: body}
@@ -194,7 +196,7 @@ func keysOf(m map[string]string) func(func(string) bool) {
 	}
 }
 
-// shot makes a shot of a plan.
+// shot returns the shot of a plan.
 func (m Maker) shot(ctx context.Context, it *item, p recur.Plan) (*shot, error) {
 	s := &shot{item: it, after: it.entry, next: p.Next}
 	due := p.Due
@@ -223,7 +225,7 @@ func (m Maker) shot(ctx context.Context, it *item, p recur.Plan) (*shot, error) 
 	return s, nil
 }
 
-// fill gives a firing its runs, and counts them in the entry.
+// fill adds the runs to a firing, and counts them in the entry.
 func (m Maker) fill(ctx context.Context, f *recurring.Firing, e *recur.Entry, due []time.Time, overlap bool) ([]Fire, error) {
 	if e.Ours.ID == "" {
 		e.Ours.ID = uuid.NewString()

@@ -20,14 +20,14 @@ type Hand struct {
 }
 
 const (
-	mostTries = 50  // when somebody else changes the entry each time
+	mostTries = 50  // if the entry is changed concurrently each time
 	mostRuns  = 100 // of a backfill in one step
 )
 
-// Full is the name of an entry as the schedule has it.
+// Full returns the name of an entry with the prefix.
 func (h Hand) Full(name string) string { return h.Maker.Prefix + name }
 
-// Load reads the bytes of an entry of this prefix, of none that is absent. Error:
+// Load reads the bytes of an entry of this prefix; none if it is absent. Error:
 // [redisops.ErrNoSchedule] for one of another prefix.
 func (h Hand) Load(ctx context.Context, name string) (recur.Raw, error) {
 	raws, err := h.Store.Load(ctx, h.Full(name))
@@ -60,7 +60,7 @@ func (h Hand) Read(ctx context.Context, name string) (recur.Raw, recur.Entry, er
 	return raw, e, err
 }
 
-// Again calls a step until nobody has changed the entry meanwhile.
+// Again repeats a step while the entry is changed concurrently.
 func Again(ctx context.Context, step func() error) error {
 	for range mostTries {
 		if err := step(); !errors.Is(err, recurring.ErrChanged) || ctx.Err() != nil {
@@ -70,8 +70,8 @@ func Again(ctx context.Context, step func() error) error {
 	return recurring.ErrChanged
 }
 
-// key is that of a call: the one of ctx, for the same caller and the same call
-// again, or one of its own, for a client that sends a command again by itself.
+// key returns the idempotency key of a call: that of ctx, if the caller has set one,
+// or a new one, which covers retries by go-redis.
 func (h Hand) key(ctx context.Context, call string) *timers.Key {
 	key := messages.Once(ctx)
 	if key == "" {
@@ -80,7 +80,7 @@ func (h Hand) key(ctx context.Context, call string) *timers.Key {
 	return timers.NewKey(h.Maker.Prefix+"\x00"+messages.Principal(ctx)+"\x00peer", key, []byte(call))
 }
 
-// RunNow fires an entry now, beside its instants.
+// RunNow fires an entry now, in addition to its instants.
 func (h Hand) RunNow(ctx context.Context, name string) (Fire, error) {
 	now, err := h.Store.Now(ctx)
 	if err != nil {
@@ -95,8 +95,8 @@ func (h Hand) RunNow(ctx context.Context, name string) (Fire, error) {
 	return fire, err
 }
 
-// Backfill fires the instants of an entry from one to before another, at most
-// limit of them. They do not count for MaxRuns.
+// Backfill fires the instants of an entry in [from, to), at most limit of them. They do
+// not count for MaxRuns.
 func (h Hand) Backfill(ctx context.Context, name string, from, to time.Time, limit int) (n int, more bool, err error) {
 	_, e, err := h.Read(ctx, name)
 	if err != nil {
@@ -119,8 +119,8 @@ func (h Hand) Backfill(ctx context.Context, name string, from, to time.Time, lim
 	return n, more, nil
 }
 
-// run fires runs of an entry under a key, leaves its instants as they are, and
-// returns the last of them.
+// run fires runs of an entry under a key, without a change of its instants, and returns
+// the last run.
 func (h Hand) run(ctx context.Context, name string, due []time.Time, counts bool, key *timers.Key) (Fire, error) {
 	raw, e, err := h.Read(ctx, name)
 	if err != nil {
@@ -152,7 +152,7 @@ func (h Hand) run(ctx context.Context, name string, due []time.Time, counts bool
 	if reply.Fates[0] == recurring.Done {
 		var us int64
 		if _, err := fmt.Sscan(reply.Kept, &last.Run, &us); err != nil {
-			return Fire{}, fmt.Errorf("the run of %q that was kept: %w", name, err)
+			return Fire{}, fmt.Errorf("decode the stored result of %q: %w", name, err)
 		}
 		last.Due = time.UnixMicro(us).UTC()
 		if f.Raw, after, err = h.Read(ctx, name); err != nil {
@@ -170,7 +170,7 @@ func ignore(err, known error) error {
 	return err
 }
 
-// score is that of the next instant of an entry.
+// score returns the score of the next instant of an entry.
 func (h Hand) score(ctx context.Context, e recur.Entry) (int64, error) {
 	now, err := h.Store.Now(ctx)
 	if err != nil {
@@ -179,7 +179,7 @@ func (h Hand) score(ctx context.Context, e recur.Entry) (int64, error) {
 	return ScoreAt(e, now), nil
 }
 
-// ScoreAt is the score of an entry, at an instant of Redis's clock.
+// ScoreAt returns the score of an entry at an instant of Redis's clock.
 func ScoreAt(e recur.Entry, now time.Time) int64 {
 	p := e.Plan(now)
 	switch {
@@ -209,8 +209,7 @@ func (h Hand) fire(ctx context.Context, f recurring.Firing) (recurring.FireReply
 	return reply, nil
 }
 
-// flush sends what a firing has put into the outbox. What is not sent a beat
-// sends.
+// flush sends the outbox of a firing. If it fails, a beat sends the rest.
 func (h Hand) flush(ctx context.Context, f recurring.Firing, e recur.Entry) error {
 	if len(e.Ours.Outbox) == 0 {
 		return nil

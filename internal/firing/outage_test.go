@@ -15,7 +15,7 @@ import (
 	"github.com/wakebell/wakebell/internal/recur"
 )
 
-// An outage ends no engine (weakness 3), and nothing is lost or doubled.
+// Engines survive an outage (weakness 3), and no run is lost or repeated.
 func TestOutage(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.put("a", 10*time.Second, func(e *recur.Entry) { e.Ours.Misfire = recur.MisfireAll })
@@ -27,7 +27,7 @@ func TestOutage(t *testing.T) {
 		w.advance(30 * time.Second)
 		hook.set(false)
 		w.advance(6 * time.Second)
-		fires := strings.Fields(w.told())
+		fires := strings.Fields(w.recorded())
 		require.Len(t, fires, 5)
 		for i, fire := range fires {
 			require.Contains(t, fire, fmt.Sprintf("a@%d0#%d", i+1, i+1))
@@ -35,7 +35,7 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// outage is a hook that fails all commands while it is set.
+// outage is a hook that makes all commands fail while it is set.
 type outage struct {
 	mu   sync.Mutex
 	down bool

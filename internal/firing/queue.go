@@ -7,25 +7,25 @@ import (
 	"github.com/wakebell/wakebell/internal/recur"
 )
 
-// item is an entry as an engine knows it.
+// item is an engine's copy of an entry.
 type item struct {
 	name  string
 	raw   recur.Raw
 	entry recur.Entry
 	score float64
-	gone  bool // its hash is not there
+	gone  bool // its hash does not exist
 
-	at    time.Time // when to do something about it, by Redis's clock
-	place int       // in the queue; -1: it is not in it
-	tries int       // in vain, in a row
+	at    time.Time // the next instant of work on it, by Redis's clock
+	place int       // in the queue; -1: not queued
+	tries int       // consecutive failures
 
-	passing bool // its run is passed over, because it overlaps
+	passing bool // its run is skipped, because it overlaps
 }
 
-// queue orders items by when they are to be looked at: a heap.
+// queue is a heap of items, ordered by their instants.
 type queue []*item
 
-// put moves an item to an instant; zero takes it out.
+// put queues an item for an instant; zero removes it.
 func (q *queue) put(it *item, at time.Time) {
 	it.at = at
 	switch {
@@ -46,7 +46,7 @@ func (q queue) first() *item {
 	return q[0]
 }
 
-// byInstant is what the heap needs.
+// byInstant implements heap.Interface.
 type byInstant queue
 
 func (q byInstant) Len() int           { return len(q) }
@@ -57,14 +57,14 @@ func (q byInstant) Swap(i, j int) {
 	q[i].place, q[j].place = i, j
 }
 
-// Push is for package heap.
+// Push implements heap.Interface.
 func (q *byInstant) Push(x any) {
 	it := x.(*item) // nothing else is pushed
 	it.place = len(*q)
 	*q = append(*q, it)
 }
 
-// Pop is for package heap.
+// Pop implements heap.Interface.
 func (q *byInstant) Pop() any {
 	old := *q
 	it := old[len(old)-1]

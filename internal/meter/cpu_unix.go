@@ -1,14 +1,14 @@
 //go:build unix
 
-package main
+package meter
 
 import (
 	"syscall"
 	"time"
 )
 
-// processCPU is the CPU time that this process has used; -1: unknown.
-func processCPU() time.Duration {
+// ProcessCPU returns the CPU time that this process has used; -1: unknown.
+func ProcessCPU() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		return -1

@@ -58,7 +58,7 @@ func (e ears) Receive(stream premote.Remoting_ReceiveServer) error {
 
 func (s *stranger) gates() string { return s.gateway()[:len(s.gateway())-len("gateway")] + "gates" }
 
-// ask sends the gateway a message in the name of an actor.
+// Ask sends the gateway a message in the name of an actor.
 func (s *stranger) ask(sender *actor.PID, m proto.Message) {
 	b := s.letter(s.gateway(), m)
 	b.Senders, b.Envelopes[0].Sender = []*actor.PID{sender}, 1

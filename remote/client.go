@@ -13,6 +13,8 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/remote/internal/access"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // Client schedules, cancels, inspects and handles timers of a System in
@@ -80,18 +82,18 @@ func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) 
 		cfg.TurnTTL = DefaultTurnTTL
 	}
 	if cfg.TurnTTL < time.Second || cfg.TurnTTL > 24*time.Hour {
-		return nil, invalid("TurnTTL", "%v, want 1s to 24h", cfg.TurnTTL)
+		return nil, wire.Invalid("TurnTTL", "%v, want 1s to 24h", cfg.TurnTTL)
 	}
-	if _, port, err := hostPort(address); err != nil || port == 0 {
-		return nil, invalid("address", "%q is no host:port", address)
+	if _, port, err := wire.HostPort(address); err != nil || port == 0 {
+		return nil, wire.Invalid("address", "%q is no host:port", address)
 	}
 	if cfg.Token != "" {
-		if err := checkToken("Token", cfg.Token); err != nil {
+		if err := access.CheckToken("Token", cfg.Token); err != nil {
 			return nil, err
 		}
 	}
 	cfg.address, cfg.trace = address, &trace{}
-	conn, err := grpc.NewClient("passthrough:///"+address, append(cfg.trace.options(cfg.Config), grpc.WithKeepaliveParams(pings))...)
+	conn, err := grpc.NewClient("passthrough:///"+address, append(cfg.trace.options(cfg.Config), grpc.WithKeepaliveParams(wire.Pings))...)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
@@ -106,7 +108,7 @@ func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) 
 // Close ends the link. Calls that are under way fail; turns are given back, and
 // what subscribers hold after a second.
 func (c *Client) Close() {
-	c.link.close()
+	c.link.Close()
 	_ = c.conn.Close() // it is over either way
 }
 
@@ -168,11 +170,11 @@ const maxBatchTimers = 1000
 
 // fitting is how many timers go in one request.
 func (c *Client) fitting(timers []*messages.ScheduleRequest) int {
-	size := frameOverhead
+	size := wire.FrameOverhead
 	for i, t := range timers {
-		size += len(t.GetBody()) + len(t.GetId()) + len(t.GetTopic()) + envelopeOverhead
+		size += len(t.GetBody()) + len(t.GetId()) + len(t.GetTopic()) + wire.EnvelopeOverhead
 		for key, value := range t.GetHeaders() {
-			size += len(key) + len(value) + envelopeOverhead
+			size += len(key) + len(value) + wire.EnvelopeOverhead
 		}
 		if i == maxBatchTimers || (i > 0 && size > c.cfg.MaxMessage/2) {
 			return i
@@ -200,7 +202,7 @@ func (c *Client) Get(ctx context.Context, topic, id string) (wakebell.Info, wake
 	if err != nil {
 		return wakebell.Info{}, wakebell.Content{}, err
 	}
-	return infoOf(topic, answer.GetTimer()), contentOf(answer.GetTimer().GetContent()), nil
+	return infoOf(topic, answer.GetTimer()), wire.ContentOf(answer.GetTimer().GetContent()), nil
 }
 
 // List is that of wakebell.Client.
@@ -242,7 +244,7 @@ func (c *Client) Reschedule(ctx context.Context, topic, id string, when wakebell
 	case *messages.ScheduleRequest_In:
 		request.When = &messages.RescheduleRequest_In{In: w.In}
 	default:
-		return wakebell.Scheduled{}, invalid("when", "want In or At")
+		return wakebell.Scheduled{}, wire.Invalid("when", "want In or At")
 	}
 	answer, err := call[*messages.RescheduleResponse](ctx, c, request)
 	if err != nil {
@@ -266,5 +268,5 @@ func (c *Client) Stats(ctx context.Context, topic string) (wakebell.Stats, error
 	if err != nil {
 		return wakebell.Stats{}, err
 	}
-	return statsOf(answer.GetStats()), nil
+	return wire.StatsOf(answer.GetStats()), nil
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // wait waits until the link is up: for DeadLink at most, and not at all where
@@ -38,7 +39,7 @@ func (s *clientLink) wait(ctx context.Context) error {
 			}
 			return &linkError{s.cfg.address, plain(why), ctx.Err(), why}
 		case <-change:
-		case <-time.After(min(left, redialFirst)):
+		case <-time.After(min(left, wire.RedialFirst)):
 		case <-s.ctx.Done():
 		}
 	}
@@ -56,7 +57,7 @@ func (s *clientLink) send(m proto.Message) bool {
 }
 
 func (s *clientLink) put(m proto.Message) {
-	s.out = append(s.out, commandOf(m))
+	s.out = append(s.out, wire.CommandOf(m))
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -65,15 +66,15 @@ func (s *clientLink) put(m proto.Message) {
 
 // answerLimit is how long an answer is waited for where nobody said for how
 // long: it may be lost although the link is well.
-const answerLimit = requestTimeout + answerWithin
+const answerLimit = requestTimeout + wire.AnswerWithin
 
 var errUnanswered = fmt.Errorf("no answer within %v", answerLimit)
 
-// ask sends a question once and waits for its answer. Errors: errBroken, ctx's,
+// Ask sends a question once and waits for its answer. Errors: errBroken, ctx's,
 // those of wait, or errUnanswered where ctx has no deadline. Those for turns may
 // take long, and leave the room to others: after errUnanswered they are to be
 // asked again.
-func (s *clientLink) ask(ctx context.Context, asked question) (messages.Answer, error) {
+func (s *clientLink) Ask(ctx context.Context, asked wire.Question) (messages.Answer, error) {
 	if err := s.wait(ctx); err != nil {
 		return nil, err
 	}

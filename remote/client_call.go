@@ -11,24 +11,19 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // requestTimeout is what the gateway is given of a call without a deadline.
 const requestTimeout = 10 * time.Second
-
-// question is what is answered with its number.
-type question interface {
-	proto.Message
-	GetRequest() uint64
-}
 
 // call sends a request, which is its own from then on, until it is answered for
 // good, or ctx ends, or the link is dead.
 func call[A messages.Answer](ctx context.Context, c *Client, request messages.Request) (A, error) {
 	var none A
 	pause := 20 * time.Millisecond
-	for next := question(request); ; next = proto.CloneOf(question(request)) { // which may still be written
-		answer, err := c.link.ask(ctx, next)
+	for next := wire.Question(request); ; next = proto.CloneOf(wire.Question(request)) { // which may still be written
+		answer, err := c.link.Ask(ctx, next)
 		if err == nil {
 			a, err := wakebell.Answered[A](answer, nil)
 			if err == nil || !passing(err) {
@@ -64,7 +59,7 @@ func (c *Client) wait(ctx context.Context, d time.Duration) error {
 }
 
 // number makes a question the one that is sent this time.
-func number(ctx context.Context, asked question, n uint64) {
+func number(ctx context.Context, asked wire.Question, n uint64) {
 	switch m := asked.(type) {
 	case *messages.ScheduleRequest:
 		m.Request, m.Timeout = n, timeoutOf(ctx)
@@ -86,5 +81,5 @@ func timeoutOf(ctx context.Context) *durationpb.Duration {
 	if !ok {
 		return durationpb.New(requestTimeout)
 	}
-	return durationpb.New(min(max(time.Until(deadline), time.Millisecond), maxTimeout))
+	return durationpb.New(min(max(time.Until(deadline), time.Millisecond), wire.MaxTimeout))
 }

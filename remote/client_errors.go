@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // linkError is what is wrong with the link to a node. It wraps a sentinel, whose
@@ -75,7 +76,7 @@ type trace struct {
 	err error // nil: the link was up since
 }
 
-func (t *trace) note(err error) {
+func (t *trace) Note(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.err = err
@@ -110,12 +111,12 @@ func refuses(err error) bool {
 
 // traced are options of a client that notes what it meets.
 func (t *trace) options(cfg Config) []grpc.DialOption {
-	return append(dialOptions(cfg.TLS, cfg.MaxMessage),
-		grpc.WithTransportCredentials(&tracedCredentials{transport(cfg.TLS), t, cfg.TLS != nil}),
+	return append(wire.DialOptions(cfg.TLS, cfg.MaxMessage),
+		grpc.WithTransportCredentials(&tracedCredentials{wire.Transport(cfg.TLS), t, cfg.TLS != nil}),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
+			conn, err := (&net.Dialer{Timeout: wire.DialTimeout}).DialContext(ctx, "tcp", address)
 			if err != nil {
-				t.note(err)
+				t.Note(err)
 			}
 			return conn, err
 		}),
@@ -135,7 +136,7 @@ func (c *tracedCredentials) ClientHandshake(ctx context.Context, authority strin
 		if _, plain := errors.AsType[tls.RecordHeaderError](err); plain {
 			err = errSpeaksPlain
 		}
-		c.trace.note(err)
+		c.trace.Note(err)
 		return nil, nil, err
 	}
 	return &tracedConn{Conn: conn, trace: c.trace, encrypted: c.encrypted}, info, nil
@@ -161,16 +162,16 @@ func (c *tracedConn) Read(p []byte) (int, error) {
 		return n, err
 	}
 	switch {
-	case n > 0 && !c.encrypted && bytes.HasPrefix(p[:n], alertProtocolVersion[:2]):
+	case n > 0 && !c.encrypted && bytes.HasPrefix(p[:n], wire.AlertProtocolVersion[:2]):
 		c.heard = true
-		c.trace.note(errSpeaksTLS)
+		c.trace.Note(errSpeaksTLS)
 	case n > 0:
 		c.heard = true
-		c.trace.note(nil)
+		c.trace.Note(nil)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.ErrUnexpectedEOF):
-		c.trace.note(errSaysNothing)
+		c.trace.Note(errSaysNothing)
 	case err != nil && !errors.Is(err, net.ErrClosed):
-		c.trace.note(err)
+		c.trace.Note(err)
 	}
 	return n, err
 }

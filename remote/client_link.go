@@ -14,6 +14,7 @@ import (
 
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // ErrDenied says that the Server does not take the credentials.
@@ -25,7 +26,6 @@ var (
 )
 
 const (
-	redialFirst, redialMax = 50 * time.Millisecond, 2 * time.Second
 	// maxFlight bounds the requests of a client that are not answered.
 	maxFlight = 512
 	// maxFrame bounds the commands in a frame, maxFrameBytes their bodies.
@@ -72,7 +72,7 @@ func newClientLink(timers rpc.TimersClient, cfg DialConfig) *clientLink {
 	return s
 }
 
-func (s *clientLink) close() {
+func (s *clientLink) Close() {
 	s.releaseAll()
 	s.end()
 	s.done.Wait()
@@ -80,18 +80,18 @@ func (s *clientLink) close() {
 
 // run keeps a stream open until the client is closed.
 func (s *clientLink) run() {
-	pause := redialFirst
+	pause := wire.RedialFirst
 	for s.ctx.Err() == nil {
 		began := time.Now()
 		s.broke(s.cfg.trace.reason(s.stream()))
-		if time.Since(began) > redialMax {
-			pause = redialFirst
+		if time.Since(began) > wire.RedialMax {
+			pause = wire.RedialFirst
 		}
 		select {
 		case <-s.ctx.Done():
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, redialMax)
+		pause = min(2*pause, wire.RedialMax)
 	}
 	s.broke(errClosed)
 }
@@ -106,10 +106,10 @@ func (s *clientLink) stream() error {
 		if !opened.Load() {
 			cancel()
 		}
-		time.AfterFunc(grace, cancel)
+		time.AfterFunc(wire.Grace, cancel)
 	})()
 	ctx = s.cfg.credentials(ctx)
-	late := time.AfterFunc(dialTimeout, cancel)
+	late := time.AfterFunc(wire.DialTimeout, cancel)
 	stream, err := s.timers.Session(ctx)
 	if err != nil {
 		late.Stop()
@@ -117,7 +117,7 @@ func (s *clientLink) stream() error {
 	}
 	// The first exchange tells whether we are let in.
 	hello := &messages.UnsubscribeRequest{Request: 0, Topic: "hello", Subscriber: "hello"}
-	err = stream.Send(&messages.Commands{Commands: []*messages.Command{commandOf(hello)}})
+	err = stream.Send(&messages.Commands{Commands: []*messages.Command{wire.CommandOf(hello)}})
 	if err == nil || status.Code(err) == codes.Unknown {
 		_, err = stream.Recv()
 	}
@@ -190,7 +190,7 @@ func (s *clientLink) write(ctx context.Context, stream rpc.Timers_SessionClient)
 			closed = true
 		}
 		runtime.Gosched() // those who are about to ask as well fill the frame
-		for frame := s.take(); frame != nil; frame = s.take() {
+		for frame := s.Take(); frame != nil; frame = s.Take() {
 			if err := stream.Send(frame); err != nil {
 				return err
 			}
@@ -201,7 +201,7 @@ func (s *clientLink) write(ctx context.Context, stream rpc.Timers_SessionClient)
 	}
 }
 
-func (s *clientLink) take() *messages.Commands {
+func (s *clientLink) Take() *messages.Commands {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, size := 0, 0
@@ -222,7 +222,7 @@ func (s *clientLink) take() *messages.Commands {
 // replies gives what has come to who waits for it.
 func (s *clientLink) replies(frame *messages.Replies) {
 	for _, r := range frame.GetReplies() {
-		switch m := inside(r).(type) {
+		switch m := wire.Inside(r).(type) {
 		case *messages.Leases:
 			if t := s.taker(m.GetTopic(), m.GetSubscriber()); t != nil {
 				t.leases(m)

@@ -10,6 +10,10 @@ import (
 	"strings"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/remote/internal/access"
+	"github.com/wakebell/wakebell/remote/internal/peer"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/remote/rights"
 )
 
 const (
@@ -90,7 +94,7 @@ type Config struct {
 	// Rights say which principal may do what on which topics, queues, gates and
 	// recurring schedules; they take the place of Operators. Nil: everybody who is
 	// served may do all, but for Operators.
-	Rights *Rights
+	Rights *rights.Grants
 
 	// Queues are the queues that have another separator or key of dead letters than
 	// the default ones, by their names without the System's prefix. Peers name
@@ -149,41 +153,41 @@ func (c Config) withDefaults() Config {
 
 func (c Config) validate() error {
 	var errs []error
-	host, port, err := hostPort(c.Address)
+	host, port, err := wire.HostPort(c.Address)
 	if err != nil {
-		errs = append(errs, invalid("Address", "%v", err))
+		errs = append(errs, wire.Invalid("Address", "%v", err))
 	}
 	if c.Advertise != "" {
-		if h, p, err := hostPort(c.Advertise); err != nil || h == "" || p == 0 {
-			errs = append(errs, invalid("Advertise", "%q is no host:port", c.Advertise))
+		if h, p, err := wire.HostPort(c.Advertise); err != nil || h == "" || p == 0 {
+			errs = append(errs, wire.Invalid("Advertise", "%q is no host:port", c.Advertise))
 		}
 	} else if ip := net.ParseIP(host); err == nil && (host == "" || (ip != nil && ip.IsUnspecified())) {
-		errs = append(errs, invalid("Advertise", "empty: nobody can answer to %s", net.JoinHostPort(host, strconv.Itoa(port))))
+		errs = append(errs, wire.Invalid("Advertise", "empty: nobody can answer to %s", net.JoinHostPort(host, strconv.Itoa(port))))
 	}
-	errs = append(errs, checkTokens(c.Tokens))
+	errs = append(errs, access.CheckTokens(c.Tokens))
 	for _, queue := range c.CeleryQueues {
 		if queue == "" || strings.ContainsAny(queue, "\x00\x06\x16") {
-			errs = append(errs, invalid("CeleryQueues", "%q is no name of a queue", queue))
+			errs = append(errs, wire.Invalid("CeleryQueues", "%q is no name of a queue", queue))
 		}
 	}
-	errs = append(errs, validQueues(c.Queues)...)
+	errs = append(errs, access.ValidQueues(c.Queues)...)
 	if c.Rights != nil && c.Operators != nil {
-		errs = append(errs, invalid("Rights", "they and Operators exclude each other: grant operate and read instead"))
+		errs = append(errs, wire.Invalid("Rights", "they and Operators exclude each other: grant operate and read instead"))
 	}
-	errs = append(errs, checkCertificates(c.Tokens, c.TokenCertificates, c.TLS != nil && c.TLS.ClientCAs != nil))
+	errs = append(errs, access.CheckCertificates(c.Tokens, c.TokenCertificates, c.TLS != nil && c.TLS.ClientCAs != nil))
 	if c.Token != "" {
-		errs = append(errs, checkToken("Token", c.Token))
+		errs = append(errs, access.CheckToken("Token", c.Token))
 	}
 	for _, peer := range c.Peers {
-		if h, p, err := hostPort(peer); err != nil || h == "" || p == 0 {
-			errs = append(errs, invalid("Peers", "%q is no host:port", peer))
+		if h, p, err := wire.HostPort(peer); err != nil || h == "" || p == 0 {
+			errs = append(errs, wire.Invalid("Peers", "%q is no host:port", peer))
 		}
 	}
 	if c.MaxMessage < minMessage || c.MaxMessage > maxMessage {
-		errs = append(errs, invalid("MaxMessage", "%d is not within %d and %d", c.MaxMessage, minMessage, maxMessage))
+		errs = append(errs, wire.Invalid("MaxMessage", "%d is not within %d and %d", c.MaxMessage, minMessage, maxMessage))
 	}
 	if c.MaxConnections < 1 {
-		errs = append(errs, invalid("MaxConnections", "%d, want at least 1", c.MaxConnections))
+		errs = append(errs, wire.Invalid("MaxConnections", "%d, want at least 1", c.MaxConnections))
 	}
 	if err == nil {
 		errs = append(errs, c.secure(host))
@@ -191,9 +195,9 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// settings are what the parts of a Server need of it.
-func (c Config) settings() settings {
-	s := settings{
+// Settings are what the parts of a Server need of it.
+func (c Config) settings() peer.Settings {
+	s := peer.Settings{
 		Address: c.Address, Advertise: c.Advertise, TLS: c.TLS,
 		Tokens: c.Tokens, TokenCertificates: c.TokenCertificates, Token: c.Token,
 		MaxMessage: c.MaxMessage, MaxConnections: c.MaxConnections,
@@ -201,7 +205,7 @@ func (c Config) settings() settings {
 		CeleryQueues: c.CeleryQueues, Queues: c.Queues, Peers: c.Peers, Logger: c.Logger,
 	}
 	for _, a := range c.Allow {
-		s.Allow = append(s.Allow, allowed(a))
+		s.Allow = append(s.Allow, peer.AllowedActor(a))
 	}
 	return s
 }
@@ -220,20 +224,4 @@ func (c Config) secure(host string) error {
 		return fmt.Errorf("%w: %s is not loopback, and there are neither Tokens nor client certificates; Config.Insecure allows it", ErrInsecure, c.Address)
 	}
 	return nil
-}
-
-func hostPort(address string) (host string, port int, err error) {
-	host, text, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", 0, err
-	}
-	port, err = strconv.Atoi(text)
-	if err != nil || port < 0 || port > 65535 {
-		return "", 0, fmt.Errorf("port %q is not within 0 and 65535", text)
-	}
-	return host, port, nil
-}
-
-func invalid(field, format string, args ...any) error {
-	return fmt.Errorf("%w: %s: %s", wakebell.ErrInvalid, field, fmt.Sprintf(format, args...))
 }

@@ -72,7 +72,7 @@ func (g *Gates) acquire(ctx context.Context, name string, try bool) (gate.Turn, 
 			<-link.places
 			return nil, fmt.Errorf("acquire %q: %w", name, gate.ErrClosed)
 		}
-		err := t.take(ctx, try)
+		err := t.Take(ctx, try)
 		if err == nil {
 			t.waited = time.Since(asked)
 			link.done.Go(t.keep)
@@ -93,14 +93,14 @@ func (g *Gates) acquire(ctx context.Context, name string, try bool) (gate.Turn, 
 // errAgain says that the place or turn was lost on the way.
 var errAgain = errors.New("ask again")
 
-// take asks for the turn, and then how long it is good: the node began to count
+// Take asks for the turn, and then how long it is good: the node began to count
 // when it gave it. While it waits it asks again for the same place, which finds
 // a turn whose answer was lost, and a place that the node does not know.
-func (t *turn) take(ctx context.Context, try bool) error {
+func (t *turn) Take(ctx context.Context, try bool) error {
 	var answer messages.Answer
 	err := errUnanswered
 	for errors.Is(err, errUnanswered) {
-		answer, err = t.link.ask(ctx, &messages.AcquireTurnRequest{
+		answer, err = t.link.Ask(ctx, &messages.AcquireTurnRequest{
 			Gate: t.gate, Place: t.place, Try: try, Ttl: durationpb.New(t.gates.client.cfg.TurnTTL),
 		})
 	}

@@ -86,7 +86,7 @@ type node struct {
 	topic   wakebell.Topic[string]
 }
 
-// serve runs a System that others reach, until the end of the test.
+// Serve runs a System that others reach, until the end of the test.
 func serve(t testing.TB, cfg remote.Config, handlers ...wakebell.Handler) *node {
 	t.Helper()
 	n := &node{log: &lines{}, topic: wakebell.NewTopic[string](redistest.Name(t))}

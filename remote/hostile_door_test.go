@@ -55,7 +55,7 @@ func knock(t testing.TB, n *node) *raw {
 	return r
 }
 
-// listen takes the windows that the node gives.
+// Listen takes the windows that the node gives.
 func (r *raw) listen() {
 	for {
 		f, err := r.framer.ReadFrame()

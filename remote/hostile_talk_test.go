@@ -151,7 +151,7 @@ func (k *talker) asks(all ...proto.Message) []proto.Message {
 	return answers
 }
 
-// ask is asks of one request.
+// Ask is asks of one request.
 func (k *talker) ask(m proto.Message) proto.Message {
 	k.t.Helper()
 	return k.asks(m)[0]

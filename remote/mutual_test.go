@@ -61,7 +61,7 @@ func beOffice(address, topic, dir string) error {
 	}
 }
 
-// open starts an office that takes the certificates of an authority, shows one
+// Open starts an office that takes the certificates of an authority, shows one
 // where it dials, and another where it is dialled.
 func open(t testing.TB, n *node, ours *authority, dials, listens tls.Certificate) *child {
 	t.Helper()

@@ -22,7 +22,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// ask calls an operation as a program that is no actor does, and returns the
+// Ask calls an operation as a program that is no actor does, and returns the
 // first answer.
 func ask(ctx context.Context, conn *grpc.ClientConn, m protoreflect.MethodDescriptor, request, answer proto.Message) error {
 	name := "/wakebell.v1.Operations/" + string(m.Name())

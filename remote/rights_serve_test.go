@@ -15,11 +15,19 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/remote/rights"
 )
 
 // filtered are the calls that everybody may make: they answer with what the caller
 // may read.
 var filtered = map[string]bool{"ListTopicsRequest": true, "ListGatesRequest": true, "ListRecurringRequest": true}
+
+func rightsOf(t testing.TB, text string) *rights.Grants {
+	t.Helper()
+	granted, err := rights.Parse(text)
+	require.NoError(t, err)
+	return granted
+}
 
 func withRights(t testing.TB, text string) remote.Config {
 	t.Helper()

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // Schedules keeps the recurring schedules of a System in another process; each
@@ -66,7 +67,7 @@ func (s *Schedules) RunNow(ctx context.Context, name string) (wakebell.ScheduleR
 		return wakebell.ScheduleRun{}, err
 	}
 	return wakebell.ScheduleRun{
-		Name: run.GetName(), Due: instantOf(run.GetDue()), Fired: instantOf(run.GetFired()), Run: run.GetRun(),
+		Name: run.GetName(), Due: wire.InstantOf(run.GetDue()), Fired: wire.InstantOf(run.GetFired()), Run: run.GetRun(),
 	}, nil
 }
 
@@ -106,7 +107,7 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[wakebell.RecurringState,
 // Preview is that of wakebell.Schedules.
 func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Time, error) {
 	if n < 0 {
-		return nil, invalid("n", "%d, want 0 to 10,000", n)
+		return nil, wire.Invalid("n", "%d, want 0 to 10,000", n)
 	}
 	answer, err := call[*messages.PreviewRecurringResponse](ctx, s.client, &messages.PreviewRecurringRequest{Name: name, Count: uint32(min(n, 1<<30))}) //nolint:gosec // bounded
 	if err != nil {
@@ -114,14 +115,9 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 	}
 	instants := make([]time.Time, len(answer.GetInstants()))
 	for i, at := range answer.GetInstants() {
-		instants[i] = instantOf(at)
+		instants[i] = wire.InstantOf(at)
 	}
 	return instants, nil
-}
-
-func (o *operations) ExportRecurring(ctx context.Context, m *messages.ExportRecurringRequest) (*messages.ExportRecurringResponse, error) {
-	d, err := o.client().Schedules().Export(ctx, m.GetName())
-	return &messages.ExportRecurringResponse{Schedule: dumpMessage(d)}, err
 }
 
 // Export is that of wakebell.Schedules.
@@ -130,45 +126,14 @@ func (s *Schedules) Export(ctx context.Context, name string) (wakebell.ScheduleD
 	if err != nil {
 		return wakebell.ScheduleDump{}, err
 	}
-	return dumpOf(answer.GetSchedule()), nil
-}
-
-func (o *operations) ImportRecurring(ctx context.Context, m *messages.ImportRecurringRequest) (*messages.ImportRecurringResponse, error) {
-	return &messages.ImportRecurringResponse{}, o.client().Schedules().Import(ctx, dumpOf(m.GetSchedule()))
+	return wire.DumpOf(answer.GetSchedule()), nil
 }
 
 // Import is that of wakebell.Schedules.
 func (s *Schedules) Import(ctx context.Context, d wakebell.ScheduleDump) error {
-	_, err := operate(ctx, s.client, rpc.OperationsClient.ImportRecurring, &messages.ImportRecurringRequest{Schedule: dumpMessage(d)})
+	_, err := operate(ctx, s.client, rpc.OperationsClient.ImportRecurring, &messages.ImportRecurringRequest{Schedule: wire.DumpMessage(d)})
 	return err
 }
-
-func dumpMessage(d wakebell.ScheduleDump) *messages.RecurringDump {
-	return &messages.RecurringDump{Name: d.Name, Definition: d.Definition, Meta: d.Meta, Wakebell: d.Wakebell}
-}
-
-func dumpOf(m *messages.RecurringDump) wakebell.ScheduleDump {
-	return wakebell.ScheduleDump{
-		Name: m.GetName(), Definition: m.GetDefinition(), Meta: m.GetMeta(), Wakebell: m.GetWakebell(),
-	}
-}
-
-func (o *operations) BackfillRecurring(ctx context.Context, m *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error) {
-	for _, at := range []*timestamppb.Timestamp{m.GetFrom(), m.GetTo()} {
-		if err := at.CheckValid(); err != nil {
-			return nil, invalid("from, to", "%v", err)
-		}
-	}
-	if len(m.GetKey()) > maxKey {
-		return nil, invalid("key", "%d bytes, at most %d", len(m.GetKey()), maxKey)
-	}
-	ctx = messages.WithOnce(ctx, m.GetKey())
-	n, err := o.client().Schedules().Backfill(ctx, m.GetName(), m.GetFrom().AsTime(), m.GetTo().AsTime())
-	return &messages.BackfillRecurringResponse{Count: count(n)}, err
-}
-
-// maxKey bounds a key, in bytes.
-const maxKey = 256
 
 // onceKey is the key of a call that is to be done once, however often it is sent:
 // that of WithKey, or one of its own.

@@ -6,12 +6,15 @@ import (
 	"fmt"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/remote/internal/server"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/remote/rights"
 )
 
 // Server serves a System to other processes.
 type Server struct {
 	system *wakebell.System
-	server *server
+	server *server.Server
 }
 
 // ErrStarted says that Serve came after the System's Start: actors that run
@@ -25,7 +28,7 @@ var ErrStarted = errors.New("the system was started before it was served")
 // listen.
 func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
 	if sys == nil {
-		return nil, invalid("system", "nil")
+		return nil, wire.Invalid("system", "nil")
 	}
 	if _, running := sys.ActorSystem().ProcessRegistry.GetLocal(sys.Gateway().GetId()); running {
 		return nil, ErrStarted
@@ -34,7 +37,7 @@ func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	s, err := startServer(sys, cfg.settings())
+	s, err := server.Start(sys, cfg.settings())
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
@@ -49,17 +52,17 @@ func (s *Server) Address() string { return s.system.ActorSystem().Address() }
 // another certificate now, end at once, with all that is under way on them. It
 // does not turn the asking for tokens on or off. Errors: wakebell.ErrInvalid.
 func (s *Server) SetTokens(tokens, certificates map[string]string) error {
-	return s.server.setTokens(tokens, certificates)
+	return s.server.SetTokens(tokens, certificates)
 }
 
 // SetRights replaces Config.Rights. What goes on by rights that are no longer there
 // ends: subscriptions, and long operations such as Tail. Turns at gates are not
 // extended any more. It does not turn rights on or off. Errors: wakebell.ErrInvalid.
-func (s *Server) SetRights(rights *Rights) error { return s.server.setRights(rights) }
+func (s *Server) SetRights(rights *rights.Grants) error { return s.server.SetRights(rights) }
 
 // Stop ends all links and listens no more. It comes after the System's Stop,
 // which answers what is under way. A second Stop does nothing.
-func (s *Server) Stop() { s.server.stop() }
+func (s *Server) Stop() { s.server.Stop() }
 
 // Run starts the System, serves it until ctx ends, and stops both. Its error is
 // that of Serve, or of the System's Run.

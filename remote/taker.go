@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // Subscription says who subscribes, and to what.
@@ -44,11 +45,11 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 		s.Credits = 5
 	}
 	if handle == nil {
-		return invalid("handle", "nil")
+		return wire.Invalid("handle", "nil")
 	}
 	if s.Queue.Name != "" {
 		if s.Topic != "" {
-			return invalid("Topic", "%q, and a Queue %q too", s.Topic, s.Queue.Name)
+			return wire.Invalid("Topic", "%q, and a Queue %q too", s.Topic, s.Queue.Name)
 		}
 		s.Topic = s.Queue.Name
 	}
@@ -62,7 +63,7 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 	c.link.mu.Lock()
 	if c.link.takers[key] != nil {
 		c.link.mu.Unlock()
-		return invalid("Name", "%q subscribes to %q already", s.Name, s.Topic)
+		return wire.Invalid("Name", "%q subscribes to %q already", s.Name, s.Topic)
 	}
 	c.link.takers[key] = t
 	c.link.mu.Unlock()
@@ -77,7 +78,7 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 	case <-c.link.ctx.Done():
 		err = errClosed
 	}
-	t.stop(context.Cause(ctx))
+	t.Stop(context.Cause(ctx))
 	close(stop)
 	writing.Wait()
 	c.link.mu.Lock()
@@ -117,7 +118,7 @@ func (t *taker) subscribe() {
 		for {
 			request.Clock = t.clock()
 			ctx, cancel := context.WithTimeout(t.link.ctx, requestTimeout)
-			answer, err := t.link.ask(ctx, proto.CloneOf(request))
+			answer, err := t.link.Ask(ctx, proto.CloneOf(request))
 			cancel()
 			if errors.Is(err, errBroken) || t.ctx.Err() != nil || t.link.ctx.Err() != nil {
 				return // the next link subscribes
@@ -137,7 +138,7 @@ func (t *taker) subscribe() {
 				return
 			}
 			select {
-			case <-time.After(redialMax / 2):
+			case <-time.After(wire.RedialMax / 2):
 			case <-t.ctx.Done():
 				return
 			}
@@ -163,7 +164,7 @@ func (t *taker) pending(delivery uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, v := range t.verdicts {
-		if d, _ := answerOf(v); d == delivery {
+		if d, _ := wire.AnswerOf(v); d == delivery {
 			return true
 		}
 	}
@@ -207,7 +208,7 @@ func (t *taker) begin(next handed) {
 	}
 	go func() {
 		for {
-			t.serve(next.ctx, next.lease)
+			t.Serve(next.ctx, next.lease)
 			next.cancel(nil)
 			t.work.Done()
 			select {
@@ -219,9 +220,9 @@ func (t *taker) begin(next handed) {
 	}()
 }
 
-// serve handles one lease. A panic is a crash: the timer comes back when its
+// Serve handles one lease. A panic is a crash: the timer comes back when its
 // lease ends.
-func (t *taker) serve(ctx context.Context, l *messages.Lease) {
+func (t *taker) Serve(ctx context.Context, l *messages.Lease) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			t.crash(l.GetDelivery())
@@ -293,9 +294,9 @@ func (t *taker) lose(delivery uint64, cause error) {
 	}
 }
 
-// stop ends a subscription: its handlers have a moment to return, and what they
+// Stop ends a subscription: its handlers have a moment to return, and what they
 // hold is given back.
-func (t *taker) stop(cause error) {
+func (t *taker) Stop(cause error) {
 	t.mu.Lock()
 	t.stopped = true
 	t.mu.Unlock()
@@ -304,10 +305,10 @@ func (t *taker) stop(cause error) {
 	go func() { t.work.Wait(); close(returned) }()
 	select {
 	case <-returned:
-	case <-time.After(grace):
+	case <-time.After(wire.Grace):
 	}
 	t.flush()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), grace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), wire.Grace)
 	defer cancel()
-	_, _ = t.link.ask(ctx, &messages.UnsubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name}) // else the leases end by themselves
+	_, _ = t.link.Ask(ctx, &messages.UnsubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name}) // else the leases end by themselves
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/gateturn"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // turn is one that a Client has, or asks for.
@@ -72,7 +73,7 @@ func (t *turn) Guard(ctx context.Context, resource string) error {
 // of ask.
 func (t *turn) extend(ctx context.Context) error {
 	sent := time.Now()
-	answer, err := t.link.ask(ctx, &messages.ExtendTurnRequest{Gate: t.gate, Place: t.place, Fence: t.fence})
+	answer, err := t.link.Ask(ctx, &messages.ExtendTurnRequest{Gate: t.gate, Place: t.place, Fence: t.fence})
 	if err != nil {
 		return err
 	}
@@ -197,7 +198,7 @@ func (t *turn) returnToNode() {
 	ctx, cancel := context.WithDeadline(t.link.ctx, t.Until())
 	defer cancel()
 	for again := false; ; again = true {
-		answer, err := t.link.ask(ctx, &messages.ReleaseTurnRequest{Gate: t.gate, Place: t.place, Fence: t.fence})
+		answer, err := t.link.Ask(ctx, &messages.ReleaseTurnRequest{Gate: t.gate, Place: t.place, Fence: t.fence})
 		if errors.Is(err, errBroken) {
 			continue
 		}
@@ -239,7 +240,7 @@ func (s *clientLink) releaseAll() {
 			had = append(had, t)
 		}
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, grace)
+	ctx, cancel := context.WithTimeout(s.ctx, wire.Grace)
 	defer cancel()
 	for _, t := range had {
 		_ = t.Release(ctx) // else the end of the session gives it back

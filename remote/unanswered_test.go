@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // answering is a client whose link is well, with a node that says what answer
@@ -31,14 +32,14 @@ func answering(t *testing.T, answer func(asked proto.Message) messages.Answer) *
 			case <-ctx.Done():
 				return
 			}
-			for _, c := range link.take().GetCommands() {
-				if a := answer(commanded(c)); a != nil {
-					link.replies(&messages.Replies{Replies: []*messages.Reply{replyOf(a)}})
+			for _, c := range link.Take().GetCommands() {
+				if a := answer(wire.Commanded(c)); a != nil {
+					link.replies(&messages.Replies{Replies: []*messages.Reply{wire.ReplyOf(a)}})
 				}
 			}
 		}
 	})
-	t.Cleanup(link.close)
+	t.Cleanup(link.Close)
 	return &Client{link: link, cfg: DialConfig{TurnTTL: DefaultTurnTTL}}
 }
 

@@ -6,14 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/remote/rights"
 )
 
 // rightsLimit bounds the size of a rights file, in bytes.
 const rightsLimit = 4 << 20
 
 // readRights reads a rights file.
-func readRights(flag, file string) (*remote.Rights, error) {
+func readRights(flag, file string) (*rights.Grants, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
@@ -25,7 +25,7 @@ func readRights(flag, file string) (*remote.Rights, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	rights, err := remote.ParseRights(string(text))
+	rights, err := rights.Parse(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", flag, file, err)
 	}

@@ -28,7 +28,7 @@ const (
 func (h Hand) Full(name string) string { return h.Maker.Prefix + name }
 
 // Load reads the bytes of an entry of this prefix; none if it is absent. Error:
-// [redisops.ErrNoSchedule] for one of another prefix.
+// [recurring.ErrNoSchedule] for one of another prefix.
 func (h Hand) Load(ctx context.Context, name string) (recur.Raw, error) {
 	raws, err := h.Store.Load(ctx, h.Full(name))
 	if err != nil {

@@ -1,0 +1,120 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+)
+
+// operate makes an idempotent call of Operations, a method of its client. It is sent
+// again when the link breaks, until ctx ends or the link is dead.
+func operate[R, A any](ctx context.Context, c *Client, call operation[R, A], request *R) (*A, error) {
+	for pause := wire.RedialFirst; ; pause = min(2*pause, wire.RedialMax) {
+		answer, err := once(ctx, c, call, request)
+		if !errors.Is(err, errBroken) {
+			return answer, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// operation is a unary method of the client of Operations.
+type operation[R, A any] = func(rpc.OperationsClient, context.Context, *R, ...grpc.CallOption) (*A, error)
+
+// once is operate for a call that is not idempotent: when the link breaks, the outcome
+// is unknown.
+func once[R, A any](ctx context.Context, c *Client, call operation[R, A], request *R) (*A, error) {
+	err := travels(request)
+	if err == nil {
+		err = c.link.wait(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	answer, err := call(c.operations, c.cfg.credentials(ctx), request)
+	if err != nil {
+		return nil, c.failure(ctx, err)
+	}
+	return answer, nil
+}
+
+// streamed is a method of the client of Operations that answers with a stream.
+type streamed[R, A any] = func(rpc.OperationsClient, context.Context, *R, ...grpc.CallOption) (grpc.ServerStreamingClient[A], error)
+
+// list yields the answers of a call of Operations. When the link breaks it ends with
+// wakebell.ErrUnavailable.
+func list[R, A any](ctx context.Context, c *Client, call streamed[R, A], request *R) iter.Seq2[*A, error] {
+	return func(yield func(*A, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		err := travels(request)
+		if err == nil {
+			err = c.link.wait(ctx)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		stream, err := call(c.operations, c.cfg.credentials(ctx), request)
+		for err == nil {
+			var answer *A
+			if answer, err = stream.Recv(); err == nil && !yield(answer, nil) {
+				return
+			}
+		}
+		if !errors.Is(err, io.EOF) {
+			yield(nil, c.failure(ctx, err))
+		}
+	}
+}
+
+// travels rejects texts that are not UTF-8: protobuf cannot encode them.
+func travels(request any) error {
+	m, ok := request.(proto.Message)
+	if !ok {
+		return wire.ErrNoMessage
+	}
+	if _, err := proto.Marshal(m); err != nil {
+		return wire.Invalid("request", "%v", err)
+	}
+	return nil
+}
+
+// failure is the error of an operation.
+func (c *Client) failure(ctx context.Context, err error) error {
+	for _, detail := range status.Convert(err).Details() {
+		if e, ok := detail.(*messages.Error); ok {
+			return wakebell.AnswerError(e)
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	switch status.Code(err) {
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return c.cfg.denied(err)
+	case codes.Unavailable:
+		why := c.cfg.trace.reason(err)
+		return &linkError{c.cfg.address, plain(why), wakebell.ErrUnavailable, fmt.Errorf("%w: %w", errBroken, why)}
+	case codes.DeadlineExceeded:
+		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	}
+	return err
+}

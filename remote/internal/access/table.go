@@ -1,0 +1,228 @@
+package access
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/remote/rights"
+)
+
+// need is a right that a request takes: the action on the name, as one of the
+// kinds. With every it takes the action on all names.
+type need struct {
+	action rights.Action
+	kinds  []rights.Kind
+	name   string
+	every  bool
+}
+
+// Needs of each request, by its full name: the one place that decides what a request
+// takes. A request that is not in it is refused where there are rights.
+//
+// What has no needs is answered by what the caller may read (the listings), or names
+// something that only its owner knows (answers to reminders).
+var Needs = tableOf(
+	onTopic[*messages.ScheduleRequest](rights.ActionSchedule),
+	rule(func(m *messages.ScheduleBatchRequest) (all []need) {
+		for _, s := range m.GetTimers() {
+			all = append(all, topic(rights.ActionSchedule, s.GetTopic()))
+		}
+		return all
+	}),
+	onTopic[*messages.CancelRequest](rights.ActionSchedule),
+	onTopic[*messages.GetTimerRequest](rights.ActionRead),
+	onTopic[*messages.ListTimersRequest](rights.ActionRead),
+	onTopic[*messages.RescheduleRequest](rights.ActionSchedule),
+	onTopic[*messages.RunNowRequest](rights.ActionSchedule),
+	onTopic[*messages.GetTopicStatsRequest](rights.ActionRead),
+
+	rule(func(m *messages.SubscribeRequest) []need {
+		if m.GetQueue() != nil {
+			return []need{{action: rights.ActionHandle, kinds: []rights.Kind{rights.KindQueue}, name: m.GetTopic()}}
+		}
+		return []need{topic(rights.ActionHandle, m.GetTopic())}
+	}),
+	// These do not tell a topic from a queue, and are only about what was subscribed to.
+	rule(func(m *messages.UnsubscribeRequest) []need { return subscribed(m.GetTopic()) }),
+	rule(func(m *messages.Verdicts) []need { return subscribed(m.GetTopic()) }),
+
+	onName[*messages.PublishRequest](rights.KindQueue, rights.ActionSchedule),
+
+	rule(func(m *messages.PutRecurringRequest) (all []need) {
+		for _, s := range m.GetSchedules() {
+			all = append(all, schedule(rights.ActionSchedule, s.GetName()))
+			if s.GetCelery() == nil { // else it is a task, and the node says where tasks may go
+				all = append(all, topic(rights.ActionSchedule, s.GetTopic()))
+			}
+		}
+		return all
+	}),
+	onName[*messages.DeleteRecurringRequest](rights.KindSchedule, rights.ActionSchedule),
+	onName[*messages.EnableRecurringRequest](rights.KindSchedule, rights.ActionSchedule),
+	onName[*messages.RunRecurringRequest](rights.KindSchedule, rights.ActionSchedule),
+	onName[*messages.GetRecurringRequest](rights.KindSchedule, rights.ActionRead),
+	free[*messages.ListRecurringRequest](), // filtered
+	onName[*messages.PreviewRecurringRequest](rights.KindSchedule, rights.ActionRead),
+
+	onGate[*messages.AcquireTurnRequest](rights.ActionHandle),
+	onGate[*messages.ExtendTurnRequest](rights.ActionHandle),
+	onGate[*messages.ReleaseTurnRequest](rights.ActionHandle),
+	onGate[*messages.GuardTurnRequest](rights.ActionHandle),
+
+	// A reminder is a timer of the sender's own in the topic of the reminders.
+	rule(func(*messages.SetReminderRequest) []need { return []need{topic(rights.ActionSchedule, remindersTopic)} }),
+	rule(func(*messages.ForgetReminderRequest) []need {
+		return []need{topic(rights.ActionSchedule, remindersTopic)}
+	}),
+	free[*messages.Ack](), free[*messages.Nack](), free[*messages.Reject](),
+
+	rule(func(m *messages.ListTopicsRequest) []need {
+		if m.GetDiscover() { // it walks over all keys
+			return []need{{action: rights.ActionOperate, kinds: []rights.Kind{rights.KindTopic}, every: true}}
+		}
+		return nil // filtered
+	}),
+	rule(func(m *messages.GetOverviewsRequest) []need { return topics(rights.ActionRead, m.GetTopics()) }),
+	onTopic[*messages.CancelAllRequest](rights.ActionOperate),
+	onTopic[*messages.ForgetTopicRequest](rights.ActionOperate),
+	onTopic[*messages.GetTopicControlRequest](rights.ActionRead),
+	onTopic[*messages.PauseTopicRequest](rights.ActionOperate),
+	onTopic[*messages.ResumeTopicRequest](rights.ActionOperate),
+	onTopic[*messages.RetuneTopicRequest](rights.ActionOperate),
+	rule(func(m *messages.DiagnoseRequest) []need { // it tells of the servers as well
+		if len(m.GetTopics()) == 0 {
+			return []need{{action: rights.ActionOperate, kinds: []rights.Kind{rights.KindTopic}, every: true}}
+		}
+		return topics(rights.ActionOperate, m.GetTopics())
+	}),
+	onTopic[*messages.TailRequest](rights.ActionRead),
+	onTopic[*messages.ListDeadLettersRequest](rights.ActionRead),
+	onTopic[*messages.GetDeadLetterRequest](rights.ActionRead),
+	onTopic[*messages.RedriveDeadLettersRequest](rights.ActionOperate),
+	onTopic[*messages.DeleteDeadLettersRequest](rights.ActionOperate),
+
+	onName[*messages.GetQueueStatsRequest](rights.KindQueue, rights.ActionRead),
+	onName[*messages.ListQueueMessagesRequest](rights.KindQueue, rights.ActionRead),
+	onName[*messages.PurgeQueueRequest](rights.KindQueue, rights.ActionOperate),
+	onName[*messages.ListQueueDeadLettersRequest](rights.KindQueue, rights.ActionRead),
+	onName[*messages.GetQueueDeadLetterRequest](rights.KindQueue, rights.ActionRead),
+	onName[*messages.RedriveQueueDeadLetterRequest](rights.KindQueue, rights.ActionOperate),
+	onName[*messages.DeleteQueueDeadLettersRequest](rights.KindQueue, rights.ActionOperate),
+
+	free[*messages.ListGatesRequest](), // filtered
+	onGate[*messages.GetGateRequest](rights.ActionRead),
+	onGate[*messages.ReleaseGateRequest](rights.ActionOperate),
+	onGate[*messages.RepairGateRequest](rights.ActionOperate),
+	onGate[*messages.RemoveGateRequest](rights.ActionOperate),
+
+	onName[*messages.ExportRecurringRequest](rights.KindSchedule, rights.ActionRead),
+	rule(func(m *messages.ImportRecurringRequest) []need { // its text says on which topic it runs
+		return []need{
+			schedule(rights.ActionOperate, m.GetSchedule().GetName()),
+			{action: rights.ActionSchedule, kinds: []rights.Kind{rights.KindTopic}, every: true},
+		}
+	}),
+	onName[*messages.BackfillRecurringRequest](rights.KindSchedule, rights.ActionOperate),
+)
+
+// remindersTopic is what a right to set reminders names, whatever the topic is called
+// at the node.
+const remindersTopic = wakebell.DefaultRemindersTopic
+
+func topic(a rights.Action, name string) need {
+	return need{action: a, kinds: []rights.Kind{rights.KindTopic}, name: name}
+}
+
+func schedule(a rights.Action, name string) need {
+	return need{action: a, kinds: []rights.Kind{rights.KindSchedule}, name: name}
+}
+
+func topics(a rights.Action, names []string) (all []need) {
+	for _, name := range names {
+		all = append(all, topic(a, name))
+	}
+	return all
+}
+
+func subscribed(name string) []need {
+	return []need{{action: rights.ActionHandle, kinds: []rights.Kind{rights.KindTopic, rights.KindQueue}, name: name}}
+}
+
+// requestRule says what requests of a name need.
+type requestRule struct {
+	name  string
+	needs func(proto.Message) []need
+}
+
+func rule[M proto.Message](of func(M) []need) requestRule {
+	var m M
+	return requestRule{wire.FullName(m), func(m proto.Message) []need {
+		typed, _ := m.(M) // which the table is asked for
+		return of(typed)
+	}}
+}
+
+func free[M proto.Message]() requestRule { return rule(func(M) []need { return nil }) }
+
+func onTopic[M interface {
+	proto.Message
+	GetTopic() string
+}](a rights.Action) requestRule {
+	return rule(func(m M) []need { return []need{topic(a, m.GetTopic())} })
+}
+
+func onGate[M interface {
+	proto.Message
+	GetGate() string
+}](a rights.Action) requestRule {
+	return rule(func(m M) []need { return []need{{action: a, kinds: []rights.Kind{rights.KindGate}, name: m.GetGate()}} })
+}
+
+func onName[M interface {
+	proto.Message
+	GetName() string
+}](kind rights.Kind, a rights.Action) requestRule {
+	return rule(func(m M) []need { return []need{{action: a, kinds: []rights.Kind{kind}, name: m.GetName()}} })
+}
+
+func tableOf(rules ...requestRule) map[string]func(proto.Message) []need {
+	table := make(map[string]func(proto.Message) []need, len(rules))
+	for _, r := range rules {
+		table[r.name] = r.needs
+	}
+	return table
+}
+
+func (n need) String() string {
+	name := fmt.Sprintf("%q", wire.Clip(n.name))
+	if n.every {
+		name = "*"
+	}
+	return fmt.Sprintf("%s %s %s", n.action, kindsText(n.kinds), name)
+}
+
+func kindsText(kinds []rights.Kind) string {
+	texts := make([]string, len(kinds))
+	for i, kind := range kinds {
+		texts[i] = string(kind)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// IsGranted reports whether a principal has what a request needs.
+func (n need) IsGranted(to *rights.Grants, principal string) bool {
+	for _, kind := range n.kinds {
+		if n.every && to.AllowAll(principal, n.action, kind) {
+			return true
+		}
+		if _, ok := to.Allow(principal, n.action, kind, n.name); ok && !n.every {
+			return true
+		}
+	}
+	return false
+}

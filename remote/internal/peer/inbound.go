@@ -1,0 +1,129 @@
+package peer
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	gpeer "google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/access"
+	"github.com/wakebell/wakebell/remote/internal/conn"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+)
+
+const (
+	maxStreams     = 64 // of a connection
+	maxHeaderBytes = 16 << 10
+	handshake      = 10 * time.Second
+)
+
+// serverOptions are those of the server that protoactor starts.
+func (g *Guard) serverOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.Creds(g.Connections),
+		grpc.InTapHandle(g.begin),
+		grpc.StaticStreamWindowSize(conn.StreamWindow),
+		grpc.StaticConnWindowSize(conn.ConnWindow),
+		grpc.ForceServerCodecV2(wire.Frames{Plain: maxPlain}),
+		grpc.MaxRecvMsgSize(g.Cfg.MaxMessage),
+		grpc.MaxSendMsgSize(g.Cfg.MaxMessage),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.ConnectionTimeout(handshake),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: wire.PingAfter, Timeout: wire.PingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: wire.PingAfter / 2, PermitWithoutStream: true}),
+		grpc.ChainUnaryInterceptor(g.unary, g.CarryOut),
+		grpc.ChainStreamInterceptor(g.stream),
+	}
+}
+
+// unary is what every call passes that is no stream, once its request is there.
+func (g *Guard) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
+	if !g.Enter() {
+		return nil, errShutting
+	}
+	defer g.Running.Done()
+	who := CallerOf(ctx) // begin has let it in
+	defer g.recovered(ctx, who, &err)
+	visitOf(ctx).arrived()
+	return handler(ctx, request)
+}
+
+var errShutting = status.Error(codes.Unavailable, "shutting down")
+
+// recovered makes an error of a panic.
+func (g *Guard) recovered(ctx context.Context, w Caller, err *error) {
+	if reason := recover(); reason != nil {
+		g.Note(ctx, w, fmt.Errorf("a call panicked: %v", reason), "stack", string(debug.Stack()))
+		*err = status.Error(codes.Internal, "the call failed")
+	}
+}
+
+// stream is what every stream passes.
+func (g *Guard) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	if !g.Enter() {
+		return errShutting
+	}
+	defer g.Running.Done()
+	who := CallerOf(ss.Context()) // begin has let it in
+	defer g.recovered(ss.Context(), who, &err)
+	ctx, cancel := context.WithCancelCause(ss.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(g.Closing, func() { cancel(errClosing) })()
+	return handler(srv, &caller{ss, ctx, visitOf(ctx)})
+}
+
+var errClosing = errors.New("shutting down")
+
+// authenticate tells who calls, or refuses.
+func (g *Guard) authenticate(ctx context.Context) (Caller, error) {
+	w := Caller{names: func(string) bool { return false }, celery: messages.CeleryQueues(g.Cfg.CeleryQueues)}
+	p, ok := gpeer.FromContext(ctx)
+	if !ok {
+		return w, status.Error(codes.Unauthenticated, "no peer")
+	}
+	w.host = conn.HostOf(p.Addr)
+	var leaf *x509.Certificate
+	if info, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(info.State.PeerCertificates) > 0 {
+		leaf = info.State.PeerCertificates[0]
+		w.Owner = leaf.Subject.CommonName
+		w.names = func(host string) bool { return leaf.VerifyHostname(host) == nil }
+	}
+	known := *g.owners.Load()
+	if len(known) == 0 {
+		return w, nil
+	}
+	md, _ := metadata.FromIncomingContext(ctx)
+	values := md.Get("authorization")
+	if len(values) != 1 {
+		return w, status.Error(codes.Unauthenticated, "a bearer token is asked for")
+	}
+	token, ok := strings.CutPrefix(values[0], "Bearer ")
+	hash := access.TokenHash(sha256.Sum256([]byte(token)))
+	owner, ours := known[hash]
+	if ours {
+		g.Connections.Show(p.Addr, hash)
+		_, ours = (*g.owners.Load())[hash] // it may have been taken back before it was noted
+	}
+	if !ok || !ours {
+		return w, status.Error(codes.Unauthenticated, "the token is not known")
+	}
+	if !owner.Takes(leaf) {
+		return w, status.Error(codes.Unauthenticated, "the token is not valid with this certificate")
+	}
+	w.Owner, w.token = owner.Name, token
+	return w, nil
+}

@@ -1,0 +1,222 @@
+package peer
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	premote "github.com/asynkron/protoactor-go/remote"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell/remote/internal/wire"
+)
+
+const (
+	// What waits for a link is bounded, in bytes by limits.Mail; what comes beyond are
+	// dead letters.
+	maxMail = 20_000
+	// maxBatch bounds the messages in a frame.
+	maxBatch = 1000
+	// stockFrame bounds their bytes, unless one alone is larger: a stock gRPC
+	// server refuses 4 MiB and ends the stream, with all that was in the frame.
+	stockFrame = 4<<20 - 64<<10
+)
+
+// outgoing is a message to an actor at a peer.
+type outgoing struct {
+	target, sender *actor.PID
+	body           any
+	header         map[string]string
+	watcher        *actor.PID // of a Watch
+
+	kind string
+	data []byte
+}
+
+// encode makes bytes of the message; false: it cannot be sent.
+func (e *outgoing) encode(limit int) bool {
+	m, ok := e.body.(proto.Message)
+	if !ok {
+		return false
+	}
+	data, err := proto.Marshal(m)
+	if err != nil || len(data)+e.Names() > limit {
+		return false
+	}
+	e.kind, e.data = string(proto.MessageName(m)), data
+	return true
+}
+
+// Names is what the PIDs and the header take, at the most.
+func (e *outgoing) Names() int {
+	n := len(e.kind) + len(e.target.GetId()) + len(e.target.GetAddress()) + len(e.sender.GetId()) + len(e.sender.GetAddress())
+	for key, value := range e.header {
+		n += len(key) + len(value) + wire.EnvelopeOverhead
+	}
+	return n + wire.EnvelopeOverhead
+}
+
+// undeliverable makes a dead letter of it: its sender is told.
+func (e *outgoing) undeliverable(system *actor.ActorSystem) {
+	switch e.body.(type) {
+	case *actor.Watch, *actor.Unwatch, *actor.Stop:
+		if e.watcher == nil {
+			return
+		}
+		if ref, ok := system.ProcessRegistry.GetLocal(e.watcher.GetId()); ok {
+			ref.SendSystemMessage(e.watcher, &actor.Terminated{Who: e.target, Why: actor.TerminatedReason_AddressTerminated})
+		}
+	default:
+		system.DeadLetter.SendUserMessage(e.target, &actor.MessageEnvelope{Message: e.body, Sender: e.sender})
+	}
+}
+
+type mailState int
+
+const (
+	queuedMail  mailState = iota
+	firstMail             // nobody writes yet
+	refusedMail           // too much waits, or the link has just failed
+)
+
+// enqueue puts a message in the queue of the link.
+func (p *peer) enqueue(e *outgoing) mailState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.gone, len(p.mail) >= maxMail:
+		return refusedMail
+	case !p.writing && time.Now().Before(p.rest):
+		return refusedMail
+	case p.mailroom.Take(e.mailed()) != nil:
+		return refusedMail
+	}
+	if e.watcher != nil {
+		p.watchees = append(p.watchees, watching{e.watcher, e.target})
+	}
+	p.mail = append(p.mail, e)
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+	if p.writing {
+		return queuedMail
+	}
+	p.writing = true
+	return firstMail
+}
+
+// watching is an actor of ours that watches one of a peer.
+type watching struct{ watcher, watchee *actor.PID }
+
+// unwatch forgets who watches an actor of the peer; an empty watcher: all do.
+func (p *peer) unwatch(watchee, watcher string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kept := p.watchees[:0]
+	for _, w := range p.watchees {
+		if w.watchee.GetId() != watchee || w.watcher.GetId() != watcher {
+			kept = append(kept, w)
+		}
+	}
+	clear(p.watchees[len(kept):])
+	p.watchees = kept
+}
+
+// part ends the writing: what waits, and who is to be told.
+func (p *peer) part() ([]*outgoing, []watching) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left, watchers := p.mail, p.watchees
+	p.mail, p.watchees = nil, nil
+	p.mailroom.Clear()
+	p.writing, p.up, p.rest = false, false, time.Now().Add(RestAfter)
+	p.Clear()
+	return left, watchers
+}
+
+// frame is what goes to a peer at once.
+type frame struct {
+	batch   *premote.MessageBatch
+	answers int // bytes of those in it
+	leases  int // bytes of what is for subscribers
+}
+
+func (f *frame) message() *premote.RemoteMessage {
+	return &premote.RemoteMessage{MessageType: &premote.RemoteMessage_MessageBatch{MessageBatch: f.batch}}
+}
+
+// Take makes a frame of what waits; nil: nothing does.
+func (p *peer) Take(limit int) *frame {
+	p.mu.Lock()
+	n, size, mailed := 0, wire.FrameOverhead, 0
+	for n < len(p.mail) && n < maxBatch {
+		next := len(p.mail[n].data) + p.mail[n].Names()
+		if n > 0 && size+next > limit {
+			break
+		}
+		mailed += p.mail[n].mailed()
+		size, n = size+next, n+1
+	}
+	taken := p.mail[:n:n]
+	p.mailroom.Give(mailed)
+	if p.mail = p.mail[n:]; len(p.mail) == 0 {
+		p.mail = nil
+	}
+	p.mu.Unlock()
+	if n == 0 {
+		return nil
+	}
+	f := &frame{batch: &premote.MessageBatch{Envelopes: make([]*premote.MessageEnvelope, 0, n)}}
+	kinds, targets, senders := map[string]int32{}, map[string]int32{}, map[string]int32{}
+	for _, e := range taken {
+		f.add(e, kinds, targets, senders)
+	}
+	return f
+}
+
+// add puts a message in the frame; the maps are where the tables have what.
+func (f *frame) add(e *outgoing, kinds, targets, senders map[string]int32) {
+	b := f.batch
+	kind, ok := kinds[e.kind]
+	if !ok {
+		kind = index(len(b.TypeNames))
+		kinds[e.kind], b.TypeNames = kind, append(b.TypeNames, e.kind)
+	}
+	target, ok := targets[e.target.GetId()]
+	if !ok {
+		target = index(len(b.Targets))
+		targets[e.target.GetId()], b.Targets = target, append(b.Targets, actor.NewPID(e.target.GetAddress(), e.target.GetId()))
+	}
+	envelope := &premote.MessageEnvelope{
+		TypeId: kind, Target: target, MessageData: e.data,
+		TargetRequestId: e.target.GetRequestId(), SenderRequestId: e.sender.GetRequestId(),
+	}
+	if e.sender != nil {
+		key := e.sender.GetAddress() + "/" + e.sender.GetId()
+		at, ok := senders[key]
+		if !ok {
+			b.Senders = append(b.Senders, actor.NewPID(e.sender.GetAddress(), e.sender.GetId()))
+			at = index(len(b.Senders)) // 0 is for none
+			senders[key] = at
+		}
+		envelope.Sender = at
+	}
+	if e.header != nil {
+		envelope.MessageHeader = &premote.MessageHeader{HeaderData: e.header}
+	}
+	b.Envelopes = append(b.Envelopes, envelope)
+	switch {
+	case wire.IsAnswer[e.kind]:
+		f.answers += e.size()
+	case wire.ForSubscriber[e.kind]:
+		f.leases += e.size()
+	}
+}
+
+// size is what a message takes while it waits.
+func (e *outgoing) size() int { return len(e.data) + AnswerOverhead }
+
+// mailed is what it takes in the mail.
+func (e *outgoing) mailed() int { return e.size() + e.Names() }
+
+func index(n int) int32 { return int32(n) } //nolint:gosec // bounded by maxBatch

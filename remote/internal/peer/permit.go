@@ -1,0 +1,111 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/access"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/remote/rights"
+)
+
+var errForbidden = fmt.Errorf("%w by the rights of this node", wakebell.ErrForbidden)
+
+// Permit decides whether a caller's request is carried out: every way in asks it
+// before the request goes to an actor. It writes into the request which keys its
+// queue has. Nil: it is carried out.
+func (g *Guard) Permit(w Caller, request proto.Message) *messages.Error {
+	if err := g.Allowed(w, request); err != nil {
+		return g.refusal(request, err)
+	}
+	if err := g.Queues.Settle(request); err != nil {
+		return g.refusal(request, err)
+	}
+	return nil
+}
+
+func (g *Guard) refusal(request proto.Message, err error) *messages.Error {
+	fault := wakebell.ErrorMessage(err)
+	if asked, ok := request.(wire.Question); ok {
+		fault.Request = asked.GetRequest()
+	}
+	return fault
+}
+
+// Allowed reports what of the caller's rights is missing for a request.
+func (g *Guard) Allowed(w Caller, request proto.Message) error {
+	granted := g.Rights.Load()
+	if granted == nil {
+		return nil
+	}
+	of, known := access.Needs[wire.FullName(request)]
+	if !known {
+		return fmt.Errorf("%w: nothing allows a %s", errForbidden, request.ProtoReflect().Descriptor().Name())
+	}
+	for _, n := range of(request) {
+		if !n.IsGranted(granted, w.Owner) {
+			return fmt.Errorf("%w: %q may not %s", errForbidden, wire.Clip(w.Owner), n)
+		}
+	}
+	return nil
+}
+
+// Sees reports whether a caller finds a name in a listing.
+func (g *Guard) Sees(principal string, kind rights.Kind, name string) bool {
+	granted := g.Rights.Load()
+	if granted == nil {
+		return true
+	}
+	_, ok := granted.Allow(principal, rights.ActionRead, kind, name)
+	return ok
+}
+
+// Visible is what of an answer a principal may read: the answers of the gateway that
+// list names.
+func (g *Guard) Visible(principal string, answer any) any {
+	page, ok := answer.(*messages.ListRecurringResponse)
+	if !ok || g.Rights.Load() == nil {
+		return answer
+	}
+	seen := &messages.ListRecurringResponse{Request: page.GetRequest(), Next: page.GetNext()}
+	for _, s := range page.GetSchedules() {
+		if g.Sees(principal, rights.KindSchedule, s.GetName()) {
+			seen.Schedules = append(seen.Schedules, s)
+		}
+	}
+	return seen
+}
+
+// visibleAt is visible to the peer at an address.
+func (g *Guard) visibleAt(address string, answer any) any {
+	if _, page := answer.(*messages.ListRecurringResponse); !page {
+		return answer
+	}
+	p, ok := g.Peers.At(address)
+	if !ok {
+		return answer // which is delivered to nobody
+	}
+	return g.Visible(p.owner, answer)
+}
+
+// Deny tells the sender of a message that it was not carried out; where nobody waits
+// for an answer it is written down.
+func (g *Guard) Deny(ctx context.Context, w Caller, request proto.Message, fault *messages.Error, answer func(proto.Message)) {
+	switch m := request.(type) {
+	case *messages.SetReminderRequest:
+		answer(&messages.ReminderFailed{Request: m.GetRequest(), Name: m.GetName(), Error: fault})
+	case *messages.ForgetReminderRequest:
+		answer(&messages.ReminderFailed{Request: m.GetRequest(), Name: m.GetName(), Error: fault})
+	default:
+		if answer != nil && wire.IsAnswered[wire.FullName(request)] {
+			answer(fault)
+			return
+		}
+		g.Note(ctx, w, errors.New(fault.GetMessage()))
+	}
+}

@@ -1,0 +1,183 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/asynkron/protoactor-go/actor"
+	premote "github.com/asynkron/protoactor-go/remote"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/wakebell/wakebell/remote/internal/wire"
+)
+
+// receiver serves protoactor's remote.Remoting: streams on which peers send to
+// our actors. Its calls that list processes are not served.
+type receiver struct {
+	premote.UnimplementedRemotingServer
+	guard *Guard
+}
+
+// Receive takes what a peer sends, from its hello to its end.
+func (r receiver) Receive(stream premote.Remoting_ReceiveServer) error {
+	caller, ok := stream.Context().Value(whoKey{}).(Caller)
+	if !ok {
+		return status.Error(codes.Unauthenticated, "nobody")
+	}
+	in := &inbound{stream: stream, ctx: stream.Context(), guard: r.guard, who: caller, turns: NewTurns(r.guard.system)}
+	defer in.turns.Close()
+	defer in.leave()
+	err := in.Serve()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case errors.Is(err, errHostile), errors.Is(err, ErrNotReading),
+		status.Code(err) == codes.ResourceExhausted, status.Code(err) == codes.Internal: // the frame was refused
+		r.guard.Note(in.ctx, caller, err)
+		return status.Error(codes.PermissionDenied, err.Error())
+	}
+	return err
+}
+
+// inbound is a stream on which a peer sends to our actors.
+type inbound struct {
+	stream premote.Remoting_ReceiveServer
+	ctx    context.Context //nolint:containedctx // that of the stream
+	guard  *Guard
+	who    Caller
+
+	peer  *peer // nil until it has said where it is
+	turns *Turns
+}
+
+// Serve takes frames, one after the other. It does not take one before our
+// actors have come to what was in the last but one, so their mailboxes stay
+// short. It passes no request on before there is room for its answer.
+func (in *inbound) Serve() error {
+	for {
+		m, err := in.stream.Recv()
+		if err != nil {
+			return err
+		}
+		switch t := m.GetMessageType().(type) {
+		case *premote.RemoteMessage_ConnectRequest:
+			err = in.arrive(t.ConnectRequest)
+		case *premote.RemoteMessage_MessageBatch:
+			err = in.batch(t.MessageBatch)
+		default:
+			err = hostile("a frame that is neither a batch nor a hello")
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// arrive takes a peer's hello: the address must be its own.
+func (in *inbound) arrive(hello *premote.ConnectRequest) error {
+	address := hello.GetServerConnection().GetAddress()
+	if in.peer != nil || hello.GetServerConnection() == nil {
+		return hostile("a second hello, or one without an address")
+	}
+	host, port, err := wire.HostPort(address)
+	if err != nil || port == 0 || len(address) > maxID {
+		return hostile("the address %q", wire.Clip(address))
+	}
+	dial, err := in.who.where(in.ctx, host, port)
+	if in.guard.Filter.addresses[address] || err != nil {
+		return hostile("the address %q, which is not where it connects from", wire.Clip(address))
+	}
+	p, err := in.guard.Peers.arrive(address, dial, in.who)
+	if err != nil {
+		return fmt.Errorf("%w: the address %q: %w", errHostile, address, err)
+	}
+	in.peer = p
+	return in.stream.Send(&premote.RemoteMessage{MessageType: &premote.RemoteMessage_ConnectResponse{
+		ConnectResponse: &premote.ConnectResponse{MemberId: in.guard.system.ID},
+	}})
+}
+
+// batch gives our actors what of a batch may pass.
+func (in *inbound) batch(batch *premote.MessageBatch) error {
+	if in.peer == nil {
+		return hostile("a batch before the hello")
+	}
+	got, err := in.guard.Filter.Admit(batch, in.peer)
+	if err != nil {
+		return err
+	}
+	if got.dropped != "" {
+		in.guard.Note(in.ctx, in.who, errors.New(got.dropped))
+	}
+	for _, e := range batch.GetEnvelopes() {
+		if e.GetSender() > 0 {
+			if err := in.peer.debts.Ask(in.ctx, batch.GetTypeNames()[e.GetTypeId()]); err != nil {
+				return err
+			}
+		}
+		if err := in.pass(batch, e); err != nil {
+			return err
+		}
+	}
+	return in.turns.Take(in.ctx, got.targets)
+}
+
+// pass gives a message that was admitted to its actor.
+func (in *inbound) pass(batch *premote.MessageBatch, e *premote.MessageEnvelope) error {
+	kind := batch.GetTypeNames()[e.GetTypeId()]
+	known, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(kind))
+	if err != nil {
+		return hostile("type %q: %v", wire.Clip(kind), err)
+	}
+	message := known.New().Interface()
+	if err := proto.Unmarshal(e.GetMessageData(), message); err != nil {
+		return hostile("a %q: %v", kind, err)
+	}
+	system := in.guard.system
+	target := system.NewLocalPID(batch.GetTargets()[e.GetTarget()].GetId())
+	switch m := message.(type) {
+	case *actor.Terminated:
+		in.peer.unwatch(m.GetWho().GetId(), target.GetId())
+		in.tell(target, m)
+	case *actor.Watch, *actor.Unwatch:
+		in.tell(target, m)
+	default:
+		var sender *actor.PID
+		if e.GetSender() > 0 {
+			from := batch.GetSenders()[e.GetSender()-1]
+			sender = actor.NewPID(from.GetAddress(), from.GetId())
+			sender.RequestId = e.GetSenderRequestId()
+		}
+		if fault := in.Permit(message); fault != nil {
+			in.guard.Deny(in.ctx, in.who, message, fault, in.answerTo(sender))
+			return nil
+		}
+		system.Root.Send(target, &actor.MessageEnvelope{Header: in.who.Header(), Message: message, Sender: sender})
+	}
+	return nil
+}
+
+// tell gives an actor of ours a system message. Who watches one that is not
+// there is told by the dead letters.
+func (in *inbound) tell(target *actor.PID, m proto.Message) {
+	ref, _ := in.guard.system.ProcessRegistry.GetLocal(target.GetId())
+	ref.SendSystemMessage(target, m)
+}
+
+// leave notes that the stream has ended. With the last of a peer its link is
+// cut, and it watches nobody any more.
+func (in *inbound) leave() {
+	if in.peer == nil || !in.guard.Peers.leave(in.peer) {
+		return
+	}
+	for key := range in.peer.unwatched() {
+		target := in.guard.system.NewLocalPID(key[0])
+		in.tell(target, &actor.Unwatch{Watcher: actor.NewPID(in.peer.address, key[1])})
+	}
+}

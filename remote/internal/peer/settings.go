@@ -1,0 +1,35 @@
+package peer
+
+import (
+	"crypto/tls"
+	"log/slog"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/remote/rights"
+)
+
+// Settings are remote.Config, checked and with its defaults.
+type Settings struct {
+	Address, Advertise         string
+	TLS                        *tls.Config
+	Tokens, TokenCertificates  map[string]string
+	Token                      string
+	MaxMessage, MaxConnections int
+	Handler                    []wakebell.HandlerOption
+	Operators                  []string
+	Rights                     *rights.Grants
+	CeleryQueues               []string
+	Queues                     []wakebell.QueueName
+	Peers                      []string
+	Allow                      []AllowedActor
+	Logger                     *slog.Logger
+}
+
+// AllowedActor is remote.Allow.
+type AllowedActor struct {
+	Actor    string
+	Messages []string
+	Watch    bool
+}
+
+func (s Settings) asksForCertificates() bool { return s.TLS != nil && s.TLS.ClientCAs != nil }

@@ -1,0 +1,44 @@
+package peer
+
+import (
+	"slices"
+
+	"github.com/wakebell/wakebell/remote/internal/access"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+)
+
+// know takes who has which token, and tells of operators whom nobody can be: a
+// name that is misspelt would else be found out when it is needed.
+func (g *Guard) know(known *access.TokenOwners) {
+	g.owners.Store(known)
+	named := known.Names()
+	if len(named) == 0 && g.Cfg.asksForCertificates() {
+		return // certificates name them
+	}
+	for _, operator := range g.Cfg.Operators {
+		if !slices.Contains(named, operator) {
+			g.Log.Warn("nobody is this operator: no token has the name", "operator", operator)
+		}
+	}
+}
+
+// SetTokens replaces who has which token. Connections by tokens that are no longer
+// among them, or are bound to another certificate now, end at once.
+func (g *Guard) SetTokens(tokens, certificates map[string]string) error {
+	if (len(tokens) == 0) != (len(*g.owners.Load()) == 0) {
+		return wire.Invalid("Tokens", "whether peers need one is decided by Serve")
+	}
+	if err := access.CheckTokens(tokens); err != nil {
+		return err
+	}
+	if err := access.CheckCertificates(tokens, certificates, g.Cfg.asksForCertificates()); err != nil {
+		return err
+	}
+	before, known := *g.owners.Load(), access.Owners(tokens, certificates)
+	g.know(known)
+	g.Connections.CloseUnless(func(token access.TokenHash) bool {
+		now, ok := (*known)[token]
+		return ok && (now.Certificate == "" || now.Certificate == before[token].Certificate)
+	})
+	return nil
+}

@@ -1,0 +1,49 @@
+package peer
+
+import (
+	"github.com/wakebell/wakebell/remote/internal/limits"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+)
+
+// What waits to be sent is counted: answers as debts of the stream, what is for
+// subscribers as leases. A lease counts from when it is given until it is
+// settled or over, and once more while it waits to be sent: when it is over it
+// may wait still.
+
+// Count counts a message for the peer. An answer that there is no room for
+// becomes an Error. False: the message is dropped.
+func (p *peer) count(e *outgoing, limit int) bool {
+	switch {
+	case wire.ForSubscriber[e.kind]:
+		return TakeUnsent(p.unsentLeases(), e.kind, e.size())
+	case wire.IsAnswer[e.kind] && !p.debts.Answered(e.kind, e.size()):
+		e.body = NoRoom(e.body)
+		if !e.encode(limit) {
+			return false // an Error fits
+		}
+		p.debts.Queue(e.size())
+	}
+	return true
+}
+
+// uncount takes a message back that cannot be sent.
+func (p *peer) uncount(e *outgoing) {
+	switch {
+	case wire.ForSubscriber[e.kind]:
+		p.unsentLeases().Give(e.size())
+	case wire.IsAnswer[e.kind]:
+		p.debts.Paid(e.size())
+	}
+}
+
+// sent notes that a frame was sent.
+func (p *peer) sent(f *frame) {
+	p.debts.Paid(f.answers)
+	p.unsentLeases().Give(f.leases)
+}
+
+func (p *peer) unsentLeases() *limits.Holder {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.leases
+}

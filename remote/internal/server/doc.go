@@ -1,0 +1,3 @@
+// Package server has the gRPC services of a node: Timers with its sessions, Operations,
+// and health.
+package server

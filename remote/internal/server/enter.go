@@ -1,0 +1,109 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/remote/internal/limits"
+	"github.com/wakebell/wakebell/remote/internal/peer"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/remote/rights"
+)
+
+// operations is the service Operations of messages/services.proto; carryOutOperation
+// and listing let its callers in.
+type operations struct {
+	rpc.UnsafeOperationsServer
+
+	system    *wakebell.System
+	guard     *peer.Guard
+	operators []string // nil: all
+	celery    string   // queues that are open to peers
+
+	// Those that end soon, and those that may go on for as long as their caller reads:
+	// these take no room from those.
+	short, long *limits.Budget
+
+	mu      sync.Mutex
+	running map[*runningOperation]struct{} // that go on
+}
+
+// runningOperation is one that goes on, and ends when it is not allowed any more.
+type runningOperation struct {
+	who     peer.Caller
+	request proto.Message
+	end     context.CancelCauseFunc
+}
+
+func newOperations(system *wakebell.System, g *peer.Guard) *operations {
+	return &operations{
+		system: system, guard: g, operators: g.Cfg.Operators, celery: messages.CeleryQueues(g.Cfg.CeleryQueues),
+		short: limits.NewBudget(limits.Operations), long: limits.NewBudget(limits.LongOperations),
+		running: map[*runningOperation]struct{}{},
+	}
+}
+
+// Enter lets in a caller that may have the request carried out, while there is room
+// for it.
+func (o *operations) Enter(ctx context.Context, request proto.Message, room *limits.Budget) (context.Context, func(), error) {
+	caller := peer.CallerOf(ctx)
+	if o.operators != nil && !slices.Contains(o.operators, caller.Owner) {
+		return nil, nil, status.Error(codes.PermissionDenied, "not an operator of this node")
+	}
+	if fault := o.guard.Permit(caller, request); fault != nil {
+		return nil, nil, wire.StatusOf(fault)
+	}
+	of := caller.Party()
+	if err := room.Take(of, 1); err != nil {
+		return nil, nil, wire.StatusOf(peer.Overloaded(err))
+	}
+	if room != o.long {
+		return ctx, func() { room.Give(of, 1) }, nil
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	run := &runningOperation{caller, request, end}
+	o.mu.Lock()
+	o.running[run] = struct{}{}
+	o.mu.Unlock()
+	return ctx, func() {
+		o.mu.Lock()
+		delete(o.running, run)
+		o.mu.Unlock()
+		end(nil)
+		room.Give(of, 1)
+	}, nil
+}
+
+// ended is the error of an operation, which may have been ended by recheck.
+func ended(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, wakebell.ErrForbidden) {
+		return cause
+	}
+	return err
+}
+
+// recheck ends what goes on by rights that are no longer there.
+func (o *operations) recheck() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for run := range o.running {
+		if err := o.guard.Allowed(run.who, run.request); err != nil {
+			run.end(err)
+		}
+	}
+}
+
+// Sees reports whether the caller finds a name in a listing.
+func (o *operations) Sees(ctx context.Context, kind rights.Kind, name string) bool {
+	caller := peer.CallerOf(ctx)
+	return o.guard.Sees(caller.Owner, kind, name)
+}

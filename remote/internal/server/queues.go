@@ -1,0 +1,47 @@
+package server
+
+import (
+	"context"
+	"iter"
+
+	"google.golang.org/grpc"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+)
+
+func (o *operations) GetQueueStats(ctx context.Context, m *messages.GetQueueStatsRequest) (*messages.GetQueueStatsResponse, error) {
+	st, err := o.client().QueueStats(ctx, wire.QueueName(m))
+	if err != nil {
+		return nil, err
+	}
+	return &messages.GetQueueStatsResponse{Stats: &messages.QueueStats{
+		Pending: st.Pending, Processing: st.Processing, Ended: st.Ended, Unleased: st.Unleased,
+		Completed: st.Completed, Failed: st.Failed, Dead: st.Dead, Oldest: wire.Timestamp(st.Oldest), Now: wire.Timestamp(st.Now),
+	}}, nil
+}
+
+func (o *operations) ListQueueMessages(m *messages.ListQueueMessagesRequest, stream grpc.ServerStreamingServer[messages.ListQueueMessagesResponse]) error {
+	return listing(o, m, stream, o.listQueueMessages)
+}
+
+func (o *operations) listQueueMessages(ctx context.Context, m *messages.ListQueueMessagesRequest) iter.Seq2[*messages.ListQueueMessagesResponse, error] {
+	all := o.client().QueueMessages(ctx, wire.QueueName(m), m.GetRunning())
+	return wire.Each(all, func(q wakebell.QueueMessage) *messages.ListQueueMessagesResponse {
+		return &messages.ListQueueMessagesResponse{Message: &messages.QueuedMessage{
+			Id: wire.Text(q.ID), Body: q.Payload, Fault: wire.Text(q.Fault), Running: q.Running,
+			Deliveries: wire.Count(q.Deliveries), Deadline: wire.Timestamp(q.Deadline),
+		}}
+	})
+}
+
+func (o *operations) PurgeQueue(ctx context.Context, m *messages.PurgeQueueRequest) (answer *messages.PurgeQueueResponse, err error) {
+	answer = &messages.PurgeQueueResponse{}
+	if m.GetKept() {
+		answer.Count, err = o.client().PurgeQueueKept(ctx, wire.QueueName(m))
+	} else {
+		answer.Count, err = o.client().PurgeQueue(ctx, wire.QueueName(m), m.GetRunning())
+	}
+	return answer, err
+}

@@ -1,0 +1,33 @@
+package server
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+)
+
+func (o *operations) ExportRecurring(ctx context.Context, m *messages.ExportRecurringRequest) (*messages.ExportRecurringResponse, error) {
+	d, err := o.client().Schedules().Export(ctx, m.GetName())
+	return &messages.ExportRecurringResponse{Schedule: wire.DumpMessage(d)}, err
+}
+
+func (o *operations) ImportRecurring(ctx context.Context, m *messages.ImportRecurringRequest) (*messages.ImportRecurringResponse, error) {
+	return &messages.ImportRecurringResponse{}, o.client().Schedules().Import(ctx, wire.DumpOf(m.GetSchedule()))
+}
+
+func (o *operations) BackfillRecurring(ctx context.Context, m *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error) {
+	for _, at := range []*timestamppb.Timestamp{m.GetFrom(), m.GetTo()} {
+		if err := at.CheckValid(); err != nil {
+			return nil, wire.Invalid("from, to", "%v", err)
+		}
+	}
+	if len(m.GetKey()) > wire.MaxKey {
+		return nil, wire.Invalid("key", "%d bytes, at most %d", len(m.GetKey()), wire.MaxKey)
+	}
+	ctx = messages.WithOnce(ctx, m.GetKey())
+	n, err := o.client().Schedules().Backfill(ctx, m.GetName(), m.GetFrom().AsTime(), m.GetTo().AsTime())
+	return &messages.BackfillRecurringResponse{Count: wire.Count(n)}, err
+}

@@ -1,0 +1,97 @@
+package server
+
+import (
+	"context"
+	"iter"
+	"strings"
+
+	"google.golang.org/grpc"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/peer"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/remote/rights"
+)
+
+func (o *operations) Tail(m *messages.TailRequest, stream grpc.ServerStreamingServer[messages.TailResponse]) error {
+	return listing(o, m, stream, o.tail)
+}
+
+func (o *operations) tail(ctx context.Context, m *messages.TailRequest) iter.Seq2[*messages.TailResponse, error] {
+	return wire.Each(o.client().Tail(ctx, m.GetTopic()), func(e wakebell.Event) *messages.TailResponse {
+		topic, _ := o.bare(e.Topic)
+		return &messages.TailResponse{Event: &messages.TopicEvent{
+			Kind: wire.Text(string(e.Kind)), Topic: wire.Text(topic), Node: wire.Text(e.Node), At: wire.Timestamp(e.At), Id: wire.Text(e.ID), Attempt: wire.Count(e.Attempt),
+			Lateness: wire.Span(e.Lateness), Took: wire.Span(e.Took), RetryIn: wire.Span(e.RetryIn), Text: wire.Text(e.Text), Entry: wire.Text(e.Entry), Missed: wire.Count(e.Missed),
+		}}
+	})
+}
+
+// bare is the name of a topic without the System's prefix; false: it is not one
+// of the System's.
+func (o *operations) bare(topic string) (string, bool) {
+	name, ours := strings.CutPrefix(topic, o.client().Prefix())
+	return name, ours && name != ""
+}
+
+func (o *operations) ListTopics(m *messages.ListTopicsRequest, stream grpc.ServerStreamingServer[messages.ListTopicsResponse]) error {
+	return listing(o, m, stream, o.listTopics)
+}
+
+func (o *operations) listTopics(ctx context.Context, m *messages.ListTopicsRequest) iter.Seq2[*messages.ListTopicsResponse, error] {
+	return func(yield func(*messages.ListTopicsResponse, error) bool) {
+		for full, err := range o.client().Topics(ctx, m.GetDiscover()) {
+			name, ours := o.bare(full)
+			if err == nil && (!ours || !o.Sees(ctx, rights.KindTopic, name)) {
+				continue
+			}
+			if !yield(&messages.ListTopicsResponse{Topic: wire.Text(name)}, err) {
+				return
+			}
+		}
+	}
+}
+
+func (o *operations) GetOverviews(ctx context.Context, m *messages.GetOverviewsRequest) (*messages.GetOverviewsResponse, error) {
+	if len(m.GetTopics()) > wire.MaxOverviews {
+		return nil, wire.Invalid("topics", "%d, at most %d", len(m.GetTopics()), wire.MaxOverviews)
+	}
+	all, err := o.client().Overview(ctx, m.GetTopics()...)
+	if err != nil {
+		return nil, err
+	}
+	answer := &messages.GetOverviewsResponse{}
+	for i, of := range all {
+		t := &messages.TopicOverview{Topic: m.GetTopics()[i], Stats: wakebell.StatsMessage(of.Stats), Control: wire.ControlMessage(of.Control)}
+		if of.Err != nil {
+			t.Fault = peer.ErrorOf(ctx, of.Err)
+		}
+		answer.Topics = append(answer.Topics, t)
+	}
+	return answer, nil
+}
+
+func (o *operations) CancelAll(ctx context.Context, m *messages.CancelAllRequest) (*messages.CancelAllResponse, error) {
+	n, err := o.client().CancelAll(ctx, m.GetTopic())
+	return &messages.CancelAllResponse{Count: n}, err
+}
+
+func (o *operations) ForgetTopic(ctx context.Context, m *messages.ForgetTopicRequest) (*messages.ForgetTopicResponse, error) {
+	return &messages.ForgetTopicResponse{}, o.client().Forget(ctx, m.GetTopic())
+}
+
+func (o *operations) Diagnose(ctx context.Context, m *messages.DiagnoseRequest) (*messages.DiagnoseResponse, error) {
+	found, err := o.client().Diagnose(ctx, m.GetTopics()...)
+	if err != nil {
+		return nil, err
+	}
+	answer := &messages.DiagnoseResponse{}
+	for _, f := range o.guard.Findings(found) {
+		topic, _ := o.bare(f.Topic)
+		answer.Findings = append(answer.Findings, &messages.Finding{
+			Check: f.Check, Server: wire.Text(f.Server), Topic: wire.Text(topic), Grade: string(f.Grade), Found: wire.Text(f.Found), Do: wire.Text(f.Do),
+		})
+	}
+	return answer, nil
+}

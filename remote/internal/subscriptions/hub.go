@@ -1,0 +1,319 @@
+package subscriptions
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/limits"
+	"github.com/wakebell/wakebell/remote/internal/peer"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+)
+
+const (
+	// sweepEvery is how often a hub looks for leases that are over.
+	sweepEvery = 250 * time.Millisecond
+)
+
+// hub gives the leases of a topic to its subscribers. What arrives for it is
+// what the topic is forwarded to: the poller gives it as many leases as all of
+// them have credits, and it gives each as many as it has.
+type hub struct {
+	*hubs
+	topic string
+	self  *actor.PID
+	root  *actor.RootContext
+	ctx   context.Context //nolint:containedctx // of the actor's life
+	end   context.CancelFunc
+
+	subscribers map[subscriberKey]*subscriber
+	order       []*subscriber // those that can take leases, in turn
+	turn        int
+	held        map[uint64]*held // by delivery
+	waiting     []*held          // that no subscriber has credits and memory for
+	shelf       *limits.Holder   // the memory that those take
+	flushing    bool
+
+	tuning   *tuning
+	arrivals *arrivals
+	asked    []asked // subscriptions that wait for the topic
+	sweeping *time.Timer
+
+	router    *actor.PID
+	holdings  map[string]*holding // by principal
+	used      int                 // leases that all hold
+	lingering *limits.Party       // what the subscription of the last subscriber is charged to, until the topic is closed
+	idle      *limits.Party       // what the closed topic is charged to
+
+	reattaching bool // it will look after those that are awaited
+}
+
+// subscriberKey tells subscribers apart: of two owners both may use a name.
+type subscriberKey struct{ owner, name string }
+
+type subscriber struct {
+	key        subscriberKey
+	generation uint64
+	credits    int
+	to         *actor.PID // nil: out of reach, or gone
+	last       *actor.PID // where it was then
+	awaited    bool       // its peer is there: it is attached again when the link is up
+	clock      clock
+	party      limits.Party   // whom its subscription is charged to
+	mine       *holding       // of its principal
+	used       int            // leases that it holds
+	memory     *limits.Holder // that they take
+	typical    int            // bytes of one
+	out        []*poller.ForwardedLease
+}
+
+// held is a lease in the hands of a subscriber, or on the way there.
+type held struct {
+	lease *poller.ForwardedLease
+	of    *subscriber // nil: it waits
+	size  int
+	since time.Time
+	until time.Time // the node has given it up, if it said nothing before
+	gone  bool
+
+	shelved bool // it takes memory of the hub's shelf
+}
+
+// asked is a SubscribeRequest that is not answered yet.
+type asked struct {
+	message *messages.SubscribeRequest
+	sender  *actor.PID
+	of      *subscriber
+}
+
+// Messages of a hub to itself.
+type (
+	flush struct{}
+	sweep struct{}
+	tuned struct {
+		have int
+		err  error
+	}
+	graceOver struct {
+		key        subscriberKey
+		generation uint64
+	}
+)
+
+func newHub(shared *hubs, topic string, t *tuning, a *arrivals) *hub {
+	return &hub{
+		hubs: shared, topic: topic,
+		subscribers: map[subscriberKey]*subscriber{}, held: map[uint64]*held{}, holdings: map[string]*holding{},
+		shelf:  shared.guard.WaitingLeases.Holder(limits.Party{}),
+		tuning: t, arrivals: a,
+	}
+}
+
+func (h *hub) Receive(c actor.Context) {
+	owner, host := "", ""
+	if header := c.MessageHeader(); header != nil {
+		owner, host = header.Get(messages.PrincipalHeader), header.Get(messages.HostHeader)
+	}
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		h.self, h.router, h.root = c.Self(), c.Parent(), c.ActorSystem().Root
+		h.arrivals.begin(func() { h.root.Send(h.self, arrived{}) })
+		h.ctx, h.end = context.WithCancel(h.guard.Closing)
+		h.tuning.busy = false
+		h.tune() // nothing at first; after a crash, what was had is not wanted
+	case *actor.Stopping, *actor.Restarting:
+		h.Stop()
+	case *messages.SubscribeRequest:
+		h.subscribe(c, m, owner, host)
+	case *messages.UnsubscribeRequest:
+		h.unsubscribe(m, owner)
+		c.Respond(&messages.UnsubscribeResponse{Request: m.GetRequest()})
+	case *messages.Verdicts:
+		h.verdicts(m, owner, c.Sender())
+	case arrived:
+		h.arrived()
+	case flush:
+		h.flush()
+	case sweep:
+		h.sweep()
+	case reattach:
+		h.reattach(c, m)
+	case tuned:
+		h.tuned(m)
+	case *actor.Terminated:
+		h.terminated(m)
+	case graceOver:
+		h.graceOver(m)
+	case restOver:
+		h.restOver(m)
+	case RightsChanged:
+		h.rightsChanged()
+	}
+}
+
+func (h *hub) Stop() {
+	h.settleCharges()
+	if h.end != nil {
+		h.end()
+	}
+	if h.sweeping != nil {
+		h.sweeping.Stop()
+	}
+	h.shelf.Clear()
+	for _, s := range h.subscribers {
+		s.memory.Clear()
+	}
+}
+
+// subscribe makes or replaces a subscription.
+func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, host string) {
+	key := subscriberKey{owner, m.GetSubscriber()}
+	s := h.subscribers[key]
+	credits, of := int(m.GetCredits()), limits.Party{Principal: owner, Host: host}
+	h.tuning.got++
+	var fault *messages.Error
+	switch {
+	case !h.isFor(m.GetQueue()):
+		fault = messages.Failure(messages.Code_CODE_CONFLICT, "a topic and a queue of one name cannot be subscribed to at a time")
+	case !h.fits(key, credits):
+		fault = messages.Failure(messages.Code_CODE_OVERLOADED, "the principal has too many credits or too many subscribers on the topic")
+	case s == nil:
+		fault = peer.Overloaded(h.subscriptions.Take(of, 1))
+	}
+	if fault != nil {
+		fault.Request = m.GetRequest()
+		c.Respond(fault)
+		h.rest()
+		return
+	}
+	if s == nil {
+		s = h.join(key, of)
+	} else if s.to != nil && !s.to.Equal(c.Sender()) {
+		c.Unwatch(s.to)
+	}
+	// It grows over the lives of nodes too.
+	s.generation = max(s.generation+1, uint64(time.Now().UnixMicro())) //nolint:gosec // after 1970
+	s.credits, s.to, s.out, s.clock = credits, c.Sender(), nil, clock{}
+	s.clock.tell(m.GetClock(), time.Now())
+	h.remember(s, host)
+	c.Watch(s.to)
+	if !slices.Contains(h.order, s) {
+		h.order = append(h.order, s)
+	}
+	h.asked = append(h.asked, asked{m, c.Sender(), s})
+	h.tune()
+	h.answerAsked()
+}
+
+// answerAsked answers the subscriptions whose topic is there.
+func (h *hub) answerAsked() {
+	if h.tuning.have == absent {
+		return
+	}
+	for _, a := range h.asked {
+		answer := &messages.SubscribeResponse{Request: a.message.GetRequest(), Generation: a.of.generation}
+		for _, l := range h.held {
+			if l.of == a.of {
+				answer.Held = append(answer.Held, &messages.Lease{Id: l.lease.GetId(), Delivery: l.lease.GetDelivery(), Ttl: ttlOf(l.lease, time.Now())})
+			}
+		}
+		h.root.Send(a.sender, answer)
+	}
+	h.asked = nil
+	h.deal()
+}
+
+func (h *hub) unsubscribe(m *messages.UnsubscribeRequest, owner string) {
+	if s := h.subscribers[subscriberKey{owner, m.GetSubscriber()}]; s != nil {
+		h.giveUp(s)
+	}
+}
+
+// giveUp ends a subscription and gives back what its subscriber held.
+func (h *hub) giveUp(s *subscriber) {
+	h.leaveOrder(s)
+	s.to = nil
+	h.drop(s)
+	h.tune() // before what is given back is due again
+	for _, l := range h.held {
+		if l.of == s {
+			l.lease.Answer(l.lease.Release())
+			h.free(l)
+		}
+	}
+	h.tune()
+}
+
+func (h *hub) leaveOrder(s *subscriber) {
+	h.order = slices.DeleteFunc(h.order, func(other *subscriber) bool { return other == s })
+}
+
+// terminated takes the end of a subscriber's actor, or of the link to it.
+func (h *hub) terminated(m *actor.Terminated) {
+	if m.GetWhy() == actor.TerminatedReason_AddressTerminated {
+		h.outOfReach(m.GetWho())
+		return
+	}
+	for _, s := range h.At(m.GetWho()) {
+		over := graceOver{s.key, s.generation}
+		h.detach(s)
+		root, self := h.root, h.self
+		time.AfterFunc(wire.Grace, func() {
+			if h.ctx.Err() == nil {
+				root.Send(self, over)
+			}
+		})
+	}
+}
+
+func (h *hub) graceOver(m graceOver) {
+	if s := h.subscribers[m.key]; s != nil && s.generation == m.generation && s.to == nil {
+		h.giveUp(s)
+	}
+}
+
+// outOfReach leaves what subscribers behind a broken link hold to its end:
+// they may be at work on it.
+func (h *hub) outOfReach(who *actor.PID) {
+	for _, s := range h.At(who) {
+		h.await(s)
+		h.detach(s)
+	}
+	for _, s := range h.subscribers {
+		if s.to == nil && same(s.last, who) {
+			s.generation++ // its end, which came first, was that of the link
+		}
+	}
+}
+
+func same(a, b *actor.PID) bool {
+	return a != nil && b != nil && a.GetId() == b.GetId() && a.GetAddress() == b.GetAddress()
+}
+
+func (h *hub) At(who *actor.PID) (all []*subscriber) {
+	for _, s := range h.subscribers {
+		if same(s.to, who) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// detach keeps leases from a subscriber until it subscribes again.
+func (h *hub) detach(s *subscriber) {
+	s.last, s.to, s.out = s.to, nil, nil
+	h.leaveOrder(s)
+	h.forget(s)
+	h.tune()
+}
+
+// forget drops a subscriber that is out of reach and holds nothing.
+func (h *hub) forget(s *subscriber) {
+	if s.to == nil && !s.awaited && s.used == 0 && h.subscribers[s.key] == s {
+		h.drop(s)
+	}
+}

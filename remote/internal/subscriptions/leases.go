@@ -1,0 +1,206 @@
+package subscriptions
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+)
+
+const (
+	// A batch of leases is bounded so that it fits a frame with others.
+	maxLeases     = 500
+	maxLeaseBytes = 1 << 20
+	// waitFor is how long a lease waits for a subscriber that can take it,
+	// before it is given back.
+	waitFor = 500 * time.Millisecond
+)
+
+// arrived takes what has come from the topic's poller.
+func (h *hub) arrived() {
+	news := h.arrivals.collect()
+	now := time.Now()
+	for _, l := range news.leases {
+		h.lease(l, now)
+	}
+	h.extended(news.extended, now)
+	for _, m := range news.ended {
+		h.leaseEnded(m)
+	}
+	if len(news.leases) > 0 {
+		h.later()
+	}
+}
+
+func (h *hub) lease(m *poller.ForwardedLease, now time.Time) {
+	l := &held{lease: m, size: sizeOf(m.Lease), since: now, until: m.Until().Add(time.Second)}
+	h.held[m.GetDelivery()] = l
+	if len(h.waiting) > 0 {
+		h.wait(l)
+		h.deal()
+	} else if s := h.next(l.size); s != nil {
+		h.give(s, l)
+	} else {
+		h.wait(l)
+	}
+}
+
+// deal gives what waits to those who have credits.
+func (h *hub) deal() {
+	for len(h.waiting) > 0 {
+		l := h.waiting[0]
+		if !l.gone {
+			s := h.next(l.size)
+			if s == nil {
+				return
+			}
+			h.unshelve(l)
+			h.give(s, l)
+		}
+		h.waiting[0] = nil
+		h.waiting = h.waiting[1:]
+	}
+	h.waiting = nil
+}
+
+// next is the subscriber whose turn it is, of those that can take a lease of a
+// size. The memory for it is taken.
+func (h *hub) next(size int) *subscriber {
+	for range h.order {
+		h.turn = (h.turn + 1) % len(h.order)
+		if s := h.order[h.turn]; s.to != nil && h.room(s) && s.memory.Take(size) == nil {
+			return s
+		}
+	}
+	return nil
+}
+
+func (h *hub) give(s *subscriber, l *held) {
+	l.of = s
+	h.use(s, 1)
+	s.out = append(s.out, l.lease)
+	if !h.flushing { // after what is in the mailbox: so leases gather
+		h.flushing = true
+		h.root.Send(h.self, flush{})
+	}
+}
+
+// flush sends subscribers what has gathered for them.
+func (h *hub) flush() {
+	h.flushing = false
+	now := time.Now()
+	for _, s := range h.order {
+		for len(s.out) > 0 {
+			n, size := 0, 0
+			for n < len(s.out) && n < maxLeases && (n == 0 || size+len(s.out[n].GetBody()) <= maxLeaseBytes) {
+				size += len(s.out[n].GetBody())
+				n++
+			}
+			h.root.Send(s.to, h.leasesFor(s, n, now))
+			s.out = s.out[n:]
+		}
+		s.out = nil
+	}
+}
+
+// leasesFor are the next n leases that gathered for a subscriber.
+func (h *hub) leasesFor(s *subscriber, n int, now time.Time) *messages.Leases {
+	m := &messages.Leases{
+		Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Leases: make([]*messages.Lease, n), Clock: s.clock.At(now),
+	}
+	for i, l := range s.out[:n] {
+		m.Leases[i] = l.Lease
+		m.Leases[i].Ttl = ttlOf(l, now)
+	}
+	return m
+}
+
+// verdicts takes what a subscriber says of its leases.
+func (h *hub) verdicts(m *messages.Verdicts, owner string, sender *actor.PID) {
+	key := subscriberKey{owner, m.GetSubscriber()}
+	if s := h.subscribers[key]; s != nil && same(s.to, sender) {
+		s.clock.tell(m.GetClock(), time.Now())
+	}
+	for _, v := range m.GetVerdicts() {
+		delivery, answer := wire.AnswerOf(v)
+		l := h.held[delivery]
+		if answer == nil || l == nil || l.of == nil || l.of.key != key || l.lease.GetId() != v.GetId() {
+			continue // not its own, or over
+		}
+		if _, more := answer.(*messages.Extend); more {
+			l.lease.Extend()
+			continue
+		}
+		l.lease.Answer(answer)
+		h.free(l)
+	}
+	h.deal()
+	if h.capacity() != h.tuning.want {
+		h.tune()
+	}
+}
+
+// free forgets a lease that is over.
+func (h *hub) free(l *held) {
+	h.unshelve(l)
+	delete(h.held, l.lease.GetDelivery())
+	if s := l.of; s != nil {
+		h.use(s, -1)
+		s.memory.Give(l.size)
+		h.forget(s)
+	}
+	l.gone = true
+}
+
+// leaseEnded tells a subscriber that a lease is no longer its own.
+func (h *hub) leaseEnded(m *messages.LeaseEnded) {
+	l := h.held[m.GetDelivery()]
+	if l == nil {
+		return
+	}
+	if s := l.of; s != nil && s.to != nil {
+		h.root.Send(s.to, &messages.LeasesEnded{
+			Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Ended: []*messages.LeaseEnded{m},
+		})
+	}
+	h.free(l)
+	h.deal()
+	h.tune()
+}
+
+// later has the hub look again for leases that are over, as long as it has any.
+func (h *hub) later() {
+	if h.sweeping != nil {
+		return
+	}
+	root, self, ctx := h.root, h.self, h.ctx
+	h.sweeping = time.AfterFunc(sweepEvery, func() {
+		if ctx.Err() == nil {
+			root.Send(self, sweep{})
+		}
+	})
+}
+
+// sweep gives back what nobody can take, and forgets what the node gave up
+// without a word, as when its poller crashed.
+func (h *hub) sweep() {
+	h.sweeping = nil
+	now := time.Now()
+	for _, l := range h.held {
+		switch {
+		case l.of == nil && now.Sub(l.since) > waitFor:
+			l.lease.Answer(l.lease.Release())
+			h.free(l)
+		case now.After(l.until):
+			h.free(l)
+		}
+	}
+	h.deal()
+	h.tune()
+	if len(h.held) > 0 || h.tuning.want != h.tuning.have || h.short() {
+		h.later()
+	}
+}

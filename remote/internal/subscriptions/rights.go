@@ -1,0 +1,39 @@
+package subscriptions
+
+import (
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/rights"
+)
+
+// RightsChanged ends the subscriptions of those who may not handle the topic any
+// more, and gives back what they hold.
+func (h *hub) rightsChanged() {
+	kind := rights.KindTopic
+	if h.tuning.queue != nil {
+		kind = rights.KindQueue
+	}
+	granted := h.guard.Rights.Load()
+	for _, s := range h.subscribers {
+		if _, ok := granted.Allow(s.key.owner, rights.ActionHandle, kind, h.topic); ok {
+			continue
+		}
+		h.dismiss(s)
+	}
+}
+
+// dismiss ends a subscription, and tells its subscriber of each lease that it held.
+func (h *hub) dismiss(s *subscriber) {
+	to, ended := s.to, []*messages.LeaseEnded(nil)
+	for _, l := range h.held {
+		if l.of == s {
+			ended = append(ended, &messages.LeaseEnded{Id: l.lease.GetId(), Delivery: l.lease.GetDelivery()})
+		}
+	}
+	h.giveUp(s)
+	if to != nil && len(ended) > 0 {
+		h.root.Send(to, &messages.LeasesEnded{Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Ended: ended})
+	}
+}
+
+// RightsChanged has hubs end the subscriptions that are not allowed any more.
+type RightsChanged struct{}

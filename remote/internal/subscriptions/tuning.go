@@ -1,0 +1,145 @@
+package subscriptions
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// absent is the capacity of a topic that the System does not handle.
+const absent = -1
+
+// tuning is what the System is told of the topic: how many leases it may have.
+// It is told by one goroutine at a time. It outlives a crash of the hub.
+type tuning struct {
+	have, want int
+	busy       bool
+	queue      *messages.Queue // nil: it is a topic; it changes while have is absent
+	got        uint64          // Subscribes that have come
+}
+
+// tune has the System take as many leases of the topic as all subscribers can
+// hold; none at all when there is no subscriber.
+func (h *hub) tune() {
+	want := min(h.capacity(), maxCredits)
+	if want == 0 && len(h.held) == 0 && len(h.waiting) == 0 {
+		want = absent
+	}
+	h.tuning.want = want
+	if h.short() {
+		h.later() // others may give memory back
+	}
+	if h.tuning.busy || want == h.tuning.have {
+		return
+	}
+	h.tuning.busy = true
+	have, queue, ctx, root, self := h.tuning.have, h.tuning.queue, h.ctx, h.root, h.self
+	if !h.guard.Enter() {
+		return
+	}
+	go func() {
+		defer h.guard.Running.Done()
+		now, err := h.apply(ctx, queue, have, want)
+		if ctx.Err() == nil {
+			root.Send(self, tuned{now, err})
+		}
+	}()
+}
+
+// apply changes what the System does with the topic.
+func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) (now int, err error) {
+	switch {
+	case have == absent:
+		if want == 0 {
+			return absent, nil
+		}
+		options := append(slices.Clone(h.guard.Cfg.Handler), wakebell.MaxConcurrent(want))
+		err = h.system.Add(ctx, wakebell.Forward(h.source(queue), wakebell.ToTaker(h.arrivals), options...))
+	case want == absent:
+		err = h.system.Remove(h.topic)
+	case want == 0:
+		err = h.system.Pause(h.topic)
+	default:
+		if err = h.system.Retune(h.topic, wakebell.MaxConcurrent(want)); err == nil && have == 0 {
+			err = h.system.Resume(h.topic)
+		}
+	}
+	switch {
+	case errors.Is(err, wakebell.ErrNoTopic), want == absent && errors.Is(err, wakebell.ErrUnfinished):
+		return absent, nil // it is removed, whoever did it and whatever is left behind
+	case err != nil:
+		return have, err
+	}
+	return want, nil
+}
+
+// source is what the leases are of.
+func (h *hub) source(queue *messages.Queue) wakebell.Handleable[[]byte] {
+	if queue == nil {
+		return wakebell.NewTopic[[]byte](h.topic)
+	}
+	var options []wakebell.QueueOption
+	if queue.GetSeparator() != "" {
+		options = append(options, wakebell.KeySeparator(queue.GetSeparator()))
+	}
+	if queue.GetDeadLetters() != "" {
+		options = append(options, wakebell.DeadLetterKey(queue.GetDeadLetters()))
+	}
+	return wakebell.NewQueue[[]byte](h.topic, options...)
+}
+
+// isFor reports whether a subscription is to what the hub has, or has none yet.
+func (h *hub) isFor(queue *messages.Queue) bool {
+	t := h.tuning
+	if t.have == absent && !t.busy && len(h.subscribers) == 0 {
+		t.queue = queue
+	}
+	return (t.queue == nil) == (queue == nil) && proto.Equal(t.queue, queue)
+}
+
+func (h *hub) tuned(m tuned) {
+	h.tuning.busy, h.tuning.have = false, m.have
+	if m.err != nil {
+		h.refuseAsked(m.err)
+		h.later()
+		h.rest()
+		return
+	}
+	h.answerAsked()
+	h.tune()
+	h.rest()
+}
+
+// refuseAsked answers those that wait for a topic that cannot be handled.
+func (h *hub) refuseAsked(err error) {
+	if h.tuning.have != absent {
+		if errors.Is(err, wakebell.ErrNotRunning) {
+			return // a System that has stopped handles nothing, which is what its end is for
+		}
+		h.guard.Log.Warn("a topic that is subscribed to cannot be changed", "topic", h.topic, "err", err)
+		return
+	}
+	code := messages.Code_CODE_UNAVAILABLE
+	switch {
+	case errors.Is(err, wakebell.ErrTopicTaken):
+		code = messages.Code_CODE_CONFLICT
+	case errors.Is(err, wakebell.ErrInvalid):
+		code = messages.Code_CODE_INVALID
+	}
+	for _, a := range h.asked {
+		fault := messages.Failure(code, err.Error())
+		fault.Request = a.message.GetRequest()
+		h.root.Send(a.sender, fault)
+	}
+	h.asked = nil
+	for _, s := range h.subscribers {
+		s.to = nil
+		h.leaveOrder(s)
+		h.forget(s)
+	}
+}

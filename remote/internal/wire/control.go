@@ -1,0 +1,54 @@
+package wire
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// ControlMessage converts the settings that hold for all nodes to a message.
+func ControlMessage(c wakebell.Control) *messages.TopicControl {
+	return &messages.TopicControl{
+		Paused: c.Paused, PausedAt: Timestamp(c.PausedAt), PausedBy: Text(c.PausedBy), Reason: Text(c.Reason),
+		Settings: SettingsMessage(c.Settings),
+	}
+}
+
+// ControlOf is the inverse of ControlMessage.
+func ControlOf(m *messages.TopicControl) wakebell.Control {
+	return wakebell.Control{
+		Paused: m.GetPaused(), PausedAt: InstantOf(m.GetPausedAt()), PausedBy: m.GetPausedBy(), Reason: m.GetReason(),
+		Settings: SettingsOf(m.GetSettings()),
+	}
+}
+
+// SettingsMessage converts the settings of a topic to a message.
+func SettingsMessage(s wakebell.Settings) *messages.TopicSettings {
+	return &messages.TopicSettings{
+		MaxConcurrent: Count(s.MaxConcurrent), MaxAttempts: Count(s.MaxAttempts),
+		LeaseTtl: Span(s.LeaseTTL), MaxLeaseAge: Span(s.MaxLeaseAge),
+		PollingInterval: Span(s.PollingInterval), MaxPollingInterval: Span(s.MaxPollingInterval),
+		RetryInitial: Span(s.RetryInitial), RetryLimit: Span(s.RetryLimit),
+	}
+}
+
+// SettingsOf is the inverse of SettingsMessage.
+func SettingsOf(m *messages.TopicSettings) wakebell.Settings {
+	return wakebell.Settings{
+		MaxConcurrent: int(m.GetMaxConcurrent()), MaxAttempts: int(m.GetMaxAttempts()),
+		LeaseTTL: m.GetLeaseTtl().AsDuration(), MaxLeaseAge: m.GetMaxLeaseAge().AsDuration(),
+		PollingInterval: m.GetPollingInterval().AsDuration(), MaxPollingInterval: m.GetMaxPollingInterval().AsDuration(),
+		RetryInitial: m.GetRetryInitial().AsDuration(), RetryLimit: m.GetRetryLimit().AsDuration(),
+	}
+}
+
+// Span is a duration, or absent where it is zero.
+func Span(d time.Duration) *durationpb.Duration {
+	if d == 0 {
+		return nil
+	}
+	return durationpb.New(d)
+}

@@ -1,0 +1,106 @@
+package wire
+
+import (
+	"errors"
+
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// MaxParts bounds the strings, byte strings and messages in a frame. An empty
+// message takes two bytes on the wire and a hundred in memory, so a bound in
+// bytes alone would let a frame of 8 MiB become a gigabyte.
+const MaxParts = 200_000
+
+var errTooManyParts = errors.New("a frame with too many parts")
+
+// Frames is protobuf as gRPC speaks it, with that bound.
+type Frames struct {
+	Plain int // bytes of a message that is for no call of ours; 0: no bound
+}
+
+var errTooLarge = errors.New("a message that is too large for this service")
+
+// Counted is where a message goes whose bytes are counted.
+type Counted interface {
+	// Arrived counts the bytes, and returns the message that they are.
+	Arrived(bytes int) proto.Message
+}
+
+// Name implements encoding.CodecV2.
+func (Frames) Name() string { return "proto" }
+
+// Marshal implements encoding.CodecV2.
+func (Frames) Marshal(v any) (mem.BufferSlice, error) {
+	m, ok := v.(proto.Message)
+	if !ok {
+		return nil, ErrNoMessage
+	}
+	data, err := proto.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	return mem.BufferSlice{mem.SliceBuffer(data)}, nil
+}
+
+// ErrNoMessage says that a value is none that the codec takes.
+var ErrNoMessage = errors.New("not a protobuf message")
+
+// Unmarshal implements encoding.CodecV2.
+func (f Frames) Unmarshal(data mem.BufferSlice, v any) error {
+	if r, ok := v.(Counted); ok {
+		v = r.Arrived(data.Len())
+	} else if f.Plain > 0 && data.Len() > f.Plain {
+		return errTooLarge
+	}
+	m, ok := v.(proto.Message)
+	if !ok {
+		return ErrNoMessage
+	}
+	var pool mem.BufferPool = mem.NopBufferPool{} // what is large and rare does not wait in a pool
+	if data.Len() <= maxPooled {
+		pool = mem.DefaultBufferPool()
+	}
+	whole := data.MaterializeToBuffer(pool)
+	defer whole.Free()
+	budget := MaxParts
+	if err := CountParts(whole.ReadOnlyData(), m.ProtoReflect().Descriptor(), &budget); err != nil {
+		return err
+	}
+	// A field that the message does not have is not kept: it would take as much again.
+	return proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(whole.ReadOnlyData(), m)
+}
+
+// maxPooled bounds the buffers that are used again.
+const maxPooled = 64 << 10
+
+// CountParts takes the parts of an encoded message from the budget. What is no
+// protobuf is left to the decoder to refuse.
+func CountParts(data []byte, of protoreflect.MessageDescriptor, budget *int) error {
+	for len(data) > 0 {
+		number, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		data = data[n:]
+		size := protowire.ConsumeFieldValue(number, kind, data)
+		if size < 0 {
+			return protowire.ParseError(size)
+		}
+		if kind == protowire.BytesType {
+			if *budget--; *budget < 0 {
+				return errTooManyParts
+			}
+			if f := of.Fields().ByNumber(number); f != nil && f.Message() != nil {
+				inner, _ := protowire.ConsumeBytes(data)
+				if err := CountParts(inner, f.Message(), budget); err != nil {
+					return err
+				}
+			}
+		}
+		data = data[size:]
+	}
+	return nil
+}

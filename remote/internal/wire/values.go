@@ -1,0 +1,103 @@
+package wire
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// InstantOf converts a timestamp; absent: the zero time.
+func InstantOf(t *timestamppb.Timestamp) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.AsTime()
+}
+
+// States are the states of timers, by those of messages.
+var States = map[messages.State]wakebell.State{
+	messages.State_STATE_PENDING:  wakebell.StatePending,
+	messages.State_STATE_RETRYING: wakebell.StateRetrying,
+	messages.State_STATE_RUNNING:  wakebell.StateRunning,
+	messages.State_STATE_NEVER:    wakebell.StateNever,
+}
+
+// ContentOf converts the content of a timer or dead letter.
+func ContentOf(c *messages.Content) wakebell.Content {
+	content := wakebell.Content{
+		CorrelationID: c.GetCorrelationId(), ContentType: c.GetContentType(), ReplyTo: c.GetReplyTo(), Body: c.GetBody(),
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.GetHeaders())) {
+		content.Headers = append(content.Headers, wakebell.Headers{{Key: key, Value: c.GetHeaders()[key]}}...)
+	}
+	return content
+}
+
+// Timestamp is t, or absent where it is zero.
+func Timestamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+// Count is a count that fits the wire.
+func Count(n int) uint32 { return uint32(min(max(n, 0), 1<<31)) } //nolint:gosec // bounded
+
+// Each makes others of what a list yields.
+func Each[A, B any](all iter.Seq2[A, error], made func(A) B) iter.Seq2[B, error] {
+	return func(yield func(B, error) bool) {
+		for a, err := range all {
+			if err != nil {
+				var none B
+				yield(none, err)
+				return
+			}
+			if !yield(made(a), nil) {
+				return
+			}
+		}
+	}
+}
+
+// StatsOf converts the numbers of a topic.
+func StatsOf(m *messages.TopicStats) wakebell.Stats {
+	return wakebell.Stats{
+		Total: m.GetTotal(), Pending: m.GetPending(), Due: m.GetDue(), Leased: m.GetLeased(), Retrying: m.GetRetrying(), Dead: m.GetDead(),
+		Estimated: m.GetEstimated(), OldestDue: InstantOf(m.GetOldestDue()), Lag: m.GetLag().AsDuration(),
+		Paused: m.GetPausedAt() != nil, PausedAt: InstantOf(m.GetPausedAt()),
+	}
+}
+
+// Clip shortens what is shown of a peer's text.
+func Clip(s string) string {
+	const most = 80
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}
+
+// AnswerOf returns the delivery that a verdict is about, and what an actor would answer.
+func AnswerOf(v *messages.Verdict) (delivery uint64, answer any) {
+	switch k := v.GetKind().(type) {
+	case *messages.Verdict_Ack:
+		return k.Ack.GetDelivery(), k.Ack
+	case *messages.Verdict_Nack:
+		return k.Nack.GetDelivery(), k.Nack
+	case *messages.Verdict_Reject:
+		return k.Reject.GetDelivery(), k.Reject
+	case *messages.Verdict_Release:
+		return k.Release.GetDelivery(), k.Release
+	case *messages.Verdict_Extend:
+		return k.Extend.GetDelivery(), k.Extend
+	default:
+		return 0, nil
+	}
+}

@@ -1,0 +1,85 @@
+package wire
+
+import (
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell/messages"
+)
+
+// FullName returns the full name of a message.
+func FullName(m proto.Message) string { return string(proto.MessageName(m)) }
+
+// What the gateway takes itself, what subscriptions and gates take in its name,
+// and what all answer.
+var (
+	Requests = names(
+		&messages.ScheduleRequest{}, &messages.ScheduleBatchRequest{}, &messages.CancelRequest{}, &messages.GetTimerRequest{},
+		&messages.ListTimersRequest{}, &messages.RescheduleRequest{}, &messages.RunNowRequest{}, &messages.GetTopicStatsRequest{},
+		&messages.PutRecurringRequest{}, &messages.DeleteRecurringRequest{}, &messages.EnableRecurringRequest{}, &messages.RunRecurringRequest{},
+		&messages.GetRecurringRequest{}, &messages.ListRecurringRequest{}, &messages.PreviewRecurringRequest{},
+		&messages.PublishRequest{}, &messages.GuardTurnRequest{},
+	)
+	Subscribing = names(&messages.SubscribeRequest{}, &messages.UnsubscribeRequest{}, &messages.Verdicts{})
+	Turning     = names(&messages.AcquireTurnRequest{}, &messages.ExtendTurnRequest{}, &messages.ReleaseTurnRequest{})
+	answers     = names(
+		&messages.Error{}, &messages.ScheduleResponse{}, &messages.ScheduleBatchResponse{}, &messages.CancelResponse{},
+		&messages.GetTimerResponse{}, &messages.ListTimersResponse{}, &messages.RescheduleResponse{}, &messages.RunNowResponse{},
+		&messages.GetTopicStatsResponse{}, &messages.SubscribeResponse{}, &messages.UnsubscribeResponse{},
+		&messages.PutRecurringResponse{}, &messages.DeleteRecurringResponse{}, &messages.EnableRecurringResponse{},
+		&messages.RunRecurringResponse{}, &messages.GetRecurringResponse{}, &messages.ListRecurringResponse{},
+		&messages.PreviewRecurringResponse{}, &messages.PublishResponse{}, &messages.GuardTurnResponse{},
+		&messages.Turn{}, &messages.TurnRefused{}, &messages.ExtendTurnResponse{}, &messages.ReleaseTurnResponse{},
+	)
+	// What the reminders take: wishes, and the answers of those who are reminded.
+	Reminding = names(&messages.SetReminderRequest{}, &messages.ForgetReminderRequest{})
+	Reminded  = names(&messages.Ack{}, &messages.Nack{}, &messages.Reject{})
+	reminders = names(&messages.SetReminderResponse{}, &messages.ForgetReminderResponse{}, &messages.ReminderFailed{})
+	// undelivered answers what found no actor.
+	undelivered = FullName(&actor.DeadLetterResponse{})
+
+	// heavy are questions and answers with bodies, or many lines.
+	Heavy = SetOf(names(
+		&messages.GetTimerRequest{}, &messages.ListTimersRequest{}, &messages.GetTimerResponse{}, &messages.ListTimersResponse{},
+		&messages.ListRecurringRequest{}, &messages.ListRecurringResponse{}, &messages.PreviewRecurringRequest{}, &messages.PreviewRecurringResponse{},
+	))
+)
+
+// ForSubscriber is what subscribers are sent without having asked. Without an
+// extension a lease ends earlier, so there is no harm in dropping one.
+var (
+	ForSubscriber = SetOf(names(&messages.Leases{}, &messages.LeasesEnded{}, &messages.LeasesExtended{}))
+	Extensions    = FullName(&messages.LeasesExtended{})
+)
+
+// WaitsLong are requests that are answered when it is their turn, EndsLongWait
+// their answers.
+var (
+	WaitsLong    = SetOf(names(&messages.AcquireTurnRequest{}))
+	EndsLongWait = SetOf(names(&messages.Turn{}, &messages.TurnRefused{}))
+)
+
+// IsAnswered are what is answered with one of answers or reminders.
+var IsAnswered = SetOf(slices.Concat(Requests, Turning, Reminding, names(&messages.SubscribeRequest{}, &messages.UnsubscribeRequest{})))
+
+// IsAnswer has the names of all answers.
+var IsAnswer = SetOf(slices.Concat(answers, reminders, []string{undelivered}))
+
+func names(of ...proto.Message) []string {
+	all := make([]string, len(of))
+	for i, m := range of {
+		all[i] = FullName(m)
+	}
+	return all
+}
+
+// SetOf returns a set of names.
+func SetOf(names []string) map[string]bool {
+	all := make(map[string]bool, len(names))
+	for _, name := range names {
+		all[name] = true
+	}
+	return all
+}

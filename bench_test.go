@@ -133,13 +133,13 @@ func BenchmarkQueue(b *testing.B) {
 			drafts[i] = q.Draft(fmt.Sprintf("%0100d", i))
 		}
 		began := time.Now()
-		_, err := c.Publish(b.Context(), drafts...)
+		_, err := c.Queues().Publish(b.Context(), drafts...)
 		require.NoError(b, err)
 		b.ReportMetric(batch/time.Since(began).Seconds(), "published/s")
 		var handled atomic.Int64
 		done := make(chan struct{})
 		sys := build(b, rdb, wakebell.Config{Handlers: []wakebell.Handler{
-			wakebell.Handle(q, func(context.Context, wakebell.Message[string]) error {
+			wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error {
 				if handled.Add(1) == batch {
 					close(done)
 				}

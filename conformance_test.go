@@ -29,7 +29,7 @@ type kind struct {
 
 func kinds() []kind {
 	topic := wakebell.NewTopic[string]("here")
-	queue := wakebell.NewQueue[string]("here")
+	mail := wakebell.NewQueue[string]("here")
 	scheduled := 0
 	return []kind{{
 		name: "timers",
@@ -63,25 +63,25 @@ func kinds() []kind {
 		name: "queue",
 		put: func(t *testing.T, c *wakebell.Client, body string) {
 			t.Helper()
-			fresh, err := queue.Publish(t.Context(), c, body)
+			fresh, err := mail.Publish(t.Context(), c.Queues(), body)
 			require.NoError(t, err)
 			require.True(t, fresh)
 		},
 		serve: func(fn func(context.Context, wakebell.Timer[string]) error, opts ...wakebell.HandlerOption) wakebell.Handler {
-			return wakebell.Handle(queue, fn, opts...)
+			return wakebell.HandleQueue(mail, fn, opts...)
 		},
 		numbers: func(fn func(context.Context, wakebell.Timer[int]) error) wakebell.Handler {
-			return wakebell.Handle(wakebell.NewQueue[int]("here"), fn)
+			return wakebell.HandleQueue(wakebell.NewQueue[int]("here"), fn)
 		},
 		left: func(t *testing.T, c *wakebell.Client) int64 {
 			t.Helper()
-			st, err := c.QueueStats(t.Context(), queue.Keys())
+			st, err := c.Queues().Stats(t.Context(), mail.Keys())
 			require.NoError(t, err)
 			return st.Pending + st.Processing
 		},
 		dead: func(t *testing.T, c *wakebell.Client) (all []string) {
 			t.Helper()
-			for l, err := range c.QueueLetters(t.Context(), queue.Keys(), 0) {
+			for l, err := range c.Queues().DeadLetters(t.Context(), mail.Keys(), 0) {
 				require.NoError(t, err)
 				all = append(all, string(l.Payload)+": "+l.Reason)
 			}

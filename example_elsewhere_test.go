@@ -53,8 +53,8 @@ func ExamplePublisher() {
 		return err
 	}
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		check(welcome(ctx, c, "ann"))
-		st, err := c.QueueStats(ctx, Welcomes.Keys())
+		check(welcome(ctx, c.Queues(), "ann"))
+		st, err := c.Queues().Stats(ctx, Welcomes.Keys())
 		check(err)
 		fmt.Println(st.Pending)
 	})
@@ -62,11 +62,10 @@ func ExamplePublisher() {
 }
 
 func ExamplePublishMessage() {
-	draft := Welcomes.Draft(Welcome{"ann"})
-	m, n, err := wakebell.PublishMessage(draft)
+	m, n, err := wakebell.PublishMessage(Welcomes.Draft(Welcome{"ann"}))
 	check(err)
-	fmt.Println(n, m.GetName(), string(m.GetMessages()[0].GetBody()), "waits for room:", draft.Waits())
-	// Output: 1 welcomes {"User":"ann"} waits for room: true
+	fmt.Println(n, m.GetName(), string(m.GetMessages()[0].GetBody()))
+	// Output: 1 welcomes {"User":"ann"}
 }
 
 func ExampleQueue_Read() {
@@ -80,9 +79,9 @@ func ExampleQueue_Read() {
 		}
 	})
 	run(wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Forward(Welcomes, wakebell.ToEach(clerk))},
+		Handlers: []wakebell.Handler{wakebell.ForwardQueue(Welcomes, wakebell.ToEach(clerk))},
 	}, func(sys *wakebell.System) {
-		_, err := Welcomes.Publish(context.Background(), sys.Client(), Welcome{"ann"})
+		_, err := Welcomes.Publish(context.Background(), sys.Client().Queues(), Welcome{"ann"})
 		check(err)
 		fmt.Println(<-read)
 	})

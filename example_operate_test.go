@@ -27,14 +27,14 @@ func ExampleOperator() {
 func ExampleQueueOperator() {
 	// It takes a Client of this process or one of package remote.
 	waiting := func(ctx context.Context, of wakebell.QueueOperator, name wakebell.QueueName) int64 {
-		st, err := of.QueueStats(ctx, name)
+		st, err := of.Stats(ctx, name)
 		check(err)
 		return st.Pending
 	}
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		_, err := Welcomes.PublishAll(ctx, c, Welcome{"ann"}, Welcome{"bob"})
+		_, err := Welcomes.PublishAll(ctx, c.Queues(), Welcome{"ann"}, Welcome{"bob"})
 		check(err)
-		fmt.Println(waiting(ctx, c, Welcomes.Keys()))
+		fmt.Println(waiting(ctx, c.Queues(), Welcomes.Keys()))
 	})
 	// Output: 2
 }

@@ -29,11 +29,11 @@ func ExampleNewQueue() {
 func ExampleQueue_Publish() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		for range 2 {
-			fresh, err := Welcomes.Publish(ctx, c, Welcome{"ann"})
+			fresh, err := Welcomes.Publish(ctx, c.Queues(), Welcome{"ann"})
 			check(err)
 			fmt.Println("fresh:", fresh)
 		}
-		fresh, err := Welcomes.Publish(ctx, c, Welcome{"ann"}, wakebell.Key("ann, again"))
+		fresh, err := Welcomes.Publish(ctx, c.Queues(), Welcome{"ann"}, wakebell.Key("ann, again"))
 		check(err)
 		fmt.Println("with a key of its own:", fresh)
 	})
@@ -45,7 +45,7 @@ func ExampleQueue_Publish() {
 
 func ExampleQueue_PublishAll() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		published, err := Welcomes.PublishAll(ctx, c, Welcome{"ann"}, Welcome{"bob"}, Welcome{"ann"})
+		published, err := Welcomes.PublishAll(ctx, c.Queues(), Welcome{"ann"}, Welcome{"bob"}, Welcome{"ann"})
 		check(err)
 		for _, p := range published {
 			fmt.Println(len(p.ID), p.Fresh)
@@ -57,15 +57,15 @@ func ExampleQueue_PublishAll() {
 	// 32 false
 }
 
-func ExampleClient_Publish() {
+func ExampleQueues_Publish() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		drafts := []wakebell.Publication{wakebell.NewQueue[string]("mail").Draft("hello")}
 		for range 3 { // as one does after an error: it is published once
-			published, err := c.Publish(ctx, drafts...)
+			published, err := c.Queues().Publish(ctx, drafts...)
 			check(err)
 			fmt.Println(published[0].Fresh)
 		}
-		st, err := c.QueueStats(ctx, wakebell.QueueName{Name: "mail"})
+		st, err := c.Queues().Stats(ctx, wakebell.QueueName{Name: "mail"})
 		check(err)
 		fmt.Println(st.Pending, "waits")
 	})
@@ -76,7 +76,7 @@ func ExampleClient_Publish() {
 	// 1 waits
 }
 
-func ExampleHandle_queue() {
+func ExampleHandleQueue() {
 	done := make(chan struct{})
 	greet := func(_ context.Context, m wakebell.Message[Welcome]) error {
 		defer close(done)
@@ -84,12 +84,12 @@ func ExampleHandle_queue() {
 		return nil // or Reject(err), RetryIn(d), any other error
 	}
 	run(wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Handle(Welcomes, greet,
+		wakebell.HandleQueue(Welcomes, greet,
 			wakebell.LeaseTTL(time.Minute), // the visibility timeout
 			wakebell.MaxAttempts(10),       // deliveries
 			wakebell.KeepCompleted(1000)),  // payloads
 	}}, func(sys *wakebell.System) {
-		_, err := Welcomes.Publish(context.Background(), sys.Client(), Welcome{"ann"})
+		_, err := Welcomes.Publish(context.Background(), sys.Client().Queues(), Welcome{"ann"})
 		check(err)
 		<-done
 	})
@@ -105,14 +105,14 @@ func ExampleErrorsAreFinal() {
 		return errors.New("no such address")
 	}
 	run(wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Handle(mail, send, wakebell.ErrorsAreFinal(), wakebell.KeepFailed(100)),
+		wakebell.HandleQueue(mail, send, wakebell.ErrorsAreFinal(), wakebell.KeepFailed(100)),
 	}}, func(sys *wakebell.System) {
 		ctx := context.Background()
-		_, err := mail.Publish(ctx, sys.Client(), "hello")
+		_, err := mail.Publish(ctx, sys.Client().Queues(), "hello")
 		check(err)
 		<-failed
 		check(sys.Remove("mail")) // what was decided is settled
-		st, err := sys.Client().QueueStats(ctx, mail.Keys())
+		st, err := sys.Client().Queues().Stats(ctx, mail.Keys())
 		check(err)
 		fmt.Println(st.Failed, "failed,", st.Pending+st.Processing, "left")
 	})
@@ -121,37 +121,37 @@ func ExampleErrorsAreFinal() {
 
 // AtMostOnce is for what is worse done twice than not at all.
 func ExampleAtMostOnce() {
-	var from wakebell.Handleable[string] = wakebell.NewQueue[string]("alarms")
+	alarms := wakebell.NewQueue[string]("alarms")
 	got := make(chan string)
 	ring := func(_ context.Context, m wakebell.Message[string]) error {
 		got <- m.Body
 		return nil
 	}
 	run(wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Handle(from, ring, wakebell.AtMostOnce()),
+		wakebell.HandleQueue(alarms, ring, wakebell.AtMostOnce()),
 	}}, func(sys *wakebell.System) {
-		_, err := wakebell.NewQueue[string](from.Name()).Publish(context.Background(), sys.Client(), "fire")
+		_, err := alarms.Publish(context.Background(), sys.Client().Queues(), "fire")
 		check(err)
 		fmt.Println(<-got)
 	})
 	// Output: fire
 }
 
-func ExampleClient_QueueMessages() {
+func ExampleQueues_Messages() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		_, err := Welcomes.PublishAll(ctx, c, Welcome{"ann"}, Welcome{"bob"})
+		_, err := Welcomes.PublishAll(ctx, c.Queues(), Welcome{"ann"}, Welcome{"bob"})
 		check(err)
 		const running = false // those that wait
-		for m, err := range c.QueueMessages(ctx, Welcomes.Keys(), running) {
+		for m, err := range c.Queues().Messages(ctx, Welcomes.Keys(), running) {
 			check(err)
 			fmt.Println(string(m.Payload), m.Deliveries)
 		}
-		n, err := c.PurgeQueue(ctx, Welcomes.Keys(), true) // with those that are held
+		n, err := c.Queues().Purge(ctx, Welcomes.Keys(), true) // with those that are held
 		check(err)
 		fmt.Println("purged", n)
-		kept, err := c.PurgeQueueKept(ctx, Welcomes.Keys())
+		kept, err := c.Queues().PurgeKept(ctx, Welcomes.Keys())
 		check(err)
-		left, err := wakebell.DrainQueue(ctx, c, Welcomes.Keys())
+		left, err := wakebell.DrainQueue(ctx, c.Queues(), Welcomes.Keys())
 		check(err)
 		fmt.Println(kept, left.Pending)
 	})
@@ -166,33 +166,33 @@ func ExampleRedriveQueue() {
 	ctx := context.Background()
 	died := make(chan struct{})
 	run(wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Handle(Welcomes, func(context.Context, wakebell.Message[Welcome]) error {
+		wakebell.HandleQueue(Welcomes, func(context.Context, wakebell.Message[Welcome]) error {
 			died <- struct{}{}
 			return wakebell.Reject(errors.New("no such user"))
 		}, wakebell.MaxConcurrent(1)),
 	}}, func(sys *wakebell.System) {
 		c := sys.Client()
 		for _, user := range []string{"ann", "bob", "cat"} {
-			_, err := Welcomes.Publish(ctx, c, Welcome{user})
+			_, err := Welcomes.Publish(ctx, c.Queues(), Welcome{user})
 			check(err)
 			<-died
 		}
 		check(sys.Remove(Welcomes.Name()))
 		var letters []wakebell.QueueLetter
-		for l, err := range c.QueueLetters(ctx, Welcomes.Keys(), 0) {
+		for l, err := range c.Queues().DeadLetters(ctx, Welcomes.Keys(), 0) {
 			check(err)
 			fmt.Println(string(l.Payload), l.Reason)
 			letters = append(letters, l)
 		}
-		bob, err := c.QueueLetter(ctx, Welcomes.Keys(), letters[1].Entry)
+		bob, err := c.Queues().DeadLetter(ctx, Welcomes.Keys(), letters[1].Entry)
 		check(err)
-		outcome, _, err := c.RedriveQueueLetter(ctx, Welcomes.Keys(), bob, Welcomes.RedriveKeys())
+		outcome, _, err := c.Queues().RedriveDeadLetter(ctx, Welcomes.Keys(), bob, Welcomes.RedriveOptions())
 		check(err)
 		fmt.Println("bob redriven:", outcome == wakebell.LetterRedriven)
-		n, err := c.DeleteQueueLetters(ctx, Welcomes.Keys(), letters[0])
+		n, err := c.Queues().DeleteDeadLetters(ctx, Welcomes.Keys(), letters[0])
 		check(err)
 		fmt.Println("deleted", n)
-		redriven, err := wakebell.RedriveQueue(ctx, c, Welcomes.Keys(), wakebell.QueueRedrive{}) // without keys
+		redriven, err := wakebell.RedriveQueue(ctx, c.Queues(), Welcomes.Keys(), wakebell.QueueRedrive{}) // without keys
 		check(err)
 		fmt.Println("redriven", redriven)
 	})

@@ -2,7 +2,6 @@ package wakebell
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -39,7 +38,7 @@ func With(mw ...Middleware) HandlerOption {
 
 // ErrUnreadable is wrapped by what next returns for a body that is not of the
 // topic's type: the timer becomes a dead letter, whatever the reject policy.
-var ErrUnreadable = errors.New("body cannot be read")
+var ErrUnreadable = codec.ErrUnreadable
 
 // typed is the innermost HandlerFunc of a topic: it reads the body as a T.
 func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) HandlerFunc {

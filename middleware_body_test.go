@@ -40,7 +40,7 @@ func TestMiddlewareChangesTheBody(t *testing.T) {
 	}
 	sys := start(t, wakebell.Config{
 		Middleware: []wakebell.Middleware{shouted},
-		Handlers:   []wakebell.Handler{wakebell.Handle(topic, handle), wakebell.Handle(queue, handle)},
+		Handlers:   []wakebell.Handler{wakebell.Handle(topic, handle), wakebell.HandleQueue(queue, handle)},
 	})
 	_, err := topic.Schedule(t.Context(), sys.Client(), "hello")
 	require.NoError(t, err)
@@ -49,13 +49,13 @@ func TestMiddlewareChangesTheBody(t *testing.T) {
 	}
 	require.Equal(t, "hello", string(awaitDead(t, sys, name).Content.Body))
 
-	_, err = queue.Publish(t.Context(), sys.Client(), "hello")
+	_, err = queue.Publish(t.Context(), sys.Client().Queues(), "hello")
 	require.NoError(t, err)
 	for range 2 {
 		require.Equal(t, seen{"HELLO!", "hello"}, receive(t, got))
 	}
 	eventually(t, func() bool {
-		for l, err := range sys.Client().QueueLetters(t.Context(), queue.Keys(), 0) {
+		for l, err := range sys.Client().Queues().DeadLetters(t.Context(), queue.Keys(), 0) {
 			require.NoError(t, err)
 			return string(l.Payload) == "hello"
 		}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
-	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 )
@@ -21,83 +21,111 @@ import (
 // and consumes from it. How T travels: string and []byte as they are, a
 // proto.Message as its bytes, anything else as JSON. There are no headers.
 type Queue[T any] struct {
-	name  string
+	set   QueueSettings
 	codec codec.Codec[T]
-	set   queueSettings
-	key   func(T) string // nil: none by itself
+	key   func(T) string // nil: no DeduplicateBy
 	err   error
 }
 
 // QueueName says which keys a queue has, for those who look at it.
 type QueueName = redisops.QueueName
 
-// Message is what a handler of a queue gets. Its Activation is when it was
-// published, as its id tells (Python's ids do not: then it is when it was
-// claimed), Failures the deliveries before, for whatever reason.
-type Message[T any] = Timer[T]
+// QueueSettings are the options of a queue as plain data. The zero values of all
+// fields but Keys are the defaults.
+type QueueSettings struct {
+	Keys QueueName
 
-// queueSettings are a queue's options.
-type queueSettings struct {
-	separator, deadLetters string
+	// DeduplicationWindow is how long a deduplication key suppresses further
+	// messages of the same key, 1 ms to 100 years; 0 means 1 h.
+	DeduplicationWindow time.Duration
 
-	window    time.Duration
-	cap       int
-	whenFull  WhenFull
-	freesKeys bool
-	key       any // a func(T) string
+	// PendingCap is the most messages that may wait, 1 to 1,000,000,000; 0 means
+	// no limit. WhenFull is what a publish does at the cap.
+	PendingCap int
+	WhenFull   WhenFull
+
+	// FreeKeyOnFailure releases the deduplication key of a message that finally
+	// fails.
+	FreeKeyOnFailure bool
+}
+
+func (s QueueSettings) validate() error {
+	return errors.Join(s.validateWindow(), s.validateCap())
+}
+
+func (s QueueSettings) validateWindow() error {
+	if s.DeduplicationWindow == 0 {
+		return nil
+	}
+	return argument.Within("DeduplicationWindow", s.DeduplicationWindow, time.Millisecond, redisops.MaxWindow)
+}
+
+func (s QueueSettings) validateCap() error {
+	switch {
+	case s.WhenFull > FullDropsOldest:
+		return argument.Invalid("PendingCap", "unknown %d", s.WhenFull)
+	case s.PendingCap == 0 && s.WhenFull != FullDropsOldest:
+		return nil
+	}
+	return argument.Within("PendingCap", s.PendingCap, 1, 1_000_000_000)
+}
+
+// queueChoices are what options set.
+type queueChoices struct {
+	QueueSettings
+	key any // a func(T) string; nil: no DeduplicateBy
 }
 
 // QueueOption says how messages of a queue are published, and what its keys are
 // called. A wrong one makes every use of the queue fail with ErrInvalid.
-type QueueOption func(*queueSettings) error
+type QueueOption func(*queueChoices) error
 
 // NewQueue names a queue: 1 – 512 bytes, without NUL and without the separator.
 // A Client or System with a Prefix puts it before the name.
 func NewQueue[T any](name string, opts ...QueueOption) Queue[T] {
-	q := Queue[T]{name: name, codec: codec.For[T]()}
+	chosen := queueChoices{QueueSettings: QueueSettings{Keys: QueueName{Name: name}}}
+	q := Queue[T]{codec: codec.For[T]()}
 	var errs []error
 	for i, opt := range opts {
 		if opt == nil {
-			errs = append(errs, invalid("option", "number %d is nil", i))
+			errs = append(errs, argument.Invalid("option", "number %d is nil", i))
 			continue
 		}
-		errs = append(errs, opt(&q.set))
+		errs = append(errs, opt(&chosen))
 	}
-	if q.set.key != nil {
-		key, ok := q.set.key.(func(T) string)
+	if chosen.key != nil {
+		key, ok := chosen.key.(func(T) string)
 		if !ok {
-			errs = append(errs, invalid("DeduplicateBy", "a %T is not for bodies of %T", q.set.key, *new(T)))
+			errs = append(errs, argument.Invalid("DeduplicateBy", "a %T is not for bodies of %T", chosen.key, *new(T)))
 		}
 		q.key = key
 	}
-	if q.set.whenFull != FullFails && q.set.cap == 0 {
-		errs = append(errs, invalid("PendingCap", "0"))
-	}
-	q.err = errors.Join(errs...)
+	q.set, q.err = chosen.QueueSettings, errors.Join(errs...)
 	return q
 }
 
 // Name returns the name without any prefix.
-func (q Queue[T]) Name() string { return q.name }
+func (q Queue[T]) Name() string { return q.set.Keys.Name }
 
 // Under is the queue with prefix before its name, as Group makes it of the
 // handler's.
 func (q Queue[T]) Under(prefix string) Queue[T] {
-	q.name = prefix + q.name
+	q.set.Keys.Name = prefix + q.set.Keys.Name
 	return q
 }
 
 // Keys says which keys the queue has, for the Client's calls that look at it.
-func (q Queue[T]) Keys() QueueName {
-	return QueueName{Name: q.name, Separator: q.set.separator, DeadLetters: q.set.deadLetters}
-}
+func (q Queue[T]) Keys() QueueName { return q.set.Keys }
+
+// Settings returns the options of the queue, and the error of a wrong one.
+func (q Queue[T]) Settings() (QueueSettings, error) { return q.set, q.err }
 
 // DeduplicateBy has each message suppressed whose key, which fn tells, was
 // published within the window (see Window). An empty key suppresses nothing.
 func DeduplicateBy[T any](fn func(T) string) QueueOption {
-	return func(s *queueSettings) error {
+	return func(s *queueChoices) error {
 		if fn == nil {
-			return invalid("DeduplicateBy", "nil")
+			return argument.Invalid("DeduplicateBy", "nil")
 		}
 		s.key = fn
 		return nil
@@ -107,9 +135,9 @@ func DeduplicateBy[T any](fn func(T) string) QueueOption {
 // Window is how long a deduplication key suppresses, 1 ms – 100 years; default
 // 1 h.
 func Window(d time.Duration) QueueOption {
-	return func(s *queueSettings) error {
-		s.window = d
-		return within("Window", d, time.Millisecond, redisops.MaxWindow)
+	return func(s *queueChoices) error {
+		s.DeduplicationWindow = d
+		return argument.Within("DeduplicationWindow", d, time.Millisecond, redisops.MaxWindow)
 	}
 }
 
@@ -131,12 +159,12 @@ const (
 // PendingCap bounds how many messages wait, 1 – 1,000,000,000; default: nothing
 // does. It counts for those publishers that have it.
 func PendingCap(n int, when WhenFull) QueueOption {
-	return func(s *queueSettings) error {
-		s.cap, s.whenFull = n, when
-		if when > FullDropsOldest {
-			return invalid("PendingCap", "unknown %d", when)
+	return func(s *queueChoices) error {
+		s.PendingCap, s.WhenFull = n, when
+		if n == 0 {
+			return argument.Invalid("PendingCap", "0, want at least 1")
 		}
-		return within("PendingCap", n, 1, 1_000_000_000)
+		return s.validateCap()
 	}
 }
 
@@ -145,8 +173,8 @@ func PendingCap(n int, when WhenFull) QueueOption {
 // again at once. It is for those who publish, who then keep a small key beside
 // each message, and for those who handle. A key that a newer message has stays.
 func FreeKeyOnFailure() QueueOption {
-	return func(s *queueSettings) error {
-		s.freesKeys = true
+	return func(s *queueChoices) error {
+		s.FreeKeyOnFailure = true
 		return nil
 	}
 }
@@ -154,10 +182,10 @@ func FreeKeyOnFailure() QueueOption {
 // KeySeparator stands between a queue's name and what a key is for, in all keys;
 // default "::".
 func KeySeparator(separator string) QueueOption {
-	return func(s *queueSettings) error {
-		s.separator = separator
+	return func(s *queueChoices) error {
+		s.Keys.Separator = separator
 		if separator == "" {
-			return invalid("KeySeparator", "empty; leave it out for ::")
+			return argument.Invalid("KeySeparator", "empty; leave it out for ::")
 		}
 		return nil
 	}
@@ -166,22 +194,28 @@ func KeySeparator(separator string) QueueOption {
 // DeadLetterKey is the key of the list of dead letters, which in Python each
 // consumer names for itself; default: the name, the separator and "dlq".
 func DeadLetterKey(key string) QueueOption {
-	return func(s *queueSettings) error {
-		s.deadLetters = key
+	return func(s *queueChoices) error {
+		s.Keys.DeadLetters = key
 		if key == "" {
-			return invalid("DeadLetterKey", "empty")
+			return argument.Invalid("DeadLetterKey", "empty")
 		}
 		return nil
 	}
 }
 
 // PublishOption says how one message is published.
-type PublishOption func(*Publication) error
+type PublishOption func(*publishChoices) error
+
+// publishChoices are what options of one message set.
+type publishChoices struct {
+	key   string
+	keyed bool // by an option
+}
 
 // Key is the message's deduplication key, in place of what DeduplicateBy says;
 // empty: none.
 func Key(key string) PublishOption {
-	return func(p *Publication) error {
+	return func(p *publishChoices) error {
 		p.key, p.keyed = key, true
 		return nil
 	}
@@ -190,35 +224,41 @@ func Key(key string) PublishOption {
 // Publication is a message that is not yet published. Queue.Draft makes it. To
 // publish the same one again is a retry: it is published once.
 type Publication struct {
-	queue   QueueName
-	set     queueSettings
-	message redisops.Message
-	payload []byte
-	key     string
-	keyed   bool
-	err     error
+	Queue   QueueSettings
+	Payload []byte
+	Key     string // of deduplication; empty: none
+
+	// Tail are the last 20 hexadecimal digits of the message's id. They tell a
+	// retry from another message. Empty: each publish makes a new message.
+	Tail string
+
+	// Err is the error of an option, or of the body. Publish returns it.
+	Err error
 }
 
 // Draft makes a message that Client.Publish publishes, alone or with others in
 // one round trip. What is wrong with it is said there.
 func (q Queue[T]) Draft(body T, opts ...PublishOption) Publication {
-	p := Publication{queue: q.Keys(), set: q.set, err: q.err}
+	d := Publication{Queue: q.set, Err: q.err}
+	var chosen publishChoices
 	for i, opt := range opts {
 		if opt == nil {
-			p.err = errors.Join(p.err, invalid("option", "number %d is nil", i))
+			d.Err = errors.Join(d.Err, argument.Invalid("option", "number %d is nil", i))
 			continue
 		}
-		p.err = errors.Join(p.err, opt(&p))
+		d.Err = errors.Join(d.Err, opt(&chosen))
 	}
 	raw, _, err := q.codec.Encode(body)
 	if err != nil {
-		p.err = errors.Join(p.err, fmt.Errorf("%w: body: %w", ErrInvalid, err))
+		d.Err = errors.Join(d.Err, fmt.Errorf("%w: body: %w", redisops.ErrInvalid, err))
 	}
-	if !p.keyed && q.key != nil && p.err == nil {
-		p.key = q.key(body)
+	d.Payload, d.Key = raw, chosen.key
+	if !chosen.keyed && q.key != nil && d.Err == nil {
+		d.Key = q.key(body)
 	}
-	p.payload, p.message = raw, redisops.NewMessage(raw, p.key)
-	return p
+	message := redisops.NewMessage(d.Payload, d.Key)
+	d.Tail = message.Tail()
+	return d
 }
 
 // Publish puts a message into the queue, unless one of its deduplication key was
@@ -230,6 +270,9 @@ func (q Queue[T]) Draft(body T, opts ...PublishOption) Publication {
 // Client.Publish each time: a try within a minute is answered as the first one
 // was. Errors: ErrInvalid, ErrQueueFull, ErrMemoryFull, ErrUnavailable.
 func (q Queue[T]) Publish(ctx context.Context, c Publisher, body T, opts ...PublishOption) (fresh bool, err error) {
+	if c == nil {
+		return false, argument.Invalid("client", "nil")
+	}
 	published, err := c.Publish(ctx, q.Draft(body, opts...))
 	if err != nil {
 		return false, err
@@ -240,6 +283,9 @@ func (q Queue[T]) Publish(ctx context.Context, c Publisher, body T, opts ...Publ
 // PublishAll publishes messages in their order, and says of each what became of
 // it. It is Client.Publish, and keeps its promises.
 func (q Queue[T]) PublishAll(ctx context.Context, c Publisher, bodies ...T) ([]Published, error) {
+	if c == nil {
+		return nil, argument.Invalid("client", "nil")
+	}
 	drafts := make([]Publication, len(bodies))
 	for i, body := range bodies {
 		drafts[i] = q.Draft(body)
@@ -251,24 +297,7 @@ func (q Queue[T]) PublishAll(ctx context.Context, c Publisher, bodies ...T) ([]P
 func (q Queue[T]) Read(l *messages.Lease) (T, error) {
 	body, err := q.codec.Decode(l.GetBody(), l.GetContentType())
 	if err != nil {
-		return body, fmt.Errorf("%w: %w", ErrUnreadable, err)
+		return body, fmt.Errorf("%w: %w", codec.ErrUnreadable, err)
 	}
 	return body, nil
-}
-
-// handler makes what Handle makes of the queue.
-func (q Queue[T]) handler(fn func(context.Context, Timer[T]) error, opts []HandlerOption) Handler {
-	h := Handler{topic: q.name, fn: typed(q.codec, fn), set: defaultQueueSettings(), err: q.err}
-	h.set.queue.name, h.set.queue.freesKeys = q.Keys(), q.set.freesKeys
-	// Text is not JSON even where it looks like it; all else tells by itself.
-	var zero T
-	_, contentType, _ := q.codec.Encode(zero)
-	if contentType != codec.ContentTypeText {
-		contentType = ""
-	}
-	h.read = func(payload []byte) (envelope.Envelope, error) {
-		return envelope.Envelope{Body: payload, ContentType: contentType}, nil
-	}
-	h.err = errors.Join(h.err, h.set.apply(opts))
-	return h
 }

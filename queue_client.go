@@ -1,12 +1,17 @@
 package wakebell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -21,34 +26,101 @@ const (
 	roomLast  = 250 * time.Millisecond
 )
 
+// QueuesConfig configures a client of queues; the zero value works.
+type QueuesConfig struct {
+	// Prefix is put before the name of every queue.
+	Prefix string
+
+	// HashTag puts the names of queues in braces in the keys, so that all keys of a
+	// queue are in one slot of a Redis Cluster.
+	HashTag bool
+
+	// PayloadLimit bounds a body, in bytes, 0 to 512 MiB; 0 means 1 MiB.
+	PayloadLimit int
+
+	// RetryFor is for how long a call is made again, with growing, jittered delays
+	// from 25 ms to 1 s, while Redis is unavailable. 0 means until the deadline of
+	// the context, or for 2 s without one. A positive value bounds both. With a
+	// negative value each call is made once.
+	RetryFor time.Duration
+}
+
+const (
+	defaultPayloadLimit = 1 << 20
+	maxPayloadLimit     = 512 << 20 // a Redis string holds no more
+)
+
+// Queues publishes to queues, inspects them and redrives their dead letters. It
+// starts nothing and needs no Close; it is safe for concurrent use. Every call may
+// be made again when its outcome is unknown.
+type Queues struct {
+	store  *redisops.Timers
+	prefix string
+	limit  int
+}
+
+// Publisher publishes messages to queues: a Client, or that of package remote.
+type Publisher interface {
+	Publish(ctx context.Context, drafts ...Publication) ([]Published, error)
+}
+
+// QueueOperator inspects queues and redrives their dead letters: a Client, or that
+// of package remote.
+type QueueOperator interface {
+	Stats(ctx context.Context, name QueueName) (QueueStats, error)
+	Messages(ctx context.Context, name QueueName, running bool) iter.Seq2[QueueMessage, error]
+	Purge(ctx context.Context, name QueueName, running bool) (int64, error)
+	PurgeKept(ctx context.Context, name QueueName) (int64, error)
+
+	DeadLetters(ctx context.Context, name QueueName, from int64) iter.Seq2[QueueLetter, error]
+	DeadLetter(ctx context.Context, name QueueName, entry string) (QueueLetter, error)
+	RedriveDeadLetter(ctx context.Context, name QueueName, l QueueLetter, o QueueRedrive) (LetterOutcome, string, error)
+	DeleteDeadLetters(ctx context.Context, name QueueName, letters ...QueueLetter) (int, error)
+}
+
+var (
+	_ Publisher     = (*Queues)(nil)
+	_ QueueOperator = (*Queues)(nil)
+)
+
+// NewQueues makes a client of queues on rdb, which the caller owns and closes. It
+// does not call Redis yet. Errors wrap wakebell.ErrInvalid.
+func NewQueues(rdb redis.UniversalClient, cfg QueuesConfig) (*Queues, error) {
+	if rdb == nil {
+		return nil, argument.Invalid("rdb", "nil")
+	}
+	if err := argument.Within("PayloadLimit", cfg.PayloadLimit, 0, maxPayloadLimit); err != nil {
+		return nil, err
+	}
+	store, err := redisops.NewTimers(rdb, redisops.Keys{HashTag: cfg.HashTag})
+	if err != nil {
+		return nil, err
+	}
+	store.Retry = redisops.RetryFor(cfg.RetryFor)
+	return &Queues{store: store, prefix: cfg.Prefix, limit: cmp.Or(cfg.PayloadLimit, defaultPayloadLimit)}, nil
+}
+
 // Publish publishes messages, to one queue or to several, in their order; those
 // of one queue that follow each other in one atomic round trip, up to 500 of them
 // and 1 MiB. All are checked before the first is published. After an error those
 // that are answered are published, and the same drafts may be given again: within
 // a minute, or within the window where they have deduplication keys, each is
 // published once.
-func (c *Client) Publish(ctx context.Context, drafts ...Publication) ([]Published, error) {
-	queues := make([]*redisops.Queue, len(drafts))
+func (c *Queues) Publish(ctx context.Context, drafts ...Publication) ([]Published, error) {
+	all := make([]message, len(drafts))
 	for i, d := range drafts {
-		q, err := c.queue(d.queue)
-		switch {
-		case d.err != nil:
-			err = d.err
-		case err == nil && len(d.payload) > c.limit:
-			err = invalid("body", "%d bytes, the limit is %d", len(d.payload), c.limit)
-		}
-		if err != nil {
+		var err error
+		if all[i], err = c.check(d); err != nil {
 			return nil, fmt.Errorf("message %d: %w", i, err)
 		}
-		queues[i] = q
 	}
-	out := make([]Published, 0, len(drafts))
-	for from := 0; from < len(drafts); {
+	out := make([]Published, 0, len(all))
+	for from := 0; from < len(all); {
 		to := from + 1
-		for to < len(drafts) && drafts[to].alike(drafts[from]) {
+		for to < len(all) && all[to].settings == all[from].settings {
 			to++
 		}
-		part, err := publish(ctx, queues[from], drafts[from:to])
+		part, err := publish(ctx, all[from:to])
 		out = append(out, part...)
 		if err != nil {
 			return out, err
@@ -58,35 +130,52 @@ func (c *Client) Publish(ctx context.Context, drafts ...Publication) ([]Publishe
 	return out, nil
 }
 
-// alike drafts can be published in one round trip.
-func (p Publication) alike(other Publication) bool {
-	return p.queue == other.queue && p.set.window == other.set.window && p.set.cap == other.set.cap &&
-		p.set.whenFull == other.set.whenFull && p.set.freesKeys == other.set.freesKeys
+// message is a draft that was checked.
+type message struct {
+	settings QueueSettings
+	queue    *redisops.Queue
+	message  redisops.Message
 }
 
-func (s queueSettings) publishOptions() redisops.PublishOptions {
-	return redisops.PublishOptions{
-		Window: s.window, Cap: s.cap, DropOldest: s.whenFull == FullDropsOldest, OwnKeys: s.freesKeys,
+func (c *Queues) check(d Publication) (message, error) {
+	if d.Err != nil {
+		return message{}, d.Err
 	}
+	if err := d.Queue.validate(); err != nil {
+		return message{}, err
+	}
+	q, err := c.queue(d.Queue.Keys)
+	if err != nil {
+		return message{}, err
+	}
+	if len(d.Payload) > c.limit {
+		return message{}, argument.Invalid("body", "%d bytes, the limit is %d", len(d.Payload), c.limit)
+	}
+	m, err := redisops.MessageOf(d.Payload, d.Key, d.Tail)
+	return message{d.Queue, q, m}, err
 }
 
-// publish publishes drafts of one queue, and waits for room where it is told to.
-func publish(ctx context.Context, q *redisops.Queue, drafts []Publication) (out []Published, err error) {
-	all := make([]redisops.Message, len(drafts))
-	for i, d := range drafts {
-		all[i] = d.message
+// publish publishes messages of one queue. With FullWaits it waits for room.
+func publish(ctx context.Context, messages []message) (out []Published, err error) {
+	all := make([]redisops.Message, len(messages))
+	for i, m := range messages {
+		all[i] = m.message
 	}
-	set := drafts[0].set
+	queue, set := messages[0].queue, messages[0].settings
+	options := redisops.PublishOptions{
+		Window: set.DeduplicationWindow, Cap: set.PendingCap,
+		DropOldest: set.WhenFull == FullDropsOldest, OwnKeys: set.FreeKeyOnFailure,
+	}
 	var full error
 	for pause := roomFirst; ; pause = min(2*pause, roomLast) {
-		part, _, err := q.Publish(ctx, set.publishOptions(), all[len(out):]...)
+		part, _, err := queue.Publish(ctx, options, all[len(out):]...)
 		out = append(out, part...)
 		switch {
 		case err == nil:
 			return out, nil
 		case !errors.Is(err, ErrQueueFull):
 			return out, errors.Join(full, err)
-		case set.whenFull != FullWaits:
+		case set.WhenFull != FullWaits:
 			return out, err
 		}
 		full = err
@@ -99,20 +188,22 @@ func publish(ctx context.Context, q *redisops.Queue, drafts []Publication) (out 
 }
 
 // queue is the store of a queue under its full name.
-func (c *Client) queue(name QueueName) (*redisops.Queue, error) {
-	full, err := c.fullName(name.Name)
-	if err != nil {
-		return nil, err
+func (c *Queues) queue(name QueueName) (*redisops.Queue, error) {
+	switch {
+	case c == nil || c.store == nil:
+		return nil, argument.Invalid("client", "nil or zero; use NewClient")
+	case name.Name == "":
+		return nil, argument.Invalid("queue", "empty")
 	}
-	name.Name = full
+	name.Name = c.prefix + name.Name
 	return c.store.Queue(name)
 }
 
 // QueueStats are a queue in numbers.
 type QueueStats = redisops.QueueStats
 
-// QueueStats describes a queue in numbers.
-func (c *Client) QueueStats(ctx context.Context, name QueueName) (QueueStats, error) {
+// Stats describes a queue in numbers.
+func (c *Queues) Stats(ctx context.Context, name QueueName) (QueueStats, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return QueueStats{}, err
@@ -123,14 +214,14 @@ func (c *Client) QueueStats(ctx context.Context, name QueueName) (QueueStats, er
 // QueueMessage is a message as it stands in its queue.
 type QueueMessage = redisops.QueueMessage
 
-// QueueMessages yields the messages of a queue: with running those that are held
+// Messages yields the messages of a queue: with running those that are held
 // by a consumer or wait for their next attempt, by their deadlines; else those
 // that wait, in the order in which they are claimed. It reads them in pages as
 // the loop goes on: what changes meanwhile may be seen twice or not. An error is
 // yielded last.
-func (c *Client) QueueMessages(ctx context.Context, name QueueName, running bool) iter.Seq2[QueueMessage, error] {
+func (c *Queues) Messages(ctx context.Context, name QueueName, running bool) iter.Seq2[QueueMessage, error] {
 	const page = 100
-	return pages(func(from int64) ([]QueueMessage, int64, error) {
+	return paging.All(func(from int64) ([]QueueMessage, int64, error) {
 		q, err := c.queue(name)
 		if err != nil {
 			return nil, 0, err
@@ -143,11 +234,11 @@ func (c *Client) QueueMessages(ctx context.Context, name QueueName, running bool
 	})
 }
 
-// PurgeQueue deletes the messages that wait, frees the deduplication keys that
+// Purge deletes the messages that wait, frees the deduplication keys that
 // FreeKeyOnFailure knows of, and answers how many there were. With running it
 // deletes those that are held as well: their handlers' contexts end with
 // ErrLeaseLost. After an error it may have deleted some.
-func (c *Client) PurgeQueue(ctx context.Context, name QueueName, running bool) (int64, error) {
+func (c *Queues) Purge(ctx context.Context, name QueueName, running bool) (int64, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, err
@@ -155,9 +246,9 @@ func (c *Client) PurgeQueue(ctx context.Context, name QueueName, running bool) (
 	return q.Purge(ctx, running)
 }
 
-// PurgeQueueKept deletes the payloads that are kept of completed and of failed
+// PurgeKept deletes the payloads that are kept of completed and of failed
 // messages, and answers how many there were.
-func (c *Client) PurgeQueueKept(ctx context.Context, name QueueName) (int64, error) {
+func (c *Queues) PurgeKept(ctx context.Context, name QueueName) (int64, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, err
@@ -173,7 +264,7 @@ const drainLook = 100 * time.Millisecond
 // left: nothing, or what was there when ctx ended, with its error.
 func DrainQueue(ctx context.Context, of QueueOperator, name QueueName) (left QueueStats, err error) {
 	for {
-		st, err := of.QueueStats(ctx, name)
+		st, err := of.Stats(ctx, name)
 		switch {
 		case ctx.Err() != nil && err != nil:
 			return left, context.Cause(ctx)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -24,11 +25,11 @@ const (
 	LetterAbsent = redisops.LetterAbsent
 )
 
-// QueueLetters yields the dead letters of a queue, the oldest first, but for the
+// DeadLetters yields the dead letters of a queue, the oldest first, but for the
 // first from of them, in pages as the loop goes on: what changes meanwhile may be
 // seen twice or not. An error is yielded last.
-func (c *Client) QueueLetters(ctx context.Context, name QueueName, from int64) iter.Seq2[QueueLetter, error] {
-	return pages(func(after string) ([]QueueLetter, string, error) {
+func (c *Queues) DeadLetters(ctx context.Context, name QueueName, from int64) iter.Seq2[QueueLetter, error] {
+	return paging.All(func(after string) ([]QueueLetter, string, error) {
 		q, err := c.queue(name)
 		if err != nil {
 			return nil, "", err
@@ -40,8 +41,8 @@ func (c *Client) QueueLetters(ctx context.Context, name QueueName, from int64) i
 	})
 }
 
-// QueueLetter reads one dead letter by its Entry; ErrNotFound when there is none.
-func (c *Client) QueueLetter(ctx context.Context, name QueueName, entry string) (QueueLetter, error) {
+// DeadLetter reads one dead letter by its Entry; ErrNotFound when there is none.
+func (c *Queues) DeadLetter(ctx context.Context, name QueueName, entry string) (QueueLetter, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return QueueLetter{}, err
@@ -49,9 +50,9 @@ func (c *Client) QueueLetter(ctx context.Context, name QueueName, entry string) 
 	return q.QueueLetter(ctx, entry)
 }
 
-// DeleteQueueLetters deletes dead letters, and answers how many of them were
+// DeleteDeadLetters deletes dead letters, and answers how many of them were
 // there.
-func (c *Client) DeleteQueueLetters(ctx context.Context, name QueueName, letters ...QueueLetter) (int, error) {
+func (c *Queues) DeleteDeadLetters(ctx context.Context, name QueueName, letters ...QueueLetter) (int, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, err
@@ -69,22 +70,20 @@ type QueueRedrive struct {
 
 	// Window is how long the keys suppress, as the option of the queue; 0: 1 h.
 	Window time.Duration
-	// FreesKeys is FreeKeyOnFailure of the queue.
-	FreesKeys bool
+	// FreeKeyOnFailure is the option of the queue.
+	FreeKeyOnFailure bool
 }
 
-// RedriveKeys are options for RedriveQueue with which letters get the
+// RedriveOptions are options for RedriveQueue with which letters get the
 // deduplication keys that DeduplicateBy tells, for the queue's Window. A letter
 // whose body cannot be read gets none.
-func (q Queue[T]) RedriveKeys() QueueRedrive {
-	o := QueueRedrive{Window: q.set.window, FreesKeys: q.set.freesKeys || q.set.whenFull == FullDropsOldest}
+func (q Queue[T]) RedriveOptions() QueueRedrive {
+	o := QueueRedrive{Window: q.set.DeduplicationWindow, FreeKeyOnFailure: q.set.FreeKeyOnFailure || q.set.WhenFull == FullDropsOldest}
 	if q.key == nil {
 		return o
 	}
-	var zero T
-	_, contentType, _ := q.codec.Encode(zero)
 	o.Key = func(l QueueLetter) string {
-		body, err := q.codec.Decode(l.Payload, contentType)
+		body, err := q.codec.Decode(l.Payload, q.codec.PayloadType())
 		if err != nil {
 			return ""
 		}
@@ -93,9 +92,9 @@ func (q Queue[T]) RedriveKeys() QueueRedrive {
 	return o
 }
 
-// RedriveQueueLetter makes a message of a dead letter again, with a fresh id, and
+// RedriveDeadLetter makes a message of a dead letter again, with a fresh id, and
 // deletes the letter, in one step. It answers what became of it and the new id.
-func (c *Client) RedriveQueueLetter(ctx context.Context, name QueueName, l QueueLetter, o QueueRedrive) (LetterOutcome, string, error) {
+func (c *Queues) RedriveDeadLetter(ctx context.Context, name QueueName, l QueueLetter, o QueueRedrive) (LetterOutcome, string, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, "", err
@@ -104,7 +103,7 @@ func (c *Client) RedriveQueueLetter(ctx context.Context, name QueueName, l Queue
 	if o.Key != nil {
 		key = o.Key(l)
 	}
-	return q.RedriveLetter(ctx, l, key, redisops.PublishOptions{Window: o.Window, OwnKeys: o.FreesKeys})
+	return q.RedriveLetter(ctx, l, key, redisops.PublishOptions{Window: o.Window, OwnKeys: o.FreeKeyOnFailure})
 }
 
 // redriveStep is how many letters RedriveQueue reads before it redrives them.
@@ -114,13 +113,13 @@ const redriveStep = 100
 // the oldest first, and answers how many became so. Calling again after an error
 // goes on.
 func RedriveQueue(ctx context.Context, of QueueOperator, name QueueName, o QueueRedrive) (redriven int64, err error) {
-	st, err := of.QueueStats(ctx, name)
+	st, err := of.Stats(ctx, name)
 	if err != nil {
 		return 0, err
 	}
 	for left, stayed := st.Dead, int64(0); left > 0; {
 		letters := make([]QueueLetter, 0, redriveStep)
-		for l, err := range of.QueueLetters(ctx, name, stayed) {
+		for l, err := range of.DeadLetters(ctx, name, stayed) {
 			if err != nil {
 				return redriven, err
 			}
@@ -133,7 +132,7 @@ func RedriveQueue(ctx context.Context, of QueueOperator, name QueueName, o Queue
 		}
 		for _, l := range letters {
 			left--
-			outcome, _, err := of.RedriveQueueLetter(ctx, name, l, o)
+			outcome, _, err := of.RedriveDeadLetter(ctx, name, l, o)
 			switch {
 			case err != nil:
 				return redriven, err

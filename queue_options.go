@@ -1,7 +1,6 @@
 package wakebell
 
 import (
-	"context"
 	"time"
 
 	"github.com/wakebell/wakebell/redisops"
@@ -26,14 +25,6 @@ func defaultQueueSettings() settings {
 	s.maxPolling = time.Second
 	s.maxAttempts = 10
 	return s
-}
-
-// Handleable is what Handle takes: a Topic or a Queue.
-type Handleable[T any] interface {
-	// Name is that of the topic or queue, without any prefix.
-	Name() string
-
-	handler(fn func(context.Context, Timer[T]) error, opts []HandlerOption) Handler
 }
 
 // forQueues makes an option of a handler of a queue.

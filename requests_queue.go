@@ -7,13 +7,14 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
 )
 
 const (
 	// What goes in one PublishMessage, at the most.
 	maxPublish      = 500
 	maxPublishBytes = 1 << 20
+
+	maxPendingCap = 1_000_000_000
 )
 
 // PublishMessage is as many of the first drafts as travel together to the
@@ -23,57 +24,54 @@ func PublishMessage(drafts ...Publication) (m *messages.Publish, n int, err erro
 	if len(drafts) == 0 {
 		return nil, 0, invalid("drafts", "none")
 	}
-	first := drafts[0]
+	first := drafts[0].Queue
 	m = &messages.Publish{
-		Name:       first.queue.Name,
-		Queue:      &messages.Queue{Separator: first.queue.Separator, DeadLetters: first.queue.DeadLetters},
-		Cap:        count(first.set.cap),
-		DropOldest: first.set.whenFull == FullDropsOldest,
-		FreesKeys:  first.set.freesKeys,
+		Name:       first.Keys.Name,
+		Queue:      &messages.Queue{Separator: first.Keys.Separator, DeadLetters: first.Keys.DeadLetters},
+		Cap:        count(first.PendingCap),
+		DropOldest: first.WhenFull == FullDropsOldest,
+		FreesKeys:  first.FreeKeyOnFailure,
 	}
-	if first.set.window != 0 {
-		m.Window = durationpb.New(first.set.window)
+	if first.DeduplicationWindow != 0 {
+		m.Window = durationpb.New(first.DeduplicationWindow)
 	}
-	for size := 0; n < len(drafts) && n < maxPublish && drafts[n].alike(first); n++ {
+	for size := 0; n < len(drafts) && n < maxPublish && drafts[n].Queue == first; n++ {
 		d := drafts[n]
-		if d.err != nil {
-			return nil, n, d.err
+		if d.Err != nil {
+			return nil, n, d.Err
 		}
-		if size += len(d.payload) + len(d.key); n > 0 && size > maxPublishBytes {
+		if size += len(d.Payload) + len(d.Key); n > 0 && size > maxPublishBytes {
 			break
 		}
-		m.Messages = append(m.Messages, &messages.QueueMessage{Body: d.payload, Key: d.message.Key, Tail: d.message.Tail()})
+		m.Messages = append(m.Messages, &messages.QueueMessage{Body: d.Payload, Key: d.Key, Tail: d.Tail})
 	}
 	return m, n, nil
 }
 
-// Waits reports whether publishing it waits while the queue is full.
-func (p Publication) Waits() bool { return p.set.whenFull == FullWaits }
-
-// publish is what a Client does, but that it waits for no room: who asks does.
-func (r requests) publish(ctx context.Context, m *messages.Publish) (messages.Answer, error) {
-	q, err := r.client.queue(QueueName{
-		Name: m.GetName(), Separator: m.GetQueue().GetSeparator(), DeadLetters: m.GetQueue().GetDeadLetters(),
-	})
-	if err != nil {
-		return nil, err
+// PublishDrafts are the drafts of a message to the gateway. None of them waits
+// while the queue is full: the client that asked does.
+func PublishDrafts(m *messages.Publish) []Publication {
+	set := QueueSettings{
+		Keys: QueueName{
+			Name: m.GetName(), Separator: m.GetQueue().GetSeparator(), DeadLetters: m.GetQueue().GetDeadLetters(),
+		},
+		DeduplicationWindow: m.GetWindow().AsDuration(),
+		PendingCap:          int(min(m.GetCap(), maxPendingCap)),
+		FreeKeyOnFailure:    m.GetFreesKeys(),
 	}
-	options := redisops.PublishOptions{
-		Cap: int(min(m.GetCap(), 1<<30)), DropOldest: m.GetDropOldest(), OwnKeys: m.GetFreesKeys(),
+	if m.GetDropOldest() {
+		set.WhenFull = FullDropsOldest
 	}
-	if m.GetWindow() != nil {
-		options.Window = m.GetWindow().AsDuration()
-	}
-	all := make([]redisops.Message, len(m.GetMessages()))
+	drafts := make([]Publication, len(m.GetMessages()))
 	for i, one := range m.GetMessages() {
-		if len(one.GetBody()) > r.client.limit {
-			return nil, invalid("body", "%d bytes, the limit is %d", len(one.GetBody()), r.client.limit)
-		}
-		if all[i], err = redisops.MessageOf(one.GetBody(), one.GetKey(), one.GetTail()); err != nil {
-			return nil, err
-		}
+		drafts[i] = Publication{Queue: set, Payload: one.GetBody(), Key: one.GetKey(), Tail: one.GetTail()}
 	}
-	out, _, err := q.Publish(ctx, options, all...)
+	return drafts
+}
+
+// publish is what a Client does.
+func (r requests) publish(ctx context.Context, m *messages.Publish) (messages.Answer, error) {
+	out, err := r.client.queues.Publish(ctx, PublishDrafts(m)...)
 	if err != nil && !errors.Is(err, ErrQueueFull) {
 		return nil, err
 	}

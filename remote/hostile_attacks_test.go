@@ -155,7 +155,7 @@ var shareAttacks = []attack{
 	{"what operators do", func(t *testing.T, n *node, random *rand.Rand) {
 		c := dialAs(t, n, malloryToken)
 		for range 30 {
-			_, _ = c.PurgeQueue(t.Context(), wakebell.QueueName{Name: redistest.Name(t), DeadLetters: "timers_topics"}, true)
+			_, _ = c.Queues().Purge(t.Context(), wakebell.QueueName{Name: redistest.Name(t), DeadLetters: "timers_topics"}, true)
 			_, _ = c.Overview(t.Context(), n.topic.Name())
 		}
 	}},

@@ -59,7 +59,7 @@ func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) 
 			return absent, nil
 		}
 		options := append(slices.Clone(h.guard.cfg.Handler), wakebell.MaxConcurrent(want))
-		err = h.system.Add(ctx, wakebell.Forward(h.source(queue), wakebell.ToTaker(h.arrivals), options...))
+		err = h.system.Add(ctx, h.handler(queue, options))
 	case want == absent:
 		err = h.system.Remove(h.topic)
 	case want == 0:
@@ -78,19 +78,20 @@ func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) 
 	return want, nil
 }
 
-// source is what the leases are of.
-func (h *hub) source(queue *messages.Queue) wakebell.Handleable[[]byte] {
-	if queue == nil {
-		return wakebell.NewTopic[[]byte](h.topic)
+// handler forwards the leases of the topic, or of the queue, to the hub.
+func (h *hub) handler(keys *messages.Queue, handling []wakebell.HandlerOption) wakebell.Handler {
+	to := wakebell.ToTaker(h.arrivals)
+	if keys == nil {
+		return wakebell.Forward(wakebell.NewTopic[[]byte](h.topic), to, handling...)
 	}
 	var options []wakebell.QueueOption
-	if queue.GetSeparator() != "" {
-		options = append(options, wakebell.KeySeparator(queue.GetSeparator()))
+	if keys.GetSeparator() != "" {
+		options = append(options, wakebell.KeySeparator(keys.GetSeparator()))
 	}
-	if queue.GetDeadLetters() != "" {
-		options = append(options, wakebell.DeadLetterKey(queue.GetDeadLetters()))
+	if keys.GetDeadLetters() != "" {
+		options = append(options, wakebell.DeadLetterKey(keys.GetDeadLetters()))
 	}
-	return wakebell.NewQueue[[]byte](h.topic, options...)
+	return wakebell.ForwardQueue(wakebell.NewQueue[[]byte](h.topic, options...), to, handling...)
 }
 
 // isFor reports whether a subscription is to what the hub has, or has none yet.

@@ -13,9 +13,9 @@ import (
 // The pauses of a publish that waits for room.
 const roomFirst, roomLast = 5 * time.Millisecond, 250 * time.Millisecond
 
-// Publish is that of wakebell.Client. Drafts that travel together are checked
+// Publish is that of wakebell.Queues. Drafts that travel together are checked
 // together; after an error those that are answered are published.
-func (c *Client) Publish(ctx context.Context, drafts ...wakebell.Publication) ([]wakebell.Published, error) {
+func (q *Queues) Publish(ctx context.Context, drafts ...wakebell.Publication) ([]wakebell.Published, error) {
 	out := make([]wakebell.Published, 0, len(drafts))
 	pause, full := roomFirst, error(nil)
 	for len(out) < len(drafts) {
@@ -23,7 +23,7 @@ func (c *Client) Publish(ctx context.Context, drafts ...wakebell.Publication) ([
 		if err != nil {
 			return out, fmt.Errorf("message %d: %w", len(out)+n, err)
 		}
-		answer, err := call[*messages.MessagesPublished](ctx, c, request)
+		answer, err := call[*messages.MessagesPublished](ctx, q.client, request)
 		if err != nil {
 			return out, errors.Join(full, err)
 		}
@@ -35,7 +35,7 @@ func (c *Client) Publish(ctx context.Context, drafts ...wakebell.Publication) ([
 			continue
 		}
 		full = fmt.Errorf("publish: %w", wakebell.ErrQueueFull)
-		if !drafts[len(out)].Waits() {
+		if drafts[len(out)].Queue.WhenFull != wakebell.FullWaits {
 			return out, full
 		}
 		select {

@@ -18,7 +18,17 @@ var (
 	queueStreams = []grpc.StreamDesc{listing(listQueue), listing(listQueueLetters)}
 )
 
-var _ wakebell.QueueOperator = (*Client)(nil)
+var (
+	_ wakebell.Publisher     = (*Queues)(nil)
+	_ wakebell.QueueOperator = (*Queues)(nil)
+)
+
+// Queues publishes to the queues of a node, inspects them and redrives their dead
+// letters.
+type Queues struct{ client *Client }
+
+// Queues returns the client of the node's queues.
+func (c *Client) Queues() *Queues { return &Queues{c} }
 
 // ofQueue is a request about a queue.
 type ofQueue interface {
@@ -37,7 +47,7 @@ func queueMessage(name wakebell.QueueName) *messages.Queue {
 }
 
 func getQueueStats(ctx context.Context, o *operations, m *messages.GetQueueStats) (*messages.QueueStats, error) {
-	st, err := o.client().QueueStats(ctx, queueName(m))
+	st, err := o.client().Queues().Stats(ctx, queueName(m))
 	if err != nil {
 		return nil, err
 	}
@@ -47,9 +57,9 @@ func getQueueStats(ctx context.Context, o *operations, m *messages.GetQueueStats
 	}, nil
 }
 
-// QueueStats is that of wakebell.Client.
-func (c *Client) QueueStats(ctx context.Context, name wakebell.QueueName) (wakebell.QueueStats, error) {
-	m, err := operate[messages.QueueStats](ctx, c, &messages.GetQueueStats{Name: name.Name, Queue: queueMessage(name)})
+// Stats is that of wakebell.Queues.
+func (q *Queues) Stats(ctx context.Context, name wakebell.QueueName) (wakebell.QueueStats, error) {
+	m, err := operate[messages.QueueStats](ctx, q.client, &messages.GetQueueStats{Name: name.Name, Queue: queueMessage(name)})
 	if err != nil {
 		return wakebell.QueueStats{}, err
 	}
@@ -61,7 +71,7 @@ func (c *Client) QueueStats(ctx context.Context, name wakebell.QueueName) (wakeb
 }
 
 func listQueue(ctx context.Context, o *operations, m *messages.ListQueue) iter.Seq2[*messages.QueuedMessage, error] {
-	all := o.client().QueueMessages(ctx, queueName(m), m.GetRunning())
+	all := o.client().Queues().Messages(ctx, queueName(m), m.GetRunning())
 	return each(all, func(q wakebell.QueueMessage) *messages.QueuedMessage {
 		return &messages.QueuedMessage{
 			Id: text(q.ID), Body: q.Payload, Fault: text(q.Fault), Running: q.Running,
@@ -70,11 +80,11 @@ func listQueue(ctx context.Context, o *operations, m *messages.ListQueue) iter.S
 	})
 }
 
-// QueueMessages is that of wakebell.Client. When the link breaks it ends with
+// Messages is that of wakebell.Queues. When the link breaks it ends with
 // wakebell.ErrUnavailable.
-func (c *Client) QueueMessages(ctx context.Context, name wakebell.QueueName, running bool) iter.Seq2[wakebell.QueueMessage, error] {
+func (q *Queues) Messages(ctx context.Context, name wakebell.QueueName, running bool) iter.Seq2[wakebell.QueueMessage, error] {
 	request := &messages.ListQueue{Name: name.Name, Queue: queueMessage(name), Running: running}
-	return each(list[messages.QueuedMessage](ctx, c, request), func(m *messages.QueuedMessage) wakebell.QueueMessage {
+	return each(list[messages.QueuedMessage](ctx, q.client, request), func(m *messages.QueuedMessage) wakebell.QueueMessage {
 		return wakebell.QueueMessage{
 			ID: m.GetId(), Payload: m.GetBody(), Fault: m.GetFault(), Running: m.GetRunning(),
 			Deliveries: int(m.GetDeliveries()), Deadline: instantOf(m.GetDeadline()),
@@ -85,25 +95,25 @@ func (c *Client) QueueMessages(ctx context.Context, name wakebell.QueueName, run
 func purgeQueue(ctx context.Context, o *operations, m *messages.PurgeQueue) (answer *messages.Removed, err error) {
 	answer = &messages.Removed{}
 	if m.GetKept() {
-		answer.Count, err = o.client().PurgeQueueKept(ctx, queueName(m))
+		answer.Count, err = o.client().Queues().PurgeKept(ctx, queueName(m))
 	} else {
-		answer.Count, err = o.client().PurgeQueue(ctx, queueName(m), m.GetRunning())
+		answer.Count, err = o.client().Queues().Purge(ctx, queueName(m), m.GetRunning())
 	}
 	return answer, err
 }
 
-// PurgeQueue is that of wakebell.Client. After an error it counts none of those it
+// Purge is that of wakebell.Queues. After an error it counts none of those it
 // has deleted; when the link breaks it is wakebell.ErrUnavailable.
-func (c *Client) PurgeQueue(ctx context.Context, name wakebell.QueueName, running bool) (int64, error) {
-	return c.purge(ctx, &messages.PurgeQueue{Name: name.Name, Queue: queueMessage(name), Running: running})
+func (q *Queues) Purge(ctx context.Context, name wakebell.QueueName, running bool) (int64, error) {
+	return q.purge(ctx, &messages.PurgeQueue{Name: name.Name, Queue: queueMessage(name), Running: running})
 }
 
-// PurgeQueueKept is that of wakebell.Client, and counts as PurgeQueue does.
-func (c *Client) PurgeQueueKept(ctx context.Context, name wakebell.QueueName) (int64, error) {
-	return c.purge(ctx, &messages.PurgeQueue{Name: name.Name, Queue: queueMessage(name), Kept: true})
+// PurgeKept is that of wakebell.Queues, and counts as Purge does.
+func (q *Queues) PurgeKept(ctx context.Context, name wakebell.QueueName) (int64, error) {
+	return q.purge(ctx, &messages.PurgeQueue{Name: name.Name, Queue: queueMessage(name), Kept: true})
 }
 
-func (c *Client) purge(ctx context.Context, request *messages.PurgeQueue) (int64, error) {
-	answer, err := once[messages.Removed](ctx, c, request)
+func (q *Queues) purge(ctx context.Context, request *messages.PurgeQueue) (int64, error) {
+	answer, err := once[messages.Removed](ctx, q.client, request)
 	return answer.GetCount(), err
 }

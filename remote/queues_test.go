@@ -45,7 +45,7 @@ type looksOnce struct {
 
 func (l looksOnce) QueueStats(ctx context.Context, name wakebell.QueueName) (wakebell.QueueStats, error) {
 	defer l.tooLate(errors.New("too late"))
-	return l.QueueOperator.QueueStats(ctx, name)
+	return l.QueueOperator.Stats(ctx, name)
 }
 
 // bury makes dead letters of Python of these bodies, the oldest first.
@@ -62,7 +62,7 @@ func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
 	t.Parallel()
 	n, rdb := serve(t, withToken()), redistest.Shared(t)
 	name, ctx := wakebell.QueueName{Name: redistest.Name(t)}, t.Context()
-	_, err := wakebell.NewQueue[[]byte](name.Name).PublishAll(ctx, n.Client(), []byte("text"), []byte("\xff\x00"))
+	_, err := wakebell.NewQueue[[]byte](name.Name).PublishAll(ctx, n.Client().Queues(), []byte("text"), []byte("\xff\x00"))
 	require.NoError(t, err)
 	require.NoError(t, rdb.LPush(ctx, name.Name+"::pending",
 		"\x1eRMQ1:nonsense\xff", `plain`, "\x1eRMQ1:"+`{"id":"`+broken+`","payload":"x"}`).Err())
@@ -71,10 +71,10 @@ func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
 	require.NoError(t, rdb.HSet(ctx, name.Name+"::processing:delivery_counts", "held", 3).Err())
 	require.NoError(t, rdb.LPush(ctx, name.Name+"::completed", "done").Err())
 
-	here, elsewhere := wakebell.QueueOperator(n.Client()), wakebell.QueueOperator(dial(t, n))
-	want, err := here.QueueStats(ctx, name)
+	here, elsewhere := wakebell.QueueOperator(n.Client().Queues()), wakebell.QueueOperator(dial(t, n).Queues())
+	want, err := here.Stats(ctx, name)
 	require.NoError(t, err)
-	got, err := elsewhere.QueueStats(ctx, name)
+	got, err := elsewhere.Stats(ctx, name)
 	require.NoError(t, err)
 	require.WithinDuration(t, want.Now, got.Now, time.Minute)
 	require.False(t, want.Oldest.IsZero())
@@ -82,21 +82,21 @@ func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
 	require.Equal(t, want, got)
 	for running, n := range map[bool]int{false: 5, true: 1} {
 		travels := func(m *wakebell.QueueMessage) { m.ID, m.Fault = replaced(m.ID), replaced(m.Fault) }
-		want := all(t, here.QueueMessages(ctx, name, running), travels)
+		want := all(t, here.Messages(ctx, name, running), travels)
 		require.Len(t, want, n)
-		require.Equal(t, want, all(t, elsewhere.QueueMessages(ctx, name, running), func(*wakebell.QueueMessage) {}))
+		require.Equal(t, want, all(t, elsewhere.Messages(ctx, name, running), func(*wakebell.QueueMessage) {}))
 	}
-	count, err := elsewhere.PurgeQueueKept(ctx, name)
+	count, err := elsewhere.PurgeKept(ctx, name)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, count)
-	count, err = elsewhere.PurgeQueue(ctx, name, false)
+	count, err = elsewhere.Purge(ctx, name, false)
 	require.NoError(t, err)
 	require.EqualValues(t, 5, count)
 	hurried, tooLate := context.WithCancelCause(ctx)
 	left, err := wakebell.DrainQueue(hurried, looksOnce{elsewhere, tooLate}, name)
 	require.ErrorContains(t, err, "too late")
 	require.EqualValues(t, 1, left.Processing)
-	count, err = elsewhere.PurgeQueue(ctx, name, true)
+	count, err = elsewhere.Purge(ctx, name, true)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, count)
 	_, err = wakebell.DrainQueue(ctx, elsewhere, name)
@@ -107,7 +107,7 @@ func TestQueueLettersElsewhereAreAsThoseHere(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	name, ctx := wakebell.QueueName{Name: redistest.Name(t)}, t.Context()
-	here, elsewhere := wakebell.QueueOperator(n.Client()), wakebell.QueueOperator(dial(t, n))
+	here, elsewhere := wakebell.QueueOperator(n.Client().Queues()), wakebell.QueueOperator(dial(t, n).Queues())
 	bury(t, name, "first", "\xff\x00", "last")
 	hash := sha1.Sum([]byte("lastlast")) //nolint:gosec // the fingerprint of a payload
 	fingerprint := "4:" + hex.EncodeToString(hash[:8])
@@ -119,46 +119,46 @@ func TestQueueLettersElsewhereAreAsThoseHere(t *testing.T) {
 		l.Entry, l.ID, l.Reason = replaced(l.Entry), replaced(l.ID), replaced(l.Reason)
 	}
 	for from, n := range []int{3, 2, 1, 0, 0} {
-		want := all(t, here.QueueLetters(ctx, name, int64(from)), travels)
+		want := all(t, here.DeadLetters(ctx, name, int64(from)), travels)
 		require.Len(t, want, n)
-		require.Equal(t, want, all(t, elsewhere.QueueLetters(ctx, name, int64(from)), func(*wakebell.QueueLetter) {}))
+		require.Equal(t, want, all(t, elsewhere.DeadLetters(ctx, name, int64(from)), func(*wakebell.QueueLetter) {}))
 		if from == 2 {
 			require.Equal(t, 7, want[0].Deliveries, "it has a record")
 		}
 	}
 	for where, c := range map[string]wakebell.QueueOperator{"here": here, "elsewhere": elsewhere} {
-		for _, err := range c.QueueLetters(ctx, name, -1) {
+		for _, err := range c.DeadLetters(ctx, name, -1) {
 			require.ErrorIs(t, err, wakebell.ErrInvalid, where)
 		}
-		_, err := c.QueueLetter(ctx, name, "nobody's")
+		_, err := c.DeadLetter(ctx, name, "nobody's")
 		require.ErrorIs(t, err, wakebell.ErrNotFound, where)
-		_, err = c.QueueLetter(ctx, name, "")
+		_, err = c.DeadLetter(ctx, name, "")
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
-		_, err = c.QueueStats(ctx, wakebell.QueueName{Name: "a::b"})
+		_, err = c.Stats(ctx, wakebell.QueueName{Name: "a::b"})
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
-		_, err = c.DeleteQueueLetters(ctx, wakebell.QueueName{})
+		_, err = c.DeleteDeadLetters(ctx, wakebell.QueueName{})
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
-		_, _, err = c.RedriveQueueLetter(ctx, name, wakebell.QueueLetter{}, wakebell.QueueRedrive{Window: -1})
+		_, _, err = c.RedriveDeadLetter(ctx, name, wakebell.QueueLetter{}, wakebell.QueueRedrive{Window: -1})
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
 	}
-	_, err := elsewhere.QueueStats(ctx, wakebell.QueueName{Name: "\xff"})
+	_, err := elsewhere.Stats(ctx, wakebell.QueueName{Name: "\xff"})
 	require.ErrorIs(t, err, wakebell.ErrInvalid, "it does not travel")
-	for _, err := range elsewhere.QueueLetters(ctx, wakebell.QueueName{Name: "\xff"}, 0) {
+	for _, err := range elsewhere.DeadLetters(ctx, wakebell.QueueName{Name: "\xff"}, 0) {
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 	}
-	letters := all(t, elsewhere.QueueLetters(ctx, name, 0), func(*wakebell.QueueLetter) {})
-	one, err := elsewhere.QueueLetter(ctx, name, letters[1].Entry)
+	letters := all(t, elsewhere.DeadLetters(ctx, name, 0), func(*wakebell.QueueLetter) {})
+	one, err := elsewhere.DeadLetter(ctx, name, letters[1].Entry)
 	require.NoError(t, err)
 	require.Equal(t, letters[1], one)
-	outcome, id, err := elsewhere.RedriveQueueLetter(ctx, name, one, wakebell.QueueRedrive{})
+	outcome, id, err := elsewhere.RedriveDeadLetter(ctx, name, one, wakebell.QueueRedrive{})
 	require.NoError(t, err)
 	require.Equal(t, wakebell.LetterRedriven, outcome)
-	again := all(t, here.QueueMessages(ctx, name, false), func(*wakebell.QueueMessage) {})
+	again := all(t, here.Messages(ctx, name, false), func(*wakebell.QueueMessage) {})
 	require.Equal(t, []string{id, "\xff\x00"}, []string{again[0].ID, string(again[0].Payload)})
-	outcome, _, err = elsewhere.RedriveQueueLetter(ctx, name, one, wakebell.QueueRedrive{})
+	outcome, _, err = elsewhere.RedriveDeadLetter(ctx, name, one, wakebell.QueueRedrive{})
 	require.NoError(t, err)
 	require.Equal(t, wakebell.LetterAbsent, outcome)
-	count, err := elsewhere.DeleteQueueLetters(ctx, name, letters...) // the broken one too
+	count, err := elsewhere.DeleteDeadLetters(ctx, name, letters...) // the broken one too
 	require.NoError(t, err)
 	require.Equal(t, 2, count)
 }
@@ -169,20 +169,20 @@ func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
 	n := serve(t, withToken())
 	c, ctx := dial(t, n), t.Context()
 	orders := wakebell.NewQueue[string](redistest.Name(t), wakebell.DeduplicateBy(func(s string) string { return s }), wakebell.Window(time.Minute))
-	_, err := orders.Publish(ctx, n.Client(), "taken")
+	_, err := orders.Publish(ctx, n.Client().Queues(), "taken")
 	require.NoError(t, err)
 	free := []string{"\xff"}
 	for i := range 2 * 100 { // more than are read at once
 		free = append(free, strconv.Itoa(i))
 	}
 	bury(t, orders.Keys(), append([]string{"taken"}, free...)...)
-	redriven, err := wakebell.RedriveQueue(ctx, c, orders.Keys(), orders.RedriveKeys())
+	redriven, err := wakebell.RedriveQueue(ctx, c.Queues(), orders.Keys(), orders.RedriveOptions())
 	require.NoError(t, err)
 	require.EqualValues(t, len(free), redriven)
-	st, err := c.QueueStats(ctx, orders.Keys())
+	st, err := c.Queues().Stats(ctx, orders.Keys())
 	require.NoError(t, err)
 	require.EqualValues(t, 1, st.Dead, "whose key is taken")
-	fresh, err := orders.Publish(ctx, c, "7")
+	fresh, err := orders.Publish(ctx, c.Queues(), "7")
 	require.NoError(t, err)
 	require.False(t, fresh, "it has its key again")
 	ttl := redistest.Shared(t).PTTL(ctx, orders.Name()+"::deduplication::7").Val()
@@ -203,10 +203,10 @@ func TestManyLettersAreDeletedFromElsewhere(t *testing.T) {
 		bodies = append(bodies, strings.Repeat("x", 700_000)+strconv.Itoa(len(bodies)))
 	}
 	bury(t, name, bodies...)
-	letters := all(t, c.QueueLetters(ctx, name, 0), func(*wakebell.QueueLetter) {})
+	letters := all(t, c.Queues().DeadLetters(ctx, name, 0), func(*wakebell.QueueLetter) {})
 	require.Len(t, letters, len(bodies))
 	for _, want := range []int{len(bodies), 0} {
-		count, err := c.DeleteQueueLetters(ctx, name, letters...)
+		count, err := c.Queues().DeleteDeadLetters(ctx, name, letters...)
 		require.NoError(t, err)
 		require.Equal(t, want, count)
 	}

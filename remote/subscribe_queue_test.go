@@ -34,11 +34,11 @@ func TestASubscriberHandlesAQueue(t *testing.T) {
 		return nil
 	})
 	for _, body := range []string{"one", "never", "again"} {
-		_, err := orders.Publish(ctx, c, body)
+		_, err := orders.Publish(ctx, c.Queues(), body)
 		require.NoError(t, err)
 	}
 	eventually(t, func() bool {
-		st, err := n.Client().QueueStats(ctx, orders.Keys())
+		st, err := n.Client().Queues().Stats(ctx, orders.Keys())
 		return err == nil && st.Pending+st.Processing == 0 && st.Dead == 1
 	})
 	attempt, _ := handled.Load("again")
@@ -67,7 +67,7 @@ func TestAQueueGoesOnWithTheNextSubscriber(t *testing.T) {
 		<-t.Context().Done()
 		return ctx.Err()
 	})
-	_, err := orders.Publish(ctx, c, "x")
+	_, err := orders.Publish(ctx, c.Queues(), "x")
 	require.NoError(t, err)
 	receive(t, began)
 	second := make(chan string, 1)

@@ -80,7 +80,7 @@ func (f *queueFlags) queueHandlers(node *nodeFlags, handle rawHandler) []wakebel
 	var handlers []wakebell.Handler
 	for _, name := range f.queues {
 		q := wakebell.NewQueue[[]byte](name, queueOptions(f.names)...)
-		handlers = append(handlers, wakebell.Handle(q, shown, options...))
+		handlers = append(handlers, wakebell.HandleQueue(q, shown, options...))
 	}
 	return handlers
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/remote"
 )
 
 func (a *app) queueCommand() *cobra.Command {
@@ -24,6 +26,21 @@ wakebell node --queue handles them.`,
 	cmd.AddCommand(a.queuePublishCommand(), a.queueLsCommand(), a.queueStatsCommand(), a.queueDrainCommand(),
 		a.queuePurgeCommand(), a.queueDeadCommand())
 	return cmd
+}
+
+// queues is the client of a command about queues: of Redis or of a node.
+type queues interface {
+	wakebell.Publisher
+	wakebell.QueueOperator
+}
+
+// askQueues runs fn with the queues of the node of --remote or, without it, of the
+// Redis of --redis.
+func (a *app) askQueues(ctx context.Context, fn func(queues) error) error {
+	if a.remoteAddress() == "" {
+		return a.withClient(func(c *wakebell.Client) error { return fn(c.Queues()) })
+	}
+	return a.withNode(ctx, func(c *remote.Client) error { return fn(c.Queues()) })
 }
 
 // queueFlag adds the required flag --queue and the flags of its keys.

@@ -69,7 +69,7 @@ func (a *app) confirmed(ctx context.Context, c wakebell.QueueOperator, f *queueD
 		if f.entry != "" {
 			return fmt.Sprintf("%s a dead letter of %s?", verb, a.prefix+f.queue.Name), nil
 		}
-		st, err := c.QueueStats(ctx, f.queue)
+		st, err := c.Stats(ctx, f.queue)
 		return fmt.Sprintf("%s %d dead letters of %s?", verb, st.Dead, a.prefix+f.queue.Name), err
 	})
 }

@@ -48,7 +48,7 @@ With -o json it prints one line with queue and redriven, a number.`,
 		if f.window < time.Millisecond || f.window > maxWindow {
 			return usagef("--window: %v, want 1ms to 100 years", f.window)
 		}
-		return a.ask(ctx, func(c asked) error { return a.queueRedrive(ctx, c, f) })
+		return a.askQueues(ctx, func(c queues) error { return a.queueRedrive(ctx, c, f) })
 	})
 	return cmd
 }
@@ -56,7 +56,7 @@ With -o json it prints one line with queue and redriven, a number.`,
 func (a *app) queueRedrive(ctx context.Context, c wakebell.QueueOperator, f *queueRedriveFlags) error {
 	var n int64
 	q := wakebell.NewQueue[[]byte](f.queue.Name, append(queueOptions(f.queue), wakebell.Window(f.window))...)
-	how := q.RedriveKeys()
+	how := q.RedriveOptions()
 	if f.entry == "" {
 		if err := a.confirmed(ctx, c, &f.queueDeadChoice, "Redrive"); err != nil {
 			return err
@@ -66,12 +66,12 @@ func (a *app) queueRedrive(ctx context.Context, c wakebell.QueueOperator, f *que
 			return soFar(err, n, "dead letters were redriven; run the same command again for the rest")
 		}
 	} else {
-		l, err := c.QueueLetter(ctx, f.queue, f.entry)
+		l, err := c.DeadLetter(ctx, f.queue, f.entry)
 		if err != nil {
 			return err
 		}
 		how.Key = func(wakebell.QueueLetter) string { return f.key }
-		outcome, _, err := c.RedriveQueueLetter(ctx, f.queue, l, how)
+		outcome, _, err := c.RedriveDeadLetter(ctx, f.queue, l, how)
 		switch {
 		case err != nil:
 			return err

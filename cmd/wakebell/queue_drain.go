@@ -30,7 +30,7 @@ expires. It prints what is left; with -o json as queue stats does.`,
 		if timeout < 0 {
 			return usagef("--timeout: %v is negative", timeout)
 		}
-		return a.ask(ctx, func(c asked) error {
+		return a.askQueues(ctx, func(c queues) error {
 			if timeout > 0 {
 				var stop context.CancelFunc
 				ctx, stop = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the queue is not empty after %v", timeout))

@@ -48,7 +48,7 @@ message, if known) and fresh, true or false.`,
 	f.given = flags.Changed
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.ask(ctx, func(c asked) error { return a.queuePublish(ctx, c, f) })
+		return a.askQueues(ctx, func(c queues) error { return a.queuePublish(ctx, c, f) })
 	})
 	return cmd
 }

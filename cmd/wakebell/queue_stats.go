@@ -39,8 +39,8 @@ id tells.`,
 	queueFlag(cmd, &q)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.ask(ctx, func(c asked) error {
-			st, err := c.QueueStats(ctx, q)
+		return a.askQueues(ctx, func(c queues) error {
+			st, err := c.Stats(ctx, q)
 			if err != nil {
 				return err
 			}

@@ -52,6 +52,10 @@ const (
 // body, or a body that is not a value of the type. Trying again cannot help.
 var ErrBody = errors.New("body does not fit")
 
+// ErrUnreadable is wrapped by the error for a body that is not of the type of its
+// topic or queue.
+var ErrUnreadable = errors.New("body cannot be read")
+
 // Codec encodes and decodes values of T. It is made by For, is immutable, and
 // may be used concurrently.
 type Codec[T any] struct{ plan plan }
@@ -97,6 +101,16 @@ func (c Codec[T]) Decode(body []byte, contentType string) (T, error) {
 		return zero, fmt.Errorf("%w: decode %s: %w", ErrBody, c.plan.whole, err)
 	}
 	return v, nil
+}
+
+// PayloadType returns the content type with which Decode reads a body that travels
+// without one: text/plain for strings, because text is not JSON even where it looks
+// like it, else empty.
+func (c Codec[T]) PayloadType() string {
+	if c.plan.form == formText && !c.plan.pointer {
+		return ContentTypeText
+	}
+	return ""
 }
 
 // form is how a type is written.

@@ -139,13 +139,9 @@ func (c NodeConfig) client() *redis.Client {
 func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logger) (*wakebell.System, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
-	var from wakebell.Handleable[Work] = wakebell.NewTopic[Work](c.Topic)
-	if c.Queue {
-		from = wakebell.NewQueue[Work](c.Topic)
-	}
 	var handlers []wakebell.Handler
 	if c.Listen == "" {
-		handlers = append(handlers, wakebell.Handle(from, worker{w}.handle, append(c.options(), wakebell.MaxConcurrent(c.MaxConcurrent))...))
+		handlers = append(handlers, c.handler(worker{w}))
 	}
 	return wakebell.New(actors, rdb, wakebell.Config{
 		Handlers:     handlers,
@@ -153,6 +149,14 @@ func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logg
 		WaitForRedis: 10 * time.Second,
 		Logger:       log,
 	})
+}
+
+func (c NodeConfig) handler(w worker) wakebell.Handler {
+	options := append(c.options(), wakebell.MaxConcurrent(c.MaxConcurrent))
+	if c.Queue {
+		return wakebell.HandleQueue(wakebell.NewQueue[Work](c.Topic), w.handle, options...)
+	}
+	return wakebell.Handle(wakebell.NewTopic[Work](c.Topic), w.handle, options...)
 }
 
 func (c NodeConfig) options() []wakebell.HandlerOption {

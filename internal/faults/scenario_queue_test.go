@@ -101,13 +101,13 @@ func (w *world) handled(within time.Duration) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), within)
 	defer cancel()
-	left, err := wakebell.DrainQueue(ctx, newClient(w.T, w.rdb), queued.Keys())
+	left, err := wakebell.DrainQueue(ctx, newClient(w.T, w.rdb).Queues(), queued.Keys())
 	require.NoError(w, err, "left: %+v", left)
 }
 
 func (w *world) readLetters(into map[string][]string) {
 	w.Helper()
-	for letter, err := range newClient(w.T, w.rdb).QueueLetters(w.Context(), queued.Keys(), 0) {
+	for letter, err := range newClient(w.T, w.rdb).Queues().DeadLetters(w.Context(), queued.Keys(), 0) {
 		require.NoError(w, err)
 		var work Work
 		require.NoError(w, json.Unmarshal(letter.Payload, &work))
@@ -279,7 +279,7 @@ func (p *publisher) try(ctx context.Context, works []Work, drafts []wakebell.Pub
 		defer cancel()
 	}
 	called := time.Now()
-	answers, err := p.client.Publish(ctx, drafts...)
+	answers, err := p.client.Queues().Publish(ctx, drafts...)
 	returned := time.Now()
 	p.calls.Add(1)
 	if err != nil {

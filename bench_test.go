@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // BenchmarkDelivery handles due timers of 100 bytes with a handler that does
@@ -126,9 +127,9 @@ func BenchmarkQueue(b *testing.B) {
 	for range b.N {
 		b.StopTimer()
 		rdb := redistest.Start(b).Client(b)
-		q := wakebell.NewQueue[string]("bench")
+		q := queue.New[string]("bench")
 		c := client(b, rdb, wakebell.ClientConfig{})
-		drafts := make([]wakebell.Publication, batch)
+		drafts := make([]queue.Draft, batch)
 		for i := range drafts {
 			drafts[i] = q.Draft(fmt.Sprintf("%0100d", i))
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -65,8 +66,8 @@ func (c ClientConfig) withDefaults() ClientConfig {
 }
 
 // queues is the configuration of the client of the queues.
-func (c ClientConfig) queues() QueuesConfig {
-	return QueuesConfig{Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor}
+func (c ClientConfig) queues() queue.Config {
+	return queue.Config{Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor}
 }
 
 // Client schedules, cancels and inspects timers. It starts nothing and needs
@@ -84,7 +85,7 @@ type Client struct {
 	limit  int
 
 	schedules *Schedules
-	queues    *Queues
+	queues    *queue.Client
 }
 
 // NewClient makes a Client on rdb, which the caller owns and closes. It does
@@ -104,7 +105,7 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 	}
 	store.Logger, store.Retry = cfg.Logger, redisops.RetryFor(cfg.RetryFor)
 	store.MaxPayload = max(redisops.DefaultMaxPayload, cfg.PayloadLimit)
-	queues, err := NewQueues(rdb, cfg.queues())
+	queues, err := queue.NewClient(rdb, cfg.queues())
 	if err != nil {
 		return nil, err
 	}
@@ -228,9 +229,9 @@ func (c *Client) batches(drafts []Draft) ([]*batch, error) {
 	return batches, nil
 }
 
-// Queues returns the client of the queues, with the Client's prefix, limit and
+// Client returns the client of the queues, with the Client's prefix, limit and
 // retries.
-func (c *Client) Queues() *Queues {
+func (c *Client) Queues() *queue.Client {
 	if c == nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
@@ -29,7 +30,7 @@ type kind struct {
 
 func kinds() []kind {
 	topic := wakebell.NewTopic[string]("here")
-	mail := wakebell.NewQueue[string]("here")
+	mail := queue.New[string]("here")
 	scheduled := 0
 	return []kind{{
 		name: "timers",
@@ -71,7 +72,7 @@ func kinds() []kind {
 			return wakebell.HandleQueue(mail, fn, opts...)
 		},
 		numbers: func(fn func(context.Context, wakebell.Timer[int]) error) wakebell.Handler {
-			return wakebell.HandleQueue(wakebell.NewQueue[int]("here"), fn)
+			return wakebell.HandleQueue(queue.New[int]("here"), fn)
 		},
 		left: func(t *testing.T, c *wakebell.Client) int64 {
 			t.Helper()

@@ -46,29 +46,7 @@ func ExampleNewTurn() {
 	// Output: fence 1
 }
 
-func ExamplePublisher() {
-	// It takes a Client of this process or one of package remote.
-	welcome := func(ctx context.Context, p wakebell.Publisher, user string) error {
-		_, err := Welcomes.Publish(ctx, p, Welcome{user})
-		return err
-	}
-	connect(func(ctx context.Context, c *wakebell.Client) {
-		check(welcome(ctx, c.Queues(), "ann"))
-		st, err := c.Queues().Stats(ctx, Welcomes.Keys())
-		check(err)
-		fmt.Println(st.Pending)
-	})
-	// Output: 1
-}
-
-func ExamplePublishMessage() {
-	m, n, err := wakebell.PublishMessage(Welcomes.Draft(Welcome{"ann"}))
-	check(err)
-	fmt.Println(n, m.GetName(), string(m.GetMessages()[0].GetBody()))
-	// Output: 1 welcomes {"User":"ann"}
-}
-
-func ExampleQueue_Read() {
+func ExampleForwardQueue() {
 	read := make(chan string, 1)
 	clerk := actor.PropsFromFunc(func(c actor.Context) {
 		if lease, ok := c.Message().(*messages.Lease); ok {

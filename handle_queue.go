@@ -6,6 +6,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // Message is what a handler of a queue gets. Its Activation is when it was
@@ -15,7 +16,7 @@ type Message[T any] = Timer[T]
 
 // HandleQueue has fn called for every message of a queue, as Handle does for the
 // timers of a topic.
-func HandleQueue[T any](q Queue[T], fn func(context.Context, Message[T]) error, opts ...HandlerOption) Handler {
+func HandleQueue[T any](q queue.Queue[T], fn func(context.Context, Message[T]) error, opts ...HandlerOption) Handler {
 	body := codec.For[T]()
 	h := queueHandler(q, typed(body, fn), opts)
 	if fn == nil {
@@ -26,11 +27,11 @@ func HandleQueue[T any](q Queue[T], fn func(context.Context, Message[T]) error, 
 
 // ForwardQueue has the messages of a queue delivered to an actor, as Forward does
 // with the timers of a topic. Queue.Read reads the body.
-func ForwardQueue[T any](q Queue[T], to Target, opts ...HandlerOption) Handler {
+func ForwardQueue[T any](q queue.Queue[T], to Target, opts ...HandlerOption) Handler {
 	return to.handler(queueHandler(q, forward, opts))
 }
 
-func queueHandler[T any](q Queue[T], fn HandlerFunc, opts []HandlerOption) Handler {
+func queueHandler[T any](q queue.Queue[T], fn HandlerFunc, opts []HandlerOption) Handler {
 	of, err := q.Settings()
 	h := Handler{topic: q.Name(), fn: fn, set: defaultQueueSettings(), err: err}
 	h.set.queue.name, h.set.queue.freesKeys = of.Keys, of.FreeKeyOnFailure

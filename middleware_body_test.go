@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // shouted is a middleware that changes a body in place, and then replaces it.
@@ -28,7 +29,7 @@ func shouted(next wakebell.HandlerFunc) wakebell.HandlerFunc {
 func TestMiddlewareChangesTheBody(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
-	topic, queue := wakebell.NewTopic[string](name), wakebell.NewQueue[string](name+".queue")
+	topic, queue := wakebell.NewTopic[string](name), queue.New[string](name+".queue")
 	type seen struct{ body, raw string }
 	got := make(chan seen, 10)
 	handle := func(_ context.Context, timer wakebell.Timer[string]) error {

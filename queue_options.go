@@ -3,12 +3,13 @@ package wakebell
 import (
 	"time"
 
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/redisops"
 )
 
 // queueHandling is what only a handler of a queue has.
 type queueHandling struct {
-	name              QueueName
+	name              queue.Keys
 	completed, failed int64
 	finalErrors       bool
 	atMostOnce        bool

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/queue"
 )
 
 type purchase struct {
@@ -21,7 +22,7 @@ type purchase struct {
 func TestAQueueDeliversWhatIsPublished(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
-	orders := wakebell.NewQueue[purchase](redistest.Name(t), wakebell.DeduplicateBy(func(o purchase) string { return o.ID }))
+	orders := queue.New[purchase](redistest.Name(t), queue.DeduplicateBy(func(o purchase) string { return o.ID }))
 	c := client(t, rdb, wakebell.ClientConfig{})
 	got := make(chan wakebell.Message[purchase], 10)
 	sys := serve(t, rdb, wakebell.HandleQueue(orders, func(_ context.Context, m wakebell.Message[purchase]) error {
@@ -40,7 +41,7 @@ func TestAQueueDeliversWhatIsPublished(t *testing.T) {
 	fresh, err = orders.Publish(t.Context(), c.Queues(), purchase{"a", 6})
 	require.NoError(t, err)
 	require.False(t, fresh, "suppressed by its key")
-	fresh, err = orders.Publish(t.Context(), c.Queues(), purchase{"a", 7}, wakebell.Key("other"))
+	fresh, err = orders.Publish(t.Context(), c.Queues(), purchase{"a", 7}, queue.DeduplicationKey("other"))
 	require.NoError(t, err)
 	require.True(t, fresh)
 	require.Equal(t, 7, receive(t, got).Body.Cents)
@@ -52,7 +53,7 @@ func TestAQueueDeliversWhatIsPublished(t *testing.T) {
 	st, err := c.Queues().Stats(t.Context(), orders.Keys())
 	require.NoError(t, err)
 	require.EqualValues(t, 3, st.Completed)
-	left, err := wakebell.DrainQueue(t.Context(), c.Queues(), orders.Keys())
+	left, err := queue.Drain(t.Context(), c.Queues(), orders.Keys())
 	require.NoError(t, err)
 	require.Zero(t, left.Pending+left.Processing)
 }
@@ -60,7 +61,7 @@ func TestAQueueDeliversWhatIsPublished(t *testing.T) {
 func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
-	q := wakebell.NewQueue[string](redistest.Name(t))
+	q := queue.New[string](redistest.Name(t))
 	dead := make(chan wakebell.DeadLetter, 10)
 	var attempts atomic.Int32
 	sys := launch(t, build(t, rdb, wakebell.Config{
@@ -102,7 +103,7 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 	shown, err := c.Queues().DeadLetter(t.Context(), q.Keys(), letters["bad"].Entry)
 	require.NoError(t, err)
 	require.Equal(t, letters["bad"].ID, shown.ID)
-	n, err := wakebell.RedriveQueue(t.Context(), c.Queues(), q.Keys(), q.RedriveOptions())
+	n, err := queue.Redrive(t.Context(), c.Queues(), q.Keys(), q.RedriveOptions())
 	require.NoError(t, err)
 	require.EqualValues(t, 2, n)
 	receive(t, dead)
@@ -114,7 +115,7 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 func TestAQueueRedrivesUnderTheKeysOfItsDead(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
-	q := wakebell.NewQueue[string](redistest.Name(t), wakebell.DeduplicateBy(func(s string) string { return s }))
+	q := queue.New[string](redistest.Name(t), queue.DeduplicateBy(func(s string) string { return s }))
 	var good atomic.Bool
 	sys := serve(t, rdb, wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error {
 		if good.Load() {
@@ -127,7 +128,7 @@ func TestAQueueRedrivesUnderTheKeysOfItsDead(t *testing.T) {
 	require.NoError(t, err)
 	eventually(t, func() bool { return sys.Counters()[q.Name()].Buried == 2 })
 	good.Store(true)
-	n, err := wakebell.RedriveQueue(t.Context(), c.Queues(), q.Keys(), q.RedriveOptions())
+	n, err := queue.Redrive(t.Context(), c.Queues(), q.Keys(), q.RedriveOptions())
 	require.NoError(t, err)
 	require.EqualValues(t, 2, n)
 	eventually(t, func() bool { return sys.Counters()[q.Name()].Acked == 2 })

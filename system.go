@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/testdoor"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -201,7 +202,7 @@ func (s *System) check(ctx context.Context) error {
 
 func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
 	var topics []string
-	var queues []QueueName
+	var queues []queue.Keys
 	for _, h := range handlers {
 		if h.set.queue == nil {
 			topics = append(topics, s.cfg.Prefix+h.topic)

@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
@@ -28,7 +29,7 @@ import (
 // key is suppressed for an hour.
 func TestQueueAFailureNeitherLosesNorSuppresses(t *testing.T) {
 	t.Parallel()
-	q := wakebell.NewQueue[string]("q", wakebell.DeduplicateBy(func(s string) string { return s }), wakebell.FreeKeyOnFailure())
+	q := queue.New[string]("q", queue.DeduplicateBy(func(s string) string { return s }), queue.FreeKeyOnFailure())
 	attempts := 0
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error {
@@ -55,7 +56,7 @@ func TestQueueAFailureNeitherLosesNorSuppresses(t *testing.T) {
 // and does not see the loss of its heartbeat.
 func TestQueueAHungHandlerIsEndedByDefault(t *testing.T) {
 	t.Parallel()
-	q := wakebell.NewQueue[string]("q")
+	q := queue.New[string]("q")
 	var causes []error
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.HandleQueue(q, func(ctx context.Context, m wakebell.Message[string]) error {
@@ -87,7 +88,7 @@ func TestQueueInFlightIsSmallAndCounted(t *testing.T) {
 	t.Parallel()
 	const n = 2000
 	rdb := redistest.Start(t).Client(t)
-	q := wakebell.NewQueue[string]("q")
+	q := queue.New[string]("q")
 	c := client(t, rdb, wakebell.ClientConfig{})
 	memory := func() (bytes int) {
 		info := rdb.Info(t.Context(), "memory").Val()
@@ -97,7 +98,7 @@ func TestQueueInFlightIsSmallAndCounted(t *testing.T) {
 		return bytes
 	}
 	before := memory()
-	drafts := make([]wakebell.Publication, n)
+	drafts := make([]queue.Draft, n)
 	for i := range drafts {
 		drafts[i] = q.Draft(fmt.Sprintf("%0100d", i))
 	}
@@ -121,7 +122,7 @@ func TestQueueACrashLosesNothingUnlessAskedTo(t *testing.T) {
 	for name, opts := range map[string][]wakebell.HandlerOption{"default": nil, "at most once": {wakebell.AtMostOnce()}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q := wakebell.NewQueue[string]("q")
+			q := queue.New[string]("q")
 			began := 0
 			wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
 				wakebell.HandleQueue(q, func(ctx context.Context, _ wakebell.Message[string]) error {
@@ -154,7 +155,7 @@ func TestQueueACrashLosesNothingUnlessAskedTo(t *testing.T) {
 // Weakness 6: the dead letters keep no id, no reason, no count.
 func TestQueueDeadLettersTellWhatDied(t *testing.T) {
 	t.Parallel()
-	q := wakebell.NewQueue[string]("q")
+	q := queue.New[string]("q")
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error { return errors.New("no luck") }, wakebell.MaxAttempts(3)),
 	}}, func(t *testing.T, w *wakebelltest.World) {
@@ -190,7 +191,7 @@ func TestQueueUnderFaults(t *testing.T) {
 		return faultproxy.Fate{}
 	})
 	rdb := redistest.Shared(t, func(o *redis.Options) { o.Addr = proxy.Addr })
-	q := wakebell.NewQueue[int](redistest.Name(t))
+	q := queue.New[int](redistest.Name(t))
 	var mu sync.Mutex
 	ids, ended := map[int]map[string]bool{}, map[int]bool{}
 	handler := wakebell.HandleQueue(q, func(_ context.Context, m wakebell.Message[int]) error {
@@ -214,9 +215,9 @@ func TestQueueUnderFaults(t *testing.T) {
 	serve(t, rdb, handler)
 	c := client(t, rdb, wakebell.ClientConfig{})
 	for i := range messages {
-		var opts []wakebell.PublishOption
+		var opts []queue.PublishOption
 		if i%2 == 0 {
-			opts = append(opts, wakebell.Key(fmt.Sprint(i)))
+			opts = append(opts, queue.DeduplicationKey(fmt.Sprint(i)))
 		}
 		fresh, err := q.Publish(t.Context(), c.Queues(), i, opts...)
 		require.NoError(t, err)

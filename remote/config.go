@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 const (
@@ -95,7 +96,7 @@ type Config struct {
 	// Queues are the queues that have another separator or key of dead letters than
 	// the default ones, by their names without the System's prefix. Peers name
 	// queues, not keys: those of any other queue are the default ones.
-	Queues []wakebell.QueueName
+	Queues []queue.Keys
 
 	// Allow are other actors of this process that peers may send to, and what.
 	Allow []Allow

@@ -9,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -86,7 +87,7 @@ func ExampleClient_Schedules() {
 }
 
 func ExampleQueues_Publish() {
-	mail := wakebell.NewQueue[string]("mail")
+	mail := queue.New[string]("mail")
 	served(func(ctx context.Context, c *remote.Client) {
 		if _, err := mail.Publish(ctx, c.Queues(), "welcome"); err != nil {
 			log.Fatal(err)
@@ -108,7 +109,7 @@ func ExampleQueues_Publish() {
 
 // What operators do with a Client of Redis they do from elsewhere as well.
 func ExampleQueues_Stats() {
-	mail := wakebell.NewQueue[string]("mail")
+	mail := queue.New[string]("mail")
 	served(func(ctx context.Context, c *remote.Client) {
 		if _, err := mail.Publish(ctx, c.Queues(), "welcome"); err != nil {
 			log.Fatal(err)

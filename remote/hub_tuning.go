@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // absent is the capacity of a topic that the System does not handle.
@@ -84,14 +85,14 @@ func (h *hub) handler(keys *messages.Queue, handling []wakebell.HandlerOption) w
 	if keys == nil {
 		return wakebell.Forward(wakebell.NewTopic[[]byte](h.topic), to, handling...)
 	}
-	var options []wakebell.QueueOption
+	var options []queue.Option
 	if keys.GetSeparator() != "" {
-		options = append(options, wakebell.KeySeparator(keys.GetSeparator()))
+		options = append(options, queue.KeySeparator(keys.GetSeparator()))
 	}
 	if keys.GetDeadLetters() != "" {
-		options = append(options, wakebell.DeadLetterKey(keys.GetDeadLetters()))
+		options = append(options, queue.DeadLetterKey(keys.GetDeadLetters()))
 	}
-	return wakebell.ForwardQueue(wakebell.NewQueue[[]byte](h.topic, options...), to, handling...)
+	return wakebell.ForwardQueue(queue.New[[]byte](h.topic, options...), to, handling...)
 }
 
 // isFor reports whether a subscription is to what the hub has, or has none yet.

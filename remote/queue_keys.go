@@ -8,6 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // defaultSeparator is that of a queue without a separator of its own.
@@ -21,7 +22,7 @@ type queueKeys struct {
 	named  map[string]*messages.Queue
 }
 
-func newQueueKeys(system *wakebell.System, queues []wakebell.QueueName) *queueKeys {
+func newQueueKeys(system *wakebell.System, queues []queue.Keys) *queueKeys {
 	k := &queueKeys{system: system, named: map[string]*messages.Queue{}}
 	for _, name := range queues {
 		k.named[name.Name] = queueMessage(withoutDefault(name))
@@ -29,7 +30,7 @@ func newQueueKeys(system *wakebell.System, queues []wakebell.QueueName) *queueKe
 	return k
 }
 
-func withoutDefault(name wakebell.QueueName) wakebell.QueueName {
+func withoutDefault(name queue.Keys) queue.Keys {
 	if name.Separator == defaultSeparator {
 		name.Separator = ""
 	}
@@ -93,7 +94,7 @@ func queueIn(request proto.Message) (name string, queue *messages.Queue, is bool
 }
 
 // validQueues reports what is wrong with the queues of a configuration.
-func validQueues(queues []wakebell.QueueName) (errs []error) {
+func validQueues(queues []queue.Keys) (errs []error) {
 	seen := map[string]bool{}
 	for _, name := range queues {
 		if err := name.Validate(); err != nil {

@@ -5,8 +5,8 @@ import (
 	"iter"
 	"math"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 )
 
 func listQueueLetters(ctx context.Context, o *operations, m *messages.ListQueueLetters) iter.Seq2[*messages.QueueLetter, error] {
@@ -14,12 +14,12 @@ func listQueueLetters(ctx context.Context, o *operations, m *messages.ListQueueL
 	return each(o.client().Queues().DeadLetters(ctx, queueName(m), from), letterMessage)
 }
 
-// DeadLetters is that of wakebell.Queues. When the link breaks it ends with
+// DeadLetters is that of queue.Client. When the link breaks it ends with
 // wakebell.ErrUnavailable.
-func (q *Queues) DeadLetters(ctx context.Context, name wakebell.QueueName, from int64) iter.Seq2[wakebell.QueueLetter, error] {
+func (q *Queues) DeadLetters(ctx context.Context, name queue.Keys, from int64) iter.Seq2[queue.DeadLetter, error] {
 	if from < 0 {
-		return func(yield func(wakebell.QueueLetter, error) bool) {
-			yield(wakebell.QueueLetter{}, invalid("from", "%d is negative", from))
+		return func(yield func(queue.DeadLetter, error) bool) {
+			yield(queue.DeadLetter{}, invalid("from", "%d is negative", from))
 		}
 	}
 	request := &messages.ListQueueLetters{Name: name.Name, Queue: queueMessage(name), From: uint64(from)}
@@ -31,30 +31,30 @@ func getQueueLetter(ctx context.Context, o *operations, m *messages.GetQueueLett
 	return letterMessage(l), err
 }
 
-// DeadLetter is that of wakebell.Queues.
-func (q *Queues) DeadLetter(ctx context.Context, name wakebell.QueueName, entry string) (wakebell.QueueLetter, error) {
+// DeadLetter is that of queue.Client.
+func (q *Queues) DeadLetter(ctx context.Context, name queue.Keys, entry string) (queue.DeadLetter, error) {
 	answer, err := operate[messages.QueueLetter](ctx, q.client, &messages.GetQueueLetter{
 		Name: name.Name, Queue: queueMessage(name), Entry: entry,
 	})
 	if err != nil {
-		return wakebell.QueueLetter{}, err
+		return queue.DeadLetter{}, err
 	}
 	return letterOf(answer), nil
 }
 
 func redriveQueueLetter(ctx context.Context, o *operations, m *messages.RedriveQueueLetter) (*messages.QueueLetterRedriven, error) {
 	outcome, id, err := o.client().Queues().RedriveDeadLetter(ctx, queueName(m),
-		wakebell.QueueLetter{Entry: m.GetEntry(), Payload: m.GetBody()},
-		wakebell.QueueRedrive{
-			Key:    func(wakebell.QueueLetter) string { return m.GetKey() },
+		queue.DeadLetter{Entry: m.GetEntry(), Payload: m.GetBody()},
+		queue.RedriveOptions{
+			Key:    func(queue.DeadLetter) string { return m.GetKey() },
 			Window: m.GetWindow().AsDuration(), FreeKeyOnFailure: m.GetFreesKeys(),
 		})
 	return &messages.QueueLetterRedriven{Outcome: messages.LetterOutcome(outcome), Id: text(id)}, err
 }
 
-// RedriveDeadLetter is that of wakebell.Queues. When the link breaks it fails with
+// RedriveDeadLetter is that of queue.Client. When the link breaks it fails with
 // wakebell.ErrUnavailable, and nobody knows.
-func (q *Queues) RedriveDeadLetter(ctx context.Context, name wakebell.QueueName, l wakebell.QueueLetter, o wakebell.QueueRedrive) (wakebell.LetterOutcome, string, error) {
+func (q *Queues) RedriveDeadLetter(ctx context.Context, name queue.Keys, l queue.DeadLetter, o queue.RedriveOptions) (queue.RedriveOutcome, string, error) {
 	request := &messages.RedriveQueueLetter{
 		Name: name.Name, Queue: queueMessage(name), Entry: l.Entry, Body: l.Payload, Window: span(o.Window), FreesKeys: o.FreeKeyOnFailure,
 	}
@@ -65,7 +65,7 @@ func (q *Queues) RedriveDeadLetter(ctx context.Context, name wakebell.QueueName,
 	if err != nil {
 		return 0, "", err
 	}
-	return wakebell.LetterOutcome(answer.GetOutcome()), answer.GetId(), nil //nolint:gosec // numbered alike
+	return queue.RedriveOutcome(answer.GetOutcome()), answer.GetId(), nil //nolint:gosec // numbered alike
 }
 
 // What goes in one DeleteQueueLetters, at the most; a single letter may be
@@ -76,7 +76,7 @@ func deleteQueueLetters(ctx context.Context, o *operations, m *messages.DeleteQu
 	if len(m.GetLetters()) > maxLetters {
 		return nil, invalid("letters", "%d, at most %d", len(m.GetLetters()), maxLetters)
 	}
-	letters := make([]wakebell.QueueLetter, len(m.GetLetters()))
+	letters := make([]queue.DeadLetter, len(m.GetLetters()))
 	for i, l := range m.GetLetters() {
 		letters[i] = letterOf(l)
 	}
@@ -84,9 +84,9 @@ func deleteQueueLetters(ctx context.Context, o *operations, m *messages.DeleteQu
 	return &messages.Removed{Count: int64(n)}, err
 }
 
-// DeleteDeadLetters is that of wakebell.Queues. After an error, as when the link
+// DeleteDeadLetters is that of queue.Client. After an error, as when the link
 // breaks, it may not count all that it has deleted.
-func (q *Queues) DeleteDeadLetters(ctx context.Context, name wakebell.QueueName, letters ...wakebell.QueueLetter) (int, error) {
+func (q *Queues) DeleteDeadLetters(ctx context.Context, name queue.Keys, letters ...queue.DeadLetter) (int, error) {
 	for total := 0; ; {
 		n := q.fittingLetters(letters)
 		request := &messages.DeleteQueueLetters{Name: name.Name, Queue: queueMessage(name)}
@@ -103,7 +103,7 @@ func (q *Queues) DeleteDeadLetters(ctx context.Context, name wakebell.QueueName,
 }
 
 // fittingLetters is how many of the first letters go in one request.
-func (q *Queues) fittingLetters(letters []wakebell.QueueLetter) (n int) {
+func (q *Queues) fittingLetters(letters []queue.DeadLetter) (n int) {
 	for size := frameOverhead; n < min(len(letters), maxLetters); n++ {
 		size += len(letters[n].Payload) + len(letters[n].Entry) + envelopeOverhead
 		if n > 0 && size > min(maxLettersBytes, q.client.cfg.MaxMessage/2) {
@@ -113,15 +113,15 @@ func (q *Queues) fittingLetters(letters []wakebell.QueueLetter) (n int) {
 	return n
 }
 
-func letterMessage(l wakebell.QueueLetter) *messages.QueueLetter {
+func letterMessage(l queue.DeadLetter) *messages.QueueLetter {
 	return &messages.QueueLetter{
 		Entry: text(l.Entry), Body: l.Payload, Id: text(l.ID), Reason: text(l.Reason),
 		Deliveries: count(l.Deliveries), At: timestamp(l.At),
 	}
 }
 
-func letterOf(m *messages.QueueLetter) wakebell.QueueLetter {
-	return wakebell.QueueLetter{
+func letterOf(m *messages.QueueLetter) queue.DeadLetter {
+	return queue.DeadLetter{
 		Entry: m.GetEntry(), Payload: m.GetBody(), ID: m.GetId(), Reason: m.GetReason(),
 		Deliveries: int(m.GetDeliveries()), At: instantOf(m.GetAt()),
 	}

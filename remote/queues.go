@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 )
 
 var (
@@ -19,8 +19,8 @@ var (
 )
 
 var (
-	_ wakebell.Publisher     = (*Queues)(nil)
-	_ wakebell.QueueOperator = (*Queues)(nil)
+	_ queue.Publisher = (*Queues)(nil)
+	_ queue.Operator  = (*Queues)(nil)
 )
 
 // Queues publishes to the queues of a node, inspects them and redrives their dead
@@ -36,13 +36,13 @@ type ofQueue interface {
 	GetQueue() *messages.Queue
 }
 
-func queueName(m ofQueue) wakebell.QueueName {
-	return wakebell.QueueName{
+func queueName(m ofQueue) queue.Keys {
+	return queue.Keys{
 		Name: m.GetName(), Separator: m.GetQueue().GetSeparator(), DeadLetters: m.GetQueue().GetDeadLetters(),
 	}
 }
 
-func queueMessage(name wakebell.QueueName) *messages.Queue {
+func queueMessage(name queue.Keys) *messages.Queue {
 	return &messages.Queue{Separator: name.Separator, DeadLetters: name.DeadLetters}
 }
 
@@ -57,13 +57,13 @@ func getQueueStats(ctx context.Context, o *operations, m *messages.GetQueueStats
 	}, nil
 }
 
-// Stats is that of wakebell.Queues.
-func (q *Queues) Stats(ctx context.Context, name wakebell.QueueName) (wakebell.QueueStats, error) {
+// Stats is that of queue.Client.
+func (q *Queues) Stats(ctx context.Context, name queue.Keys) (queue.Stats, error) {
 	m, err := operate[messages.QueueStats](ctx, q.client, &messages.GetQueueStats{Name: name.Name, Queue: queueMessage(name)})
 	if err != nil {
-		return wakebell.QueueStats{}, err
+		return queue.Stats{}, err
 	}
-	return wakebell.QueueStats{
+	return queue.Stats{
 		Pending: m.GetPending(), Processing: m.GetProcessing(), Ended: m.GetEnded(), Unleased: m.GetUnleased(),
 		Completed: m.GetCompleted(), Failed: m.GetFailed(), Dead: m.GetDead(),
 		Oldest: instantOf(m.GetOldest()), Now: instantOf(m.GetNow()),
@@ -72,7 +72,7 @@ func (q *Queues) Stats(ctx context.Context, name wakebell.QueueName) (wakebell.Q
 
 func listQueue(ctx context.Context, o *operations, m *messages.ListQueue) iter.Seq2[*messages.QueuedMessage, error] {
 	all := o.client().Queues().Messages(ctx, queueName(m), m.GetRunning())
-	return each(all, func(q wakebell.QueueMessage) *messages.QueuedMessage {
+	return each(all, func(q queue.Message) *messages.QueuedMessage {
 		return &messages.QueuedMessage{
 			Id: text(q.ID), Body: q.Payload, Fault: text(q.Fault), Running: q.Running,
 			Deliveries: count(q.Deliveries), Deadline: timestamp(q.Deadline),
@@ -80,12 +80,12 @@ func listQueue(ctx context.Context, o *operations, m *messages.ListQueue) iter.S
 	})
 }
 
-// Messages is that of wakebell.Queues. When the link breaks it ends with
+// Messages is that of queue.Client. When the link breaks it ends with
 // wakebell.ErrUnavailable.
-func (q *Queues) Messages(ctx context.Context, name wakebell.QueueName, running bool) iter.Seq2[wakebell.QueueMessage, error] {
+func (q *Queues) Messages(ctx context.Context, name queue.Keys, running bool) iter.Seq2[queue.Message, error] {
 	request := &messages.ListQueue{Name: name.Name, Queue: queueMessage(name), Running: running}
-	return each(list[messages.QueuedMessage](ctx, q.client, request), func(m *messages.QueuedMessage) wakebell.QueueMessage {
-		return wakebell.QueueMessage{
+	return each(list[messages.QueuedMessage](ctx, q.client, request), func(m *messages.QueuedMessage) queue.Message {
+		return queue.Message{
 			ID: m.GetId(), Payload: m.GetBody(), Fault: m.GetFault(), Running: m.GetRunning(),
 			Deliveries: int(m.GetDeliveries()), Deadline: instantOf(m.GetDeadline()),
 		}
@@ -102,14 +102,14 @@ func purgeQueue(ctx context.Context, o *operations, m *messages.PurgeQueue) (ans
 	return answer, err
 }
 
-// Purge is that of wakebell.Queues. After an error it counts none of those it
+// Purge is that of queue.Client. After an error it counts none of those it
 // has deleted; when the link breaks it is wakebell.ErrUnavailable.
-func (q *Queues) Purge(ctx context.Context, name wakebell.QueueName, running bool) (int64, error) {
+func (q *Queues) Purge(ctx context.Context, name queue.Keys, running bool) (int64, error) {
 	return q.purge(ctx, &messages.PurgeQueue{Name: name.Name, Queue: queueMessage(name), Running: running})
 }
 
-// PurgeKept is that of wakebell.Queues, and counts as Purge does.
-func (q *Queues) PurgeKept(ctx context.Context, name wakebell.QueueName) (int64, error) {
+// PurgeKept is that of queue.Client, and counts as Purge does.
+func (q *Queues) PurgeKept(ctx context.Context, name queue.Keys) (int64, error) {
 	return q.purge(ctx, &messages.PurgeQueue{Name: name.Name, Queue: queueMessage(name), Kept: true})
 }
 

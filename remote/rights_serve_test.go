@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -91,9 +92,9 @@ func TestRightsHoldAtEveryWayIn(t *testing.T) {
 		bells := wakebell.NewTopic[string](name)
 		_, scheduled := bells.Schedule(ctx, c, "x", wakebell.ID("a"), wakebell.In(time.Hour))
 		_, counted := c.Stats(ctx, name)
-		_, published := wakebell.NewQueue[string](name).Publish(ctx, c.Queues(), "x")
-		_, looked := c.Queues().Stats(ctx, wakebell.QueueName{Name: name})
-		_, purged := c.Queues().Purge(ctx, wakebell.QueueName{Name: name}, false)
+		_, published := queue.New[string](name).Publish(ctx, c.Queues(), "x")
+		_, looked := c.Queues().Stats(ctx, queue.Keys{Name: name})
+		_, purged := c.Queues().Purge(ctx, queue.Keys{Name: name}, false)
 		put := c.Schedules().Put(ctx, bells.Recurring(name, wakebell.Recurrence{Every: time.Hour}, "x"))
 		_, previewed := c.Schedules().Preview(ctx, name, 1)
 		_, paused := c.Pause(ctx, name, "", "")

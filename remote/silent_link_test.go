@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -48,7 +49,7 @@ func TestAHandlerBehindASilentLinkEndsWithItsLease(t *testing.T) {
 		link := faultproxy.StartUnseen(t, n.server.Address())
 		of := remote.Subscription{Topic: n.topic.Name()}
 		if isQueue {
-			of = remote.Subscription{Queue: wakebell.NewQueue[string](n.topic.Name()).Keys()}
+			of = remote.Subscription{Queue: queue.New[string](n.topic.Name()).Keys()}
 		}
 		ran := &spans{from: map[string]time.Time{}, to: map[string]time.Time{}}
 		began := make(chan string, 16)
@@ -56,7 +57,7 @@ func TestAHandlerBehindASilentLinkEndsWithItsLease(t *testing.T) {
 		first.Name, second.Name = "first", "second"
 		subscribe(t, dialAt(t, link.Addr), first, ran.handler("first", began))
 		if isQueue {
-			_, err := wakebell.NewQueue[string](n.topic.Name()).Publish(t.Context(), n.Client().Queues(), "x")
+			_, err := queue.New[string](n.topic.Name()).Publish(t.Context(), n.Client().Queues(), "x")
 			require.NoError(t, err)
 		} else {
 			_, err := n.topic.Schedule(t.Context(), n.Client(), "x")

@@ -12,13 +12,14 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 )
 
 func TestASubscriberHandlesAQueue(t *testing.T) {
 	t.Parallel()
-	orders, cfg := wakebell.NewQueue[string](redistest.Name(t), wakebell.KeySeparator("/")), withToken()
-	cfg.Queues = []wakebell.QueueName{orders.Keys()}
+	orders, cfg := queue.New[string](redistest.Name(t), queue.KeySeparator("/")), withToken()
+	cfg.Queues = []queue.Keys{orders.Keys()}
 	n := serve(t, cfg)
 	c, ctx := dial(t, n), t.Context()
 	var handled sync.Map
@@ -60,7 +61,7 @@ func TestAQueueGoesOnWithTheNextSubscriber(t *testing.T) {
 	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}
 	n := serve(t, cfg)
 	c, ctx := dial(t, n), t.Context()
-	orders := wakebell.NewQueue[string](redistest.Name(t))
+	orders := queue.New[string](redistest.Name(t))
 	began := make(chan struct{}, 1)
 	end := subscribe(t, c, remote.Subscription{Queue: orders.Keys(), Name: "first"}, func(ctx context.Context, _ *messages.Lease) error {
 		began <- struct{}{}

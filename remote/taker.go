@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // Subscription says who subscribes, and to what.
@@ -19,7 +20,7 @@ type Subscription struct {
 
 	// Queue is a queue instead, as its Keys say; wakebell.Queue.Read reads the
 	// bodies. The zero value: it is a topic.
-	Queue wakebell.QueueName
+	Queue queue.Keys
 
 	// Name tells subscribers of a topic apart, also after a restart: 1 to 256
 	// bytes. Of two with the same name the later one gets the leases.

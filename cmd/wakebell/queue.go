@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -30,8 +31,8 @@ wakebell node --queue handles them.`,
 
 // queues is the client of a command about queues: of Redis or of a node.
 type queues interface {
-	wakebell.Publisher
-	wakebell.QueueOperator
+	queue.Publisher
+	queue.Operator
 }
 
 // askQueues runs fn with the queues of the node of --remote or, without it, of the
@@ -44,13 +45,13 @@ func (a *app) askQueues(ctx context.Context, fn func(queues) error) error {
 }
 
 // queueFlag adds the required flag --queue and the flags of its keys.
-func queueFlag(cmd *cobra.Command, q *wakebell.QueueName) {
+func queueFlag(cmd *cobra.Command, q *queue.Keys) {
 	cmd.Flags().StringVar(&q.Name, "queue", "", "the `queue`")
 	_ = cmd.MarkFlagRequired("queue") // the flag is there, so this cannot fail
 	separatorFlag(cmd, q)
 }
 
-func separatorFlag(cmd *cobra.Command, q *wakebell.QueueName) {
+func separatorFlag(cmd *cobra.Command, q *queue.Keys) {
 	cmd.Flags().StringVar(&q.Separator, "separator", "::", "`text` between the name of a queue and the suffix of a key")
 	cmd.Flags().StringVar(&q.DeadLetters, "dead-letter-key", "", "`key` of the dead letters (default the queue, the separator, dlq)")
 }
@@ -68,10 +69,10 @@ func payload(body []byte) content {
 	return newContent(c)
 }
 
-func queueOptions(q wakebell.QueueName) []wakebell.QueueOption {
-	options := []wakebell.QueueOption{wakebell.KeySeparator(q.Separator)}
+func queueOptions(q queue.Keys) []queue.Option {
+	options := []queue.Option{queue.KeySeparator(q.Separator)}
 	if q.DeadLetters != "" {
-		options = append(options, wakebell.DeadLetterKey(q.DeadLetters))
+		options = append(options, queue.DeadLetterKey(q.DeadLetters))
 	}
 	return options
 }

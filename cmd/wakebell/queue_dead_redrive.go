@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // maxWindow is the largest window of wakebell.Window.
@@ -53,16 +54,16 @@ With -o json it prints one line with queue and redriven, a number.`,
 	return cmd
 }
 
-func (a *app) queueRedrive(ctx context.Context, c wakebell.QueueOperator, f *queueRedriveFlags) error {
+func (a *app) queueRedrive(ctx context.Context, c queue.Operator, f *queueRedriveFlags) error {
 	var n int64
-	q := wakebell.NewQueue[[]byte](f.queue.Name, append(queueOptions(f.queue), wakebell.Window(f.window))...)
+	q := queue.New[[]byte](f.queue.Name, append(queueOptions(f.queue), queue.DeduplicationWindow(f.window))...)
 	how := q.RedriveOptions()
 	if f.entry == "" {
 		if err := a.confirmed(ctx, c, &f.queueDeadChoice, "Redrive"); err != nil {
 			return err
 		}
 		var err error
-		if n, err = wakebell.RedriveQueue(ctx, c, f.queue, how); err != nil {
+		if n, err = queue.Redrive(ctx, c, f.queue, how); err != nil {
 			return soFar(err, n, "dead letters were redriven; run the same command again for the rest")
 		}
 	} else {
@@ -70,14 +71,14 @@ func (a *app) queueRedrive(ctx context.Context, c wakebell.QueueOperator, f *que
 		if err != nil {
 			return err
 		}
-		how.Key = func(wakebell.QueueLetter) string { return f.key }
+		how.Key = func(queue.DeadLetter) string { return f.key }
 		outcome, _, err := c.RedriveDeadLetter(ctx, f.queue, l, how)
 		switch {
 		case err != nil:
 			return err
-		case outcome == wakebell.LetterAbsent:
+		case outcome == queue.Absent:
 			return fmt.Errorf("%w: dead letter %q", wakebell.ErrNotFound, f.entry)
-		case outcome == wakebell.LetterDuplicate:
+		case outcome == queue.Duplicate:
 			a.notef("wakebell: another message has the deduplication key; the dead letter was kept\n")
 		default:
 			n = 1

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 func (a *app) queueDeadRmCommand() *cobra.Command {
@@ -36,7 +36,7 @@ With -o json it prints one line with queue and deleted, a number.`,
 	return cmd
 }
 
-func (a *app) queueDeadRm(ctx context.Context, c wakebell.QueueOperator, f *queueDeadChoice) error {
+func (a *app) queueDeadRm(ctx context.Context, c queue.Operator, f *queueDeadChoice) error {
 	if f.entry == "" {
 		n, err := deleteQueueDead(ctx, c, f.queue)
 		if err != nil {
@@ -57,14 +57,14 @@ func (a *app) queueDeadRm(ctx context.Context, c wakebell.QueueOperator, f *queu
 
 // deleteQueueDead deletes the dead letters that exist when it starts, the oldest
 // first, a page at a time.
-func deleteQueueDead(ctx context.Context, c wakebell.QueueOperator, q wakebell.QueueName) (deleted int64, err error) {
+func deleteQueueDead(ctx context.Context, c queue.Operator, q queue.Keys) (deleted int64, err error) {
 	const page = 500
 	st, err := c.Stats(ctx, q)
 	if err != nil {
 		return 0, err
 	}
 	for left := st.Dead; left > 0; {
-		deadLetters := make([]wakebell.QueueLetter, 0, page)
+		deadLetters := make([]queue.DeadLetter, 0, page)
 		for l, err := range c.DeadLetters(ctx, q, 0) {
 			if err != nil {
 				return deleted, err

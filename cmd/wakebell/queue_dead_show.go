@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 func (a *app) queueDeadShowCommand() *cobra.Command {
-	var q wakebell.QueueName
+	var q queue.Keys
 	cmd := &cobra.Command{
 		Use:   "show --queue QUEUE ENTRY",
 		Short: "Show a dead letter with its body",

@@ -15,13 +15,14 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // Welcomes is the queue. A Python service may publish to it, too.
-var Welcomes = wakebell.NewQueue[string]("welcomes",
-	wakebell.DeduplicateBy(func(user string) string { return user }),
-	wakebell.Window(24*time.Hour),
-	wakebell.FreeKeyOnFailure())
+var Welcomes = queue.New[string]("welcomes",
+	queue.DeduplicateBy(func(user string) string { return user }),
+	queue.DeduplicationWindow(24*time.Hour),
+	queue.FreeKeyOnFailure())
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -67,7 +68,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 		return err
 	}
 	after := context.WithoutCancel(ctx)
-	n, err := wakebell.RedriveQueue(after, sys.Client().Queues(), Welcomes.Keys(), Welcomes.RedriveOptions())
+	n, err := queue.Redrive(after, sys.Client().Queues(), Welcomes.Keys(), Welcomes.RedriveOptions())
 	out.Printf("redriven: %d", n)
 	return err
 }

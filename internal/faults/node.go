@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -154,7 +155,7 @@ func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logg
 func (c NodeConfig) handler(w worker) wakebell.Handler {
 	options := append(c.options(), wakebell.MaxConcurrent(c.MaxConcurrent))
 	if c.Queue {
-		return wakebell.HandleQueue(wakebell.NewQueue[Work](c.Topic), w.handle, options...)
+		return wakebell.HandleQueue(queue.New[Work](c.Topic), w.handle, options...)
 	}
 	return wakebell.Handle(wakebell.NewTopic[Work](c.Topic), w.handle, options...)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 
 // queued is the queue of the scenario. Bodies name their keys, so that a
 // command, a run and a dead letter tell which message they are about.
-var queued = wakebell.NewQueue[Work](topic, wakebell.DeduplicateBy(func(w Work) string { return w.Key }))
+var queued = queue.New[Work](topic, queue.DeduplicateBy(func(w Work) string { return w.Key }))
 
 // messages kills and freezes the consumers of a queue, whose links lose requests
 // and replies as the publishers' do, while every kind of settlement is made.
@@ -101,7 +102,7 @@ func (w *world) handled(within time.Duration) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), within)
 	defer cancel()
-	left, err := wakebell.DrainQueue(ctx, newClient(w.T, w.rdb).Queues(), queued.Keys())
+	left, err := queue.Drain(ctx, newClient(w.T, w.rdb).Queues(), queued.Keys())
 	require.NoError(w, err, "left: %+v", left)
 }
 
@@ -261,9 +262,9 @@ func (p *publisher) publish(ctx context.Context) {
 
 // draft makes messages that were never published; drafted counts them, in their
 // order.
-func (p *publisher) draft(works []Work) []wakebell.Publication {
+func (p *publisher) draft(works []Work) []queue.Draft {
 	p.drafted += len(works)
-	drafts := make([]wakebell.Publication, len(works))
+	drafts := make([]queue.Draft, len(works))
 	for i, work := range works {
 		drafts[i] = queued.Draft(work)
 	}
@@ -272,7 +273,7 @@ func (p *publisher) draft(works []Work) []wakebell.Publication {
 
 // try publishes a batch once and notes what came of it. Now and then it does not
 // wait for what comes of its retries.
-func (p *publisher) try(ctx context.Context, works []Work, drafts []wakebell.Publication) bool {
+func (p *publisher) try(ctx context.Context, works []Work, drafts []queue.Draft) bool {
 	if p.rng.IntN(2) == 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, between(p.rng, time.Millisecond, 5*time.Millisecond))

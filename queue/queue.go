@@ -1,4 +1,4 @@
-package wakebell
+package queue
 
 import (
 	"context"
@@ -21,19 +21,19 @@ import (
 // and consumes from it. How T travels: string and []byte as they are, a
 // proto.Message as its bytes, anything else as JSON. There are no headers.
 type Queue[T any] struct {
-	set   QueueSettings
+	set   Settings
 	codec codec.Codec[T]
 	key   func(T) string // nil: no DeduplicateBy
 	err   error
 }
 
-// QueueName says which keys a queue has, for those who look at it.
-type QueueName = redisops.QueueName
+// Keys says which keys a queue has, for those who look at it.
+type Keys = redisops.QueueName
 
-// QueueSettings are the options of a queue as plain data. The zero values of all
+// Settings are the options of a queue as plain data. The zero values of all
 // fields but Keys are the defaults.
-type QueueSettings struct {
-	Keys QueueName
+type Settings struct {
+	Keys Keys
 
 	// DeduplicationWindow is how long a deduplication key suppresses further
 	// messages of the same key, 1 ms to 100 years; 0 means 1 h.
@@ -49,18 +49,18 @@ type QueueSettings struct {
 	FreeKeyOnFailure bool
 }
 
-func (s QueueSettings) validate() error {
+func (s Settings) validate() error {
 	return errors.Join(s.validateWindow(), s.validateCap())
 }
 
-func (s QueueSettings) validateWindow() error {
+func (s Settings) validateWindow() error {
 	if s.DeduplicationWindow == 0 {
 		return nil
 	}
 	return argument.Within("DeduplicationWindow", s.DeduplicationWindow, time.Millisecond, redisops.MaxWindow)
 }
 
-func (s QueueSettings) validateCap() error {
+func (s Settings) validateCap() error {
 	switch {
 	case s.WhenFull > FullDropsOldest:
 		return argument.Invalid("PendingCap", "unknown %d", s.WhenFull)
@@ -70,20 +70,20 @@ func (s QueueSettings) validateCap() error {
 	return argument.Within("PendingCap", s.PendingCap, 1, 1_000_000_000)
 }
 
-// queueChoices are what options set.
-type queueChoices struct {
-	QueueSettings
+// choices are what options set.
+type choices struct {
+	Settings
 	key any // a func(T) string; nil: no DeduplicateBy
 }
 
-// QueueOption says how messages of a queue are published, and what its keys are
+// Option says how messages of a queue are published, and what its keys are
 // called. A wrong one makes every use of the queue fail with ErrInvalid.
-type QueueOption func(*queueChoices) error
+type Option func(*choices) error
 
-// NewQueue names a queue: 1 – 512 bytes, without NUL and without the separator.
+// New names a queue: 1 – 512 bytes, without NUL and without the separator.
 // A Client or System with a Prefix puts it before the name.
-func NewQueue[T any](name string, opts ...QueueOption) Queue[T] {
-	chosen := queueChoices{QueueSettings: QueueSettings{Keys: QueueName{Name: name}}}
+func New[T any](name string, opts ...Option) Queue[T] {
+	chosen := choices{Settings: Settings{Keys: Keys{Name: name}}}
 	q := Queue[T]{codec: codec.For[T]()}
 	var errs []error
 	for i, opt := range opts {
@@ -100,7 +100,7 @@ func NewQueue[T any](name string, opts ...QueueOption) Queue[T] {
 		}
 		q.key = key
 	}
-	q.set, q.err = chosen.QueueSettings, errors.Join(errs...)
+	q.set, q.err = chosen.Settings, errors.Join(errs...)
 	return q
 }
 
@@ -115,15 +115,15 @@ func (q Queue[T]) Under(prefix string) Queue[T] {
 }
 
 // Keys says which keys the queue has, for the Client's calls that look at it.
-func (q Queue[T]) Keys() QueueName { return q.set.Keys }
+func (q Queue[T]) Keys() Keys { return q.set.Keys }
 
 // Settings returns the options of the queue, and the error of a wrong one.
-func (q Queue[T]) Settings() (QueueSettings, error) { return q.set, q.err }
+func (q Queue[T]) Settings() (Settings, error) { return q.set, q.err }
 
 // DeduplicateBy has each message suppressed whose key, which fn tells, was
 // published within the window (see Window). An empty key suppresses nothing.
-func DeduplicateBy[T any](fn func(T) string) QueueOption {
-	return func(s *queueChoices) error {
+func DeduplicateBy[T any](fn func(T) string) Option {
+	return func(s *choices) error {
 		if fn == nil {
 			return argument.Invalid("DeduplicateBy", "nil")
 		}
@@ -132,10 +132,10 @@ func DeduplicateBy[T any](fn func(T) string) QueueOption {
 	}
 }
 
-// Window is how long a deduplication key suppresses, 1 ms – 100 years; default
+// DeduplicationWindow is how long a deduplication key suppresses, 1 ms – 100 years; default
 // 1 h.
-func Window(d time.Duration) QueueOption {
-	return func(s *queueChoices) error {
+func DeduplicationWindow(d time.Duration) Option {
+	return func(s *choices) error {
 		s.DeduplicationWindow = d
 		return argument.Within("DeduplicationWindow", d, time.Millisecond, redisops.MaxWindow)
 	}
@@ -146,7 +146,7 @@ func Window(d time.Duration) QueueOption {
 type WhenFull uint8
 
 const (
-	// FullFails: it fails with ErrQueueFull.
+	// FullFails: it fails with ErrFull.
 	FullFails WhenFull = iota
 	// FullWaits: it waits for room, until its context ends.
 	FullWaits
@@ -158,8 +158,8 @@ const (
 
 // PendingCap bounds how many messages wait, 1 – 1,000,000,000; default: nothing
 // does. It counts for those publishers that have it.
-func PendingCap(n int, when WhenFull) QueueOption {
-	return func(s *queueChoices) error {
+func PendingCap(n int, when WhenFull) Option {
+	return func(s *choices) error {
 		s.PendingCap, s.WhenFull = n, when
 		if n == 0 {
 			return argument.Invalid("PendingCap", "0, want at least 1")
@@ -172,8 +172,8 @@ func PendingCap(n int, when WhenFull) QueueOption {
 // tried too often) release its deduplication key, so that it can be published
 // again at once. It is for those who publish, who then keep a small key beside
 // each message, and for those who handle. A key that a newer message has stays.
-func FreeKeyOnFailure() QueueOption {
-	return func(s *queueChoices) error {
+func FreeKeyOnFailure() Option {
+	return func(s *choices) error {
 		s.FreeKeyOnFailure = true
 		return nil
 	}
@@ -181,8 +181,8 @@ func FreeKeyOnFailure() QueueOption {
 
 // KeySeparator stands between a queue's name and what a key is for, in all keys;
 // default "::".
-func KeySeparator(separator string) QueueOption {
-	return func(s *queueChoices) error {
+func KeySeparator(separator string) Option {
+	return func(s *choices) error {
 		s.Keys.Separator = separator
 		if separator == "" {
 			return argument.Invalid("KeySeparator", "empty; leave it out for ::")
@@ -193,8 +193,8 @@ func KeySeparator(separator string) QueueOption {
 
 // DeadLetterKey is the key of the list of dead letters, which in Python each
 // consumer names for itself; default: the name, the separator and "dlq".
-func DeadLetterKey(key string) QueueOption {
-	return func(s *queueChoices) error {
+func DeadLetterKey(key string) Option {
+	return func(s *choices) error {
 		s.Keys.DeadLetters = key
 		if key == "" {
 			return argument.Invalid("DeadLetterKey", "empty")
@@ -212,19 +212,19 @@ type publishChoices struct {
 	keyed bool // by an option
 }
 
-// Key is the message's deduplication key, in place of what DeduplicateBy says;
+// DeduplicationKey is the message's deduplication key, in place of what DeduplicateBy says;
 // empty: none.
-func Key(key string) PublishOption {
+func DeduplicationKey(key string) PublishOption {
 	return func(p *publishChoices) error {
 		p.key, p.keyed = key, true
 		return nil
 	}
 }
 
-// Publication is a message that is not yet published. Queue.Draft makes it. To
+// Draft is a message that is not yet published. Queue.Draft makes it. To
 // publish the same one again is a retry: it is published once.
-type Publication struct {
-	Queue   QueueSettings
+type Draft struct {
+	Queue   Settings
 	Payload []byte
 	Key     string // of deduplication; empty: none
 
@@ -238,8 +238,8 @@ type Publication struct {
 
 // Draft makes a message that Client.Publish publishes, alone or with others in
 // one round trip. What is wrong with it is said there.
-func (q Queue[T]) Draft(body T, opts ...PublishOption) Publication {
-	d := Publication{Queue: q.set, Err: q.err}
+func (q Queue[T]) Draft(body T, opts ...PublishOption) Draft {
+	d := Draft{Queue: q.set, Err: q.err}
 	var chosen publishChoices
 	for i, opt := range opts {
 		if opt == nil {
@@ -268,7 +268,7 @@ func (q Queue[T]) Draft(body T, opts ...PublishOption) Publication {
 // caller who retries after an error may publish twice where there is no
 // deduplication key; to prevent it, keep what Draft made and give that to
 // Client.Publish each time: a try within a minute is answered as the first one
-// was. Errors: ErrInvalid, ErrQueueFull, ErrMemoryFull, ErrUnavailable.
+// was. Errors: ErrInvalid, ErrFull, ErrMemoryFull, ErrUnavailable.
 func (q Queue[T]) Publish(ctx context.Context, c Publisher, body T, opts ...PublishOption) (fresh bool, err error) {
 	if c == nil {
 		return false, argument.Invalid("client", "nil")
@@ -286,7 +286,7 @@ func (q Queue[T]) PublishAll(ctx context.Context, c Publisher, bodies ...T) ([]P
 	if c == nil {
 		return nil, argument.Invalid("client", "nil")
 	}
-	drafts := make([]Publication, len(bodies))
+	drafts := make([]Draft, len(bodies))
 	for i, body := range bodies {
 		drafts[i] = q.Draft(body)
 	}

@@ -1,4 +1,4 @@
-package wakebell
+package queue
 
 import (
 	"cmp"
@@ -18,16 +18,16 @@ import (
 // Published says what became of a message.
 type Published = redisops.Published
 
-// ErrQueueFull says that as many messages wait as PendingCap allows.
-var ErrQueueFull = redisops.ErrQueueFull
+// ErrFull says that as many messages wait as PendingCap allows.
+var ErrFull = redisops.ErrQueueFull
 
 const (
 	roomFirst = 5 * time.Millisecond // until a full queue is tried again, doubled
 	roomLast  = 250 * time.Millisecond
 )
 
-// QueuesConfig configures a client of queues; the zero value works.
-type QueuesConfig struct {
+// Config configures a client of queues; the zero value works.
+type Config struct {
 	// Prefix is put before the name of every queue.
 	Prefix string
 
@@ -50,10 +50,10 @@ const (
 	maxPayloadLimit     = 512 << 20 // a Redis string holds no more
 )
 
-// Queues publishes to queues, inspects them and redrives their dead letters. It
+// Client publishes to queues, inspects them and redrives their dead letters. It
 // starts nothing and needs no Close; it is safe for concurrent use. Every call may
 // be made again when its outcome is unknown.
-type Queues struct {
+type Client struct {
 	store  *redisops.Timers
 	prefix string
 	limit  int
@@ -61,31 +61,31 @@ type Queues struct {
 
 // Publisher publishes messages to queues: a Client, or that of package remote.
 type Publisher interface {
-	Publish(ctx context.Context, drafts ...Publication) ([]Published, error)
+	Publish(ctx context.Context, drafts ...Draft) ([]Published, error)
 }
 
-// QueueOperator inspects queues and redrives their dead letters: a Client, or that
+// Operator inspects queues and redrives their dead letters: a Client, or that
 // of package remote.
-type QueueOperator interface {
-	Stats(ctx context.Context, name QueueName) (QueueStats, error)
-	Messages(ctx context.Context, name QueueName, running bool) iter.Seq2[QueueMessage, error]
-	Purge(ctx context.Context, name QueueName, running bool) (int64, error)
-	PurgeKept(ctx context.Context, name QueueName) (int64, error)
+type Operator interface {
+	Stats(ctx context.Context, name Keys) (Stats, error)
+	Messages(ctx context.Context, name Keys, running bool) iter.Seq2[Message, error]
+	Purge(ctx context.Context, name Keys, running bool) (int64, error)
+	PurgeKept(ctx context.Context, name Keys) (int64, error)
 
-	DeadLetters(ctx context.Context, name QueueName, from int64) iter.Seq2[QueueLetter, error]
-	DeadLetter(ctx context.Context, name QueueName, entry string) (QueueLetter, error)
-	RedriveDeadLetter(ctx context.Context, name QueueName, l QueueLetter, o QueueRedrive) (LetterOutcome, string, error)
-	DeleteDeadLetters(ctx context.Context, name QueueName, letters ...QueueLetter) (int, error)
+	DeadLetters(ctx context.Context, name Keys, from int64) iter.Seq2[DeadLetter, error]
+	DeadLetter(ctx context.Context, name Keys, entry string) (DeadLetter, error)
+	RedriveDeadLetter(ctx context.Context, name Keys, l DeadLetter, o RedriveOptions) (RedriveOutcome, string, error)
+	DeleteDeadLetters(ctx context.Context, name Keys, letters ...DeadLetter) (int, error)
 }
 
 var (
-	_ Publisher     = (*Queues)(nil)
-	_ QueueOperator = (*Queues)(nil)
+	_ Publisher = (*Client)(nil)
+	_ Operator  = (*Client)(nil)
 )
 
-// NewQueues makes a client of queues on rdb, which the caller owns and closes. It
+// NewClient makes a client of queues on rdb, which the caller owns and closes. It
 // does not call Redis yet. Errors wrap wakebell.ErrInvalid.
-func NewQueues(rdb redis.UniversalClient, cfg QueuesConfig) (*Queues, error) {
+func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	if rdb == nil {
 		return nil, argument.Invalid("rdb", "nil")
 	}
@@ -97,7 +97,7 @@ func NewQueues(rdb redis.UniversalClient, cfg QueuesConfig) (*Queues, error) {
 		return nil, err
 	}
 	store.Retry = redisops.RetryFor(cfg.RetryFor)
-	return &Queues{store: store, prefix: cfg.Prefix, limit: cmp.Or(cfg.PayloadLimit, defaultPayloadLimit)}, nil
+	return &Client{store: store, prefix: cfg.Prefix, limit: cmp.Or(cfg.PayloadLimit, defaultPayloadLimit)}, nil
 }
 
 // Publish publishes messages, to one queue or to several, in their order; those
@@ -106,7 +106,7 @@ func NewQueues(rdb redis.UniversalClient, cfg QueuesConfig) (*Queues, error) {
 // that are answered are published, and the same drafts may be given again: within
 // a minute, or within the window where they have deduplication keys, each is
 // published once.
-func (c *Queues) Publish(ctx context.Context, drafts ...Publication) ([]Published, error) {
+func (c *Client) Publish(ctx context.Context, drafts ...Draft) ([]Published, error) {
 	all := make([]message, len(drafts))
 	for i, d := range drafts {
 		var err error
@@ -132,12 +132,12 @@ func (c *Queues) Publish(ctx context.Context, drafts ...Publication) ([]Publishe
 
 // message is a draft that was checked.
 type message struct {
-	settings QueueSettings
+	settings Settings
 	queue    *redisops.Queue
 	message  redisops.Message
 }
 
-func (c *Queues) check(d Publication) (message, error) {
+func (c *Client) check(d Draft) (message, error) {
 	if d.Err != nil {
 		return message{}, d.Err
 	}
@@ -173,7 +173,7 @@ func publish(ctx context.Context, messages []message) (out []Published, err erro
 		switch {
 		case err == nil:
 			return out, nil
-		case !errors.Is(err, ErrQueueFull):
+		case !errors.Is(err, ErrFull):
 			return out, errors.Join(full, err)
 		case set.WhenFull != FullWaits:
 			return out, err
@@ -188,7 +188,7 @@ func publish(ctx context.Context, messages []message) (out []Published, err erro
 }
 
 // queue is the store of a queue under its full name.
-func (c *Queues) queue(name QueueName) (*redisops.Queue, error) {
+func (c *Client) queue(name Keys) (*redisops.Queue, error) {
 	switch {
 	case c == nil || c.store == nil:
 		return nil, argument.Invalid("client", "nil or zero; use NewClient")
@@ -199,29 +199,29 @@ func (c *Queues) queue(name QueueName) (*redisops.Queue, error) {
 	return c.store.Queue(name)
 }
 
-// QueueStats are a queue in numbers.
-type QueueStats = redisops.QueueStats
+// Stats are a queue in numbers.
+type Stats = redisops.QueueStats
 
 // Stats describes a queue in numbers.
-func (c *Queues) Stats(ctx context.Context, name QueueName) (QueueStats, error) {
+func (c *Client) Stats(ctx context.Context, name Keys) (Stats, error) {
 	q, err := c.queue(name)
 	if err != nil {
-		return QueueStats{}, err
+		return Stats{}, err
 	}
 	return q.Stats(ctx)
 }
 
-// QueueMessage is a message as it stands in its queue.
-type QueueMessage = redisops.QueueMessage
+// Message is a message as it stands in its queue.
+type Message = redisops.QueueMessage
 
 // Messages yields the messages of a queue: with running those that are held
 // by a consumer or wait for their next attempt, by their deadlines; else those
 // that wait, in the order in which they are claimed. It reads them in pages as
 // the loop goes on: what changes meanwhile may be seen twice or not. An error is
 // yielded last.
-func (c *Queues) Messages(ctx context.Context, name QueueName, running bool) iter.Seq2[QueueMessage, error] {
+func (c *Client) Messages(ctx context.Context, name Keys, running bool) iter.Seq2[Message, error] {
 	const page = 100
-	return paging.All(func(from int64) ([]QueueMessage, int64, error) {
+	return paging.All(func(from int64) ([]Message, int64, error) {
 		q, err := c.queue(name)
 		if err != nil {
 			return nil, 0, err
@@ -238,7 +238,7 @@ func (c *Queues) Messages(ctx context.Context, name QueueName, running bool) ite
 // FreeKeyOnFailure knows of, and answers how many there were. With running it
 // deletes those that are held as well: their handlers' contexts end with
 // ErrLeaseLost. After an error it may have deleted some.
-func (c *Queues) Purge(ctx context.Context, name QueueName, running bool) (int64, error) {
+func (c *Client) Purge(ctx context.Context, name Keys, running bool) (int64, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, err
@@ -248,7 +248,7 @@ func (c *Queues) Purge(ctx context.Context, name QueueName, running bool) (int64
 
 // PurgeKept deletes the payloads that are kept of completed and of failed
 // messages, and answers how many there were.
-func (c *Queues) PurgeKept(ctx context.Context, name QueueName) (int64, error) {
+func (c *Client) PurgeKept(ctx context.Context, name Keys) (int64, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, err
@@ -256,13 +256,13 @@ func (c *Queues) PurgeKept(ctx context.Context, name QueueName) (int64, error) {
 	return q.PurgeKept(ctx)
 }
 
-// drainLook is how often DrainQueue looks.
+// drainLook is how often Drain looks.
 const drainLook = 100 * time.Millisecond
 
-// DrainQueue waits until nothing waits in the queue and nobody holds a message of
+// Drain waits until nothing waits in the queue and nobody holds a message of
 // it, which takes consumers, and publishers that have stopped. It answers what is
 // left: nothing, or what was there when ctx ended, with its error.
-func DrainQueue(ctx context.Context, of QueueOperator, name QueueName) (left QueueStats, err error) {
+func Drain(ctx context.Context, of Operator, name Keys) (left Stats, err error) {
 	for {
 		st, err := of.Stats(ctx, name)
 		switch {

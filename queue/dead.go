@@ -1,4 +1,4 @@
-package wakebell
+package queue
 
 import (
 	"context"
@@ -10,26 +10,26 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// QueueLetter is a dead letter of a queue.
-type QueueLetter = redisops.QueueLetter
+// DeadLetter is a dead letter of a queue.
+type DeadLetter = redisops.QueueLetter
 
-// LetterOutcome says what became of a dead letter that was redriven.
-type LetterOutcome = redisops.LetterOutcome
+// RedriveOutcome says what became of a dead letter that was redriven.
+type RedriveOutcome = redisops.LetterOutcome
 
 const (
-	// LetterRedriven: it is a message again, with a new id.
-	LetterRedriven = redisops.LetterRedriven
-	// LetterDuplicate: it stays, because another message has its deduplication key.
-	LetterDuplicate = redisops.LetterDuplicate
-	// LetterAbsent: somebody else has taken it.
-	LetterAbsent = redisops.LetterAbsent
+	// Redriven: it is a message again, with a new id.
+	Redriven = redisops.LetterRedriven
+	// Duplicate: it stays, because another message has its deduplication key.
+	Duplicate = redisops.LetterDuplicate
+	// Absent: somebody else has taken it.
+	Absent = redisops.LetterAbsent
 )
 
 // DeadLetters yields the dead letters of a queue, the oldest first, but for the
 // first from of them, in pages as the loop goes on: what changes meanwhile may be
 // seen twice or not. An error is yielded last.
-func (c *Queues) DeadLetters(ctx context.Context, name QueueName, from int64) iter.Seq2[QueueLetter, error] {
-	return paging.All(func(after string) ([]QueueLetter, string, error) {
+func (c *Client) DeadLetters(ctx context.Context, name Keys, from int64) iter.Seq2[DeadLetter, error] {
+	return paging.All(func(after string) ([]DeadLetter, string, error) {
 		q, err := c.queue(name)
 		if err != nil {
 			return nil, "", err
@@ -42,17 +42,17 @@ func (c *Queues) DeadLetters(ctx context.Context, name QueueName, from int64) it
 }
 
 // DeadLetter reads one dead letter by its Entry; ErrNotFound when there is none.
-func (c *Queues) DeadLetter(ctx context.Context, name QueueName, entry string) (QueueLetter, error) {
+func (c *Client) DeadLetter(ctx context.Context, name Keys, entry string) (DeadLetter, error) {
 	q, err := c.queue(name)
 	if err != nil {
-		return QueueLetter{}, err
+		return DeadLetter{}, err
 	}
 	return q.QueueLetter(ctx, entry)
 }
 
 // DeleteDeadLetters deletes dead letters, and answers how many of them were
 // there.
-func (c *Queues) DeleteDeadLetters(ctx context.Context, name QueueName, letters ...QueueLetter) (int, error) {
+func (c *Client) DeleteDeadLetters(ctx context.Context, name Keys, letters ...DeadLetter) (int, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, err
@@ -60,13 +60,13 @@ func (c *Queues) DeleteDeadLetters(ctx context.Context, name QueueName, letters 
 	return q.DiscardLetters(ctx, letters...)
 }
 
-// QueueRedrive says how dead letters become messages again; the zero value
+// RedriveOptions says how dead letters become messages again; the zero value
 // redrives them without deduplication keys.
-type QueueRedrive struct {
+type RedriveOptions struct {
 	// Key tells a letter's deduplication key, empty for none; nil: none has one. A
 	// key that the dead message still holds passes to the new one. If another
 	// message holds it, the letter stays.
-	Key func(QueueLetter) string
+	Key func(DeadLetter) string
 
 	// Window is how long the keys suppress, as the option of the queue; 0: 1 h.
 	Window time.Duration
@@ -74,15 +74,15 @@ type QueueRedrive struct {
 	FreeKeyOnFailure bool
 }
 
-// RedriveOptions are options for RedriveQueue with which letters get the
+// RedriveOptions are options for Redrive with which letters get the
 // deduplication keys that DeduplicateBy tells, for the queue's Window. A letter
 // whose body cannot be read gets none.
-func (q Queue[T]) RedriveOptions() QueueRedrive {
-	o := QueueRedrive{Window: q.set.DeduplicationWindow, FreeKeyOnFailure: q.set.FreeKeyOnFailure || q.set.WhenFull == FullDropsOldest}
+func (q Queue[T]) RedriveOptions() RedriveOptions {
+	o := RedriveOptions{Window: q.set.DeduplicationWindow, FreeKeyOnFailure: q.set.FreeKeyOnFailure || q.set.WhenFull == FullDropsOldest}
 	if q.key == nil {
 		return o
 	}
-	o.Key = func(l QueueLetter) string {
+	o.Key = func(l DeadLetter) string {
 		body, err := q.codec.Decode(l.Payload, q.codec.PayloadType())
 		if err != nil {
 			return ""
@@ -94,7 +94,7 @@ func (q Queue[T]) RedriveOptions() QueueRedrive {
 
 // RedriveDeadLetter makes a message of a dead letter again, with a fresh id, and
 // deletes the letter, in one step. It answers what became of it and the new id.
-func (c *Queues) RedriveDeadLetter(ctx context.Context, name QueueName, l QueueLetter, o QueueRedrive) (LetterOutcome, string, error) {
+func (c *Client) RedriveDeadLetter(ctx context.Context, name Keys, l DeadLetter, o RedriveOptions) (RedriveOutcome, string, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, "", err
@@ -106,19 +106,19 @@ func (c *Queues) RedriveDeadLetter(ctx context.Context, name QueueName, l QueueL
 	return q.RedriveLetter(ctx, l, key, redisops.PublishOptions{Window: o.Window, OwnKeys: o.FreeKeyOnFailure})
 }
 
-// redriveStep is how many letters RedriveQueue reads before it redrives them.
+// redriveStep is how many letters Redrive reads before it redrives them.
 const redriveStep = 100
 
-// RedriveQueue makes messages of all dead letters that there are when it begins,
+// Redrive makes messages of all dead letters that there are when it begins,
 // the oldest first, and answers how many became so. Calling again after an error
 // goes on.
-func RedriveQueue(ctx context.Context, of QueueOperator, name QueueName, o QueueRedrive) (redriven int64, err error) {
+func Redrive(ctx context.Context, of Operator, name Keys, o RedriveOptions) (redriven int64, err error) {
 	st, err := of.Stats(ctx, name)
 	if err != nil {
 		return 0, err
 	}
 	for left, stayed := st.Dead, int64(0); left > 0; {
-		letters := make([]QueueLetter, 0, redriveStep)
+		letters := make([]DeadLetter, 0, redriveStep)
 		for l, err := range of.DeadLetters(ctx, name, stayed) {
 			if err != nil {
 				return redriven, err
@@ -136,9 +136,9 @@ func RedriveQueue(ctx context.Context, of QueueOperator, name QueueName, o Queue
 			switch {
 			case err != nil:
 				return redriven, err
-			case outcome == LetterRedriven:
+			case outcome == Redriven:
 				redriven++
-			case outcome == LetterDuplicate:
+			case outcome == Duplicate:
 				stayed++
 			}
 		}

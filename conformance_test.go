@@ -20,7 +20,7 @@ import (
 type kind struct {
 	name  string
 	put   func(t *testing.T, c *wakebell.Client, body string)
-	serve func(fn func(context.Context, wakebell.Timer[string]) error, opts ...wakebell.HandlerOption) wakebell.Handler
+	serve func(fn func(context.Context, wakebell.Timer[string]) error, opts ...wakebell.TuningOption) wakebell.Handler
 	// numbers has the handler of another type on the same source.
 	numbers func(fn func(context.Context, wakebell.Timer[int]) error) wakebell.Handler
 	left    func(t *testing.T, c *wakebell.Client) int64
@@ -40,8 +40,12 @@ func kinds() []kind {
 			_, err := topic.Schedule(t.Context(), c, body, wakebell.ID(fmt.Sprintf("%06d", scheduled)))
 			require.NoError(t, err)
 		},
-		serve: func(fn func(context.Context, wakebell.Timer[string]) error, opts ...wakebell.HandlerOption) wakebell.Handler {
-			return wakebell.Handle(topic, fn, opts...)
+		serve: func(fn func(context.Context, wakebell.Timer[string]) error, opts ...wakebell.TuningOption) wakebell.Handler {
+			var options []wakebell.HandlerOption
+			for _, opt := range opts {
+				options = append(options, opt)
+			}
+			return wakebell.Handle(topic, fn, options...)
 		},
 		numbers: func(fn func(context.Context, wakebell.Timer[int]) error) wakebell.Handler {
 			return wakebell.Handle(wakebell.NewTopic[int]("here"), fn)
@@ -68,8 +72,12 @@ func kinds() []kind {
 			require.NoError(t, err)
 			require.True(t, fresh)
 		},
-		serve: func(fn func(context.Context, wakebell.Timer[string]) error, opts ...wakebell.HandlerOption) wakebell.Handler {
-			return wakebell.HandleQueue(mail, fn, opts...)
+		serve: func(fn func(context.Context, wakebell.Timer[string]) error, opts ...wakebell.TuningOption) wakebell.Handler {
+			var options []wakebell.QueueHandlerOption
+			for _, opt := range opts {
+				options = append(options, opt)
+			}
+			return wakebell.HandleQueue(mail, fn, options...)
 		},
 		numbers: func(fn func(context.Context, wakebell.Timer[int]) error) wakebell.Handler {
 			return wakebell.HandleQueue(queue.New[int]("here"), fn)

@@ -126,6 +126,6 @@ func Handle[T any](topic Topic[T], fn func(context.Context, Timer[T]) error, opt
 
 func newHandler(topic string, fn HandlerFunc, opts []HandlerOption) Handler {
 	h := Handler{topic: topic, fn: fn, set: defaultSettings()}
-	h.err = h.set.apply(opts)
+	h.err = applyAll(&h.set, opts, HandlerOption.applyTopic)
 	return h
 }

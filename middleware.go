@@ -24,16 +24,16 @@ type HandlerFunc func(ctx context.Context, t Timer[[]byte]) error
 // retries and dead letters: the next delivery begins with the original body.
 type Middleware func(next HandlerFunc) HandlerFunc
 
-// With wraps a topic's handling in middleware; the first is the outermost.
+// With wraps the handling of a topic or queue in middleware; the first is the outermost.
 // That of Config.Middleware is outside of it.
-func With(mw ...Middleware) HandlerOption {
-	return func(s *settings) error {
+func With(mw ...Middleware) CommonOption {
+	return commonOption(func(s *settings) error {
 		if slices.ContainsFunc(mw, func(m Middleware) bool { return m == nil }) {
 			return invalid("With", "nil middleware")
 		}
 		s.middleware = append(s.middleware, mw...)
 		return nil
-	}
+	})
 }
 
 // ErrUnreadable is wrapped by what next returns for a body that is not of the

@@ -119,7 +119,7 @@ func TestQueueInFlightIsSmallAndCounted(t *testing.T) {
 // Here one must ask for that.
 func TestQueueACrashLosesNothingUnlessAskedTo(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]wakebell.HandlerOption{"default": nil, "at most once": {wakebell.AtMostOnce()}} {
+	for name, opts := range map[string][]wakebell.QueueHandlerOption{"default": nil, "at most once": {wakebell.AtMostOnce()}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			q := queue.New[string]("q")

@@ -73,10 +73,13 @@ type Config struct {
 	// host's. As many as half of it may wait for their first call beside them.
 	MaxConnections int
 
-	// Handler are options of the topics that are subscribed to, as of
-	// wakebell.Handle: how long leases are good, and so on. MaxConcurrent is
-	// left to the subscribers' credits.
+	// Handler are the options of the topics that peers subscribe to, as of
+	// wakebell.Handle. MaxConcurrent follows the credits of the subscribers.
 	Handler []wakebell.HandlerOption
+
+	// QueueHandler are the options of the queues that peers subscribe to, as of
+	// wakebell.HandleQueue. MaxConcurrent follows the credits of the subscribers.
+	QueueHandler []wakebell.QueueHandlerOption
 
 	// Operators are the owners who may give orders and look at everything: the
 	// service wakebell.v1.Operations, and those methods of Client. Nil: all who are

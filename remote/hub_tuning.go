@@ -59,8 +59,7 @@ func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) 
 		if want == 0 {
 			return absent, nil
 		}
-		options := append(slices.Clone(h.guard.cfg.Handler), wakebell.MaxConcurrent(want))
-		err = h.system.Add(ctx, h.handler(queue, options))
+		err = h.system.Add(ctx, h.handler(queue, want))
 	case want == absent:
 		err = h.system.Remove(h.topic)
 	case want == 0:
@@ -79,10 +78,11 @@ func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) 
 	return want, nil
 }
 
-// handler forwards the leases of the topic, or of the queue, to the hub.
-func (h *hub) handler(keys *messages.Queue, handling []wakebell.HandlerOption) wakebell.Handler {
+// handler forwards up to so many leases of the topic, or of the queue, to the hub.
+func (h *hub) handler(keys *messages.Queue, leases int) wakebell.Handler {
 	to := wakebell.ToTaker(h.arrivals)
 	if keys == nil {
+		handling := append(slices.Clone(h.guard.cfg.Handler), wakebell.MaxConcurrent(leases))
 		return wakebell.Forward(wakebell.NewTopic[[]byte](h.topic), to, handling...)
 	}
 	var options []queue.Option
@@ -92,6 +92,7 @@ func (h *hub) handler(keys *messages.Queue, handling []wakebell.HandlerOption) w
 	if keys.GetDeadLetters() != "" {
 		options = append(options, queue.DeadLetterKey(keys.GetDeadLetters()))
 	}
+	handling := append(slices.Clone(h.guard.cfg.QueueHandler), wakebell.MaxConcurrent(leases))
 	return wakebell.ForwardQueue(queue.New[[]byte](h.topic, options...), to, handling...)
 }
 

@@ -45,6 +45,7 @@ func TestAHandlerBehindASilentLinkEndsWithItsLease(t *testing.T) {
 	for _, isQueue := range []bool{false, true} {
 		cfg := withToken()
 		cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
+		cfg.QueueHandler = []wakebell.QueueHandlerOption{wakebell.LeaseTTL(3 * time.Second)}
 		n := serve(t, cfg)
 		link := faultproxy.StartUnseen(t, n.server.Address())
 		of := remote.Subscription{Topic: n.topic.Name()}

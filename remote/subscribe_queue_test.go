@@ -58,7 +58,7 @@ func TestASubscriberHandlesAQueue(t *testing.T) {
 func TestAQueueGoesOnWithTheNextSubscriber(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}
+	cfg.QueueHandler = []wakebell.QueueHandlerOption{wakebell.LeaseTTL(time.Hour)}
 	n := serve(t, cfg)
 	c, ctx := dial(t, n), t.Context()
 	orders := queue.New[string](redistest.Name(t))

@@ -54,7 +54,7 @@ func (f *queueFlags) named(peers string) (all []queue.Keys) {
 // queueHandlers returns the handlers of the queues, with the settings of topics
 // except for those that have a flag of their own.
 func (f *queueFlags) queueHandlers(node *nodeFlags, handle rawHandler) []wakebell.Handler {
-	options := []wakebell.HandlerOption{
+	options := []wakebell.QueueHandlerOption{
 		wakebell.MaxConcurrent(node.maxConcurrent), wakebell.PollingInterval(node.polling),
 		wakebell.RetryBackoff(node.retryFirst, node.retryMax), wakebell.LeaseTTL(f.visibility),
 		wakebell.MaxAttempts(f.maxDeliveries), wakebell.KeepCompleted(f.completed), wakebell.KeepFailed(f.failed),

@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/queue"
 )
 
-// maxWindow is the largest window of wakebell.Window.
+// maxWindow is the longest window of queue.DeduplicationWindow.
 const maxWindow = 100 * 365 * 24 * time.Hour
 
 type queueRedriveFlags struct {

@@ -113,7 +113,7 @@ func NodeMain(config string, stdin io.Reader, stdout io.Writer) error {
 		return err
 	}
 	if cfg.Listen != "" {
-		server, err := remote.Serve(sys, remote.Config{Address: cfg.Listen, Handler: cfg.options(), Logger: log})
+		server, err := remote.Serve(sys, remote.Config{Address: cfg.Listen, Handler: asTopic(cfg.options()), QueueHandler: asQueue(cfg.options()), Logger: log})
 		if err != nil {
 			return err
 		}
@@ -155,16 +155,30 @@ func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logg
 func (c NodeConfig) handler(w worker) wakebell.Handler {
 	options := append(c.options(), wakebell.MaxConcurrent(c.MaxConcurrent))
 	if c.Queue {
-		return wakebell.HandleQueue(queue.New[Work](c.Topic), w.handle, options...)
+		return wakebell.HandleQueue(queue.New[Work](c.Topic), w.handle, asQueue(options)...)
 	}
-	return wakebell.Handle(wakebell.NewTopic[Work](c.Topic), w.handle, options...)
+	return wakebell.Handle(wakebell.NewTopic[Work](c.Topic), w.handle, asTopic(options)...)
 }
 
-func (c NodeConfig) options() []wakebell.HandlerOption {
-	return []wakebell.HandlerOption{
+func (c NodeConfig) options() []wakebell.TuningOption {
+	return []wakebell.TuningOption{
 		wakebell.LeaseTTL(c.LeaseTTL), wakebell.MaxPollingInterval(c.MaxPolling), wakebell.MaxAttempts(c.MaxAttempts),
 		wakebell.RetryBackoff(c.RetryFirst, max(c.RetryFirst, time.Second)),
 	}
+}
+
+func asTopic(tuning []wakebell.TuningOption) (options []wakebell.HandlerOption) {
+	for _, option := range tuning {
+		options = append(options, option)
+	}
+	return options
+}
+
+func asQueue(tuning []wakebell.TuningOption) (options []wakebell.QueueHandlerOption) {
+	for _, option := range tuning {
+		options = append(options, option)
+	}
+	return options
 }
 
 // withoutStacks shortens the log of crashes, which are many and on purpose.

@@ -229,7 +229,7 @@ func (c *Client) batches(drafts []Draft) ([]*batch, error) {
 	return batches, nil
 }
 
-// Client returns the client of the queues, with the Client's prefix, limit and
+// Queues returns the client of the queues, with the Client's prefix, limit and
 // retries.
 func (c *Client) Queues() *queue.Client {
 	if c == nil {

@@ -18,7 +18,8 @@ import (
 // Published says what became of a message.
 type Published = redisops.Published
 
-// ErrFull says that as many messages wait as PendingCap allows.
+// ErrFull says that as many messages wait as PendingCap allows; the message was not
+// published.
 var ErrFull = redisops.ErrQueueFull
 
 const (
@@ -100,12 +101,12 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	return &Client{store: store, prefix: cfg.Prefix, limit: cmp.Or(cfg.PayloadLimit, defaultPayloadLimit)}, nil
 }
 
-// Publish publishes messages, to one queue or to several, in their order; those
-// of one queue that follow each other in one atomic round trip, up to 500 of them
-// and 1 MiB. All are checked before the first is published. After an error those
-// that are answered are published, and the same drafts may be given again: within
-// a minute, or within the window where they have deduplication keys, each is
-// published once.
+// Publish publishes messages to one or several queues, in order. It checks all
+// before it publishes the first. Consecutive messages of one queue are published in
+// one atomic round trip, up to 500 of them and 1 MiB. After an error the messages
+// that are returned are published, and the same drafts can be published again: each
+// is published once within a minute or, if all have deduplication keys, within the
+// window.
 func (c *Client) Publish(ctx context.Context, drafts ...Draft) ([]Published, error) {
 	all := make([]message, len(drafts))
 	for i, d := range drafts {
@@ -214,11 +215,10 @@ func (c *Client) Stats(ctx context.Context, name Keys) (Stats, error) {
 // Message is a message as it stands in its queue.
 type Message = redisops.QueueMessage
 
-// Messages yields the messages of a queue: with running those that are held
-// by a consumer or wait for their next attempt, by their deadlines; else those
-// that wait, in the order in which they are claimed. It reads them in pages as
-// the loop goes on: what changes meanwhile may be seen twice or not. An error is
-// yielded last.
+// Messages yields the messages that wait, in the order in which they will be
+// claimed; with running those that a consumer holds or that wait for their next
+// attempt, by deadline. It reads pages while the loop runs: a message that changes
+// meanwhile may be yielded twice or not at all. An error is yielded last.
 func (c *Client) Messages(ctx context.Context, name Keys, running bool) iter.Seq2[Message, error] {
 	const page = 100
 	return paging.All(func(from int64) ([]Message, int64, error) {
@@ -234,10 +234,10 @@ func (c *Client) Messages(ctx context.Context, name Keys, running bool) iter.Seq
 	})
 }
 
-// Purge deletes the messages that wait, frees the deduplication keys that
-// FreeKeyOnFailure knows of, and answers how many there were. With running it
-// deletes those that are held as well: their handlers' contexts end with
-// ErrLeaseLost. After an error it may have deleted some.
+// Purge deletes the messages that wait, and returns how many there were. It frees
+// the deduplication keys that FreeKeyOnFailure stored. With running it also deletes
+// the messages that consumers hold: the contexts of their handlers end with
+// wakebell.ErrLeaseLost. After an error it may have deleted some.
 func (c *Client) Purge(ctx context.Context, name Keys, running bool) (int64, error) {
 	q, err := c.queue(name)
 	if err != nil {
@@ -246,8 +246,8 @@ func (c *Client) Purge(ctx context.Context, name Keys, running bool) (int64, err
 	return q.Purge(ctx, running)
 }
 
-// PurgeKept deletes the payloads that are kept of completed and of failed
-// messages, and answers how many there were.
+// PurgeKept deletes the payloads that are kept of completed and failed messages,
+// and returns how many there were.
 func (c *Client) PurgeKept(ctx context.Context, name Keys) (int64, error) {
 	q, err := c.queue(name)
 	if err != nil {
@@ -256,12 +256,12 @@ func (c *Client) PurgeKept(ctx context.Context, name Keys) (int64, error) {
 	return q.PurgeKept(ctx)
 }
 
-// drainLook is how often Drain looks.
+// drainLook is how often Drain reads the counts.
 const drainLook = 100 * time.Millisecond
 
-// Drain waits until nothing waits in the queue and nobody holds a message of
-// it, which takes consumers, and publishers that have stopped. It answers what is
-// left: nothing, or what was there when ctx ended, with its error.
+// Drain waits until no message waits in the queue and no consumer holds one. Stop
+// the publishers first, and keep the consumers running. It returns the last counts;
+// when ctx ends first, with the cause of that.
 func Drain(ctx context.Context, of Operator, name Keys) (left Stats, err error) {
 	for {
 		st, err := of.Stats(ctx, name)

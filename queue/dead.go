@@ -21,13 +21,13 @@ const (
 	Redriven = redisops.LetterRedriven
 	// Duplicate: it stays, because another message has its deduplication key.
 	Duplicate = redisops.LetterDuplicate
-	// Absent: somebody else has taken it.
+	// Absent: there is no such dead letter any more.
 	Absent = redisops.LetterAbsent
 )
 
-// DeadLetters yields the dead letters of a queue, the oldest first, but for the
-// first from of them, in pages as the loop goes on: what changes meanwhile may be
-// seen twice or not. An error is yielded last.
+// DeadLetters yields the dead letters of a queue, the oldest first, without the
+// first from of them. It reads pages while the loop runs: a dead letter that changes
+// meanwhile may be yielded twice or not at all. An error is yielded last.
 func (c *Client) DeadLetters(ctx context.Context, name Keys, from int64) iter.Seq2[DeadLetter, error] {
 	return paging.All(func(after string) ([]DeadLetter, string, error) {
 		q, err := c.queue(name)
@@ -41,7 +41,8 @@ func (c *Client) DeadLetters(ctx context.Context, name Keys, from int64) iter.Se
 	})
 }
 
-// DeadLetter reads one dead letter by its Entry; ErrNotFound when there is none.
+// DeadLetter reads one dead letter by its Entry; wakebell.ErrNotFound when there is
+// none.
 func (c *Client) DeadLetter(ctx context.Context, name Keys, entry string) (DeadLetter, error) {
 	q, err := c.queue(name)
 	if err != nil {
@@ -50,33 +51,32 @@ func (c *Client) DeadLetter(ctx context.Context, name Keys, entry string) (DeadL
 	return q.QueueLetter(ctx, entry)
 }
 
-// DeleteDeadLetters deletes dead letters, and answers how many of them were
-// there.
-func (c *Client) DeleteDeadLetters(ctx context.Context, name Keys, letters ...DeadLetter) (int, error) {
+// DeleteDeadLetters deletes dead letters, and returns how many of them existed.
+func (c *Client) DeleteDeadLetters(ctx context.Context, name Keys, dead ...DeadLetter) (int, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, err
 	}
-	return q.DiscardLetters(ctx, letters...)
+	return q.DiscardLetters(ctx, dead...)
 }
 
 // RedriveOptions says how dead letters become messages again; the zero value
 // redrives them without deduplication keys.
 type RedriveOptions struct {
-	// Key tells a letter's deduplication key, empty for none; nil: none has one. A
-	// key that the dead message still holds passes to the new one. If another
-	// message holds it, the letter stays.
+	// Key returns the deduplication key of a dead letter, empty for none; nil: none
+	// has one. The new message takes over a key that the dead one still holds. If
+	// another message holds the key, the dead letter stays.
 	Key func(DeadLetter) string
 
-	// Window is how long the keys suppress, as the option of the queue; 0: 1 h.
+	// Window is how long the keys suppress, 1 ms to 100 years; 0 means 1 h.
 	Window time.Duration
 	// FreeKeyOnFailure is the option of the queue.
 	FreeKeyOnFailure bool
 }
 
-// RedriveOptions are options for Redrive with which letters get the
-// deduplication keys that DeduplicateBy tells, for the queue's Window. A letter
-// whose body cannot be read gets none.
+// RedriveOptions returns options for Redrive that give dead letters the keys of
+// DeduplicateBy for the queue's DeduplicationWindow. A dead letter whose body cannot
+// be decoded gets none.
 func (q Queue[T]) RedriveOptions() RedriveOptions {
 	o := RedriveOptions{Window: q.set.DeduplicationWindow, FreeKeyOnFailure: q.set.FreeKeyOnFailure || q.set.WhenFull == FullDropsOldest}
 	if q.key == nil {
@@ -92,8 +92,8 @@ func (q Queue[T]) RedriveOptions() RedriveOptions {
 	return o
 }
 
-// RedriveDeadLetter makes a message of a dead letter again, with a fresh id, and
-// deletes the letter, in one step. It answers what became of it and the new id.
+// RedriveDeadLetter publishes a dead letter again with a new id and deletes it, in
+// one step. It returns the outcome and the new id.
 func (c *Client) RedriveDeadLetter(ctx context.Context, name Keys, l DeadLetter, o RedriveOptions) (RedriveOutcome, string, error) {
 	q, err := c.queue(name)
 	if err != nil {
@@ -106,31 +106,30 @@ func (c *Client) RedriveDeadLetter(ctx context.Context, name Keys, l DeadLetter,
 	return q.RedriveLetter(ctx, l, key, redisops.PublishOptions{Window: o.Window, OwnKeys: o.FreeKeyOnFailure})
 }
 
-// redriveStep is how many letters Redrive reads before it redrives them.
+// redriveStep is how many dead letters Redrive reads before it redrives them.
 const redriveStep = 100
 
-// Redrive makes messages of all dead letters that there are when it begins,
-// the oldest first, and answers how many became so. Calling again after an error
-// goes on.
+// Redrive publishes all dead letters that exist when it begins, the oldest first,
+// and returns how many it redrove. A call after an error continues.
 func Redrive(ctx context.Context, of Operator, name Keys, o RedriveOptions) (redriven int64, err error) {
 	st, err := of.Stats(ctx, name)
 	if err != nil {
 		return 0, err
 	}
 	for left, stayed := st.Dead, int64(0); left > 0; {
-		letters := make([]DeadLetter, 0, redriveStep)
+		dead := make([]DeadLetter, 0, redriveStep)
 		for l, err := range of.DeadLetters(ctx, name, stayed) {
 			if err != nil {
 				return redriven, err
 			}
-			if letters = append(letters, l); len(letters) == int(min(left, redriveStep)) {
+			if dead = append(dead, l); len(dead) == int(min(left, redriveStep)) {
 				break
 			}
 		}
-		if len(letters) == 0 {
+		if len(dead) == 0 {
 			return redriven, nil
 		}
-		for _, l := range letters {
+		for _, l := range dead {
 			left--
 			outcome, _, err := of.RedriveDeadLetter(ctx, name, l, o)
 			switch {

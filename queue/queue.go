@@ -1,3 +1,6 @@
+// Package queue publishes messages to queues, inspects the queues and redrives
+// their dead letters. Package wakebell handles messages: see its HandleQueue and
+// ForwardQueue. The keys and bytes are those of redis-message-queue.
 package queue
 
 import (
@@ -12,14 +15,14 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// Queue is a queue of messages for now: a name, the type of the bodies, and how
-// they are published. It is a value, usually a package variable, shared by those
-// who publish and those who handle; what is wrong with it is said where it is
-// used.
+// Queue is a queue of messages that are due at once: a name, the type of the
+// bodies, and the options of publishing. It is a value, usually a package variable
+// that publishers and handlers share. Each use of a Queue with a wrong option fails
+// with wakebell.ErrInvalid.
 //
-// Its keys and bytes are those of redis-message-queue: Python publishes to it
-// and consumes from it. How T travels: string and []byte as they are, a
-// proto.Message as its bytes, anything else as JSON. There are no headers.
+// Python programs can publish to it and consume from it with redis-message-queue.
+// A string or []byte is stored as it is, a proto.Message as its bytes, anything
+// else as JSON. Messages have no headers.
 type Queue[T any] struct {
 	set   Settings
 	codec codec.Codec[T]
@@ -27,7 +30,7 @@ type Queue[T any] struct {
 	err   error
 }
 
-// Keys says which keys a queue has, for those who look at it.
+// Keys name a queue and say which Redis keys it has.
 type Keys = redisops.QueueName
 
 // Settings are the options of a queue as plain data. The zero values of all
@@ -107,21 +110,20 @@ func New[T any](name string, opts ...Option) Queue[T] {
 // Name returns the name without any prefix.
 func (q Queue[T]) Name() string { return q.set.Keys.Name }
 
-// Under is the queue with prefix before its name, as Group makes it of the
-// handler's.
+// Under returns the queue with prefix before its name, as wakebell.Group handles it.
 func (q Queue[T]) Under(prefix string) Queue[T] {
 	q.set.Keys.Name = prefix + q.set.Keys.Name
 	return q
 }
 
-// Keys says which keys the queue has, for the Client's calls that look at it.
+// Keys returns the keys of the queue, which the calls of a Client take.
 func (q Queue[T]) Keys() Keys { return q.set.Keys }
 
 // Settings returns the options of the queue, and the error of a wrong one.
 func (q Queue[T]) Settings() (Settings, error) { return q.set, q.err }
 
-// DeduplicateBy has each message suppressed whose key, which fn tells, was
-// published within the window (see Window). An empty key suppresses nothing.
+// DeduplicateBy suppresses a message if one with the same key, as fn returns it,
+// was published within the DeduplicationWindow. An empty key suppresses nothing.
 func DeduplicateBy[T any](fn func(T) string) Option {
 	return func(s *choices) error {
 		if fn == nil {
@@ -132,8 +134,8 @@ func DeduplicateBy[T any](fn func(T) string) Option {
 	}
 }
 
-// DeduplicationWindow is how long a deduplication key suppresses, 1 ms – 100 years; default
-// 1 h.
+// DeduplicationWindow is how long a deduplication key suppresses further messages
+// of the same key, 1 ms to 100 years; default 1 h.
 func DeduplicationWindow(d time.Duration) Option {
 	return func(s *choices) error {
 		s.DeduplicationWindow = d
@@ -141,8 +143,8 @@ func DeduplicationWindow(d time.Duration) Option {
 	}
 }
 
-// WhenFull says what a publish does that finds as many messages waiting as
-// PendingCap allows.
+// WhenFull says what a publish does when as many messages wait as PendingCap
+// allows.
 type WhenFull uint8
 
 const (
@@ -156,8 +158,8 @@ const (
 	FullDropsOldest
 )
 
-// PendingCap bounds how many messages wait, 1 – 1,000,000,000; default: nothing
-// does. It counts for those publishers that have it.
+// PendingCap limits how many messages wait, 1 to 1,000,000,000; default: no limit.
+// It applies to the publishers that set it.
 func PendingCap(n int, when WhenFull) Option {
 	return func(s *choices) error {
 		s.PendingCap, s.WhenFull = n, when
@@ -168,10 +170,10 @@ func PendingCap(n int, when WhenFull) Option {
 	}
 }
 
-// FreeKeyOnFailure has a message that fails for good (it is rejected, or was
-// tried too often) release its deduplication key, so that it can be published
-// again at once. It is for those who publish, who then keep a small key beside
-// each message, and for those who handle. A key that a newer message has stays.
+// FreeKeyOnFailure releases the deduplication key of a message that finally fails
+// (it is rejected, or was tried too often), so that it can be published again at
+// once. Publishers and handlers must both set it; Redis then keeps a small key
+// beside each message. A key that a newer message holds stays.
 func FreeKeyOnFailure() Option {
 	return func(s *choices) error {
 		s.FreeKeyOnFailure = true
@@ -212,8 +214,8 @@ type publishChoices struct {
 	keyed bool // by an option
 }
 
-// DeduplicationKey is the message's deduplication key, in place of what DeduplicateBy says;
-// empty: none.
+// DeduplicationKey is the message's deduplication key in place of that of
+// DeduplicateBy; empty: none.
 func DeduplicationKey(key string) PublishOption {
 	return func(p *publishChoices) error {
 		p.key, p.keyed = key, true
@@ -221,8 +223,8 @@ func DeduplicationKey(key string) PublishOption {
 	}
 }
 
-// Draft is a message that is not yet published. Queue.Draft makes it. To
-// publish the same one again is a retry: it is published once.
+// Draft is a message that is not yet published. Queue.Draft makes it. Publishing
+// the same draft again is a retry: the message is published once.
 type Draft struct {
 	Queue   Settings
 	Payload []byte
@@ -236,8 +238,8 @@ type Draft struct {
 	Err error
 }
 
-// Draft makes a message that Client.Publish publishes, alone or with others in
-// one round trip. What is wrong with it is said there.
+// Draft makes a message for Client.Publish, which returns the error of a wrong
+// option or body.
 func (q Queue[T]) Draft(body T, opts ...PublishOption) Draft {
 	d := Draft{Queue: q.set, Err: q.err}
 	var chosen publishChoices

@@ -24,7 +24,8 @@ func TestAllReadsPagesUntilTheCursorIsZero(t *testing.T) {
 	}
 	require.Equal(t, []int{1, 2, 4}, got)
 	require.Equal(t, 3, reads)
-	for range all {
+	for _, err := range all {
+		require.NoError(t, err)
 		break
 	}
 	require.Equal(t, 4, reads, "a loop that ends early reads no further page")

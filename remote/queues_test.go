@@ -44,7 +44,7 @@ type looksOnce struct {
 	tooLate context.CancelCauseFunc
 }
 
-func (l looksOnce) QueueStats(ctx context.Context, name queue.Keys) (queue.Stats, error) {
+func (l looksOnce) Stats(ctx context.Context, name queue.Keys) (queue.Stats, error) {
 	defer l.tooLate(errors.New("too late"))
 	return l.Operator.Stats(ctx, name)
 }

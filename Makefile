@@ -33,7 +33,7 @@ gate-histories: ROUNDS = 20
 gate-histories: setup ## make many histories of gates and check them (SEED=1 ROUNDS=20)
 	$(GO) test . -run 'TestGateHistories' -v -count 1 -timeout 12h -gate-seed $(SEED) -gate-rounds $(ROUNDS)
 
-faults: setup ## strike real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop BEATS=3m O=text|json|markdown)
+faults: setup ## inject faults into real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop BEATS=3m O=text|json|markdown)
 	@$(GO) test -c -o .tools/faults.test ./internal/faults
 	@cd internal/faults && $(CURDIR)/.tools/faults.test -test.run '^TestFaults$$' -test.timeout 0 \
 		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.o $(O)
@@ -44,7 +44,7 @@ stock: setup ## run programs on an unmodified protoactor-go against nodes: burst
 hostile: setup ## attack a served node in random mixes beside honest load (FOR=30m SEED=1)
 	$(GO) test ./remote -run '^TestHostile$$' -v -count 1 -timeout 0 -hostile.for $(FOR) -hostile.seed $(SEED)
 
-faults-mutants: setup ## break one guard after another and see the fault scenarios notice (MUTANTS=token SEED=1)
+faults-mutants: setup ## break one guard after another and see the fault scenarios detect it (MUTANTS=token SEED=1)
 	@SEED=$(SEED) scripts/faults-mutants.sh $(MUTANTS)
 
 lint: ## run the linters, check the format and the words

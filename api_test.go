@@ -168,7 +168,7 @@ func TestKeysAndHashTags(t *testing.T) {
 		require.NoError(t, err)
 	}
 	receive(t, tried)
-	eventually(t, func() bool { return sys.Counters()["p:t"].Retried+sys.Counters()["p:t"].Buried == 2 })
+	eventually(t, func() bool { return sys.Counters()["p:t"].Retried+sys.Counters()["p:t"].DeadLettered == 2 })
 	found := rdb.Keys(t.Context(), "*").Val()
 	for _, key := range []string{"tl:{p:t}", "pl:{p:t}", "le:{p:t}", "de:{p:t}", "to"} {
 		require.Contains(t, found, key)

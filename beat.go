@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors/scheduler"
-	"github.com/wakebell/wakebell/internal/beat"
+	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/redisops/recurring"
 )
 
 // Beat has a System fire recurring schedules. Any number of nodes may: each run
@@ -63,10 +64,10 @@ func (b *Beat) validate() error {
 	for i, r := range b.Schedules {
 		err := r.validate()
 		if seen[r.name] {
-			err = errors.Join(err, invalid("name", "%s is given twice", clip(r.name)))
+			err = errors.Join(err, invalid("name", "%s is given twice", quoted(r.name)))
 		}
 		if seen[r.name] = true; err != nil {
-			errs = append(errs, fmt.Errorf("Beat.Schedules[%d] (%s): %w", i, clip(r.name), err))
+			errs = append(errs, fmt.Errorf("Beat.Schedules[%d] (%s): %w", i, quoted(r.name), err))
 		}
 	}
 	return errors.Join(errs...)
@@ -87,8 +88,8 @@ func (s *System) actorBeat() *scheduler.Config {
 	if b == nil {
 		return nil
 	}
-	store := s.store.Beat() // whose calls the actor makes again itself
-	cfg := beat.Config{
+	store := recurring.New(s.store) // whose calls the actor makes again itself
+	cfg := firing.Config{
 		Store: store, Maker: s.client.schedules.hand.Maker, Log: s.cfg.Logger, Zone: b.Zone,
 		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle,
 	}
@@ -102,7 +103,7 @@ func (s *System) actorBeat() *scheduler.Config {
 		cfg.OnFire = s.onFire
 	}
 	return &scheduler.Config{
-		Schedule: func() scheduler.Schedule { return beat.New(cfg) },
+		Schedule: func() scheduler.Schedule { return firing.New(cfg) },
 		Listen:   store.Listen,
 	}
 }

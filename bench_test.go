@@ -100,7 +100,7 @@ func BenchmarkGateway(b *testing.B) {
 	places := make(chan struct{}, 64)
 	counter := p.actors.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
-		case *messages.Scheduled:
+		case *messages.ScheduleResponse:
 			<-places
 		case *messages.Error:
 			b.Error(wakebell.AnswerError(m))
@@ -109,7 +109,7 @@ func BenchmarkGateway(b *testing.B) {
 	}))
 	for n := 0; b.Loop(); n++ {
 		places <- struct{}{}
-		p.actors.Root.RequestWithCustomSender(p.Gateway(), &messages.Schedule{
+		p.actors.Root.RequestWithCustomSender(p.Gateway(), &messages.ScheduleRequest{
 			Topic: request.GetTopic(), Id: strconv.Itoa(n), Body: request.GetBody(), When: request.GetWhen(),
 		}, counter)
 	}

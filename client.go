@@ -11,11 +11,12 @@ import (
 
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Keys are the base names of the Redis keys; see docs/keys.md. The zero value
 // is what faststream-redis-timers uses by default.
-type Keys = redisops.Keys
+type Keys = timers.Keys
 
 // DefaultPayloadLimit is how large a body may be with its headers.
 const DefaultPayloadLimit = 1 << 20
@@ -80,7 +81,7 @@ func (c ClientConfig) queues() queue.Config {
 // a timer that was due at once may find it handled, and gone. Redrive and
 // DeleteDead answer and count as the first did.
 type Client struct {
-	store  *redisops.Timers
+	store  *timers.Timers
 	prefix string
 	limit  int
 
@@ -99,12 +100,12 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 	if cfg.PayloadLimit < 0 || cfg.PayloadLimit > maxPayload {
 		return nil, invalid("PayloadLimit", "%d is not within 0 and %d", cfg.PayloadLimit, maxPayload)
 	}
-	store, err := redisops.NewTimers(rdb, cfg.Keys)
+	store, err := timers.New(rdb, cfg.Keys)
 	if err != nil {
 		return nil, err
 	}
 	store.Logger, store.Retry = cfg.Logger, redisops.RetryFor(cfg.RetryFor)
-	store.MaxPayload = max(redisops.DefaultMaxPayload, cfg.PayloadLimit)
+	store.MaxPayload = max(timers.DefaultMaxPayload, cfg.PayloadLimit)
 	queues, err := queue.NewClient(rdb, cfg.queues())
 	if err != nil {
 		return nil, err
@@ -116,29 +117,29 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 
 // Scheduled tells what a draft became: Due by Redis's clock, Outcome whether the
 // timer is new or what was found under its id, Found when that was due.
-type Scheduled = redisops.Scheduled
+type Scheduled = timers.Scheduled
 
 // Outcome says what scheduling found and did.
-type Outcome = redisops.Outcome
+type Outcome = timers.Outcome
 
 const (
 	// Created: the id was free.
-	Created = redisops.Created
+	Created = timers.Created
 	// Replaced: a pending timer was replaced.
-	Replaced = redisops.Replaced
+	Replaced = timers.Replaced
 	// Superseded: a timer was replaced while its handler ran.
-	Superseded = redisops.Superseded
+	Superseded = timers.Superseded
 	// KeptPending: a pending timer was kept.
-	KeptPending = redisops.KeptPending
+	KeptPending = timers.KeptPending
 	// KeptRunning: a timer whose handler runs was kept.
-	KeptRunning = redisops.KeptRunning
+	KeptRunning = timers.KeptRunning
 	// KeptEarlier: a pending timer that is due as early was kept by Earliest.
-	KeptEarlier = redisops.KeptEarlier
+	KeptEarlier = timers.KeptEarlier
 	// Moved: a pending timer was moved by Debounce or Reschedule.
-	Moved = redisops.Moved
+	Moved = timers.Moved
 	// AlreadyDone: a timer that was scheduled with Once is gone; nothing was
 	// written.
-	AlreadyDone = redisops.AlreadyDone
+	AlreadyDone = timers.AlreadyDone
 )
 
 // Schedule stores drafts, of one topic or of several. All are checked before
@@ -152,7 +153,7 @@ func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]Scheduled, er
 }
 
 // schedule stores drafts, with an idempotency key or without.
-func (c *Client) schedule(ctx context.Context, key *redisops.Key, drafts []Draft) ([]Scheduled, error) {
+func (c *Client) schedule(ctx context.Context, key *timers.Key, drafts []Draft) ([]Scheduled, error) {
 	batches, err := c.batches(drafts)
 	if err != nil {
 		return nil, err
@@ -184,14 +185,14 @@ func (c *Client) schedule(ctx context.Context, key *redisops.Key, drafts []Draft
 // batch is the drafts of one topic, with their indexes in the call.
 type batch struct {
 	topic   string
-	entries []redisops.Entry
+	entries []timers.Entry
 	indexes []int
 }
 
 // newBatch has room for n drafts.
 func newBatch(topic string, n int) *batch {
 	return &batch{
-		topic: topic, entries: make([]redisops.Entry, 0, n), indexes: make([]int, 0, n),
+		topic: topic, entries: make([]timers.Entry, 0, n), indexes: make([]int, 0, n),
 	}
 }
 
@@ -222,8 +223,8 @@ func (c *Client) batches(drafts []Draft) ([]*batch, error) {
 		b.entries, b.indexes = append(b.entries, entry), append(b.indexes, i)
 	}
 	for _, b := range batches {
-		if i := redisops.Twice(b.entries); i >= 0 {
-			return nil, fmt.Errorf("timer %d: %w", b.indexes[i], invalid("ID", "%s is given twice", clip(b.entries[i].ID)))
+		if i := timers.Twice(b.entries); i >= 0 {
+			return nil, fmt.Errorf("timer %d: %w", b.indexes[i], invalid("ID", "%s is given twice", quoted(b.entries[i].ID)))
 		}
 	}
 	return batches, nil
@@ -258,15 +259,15 @@ func (c *Client) fullName(topic string) (string, error) {
 }
 
 // Presence says what a timer was doing.
-type Presence = redisops.Presence
+type Presence = timers.Presence
 
 const (
 	// Absent: there was no such timer.
-	Absent = redisops.Absent
+	Absent = timers.Absent
 	// Pending: it waited to become due, or to be retried.
-	Pending = redisops.Pending
+	Pending = timers.Pending
 	// Running: a handler had it.
-	Running = redisops.Running
+	Running = timers.Running
 )
 
 // Cancel removes timers of a topic and says, in the order of ids, what each

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -72,7 +73,7 @@ type Config struct {
 	OnDead func(context.Context, DeadLetter)
 
 	// Gates configures System.Gates. Its Logger is the System's unless set.
-	Gates GatesConfig
+	Gates gate.Config
 
 	// Logger; nil means slog.Default().
 	Logger *slog.Logger
@@ -92,7 +93,6 @@ func (c Config) withDefaults() Config {
 	if c.Gates.Logger == nil {
 		c.Gates.Logger = c.Logger
 	}
-	c.Gates = c.Gates.withDefaults()
 	c.Reminders = c.Reminders.withDefaults()
 	return c
 }
@@ -126,7 +126,7 @@ func (c Config) validate() error {
 		if err := c.validateHandler(field, h); err != nil {
 			errs = append(errs, err)
 		} else if seen[h.topic] {
-			errs = append(errs, invalid(field, "topic %s has a handler already", clip(h.topic)))
+			errs = append(errs, invalid(field, "topic %s has a handler already", quoted(h.topic)))
 		}
 		seen[h.topic] = true
 	}
@@ -149,7 +149,7 @@ func (c Config) validateHandler(field string, h Handler) error {
 		err = errors.Join(err, name.Validate())
 	}
 	if err = errors.Join(err, h.set.validate()); err != nil {
-		return fmt.Errorf("%s (topic %s): %w", field, clip(h.topic), err)
+		return fmt.Errorf("%s (topic %s): %w", field, quoted(h.topic), err)
 	}
 	return nil
 }

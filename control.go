@@ -5,16 +5,16 @@ import (
 	"context"
 
 	"github.com/wakebell/wakebell/actors/poller"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Control is what has been ordered of a topic, for all nodes that handle it. It
 // is kept in Redis.
-type Control = redisops.Control
+type Control = timers.Control
 
 // Settings override the options that the nodes gave a topic; what is zero is
 // left to the node.
-type Settings = redisops.Settings
+type Settings = timers.Settings
 
 // Pause orders all nodes to take no timers of the topic until Resume: what runs
 // goes on, and what is scheduled waits. By and reason are kept for whoever
@@ -60,13 +60,13 @@ func (c *Client) Control(ctx context.Context, topic string) (Control, error) {
 }
 
 // order reads for the actors what is ordered of a topic.
-func (s *System) order(topic string) func(context.Context) (poller.Order, error) {
-	return func(ctx context.Context) (poller.Order, error) {
+func (s *System) order(topic string) func(context.Context) (poller.ClusterOverride, error) {
+	return func(ctx context.Context) (poller.ClusterOverride, error) {
 		c, err := s.store.Control(ctx, topic)
 		if err != nil {
-			return poller.Order{}, err
+			return poller.ClusterOverride{}, err
 		}
-		return poller.Order{Paused: c.Paused, Override: func(to *poller.Settings) { override(to, c.Settings) }}, nil
+		return poller.ClusterOverride{Paused: c.Paused, Apply: func(to *poller.Settings) { override(to, c.Settings) }}, nil
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/paging"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // DeadLetter is a timer that was given up.
@@ -24,7 +24,7 @@ type DeadLetter struct {
 }
 
 // DeadFilter chooses dead letters; the zero value takes all.
-type DeadFilter = redisops.DeadFilter
+type DeadFilter = timers.DeadFilter
 
 // DeadLetters yields the dead letters of a topic that the filter takes, oldest
 // first, in pages as the loop goes on. An error is yielded last.
@@ -57,7 +57,7 @@ func (c *Client) DeadLetter(ctx context.Context, topic, entry string) (DeadLette
 	return deadLetterOf(full, d), nil
 }
 
-func deadLetterOf(topic string, d redisops.DeadLetter) DeadLetter {
+func deadLetterOf(topic string, d timers.DeadLetter) DeadLetter {
 	return DeadLetter{
 		Entry: d.Entry, ID: d.ID, Topic: topic, Reason: d.Reason,
 		Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At,
@@ -84,11 +84,11 @@ func (c *Client) LastDead(ctx context.Context, topic string, n int) ([]DeadLette
 }
 
 // onDead is OnDead as the actors call it.
-func (s *System) onDead() func(context.Context, poller.Death) {
+func (s *System) onDead() func(context.Context, poller.DeadTimer) {
 	if s.cfg.OnDead == nil {
 		return nil
 	}
-	return func(ctx context.Context, d poller.Death) {
+	return func(ctx context.Context, d poller.DeadTimer) {
 		body := content(d.Payload, d.ID)
 		if s.queueNamed(d.Topic) != nil { // it has no envelope
 			body = Content{Body: d.Payload, CorrelationID: d.ID}
@@ -103,26 +103,26 @@ func (s *System) onDead() func(context.Context, poller.Death) {
 
 // RedriveOptions say which dead letters become timers again, and how: the zero
 // value redrives all, 100 a second, and leaves live timers alone.
-type RedriveOptions = redisops.RedriveOptions
+type RedriveOptions = timers.RedriveOptions
 
 // RedrivenLetter names a dead letter and what became of it.
-type RedrivenLetter = redisops.RedrivenLetter
+type RedrivenLetter = timers.RedrivenLetter
 
 // RedriveResult counts dead letters by what became of them.
-type RedriveResult = redisops.RedriveResult
+type RedriveResult = timers.RedriveResult
 
 // RedriveOutcome says what became of a dead letter.
-type RedriveOutcome = redisops.RedriveOutcome
+type RedriveOutcome = timers.RedriveOutcome
 
 const (
 	// Redriven: it is a timer again.
-	Redriven = redisops.Redriven
+	Redriven = timers.Redriven
 	// Overwritten: it is a timer again, and replaced one of its id.
-	Overwritten = redisops.Overwritten
+	Overwritten = timers.Overwritten
 	// SkippedLive: it stays, for there is a timer of its id.
-	SkippedLive = redisops.SkippedLive
+	SkippedLive = timers.SkippedLive
 	// SkippedBroken: it stays, for it has no id or no payload.
-	SkippedBroken = redisops.SkippedBroken
+	SkippedBroken = timers.SkippedBroken
 )
 
 // Redrive makes timers of dead letters again, the oldest first, and deletes

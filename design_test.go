@@ -217,7 +217,7 @@ func TestAFullRedisCanBeDrained(t *testing.T) {
 	require.NoError(t, sys.Stop())
 	counters := sys.Counters()["t"]
 	require.EqualValues(t, timers*2/3, counters.Acked)
-	require.EqualValues(t, timers/3, counters.Buried)
+	require.EqualValues(t, timers/3, counters.DeadLettered)
 	require.EqualValues(t, timers/3, counters.Retried)
 	require.Len(t, deadLetters(t, c, "t"), timers/3)
 

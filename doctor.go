@@ -3,26 +3,26 @@ package wakebell
 import (
 	"context"
 
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/doctor"
 )
 
 // Finding is what one check of Client.Diagnose found: whether it is good, and
 // what to do if it is not.
-type Finding = redisops.Finding
+type Finding = doctor.Finding
 
 // Grade says how a check came out.
-type Grade = redisops.Grade
+type Grade = doctor.Grade
 
 // Grades of a Finding.
 const (
 	// Good: as it should be.
-	Good = redisops.Good
+	Good = doctor.Good
 	// Warn: it works, and timers may be late or lost in a case that is named.
-	Warn = redisops.Warn
+	Warn = doctor.Warn
 	// Bad: timers are not kept, not delivered or not safe.
-	Bad = redisops.Bad
+	Bad = doctor.Bad
 	// Unknown: the check could not be made; the Finding says why.
-	Unknown = redisops.Unknown
+	Unknown = doctor.Unknown
 )
 
 // Diagnose checks whether Redis is fit to keep these topics: whether it answers
@@ -43,5 +43,5 @@ func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]Finding, err
 			return nil, err
 		}
 	}
-	return c.store.Diagnose(ctx, full...)
+	return doctor.Diagnose(ctx, c.store, full...)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Errors to branch on with errors.Is.
@@ -42,7 +43,7 @@ var (
 	// ErrTooFewReplicas says that a timer is stored, and that fewer replicas
 	// than WithReplicas asks for confirmed it in time. A *ReplicasError has the
 	// numbers.
-	ErrTooFewReplicas = redisops.ErrTooFewReplicas
+	ErrTooFewReplicas = timers.ErrTooFewReplicas
 
 	// ErrWrongType says that a key of the topic holds something else.
 	ErrWrongType = redisops.ErrWrongType
@@ -76,7 +77,7 @@ var (
 )
 
 // ReplicasError says how many replicas confirmed a timer; see WithReplicas.
-type ReplicasError = redisops.ReplicasError
+type ReplicasError = timers.ReplicasError
 
 // Retryable reports whether the call that gave err may succeed when it is made
 // again as it was, later: Redis is unavailable or full, fewer replicas than

@@ -30,7 +30,7 @@ func ExampleSystem_Gateway() {
 			}
 			sys, _ := wakebell.Of(c.ActorSystem())
 			c.Request(sys.Gateway(), request)
-		case *messages.Scheduled:
+		case *messages.ScheduleResponse:
 			fmt.Println(m.GetId(), "is", m.GetOutcome())
 			close(done)
 		case *messages.Error:
@@ -88,11 +88,11 @@ func ExampleAnswered() {
 		ask := func(request messages.Request) *actor.Future {
 			return system.Root.RequestFuture(sys.Gateway(), request, 15*time.Second)
 		}
-		cancelled, err := wakebell.Answered[*messages.Cancelled](
-			ask(&messages.Cancel{Topic: Invoices.Name(), Ids: []string{"inv-42"}}).Result())
+		cancelled, err := wakebell.Answered[*messages.CancelResponse](
+			ask(&messages.CancelRequest{Topic: Invoices.Name(), Ids: []string{"inv-42"}}).Result())
 		fmt.Println(cancelled.GetFound(), err)
-		_, err = wakebell.Answered[*messages.Timer](
-			ask(&messages.Get{Topic: Invoices.Name(), Id: "inv-42"}).Result())
+		_, err = wakebell.Answered[*messages.GetTimerResponse](
+			ask(&messages.GetTimerRequest{Topic: Invoices.Name(), Id: "inv-42"}).Result())
 		fmt.Println(errors.Is(err, wakebell.ErrNotFound))
 	})
 	// Output:

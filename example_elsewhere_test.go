@@ -12,40 +12,6 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-func ExampleGatekeeper() {
-	// It takes Gates of this process or those of a Client of package remote.
-	deploy := func(ctx context.Context, gates wakebell.Gatekeeper) error {
-		turn, err := gates.Acquire(ctx, "deploy")
-		if err != nil {
-			return err
-		}
-		return turn.Do(ctx, func(ctx context.Context, _ uint64) error {
-			fmt.Println("alone")
-			return ctx.Err()
-		})
-	}
-	withGates(wakebell.GatesConfig{}, func(ctx context.Context, gates *wakebell.Gates) {
-		check(deploy(ctx, gates))
-	})
-	// Output: alone
-}
-
-// alwaysOpen is a gate of a test: everybody has the turn.
-type alwaysOpen struct{ wakebell.HeldTurn }
-
-func (alwaysOpen) Fence() uint64                 { return 1 }
-func (alwaysOpen) Context() context.Context      { return context.Background() }
-func (alwaysOpen) Release(context.Context) error { return nil }
-
-func ExampleNewTurn() {
-	turn := wakebell.NewTurn(alwaysOpen{})
-	check(turn.Do(context.Background(), func(_ context.Context, fence uint64) error {
-		fmt.Println("fence", fence)
-		return nil
-	}))
-	// Output: fence 1
-}
-
 func ExampleForwardQueue() {
 	read := make(chan string, 1)
 	clerk := actor.PropsFromFunc(func(c actor.Context) {
@@ -87,12 +53,12 @@ func ExampleRecurringMessage() {
 		}
 		m, err := wakebell.RecurringMessage(Invoices.Recurring("nightly", wakebell.Recurrence{Cron: "0 3 * * *"}, Invoice{}))
 		check(err)
-		put := &messages.PutRecurring{Schedules: []*messages.Recurring{m}}
-		_, err = wakebell.Answered[*messages.RecurringChanged](ask(put).Result())
+		put := &messages.PutRecurringRequest{Schedules: []*messages.Recurring{m}}
+		_, err = wakebell.Answered[*messages.PutRecurringResponse](ask(put).Result())
 		check(err)
-		answer, err := wakebell.Answered[*messages.RecurringState](ask(&messages.GetRecurring{Name: "nightly"}).Result())
+		answer, err := wakebell.Answered[*messages.GetRecurringResponse](ask(&messages.GetRecurringRequest{Name: "nightly"}).Result())
 		check(err)
-		fmt.Println(wakebell.RecurringStateOf(answer).Rule)
+		fmt.Println(wakebell.RecurringStateOf(answer.GetSchedule()).Rule)
 	})
 	// Output: cron 0 3 * * *
 }
@@ -100,12 +66,12 @@ func ExampleRecurringMessage() {
 // printer is an actors.Taker that acknowledges what it gets.
 type printer chan string
 
-func (p printer) Take(h *poller.Handed) {
+func (p printer) Take(h *poller.ForwardedLease) {
 	h.Answer(h.Ack())
 	p <- h.GetId()
 }
 
-func (p printer) Extended(*poller.Handed) {}
+func (p printer) Extended(*poller.ForwardedLease) {}
 
 func (p printer) Over(*messages.LeaseEnded) {}
 

@@ -106,7 +106,7 @@ func ExampleMaxAttempts() {
 		bill(sys.Client(), "inv-42")
 		<-died
 		check(sys.Stop())
-		fmt.Println("dead:", sys.Counters()["invoices"].Buried)
+		fmt.Println("dead:", sys.Counters()["invoices"].DeadLettered)
 	})
 	// Output:
 	// attempt 1

@@ -24,26 +24,6 @@ func ExampleOperator() {
 	// Output: true the database moves
 }
 
-func ExampleGateOperator() {
-	// It takes Gates of this process or those of a Client of package remote.
-	evict := func(ctx context.Context, of wakebell.GateOperator, gate string) (bool, error) {
-		info, err := of.Show(ctx, gate)
-		if err != nil || info.Holder.Fence == 0 {
-			return false, err
-		}
-		return of.ForceRelease(ctx, gate, info.Holder.Fence)
-	}
-	withGates(wakebell.GatesConfig{}, func(ctx context.Context, gates *wakebell.Gates) {
-		turn, err := gates.Acquire(ctx, "deploy")
-		check(err)
-		fmt.Println(evict(ctx, gates, "deploy"))
-		fmt.Println(errors.Is(turn.Release(ctx), wakebell.ErrTurnLost))
-	})
-	// Output:
-	// true <nil>
-	// true
-}
-
 func ExampleErrorMessage() {
 	failed := wakebell.ErrorMessage(fmt.Errorf("charge: %w", wakebell.ErrNotFound))
 	fmt.Println(failed.GetCode())

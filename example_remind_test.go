@@ -68,7 +68,7 @@ func ExampleRemindEvery() {
 					log.Fatal(err)
 				}
 			}
-		case *messages.ReminderForgotten:
+		case *messages.ForgetReminderResponse:
 			close(done)
 		}
 	})
@@ -140,7 +140,7 @@ func ExampleCluster() {
 
 func ExampleReminders_PID() {
 	run(wakebell.Config{Reminders: &wakebell.RemindersConfig{As: "shop-1"}}, func(sys *wakebell.System) {
-		// To whom actors of other processes send SetReminder and ForgetReminder.
+		// To whom actors of other processes send SetReminderRequest and ForgetReminderRequest.
 		fmt.Println(sys.Reminders().PID().GetId())
 	})
 	// Output: wakebell/reminders

@@ -56,7 +56,7 @@ func ExampleTarget_Told() {
 		case *messages.Lease: // it takes its time
 			close(has)
 		case *messages.LeaseEnded:
-			ended <- m.GetId() + ": " + m.GetWhy().String()
+			ended <- m.GetId() + ": " + m.GetReason().String()
 		}
 	})
 	run(wakebell.Config{

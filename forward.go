@@ -28,7 +28,7 @@ func ToEach(props *actor.Props) Target { return Target{&poller.Target{Props: pro
 
 // ToTaker is one that gets leases by calls, and is told when they end: cheaper
 // than an actor for whoever takes very many.
-func ToTaker(taker poller.Taker) Target { return Target{&poller.Target{Taker: taker}} }
+func ToTaker(taker poller.LeaseSink) Target { return Target{&poller.Target{Sink: taker}} }
 
 // Told is the Target, told with a *messages.LeaseEnded when a lease that it has
 // not answered ends: the timer was cancelled, say.
@@ -37,7 +37,7 @@ func (t Target) Told() Target {
 		return t
 	}
 	told := *t.target
-	told.Told = true
+	told.NotifyEnd = true
 	return Target{&told}
 }
 
@@ -52,7 +52,7 @@ func Forward[T any](topic Topic[T], to Target, opts ...HandlerOption) Handler {
 
 // handler is h with the Target.
 func (t Target) handler(h Handler) Handler {
-	if t.target == nil || (t.target.PID == nil && t.target.Props == nil && t.target.Taker == nil) {
+	if t.target == nil || (t.target.PID == nil && t.target.Props == nil && t.target.Sink == nil) {
 		h.err = errors.Join(h.err, invalid("Forward", "no actor; use To or ToEach"))
 		return h
 	}
@@ -82,6 +82,14 @@ func forward(ctx context.Context, t Timer[[]byte]) error {
 	if err != nil {
 		return err
 	}
+	if _, ok := answer.(*messages.Release); ok {
+		return errReleased
+	}
+	return outcome(answer)
+}
+
+// outcome returns the error of a handler that an answer stands for.
+func outcome(answer any) error {
 	switch a := answer.(type) {
 	case *messages.Ack:
 		return nil
@@ -89,8 +97,6 @@ func forward(ctx context.Context, t Timer[[]byte]) error {
 		return nack(a)
 	case *messages.Reject:
 		return Reject(errors.New(a.GetReason()))
-	case *messages.Release:
-		return errReleased
 	default:
 		return fmt.Errorf("unexpected answer %T", answer)
 	}
@@ -126,8 +132,8 @@ func lease(t Timer[[]byte], ttl time.Duration) *messages.Lease {
 		Headers:       t.Headers.Map(),
 		Activation:    timestamppb.New(t.Activation),
 		Delivered:     timestamppb.New(t.Delivered),
-		Attempt:       uint32(min(t.Attempt, 1<<31)),  //nolint:gosec // bounded
-		Failures:      uint32(min(t.Failures, 1<<31)), //nolint:gosec // bounded
+		Attempt:       uint32(min(t.Attempt, 1<<31)),  // bounded
+		Failures:      uint32(min(t.Failures, 1<<31)), // bounded
 		Ttl:           durationpb.New(ttl),
 	}
 }

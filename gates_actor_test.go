@@ -10,8 +10,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -23,21 +24,21 @@ type asker struct {
 
 func (a *asker) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case *messages.AcquireTurn, *messages.ReleaseTurn:
+	case *messages.AcquireTurnRequest, *messages.ReleaseTurnRequest:
 		c.Request(a.gates, m)
-	case *messages.Turn, *messages.TurnRefused, *messages.TurnLost, *messages.TurnReleased:
+	case *messages.Turn, *messages.TurnRefused, *messages.TurnLost, *messages.ReleaseTurnResponse:
 		a.told <- m
 	}
 }
 
 // gatesOf starts a System and spawns askers beside it.
-func gatesOf(t *testing.T, askers int) (*wakebell.Gates, *actor.ActorSystem, []*actor.PID, []chan any) {
+func gatesOf(t *testing.T, askers int) (*gate.Gates, *actor.ActorSystem, []*actor.PID, []chan any) {
 	t.Helper()
 	system := actorSystem()
 	sys, err := wakebell.New(system, redistest.Shared(t), wakebell.Config{Logger: quiet, Gates: unhurried})
 	require.NoError(t, err)
 	_, err = sys.Gates().Acquire(t.Context(), "x")
-	require.ErrorIs(t, err, wakebell.ErrGatesClosed)
+	require.ErrorIs(t, err, gate.ErrClosed)
 	launch(t, sys)
 	var pids []*actor.PID
 	var told []chan any
@@ -50,13 +51,13 @@ func gatesOf(t *testing.T, askers int) (*wakebell.Gates, *actor.ActorSystem, []*
 	return sys.Gates(), system, pids, told
 }
 
-// The answer to AcquireTurn may have been lost on its way to another process.
+// The answer to an AcquireTurnRequest may have been lost on its way to another process.
 func TestATurnWithATTLIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	gates, system, pids, told := gatesOf(t, 2)
 	name := redistest.Name(t)
 	ask := func(who int, request uint64) {
-		system.Root.RequestWithCustomSender(gates.PID(), &messages.AcquireTurn{
+		system.Root.RequestWithCustomSender(gates.PID(), &messages.AcquireTurnRequest{
 			Gate: name, Request: request, Place: 5, Ttl: durationpb.New(time.Hour),
 		}, pids[who])
 	}
@@ -70,7 +71,7 @@ func TestATurnWithATTLIsAskedForAgain(t *testing.T) {
 	ask(1, 3)
 	ask(1, 4)
 	eventually(t, func() bool { return waiting(t, gates, name) == 1 }, "it is one place")
-	system.Root.Send(pids[0], &messages.ReleaseTurn{Gate: name, Place: 5, Fence: first.GetFence()})
+	system.Root.Send(pids[0], &messages.ReleaseTurnRequest{Gate: name, Place: 5, Fence: first.GetFence()})
 	second := receive(t, told[1]).(*messages.Turn)
 	require.EqualValues(t, 4, second.GetRequest(), "the newest question is answered")
 	require.Empty(t, told[1])
@@ -80,27 +81,27 @@ func TestActorsTakeTurns(t *testing.T) {
 	t.Parallel()
 	gates, system, pids, told := gatesOf(t, 2)
 	name := redistest.Name(t)
-	system.Root.Send(pids[0], &messages.AcquireTurn{Gate: name})
+	system.Root.Send(pids[0], &messages.AcquireTurnRequest{Gate: name})
 	first := receive(t, told[0]).(*messages.Turn)
 	require.Equal(t, name, first.GetGate())
 
-	system.Root.Send(pids[0], &messages.AcquireTurn{Gate: name})
+	system.Root.Send(pids[0], &messages.AcquireTurnRequest{Gate: name})
 	require.Contains(t, receive(t, told[0]).(*messages.TurnRefused).GetReason(), "already")
-	system.Root.Send(pids[1], &messages.AcquireTurn{Gate: name, Try: true})
-	require.Equal(t, wakebell.ErrGateHeld.Error(), receive(t, told[1]).(*messages.TurnRefused).GetReason())
-	system.Root.Send(pids[1], &messages.AcquireTurn{Gate: name, Timeout: durationpb.New(20 * time.Millisecond)})
+	system.Root.Send(pids[1], &messages.AcquireTurnRequest{Gate: name, Try: true})
+	require.Equal(t, gate.ErrHeld.Error(), receive(t, told[1]).(*messages.TurnRefused).GetReason())
+	system.Root.Send(pids[1], &messages.AcquireTurnRequest{Gate: name, Timeout: durationpb.New(20 * time.Millisecond)})
 	require.Contains(t, receive(t, told[1]).(*messages.TurnRefused).GetReason(), "within")
 	eventually(t, func() bool { return waiting(t, gates, name) == 0 })
-	answer, err := system.Root.RequestFuture(gates.PID(), &messages.AcquireTurn{Gate: name}, patience).Result()
+	answer, err := system.Root.RequestFuture(gates.PID(), &messages.AcquireTurnRequest{Gate: name}, patience).Result()
 	require.NoError(t, err)
 	require.Contains(t, answer.(*messages.TurnRefused).GetReason(), "future")
 
-	system.Root.Send(pids[1], &messages.AcquireTurn{Gate: name})
+	system.Root.Send(pids[1], &messages.AcquireTurnRequest{Gate: name})
 	eventually(t, func() bool { return waiting(t, gates, name) == 1 })
-	system.Root.Send(pids[0], &messages.ReleaseTurn{Gate: name, Fence: 1})
-	require.Equal(t, wakebell.ErrTurnLost.Error(), receive(t, told[0]).(*messages.TurnReleased).GetReason())
-	system.Root.Send(pids[0], &messages.ReleaseTurn{Gate: name, Fence: first.GetFence()})
-	require.Empty(t, receive(t, told[0]).(*messages.TurnReleased).GetReason())
+	system.Root.Send(pids[0], &messages.ReleaseTurnRequest{Gate: name, Fence: 1})
+	require.Equal(t, gate.ErrTurnLost.Error(), receive(t, told[0]).(*messages.ReleaseTurnResponse).GetReason())
+	system.Root.Send(pids[0], &messages.ReleaseTurnRequest{Gate: name, Fence: first.GetFence()})
+	require.Empty(t, receive(t, told[0]).(*messages.ReleaseTurnResponse).GetReason())
 	second := receive(t, told[1]).(*messages.Turn)
 	require.Greater(t, second.GetFence(), first.GetFence())
 
@@ -119,9 +120,9 @@ func TestAnActorsTurnEndsWithIt(t *testing.T) {
 	t.Parallel()
 	gates, system, pids, told := gatesOf(t, 2)
 	name := redistest.Name(t)
-	system.Root.Send(pids[0], &messages.AcquireTurn{Gate: name})
+	system.Root.Send(pids[0], &messages.AcquireTurnRequest{Gate: name})
 	receive(t, told[0])
-	system.Root.Send(pids[1], &messages.AcquireTurn{Gate: name})
+	system.Root.Send(pids[1], &messages.AcquireTurnRequest{Gate: name})
 	eventually(t, func() bool { return waiting(t, gates, name) == 1 })
 	require.NoError(t, system.Root.StopFuture(pids[1]).Wait())
 	eventually(t, func() bool { return waiting(t, gates, name) == 0 })
@@ -137,18 +138,18 @@ func TestStopHandsOver(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		sys := launch(t, build(t, rdb, wakebell.Config{}))
 		turn := acquire(t, sys.Gates(), "gate")
-		other := gatesOn(t, rdb, wakebell.GatesConfig{})
+		other := gatesOn(t, rdb, gate.Config{})
 		next := waits(t, other, "gate")
 		own := waits(t, sys.Gates(), "gate")
 		began := time.Now()
 		require.NoError(t, sys.Stop())
 		got := receive(t, next)
 		require.Zero(t, time.Since(began))
-		require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrGatesClosed)
-		require.ErrorIs(t, turn.Release(t.Context()), wakebell.ErrTurnLost)
+		require.ErrorIs(t, context.Cause(turn.Context()), gate.ErrClosed)
+		require.ErrorIs(t, turn.Release(t.Context()), gate.ErrTurnLost)
 		require.Empty(t, own)
 		_, err := sys.Gates().Acquire(t.Context(), "gate")
-		require.ErrorIs(t, err, wakebell.ErrGatesClosed)
+		require.ErrorIs(t, err, gate.ErrClosed)
 		release(t, got)
 	})
 }
@@ -160,10 +161,10 @@ func TestADeadSystemHoldsUpForALease(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		sys := launch(t, build(t, rdb, wakebell.Config{}))
 		turn := acquire(t, sys.Gates(), "gate")
-		other := gatesOn(t, rdb, wakebell.GatesConfig{})
+		other := gatesOn(t, rdb, gate.Config{})
 		next := waits(t, other, "gate")
 		began := time.Now()
-		require.NoError(t, testdoor.Kill(sys))
+		require.NoError(t, testhook.Kill(sys))
 		<-turn.Context().Done()
 		got := <-next
 		require.Greater(t, time.Since(began), 6*time.Second)
@@ -186,28 +187,28 @@ func TestWith(t *testing.T) {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	})
-	require.ErrorIs(t, err, wakebell.ErrTurnLost)
+	require.ErrorIs(t, err, gate.ErrTurnLost)
 	require.Zero(t, waiting(t, g, name))
 }
 
 func TestGatesAreValidated(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
-	for want, cfg := range map[string]wakebell.GatesConfig{
+	for want, cfg := range map[string]gate.Config{
 		"LeaseTTL":    {LeaseTTL: time.Millisecond},
 		"SignalTTL":   {SignalTTL: time.Hour},
 		"PresenceTTL": {PresenceTTL: time.Millisecond},
-		"both":        {Keys: wakebell.GateKeys{Stream: "a", State: "a"}},
+		"both":        {Keys: gate.Keys{Stream: "a", State: "a"}},
 	} {
-		_, err := wakebell.NewGates(rdb, cfg)
+		_, err := gate.New(rdb, cfg)
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 		require.ErrorContains(t, err, want)
 		_, err = wakebell.New(actorSystem(), rdb, wakebell.Config{Gates: cfg})
 		require.ErrorContains(t, err, want)
 	}
-	_, err := wakebell.NewGates(nil, wakebell.GatesConfig{})
+	_, err := gate.New(nil, gate.Config{})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
-	g := gatesOn(t, rdb, wakebell.GatesConfig{})
+	g := gatesOn(t, rdb, gate.Config{})
 	_, err = g.Acquire(t.Context(), "")
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 	require.ErrorIs(t, g.Guard(t.Context(), "gate", "", 1), wakebell.ErrInvalid)

@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -25,7 +25,7 @@ func BenchmarkGateInside(b *testing.B) {
 	for _, contenders := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("contenders=%d", contenders), func(b *testing.B) {
 			rdb, name := redistest.Start(b).Client(b), redistest.Name(b)
-			g := gatesOn(b, rdb, wakebell.GatesConfig{})
+			g := gatesOn(b, rdb, gate.Config{})
 			var left atomic.Int64
 			left.Store(int64(b.N))
 			var group sync.WaitGroup
@@ -71,7 +71,7 @@ func runContender(spec string) error {
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: addr})
 	defer func() { _ = rdb.Close() }() // the process ends
-	g, err := wakebell.NewGates(rdb, wakebell.GatesConfig{Logger: quiet})
+	g, err := gate.New(rdb, gate.Config{Logger: quiet})
 	if err != nil {
 		return err
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/gates"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/internal/testhook"
 )
 
 // citizenVariable, when set, makes this test binary a process that takes turns
@@ -44,8 +44,8 @@ const (
 //	released FENCE FROM TO
 //	lost FENCE UNTIL
 type citizen struct {
-	gates *wakebell.Gates
-	guard *wakebell.Gates
+	gates *gate.Gates
+	guard *gate.Gates
 	gate  string
 
 	mu  sync.Mutex
@@ -82,16 +82,16 @@ func runCitizen(spec string) error {
 	}
 	rdb, guardRDB := dial(addr), dial(guardAddr)
 	defer func() { _, _ = rdb.Close(), guardRDB.Close() }() // the process ends
-	cfg := wakebell.GatesConfig{LeaseTTL: citizenLease, SignalTTL: citizenSignal, PresenceTTL: 800 * time.Millisecond, Logger: quiet}
+	cfg := gate.Config{LeaseTTL: citizenLease, SignalTTL: citizenSignal, PresenceTTL: 800 * time.Millisecond, Logger: quiet}
 	var err error
 	observed := cfg
-	testdoor.Observe(&observed, func(t gates.TicketTaken) { c.say("ticket", uint64(t.Ticket), t.Asked, t.Answered) })
-	c.gates, err = wakebell.NewGates(rdb, observed)
+	testhook.Observe(&observed, func(t gates.TicketTaken) { c.say("ticket", uint64(t.Ticket), t.Asked, t.Answered) })
+	c.gates, err = gate.New(rdb, observed)
 	if err != nil {
 		return err
 	}
 	cfg.GuardsElsewhere = addr != guardAddr
-	if c.guard, err = wakebell.NewGates(guardRDB, cfg); err != nil {
+	if c.guard, err = gate.New(guardRDB, cfg); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -102,7 +102,7 @@ func runCitizen(spec string) error {
 	var workers sync.WaitGroup
 	for worker := range uint64(2) {
 		workers.Go(func() {
-			random := rand.New(rand.NewPCG(seed, worker)) //nolint:gosec // a history is repeatable
+			random := rand.New(rand.NewPCG(seed, worker)) // a history is repeatable
 			for ctx.Err() == nil {
 				if random.IntN(4) == 0 {
 					c.burst(ctx, random)
@@ -121,7 +121,7 @@ func runCitizen(spec string) error {
 func (c *citizen) burst(ctx context.Context, random *rand.Rand) {
 	var all sync.WaitGroup
 	for range 3 {
-		own := rand.New(rand.NewPCG(random.Uint64(), 0)) //nolint:gosec // a history is repeatable
+		own := rand.New(rand.NewPCG(random.Uint64(), 0)) // a history is repeatable
 		all.Go(func() { c.turn(ctx, own) })
 	}
 	all.Wait()
@@ -159,13 +159,13 @@ func (c *citizen) turn(ctx context.Context, random *rand.Rand) {
 	switch err := turn.Release(ctx); {
 	case err == nil:
 		c.say("released", turn.Fence(), from, time.Now())
-	case errors.Is(err, wakebell.ErrTurnLost):
+	case errors.Is(err, gate.ErrTurnLost):
 		c.say("lost", turn.Fence(), until)
 	}
 }
 
 // hold keeps a turn for a while, unless it is lost.
-func (c *citizen) hold(turn *wakebell.Turn, d time.Duration) {
+func (c *citizen) hold(turn gate.Turn, d time.Duration) {
 	for end := time.After(d); ; {
 		select {
 		case <-end:
@@ -191,12 +191,12 @@ func holding(random *rand.Rand) time.Duration {
 }
 
 // write uses the resource, as far as the guard lets it.
-func (c *citizen) write(ctx context.Context, turn *wakebell.Turn) {
+func (c *citizen) write(ctx context.Context, turn gate.Turn) {
 	from := time.Now()
 	switch err := c.guard.Guard(ctx, c.gate, resource, turn.Fence()); {
 	case err == nil:
 		c.say("wrote", turn.Fence(), from, time.Now())
-	case errors.Is(err, wakebell.ErrFenceStale), errors.Is(err, wakebell.ErrFenceRegressed):
+	case errors.Is(err, gate.ErrFenceStale), errors.Is(err, gate.ErrFenceRegressed):
 		c.say("refused", turn.Fence(), time.Now())
 	}
 }

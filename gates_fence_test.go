@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -16,13 +17,13 @@ func TestATicketThatWaitsDoesNotPassTheGuard(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
-		g := gatesOn(t, rdb, wakebell.GatesConfig{})
+		g := gatesOn(t, rdb, gate.Config{})
 		turn := acquire(t, g, "gate")
 		next := waits(t, g, "gate")
 		info, err := g.Show(t.Context(), "gate")
 		require.NoError(t, err)
 		ticket := info.Waiters[0].Fence
-		require.ErrorIs(t, g.Guard(t.Context(), "gate", "db", ticket), wakebell.ErrFenceUnknown)
+		require.ErrorIs(t, g.Guard(t.Context(), "gate", "db", ticket), gate.ErrFenceUnknown)
 		require.NoError(t, turn.Guard(t.Context(), "db"))
 		release(t, turn)
 		got := receive(t, next)
@@ -38,7 +39,7 @@ func TestALiftedGateDoesNotLiftOthers(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
-		g := gatesOn(t, rdb, wakebell.GatesConfig{})
+		g := gatesOn(t, rdb, gate.Config{})
 		const floor = 8_000_000_000_000_000
 		_, err := g.Repair(t.Context(), "lifted", floor)
 		require.NoError(t, err)
@@ -57,7 +58,7 @@ func TestABrokenGateEndsItsTurnAlone(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
-		g := gatesOn(t, rdb, wakebell.GatesConfig{})
+		g := gatesOn(t, rdb, gate.Config{})
 		broken, fine := acquire(t, g, "broken"), acquire(t, g, "fine")
 		require.NoError(t, rdb.Set(t.Context(), "{gates}:state:broken", "in the way", 0).Err())
 		<-broken.Context().Done()

@@ -144,9 +144,9 @@ func (w *town) live(seed uint64, trouble func(random *rand.Rand, all []*citizenP
 	w.turns = map[uint64]*held{}
 	all := make([]*citizenProcess, citizens)
 	for n := range all {
-		all[n] = w.start(n, seed<<8+uint64(n)) //nolint:gosec // small
+		all[n] = w.start(n, seed<<8+uint64(n))
 	}
-	random := rand.New(rand.NewPCG(seed, 99)) //nolint:gosec // a history is repeatable
+	random := rand.New(rand.NewPCG(seed, 99)) // a history is repeatable
 	for end := time.Now().Add(historyLength); time.Now().Before(end); {
 		<-time.After(time.Duration(random.IntN(500)) * time.Millisecond)
 		trouble(random, all)
@@ -195,7 +195,7 @@ func TestGateHistories(t *testing.T) {
 	t.Parallel()
 	turns := 0
 	for round := range *historyRounds {
-		seed := *historySeed + uint64(round) //nolint:gosec // small
+		seed := *historySeed + uint64(round)
 		server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 		w := &town{t: t, addrs: [2]string{server.Addr, server.Addr}, gate: "town"}
 		h := w.live(seed, func(random *rand.Rand, all []*citizenProcess) {
@@ -224,7 +224,7 @@ func TestGateHistoriesWithLossOfData(t *testing.T) {
 	guard := redistest.Start(t)
 	turns, refused := 0, 0
 	for round := range *historyRounds {
-		seed := *historySeed + uint64(round) //nolint:gosec // small
+		seed := *historySeed + uint64(round)
 		server := redistest.Start(t)
 		rdb := server.Client(t)
 		w := &town{t: t, addrs: [2]string{server.Addr, guard.Addr}, gate: fmt.Sprint("town", round)}
@@ -255,7 +255,7 @@ func TestGateHistoriesWithFailover(t *testing.T) {
 	guard := redistest.Start(t)
 	turns, refused := 0, 0
 	for round := range *historyRounds {
-		seed := *historySeed + uint64(round) //nolint:gosec // small
+		seed := *historySeed + uint64(round)
 		watched := redistest.Sentinel(t)
 		replica := watched.Replica.Client(t)
 		w := &town{t: t, addrs: [2]string{bySentinel + watched.Sentinel.Addr, guard.Addr}, gate: fmt.Sprint("failover", round)}

@@ -10,13 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
 // inLine has a waiter of each of these Gates wait, one behind the other, and
 // returns who of them got turns, in order, and their tokens.
-func inLine(t *testing.T, name string, use func(g *wakebell.Gates, fence uint64) error, line ...*wakebell.Gates) (order func() []int, fences func() []uint64) {
+func inLine(t *testing.T, name string, use func(g *gate.Gates, fence uint64) error, line ...*gate.Gates) (order func() []int, fences func() []uint64) {
 	t.Helper()
 	var mu sync.Mutex
 	var who []int
@@ -46,7 +46,7 @@ func TestPassingOnKeepsTheOrder(t *testing.T) {
 	rdb, name := redistest.Shared(t), redistest.Name(t)
 	a, b := gatesOn(t, rdb, unhurried), gatesOn(t, rdb, unhurried)
 	first := acquire(t, a, name)
-	guarded := func(g *wakebell.Gates, fence uint64) error { return g.Guard(t.Context(), name, "resource", fence) }
+	guarded := func(g *gate.Gates, fence uint64) error { return g.Guard(t.Context(), name, "resource", fence) }
 	order, fences := inLine(t, name, guarded, a, a, a, b, a, b, b, a, a)
 	release(t, first)
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}, order())
@@ -64,9 +64,9 @@ func TestTurnsArePassedOnWithoutRedis(t *testing.T) {
 	server := redistest.Start(t)
 	g := gatesOn(t, server.Client(t), unhurried)
 	first := acquire(t, g, "gate")
-	order, _ := inLine(t, "gate", func(*wakebell.Gates, uint64) error { return nil }, slices.Repeat([]*wakebell.Gates{g}, 50)...)
+	order, _ := inLine(t, "gate", func(*gate.Gates, uint64) error { return nil }, slices.Repeat([]*gate.Gates{g}, 50)...)
 	_, err := g.TryAcquire(t.Context(), "gate") // its answer comes behind those to the fifty
-	require.ErrorIs(t, err, wakebell.ErrGateHeld)
+	require.ErrorIs(t, err, gate.ErrHeld)
 	server.Pause()
 	release(t, first)
 	require.Len(t, order(), 50)
@@ -84,7 +84,7 @@ func TestATurnThatWasPassedOn(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, server := redistest.Embedded(t)
-		g, other := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+		g, other := gatesOn(t, rdb, gate.Config{}), gatesOn(t, rdb, gate.Config{})
 		first := acquire(t, g, "gate")
 		second, third := waits(t, g, "gate"), waits(t, other, "gate")
 		release(t, first)
@@ -98,8 +98,8 @@ func TestATurnThatWasPassedOn(t *testing.T) {
 		}
 		server.FlushAll()
 		<-turn.Context().Done()
-		require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrTurnLost)
-		require.ErrorIs(t, turn.Release(t.Context()), wakebell.ErrTurnLost)
+		require.ErrorIs(t, context.Cause(turn.Context()), gate.ErrTurnLost)
+		require.ErrorIs(t, turn.Release(t.Context()), gate.ErrTurnLost)
 		release(t, receive(t, third))
 	})
 }
@@ -110,13 +110,13 @@ func TestPassingOnAfterALostTicket(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
-		g, other := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+		g, other := gatesOn(t, rdb, gate.Config{}), gatesOn(t, rdb, gate.Config{})
 		first := acquire(t, other, "gate")
-		order, fences := inLine(t, "gate", func(*wakebell.Gates, uint64) error { return nil }, g, g, g)
+		order, fences := inLine(t, "gate", func(*gate.Gates, uint64) error { return nil }, g, g, g)
 		info, err := g.Show(t.Context(), "gate")
 		require.NoError(t, err)
 		lost := fmt.Sprintf("%d-0", info.Waiters[0].Fence)
-		require.NoError(t, rdb.XDel(t.Context(), wakebell.GateKeys{}.WithDefaults().Stream+":gate", lost).Err())
+		require.NoError(t, rdb.XDel(t.Context(), gate.Keys{}.WithDefaults().Stream+":gate", lost).Err())
 		<-time.After(time.Minute) // until it has looked after its tickets
 		require.Equal(t, 3, waiting(t, g, "gate"))
 		release(t, first)

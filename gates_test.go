@@ -8,28 +8,28 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
 // unhurried is for Gates on a real Redis, of which a test wants turns in order and
 // kept: whoever the machine holds up for a few seconds is neither dead nor late.
 // Its presence is short enough to share a Redis with Gates of the defaults.
-var unhurried = wakebell.GatesConfig{LeaseTTL: 30 * time.Second, SignalTTL: 20 * time.Second, PresenceTTL: 20 * time.Second}
+var unhurried = gate.Config{LeaseTTL: 30 * time.Second, SignalTTL: 20 * time.Second, PresenceTTL: 20 * time.Second}
 
 // gatesOn makes Gates as those of a process, until the end of the test.
-func gatesOn(t testing.TB, rdb redis.UniversalClient, cfg wakebell.GatesConfig) *wakebell.Gates {
+func gatesOn(t testing.TB, rdb redis.UniversalClient, cfg gate.Config) *gate.Gates {
 	t.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = quiet
 	}
-	g, err := wakebell.NewGates(rdb, cfg)
+	g, err := gate.New(rdb, cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Close()) })
 	return g
 }
 
-func acquire(t testing.TB, g *wakebell.Gates, name string) *wakebell.Turn {
+func acquire(t testing.TB, g *gate.Gates, name string) gate.Turn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -38,16 +38,16 @@ func acquire(t testing.TB, g *wakebell.Gates, name string) *wakebell.Turn {
 	return turn
 }
 
-func release(t testing.TB, turn *wakebell.Turn) {
+func release(t testing.TB, turn gate.Turn) {
 	t.Helper()
 	require.NoError(t, turn.Release(t.Context()))
 }
 
 // waits starts a wait for a gate and returns when it has a place.
-func waits(t testing.TB, g *wakebell.Gates, name string) <-chan *wakebell.Turn {
+func waits(t testing.TB, g *gate.Gates, name string) <-chan gate.Turn {
 	t.Helper()
 	before := waiting(t, g, name)
-	got := make(chan *wakebell.Turn, 1)
+	got := make(chan gate.Turn, 1)
 	go func() {
 		if turn, err := g.Acquire(t.Context(), name); err == nil {
 			got <- turn
@@ -57,7 +57,7 @@ func waits(t testing.TB, g *wakebell.Gates, name string) <-chan *wakebell.Turn {
 	return got
 }
 
-func waiting(t testing.TB, g *wakebell.Gates, name string) int {
+func waiting(t testing.TB, g *gate.Gates, name string) int {
 	t.Helper()
 	info, err := g.Show(t.Context(), name)
 	require.NoError(t, err)
@@ -70,11 +70,11 @@ func TestTurnsAtAGate(t *testing.T) {
 	one, two := gatesOn(t, rdb, unhurried), gatesOn(t, rdb, unhurried)
 	first := acquire(t, one, name)
 	_, err := two.TryAcquire(t.Context(), name)
-	require.ErrorIs(t, err, wakebell.ErrGateHeld)
+	require.ErrorIs(t, err, gate.ErrHeld)
 	second := waits(t, two, name)
 	third := waits(t, one, name)
 	_, err = one.TryAcquire(t.Context(), name)
-	require.ErrorIs(t, err, wakebell.ErrGateHeld)
+	require.ErrorIs(t, err, gate.ErrHeld)
 	release(t, first)
 	require.ErrorIs(t, context.Cause(first.Context()), context.Canceled)
 	release(t, first) // again
@@ -114,7 +114,7 @@ func TestGatesWithoutSignals(t *testing.T) {
 	server := redistest.Start(t)
 	require.NoError(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "deaf", "reset", "on", ">secret", "+@all", "~{gates}:*").Err())
 	deaf := func(o *redis.Options) { o.Username, o.Password = "deaf", "secret" }
-	g, other := gatesOn(t, server.Client(t, deaf), wakebell.GatesConfig{}), gatesOn(t, server.Client(t, deaf), wakebell.GatesConfig{})
+	g, other := gatesOn(t, server.Client(t, deaf), gate.Config{}), gatesOn(t, server.Client(t, deaf), gate.Config{})
 	for range 3 {
 		turn := acquire(t, g, "gate")
 		next := waits(t, other, "gate")

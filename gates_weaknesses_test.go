@@ -14,10 +14,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/messages/gate"
-	"github.com/wakebell/wakebell/redisops"
+	protocol "github.com/wakebell/wakebell/messages/gate"
+	"github.com/wakebell/wakebell/redisops/gates"
 )
 
 // These are the weaknesses that redis-fifo-lock was shown to have. What waits is
@@ -26,11 +26,11 @@ import (
 // mortal joins a gate as a process that never says that it lives.
 func mortal(t testing.TB, rdb redis.UniversalClient, name, process string, lease time.Duration) {
 	t.Helper()
-	store, err := redisops.NewGates(rdb, wakebell.GateKeys{}, nil)
+	store, err := gates.New(rdb, gate.Keys{}, nil)
 	require.NoError(t, err)
-	_, err = store.Exchange(t.Context(), &gate.Request{
-		Gate: name, Process: process, Sequence: 1, Ops: []gate.Op{{Kind: gate.Join, Number: 1}},
-		Terms: gate.Terms{Lease: lease, Signal: 500 * time.Millisecond, Presence: 2 * time.Second},
+	_, err = store.Exchange(t.Context(), &protocol.Request{
+		Gate: name, Process: process, Sequence: 1, Ops: []protocol.Op{{Kind: protocol.Join, Number: 1}},
+		Terms: protocol.Terms{Lease: lease, Signal: 500 * time.Millisecond, Presence: 2 * time.Second},
 	})
 	require.NoError(t, err)
 }
@@ -41,7 +41,7 @@ func TestALiveHolderIsNotEvicted(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
-		g, other := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+		g, other := gatesOn(t, rdb, gate.Config{}), gatesOn(t, rdb, gate.Config{})
 		turn := acquire(t, g, "gate")
 		next := waits(t, other, "gate")
 		select {
@@ -65,7 +65,7 @@ func TestAnEmptySectionHandsOverAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		var turns atomic.Int64
 		for range 4 {
-			g := gatesOn(t, rdb, wakebell.GatesConfig{})
+			g := gatesOn(t, rdb, gate.Config{})
 			for range 25 {
 				all.Go(func() {
 					for range 4 {
@@ -88,7 +88,7 @@ func TestAWaiterThatGivesUpCostsNothing(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
-		g, other := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+		g, other := gatesOn(t, rdb, gate.Config{}), gatesOn(t, rdb, gate.Config{})
 		turn := acquire(t, g, "gate")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -109,7 +109,7 @@ func TestADeadWaiterCostsLittle(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
-		g := gatesOn(t, rdb, wakebell.GatesConfig{})
+		g := gatesOn(t, rdb, gate.Config{})
 		turn := acquire(t, g, "gate")
 		mortal(t, rdb, "gate", "host:1:dead", time.Hour)
 		next := waits(t, g, "gate")
@@ -133,7 +133,7 @@ func TestACrashedHolderFreesTheGate(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
-		g := gatesOn(t, rdb, wakebell.GatesConfig{})
+		g := gatesOn(t, rdb, gate.Config{})
 		began := time.Now()
 		mortal(t, rdb, "gate", "host:1:dead", 10*time.Second)
 		turn, err := g.Acquire(t.Context(), "gate")
@@ -175,7 +175,7 @@ func TestAStaleHolderIsRefused(t *testing.T) {
 		cutOff := redis.NewClient(rdb.Options())
 		t.Cleanup(func() { require.NoError(t, cutOff.Close()) })
 		cutOff.AddHook(wire)
-		g, other := gatesOn(t, cutOff, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+		g, other := gatesOn(t, cutOff, gate.Config{}), gatesOn(t, rdb, gate.Config{})
 		stale := acquire(t, g, "gate")
 		require.NoError(t, stale.Guard(t.Context(), "db"))
 		wire.cut.Store(true)
@@ -183,13 +183,13 @@ func TestAStaleHolderIsRefused(t *testing.T) {
 		cut := time.Now()
 		<-stale.Context().Done()
 		require.LessOrEqual(t, time.Since(cut), 10*time.Second, "by the local clock")
-		require.ErrorIs(t, context.Cause(stale.Context()), wakebell.ErrTurnLost)
+		require.ErrorIs(t, context.Cause(stale.Context()), gate.ErrTurnLost)
 		turn := receive(t, next)
 		require.Greater(t, turn.Fence(), stale.Fence())
 		require.NoError(t, turn.Guard(t.Context(), "db"))
 		wire.cut.Store(false)
-		require.ErrorIs(t, stale.Release(t.Context()), wakebell.ErrTurnLost)
-		require.ErrorIs(t, stale.Guard(t.Context(), "db"), wakebell.ErrFenceStale)
+		require.ErrorIs(t, stale.Release(t.Context()), gate.ErrTurnLost)
+		require.ErrorIs(t, stale.Guard(t.Context(), "db"), gate.ErrFenceStale)
 		<-time.After(time.Minute)
 		require.NoError(t, turn.Context().Err(), "the stale one took nothing away")
 		release(t, turn)
@@ -213,7 +213,7 @@ func TestTheFirstIsLetThrough(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		began := time.Now()
-		release(t, acquire(t, gatesOn(t, rdb, wakebell.GatesConfig{}), "gate"))
+		release(t, acquire(t, gatesOn(t, rdb, gate.Config{}), "gate"))
 		require.Zero(t, time.Since(began))
 	})
 }
@@ -224,7 +224,7 @@ func TestFencesDoNotStepBack(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, m := redistest.Embedded(t)
-		g := gatesOn(t, rdb, wakebell.GatesConfig{})
+		g := gatesOn(t, rdb, gate.Config{})
 		var last uint64
 		grows := func() {
 			t.Helper()
@@ -243,7 +243,7 @@ func TestFencesDoNotStepBack(t *testing.T) {
 		require.NoError(t, rdb.FlushAll(t.Context()).Err())
 		grows() // this process remembers
 
-		forgetful := gatesOn(t, rdb, wakebell.GatesConfig{})
+		forgetful := gatesOn(t, rdb, gate.Config{})
 		turn := acquire(t, forgetful, "gate")
 		require.NoError(t, turn.Guard(t.Context(), "db"))
 		guard := rdb.HGetAll(t.Context(), "{gates}:guard:gate").Val()
@@ -251,15 +251,15 @@ func TestFencesDoNotStepBack(t *testing.T) {
 		require.NoError(t, rdb.FlushAll(t.Context()).Err())
 		require.NoError(t, rdb.HSet(t.Context(), "{gates}:guard:gate", guard).Err())
 		m.SetTime(time.Now().Add(-2 * time.Hour))
-		newcomer := gatesOn(t, rdb, wakebell.GatesConfig{})
+		newcomer := gatesOn(t, rdb, gate.Config{})
 		turn = acquire(t, newcomer, "gate")
 		require.Less(t, turn.Fence(), last)
-		require.ErrorIs(t, turn.Guard(t.Context(), "db"), wakebell.ErrFenceRegressed)
+		require.ErrorIs(t, turn.Guard(t.Context(), "db"), gate.ErrFenceRegressed)
 		repaired, err := newcomer.Repair(t.Context(), "gate", 0)
 		require.NoError(t, err)
 		require.Equal(t, 1, repaired.Removed)
 		<-turn.Context().Done()
-		require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrTurnLost)
+		require.ErrorIs(t, context.Cause(turn.Context()), gate.ErrTurnLost)
 		turn = acquire(t, newcomer, "gate")
 		require.NoError(t, turn.Guard(t.Context(), "db"))
 		release(t, turn)
@@ -271,7 +271,7 @@ func TestWaitersOfADeletedStreamWaitOn(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
-		g, other := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, rdb, wakebell.GatesConfig{})
+		g, other := gatesOn(t, rdb, gate.Config{}), gatesOn(t, rdb, gate.Config{})
 		turn := acquire(t, g, "gate")
 		next := waits(t, other, "gate")
 		require.NoError(t, rdb.Del(t.Context(), "{gates}:stream:gate").Err())
@@ -303,10 +303,10 @@ func waitAt(t *testing.T, gates, waiters int) {
 	t.Cleanup(func() { require.NoError(t, other.Close()) })
 	sent := &callCount{}
 	other.AddHook(sent)
-	holder, waiter := gatesOn(t, rdb, wakebell.GatesConfig{}), gatesOn(t, other, wakebell.GatesConfig{})
+	holder, waiter := gatesOn(t, rdb, gate.Config{}), gatesOn(t, other, gate.Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
-	var turns []*wakebell.Turn
+	var turns []gate.Turn
 	for n := range waiters {
 		name := "gate" + strconv.Itoa(n%gates)
 		if n < gates {

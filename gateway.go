@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/gateway"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -38,12 +39,10 @@ func OfNamed(actorSystem *actor.ActorSystem, name string) (*System, bool) {
 // wakebell/gateway (the System's name before it). It is there when Start has
 // returned, whether or not the System has Handlers.
 //
-// It takes *messages.Schedule, ScheduleBatch, Cancel, Get, List, Reschedule,
-// RunNow and Stats; PutRecurring, DeleteRecurring, EnableRecurring,
-// RunRecurring, GetRecurring, ListRecurring and PreviewRecurring; Publish and
-// GuardTurn. A message must not be changed once it is sent. What it
-// answers says the documentation of each; every answer may be a *messages.Error
-// instead, see Answered and AnswerError. A request without a sender is carried
+// It takes the requests of the gRPC service Timers: *messages.ScheduleRequest,
+// CancelRequest, GetTimerRequest and so on. A message must not be changed once it is
+// sent. The answer of *messages.ScheduleRequest is *messages.ScheduleResponse or
+// *messages.Error, and so on; see Answered and AnswerError. A request without a sender is carried
 // out too, and its failure logged. Requests about the same timer, recurring
 // schedule or queue are carried out in the order in which they came, any others
 // at the same time.
@@ -67,7 +66,7 @@ var ErrConflict = errors.New("somebody else has it")
 // Answered reads the answer to a request, as in
 //
 //	future := c.RequestFuture(sys.Gateway(), request, 15*time.Second)
-//	scheduled, err := wakebell.Answered[*messages.Scheduled](future.Result())
+//	scheduled, err := wakebell.Answered[*messages.ScheduleResponse](future.Result())
 //
 // Errors are those of AnswerError; ErrNotRunning when there is no gateway; and
 // one that wraps context.DeadlineExceeded when the future timed out.
@@ -136,13 +135,13 @@ var codes = []struct {
 	{messages.Code_CODE_CONFLICT, ErrConflict},
 	{messages.Code_CODE_CONFLICT, ErrKeyUsed},
 	{messages.Code_CODE_NO_SCHEDULE, ErrNoSchedule},
-	{messages.Code_CODE_GATE_HELD, ErrGateHeld},
-	{messages.Code_CODE_TURN_LOST, ErrTurnLost},
-	{messages.Code_CODE_GATES_CLOSED, ErrGatesClosed},
-	{messages.Code_CODE_FENCE_STALE, ErrFenceStale},
-	{messages.Code_CODE_FENCE_REGRESSED, ErrFenceRegressed},
-	{messages.Code_CODE_FENCE_UNKNOWN, ErrFenceUnknown},
-	{messages.Code_CODE_GATE_EXHAUSTED, ErrGateExhausted},
+	{messages.Code_CODE_GATE_HELD, gate.ErrHeld},
+	{messages.Code_CODE_TURN_LOST, gate.ErrTurnLost},
+	{messages.Code_CODE_GATES_CLOSED, gate.ErrClosed},
+	{messages.Code_CODE_FENCE_STALE, gate.ErrFenceStale},
+	{messages.Code_CODE_FENCE_REGRESSED, gate.ErrFenceRegressed},
+	{messages.Code_CODE_FENCE_UNKNOWN, gate.ErrFenceUnknown},
+	{messages.Code_CODE_GATE_EXHAUSTED, gate.ErrExhausted},
 	{messages.Code_CODE_DENIED, ErrDenied},
 	{messages.Code_CODE_CHANNEL_DENIED, ErrChannelDenied},
 	{messages.Code_CODE_UNSUPPORTED, ErrUnsupported},

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 )
@@ -25,11 +26,11 @@ func TestAMessageThatIsWrongNamesItsField(t *testing.T) {
 	p := posted(t, rdb, wakebell.Config{PayloadLimit: 1000})
 	topic, long := p.topic.Name(), strings.Repeat("x", 70_000)
 	forever, never := &durationpb.Duration{Seconds: 300_000_000_000}, &timestamppb.Timestamp{Seconds: 1 << 60}
-	in := func(d *durationpb.Duration) *messages.Schedule {
-		return &messages.Schedule{Topic: topic, When: &messages.Schedule_In{In: d}}
+	in := func(d *durationpb.Duration) *messages.ScheduleRequest {
+		return &messages.ScheduleRequest{Topic: topic, When: &messages.ScheduleRequest_In{In: d}}
 	}
-	debounce := func(delay, limit *durationpb.Duration) *messages.Schedule {
-		return &messages.Schedule{Topic: topic, When: &messages.Schedule_Debounce{
+	debounce := func(delay, limit *durationpb.Duration) *messages.ScheduleRequest {
+		return &messages.ScheduleRequest{Topic: topic, When: &messages.ScheduleRequest_Debounce{
 			Debounce: &messages.Debounce{Delay: delay, Limit: limit},
 		}}
 	}
@@ -39,22 +40,22 @@ func TestAMessageThatIsWrongNamesItsField(t *testing.T) {
 		request messages.Request
 		names   string
 	}{
-		{&messages.Schedule{}, "topic"},
-		{&messages.Schedule{Topic: long}, "topic"},
-		{&messages.Schedule{Topic: topic, Id: long}, "id"},
-		{&messages.Schedule{Topic: topic, Id: "\xff"}, "id"},
-		{&messages.Schedule{Topic: topic, Body: make([]byte, 1001)}, "body"},
-		{&messages.Schedule{Topic: topic, ContentType: long}, "ContentType"},
-		{&messages.Schedule{Topic: topic, CorrelationId: long}, "CorrelationID"},
-		{&messages.Schedule{Topic: topic, Headers: map[string]string{"": "x"}}, "Header"},
-		{&messages.Schedule{Topic: topic, Headers: map[string]string{"reply_to": "x"}}, "Header reply_to"},
-		{&messages.Schedule{Topic: topic, Headers: map[string]string{"k": long}}, `Header "k"`},
-		{&messages.Schedule{Topic: topic, IfExists: 99}, "if_exists"},
-		{&messages.Schedule{Topic: topic, IfExists: -1}, "if_exists"},
-		{&messages.Schedule{Topic: topic, Once: forever}, "once"},
-		{&messages.Schedule{Topic: topic, Once: durationpb.New(0)}, "Once"},
-		{&messages.Schedule{Topic: topic, When: &messages.Schedule_At{}}, "at"},
-		{&messages.Schedule{Topic: topic, When: &messages.Schedule_At{At: never}}, "at"},
+		{&messages.ScheduleRequest{}, "topic"},
+		{&messages.ScheduleRequest{Topic: long}, "topic"},
+		{&messages.ScheduleRequest{Topic: topic, Id: long}, "id"},
+		{&messages.ScheduleRequest{Topic: topic, Id: "\xff"}, "id"},
+		{&messages.ScheduleRequest{Topic: topic, Body: make([]byte, 1001)}, "body"},
+		{&messages.ScheduleRequest{Topic: topic, ContentType: long}, "ContentType"},
+		{&messages.ScheduleRequest{Topic: topic, CorrelationId: long}, "CorrelationID"},
+		{&messages.ScheduleRequest{Topic: topic, Headers: map[string]string{"": "x"}}, "Header"},
+		{&messages.ScheduleRequest{Topic: topic, Headers: map[string]string{"reply_to": "x"}}, "Header reply_to"},
+		{&messages.ScheduleRequest{Topic: topic, Headers: map[string]string{"k": long}}, `Header "k"`},
+		{&messages.ScheduleRequest{Topic: topic, IfExists: 99}, "if_exists"},
+		{&messages.ScheduleRequest{Topic: topic, IfExists: -1}, "if_exists"},
+		{&messages.ScheduleRequest{Topic: topic, Once: forever}, "once"},
+		{&messages.ScheduleRequest{Topic: topic, Once: durationpb.New(0)}, "Once"},
+		{&messages.ScheduleRequest{Topic: topic, When: &messages.ScheduleRequest_At{}}, "at"},
+		{&messages.ScheduleRequest{Topic: topic, When: &messages.ScheduleRequest_At{At: never}}, "at"},
 		{in(nil), "in"},
 		{in(forever), "in"},
 		{in(&durationpb.Duration{Nanos: 1 << 30}), "in"},
@@ -62,28 +63,28 @@ func TestAMessageThatIsWrongNamesItsField(t *testing.T) {
 		{debounce(durationpb.New(time.Hour), forever), "debounce.limit"},
 		{debounce(durationpb.New(time.Hour), durationpb.New(time.Second)), "Debounce"},
 		{debounce(durationpb.New(-1), nil), "Debounce"},
-		{&messages.Schedule{Topic: topic, When: &messages.Schedule_Debounce{}}, "debounce.delay"},
+		{&messages.ScheduleRequest{Topic: topic, When: &messages.ScheduleRequest_Debounce{}}, "debounce.delay"},
 		{withPolicy, "Debounce"},
-		{&messages.ScheduleBatch{Timers: []*messages.Schedule{nil}}, "timers"},
-		{&messages.ScheduleBatch{Timers: []*messages.Schedule{{Topic: topic, Id: "a"}, {Topic: topic, Id: "a"}}}, "ID"},
-		{&messages.ScheduleBatch{Timers: []*messages.Schedule{{Topic: topic}, {Topic: topic, IfExists: 99}}}, "timer 1: "},
-		{&messages.Cancel{Ids: []string{"a"}}, "topic"},
-		{&messages.Cancel{Topic: topic, Ids: []string{"a", ""}}, "id"},
-		{&messages.Cancel{Topic: topic, Ids: []string{long}}, "id"},
-		{&messages.Get{Topic: topic}, "id"},
-		{&messages.Get{Id: "a"}, "topic"},
-		{&messages.List{}, "topic"},
-		{&messages.List{Topic: topic, Limit: 1001}, "limit"},
-		{&messages.List{Topic: topic, Limit: 1 << 31}, "limit"},
-		{&messages.List{Topic: topic, After: "?"}, "cursor"},
-		{&messages.List{Topic: topic, DueBefore: never}, "due_before"},
-		{&messages.Reschedule{Topic: topic, Id: "a"}, "when"},
-		{&messages.Reschedule{Topic: topic, Id: "a", When: &messages.Reschedule_At{At: never}}, "at"},
-		{&messages.Reschedule{Topic: topic, When: &messages.Reschedule_In{In: durationpb.New(0)}}, "id"},
-		{&messages.Reschedule{Id: "a", When: &messages.Reschedule_In{In: durationpb.New(0)}}, "topic"},
-		{&messages.RunNow{Topic: topic}, "id"},
-		{&messages.RunNow{Id: "a"}, "topic"},
-		{&messages.Stats{}, "topic"},
+		{&messages.ScheduleBatchRequest{Timers: []*messages.ScheduleRequest{nil}}, "timers"},
+		{&messages.ScheduleBatchRequest{Timers: []*messages.ScheduleRequest{{Topic: topic, Id: "a"}, {Topic: topic, Id: "a"}}}, "ID"},
+		{&messages.ScheduleBatchRequest{Timers: []*messages.ScheduleRequest{{Topic: topic}, {Topic: topic, IfExists: 99}}}, "timer 1: "},
+		{&messages.CancelRequest{Ids: []string{"a"}}, "topic"},
+		{&messages.CancelRequest{Topic: topic, Ids: []string{"a", ""}}, "id"},
+		{&messages.CancelRequest{Topic: topic, Ids: []string{long}}, "id"},
+		{&messages.GetTimerRequest{Topic: topic}, "id"},
+		{&messages.GetTimerRequest{Id: "a"}, "topic"},
+		{&messages.ListTimersRequest{}, "topic"},
+		{&messages.ListTimersRequest{Topic: topic, Limit: 1001}, "limit"},
+		{&messages.ListTimersRequest{Topic: topic, Limit: 1 << 31}, "limit"},
+		{&messages.ListTimersRequest{Topic: topic, After: "?"}, "cursor"},
+		{&messages.ListTimersRequest{Topic: topic, DueBefore: never}, "due_before"},
+		{&messages.RescheduleRequest{Topic: topic, Id: "a"}, "when"},
+		{&messages.RescheduleRequest{Topic: topic, Id: "a", When: &messages.RescheduleRequest_At{At: never}}, "at"},
+		{&messages.RescheduleRequest{Topic: topic, When: &messages.RescheduleRequest_In{In: durationpb.New(0)}}, "id"},
+		{&messages.RescheduleRequest{Id: "a", When: &messages.RescheduleRequest_In{In: durationpb.New(0)}}, "topic"},
+		{&messages.RunNowRequest{Topic: topic}, "id"},
+		{&messages.RunNowRequest{Id: "a"}, "topic"},
+		{&messages.GetTopicStatsRequest{}, "topic"},
 	} {
 		err := refused(p, wrong.request)
 		require.ErrorIs(t, err, wakebell.ErrInvalid, "%d: %v", i, wrong.request)
@@ -100,9 +101,9 @@ func TestAMessageAboutNoTimerFindsNone(t *testing.T) {
 	p := posted(t, redistest.Shared(t), wakebell.Config{})
 	topic := p.topic.Name()
 	for _, request := range []messages.Request{
-		&messages.Get{Topic: topic, Id: "a"},
-		&messages.RunNow{Topic: topic, Id: "a"},
-		&messages.Reschedule{Topic: topic, Id: "a", When: &messages.Reschedule_In{In: durationpb.New(time.Second)}},
+		&messages.GetTimerRequest{Topic: topic, Id: "a"},
+		&messages.RunNowRequest{Topic: topic, Id: "a"},
+		&messages.RescheduleRequest{Topic: topic, Id: "a", When: &messages.RescheduleRequest_In{In: durationpb.New(time.Second)}},
 	} {
 		require.ErrorIs(t, refused(p, request), wakebell.ErrNotFound)
 	}
@@ -121,7 +122,7 @@ func TestGetOfATimerThatIsTooLarge(t *testing.T) {
 	_, _, err := p.Client().Get(t.Context(), topic, "large")
 	require.ErrorIs(t, err, wakebell.ErrTooLarge)
 	require.ErrorContains(t, err, "16777217 bytes, at most 16777216")
-	err = refused(p, &messages.Get{Topic: topic, Id: "large"})
+	err = refused(p, &messages.GetTimerRequest{Topic: topic, Id: "large"})
 	require.ErrorIs(t, err, wakebell.ErrTooLarge)
 	require.ErrorContains(t, err, "16777217 bytes")
 }
@@ -131,23 +132,23 @@ func TestTheGatewaySaysWhatIsWrongWithRedis(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
 	rdb := server.Client(t)
 	p := posted(t, rdb, wakebell.Config{RetryFor: -1}) // else it tries until the timeout
-	schedule := &messages.Schedule{Topic: p.topic.Name(), Id: "a", Timeout: durationpb.New(patience)}
-	asked[*messages.Scheduled](t, p, schedule)
+	schedule := &messages.ScheduleRequest{Topic: p.topic.Name(), Id: "a", Timeout: durationpb.New(patience)}
+	asked[*messages.ScheduleResponse](t, p, schedule)
 
 	require.NoError(t, rdb.Set(t.Context(), "timers_timeline:broken", "x", 0).Err())
-	require.ErrorIs(t, refused(p, &messages.Schedule{Topic: "broken"}), wakebell.ErrWrongType)
+	require.ErrorIs(t, refused(p, &messages.ScheduleRequest{Topic: "broken"}), wakebell.ErrWrongType)
 
 	require.NoError(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	require.ErrorIs(t, refused(p, schedule), wakebell.ErrMemoryFull)
 	require.NoError(t, rdb.ConfigSet(t.Context(), "maxmemory", "0").Err())
 
 	server.Pause()
-	hurried, ok := proto.Clone(schedule).(*messages.Schedule)
+	hurried, ok := proto.Clone(schedule).(*messages.ScheduleRequest)
 	require.True(t, ok)
 	hurried.Timeout = durationpb.New(50 * time.Millisecond)
 	require.ErrorIs(t, refused(p, hurried), context.DeadlineExceeded)
 	server.Resume()
-	asked[*messages.Scheduled](t, p, schedule)
+	asked[*messages.ScheduleResponse](t, p, schedule)
 
 	server.Kill()
 	require.ErrorIs(t, refused(p, schedule), wakebell.ErrUnavailable)
@@ -163,15 +164,15 @@ func TestAGatewayInTroubleRefusesWhatIsTooMuch(t *testing.T) {
 	const many = 2000
 	var futures []*actor.Future
 	for range many {
-		futures = append(futures, p.request(&messages.Schedule{Topic: p.topic.Name()}))
+		futures = append(futures, p.request(&messages.ScheduleRequest{Topic: p.topic.Name()}))
 	}
 	last := futures[many-1]
-	_, err := wakebell.Answered[*messages.Scheduled](last.Result())
+	_, err := wakebell.Answered[*messages.ScheduleResponse](last.Result())
 	require.ErrorIs(t, err, wakebell.ErrOverloaded, "at once, while Redis says nothing")
 	server.Resume()
 	var taken, overloaded int
 	for _, f := range futures {
-		switch _, err := wakebell.Answered[*messages.Scheduled](f.Result()); {
+		switch _, err := wakebell.Answered[*messages.ScheduleResponse](f.Result()); {
 		case err == nil:
 			taken++
 		case errors.Is(err, wakebell.ErrOverloaded):
@@ -193,11 +194,11 @@ func TestAGatewayThatDrainsSaysSo(t *testing.T) {
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	handler, running, release := blocking(topic)
 	p := posted(t, rdb, wakebell.Config{Handlers: []wakebell.Handler{handler}, DrainTimeout: time.Minute})
-	asked[*messages.Scheduled](t, p, message(t, topic.Draft("x", wakebell.ID("a"))))
+	asked[*messages.ScheduleResponse](t, p, message(t, topic.Draft("x", wakebell.ID("a"))))
 	receive(t, running)
 	stopped := make(chan error, 1)
 	go func() { stopped <- p.Stop() }()
-	again := &messages.Schedule{Topic: topic.Name(), Id: "late", IfExists: messages.Policy_POLICY_KEEP}
+	again := &messages.ScheduleRequest{Topic: topic.Name(), Id: "late", IfExists: messages.Policy_POLICY_KEEP}
 	eventually(t, func() bool { return errors.Is(refused(p, again), wakebell.ErrDraining) })
 	release()
 	require.NoError(t, receive(t, stopped))
@@ -221,13 +222,13 @@ func TestAnswersBecomeErrors(t *testing.T) {
 			"CODE_CONFLICT":    wakebell.ErrConflict,
 
 			"CODE_NO_SCHEDULE":     wakebell.ErrNoSchedule,
-			"CODE_GATE_HELD":       wakebell.ErrGateHeld,
-			"CODE_TURN_LOST":       wakebell.ErrTurnLost,
-			"CODE_GATES_CLOSED":    wakebell.ErrGatesClosed,
-			"CODE_FENCE_STALE":     wakebell.ErrFenceStale,
-			"CODE_FENCE_REGRESSED": wakebell.ErrFenceRegressed,
-			"CODE_FENCE_UNKNOWN":   wakebell.ErrFenceUnknown,
-			"CODE_GATE_EXHAUSTED":  wakebell.ErrGateExhausted,
+			"CODE_GATE_HELD":       gate.ErrHeld,
+			"CODE_TURN_LOST":       gate.ErrTurnLost,
+			"CODE_GATES_CLOSED":    gate.ErrClosed,
+			"CODE_FENCE_STALE":     gate.ErrFenceStale,
+			"CODE_FENCE_REGRESSED": gate.ErrFenceRegressed,
+			"CODE_FENCE_UNKNOWN":   gate.ErrFenceUnknown,
+			"CODE_GATE_EXHAUSTED":  gate.ErrExhausted,
 
 			"CODE_DENIED":         wakebell.ErrDenied,
 			"CODE_TOO_LARGE":      wakebell.ErrTooLarge,
@@ -237,11 +238,11 @@ func TestAnswersBecomeErrors(t *testing.T) {
 		}[code]
 		require.Equal(t, sentinel, errors.Unwrap(err), code)
 	}
-	_, err := wakebell.Answered[*messages.Scheduled](&messages.DueNow{}, nil)
-	require.ErrorContains(t, err, "*messages.DueNow")
-	_, err = wakebell.Answered[*messages.Scheduled](nil, nil)
+	_, err := wakebell.Answered[*messages.ScheduleResponse](&messages.RunNowResponse{}, nil)
+	require.ErrorContains(t, err, "*messages.RunNowResponse")
+	_, err = wakebell.Answered[*messages.ScheduleResponse](nil, nil)
 	require.ErrorContains(t, err, "unexpected")
-	_, err = wakebell.Answered[*messages.Scheduled](nil, actor.ErrTimeout)
+	_, err = wakebell.Answered[*messages.ScheduleResponse](nil, actor.ErrTimeout)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
@@ -249,57 +250,57 @@ func TestAnswersBecomeErrors(t *testing.T) {
 // has one answer that the wire can hold, and is no trouble inside.
 func FuzzGatewayRequest(f *testing.F) {
 	kinds := []func() messages.Request{
-		func() messages.Request { return &messages.Schedule{} },
-		func() messages.Request { return &messages.ScheduleBatch{} },
-		func() messages.Request { return &messages.Cancel{} },
-		func() messages.Request { return &messages.Get{} },
-		func() messages.Request { return &messages.List{} },
-		func() messages.Request { return &messages.Reschedule{} },
-		func() messages.Request { return &messages.RunNow{} },
-		func() messages.Request { return &messages.Stats{} },
-		func() messages.Request { return &messages.PutRecurring{} },
-		func() messages.Request { return &messages.DeleteRecurring{} },
-		func() messages.Request { return &messages.EnableRecurring{} },
-		func() messages.Request { return &messages.RunRecurring{} },
-		func() messages.Request { return &messages.GetRecurring{} },
-		func() messages.Request { return &messages.ListRecurring{} },
-		func() messages.Request { return &messages.PreviewRecurring{} },
-		func() messages.Request { return &messages.Publish{} },
-		func() messages.Request { return &messages.GuardTurn{} },
+		func() messages.Request { return &messages.ScheduleRequest{} },
+		func() messages.Request { return &messages.ScheduleBatchRequest{} },
+		func() messages.Request { return &messages.CancelRequest{} },
+		func() messages.Request { return &messages.GetTimerRequest{} },
+		func() messages.Request { return &messages.ListTimersRequest{} },
+		func() messages.Request { return &messages.RescheduleRequest{} },
+		func() messages.Request { return &messages.RunNowRequest{} },
+		func() messages.Request { return &messages.GetTopicStatsRequest{} },
+		func() messages.Request { return &messages.PutRecurringRequest{} },
+		func() messages.Request { return &messages.DeleteRecurringRequest{} },
+		func() messages.Request { return &messages.EnableRecurringRequest{} },
+		func() messages.Request { return &messages.RunRecurringRequest{} },
+		func() messages.Request { return &messages.GetRecurringRequest{} },
+		func() messages.Request { return &messages.ListRecurringRequest{} },
+		func() messages.Request { return &messages.PreviewRecurringRequest{} },
+		func() messages.Request { return &messages.PublishRequest{} },
+		func() messages.Request { return &messages.GuardTurnRequest{} },
 	}
 	for kind, seed := range []messages.Request{
-		&messages.Schedule{
+		&messages.ScheduleRequest{
 			Request: 1, Topic: "t", Id: "a", Body: []byte("x"), Headers: map[string]string{"a": "1"},
-			When: &messages.Schedule_At{At: timestamppb.New(time.Unix(1e9, 0))}, IfExists: 3, Once: durationpb.New(time.Hour),
+			When: &messages.ScheduleRequest_At{At: timestamppb.New(time.Unix(1e9, 0))}, IfExists: 3, Once: durationpb.New(time.Hour),
 		},
-		&messages.ScheduleBatch{Timers: []*messages.Schedule{
-			{Topic: "t", Id: "a", When: &messages.Schedule_In{In: durationpb.New(time.Hour)}},
-			{Topic: "t", Id: "b", When: &messages.Schedule_Debounce{Debounce: &messages.Debounce{Delay: durationpb.New(1)}}},
+		&messages.ScheduleBatchRequest{Timers: []*messages.ScheduleRequest{
+			{Topic: "t", Id: "a", When: &messages.ScheduleRequest_In{In: durationpb.New(time.Hour)}},
+			{Topic: "t", Id: "b", When: &messages.ScheduleRequest_Debounce{Debounce: &messages.Debounce{Delay: durationpb.New(1)}}},
 		}},
-		&messages.Cancel{Topic: "t", Ids: []string{"a", "b"}},
-		&messages.Get{Topic: "t", Id: "a"},
-		&messages.List{Topic: "t", Limit: 3, Running: true, DueBefore: timestamppb.Now()},
-		&messages.Reschedule{Topic: "t", Id: "a", When: &messages.Reschedule_In{In: durationpb.New(1)}},
-		&messages.RunNow{Topic: "t", Id: "a"},
-		&messages.Stats{Topic: "t", Timeout: durationpb.New(time.Second)},
-		&messages.PutRecurring{Schedules: []*messages.Recurring{
+		&messages.CancelRequest{Topic: "t", Ids: []string{"a", "b"}},
+		&messages.GetTimerRequest{Topic: "t", Id: "a"},
+		&messages.ListTimersRequest{Topic: "t", Limit: 3, Running: true, DueBefore: timestamppb.Now()},
+		&messages.RescheduleRequest{Topic: "t", Id: "a", When: &messages.RescheduleRequest_In{In: durationpb.New(1)}},
+		&messages.RunNowRequest{Topic: "t", Id: "a"},
+		&messages.GetTopicStatsRequest{Topic: "t", Timeout: durationpb.New(time.Second)},
+		&messages.PutRecurringRequest{Schedules: []*messages.Recurring{
 			{Name: "a", Topic: "t", When: &messages.Recurrence{Rule: &messages.Recurrence_Every{Every: durationpb.New(time.Hour)}, Start: timestamppb.Now()}},
 			{Name: "b", Topic: "t", Celery: &messages.CeleryMessage{Args: []byte("[1]")}, When: &messages.Recurrence{Rule: &messages.Recurrence_Cron{Cron: "0 9 * * *"}, Zone: "Europe/Berlin"}},
 			{Name: "c", Topic: "t", When: &messages.Recurrence{Rule: &messages.Recurrence_Crontab{Crontab: &messages.Crontab{Minute: "*/5"}}}},
 			{Name: "d", Topic: "t", When: &messages.Recurrence{Rule: &messages.Recurrence_Rrule{Rrule: "FREQ=DAILY"}, Overlap: "skip"}},
 		}},
-		&messages.DeleteRecurring{Name: "d"},
-		&messages.EnableRecurring{Name: "a"},
-		&messages.RunRecurring{Name: "a"},
-		&messages.GetRecurring{Name: "a"},
-		&messages.ListRecurring{After: "1"},
-		&messages.PreviewRecurring{Name: "a", Count: 3},
-		&messages.Publish{Name: "q", Cap: 5, Messages: []*messages.QueueMessage{{Body: []byte("x"), Key: "k"}}, Window: durationpb.New(time.Hour)},
-		&messages.GuardTurn{Gate: "g", Resource: "r", Fence: 7},
+		&messages.DeleteRecurringRequest{Name: "d"},
+		&messages.EnableRecurringRequest{Name: "a"},
+		&messages.RunRecurringRequest{Name: "a"},
+		&messages.GetRecurringRequest{Name: "a"},
+		&messages.ListRecurringRequest{After: "1"},
+		&messages.PreviewRecurringRequest{Name: "a", Count: 3},
+		&messages.PublishRequest{Name: "q", Cap: 5, Messages: []*messages.QueueMessage{{Body: []byte("x"), Key: "k"}}, Window: durationpb.New(time.Hour)},
+		&messages.GuardTurnRequest{Gate: "g", Resource: "r", Fence: 7},
 	} {
 		wire, err := proto.Marshal(seed)
 		require.NoError(f, err)
-		f.Add(uint8(kind), wire) //nolint:gosec // few
+		f.Add(uint8(kind), wire)
 	}
 	rdb, _ := redistest.Embedded(f)
 	p := posted(f, rdb, wakebell.Config{PayloadLimit: 10_000})

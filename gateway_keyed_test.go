@@ -30,42 +30,42 @@ func TestARequestWithAKeyIsCarriedOutOnce(t *testing.T) {
 		return answer, err
 	}
 	topic := redistest.Name(t)
-	hour := &messages.Schedule_In{In: durationpb.New(time.Hour)}
-	request := &messages.Schedule{Request: 1, Topic: topic, When: hour, Key: "k"} // without an id
+	hour := &messages.ScheduleRequest_In{In: durationpb.New(time.Hour)}
+	request := &messages.ScheduleRequest{Request: 1, Topic: topic, When: hour, Key: "k"} // without an id
 	first, err := ask("me", request)
 	require.NoError(t, err)
-	id := first.(*messages.Scheduled).GetId()
+	id := first.(*messages.ScheduleResponse).GetId()
 	require.NotEmpty(t, id)
 	_, err = sys.Client().Cancel(t.Context(), topic, id)
 	require.NoError(t, err)
 
-	again, err := ask("me", &messages.Schedule{Request: 2, Timeout: durationpb.New(time.Minute), Topic: topic, When: hour, Key: "k"})
+	again, err := ask("me", &messages.ScheduleRequest{Request: 2, Timeout: durationpb.New(time.Minute), Topic: topic, When: hour, Key: "k"})
 	require.NoError(t, err)
-	require.Equal(t, id, again.(*messages.Scheduled).GetId())
-	require.Equal(t, messages.Outcome_OUTCOME_CREATED, again.(*messages.Scheduled).GetOutcome())
+	require.Equal(t, id, again.(*messages.ScheduleResponse).GetId())
+	require.Equal(t, messages.Outcome_OUTCOME_CREATED, again.(*messages.ScheduleResponse).GetOutcome())
 	_, _, err = sys.Client().Get(t.Context(), topic, id)
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
 
-	_, err = ask("me", &messages.Schedule{Topic: topic, Id: "other", When: hour, Key: "k"})
+	_, err = ask("me", &messages.ScheduleRequest{Topic: topic, Id: "other", When: hour, Key: "k"})
 	require.ErrorIs(t, err, wakebell.ErrConflict)
 	other, err := ask("you", request)
 	require.NoError(t, err)
-	require.NotEqual(t, id, other.(*messages.Scheduled).GetId(), "another's key is another key")
-	_, err = ask("me", &messages.Schedule{Topic: topic, Key: string(make([]byte, 257))})
+	require.NotEqual(t, id, other.(*messages.ScheduleResponse).GetId(), "another's key is another key")
+	_, err = ask("me", &messages.ScheduleRequest{Topic: topic, Key: string(make([]byte, 257))})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 
-	batch := &messages.ScheduleBatch{Key: "b", Timers: []*messages.Schedule{{Topic: topic, When: hour}, {Topic: topic, When: hour}, {Topic: topic + "2", When: hour}}}
+	batch := &messages.ScheduleBatchRequest{Key: "b", Timers: []*messages.ScheduleRequest{{Topic: topic, When: hour}, {Topic: topic, When: hour}, {Topic: topic + "2", When: hour}}}
 	one, err := ask("me", batch)
 	require.NoError(t, err)
 	two, err := ask("me", batch)
 	require.NoError(t, err)
-	for i, s := range one.(*messages.BatchScheduled).GetTimers() {
-		require.Equal(t, s.GetId(), two.(*messages.BatchScheduled).GetTimers()[i].GetId())
+	for i, s := range one.(*messages.ScheduleBatchResponse).GetTimers() {
+		require.Equal(t, s.GetId(), two.(*messages.ScheduleBatchResponse).GetTimers()[i].GetId())
 	}
-	ids := []string{one.(*messages.BatchScheduled).GetTimers()[0].GetId(), one.(*messages.BatchScheduled).GetTimers()[1].GetId()}
+	ids := []string{one.(*messages.ScheduleBatchResponse).GetTimers()[0].GetId(), one.(*messages.ScheduleBatchResponse).GetTimers()[1].GetId()}
 	for range 2 {
-		found, err := ask("me", &messages.Cancel{Topic: topic, Ids: ids, Key: "c"})
+		found, err := ask("me", &messages.CancelRequest{Topic: topic, Ids: ids, Key: "c"})
 		require.NoError(t, err)
-		require.Equal(t, []messages.Presence{messages.Presence_PRESENCE_PENDING, messages.Presence_PRESENCE_PENDING}, found.(*messages.Cancelled).GetFound())
+		require.Equal(t, []messages.Presence{messages.Presence_PRESENCE_PENDING, messages.Presence_PRESENCE_PENDING}, found.(*messages.CancelResponse).GetFound())
 	}
 }

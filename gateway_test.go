@@ -105,9 +105,9 @@ func TestMessagesDoWhatCallsDo(t *testing.T) {
 	ctx, c, topic := t.Context(), p.Client(), p.topic.Name()
 	due := time.Now().Add(time.Hour).Truncate(time.Microsecond)
 
-	scheduled := asked[*messages.Scheduled](t, p, &messages.Schedule{
+	scheduled := asked[*messages.ScheduleResponse](t, p, &messages.ScheduleRequest{
 		Request: 7, Topic: topic, Id: "a", Body: []byte("hello"), ContentType: "text/plain", CorrelationId: "cause",
-		Headers: map[string]string{"x-tenant": "acme"}, When: &messages.Schedule_At{At: timestamppb.New(due)},
+		Headers: map[string]string{"x-tenant": "acme"}, When: &messages.ScheduleRequest_At{At: timestamppb.New(due)},
 	})
 	require.Equal(t, uint64(7), scheduled.GetRequest())
 	require.Equal(t, messages.Outcome_OUTCOME_CREATED, scheduled.GetOutcome())
@@ -118,29 +118,29 @@ func TestMessagesDoWhatCallsDo(t *testing.T) {
 	require.Equal(t, []byte("hello"), content.Body)
 	require.Equal(t, "cause", content.CorrelationID)
 
-	timer := asked[*messages.Timer](t, p, &messages.Get{Request: 8, Topic: topic, Id: "a"})
-	want := &messages.Timer{
-		Request: 8, Id: "a", State: messages.State_STATE_PENDING,
+	timer := asked[*messages.GetTimerResponse](t, p, &messages.GetTimerRequest{Request: 8, Topic: topic, Id: "a"})
+	want := &messages.GetTimerResponse{Request: 8, Timer: &messages.Timer{
+		Id: "a", State: messages.State_STATE_PENDING,
 		Due: timestamppb.New(info.Due), Activation: timestamppb.New(info.Activation),
 		Content: &messages.Content{
 			Body: []byte("hello"), ContentType: "text/plain", CorrelationId: "cause",
 			Headers: map[string]string{"x-tenant": "acme"},
 		},
-	}
+	}}
 	require.True(t, proto.Equal(want, timer), "%v", timer)
 
-	moved := asked[*messages.Scheduled](t, p, &messages.Reschedule{
-		Request: 9, Topic: topic, Id: "a", When: &messages.Reschedule_In{In: durationpb.New(2 * time.Hour)},
+	moved := asked[*messages.RescheduleResponse](t, p, &messages.RescheduleRequest{
+		Request: 9, Topic: topic, Id: "a", When: &messages.RescheduleRequest_In{In: durationpb.New(2 * time.Hour)},
 	})
 	require.Equal(t, messages.Outcome_OUTCOME_MOVED, moved.GetOutcome())
 	require.WithinDuration(t, due, moved.GetFound().AsTime(), time.Microsecond)
 	require.Greater(t, moved.GetDue().AsTime(), due.Add(30*time.Minute))
 
-	ran := asked[*messages.DueNow](t, p, &messages.RunNow{Request: 10, Topic: topic, Id: "a"})
+	ran := asked[*messages.RunNowResponse](t, p, &messages.RunNowRequest{Request: 10, Topic: topic, Id: "a"})
 	require.Equal(t, messages.Presence_PRESENCE_PENDING, ran.GetFound())
 
-	batch := asked[*messages.BatchScheduled](t, p, &messages.ScheduleBatch{Request: 11, Timers: []*messages.Schedule{
-		{Request: 1, Topic: topic, When: &messages.Schedule_In{In: durationpb.New(time.Hour)}},
+	batch := asked[*messages.ScheduleBatchResponse](t, p, &messages.ScheduleBatchRequest{Request: 11, Timers: []*messages.ScheduleRequest{
+		{Request: 1, Topic: topic, When: &messages.ScheduleRequest_In{In: durationpb.New(time.Hour)}},
 		{Request: 2, Topic: topic, Id: "a", IfExists: messages.Policy_POLICY_KEEP},
 	}})
 	require.Equal(t, uint64(11), batch.GetRequest())
@@ -148,15 +148,15 @@ func TestMessagesDoWhatCallsDo(t *testing.T) {
 	require.Equal(t, uint64(2), batch.GetTimers()[1].GetRequest())
 	require.Equal(t, messages.Outcome_OUTCOME_KEPT_PENDING, batch.GetTimers()[1].GetOutcome())
 
-	stats := asked[*messages.TopicStats](t, p, &messages.Stats{Request: 12, Topic: topic})
+	stats := asked[*messages.GetTopicStatsResponse](t, p, &messages.GetTopicStatsRequest{Request: 12, Topic: topic}).GetStats()
 	require.Equal(t, []int64{2, 1, 1}, []int64{stats.GetTotal(), stats.GetDue(), stats.GetPending()})
 	require.NotNil(t, stats.GetOldestDue())
 	require.Nil(t, stats.GetPausedAt())
 	_, err = c.Pause(ctx, topic, "", "")
 	require.NoError(t, err)
-	require.NotNil(t, asked[*messages.TopicStats](t, p, &messages.Stats{Topic: topic}).GetPausedAt())
+	require.NotNil(t, asked[*messages.GetTopicStatsResponse](t, p, &messages.GetTopicStatsRequest{Topic: topic}).GetStats().GetPausedAt())
 
-	cancelled := asked[*messages.Cancelled](t, p, &messages.Cancel{Request: 13, Topic: topic, Ids: []string{"b", "a"}})
+	cancelled := asked[*messages.CancelResponse](t, p, &messages.CancelRequest{Request: 13, Topic: topic, Ids: []string{"b", "a"}})
 	require.Equal(t, []messages.Presence{messages.Presence_PRESENCE_ABSENT, messages.Presence_PRESENCE_PENDING}, cancelled.GetFound())
 	_, _, err = c.Get(ctx, topic, "a")
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
@@ -167,17 +167,17 @@ func TestAListComesInPages(t *testing.T) {
 	p := posted(t, redistest.Shared(t), wakebell.Config{})
 	topic := p.topic.Name()
 	for n := range 5 {
-		asked[*messages.Scheduled](t, p, &messages.Schedule{
-			Topic: topic, Id: strconv.Itoa(n), When: &messages.Schedule_In{In: durationpb.New(time.Duration(n+1) * time.Hour)},
+		asked[*messages.ScheduleResponse](t, p, &messages.ScheduleRequest{
+			Topic: topic, Id: strconv.Itoa(n), When: &messages.ScheduleRequest_In{In: durationpb.New(time.Duration(n+1) * time.Hour)},
 		})
 	}
 	var ids []string
-	for page := (&messages.TimerPage{Next: "start"}); page.GetNext() != ""; {
+	for page := (&messages.ListTimersResponse{Next: "start"}); page.GetNext() != ""; {
 		after := page.GetNext()
 		if after == "start" {
 			after = ""
 		}
-		page = asked[*messages.TimerPage](t, p, &messages.List{Request: 3, Topic: topic, Limit: 2, After: after})
+		page = asked[*messages.ListTimersResponse](t, p, &messages.ListTimersRequest{Request: 3, Topic: topic, Limit: 2, After: after})
 		require.Equal(t, uint64(3), page.GetRequest())
 		require.LessOrEqual(t, len(page.GetTimers()), 2)
 		for _, timer := range page.GetTimers() {
@@ -186,19 +186,19 @@ func TestAListComesInPages(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"0", "1", "2", "3", "4"}, ids)
-	soon := asked[*messages.TimerPage](t, p, &messages.List{Topic: topic, DueBefore: timestamppb.New(time.Now().Add(90 * time.Minute))})
+	soon := asked[*messages.ListTimersResponse](t, p, &messages.ListTimersRequest{Topic: topic, DueBefore: timestamppb.New(time.Now().Add(90 * time.Minute))})
 	require.Len(t, soon.GetTimers(), 1)
-	require.Empty(t, asked[*messages.TimerPage](t, p, &messages.List{Topic: topic, Running: true}).GetTimers())
+	require.Empty(t, asked[*messages.ListTimersResponse](t, p, &messages.ListTimersRequest{Topic: topic, Running: true}).GetTimers())
 }
 
 // message is what a draft becomes on its way over a network.
-func message(t testing.TB, d wakebell.Draft) *messages.Schedule {
+func message(t testing.TB, d wakebell.Draft) *messages.ScheduleRequest {
 	t.Helper()
 	m, err := wakebell.ScheduleMessage(d)
 	require.NoError(t, err)
 	wire, err := proto.Marshal(m)
 	require.NoError(t, err)
-	var read messages.Schedule
+	var read messages.ScheduleRequest
 	require.NoError(t, proto.Unmarshal(wire, &read))
 	return &read
 }
@@ -212,7 +212,7 @@ func TestAMessageStoresTheSameBytesAsACall(t *testing.T) {
 		byCall, byMessage := redistest.Name(t), redistest.Name(t)
 		_, err := p.Client().Schedule(t.Context(), draft(byCall))
 		require.NoError(t, err)
-		asked[*messages.Scheduled](t, p, message(t, draft(byMessage)))
+		asked[*messages.ScheduleResponse](t, p, message(t, draft(byMessage)))
 		stored := func(topic string) string {
 			payload, err := rdb.HGet(t.Context(), peer{topic: topic}.payloads(), "id").Result()
 			require.NoError(t, err)
@@ -263,7 +263,7 @@ func TestAMessageHasThePolicyOfItsDraft(t *testing.T) {
 			return s[0].Due, int(s[0].Outcome)
 		})
 		dueByMessage, byMessage := outcome(t, func(d wakebell.Draft) (time.Time, int) {
-			s := asked[*messages.Scheduled](t, p, message(t, d))
+			s := asked[*messages.ScheduleResponse](t, p, message(t, d))
 			return s.GetDue().AsTime(), int(s.GetOutcome())
 		})
 		require.Equal(t, byCall, byMessage, name)
@@ -271,9 +271,9 @@ func TestAMessageHasThePolicyOfItsDraft(t *testing.T) {
 	}
 
 	once := p.topic.Draft("x", wakebell.ID("once"), hour, wakebell.Once(time.Hour))
-	asked[*messages.Scheduled](t, p, message(t, once))
-	asked[*messages.Cancelled](t, p, &messages.Cancel{Topic: p.topic.Name(), Ids: []string{"once"}})
-	require.Equal(t, messages.Outcome_OUTCOME_ALREADY_DONE, asked[*messages.Scheduled](t, p, message(t, once)).GetOutcome())
+	asked[*messages.ScheduleResponse](t, p, message(t, once))
+	asked[*messages.CancelResponse](t, p, &messages.CancelRequest{Topic: p.topic.Name(), Ids: []string{"once"}})
+	require.Equal(t, messages.Outcome_OUTCOME_ALREADY_DONE, asked[*messages.ScheduleResponse](t, p, message(t, once)).GetOutcome())
 
 	_, err := wakebell.ScheduleMessage(p.topic.Draft("x", wakebell.ID("")))
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
@@ -317,7 +317,7 @@ func TestAnActorReschedulesItsLeaseByMessage(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	bodies, answers := make(chan string, 4), make(chan any, 4)
-	waiting := map[uint64]func(*messages.Scheduled){} // by request; the actor's own
+	waiting := map[uint64]func(*messages.ScheduleResponse){} // by request; the actor's own
 	clerk := func(c actor.Context) {
 		switch m := c.Message().(type) {
 		case *messages.Lease:
@@ -339,9 +339,9 @@ func TestAnActorReschedulesItsLeaseByMessage(t *testing.T) {
 			again.Request = m.GetDelivery()
 			sys, _ := wakebell.Of(c.ActorSystem())
 			sender := c.Sender()
-			waiting[again.GetRequest()] = func(*messages.Scheduled) { c.Send(sender, m.Ack()) }
+			waiting[again.GetRequest()] = func(*messages.ScheduleResponse) { c.Send(sender, m.Ack()) }
 			c.Request(sys.Gateway(), again)
-		case *messages.Scheduled:
+		case *messages.ScheduleResponse:
 			answers <- m.GetOutcome()
 			waiting[m.GetRequest()](m)
 		case *messages.Error:

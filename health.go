@@ -8,7 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/poller"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 const (
@@ -68,7 +68,7 @@ func (s *System) Health(ctx context.Context) Health {
 	s.mu.Unlock()
 
 	h := Health{Live: true, Draining: stopping}
-	var vitals actors.Vitals
+	var vitals actors.Health
 	switch {
 	case runtime == nil && !stopping:
 		h.problem("not started")
@@ -102,11 +102,11 @@ func (s *System) Health(ctx context.Context) Health {
 }
 
 // ask leaves half of the time to the look at Redis, should somebody be silent.
-func ask(ctx context.Context, rt *actors.Runtime) actors.Vitals {
+func ask(ctx context.Context, rt *actors.Runtime) actors.Health {
 	deadline, _ := ctx.Deadline()
 	ctx, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
 	defer cancel()
-	return rt.Vitals(ctx)
+	return rt.Health(ctx)
 }
 
 func withDefaultTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
@@ -130,7 +130,7 @@ func (h *Health) alive(who string, silent time.Duration) {
 	h.problem("%s does not answer, for %v", who, silent.Round(time.Millisecond))
 }
 
-func (h *Health) topic(v poller.Vitals) {
+func (h *Health) topic(v poller.Health) {
 	h.alive(fmt.Sprintf("the poller of %q", v.Topic), v.Silent)
 	if !v.DownSince.IsZero() {
 		h.Ready = false
@@ -149,13 +149,13 @@ func (h *Health) topic(v poller.Vitals) {
 }
 
 // behind takes what a look at Redis found.
-func (h *Health) behind(found []redisops.Behind, err error) {
+func (h *Health) behind(found []timers.Behind, err error) {
 	if err != nil {
 		h.Redis, h.Ready = errors.Join(h.Redis, err), false
 		h.problem("%v", err)
 		return
 	}
-	byTopic := make(map[string]redisops.Behind, len(found))
+	byTopic := make(map[string]timers.Behind, len(found))
 	for _, b := range found {
 		byTopic[b.Topic] = b
 	}
@@ -173,13 +173,13 @@ func (h *Health) behind(found []redisops.Behind, err error) {
 // look is one look at Redis.
 type look struct {
 	done  chan struct{} // closed when found and err are set
-	found []redisops.Behind
+	found []timers.Behind
 	err   error
 }
 
 // lookAtRedis looks at Redis, or waits for the look that is under way: one that
 // hangs is not joined by others.
-func (s *System) lookAtRedis(ctx context.Context, topics []string) ([]redisops.Behind, error) {
+func (s *System) lookAtRedis(ctx context.Context, topics []string) ([]timers.Behind, error) {
 	s.mu.Lock()
 	l := s.looking
 	if l == nil {

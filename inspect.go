@@ -8,7 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/paging"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Info is what Redis knows of a timer.
@@ -75,12 +75,12 @@ type Filter struct {
 // them in pages as the loop goes on, so what changes meanwhile may be seen or
 // not. An error is yielded last.
 func (c *Client) List(ctx context.Context, topic string, f Filter) iter.Seq2[Info, error] {
-	return paging.All(func(after redisops.Cursor) ([]Info, redisops.Cursor, error) {
+	return paging.All(func(after timers.Cursor) ([]Info, timers.Cursor, error) {
 		full, err := c.fullName(topic)
 		if err != nil {
 			return nil, after, err
 		}
-		timers, next, err := c.store.List(ctx, full, redisops.Filter{DueBefore: f.DueBefore, Leased: f.Running, After: after})
+		timers, next, err := c.store.List(ctx, full, timers.Filter{DueBefore: f.DueBefore, Leased: f.Running, After: after})
 		infos := make([]Info, len(timers))
 		for i, t := range timers {
 			infos[i] = infoOf(full, t)
@@ -90,7 +90,7 @@ func (c *Client) List(ctx context.Context, topic string, f Filter) iter.Seq2[Inf
 }
 
 // Counts are the sizes of a topic.
-type Counts = redisops.Counts
+type Counts = timers.Counts
 
 // Count counts the timers and the dead letters of a topic.
 func (c *Client) Count(ctx context.Context, topic string) (Counts, error) {
@@ -102,7 +102,7 @@ func (c *Client) Count(ctx context.Context, topic string) (Counts, error) {
 }
 
 // Stats are a topic in numbers.
-type Stats = redisops.Stats
+type Stats = timers.Stats
 
 // Stats counts the timers of a topic by where they stand, and tells since when
 // the first that is due has been and whether the topic is paused. Its cost does
@@ -118,7 +118,7 @@ func (c *Client) Stats(ctx context.Context, topic string) (Stats, error) {
 
 // Overview is what there is to see of a topic at a glance: its numbers, and
 // what is ordered of it.
-type Overview = redisops.Overview
+type Overview = timers.Overview
 
 // Overview looks at topics, in their order, 100 of them in a round trip. What
 // cannot be read of one is in its Err, and spoils no other; the error of the
@@ -160,7 +160,7 @@ func (c *Client) Topics(ctx context.Context, discover bool) iter.Seq2[string, er
 	}
 }
 
-func infoOf(topic string, t redisops.Timer) Info {
+func infoOf(topic string, t timers.Timer) Info {
 	info := Info{
 		ID: t.ID, Topic: topic, State: StatePending, Due: t.Due, Activation: t.Activation,
 		Attempts: t.Claims, Failures: t.Failures, LastError: t.LastError,

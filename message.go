@@ -9,16 +9,16 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // ScheduleMessage is a draft as a message to the gateway. Errors are those of
 // the draft; its size is checked there.
-func ScheduleMessage(d Draft) (*messages.Schedule, error) {
+func ScheduleMessage(d Draft) (*messages.ScheduleRequest, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
-	m := &messages.Schedule{
+	m := &messages.ScheduleRequest{
 		Topic:         d.topic,
 		Id:            d.id,
 		Body:          d.env.Body,
@@ -27,16 +27,16 @@ func ScheduleMessage(d Draft) (*messages.Schedule, error) {
 		Headers:       Headers(d.env.Headers).Map(),
 	}
 	switch {
-	case d.policy == redisops.Debounce:
+	case d.policy == timers.Debounce:
 		debounce := &messages.Debounce{Delay: durationpb.New(d.in)}
 		if d.maxDelay > 0 {
 			debounce.Limit = durationpb.New(d.maxDelay)
 		}
-		m.When = &messages.Schedule_Debounce{Debounce: debounce}
+		m.When = &messages.ScheduleRequest_Debounce{Debounce: debounce}
 	case !d.at.IsZero():
-		m.When = &messages.Schedule_At{At: timestamppb.New(d.at)}
+		m.When = &messages.ScheduleRequest_At{At: timestamppb.New(d.at)}
 	case d.planned:
-		m.When = &messages.Schedule_In{In: durationpb.New(d.in)}
+		m.When = &messages.ScheduleRequest_In{In: durationpb.New(d.in)}
 	}
 	if d.policy == Keep || d.policy == Earliest {
 		m.IfExists = messages.Policy(d.policy) + messages.Policy_POLICY_REPLACE
@@ -49,7 +49,7 @@ func ScheduleMessage(d Draft) (*messages.Schedule, error) {
 
 // draftOf is the draft of a message; what is wrong with it is said when it is
 // used.
-func draftOf(m *messages.Schedule, key *redisops.Key) Draft {
+func draftOf(m *messages.ScheduleRequest, key *timers.Key) Draft {
 	var opts []ScheduleOption
 	switch {
 	case m.GetId() != "":
@@ -64,17 +64,17 @@ func draftOf(m *messages.Schedule, key *redisops.Key) Draft {
 	switch m.GetIfExists() {
 	case messages.Policy_POLICY_UNSPECIFIED:
 	case messages.Policy_POLICY_REPLACE, messages.Policy_POLICY_KEEP, messages.Policy_POLICY_EARLIEST:
-		opts = append(opts, IfExists(Policy(m.GetIfExists()-messages.Policy_POLICY_REPLACE))) //nolint:gosec // one of three
+		opts = append(opts, IfExists(Policy(m.GetIfExists()-messages.Policy_POLICY_REPLACE))) // one of three
 	default:
 		opts = append(opts, wrong(invalid("if_exists", "unknown policy %d", m.GetIfExists())))
 	}
 	switch when := m.GetWhen().(type) {
 	case nil:
-	case *messages.Schedule_At:
+	case *messages.ScheduleRequest_At:
 		opts = append(opts, at(when.At))
-	case *messages.Schedule_In:
+	case *messages.ScheduleRequest_In:
 		opts = append(opts, in(when.In))
-	case *messages.Schedule_Debounce:
+	case *messages.ScheduleRequest_Debounce:
 		opts = append(opts, debounce(when.Debounce))
 	}
 	if m.GetOnce() != nil {

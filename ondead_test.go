@@ -77,9 +77,9 @@ func TestOnDeadIsToldOfEveryDeath(t *testing.T) {
 
 		require.NoError(t, sys.Stop())
 		counters := sys.Counters()[topic.Name()]
-		require.EqualValues(t, 4, counters.Told)
-		require.EqualValues(t, 4, counters.Buried)
-		require.Zero(t, counters.Untold)
+		require.EqualValues(t, 4, counters.HookCalls)
+		require.EqualValues(t, 4, counters.DeadLettered)
+		require.Zero(t, counters.HookSkipped)
 		require.Empty(t, told)
 	})
 }
@@ -128,7 +128,7 @@ func TestStopWaitsForOnDead(t *testing.T) {
 		require.Equal(t, 10*time.Second, time.Since(began).Round(100*time.Millisecond))
 		require.EqualValues(t, 2, told.Load())
 		require.EqualValues(t, 1, ended.Load())
-		require.EqualValues(t, 1, sys.Counters()["t"].Untold)
+		require.EqualValues(t, 1, sys.Counters()["t"].HookSkipped)
 		require.Len(t, letters(t, sys.Client(), "t", wakebell.DeadFilter{}), 3)
 	})
 }

@@ -4,22 +4,22 @@ import (
 	"errors"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Policy says what becomes of a timer whose id exists.
-type Policy = redisops.Policy
+type Policy = timers.Policy
 
 const (
 	// Replace gives the id the new body and instant. A handler that runs on
 	// the old ones is superseded: it goes on, and its verdict counts no more.
-	Replace = redisops.Replace
+	Replace = timers.Replace
 	// Keep changes nothing.
-	Keep = redisops.Keep
+	Keep = timers.Keep
 	// Earliest replaces a pending timer if the new instant is before the one
 	// at which it would be delivered next, else it changes nothing. A handler
 	// that runs is superseded.
-	Earliest = redisops.Earliest
+	Earliest = timers.Earliest
 )
 
 // IfExists says what to do when the id exists; default Replace. Debounce is a
@@ -29,7 +29,7 @@ func IfExists(p Policy) ScheduleOption {
 		switch {
 		case p > Earliest:
 			return invalid("IfExists", "unknown policy %d", p)
-		case d.policy == redisops.Debounce:
+		case d.policy == timers.Debounce:
 			return invalid("IfExists", "Debounce is the policy")
 		}
 		d.policy = p
@@ -56,7 +56,7 @@ func Debounce(d, limit time.Duration) ScheduleOption {
 		case draft.policy != Replace:
 			return invalid("Debounce", "it is a policy of its own, without IfExists")
 		}
-		draft.in, draft.maxDelay, draft.policy = d, limit, redisops.Debounce
+		draft.in, draft.maxDelay, draft.policy = d, limit, timers.Debounce
 		return draft.plan()
 	}
 }
@@ -78,7 +78,7 @@ func Debounce(d, limit time.Duration) ScheduleOption {
 func Once(window time.Duration) ScheduleOption {
 	return func(d *Draft) error {
 		d.once = window
-		return within("Once", window, time.Millisecond, redisops.MaxOnce)
+		return within("Once", window, time.Millisecond, timers.MaxOnce)
 	}
 }
 
@@ -96,7 +96,7 @@ func Once(window time.Duration) ScheduleOption {
 func WithReplicas(n int, timeout time.Duration) ScheduleOption {
 	return func(d *Draft) error {
 		d.replicas, d.replicaTimeout = n, timeout
-		return errors.Join(within("WithReplicas", n, 1, redisops.MaxReplicas),
-			within("WithReplicas timeout", timeout, time.Millisecond, redisops.MaxReplicaTimeout))
+		return errors.Join(within("WithReplicas", n, 1, timers.MaxReplicas),
+			within("WithReplicas timeout", timeout, time.Millisecond, timers.MaxReplicaTimeout))
 	}
 }

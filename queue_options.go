@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/queue"
-	"github.com/wakebell/wakebell/redisops"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
 )
 
 // queueHandling are the settings of handlers of queues alone.
@@ -69,8 +69,8 @@ func AtMostOnce() QueueHandlerOption {
 	})
 }
 
-func (q *queueHandling) options(set settings, cfg Config) redisops.QueueOptions {
-	o := redisops.QueueOptions{
+func (q *queueHandling) options(set settings, cfg Config) queuestore.SourceOptions {
+	o := queuestore.SourceOptions{
 		MaxDeliveries: set.maxAttempts, DeadCap: cfg.DeadLetterCap,
 		Completed: q.completed, Failed: q.failed, AtMostOnce: q.atMostOnce, FreeKeys: q.freesKeys,
 	}

@@ -126,7 +126,7 @@ func TestAQueueRedrivesUnderTheKeysOfItsDead(t *testing.T) {
 	c := client(t, rdb, wakebell.ClientConfig{})
 	_, err := q.PublishAll(t.Context(), c.Queues(), "a", "b")
 	require.NoError(t, err)
-	eventually(t, func() bool { return sys.Counters()[q.Name()].Buried == 2 })
+	eventually(t, func() bool { return sys.Counters()[q.Name()].DeadLettered == 2 })
 	good.Store(true)
 	n, err := queue.Redrive(t.Context(), c.Queues(), q.Keys(), q.RedriveOptions())
 	require.NoError(t, err)

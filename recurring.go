@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/wakebell/wakebell/internal/recur"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/recurring"
 )
 
 // Recurrence says when a recurring schedule fires. Exactly one of Every, Cron,
@@ -152,8 +152,8 @@ func CeleryTask(name, task string, when Recurrence, args []any, kwargs, options 
 // validate reports all that is wrong with it by itself.
 func (r Recurring) validate() error {
 	w, errs := r.when, []error{r.err}
-	if r.name == "" || len(r.name) > redisops.MaxScheduleName || strings.HasPrefix(r.name, ":") {
-		errs = append(errs, invalid("name", "%d bytes, want 1 to %d that do not begin with a colon", len(r.name), redisops.MaxScheduleName))
+	if r.name == "" || len(r.name) > recurring.MaxName || strings.HasPrefix(r.name, ":") {
+		errs = append(errs, invalid("name", "%d bytes, want 1 to %d that do not begin with a colon", len(r.name), recurring.MaxName))
 	}
 	kinds := 0
 	for _, set := range []bool{w.Every != 0, w.Cron != "", w.Crontab != nil, w.RRule != ""} {
@@ -175,10 +175,10 @@ func (r Recurring) validate() error {
 		errs = append(errs, invalid("MisfireLimit", "%d, want 0 to %d", w.MisfireLimit, maxMisfires))
 	}
 	if w.Misfire != MisfireOnce && w.Misfire != MisfireSkip && w.Misfire != MisfireAll {
-		errs = append(errs, invalid("Misfire", "%s is unknown", clip(string(w.Misfire))))
+		errs = append(errs, invalid("Misfire", "%s is unknown", quoted(string(w.Misfire))))
 	}
 	if w.Overlap != OverlapAllow && w.Overlap != OverlapSkip && w.Overlap != OverlapQueue {
-		errs = append(errs, invalid("Overlap", "%s is unknown", clip(string(w.Overlap))))
+		errs = append(errs, invalid("Overlap", "%s is unknown", quoted(string(w.Overlap))))
 	}
 	if !w.Until.IsZero() && w.Until.Before(w.Start) {
 		errs = append(errs, invalid("Until", "before Start"))

@@ -8,15 +8,17 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 )
 
 // RecurringMessage is a recurring schedule as it travels to the gateway, in a
-// *messages.PutRecurring. Errors are those that Schedules.Put finds without
+// *messages.PutRecurringRequest. Errors are those that Schedules.Put finds without
 // Redis.
 func RecurringMessage(r Recurring) (*messages.Recurring, error) {
 	if err := r.validate(); err != nil {
-		return nil, fmt.Errorf("recurring schedule %s: %w", clip(r.name), err)
+		return nil, fmt.Errorf("recurring schedule %s: %w", quoted(r.name), err)
 	}
 	m := &messages.Recurring{Name: r.name, Topic: r.task, When: recurrenceMessage(r.when), Body: r.body, ContentType: r.contentType}
 	switch w := r.when; {
@@ -37,9 +39,9 @@ func RecurringMessage(r Recurring) (*messages.Recurring, error) {
 // recurrenceMessage has all but a rule that is not text.
 func recurrenceMessage(w Recurrence) *messages.Recurrence {
 	m := &messages.Recurrence{
-		Relative: w.Relative, Zone: utf8(w.Zone), SkipGaps: w.SkipGaps,
-		Start: timestamp(w.Start), Until: timestamp(w.Until), MaxRuns: w.MaxRuns,
-		Misfire: utf8(string(w.Misfire)), MisfireLimit: count(w.MisfireLimit), Overlap: utf8(string(w.Overlap)),
+		Relative: w.Relative, Zone: text.Valid(w.Zone), SkipGaps: w.SkipGaps,
+		Start: wire.Timestamp(w.Start), Until: wire.Timestamp(w.Until), MaxRuns: w.MaxRuns,
+		Misfire: text.Valid(string(w.Misfire)), MisfireLimit: wire.Count(w.MisfireLimit), Overlap: text.Valid(string(w.Overlap)),
 		Headers: map[string]string{},
 	}
 	if w.Jitter != 0 {
@@ -47,12 +49,12 @@ func recurrenceMessage(w Recurrence) *messages.Recurrence {
 	}
 	switch {
 	case w.Cron != "":
-		m.Rule = &messages.Recurrence_Cron{Cron: utf8(w.Cron)}
+		m.Rule = &messages.Recurrence_Cron{Cron: text.Valid(w.Cron)}
 	case w.RRule != "":
-		m.Rule = &messages.Recurrence_Rrule{Rrule: utf8(w.RRule)}
+		m.Rule = &messages.Recurrence_Rrule{Rrule: text.Valid(w.RRule)}
 	}
 	for key, value := range w.Headers {
-		m.Headers[utf8(key)] = utf8(value)
+		m.Headers[text.Valid(key)] = text.Valid(value)
 	}
 	return m
 }
@@ -110,9 +112,9 @@ func recurrenceOf(m *messages.Recurrence) (Recurrence, error) {
 
 func recurringStateMessage(s RecurringState) *messages.RecurringState {
 	return &messages.RecurringState{
-		Name: utf8(s.Name), Topic: utf8(s.Topic), Rule: utf8(s.Rule), Recurrence: recurrenceMessage(s.Recurrence),
-		Next: timestamp(s.Next), LastRun: timestamp(s.LastRun), Runs: s.Runs, Paused: s.Paused, Celery: s.Celery,
-		Fault: utf8(s.Fault),
+		Name: text.Valid(s.Name), Topic: text.Valid(s.Topic), Rule: text.Valid(s.Rule), Recurrence: recurrenceMessage(s.Recurrence),
+		Next: wire.Timestamp(s.Next), LastRun: wire.Timestamp(s.LastRun), Runs: s.Runs, Paused: s.Paused, Celery: s.Celery,
+		Fault: text.Valid(s.Fault),
 	}
 }
 

@@ -28,7 +28,7 @@ var (
 //
 // It does not wait: an actor that waits for Redis in Receive does nothing else,
 // and with a Redis that is down that takes seconds. What is wrong with the
-// arguments it returns. How it went comes as mail, within 10 s: ReminderSet, or
+// arguments it returns. How it went comes as mail, within 10 s: SetReminderResponse, or
 // ReminderFailed, which is logged too. An actor that must know first calls
 // Reminders.Set, and waits.
 //
@@ -60,7 +60,7 @@ func RemindEvery(c actor.Context, name string, when Recurrence, msg proto.Messag
 
 // ForgetReminder removes the reminder that the actor has under name, whether it
 // comes once or again and again. It does not wait, as RemindMe does not; the
-// actor gets ReminderForgotten or ReminderFailed. One that is on its way may
+// actor gets ForgetReminderResponse or ReminderFailed. One that is on its way may
 // still come. Errors are those of RemindMe.
 func ForgetReminder(c actor.Context, name string, to ...Recipient) error {
 	return askReminders(c, to, func(r *Reminders, to Recipient) (reminders.Call, error) {

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/actors/reminders"
+	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -25,7 +26,7 @@ func (k *kept) setting(when ScheduleOption, request uint64) (reminders.Call, err
 	d, err := k.draft(when)
 	return k.call(request, func(ctx context.Context) (messages.Answer, error) {
 		due, err := k.set(ctx, d)
-		return &messages.ReminderSet{Request: request, Name: k.name, Due: timestamp(due)}, err
+		return &messages.SetReminderResponse{Request: request, Name: k.name, Due: wire.Timestamp(due)}, err
 	}), err
 }
 
@@ -41,7 +42,7 @@ func (r *Reminders) settingEvery(to Recipient, name string, when Recurrence, msg
 func (k *kept) settingEvery(when Recurrence, request uint64) (reminders.Call, error) {
 	s := k.topic.Recurring(k.schedule, when, k.body)
 	return k.call(request, func(ctx context.Context) (messages.Answer, error) {
-		return &messages.ReminderSet{Request: request, Name: k.name}, k.setEvery(ctx, s)
+		return &messages.SetReminderResponse{Request: request, Name: k.name}, k.setEvery(ctx, s)
 	}), s.validate()
 }
 
@@ -57,7 +58,7 @@ func (r *Reminders) forgetting(to Recipient, name string) (reminders.Call, error
 func (k *kept) forgetting(request uint64) reminders.Call {
 	return k.call(request, func(ctx context.Context) (messages.Answer, error) {
 		found, err := k.forget(ctx)
-		return &messages.ReminderForgotten{Request: request, Name: k.name, Found: found}, err
+		return &messages.ForgetReminderResponse{Request: request, Name: k.name, Found: found}, err
 	})
 }
 
@@ -94,32 +95,32 @@ func (r *Reminders) read(m reminders.Request, from *actor.PID) (reminders.Call, 
 		return reminders.Call{}, err
 	}
 	switch m := m.(type) {
-	case *messages.ForgetReminder:
+	case *messages.ForgetReminderRequest:
 		return k.forgetting(m.GetRequest()), nil
-	case *messages.SetReminder:
+	case *messages.SetReminderRequest:
 		return k.read(m)
 	default:
 		return reminders.Call{}, invalid("message", "reminders take no %T", m)
 	}
 }
 
-func (k *kept) read(m *messages.SetReminder) (reminders.Call, error) {
+func (k *kept) read(m *messages.SetReminderRequest) (reminders.Call, error) {
 	if m.GetMessage().MessageName() == "" {
 		return reminders.Call{}, invalid("message", "absent")
 	}
 	k.with(m.GetMessage())
 	switch when := m.GetWhen().(type) {
-	case *messages.SetReminder_At:
+	case *messages.SetReminderRequest_At:
 		return k.setting(at(when.At), m.GetRequest())
-	case *messages.SetReminder_In:
+	case *messages.SetReminderRequest_In:
 		return k.setting(in(when.In), m.GetRequest())
-	case *messages.SetReminder_Every:
+	case *messages.SetReminderRequest_Every:
 		every := when.Every.AsDuration()
 		if err := when.Every.CheckValid(); err != nil || every <= 0 {
 			return reminders.Call{}, invalid("every", "%v, want above 0", every)
 		}
 		return k.settingEvery(Recurrence{Every: every}, m.GetRequest())
-	case *messages.SetReminder_Cron:
+	case *messages.SetReminderRequest_Cron:
 		return k.settingEvery(Recurrence{Cron: when.Cron, Zone: m.GetZone()}, m.GetRequest())
 	default:
 		return k.setting(In(0), m.GetRequest())

@@ -34,14 +34,14 @@ func TestRemindersByMessage(t *testing.T) {
 			w.Advance(0)
 		}
 		what := anyOf(t, text("x"))
-		ask(&messages.SetReminder{Name: "now", Message: what})
+		ask(&messages.SetReminderRequest{Name: "now", Message: what})
 		require.ElementsMatch(t, []string{"set now", "now: x #1 at 00:00:00"}, m.took()) // in any order
-		ask(&messages.SetReminder{Name: "in", Message: what, When: &messages.SetReminder_In{In: durationpb.New(time.Hour)}})
-		ask(&messages.SetReminder{Name: "at", Message: what, When: &messages.SetReminder_At{At: timestamppb.New(time.Now().Add(90 * time.Minute))}})
-		ask(&messages.SetReminder{Name: "every", Message: what, When: &messages.SetReminder_Every{Every: durationpb.New(2 * time.Hour)}})
-		ask(&messages.SetReminder{Name: "cron", Message: what, When: &messages.SetReminder_Cron{Cron: "15 12 * * *"}, Zone: "Asia/Tokyo"})
-		ask(&messages.SetReminder{Name: "no", Message: what, When: &messages.SetReminder_In{In: durationpb.New(time.Hour)}})
-		ask(&messages.ForgetReminder{Name: "no"})
+		ask(&messages.SetReminderRequest{Name: "in", Message: what, When: &messages.SetReminderRequest_In{In: durationpb.New(time.Hour)}})
+		ask(&messages.SetReminderRequest{Name: "at", Message: what, When: &messages.SetReminderRequest_At{At: timestamppb.New(time.Now().Add(90 * time.Minute))}})
+		ask(&messages.SetReminderRequest{Name: "every", Message: what, When: &messages.SetReminderRequest_Every{Every: durationpb.New(2 * time.Hour)}})
+		ask(&messages.SetReminderRequest{Name: "cron", Message: what, When: &messages.SetReminderRequest_Cron{Cron: "15 12 * * *"}, Zone: "Asia/Tokyo"})
+		ask(&messages.SetReminderRequest{Name: "no", Message: what, When: &messages.SetReminderRequest_In{In: durationpb.New(time.Hour)}})
+		ask(&messages.ForgetReminderRequest{Name: "no"})
 		w.Advance(4 * time.Hour)
 		require.Equal(t, []string{
 			"set in", "set at", "set every", "set cron", "set no", "forgot no true",
@@ -49,19 +49,19 @@ func TestRemindersByMessage(t *testing.T) {
 			"every: x #1 at 04:00:00 run 2",
 		}, m.took())
 
-		for _, wrong := range []*messages.SetReminder{
+		for _, wrong := range []*messages.SetReminderRequest{
 			{Message: what},
 			{Name: "x"},
-			{Name: "x", Message: what, When: &messages.SetReminder_Every{Every: durationpb.New(0)}},
-			{Name: "x", Message: what, When: &messages.SetReminder_Every{}},
-			{Name: "x", Message: what, When: &messages.SetReminder_At{}},
-			{Name: "x", Message: what, When: &messages.SetReminder_Cron{Cron: "at noon"}},
+			{Name: "x", Message: what, When: &messages.SetReminderRequest_Every{Every: durationpb.New(0)}},
+			{Name: "x", Message: what, When: &messages.SetReminderRequest_Every{}},
+			{Name: "x", Message: what, When: &messages.SetReminderRequest_At{}},
+			{Name: "x", Message: what, When: &messages.SetReminderRequest_Cron{Cron: "at noon"}},
 			{Name: "x", Message: what, Timeout: durationpb.New(-1)},
 		} {
 			ask(wrong)
 			require.Equal(t, []string{"failed " + wrong.GetName() + ": CODE_INVALID"}, m.took(), wrong)
 		}
-		sys.ActorSystem().Root.Send(sys.Reminders().PID(), &messages.SetReminder{Name: "nobody's", Message: what})
+		sys.ActorSystem().Root.Send(sys.Reminders().PID(), &messages.SetReminderRequest{Name: "nobody's", Message: what})
 		w.Advance(0)
 		require.Empty(t, w.Upcoming(remindersOfA))
 	})
@@ -215,16 +215,16 @@ func TestNobodyForgesAReminderByMessage(t *testing.T) {
 			return err
 		}
 		for _, topic := range []string{remindersOfA, wakebell.DefaultRemindersTopic, wakebell.DefaultRemindersTopic + ":b"} {
-			forged := &messages.Schedule{Topic: topic, Id: "actor/cart-17/forged", Body: body, ContentType: "application/x-protobuf"}
+			forged := &messages.ScheduleRequest{Topic: topic, Id: "actor/cart-17/forged", Body: body, ContentType: "application/x-protobuf"}
 			require.ErrorIs(t, ask(forged), wakebell.ErrInvalid)
-			require.ErrorIs(t, ask(&messages.ScheduleBatch{Timers: []*messages.Schedule{{Topic: "other"}, forged}}), wakebell.ErrInvalid)
+			require.ErrorIs(t, ask(&messages.ScheduleBatchRequest{Timers: []*messages.ScheduleRequest{{Topic: "other"}, forged}}), wakebell.ErrInvalid)
 			every := &messages.Recurrence{Rule: &messages.Recurrence_Every{Every: durationpb.New(time.Second)}}
-			require.ErrorIs(t, ask(&messages.PutRecurring{Schedules: []*messages.Recurring{
+			require.ErrorIs(t, ask(&messages.PutRecurringRequest{Schedules: []*messages.Recurring{
 				{Name: "a", Topic: "other", When: every}, {Name: "b", Topic: topic, When: every, Body: body},
 			}}), wakebell.ErrInvalid)
 		}
-		require.NoError(t, ask(&messages.Schedule{Topic: wakebell.DefaultRemindersTopic + "-mine", Body: body}))
-		require.NoError(t, ask(&messages.Stats{Topic: remindersOfA}))
+		require.NoError(t, ask(&messages.ScheduleRequest{Topic: wakebell.DefaultRemindersTopic + "-mine", Body: body}))
+		require.NoError(t, ask(&messages.GetTopicStatsRequest{Topic: remindersOfA}))
 		w.Advance(time.Minute)
 		require.Empty(t, m.took())
 	})

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 )
@@ -77,8 +78,8 @@ func (c *RemindersConfig) validate(prefix string) error {
 		return nil
 	}
 	errs := []error{within(remindersField+".AckTimeout", c.AckTimeout, time.Millisecond, time.Hour)}
-	if c.As == "" || len(c.As) > maxNodeName || utf8(c.As) != c.As {
-		errs = append(errs, invalid(remindersField+".As", "%s, want 1 to %d bytes of UTF-8 that name this node over its restarts", clip(c.As), maxNodeName))
+	if c.As == "" || len(c.As) > maxNodeName || text.Valid(c.As) != c.As {
+		errs = append(errs, invalid(remindersField+".As", "%s, want 1 to %d bytes of UTF-8 that name this node over its restarts", quoted(c.As), maxNodeName))
 	}
 	if n := len(prefix) + len(c.nodeTopic()); n > redisops.MaxName {
 		errs = append(errs, invalid(remindersField+".Topic", "%d bytes with As, at most %d", n, redisops.MaxName))

@@ -12,9 +12,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/wakebell/wakebell/actors/reminders"
-	"github.com/wakebell/wakebell/internal/beat"
+	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/reminder"
+	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -41,13 +42,13 @@ func (r *Reminders) deliver(ctx context.Context, t Timer[*messages.KeptReminder]
 		return err
 	}
 	m := &messages.Reminder{
-		Name: t.Body.GetName(), Message: t.Body.GetMessage(), Due: timestamp(t.Activation), Attempt: count(t.Attempt), Run: runOf(t),
+		Name: t.Body.GetName(), Message: t.Body.GetMessage(), Due: wire.Timestamp(t.Activation), Attempt: wire.Count(t.Attempt), Run: runOf(t),
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.cfg.AckTimeout, errUnanswered)
 	defer cancel()
 	answer, err := r.ask(ctx, to, m)
 	if err != nil {
-		return fmt.Errorf("reminder %s of %s: %w", clip(m.GetName()), clip(to.String()), err)
+		return fmt.Errorf("reminder %s of %s: %w", quoted(m.GetName()), quoted(to.String()), err)
 	}
 	return answered(answer, m.GetDelivery())
 }
@@ -55,7 +56,7 @@ func (r *Reminders) deliver(ctx context.Context, t Timer[*messages.KeptReminder]
 // stands reports whether a reminder is still what was set last: a run of a
 // recurring one that waits for its next attempt is not taken away with it.
 func (r *Reminders) stands(ctx context.Context, t Timer[*messages.KeptReminder]) (bool, error) {
-	schedule, recurring := t.Headers.Get(beat.HeaderSchedule)
+	schedule, recurring := t.Headers.Get(firing.HeaderSchedule)
 	if !recurring {
 		return true, nil
 	}
@@ -74,7 +75,7 @@ func (r *Reminders) stands(ctx context.Context, t Timer[*messages.KeptReminder])
 
 // runOf is the number of the run of a recurring one.
 func runOf(t Timer[*messages.KeptReminder]) uint64 {
-	header, _ := t.Headers.Get(beat.HeaderRun)
+	header, _ := t.Headers.Get(firing.HeaderRun)
 	run, _ := strconv.ParseUint(header, 10, 64) // 0 where there is none
 	return run
 }
@@ -85,7 +86,7 @@ func (r *Reminders) ask(ctx context.Context, to Recipient, m *messages.Reminder)
 		if r.cfg.Cluster == nil { // somebody has put it in the wrong topic
 			return nil, ErrNobodyReminded
 		}
-		m.Delivery = rand.Uint64() //nolint:gosec // it tells deliveries apart, it keeps nobody out
+		m.Delivery = rand.Uint64() // it tells deliveries apart, it keeps nobody out
 		return r.cfg.Cluster.Request(ctx, to.Kind, to.ID, m)
 	}
 	pid := r.system.actors.NewLocalPID(to.ID)
@@ -101,14 +102,5 @@ func answered(answer any, delivery uint64) error {
 	if !ok || verdict.GetDelivery() != delivery {
 		return fmt.Errorf("unexpected answer %T", answer)
 	}
-	switch a := answer.(type) {
-	case *messages.Ack:
-		return nil
-	case *messages.Nack:
-		return nack(a)
-	case *messages.Reject:
-		return Reject(errors.New(a.GetReason()))
-	default:
-		return fmt.Errorf("unexpected answer %T", answer)
-	}
+	return outcome(answer)
 }

@@ -40,13 +40,13 @@ func (g guarded) Do(ctx context.Context, request messages.Request) messages.Answ
 // puts reports whether a request puts something into a topic of reminders.
 func (g guarded) puts(request messages.Request) bool {
 	switch m := request.(type) {
-	case *messages.Schedule:
+	case *messages.ScheduleRequest:
 		return g.reserved(m.GetTopic())
-	case *messages.ScheduleBatch:
-		return slices.ContainsFunc(m.GetTimers(), func(s *messages.Schedule) bool { return g.reserved(s.GetTopic()) })
-	case *messages.Cancel, *messages.Get, *messages.List, *messages.Reschedule, *messages.RunNow, *messages.Stats:
+	case *messages.ScheduleBatchRequest:
+		return slices.ContainsFunc(m.GetTimers(), func(s *messages.ScheduleRequest) bool { return g.reserved(s.GetTopic()) })
+	case *messages.CancelRequest, *messages.GetTimerRequest, *messages.ListTimersRequest, *messages.RescheduleRequest, *messages.RunNowRequest, *messages.GetTopicStatsRequest:
 		return false // of what is there
-	case *messages.Publish:
+	case *messages.PublishRequest:
 		return false // into a queue
 	default:
 		return g.names(m.ProtoReflect())

@@ -33,9 +33,9 @@ func (m *minder) Receive(c actor.Context) {
 		m.reminded(c, what)
 	case *messages.ReminderFailed:
 		m.note("failed %s: %s", what.GetName(), what.GetError().GetCode())
-	case *messages.ReminderSet:
+	case *messages.SetReminderResponse:
 		m.note("set %s", what.GetName())
-	case *messages.ReminderForgotten:
+	case *messages.ForgetReminderResponse:
 		m.note("forgot %s %t", what.GetName(), what.GetFound())
 	}
 }

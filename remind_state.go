@@ -65,7 +65,7 @@ func (k *kept) once(info Info) ReminderState {
 func (k *kept) every(ctx context.Context) (ReminderState, error) {
 	_, e, err := k.recurring().hand.Read(ctx, k.schedule)
 	if errors.Is(err, ErrNoSchedule) {
-		err = fmt.Errorf("%w: reminder %s of %s", ErrNotFound, clip(k.name), clip(k.to.String()))
+		err = fmt.Errorf("%w: reminder %s of %s", ErrNotFound, quoted(k.name), quoted(k.to.String()))
 	}
 	if err != nil {
 		return ReminderState{}, err

@@ -13,7 +13,8 @@ import (
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/internal/reminder"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Reminders are durable timers of actors: one for each recipient and name, until
@@ -34,7 +35,7 @@ func (s *System) Reminders() *Reminders { return s.reminders }
 // PID is the actor that RemindMe sends to, at the well-known name
 // wakebell/reminders (the System's name before it), from the Start of a System
 // that keeps reminders. An actor in a process without a System, which reaches
-// this one by package remote, sends it a *messages.SetReminder or ForgetReminder,
+// this one by package remote, sends it a *messages.SetReminderRequest or ForgetReminderRequest,
 // and is itself reminded.
 func (r *Reminders) PID() *actor.PID { return reminders.PID(r.system.actors, r.system.cfg.Name) }
 
@@ -96,15 +97,15 @@ func (r *Reminders) named(to Recipient, name string) (*kept, error) {
 		return nil, invalid("reminder", "it has no name")
 	}
 	if err := to.Validate(); err != nil {
-		return nil, fmt.Errorf("%w: reminder %s: %w", ErrInvalid, clip(name), err)
+		return nil, fmt.Errorf("%w: reminder %s: %w", ErrInvalid, quoted(name), err)
 	}
 	k := &kept{Reminders: r, to: to, name: name, topic: r.node, id: reminder.ID(to, name)}
 	if to.Kind != "" {
 		k.topic = r.cluster
 	}
 	k.schedule = r.scheduled(k.topic) + k.id
-	if n := len(r.system.cfg.Prefix + k.schedule); n > redisops.MaxScheduleName {
-		return nil, invalid("reminder", "%s of %s: %d bytes with who it is for, at most %d", clip(name), clip(to.String()), n, redisops.MaxScheduleName)
+	if n := len(r.system.cfg.Prefix + k.schedule); n > recurring.MaxName {
+		return nil, invalid("reminder", "%s of %s: %d bytes with who it is for, at most %d", quoted(name), quoted(to.String()), n, recurring.MaxName)
 	}
 	return k, nil
 }
@@ -156,7 +157,7 @@ func (k *kept) draft(when ScheduleOption) (Draft, error) {
 	if err := when(&d); err != nil {
 		return d, err
 	}
-	if !d.planned || d.policy == redisops.Debounce {
+	if !d.planned || d.policy == timers.Debounce {
 		return d, invalid("when", "want In or At")
 	}
 	d = k.topic.Draft(k.body, when, ID(k.id))

@@ -287,7 +287,7 @@ func TestAutomaticNamesAreRefused(t *testing.T) {
 			require.ErrorIs(t, err, wakebell.ErrAutomaticName, pid.GetId())
 			_, err = sys.Reminders().Set(t.Context(), wakebell.ToActor(pid), "close", wakebell.In(0), text("x"))
 			require.ErrorIs(t, err, wakebell.ErrAutomaticName, pid.GetId())
-			root.RequestWithCustomSender(sys.Reminders().PID(), &messages.SetReminder{Name: "by mail", Message: anyOf(t, text("x"))}, pid)
+			root.RequestWithCustomSender(sys.Reminders().PID(), &messages.SetReminderRequest{Name: "by mail", Message: anyOf(t, text("x"))}, pid)
 		}
 		w.Advance(time.Hour)
 		require.Equal(t, []string{

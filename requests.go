@@ -2,16 +2,17 @@ package wakebell
 
 import (
 	"context"
-	"strings"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // requests carries out what the gateway is asked for. It trusts nothing in a
@@ -19,7 +20,7 @@ import (
 // Client.
 type requests struct {
 	client *Client
-	gates  *Gates
+	gates  *gate.Gates
 }
 
 // Do implements actors.Timers.
@@ -35,32 +36,32 @@ func (r requests) Do(ctx context.Context, request messages.Request) messages.Ans
 
 func (r requests) answer(ctx context.Context, request messages.Request) (messages.Answer, error) {
 	switch m := request.(type) {
-	case *messages.Schedule:
+	case *messages.ScheduleRequest:
 		return r.schedule(ctx, m)
-	case *messages.ScheduleBatch:
+	case *messages.ScheduleBatchRequest:
 		return r.scheduleBatch(ctx, m)
-	case *messages.Cancel:
+	case *messages.CancelRequest:
 		return r.cancel(ctx, m)
-	case *messages.Get:
+	case *messages.GetTimerRequest:
 		return r.get(ctx, m)
-	case *messages.List:
+	case *messages.ListTimersRequest:
 		return r.list(ctx, m)
-	case *messages.Reschedule:
+	case *messages.RescheduleRequest:
 		return r.reschedule(ctx, m)
-	case *messages.RunNow:
+	case *messages.RunNowRequest:
 		return r.runNow(ctx, m)
-	case *messages.Stats:
+	case *messages.GetTopicStatsRequest:
 		return r.stats(ctx, m)
-	case *messages.Publish:
+	case *messages.PublishRequest:
 		return r.publish(ctx, m)
-	case *messages.GuardTurn:
-		return &messages.TurnGuarded{Request: m.GetRequest()}, r.gates.Guard(ctx, m.GetGate(), m.GetResource(), m.GetFence())
+	case *messages.GuardTurnRequest:
+		return &messages.GuardTurnResponse{Request: m.GetRequest()}, r.gates.Guard(ctx, m.GetGate(), m.GetResource(), m.GetFence())
 	default:
 		return r.recurring(ctx, request)
 	}
 }
 
-func (r requests) schedule(ctx context.Context, m *messages.Schedule) (messages.Answer, error) {
+func (r requests) schedule(ctx context.Context, m *messages.ScheduleRequest) (messages.Answer, error) {
 	key, err := keyOf(ctx, m.GetKey(), m)
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func (r requests) schedule(ctx context.Context, m *messages.Schedule) (messages.
 	return scheduledMessage(m.GetRequest(), stored[0]), nil
 }
 
-func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatch) (messages.Answer, error) {
+func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatchRequest) (messages.Answer, error) {
 	key, err := keyOf(ctx, m.GetKey(), m)
 	if err != nil {
 		return nil, err
@@ -88,14 +89,14 @@ func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatch) 
 	if err != nil {
 		return nil, err
 	}
-	answer := &messages.BatchScheduled{Request: m.GetRequest()}
+	answer := &messages.ScheduleBatchResponse{Request: m.GetRequest()}
 	for i, s := range stored {
 		answer.Timers = append(answer.Timers, scheduledMessage(m.GetTimers()[i].GetRequest(), s))
 	}
 	return answer, nil
 }
 
-func (r requests) cancel(ctx context.Context, m *messages.Cancel) (messages.Answer, error) {
+func (r requests) cancel(ctx context.Context, m *messages.CancelRequest) (messages.Answer, error) {
 	for _, id := range m.GetIds() {
 		if err := namesTimer(id); err != nil {
 			return nil, err
@@ -113,14 +114,14 @@ func (r requests) cancel(ctx context.Context, m *messages.Cancel) (messages.Answ
 	if err != nil {
 		return nil, err
 	}
-	answer := &messages.Cancelled{Request: m.GetRequest()}
+	answer := &messages.CancelResponse{Request: m.GetRequest()}
 	for _, p := range found {
 		answer.Found = append(answer.Found, messages.Presence(p))
 	}
 	return answer, nil
 }
 
-func (r requests) get(ctx context.Context, m *messages.Get) (messages.Answer, error) {
+func (r requests) get(ctx context.Context, m *messages.GetTimerRequest) (messages.Answer, error) {
 	if err := namesTimer(m.GetId()); err != nil {
 		return nil, err
 	}
@@ -128,31 +129,30 @@ func (r requests) get(ctx context.Context, m *messages.Get) (messages.Answer, er
 	if err != nil {
 		return nil, err
 	}
-	answer := timerMessage(info)
-	answer.Request = m.GetRequest()
-	answer.Content = ContentMessage(content)
-	return answer, nil
+	timer := timerMessage(info)
+	timer.Content = ContentMessage(content)
+	return &messages.GetTimerResponse{Request: m.GetRequest(), Timer: timer}, nil
 }
 
 // ContentMessage is a Content as it travels: what is no UTF-8 is replaced, and of
 // headers with the same key the last remains.
 func ContentMessage(c Content) *messages.Content {
 	m := &messages.Content{
-		Body: c.Body, ContentType: utf8(c.ContentType), CorrelationId: utf8(c.CorrelationID), ReplyTo: utf8(c.ReplyTo),
+		Body: c.Body, ContentType: text.Valid(c.ContentType), CorrelationId: text.Valid(c.CorrelationID), ReplyTo: text.Valid(c.ReplyTo),
 		Headers: make(map[string]string, len(c.Headers)),
 	}
 	for _, h := range c.Headers {
-		m.Headers[utf8(h.Key)] = utf8(h.Value)
+		m.Headers[text.Valid(h.Key)] = text.Valid(h.Value)
 	}
 	return m
 }
 
-func (r requests) list(ctx context.Context, m *messages.List) (messages.Answer, error) {
+func (r requests) list(ctx context.Context, m *messages.ListTimersRequest) (messages.Answer, error) {
 	full, err := r.client.fullName(m.GetTopic())
 	if err != nil {
 		return nil, err
 	}
-	filter := redisops.Filter{Leased: m.GetRunning(), After: redisops.Cursor(m.GetAfter()), Limit: int(m.GetLimit())}
+	filter := timers.Filter{Leased: m.GetRunning(), After: timers.Cursor(m.GetAfter()), Limit: int(m.GetLimit())}
 	if m.GetDueBefore() != nil {
 		if filter.DueBefore, err = instant("due_before", m.GetDueBefore()); err != nil {
 			return nil, err
@@ -162,19 +162,19 @@ func (r requests) list(ctx context.Context, m *messages.List) (messages.Answer, 
 	if err != nil {
 		return nil, err
 	}
-	answer := &messages.TimerPage{Request: m.GetRequest(), Next: string(next)}
+	answer := &messages.ListTimersResponse{Request: m.GetRequest(), Next: string(next)}
 	for _, t := range timers {
 		answer.Timers = append(answer.Timers, timerMessage(infoOf(full, t)))
 	}
 	return answer, nil
 }
 
-func (r requests) reschedule(ctx context.Context, m *messages.Reschedule) (messages.Answer, error) {
+func (r requests) reschedule(ctx context.Context, m *messages.RescheduleRequest) (messages.Answer, error) {
 	var when ScheduleOption
 	switch w := m.GetWhen().(type) {
-	case *messages.Reschedule_At:
+	case *messages.RescheduleRequest_At:
 		when = at(w.At)
-	case *messages.Reschedule_In:
+	case *messages.RescheduleRequest_In:
 		when = in(w.In)
 	default:
 		return nil, invalid("when", "want at or in")
@@ -183,32 +183,33 @@ func (r requests) reschedule(ctx context.Context, m *messages.Reschedule) (messa
 	if err != nil {
 		return nil, err
 	}
-	return scheduledMessage(m.GetRequest(), moved), nil
+	return &messages.RescheduleResponse{
+		Request: m.GetRequest(), Id: moved.ID, Due: wire.Timestamp(moved.Due),
+		Outcome: messages.Outcome(moved.Outcome), Found: wire.Timestamp(moved.Found),
+	}, nil
 }
 
-func (r requests) runNow(ctx context.Context, m *messages.RunNow) (messages.Answer, error) {
+func (r requests) runNow(ctx context.Context, m *messages.RunNowRequest) (messages.Answer, error) {
 	found, err := r.client.RunNow(ctx, m.GetTopic(), m.GetId())
 	if err != nil {
 		return nil, err
 	}
-	return &messages.DueNow{Request: m.GetRequest(), Found: messages.Presence(found)}, nil
+	return &messages.RunNowResponse{Request: m.GetRequest(), Found: messages.Presence(found)}, nil
 }
 
-func (r requests) stats(ctx context.Context, m *messages.Stats) (messages.Answer, error) {
+func (r requests) stats(ctx context.Context, m *messages.GetTopicStatsRequest) (messages.Answer, error) {
 	st, err := r.client.Stats(ctx, m.GetTopic())
 	if err != nil {
 		return nil, err
 	}
-	answer := StatsMessage(st)
-	answer.Request = m.GetRequest()
-	return answer, nil
+	return &messages.GetTopicStatsResponse{Request: m.GetRequest(), Stats: StatsMessage(st)}, nil
 }
 
 // StatsMessage is a Stats as it travels.
 func StatsMessage(st Stats) *messages.TopicStats {
 	return &messages.TopicStats{
 		Total: st.Total, Pending: st.Pending, Due: st.Due, Leased: st.Leased, Retrying: st.Retrying, Dead: st.Dead,
-		Estimated: st.Estimated, OldestDue: timestamp(st.OldestDue), Lag: durationpb.New(st.Lag), PausedAt: timestamp(st.PausedAt),
+		Estimated: st.Estimated, OldestDue: wire.Timestamp(st.OldestDue), Lag: durationpb.New(st.Lag), PausedAt: wire.Timestamp(st.PausedAt),
 	}
 }
 
@@ -217,7 +218,7 @@ const maxKey = 256
 
 // keyOf is the idempotency key of a request; nil: it has none. The request
 // counts without what differs when it is sent again.
-func keyOf(ctx context.Context, key string, m proto.Message) (*redisops.Key, error) {
+func keyOf(ctx context.Context, key string, m proto.Message) (*timers.Key, error) {
 	if key == "" {
 		return nil, nil
 	}
@@ -233,7 +234,7 @@ func keyOf(ctx context.Context, key string, m proto.Message) (*redisops.Key, err
 		return nil, invalid("message", "%v", err)
 	}
 	kind := string(proto.MessageName(m))
-	return redisops.NewKey(messages.Principal(ctx), key, append([]byte(kind+"\x00"), content...)), nil
+	return timers.NewKey(messages.Principal(ctx), key, append([]byte(kind+"\x00"), content...)), nil
 }
 
 // namesTimer checks what Redis would find no timer under.
@@ -249,10 +250,10 @@ func namesTimer(id string) error {
 
 // The enumerations of outcomes and presences are numbered alike on both sides.
 
-func scheduledMessage(request uint64, s Scheduled) *messages.Scheduled {
-	return &messages.Scheduled{
-		Request: request, Id: s.ID, Due: timestamp(s.Due),
-		Outcome: messages.Outcome(s.Outcome), Found: timestamp(s.Found),
+func scheduledMessage(request uint64, s Scheduled) *messages.ScheduleResponse {
+	return &messages.ScheduleResponse{
+		Request: request, Id: s.ID, Due: wire.Timestamp(s.Due),
+		Outcome: messages.Outcome(s.Outcome), Found: wire.Timestamp(s.Found),
 	}
 }
 
@@ -265,22 +266,8 @@ var states = map[State]messages.State{
 
 func timerMessage(i Info) *messages.Timer {
 	return &messages.Timer{
-		Id: utf8(i.ID), State: states[i.State],
-		Due: timestamp(i.Due), Activation: timestamp(i.Activation),
-		Attempts: count(i.Attempts), Failures: count(i.Failures), LastError: utf8(i.LastError),
+		Id: text.Valid(i.ID), State: states[i.State],
+		Due: wire.Timestamp(i.Due), Activation: wire.Timestamp(i.Activation),
+		Attempts: wire.Count(i.Attempts), Failures: wire.Count(i.Failures), LastError: text.Valid(i.LastError),
 	}
 }
-
-// timestamp is t, or absent where it is zero.
-func timestamp(t time.Time) *timestamppb.Timestamp {
-	if t.IsZero() {
-		return nil
-	}
-	return timestamppb.New(t)
-}
-
-// count is a count that fits the wire.
-func count(n int) uint32 { return uint32(min(max(n, 0), 1<<31)) } //nolint:gosec // bounded
-
-// utf8 is a text of somebody else's that fits the wire.
-func utf8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

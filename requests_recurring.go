@@ -8,14 +8,16 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 )
 
 // recurring carries out what the gateway is asked about recurring schedules.
 func (r requests) recurring(ctx context.Context, request messages.Request) (messages.Answer, error) {
-	schedules, changed := r.client.schedules, &messages.RecurringChanged{Request: request.GetRequest()}
+	schedules := r.client.schedules
 	switch m := request.(type) {
-	case *messages.PutRecurring:
+	case *messages.PutRecurringRequest:
 		all := make([]Recurring, len(m.GetSchedules()))
 		for i, s := range m.GetSchedules() {
 			if s == nil {
@@ -23,29 +25,27 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 			}
 			all[i] = recurringOf(s)
 		}
-		return changed, schedules.Put(ctx, all...)
-	case *messages.DeleteRecurring:
-		return changed, schedules.Delete(ctx, m.GetName())
-	case *messages.EnableRecurring:
-		return changed, schedules.enable(ctx, m.GetName(), m.GetEnabled())
-	case *messages.RunRecurring:
+		return &messages.PutRecurringResponse{Request: m.GetRequest()}, schedules.Put(ctx, all...)
+	case *messages.DeleteRecurringRequest:
+		return &messages.DeleteRecurringResponse{Request: m.GetRequest()}, schedules.Delete(ctx, m.GetName())
+	case *messages.EnableRecurringRequest:
+		return &messages.EnableRecurringResponse{Request: m.GetRequest()}, schedules.enable(ctx, m.GetName(), m.GetEnabled())
+	case *messages.RunRecurringRequest:
 		if len(m.GetKey()) > maxKey {
 			return nil, invalid("key", "%d bytes, at most %d", len(m.GetKey()), maxKey)
 		}
 		run, err := schedules.RunNow(messages.WithOnce(ctx, m.GetKey()), m.GetName())
-		return &messages.RecurringRun{
-			Request: m.GetRequest(), Name: utf8(run.Name), Due: timestamp(run.Due), Fired: timestamp(run.Fired), Run: run.Run,
+		return &messages.RunRecurringResponse{
+			Request: m.GetRequest(), Name: text.Valid(run.Name), Due: wire.Timestamp(run.Due), Fired: wire.Timestamp(run.Fired), Run: run.Run,
 		}, err
-	case *messages.GetRecurring:
+	case *messages.GetRecurringRequest:
 		state, err := schedules.Get(ctx, m.GetName())
-		answer := recurringStateMessage(state)
-		answer.Request = m.GetRequest()
-		return answer, err
-	case *messages.ListRecurring:
+		return &messages.GetRecurringResponse{Request: m.GetRequest(), Schedule: recurringStateMessage(state)}, err
+	case *messages.ListRecurringRequest:
 		return r.listRecurring(ctx, m)
-	case *messages.PreviewRecurring:
+	case *messages.PreviewRecurringRequest:
 		instants, err := schedules.Preview(ctx, m.GetName(), int(min(m.GetCount(), maxMisfires+1)))
-		answer := &messages.RecurringInstants{Request: m.GetRequest()}
+		answer := &messages.PreviewRecurringResponse{Request: m.GetRequest()}
 		for _, at := range instants {
 			answer.Instants = append(answer.Instants, timestamppb.New(at))
 		}
@@ -55,19 +55,19 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 	}
 }
 
-func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurring) (messages.Answer, error) {
+func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurringRequest) (messages.Answer, error) {
 	var cursor uint64
 	if m.GetAfter() != "" {
 		var err error
 		if cursor, err = strconv.ParseUint(m.GetAfter(), 10, 64); err != nil {
-			return nil, invalid("after", "%s is not of a page before", clip(m.GetAfter()))
+			return nil, invalid("after", "%s is not of a page before", quoted(m.GetAfter()))
 		}
 	}
 	members, next, err := r.client.schedules.store.Names(ctx, cursor)
 	if err != nil {
 		return nil, err
 	}
-	answer := &messages.RecurringPage{Request: m.GetRequest()}
+	answer := &messages.ListRecurringResponse{Request: m.GetRequest()}
 	for _, member := range members {
 		name, ok := strings.CutPrefix(member.Name, r.client.prefix)
 		if !ok {

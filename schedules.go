@@ -8,13 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wakebell/wakebell/internal/beat"
+	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/internal/recur"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // ErrNoSchedule says that there is no recurring schedule of this name.
-var ErrNoSchedule = redisops.ErrNoSchedule
+var ErrNoSchedule = recurring.ErrNoSchedule
 
 // Schedules stores and inspects recurring schedules. They are kept under the
 // keys of RedBeat, so that Python processes may do so too; see
@@ -24,16 +25,16 @@ var ErrNoSchedule = redisops.ErrNoSchedule
 // names, as before those of topics, and sees no others but those that a Python
 // process has saved with a name and a task that begin with the prefix.
 type Schedules struct {
-	store *redisops.Beat
-	hand  beat.Hand
+	store *recurring.Store
+	hand  firing.Hand
 }
 
 // Schedules are the recurring schedules of the Client's Redis.
 func (c *Client) Schedules() *Schedules { return c.schedules }
 
-func newSchedules(store *redisops.Timers, cfg ClientConfig) *Schedules {
-	b := store.Beat()
-	return &Schedules{b, beat.Hand{Store: b, Maker: beat.Maker{
+func newSchedules(store *timers.Timers, cfg ClientConfig) *Schedules {
+	b := recurring.New(store)
+	return &Schedules{b, firing.Hand{Store: b, Maker: firing.Maker{
 		Prefix: cfg.Prefix, Limit: cfg.PayloadLimit, Celery: cfg.Celery, Shares: b.Shares,
 	}}}
 }
@@ -66,12 +67,12 @@ type RecurringState struct {
 func (s *Schedules) Put(ctx context.Context, schedules ...Recurring) error {
 	for _, r := range schedules {
 		if err := r.validate(); err != nil {
-			return fmt.Errorf("recurring schedule %s: %w", clip(r.name), err)
+			return fmt.Errorf("recurring schedule %s: %w", quoted(r.name), err)
 		}
 	}
 	for _, r := range schedules {
-		if err := beat.Again(ctx, func() error { return s.put(ctx, r) }); err != nil {
-			return fmt.Errorf("recurring schedule %s: %w", clip(r.name), err)
+		if err := firing.Again(ctx, func() error { return s.put(ctx, r) }); err != nil {
+			return fmt.Errorf("recurring schedule %s: %w", quoted(r.name), err)
 		}
 	}
 	return nil
@@ -97,14 +98,14 @@ func (s *Schedules) put(ctx context.Context, r Recurring) error {
 	if err := s.hand.Maker.Check(ctx, &e); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return s.store.Put(ctx, s.hand.Full(r.name), found, e.Raw(), beat.ScoreAt(e, now))
+	return s.store.Put(ctx, s.hand.Full(r.name), found, e.Raw(), firing.ScoreAt(e, now))
 }
 
 // found is what there is in the place of a schedule that is to be written.
 func (s *Schedules) found(ctx context.Context, name string) (recur.Raw, error) {
 	raw, err := s.hand.Load(ctx, name)
 	if errors.Is(err, ErrNoSchedule) {
-		err = invalid("name", "%s is that of a schedule of another prefix", clip(name))
+		err = invalid("name", "%s is that of a schedule of another prefix", quoted(name))
 	}
 	return raw, err
 }
@@ -185,7 +186,7 @@ func (s *Schedules) names(ctx context.Context) iter.Seq2[string, error] {
 func (s *Schedules) Delete(ctx context.Context, name string) error {
 	found, err := s.remove(ctx, name, nil)
 	if err == nil && !found {
-		err = fmt.Errorf("%w: %s", ErrNoSchedule, clip(name))
+		err = fmt.Errorf("%w: %s", ErrNoSchedule, quoted(name))
 	}
 	return err
 }
@@ -193,7 +194,7 @@ func (s *Schedules) Delete(ctx context.Context, name string) error {
 // remove deletes a schedule that is this prefix's, and that a condition, if there
 // is one, holds for; found says whether there was one.
 func (s *Schedules) remove(ctx context.Context, name string, condition func(recur.Ours) bool) (found bool, err error) {
-	err = beat.Again(ctx, func() error {
+	err = firing.Again(ctx, func() error {
 		raw, err := s.hand.Load(ctx, name)
 		if errors.Is(err, ErrNoSchedule) {
 			return nil
@@ -223,7 +224,7 @@ func (s *Schedules) Resume(ctx context.Context, name string) error {
 }
 
 func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
-	return beat.Again(ctx, func() error {
+	return firing.Again(ctx, func() error {
 		raw, e, err := s.hand.Read(ctx, name)
 		if err != nil || e.Enabled() == on {
 			return err
@@ -236,7 +237,7 @@ func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
 		if on {
 			e.Skip(now)
 		}
-		return s.store.Put(ctx, s.hand.Full(name), raw, e.Raw(), beat.ScoreAt(e, now))
+		return s.store.Put(ctx, s.hand.Full(name), raw, e.Raw(), firing.ScoreAt(e, now))
 	})
 }
 
@@ -250,7 +251,7 @@ func (s *Schedules) RunNow(ctx context.Context, name string) (ScheduleRun, error
 // ScheduleRun is a run that was fired: of which schedule (without the prefix of the
 // System, where the name begins with it), for which instant, when by Redis's
 // clock, and its number.
-type ScheduleRun = beat.Fire
+type ScheduleRun = firing.Fire
 
 // Preview returns the next n instants of a recurring schedule, at most 10,000,
 // by Redis's clock; fewer where it ends. Error: ErrNoSchedule.
@@ -274,7 +275,7 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 // unfound is the error of instants that were not found.
 func unfound(name string, err error) error {
 	if errors.Is(err, recur.ErrTooMuch) {
-		err = fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, clip(name), err)
+		err = fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, quoted(name), err)
 	}
 	return err
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/wakebell/wakebell/internal/beat"
+	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/messages"
 )
@@ -34,8 +34,9 @@ func (s *Schedules) Export(ctx context.Context, name string) (ScheduleDump, erro
 }
 
 // Import stores what Export gave, in place of the schedule of its name, and goes
-// on where that was: what is overdue since is missed. Error: ErrInvalid for what
-// cannot be read.
+// on where that was: what is overdue since is missed. After a lost reply it may be
+// stored twice; a run that was fired in between is fired again, with the same id.
+// Error: ErrInvalid for what cannot be read.
 func (s *Schedules) Import(ctx context.Context, d ScheduleDump) error {
 	raw := recur.Raw{Definition: d.Definition, Meta: d.Meta, Ours: d.Wakebell}
 	full := s.hand.Full(d.Name)
@@ -47,12 +48,12 @@ func (s *Schedules) Import(ctx context.Context, d ScheduleDump) error {
 		err = fmt.Errorf("it is of the prefix %.100q, want %.100q", e.Ours.Prefix, s.hand.Maker.Prefix)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, clip(d.Name), err)
+		return fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, quoted(d.Name), err)
 	}
 	if messages.Restricted(ctx) {
 		raw = e.Raw() // what a Python beat reads is what was checked
 	}
-	return beat.Again(ctx, func() error {
+	return firing.Again(ctx, func() error {
 		now, err := s.store.Now(ctx)
 		if err != nil {
 			return err
@@ -61,6 +62,6 @@ func (s *Schedules) Import(ctx context.Context, d ScheduleDump) error {
 		if err != nil {
 			return err
 		}
-		return s.store.Put(ctx, full, found, raw, beat.ScoreAt(e, now))
+		return s.store.Put(ctx, full, found, raw, firing.ScoreAt(e, now))
 	})
 }

@@ -22,8 +22,8 @@ func prefixed(prefix string, b wakebell.Beat) wakebell.Config {
 	return wakebell.Config{Prefix: prefix, Beat: &b}
 }
 
-// timers are the ids in a topic of this full name.
-func timers(t *testing.T, rdb *redis.Client, topic string) []string {
+// timersOf gives the ids in a topic of this full name.
+func timersOf(t *testing.T, rdb *redis.Client, topic string) []string {
 	t.Helper()
 	return rdb.ZRange(t.Context(), "timers_timeline:"+topic, 0, -1).Val()
 }
@@ -52,11 +52,11 @@ func TestBeatsOfTwoPrefixes(t *testing.T) {
 		require.NoError(t, of("mail-").Put(t.Context(), every(2*time.Minute)))
 		require.NoError(t, of("").Put(t.Context(), every(5*time.Minute)))
 		w.Advance(20*time.Minute + time.Second)
-		require.Len(t, timers(t, w.Redis(), "billing-reports"), 20)
-		require.Len(t, timers(t, w.Redis(), "mail-reports"), 10)
-		require.Len(t, timers(t, w.Redis(), "reports"), 4)
+		require.Len(t, timersOf(t, w.Redis(), "billing-reports"), 20)
+		require.Len(t, timersOf(t, w.Redis(), "mail-reports"), 10)
+		require.Len(t, timersOf(t, w.Redis(), "reports"), 4)
 		require.Equal(t, map[string]int{"billing- r": 20, "mail- r": 10, " r": 4}, fired, "each beat fires its own")
-		require.True(t, strings.HasPrefix(timers(t, w.Redis(), "billing-reports")[0], "billing-r@"))
+		require.True(t, strings.HasPrefix(timersOf(t, w.Redis(), "billing-reports")[0], "billing-r@"))
 	})
 }
 
@@ -129,8 +129,8 @@ func TestPythonEntriesAmongPrefixes(t *testing.T) {
 		w.Start(prefixed("billing-", wakebell.Beat{}))
 		w.Start(prefixed("mail-", wakebell.Beat{}))
 		w.Advance(20*time.Minute + 30*time.Second)
-		require.Len(t, timers(t, w.Redis(), "mail-reports"), 21)
-		require.Empty(t, timers(t, w.Redis(), "billing-reports"))
+		require.Len(t, timersOf(t, w.Redis(), "mail-reports"), 21)
+		require.Empty(t, timersOf(t, w.Redis(), "billing-reports"))
 	})
 }
 

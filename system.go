@@ -15,29 +15,33 @@ import (
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/poller"
-	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/link"
+	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
-	"github.com/wakebell/wakebell/redisops"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // System is a runtime that delivers timers: a root supervisor in the caller's
 // ActorSystem, with a poller for each topic and a gateway for those who schedule
 // by message. It is started once and stopped once.
 type System struct {
-	cfg    Config
-	actors *actor.ActorSystem
-	client *Client
-	gates  *Gates
-	store  *redisops.Timers // the System's own, without retries
-	hooks  testdoor.Hooks   // of tests
+	cfg        Config
+	actors     *actor.ActorSystem
+	client     *Client
+	gates      *gate.Gates
+	actorGates gates.Config
+	store      *timers.Timers // the System's own, without retries
+	hooks      testhook.Hooks // of tests
 
 	reminders *Reminders
 
 	changing sync.Mutex               // held by what changes the System while it runs
 	settings map[string]settings      // of the topics that it handles, without prefix
 	removing map[string]chan struct{} // the topics that are being removed; closed when they are
-	queues   sync.Map                 // the *redisops.Queue that it handles, by their full names
+	queues   sync.Map                 // the *queuestore.Queue that it handles, by their full names
 
 	mu      sync.Mutex
 	started bool            // Start succeeded, or is under way
@@ -59,11 +63,11 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	s.reminders = newReminders(s, cfg.Reminders)
 	cfg.Handlers = slices.Concat(cfg.Handlers, s.reminders.handlers())
 	client, err := NewClient(rdb, cfg.client())
-	gates, gatesErr := newGateStore(rdb, cfg.Gates)
+	gates, actorGates, gatesErr := link.SystemGates(rdb, cfg.Gates, s.runningGates)
 	if err := errors.Join(cfg.validate(), err, gatesErr); err != nil {
 		return nil, err
 	}
-	store, err := redisops.NewTimers(rdb, cfg.Keys)
+	store, err := timers.New(rdb, cfg.Keys)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +76,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		client.schedules.hand.Zone = cfg.Beat.Zone
 	}
 	s.cfg, s.client, s.store = cfg, client, store
-	s.gates = &Gates{store: gates, terms: cfg.Gates.terms(), away: cfg.Gates.GuardsElsewhere, run: s.runningGates}
+	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
 	for _, h := range cfg.Handlers {
 		if err := s.handles(h); err != nil {
 			return nil, err
@@ -90,9 +94,9 @@ func (s *System) Client() *Client { return s.client }
 func (s *System) ActorSystem() *actor.ActorSystem { return s.actors }
 
 // Gates returns the System's Gates. They work while it is started: until then
-// and after Stop, Acquire fails with ErrGatesClosed. Stop closes them when the
+// and after Stop, Acquire fails with ErrClosed. Stop closes them when the
 // handlers have ended.
-func (s *System) Gates() *Gates { return s.gates }
+func (s *System) Gates() *gate.Gates { return s.gates }
 
 func (s *System) runningGates() *gates.Gates {
 	s.mu.Lock()
@@ -148,9 +152,8 @@ func (s *System) spawn(checked error) error {
 	case s.stopped != nil:
 		return fmt.Errorf("start: %w", ErrNotRunning)
 	}
-	gates := actorGates(s.gates.store, s.cfg.Gates)
 	runtime, err := actors.Start(s.actors, actors.Config{
-		Gates:  &gates,
+		Gates:  &s.actorGates,
 		Name:   s.cfg.Name,
 		Topics: s.actorTopics(),
 		Hints:  hints{s},
@@ -215,7 +218,7 @@ func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
 	if err := s.store.Check(ctx, topics); err != nil {
 		return err
 	}
-	return s.store.CheckQueues(ctx, queues)
+	return queuestore.Check(ctx, s.store, queues)
 }
 
 func (s *System) actorTopics() []poller.Topic {
@@ -235,7 +238,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 		Source:             source,
 		Handle:             chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware)),
 		Target:             h.set.target,
-		OrderEvery:         s.hooks.Idle,
+		OverrideInterval:   s.hooks.Idle,
 		Settings:           s.tunable(h.set),
 		DiscardRejects:     h.set.discardRejected,
 		RetryOnLeaseExpiry: h.set.retryOnExpiry,
@@ -243,7 +246,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 	if q := h.set.queue; q != nil {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
 	} else {
-		topic.Order = s.order(s.cfg.Prefix + h.topic)
+		topic.ReadOverride = s.order(s.cfg.Prefix + h.topic)
 	}
 	return topic
 }
@@ -251,7 +254,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 // source is what the poller of a handler takes leases from.
 func (s *System) source(h Handler) poller.Source {
 	if h.set.queue == nil {
-		return s.store.Source(s.cfg.Prefix+h.topic, redisops.SourceOptions{
+		return s.store.Source(s.cfg.Prefix+h.topic, timers.SourceOptions{
 			MaxClaims: h.set.maxClaims(),
 			DeadCap:   s.cfg.DeadLetterCap,
 		})

@@ -35,14 +35,6 @@ type RecurringSchedules interface {
 	Backfill(ctx context.Context, name string, from, to time.Time) (int, error)
 }
 
-// Gatekeeper gives turns at gates: Gates here, or those of package remote.
-type Gatekeeper interface {
-	Acquire(ctx context.Context, name string) (*Turn, error)
-	TryAcquire(ctx context.Context, name string) (*Turn, error)
-	With(ctx context.Context, name string, fn func(ctx context.Context, fence uint64) error) error
-	Guard(ctx context.Context, name, resource string, fence uint64) error
-}
-
 // Operator looks at topics and gives orders about them: a Client here, or one of
 // package remote.
 type Operator interface {
@@ -67,22 +59,10 @@ type Operator interface {
 	Diagnose(ctx context.Context, topics ...string) ([]Finding, error)
 }
 
-// GateOperator looks at gates and gives orders about them: Gates here, or those
-// of package remote.
-type GateOperator interface {
-	List(ctx context.Context) iter.Seq2[GateInfo, error]
-	Show(ctx context.Context, name string) (GateInfo, error)
-	ForceRelease(ctx context.Context, name string, fence uint64) (bool, error)
-	Repair(ctx context.Context, name string, floor uint64) (GateRepaired, error)
-	Remove(ctx context.Context, name string, force bool) (bool, error)
-}
-
 var (
 	_ Timers             = (*Client)(nil)
 	_ RecurringSchedules = (*Schedules)(nil)
-	_ Gatekeeper         = (*Gates)(nil)
 	_ Operator           = (*Client)(nil)
-	_ GateOperator       = (*Gates)(nil)
 )
 
 // IsRejected reports whether an error is a Reject, wrapped or not.

@@ -3,6 +3,7 @@ package wakebell
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -10,7 +11,8 @@ import (
 
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Topic is a kind of timer: a name and the type of its bodies. It is a value,
@@ -122,7 +124,7 @@ type Draft struct {
 	at             time.Time
 	in             time.Duration
 	planned        bool // At, In or Debounce was given
-	policy         redisops.Policy
+	policy         timers.Policy
 	maxDelay       time.Duration // of Debounce
 	once           time.Duration
 	replicas       int // to confirm it within replicaTimeout
@@ -134,19 +136,19 @@ type Draft struct {
 func (d Draft) ID() string { return d.id }
 
 // entry encodes the draft for the store.
-func (d Draft) entry(limit int) (redisops.Entry, error) {
+func (d Draft) entry(limit int) (timers.Entry, error) {
 	if d.err != nil {
-		return redisops.Entry{}, d.err
+		return timers.Entry{}, d.err
 	}
 	d.env.CorrelationID = d.env.CorrelationOr(d.id)
 	payload, err := envelope.Encode(d.env)
 	if err != nil {
-		return redisops.Entry{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return timers.Entry{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if len(payload) > limit {
-		return redisops.Entry{}, invalid("body", "%d bytes with its headers, the limit is %d", len(payload), limit)
+		return timers.Entry{}, invalid("body", "%d bytes with its headers, the limit is %d", len(payload), limit)
 	}
-	e := redisops.Entry{
+	e := timers.Entry{
 		ID: d.id, Payload: payload, At: d.at, In: d.in,
 		Policy: d.policy, MaxDelay: d.maxDelay, Once: d.once,
 		Replicas: d.replicas, ReplicaTimeout: d.replicaTimeout,
@@ -211,7 +213,7 @@ func Header(key, value string) ScheduleOption {
 		case len(key) > envelope.MaxHeaderBytes:
 			return invalid("Header", "a key of %d bytes, at most %d", len(key), envelope.MaxHeaderBytes)
 		case len(value) > envelope.MaxHeaderBytes:
-			return invalid("Header "+clip(key), "a value of %d bytes, at most %d", len(value), envelope.MaxHeaderBytes)
+			return invalid("Header "+quoted(key), "a value of %d bytes, at most %d", len(value), envelope.MaxHeaderBytes)
 		case key == envelope.HeaderCorrelationID || key == envelope.HeaderContentType || key == envelope.HeaderReplyTo:
 			return invalid("Header "+key, "the name belongs to the envelope")
 		}
@@ -245,11 +247,5 @@ func ContentType(mediaType string) ScheduleOption {
 	}
 }
 
-// clip shortens what is shown of an input in an error.
-func clip(s string) string {
-	const most = 64
-	if len(s) > most {
-		s = s[:most] + "…"
-	}
-	return fmt.Sprintf("%q", s)
-}
+// quoted returns an input as it is shown in errors: shortened and in quotes.
+func quoted(s string) string { return strconv.Quote(text.Clip(s, 64)) }

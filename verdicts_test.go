@@ -46,7 +46,7 @@ func TestVerdicts(t *testing.T) {
 			require.NoError(t, err)
 			eventually(t, func() bool {
 				counters := sys.Counters()[topic.Name()]
-				return counters.Acked+counters.Retried+counters.Buried == 1
+				return counters.Acked+counters.Retried+counters.DeadLettered == 1
 			})
 			info, _, err := c.Get(t.Context(), topic.Name(), "x")
 			if is.state == "" {

@@ -16,14 +16,14 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
 // One test for each of the six weaknesses that redis-message-queue was shown to
 // have, by their numbers. The fourth, at most 100 reclaimed and poisoned a poll,
-// is shown in package redisops.
+// is shown in package redisops/queue.
 
 // Weakness 1: a raising handler with deduplication: the message is gone, and its
 // key is suppressed for an hour.
@@ -223,7 +223,7 @@ func TestQueueUnderFaults(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, fresh, "a retry is answered as the first try was")
 		if i == messages/2 {
-			require.NoError(t, testdoor.Kill(doomed))
+			require.NoError(t, testhook.Kill(doomed))
 		}
 	}
 	plain := client(t, redistest.Shared(t), wakebell.ClientConfig{})

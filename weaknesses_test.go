@@ -289,7 +289,7 @@ func TestPayloadsWithoutATimerAreCollected(t *testing.T) {
 	require.NoError(t, err)
 	sys := serve(t, rdb, wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }))
 	eventually(t, func() bool { return rdb.HLen(t.Context(), p.payloads()).Val() == 1 })
-	eventually(t, func() bool { return sys.Counters()[topic.Name()].Healed == 50 })
+	eventually(t, func() bool { return sys.Counters()[topic.Name()].OrphansRemoved == 50 })
 	_, content, err := c.Get(t.Context(), topic.Name(), "kept")
 	require.NoError(t, err)
 	require.Equal(t, "kept", string(content.Body))

@@ -3,8 +3,8 @@ package actors
 import "github.com/asynkron/protoactor-go/actor"
 
 // WithPollerOptions adds options to the props of all pollers.
-func (c Config) WithPollerOptions(options ...actor.PropsOption) Config {
-	c.pollerOptions = options
+func (c Config) WithProps(options ...actor.PropsOption) Config {
+	c.props = options
 	return c
 }
 

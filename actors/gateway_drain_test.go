@@ -26,9 +26,9 @@ func drained(rt *Runtime, timeout time.Duration) <-chan error {
 
 func TestTheGatewayDrainsFirst(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		release, s := make(chan struct{}), actortest.NewShelf(0)
-		l := &ledger{do: until(release)}
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		release, s := make(chan struct{}), actortest.NewMemorySource(0)
+		l := &fakeTimers{do: until(release)}
 		system, rt := gatewayOn(t, l, topicOn(s, 2, acks))
 		running, waiting := ask(system, schedule(1)), ask(system, schedule(1))
 		synctest.Wait()
@@ -41,24 +41,24 @@ func TestTheGatewayDrainsFirst(t *testing.T) {
 		require.Equal(t, 1, settled, "the pollers go on while the gateway drains")
 
 		close(release)
-		require.IsType(t, &messages.Scheduled{}, answered(t, running))
-		require.IsType(t, &messages.Scheduled{}, answered(t, waiting), "it came before the drain")
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, running))
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, waiting), "it came before the drain")
 		require.NoError(t, <-done)
 		s.Put("left")
 		refused(t, messages.Code_CODE_DRAINING, ask(system, schedule(3)))
 		<-time.After(500 * time.Millisecond)
 		due, _, _, _ := s.Count()
 		require.Equal(t, 1, due)
-		require.Equal(t, []string{"schedule 1", "schedule 1"}, l.begun())
+		require.Equal(t, []string{"schedule 1", "schedule 1"}, l.requests())
 		require.NoError(t, rt.Stop())
 	})
 }
 
 func TestAHungRequestHoldsADrainUpForAMoment(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		system, rt := gatewayOn(t, &ledger{do: until(release)}, topicOn(actortest.NewShelf(10), 2, acks))
+		system, rt := gatewayOn(t, &fakeTimers{do: until(release)}, topicOn(actortest.NewMemorySource(10), 2, acks))
 		running, waiting := ask(system, schedule(1)), ask(system, schedule(1))
 		synctest.Wait()
 		began := time.Now()
@@ -77,9 +77,9 @@ func TestAHungRequestHoldsADrainUpForAMoment(t *testing.T) {
 
 func TestAGatewayThatCrashesStillDrains(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		system, rt := gatewayOn(t, &ledger{do: until(release)}, topicOn(actortest.NewShelf(10), 2, acks))
+		system, rt := gatewayOn(t, &fakeTimers{do: until(release)}, topicOn(actortest.NewMemorySource(10), 2, acks))
 		running := ask(system, schedule(1))
 		synctest.Wait()
 		done := drained(rt, time.Minute)
@@ -96,9 +96,9 @@ func TestAGatewayThatCrashesStillDrains(t *testing.T) {
 
 func TestADrainAskedForTwiceIsAnsweredTwice(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		system, rt := gatewayOn(t, &ledger{do: until(release)}, topicOn(actortest.NewShelf(10), 2, acks))
+		system, rt := gatewayOn(t, &fakeTimers{do: until(release)}, topicOn(actortest.NewMemorySource(10), 2, acks))
 		ask(system, schedule(1))
 		synctest.Wait()
 		first, second := drained(rt, time.Minute), drained(rt, time.Minute)

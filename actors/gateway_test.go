@@ -20,23 +20,23 @@ import (
 
 // ledger stands in for the timers of Redis: it keeps ids in memory, and do
 // says how long a request takes and how it goes wrong.
-type ledger struct {
+type fakeTimers struct {
 	do func(ctx context.Context, request messages.Request) messages.Answer // nil answer: as it should be
 
-	mu             sync.Mutex
-	timers         map[string]bool
-	began          []string // the requests, by kind and id
-	running, peaks int
+	mu            sync.Mutex
+	timers        map[string]bool
+	began         []string // the requests, by kind and id
+	running, peak int
 }
 
-func (l *ledger) Do(ctx context.Context, request messages.Request) messages.Answer {
+func (l *fakeTimers) Do(ctx context.Context, request messages.Request) messages.Answer {
 	l.mu.Lock()
 	if l.timers == nil {
 		l.timers = map[string]bool{}
 	}
 	l.began = append(l.began, name(request))
 	l.running++
-	l.peaks = max(l.peaks, l.running)
+	l.peak = max(l.peak, l.running)
 	do := l.do
 	l.mu.Unlock()
 	defer func() {
@@ -52,16 +52,16 @@ func (l *ledger) Do(ctx context.Context, request messages.Request) messages.Answ
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch m := request.(type) {
-	case *messages.Schedule:
+	case *messages.ScheduleRequest:
 		l.timers[m.GetId()] = true
-		return &messages.Scheduled{Request: m.GetRequest(), Id: m.GetId()}
-	case *messages.Cancel:
+		return &messages.ScheduleResponse{Request: m.GetRequest(), Id: m.GetId()}
+	case *messages.CancelRequest:
 		found := messages.Presence_PRESENCE_ABSENT
 		if l.timers[m.GetIds()[0]] {
 			found = messages.Presence_PRESENCE_PENDING
 		}
 		delete(l.timers, m.GetIds()[0])
-		return &messages.Cancelled{Request: m.GetRequest(), Found: []messages.Presence{found}}
+		return &messages.CancelResponse{Request: m.GetRequest(), Found: []messages.Presence{found}}
 	default:
 		return messages.Failure(messages.Code_CODE_INVALID, "not in this test")
 	}
@@ -69,16 +69,16 @@ func (l *ledger) Do(ctx context.Context, request messages.Request) messages.Answ
 
 func name(request messages.Request) string {
 	switch m := request.(type) {
-	case *messages.Schedule:
+	case *messages.ScheduleRequest:
 		return "schedule " + m.GetId()
-	case *messages.Cancel:
+	case *messages.CancelRequest:
 		return "cancel " + m.GetIds()[0]
 	default:
 		return "?"
 	}
 }
 
-func (l *ledger) begun() []string {
+func (l *fakeTimers) requests() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]string(nil), l.began...)
@@ -107,14 +107,14 @@ func (c crashing) Message() any {
 }
 
 // gatewayOn starts a runtime with a gateway.
-func gatewayOn(t *testing.T, l *ledger, topics ...poller.Topic) (*actor.ActorSystem, *Runtime) {
+func gatewayOn(t *testing.T, l *fakeTimers, topics ...poller.Topic) (*actor.ActorSystem, *Runtime) {
 	t.Helper()
 	system := actortest.QuietSystem()
 	crash := func(next actor.ContextDecoratorFunc) actor.ContextDecoratorFunc {
 		return func(c actor.Context) actor.Context { return crashing{next(c)} }
 	}
-	cfg := Config{Name: "wakebell", Topics: topics, Timers: l, Logger: actortest.Quiet, Random: func() float64 { return 0.5 }}
-	rt, err := Start(system, cfg.WithPollerOptions(actor.WithContextDecorator(crash)))
+	cfg := Config{Name: "wakebell", Topics: topics, Timers: l, Logger: actortest.DiscardLogger, Random: func() float64 { return 0.5 }}
+	rt, err := Start(system, cfg.WithProps(actor.WithContextDecorator(crash)))
 	require.NoError(t, err)
 	return system, rt
 }
@@ -140,20 +140,20 @@ func refused(t *testing.T, code messages.Code, f *actor.Future) *messages.Error 
 	return fault
 }
 
-func schedule(n int) *messages.Schedule {
-	return &messages.Schedule{Request: uint64(n), Topic: "t", Id: strconv.Itoa(n)} //nolint:gosec // small
+func schedule(n int) *messages.ScheduleRequest {
+	return &messages.ScheduleRequest{Request: uint64(n), Topic: "t", Id: strconv.Itoa(n)}
 }
 
 func TestTheGatewayAnswers(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		system, rt := gatewayOn(t, &ledger{})
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		system, rt := gatewayOn(t, &fakeTimers{})
 		_, there := system.ProcessRegistry.GetLocal("wakebell/gateway")
 		require.True(t, there, "when Start has returned the gateway has its name")
-		scheduled, ok := answered(t, ask(system, schedule(7))).(*messages.Scheduled)
+		scheduled, ok := answered(t, ask(system, schedule(7))).(*messages.ScheduleResponse)
 		require.True(t, ok)
 		require.Equal(t, uint64(7), scheduled.GetRequest())
-		fault := refused(t, messages.Code_CODE_INVALID, ask(system, &messages.Get{Request: 8, Topic: "t", Id: "a"}))
+		fault := refused(t, messages.Code_CODE_INVALID, ask(system, &messages.GetTimerRequest{Request: 8, Topic: "t", Id: "a"}))
 		require.Equal(t, uint64(8), fault.GetRequest(), "an Error names the request too")
 		require.NoError(t, rt.Stop())
 		_, err := ask(system, schedule(9)).Result()
@@ -163,10 +163,10 @@ func TestTheGatewayAnswers(t *testing.T) {
 
 func TestRequestsAboutATimerKeepTheirOrder(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		l := &ledger{}
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		l := &fakeTimers{}
 		l.do = func(_ context.Context, r messages.Request) messages.Answer {
-			if s, ok := r.(*messages.Schedule); ok { // each slower than the one after it
+			if s, ok := r.(*messages.ScheduleRequest); ok { // each slower than the one after it
 				<-time.After(time.Second - time.Duration(s.GetRequest())*time.Millisecond)
 			}
 			return nil
@@ -178,40 +178,40 @@ func TestRequestsAboutATimerKeepTheirOrder(t *testing.T) {
 			for range 3 {
 				ask(system, schedule(n))
 			}
-			last = append(last, ask(system, &messages.Cancel{Topic: "t", Ids: []string{strconv.Itoa(n)}}))
+			last = append(last, ask(system, &messages.CancelRequest{Topic: "t", Ids: []string{strconv.Itoa(n)}}))
 		}
 		for n, f := range last {
-			cancelled, ok := answered(t, f).(*messages.Cancelled)
+			cancelled, ok := answered(t, f).(*messages.CancelResponse)
 			require.True(t, ok)
 			require.Equal(t, messages.Presence_PRESENCE_PENDING, cancelled.GetFound()[0], "%d was cancelled after it was scheduled", n)
 		}
 		require.Equal(t, 3*time.Second, time.Since(began), "the timers did not wait for each other")
-		require.Equal(t, 20, l.peaks)
+		require.Equal(t, 20, l.peak)
 		require.NoError(t, rt.Stop())
 	})
 }
 
 func TestTooManyRequestsAreRefused(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		l := &ledger{do: until(release)}
+		l := &fakeTimers{do: until(release)}
 		system, rt := gatewayOn(t, l)
 		var taken []*actor.Future
-		for n := range gateway.MaxRunning + gateway.MaxWaiting/2 {
+		for n := range gateway.MaxPrincipalRunning + gateway.MaxWaiting/2 {
 			taken = append(taken, ask(system, schedule(n)))
 		}
 		for n := range 10 {
 			refused(t, messages.Code_CODE_OVERLOADED, ask(system, schedule(-n)))
 		}
 		synctest.Wait()
-		require.Len(t, l.begun(), gateway.MaxRunning)
+		require.Len(t, l.requests(), gateway.MaxPrincipalRunning)
 		close(release)
 		for _, f := range taken {
-			require.IsType(t, &messages.Scheduled{}, answered(t, f))
+			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
 		}
-		require.Equal(t, gateway.MaxRunning, l.peaks)
-		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "there is room again")
+		require.Equal(t, gateway.MaxPrincipalRunning, l.peak)
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))), "there is room again")
 		require.NoError(t, rt.Stop())
 	})
 }
@@ -229,16 +229,16 @@ func by(system *actor.ActorSystem, who, where string, request any) *actor.Future
 // One principal asks for as much as it can: others, and this process, have room.
 func TestOnePrincipalDoesNotFillTheGateway(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		system, rt := gatewayOn(t, &ledger{do: until(release)})
+		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
 		var taken []*actor.Future
-		for n := range gateway.MaxRunning + gateway.MaxWaiting/2 {
+		for n := range gateway.MaxPrincipalRunning + gateway.MaxWaiting/2 {
 			taken = append(taken, by(system, "mallory", "h", schedule(n)))
 		}
 		fault := refused(t, messages.Code_CODE_OVERLOADED, by(system, "mallory", "i", schedule(-1)))
 		require.Contains(t, fault.GetMessage(), "of this principal")
-		for n := range gateway.MaxWaiting / 4 {
+		for n := range gateway.MaxHostRunning - gateway.MaxPrincipalRunning + gateway.MaxWaiting/4 {
 			taken = append(taken, by(system, "eve", "h", schedule(10_000+n)))
 		}
 		fault = refused(t, messages.Code_CODE_OVERLOADED, by(system, "eve", "h", schedule(-2)))
@@ -251,7 +251,59 @@ func TestOnePrincipalDoesNotFillTheGateway(t *testing.T) {
 		}
 		close(release)
 		for _, f := range taken {
-			require.IsType(t, &messages.Scheduled{}, answered(t, f))
+			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
+		}
+		require.NoError(t, rt.Stop())
+	})
+}
+
+// Principals fill the places with slow requests: others, and this process, are
+// answered. One principal leaves several places, and many leave one for each.
+func TestSlowRequestsLeavePlacesForOthers(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		release := make(chan struct{})
+		l := &fakeTimers{do: func(_ context.Context, r messages.Request) messages.Answer {
+			if r.GetRequest() < 1000 {
+				<-release
+			}
+			<-time.After(100 * time.Millisecond)
+			return nil
+		}}
+		system, rt := gatewayOn(t, l)
+		honest := func(most time.Duration) {
+			t.Helper()
+			began := time.Now()
+			var asked []*actor.Future
+			for n := range 5 {
+				asked = append(asked, by(system, "honest", "h", schedule(1000+n)), by(system, "", "far", schedule(2000+n)), ask(system, schedule(3000+n)))
+			}
+			for _, f := range asked {
+				require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
+			}
+			require.LessOrEqual(t, time.Since(began), most)
+		}
+		var slow []*actor.Future
+		fill := func(who, where string) {
+			for range 100 {
+				slow = append(slow, by(system, who, where, schedule(len(slow))))
+			}
+			synctest.Wait()
+		}
+		fill("mallory", "h")
+		require.Len(t, l.requests(), gateway.MaxPrincipalRunning, "a principal that is alone has most places")
+		honest(300 * time.Millisecond) // five at a time, or nearly
+
+		for n := range 7 {
+			fill("mallory "+strconv.Itoa(n), "host "+strconv.Itoa(n))
+		}
+		l.mu.Lock()
+		require.GreaterOrEqual(t, l.running, gateway.MaxRunning, "all places are taken")
+		l.mu.Unlock()
+		honest(500 * time.Millisecond) // one at a time
+		close(release)
+		for _, f := range slow {
+			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
 		}
 		require.NoError(t, rt.Stop())
 	})
@@ -259,10 +311,10 @@ func TestOnePrincipalDoesNotFillTheGateway(t *testing.T) {
 
 func TestTheBytesOfOnePrincipalDoNotFillTheGateway(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		system, rt := gatewayOn(t, &ledger{do: until(release)})
-		large := &messages.Schedule{Topic: "t", Body: make([]byte, 15<<20)}
+		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
+		large := &messages.ScheduleRequest{Topic: "t", Body: make([]byte, 15<<20)}
 		var taken []*actor.Future
 		for range 4 {
 			taken = append(taken, by(system, "mallory", "h", large))
@@ -276,7 +328,7 @@ func TestTheBytesOfOnePrincipalDoNotFillTheGateway(t *testing.T) {
 		taken = append(taken, by(system, "honest", "h", schedule(1)), by(system, "far", "i", large), ask(system, schedule(2)))
 		close(release)
 		for _, f := range taken {
-			require.IsType(t, &messages.Scheduled{}, answered(t, f))
+			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
 		}
 		require.NoError(t, rt.Stop())
 	})
@@ -284,19 +336,19 @@ func TestTheBytesOfOnePrincipalDoNotFillTheGateway(t *testing.T) {
 
 func TestTooManyBytesAreRefused(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		system, rt := gatewayOn(t, &ledger{do: until(release)})
+		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
 		body := make([]byte, 15<<20)
 		var taken []*actor.Future
 		for range 4 {
-			taken = append(taken, ask(system, &messages.Schedule{Topic: "t", Body: body}))
+			taken = append(taken, ask(system, &messages.ScheduleRequest{Topic: "t", Body: body}))
 		}
-		refused(t, messages.Code_CODE_OVERLOADED, ask(system, &messages.Schedule{Topic: "t", Body: body}))
+		refused(t, messages.Code_CODE_OVERLOADED, ask(system, &messages.ScheduleRequest{Topic: "t", Body: body}))
 		small := ask(system, schedule(1))
 		close(release)
 		for _, f := range append(taken, small, ask(system, schedule(2))) {
-			require.IsType(t, &messages.Scheduled{}, answered(t, f))
+			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
 		}
 		require.NoError(t, rt.Stop())
 	})
@@ -304,9 +356,9 @@ func TestTooManyBytesAreRefused(t *testing.T) {
 
 func TestEveryRequestHasADeadline(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		l := &ledger{do: until(release)} // it ignores its context
+		l := &fakeTimers{do: until(release)} // it ignores its context
 		system, rt := gatewayOn(t, l)
 		began := time.Now()
 		short := schedule(1)
@@ -319,20 +371,20 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 			require.Equal(t, after, time.Since(began))
 		}
 		close(release)
-		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "the timer is free again")
-		require.Len(t, l.begun(), 3, "what was answered while it waited is not begun")
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))), "the timer is free again")
+		require.Len(t, l.requests(), 3, "what was answered while it waited is not begun")
 		require.NoError(t, rt.Stop())
 	})
 }
 
 func TestARequestIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release, answers := make(chan struct{}), make(chan any, 10)
-		system, rt := gatewayOn(t, &ledger{do: until(release)})
+		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
 		sender := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			switch m := c.Message().(type) {
-			case *messages.Scheduled, *messages.Error:
+			case *messages.ScheduleResponse, *messages.Error:
 				answers <- m
 			}
 		}))
@@ -349,11 +401,11 @@ func TestARequestIsAnsweredOnce(t *testing.T) {
 
 func TestTheNameOfTheGatewayIsTaken(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
 		stranger, err := system.Root.SpawnNamed(actor.PropsFromFunc(func(actor.Context) {}), "wakebell/gateway")
 		require.NoError(t, err)
-		cfg := Config{Name: "wakebell", Timers: &ledger{}, Logger: actortest.Quiet}
+		cfg := Config{Name: "wakebell", Timers: &fakeTimers{}, Logger: actortest.DiscardLogger}
 		_, err = Start(system, cfg)
 		require.Error(t, err)
 		_, running := Owner(system, "wakebell")
@@ -367,8 +419,8 @@ func TestTheNameOfTheGatewayIsTaken(t *testing.T) {
 
 func TestARequestThatPanicsHarmsNoOther(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		l := &ledger{}
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		l := &fakeTimers{}
 		l.do = func(_ context.Context, r messages.Request) messages.Answer {
 			if name(r) == "schedule 1" {
 				panic("as the test wants it")
@@ -380,16 +432,16 @@ func TestARequestThatPanicsHarmsNoOther(t *testing.T) {
 		other := ask(system, schedule(2))
 		fault := refused(t, messages.Code_CODE_INTERNAL, ask(system, schedule(1)))
 		require.Contains(t, fault.GetMessage(), "as the test wants it")
-		require.IsType(t, &messages.Scheduled{}, answered(t, other))
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, other))
 		require.NoError(t, rt.Stop())
 	})
 }
 
 func TestACrashOfTheGatewayAnswersWhatItHad(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		l := &ledger{do: until(release)}
+		l := &fakeTimers{do: until(release)}
 		system, rt := gatewayOn(t, l)
 		began := time.Now()
 		running, waiting := ask(system, schedule(1)), ask(system, schedule(1))
@@ -399,8 +451,8 @@ func TestACrashOfTheGatewayAnswersWhatItHad(t *testing.T) {
 		refused(t, messages.Code_CODE_UNAVAILABLE, waiting)
 		require.Equal(t, began, time.Now(), "at once, not after its restart")
 		close(release)
-		require.IsType(t, &messages.Scheduled{}, answered(t, ask(system, schedule(1))), "mail waits for the restart")
-		require.Equal(t, []string{"schedule 1", "schedule 1"}, l.begun(), "what waited was not begun")
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))), "mail waits for the restart")
+		require.Equal(t, []string{"schedule 1", "schedule 1"}, l.requests(), "what waited was not begun")
 		_, err := crash.Result()
 		require.ErrorIs(t, err, actor.ErrTimeout, "the message that crashed it is lost")
 		require.NoError(t, rt.Stop())
@@ -409,9 +461,9 @@ func TestACrashOfTheGatewayAnswersWhatItHad(t *testing.T) {
 
 func TestAStopAnswersWhatTheGatewayHad(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
-		system, rt := gatewayOn(t, &ledger{do: until(release)})
+		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
 		running := ask(system, schedule(1))
 		synctest.Wait()
 		require.NoError(t, rt.Stop())

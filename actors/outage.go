@@ -8,37 +8,35 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 )
 
-// While the server of some topics is down as a whole, one poller at a time
-// tries it on behalf of all of them, so that what a node sends does not grow
-// with its number of topics. Most nodes have one server; the shards of a Cluster
-// fail one by one. These messages go between the root supervisor and its
-// pollers.
+// While the server of some topics is down, one poller at a time probes it on
+// behalf of all of them, so that the load of a node does not grow with its number
+// of topics. Most nodes have one server; the shards of a Cluster fail one by one.
 type (
-	nextProbe struct { // the supervisor to itself
+	probeDue struct { // the supervisor to itself
 		shard      string
 		generation int
 	}
 )
 
 const (
-	firstProbe = 50 * time.Millisecond
-	// probeTimeout replaces a probe that was never answered, as when its
-	// poller was restarted.
+	firstProbeDelay = 50 * time.Millisecond
+	// probeTimeout replaces a probe without an answer, as when its poller was
+	// restarted.
 	probeTimeout = 30 * time.Second
-	// resumePerTopic spreads the first exchanges after an outage.
-	resumePerTopic = 200 * time.Microsecond
-	maxResume      = 2 * time.Second
+	// resumeSpreadPerTopic spreads the first exchanges after an outage.
+	resumeSpreadPerTopic = 200 * time.Microsecond
+	maxResumeSpread      = 2 * time.Second
 )
 
-// outage is what the supervisor knows of a shard that is down.
+// outage is the state of a shard that is down.
 type outage struct {
 	since    time.Time
 	failures int
-	turn     int  // whose it is to probe, in the order of the topics' names
-	probing  bool // a probe is out
+	next     int  // the index of the next topic to probe, in the order of names
+	probing  bool // a probe is in flight
 
 	timer      *time.Timer
-	generation int // tells the current timer's message from earlier ones
+	generation int // of the current timer's message
 }
 
 func (s *supervisor) redisDown(m poller.Unavailable) {
@@ -48,19 +46,19 @@ func (s *supervisor) redisDown(m poller.Unavailable) {
 		s.generation++
 		o = &outage{since: time.Now(), generation: s.generation}
 		s.outages[m.Shard] = o
-		s.rt.env.Logger.Error("redis is down; one topic at a time tries it again", "err", m.Err, "shard", m.Shard)
+		s.rt.env.Logger.Error("redis is down; one topic at a time probes it", "err", m.Err, "shard", m.Shard)
 		for _, name := range s.topicsOf(m.Shard) {
 			s.root.Send(s.pollers[name], poller.Hold{})
 		}
-		s.probeAfter(m.Shard, o, firstProbe)
+		s.probeAfter(m.Shard, o, firstProbeDelay)
 	case o.probing:
 		o.probing = false
 		o.failures++
-		s.probeAfter(m.Shard, o, host.Spread(host.Doubled(firstProbe, o.failures, host.MaxProbe), 0.5, s.rt.env.Random()))
+		s.probeAfter(m.Shard, o, host.Jitter(host.ExponentialDelay(firstProbeDelay, o.failures, host.MaxProbeDelay), 0.5, s.rt.env.Random()))
 	}
 }
 
-// topicsOf are the topics of a shard, in the order of their names.
+// topicsOf returns the topics of a shard, in the order of their names.
 func (s *supervisor) topicsOf(shard string) []string {
 	var names []string
 	for name := range s.pollers {
@@ -76,7 +74,7 @@ func (s *supervisor) probeAfter(shard string, o *outage, d time.Duration) {
 	o.stop()
 	s.generation++
 	o.generation = s.generation
-	root, self, next := s.root, s.self, nextProbe{shard, o.generation}
+	root, self, next := s.root, s.self, probeDue{shard, o.generation}
 	o.timer = time.AfterFunc(d, func() { root.Send(self, next) })
 }
 
@@ -86,16 +84,16 @@ func (o *outage) stop() {
 	}
 }
 
-// sendProbe asks one poller after the other, whether it has something to send
-// or not: the one that noticed the outage may be gone, or broken in itself.
-func (s *supervisor) sendProbe(m nextProbe) {
+// sendProbe asks one poller after the other: the one that noticed the outage may
+// have been removed, or may fail by itself.
+func (s *supervisor) sendProbe(m probeDue) {
 	o := s.outages[m.shard]
 	if o == nil || m.generation != o.generation {
 		return
 	}
 	if names := s.topicsOf(m.shard); len(names) > 0 {
-		s.root.Send(s.pollers[names[o.turn%len(names)]], poller.Probe{})
-		o.turn++
+		s.root.Send(s.pollers[names[o.next%len(names)]], poller.Probe{})
+		o.next++
 		o.probing = true
 	}
 	s.probeAfter(m.shard, o, probeTimeout)
@@ -106,11 +104,11 @@ func (s *supervisor) redisUp(m poller.Available) {
 	if o == nil {
 		return
 	}
-	s.rt.env.Logger.Info("redis is back", "down_for", time.Since(o.since).Round(time.Millisecond), "shard", m.Shard)
+	s.rt.env.Logger.Info("redis is back", "duration", time.Since(o.since).Round(time.Millisecond), "shard", m.Shard)
 	o.stop()
 	delete(s.outages, m.Shard)
 	names := s.topicsOf(m.Shard)
-	within := min(time.Duration(len(names))*resumePerTopic, maxResume)
+	within := min(time.Duration(len(names))*resumeSpreadPerTopic, maxResumeSpread)
 	for _, name := range names {
 		s.root.Send(s.pollers[name], poller.Resume{Within: within})
 	}

@@ -20,9 +20,9 @@ import (
 func BenchmarkPoller(b *testing.B) {
 	for _, concurrent := range []int{5, 200} {
 		b.Run(fmt.Sprintf("max-concurrent=%d", concurrent), func(b *testing.B) {
-			source := &spring{left: b.N, done: make(chan struct{})}
+			source := &endlessSource{left: b.N, done: make(chan struct{})}
 			b.ReportAllocs()
-			rt, err := Start(actortest.QuietSystem(), Config{Name: "bench", Logger: actortest.Quiet, Topics: []poller.Topic{topicOn(source, concurrent, acks)}})
+			rt, err := Start(actortest.QuietSystem(), Config{Name: "bench", Logger: actortest.DiscardLogger, Topics: []poller.Topic{topicOn(source, concurrent, acks)}})
 			require.NoError(b, err)
 			<-source.done
 			b.StopTimer()
@@ -33,18 +33,18 @@ func BenchmarkPoller(b *testing.B) {
 }
 
 // spring is a source with so many timers, all of them due.
-type spring struct {
+type endlessSource struct {
 	mu            sync.Mutex
 	left, settled int
 	given         int
 	done          chan struct{}
 }
 
-func (*spring) Name() string                      { return "spring" }
-func (*spring) Shard() string                     { return "" }
-func (*spring) Heal(context.Context) (int, error) { return 0, nil }
+func (*endlessSource) Name() string                      { return "spring" }
+func (*endlessSource) Shard() string                     { return "" }
+func (*endlessSource) Heal(context.Context) (int, error) { return 0, nil }
 
-func (s *spring) Exchange(_ context.Context, r *exchange.Request) (*exchange.Reply, error) {
+func (s *endlessSource) Exchange(_ context.Context, r *exchange.Request) (*exchange.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	reply := &exchange.Reply{Now: time.Now(), Remaining: r.LeaseTTL, Next: -1}

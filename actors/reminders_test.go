@@ -27,10 +27,10 @@ func remindersOn(t *testing.T) (*actor.ActorSystem, *Runtime) {
 		return func(c actor.Context) actor.Context { return crashing{next(c)} }
 	}
 	cfg := Config{
-		Name: "wakebell", Logger: actortest.Quiet, Random: func() float64 { return 0.5 },
+		Name: "wakebell", Logger: actortest.DiscardLogger, Random: func() float64 { return 0.5 },
 		Reminders: func(reminders.Request, *actor.PID) (reminders.Call, error) { panic("not in this test") },
 	}
-	rt, err := Start(system, cfg.WithPollerOptions(actor.WithContextDecorator(crash)))
+	rt, err := Start(system, cfg.WithProps(actor.WithContextDecorator(crash)))
 	require.NoError(t, err)
 	return system, rt
 }
@@ -84,7 +84,7 @@ func given(t *testing.T, system *actor.ActorSystem, pid *actor.PID) (any, time.D
 	return answer, time.Since(began)
 }
 
-var set = &messages.ReminderSet{Name: "next"}
+var set = &messages.SetReminderResponse{Name: "next"}
 
 func failing() *messages.ReminderFailed {
 	return &messages.ReminderFailed{Name: "next", Error: messages.Failure(messages.Code_CODE_UNAVAILABLE, "Redis is down")}
@@ -113,7 +113,7 @@ func TestAnAckWaitsForWhatTheActorHasSet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			actortest.Virtually(t, func(t *testing.T) {
+			actortest.InVirtualTime(t, func(t *testing.T) {
 				system, rt := remindersOn(t)
 				pid := spawnNamed(t, system, func(c2 actor.Context, m *messages.Reminder) {
 					for _, call := range c.calls {
@@ -139,7 +139,7 @@ func TestAnAckWaitsForWhatTheActorHasSet(t *testing.T) {
 
 func TestAnswersToReminders(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		system, rt := remindersOn(t)
 		answer, took := given(t, system, system.NewLocalPID("nobody"))
 		require.Equal(t, reminders.ErrUnreachable, answer)
@@ -173,7 +173,7 @@ func TestAnswersToReminders(t *testing.T) {
 
 func TestCallsAboutAReminderKeepTheirOrder(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		system, rt := remindersOn(t)
 		began := time.Now()
 		var last []*actor.Future
@@ -199,10 +199,10 @@ func TestCallsAboutAReminderKeepTheirOrder(t *testing.T) {
 
 func TestTooManyCallsAreRefused(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		system, rt := remindersOn(t)
 		var taken []*actor.Future
-		for n := range gateway.MaxRunning + gateway.MaxWaiting/2 {
+		for n := range gateway.MaxPrincipalRunning + gateway.MaxWaiting/2 {
 			taken = append(taken, asked(system, taking(strconv.Itoa(n), time.Millisecond, set)))
 		}
 		refusedCall(t, messages.Code_CODE_OVERLOADED, asked(system, taking("one more", 0, set)))
@@ -216,7 +216,7 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 // One principal asks for as many reminders as it can: this process has room.
 func TestOnePrincipalDoesNotFillTheReminders(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		system, rt := remindersOn(t)
 		pid := reminders.PID(system, "wakebell")
 		var taken []*actor.Future
@@ -228,7 +228,7 @@ func TestOnePrincipalDoesNotFillTheReminders(t *testing.T) {
 			})
 			return f
 		}
-		for n := range gateway.MaxRunning + gateway.MaxWaiting/2 {
+		for n := range gateway.MaxPrincipalRunning + gateway.MaxWaiting/2 {
 			taken = append(taken, mallory(n))
 		}
 		refusedCall(t, messages.Code_CODE_OVERLOADED, mallory(-1))
@@ -242,7 +242,7 @@ func TestOnePrincipalDoesNotFillTheReminders(t *testing.T) {
 // Whatever ends the actor of the reminders, those who wait for it learn of it.
 func TestRemindersThatCrashOrStop(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		system, rt := remindersOn(t)
 		pid := spawnNamed(t, system, func(actor.Context, *messages.Reminder) {})
 		for round, end := range []struct {

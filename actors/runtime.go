@@ -8,15 +8,8 @@
 //	├── reminders           sets reminders for actors, and hands them out
 //	└── gateway             schedules by message
 //
-// Every piece of state has one owner, which touches it in Receive only;
-// everybody else sends it a message. No Receive blocks: the source is spoken
-// to and user code is run in goroutines that an actor owns and ends. What
-// fails is restarted, and its leases come back when they end.
-//
-// Each actor below the supervisor has a package of its own: poller, gates,
-// gateway, reminders and scheduler. This one holds the Runtime and its supervisor.
-// None of them knows Redis: they consume the stores that they declare. These
-// packages carry no compatibility promise; use package wakebell.
+// Every piece of state has one owner, which accesses it in Receive only; other actors send it messages. No Receive blocks: goroutines that an actor owns and ends call the source and run user code. A failed actor is restarted, and its leases expire.
+// Each actor below the supervisor has a package of its own: poller, gates, gateway, reminders and scheduler. This package holds the Runtime and its supervisor, which own the topics, the drain and the outages. None of them imports Redis: they consume the stores that they declare. These packages carry no compatibility promise; use package wakebell.
 package actors
 
 import (
@@ -33,16 +26,14 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/asynkron/protoactor-go/extensions"
-	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/wakebell/wakebell/actors/feed"
 	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/actors/scheduler"
-	"github.com/wakebell/wakebell/messages"
 )
 
 // Config configures a Runtime.
@@ -50,24 +41,24 @@ type Config struct {
 	// Name is the name of the root supervisor, unique in its ActorSystem.
 	Name   string
 	Topics []poller.Topic
-	Hints  poller.Hints      // nil: timers are found by polling alone
-	Events poller.Events     // nil: nobody can watch what happens
-	Node   string            // how events call this node
+	Hints  poller.Hints      // nil: timers are found by polling only
+	Events feed.Events       // nil: topics cannot be watched
+	Node   string            // the name of this node in events
 	Timers gateway.Timers    // nil: there is no gateway
-	Beat   *scheduler.Config // nil: recurring schedules are others' affair
+	Beat   *scheduler.Config // nil: this node fires no recurring schedules
 
-	// Reminders reads what the actor of the reminders is asked for by message,
-	// and by whom; nil: there is no such actor.
+	// Reminders decodes the requests to the reminders actor; nil: there is no
+	// such actor.
 	Reminders func(reminders.Request, *actor.PID) (reminders.Call, error)
 
 	Logger *slog.Logger
 
-	// OnDead is called for every timer that became a dead letter, one after the
-	// other, after the source has confirmed it; nil: nobody is told. Its context
-	// ends with the runtime.
-	OnDead func(context.Context, poller.Death)
+	// OnDead is called for every dead-lettered timer, one after the other, after
+	// the source has confirmed it; nil: not called. Its context ends with the
+	// runtime.
+	OnDead func(context.Context, poller.DeadTimer)
 
-	// Owner is what Owner returns while the runtime runs.
+	// Owner is returned by the function Owner while the runtime runs.
 	Owner any
 
 	// Random yields numbers in [0, 1) for jitter; nil: a random source.
@@ -75,54 +66,54 @@ type Config struct {
 
 	Gates *gates.Config // nil: there are no gates
 
-	pollerOptions []actor.PropsOption // of all actors but the supervisor, for tests
+	props []actor.PropsOption // of all actors but the supervisor, for tests
 }
 
 // Runtime is a running root supervisor with its pollers.
 type Runtime struct {
-	name   string
-	system *actor.ActorSystem
-	pid    *actor.PID
-	hints  poller.Hints
-	timers gateway.Timers
-	beat   *scheduler.Config
-	owner  any
-	env    *host.Env
-	dead   *poller.Hook
-	tail   poller.Tail
+	name     string
+	system   *actor.ActorSystem
+	pid      *actor.PID
+	hints    poller.Hints
+	timers   gateway.Timers
+	beat     *scheduler.Config
+	owner    any
+	env      *host.Env
+	deadHook *poller.DeadLetterHook
+	tail     feed.Publisher
 
-	draining atomic.Bool // the gateway takes no more, in this life and the next
+	draining atomic.Bool // the gateway refuses requests, in this incarnation and the next
 
 	gates *gates.Gates // nil: there are none
 
 	reminders func(reminders.Request, *actor.PID) (reminders.Call, error) // nil: there are none
 
-	mu     sync.Mutex                    // guards what follows
-	topics map[string]*poller.Shared     // the supervisor alone changes them
-	clocks map[string]*poller.ClockWatch // by shard
-	silent map[string]time.Time          // who does not answer, by topic, since when
+	mu           sync.Mutex                    // guards what follows
+	topics       map[string]*poller.Shared     // the supervisor alone changes them
+	clocks       map[string]*poller.ClockWatch // by shard
+	unresponsive map[string]time.Time          // by topic, since when its poller does not answer; "": the supervisor
 }
 
 // ErrNameTaken says that the ActorSystem has a runtime of this name already.
 var ErrNameTaken = errors.New("a runtime of this name is running in the actor system")
 
-// Start spawns the root supervisor in system and waits until it has spawned
-// what it supervises. Topics must have distinct names.
+// Start spawns the root supervisor in system and waits until it has spawned its
+// children. Topics must have distinct names.
 func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
 		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beat: cfg.Beat, owner: cfg.Owner,
-		env:       &host.Env{Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Options: cfg.pollerOptions, Lines: host.NewLines()},
-		topics:    map[string]*poller.Shared{},
-		silent:    map[string]time.Time{},
-		reminders: cfg.Reminders,
+		env:          &host.Env{Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Options: cfg.props, LogLimit: host.NewLogLimiter()},
+		topics:       map[string]*poller.Shared{},
+		unresponsive: map[string]time.Time{},
+		reminders:    cfg.Reminders,
 	}
 	if rt.env.Random == nil {
 		rt.env.Random = rand.Float64
 	}
-	rt.dead = poller.NewHook(cfg.OnDead, cfg.Logger)
+	rt.deadHook = poller.NewDeadLetterHook(cfg.OnDead, cfg.Logger)
 	rt.tail.Events, rt.tail.Node, rt.tail.Log, rt.tail.Io = cfg.Events, cfg.Node, cfg.Logger, rt.env.IO
 	for _, t := range cfg.Topics {
-		rt.keep(rt.newTopic(t))
+		rt.addTopic(rt.newTopic(t))
 	}
 	if cfg.Gates != nil {
 		rt.gates = gates.New(system, *cfg.Gates)
@@ -136,18 +127,18 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 		return nil, fmt.Errorf("spawn %q: %w", cfg.Name, err)
 	}
 	rt.pid = pid
-	// Whoever knows a name of ours may use it from now on: protoactor may panic
-	// in who sends to a name that is being spawned.
-	if _, err := rt.ask(areYouThere{}, liveTimeout); err != nil {
+	// Callers may send to the well-known names from now on: protoactor may panic
+	// in a sender whose target is being spawned.
+	if _, err := rt.ask(ping{}, supervisorTimeout); err != nil {
 		return nil, errors.Join(err, rt.Stop())
 	}
 	return rt, nil
 }
 
-// PID is the root supervisor. It understands *messages.Drain.
+// PID is the root supervisor's PID. It receives *messages.Drain.
 func (rt *Runtime) PID() *actor.PID { return rt.pid }
 
-// Counters returns what each topic's poller did so far.
+// Counters returns what the poller of each topic has done so far.
 func (rt *Runtime) Counters() map[string]poller.Counters {
 	all := map[string]poller.Counters{}
 	for _, t := range rt.all() {
@@ -157,20 +148,20 @@ func (rt *Runtime) Counters() map[string]poller.Counters {
 }
 
 func (rt *Runtime) newTopic(t poller.Topic) *poller.Shared {
-	return poller.NewShared(t, rt.env, rt.dead, rt.clock(t.Source.Shard()), rt.tail.Events != nil)
+	return poller.NewShared(t, rt.env, rt.deadHook, rt.clock(t.Source.Shard()), rt.tail.Events != nil)
 }
 
-func (rt *Runtime) keep(t *poller.Shared) {
+func (rt *Runtime) addTopic(t *poller.Shared) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.topics[t.Source.Name()] = t
 }
 
-func (rt *Runtime) forget(name string) {
+func (rt *Runtime) removeTopic(name string) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	delete(rt.topics, name)
-	delete(rt.silent, name)
+	delete(rt.unresponsive, name)
 }
 
 func (rt *Runtime) topic(name string) (*poller.Shared, bool) {
@@ -186,94 +177,4 @@ func (rt *Runtime) all() []*poller.Shared {
 	defer rt.mu.Unlock()
 	byName := func(a, b *poller.Shared) int { return cmp.Compare(a.Source.Name(), b.Source.Name()) }
 	return slices.SortedFunc(maps.Values(rt.topics), byName)
-}
-
-// Drain has the gateway refuse requests and answer those that it has, then
-// takes no more leases, waits for the handlers that run until timeout has
-// passed, then ends their contexts and releases what is left; OnDead may take as
-// long. It names the timers whose handlers did not return. The runtime does nothing
-// from then on; Stop ends it.
-func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
-	until := time.Now().Add(timeout)
-	bound := timeout + gatewayGrace + poller.DrainGrace + poller.DrainFlush + poller.HookGrace
-	future := rt.system.Root.RequestFuture(rt.pid, &messages.Drain{Timeout: durationpb.New(timeout)}, bound)
-	answer, err := future.Result()
-	if err != nil {
-		return nil, fmt.Errorf("drain: %w", err)
-	}
-	drained, ok := answer.(*messages.Drained)
-	if !ok {
-		return nil, fmt.Errorf("drain: unexpected answer %T", answer)
-	}
-	if soon := time.Now().Add(poller.HookGrace); until.Before(soon) {
-		until = soon // what died while handlers ended is told too
-	}
-	rt.dead.End(until, poller.ErrDraining)
-	return drained, nil
-}
-
-// extension keeps the runtimes of an ActorSystem.
-type extension struct {
-	mu       sync.Mutex
-	runtimes map[string]*Runtime
-}
-
-var (
-	extensionID    = extensions.NextExtensionID()
-	extensionGuard sync.Mutex
-)
-
-func (*extension) ExtensionID() extensions.ExtensionID { return extensionID }
-
-// extensionOf returns the system's extension, registered at first use.
-func extensionOf(system *actor.ActorSystem) *extension {
-	extensionGuard.Lock()
-	defer extensionGuard.Unlock()
-	if e, ok := system.Extensions.Get(extensionID).(*extension); ok {
-		return e
-	}
-	e := &extension{runtimes: map[string]*Runtime{}}
-	system.Extensions.Register(e)
-	return e
-}
-
-func (e *extension) add(rt *Runtime) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if _, taken := e.runtimes[rt.name]; taken {
-		return fmt.Errorf("%w: %q", ErrNameTaken, rt.name)
-	}
-	e.runtimes[rt.name] = rt
-	return nil
-}
-
-// Owner returns the Owner of the runtime of this name, while it runs.
-func Owner(system *actor.ActorSystem, name string) (owner any, running bool) {
-	e := extensionOf(system)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	rt, running := e.runtimes[name]
-	if !running {
-		return nil, false
-	}
-	return rt.owner, true
-}
-
-// Owners returns the Owners of all runtimes of an ActorSystem that run, by their
-// names.
-func Owners(system *actor.ActorSystem) map[string]any {
-	e := extensionOf(system)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	owners := make(map[string]any, len(e.runtimes))
-	for name, rt := range e.runtimes {
-		owners[name] = rt.owner
-	}
-	return owners
-}
-
-func (e *extension) remove(rt *Runtime) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.runtimes, rt.name)
 }

@@ -30,7 +30,7 @@ func topicOn(s poller.Source, slots int, h poller.Handle) poller.Topic {
 // start runs a runtime until the end of the test; stopping it twice is fine.
 func start(t *testing.T, system *actor.ActorSystem, name string, topics ...poller.Topic) *Runtime {
 	t.Helper()
-	rt, err := Start(system, Config{Name: name, Topics: topics, Logger: actortest.Quiet})
+	rt, err := Start(system, Config{Name: name, Topics: topics, Logger: actortest.DiscardLogger})
 	require.NoError(t, err)
 	return rt
 }
@@ -39,14 +39,14 @@ func acks(context.Context, *poller.Delivery) poller.Outcome { return poller.Succ
 
 func TestRuntimesShareAnActorSystem(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		system, one, two := actortest.QuietSystem(), actortest.NewShelf(10), actortest.NewShelf(10)
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		system, one, two := actortest.QuietSystem(), actortest.NewMemorySource(10), actortest.NewMemorySource(10)
 		a := start(t, system, "a", topicOn(one, 2, acks))
 		b := start(t, system, "b", topicOn(two, 2, acks))
-		_, err := Start(system, Config{Name: "a", Logger: actortest.Quiet})
+		_, err := Start(system, Config{Name: "a", Logger: actortest.DiscardLogger})
 		require.ErrorIs(t, err, ErrNameTaken)
 		<-time.After(time.Second)
-		for _, s := range []*actortest.Shelf{one, two} {
+		for _, s := range []*actortest.MemorySource{one, two} {
 			_, _, settled, _ := s.Count()
 			require.Equal(t, 10, settled)
 		}
@@ -62,12 +62,12 @@ func TestRuntimesShareAnActorSystem(t *testing.T) {
 
 func TestNameTakenByAnActorOfTheUser(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
 		pid, err := system.Root.SpawnNamed(actor.PropsFromFunc(func(actor.Context) {}), "taken")
 		require.NoError(t, err)
 		for range 2 { // the failure leaves nothing behind
-			_, err = Start(system, Config{Name: "taken", Logger: actortest.Quiet})
+			_, err = Start(system, Config{Name: "taken", Logger: actortest.DiscardLogger})
 			require.ErrorIs(t, err, actor.ErrNameExists)
 		}
 		require.NoError(t, system.Root.StopFuture(pid).Wait())
@@ -83,7 +83,7 @@ func TestSlotsUnderTrouble(t *testing.T) {
 	for _, slots := range []int{1, 3, 120} {
 		t.Run(fmt.Sprint(slots, " slots"), func(t *testing.T) {
 			t.Parallel()
-			actortest.Virtually(t, func(t *testing.T) { slotsUnderTrouble(t, slots) })
+			actortest.InVirtualTime(t, func(t *testing.T) { slotsUnderTrouble(t, slots) })
 		})
 	}
 }
@@ -91,7 +91,7 @@ func TestSlotsUnderTrouble(t *testing.T) {
 func slotsUnderTrouble(t *testing.T, slots int) {
 	t.Helper()
 	timers := 30 * slots
-	s, calm := actortest.NewShelf(timers), atomic.Bool{}
+	s, calm := actortest.NewMemorySource(timers), atomic.Bool{}
 	trouble := func() error {
 		switch n := rand.N(20); {
 		case calm.Load():
@@ -152,7 +152,7 @@ func TestLateSuccessAfterAnOutage(t *testing.T) {
 	for _, slots := range []int{5, 120, 300} {
 		t.Run(fmt.Sprint(slots, " slots"), func(t *testing.T) {
 			t.Parallel()
-			actortest.Virtually(t, func(t *testing.T) { lateSuccess(t, slots) })
+			actortest.InVirtualTime(t, func(t *testing.T) { lateSuccess(t, slots) })
 		})
 	}
 }
@@ -160,7 +160,7 @@ func TestLateSuccessAfterAnOutage(t *testing.T) {
 func lateSuccess(t *testing.T, slots int) {
 	t.Helper()
 	timers := slots - slots/10 // so that there is room for a claim
-	s, down := actortest.NewShelf(timers), atomic.Bool{}
+	s, down := actortest.NewMemorySource(timers), atomic.Bool{}
 	s.Expires = true
 	s.Before = func() error {
 		if down.Load() {
@@ -188,8 +188,8 @@ func lateSuccess(t *testing.T, slots int) {
 // TestIdleIsIdle: nothing due, and nothing ticks faster than the ramp.
 func TestIdleIsIdle(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		s := actortest.NewShelf(0)
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		s := actortest.NewMemorySource(0)
 		rt := start(t, actortest.QuietSystem(), "a", topicOn(s, 120, acks))
 		<-time.After(time.Minute)
 		_, _, _, asked := s.Count()
@@ -200,8 +200,8 @@ func TestIdleIsIdle(t *testing.T) {
 
 func TestStaleExchangeGetsANewName(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		s := actortest.NewShelf(3)
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		s := actortest.NewMemorySource(3)
 		stale := fmt.Errorf("as the test wants it: %w", exchange.ErrStale)
 		s.Before = func() error {
 			err := stale
@@ -220,8 +220,8 @@ func TestStaleExchangeGetsANewName(t *testing.T) {
 // its children, and nobody waits for the handlers themselves.
 func TestStopWithHandlersRunning(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		s := actortest.NewShelf(50)
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		s := actortest.NewMemorySource(50)
 		var ended atomic.Int64
 		rt := start(t, actortest.QuietSystem(), "a", topicOn(s, 20, func(ctx context.Context, _ *poller.Delivery) poller.Outcome {
 			<-ctx.Done()
@@ -244,8 +244,8 @@ func TestStopWithHandlersRunning(t *testing.T) {
 
 func TestDrainAndRemoveMeet(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		rt := start(t, actortest.QuietSystem(), "a", topicOn(actortest.NewShelf(5), 2, acks))
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		rt := start(t, actortest.QuietSystem(), "a", topicOn(actortest.NewMemorySource(5), 2, acks))
 		<-time.After(time.Second)
 		drained, err := rt.Drain(time.Second)
 		require.NoError(t, err)
@@ -263,8 +263,8 @@ func TestDrainAndRemoveMeet(t *testing.T) {
 
 func TestWaitingForAnExtensionEnds(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		s := actortest.NewShelf(1)
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		s := actortest.NewMemorySource(1)
 		answers := make(chan error, 1)
 		rt := start(t, actortest.QuietSystem(), "a", topicOn(s, 1, func(_ context.Context, d *poller.Delivery) poller.Outcome {
 			s.Before = func() error { return errors.New("from now on it fails") }

@@ -12,15 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/actors"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 func (w *world) schedule(words []string) {
-	entry := redisops.Entry{ID: words[0], Payload: []byte("body"), In: w.duration(words[1])}
+	entry := timers.Entry{ID: words[0], Payload: []byte("body"), In: w.duration(words[1])}
 	topic := w.topics[0]
 	for _, word := range words[2:] {
 		if word == "keep" {
-			entry.Policy = redisops.Keep
+			entry.Policy = timers.Keep
 		}
 		if on, ok := strings.CutPrefix(word, "on="); ok {
 			topic = on
@@ -45,9 +45,9 @@ func (w *world) advance(words []string) {
 
 func (w *world) timers([]string) {
 	for _, topic := range w.topics {
-		timers, _, err := w.store.List(w.t.Context(), topic, redisops.Filter{})
+		listed, _, err := w.store.List(w.t.Context(), topic, timers.Filter{})
 		require.NoError(w.t, err)
-		for _, t := range timers {
+		for _, t := range listed {
 			state := "due " + w.at(t.Due)
 			if t.Running {
 				state = "running, lease ends " + w.at(t.LeaseEnds)
@@ -57,12 +57,12 @@ func (w *world) timers([]string) {
 			}
 			w.note("redis has %s: %s", t.ID, state)
 		}
-		letters, _, err := w.store.DeadLetters(w.t.Context(), topic, redisops.DeadFilter{}, "", 0)
+		letters, _, err := w.store.DeadLetters(w.t.Context(), topic, timers.DeadFilter{}, "", 0)
 		require.NoError(w.t, err)
 		for _, d := range letters {
 			w.note("redis has dead letter %s: %q, claims %d, failures %d", d.ID, d.Reason, d.Claims, d.Failures)
 		}
-		if len(timers)+len(letters) == 0 {
+		if len(listed)+len(letters) == 0 {
 			w.note("redis has nothing")
 		}
 	}
@@ -89,11 +89,19 @@ func (w *world) counters(words []string) {
 	slices.Sort(names)
 	var parts []string
 	for _, name := range slices.Compact(names) {
-		if name != "Exchanges" && name != "Empty" && name != "Glances" {
-			parts = append(parts, fmt.Sprintf("%s %d", strings.ToLower(name), totals[name]))
+		if name != "Exchanges" && name != "Empty" && name != "Peeks" {
+			parts = append(parts, fmt.Sprintf("%s %d", name, totals[name]))
 		}
 	}
 	w.note("counters: %s", strings.Join(parts, ", "))
+}
+
+func (w *world) peeks(words []string) {
+	total := int64(0)
+	for _, c := range w.find(words[0]).runtime.Counters() {
+		total += c.Peeks
+	}
+	w.note("%d peeks were answered", total)
 }
 
 func (w *world) exchanges([]string) {

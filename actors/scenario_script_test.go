@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/actors/poller"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // script is what a handler does with one delivery, step by step:
@@ -79,7 +79,7 @@ func (w *world) step(ctx context.Context, n *node, d *poller.Delivery, step []st
 		w.note("%s%s handler schedules %s in %s", w.of(n), d.ID, step[1], step[2])
 		// Not with ctx: what a handler schedules may outlive its lease.
 		_, err := w.store.Schedule(context.WithoutCancel(ctx), d.Topic,
-			redisops.Entry{ID: step[1], Payload: []byte("body"), In: w.duration(step[2])})
+			timers.Entry{ID: step[1], Payload: []byte("body"), In: w.duration(step[2])})
 		require.NoError(w.t, err)
 		return outcome, false
 	case "ack":

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // fault befalls one exchange, or a glance:
@@ -27,7 +27,7 @@ type fault struct {
 
 // wire is a source that tells what passes, and lets faults befall it.
 type wire struct {
-	*redisops.TimerSource
+	*timers.TimerSource
 	world  *world
 	node   *node
 	faults []fault // of the next exchanges, one each
@@ -118,7 +118,7 @@ func (x *wire) take() (f fault, down bool) {
 }
 
 var verdicts = map[exchange.Verdict]string{
-	exchange.Ack: "ack", exchange.Nack: "nack", exchange.Bury: "bury", exchange.Release: "release",
+	exchange.Ack: "ack", exchange.Nack: "nack", exchange.Bury: "dead-letter", exchange.Release: "release",
 }
 
 // parts says what a request settles and extends, in its order.

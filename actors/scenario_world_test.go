@@ -19,7 +19,7 @@ import (
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // topicName is the topic of a story that names none.
@@ -29,7 +29,7 @@ const topicName = "t"
 type world struct {
 	t      *testing.T
 	redis  *miniredis.Miniredis
-	store  *redisops.Timers
+	store  *timers.Timers
 	start  time.Time
 	topics []string
 
@@ -54,7 +54,7 @@ type node struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	rdb, m := redistest.Embedded(t)
-	store, err := redisops.NewTimers(rdb, redisops.Keys{})
+	store, err := timers.New(rdb, timers.Keys{})
 	require.NoError(t, err)
 	return &world{
 		t: t, redis: m, store: store, start: time.Now(), topics: []string{topicName},
@@ -81,6 +81,7 @@ func (w *world) commands() map[string]func(words []string) {
 		"advance":   w.advance,   // advance DURATION
 		"timers":    w.timers,    // prints what Redis has
 		"counters":  w.counters,  // counters NODE
+		"peeks":     w.peeks,     // peeks NODE: prints how many were answered
 		"exchanges": w.exchanges, // prints how many were sent since the last time
 		"fault":     w.fault,     // fault NODE KIND [DURATION] [on=TOPIC]: befalls its next exchange, see fault
 		"redis":     w.server,    // redis down | up, as all nodes see it
@@ -174,7 +175,7 @@ func settings(words []string) map[string]string {
 	set := map[string]string{
 		"topics": "1", "concurrent": "5", "lease": "10s", "age": "0s",
 		"poll": "1s", "max_poll": "5s", "retry": "1s", "max_retry": "1h", "failures": "25",
-		"hints": "on", "rejects": "bury", "claims": "0", "on_dead": "",
+		"hints": "on", "rejects": "keep", "claims": "0", "on_dead": "", "peek": "on",
 	}
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
@@ -205,7 +206,7 @@ func (w *world) node(words []string) {
 		cfg.OnDead = w.onDead(n, w.duration(set["on_dead"]))
 	}
 	for _, topic := range w.topics {
-		source := &wire{TimerSource: w.store.Source(topic, redisops.SourceOptions{MaxClaims: w.number(set["claims"])}), world: w, node: n}
+		source := &wire{TimerSource: w.store.Source(topic, timers.SourceOptions{MaxClaims: w.number(set["claims"])}), world: w, node: n}
 		n.wires = append(n.wires, source)
 		cfg.Topics = append(cfg.Topics, poller.Topic{
 			Source: source,
@@ -220,20 +221,21 @@ func (w *world) node(words []string) {
 				},
 			},
 			DiscardRejects: set["rejects"] == "discard",
+			NoPeek:         set["peek"] == "off",
 		})
 	}
 	w.mu.Lock()
 	w.nodes = append(w.nodes, n)
 	w.mu.Unlock()
 	var err error
-	n.runtime, err = actors.Start(n.system, cfg.WithPollerOptions(actor.WithContextDecorator(crashOnDemand)))
+	n.runtime, err = actors.Start(n.system, cfg.WithProps(actor.WithContextDecorator(crashOnDemand)))
 	require.NoError(w.t, err)
 }
 
 // onDead is a hook that takes a while, unless its context ends first.
-func (w *world) onDead(n *node, takes time.Duration) func(context.Context, poller.Death) {
-	return func(ctx context.Context, d poller.Death) {
-		w.note("%s%s hook is told of its death: %q, %q, claims %d, failures %d",
+func (w *world) onDead(n *node, takes time.Duration) func(context.Context, poller.DeadTimer) {
+	return func(ctx context.Context, d poller.DeadTimer) {
+		w.note("%s%s hook called: %q, %q, claims %d, failures %d",
 			w.of(n), d.ID, d.Reason, d.Payload, d.Claims, d.Failures)
 		select {
 		case <-time.After(takes):

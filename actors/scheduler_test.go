@@ -14,7 +14,7 @@ import (
 )
 
 // rota is a Schedule that notes its turns.
-type rota struct {
+type fakeSchedule struct {
 	mu    sync.Mutex
 	made  int
 	turns []time.Time
@@ -23,9 +23,9 @@ type rota struct {
 	tell  func()                             // what Listen delivers with
 }
 
-func (r *rota) Hint() { r.mu.Lock(); r.hints++; r.mu.Unlock() }
+func (r *fakeSchedule) Hint() { r.mu.Lock(); r.hints++; r.mu.Unlock() }
 
-func (r *rota) Turn(ctx context.Context) (time.Duration, error) {
+func (r *fakeSchedule) Turn(ctx context.Context) (time.Duration, error) {
 	r.mu.Lock()
 	r.turns = append(r.turns, time.Now())
 	n := len(r.turns)
@@ -33,15 +33,15 @@ func (r *rota) Turn(ctx context.Context) (time.Duration, error) {
 	return r.turn(n)
 }
 
-func (r *rota) count() (made, turns, hints int) {
+func (r *fakeSchedule) count() (made, turns, hints int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.made, len(r.turns), r.hints
 }
 
-func (r *rota) start(t *testing.T) *Runtime {
+func (r *fakeSchedule) start(t *testing.T) *Runtime {
 	t.Helper()
-	rt, err := Start(actortest.QuietSystem(), Config{Name: "a", Logger: actortest.Quiet, Beat: &scheduler.Config{
+	rt, err := Start(actortest.QuietSystem(), Config{Name: "a", Logger: actortest.DiscardLogger, Beat: &scheduler.Config{
 		Schedule: func() scheduler.Schedule { r.mu.Lock(); r.made++; r.mu.Unlock(); return r },
 		Listen: func(ctx context.Context, deliver func()) error {
 			r.mu.Lock()
@@ -57,8 +57,8 @@ func (r *rota) start(t *testing.T) *Runtime {
 
 func TestBeatTurnsWhenItSaid(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		r := &rota{turn: func(int) (time.Duration, error) { return 10 * time.Second, nil }}
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		r := &fakeSchedule{turn: func(int) (time.Duration, error) { return 10 * time.Second, nil }}
 		rt := r.start(t)
 		<-time.After(25 * time.Second)
 		_, turns, _ := r.count()
@@ -77,8 +77,8 @@ func TestBeatTurnsWhenItSaid(t *testing.T) {
 
 func TestBeatGoesOnAfterErrorsAndPanics(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		r := &rota{turn: func(n int) (time.Duration, error) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		r := &fakeSchedule{turn: func(n int) (time.Duration, error) {
 			switch {
 			case n < 20:
 				return 0, errors.New("broken")
@@ -101,8 +101,8 @@ func TestBeatGoesOnAfterErrorsAndPanics(t *testing.T) {
 
 func TestBeatEndsWithADrain(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		r := &rota{turn: func(int) (time.Duration, error) { return time.Second, nil }}
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		r := &fakeSchedule{turn: func(int) (time.Duration, error) { return time.Second, nil }}
 		rt := r.start(t)
 		<-time.After(1500 * time.Millisecond)
 		_, err := rt.Drain(time.Minute)

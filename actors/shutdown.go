@@ -11,23 +11,23 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// The steps of a shutdown that come after, or beside, the handlers' timeout.
+// The steps of a shutdown after, or concurrent with, the handlers' timeout.
 const (
-	// gatewayGrace is how long the gateway may take to finish what it has. The
+	// gatewayGrace is how long the gateway may take to finish its requests. The
 	// handlers' timeout runs meanwhile.
 	gatewayGrace = time.Second
 	// StopGrace is how much longer than its timeout a Shutdown takes at most,
-	// whatever the source, the handlers and the hook do.
-	StopGrace = gatewayGrace + poller.DrainGrace + poller.DrainFlush + 2*poller.HookGrace + gates.CloseLimit + host.StopIO
+	// even if the source, the handlers and the hook hang.
+	StopGrace = gatewayGrace + poller.DrainGrace + poller.DrainFlush + 2*poller.HookGrace + gates.CloseLimit + host.IOTimeout
 
 	// stopActors is how long Stop waits for the actors, which do not block.
 	stopActors = 10 * time.Second
 )
 
-// Shutdown drains the runtime with a timeout for the handlers that run, closes
-// its gates and stops it. It takes at most StopGrace longer than the timeout. A
-// runtime that holds no leases and has nothing to settle does not use the
-// timeout, even if the source does not answer.
+// Shutdown drains the runtime with a timeout for running handlers, closes its
+// gates and stops it. It takes at most StopGrace longer than the timeout. A
+// runtime without leases and outstanding settlements does not use the timeout,
+// even if the source does not answer.
 func (rt *Runtime) Shutdown(timeout time.Duration) (*messages.Drained, error) {
 	deadline := time.Now().Add(timeout + StopGrace)
 	drained, err := rt.Drain(timeout)
@@ -35,9 +35,9 @@ func (rt *Runtime) Shutdown(timeout time.Duration) (*messages.Drained, error) {
 	return drained, errors.Join(err, rt.stopWithin(time.Until(deadline)))
 }
 
-// Stop stops the actors, leaves first. Contexts of handlers that still run
-// end with ErrStopped; their timers come back when their leases end. When it
-// returns nothing of ours speaks to the source any more, unless a call hangs,
+// Stop stops the actors, leaves first. Contexts of running handlers end with
+// ErrStopped; their timers are due again when the leases expire. When it returns,
+// no goroutine of the runtime calls the source any more, unless a call hangs,
 // which is logged.
 func (rt *Runtime) Stop() error { return rt.stopWithin(stopActors) }
 
@@ -57,10 +57,10 @@ func (rt *Runtime) stopWithin(limit time.Duration) error {
 		return fmt.Errorf("stop %q: %w", rt.name, err)
 	}
 	rt.tail.Stop()
-	rt.dead.End(time.Now(), poller.ErrStopped)
-	until := time.Now().Add(host.StopIO)
-	if !host.WaitFor(rt.env.IO, host.StopIO) {
-		rt.env.Logger.Warn("stopped while a call of the source hangs", "waited", host.StopIO)
+	rt.deadHook.End(time.Now(), poller.ErrStopped)
+	until := time.Now().Add(host.IOTimeout)
+	if !host.WaitFor(rt.env.IO, host.IOTimeout) {
+		rt.env.Logger.Warn("stopped while a call of the source hangs", "duration", host.IOTimeout)
 	}
 	rt.endGates(time.Until(until))
 	return nil

@@ -20,8 +20,8 @@ import (
 // is down, it waits only for an answer that may hold leases.
 func TestAnIdleRuntimeShutsDownSoonWhileTheSourceIsDown(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		s, down := actortest.NewShelf(0), atomic.Bool{}
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		s, down := actortest.NewMemorySource(0), atomic.Bool{}
 		s.Before = func() error {
 			if down.Load() {
 				return fmt.Errorf("as the test wants it: %w", exchange.ErrUnavailable)
@@ -43,8 +43,8 @@ func TestAnIdleRuntimeShutsDownSoonWhileTheSourceIsDown(t *testing.T) {
 // back.
 func TestAShutdownSettlesWhenTheSourceIsBack(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		s, down := actortest.NewShelf(1), atomic.Bool{}
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		s, down := actortest.NewMemorySource(1), atomic.Bool{}
 		s.Before = func() error {
 			if down.Load() {
 				return fmt.Errorf("as the test wants it: %w", exchange.ErrUnavailable)
@@ -88,9 +88,9 @@ func TestAShutdownIsBounded(t *testing.T) {
 	for _, timeout := range []time.Duration{0, 500 * time.Millisecond, 20 * time.Second} {
 		t.Run(timeout.String(), func(t *testing.T) {
 			t.Parallel()
-			actortest.Virtually(t, func(t *testing.T) {
+			actortest.InVirtualTime(t, func(t *testing.T) {
 				release, hang := make(chan struct{}), atomic.Bool{}
-				s, l := actortest.NewShelf(0), &ledger{do: until(release)}
+				s, l := actortest.NewMemorySource(0), &fakeTimers{do: until(release)}
 				s.Put("dies", "hangs")
 				s.Before = func() error {
 					if hang.Load() {
@@ -100,7 +100,7 @@ func TestAShutdownIsBounded(t *testing.T) {
 				}
 				store := &stuckGate{OpenGate: actortest.OpenGate{Processes: map[string]bool{}}, release: release}
 				rt, err := Start(actortest.QuietSystem(), Config{
-					Name: "wakebell", Timers: l, Logger: actortest.Quiet, Random: func() float64 { return 0.5 },
+					Name: "wakebell", Timers: l, Logger: actortest.DiscardLogger, Random: func() float64 { return 0.5 },
 					Topics: []poller.Topic{topicOn(s, 2, func(_ context.Context, d *poller.Delivery) poller.Outcome {
 						if d.ID == "dies" {
 							return poller.Rejected(fmt.Errorf("it has to"))
@@ -108,10 +108,10 @@ func TestAShutdownIsBounded(t *testing.T) {
 						<-release
 						return poller.Succeeded()
 					})},
-					OnDead: func(context.Context, poller.Death) { <-release },
+					OnDead: func(context.Context, poller.DeadTimer) { <-release },
 					Gates: &gates.Config{
 						Store: store, Terms: gate.Terms{Lease: time.Hour, Signal: time.Hour, Presence: time.Hour},
-						Logger: actortest.Quiet, Process: func() string { return "process" },
+						Logger: actortest.DiscardLogger, Process: func() string { return "process" },
 					},
 				})
 				require.NoError(t, err)

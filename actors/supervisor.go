@@ -2,14 +2,9 @@ package actors
 
 import (
 	"context"
-	"errors"
-	"maps"
 	"net/url"
-	"slices"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/gateway"
@@ -21,8 +16,8 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// supervisor is the root of a runtime: it spawns a poller per topic and the
-// gateway, restarts what crashes, passes hints on, decides who tries a Redis
+// supervisor is the root actor of a runtime: it spawns a poller per topic and the
+// other actors, restarts them, passes hints on, coordinates the probes of a Redis
 // that is down, and leads the drain.
 type supervisor struct {
 	rt   *Runtime
@@ -30,43 +25,23 @@ type supervisor struct {
 	root *actor.RootContext
 
 	gateway  *actor.PID // nil: there is none
-	beat     *actor.PID // the same
+	beat     *actor.PID // the scheduler; nil: there is none
 	pollers  map[string]*actor.PID
-	removals map[string]*removal // topics on their way out
-	gates    *actor.PID          // nil: there are none
-	outages  map[string]*outage  // by shard
+	removals map[string]*topicRemoval // topics that are being removed
+	gates    *actor.PID               // nil: there are none
+	outages  map[string]*outage       // by shard
 
 	generation int // of the timers of outages
 
-	stopHints     context.CancelFunc
-	topicsChanged topicsChanged
-	ended         bool // by stop: a topic that goes after it is not listened to anew
-	drain         *rootDrain
-}
-
-// gatewayLate tells the supervisor that the gateway takes too long to drain.
-type gatewayLate struct{}
-
-// rootDrain is a drain: first that of the gateway, then that of the pollers,
-// whose answers it gathers.
-type rootDrain struct {
-	requesters []*actor.PID
-	until      time.Time           // when handlers' contexts end
-	late       *time.Timer         // ends the gateway's part
-	pollers    bool                // it is their turn
-	answered   map[string]struct{} // the topics of result
-	result     messages.Drained
-}
-
-// has reports whether a topic's poller has answered.
-func (d *rootDrain) has(topic string) bool {
-	_, answered := d.answered[topic]
-	return answered
+	stopHints      context.CancelFunc
+	resubscription resubscription
+	stopped        bool // no subscription is made for topics that are removed afterwards
+	drain          *rootDrain
 }
 
 func supervisorProps(rt *Runtime) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor { return &supervisor{rt: rt} },
-		actor.WithSupervisor(host.RestartPoller.With(rt.env.Random)),
+		actor.WithSupervisor(host.RestartPoller.WithRandom(rt.env.Random)),
 		actor.WithReceiverMiddleware(host.LogCrashes(rt.env.Logger)))
 }
 
@@ -82,53 +57,53 @@ func (s *supervisor) Receive(c actor.Context) {
 		s.redisDown(m)
 	case poller.Available:
 		s.redisUp(m)
-	case nextProbe:
+	case probeDue:
 		s.sendProbe(m)
-	case checkup:
-		s.checkup(m)
+	case checkHealth:
+		s.checkHealth(m)
 	case *messages.Drain:
 		s.startDrain(m, c.Sender())
 	case *messages.TopicDrained:
 		s.topicDrained(m)
-		s.removed(c, m)
-	case listenAnew:
-		s.listenAnew()
-	case poller.Begun:
-		s.askAgain(m.Poller)
+		s.topicRemoved(c, m)
+	case resubscribeNow:
+		s.resubscribe()
+	case poller.Started:
+		s.drainRestarted(m.Poller)
 	case gateway.Drained:
 		s.drainPollers()
 	case gatewayLate:
 		s.root.Send(s.gateway, gateway.Cut{})
 		s.drainPollers()
-	case areYouThere:
-		s.live(c, nil)
+	case ping:
+		s.respond(c, nil)
 	case *actor.Terminated:
-		s.stopped(m.Who)
+		s.pollerStopped(m.Who)
 	case addTopic:
-		s.live(c, s.add(c, m.topic))
-	case whereGates:
+		s.respond(c, s.addTopic(c, m.topic))
+	case gatesPID:
 		c.Respond(s.gates)
-	case tuneTopic:
-		s.live(c, s.tune(m))
+	case retuneTopic:
+		s.respond(c, s.tuneTopic(m))
 	case removeTopic:
-		s.remove(m, c.Sender())
+		s.removeTopic(m, c.Sender())
 	}
 }
 
 func (s *supervisor) start(c actor.Context) {
 	s.self, s.root = c.Self(), c.ActorSystem().Root
-	s.pollers, s.removals, s.outages = map[string]*actor.PID{}, map[string]*removal{}, map[string]*outage{}
+	s.pollers, s.removals, s.outages = map[string]*actor.PID{}, map[string]*topicRemoval{}, map[string]*outage{}
 	s.gates = s.spawnIf(c, s.rt.gates != nil, gatesName, func() *actor.Props { return gates.Props(s.rt.gates) })
-	// Reminders come before the pollers, whose handlers hand them out.
+	// Reminders start before the pollers, whose handlers deliver them.
 	s.spawnIf(c, s.rt.reminders != nil, reminders.Name, func() *actor.Props { return reminders.Props(s.rt.env, s.rt.reminders) })
 	for _, t := range s.rt.all() {
 		if err := s.spawn(c, t); err != nil {
-			panic(err) // the next incarnation may have a clean slate
+			panic(err) // the name may be free for the next incarnation
 		}
 	}
 	s.gateway = s.spawnIf(c, s.rt.timers != nil, gateway.Name, func() *actor.Props { return gateway.Props(s.rt.env, s.rt.timers, &s.rt.draining) })
 	s.beat = s.spawnIf(c, s.rt.beat != nil && s.drain == nil, scheduler.Name, func() *actor.Props { return scheduler.Props(s.rt.env, *s.rt.beat) })
-	s.listen()
+	s.subscribeHints()
 }
 
 // spawnIf spawns a child that the configuration may leave out; nil: it does.
@@ -138,54 +113,14 @@ func (s *supervisor) spawnIf(c actor.Context, wanted bool, name string, props fu
 	}
 	pid, err := c.SpawnNamed(props(), name)
 	if err != nil {
-		panic(err) // the next incarnation may have a clean slate
+		panic(err) // the name may be free for the next incarnation
 	}
 	return pid
 }
 
-// listen passes hints to the supervisor until it stops, or listens anew
-// because its topics have changed. Where hints are refused (a user without
-// channel rights) timers are found by polling.
-func (s *supervisor) listen() {
-	if s.stopHints != nil {
-		s.stopHints()
-	}
-	if s.ended {
-		return
-	}
-	//nolint:forbidigo // the supervisor's life is its own: stop ends it
-	ctx, cancel := context.WithCancel(context.Background())
-	s.stopHints = cancel
-	if s.rt.hints == nil {
-		return
-	}
-	names := slices.Sorted(maps.Keys(s.pollers))
-	root, self, hints, log := s.root, s.self, s.rt.hints, s.rt.env.Logger
-	deliver := func(h exchange.Hint) {
-		if ctx.Err() == nil { // else nobody is there to read it
-			root.Send(self, h)
-		}
-	}
-	s.rt.env.IO.Go(func() {
-		for ctx.Err() == nil {
-			_, err := host.Safely("listening for hints", func() (struct{}, error) {
-				return struct{}{}, hints.Listen(ctx, names, deliver)
-			})
-			if ctx.Err() != nil || errors.Is(err, context.Canceled) {
-				return
-			}
-			log.Warn("no hints: timers due soon are found by polling", "err", err, "again_in", host.ListenAgain)
-			select {
-			case <-ctx.Done():
-			case <-time.After(host.ListenAgain):
-			}
-		}
-	})
-}
-
 func (s *supervisor) stop() {
-	s.ended = true
-	s.topicsChanged.stop()
+	s.stopped = true
+	s.resubscription.stop()
 	if s.stopHints != nil {
 		s.stopHints()
 	}
@@ -197,116 +132,10 @@ func (s *supervisor) stop() {
 	}
 }
 
-func (s *supervisor) hint(h exchange.Hint) {
-	if h.Source == "" {
-		s.broadcast(h)
-		return
-	}
-	if h.Kind == exchange.HintTail {
-		if t, ok := s.rt.topic(h.Source); ok {
-			s.rt.tail.Watch(&t.Feed, h.In, h.Watched)
-		}
-		return
-	}
-	if pid, ok := s.pollers[h.Source]; ok {
-		s.root.Send(pid, h)
-	}
-}
-
 func (s *supervisor) broadcast(message any) {
 	for _, pid := range s.pollers {
 		s.root.Send(pid, message)
 	}
-}
-
-// startDrain asks the gateway to drain, and then every poller; whoever asks
-// while it is under way gets the same answer.
-func (s *supervisor) startDrain(m *messages.Drain, requester *actor.PID) {
-	if s.drain != nil {
-		s.drain.requesters = append(s.drain.requesters, requester)
-		s.answerDrain()
-		return
-	}
-	if s.beat != nil {
-		s.root.Stop(s.beat) // what it fires from now on others would have to handle
-		s.beat = nil
-	}
-	s.drain = &rootDrain{requesters: []*actor.PID{requester}, until: time.Now().Add(m.GetTimeout().AsDuration()), answered: map[string]struct{}{}}
-	if s.gateway == nil {
-		s.drainPollers()
-		return
-	}
-	s.rt.draining.Store(true)
-	root, self := s.root, s.self
-	s.drain.late = time.AfterFunc(gatewayGrace, func() { root.Send(self, gatewayLate{}) })
-	s.root.Send(s.gateway, gateway.Drain{})
-}
-
-// drainPollers goes on with the drain when the gateway's part is over.
-func (s *supervisor) drainPollers() {
-	if s.drain == nil || s.drain.pollers {
-		return
-	}
-	s.drain.pollers = true
-	if s.drain.late != nil {
-		s.drain.late.Stop()
-	}
-	for name, pid := range s.pollers {
-		s.retire(name)
-		s.askToDrain(pid, s.drain.until)
-	}
-	s.answerDrain()
-}
-
-// retire keeps a topic's poller from claiming in this life and in the next.
-func (s *supervisor) retire(name string) {
-	if t, ok := s.rt.topic(name); ok {
-		t.Change(func(state *poller.State) { state.Paused = true })
-	}
-}
-
-// askAgain asks a poller that was restarted to drain, if that was asked of the
-// one before.
-func (s *supervisor) askAgain(poller *actor.PID) {
-	for _, r := range s.removals {
-		if r.poller.Equal(poller) {
-			s.askToDrain(poller, r.until)
-		}
-	}
-	if s.drain != nil && s.drain.pollers {
-		s.askToDrain(poller, s.drain.until)
-	}
-}
-
-func (s *supervisor) askToDrain(poller *actor.PID, until time.Time) {
-	left := max(time.Until(until), 0)
-	s.root.RequestWithCustomSender(poller, &messages.Drain{Timeout: durationpb.New(left)}, s.self)
-}
-
-// topicDrained takes the first answer of each topic: a poller that was
-// restarted after its answer is asked again.
-func (s *supervisor) topicDrained(m *messages.TopicDrained) {
-	if s.drain == nil || s.drain.has(m.GetTopic()) {
-		return
-	}
-	s.drain.result.Topics = append(s.drain.result.Topics, m)
-	s.drain.answered[m.GetTopic()] = struct{}{}
-	s.answerDrain()
-}
-
-func (s *supervisor) answerDrain() {
-	if !s.drain.pollers {
-		return
-	}
-	for name := range s.pollers {
-		if !s.drain.has(name) {
-			return
-		}
-	}
-	for _, requester := range s.drain.requesters {
-		s.root.Send(requester, &s.drain.result)
-	}
-	s.drain.requesters = nil
 }
 
 // pollerName is the actor name of a topic's poller. A topic may hold any

@@ -15,18 +15,18 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 const (
-	deliverTimers = 200_000 // of ours in a run
+	deliverTimers = 200_000 // of Wakebell in a run
 	deliverBatch  = 100     // leases of an exchange, as a poller claims at most
 	deliverLoops  = 2       // exchanges at a time, as a poller has at most
 	leaseTTL      = 30 * time.Second
 )
 
-// loadTimers schedules n timers that are due, with bodies of so many bytes, and
-// names that are as long for all contenders.
+// loadTimers schedules n timers that are due at once, with bodies of a given size. All
+// contenders have ids of the same length.
 func loadTimers(ctx context.Context, w *world, topic string, n, bodyBytes int) error {
 	client, err := wakebell.NewClient(w.rdb, wakebell.ClientConfig{Logger: quiet()})
 	if err != nil {
@@ -46,15 +46,15 @@ func loadTimers(ctx context.Context, w *world, topic string, n, bodyBytes int) e
 	return nil
 }
 
-// timerID is a name of 36 characters, as Wakebell's own are; in no order, as
-// they are, for that is what indexes have to bear.
+// timerID returns an id of 36 characters, like those that Wakebell generates. As there,
+// consecutive ids are not ordered, which is the harder case for indexes.
 func timerID(i int) string {
 	mixed := uint64(i+1) * 0x9e3779b97f4a7c15
 	return fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012d", uint32(mixed>>32), uint16(mixed>>16), uint16(mixed>>4)&0xfff, uint16(mixed)&0xfff, i)
 }
 
-// floor handles timers by a loop over the exchange of package redisops: all
-// that a poller has to do but actors, handlers, contexts and envelopes.
+// floor handles timers with a loop over the exchange of package redisops: the work of a
+// poller without actors, handlers, contexts and envelopes.
 func floor(bodyBytes int) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
 		n := w.many(deliverTimers)
@@ -63,20 +63,20 @@ func floor(bodyBytes int) func(context.Context, *world) (sample, error) {
 		}
 		rdb := w.client(deliverLoops)
 		defer func() { _ = rdb.Close() }()
-		store, err := redisops.NewTimers(rdb, redisops.Keys{})
+		store, err := timers.New(rdb, timers.Keys{})
 		if err != nil {
 			return nil, err
 		}
 		return w.measure(ctx, n, func() error {
 			return loops(deliverLoops, n, func(loop int) func() (int, error) {
-				return exchanges(ctx, store.Source("floor", redisops.SourceOptions{}), loop, deliverBatch)
+				return exchanges(ctx, store.Source("floor", timers.SourceOptions{}), loop, deliverBatch)
 			})
 		})
 	}
 }
 
-// exchanges gives a step that settles what the one before claimed, and claims.
-func exchanges(ctx context.Context, source *redisops.TimerSource, loop, batch int) func() (int, error) {
+// exchanges returns a step that settles the claims of the previous step, and claims.
+func exchanges(ctx context.Context, source *timers.TimerSource, loop, batch int) func() (int, error) {
 	request := &exchange.Request{Incarnation: "bench", Stream: loop, Want: batch, LeaseTTL: leaseTTL}
 	return func() (int, error) {
 		request.Sequence++
@@ -101,8 +101,8 @@ func exchanges(ctx context.Context, source *redisops.TimerSource, loop, batch in
 //go:embed bare.lua
 var bareText string
 
-// bare handles timers by a loop over a script that does nothing for safety: no
-// attempts, no replay, no fence, no clock.
+// bare handles timers with a loop over a script without attempts, replay, fence and
+// clock.
 func bare(ctx context.Context, w *world) (sample, error) {
 	n := w.many(deliverTimers)
 	if err := loadTimers(ctx, w, "bare", n, 100); err != nil {
@@ -133,7 +133,7 @@ func bare(ctx context.Context, w *world) (sample, error) {
 	})
 }
 
-// loops runs a step in so many loops until all of them together have settled n.
+// loops runs a step in several loops until they have settled n timers together.
 func loops(count, n int, loop func(int) func() (int, error)) error {
 	var left atomic.Int64
 	left.Store(int64(n))
@@ -153,7 +153,7 @@ func loops(count, n int, loop func(int) func() (int, error)) error {
 	return errors.Join(errs...)
 }
 
-// node handles timers by Wakebell.
+// node handles timers with Wakebell.
 func node(maxConcurrent, bodyBytes int) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
 		n := w.many(deliverTimers)
@@ -184,7 +184,7 @@ func node(maxConcurrent, bodyBytes int) func(context.Context, *world) (sample, e
 	}
 }
 
-// measure takes the figures of n pieces of work.
+// measure returns the figures of n pieces of work.
 func (w *world) measure(ctx context.Context, n int, work func() error) (sample, error) {
 	before, err := readMeters(ctx, w.rdb)
 	if err != nil {
@@ -207,7 +207,7 @@ func (w *world) measure(ctx context.Context, n int, work func() error) (sample, 
 	return between(before, after, n), nil
 }
 
-// until waits for a condition; it looks every millisecond.
+// until waits for a condition, which it checks every millisecond.
 func until(ctx context.Context, done func() bool) error {
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()

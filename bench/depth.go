@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 const bytesPer = "bytes_per_timer"
 
-// pendingBytes is the memory of Redis for each of n timers that wait.
+// pendingBytes measures the memory of Redis per pending timer.
 func pendingBytes(n int) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
 		n := w.many(n)
@@ -25,7 +25,7 @@ func pendingBytes(n int) func(context.Context, *world) (sample, error) {
 		if err := loadPending(ctx, w, "pending", n); err != nil {
 			return nil, err
 		}
-		// Redis takes the buffers of busy connections back after a few seconds.
+		// Redis shrinks the buffers of busy connections after a few seconds.
 		if err := wait(ctx, 5*time.Second); err != nil {
 			return nil, err
 		}
@@ -66,36 +66,36 @@ const (
 	depthBatch  = 1000
 
 	wallUS = "wall_us" // elapsed per timer, µs
-	// The same beside it with a thousand pending, and the quotients.
+	// The same with a thousand pending timers, and the ratios.
 	fewRedisUS, fewWallUS = "few_redis_us", "few_wall_us"
 	deepRedis, deepWall   = "deep_redis", "deep_wall"
 )
 
-// depth is what a timer costs while n others wait, beside another Redis in which
-// a thousand wait: a batch here and a batch there, so that both see the same
-// machine. Batches become due and are handled by the floor's loop, whose time
-// alone counts.
+// depth measures the cost of a timer while n others are pending, against another Redis
+// with a thousand pending timers. Batches alternate between both, so that both have the
+// same load on the machine. They are handled by the loop of floor, and only its time
+// counts.
 func depth(pending int) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (s sample, err error) {
-		beside, err := newWorld(w.scale, w.log)
+		other, err := newWorld(w.scale, w.log)
 		if err != nil {
 			return nil, err
 		}
-		defer func() { err = errors.Join(err, beside.close()) }()
-		many, err := newPond(ctx, w, w.many(pending))
+		defer func() { err = errors.Join(err, other.close()) }()
+		many, err := newBacklog(ctx, w, w.many(pending))
 		if err != nil {
 			return nil, err
 		}
 		defer many.close()
-		few, err := newPond(ctx, beside, depthBatch)
+		few, err := newBacklog(ctx, other, depthBatch)
 		if err != nil {
 			return nil, err
 		}
 		defer few.close()
 		for round := range w.many(depthRounds) {
-			both := []*pond{many, few}
+			both := []*backlog{many, few}
 			for i := range both {
-				if err := both[(i+round)%2].handle(ctx, round); err != nil { // none is always the first
+				if err := both[(i+round)%2].handle(ctx, round); err != nil { // alternate the order
 					return nil, err
 				}
 			}
@@ -109,16 +109,16 @@ func depth(pending int) func(context.Context, *world) (sample, error) {
 	}
 }
 
-// pond is a Redis in which many timers wait.
-type pond struct {
+// backlog is a Redis with pending timers.
+type backlog struct {
 	*world
-	store *redisops.Timers
+	store *timers.Timers
 	step  func() (int, error)
 	seen  map[string][]float64
 	close func()
 }
 
-func newPond(ctx context.Context, w *world, pending int) (*pond, error) {
+func newBacklog(ctx context.Context, w *world, pending int) (*backlog, error) {
 	if err := loadPending(ctx, w, "depth", pending); err != nil {
 		return nil, err
 	}
@@ -126,18 +126,18 @@ func newPond(ctx context.Context, w *world, pending int) (*pond, error) {
 		return nil, err
 	}
 	rdb := w.client(1)
-	store, err := redisops.NewTimers(rdb, redisops.Keys{})
+	store, err := timers.New(rdb, timers.Keys{})
 	if err != nil {
 		return nil, err
 	}
-	return &pond{
-		world: w, store: store, step: exchanges(ctx, store.Source("depth", redisops.SourceOptions{}), 0, deliverBatch),
+	return &backlog{
+		world: w, store: store, step: exchanges(ctx, store.Source("depth", timers.SourceOptions{}), 0, deliverBatch),
 		seen: map[string][]float64{}, close: func() { _ = rdb.Close() },
 	}, nil
 }
 
 // handle makes a batch due and handles it.
-func (p *pond) handle(ctx context.Context, round int) error {
+func (p *backlog) handle(ctx context.Context, round int) error {
 	if err := loadDue(ctx, p.store, "depth", round); err != nil {
 		return err
 	}
@@ -162,17 +162,17 @@ func (p *pond) handle(ctx context.Context, round int) error {
 }
 
 // loadDue makes a batch of timers due.
-func loadDue(ctx context.Context, store *redisops.Timers, topic string, round int) error {
-	entries, payload := make([]redisops.Entry, depthBatch), bytes.Repeat([]byte("x"), 185)
+func loadDue(ctx context.Context, store *timers.Timers, topic string, round int) error {
+	entries, payload := make([]timers.Entry, depthBatch), bytes.Repeat([]byte("x"), 185)
 	for i := range entries {
-		entries[i] = redisops.Entry{ID: "due-" + timerID(round*depthBatch + i)[4:], Payload: payload}
+		entries[i] = timers.Entry{ID: "due-" + timerID(round*depthBatch + i)[4:], Payload: payload}
 	}
 	_, err := store.Schedule(ctx, topic, entries...)
 	return err
 }
 
-// settleRehash looks at every timer, for it is looks that move a table of Redis
-// on to its next size.
+// settleRehash reads every timer, because reads complete the incremental rehashing of
+// Redis's tables.
 func settleRehash(ctx context.Context, w *world, topic string, n int) error {
 	const step = 1000
 	for range 2 {

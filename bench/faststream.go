@@ -15,8 +15,8 @@ const (
 	fastScript = "faststream/bench.py"
 )
 
-// faststream handles timers by faststream-redis-timers, with its defaults or
-// with so many handlers at a time.
+// faststream handles timers with faststream-redis-timers, with its defaults or with a
+// number of concurrent handlers.
 func faststream(concurrency int) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
 		if err := exec.CommandContext(ctx, "python3", "-c", "import faststream_redis_timers").Run(); err != nil {

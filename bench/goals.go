@@ -2,16 +2,16 @@ package main
 
 import "math"
 
-// goal is something that Wakebell must reach, and something that it aims at.
+// goal is a bound that Wakebell must reach, and one that it aims at.
 type goal struct {
 	what      string
 	must, aim float64
-	atMost    bool // else at least
+	atMost    bool // upper bounds; else lower bounds
 	unit      string
 	value     func(*results) float64 // NaN: not measured
 }
 
-// verdict says which of both is reached.
+// verdict says which bound is reached.
 func (g goal) verdict(value float64) string {
 	reached := func(bound float64) bool {
 		if g.atMost {
@@ -31,13 +31,13 @@ func (g goal) verdict(value float64) string {
 	}
 }
 
-// figure is the median of a contender's figure.
+// figure returns the median of a contender's figure.
 func figure(trial, contender, name string) func(*results) float64 {
 	return func(r *results) float64 { return r.median(trial, contender, name) }
 }
 
-// against is a contender's rate over that of another, or of the best of those
-// whose names begin so.
+// against returns the ratio of a contender's rate to that of another, or to the best of
+// those whose names have the prefix other.
 func against(trial, contender, other string) func(*results) float64 {
 	return func(r *results) float64 {
 		below := r.values(trial, other, rate)
@@ -60,7 +60,7 @@ func worse(a, b func(*results) float64) func(*results) float64 {
 
 const node200 = "wakebell-200"
 
-// goals are what is to be reached, in ratios where machines differ.
+// goals has the goals, as ratios where machines differ.
 var goals = []goal{
 	{"handled/s against the floor, a loop over the same exchanges", 0.75, 0.90, false, "×", against("deliver", node200, "floor")},
 	{"… against the bare loop", 0.45, 0.70, false, "×", against("deliver", node200, "bare")},

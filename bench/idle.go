@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/meter"
 )
 
-// The figures of a node whose topics have nothing to do.
+// The figures of a node with idle topics.
 const (
-	idleCommands    = "commands_per_s"   // that Redis ran per topic, those of scripts included
+	idleCommands    = "commands_per_s"   // that Redis ran per topic, including those of scripts
 	idleCalls       = "calls_per_s"      // that the client sent per topic
 	idleClient      = "client_share"     // of a core
 	idleRedis       = "redis_share"      // of a core
@@ -21,15 +22,15 @@ const (
 	idleConnections = "connections"      // of the client, in all
 )
 
-// idleWarmUp is how long after the start the last topic polls at its slowest.
+// idleWarmUp is the time until all topics poll at their longest interval.
 const idleWarmUp = 25 * time.Second
 
 // idleNode measures a node with n topics that have no timers.
 func idleNode(n int) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (_ sample, err error) {
 		rdb := w.client(0)
-		defer func() { _ = rdb.Close() }() // the world goes on without it
-		calls := countCalls(rdb)
+		defer func() { _ = rdb.Close() }() // the figures are taken
+		calls := meter.CountCalls(rdb)
 		bytes, goroutines := usedMemory(), runtime.NumGoroutine()
 		clients, err := connections(ctx, w)
 		if err != nil {
@@ -70,24 +71,24 @@ func idleNode(n int) func(context.Context, *world) (sample, error) {
 	}
 }
 
-func idleFigures(ctx context.Context, w *world, n int, calls *callCounter) (sample, error) {
-	runtime.GC() // what the start left behind is not the idle node's
+func idleFigures(ctx context.Context, w *world, n int, calls *meter.Calls) (sample, error) {
+	runtime.GC() // garbage of the start does not count
 	before, err := readMeters(ctx, w.rdb)
 	if err != nil {
 		return nil, err
 	}
-	sent := calls.count()
+	sent := calls.Count()
 	if err := wait(ctx, w.long(30*time.Second)); err != nil {
 		return nil, err
 	}
-	sent = calls.count() - sent
+	sent = calls.Count() - sent
 	after, err := readMeters(ctx, w.rdb)
 	if err != nil {
 		return nil, err
 	}
 	took := after.at.Sub(before.at).Seconds()
 	s := sample{
-		idleCommands: (after.commands - before.commands - 1) / took / float64(n), // 1: the meters' own
+		idleCommands: (after.commands - before.commands - 1) / took / float64(n), // 1: INFO
 		idleCalls:    float64(sent) / took / float64(n),
 		idleClient:   (after.client - before.client).Seconds() / took,
 		idleRedis:    (after.redis - before.redis).Seconds() / took,
@@ -96,7 +97,8 @@ func idleFigures(ctx context.Context, w *world, n int, calls *callCounter) (samp
 	return s, nil
 }
 
-// usedMemory is what this process needs: heap and stacks, without garbage.
+// usedMemory returns the memory in use by this process: heap and stacks, without
+// garbage.
 func usedMemory() int64 {
 	debug.FreeOSMemory()
 	var m runtime.MemStats

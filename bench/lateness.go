@@ -13,8 +13,8 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// The figures of lateness, in ms by the clock of Redis, which here is that of
-// the client too: from the instant at which a timer is due to its handler.
+// The figures of lateness in ms, from the instant of a timer to its handler. Redis and
+// the client have the same clock here.
 const (
 	lateP50   = "late_p50_ms"
 	lateP99   = "late_p99_ms"
@@ -53,7 +53,7 @@ func lateness(in time.Duration) func(context.Context, *world) (sample, error) {
 				return nil, err
 			}
 			late[i] = (<-began).Seconds() * 1e3
-			if err := wait(ctx, 2*time.Millisecond); err != nil { // its settlement is out
+			if err := wait(ctx, 2*time.Millisecond); err != nil { // until it is settled
 				return nil, err
 			}
 		}
@@ -61,7 +61,7 @@ func lateness(in time.Duration) func(context.Context, *world) (sample, error) {
 	}
 }
 
-// latenessQuantiles are those of the plot.
+// latenessQuantiles are the quantiles of the plot.
 var latenessQuantiles = []float64{0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 1}
 
 func quantileName(q float64) string { return fmt.Sprintf("q%g", 100*q) }
@@ -79,7 +79,8 @@ func latenessFigures(late []float64) sample {
 
 const emptyPer = "empty_per_timer"
 
-// nodesOnOneTopic has so many nodes wait for the same timers, so many per second.
+// nodesOnOneTopic measures several nodes that wait for the same timers, at a rate per
+// second.
 func nodesOnOneTopic(nodes, perSecond int) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (_ sample, err error) {
 		topic := wakebell.NewTopic[string]("shared")

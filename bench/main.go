@@ -25,8 +25,8 @@ func main() {
 const usage = `usage:
   bench peers [--rounds N] [--scale X] [--only PART,...] [--json FILE] [--profile FILE]   measure, and print tables
   bench report --from FILE                                             print the tables of a file
-  bench plots --from FILE --to FOLDER                                  draw them
-  bench simulate [--check]                                             what a fleet carries`
+  bench plots --from FILE --to FOLDER                                  draw the figures of a file
+  bench simulate [--check]                                             simulate the load of fleets`
 
 func command(ctx context.Context, args []string) error {
 	if len(args) == 0 {
@@ -44,7 +44,7 @@ func command(ctx context.Context, args []string) error {
 	}
 }
 
-// show prints or draws what a file holds.
+// show prints or draws the figures of a file.
 func show(how string, args []string) error {
 	flags := flag.NewFlagSet(how, flag.ContinueOnError)
 	from := flags.String("from", "results.json", "figures of a run")
@@ -65,11 +65,11 @@ func show(how string, args []string) error {
 // peers runs the trials and prints their tables.
 func peers(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
-	rounds := flags.Int("rounds", 5, "how often each contender runs; figures are medians")
-	scale := flags.Float64("scale", 1, "of how much and how long is measured")
-	only := flags.String("only", "", "parts of trial/contender, with commas between")
+	rounds := flags.Int("rounds", 5, "runs of each contender; figures are medians")
+	scale := flags.Float64("scale", 1, "factor for counts and durations")
+	only := flags.String("only", "", "comma-separated parts of trial/contender")
 	path := flags.String("json", "", "write the figures to this file")
-	profile := flags.String("profile", "", "write a CPU profile of what is measured first to this file, for go tool pprof")
+	profile := flags.String("profile", "", "write a CPU profile of the first measurement to this file, for go tool pprof")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

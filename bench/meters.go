@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -11,23 +12,24 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/meter"
 )
 
-// reading is what the meters show at an instant.
+// reading has the values of all counters at an instant.
 type reading struct {
 	at       time.Time
 	client   time.Duration // CPU time of this process
 	redis    time.Duration // CPU time of the redis-server process
 	machine  time.Duration // CPU time of everything on this machine; 0: unknown
-	commands float64       // that Redis ran, those of scripts included
+	commands float64       // that Redis ran, including those of scripts
 	mallocs  uint64        // of this process
 }
 
-// readMeters takes a reading. What it costs Redis itself is one command.
+// readMeters takes a reading. It sends one command to Redis.
 func readMeters(ctx context.Context, rdb redis.UniversalClient) (reading, error) {
 	info, err := rdb.Info(ctx, "cpu", "stats").Result()
 	if err != nil {
@@ -43,11 +45,9 @@ func readMeters(ctx context.Context, rdb redis.UniversalClient) (reading, error)
 		machine:  machineCPU(),
 		at:       time.Now(),
 	}
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return reading{}, fmt.Errorf("getrusage: %w", err)
+	if r.client = meter.ProcessCPU(); r.client < 0 {
+		return reading{}, errors.New("the CPU time of this process is unknown")
 	}
-	r.client = time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 	return r, nil
 }
 
@@ -63,24 +63,10 @@ func parseInfo(info string) map[string]float64 {
 	return fields
 }
 
-// parseCommandStats reads the calls of each command from INFO commandstats.
-func parseCommandStats(info string) map[string]float64 {
-	calls := map[string]float64{}
-	for line := range strings.Lines(info) {
-		name, rest, ok := strings.Cut(strings.TrimSpace(line), ":calls=")
-		name, known := strings.CutPrefix(name, "cmdstat_")
-		number, _, _ := strings.Cut(rest, ",")
-		if x, err := strconv.ParseFloat(number, 64); ok && known && err == nil {
-			calls[name] = x
-		}
-	}
-	return calls
-}
-
-// clockTick is the unit of /proc/stat, which is this on every Linux of today.
+// clockTick is the unit of /proc/stat on current Linux systems.
 const clockTick = 10 * time.Millisecond
 
-// machineCPU is the time that the processors were not idle; 0: unknown.
+// machineCPU returns the time that the processors were busy; 0: unknown.
 func machineCPU() time.Duration {
 	file, err := os.Open("/proc/stat")
 	if err != nil {
@@ -95,8 +81,8 @@ func machineCPU() time.Duration {
 }
 
 // parseProcStat reads the first line of /proc/stat: "cpu user nice system idle
-// iowait irq softirq steal …". Time stolen by other guests is time that nobody
-// here had, so it counts as busy.
+// iowait irq softirq steal …". Time stolen by other guests counts as busy, because it
+// was not available.
 func parseProcStat(line string) time.Duration {
 	fields := strings.Fields(line)
 	if len(fields) < 9 || fields[0] != "cpu" {
@@ -117,7 +103,7 @@ func parseProcStat(line string) time.Duration {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// sample is what one run of a contender measured, by the name of the figure.
+// sample has the results of one run of a contender by the name of the figure.
 type sample map[string]float64
 
 // The figures that most runs measure.
@@ -127,10 +113,10 @@ const (
 	redisUS     = "redis_us"     // CPU of Redis per piece, µs
 	commandsPer = "commands_per" // commands that Redis ran per piece
 	allocsPer   = "allocs_per"   // allocations of the client per piece
-	othersBusy  = "others_busy"  // share of the machine that neither of both used
+	othersBusy  = "others_busy"  // share of the machine that other processes used
 )
 
-// between is the figures of n pieces of work between two readings.
+// between returns the figures of n pieces of work between two readings.
 func between(before, after reading, n int) sample {
 	took, pieces := after.at.Sub(before.at), float64(n)
 	client, server := after.client-before.client, after.redis-before.redis
@@ -147,7 +133,7 @@ func between(before, after reading, n int) sample {
 	return s
 }
 
-// busyShare is which part of n processors a CPU time is over an elapsed time.
+// busyShare returns the share of n processors that a CPU time is of an elapsed time.
 func busyShare(used, took time.Duration, n int) float64 {
 	return max(0, used.Seconds()/(took.Seconds()*float64(n)))
 }
@@ -161,7 +147,7 @@ func (s sample) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// digits writes a number with three digits that count.
+// digits formats a number with three significant digits.
 func digits(x float64) string {
 	switch {
 	case math.IsNaN(x):

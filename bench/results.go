@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// results is what a run of the bench measured.
+// results has the results of a run.
 type results struct {
 	Began  time.Time `json:"began"`
 	Took   float64   `json:"took_s"`
@@ -20,11 +20,11 @@ type results struct {
 
 	// Trials holds the figures: trial, contender, figure, a value per round.
 	Trials map[string]map[string]map[string][]float64 `json:"trials"`
-	// Absent says in words why a contender is not there.
+	// Absent has the reasons why contenders could not run.
 	Absent map[string]string `json:"absent,omitempty"`
 }
 
-// machine is a machine in words, without its name.
+// machine describes a machine, without its host name.
 type machine struct {
 	CPU   string `json:"cpu"`
 	Cores int    `json:"cores"`
@@ -64,14 +64,14 @@ func (r *results) add(trial, contender string, s sample) {
 	}
 }
 
-func (r *results) absent(contender, why string) {
+func (r *results) absent(contender, reason string) {
 	if r.Absent == nil {
 		r.Absent = map[string]string{}
 	}
-	r.Absent[contender] = why
+	r.Absent[contender] = reason
 }
 
-// values are those of each round; none: it was not measured.
+// values returns the value of each round; none if it was not measured.
 func (r *results) values(trial, contender, figure string) []float64 {
 	return r.Trials[trial][contender][figure]
 }
@@ -80,7 +80,7 @@ func (r *results) median(trial, contender, figure string) float64 {
 	return median(r.values(trial, contender, figure))
 }
 
-// best is the contender whose name begins so that has the highest rate.
+// best returns the contender with the highest rate among those with a prefix.
 func (r *results) best(trial, prefix string) (name string) {
 	highest := 0.0
 	for contender := range r.Trials[trial] {

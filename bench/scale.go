@@ -14,14 +14,14 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// simulate prints what fleets of topics ask of one Redis; with --check it
-// measures small ones for comparison.
+// simulate prints the load that fleets of topics put on one Redis; with --check it
+// measures small fleets for comparison.
 func simulate(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("simulate", flag.ContinueOnError)
 	f := fleet{seconds: 5}
-	flags.Float64Var(&f.exchangeUS, "exchange", 35, "µs of Redis for an exchange with nothing in it")
-	flags.Float64Var(&f.timerUS, "timer", 4.5, "µs of Redis for a timer")
-	flags.Float64Var(&f.tripUS, "trip", 200, "µs for the way to Redis and back")
+	flags.Float64Var(&f.exchangeUS, "exchange", 35, "CPU time of Redis for an empty exchange, µs")
+	flags.Float64Var(&f.timerUS, "timer", 4.5, "CPU time of Redis for a timer, µs")
+	flags.Float64Var(&f.tripUS, "trip", 200, "round trip time, µs")
 	check := flags.Bool("check", false, "measure, and compare")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -45,7 +45,7 @@ func simulate(ctx context.Context, args []string) error {
 	return nil
 }
 
-// checkSimulation runs small fleets in both ways.
+// checkSimulation simulates and measures small fleets.
 func checkSimulation(ctx context.Context, f fleet) (err error) {
 	w, err := newWorld(1, os.Stderr)
 	if err != nil {
@@ -76,8 +76,8 @@ func checkSimulation(ctx context.Context, f fleet) (err error) {
 
 const exchangesPer = "exchanges_per_timer"
 
-// measure runs the fleet in earnest: its timers are loaded before they are due,
-// as in the simulation, and handled by one node.
+// measure runs the fleet on a real Redis: its timers are loaded before they are due, as
+// in the simulation, and handled by one node.
 func (f fleet) measure(ctx context.Context, w *world) (_ sample, err error) {
 	rdb := w.client(0)
 	defer func() { _ = rdb.Close() }()

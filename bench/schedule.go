@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/meter"
 )
 
 const (
@@ -42,7 +43,7 @@ func (s *scheduler) one(ctx context.Context, i int) error {
 	return err
 }
 
-// scheduleCalls has so many callers schedule one timer at a time.
+// scheduleCalls measures concurrent callers that schedule one timer at a time.
 func scheduleCalls(n, callers int) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
 		s, err := newScheduler(w)
@@ -60,11 +61,11 @@ func scheduleCalls(n, callers int) func(context.Context, *world) (sample, error)
 	}
 }
 
-// recorder is a hook that keeps the arguments of the last EVALSHA.
+// recorder is a hook that records the arguments of the last EVALSHA.
 type recorder struct {
-	callCounter
-	mu   sync.Mutex
-	args []any
+	meter.Calls // for the other hooks
+	mu          sync.Mutex
+	args        []any
 }
 
 func (r *recorder) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
@@ -78,29 +79,29 @@ func (r *recorder) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// bareEvalsha sends the very command that one schedule call of Wakebell sends,
-// with nothing around it: one caller, one timer at a time.
+// bareEvalsha sends the same command as a schedule call of Wakebell without the code
+// around it: one caller, one timer at a time.
 func bareEvalsha(ctx context.Context, w *world) (sample, error) {
 	s, err := newScheduler(w)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = s.rdb.Close() }()
-	taught := &recorder{}
-	s.rdb.AddHook(taught)
-	if err := errors.Join(s.one(ctx, -2), s.one(ctx, -1)); err != nil { // the second knows the script
+	recorded := &recorder{}
+	s.rdb.AddHook(recorded)
+	if err := errors.Join(s.one(ctx, -2), s.one(ctx, -1)); err != nil { // the script is loaded by the first
 		return nil, err
 	}
 	rdb := w.client(1)
 	defer func() { _ = rdb.Close() }()
 	n, known := w.many(singleCalls), timerID(-1)
-	at := slices.IndexFunc(taught.args, func(arg any) bool { return asString(arg) == known })
+	at := slices.IndexFunc(recorded.args, func(arg any) bool { return asString(arg) == known })
 	if at < 0 {
 		return nil, errors.New("the id is not among the arguments of the schedule script")
 	}
 	return w.measure(ctx, n, func() error {
 		for i := range n {
-			args := slices.Clone(taught.args)
+			args := slices.Clone(recorded.args)
 			args[at] = timerID(i)
 			if err := rdb.Do(ctx, args...).Err(); err != nil {
 				return err
@@ -123,7 +124,7 @@ func asString(arg any) string {
 	}
 }
 
-// enqueueCalls is the same by asynq.
+// enqueueCalls measures the same with asynq.
 func enqueueCalls(ctx context.Context, w *world) (sample, error) {
 	rdb := w.client(0)
 	defer func() { _ = rdb.Close() }()
@@ -150,8 +151,8 @@ func scheduleBatches(size int) func(context.Context, *world) (sample, error) {
 	}
 }
 
-// variadicMulti writes the same bytes with the two commands that the contract
-// asks for, in one transaction each batch: no look at what was there, no hint.
+// variadicMulti writes the same bytes with the minimum of two commands, in one
+// transaction per batch, without a check of existing timers and without hints.
 func variadicMulti(size int) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
 		rdb := w.client(0)

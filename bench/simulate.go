@@ -7,32 +7,31 @@ import (
 	"slices"
 )
 
-// fleet is what is simulated: topics with timers at random instants, each with
-// a poller, on one Redis.
+// fleet is a simulated set of topics with timers at random instants, each with a poller,
+// on one Redis.
 type fleet struct {
 	topics  int
 	rate    float64 // timers per second of each topic
 	seconds float64 // simulated
 
-	// What Redis spends on an exchange with nothing in it and on a timer, half
-	// when it is claimed and half when it is settled, and how long a request is
-	// on its way there and back beside that; in µs.
+	// The CPU time of Redis for an empty exchange and for a timer (half for the
+	// claim, half for the settlement), and the round trip time; in µs.
 	exchangeUS, timerUS, tripUS float64
 }
 
-// load is what came of it.
+// load is the result of a simulation.
 type load struct {
 	timers, exchanges int
-	busy              float64 // share of the time that Redis's core worked
+	busy              float64 // share of the time that Redis's core was busy
 	p50, p99          float64 // lateness, ms
 }
 
-// event is something that happens to a topic at an instant, in µs.
+// event is an event of a topic at an instant, in µs.
 type event struct {
 	at    float64
 	topic int
 	kind  eventKind
-	turn  int // of a look: it is off if the poller has sent an exchange since
+	turn  int // of a look: it is cancelled if the poller has sent an exchange since
 }
 
 type eventKind uint8
@@ -42,7 +41,7 @@ const (
 	wake                      // the poller sends an exchange
 	served                    // Redis has run it
 	answered                  // the poller has the answer
-	look                      // it is the idle ramp's turn
+	look                      // the poll of the idle backoff
 )
 
 type events []event
@@ -57,18 +56,18 @@ func (e *events) Pop() any {
 	return last
 }
 
-// station is a topic and its poller, which has one exchange under way at most:
-// it settles what the one before claimed, and claims what is due.
+// station is a topic and its poller, which has at most one exchange in flight: it
+// settles the claims of the previous one, and claims what is due.
 type station struct {
-	waiting []float64 // due instants of timers that nobody has
-	claimed int       // handed to handlers by the last answer
-	under   bool      // an exchange is
-	turn    int       // exchanges sent
-	idle    int       // looks in vain in a row
+	waiting  []float64 // instants of timers that are not claimed
+	claimed  int       // by the last exchange
+	inFlight bool      // an exchange is in flight
+	turn     int       // number of exchanges sent
+	idle     int       // consecutive empty exchanges
 }
 
-// ramp is when the poller looks by itself, from 50 ms on; NaN: later it only
-// glances, at next to no cost.
+// ramp returns the delay of the next poll, from 50 ms on; NaN: the poller only peeks,
+// at a negligible cost.
 func (s *station) ramp(random *rand.Rand) float64 {
 	if s.idle > 2 {
 		return math.NaN()
@@ -76,15 +75,15 @@ func (s *station) ramp(random *rand.Rand) float64 {
 	return 50e3 * float64(int(1)<<max(s.idle-1, 0)) * (0.5 + random.Float64())
 }
 
-// run simulates a fleet. Handlers take no time; Redis serves one exchange after
-// the other in the order in which they come.
+// run simulates a fleet. Handlers take no time; Redis serves exchanges in the order of
+// their arrival.
 func (f fleet) run(random *rand.Rand) load {
 	var (
 		queue    events
 		stations = make([]station, f.topics)
 		result   load
 		late     []float64
-		free     float64 // when Redis is done with what it has
+		free     float64 // when Redis has served its queue
 		worked   float64
 		end      = f.seconds * 1e6
 	)
@@ -103,14 +102,14 @@ func (f fleet) run(random *rand.Rand) load {
 		case due:
 			result.timers++
 			s.waiting = append(s.waiting, e.at)
-			if !s.under {
-				s.under = true
+			if !s.inFlight {
+				s.inFlight = true
 				heap.Push(&queue, event{at: e.at, topic: e.topic, kind: wake})
 			}
 			next(e.topic, e.at)
 		case look:
-			if s.turn == e.turn && !s.under && e.at < end {
-				s.under = true
+			if s.turn == e.turn && !s.inFlight && e.at < end {
+				s.inFlight = true
 				heap.Push(&queue, event{at: e.at, topic: e.topic, kind: wake})
 			}
 		case wake:
@@ -129,7 +128,7 @@ func (f fleet) run(random *rand.Rand) load {
 			s.waiting = slices.Delete(s.waiting, 0, s.claimed)
 			heap.Push(&queue, event{at: e.at + f.tripUS/2, topic: e.topic, kind: answered})
 		case answered:
-			if s.under = s.claimed > 0 || len(s.waiting) > 0; s.under {
+			if s.inFlight = s.claimed > 0 || len(s.waiting) > 0; s.inFlight {
 				s.idle = 0
 				heap.Push(&queue, event{at: e.at, topic: e.topic, kind: wake})
 				continue

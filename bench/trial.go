@@ -9,20 +9,20 @@ import (
 )
 
 // errAbsent is wrapped by the errors of contenders that cannot run here.
-var errAbsent = errors.New("not here")
+var errAbsent = errors.New("not available")
 
-// contender is somebody who does the work of a trial.
+// contender is a program that does the work of a trial.
 type contender struct {
 	name string
 	run  func(context.Context, *world) (sample, error)
 }
 
-// trial is a piece of work, given to one contender after the other in each
-// round, so that all of them see the same machine.
+// trial is a task for all contenders. They run alternately in each round, so that all
+// of them have the same load on the machine.
 type trial struct {
 	name, about string
 	contenders  []contender
-	once        bool // one round says all: it takes long and hardly varies
+	once        bool // one round is enough: it takes long and hardly varies
 }
 
 // bench runs trials.
@@ -54,7 +54,7 @@ func (b *bench) run(ctx context.Context, trials []trial, into *results) error {
 		}
 		for round := range rounds {
 			for i := range t.contenders {
-				c := t.contenders[(i+round)%len(t.contenders)] // nobody is always the first
+				c := t.contenders[(i+round)%len(t.contenders)] // rotate the order
 				if !b.chosen(t, c) || into.Absent[c.name] != "" {
 					continue
 				}

@@ -46,10 +46,10 @@ func allTrials() []trial {
 		{name: "nodes", about: "20 nodes on one topic, 500 timers/s", contenders: []contender{
 			{"20", nodesOnOneTopic(20, 500)},
 		}},
-		{name: "memory", about: "Redis's memory for timers that wait", once: true, contenders: []contender{
+		{name: "memory", about: "Redis's memory for pending timers", once: true, contenders: []contender{
 			{"1M", pendingBytes(1_000_000)},
 		}},
-		{name: "depth", about: "what a timer costs while others wait, beside a Redis in which a thousand do", once: true, contenders: []contender{
+		{name: "depth", about: "cost of a timer with many pending timers, against a Redis with a thousand", once: true, contenders: []contender{
 			{"5M", depth(5_000_000)},
 		}},
 		{name: "idle", about: "topics without timers in one node", once: true, contenders: []contender{

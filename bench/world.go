@@ -14,15 +14,14 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// world is where contenders run: one Redis for all of them, and how large the
-// runs are.
+// world is the environment of the contenders: one Redis for all, and the scale.
 type world struct {
 	server *redistest.Server
 	rdb    *redis.Client // for loading and for meters
-	scale  float64       // of how much and how long is measured; 1: as the issue asks
+	scale  float64       // of counts and durations; 1: as documented
 	log    io.Writer
 
-	profile io.Writer // of what is measured next; nil: none is wanted
+	profile io.Writer // for the CPU profile of the next measurement; nil: none
 }
 
 func newWorld(scale float64, log io.Writer) (*world, error) {
@@ -36,18 +35,18 @@ func newWorld(scale float64, log io.Writer) (*world, error) {
 }
 
 func (w *world) close() error {
-	_ = w.rdb.Close() // the server goes too
+	_ = w.rdb.Close() // the server ends too
 	return w.server.Close()
 }
 
-// client connects with at most n connections; replies may take long on a
-// server that is being loaded.
+// client connects with at most n connections. Its read timeout is long, because replies
+// are slow while the server is loaded.
 func (w *world) client(n int) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: w.server.Addr, PoolSize: n, ReadTimeout: 60 * time.Second, Protocol: 2})
 }
 
-// clean empties Redis and this process, so that no contender pays for the one
-// before.
+// clean empties Redis and collects garbage, so that a contender does not affect the next
+// one.
 func (w *world) clean(ctx context.Context) error {
 	if err := w.rdb.FlushAll(ctx).Err(); err != nil {
 		return fmt.Errorf("clean: %w", err)
@@ -59,15 +58,15 @@ func (w *world) clean(ctx context.Context) error {
 	return nil
 }
 
-// many scales a count.
+// many scales a count, to at least 1.
 func (w *world) many(n int) int { return max(1, int(float64(n)*w.scale)) }
 
-// long scales a time; below a second nothing is to be seen.
+// long scales a duration, to at least a second.
 func (w *world) long(d time.Duration) time.Duration {
 	return max(time.Second, time.Duration(float64(d)*w.scale))
 }
 
-// quietSystem is an actor system that logs nothing.
+// quietSystem returns an actor system that logs nothing.
 func quietSystem() *actor.ActorSystem {
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(slog.DiscardHandler)

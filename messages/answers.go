@@ -6,10 +6,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Ack is the answer that the timer was handled.
+// Ack answers that the timer was handled.
 func (l *Lease) Ack() *Ack { return &Ack{Delivery: l.GetDelivery()} }
 
-// Nack is the answer that it failed; it is retried after the topic's backoff.
+// Nack answers that it failed; it is retried after the topic's backoff.
 func (l *Lease) Nack(err error) *Nack {
 	return &Nack{Delivery: l.GetDelivery(), Reason: text(err)}
 }
@@ -19,16 +19,16 @@ func (l *Lease) NackIn(delay time.Duration, err error) *Nack {
 	return &Nack{Delivery: l.GetDelivery(), Reason: text(err), Delay: durationpb.New(max(delay, 0))}
 }
 
-// Reject is the answer that it is not to be retried.
+// Reject answers that it must not be retried.
 func (l *Lease) Reject(err error) *Reject {
 	return &Reject{Delivery: l.GetDelivery(), Reason: text(err)}
 }
 
-// Release is the answer that somebody else should have it: the timer is due at
+// Release answers that another handler should process the timer: it is due at
 // once, as if it had not been delivered.
 func (l *Lease) Release() *Release { return &Release{Delivery: l.GetDelivery()} }
 
-// Extend asks for more time: the lease is good for its TTL from then on.
+// Extend requests more time: the lease is valid for its TTL from then on.
 func (l *Lease) Extend() *Extend { return &Extend{Delivery: l.GetDelivery()} }
 
 func text(err error) string {

@@ -7,16 +7,15 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Request is what the gateway takes: Schedule, ScheduleBatch, Cancel, Get,
-// List, Reschedule, RunNow or Stats; PutRecurring and the others of
-// recurring.proto; Publish or GuardTurn.
+// Request is a request that the gateway takes: one of gateway.proto, recurring.proto or
+// queues.proto, or a GuardTurnRequest.
 type Request interface {
 	proto.Message
 	GetRequest() uint64
 	GetTimeout() *durationpb.Duration
 }
 
-// Answer is what the gateway answers: what the request says, or an Error.
+// Answer is an answer of the gateway: the response of a request, or an Error.
 type Answer interface {
 	proto.Message
 	GetRequest() uint64
@@ -25,8 +24,8 @@ type Answer interface {
 // maxErrorText is how long the message of an Error may be, in bytes.
 const maxErrorText = 1024
 
-// Failure is an Error whose message fits the wire: it is cut to its bound, and
-// what is not UTF-8 replaced.
+// Failure returns an Error that fits its bound: the text is cut, and bytes that
+// are not UTF-8 are replaced.
 func Failure(code Code, message string) *Error {
 	if len(message) > maxErrorText {
 		message = message[:maxErrorText-len("…")] + "…"

@@ -6,54 +6,54 @@ import (
 	"strings"
 )
 
-// PrincipalHeader is the header of a message that names whose it is: written by
-// the guard of package remote over whatever a peer has put there. A message
-// from this process has none.
+// PrincipalHeader is the message header with the sender's principal. The guard of
+// package remote overwrites what a peer has set. A message from this process has
+// none.
 const PrincipalHeader = "wakebell-principal"
 
-// HostHeader is the header of a peer's message that names the host it came from;
-// written as PrincipalHeader is.
+// HostHeader is the header with the host that a peer's message came from; set
+// like PrincipalHeader.
 const HostHeader = "wakebell-host"
 
 type principalKey struct{}
 
-// WithPrincipal is ctx with whose request it is.
+// WithPrincipal returns ctx with the principal of the request.
 func WithPrincipal(ctx context.Context, principal string) context.Context {
 	return context.WithValue(ctx, principalKey{}, principal)
 }
 
-// Principal is whose request ctx is of; empty: of this process.
+// Principal returns the principal of the request; empty: this process.
 func Principal(ctx context.Context) string {
 	p, _ := ctx.Value(principalKey{}).(string)
 	return p
 }
 
-// CeleryHeader is the header of a peer's message that names the Celery queues
-// which are open to peers; written as PrincipalHeader is.
+// CeleryHeader is the header with the Celery queues that peers may use; set like
+// PrincipalHeader.
 const CeleryHeader = "wakebell-celery-queues"
 
-// celerySeparator stands between the names in the header; no name has it.
+// celerySeparator separates the names in the header; no name contains it.
 const celerySeparator = "\x00"
 
-// CeleryQueues is the value of CeleryHeader for queues.
+// CeleryQueues returns the value of CeleryHeader for queues.
 func CeleryQueues(queues []string) string { return strings.Join(queues, celerySeparator) }
 
 type celeryKey struct{}
 
-// WithCelery is ctx with the Celery queues that its request may reach, as
-// CeleryQueues writes them.
+// WithCelery returns ctx with the Celery queues that its request may use, encoded
+// by CeleryQueues.
 func WithCelery(ctx context.Context, queues string) context.Context {
 	return context.WithValue(ctx, celeryKey{}, queues)
 }
 
-// Restricted reports whether ctx is of a peer's request.
+// Restricted reports whether ctx belongs to a peer's request.
 func Restricted(ctx context.Context) bool {
 	_, restricted := ctx.Value(celeryKey{}).(string)
 	return restricted
 }
 
-// MayCelery reports whether a request may reach a Celery queue: one of this
-// process any, one of a peer those that are open.
+// MayCelery reports whether a request may use a Celery queue: requests of this
+// process may use any, those of a peer the permitted ones.
 func MayCelery(ctx context.Context, queue string) bool {
 	queues, restricted := ctx.Value(celeryKey{}).(string)
 	return !restricted || slices.Contains(strings.Split(queues, celerySeparator), queue)
@@ -61,13 +61,12 @@ func MayCelery(ctx context.Context, queue string) bool {
 
 type onceKey struct{}
 
-// WithOnce is ctx with a key under which what it asks for is done once; empty:
-// none.
+// WithOnce returns ctx with an idempotency key; empty: none.
 func WithOnce(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, onceKey{}, key)
 }
 
-// Once is the key of ctx; empty: none.
+// Once returns the idempotency key of ctx; empty: none.
 func Once(ctx context.Context) string {
 	key, _ := ctx.Value(onceKey{}).(string)
 	return key

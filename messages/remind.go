@@ -7,24 +7,24 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Read is what the reminder was set with. An error says that this process does
-// not know its type, or cannot read it.
+// Read returns the message that the reminder was set with. An error says that
+// this process does not know its type, or cannot decode it.
 func (r *Reminder) Read() (proto.Message, error) { return r.GetMessage().UnmarshalNew() }
 
-// Ack is the answer that the reminder was taken care of.
+// Ack answers that the reminder was handled.
 func (r *Reminder) Ack() *Ack { return &Ack{Delivery: r.GetDelivery()} }
 
-// Nack is the answer that it was not; it comes again after a backoff.
+// Nack answers that it failed; it is delivered again after a backoff.
 func (r *Reminder) Nack(err error) *Nack {
 	return &Nack{Delivery: r.GetDelivery(), Reason: text(err)}
 }
 
-// NackIn is Nack with the delay until it comes again, at least 0.
+// NackIn is Nack with the delay until the next delivery, at least 0.
 func (r *Reminder) NackIn(delay time.Duration, err error) *Nack {
 	return &Nack{Delivery: r.GetDelivery(), Reason: text(err), Delay: durationpb.New(max(delay, 0))}
 }
 
-// Reject is the answer that it is not to come again: it becomes a dead letter.
+// Reject answers that it must not be delivered again: it becomes a dead letter.
 func (r *Reminder) Reject(err error) *Reject {
 	return &Reject{Delivery: r.GetDelivery(), Reason: text(err)}
 }

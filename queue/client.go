@@ -13,10 +13,12 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Published says what became of a message.
-type Published = redisops.Published
+type Published = queuestore.Published
 
 // ErrFull says that as many messages wait as PendingCap allows; the message was not
 // published.
@@ -55,7 +57,7 @@ const (
 // starts nothing and needs no Close; it is safe for concurrent use. Every call may
 // be made again when its outcome is unknown.
 type Client struct {
-	store  *redisops.Timers
+	store  *timers.Timers
 	prefix string
 	limit  int
 }
@@ -93,7 +95,7 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	if err := argument.Within("PayloadLimit", cfg.PayloadLimit, 0, maxPayloadLimit); err != nil {
 		return nil, err
 	}
-	store, err := redisops.NewTimers(rdb, redisops.Keys{HashTag: cfg.HashTag})
+	store, err := timers.New(rdb, timers.Keys{HashTag: cfg.HashTag})
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +136,8 @@ func (c *Client) Publish(ctx context.Context, drafts ...Draft) ([]Published, err
 // message is a draft that was checked.
 type message struct {
 	settings Settings
-	queue    *redisops.Queue
-	message  redisops.Message
+	queue    *queuestore.Queue
+	message  queuestore.Message
 }
 
 func (c *Client) check(d Draft) (message, error) {
@@ -152,18 +154,18 @@ func (c *Client) check(d Draft) (message, error) {
 	if len(d.Payload) > c.limit {
 		return message{}, argument.Invalid("body", "%d bytes, the limit is %d", len(d.Payload), c.limit)
 	}
-	m, err := redisops.MessageOf(d.Payload, d.Key, d.Tail)
+	m, err := queuestore.MessageOf(d.Payload, d.Key, d.Tail)
 	return message{d.Queue, q, m}, err
 }
 
 // publish publishes messages of one queue. With FullWaits it waits for room.
 func publish(ctx context.Context, messages []message) (out []Published, err error) {
-	all := make([]redisops.Message, len(messages))
+	all := make([]queuestore.Message, len(messages))
 	for i, m := range messages {
 		all[i] = m.message
 	}
 	queue, set := messages[0].queue, messages[0].settings
-	options := redisops.PublishOptions{
+	options := queuestore.PublishOptions{
 		Window: set.DeduplicationWindow, Cap: set.PendingCap,
 		DropOldest: set.WhenFull == FullDropsOldest, OwnKeys: set.FreeKeyOnFailure,
 	}
@@ -189,7 +191,7 @@ func publish(ctx context.Context, messages []message) (out []Published, err erro
 }
 
 // queue is the store of a queue under its full name.
-func (c *Client) queue(name Keys) (*redisops.Queue, error) {
+func (c *Client) queue(name Keys) (*queuestore.Queue, error) {
 	switch {
 	case c == nil || c.store == nil:
 		return nil, argument.Invalid("client", "nil or zero; use NewClient")
@@ -197,11 +199,11 @@ func (c *Client) queue(name Keys) (*redisops.Queue, error) {
 		return nil, argument.Invalid("queue", "empty")
 	}
 	name.Name = c.prefix + name.Name
-	return c.store.Queue(name)
+	return queuestore.New(c.store, name)
 }
 
 // Stats are a queue in numbers.
-type Stats = redisops.QueueStats
+type Stats = queuestore.Stats
 
 // Stats describes a queue in numbers.
 func (c *Client) Stats(ctx context.Context, name Keys) (Stats, error) {
@@ -213,7 +215,7 @@ func (c *Client) Stats(ctx context.Context, name Keys) (Stats, error) {
 }
 
 // Message is a message as it stands in its queue.
-type Message = redisops.QueueMessage
+type Message = queuestore.StoredMessage
 
 // Messages yields the messages that wait, in the order in which they will be
 // claimed; with running those that a consumer holds or that wait for their next

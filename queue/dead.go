@@ -7,22 +7,22 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/paging"
-	"github.com/wakebell/wakebell/redisops"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
 )
 
 // DeadLetter is a dead letter of a queue.
-type DeadLetter = redisops.QueueLetter
+type DeadLetter = queuestore.DeadLetter
 
 // RedriveOutcome says what became of a dead letter that was redriven.
-type RedriveOutcome = redisops.LetterOutcome
+type RedriveOutcome = queuestore.LetterOutcome
 
 const (
 	// Redriven: it is a message again, with a new id.
-	Redriven = redisops.LetterRedriven
+	Redriven = queuestore.LetterRedriven
 	// Duplicate: it stays, because another message has its deduplication key.
-	Duplicate = redisops.LetterDuplicate
+	Duplicate = queuestore.LetterDuplicate
 	// Absent: there is no such dead letter any more.
-	Absent = redisops.LetterAbsent
+	Absent = queuestore.LetterAbsent
 )
 
 // DeadLetters yields the dead letters of a queue, the oldest first, without the
@@ -37,7 +37,7 @@ func (c *Client) DeadLetters(ctx context.Context, name Keys, from int64) iter.Se
 		if after == "" {
 			after = strconv.FormatInt(from, 10)
 		}
-		return q.QueueLetters(ctx, "", after, 0)
+		return q.DeadLetters(ctx, "", after, 0)
 	})
 }
 
@@ -48,7 +48,7 @@ func (c *Client) DeadLetter(ctx context.Context, name Keys, entry string) (DeadL
 	if err != nil {
 		return DeadLetter{}, err
 	}
-	return q.QueueLetter(ctx, entry)
+	return q.DeadLetter(ctx, entry)
 }
 
 // DeleteDeadLetters deletes dead letters, and returns how many of them existed.
@@ -103,7 +103,7 @@ func (c *Client) RedriveDeadLetter(ctx context.Context, name Keys, l DeadLetter,
 	if o.Key != nil {
 		key = o.Key(l)
 	}
-	return q.RedriveLetter(ctx, l, key, redisops.PublishOptions{Window: o.Window, OwnKeys: o.FreeKeyOnFailure})
+	return q.RedriveLetter(ctx, l, key, queuestore.PublishOptions{Window: o.Window, OwnKeys: o.FreeKeyOnFailure})
 }
 
 // redriveStep is how many dead letters Redrive reads before it redrives them.

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
 )
 
 // Queue is a queue of messages that are due at once: a name, the type of the
@@ -31,7 +32,7 @@ type Queue[T any] struct {
 }
 
 // Keys name a queue and say which Redis keys it has.
-type Keys = redisops.QueueName
+type Keys = queuestore.Name
 
 // Settings are the options of a queue as plain data. The zero values of all
 // fields but Keys are the defaults.
@@ -60,7 +61,7 @@ func (s Settings) validateWindow() error {
 	if s.DeduplicationWindow == 0 {
 		return nil
 	}
-	return argument.Within("DeduplicationWindow", s.DeduplicationWindow, time.Millisecond, redisops.MaxWindow)
+	return argument.Within("DeduplicationWindow", s.DeduplicationWindow, time.Millisecond, queuestore.MaxWindow)
 }
 
 func (s Settings) validateCap() error {
@@ -139,7 +140,7 @@ func DeduplicateBy[T any](fn func(T) string) Option {
 func DeduplicationWindow(d time.Duration) Option {
 	return func(s *choices) error {
 		s.DeduplicationWindow = d
-		return argument.Within("DeduplicationWindow", d, time.Millisecond, redisops.MaxWindow)
+		return argument.Within("DeduplicationWindow", d, time.Millisecond, queuestore.MaxWindow)
 	}
 }
 
@@ -258,7 +259,7 @@ func (q Queue[T]) Draft(body T, opts ...PublishOption) Draft {
 	if !chosen.keyed && q.key != nil && d.Err == nil {
 		d.Key = q.key(body)
 	}
-	message := redisops.NewMessage(d.Payload, d.Key)
+	message := queuestore.NewMessage(d.Payload, d.Key)
 	d.Tail = message.Tail()
 	return d
 }

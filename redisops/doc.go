@@ -1,28 +1,17 @@
-// Package redisops keeps timers in Redis. It is the only package that speaks
-// Redis.
+// Package redisops is the root of the stores that Wakebell keeps in Redis. It
+// has what all of them share: the errors that their calls wrap, and for how long
+// a call is made again while Redis is unavailable.
 //
-// # Usage
+// The stores are packages of their own: timers, queue, gates and recurring.
+// Package doctor examines a Redis. Each has its Lua scripts in its folder lua.
+// Only packages in this folder call Redis.
 //
-// [Timers] is the store. Its methods schedule, cancel and inspect the timers of
-// a topic; [Timers.Source] gives the view that a poller works on, one
-// [exchange.Request] at a time; [Timers.Listen] delivers hints that something
-// may be due sooner than a poller knows.
+// The packages below redisops carry no promise of compatibility. Use package
+// wakebell, which exports what an application needs of them.
 //
 // # Guarantees
 //
 // Every change is one Lua script: it happens as a whole or, where Redis refuses
 // it, not at all. Scripts check the types of all keys before they write, and
-// all instants are those of Redis's clock. An exchange may be sent twice and
-// runs once; a lease is fenced by its token.
-//
-// # Sharing keys
-//
-// The timeline and the payloads are shared with faststream-redis-timers, which
-// writes them with plain commands. Payloads are opaque here. Whatever a peer
-// left half done (an entry without payload, a payload without entry) is healed.
-//
-// # Concurrency
-//
-// All types may be used by several goroutines, except that at most one exchange
-// of a stream may be under way.
+// all instants are those of Redis's clock.
 package redisops

@@ -19,7 +19,15 @@ func instantOf(t *timestamppb.Timestamp) time.Time {
 	return t.AsTime()
 }
 
-func scheduledOf(m *messages.Scheduled) wakebell.Scheduled {
+// scheduled is a ScheduleResponse or a RescheduleResponse.
+type scheduled interface {
+	GetId() string
+	GetDue() *timestamppb.Timestamp
+	GetOutcome() messages.Outcome
+	GetFound() *timestamppb.Timestamp
+}
+
+func scheduledOf(m scheduled) wakebell.Scheduled {
 	return wakebell.Scheduled{
 		ID: m.GetId(), Due: instantOf(m.GetDue()),
 		Outcome: wakebell.Outcome(m.GetOutcome()), Found: instantOf(m.GetFound()), //nolint:gosec // numbered alike

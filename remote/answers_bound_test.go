@@ -14,6 +14,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -32,9 +33,9 @@ func beAsker(address, topic, requests string) error {
 		switch m := c.Message().(type) {
 		case *actor.Started:
 			for i := range n {
-				c.Request(gateway, &messages.Get{Request: uint64(i + 1), Topic: topic, Id: "a"}) //nolint:gosec // small
+				c.Request(gateway, &messages.GetTimerRequest{Request: uint64(i + 1), Topic: topic, Id: "a"}) //nolint:gosec // small
 			}
-		case *messages.Timer:
+		case *messages.GetTimerResponse:
 			if seen[m.GetRequest()] = true; len(seen) == n {
 				close(done)
 			}
@@ -70,12 +71,12 @@ func TestAFrameOfManyLargeAnswersIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	commands := &messages.Commands{}
 	for i := range 400 {
-		commands.Commands = append(commands.Commands, &messages.Command{Kind: &messages.Command_Get{
-			Get: &messages.Get{Request: uint64(i + 1), Topic: n.topic.Name(), Id: "large"}, //nolint:gosec // small
+		commands.Commands = append(commands.Commands, &messages.Command{Kind: &messages.Command_GetTimer{
+			GetTimer: &messages.GetTimerRequest{Request: uint64(i + 1), Topic: n.topic.Name(), Id: "large"}, //nolint:gosec // small
 		}})
 	}
 	before := int64(heap())
-	stream, err := n.dial(t).NewStream(bearing(t.Context(), secret), &premote.Remoting_ServiceDesc.Streams[0], "/wakebell.v1.Timers/Session")
+	stream, err := n.dial(t).NewStream(bearing(t.Context(), secret), &premote.Remoting_ServiceDesc.Streams[0], rpc.Timers_Session_FullMethodName)
 	require.NoError(t, err)
 	require.NoError(t, stream.SendMsg(commands))
 	honest, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{Config: remote.Config{Token: otherSecret, Logger: quiet}})
@@ -101,7 +102,7 @@ func TestAFrameOfManyLargeAnswersIsBounded(t *testing.T) {
 		require.NoError(t, stream.RecvMsg(replies))
 		for _, r := range replies.GetReplies() {
 			if r.GetError() == nil {
-				size := len(r.GetTimer().GetContent().GetBody())
+				size := len(r.GetGetTimer().GetTimer().GetContent().GetBody())
 				require.Equal(t, 1000<<10, size, "the whole body")
 			}
 			answered++

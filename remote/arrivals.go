@@ -17,7 +17,7 @@ type arrivals struct {
 
 // news are what gathers.
 type news struct {
-	leases, extended []*poller.Handed
+	leases, extended []*poller.ForwardedLease
 	ended            []*messages.LeaseEnded
 }
 
@@ -32,7 +32,7 @@ func (a *arrivals) begin(tell func()) {
 }
 
 // Take implements actors.Taker.
-func (a *arrivals) Take(h *poller.Handed) {
+func (a *arrivals) Take(h *poller.ForwardedLease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.news.leases = append(a.news.leases, h)
@@ -40,7 +40,7 @@ func (a *arrivals) Take(h *poller.Handed) {
 }
 
 // Extended implements actors.Taker.
-func (a *arrivals) Extended(h *poller.Handed) {
+func (a *arrivals) Extended(h *poller.ForwardedLease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.news.extended = append(a.news.extended, h)

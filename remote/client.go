@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
 )
 
 // Client schedules, cancels, inspects and handles timers of a System in
@@ -21,9 +22,10 @@ import (
 // no answer has come after 15 s, over a link that is well, it fails with
 // wakebell.ErrUnavailable, and may or may not have been carried out.
 type Client struct {
-	conn *grpc.ClientConn
-	link *clientLink
-	cfg  DialConfig
+	conn       *grpc.ClientConn
+	operations rpc.OperationsClient
+	link       *clientLink
+	cfg        DialConfig
 }
 
 var _ wakebell.Timers = (*Client)(nil)
@@ -90,7 +92,7 @@ func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) 
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
-	c := &Client{conn: conn, cfg: cfg, link: newClientLink(conn, cfg)}
+	c := &Client{conn: conn, operations: rpc.NewOperationsClient(conn), cfg: cfg, link: newClientLink(rpc.NewTimersClient(conn), cfg)}
 	if err := c.link.wait(ctx); err != nil {
 		c.Close()
 		return nil, err // it names the node
@@ -124,7 +126,7 @@ func keyOf(ctx context.Context) string {
 // Schedule is that of wakebell.Client. An error may come from any of the drafts;
 // the same call may be made again.
 func (c *Client) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebell.Scheduled, error) {
-	timers := make([]*messages.Schedule, len(drafts))
+	timers := make([]*messages.ScheduleRequest, len(drafts))
 	for i, d := range drafts {
 		var err error
 		if timers[i], err = wakebell.ScheduleMessage(d); err != nil {
@@ -133,7 +135,7 @@ func (c *Client) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wake
 	}
 	if len(timers) == 1 {
 		timers[0].Key = keyOf(ctx)
-		answer, err := call[*messages.Scheduled](ctx, c, timers[0])
+		answer, err := call[*messages.ScheduleResponse](ctx, c, timers[0])
 		if err != nil {
 			return nil, err
 		}
@@ -142,11 +144,11 @@ func (c *Client) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wake
 	done := make([]wakebell.Scheduled, 0, len(timers))
 	for len(timers) > 0 {
 		n := c.fitting(timers)
-		request := &messages.ScheduleBatch{Timers: timers[:n]}
+		request := &messages.ScheduleBatchRequest{Timers: timers[:n]}
 		if key := keyOf(ctx); key != "" {
 			request.Key = fmt.Sprintf("%s#%d", key, len(done))
 		}
-		answer, err := call[*messages.BatchScheduled](ctx, c, request)
+		answer, err := call[*messages.ScheduleBatchResponse](ctx, c, request)
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +164,7 @@ func (c *Client) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wake
 const maxBatchTimers = 1000
 
 // fitting is how many timers go in one request.
-func (c *Client) fitting(timers []*messages.Schedule) int {
+func (c *Client) fitting(timers []*messages.ScheduleRequest) int {
 	size := frameOverhead
 	for i, t := range timers {
 		size += len(t.GetBody()) + len(t.GetId()) + len(t.GetTopic()) + envelopeOverhead
@@ -178,7 +180,7 @@ func (c *Client) fitting(timers []*messages.Schedule) int {
 
 // Cancel is that of wakebell.Client, for up to 1,000 ids.
 func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]wakebell.Presence, error) {
-	answer, err := call[*messages.Cancelled](ctx, c, &messages.Cancel{Topic: topic, Ids: ids, Key: keyOf(ctx)})
+	answer, err := call[*messages.CancelResponse](ctx, c, &messages.CancelRequest{Topic: topic, Ids: ids, Key: keyOf(ctx)})
 	if err != nil {
 		return nil, err
 	}
@@ -191,22 +193,22 @@ func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]wak
 
 // Get is that of wakebell.Client. The headers are in the order of their names.
 func (c *Client) Get(ctx context.Context, topic, id string) (wakebell.Info, wakebell.Content, error) {
-	t, err := call[*messages.Timer](ctx, c, &messages.Get{Topic: topic, Id: id})
+	answer, err := call[*messages.GetTimerResponse](ctx, c, &messages.GetTimerRequest{Topic: topic, Id: id})
 	if err != nil {
 		return wakebell.Info{}, wakebell.Content{}, err
 	}
-	return infoOf(topic, t), contentOf(t.GetContent()), nil
+	return infoOf(topic, answer.GetTimer()), contentOf(answer.GetTimer().GetContent()), nil
 }
 
 // List is that of wakebell.Client.
 func (c *Client) List(ctx context.Context, topic string, f wakebell.Filter) iter.Seq2[wakebell.Info, error] {
 	return func(yield func(wakebell.Info, error) bool) {
-		request := &messages.List{Topic: topic, Running: f.Running}
+		request := &messages.ListTimersRequest{Topic: topic, Running: f.Running}
 		if !f.DueBefore.IsZero() {
 			request.DueBefore = timestamppb.New(f.DueBefore)
 		}
 		for {
-			page, err := call[*messages.TimerPage](ctx, c, request)
+			page, err := call[*messages.ListTimersResponse](ctx, c, request)
 			if err != nil {
 				yield(wakebell.Info{}, err)
 				return
@@ -219,7 +221,7 @@ func (c *Client) List(ctx context.Context, topic string, f wakebell.Filter) iter
 			if page.GetNext() == "" {
 				return
 			}
-			request = &messages.List{Topic: topic, Running: f.Running, DueBefore: request.GetDueBefore(), After: page.GetNext()}
+			request = &messages.ListTimersRequest{Topic: topic, Running: f.Running, DueBefore: request.GetDueBefore(), After: page.GetNext()}
 		}
 	}
 }
@@ -230,16 +232,16 @@ func (c *Client) Reschedule(ctx context.Context, topic, id string, when wakebell
 	if err != nil {
 		return wakebell.Scheduled{}, err
 	}
-	request := &messages.Reschedule{Topic: topic, Id: id}
+	request := &messages.RescheduleRequest{Topic: topic, Id: id}
 	switch w := planned.GetWhen().(type) {
-	case *messages.Schedule_At:
-		request.When = &messages.Reschedule_At{At: w.At}
-	case *messages.Schedule_In:
-		request.When = &messages.Reschedule_In{In: w.In}
+	case *messages.ScheduleRequest_At:
+		request.When = &messages.RescheduleRequest_At{At: w.At}
+	case *messages.ScheduleRequest_In:
+		request.When = &messages.RescheduleRequest_In{In: w.In}
 	default:
 		return wakebell.Scheduled{}, invalid("when", "want In or At")
 	}
-	answer, err := call[*messages.Scheduled](ctx, c, request)
+	answer, err := call[*messages.RescheduleResponse](ctx, c, request)
 	if err != nil {
 		return wakebell.Scheduled{}, err
 	}
@@ -248,7 +250,7 @@ func (c *Client) Reschedule(ctx context.Context, topic, id string, when wakebell
 
 // RunNow is that of wakebell.Client.
 func (c *Client) RunNow(ctx context.Context, topic, id string) (wakebell.Presence, error) {
-	answer, err := call[*messages.DueNow](ctx, c, &messages.RunNow{Topic: topic, Id: id})
+	answer, err := call[*messages.RunNowResponse](ctx, c, &messages.RunNowRequest{Topic: topic, Id: id})
 	if err != nil {
 		return wakebell.Absent, err
 	}
@@ -257,9 +259,9 @@ func (c *Client) RunNow(ctx context.Context, topic, id string) (wakebell.Presenc
 
 // Stats is that of wakebell.Client.
 func (c *Client) Stats(ctx context.Context, topic string) (wakebell.Stats, error) {
-	a, err := call[*messages.TopicStats](ctx, c, &messages.Stats{Topic: topic})
+	answer, err := call[*messages.GetTopicStatsResponse](ctx, c, &messages.GetTopicStatsRequest{Topic: topic})
 	if err != nil {
 		return wakebell.Stats{}, err
 	}
-	return statsOf(a), nil
+	return statsOf(answer.GetStats()), nil
 }

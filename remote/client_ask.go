@@ -78,7 +78,7 @@ func (s *clientLink) ask(ctx context.Context, asked question) (messages.Answer, 
 		return nil, err
 	}
 	_, bounded := ctx.Deadline()
-	if _, long := asked.(*messages.AcquireTurn); long {
+	if _, long := asked.(*messages.AcquireTurnRequest); long {
 		bounded = false
 	} else {
 		select {

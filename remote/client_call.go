@@ -66,10 +66,10 @@ func (c *Client) wait(ctx context.Context, d time.Duration) error {
 // number makes a question the one that is sent this time.
 func number(ctx context.Context, asked question, n uint64) {
 	switch m := asked.(type) {
-	case *messages.Schedule:
+	case *messages.ScheduleRequest:
 		m.Request, m.Timeout = n, timeoutOf(ctx)
 		return
-	case *messages.AcquireTurn: // its timeout is another
+	case *messages.AcquireTurnRequest: // its timeout is another
 		m.Request = n
 		return
 	}

@@ -110,8 +110,8 @@ func refuses(err error) bool {
 
 // traced are options of a client that notes what it meets.
 func (t *trace) options(cfg Config) []grpc.DialOption {
-	return append(dialOptions(cfg),
-		grpc.WithTransportCredentials(&tracedCredentials{transport(cfg), t, cfg.TLS != nil}),
+	return append(dialOptions(cfg.TLS, cfg.MaxMessage),
+		grpc.WithTransportCredentials(&tracedCredentials{transport(cfg.TLS), t, cfg.TLS != nil}),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
 			if err != nil {

@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
 )
 
 // ErrDenied says that the Server does not take the credentials.
@@ -36,12 +36,12 @@ const (
 // clientLink keeps a session open: what is asked of it goes in frames, and what
 // comes back goes to who asked.
 type clientLink struct {
-	conn *grpc.ClientConn
-	cfg  DialConfig
-	ctx  context.Context //nolint:containedctx // of the session's own life
-	end  context.CancelFunc
-	done sync.WaitGroup
-	room chan struct{} // a place for each request that is not answered
+	timers rpc.TimersClient
+	cfg    DialConfig
+	ctx    context.Context //nolint:containedctx // of the session's own life
+	end    context.CancelFunc
+	done   sync.WaitGroup
+	room   chan struct{} // a place for each request that is not answered
 
 	mu      sync.Mutex
 	up      bool
@@ -60,9 +60,9 @@ type clientLink struct {
 
 type takerKey struct{ topic, name string }
 
-func newClientLink(conn *grpc.ClientConn, cfg DialConfig) *clientLink {
+func newClientLink(timers rpc.TimersClient, cfg DialConfig) *clientLink {
 	s := &clientLink{
-		conn: conn, cfg: cfg, room: make(chan struct{}, maxFlight), change: make(chan struct{}), down: time.Now(),
+		timers: timers, cfg: cfg, room: make(chan struct{}, maxFlight), change: make(chan struct{}), down: time.Now(),
 		waiting: map[uint64]chan messages.Answer{}, wake: make(chan struct{}, 1), takers: map[takerKey]*taker{},
 		turns: map[uint64]*turn{}, places: make(chan struct{}, maxPlaces),
 	}
@@ -110,18 +110,16 @@ func (s *clientLink) stream() error {
 	})()
 	ctx = s.cfg.credentials(ctx)
 	late := time.AfterFunc(dialTimeout, cancel)
-	desc := &timersService.Streams[0]
-	stream, err := s.conn.NewStream(ctx, desc, "/"+serviceName+"/"+desc.StreamName)
+	stream, err := s.timers.Session(ctx)
 	if err != nil {
 		late.Stop()
 		return err
 	}
 	// The first exchange tells whether we are let in.
-	hello := &messages.Unsubscribe{Request: 0, Topic: "hello", Subscriber: "hello"}
-	replies := &messages.Replies{}
-	err = stream.SendMsg(&messages.Commands{Commands: []*messages.Command{commandOf(hello)}})
+	hello := &messages.UnsubscribeRequest{Request: 0, Topic: "hello", Subscriber: "hello"}
+	err = stream.Send(&messages.Commands{Commands: []*messages.Command{commandOf(hello)}})
 	if err == nil || status.Code(err) == codes.Unknown {
-		err = stream.RecvMsg(replies)
+		_, err = stream.Recv()
 	}
 	if !late.Stop() && err == nil {
 		err = context.DeadlineExceeded
@@ -138,8 +136,8 @@ func (s *clientLink) stream() error {
 		}
 	})
 	for err == nil {
-		replies := &messages.Replies{}
-		if err = stream.RecvMsg(replies); err == nil {
+		var replies *messages.Replies
+		if replies, err = stream.Recv(); err == nil {
 			s.replies(replies)
 		}
 	}
@@ -181,7 +179,7 @@ func (s *clientLink) broke(err error) {
 }
 
 // write sends what gathers. Without an error it has ended the stream in order.
-func (s *clientLink) write(ctx context.Context, stream grpc.ClientStream) error {
+func (s *clientLink) write(ctx context.Context, stream rpc.Timers_SessionClient) error {
 	for {
 		closed := false
 		select {
@@ -193,7 +191,7 @@ func (s *clientLink) write(ctx context.Context, stream grpc.ClientStream) error 
 		}
 		runtime.Gosched() // those who are about to ask as well fill the frame
 		for frame := s.take(); frame != nil; frame = s.take() {
-			if err := stream.SendMsg(frame); err != nil {
+			if err := stream.Send(frame); err != nil {
 				return err
 			}
 		}

@@ -174,7 +174,7 @@ func (c Config) validate() error {
 	if c.Rights != nil && c.Operators != nil {
 		errs = append(errs, invalid("Rights", "they and Operators exclude each other: grant operate and read instead"))
 	}
-	errs = append(errs, checkCertificates(c.Tokens, c.TokenCertificates, c.asksForCertificates()))
+	errs = append(errs, checkCertificates(c.Tokens, c.TokenCertificates, c.TLS != nil && c.TLS.ClientCAs != nil))
 	if c.Token != "" {
 		errs = append(errs, checkToken("Token", c.Token))
 	}
@@ -195,7 +195,20 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-func (c Config) asksForCertificates() bool { return c.TLS != nil && c.TLS.ClientCAs != nil }
+// settings are what the parts of a Server need of it.
+func (c Config) settings() settings {
+	s := settings{
+		Address: c.Address, Advertise: c.Advertise, TLS: c.TLS,
+		Tokens: c.Tokens, TokenCertificates: c.TokenCertificates, Token: c.Token,
+		MaxMessage: c.MaxMessage, MaxConnections: c.MaxConnections,
+		Handler: c.Handler, QueueHandler: c.QueueHandler, Operators: c.Operators, Rights: c.Rights,
+		CeleryQueues: c.CeleryQueues, Queues: c.Queues, Peers: c.Peers, Logger: c.Logger,
+	}
+	for _, a := range c.Allow {
+		s.Allow = append(s.Allow, allowed(a))
+	}
+	return s
+}
 
 // ErrInsecure says that Listen would serve other machines without encryption,
 // or without asking who they are.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/credentials"
+
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 // firstCallWithin is how long a connection may take from its begin to its first
@@ -32,8 +34,8 @@ var (
 // room for the next. So connections without credentials keep nobody out.
 type connections struct {
 	credentials.TransportCredentials
-	shares  *shares // of connections with credentials
-	waiters int     // how many may wait
+	shares  *limits.Budget // of connections with credentials
+	waiters int            // how many may wait
 	refused func(host string, err error)
 	count   func(net.Conn, *connection) net.Conn
 
@@ -43,15 +45,12 @@ type connections struct {
 	closed  bool
 }
 
-func newConnections(cfg Config) *connections {
-	limit := int64(cfg.MaxConnections)
+func newConnections(cfg settings) *connections {
 	return &connections{
-		TransportCredentials: transport(cfg),
-		shares: newShares(bound{
-			"connections", quarters(limit, principalQuarters), quarters(limit, hostQuarters), limit,
-		}),
-		waiters: max(int(quarters(limit, waitingQuarters)), 16),
-		conns:   map[string]*connection{}, waiting: ordered.New(),
+		TransportCredentials: transport(cfg.TLS),
+		shares:               limits.NewBudget(limits.Connections(cfg.MaxConnections)),
+		waiters:              limits.Waiting(cfg.MaxConnections).Total,
+		conns:                map[string]*connection{}, waiting: ordered.New(),
 	}
 }
 
@@ -172,7 +171,7 @@ func (c *connections) drop(conn *connection) {
 	conn.first.Stop()
 	if conn.admitted {
 		conn.admitted = false
-		c.shares.give(conn.owner, conn.host, 1)
+		c.shares.Give(conn.party(), 1)
 	}
 	if c.conns[conn.from] == conn {
 		delete(c.conns, conn.from)
@@ -184,7 +183,7 @@ func (c *connections) drop(conn *connection) {
 }
 
 // admit takes the credentials of a call. With the first ones the connection
-// counts for their owner. The error is a fullError.
+// counts for their owner. The error says which bound is reached.
 func (c *connections) admit(from net.Addr, owner string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +191,7 @@ func (c *connections) admit(from net.Addr, owner string) error {
 	if conn == nil || conn.waits == nil {
 		return nil
 	}
-	if err := c.shares.take(owner, conn.host, 1); err != nil {
+	if err := c.shares.Take(limits.Party{Principal: owner, Host: conn.host}, 1); err != nil {
 		return err
 	}
 	conn.owner, conn.admitted = owner, true
@@ -265,6 +264,9 @@ type connection struct {
 	shown    map[tokenHash]struct{} // the tokens by which its calls were let in
 }
 
+// party is what it is charged to, once it is admitted. The lock is held.
+func (c *connection) party() limits.Party { return limits.Party{Principal: c.owner, Host: c.host} }
+
 // Close ends the connection and gives its place back.
 func (c *connection) Close() error {
 	c.of.mu.Lock()
@@ -282,9 +284,9 @@ func (c *connection) over() bool {
 	}
 }
 
-// principal is the owner of the connection; false: it has shown no credentials.
-func (c *connection) principal() (string, bool) {
+// account is what the connection is charged to; false: it has shown no credentials.
+func (c *connection) account() (of limits.Party, known bool) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	return c.owner, c.admitted
+	return c.party(), c.admitted
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 const (
@@ -29,7 +30,7 @@ var errNotReading = errors.New("the peer does not read its answers")
 
 // debts are the answers that were asked for on a stream and have not been sent.
 type debts struct {
-	of *holder // nil: nobody asks on it
+	of *limits.Holder // nil: nobody asks on it
 
 	mu      sync.Mutex
 	light   int    // requests without an answer
@@ -40,7 +41,7 @@ type debts struct {
 }
 
 // belong has what is asked from now on counted for a holder.
-func (d *debts) belong(to *holder) {
+func (d *debts) belong(to *limits.Holder) {
 	d.clear()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,7 +64,7 @@ func (d *debts) ask(ctx context.Context, kind string) error {
 	defer d.mu.Unlock()
 	switch {
 	case waitsLong[kind]:
-		d.of.give(n)
+		d.of.Give(n)
 	case heavy[kind]:
 		d.heavy = append(d.heavy, n)
 	default:
@@ -89,7 +90,7 @@ func (d *debts) size(kind string) int {
 // reads none of them for owedFor is not waited for.
 func (d *debts) reserve(ctx context.Context, kind string) (int, error) {
 	n := d.size(kind)
-	full := d.of.takeOrWait(n)
+	full := d.of.TakeOrWait(n)
 	if full == nil {
 		return n, nil
 	}
@@ -108,7 +109,7 @@ func (d *debts) reserve(ctx context.Context, kind string) (int, error) {
 			before = now
 		}
 		n = d.size(kind) // answers that came meanwhile tell more
-		full = d.of.takeOrWait(n)
+		full = d.of.TakeOrWait(n)
 	}
 	return n, nil
 }
@@ -143,8 +144,8 @@ func (d *debts) answered(kind string, size int) bool {
 	}
 	switch {
 	case size <= lightAnswer: // it replaces what was reserved
-		d.of.force(size)
-	case !d.of.take(size):
+		d.of.Force(size)
+	case d.of.Take(size) != nil:
 		return false
 	}
 	d.queued += size
@@ -155,7 +156,7 @@ func (d *debts) answered(kind string, size int) bool {
 func (d *debts) queue(size int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.of.force(size)
+	d.of.Force(size)
 	d.queued += size
 }
 
@@ -171,7 +172,7 @@ func (d *debts) settle(kind string) {
 		n = lightAnswer
 		d.light--
 	}
-	d.of.give(n)
+	d.of.Give(n)
 }
 
 // paid gives back what was taken for answers that were sent.
@@ -183,7 +184,7 @@ func (d *debts) paid(bytes int) {
 	}
 	d.sends++
 	d.queued = max(d.queued-bytes, 0) // they may be forgotten already
-	d.of.give(bytes)
+	d.of.Give(bytes)
 }
 
 // clear forgets all of them: the peer does not get them.
@@ -193,7 +194,7 @@ func (d *debts) clear() {
 	d.light, d.heavy, d.queued = 0, nil, 0
 	d.sends++
 	if d.of != nil {
-		d.of.clear()
+		d.of.Clear()
 	}
 }
 

@@ -9,14 +9,16 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 // dials bound what peers can have the node dial: links that are tried at once,
 // and tries that failed within a minute, of a principal, of a host and in total.
 // A peer that listens at its address costs none of the latter.
 type dials struct {
-	trying *shares
-	failed *shares
+	trying *limits.Budget
+	failed *limits.Budget
 
 	mu     sync.Mutex
 	minute time.Time // when what has failed is forgotten
@@ -24,8 +26,8 @@ type dials struct {
 
 func newDials() dials {
 	return dials{
-		trying: newShares(bound{"links being dialled", principalDialing, hostDialing, totalDialing}),
-		failed: newShares(bound{"dials that failed", principalFailed, hostFailed, totalFailed}),
+		trying: limits.NewBudget(limits.Dialing),
+		failed: limits.NewBudget(limits.FailedDials),
 	}
 }
 
@@ -33,31 +35,31 @@ var errTooManyDials = errors.New("too many addresses of this peer were dialled i
 
 // begin takes a place for a dial, and what ends it: with whether it worked.
 func (d *dials) begin(owner, host string) (end func(worked bool), err error) {
-	failed := d.failures()
-	if err := failed.take(owner, host, 1); err != nil {
+	of, failed := limits.Party{Principal: owner, Host: host}, d.failures()
+	if err := failed.Take(of, 1); err != nil {
 		return nil, fmt.Errorf("%w: %w", errTooManyDials, err)
 	}
-	if err := d.trying.take(owner, host, 1); err != nil {
-		failed.give(owner, host, 1)
+	if err := d.trying.Take(of, 1); err != nil {
+		failed.Give(of, 1)
 		return nil, fmt.Errorf("%w: %w", errTooManyDials, err)
 	}
 	var once sync.Once
 	return func(worked bool) {
 		once.Do(func() {
-			d.trying.give(owner, host, 1)
+			d.trying.Give(of, 1)
 			if worked {
-				failed.give(owner, host, 1)
+				failed.Give(of, 1)
 			}
 		})
 	}, nil
 }
 
 // failures are those of this minute.
-func (d *dials) failures() *shares {
+func (d *dials) failures() *limits.Budget {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if now := time.Now(); !now.Before(d.minute) {
-		d.minute, d.failed = now.Add(time.Minute), newShares(d.failed.bound)
+		d.minute, d.failed = now.Add(time.Minute), limits.NewBudget(limits.FailedDials)
 	}
 	return d.failed
 }

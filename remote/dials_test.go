@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 // A name is resolved once, and what is dialled is the address that was checked.
@@ -54,7 +56,7 @@ func TestWhatIsDialledWasChecked(t *testing.T) { //nolint:paralleltest // it cha
 func TestDialsAreBounded(t *testing.T) {
 	t.Parallel()
 	d := newDials()
-	for range principalFailed {
+	for range limits.FailedDials.Principal {
 		end, err := d.begin("mallory", "h")
 		require.NoError(t, err)
 		end(false)
@@ -62,7 +64,7 @@ func TestDialsAreBounded(t *testing.T) {
 	}
 	_, err := d.begin("mallory", "h")
 	require.ErrorIs(t, err, errTooManyDials)
-	for range 2 * principalFailed {
+	for range 2 * limits.FailedDials.Principal {
 		end, err := d.begin("honest", "h")
 		require.NoError(t, err, "one that works costs nothing")
 		end(true)

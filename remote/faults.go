@@ -57,6 +57,14 @@ func (g *guard) discreetError(e *messages.Error) *messages.Error {
 	return e
 }
 
+// overloaded is the answer to a request beyond a bound; nil for none.
+func overloaded(full error) *messages.Error {
+	if full == nil {
+		return nil
+	}
+	return messages.Failure(messages.Code_CODE_OVERLOADED, full.Error())
+}
+
 // errorOf is an error of a call as its caller may have it.
 func errorOf(ctx context.Context, err error) *messages.Error {
 	e := wakebell.ErrorMessage(err)

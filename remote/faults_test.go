@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -32,7 +33,7 @@ func TestErrorsDoNotTellWhereRedisIs(t *testing.T) {
 	s.Kill()
 	_, session := c.Stats(t.Context(), "topic")
 	_, operation := c.Control(t.Context(), "topic")
-	unary := conn.Invoke(t.Context(), "/wakebell.v1.Timers/Stats", &messages.Stats{Topic: "topic"}, &messages.TopicStats{})
+	unary := conn.Invoke(t.Context(), rpc.Timers_GetTopicStats_FullMethodName, &messages.GetTopicStatsRequest{Topic: "topic"}, &messages.GetTopicStatsResponse{})
 	for _, err := range []error{session, operation, unary} {
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), s.Addr, "%T", err)

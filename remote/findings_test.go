@@ -8,12 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/internal/loglimit"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 func TestFindingsTellNoAddresses(t *testing.T) {
 	t.Parallel()
-	g := &guard{log: slog.New(slog.DiscardHandler), lines: rarely.Limiter{Every: time.Minute, Each: peerLines, Total: totalLines}}
+	g := &guard{log: slog.New(slog.DiscardHandler), lines: loglimit.Limiter{Every: time.Minute, Each: limits.LogLines.Principal, Total: limits.LogLines.Total}}
 	g.closing, g.close = t.Context(), func() {}
 	for _, secret := range []string{
 		"dial tcp 10.1.2.3:6379: connect: connection refused", "dial tcp [fd00::1]:6379: i/o timeout",

@@ -23,6 +23,12 @@ type frames struct {
 
 var errTooLarge = errors.New("a message that is too large for this service")
 
+// counted is where a message goes whose bytes are counted.
+type counted interface {
+	// arrived counts the bytes, and returns the message that they are.
+	arrived(bytes int) proto.Message
+}
+
 func (frames) Name() string { return "proto" }
 
 func (frames) Marshal(v any) (mem.BufferSlice, error) {
@@ -40,9 +46,8 @@ func (frames) Marshal(v any) (mem.BufferSlice, error) {
 var errNoMessage = errors.New("not a protobuf message")
 
 func (f frames) Unmarshal(data mem.BufferSlice, v any) error {
-	if r, ok := v.(*received); ok {
-		r.call.take(data.Len())
-		v = r.Message
+	if r, ok := v.(counted); ok {
+		v = r.arrived(data.Len())
 	} else if f.plain > 0 && data.Len() > f.plain {
 		return errTooLarge
 	}

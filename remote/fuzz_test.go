@@ -50,15 +50,15 @@ func FuzzInboundBatch(f *testing.F) {
 		f.Add(data)
 	}
 	same := func(*premote.MessageBatch) {}
-	seed(&messages.Schedule{Topic: "t", Id: "x"}, same)
-	seed(&messages.Subscribe{Topic: "t", Credits: 5}, same)
-	seed(&messages.AcquireTurn{Gate: "g", Place: 7}, same)
-	seed(&messages.PutRecurring{Schedules: []*messages.Recurring{{Name: "n", When: &messages.Recurrence{}}}}, same)
+	seed(&messages.ScheduleRequest{Topic: "t", Id: "x"}, same)
+	seed(&messages.SubscribeRequest{Topic: "t", Credits: 5}, same)
+	seed(&messages.AcquireTurnRequest{Gate: "g", Place: 7}, same)
+	seed(&messages.PutRecurringRequest{Schedules: []*messages.Recurring{{Name: "n", When: &messages.Recurrence{}}}}, same)
 	seed(&actor.Watch{Watcher: actor.NewPID(there, "me")}, same)
 	seed(&actor.Terminated{Who: actor.NewPID(there, "me")}, same)
 	seed(&actor.Stop{}, same)
-	seed(&messages.Get{}, func(b *premote.MessageBatch) { b.Envelopes[0].Target = 5 })
-	seed(&messages.Get{}, func(b *premote.MessageBatch) { b.Senders[0].Address = "10.0.0.1:1" })
+	seed(&messages.GetTimerRequest{}, func(b *premote.MessageBatch) { b.Envelopes[0].Target = 5 })
+	seed(&messages.GetTimerRequest{}, func(b *premote.MessageBatch) { b.Senders[0].Address = "10.0.0.1:1" })
 
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m premote.RemoteMessage

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -24,25 +25,25 @@ const maxPlaces = 1000
 // behind the others.
 type Gates struct{ client *Client }
 
-var _ wakebell.Gatekeeper = (*Gates)(nil)
+var _ gate.Locker = (*Gates)(nil)
 
 // Gates are those of the System.
 func (c *Client) Gates() *Gates { return &Gates{c} }
 
-// Acquire is that of wakebell.Gates. It waits for as long as ctx allows, and asks
+// Acquire is that of gate.Gates. It waits for as long as ctx allows, and asks
 // the node every 15 s whether it still waits there. Errors are its own, wakebell.ErrOverloaded
 // beyond 1,000 turns and waits with the same credentials, and
 // wakebell.ErrUnavailable when the link is dead.
-func (g *Gates) Acquire(ctx context.Context, name string) (*wakebell.Turn, error) {
+func (g *Gates) Acquire(ctx context.Context, name string) (gate.Turn, error) {
 	return g.acquire(ctx, name, false)
 }
 
-// TryAcquire is that of wakebell.Gates.
-func (g *Gates) TryAcquire(ctx context.Context, name string) (*wakebell.Turn, error) {
+// TryAcquire is that of gate.Gates.
+func (g *Gates) TryAcquire(ctx context.Context, name string) (gate.Turn, error) {
 	return g.acquire(ctx, name, true)
 }
 
-// With is that of wakebell.Gates.
+// With is that of gate.Gates.
 func (g *Gates) With(ctx context.Context, name string, fn func(ctx context.Context, fence uint64) error) error {
 	turn, err := g.Acquire(ctx, name)
 	if err != nil {
@@ -51,13 +52,13 @@ func (g *Gates) With(ctx context.Context, name string, fn func(ctx context.Conte
 	return turn.Do(ctx, fn)
 }
 
-// Guard is that of wakebell.Gates.
+// Guard is that of gate.Gates.
 func (g *Gates) Guard(ctx context.Context, name, resource string, fence uint64) error {
-	_, err := call[*messages.TurnGuarded](ctx, g.client, &messages.GuardTurn{Gate: name, Resource: resource, Fence: fence})
+	_, err := call[*messages.GuardTurnResponse](ctx, g.client, &messages.GuardTurnRequest{Gate: name, Resource: resource, Fence: fence})
 	return err
 }
 
-func (g *Gates) acquire(ctx context.Context, name string, try bool) (*wakebell.Turn, error) {
+func (g *Gates) acquire(ctx context.Context, name string, try bool) (gate.Turn, error) {
 	link := g.client.link
 	select {
 	case link.places <- struct{}{}:
@@ -69,13 +70,13 @@ func (g *Gates) acquire(ctx context.Context, name string, try bool) (*wakebell.T
 		t := link.newTurn(ctx, g, name)
 		if t == nil {
 			<-link.places
-			return nil, fmt.Errorf("acquire %q: %w", name, wakebell.ErrGatesClosed)
+			return nil, fmt.Errorf("acquire %q: %w", name, gate.ErrClosed)
 		}
 		err := t.take(ctx, try)
 		if err == nil {
 			t.waited = time.Since(asked)
 			link.done.Go(t.keep)
-			return wakebell.NewTurn(t), nil
+			return t, nil
 		}
 		t.forget()
 		if errors.Is(err, errAgain) && ctx.Err() == nil {
@@ -99,7 +100,7 @@ func (t *turn) take(ctx context.Context, try bool) error {
 	var answer messages.Answer
 	err := errUnanswered
 	for errors.Is(err, errUnanswered) {
-		answer, err = t.link.ask(ctx, &messages.AcquireTurn{
+		answer, err = t.link.ask(ctx, &messages.AcquireTurnRequest{
 			Gate: t.gate, Place: t.place, Try: try, Ttl: durationpb.New(t.gates.client.cfg.TurnTTL),
 		})
 	}
@@ -107,7 +108,7 @@ func (t *turn) take(ctx context.Context, try bool) error {
 	case errors.Is(err, errBroken):
 		return errAgain
 	case err != nil:
-		t.link.send(&messages.ReleaseTurn{Gate: t.gate, Place: t.place})
+		t.link.send(&messages.ReleaseTurnRequest{Gate: t.gate, Place: t.place})
 		return err
 	}
 	switch a := answer.(type) {
@@ -124,9 +125,9 @@ func (t *turn) take(ctx context.Context, try bool) error {
 		err = t.extend(ctx)
 	}
 	if err != nil {
-		t.link.send(&messages.ReleaseTurn{Gate: t.gate, Place: t.place, Fence: t.fence})
+		t.link.send(&messages.ReleaseTurnRequest{Gate: t.gate, Place: t.place, Fence: t.fence})
 	}
-	if errors.Is(err, wakebell.ErrTurnLost) {
+	if errors.Is(err, gate.ErrTurnLost) {
 		return errAgain
 	}
 	return err

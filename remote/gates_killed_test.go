@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/remote"
 )
@@ -18,7 +19,7 @@ import (
 const nodeTurnLease = 8 * time.Second
 
 // beWaiter takes a turn through a node, and prints when it has it.
-func beWaiter(address, gate string) error {
+func beWaiter(address, name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := remote.Dial(ctx, address, remote.DialConfig{Config: remote.Config{Token: secret, Logger: quiet}})
@@ -27,7 +28,7 @@ func beWaiter(address, gate string) error {
 	}
 	defer c.Close()
 	fmt.Println("asks")
-	turn, err := acquire(ctx, c, gate)
+	turn, err := acquire(ctx, c, name)
 	if err != nil {
 		return err
 	}
@@ -36,9 +37,9 @@ func beWaiter(address, gate string) error {
 }
 
 // acquire waits for the node's start as well.
-func acquire(ctx context.Context, c *remote.Client, gate string) (*wakebell.Turn, error) {
+func acquire(ctx context.Context, c *remote.Client, name string) (gate.Turn, error) {
 	for {
-		turn, err := c.Gates().Acquire(ctx, gate)
+		turn, err := c.Gates().Acquire(ctx, name)
 		if !errors.Is(err, wakebell.ErrDraining) {
 			return turn, err
 		}
@@ -64,20 +65,20 @@ func TestTheNodeOfATurnIsKilled(t *testing.T) {
 	t.Cleanup(c.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	gate := redistest.Name(t)
-	turn, err := acquire(ctx, c, gate)
+	name := redistest.Name(t)
+	turn, err := acquire(ctx, c, name)
 	require.NoError(t, err)
 	ended := make(chan time.Time, 1)
 	context.AfterFunc(turn.Context(), func() { ended <- time.Now() })
-	next := spawn(t, "waiter", addresses[1], gate)
+	next := spawn(t, "waiter", addresses[1], name)
 	eventually(t, func() bool { return next.said("asks") == 1 })
 	require.NoError(t, turn.Context().Err())
 
 	nodes[0].kill()
 	killed := time.Now()
 	over := receive(t, ended)
-	require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrTurnLost)
-	require.ErrorIs(t, turn.Release(ctx), wakebell.ErrTurnLost)
+	require.ErrorIs(t, context.Cause(turn.Context()), gate.ErrTurnLost)
+	require.ErrorIs(t, turn.Release(ctx), gate.ErrTurnLost)
 
 	var fence uint64
 	var began int64

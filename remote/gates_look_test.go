@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
 // gatesOf are the gates of a node, here and elsewhere.
-func gatesOf(t *testing.T, n *node) (here, elsewhere wakebell.GateOperator) {
+func gatesOf(t *testing.T, n *node) (here, elsewhere gate.Operator) {
 	t.Helper()
 	return n.Gates(), dial(t, n).Gates()
 }
@@ -22,7 +23,7 @@ func TestAGateLooksTheSameFromElsewhere(t *testing.T) {
 	n := serve(t, withToken())
 	here, elsewhere := gatesOf(t, n)
 	name, ctx := redistest.Name(t), t.Context()
-	same := func() wakebell.GateInfo {
+	same := func() gate.Info {
 		t.Helper()
 		want, err := here.Show(ctx, name)
 		require.NoError(t, err)
@@ -77,7 +78,7 @@ func TestGatesAreReleasedAndRepairedFromElsewhere(t *testing.T) {
 	n := serve(t, withToken())
 	here, elsewhere := gatesOf(t, n)
 	ctx := t.Context()
-	for where, of := range map[string]wakebell.GateOperator{"here": here, "elsewhere": elsewhere} {
+	for where, of := range map[string]gate.Operator{"here": here, "elsewhere": elsewhere} {
 		name := redistest.Name(t)
 		turn, err := n.Gates().Acquire(ctx, name)
 		require.NoError(t, err)
@@ -86,24 +87,24 @@ func TestGatesAreReleasedAndRepairedFromElsewhere(t *testing.T) {
 			require.NoError(t, err, where)
 			require.Equal(t, had, released, where)
 		}
-		require.ErrorIs(t, turn.Release(ctx), wakebell.ErrTurnLost)
+		require.ErrorIs(t, turn.Release(ctx), gate.ErrTurnLost)
 
 		floor := turn.Fence() + 1000
 		repaired, err := of.Repair(ctx, name, floor)
 		require.NoError(t, err, where)
-		require.Equal(t, wakebell.GateRepaired{Before: turn.Fence(), After: floor}, repaired, where)
+		require.Equal(t, gate.Repaired{Before: turn.Fence(), After: floor}, repaired, where)
 
 		lifted, err := n.Gates().Acquire(ctx, name)
 		require.NoError(t, err)
 		_, err = of.Remove(ctx, name, false)
-		require.ErrorIs(t, err, wakebell.ErrGateHeld, where)
+		require.ErrorIs(t, err, gate.ErrHeld, where)
 		for _, existed := range []bool{true, false} {
 			got, err := of.Remove(ctx, name, true)
 			require.NoError(t, err, where)
 			require.Equal(t, existed, got, where)
 		}
 		<-lifted.Context().Done()
-		require.ErrorIs(t, context.Cause(lifted.Context()), wakebell.ErrTurnLost)
+		require.ErrorIs(t, context.Cause(lifted.Context()), gate.ErrTurnLost)
 
 		_, err = of.Show(ctx, "")
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)

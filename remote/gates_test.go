@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
@@ -33,7 +34,7 @@ func TestGatesElsewhereAreAsTheGatesHere(t *testing.T) {
 	n := serve(t, withToken())
 	name, ctx := redistest.Name(t), t.Context()
 	var last uint64
-	for where, gates := range map[string]wakebell.Gatekeeper{"here": n.Gates(), "elsewhere": dial(t, n).Gates()} {
+	for where, gates := range map[string]gate.Locker{"here": n.Gates(), "elsewhere": dial(t, n).Gates()} {
 		turn, err := gates.Acquire(ctx, name)
 		require.NoError(t, err, where)
 		require.Equal(t, name, turn.Gate())
@@ -41,11 +42,11 @@ func TestGatesElsewhereAreAsTheGatesHere(t *testing.T) {
 		require.True(t, time.Now().Before(turn.Until()))
 		require.NoError(t, turn.Guard(ctx, "db"))
 		_, err = gates.TryAcquire(ctx, name)
-		require.ErrorIs(t, err, wakebell.ErrGateHeld)
+		require.ErrorIs(t, err, gate.ErrHeld)
 		if last > 0 {
-			require.ErrorIs(t, gates.Guard(ctx, name, "db", last), wakebell.ErrFenceStale)
+			require.ErrorIs(t, gates.Guard(ctx, name, "db", last), gate.ErrFenceStale)
 		}
-		require.ErrorIs(t, gates.Guard(ctx, name, "db", 1<<53-1), wakebell.ErrFenceUnknown, where)
+		require.ErrorIs(t, gates.Guard(ctx, name, "db", 1<<53-1), gate.ErrFenceUnknown, where)
 		require.NoError(t, turn.Guard(ctx, "db"), "nobody else's call shuts the holder out")
 		last = turn.Fence()
 		waiting, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
@@ -72,7 +73,7 @@ func TestOneTurnAtATimeGoesThroughAGate(t *testing.T) {
 	name := redistest.Name(t)
 	inside, fences := 0, []uint64{}
 	var wg sync.WaitGroup
-	for _, gates := range []wakebell.Gatekeeper{n.Gates(), dial(t, n).Gates(), dial(t, n).Gates()} {
+	for _, gates := range []gate.Locker{n.Gates(), dial(t, n).Gates(), dial(t, n).Gates()} {
 		for range 5 {
 			wg.Go(func() {
 				for range 4 {
@@ -103,8 +104,8 @@ func TestATurnIsLostWhereTheNodeSaysSo(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, had)
 	receive(t, turn.Context().Done())
-	require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrTurnLost)
-	require.ErrorIs(t, turn.Release(t.Context()), wakebell.ErrTurnLost)
+	require.ErrorIs(t, context.Cause(turn.Context()), gate.ErrTurnLost)
+	require.ErrorIs(t, turn.Release(t.Context()), gate.ErrTurnLost)
 }
 
 func TestATurnGoesOnOverANewLink(t *testing.T) {
@@ -120,7 +121,7 @@ func TestATurnGoesOnOverANewLink(t *testing.T) {
 	}
 	require.NoError(t, turn.Context().Err())
 	_, err = n.Gates().TryAcquire(t.Context(), name)
-	require.ErrorIs(t, err, wakebell.ErrGateHeld)
+	require.ErrorIs(t, err, gate.ErrHeld)
 	require.NoError(t, turn.Release(t.Context()))
 	next, err := n.Gates().Acquire(t.Context(), name)
 	require.NoError(t, err)
@@ -147,7 +148,7 @@ func TestATurnOverABrokenLinkEndsBeforeTheNextBegins(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, began.Before(turn.Until()))
 	receive(t, turn.Context().Done())
-	require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrTurnLost)
+	require.ErrorIs(t, context.Cause(turn.Context()), gate.ErrTurnLost)
 	require.ErrorIs(t, receive(t, waiting), wakebell.ErrUnavailable)
 	require.NoError(t, next.Release(t.Context()))
 }
@@ -164,7 +165,7 @@ func TestAClientThatIsClosedGivesItsTurnsBack(t *testing.T) {
 		waiting <- err
 	}()
 	c.Close()
-	require.ErrorIs(t, context.Cause(turn.Context()), wakebell.ErrGatesClosed)
+	require.ErrorIs(t, context.Cause(turn.Context()), gate.ErrClosed)
 	require.Error(t, receive(t, waiting))
 	_, err = n.Gates().Acquire(t.Context(), name)
 	require.NoError(t, err)
@@ -188,12 +189,12 @@ func TestAnActorElsewhereHasATurn(t *testing.T) {
 			address, got := listening(t)
 			s.hello(address).welcomed()
 			self := actor.NewPID(address, "clerk")
-			s.ask(self, &messages.AcquireTurn{Gate: gate, Request: 3, Place: 9})
+			s.ask(self, &messages.AcquireTurnRequest{Gate: gate, Request: 3, Place: 9})
 			turn, _ := receive(t, got).(*messages.Turn)
 			require.EqualValues(t, 3, turn.GetRequest())
 			require.EqualValues(t, 9, turn.GetPlace())
-			s.ask(self, &messages.ExtendTurn{Gate: gate, Place: 9, Fence: turn.GetFence(), Request: 4})
-			extended, _ := receive(t, got).(*messages.TurnExtended)
+			s.ask(self, &messages.ExtendTurnRequest{Gate: gate, Place: 9, Fence: turn.GetFence(), Request: 4})
+			extended, _ := receive(t, got).(*messages.ExtendTurnResponse)
 			require.Positive(t, extended.GetGood().AsDuration())
 			ends(s, self)
 			_, err := n.Gates().Acquire(t.Context(), gate)
@@ -209,7 +210,7 @@ func TestWhatIsWrongWithATurnIsSaid(t *testing.T) {
 	address, got := listening(t)
 	s.hello(address).welcomed()
 	self := actor.NewPID(address, "clerk")
-	for _, m := range []*messages.AcquireTurn{
+	for _, m := range []*messages.AcquireTurnRequest{
 		{},
 		{Gate: string(make([]byte, 513))},
 		{Gate: "g", Ttl: durationpb.New(time.Millisecond)},
@@ -221,7 +222,7 @@ func TestWhatIsWrongWithATurnIsSaid(t *testing.T) {
 	}
 	gate := redistest.Name(t)
 	for place := range uint64(1001) {
-		s.ask(self, &messages.AcquireTurn{Gate: gate, Place: place})
+		s.ask(self, &messages.AcquireTurnRequest{Gate: gate, Place: place})
 	}
 	for {
 		if refused, ok := receive(t, got).(*messages.TurnRefused); ok {
@@ -232,9 +233,9 @@ func TestWhatIsWrongWithATurnIsSaid(t *testing.T) {
 	// Turns of others are not its own, whatever it names.
 	turn, err := dial(t, n).Gates().Acquire(t.Context(), gate+"other")
 	require.NoError(t, err)
-	s.ask(self, &messages.ReleaseTurn{Gate: gate + "other", Fence: turn.Fence()})
+	s.ask(self, &messages.ReleaseTurnRequest{Gate: gate + "other", Fence: turn.Fence()})
 	for {
-		if released, ok := receive(t, got).(*messages.TurnReleased); ok {
+		if released, ok := receive(t, got).(*messages.ReleaseTurnResponse); ok {
 			require.NotEmpty(t, released.GetReason())
 			break
 		}

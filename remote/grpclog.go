@@ -9,7 +9,8 @@ import (
 
 	"google.golang.org/grpc/grpclog"
 
-	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/internal/loglimit"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 // GRPCLogger has gRPC log to log, for grpclog.SetLoggerV2, which a program calls
@@ -17,12 +18,12 @@ import (
 // what peers have sent in them. Warnings and errors are logged as an attribute,
 // which slog escapes: 10 lines of a kind a minute, and 60 of all.
 func GRPCLogger(log *slog.Logger) grpclog.LoggerV2 {
-	return &grpcLogger{log: log, lines: rarely.Limiter{Every: time.Minute, Each: 10, Total: totalLines}}
+	return &grpcLogger{log: log, lines: loglimit.Limiter{Every: time.Minute, Each: 10, Total: limits.LogLines.Total}}
 }
 
 type grpcLogger struct {
 	log   *slog.Logger
-	lines rarely.Limiter
+	lines loglimit.Limiter
 }
 
 // maxGRPCLine bounds what is logged of a line, in bytes.

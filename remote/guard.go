@@ -16,28 +16,29 @@ import (
 	"google.golang.org/grpc"
 	gpeer "google.golang.org/grpc/peer"
 
-	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 // guard stands between peers and the actors of a system: it speaks the
 // protocol of protoactor's remote, and nothing passes in or out without it.
 type guard struct {
-	cfg         Config
+	cfg         settings
 	system      *actor.ActorSystem
 	log         *slog.Logger
 	owners      atomic.Pointer[tokenOwners]
 	rights      atomic.Pointer[Rights] // nil: everybody who is served may do all
 	queues      *queueKeys
 	peers       peers
-	leases      *budget // of what subscribers hold
+	leases      *limits.Budget // of what subscribers hold
 	filter      filter
 	services    []func(grpc.ServiceRegistrar)
 	connections *connections
-	streams     *shares // of all connections
-	bodies      *shares // bytes of messages
+	streams     *limits.Budget // of all connections
+	bodies      *limits.Budget // bytes of messages
 	dials       dials
-	lines       rarely.Limiter // of the log, about peers
+	lines       loglimit.Limiter // of the log, about peers
 
 	server   *grpc.Server
 	listener net.Listener
@@ -50,16 +51,12 @@ type guard struct {
 	running sync.WaitGroup // calls and links
 }
 
-// newGuard checks the configuration; it opens nothing yet.
-func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
+// newGuard opens nothing yet.
+func newGuard(system *actor.ActorSystem, cfg settings) *guard {
 	g := &guard{
 		cfg: cfg, system: system, log: cfg.Logger,
-		peers:  peers{known: map[string]*peer{}, answers: newBudget(answerBounds), mail: newBudget(mailBounds), watches: newBudget(watchBounds)},
-		leases: newBudget(leaseBounds),
+		peers:  peers{known: map[string]*peer{}, answers: limits.NewBudget(limits.Answers), mail: limits.NewBudget(limits.Mail), watches: limits.NewBudget(limits.Watches)},
+		leases: limits.NewBudget(limits.Leases),
 		filter: filter{
 			addresses: map[string]bool{}, entries: map[string]*entry{}, celery: messages.CeleryQueues(cfg.CeleryQueues),
 		},
@@ -68,10 +65,9 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 	g.know(owners(cfg.Tokens, cfg.TokenCertificates))
 	g.rights.Store(cfg.Rights)
 	g.peers.keep(cfg.Peers, cfg.Token)
-	g.lines = rarely.Limiter{Every: time.Minute, Each: peerLines, Total: totalLines}
-	g.streams = newShares(bound{"streams", principalStreams, hostStreams, totalStreams})
-	most := int64(cfg.MaxMessage)
-	g.bodies = newShares(bound{"bytes of messages", principalMessages * most, hostMessages * most, totalMessages * most})
+	g.lines = loglimit.Limiter{Every: time.Minute, Each: limits.LogLines.Principal, Total: limits.LogLines.Total}
+	g.streams = limits.NewBudget(limits.Streams)
+	g.bodies = limits.NewBudget(limits.Messages(cfg.MaxMessage))
 	g.dials = newDials()
 	g.connections = newConnections(cfg)
 	g.connections.refused = func(host string, err error) { g.complain(host, "", err) }
@@ -86,7 +82,7 @@ func newGuard(system *actor.ActorSystem, cfg Config) (*guard, error) {
 			}
 		})
 	}
-	return g, nil
+	return g
 }
 
 // ErrListening says that the ActorSystem is remote already: it has one address.

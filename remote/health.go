@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages/rpc"
 )
 
 const (
@@ -34,7 +35,7 @@ type healthService struct {
 // now is the health of a service. It takes a second at most, which is what
 // System.Health takes where nothing answers.
 func (h *healthService) now(ctx context.Context, service string) grpc_health_v1.HealthCheckResponse_ServingStatus {
-	if service != "" && service != serviceName && service != operationsName {
+	if service != "" && service != rpc.Timers_ServiceDesc.ServiceName && service != rpc.Operations_ServiceDesc.ServiceName {
 		return grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN
 	}
 	h.mu.Lock()

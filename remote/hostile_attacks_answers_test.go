@@ -27,7 +27,7 @@ var answerAttacks = []attack{
 		k := assault(t, n)
 		all := make([]proto.Message, 200)
 		for i := range all {
-			all[i] = &messages.Get{Request: uint64(i + 1), Topic: topic.Name(), Id: "large"} //nolint:gosec // small
+			all[i] = &messages.GetTimerRequest{Request: uint64(i + 1), Topic: topic.Name(), Id: "large"} //nolint:gosec // small
 		}
 		k.say(all...)
 		lasting(t, time.Duration(500+random.IntN(500))*time.Millisecond)
@@ -39,7 +39,7 @@ var answerAttacks = []attack{
 		address := blackHole(t)
 		s := meetAs(t, n, malloryToken)
 		s.hello(address).welcomed()
-		b := s.letter(s.gateway(), &messages.Stats{Topic: n.topic.Name()})
+		b := s.letter(s.gateway(), &messages.GetTopicStatsRequest{Topic: n.topic.Name()})
 		b.Senders = []*actor.PID{actor.NewPID(address, "nobody")}
 		b.Envelopes[0].Sender = 1
 		for len(b.Envelopes) < 1000 {

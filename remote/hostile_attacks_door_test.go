@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
 )
 
 // lasting waits, so that what an attack has opened is there beside other attacks.
@@ -89,7 +90,7 @@ var doorAttacks = []attack{
 		var made []*grpc.ClientConn
 		for range 150 {
 			conn := n.dial(t)
-			_ = conn.Invoke(bearing(t.Context(), malloryToken), service+"Stats", &messages.Stats{Topic: n.topic.Name()}, &messages.TopicStats{})
+			_ = conn.Invoke(bearing(t.Context(), malloryToken), rpc.Timers_GetTopicStats_FullMethodName, &messages.GetTopicStatsRequest{Topic: n.topic.Name()}, &messages.GetTopicStatsResponse{})
 			made = append(made, conn)
 		}
 		for _, conn := range made {

@@ -69,7 +69,7 @@ var frameAttacks = []attack{
 	}},
 	{"a wrong token", func(t *testing.T, n *node, random *rand.Rand) {
 		for range 50 {
-			_ = n.call(t, "a-wrong-one-of-sixteen-bytes", &messages.Stats{Topic: n.topic.Name()})
+			_ = n.call(t, "a-wrong-one-of-sixteen-bytes", &messages.GetTopicStatsRequest{Topic: n.topic.Name()})
 		}
 	}},
 }
@@ -91,7 +91,7 @@ var shareAttacks = []attack{
 		for i := range 100 {
 			topic := name + strconv.Itoa(random.IntN(20))
 			k.ask(subscription(topic, uint32(1+i)))
-			k.say(&messages.Unsubscribe{Topic: topic, Subscriber: "s"})
+			k.say(&messages.UnsubscribeRequest{Topic: topic, Subscriber: "s"})
 		}
 		k.end()
 	}},
@@ -113,8 +113,8 @@ var shareAttacks = []attack{
 			if random.IntN(2) == 0 {
 				queue = &messages.Queue{Separator: strconv.Itoa(random.IntN(100))}
 			}
-			k.refused(messages.Code_CODE_INVALID, &messages.Subscribe{Topic: redistest.Name(t), Subscriber: "s", Credits: 1, Queue: queue})
-			k.refused(messages.Code_CODE_INVALID, &messages.Publish{
+			k.refused(messages.Code_CODE_INVALID, &messages.SubscribeRequest{Topic: redistest.Name(t), Subscriber: "s", Credits: 1, Queue: queue})
+			k.refused(messages.Code_CODE_INVALID, &messages.PublishRequest{
 				Name: redistest.Name(t), Queue: queue, Messages: []*messages.QueueMessage{{Body: []byte("x")}}, Cap: 1, DropOldest: true,
 			})
 		}
@@ -142,9 +142,9 @@ var shareAttacks = []attack{
 		k := assault(t, n)
 		topic := redistest.Name(t)
 		for range 5 {
-			batch := &messages.ScheduleBatch{Timeout: durationpb.New(patience)}
+			batch := &messages.ScheduleBatchRequest{Timeout: durationpb.New(patience)}
 			for range 500 {
-				batch.Timers = append(batch.Timers, &messages.Schedule{Topic: topic, When: &messages.Schedule_In{In: durationpb.New(time.Hour)}})
+				batch.Timers = append(batch.Timers, &messages.ScheduleRequest{Topic: topic, When: &messages.ScheduleRequest_In{In: durationpb.New(time.Hour)}})
 			}
 			k.ask(batch)
 		}

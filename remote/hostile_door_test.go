@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -144,7 +145,7 @@ func zeros(size int) []byte {
 	return append(append(m, field...), make([]byte, size)...)
 }
 
-const scheduleMethod, sessionMethod = "/wakebell.v1.Timers/Schedule", "/wakebell.v1.Timers/Session"
+const scheduleMethod, sessionMethod = rpc.Timers_Schedule_FullMethodName, rpc.Timers_Session_FullMethodName
 
 // Bodies without their last byte, without a token and with one: of calls, and of
 // sessions, which may stay open.
@@ -198,7 +199,7 @@ func TestABodyHasADeadline(t *testing.T) {
 	began := time.Now()
 	stream, err := conn.NewStream(bearing(t.Context(), mallory), &grpc.StreamDesc{ClientStreams: true}, scheduleMethod)
 	require.NoError(t, err)
-	require.Error(t, stream.RecvMsg(&messages.Scheduled{}))
+	require.Error(t, stream.RecvMsg(&messages.ScheduleResponse{}))
 	require.GreaterOrEqual(t, time.Since(began), 9*time.Second)
 }
 
@@ -261,7 +262,7 @@ func TestAPrincipalHasAShareOfTheConnections(t *testing.T) { //nolint:parallelte
 	served := 0
 	for range 8 {
 		conn := b.dial(t)
-		err := conn.Invoke(bearing(t.Context(), mallory), "/wakebell.v1.Timers/Stats", &messages.Stats{Topic: b.topic.Name()}, &messages.TopicStats{})
+		err := conn.Invoke(bearing(t.Context(), mallory), rpc.Timers_GetTopicStats_FullMethodName, &messages.GetTopicStatsRequest{Topic: b.topic.Name()}, &messages.GetTopicStatsResponse{})
 		if err == nil {
 			served++
 		} else {
@@ -278,7 +279,7 @@ func TestAPrincipalHasAShareOfTheConnections(t *testing.T) { //nolint:parallelte
 	eventually(t, func() bool {
 		conn := b.dial(t)
 		defer func() { _ = conn.Close() }()
-		return conn.Invoke(bearing(t.Context(), mallory), "/wakebell.v1.Timers/Stats", &messages.Stats{Topic: b.topic.Name()}, &messages.TopicStats{}) == nil
+		return conn.Invoke(bearing(t.Context(), mallory), rpc.Timers_GetTopicStats_FullMethodName, &messages.GetTopicStatsRequest{Topic: b.topic.Name()}, &messages.GetTopicStatsResponse{}) == nil
 	})
 	b.over()
 }

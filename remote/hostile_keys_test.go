@@ -13,16 +13,14 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// callsOf are the calls of the services that take one request, by their paths.
+// callsOf are the methods of the services that take one request, by its name.
 func callsOf() map[string]protoreflect.MethodDescriptor {
 	all := map[string]protoreflect.MethodDescriptor{}
-	for _, file := range []protoreflect.FileDescriptor{messages.File_messages_remote_proto, messages.File_messages_operations_proto} {
-		services := file.Services()
-		for i := range services.Len() {
-			for j := range services.Get(i).Methods().Len() {
-				if m := services.Get(i).Methods().Get(j); !m.IsStreamingClient() {
-					all[string(m.Name())] = m
-				}
+	services := messages.File_messages_services_proto.Services()
+	for i := range services.Len() {
+		for j := range services.Get(i).Methods().Len() {
+			if m := services.Get(i).Methods().Get(j); !m.IsStreamingClient() {
+				all[string(m.Input().Name())] = m
 			}
 		}
 	}
@@ -58,8 +56,8 @@ func TestAPeerNamesNoKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k.t = t
-			k.refused(messages.Code_CODE_INVALID, &messages.Subscribe{Topic: redistest.Name(t), Subscriber: "s", Credits: 1, Queue: queue})
-			k.refused(messages.Code_CODE_INVALID, &messages.Publish{
+			k.refused(messages.Code_CODE_INVALID, &messages.SubscribeRequest{Topic: redistest.Name(t), Subscriber: "s", Credits: 1, Queue: queue})
+			k.refused(messages.Code_CODE_INVALID, &messages.PublishRequest{
 				Name: redistest.Name(t), Queue: queue, Messages: []*messages.QueueMessage{{Body: []byte("x")}}, Cap: 1, DropOldest: true,
 			})
 			for call, m := range callsOf() {
@@ -91,8 +89,8 @@ func TestAQueueIsNotNamedLikeOtherKeys(t *testing.T) {
 	n := serve(t, withMallory())
 	k := talk(t, n, malloryToken)
 	for _, name := range []string{"timers_timeline:a", "timers_topics", "redbeat:a", "{gates}:stream:a", "{gates}:presence", "timers_once:a"} {
-		k.refused(messages.Code_CODE_INVALID, &messages.Subscribe{Topic: name, Subscriber: "s", Credits: 1, Queue: &messages.Queue{}})
-		k.refused(messages.Code_CODE_INVALID, &messages.Publish{Name: name, Messages: []*messages.QueueMessage{{Body: []byte("x")}}})
+		k.refused(messages.Code_CODE_INVALID, &messages.SubscribeRequest{Topic: name, Subscriber: "s", Credits: 1, Queue: &messages.Queue{}})
+		k.refused(messages.Code_CODE_INVALID, &messages.PublishRequest{Name: name, Messages: []*messages.QueueMessage{{Body: []byte("x")}}})
 	}
 }
 
@@ -114,7 +112,7 @@ func TestNoOtherRequestHasKeys(t *testing.T) {
 			f := m.Fields().Get(i)
 			if f.Message() != nil && f.Message().Name() == "Queue" {
 				require.EqualValues(t, "queue", f.Name(), m.Name())
-				require.True(t, m.Fields().ByName("name") != nil || m.Name() == "Subscribe", m.Name())
+				require.True(t, m.Fields().ByName("name") != nil || m.Name() == "SubscribeRequest", m.Name())
 			}
 		}
 	}

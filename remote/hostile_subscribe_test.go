@@ -60,16 +60,16 @@ func TestATopicEndsWithItsLastSubscriber(t *testing.T) {
 			all[i] = subscription(name+strconv.Itoa(i+round*len(all)), 1)
 		}
 		for _, answer := range k.asks(all...) {
-			require.IsType(t, &messages.Subscribed{}, answer)
+			require.IsType(t, &messages.SubscribeResponse{}, answer)
 		}
 		for i := range all {
-			all[i] = &messages.Unsubscribe{Topic: name + strconv.Itoa(i+round*len(all)), Subscriber: "s"}
+			all[i] = &messages.UnsubscribeRequest{Topic: name + strconv.Itoa(i+round*len(all)), Subscriber: "s"}
 		}
 		k.asks(all...)
 	}
 	require.Greater(t, actors(), before)
 	eventually(t, func() bool { return actors() <= before })
-	require.IsType(t, &messages.Subscribed{}, k.ask(subscription(name+"0", 1)), "a topic can be opened again")
+	require.IsType(t, &messages.SubscribeResponse{}, k.ask(subscription(name+"0", 1)), "a topic can be opened again")
 }
 
 // A topic that is left in its grace stays open for who comes back.
@@ -78,10 +78,10 @@ func TestATopicIsOpenedAgainWhileItIsLeft(t *testing.T) {
 	n := serve(t, withToken())
 	k, topic := talk(t, n, secret), redistest.Name(t)
 	for range 20 {
-		require.IsType(t, &messages.Subscribed{}, k.ask(subscription(topic, 1)))
-		k.say(&messages.Unsubscribe{Topic: topic, Subscriber: "s"})
+		require.IsType(t, &messages.SubscribeResponse{}, k.ask(subscription(topic, 1)))
+		k.say(&messages.UnsubscribeRequest{Topic: topic, Subscriber: "s"})
 	}
-	require.IsType(t, &messages.Subscribed{}, k.ask(subscription(topic, 1)))
+	require.IsType(t, &messages.SubscribeResponse{}, k.ask(subscription(topic, 1)))
 }
 
 // 10,000 credits on a topic refused every other subscriber.
@@ -89,8 +89,8 @@ func TestCreditsOfOnePrincipalLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withMallory())
 	mallory, topic := talk(t, n, malloryToken), n.topic.Name()
-	require.IsType(t, &messages.Subscribed{}, mallory.ask(subscription(topic, 10_000)))
-	mallory.refused(messages.Code_CODE_OVERLOADED, &messages.Subscribe{Topic: topic, Subscriber: "another", Credits: 1})
+	require.IsType(t, &messages.SubscribeResponse{}, mallory.ask(subscription(topic, 10_000)))
+	mallory.refused(messages.Code_CODE_OVERLOADED, &messages.SubscribeRequest{Topic: topic, Subscriber: "another", Credits: 1})
 
 	drafts := make([]wakebell.Draft, 6000)
 	for i := range drafts {
@@ -122,16 +122,16 @@ func TestASubscriberDoesNotChooseTheKeysOfAQueue(t *testing.T) {
 	cfg.Queues = []queue.Keys{{Name: named, Separator: "/"}}
 	n := serve(t, cfg)
 	mallory, owner, plain := talk(t, n, malloryToken), talk(t, n, secret), redistest.Name(t)
-	to := func(name string, queue *messages.Queue) *messages.Subscribe {
-		return &messages.Subscribe{Topic: name, Subscriber: "s", Credits: 1, Queue: queue}
+	to := func(name string, queue *messages.Queue) *messages.SubscribeRequest {
+		return &messages.SubscribeRequest{Topic: name, Subscriber: "s", Credits: 1, Queue: queue}
 	}
 	mallory.refused(messages.Code_CODE_INVALID, to(plain, &messages.Queue{Separator: ":"}))
 	mallory.refused(messages.Code_CODE_INVALID, to(named, &messages.Queue{Separator: "::"}))
 	mallory.refused(messages.Code_CODE_CONFLICT, to(named, nil))
 	for _, queue := range []*messages.Queue{{}, {Separator: "::"}} {
-		require.IsType(t, &messages.Subscribed{}, owner.ask(to(plain, queue)))
+		require.IsType(t, &messages.SubscribeResponse{}, owner.ask(to(plain, queue)))
 	}
 	for _, queue := range []*messages.Queue{{}, {Separator: "/"}} {
-		require.IsType(t, &messages.Subscribed{}, owner.ask(to(named, queue)))
+		require.IsType(t, &messages.SubscribeResponse{}, owner.ask(to(named, queue)))
 	}
 }

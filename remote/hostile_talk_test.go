@@ -154,9 +154,9 @@ func (k *talker) refused(code messages.Code, m proto.Message) *messages.Error {
 	return fault
 }
 
-// subscription is a Subscribe with a timeout that suits a slow machine.
-func subscription(topic string, credits uint32) *messages.Subscribe {
-	return &messages.Subscribe{Topic: topic, Subscriber: "s", Credits: credits, Timeout: durationpb.New(patience)}
+// subscription is a SubscribeRequest with a timeout that suits a slow machine.
+func subscription(topic string, credits uint32) *messages.SubscribeRequest {
+	return &messages.SubscribeRequest{Topic: topic, Subscriber: "s", Credits: credits, Timeout: durationpb.New(patience)}
 }
 
 // subscribes requires that a peer can subscribe to a topic of its own.
@@ -164,5 +164,5 @@ func (n *node) subscribes(t testing.TB, token string) {
 	t.Helper()
 	k := talk(t, n, token)
 	defer k.end()
-	require.IsType(t, &messages.Subscribed{}, k.ask(subscription(redistest.Name(t), 1)))
+	require.IsType(t, &messages.SubscribeResponse{}, k.ask(subscription(redistest.Name(t), 1)))
 }

@@ -25,9 +25,9 @@ import (
 // guard.
 
 // schedule is one that changes nothing of what a test looks at.
-func (s *stranger) schedule(id string) *messages.Schedule {
-	return &messages.Schedule{
-		Topic: s.node.topic.Name(), Id: id, When: &messages.Schedule_In{In: durationpb.New(time.Hour)},
+func (s *stranger) schedule(id string) *messages.ScheduleRequest {
+	return &messages.ScheduleRequest{
+		Topic: s.node.topic.Name(), Id: id, When: &messages.ScheduleRequest_In{In: durationpb.New(time.Hour)},
 	}
 }
 
@@ -90,7 +90,7 @@ func TestWhatIsDropped(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	bystander := n.ActorSystem().Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
-		if _, ok := c.Message().(*messages.Schedule); ok {
+		if _, ok := c.Message().(*messages.ScheduleRequest); ok {
 			t.Error("it was reached")
 		}
 	}))
@@ -192,11 +192,11 @@ func TestFramesAreBounded(t *testing.T) {
 	t.Run("in parts of a body", func(t *testing.T) {
 		t.Parallel()
 		s := meet(t, n).hello(deadAddress(t)).welcomed()
-		timers := make([]*messages.Schedule, 300_000)
+		timers := make([]*messages.ScheduleRequest, 300_000)
 		for i := range timers {
-			timers[i] = &messages.Schedule{}
+			timers[i] = &messages.ScheduleRequest{}
 		}
-		s.batch(s.letter(s.gateway(), &messages.ScheduleBatch{Timers: timers}))
+		s.batch(s.letter(s.gateway(), &messages.ScheduleBatchRequest{Timers: timers}))
 		require.Error(t, s.ended())
 		n.alive(t)
 	})
@@ -223,7 +223,7 @@ func TestAMillionRequestsWithoutReadingAnAnswer(t *testing.T) {
 	s := meet(t, n)
 	s.hello(address).welcomed()
 	const each = 1000
-	b := s.letter(s.gateway(), &messages.Stats{Topic: n.topic.Name()})
+	b := s.letter(s.gateway(), &messages.GetTopicStatsRequest{Topic: n.topic.Name()})
 	b.Senders = []*actor.PID{actor.NewPID(address, "nobody")}
 	b.Envelopes[0].Sender = 1
 	for len(b.Envelopes) < each {

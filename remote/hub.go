@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 const (
@@ -35,7 +36,7 @@ type hub struct {
 	turn        int
 	held        map[uint64]*held // by delivery
 	waiting     []*held          // that no subscriber has credits and memory for
-	shelf       *holder          // the memory that those take
+	shelf       *limits.Holder   // the memory that those take
 	flushing    bool
 
 	tuning   *tuning
@@ -46,8 +47,8 @@ type hub struct {
 	router    *actor.PID
 	holdings  map[string]*holding // by principal
 	used      int                 // leases that all hold
-	lingering *party              // what the subscription of the last subscriber is charged to, until the topic is closed
-	idle      *party              // what the closed topic is charged to
+	lingering *limits.Party       // what the subscription of the last subscriber is charged to, until the topic is closed
+	idle      *limits.Party       // what the closed topic is charged to
 
 	reattaching bool // it will look after those that are awaited
 }
@@ -63,17 +64,17 @@ type subscriber struct {
 	last       *actor.PID // where it was then
 	awaited    bool       // its peer is there: it is attached again when the link is up
 	clock      clock
-	party      party    // whom its subscription is charged to
-	mine       *holding // of its principal
-	used       int      // leases that it holds
-	memory     *holder  // that they take
-	typical    int      // bytes of one
-	out        []*poller.Handed
+	party      limits.Party   // whom its subscription is charged to
+	mine       *holding       // of its principal
+	used       int            // leases that it holds
+	memory     *limits.Holder // that they take
+	typical    int            // bytes of one
+	out        []*poller.ForwardedLease
 }
 
 // held is a lease in the hands of a subscriber, or on the way there.
 type held struct {
-	lease *poller.Handed
+	lease *poller.ForwardedLease
 	of    *subscriber // nil: it waits
 	size  int
 	since time.Time
@@ -83,9 +84,9 @@ type held struct {
 	shelved bool // it takes memory of the hub's shelf
 }
 
-// asked is a Subscribe that is not answered yet.
+// asked is a SubscribeRequest that is not answered yet.
 type asked struct {
-	message *messages.Subscribe
+	message *messages.SubscribeRequest
 	sender  *actor.PID
 	of      *subscriber
 }
@@ -108,7 +109,7 @@ func newHub(shared *hubs, topic string, t *tuning, a *arrivals) *hub {
 	return &hub{
 		hubs: shared, topic: topic,
 		subscribers: map[subscriberKey]*subscriber{}, held: map[uint64]*held{}, holdings: map[string]*holding{},
-		shelf:  shared.guard.leases.holder(waitingPrincipal, waitingPrincipal),
+		shelf:  shared.guard.leases.Holder(limits.Party{Principal: waitingPrincipal, Host: waitingPrincipal}),
 		tuning: t, arrivals: a,
 	}
 }
@@ -127,11 +128,11 @@ func (h *hub) Receive(c actor.Context) {
 		h.tune() // nothing at first; after a crash, what was had is not wanted
 	case *actor.Stopping, *actor.Restarting:
 		h.stop()
-	case *messages.Subscribe:
+	case *messages.SubscribeRequest:
 		h.subscribe(c, m, owner, host)
-	case *messages.Unsubscribe:
+	case *messages.UnsubscribeRequest:
 		h.unsubscribe(m, owner)
-		c.Respond(&messages.Unsubscribed{Request: m.GetRequest()})
+		c.Respond(&messages.UnsubscribeResponse{Request: m.GetRequest()})
 	case *messages.Verdicts:
 		h.verdicts(m, owner, c.Sender())
 	case arrived:
@@ -163,17 +164,17 @@ func (h *hub) stop() {
 	if h.sweeping != nil {
 		h.sweeping.Stop()
 	}
-	h.shelf.clear()
+	h.shelf.Clear()
 	for _, s := range h.subscribers {
-		s.memory.clear()
+		s.memory.Clear()
 	}
 }
 
 // subscribe makes or replaces a subscription.
-func (h *hub) subscribe(c actor.Context, m *messages.Subscribe, owner, host string) {
+func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, host string) {
 	key := subscriberKey{owner, m.GetSubscriber()}
 	s := h.subscribers[key]
-	credits, of := int(m.GetCredits()), party{owner, host}
+	credits, of := int(m.GetCredits()), limits.Party{Principal: owner, Host: host}
 	h.tuning.got++
 	var fault *messages.Error
 	switch {
@@ -182,7 +183,7 @@ func (h *hub) subscribe(c actor.Context, m *messages.Subscribe, owner, host stri
 	case !h.fits(key, credits):
 		fault = messages.Failure(messages.Code_CODE_OVERLOADED, "the principal has too many credits or too many subscribers on the topic")
 	case s == nil:
-		fault = h.subscriptions.charge(of)
+		fault = overloaded(h.subscriptions.Take(of, 1))
 	}
 	if fault != nil {
 		fault.Request = m.GetRequest()
@@ -215,7 +216,7 @@ func (h *hub) answerAsked() {
 		return
 	}
 	for _, a := range h.asked {
-		answer := &messages.Subscribed{Request: a.message.GetRequest(), Generation: a.of.generation}
+		answer := &messages.SubscribeResponse{Request: a.message.GetRequest(), Generation: a.of.generation}
 		for _, l := range h.held {
 			if l.of == a.of {
 				answer.Held = append(answer.Held, &messages.Lease{Id: l.lease.GetId(), Delivery: l.lease.GetDelivery(), Ttl: ttlOf(l.lease, time.Now())})
@@ -227,7 +228,7 @@ func (h *hub) answerAsked() {
 	h.deal()
 }
 
-func (h *hub) unsubscribe(m *messages.Unsubscribe, owner string) {
+func (h *hub) unsubscribe(m *messages.UnsubscribeRequest, owner string) {
 	if s := h.subscribers[subscriberKey{owner, m.GetSubscriber()}]; s != nil {
 		h.giveUp(s)
 	}

@@ -36,12 +36,12 @@ func (k *clock) at(now time.Time) *durationpb.Duration {
 }
 
 // ttlOf is how long a lease is good.
-func ttlOf(l *poller.Handed, now time.Time) *durationpb.Duration {
+func ttlOf(l *poller.ForwardedLease, now time.Time) *durationpb.Duration {
 	return durationpb.New(max(l.Until().Sub(now), 0))
 }
 
 // extended tells subscribers that what they asked for is confirmed.
-func (h *hub) extended(all []*poller.Handed, now time.Time) {
+func (h *hub) extended(all []*poller.ForwardedLease, now time.Time) {
 	confirmed := map[*subscriber][]*messages.LeaseExtended{}
 	for _, m := range all {
 		l := h.held[m.GetDelivery()]

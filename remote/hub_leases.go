@@ -34,7 +34,7 @@ func (h *hub) arrived() {
 	}
 }
 
-func (h *hub) lease(m *poller.Handed, now time.Time) {
+func (h *hub) lease(m *poller.ForwardedLease, now time.Time) {
 	l := &held{lease: m, size: sizeOf(m.Lease), since: now, until: m.Until().Add(time.Second)}
 	h.held[m.GetDelivery()] = l
 	if len(h.waiting) > 0 {
@@ -70,7 +70,7 @@ func (h *hub) deal() {
 func (h *hub) next(size int) *subscriber {
 	for range h.order {
 		h.turn = (h.turn + 1) % len(h.order)
-		if s := h.order[h.turn]; s.to != nil && h.room(s) && s.memory.take(size) {
+		if s := h.order[h.turn]; s.to != nil && h.room(s) && s.memory.Take(size) == nil {
 			return s
 		}
 	}
@@ -165,7 +165,7 @@ func (h *hub) free(l *held) {
 	delete(h.held, l.lease.GetDelivery())
 	if s := l.of; s != nil {
 		h.use(s, -1)
-		s.memory.give(l.size)
+		s.memory.Give(l.size)
 		h.forget(s)
 	}
 	l.gone = true

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 const (
@@ -25,7 +26,7 @@ func sizeOf(l *messages.Lease) int {
 // remember counts what a subscriber holds for its principal and host, which may
 // be others than before.
 func (h *hub) remember(s *subscriber, host string) {
-	s.memory = s.memory.moveTo(h.guard.leases.holder(s.key.owner, host))
+	s.memory = s.memory.MoveTo(h.guard.leases.Holder(limits.Party{Principal: s.key.owner, Host: host}))
 }
 
 // takes is how many leases the topic may have for the subscriber: what its
@@ -35,12 +36,12 @@ func (s *subscriber) takes() int {
 	if s.to == nil || s.used >= s.credits {
 		return s.used
 	}
-	left, spare := s.memory.left()
-	if left >= maxSubscriptionLeaseBytes/2 {
+	left, spare := s.memory.Left()
+	if left >= limits.Leases.Holder/2 {
 		return s.credits
 	}
 	if s.used > 0 {
-		s.typical = max(s.memory.inUse()/s.used, leaseOverhead)
+		s.typical = max(s.memory.InUse()/s.used, leaseOverhead)
 	} else if s.typical == 0 {
 		s.typical = firstLease
 	}
@@ -65,7 +66,7 @@ func (h *hub) short() bool {
 // wait keeps a lease until there is a subscriber for it. What there is no room
 // for is given back.
 func (h *hub) wait(l *held) {
-	if !h.shelf.take(l.size) {
+	if h.shelf.Take(l.size) != nil {
 		l.lease.Answer(l.lease.Release())
 		h.free(l)
 		return
@@ -78,6 +79,6 @@ func (h *hub) wait(l *held) {
 func (h *hub) unshelve(l *held) {
 	if l.shelved {
 		l.shelved = false
-		h.shelf.give(l.size)
+		h.shelf.Give(l.size)
 	}
 }

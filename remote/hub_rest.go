@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 // A hub that has no subscriber closes the topic, stays for topicGrace in case one
@@ -11,7 +13,7 @@ import (
 
 type (
 	// restOver ends the grace that is charged to idle.
-	restOver struct{ idle *party }
+	restOver struct{ idle *limits.Party }
 	// hubIdle asks the router to remove a hub to which this many Subscribes have come.
 	hubIdle struct {
 		hub   *actor.PID
@@ -33,8 +35,8 @@ func (h *hub) rest() {
 	}
 	of := h.lingering
 	h.lingering = nil
-	h.subscriptions.discharge(*of)
-	if h.idleTopics.charge(*of) != nil {
+	h.subscriptions.Give(*of, 1)
+	if h.idleTopics.Take(*of, 1) != nil {
 		h.leave()
 		return
 	}
@@ -50,7 +52,7 @@ func (h *hub) rest() {
 // restOver ends the grace, unless somebody has subscribed meanwhile.
 func (h *hub) restOver(m restOver) {
 	if h.idle == m.idle {
-		h.idleTopics.discharge(*h.idle)
+		h.idleTopics.Give(*h.idle, 1)
 		h.idle = nil
 		h.leave()
 	}

@@ -1,5 +1,29 @@
 package remote
 
+import (
+	"time"
+
+	"github.com/wakebell/wakebell/remote/internal/limits"
+)
+
+const (
+	// topicGrace is how long a topic stays open after its last subscriber has left.
+	topicGrace = 5 * time.Second
+	// maxCredits bounds the leases of a subscriber, and of a topic at a node. One
+	// principal holds at most half of what the others on the topic do not.
+	maxCredits = 10_000
+	// maxSubscribers bounds those of a topic at a node. One principal has at most
+	// half of what the others on the topic leave.
+	maxSubscribers = 1000
+	maxName        = 512 // bytes of a topic
+	maxSubscriber  = 256 // bytes of a subscriber's name
+)
+
+// half is how much one of several may hold of a resource of which the others hold
+// so much already: at most half of what they leave, so that there is always some
+// left for the next. At least 1.
+func half(most, others int) int { return max(1, (most-others)/2) }
+
 // holding is what the subscribers of one principal have of a topic.
 type holding struct {
 	subscribers int
@@ -8,13 +32,13 @@ type holding struct {
 }
 
 // join makes a subscriber, charged to its holder.
-func (h *hub) join(key subscriberKey, of party) *subscriber {
+func (h *hub) join(key subscriberKey, of limits.Party) *subscriber {
 	if h.lingering != nil {
-		h.subscriptions.discharge(*h.lingering)
+		h.subscriptions.Give(*h.lingering, 1)
 		h.lingering = nil
 	}
 	if h.idle != nil {
-		h.idleTopics.discharge(*h.idle)
+		h.idleTopics.Give(*h.idle, 1)
 		h.idle = nil
 	}
 	mine := h.holdings[key.owner]
@@ -36,7 +60,7 @@ func (h *hub) drop(s *subscriber) {
 		delete(h.holdings, s.key.owner)
 	}
 	if len(h.subscribers) > 0 {
-		h.subscriptions.discharge(s.party)
+		h.subscriptions.Give(s.party, 1)
 		return
 	}
 	h.lingering = &s.party
@@ -94,13 +118,13 @@ func (h *hub) fits(key subscriberKey, credits int) bool {
 // settleCharges takes the charges of all subscribers back: the hub ends or has crashed.
 func (h *hub) settleCharges() {
 	for _, s := range h.subscribers {
-		h.subscriptions.discharge(s.party)
+		h.subscriptions.Give(s.party, 1)
 	}
 	if h.lingering != nil {
-		h.subscriptions.discharge(*h.lingering)
+		h.subscriptions.Give(*h.lingering, 1)
 	}
 	if h.idle != nil {
-		h.idleTopics.discharge(*h.idle)
+		h.idleTopics.Give(*h.idle, 1)
 	}
 	h.subscribers, h.lingering, h.idle = nil, nil, nil
 }

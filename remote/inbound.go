@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 const (
@@ -43,7 +44,7 @@ func (g *guard) serverOptions() []grpc.ServerOption {
 		grpc.ConnectionTimeout(handshake),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingAfter / 2, PermitWithoutStream: true}),
-		grpc.ChainUnaryInterceptor(g.unary),
+		grpc.ChainUnaryInterceptor(g.unary, carryOutOperation),
 		grpc.ChainStreamInterceptor(g.stream),
 	}
 }
@@ -94,6 +95,9 @@ type who struct {
 	host   string // where it connects from
 	names  func(host string) bool
 }
+
+// party is what is charged to the caller.
+func (w who) party() limits.Party { return limits.Party{Principal: w.owner, Host: w.host} }
 
 type whoKey struct{}
 

@@ -7,12 +7,14 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 const (
 	// streamWindow is how much of a stream a peer may send that is not read; a
 	// message up to it is held by this alone.
-	streamWindow = 64 << 10
+	streamWindow = limits.StreamWindow
 	connWindow   = 1 << 20
 
 	// bodyWithin is how long a message may take from its first byte to its last,
@@ -41,8 +43,8 @@ var (
 type intake struct {
 	net.Conn
 	of      *connection
-	budget  *shares // bytes of messages
-	limit   uint32  // of a message, beyond which gRPC refuses it
+	budget  *limits.Budget // bytes of messages
+	limit   uint32         // of a message, beyond which gRPC refuses it
 	refused func(host string, err error)
 	in, out frameReader
 
@@ -62,13 +64,14 @@ type incoming struct {
 	left   uint32 // of the message
 	size   uint32
 	until  time.Time // it has to be there
-	held   int64     // bytes that are counted for it
+	held   int       // bytes that are counted for it
 	done   bool      // it has arrived
 }
 
-func (c *intake) principal() string {
-	owner, _ := c.of.principal()
-	return owner
+// party is what its messages are charged to.
+func (c *intake) party() limits.Party {
+	of, _ := c.of.account()
+	return of
 }
 
 // Read implements net.Conn.
@@ -113,23 +116,23 @@ func (c *intake) admit() error {
 	if idle {
 		return nil
 	}
-	owner, known := c.of.principal()
+	of, known := c.of.account()
 	for _, m := range wanted {
 		if !known {
 			c.forget(m.stream)
 			continue
 		}
-		err := c.budget.await(owner, c.of.host, int64(m.size), bodyWithin, c.of.ended)
+		err := c.budget.Await(of, int(m.size), bodyWithin, c.of.ended)
 		if err != nil {
 			return err
 		}
 		c.mu.Lock()
 		if c.streams[m.stream] != m || c.closed { // it ended meanwhile
 			c.mu.Unlock()
-			c.budget.give(owner, c.of.host, int64(m.size))
+			c.budget.Give(of, int(m.size))
 			continue
 		}
-		m.held, m.until = int64(m.size), time.Now().Add(bodyWithin+time.Duration(m.size/bodyRate)*time.Second)
+		m.held, m.until = int(m.size), time.Now().Add(bodyWithin+time.Duration(m.size/bodyRate)*time.Second)
 		c.counted++
 		c.mu.Unlock()
 	}
@@ -198,7 +201,7 @@ func (c *intake) end(stream uint32) {
 // release gives back what is counted for a message. The lock is held.
 func (c *intake) release(m *incoming) {
 	if m.held > 0 {
-		c.budget.give(c.principal(), c.of.host, m.held)
+		c.budget.Give(c.party(), m.held)
 		m.held = 0
 		c.counted--
 	}
@@ -206,17 +209,17 @@ func (c *intake) release(m *incoming) {
 
 // taken hands what is counted for a message of this size to who carries it out;
 // 0: nothing is.
-func (c *intake) taken(size int) int64 {
+func (c *intake) taken(size int) int {
 	if size <= streamWindow {
 		return 0
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range c.streams {
-		if m.done && m.held == int64(size) {
+		if m.done && m.held == size {
 			m.held = 0
 			c.counted--
-			return int64(size)
+			return size
 		}
 	}
 	return 0

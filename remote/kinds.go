@@ -51,8 +51,8 @@ func chosen(m proto.Message) proto.Message {
 // thousand goes without reflection, here and below.
 func replyOf(message any) *messages.Reply {
 	switch m := message.(type) {
-	case *messages.Scheduled:
-		return &messages.Reply{Kind: &messages.Reply_Scheduled{Scheduled: m}}
+	case *messages.ScheduleResponse:
+		return &messages.Reply{Kind: &messages.Reply_Schedule{Schedule: m}}
 	case *messages.Leases:
 		return &messages.Reply{Kind: &messages.Reply_Leases{Leases: m}}
 	case proto.Message:
@@ -67,7 +67,7 @@ func replyOf(message any) *messages.Reply {
 func commandOf(m proto.Message) *messages.Command {
 	command := new(messages.Command)
 	switch m := m.(type) {
-	case *messages.Schedule:
+	case *messages.ScheduleRequest:
 		command.Kind = &messages.Command_Schedule{Schedule: m}
 	case *messages.Verdicts:
 		command.Kind = &messages.Command_Verdicts{Verdicts: m}
@@ -95,9 +95,9 @@ func commanded(c *messages.Command) proto.Message {
 // inside is what is inside a reply.
 func inside(r *messages.Reply) proto.Message {
 	switch k := r.GetKind().(type) {
-	case *messages.Reply_Scheduled:
-		if k.Scheduled != nil {
-			return k.Scheduled
+	case *messages.Reply_Schedule:
+		if k.Schedule != nil {
+			return k.Schedule
 		}
 	case *messages.Reply_Leases:
 		if k.Leases != nil {

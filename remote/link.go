@@ -3,6 +3,7 @@ package remote
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -34,10 +35,10 @@ const (
 // stock gRPC server, which does not.
 var pings = keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout, PermitWithoutStream: true}
 
-// dialOptions are those for dialling with this configuration.
-func dialOptions(cfg Config) []grpc.DialOption {
+// dialOptions are those for dialling; nil: without TLS.
+func dialOptions(tls *tls.Config, maxMessage int) []grpc.DialOption {
 	return []grpc.DialOption{
-		grpc.WithTransportCredentials(transport(cfg)),
+		grpc.WithTransportCredentials(transport(tls)),
 		// Its own would have whoever was away for minutes wait for two more.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: redialFirst, Multiplier: 2, Jitter: 0.2, MaxDelay: redialMax / 4},
@@ -46,17 +47,17 @@ func dialOptions(cfg Config) []grpc.DialOption {
 		grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(
 			grpc.ForceCodecV2(frames{}),
-			grpc.MaxCallRecvMsgSize(cfg.MaxMessage),
-			grpc.MaxCallSendMsgSize(cfg.MaxMessage),
+			grpc.MaxCallRecvMsgSize(maxMessage),
+			grpc.MaxCallSendMsgSize(maxMessage),
 		),
 	}
 }
 
-func transport(cfg Config) credentials.TransportCredentials {
-	if cfg.TLS == nil {
+func transport(cfg *tls.Config) credentials.TransportCredentials {
+	if cfg == nil {
 		return insecure.NewCredentials()
 	}
-	return credentials.NewTLS(cfg.TLS)
+	return credentials.NewTLS(cfg)
 }
 
 // link is a stream to a peer, for what goes to its actors.
@@ -83,7 +84,7 @@ func (g *guard) connectAndWrite(ctx context.Context, p *peer) error {
 		return err
 	}
 	defer func() { end(false) }()
-	options := append(dialOptions(g.cfg), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+	options := append(dialOptions(g.cfg.TLS, g.cfg.MaxMessage), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 		return peerDialer().DialContext(ctx, "tcp", dial)
 	}))
 	conn, err := grpc.NewClient("passthrough:///"+p.address, options...)

@@ -37,7 +37,7 @@ func TestPeersDoNotFloodTheLog(t *testing.T) {
 	lapsing := talk(t, n, malloryToken)
 	turns := make([]proto.Message, each)
 	for i := range turns {
-		turns[i] = &messages.AcquireTurn{Gate: fmt.Sprint(redistest.Name(t), i), Place: uint64(i + 1), Ttl: durationpb.New(time.Second)} //nolint:gosec // small
+		turns[i] = &messages.AcquireTurnRequest{Gate: fmt.Sprint(redistest.Name(t), i), Place: uint64(i + 1), Ttl: durationpb.New(time.Second)} //nolint:gosec // small
 	}
 	lapsing.asks(turns...)
 
@@ -55,7 +55,7 @@ func TestPeersDoNotFloodTheLog(t *testing.T) {
 	_, err = n.Client().Schedule(t.Context(), drafts...)
 	require.NoError(t, err)
 	rejecting := talk(t, n, malloryToken)
-	require.IsType(t, &messages.Subscribed{}, rejecting.ask(subscription(n.topic.Name(), each)))
+	require.IsType(t, &messages.SubscribeResponse{}, rejecting.ask(subscription(n.topic.Name(), each)))
 	for rejected := 0; rejected < each; {
 		for _, m := range append(rejecting.others, rejecting.replies()...) {
 			leases, _ := m.(*messages.Leases)

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// What waits for a link is bounded, in bytes by mailBounds; what comes beyond are
+	// What waits for a link is bounded, in bytes by limits.Mail; what comes beyond are
 	// dead letters.
 	maxMail = 20_000
 	// maxBatch bounds the messages in a frame.
@@ -88,7 +88,7 @@ func (p *peer) enqueue(e *outgoing) mailState {
 		return refusedMail
 	case !p.writing && time.Now().Before(p.rest):
 		return refusedMail
-	case !p.mailroom.take(e.mailed()):
+	case p.mailroom.Take(e.mailed()) != nil:
 		return refusedMail
 	}
 	if e.watcher != nil {
@@ -129,7 +129,7 @@ func (p *peer) part() ([]*outgoing, []watching) {
 	defer p.mu.Unlock()
 	left, watchers := p.mail, p.watchees
 	p.mail, p.watchees = nil, nil
-	p.mailroom.clear()
+	p.mailroom.Clear()
 	p.writing, p.up, p.rest = false, false, time.Now().Add(restAfter)
 	p.clear()
 	return left, watchers
@@ -159,7 +159,7 @@ func (p *peer) take(limit int) *frame {
 		size, n = size+next, n+1
 	}
 	taken := p.mail[:n:n]
-	p.mailroom.give(mailed)
+	p.mailroom.Give(mailed)
 	if p.mail = p.mail[n:]; len(p.mail) == 0 {
 		p.mail = nil
 	}

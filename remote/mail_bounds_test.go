@@ -8,12 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 func testPeers() *peers {
 	return &peers{
-		known: map[string]*peer{}, answers: newBudget(answerBounds), leases: newBudget(leaseBounds),
-		mail: newBudget(mailBounds), watches: newBudget(watchBounds),
+		known: map[string]*peer{}, answers: limits.NewBudget(limits.Answers), leases: limits.NewBudget(limits.Leases),
+		mail: limits.NewBudget(limits.Mail), watches: limits.NewBudget(limits.Watches),
 	}
 }
 
@@ -45,18 +46,18 @@ func TestMailIsBoundedPerPrincipalHostAndInTotal(t *testing.T) {
 	for port := range 20 {
 		held += fill(t, come("mallory", "h", port+1))
 	}
-	require.LessOrEqual(t, held, maxPrincipalMailBytes+20<<20, "one message of each peer is not refused")
+	require.LessOrEqual(t, held, limits.Mail.Principal+20<<20, "one message of each peer is not refused")
 	for port := range 20 {
 		held += fill(t, come("eve", "h", 100+port))
 	}
-	require.LessOrEqual(t, held, maxHostMailBytes+2<<20)
+	require.LessOrEqual(t, held, limits.Mail.Host+2<<20)
 	require.NotEqual(t, refusedMail, come("honest", "h", 200).enqueue(&outgoing{
 		target: actor.NewPID("h:200", "a"), body: &messages.LeasesEnded{}, kind: "x", data: make([]byte, 1000),
 	}), "others have room")
 	require.NotNil(t, first.take(stockFrame))
 	left, _ := first.part()
 	require.NotEmpty(t, left)
-	require.Zero(t, first.mailroom.inUse(), "what is gone is not counted")
+	require.Zero(t, first.mailroom.InUse(), "what is gone is not counted")
 }
 
 func TestWatchesAreBoundedPerPrincipal(t *testing.T) {
@@ -68,18 +69,18 @@ func TestWatchesAreBoundedPerPrincipal(t *testing.T) {
 		p, err := all.arrive(fmt.Sprint("h:", port), "", who{owner: "mallory", host: "h"})
 		require.NoError(t, err)
 		peers = append(peers, p)
-		for i := range 2 * maxPeerWatches {
+		for i := range 2 * limits.Watches.Holder {
 			if p.watches("gateway", fmt.Sprint(i), true) {
 				watched++
 			}
 		}
 	}
-	require.LessOrEqual(t, watched, maxPrincipalWatches+10)
+	require.LessOrEqual(t, watched, limits.Watches.Principal+10)
 	require.True(t, peers[0].watches("gateway", "0", true), "it watches that already")
 	require.True(t, peers[0].watches("gateway", "0", false))
 	require.True(t, peers[0].watches("gateway", "0", false))
 	for _, p := range peers {
 		p.unwatched()
+		require.Zero(t, p.watching.InUse())
 	}
-	require.Zero(t, all.watches.total)
 }

@@ -52,8 +52,8 @@ func beOffice(address, topic, dir string) error {
 	)).Start()
 	gateway := actor.NewPID(address, "wakebell/gateway")
 	for {
-		answer, err := system.Root.RequestFuture(gateway, &messages.Stats{Request: 1, Topic: topic}, time.Second).Result()
-		if _, ok := answer.(*messages.TopicStats); ok && err == nil {
+		answer, err := system.Root.RequestFuture(gateway, &messages.GetTopicStatsRequest{Request: 1, Topic: topic}, time.Second).Result()
+		if _, ok := answer.(*messages.GetTopicStatsResponse); ok && err == nil {
 			fmt.Println("answered")
 		} else {
 			fmt.Println("not answered")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -16,71 +15,58 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
 )
 
-const operationsName = "wakebell.v1.Operations"
+// carryOutOperation lets in the callers of unary calls of Operations, and makes their
+// errors those of gRPC. Calls of other services it passes on. Streams have listing.
+func carryOutOperation(ctx context.Context, request any, info *grpc.UnaryServerInfo, do grpc.UnaryHandler) (any, error) {
+	o, ok := info.Server.(*operations)
+	if !ok {
+		return do(ctx, request)
+	}
+	m, ok := request.(proto.Message)
+	if !ok {
+		return nil, errNoMessage
+	}
+	ctx, leave, err := o.enter(ctx, m, o.short)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	answer, err := do(o.context(ctx), request)
+	if err != nil {
+		return nil, statusOf(errorOf(ctx, err))
+	}
+	return answer, nil
+}
+
+// listing answers a call of Operations with a stream. A caller that reads slowly does
+// not delay others.
+func listing[R, A any, P interface {
+	*R
+	proto.Message
+}](o *operations, request P, stream grpc.ServerStreamingServer[A], all func(context.Context, P) iter.Seq2[*A, error]) error {
+	ctx, leave, err := o.enter(stream.Context(), request, o.long)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	for answer, err := range all(ctx, request) {
+		if err != nil {
+			return statusOf(errorOf(ctx, ended(ctx, err)))
+		}
+		if err := stream.Send(answer); err != nil {
+			return err
+		}
+	}
+	if err := ended(ctx, nil); err != nil {
+		return statusOf(wakebell.ErrorMessage(err))
+	}
+	return nil
+}
 
 func (o *operations) client() *wakebell.Client { return o.system.Client() }
-
-var operationsService = grpc.ServiceDesc{
-	ServiceName: operationsName,
-	HandlerType: (*any)(nil),
-	Metadata:    "messages/operations.proto",
-	Methods:     slices.Concat(topicOperations, deadOperations, queueOperations, gateOperations, scheduleOperations),
-	Streams:     slices.Concat(topicStreams, deadStreams, queueStreams, gateStreams),
-}
-
-// operation is a call with one request, after which it is named, and one answer.
-func operation[M, A any, P interface {
-	*M
-	proto.Message
-}](do func(ctx context.Context, o *operations, request P) (*A, error)) grpc.MethodDesc {
-	return unary(operationsName, func(ctx context.Context, srv any, request P) (any, error) {
-		o, _ := srv.(*operations) // what was registered
-		ctx, leave, err := o.enter(ctx, request, o.short)
-		if err != nil {
-			return nil, err
-		}
-		defer leave()
-		answer, err := do(o.context(ctx), o, request)
-		if err != nil {
-			return nil, statusOf(errorOf(ctx, err))
-		}
-		return answer, nil
-	})
-}
-
-// listing is a call with one request, after which it is named, and a stream of
-// answers. A caller who reads slowly holds up nobody else.
-func listing[M, A any, P interface {
-	*M
-	proto.Message
-}](do func(ctx context.Context, o *operations, request P) iter.Seq2[*A, error]) grpc.StreamDesc {
-	return grpc.StreamDesc{StreamName: nameOf[M, P](), ServerStreams: true, Handler: func(srv any, stream grpc.ServerStream) error {
-		request := P(new(M))
-		if err := stream.RecvMsg(request); err != nil {
-			return err
-		}
-		o, _ := srv.(*operations) // what was registered
-		ctx, leave, err := o.enter(stream.Context(), request, o.long)
-		if err != nil {
-			return err
-		}
-		defer leave()
-		for answer, err := range do(ctx, o, request) {
-			if err != nil {
-				return statusOf(errorOf(ctx, ended(ctx, err)))
-			}
-			if err := stream.SendMsg(answer); err != nil {
-				return err
-			}
-		}
-		if err := ended(ctx, nil); err != nil {
-			return statusOf(wakebell.ErrorMessage(err))
-		}
-		return nil
-	}}
-}
 
 // context is ctx with whose operation it is, and what that may reach.
 func (o *operations) context(ctx context.Context) context.Context {
@@ -88,14 +74,11 @@ func (o *operations) context(ctx context.Context) context.Context {
 	return messages.WithCelery(messages.WithPrincipal(ctx, caller.owner), o.celery)
 }
 
-// operate has the node carry out what is the same when it is done twice: it is
-// asked again when the link breaks, until ctx ends or the link is dead.
-func operate[A any, P interface {
-	*A
-	proto.Message
-}](ctx context.Context, c *Client, request proto.Message) (P, error) {
+// operate makes an idempotent call of Operations, a method of its client. It is sent
+// again when the link breaks, until ctx ends or the link is dead.
+func operate[R, A any](ctx context.Context, c *Client, call operation[R, A], request *R) (*A, error) {
 	for pause := redialFirst; ; pause = min(2*pause, redialMax) {
-		answer, err := once[A, P](ctx, c, request)
+		answer, err := once(ctx, c, call, request)
 		if !errors.Is(err, errBroken) {
 			return answer, err
 		}
@@ -107,12 +90,12 @@ func operate[A any, P interface {
 	}
 }
 
-// once is operate for what is not: when the link breaks nobody knows whether it
-// was done.
-func once[A any, P interface {
-	*A
-	proto.Message
-}](ctx context.Context, c *Client, request proto.Message) (P, error) {
+// operation is a unary method of the client of Operations.
+type operation[R, A any] = func(rpc.OperationsClient, context.Context, *R, ...grpc.CallOption) (*A, error)
+
+// once is operate for a call that is not idempotent: when the link breaks, the outcome
+// is unknown.
+func once[R, A any](ctx context.Context, c *Client, call operation[R, A], request *R) (*A, error) {
 	err := travels(request)
 	if err == nil {
 		err = c.link.wait(ctx)
@@ -120,20 +103,20 @@ func once[A any, P interface {
 	if err != nil {
 		return nil, err
 	}
-	answer := P(new(A))
-	if err := c.conn.Invoke(c.cfg.credentials(ctx), methodOf(request), request, answer); err != nil {
+	answer, err := call(c.operations, c.cfg.credentials(ctx), request)
+	if err != nil {
 		return nil, c.failure(ctx, err)
 	}
 	return answer, nil
 }
 
-// list yields what an operation answers. When the link breaks it ends with
+// streamed is a method of the client of Operations that answers with a stream.
+type streamed[R, A any] = func(rpc.OperationsClient, context.Context, *R, ...grpc.CallOption) (grpc.ServerStreamingClient[A], error)
+
+// list yields the answers of a call of Operations. When the link breaks it ends with
 // wakebell.ErrUnavailable.
-func list[A any, P interface {
-	*A
-	proto.Message
-}](ctx context.Context, c *Client, request proto.Message) iter.Seq2[P, error] {
-	return func(yield func(P, error) bool) {
+func list[R, A any](ctx context.Context, c *Client, call streamed[R, A], request *R) iter.Seq2[*A, error] {
+	return func(yield func(*A, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		err := travels(request)
@@ -144,13 +127,10 @@ func list[A any, P interface {
 			yield(nil, err)
 			return
 		}
-		stream, err := c.conn.NewStream(c.cfg.credentials(ctx), &grpc.StreamDesc{ServerStreams: true}, methodOf(request))
-		if err == nil {
-			err = errors.Join(stream.SendMsg(request), stream.CloseSend()) // else RecvMsg says why
-		}
+		stream, err := call(c.operations, c.cfg.credentials(ctx), request)
 		for err == nil {
-			answer := P(new(A))
-			if err = stream.RecvMsg(answer); err == nil && !yield(answer, nil) {
+			var answer *A
+			if answer, err = stream.Recv(); err == nil && !yield(answer, nil) {
 				return
 			}
 		}
@@ -160,16 +140,16 @@ func list[A any, P interface {
 	}
 }
 
-// travels refuses a text that is no UTF-8, which the wire does not take.
-func travels(request proto.Message) error {
-	if _, err := proto.Marshal(request); err != nil {
+// travels rejects texts that are not UTF-8: protobuf cannot encode them.
+func travels(request any) error {
+	m, ok := request.(proto.Message)
+	if !ok {
+		return errNoMessage
+	}
+	if _, err := proto.Marshal(m); err != nil {
 		return invalid("request", "%v", err)
 	}
 	return nil
-}
-
-func methodOf(request proto.Message) string {
-	return "/" + operationsName + "/" + string(request.ProtoReflect().Descriptor().Name())
 }
 
 // failure is the error of an operation.

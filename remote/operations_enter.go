@@ -12,11 +12,16 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
-// operations is the service of messages/operations.proto. Each of its calls is
-// beside the call of Client that asks for it.
+// operations is the service Operations of messages/services.proto. Each of its methods
+// is beside the method of Client that calls it; carryOutOperation and listing let its
+// callers in.
 type operations struct {
+	rpc.UnsafeOperationsServer
+
 	system    *wakebell.System
 	guard     *guard
 	operators []string // nil: all
@@ -24,7 +29,7 @@ type operations struct {
 
 	// Those that end soon, and those that may go on for as long as their caller reads:
 	// these take no room from those.
-	short, long *shares
+	short, long *limits.Budget
 
 	mu      sync.Mutex
 	running map[*runningOperation]struct{} // that go on
@@ -40,14 +45,14 @@ type runningOperation struct {
 func newOperations(system *wakebell.System, g *guard) *operations {
 	return &operations{
 		system: system, guard: g, operators: g.cfg.Operators, celery: messages.CeleryQueues(g.cfg.CeleryQueues),
-		short: newShares(boundOperations), long: newShares(boundLongOperations),
+		short: limits.NewBudget(limits.Operations), long: limits.NewBudget(limits.LongOperations),
 		running: map[*runningOperation]struct{}{},
 	}
 }
 
 // enter lets in a caller that may have the request carried out, while there is room
 // for it.
-func (o *operations) enter(ctx context.Context, request proto.Message, room *shares) (context.Context, func(), error) {
+func (o *operations) enter(ctx context.Context, request proto.Message, room *limits.Budget) (context.Context, func(), error) {
 	caller, _ := ctx.Value(whoKey{}).(who)
 	if o.operators != nil && !slices.Contains(o.operators, caller.owner) {
 		return nil, nil, status.Error(codes.PermissionDenied, "not an operator of this node")
@@ -55,12 +60,12 @@ func (o *operations) enter(ctx context.Context, request proto.Message, room *sha
 	if fault := o.guard.permit(caller, request); fault != nil {
 		return nil, nil, statusOf(fault)
 	}
-	of := party{caller.owner, caller.host}
-	if fault := room.charge(of); fault != nil {
-		return nil, nil, statusOf(fault)
+	of := caller.party()
+	if err := room.Take(of, 1); err != nil {
+		return nil, nil, statusOf(overloaded(err))
 	}
 	if room != o.long {
-		return ctx, func() { room.discharge(of) }, nil
+		return ctx, func() { room.Give(of, 1) }, nil
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	run := &runningOperation{caller, request, end}
@@ -72,7 +77,7 @@ func (o *operations) enter(ctx context.Context, request proto.Message, room *sha
 		delete(o.running, run)
 		o.mu.Unlock()
 		end(nil)
-		room.discharge(of)
+		room.Give(of, 1)
 	}, nil
 }
 

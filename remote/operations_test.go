@@ -50,11 +50,12 @@ func TestEveryOperationIsServedToOperators(t *testing.T) {
 		Tokens: map[string]string{secret: "ops", "another-" + secret: "billing"}, Operators: []string{"ops"},
 	})
 	conn := n.dial(t)
-	methods := messages.File_messages_operations_proto.Services().ByName("Operations").Methods()
+	methods := messages.File_messages_services_proto.Services().ByName("Operations").Methods()
 	require.Positive(t, methods.Len())
 	for i := range methods.Len() {
 		m := methods.Get(i)
-		require.Equal(t, m.Name(), m.Input().Name(), "a call is named after its request")
+		require.Equal(t, m.Name()+"Request", m.Input().Name())
+		require.Equal(t, m.Name()+"Response", m.Output().Name())
 		as := func(token string) codes.Code {
 			return status.Code(ask(bearing(t.Context(), token), conn, m, message(t, m.Input()), message(t, m.Output())))
 		}

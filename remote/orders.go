@@ -8,44 +8,45 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
 )
 
-func getOrders(ctx context.Context, o *operations, m *messages.GetOrders) (*messages.Orders, error) {
-	ordered, err := o.client().Control(ctx, m.GetTopic())
-	return ordersMessage(ordered), err
+func (o *operations) GetTopicControl(ctx context.Context, m *messages.GetTopicControlRequest) (*messages.GetTopicControlResponse, error) {
+	control, err := o.client().Control(ctx, m.GetTopic())
+	return &messages.GetTopicControlResponse{Control: controlMessage(control)}, err
 }
 
 // Control is that of wakebell.Client.
 func (c *Client) Control(ctx context.Context, topic string) (wakebell.Control, error) {
-	answer, err := operate[messages.Orders](ctx, c, &messages.GetOrders{Topic: topic})
-	return controlOf(answer), err
+	answer, err := operate(ctx, c, rpc.OperationsClient.GetTopicControl, &messages.GetTopicControlRequest{Topic: topic})
+	return controlOf(answer.GetControl()), err
 }
 
-func pauseTopic(ctx context.Context, o *operations, m *messages.PauseTopic) (*messages.Orders, error) {
-	ordered, err := o.client().Pause(ctx, m.GetTopic(), m.GetBy(), m.GetReason())
-	return ordersMessage(ordered), err
+func (o *operations) PauseTopic(ctx context.Context, m *messages.PauseTopicRequest) (*messages.PauseTopicResponse, error) {
+	control, err := o.client().Pause(ctx, m.GetTopic(), m.GetBy(), m.GetReason())
+	return &messages.PauseTopicResponse{Control: controlMessage(control)}, err
 }
 
 // Pause is that of wakebell.Client.
 func (c *Client) Pause(ctx context.Context, topic, by, reason string) (wakebell.Control, error) {
-	answer, err := operate[messages.Orders](ctx, c, &messages.PauseTopic{Topic: topic, By: by, Reason: reason})
-	return controlOf(answer), err
+	answer, err := operate(ctx, c, rpc.OperationsClient.PauseTopic, &messages.PauseTopicRequest{Topic: topic, By: by, Reason: reason})
+	return controlOf(answer.GetControl()), err
 }
 
-func resumeTopic(ctx context.Context, o *operations, m *messages.ResumeTopic) (*messages.Orders, error) {
-	ordered, err := o.client().Resume(ctx, m.GetTopic())
-	return ordersMessage(ordered), err
+func (o *operations) ResumeTopic(ctx context.Context, m *messages.ResumeTopicRequest) (*messages.ResumeTopicResponse, error) {
+	control, err := o.client().Resume(ctx, m.GetTopic())
+	return &messages.ResumeTopicResponse{Control: controlMessage(control)}, err
 }
 
 // Resume is that of wakebell.Client.
 func (c *Client) Resume(ctx context.Context, topic string) (wakebell.Control, error) {
-	answer, err := operate[messages.Orders](ctx, c, &messages.ResumeTopic{Topic: topic})
-	return controlOf(answer), err
+	answer, err := operate(ctx, c, rpc.OperationsClient.ResumeTopic, &messages.ResumeTopicRequest{Topic: topic})
+	return controlOf(answer.GetControl()), err
 }
 
-func retuneTopic(ctx context.Context, o *operations, m *messages.RetuneTopic) (*messages.Orders, error) {
-	ordered, err := o.client().Retune(ctx, m.GetTopic(), settingsOf(m.GetSettings()))
-	return ordersMessage(ordered), err
+func (o *operations) RetuneTopic(ctx context.Context, m *messages.RetuneTopicRequest) (*messages.RetuneTopicResponse, error) {
+	control, err := o.client().Retune(ctx, m.GetTopic(), settingsOf(m.GetSettings()))
+	return &messages.RetuneTopicResponse{Control: controlMessage(control)}, err
 }
 
 // Retune is that of wakebell.Client.
@@ -53,18 +54,18 @@ func (c *Client) Retune(ctx context.Context, topic string, s wakebell.Settings) 
 	if err := s.Validate(); err != nil { // which also tells what the wire cannot
 		return wakebell.Control{}, err
 	}
-	answer, err := operate[messages.Orders](ctx, c, &messages.RetuneTopic{Topic: topic, Settings: settingsMessage(s)})
-	return controlOf(answer), err
+	answer, err := operate(ctx, c, rpc.OperationsClient.RetuneTopic, &messages.RetuneTopicRequest{Topic: topic, Settings: settingsMessage(s)})
+	return controlOf(answer.GetControl()), err
 }
 
-func ordersMessage(c wakebell.Control) *messages.Orders {
-	return &messages.Orders{
+func controlMessage(c wakebell.Control) *messages.TopicControl {
+	return &messages.TopicControl{
 		Paused: c.Paused, PausedAt: timestamp(c.PausedAt), PausedBy: text(c.PausedBy), Reason: text(c.Reason),
 		Settings: settingsMessage(c.Settings),
 	}
 }
 
-func controlOf(m *messages.Orders) wakebell.Control {
+func controlOf(m *messages.TopicControl) wakebell.Control {
 	return wakebell.Control{
 		Paused: m.GetPaused(), PausedAt: instantOf(m.GetPausedAt()), PausedBy: m.GetPausedBy(), Reason: m.GetReason(),
 		Settings: settingsOf(m.GetSettings()),

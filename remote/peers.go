@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 var errAddressHeld = errors.New("the address is another peer's")
@@ -13,13 +15,13 @@ var errAddressHeld = errors.New("the address is another peer's")
 // last, or one of Config.Peers. Only a peer is dialled, and only an answer to it is sent.
 type peer struct {
 	address string
-	owner   string  // by its credentials
-	token   string  // that it showed, and is shown when it is dialled
-	kept    bool    // it is one of Config.Peers
-	dial    string  // what is dialled for address: what was checked; empty: address
-	host    string  // where it connects from
-	debts   debts   // what it asks for
-	leases  *holder // what its subscribers have not been sent yet; nil: it has not come yet
+	owner   string         // by its credentials
+	token   string         // that it showed, and is shown when it is dialled
+	kept    bool           // it is one of Config.Peers
+	dial    string         // what is dialled for address: what was checked; empty: address
+	host    string         // where it connects from
+	debts   debts          // what it asks for
+	leases  *limits.Holder // what its subscribers have not been sent yet; nil: it has not come yet
 
 	mu      sync.Mutex
 	streams int                    // inbound
@@ -27,19 +29,19 @@ type peer struct {
 	cut     context.CancelFunc     // of the link; nil: there was none
 	gone    bool                   // it is no peer any more
 
-	mail     []*outgoing // that wait for the link
-	mailroom *holder     // of their bytes; nil: the peer has not come yet
-	watching *holder     // of those in watched
-	writing  bool        // somebody sends it
-	up       bool        // the link, while it is written to
-	rest     time.Time   // not dialled again before
+	mail     []*outgoing    // that wait for the link
+	mailroom *limits.Holder // of their bytes; nil: the peer has not come yet
+	watching *limits.Holder // of those in watched
+	writing  bool           // somebody sends it
+	up       bool           // the link, while it is written to
+	rest     time.Time      // not dialled again before
 	watchees []watching
 	wake     chan struct{} // has room for one
 }
 
 // peers are all that there are.
 type peers struct {
-	answers, leases, mail, watches *budget
+	answers, leases, mail, watches *limits.Budget
 
 	mu    sync.Mutex
 	known map[string]*peer
@@ -57,7 +59,7 @@ func newPeer(address, owner, token string) *peer {
 func (b *peers) keep(addresses []string, token string) {
 	for _, address := range addresses {
 		p := newPeer(address, "", token)
-		p.mailroom = b.mail.holder("\x00"+address, "\x00"+address) // until it has come
+		p.mailroom = b.mail.Holder(limits.Party{Principal: "\x00" + address, Host: "\x00" + address}) // until it has come
 		p.kept = true
 		b.known[address] = p
 	}
@@ -87,11 +89,12 @@ func (b *peers) arrive(address, dial string, w who) (*peer, error) {
 	}
 	if p.streams == 0 {
 		p.host = host
-		p.debts.belong(b.answers.holder(owner, host))
-		p.leases.clear()
-		p.leases = b.leases.holder(owner, host)
-		p.mailroom = p.mailroom.moveTo(b.mail.holder(owner, host))
-		p.watching = p.watching.moveTo(b.watches.holder(owner, host))
+		of := limits.Party{Principal: owner, Host: host}
+		p.debts.belong(b.answers.Holder(of))
+		p.leases.Clear()
+		p.leases = b.leases.Holder(of)
+		p.mailroom = p.mailroom.MoveTo(b.mail.Holder(of))
+		p.watching = p.watching.MoveTo(b.watches.Holder(of))
 	}
 	p.streams++
 	return p, nil
@@ -129,7 +132,7 @@ func (b *peers) at(address string) (*peer, bool) {
 // clear forgets what waits for the peer to read it. The lock is held.
 func (p *peer) clear() {
 	p.debts.clear()
-	p.leases.clear()
+	p.leases.Clear()
 }
 
 // onCut has the link ended when the peer is gone.
@@ -156,11 +159,11 @@ func (p *peer) watches(target, watcher string, on bool) bool {
 	if !on {
 		if _, was := p.watched[key]; was {
 			delete(p.watched, key)
-			p.watching.give(1)
+			p.watching.Give(1)
 		}
 		return true
 	}
-	if _, twice := p.watched[key]; !twice && !p.watching.take(1) {
+	if _, twice := p.watched[key]; !twice && p.watching.Take(1) != nil {
 		return false
 	}
 	p.watched[key] = struct{}{}
@@ -172,7 +175,7 @@ func (p *peer) unwatched() map[[2]string]struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	taken := p.watched
-	p.watching.give(len(taken))
+	p.watching.Give(len(taken))
 	p.watched = map[[2]string]struct{}{}
 	return taken
 }

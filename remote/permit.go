@@ -84,11 +84,11 @@ func (g *guard) sees(principal string, kind Kind, name string) bool {
 // visible is what of an answer a principal may read: the answers of the gateway that
 // list names.
 func (g *guard) visible(principal string, answer any) any {
-	page, ok := answer.(*messages.RecurringPage)
+	page, ok := answer.(*messages.ListRecurringResponse)
 	if !ok || g.rights.Load() == nil {
 		return answer
 	}
-	seen := &messages.RecurringPage{Request: page.GetRequest(), Next: page.GetNext()}
+	seen := &messages.ListRecurringResponse{Request: page.GetRequest(), Next: page.GetNext()}
 	for _, s := range page.GetSchedules() {
 		if g.sees(principal, KindSchedule, s.GetName()) {
 			seen.Schedules = append(seen.Schedules, s)
@@ -99,7 +99,7 @@ func (g *guard) visible(principal string, answer any) any {
 
 // visibleAt is visible to the peer at an address.
 func (g *guard) visibleAt(address string, answer any) any {
-	if _, page := answer.(*messages.RecurringPage); !page {
+	if _, page := answer.(*messages.ListRecurringResponse); !page {
 		return answer
 	}
 	p, ok := g.peers.at(address)
@@ -109,29 +109,13 @@ func (g *guard) visibleAt(address string, answer any) any {
 	return g.visible(p.owner, answer)
 }
 
-// rightsChanged has hubs end the subscriptions that are not allowed any more.
-type rightsChanged struct{}
-
-// SetRights replaces Config.Rights. What goes on by rights that are no longer there
-// ends: subscriptions, and long operations such as Tail. Turns at gates are not
-// extended any more. It does not turn rights on or off. Errors: wakebell.ErrInvalid.
-func (s *Server) SetRights(rights *Rights) error {
-	if rights == nil || s.guard.rights.Load() == nil {
-		return invalid("Rights", "whether there are any is decided by Serve")
-	}
-	s.guard.rights.Store(rights)
-	s.system.ActorSystem().Root.Send(s.router, rightsChanged{})
-	s.operations.recheck()
-	return nil
-}
-
 // deny tells the sender of a message that it was not carried out; where nobody waits
 // for an answer it is written down.
 func (g *guard) deny(ctx context.Context, w who, request proto.Message, fault *messages.Error, answer func(proto.Message)) {
 	switch m := request.(type) {
-	case *messages.SetReminder:
+	case *messages.SetReminderRequest:
 		answer(&messages.ReminderFailed{Request: m.GetRequest(), Name: m.GetName(), Error: fault})
-	case *messages.ForgetReminder:
+	case *messages.ForgetReminderRequest:
 		answer(&messages.ReminderFailed{Request: m.GetRequest(), Name: m.GetName(), Error: fault})
 	default:
 		if answer != nil && isAnswered[fullName(request)] {

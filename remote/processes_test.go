@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
@@ -62,7 +63,7 @@ func init() {
 func beNode(redisAddr, address string) error {
 	rdb := redis.NewClient(&redis.Options{Addr: redisAddr})
 	sys, err := wakebell.New(actorSystem(), rdb, wakebell.Config{
-		Logger: quiet, Gates: wakebell.GatesConfig{LeaseTTL: nodeTurnLease, Logger: quiet},
+		Logger: quiet, Gates: gate.Config{LeaseTTL: nodeTurnLease, Logger: quiet},
 	})
 	if err != nil {
 		return err
@@ -96,9 +97,9 @@ func beActor(address, topic string) error {
 		switch m := c.Message().(type) {
 		case *actor.Started:
 			c.Watch(gateway)
-			c.Request(gateway, &messages.Subscribe{Request: 1, Topic: topic, Subscriber: "actor", Credits: 10})
-		case *messages.Subscribed:
-			c.Request(gateway, &messages.Schedule{Topic: topic, Id: "its-own", When: &messages.Schedule_In{In: durationpb.New(0)}})
+			c.Request(gateway, &messages.SubscribeRequest{Request: 1, Topic: topic, Subscriber: "actor", Credits: 10})
+		case *messages.SubscribeResponse:
+			c.Request(gateway, &messages.ScheduleRequest{Topic: topic, Id: "its-own", When: &messages.ScheduleRequest_In{In: durationpb.New(0)}})
 			fmt.Println("subscribed")
 		case *messages.Error:
 			fmt.Println("error", m.GetMessage())

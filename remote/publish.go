@@ -24,7 +24,7 @@ func (q *Queues) Publish(ctx context.Context, drafts ...queue.Draft) ([]queue.Pu
 		if err != nil {
 			return out, fmt.Errorf("message %d: %w", len(out)+n, err)
 		}
-		answer, err := call[*messages.MessagesPublished](ctx, q.client, request)
+		answer, err := call[*messages.PublishResponse](ctx, q.client, request)
 		if err != nil {
 			return out, errors.Join(full, err)
 		}

@@ -45,7 +45,7 @@ func (k *queueKeys) settle(request proto.Message) error {
 		return nil
 	}
 	named := k.named[name]
-	if _, subscribes := request.(*messages.Subscribe); subscribes && queue == nil {
+	if _, subscribes := request.(*messages.SubscribeRequest); subscribes && queue == nil {
 		if named != nil {
 			return fmt.Errorf("%w: subscribe to topic %q: the node's configuration names a queue of this name", wakebell.ErrConflict, clip(name))
 		}
@@ -85,7 +85,7 @@ const queueField protoreflect.Name = "queue"
 // about one.
 func queueIn(request proto.Message) (name string, queue *messages.Queue, is bool) {
 	switch m := request.(type) {
-	case *messages.Subscribe:
+	case *messages.SubscribeRequest:
 		return m.GetTopic(), m.GetQueue(), true
 	case ofQueue:
 		return m.GetName(), m.GetQueue(), true

@@ -20,6 +20,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/queue"
 )
 
@@ -211,11 +212,11 @@ func TestManyLettersAreDeletedFromElsewhere(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, count)
 	}
-	request := &messages.DeleteQueueLetters{Name: name.Name, Letters: make([]*messages.QueueLetter, 1001)}
-	for i := range request.Letters {
-		request.Letters[i] = &messages.QueueLetter{Entry: "x"}
+	request := &messages.DeleteQueueDeadLettersRequest{Name: name.Name, DeadLetters: make([]*messages.QueueDeadLetter, 1001)}
+	for i := range request.DeadLetters {
+		request.DeadLetters[i] = &messages.QueueDeadLetter{Entry: "x"}
 	}
-	err := n.dial(t).Invoke(bearing(ctx, secret), "/wakebell.v1.Operations/DeleteQueueLetters", request, &messages.Removed{})
+	err := n.dial(t).Invoke(bearing(ctx, secret), rpc.Operations_DeleteQueueDeadLetters_FullMethodName, request, &messages.DeleteQueueDeadLettersResponse{})
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	require.ErrorContains(t, err, "letters")
 }

@@ -153,10 +153,10 @@ func beReminded(node, address string, only bool) error {
 		case *actor.Started:
 			c.Watch(reminders) // says where it is
 			if !only {
-				c.Request(reminders, &messages.SetReminder{Name: "soon", Message: what})
-				c.Request(reminders, &messages.SetReminder{Name: "later", Message: what, When: &messages.SetReminder_In{In: durationpb.New(time.Hour)}})
+				c.Request(reminders, &messages.SetReminderRequest{Name: "soon", Message: what})
+				c.Request(reminders, &messages.SetReminderRequest{Name: "later", Message: what, When: &messages.SetReminderRequest_In{In: durationpb.New(time.Hour)}})
 			}
-		case *messages.ReminderSet:
+		case *messages.SetReminderResponse:
 			fmt.Println("set", m.GetName())
 		case *messages.ReminderFailed:
 			fmt.Println("failed", m.GetError().GetMessage())

@@ -20,7 +20,7 @@ import (
 
 // filtered are the calls that everybody may make: they answer with what the caller
 // may read.
-var filtered = map[string]bool{"ListTopics": true, "ListGates": true, "ListRecurring": true}
+var filtered = map[string]bool{"ListTopicsRequest": true, "ListGatesRequest": true, "ListRecurringRequest": true}
 
 func withRights(t testing.TB, text string) remote.Config {
 	t.Helper()
@@ -39,13 +39,13 @@ func about(t testing.TB, m protoreflect.MessageDescriptor, name string) proto.Me
 		}
 	}
 	switch r := request.(type) {
-	case *messages.ScheduleBatch:
-		r.Timers = []*messages.Schedule{{Topic: name}}
-	case *messages.PutRecurring:
+	case *messages.ScheduleBatchRequest:
+		r.Timers = []*messages.ScheduleRequest{{Topic: name}}
+	case *messages.PutRecurringRequest:
 		r.Schedules = []*messages.Recurring{{Name: name, Topic: name}}
-	case *messages.LookAtTopics:
+	case *messages.GetOverviewsRequest:
 		r.Topics = []string{name}
-	case *messages.ListTopics:
+	case *messages.ListTopicsRequest:
 		r.Discover = false
 	}
 	return request
@@ -57,6 +57,7 @@ func TestEveryRequestIsInTheTableOfRights(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withRights(t, "tests * *"))
 	name := redistest.Name(t)
+	require.NotEmpty(t, callsOf())
 	for call, m := range callsOf() {
 		err := n.call(t, secret, message(t, m.Input()))
 		require.NotContains(t, status.Convert(err).Message(), "forbidden", call)
@@ -121,6 +122,34 @@ func TestRightsHoldAtEveryWayIn(t *testing.T) {
 	require.NoError(t, c.Schedules().Delete(ctx, allowed))
 }
 
+// The right to a topic gives nothing of the queue of its name, nor the reverse, also
+// where one of the two is subscribed to.
+func TestTheRightToATopicIsNotOneToTheQueueOfItsName(t *testing.T) {
+	t.Parallel()
+	name := redistest.Name(t)
+	cfg := withMallory()
+	cfg.Rights = rightsOf(t, "mallory handle queue:"+name+"\ntests handle topic:"+name)
+	n := serve(t, cfg)
+	asQueue := func() *messages.SubscribeRequest {
+		m := subscription(name, 10)
+		m.Queue = &messages.Queue{}
+		return m
+	}
+	_, err := wakebell.NewTopic[string](name).Schedule(t.Context(), n.Client(), "timer")
+	require.NoError(t, err)
+	mallory, tests := talk(t, n, malloryToken), talk(t, n, secret)
+	mallory.refused(messages.Code_CODE_FORBIDDEN, subscription(name, 10))
+	tests.refused(messages.Code_CODE_FORBIDDEN, asQueue())
+	require.IsType(t, &messages.SubscribeResponse{}, mallory.ask(asQueue()))
+	tests.refused(messages.Code_CODE_CONFLICT, subscription(name, 10))
+	_, err = queue.New[string](name).Publish(t.Context(), n.Client().Queues(), "message")
+	require.NoError(t, err)
+	leases, ok := mallory.replies()[0].(*messages.Leases)
+	require.True(t, ok)
+	require.Len(t, leases.GetLeases(), 1)
+	require.Contains(t, string(leases.GetLeases()[0].GetBody()), "message")
+}
+
 // A listing has what the caller may read.
 func TestListingsHaveWhatMayBeRead(t *testing.T) {
 	t.Parallel()
@@ -164,7 +193,7 @@ func TestRightsAreReplacedWhileTheNodeRuns(t *testing.T) {
 	cfg.Rights = rightsOf(t, "mallory * topic:"+topic+"\ntests * *")
 	n := serve(t, cfg)
 	k, c := talk(t, n, malloryToken), dialAs(t, n, malloryToken)
-	require.IsType(t, &messages.Subscribed{}, k.ask(subscription(topic, 10)))
+	require.IsType(t, &messages.SubscribeResponse{}, k.ask(subscription(topic, 10)))
 	events, ended := watch(t.Context(), c, topic)
 	receive(t, events)
 	_, err := wakebell.NewTopic[string](topic).Schedule(t.Context(), n.Client(), "x")

@@ -22,33 +22,33 @@ type need struct {
 // What has no needs is answered by what the caller may read (the listings), or names
 // something that only its owner knows (answers to reminders).
 var needs = tableOf(
-	onTopic[*messages.Schedule](ActionSchedule),
-	rule(func(m *messages.ScheduleBatch) (all []need) {
+	onTopic[*messages.ScheduleRequest](ActionSchedule),
+	rule(func(m *messages.ScheduleBatchRequest) (all []need) {
 		for _, s := range m.GetTimers() {
 			all = append(all, topic(ActionSchedule, s.GetTopic()))
 		}
 		return all
 	}),
-	onTopic[*messages.Cancel](ActionSchedule),
-	onTopic[*messages.Get](ActionRead),
-	onTopic[*messages.List](ActionRead),
-	onTopic[*messages.Reschedule](ActionSchedule),
-	onTopic[*messages.RunNow](ActionSchedule),
-	onTopic[*messages.Stats](ActionRead),
+	onTopic[*messages.CancelRequest](ActionSchedule),
+	onTopic[*messages.GetTimerRequest](ActionRead),
+	onTopic[*messages.ListTimersRequest](ActionRead),
+	onTopic[*messages.RescheduleRequest](ActionSchedule),
+	onTopic[*messages.RunNowRequest](ActionSchedule),
+	onTopic[*messages.GetTopicStatsRequest](ActionRead),
 
-	rule(func(m *messages.Subscribe) []need {
+	rule(func(m *messages.SubscribeRequest) []need {
 		if m.GetQueue() != nil {
 			return []need{{action: ActionHandle, kinds: []Kind{KindQueue}, name: m.GetTopic()}}
 		}
 		return []need{topic(ActionHandle, m.GetTopic())}
 	}),
 	// These do not tell a topic from a queue, and are only about what was subscribed to.
-	rule(func(m *messages.Unsubscribe) []need { return subscribed(m.GetTopic()) }),
+	rule(func(m *messages.UnsubscribeRequest) []need { return subscribed(m.GetTopic()) }),
 	rule(func(m *messages.Verdicts) []need { return subscribed(m.GetTopic()) }),
 
-	onName[*messages.Publish](KindQueue, ActionSchedule),
+	onName[*messages.PublishRequest](KindQueue, ActionSchedule),
 
-	rule(func(m *messages.PutRecurring) (all []need) {
+	rule(func(m *messages.PutRecurringRequest) (all []need) {
 		for _, s := range m.GetSchedules() {
 			all = append(all, schedule(ActionSchedule, s.GetName()))
 			if s.GetCelery() == nil { // else it is a task, and the node says where tasks may go
@@ -57,70 +57,70 @@ var needs = tableOf(
 		}
 		return all
 	}),
-	onName[*messages.DeleteRecurring](KindSchedule, ActionSchedule),
-	onName[*messages.EnableRecurring](KindSchedule, ActionSchedule),
-	onName[*messages.RunRecurring](KindSchedule, ActionSchedule),
-	onName[*messages.GetRecurring](KindSchedule, ActionRead),
-	free[*messages.ListRecurring](), // filtered
-	onName[*messages.PreviewRecurring](KindSchedule, ActionRead),
+	onName[*messages.DeleteRecurringRequest](KindSchedule, ActionSchedule),
+	onName[*messages.EnableRecurringRequest](KindSchedule, ActionSchedule),
+	onName[*messages.RunRecurringRequest](KindSchedule, ActionSchedule),
+	onName[*messages.GetRecurringRequest](KindSchedule, ActionRead),
+	free[*messages.ListRecurringRequest](), // filtered
+	onName[*messages.PreviewRecurringRequest](KindSchedule, ActionRead),
 
-	onGate[*messages.AcquireTurn](ActionHandle),
-	onGate[*messages.ExtendTurn](ActionHandle),
-	onGate[*messages.ReleaseTurn](ActionHandle),
-	onGate[*messages.GuardTurn](ActionHandle),
+	onGate[*messages.AcquireTurnRequest](ActionHandle),
+	onGate[*messages.ExtendTurnRequest](ActionHandle),
+	onGate[*messages.ReleaseTurnRequest](ActionHandle),
+	onGate[*messages.GuardTurnRequest](ActionHandle),
 
 	// A reminder is a timer of the sender's own in the topic of the reminders.
-	rule(func(*messages.SetReminder) []need { return []need{topic(ActionSchedule, remindersTopic)} }),
-	rule(func(*messages.ForgetReminder) []need { return []need{topic(ActionSchedule, remindersTopic)} }),
+	rule(func(*messages.SetReminderRequest) []need { return []need{topic(ActionSchedule, remindersTopic)} }),
+	rule(func(*messages.ForgetReminderRequest) []need { return []need{topic(ActionSchedule, remindersTopic)} }),
 	free[*messages.Ack](), free[*messages.Nack](), free[*messages.Reject](),
 
-	rule(func(m *messages.ListTopics) []need {
+	rule(func(m *messages.ListTopicsRequest) []need {
 		if m.GetDiscover() { // it walks over all keys
 			return []need{{action: ActionOperate, kinds: []Kind{KindTopic}, every: true}}
 		}
 		return nil // filtered
 	}),
-	rule(func(m *messages.LookAtTopics) []need { return topics(ActionRead, m.GetTopics()) }),
-	onTopic[*messages.CancelAll](ActionOperate),
-	onTopic[*messages.ForgetTopic](ActionOperate),
-	onTopic[*messages.GetOrders](ActionRead),
-	onTopic[*messages.PauseTopic](ActionOperate),
-	onTopic[*messages.ResumeTopic](ActionOperate),
-	onTopic[*messages.RetuneTopic](ActionOperate),
-	rule(func(m *messages.Diagnose) []need { // it tells of the servers as well
+	rule(func(m *messages.GetOverviewsRequest) []need { return topics(ActionRead, m.GetTopics()) }),
+	onTopic[*messages.CancelAllRequest](ActionOperate),
+	onTopic[*messages.ForgetTopicRequest](ActionOperate),
+	onTopic[*messages.GetTopicControlRequest](ActionRead),
+	onTopic[*messages.PauseTopicRequest](ActionOperate),
+	onTopic[*messages.ResumeTopicRequest](ActionOperate),
+	onTopic[*messages.RetuneTopicRequest](ActionOperate),
+	rule(func(m *messages.DiagnoseRequest) []need { // it tells of the servers as well
 		if len(m.GetTopics()) == 0 {
 			return []need{{action: ActionOperate, kinds: []Kind{KindTopic}, every: true}}
 		}
 		return topics(ActionOperate, m.GetTopics())
 	}),
-	onTopic[*messages.Tail](ActionRead),
-	onTopic[*messages.ListDead](ActionRead),
-	onTopic[*messages.GetDead](ActionRead),
-	onTopic[*messages.RedriveDead](ActionOperate),
-	onTopic[*messages.DeleteDead](ActionOperate),
+	onTopic[*messages.TailRequest](ActionRead),
+	onTopic[*messages.ListDeadLettersRequest](ActionRead),
+	onTopic[*messages.GetDeadLetterRequest](ActionRead),
+	onTopic[*messages.RedriveDeadLettersRequest](ActionOperate),
+	onTopic[*messages.DeleteDeadLettersRequest](ActionOperate),
 
-	onName[*messages.GetQueueStats](KindQueue, ActionRead),
-	onName[*messages.ListQueue](KindQueue, ActionRead),
-	onName[*messages.PurgeQueue](KindQueue, ActionOperate),
-	onName[*messages.ListQueueLetters](KindQueue, ActionRead),
-	onName[*messages.GetQueueLetter](KindQueue, ActionRead),
-	onName[*messages.RedriveQueueLetter](KindQueue, ActionOperate),
-	onName[*messages.DeleteQueueLetters](KindQueue, ActionOperate),
+	onName[*messages.GetQueueStatsRequest](KindQueue, ActionRead),
+	onName[*messages.ListQueueMessagesRequest](KindQueue, ActionRead),
+	onName[*messages.PurgeQueueRequest](KindQueue, ActionOperate),
+	onName[*messages.ListQueueDeadLettersRequest](KindQueue, ActionRead),
+	onName[*messages.GetQueueDeadLetterRequest](KindQueue, ActionRead),
+	onName[*messages.RedriveQueueDeadLetterRequest](KindQueue, ActionOperate),
+	onName[*messages.DeleteQueueDeadLettersRequest](KindQueue, ActionOperate),
 
-	free[*messages.ListGates](), // filtered
-	onGate[*messages.ShowGate](ActionRead),
-	onGate[*messages.ReleaseGate](ActionOperate),
-	onGate[*messages.RepairGate](ActionOperate),
-	onGate[*messages.RemoveGate](ActionOperate),
+	free[*messages.ListGatesRequest](), // filtered
+	onGate[*messages.GetGateRequest](ActionRead),
+	onGate[*messages.ReleaseGateRequest](ActionOperate),
+	onGate[*messages.RepairGateRequest](ActionOperate),
+	onGate[*messages.RemoveGateRequest](ActionOperate),
 
-	onName[*messages.ExportRecurring](KindSchedule, ActionRead),
-	rule(func(m *messages.ImportRecurring) []need { // its text says on which topic it runs
+	onName[*messages.ExportRecurringRequest](KindSchedule, ActionRead),
+	rule(func(m *messages.ImportRecurringRequest) []need { // its text says on which topic it runs
 		return []need{
 			schedule(ActionOperate, m.GetSchedule().GetName()),
 			{action: ActionSchedule, kinds: []Kind{KindTopic}, every: true},
 		}
 	}),
-	onName[*messages.BackfillRecurring](KindSchedule, ActionOperate),
+	onName[*messages.BackfillRecurringRequest](KindSchedule, ActionOperate),
 )
 
 // remindersTopic is what a right to set reminders names, whatever the topic is called

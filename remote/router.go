@@ -5,6 +5,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 // router passes what subscribers send to the hubs of their topics.
@@ -24,13 +25,13 @@ type hubs struct {
 	system *wakebell.System
 	guard  *guard
 
-	subscriptions, idleTopics *shares
+	subscriptions, idleTopics *limits.Budget
 }
 
 func newHubs(system *wakebell.System, g *guard) *hubs {
 	return &hubs{
 		system: system, guard: g,
-		subscriptions: newShares(boundSubscriptions), idleTopics: newShares(boundIdleTopics),
+		subscriptions: limits.NewBudget(limits.Subscriptions), idleTopics: limits.NewBudget(limits.IdleTopics),
 	}
 }
 
@@ -38,7 +39,7 @@ func (r *router) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		r.topic = map[string]*openTopic{}
-	case *messages.Subscribe:
+	case *messages.SubscribeRequest:
 		if hub, fault := r.hub(c, m); fault != nil {
 			fault.Request = m.GetRequest()
 			c.Respond(fault)
@@ -51,11 +52,11 @@ func (r *router) Receive(c actor.Context) {
 		for _, open := range r.topic {
 			c.Send(open.hub, m)
 		}
-	case *messages.Unsubscribe:
+	case *messages.UnsubscribeRequest:
 		if open := r.topic[m.GetTopic()]; open != nil {
 			c.Forward(open.hub)
 		} else {
-			c.Respond(&messages.Unsubscribed{Request: m.GetRequest()})
+			c.Respond(&messages.UnsubscribeResponse{Request: m.GetRequest()})
 		}
 	case *messages.Verdicts:
 		if open := r.topic[m.GetTopic()]; open != nil {
@@ -64,7 +65,7 @@ func (r *router) Receive(c actor.Context) {
 	}
 }
 
-// remove ends the hub of a topic without subscribers, unless a Subscribe is on its
+// remove ends the hub of a topic without subscribers, unless a SubscribeRequest is on its
 // way there.
 func (r *router) remove(c actor.Context, m hubIdle) {
 	if open := r.topic[m.topic]; open != nil && open.hub.Equal(m.hub) && open.sent == m.got {
@@ -75,7 +76,7 @@ func (r *router) remove(c actor.Context, m hubIdle) {
 }
 
 // hub is that of a subscription's topic, spawned where there is none.
-func (r *router) hub(c actor.Context, m *messages.Subscribe) (*actor.PID, *messages.Error) {
+func (r *router) hub(c actor.Context, m *messages.SubscribeRequest) (*actor.PID, *messages.Error) {
 	switch {
 	case c.Sender() == nil:
 		return nil, messages.Failure(messages.Code_CODE_INVALID, "subscribe: without a sender nobody gets the leases")

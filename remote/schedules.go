@@ -7,16 +7,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
 )
-
-var scheduleOperations = []grpc.MethodDesc{
-	operation(exportRecurring), operation(importRecurring), operation(backfillRecurring),
-}
 
 // Schedules keeps the recurring schedules of a System in another process; each
 // call is that of wakebell.Schedules.
@@ -29,7 +25,7 @@ func (c *Client) Schedules() *Schedules { return &Schedules{c} }
 
 // Put is that of wakebell.Schedules, for up to 1,000 schedules.
 func (s *Schedules) Put(ctx context.Context, schedules ...wakebell.Recurring) error {
-	request := &messages.PutRecurring{}
+	request := &messages.PutRecurringRequest{}
 	for _, r := range schedules {
 		m, err := wakebell.RecurringMessage(r)
 		if err != nil {
@@ -37,33 +33,35 @@ func (s *Schedules) Put(ctx context.Context, schedules ...wakebell.Recurring) er
 		}
 		request.Schedules = append(request.Schedules, m)
 	}
-	return s.change(ctx, request)
-}
-
-func (s *Schedules) change(ctx context.Context, request messages.Request) error {
-	_, err := call[*messages.RecurringChanged](ctx, s.client, request)
+	_, err := call[*messages.PutRecurringResponse](ctx, s.client, request)
 	return err
 }
 
 // Delete is that of wakebell.Schedules.
 func (s *Schedules) Delete(ctx context.Context, name string) error {
-	return s.change(ctx, &messages.DeleteRecurring{Name: name})
+	_, err := call[*messages.DeleteRecurringResponse](ctx, s.client, &messages.DeleteRecurringRequest{Name: name})
+	return err
 }
 
 // Pause is that of wakebell.Schedules.
 func (s *Schedules) Pause(ctx context.Context, name string) error {
-	return s.change(ctx, &messages.EnableRecurring{Name: name})
+	return s.enable(ctx, name, false)
 }
 
 // Resume is that of wakebell.Schedules.
 func (s *Schedules) Resume(ctx context.Context, name string) error {
-	return s.change(ctx, &messages.EnableRecurring{Name: name, Enabled: true})
+	return s.enable(ctx, name, true)
+}
+
+func (s *Schedules) enable(ctx context.Context, name string, enabled bool) error {
+	_, err := call[*messages.EnableRecurringResponse](ctx, s.client, &messages.EnableRecurringRequest{Name: name, Enabled: enabled})
+	return err
 }
 
 // RunNow is that of wakebell.Schedules. When the link breaks it is asked for again,
 // and fires once.
 func (s *Schedules) RunNow(ctx context.Context, name string) (wakebell.ScheduleRun, error) {
-	run, err := call[*messages.RecurringRun](ctx, s.client, &messages.RunRecurring{Name: name, Key: onceKey(ctx)})
+	run, err := call[*messages.RunRecurringResponse](ctx, s.client, &messages.RunRecurringRequest{Name: name, Key: onceKey(ctx)})
 	if err != nil {
 		return wakebell.ScheduleRun{}, err
 	}
@@ -74,19 +72,19 @@ func (s *Schedules) RunNow(ctx context.Context, name string) (wakebell.ScheduleR
 
 // Get is that of wakebell.Schedules.
 func (s *Schedules) Get(ctx context.Context, name string) (wakebell.RecurringState, error) {
-	state, err := call[*messages.RecurringState](ctx, s.client, &messages.GetRecurring{Name: name})
+	answer, err := call[*messages.GetRecurringResponse](ctx, s.client, &messages.GetRecurringRequest{Name: name})
 	if err != nil {
 		return wakebell.RecurringState{}, err
 	}
-	return wakebell.RecurringStateOf(state), nil
+	return wakebell.RecurringStateOf(answer.GetSchedule()), nil
 }
 
 // List is that of wakebell.Schedules.
 func (s *Schedules) List(ctx context.Context) iter.Seq2[wakebell.RecurringState, error] {
 	return func(yield func(wakebell.RecurringState, error) bool) {
 		seen := map[string]bool{}
-		for request := (&messages.ListRecurring{}); ; {
-			page, err := call[*messages.RecurringPage](ctx, s.client, request)
+		for request := (&messages.ListRecurringRequest{}); ; {
+			page, err := call[*messages.ListRecurringResponse](ctx, s.client, request)
 			if err != nil {
 				yield(wakebell.RecurringState{}, err)
 				return
@@ -100,7 +98,7 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[wakebell.RecurringState,
 			if page.GetNext() == "" {
 				return
 			}
-			request = &messages.ListRecurring{After: page.GetNext()}
+			request = &messages.ListRecurringRequest{After: page.GetNext()}
 		}
 	}
 }
@@ -110,7 +108,7 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 	if n < 0 {
 		return nil, invalid("n", "%d, want 0 to 10,000", n)
 	}
-	answer, err := call[*messages.RecurringInstants](ctx, s.client, &messages.PreviewRecurring{Name: name, Count: uint32(min(n, 1<<30))}) //nolint:gosec // bounded
+	answer, err := call[*messages.PreviewRecurringResponse](ctx, s.client, &messages.PreviewRecurringRequest{Name: name, Count: uint32(min(n, 1<<30))}) //nolint:gosec // bounded
 	if err != nil {
 		return nil, err
 	}
@@ -121,27 +119,27 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 	return instants, nil
 }
 
-func exportRecurring(ctx context.Context, o *operations, m *messages.ExportRecurring) (*messages.RecurringDump, error) {
+func (o *operations) ExportRecurring(ctx context.Context, m *messages.ExportRecurringRequest) (*messages.ExportRecurringResponse, error) {
 	d, err := o.client().Schedules().Export(ctx, m.GetName())
-	return dumpMessage(d), err
+	return &messages.ExportRecurringResponse{Schedule: dumpMessage(d)}, err
 }
 
 // Export is that of wakebell.Schedules.
 func (s *Schedules) Export(ctx context.Context, name string) (wakebell.ScheduleDump, error) {
-	answer, err := operate[messages.RecurringDump](ctx, s.client, &messages.ExportRecurring{Name: name})
+	answer, err := operate(ctx, s.client, rpc.OperationsClient.ExportRecurring, &messages.ExportRecurringRequest{Name: name})
 	if err != nil {
 		return wakebell.ScheduleDump{}, err
 	}
-	return dumpOf(answer), nil
+	return dumpOf(answer.GetSchedule()), nil
 }
 
-func importRecurring(ctx context.Context, o *operations, m *messages.ImportRecurring) (*messages.RecurringChanged, error) {
-	return &messages.RecurringChanged{}, o.client().Schedules().Import(ctx, dumpOf(m.GetSchedule()))
+func (o *operations) ImportRecurring(ctx context.Context, m *messages.ImportRecurringRequest) (*messages.ImportRecurringResponse, error) {
+	return &messages.ImportRecurringResponse{}, o.client().Schedules().Import(ctx, dumpOf(m.GetSchedule()))
 }
 
 // Import is that of wakebell.Schedules.
 func (s *Schedules) Import(ctx context.Context, d wakebell.ScheduleDump) error {
-	_, err := operate[messages.RecurringChanged](ctx, s.client, &messages.ImportRecurring{Schedule: dumpMessage(d)})
+	_, err := operate(ctx, s.client, rpc.OperationsClient.ImportRecurring, &messages.ImportRecurringRequest{Schedule: dumpMessage(d)})
 	return err
 }
 
@@ -155,7 +153,7 @@ func dumpOf(m *messages.RecurringDump) wakebell.ScheduleDump {
 	}
 }
 
-func backfillRecurring(ctx context.Context, o *operations, m *messages.BackfillRecurring) (*messages.RecurringBackfilled, error) {
+func (o *operations) BackfillRecurring(ctx context.Context, m *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error) {
 	for _, at := range []*timestamppb.Timestamp{m.GetFrom(), m.GetTo()} {
 		if err := at.CheckValid(); err != nil {
 			return nil, invalid("from, to", "%v", err)
@@ -166,7 +164,7 @@ func backfillRecurring(ctx context.Context, o *operations, m *messages.BackfillR
 	}
 	ctx = messages.WithOnce(ctx, m.GetKey())
 	n, err := o.client().Schedules().Backfill(ctx, m.GetName(), m.GetFrom().AsTime(), m.GetTo().AsTime())
-	return &messages.RecurringBackfilled{Count: count(n)}, err
+	return &messages.BackfillRecurringResponse{Count: count(n)}, err
 }
 
 // maxKey bounds a key, in bytes.
@@ -181,7 +179,7 @@ func onceKey(ctx context.Context) string {
 // Backfill is that of wakebell.Schedules. After an error it counts none. When the
 // link breaks it is asked for again, and fires each instant once.
 func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time) (int, error) {
-	answer, err := operate[messages.RecurringBackfilled](ctx, s.client, &messages.BackfillRecurring{
+	answer, err := operate(ctx, s.client, rpc.OperationsClient.BackfillRecurring, &messages.BackfillRecurringRequest{
 		Name: name, From: timestamppb.New(from), To: timestamppb.New(to), Key: onceKey(ctx),
 	})
 	return int(answer.GetCount()), err

@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -44,7 +45,7 @@ func TestCeleryQueuesOfPeers(t *testing.T) {
 	twice, err := wakebell.RecurringMessage(task(open))
 	require.NoError(t, err)
 	twice.Celery.Options = []byte(`{"queue":"` + name + `any","queue":"` + name + `open"}`)
-	_, err = unary[messages.RecurringChanged](t, n, "PutRecurring", &messages.PutRecurring{Schedules: []*messages.Recurring{twice}})
+	_, err = unary(t, n, rpc.TimersClient.PutRecurring, &messages.PutRecurringRequest{Schedules: []*messages.Recurring{twice}})
 	require.ErrorContains(t, err, "given twice")
 
 	require.NoError(t, peer.Put(t.Context(), task(open)))
@@ -110,9 +111,9 @@ func TestRunsAskedForAgainFireOnce(t *testing.T) {
 	name := redistest.Name(t)
 	s := dial(t, n).Schedules()
 	require.NoError(t, s.Put(t.Context(), n.topic.Recurring(name, wakebell.Recurrence{Every: time.Hour, Start: time.Unix(0, 0)}, "x")))
-	first, err := unary[messages.RecurringRun](t, n, "RunRecurring", &messages.RunRecurring{Name: name, Key: "k"})
+	first, err := unary(t, n, rpc.TimersClient.RunRecurring, &messages.RunRecurringRequest{Name: name, Key: "k"})
 	require.NoError(t, err)
-	again, err := unary[messages.RecurringRun](t, n, "RunRecurring", &messages.RunRecurring{Name: name, Key: "k", Request: 7})
+	again, err := unary(t, n, rpc.TimersClient.RunRecurring, &messages.RunRecurringRequest{Name: name, Key: "k", Request: 7})
 	require.NoError(t, err)
 	require.Equal(t, first.GetDue().AsTime(), again.GetDue().AsTime())
 	require.Equal(t, first.GetRun(), again.GetRun())

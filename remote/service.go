@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -13,74 +14,33 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-const serviceName = "wakebell.v1.Timers"
-
-// timersService is the service of messages/remote.proto.
-var timersService = grpc.ServiceDesc{
-	ServiceName: serviceName,
-	HandlerType: (*any)(nil),
-	Metadata:    "messages/remote.proto",
-	Methods: []grpc.MethodDesc{
-		method[messages.Schedule](), method[messages.ScheduleBatch](), method[messages.Cancel](), method[messages.Get](),
-		method[messages.List](), method[messages.Reschedule](), method[messages.RunNow](), method[messages.Stats](),
-		method[messages.PutRecurring](), method[messages.DeleteRecurring](), method[messages.EnableRecurring](),
-		method[messages.RunRecurring](), method[messages.GetRecurring](), method[messages.ListRecurring](),
-		method[messages.PreviewRecurring](), method[messages.Publish](), method[messages.GuardTurn](),
-	},
-	Streams: []grpc.StreamDesc{{
-		StreamName: "Session", ServerStreams: true, ClientStreams: true,
-		Handler: func(srv any, stream grpc.ServerStream) error {
-			s, _ := srv.(*Server) // what was registered
-			return s.session(stream)
-		},
-	}},
-}
-
-// method is a call with one request to the gateway.
-func method[M any, P interface {
-	*M
-	messages.Request
-}]() grpc.MethodDesc {
-	return unary(serviceName, func(ctx context.Context, srv any, request P) (any, error) {
-		s, _ := srv.(*Server) // what was registered
-		return s.ask(ctx, request)
-	})
-}
-
-// unary is a call that is named after its one request.
-func unary[M any, P interface {
-	*M
-	proto.Message
-}](service string, do func(ctx context.Context, srv any, request P) (any, error)) grpc.MethodDesc {
-	name := nameOf[M, P]()
-	return grpc.MethodDesc{MethodName: name, Handler: func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
-		request := P(new(M))
-		if err := decode(&received{request, visitOf(ctx)}); err != nil {
-			return nil, err
+// countedService is a generated service whose requests are counted while they are read.
+func countedService(generated grpc.ServiceDesc) *grpc.ServiceDesc {
+	service := generated
+	service.Methods = slices.Clone(generated.Methods)
+	for i, m := range generated.Methods {
+		service.Methods[i].Handler = func(server any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+			return m.Handler(server, ctx, func(request any) error {
+				into, ok := request.(proto.Message)
+				if !ok {
+					return errNoMessage
+				}
+				return decode(&received{into, visitOf(ctx)})
+			}, intercept)
 		}
-		handle := func(ctx context.Context, _ any) (any, error) { return do(ctx, srv, request) }
-		if intercept == nil {
-			return handle(ctx, request)
-		}
-		return intercept(ctx, request, &grpc.UnaryServerInfo{Server: srv, FullMethod: "/" + service + "/" + name}, handle)
-	}}
-}
-
-func nameOf[M any, P interface {
-	*M
-	proto.Message
-}]() string {
-	return string(P(new(M)).ProtoReflect().Descriptor().Name())
+	}
+	return &service
 }
 
 // answerWithin is what a request has beyond its own timeout for its answer.
 const answerWithin = 5 * time.Second
 
 // ask has the gateway carry out a request.
-func (s *Server) ask(ctx context.Context, request messages.Request) (any, error) {
+func ask[A messages.Answer](ctx context.Context, s *server, request messages.Request) (A, error) {
+	var none A
 	caller, _ := ctx.Value(whoKey{}).(who)
 	if fault := s.guard.permit(caller, request); fault != nil {
-		return nil, statusOf(fault)
+		return none, statusOf(fault)
 	}
 	system := s.system.ActorSystem()
 	timeout := maxTimeout
@@ -94,13 +54,16 @@ func (s *Server) ask(ctx context.Context, request messages.Request) (any, error)
 		Header: caller.header(), Message: request, Sender: future.PID(),
 	})
 	answer, err := future.Result()
-	switch a := answer.(type) {
-	case *messages.Error:
-		return nil, statusOf(s.guard.discreetError(a))
-	case messages.Answer:
-		return s.guard.visible(caller.owner, a), nil
+	if err != nil {
+		return none, status.Errorf(codes.Unavailable, "the gateway does not answer: %v", err)
 	}
-	return nil, status.Errorf(codes.Unavailable, "the gateway does not answer: %v", err)
+	switch a := s.guard.visible(caller.owner, answer).(type) {
+	case *messages.Error:
+		return none, statusOf(s.guard.discreetError(a))
+	case A:
+		return a, nil
+	}
+	return none, status.Errorf(codes.Internal, "the gateway answers with a %T", answer)
 }
 
 // Those of the gateway.

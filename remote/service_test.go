@@ -18,6 +18,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
 )
 
 const service = "/wakebell.v1.Timers/"
@@ -29,22 +30,19 @@ func message(t testing.TB, of protoreflect.MessageDescriptor) proto.Message {
 	return kind.New().Interface()
 }
 
-// unary calls the service as a program that is no actor does.
-func unary[A any, P interface {
-	*A
-	proto.Message
-}](t testing.TB, n *node, name string, request proto.Message) (P, error) {
+// unary calls a method of the service as a program that is not an actor does.
+func unary[R, A any](
+	t testing.TB, n *node, method func(rpc.TimersClient, context.Context, *R, ...grpc.CallOption) (*A, error), request *R,
+) (*A, error) {
 	t.Helper()
-	answer := P(new(A))
-	err := n.dial(t).Invoke(bearing(t.Context(), secret), service+name, request, answer)
-	return answer, err
+	return method(rpc.NewTimersClient(n.dial(t)), bearing(t.Context(), secret), request)
 }
 
 func TestEveryCallOfTheServiceIsServedToWhoHasTheToken(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	conn := n.dial(t)
-	methods := messages.File_messages_remote_proto.Services().ByName("Timers").Methods()
+	methods := messages.File_messages_services_proto.Services().ByName("Timers").Methods()
 	require.Positive(t, methods.Len())
 	for i := range methods.Len() {
 		m := methods.Get(i)
@@ -63,24 +61,28 @@ func TestUnaryCallsAndTheirErrors(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	topic, name := n.topic.Name(), redistest.Name(t)
-	scheduled, err := unary[messages.Scheduled](t, n, "Schedule", &messages.Schedule{
-		Topic: topic, Id: "a", Body: []byte("x"), When: &messages.Schedule_In{In: durationpb.New(time.Hour)},
+	scheduled, err := unary(t, n, rpc.TimersClient.Schedule, &messages.ScheduleRequest{
+		Topic: topic, Id: "a", Body: []byte("x"), When: &messages.ScheduleRequest_In{In: durationpb.New(time.Hour)},
 	})
 	require.NoError(t, err)
 	require.Equal(t, "a", scheduled.GetId())
-	page, err := unary[messages.TimerPage](t, n, "List", &messages.List{Topic: topic})
+	_, err = unary(t, n, rpc.TimersClient.Schedule, &messages.ScheduleRequest{
+		Topic: n.topic.Name() + "-large", Body: make([]byte, 100<<10), When: &messages.ScheduleRequest_In{In: durationpb.New(time.Hour)},
+	})
+	require.NoError(t, err, "only requests that are not counted are bounded to 64 KiB")
+	page, err := unary(t, n, rpc.TimersClient.ListTimers, &messages.ListTimersRequest{Topic: topic})
 	require.NoError(t, err)
 	require.Len(t, page.GetTimers(), 1)
-	_, err = unary[messages.RecurringChanged](t, n, "PutRecurring", &messages.PutRecurring{Schedules: []*messages.Recurring{{
+	_, err = unary(t, n, rpc.TimersClient.PutRecurring, &messages.PutRecurringRequest{Schedules: []*messages.Recurring{{
 		Name: name, Topic: topic, When: &messages.Recurrence{Rule: &messages.Recurrence_Cron{Cron: "0 9 * * *"}},
 	}}})
 	require.NoError(t, err)
-	state, err := unary[messages.RecurringState](t, n, "GetRecurring", &messages.GetRecurring{Name: name})
+	state, err := unary(t, n, rpc.TimersClient.GetRecurring, &messages.GetRecurringRequest{Name: name})
 	require.NoError(t, err)
-	require.Equal(t, "cron 0 9 * * *", state.GetRule())
-	_, err = unary[messages.RecurringChanged](t, n, "DeleteRecurring", &messages.DeleteRecurring{Name: name})
+	require.Equal(t, "cron 0 9 * * *", state.GetSchedule().GetRule())
+	_, err = unary(t, n, rpc.TimersClient.DeleteRecurring, &messages.DeleteRecurringRequest{Name: name})
 	require.NoError(t, err)
-	published, err := unary[messages.MessagesPublished](t, n, "Publish", &messages.Publish{
+	published, err := unary(t, n, rpc.TimersClient.Publish, &messages.PublishRequest{
 		Name: name, Messages: []*messages.QueueMessage{{Body: []byte("x")}, {Body: []byte("y")}}, Cap: 2,
 	})
 	require.NoError(t, err)
@@ -92,16 +94,16 @@ func TestUnaryCallsAndTheirErrors(t *testing.T) {
 		code    codes.Code
 		detail  messages.Code
 	}{
-		"no timer":       {"Get", &messages.Get{Topic: topic, Id: "none"}, codes.NotFound, messages.Code_CODE_NOT_FOUND},
-		"no topic":       {"Stats", &messages.Stats{}, codes.InvalidArgument, messages.Code_CODE_INVALID},
-		"no schedule":    {"RunRecurring", &messages.RunRecurring{Name: "none"}, codes.NotFound, messages.Code_CODE_NO_SCHEDULE},
-		"a wrong rule":   {"PutRecurring", &messages.PutRecurring{Schedules: []*messages.Recurring{{Name: "x", Topic: "y"}}}, codes.InvalidArgument, messages.Code_CODE_INVALID},
-		"a wrong page":   {"ListRecurring", &messages.ListRecurring{After: "x"}, codes.InvalidArgument, messages.Code_CODE_INVALID},
-		"a wrong tail":   {"Publish", &messages.Publish{Name: "x", Messages: []*messages.QueueMessage{{Tail: "../x"}}}, codes.InvalidArgument, messages.Code_CODE_INVALID},
-		"a bad timeout":  {"Stats", &messages.Stats{Topic: topic, Timeout: durationpb.New(-1)}, codes.InvalidArgument, messages.Code_CODE_INVALID},
-		"a bad interval": {"PutRecurring", &messages.PutRecurring{Schedules: []*messages.Recurring{{Name: "x", Topic: "y", When: &messages.Recurrence{Rule: &messages.Recurrence_Every{Every: &durationpb.Duration{Seconds: 1 << 60}}}}}}, codes.InvalidArgument, messages.Code_CODE_INVALID},
+		"no timer":       {"GetTimer", &messages.GetTimerRequest{Topic: topic, Id: "none"}, codes.NotFound, messages.Code_CODE_NOT_FOUND},
+		"no topic":       {"GetTopicStats", &messages.GetTopicStatsRequest{}, codes.InvalidArgument, messages.Code_CODE_INVALID},
+		"no schedule":    {"RunRecurring", &messages.RunRecurringRequest{Name: "none"}, codes.NotFound, messages.Code_CODE_NO_SCHEDULE},
+		"a wrong rule":   {"PutRecurring", &messages.PutRecurringRequest{Schedules: []*messages.Recurring{{Name: "x", Topic: "y"}}}, codes.InvalidArgument, messages.Code_CODE_INVALID},
+		"a wrong page":   {"ListRecurring", &messages.ListRecurringRequest{After: "x"}, codes.InvalidArgument, messages.Code_CODE_INVALID},
+		"a wrong tail":   {"Publish", &messages.PublishRequest{Name: "x", Messages: []*messages.QueueMessage{{Tail: "../x"}}}, codes.InvalidArgument, messages.Code_CODE_INVALID},
+		"a bad timeout":  {"GetTopicStats", &messages.GetTopicStatsRequest{Topic: topic, Timeout: durationpb.New(-1)}, codes.InvalidArgument, messages.Code_CODE_INVALID},
+		"a bad interval": {"PutRecurring", &messages.PutRecurringRequest{Schedules: []*messages.Recurring{{Name: "x", Topic: "y", When: &messages.Recurrence{Rule: &messages.Recurrence_Every{Every: &durationpb.Duration{Seconds: 1 << 60}}}}}}, codes.InvalidArgument, messages.Code_CODE_INVALID},
 	} {
-		_, err := unary[messages.Scheduled](t, n, c.method, c.request)
+		err := n.dial(t).Invoke(bearing(t.Context(), secret), service+c.method, c.request, &messages.ScheduleResponse{})
 		got := status.Convert(err)
 		require.Equal(t, c.code, got.Code(), name)
 		require.Len(t, got.Details(), 1, name)
@@ -191,7 +193,7 @@ func TestWhatEndsASession(t *testing.T) {
 		c := n.converse(t)
 		for i := range commands {
 			if commands[i] == nil {
-				commands[i] = &messages.Command{Kind: &messages.Command_Stats{Stats: &messages.Stats{Topic: "t"}}}
+				commands[i] = &messages.Command{Kind: &messages.Command_GetTopicStats{GetTopicStats: &messages.GetTopicStatsRequest{Topic: "t"}}}
 			}
 		}
 		_ = c.SendMsg(&messages.Commands{Commands: commands})
@@ -210,22 +212,22 @@ func TestASessionSpeaksForItselfOnly(t *testing.T) {
 	mine, theirs := n.converse(t), n.converse(t)
 	topic := n.topic.Name()
 	subscribe := func(name string, credits uint32) *messages.Command {
-		return &messages.Command{Kind: &messages.Command_Subscribe{Subscribe: &messages.Subscribe{Request: 1, Topic: topic, Subscriber: name, Credits: credits}}}
+		return &messages.Command{Kind: &messages.Command_Subscribe{Subscribe: &messages.SubscribeRequest{Request: 1, Topic: topic, Subscriber: name, Credits: credits}}}
 	}
 	for _, c := range []*messages.Command{subscribe("", 1), subscribe("me", 0), subscribe("me", 10_001)} {
 		mine.say(c)
 		require.Equal(t, messages.Code_CODE_INVALID, mine.hear().GetError().GetCode())
 	}
 	mine.say(subscribe("me", 1))
-	require.NotNil(t, mine.hear().GetSubscribed())
+	require.NotNil(t, mine.hear().GetSubscribe())
 	_, err := n.topic.Schedule(t.Context(), n.Client(), "x")
 	require.NoError(t, err)
 	lease := mine.hear().GetLeases().GetLeases()[0]
 	theirs.say(&messages.Command{Kind: &messages.Command_Verdicts{Verdicts: &messages.Verdicts{
 		Topic: topic, Subscriber: "them", Verdicts: []*messages.Verdict{{Id: lease.GetId(), Kind: &messages.Verdict_Ack{Ack: lease.Ack()}}, nil, {}},
 	}}})
-	theirs.say(&messages.Command{Kind: &messages.Command_Stats{Stats: &messages.Stats{Topic: topic}}})
-	require.EqualValues(t, 1, theirs.hear().GetTopicStats().GetLeased(), "it is still mine")
+	theirs.say(&messages.Command{Kind: &messages.Command_GetTopicStats{GetTopicStats: &messages.GetTopicStatsRequest{Topic: topic}}})
+	require.EqualValues(t, 1, theirs.hear().GetGetTopicStats().GetStats().GetLeased(), "it is still mine")
 	mine.say(&messages.Command{Kind: &messages.Command_Verdicts{Verdicts: &messages.Verdicts{
 		Topic: topic, Subscriber: "me", Verdicts: []*messages.Verdict{{Id: lease.GetId(), Kind: &messages.Verdict_Ack{Ack: lease.Ack()}}},
 	}}})
@@ -239,7 +241,7 @@ func TestASessionThatDoesNotReadItsAnswers(t *testing.T) {
 	c := n.converse(t)
 	commands := make([]*messages.Command, 1000)
 	for i := range commands {
-		commands[i] = &messages.Command{Kind: &messages.Command_Stats{Stats: &messages.Stats{Topic: n.topic.Name()}}}
+		commands[i] = &messages.Command{Kind: &messages.Command_GetTopicStats{GetTopicStats: &messages.GetTopicStatsRequest{Topic: n.topic.Name()}}}
 	}
 	sent, done := 0, make(chan struct{})
 	go func() {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 const (
@@ -28,12 +29,12 @@ const (
 // session is a stream of commands and replies. Among our actors it is a process
 // without a mailbox: answers and leases that are sent to it wait for the stream.
 type session struct {
-	server *Server
+	server *server
 	stream grpc.ServerStream
 	who    who
 	self   *actor.PID
-	debts  debts   // what it asks for
-	leases *holder // what subscribers have not been sent yet
+	debts  debts          // what it asks for
+	leases *limits.Holder // what subscribers have not been sent yet
 	turns  *turns
 
 	mu       sync.Mutex
@@ -62,12 +63,12 @@ func newReply(message any) reply {
 }
 
 // session serves one until its end.
-func (s *Server) session(stream grpc.ServerStream) error {
+func (s *server) session(stream grpc.ServerStream) error {
 	caller, _ := stream.Context().Value(whoKey{}).(who)
 	system := s.system.ActorSystem()
 	n := &session{
-		server: s, stream: stream, who: caller, debts: debts{of: s.guard.peers.answers.holder(caller.owner, caller.host)},
-		leases: s.guard.leases.holder(caller.owner, caller.host), turns: newTurns(system),
+		server: s, stream: stream, who: caller, debts: debts{of: s.guard.peers.answers.Holder(caller.party())},
+		leases: s.guard.leases.Holder(caller.party()), turns: newTurns(system),
 		watchers: map[string]*actor.PID{}, wake: make(chan struct{}, 1),
 	}
 	defer n.turns.close()
@@ -96,7 +97,7 @@ func (n *session) end(why actor.TerminatedReason) {
 	n.watchers, n.out = nil, nil
 	n.mu.Unlock()
 	n.debts.clear()
-	n.leases.clear()
+	n.leases.Clear()
 	for _, w := range watchers {
 		n.tellEnd(w)
 	}
@@ -177,7 +178,7 @@ func (n *session) write(ctx context.Context) {
 				return // read learns of it too
 			}
 			n.debts.paid(paid)
-			n.leases.give(leases)
+			n.leases.Give(leases)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestAHandlerBehindASilentLinkEndsWithItsLease(t *testing.T) {
 		cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
 		cfg.QueueHandler = []wakebell.QueueHandlerOption{wakebell.LeaseTTL(3 * time.Second)}
 		n := serve(t, cfg)
-		link := faultproxy.StartUnseen(t, n.server.Address())
+		link := faultproxy.StartRaw(t, n.server.Address())
 		of := remote.Subscription{Topic: n.topic.Name()}
 		if isQueue {
 			of = remote.Subscription{Queue: queue.New[string](n.topic.Name()).Keys()}
@@ -89,7 +89,7 @@ func TestALeaseThatComesTooLateIsNotHandled(t *testing.T) {
 	cfg := withToken()
 	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
 	n := serve(t, cfg)
-	link := faultproxy.StartUnseen(t, n.server.Address())
+	link := faultproxy.StartRaw(t, n.server.Address())
 	var late atomic.Uint32           // the first attempt that reached the handler
 	early := make(chan struct{}, 16) // its verdict may be lost
 	subscribe(t, dialAt(t, link.Addr), remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(_ context.Context, l *messages.Lease) error {

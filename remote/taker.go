@@ -18,7 +18,7 @@ import (
 type Subscription struct {
 	Topic string // without prefix
 
-	// Queue is a queue instead, as its Keys say; wakebell.Queue.Read reads the
+	// Queue is a queue instead, as its Keys say; queue.Queue.Read reads the
 	// bodies. The zero value: it is a topic.
 	Queue queue.Keys
 
@@ -111,7 +111,7 @@ type taker struct {
 // subscribe asks for leases, at first and whenever the link is new.
 func (t *taker) subscribe() {
 	t.link.done.Go(func() {
-		request := &messages.Subscribe{Topic: t.of.Topic, Subscriber: t.of.Name, Credits: uint32(min(max(t.of.Credits, 0), 1<<30))} //nolint:gosec // bounded
+		request := &messages.SubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name, Credits: uint32(min(max(t.of.Credits, 0), 1<<30))} //nolint:gosec // bounded
 		if q := t.of.Queue; q.Name != "" {
 			request.Queue = &messages.Queue{Separator: q.Separator, DeadLetters: q.DeadLetters}
 		}
@@ -124,8 +124,8 @@ func (t *taker) subscribe() {
 				return // the next link subscribes
 			}
 			if err == nil {
-				var subscribed *messages.Subscribed
-				if subscribed, err = wakebell.Answered[*messages.Subscribed](answer, nil); err == nil {
+				var subscribed *messages.SubscribeResponse
+				if subscribed, err = wakebell.Answered[*messages.SubscribeResponse](answer, nil); err == nil {
 					t.reconcile(subscribed)
 					return
 				}
@@ -148,7 +148,7 @@ func (t *taker) subscribe() {
 
 // reconcile gives back what the node thinks is ours and is not, as after our
 // process began anew.
-func (t *taker) reconcile(m *messages.Subscribed) {
+func (t *taker) reconcile(m *messages.SubscribeResponse) {
 	for _, l := range m.GetHeld() {
 		t.mu.Lock()
 		_, known := t.crashed[l.GetDelivery()] // it comes back when its lease ends
@@ -265,7 +265,7 @@ func verdictOf(l *messages.Lease, err error) *messages.Verdict {
 func (t *taker) ended(m *messages.LeasesEnded) {
 	for _, e := range m.GetEnded() {
 		cause := wakebell.ErrLeaseLost
-		switch e.GetWhy() {
+		switch e.GetReason() {
 		case messages.LeaseEnd_LEASE_END_CANCELLED:
 			cause = wakebell.ErrCancelled
 		case messages.LeaseEnd_LEASE_END_TOO_OLD:
@@ -303,5 +303,5 @@ func (t *taker) stop(cause error) {
 	t.flush()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), grace)
 	defer cancel()
-	_, _ = t.link.ask(ctx, &messages.Unsubscribe{Topic: t.of.Topic, Subscriber: t.of.Name}) // else the leases end by themselves
+	_, _ = t.link.ask(ctx, &messages.UnsubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name}) // else the leases end by themselves
 }

@@ -121,23 +121,21 @@ func (g *guard) know(known *tokenOwners) {
 	}
 }
 
-// SetTokens replaces Config.Tokens and Config.TokenCertificates, which may be
-// nil. Connections by tokens that are no longer among them, or are bound to
-// another certificate now, end at once, with all that is under way on them. It
-// does not turn the asking for tokens on or off. Errors: wakebell.ErrInvalid.
-func (s *Server) SetTokens(tokens, certificates map[string]string) error {
-	if (len(tokens) == 0) != (len(*s.guard.owners.Load()) == 0) {
+// setTokens replaces who has which token. Connections by tokens that are no longer
+// among them, or are bound to another certificate now, end at once.
+func (g *guard) setTokens(tokens, certificates map[string]string) error {
+	if (len(tokens) == 0) != (len(*g.owners.Load()) == 0) {
 		return invalid("Tokens", "whether peers need one is decided by Serve")
 	}
 	if err := checkTokens(tokens); err != nil {
 		return err
 	}
-	if err := checkCertificates(tokens, certificates, s.guard.cfg.asksForCertificates()); err != nil {
+	if err := checkCertificates(tokens, certificates, g.cfg.asksForCertificates()); err != nil {
 		return err
 	}
-	before, known := *s.guard.owners.Load(), owners(tokens, certificates)
-	s.guard.know(known)
-	s.guard.connections.closeUnless(func(token tokenHash) bool {
+	before, known := *g.owners.Load(), owners(tokens, certificates)
+	g.know(known)
+	g.connections.closeUnless(func(token tokenHash) bool {
 		now, ok := (*known)[token]
 		return ok && (now.certificate == "" || now.certificate == before[token].certificate)
 	})

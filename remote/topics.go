@@ -10,14 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
-)
-
-var (
-	topicOperations = []grpc.MethodDesc{
-		operation(lookAtTopics), operation(cancelAll), operation(forgetTopic), operation(diagnose),
-		operation(getOrders), operation(pauseTopic), operation(resumeTopic), operation(retuneTopic),
-	}
-	topicStreams = []grpc.StreamDesc{listing(listTopics), listing(tail)}
+	"github.com/wakebell/wakebell/messages/rpc"
 )
 
 var _ wakebell.Operator = (*Client)(nil)
@@ -29,14 +22,18 @@ func (o *operations) bare(topic string) (string, bool) {
 	return name, ours && name != ""
 }
 
-func listTopics(ctx context.Context, o *operations, m *messages.ListTopics) iter.Seq2[*messages.TopicName, error] {
-	return func(yield func(*messages.TopicName, error) bool) {
+func (o *operations) ListTopics(m *messages.ListTopicsRequest, stream grpc.ServerStreamingServer[messages.ListTopicsResponse]) error {
+	return listing(o, m, stream, o.listTopics)
+}
+
+func (o *operations) listTopics(ctx context.Context, m *messages.ListTopicsRequest) iter.Seq2[*messages.ListTopicsResponse, error] {
+	return func(yield func(*messages.ListTopicsResponse, error) bool) {
 		for full, err := range o.client().Topics(ctx, m.GetDiscover()) {
 			name, ours := o.bare(full)
 			if err == nil && (!ours || !o.sees(ctx, KindTopic, name)) {
 				continue
 			}
-			if !yield(&messages.TopicName{Topic: text(name)}, err) {
+			if !yield(&messages.ListTopicsResponse{Topic: text(name)}, err) {
 				return
 			}
 		}
@@ -46,13 +43,13 @@ func listTopics(ctx context.Context, o *operations, m *messages.ListTopics) iter
 // Topics is that of wakebell.Client, of those topics that begin with the
 // System's prefix, without it.
 func (c *Client) Topics(ctx context.Context, discover bool) iter.Seq2[string, error] {
-	return each(list[messages.TopicName](ctx, c, &messages.ListTopics{Discover: discover}), (*messages.TopicName).GetTopic)
+	return each(list(ctx, c, rpc.OperationsClient.ListTopics, &messages.ListTopicsRequest{Discover: discover}), (*messages.ListTopicsResponse).GetTopic)
 }
 
 // maxOverviews is how many topics a request is about.
 const maxOverviews = 1000
 
-func lookAtTopics(ctx context.Context, o *operations, m *messages.LookAtTopics) (*messages.TopicOverviews, error) {
+func (o *operations) GetOverviews(ctx context.Context, m *messages.GetOverviewsRequest) (*messages.GetOverviewsResponse, error) {
 	if len(m.GetTopics()) > maxOverviews {
 		return nil, invalid("topics", "%d, at most %d", len(m.GetTopics()), maxOverviews)
 	}
@@ -60,9 +57,9 @@ func lookAtTopics(ctx context.Context, o *operations, m *messages.LookAtTopics) 
 	if err != nil {
 		return nil, err
 	}
-	answer := &messages.TopicOverviews{}
+	answer := &messages.GetOverviewsResponse{}
 	for i, of := range all {
-		t := &messages.TopicOverview{Topic: m.GetTopics()[i], Stats: wakebell.StatsMessage(of.Stats), Orders: ordersMessage(of.Control)}
+		t := &messages.TopicOverview{Topic: m.GetTopics()[i], Stats: wakebell.StatsMessage(of.Stats), Control: controlMessage(of.Control)}
 		if of.Err != nil {
 			t.Fault = errorOf(ctx, of.Err)
 		}
@@ -75,12 +72,12 @@ func lookAtTopics(ctx context.Context, o *operations, m *messages.LookAtTopics) 
 func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebell.Overview, error) {
 	var all []wakebell.Overview
 	for part := range slices.Chunk(topics, maxOverviews) {
-		answer, err := operate[messages.TopicOverviews](ctx, c, &messages.LookAtTopics{Topics: part})
+		answer, err := operate(ctx, c, rpc.OperationsClient.GetOverviews, &messages.GetOverviewsRequest{Topics: part})
 		if err != nil {
 			return nil, err
 		}
 		for _, t := range answer.GetTopics() {
-			of := wakebell.Overview{Topic: t.GetTopic(), Stats: statsOf(t.GetStats()), Control: controlOf(t.GetOrders())}
+			of := wakebell.Overview{Topic: t.GetTopic(), Stats: statsOf(t.GetStats()), Control: controlOf(t.GetControl())}
 			if t.GetFault() != nil {
 				of.Err = wakebell.AnswerError(t.GetFault())
 			}
@@ -99,34 +96,34 @@ func (c *Client) Count(ctx context.Context, topic string) (wakebell.Counts, erro
 	return wakebell.Counts{Total: st.Total, Due: st.Due, Dead: st.Dead}, nil
 }
 
-func cancelAll(ctx context.Context, o *operations, m *messages.CancelAll) (*messages.Removed, error) {
+func (o *operations) CancelAll(ctx context.Context, m *messages.CancelAllRequest) (*messages.CancelAllResponse, error) {
 	n, err := o.client().CancelAll(ctx, m.GetTopic())
-	return &messages.Removed{Count: n}, err
+	return &messages.CancelAllResponse{Count: n}, err
 }
 
 // CancelAll is that of wakebell.Client. When the link breaks it fails with
 // wakebell.ErrUnavailable, and nobody knows.
 func (c *Client) CancelAll(ctx context.Context, topic string) (int64, error) {
-	answer, err := once[messages.Removed](ctx, c, &messages.CancelAll{Topic: topic})
+	answer, err := once(ctx, c, rpc.OperationsClient.CancelAll, &messages.CancelAllRequest{Topic: topic})
 	return answer.GetCount(), err
 }
 
-func forgetTopic(ctx context.Context, o *operations, m *messages.ForgetTopic) (*messages.TopicForgotten, error) {
-	return &messages.TopicForgotten{}, o.client().Forget(ctx, m.GetTopic())
+func (o *operations) ForgetTopic(ctx context.Context, m *messages.ForgetTopicRequest) (*messages.ForgetTopicResponse, error) {
+	return &messages.ForgetTopicResponse{}, o.client().Forget(ctx, m.GetTopic())
 }
 
 // Forget is that of wakebell.Client.
 func (c *Client) Forget(ctx context.Context, topic string) error {
-	_, err := operate[messages.TopicForgotten](ctx, c, &messages.ForgetTopic{Topic: topic})
+	_, err := operate(ctx, c, rpc.OperationsClient.ForgetTopic, &messages.ForgetTopicRequest{Topic: topic})
 	return err
 }
 
-func diagnose(ctx context.Context, o *operations, m *messages.Diagnose) (*messages.Findings, error) {
+func (o *operations) Diagnose(ctx context.Context, m *messages.DiagnoseRequest) (*messages.DiagnoseResponse, error) {
 	found, err := o.client().Diagnose(ctx, m.GetTopics()...)
 	if err != nil {
 		return nil, err
 	}
-	answer := &messages.Findings{}
+	answer := &messages.DiagnoseResponse{}
 	for _, f := range o.guard.findings(found) {
 		topic, _ := o.bare(f.Topic)
 		answer.Findings = append(answer.Findings, &messages.Finding{
@@ -139,7 +136,7 @@ func diagnose(ctx context.Context, o *operations, m *messages.Diagnose) (*messag
 // Diagnose is that of wakebell.Client, as the node sees its Redis. It tells no
 // addresses: the masters of a Cluster have numbers.
 func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]wakebell.Finding, error) {
-	answer, err := operate[messages.Findings](ctx, c, &messages.Diagnose{Topics: topics})
+	answer, err := operate(ctx, c, rpc.OperationsClient.Diagnose, &messages.DiagnoseRequest{Topics: topics})
 	if err != nil {
 		return nil, err
 	}

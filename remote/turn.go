@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/gateturn"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -70,15 +72,15 @@ func (t *turn) Guard(ctx context.Context, resource string) error {
 // of ask.
 func (t *turn) extend(ctx context.Context) error {
 	sent := time.Now()
-	answer, err := t.link.ask(ctx, &messages.ExtendTurn{Gate: t.gate, Place: t.place, Fence: t.fence})
+	answer, err := t.link.ask(ctx, &messages.ExtendTurnRequest{Gate: t.gate, Place: t.place, Fence: t.fence})
 	if err != nil {
 		return err
 	}
 	switch a := answer.(type) {
-	case *messages.TurnExtended:
+	case *messages.ExtendTurnResponse:
 		if a.GetGood() == nil || !t.goodUntil(sent.Add(a.GetGood().AsDuration())) {
-			t.lose(wakebell.ErrTurnLost)
-			return wakebell.ErrTurnLost
+			t.lose(gate.ErrTurnLost)
+			return gate.ErrTurnLost
 		}
 		return nil
 	case *messages.Error:
@@ -97,7 +99,7 @@ func (t *turn) goodUntil(until time.Time) bool {
 		return false
 	}
 	t.until = until
-	t.timer = time.AfterFunc(left, func() { t.lose(wakebell.ErrTurnLost) })
+	t.timer = time.AfterFunc(left, func() { t.lose(gate.ErrTurnLost) })
 	return true
 }
 
@@ -149,14 +151,27 @@ func (t *turn) keep() {
 	}
 }
 
-// Release implements wakebell.HeldTurn.
+// Release implements gate.Turn.
 func (t *turn) Release(ctx context.Context) error {
+	if err := t.giveBack(ctx); err != nil {
+		return fmt.Errorf("release %q (fence %d): %w", t.gate, t.fence, err)
+	}
+	return nil
+}
+
+// Do implements gate.Turn.
+func (t *turn) Do(ctx context.Context, fn func(ctx context.Context, fence uint64) error) error {
+	return gateturn.Do(ctx, t, fn)
+}
+
+// giveBack releases the turn and waits until the node has it back.
+func (t *turn) giveBack(ctx context.Context) error {
 	t.release(nil)
 	t.mu.Lock()
 	released := t.released
 	t.mu.Unlock()
 	if released == nil {
-		return wakebell.ErrTurnLost
+		return gate.ErrTurnLost
 	}
 	select {
 	case <-released:
@@ -171,29 +186,29 @@ func (t *turn) Release(ctx context.Context) error {
 func (t *turn) release(cause error) bool {
 	had, first := t.finish(cause, make(chan struct{}))
 	if had && first {
-		t.link.done.Go(t.giveBack)
+		t.link.done.Go(t.returnToNode)
 	}
 	return had && first
 }
 
-// giveBack tells the node. A node that cannot be told takes the turn back by
-// itself.
-func (t *turn) giveBack() {
+// returnToNode reports the release to the node. A node that cannot be reached
+// takes the turn back when its lease ends.
+func (t *turn) returnToNode() {
 	ctx, cancel := context.WithDeadline(t.link.ctx, t.Until())
 	defer cancel()
 	for again := false; ; again = true {
-		answer, err := t.link.ask(ctx, &messages.ReleaseTurn{Gate: t.gate, Place: t.place, Fence: t.fence})
+		answer, err := t.link.ask(ctx, &messages.ReleaseTurnRequest{Gate: t.gate, Place: t.place, Fence: t.fence})
 		if errors.Is(err, errBroken) {
 			continue
 		}
-		released, ok := answer.(*messages.TurnReleased)
+		released, ok := answer.(*messages.ReleaseTurnResponse)
 		switch {
 		case err != nil:
 			t.result = t.link.cfg.unavailable(fmt.Errorf("the node takes the turn back when its lease ends: %w", err))
 		case !ok:
 			t.result = fmt.Errorf("unexpected answer %T", answer)
 		case released.GetReason() != "" && !again: // else it was the first that worked
-			t.result = wakebell.ErrTurnLost
+			t.result = gate.ErrTurnLost
 		}
 		t.left()
 		close(t.released)
@@ -207,7 +222,7 @@ func (s *clientLink) turnLost(m *messages.TurnLost) {
 	t := s.turns[m.GetPlace()]
 	s.mu.Unlock()
 	if t != nil && t.gate == m.GetGate() {
-		t.lose(wakebell.ErrTurnLost)
+		t.lose(gate.ErrTurnLost)
 	}
 }
 
@@ -220,7 +235,7 @@ func (s *clientLink) releaseAll() {
 	s.mu.Unlock()
 	var had []*turn
 	for _, t := range all {
-		if t.release(wakebell.ErrGatesClosed) {
+		if t.release(gate.ErrClosed) {
 			had = append(had, t)
 		}
 	}

@@ -69,20 +69,20 @@ func TestATurnWhoseAnswersAreLost(t *testing.T) {
 		extensions, held := 0, time.Time{}
 		c := answering(t, func(asked proto.Message) messages.Answer {
 			switch m := asked.(type) {
-			case *messages.AcquireTurn:
+			case *messages.AcquireTurnRequest:
 				if places = append(places, m.GetPlace()); len(places) < 3 {
 					return nil
 				}
 				held = time.Now()
 				return &messages.Turn{Request: m.GetRequest(), Gate: m.GetGate(), Place: m.GetPlace(), Fence: 7}
-			case *messages.ExtendTurn:
+			case *messages.ExtendTurnRequest:
 				if extensions++; extensions%2 == 0 {
 					return nil
 				}
 				held = time.Now()
-				return &messages.TurnExtended{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence(), Good: durationpb.New(DefaultTurnTTL)}
-			case *messages.ReleaseTurn:
-				return &messages.TurnReleased{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence()}
+				return &messages.ExtendTurnResponse{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence(), Good: durationpb.New(DefaultTurnTTL)}
+			case *messages.ReleaseTurnRequest:
+				return &messages.ReleaseTurnResponse{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence()}
 			}
 			return nil
 		})

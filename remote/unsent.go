@@ -1,16 +1,18 @@
 package remote
 
+import "github.com/wakebell/wakebell/remote/internal/limits"
+
 // What waits to be sent is counted: answers as debts of the stream, what is for
 // subscribers as leases. A lease counts from when it is given until it is
 // settled or over, and once more while it waits to be sent: when it is over it
 // may wait still.
 
 // takeUnsent counts a message for subscribers; false: it is to be dropped.
-func (h *holder) takeUnsent(kind string, size int) bool {
+func takeUnsent(h *limits.Holder, kind string, size int) bool {
 	if kind == extensions {
-		return h.take(size)
+		return h.Take(size) == nil
 	}
-	h.force(size)
+	h.Force(size)
 	return true
 }
 
@@ -19,7 +21,7 @@ func (h *holder) takeUnsent(kind string, size int) bool {
 func (p *peer) count(e *outgoing, limit int) bool {
 	switch {
 	case forSubscriber[e.kind]:
-		return p.unsentLeases().takeUnsent(e.kind, e.size())
+		return takeUnsent(p.unsentLeases(), e.kind, e.size())
 	case isAnswer[e.kind] && !p.debts.answered(e.kind, e.size()):
 		e.body = noRoom(e.body)
 		if !e.encode(limit) {
@@ -34,7 +36,7 @@ func (p *peer) count(e *outgoing, limit int) bool {
 func (p *peer) uncount(e *outgoing) {
 	switch {
 	case forSubscriber[e.kind]:
-		p.unsentLeases().give(e.size())
+		p.unsentLeases().Give(e.size())
 	case isAnswer[e.kind]:
 		p.debts.paid(e.size())
 	}
@@ -43,10 +45,10 @@ func (p *peer) uncount(e *outgoing) {
 // sent notes that a frame was sent.
 func (p *peer) sent(f *frame) {
 	p.debts.paid(f.answers)
-	p.unsentLeases().give(f.leases)
+	p.unsentLeases().Give(f.leases)
 }
 
-func (p *peer) unsentLeases() *holder {
+func (p *peer) unsentLeases() *limits.Holder {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.leases
@@ -58,7 +60,7 @@ func (n *session) count(r *reply, kind string) bool {
 	switch {
 	case forSubscriber[kind]:
 		r.lease = size
-		return n.leases.takeUnsent(kind, size)
+		return takeUnsent(n.leases, kind, size)
 	case isAnswer[kind] && !n.debts.answered(kind, size):
 		*r = newReply(noRoom(inside(r.Reply)))
 		r.answer = r.size + answerOverhead

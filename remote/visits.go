@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/wakebell/wakebell/messages/rpc"
 )
 
 // maxPlain bounds a request of a service that is not ours, as of gRPC's health.
@@ -25,7 +27,7 @@ type visit struct {
 	late   *time.Timer // ends it while its request has not arrived; nil: it may wait
 
 	mu    sync.Mutex
-	held  int64 // bytes of the message that is carried out
+	held  int // bytes of the message that is carried out
 	ended bool
 }
 
@@ -42,7 +44,7 @@ func (g *guard) begin(ctx context.Context, info *tap.Info) (context.Context, err
 	from, _ := gpeer.FromContext(ctx)
 	err = g.connections.admit(from.Addr, w.owner)
 	if err == nil {
-		err = g.streams.take(w.owner, w.host, 1)
+		err = g.streams.Take(w.party(), 1)
 	}
 	if err != nil {
 		g.note(ctx, w, err)
@@ -63,7 +65,7 @@ func (g *guard) begin(ctx context.Context, info *tap.Info) (context.Context, err
 
 // mayWait are the calls whose caller may say something at any time.
 var mayWait = map[string]bool{
-	"/" + serviceName + "/Session":                              true,
+	rpc.Timers_Session_FullMethodName:                           true,
 	"/remote.Remoting/Receive":                                  true,
 	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": true,
 }
@@ -89,7 +91,7 @@ func (c *visit) take(size int) {
 	c.hold(c.intake.taken(size))
 }
 
-func (c *visit) hold(n int64) {
+func (c *visit) hold(n int) {
 	c.mu.Lock()
 	before := c.held
 	if c.held = n; c.ended {
@@ -97,7 +99,7 @@ func (c *visit) hold(n int64) {
 	}
 	c.mu.Unlock()
 	if before > 0 {
-		c.guard.bodies.give(c.intake.principal(), c.who.host, before)
+		c.guard.bodies.Give(c.intake.party(), before)
 	}
 }
 
@@ -107,13 +109,19 @@ func (c *visit) end() {
 	c.ended = true
 	c.mu.Unlock()
 	c.hold(0)
-	c.guard.streams.give(c.who.owner, c.who.host, 1)
+	c.guard.streams.Give(c.who.party(), 1)
 }
 
 // received is where a message of a call goes.
 type received struct {
 	proto.Message
 	call *visit
+}
+
+// arrived implements counted.
+func (r *received) arrived(bytes int) proto.Message {
+	r.call.take(bytes)
+	return r.Message
 }
 
 // intakeOf counts the messages of a connection.

@@ -15,32 +15,34 @@ func fullName(m proto.Message) string { return string(proto.MessageName(m)) }
 // and what all answer.
 var (
 	requests = names(
-		&messages.Schedule{}, &messages.ScheduleBatch{}, &messages.Cancel{}, &messages.Get{},
-		&messages.List{}, &messages.Reschedule{}, &messages.RunNow{}, &messages.Stats{},
-		&messages.PutRecurring{}, &messages.DeleteRecurring{}, &messages.EnableRecurring{}, &messages.RunRecurring{},
-		&messages.GetRecurring{}, &messages.ListRecurring{}, &messages.PreviewRecurring{},
-		&messages.Publish{}, &messages.GuardTurn{},
+		&messages.ScheduleRequest{}, &messages.ScheduleBatchRequest{}, &messages.CancelRequest{}, &messages.GetTimerRequest{},
+		&messages.ListTimersRequest{}, &messages.RescheduleRequest{}, &messages.RunNowRequest{}, &messages.GetTopicStatsRequest{},
+		&messages.PutRecurringRequest{}, &messages.DeleteRecurringRequest{}, &messages.EnableRecurringRequest{}, &messages.RunRecurringRequest{},
+		&messages.GetRecurringRequest{}, &messages.ListRecurringRequest{}, &messages.PreviewRecurringRequest{},
+		&messages.PublishRequest{}, &messages.GuardTurnRequest{},
 	)
-	subscribing = names(&messages.Subscribe{}, &messages.Unsubscribe{}, &messages.Verdicts{})
-	turning     = names(&messages.AcquireTurn{}, &messages.ExtendTurn{}, &messages.ReleaseTurn{})
+	subscribing = names(&messages.SubscribeRequest{}, &messages.UnsubscribeRequest{}, &messages.Verdicts{})
+	turning     = names(&messages.AcquireTurnRequest{}, &messages.ExtendTurnRequest{}, &messages.ReleaseTurnRequest{})
 	answers     = names(
-		&messages.Error{}, &messages.Scheduled{}, &messages.BatchScheduled{}, &messages.Cancelled{}, &messages.Timer{},
-		&messages.TimerPage{}, &messages.DueNow{}, &messages.TopicStats{}, &messages.Subscribed{}, &messages.Unsubscribed{},
-		&messages.RecurringChanged{}, &messages.RecurringRun{}, &messages.RecurringState{}, &messages.RecurringPage{},
-		&messages.RecurringInstants{}, &messages.MessagesPublished{}, &messages.TurnGuarded{},
-		&messages.Turn{}, &messages.TurnRefused{}, &messages.TurnExtended{}, &messages.TurnReleased{},
+		&messages.Error{}, &messages.ScheduleResponse{}, &messages.ScheduleBatchResponse{}, &messages.CancelResponse{},
+		&messages.GetTimerResponse{}, &messages.ListTimersResponse{}, &messages.RescheduleResponse{}, &messages.RunNowResponse{},
+		&messages.GetTopicStatsResponse{}, &messages.SubscribeResponse{}, &messages.UnsubscribeResponse{},
+		&messages.PutRecurringResponse{}, &messages.DeleteRecurringResponse{}, &messages.EnableRecurringResponse{},
+		&messages.RunRecurringResponse{}, &messages.GetRecurringResponse{}, &messages.ListRecurringResponse{},
+		&messages.PreviewRecurringResponse{}, &messages.PublishResponse{}, &messages.GuardTurnResponse{},
+		&messages.Turn{}, &messages.TurnRefused{}, &messages.ExtendTurnResponse{}, &messages.ReleaseTurnResponse{},
 	)
 	// What the reminders take: wishes, and the answers of those who are reminded.
-	reminding = names(&messages.SetReminder{}, &messages.ForgetReminder{})
+	reminding = names(&messages.SetReminderRequest{}, &messages.ForgetReminderRequest{})
 	reminded  = names(&messages.Ack{}, &messages.Nack{}, &messages.Reject{})
-	reminders = names(&messages.ReminderSet{}, &messages.ReminderForgotten{}, &messages.ReminderFailed{})
+	reminders = names(&messages.SetReminderResponse{}, &messages.ForgetReminderResponse{}, &messages.ReminderFailed{})
 	// undelivered answers what found no actor.
 	undelivered = fullName(&actor.DeadLetterResponse{})
 
 	// heavy are questions and answers with bodies, or many lines.
 	heavy = set(names(
-		&messages.Get{}, &messages.List{}, &messages.Timer{}, &messages.TimerPage{},
-		&messages.ListRecurring{}, &messages.RecurringPage{}, &messages.PreviewRecurring{}, &messages.RecurringInstants{},
+		&messages.GetTimerRequest{}, &messages.ListTimersRequest{}, &messages.GetTimerResponse{}, &messages.ListTimersResponse{},
+		&messages.ListRecurringRequest{}, &messages.ListRecurringResponse{}, &messages.PreviewRecurringRequest{}, &messages.PreviewRecurringResponse{},
 	))
 )
 
@@ -54,12 +56,12 @@ var (
 // waitsLong are requests that are answered when it is their turn, endsLongWait
 // their answers.
 var (
-	waitsLong    = set(names(&messages.AcquireTurn{}))
+	waitsLong    = set(names(&messages.AcquireTurnRequest{}))
 	endsLongWait = set(names(&messages.Turn{}, &messages.TurnRefused{}))
 )
 
 // isAnswered are what is answered with one of answers or reminders.
-var isAnswered = set(slices.Concat(requests, turning, reminding, names(&messages.Subscribe{}, &messages.Unsubscribe{})))
+var isAnswered = set(slices.Concat(requests, turning, reminding, names(&messages.SubscribeRequest{}, &messages.UnsubscribeRequest{})))
 
 var isAnswer = set(slices.Concat(answers, reminders, []string{undelivered}))
 

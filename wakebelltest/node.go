@@ -12,7 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/poller"
-	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/internal/testhook"
 )
 
 // Node is a System in a world, with an ActorSystem of its own. It may be
@@ -81,7 +81,7 @@ func (n *Node) Start() {
 	n.mu.Lock()
 	n.system, n.topics = system, nil
 	n.mu.Unlock()
-	testdoor.Hook(system, testdoor.Hooks{
+	testhook.Hook(system, testhook.Hooks{
 		Source: n.wire,
 		Random: func() float64 { return 0.5 },
 		Idle:   time.Hour,
@@ -118,7 +118,7 @@ func (n *Node) Crash() {
 		return
 	}
 	n.running = false
-	if err := testdoor.Kill(n.System()); err != nil {
+	if err := testhook.Kill(n.System()); err != nil {
 		n.world.t.Errorf("wakebelltest: crash node %d: %v", n.number, err)
 	}
 	n.world.history.crashed(n)

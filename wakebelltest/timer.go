@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/internal/testdoor"
+	"github.com/wakebell/wakebell/internal/testhook"
 )
 
 // Timer makes what a handler of the topic gets, for a test that calls the
@@ -16,7 +16,7 @@ import (
 // changed. Settle and Extend go to the Lease that LeaseOf gives.
 func Timer[T any](t testing.TB, topic wakebell.Topic[T], body T, opts ...wakebell.ScheduleOption) wakebell.Timer[T] {
 	t.Helper()
-	meta, err := testdoor.Meta(topic.Draft(body, opts...), &Lease{})
+	meta, err := testhook.Meta(topic.Draft(body, opts...), &Lease{})
 	if err != nil {
 		t.Fatalf("wakebelltest: a timer of %q: %v", topic.Name(), err)
 	}
@@ -39,7 +39,7 @@ type Lease struct {
 
 // LeaseOf is the lease of a timer that Timer made; nil for any other.
 func LeaseOf(m wakebell.Meta) *Lease {
-	l, _ := testdoor.HolderOf(m).(*Lease)
+	l, _ := testhook.HolderOf(m).(*Lease)
 	return l
 }
 

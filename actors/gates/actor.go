@@ -11,58 +11,61 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// gatekeeper is the gates actor: it owns the process's places and turns at all
-// gates, its beat and its one subscription. Requests of one gate go one at a
-// time and gather meanwhile, so a busy gate costs one round trip a turn.
+// gatekeeper is the gates actor: it owns the process's tickets and turns at all
+// gates, the heartbeat and the one subscription. A gate has one request in
+// flight; what arrives meanwhile is batched into the next, so that a busy gate
+// costs one round trip per turn.
 type gatekeeper struct {
 	gates *Gates
 	cfg   *Config
 	self  *actor.PID
 	root  *actor.RootContext
 
-	life   *gateLife
-	queues map[string]*gateQueue
-	owners map[string]*turnOwner
-	visits visits // places and turns of visitors
+	// incarnation is one life of the actor, from its start to its crash or stop.
+	// Messages of its goroutines carry it, because mailboxes outlive a restart.
+	incarnation  *incarnation
+	queues       map[string]*gateQueue
+	owners       map[string]*turnOwner
+	remotePlaces remotePlaces // tickets and turns of remote owners
 
-	sequence uint64 // of exchanges
-	numbers  uint64 // of joins
-	floor    gate.Ticket
+	sequence    uint64 // of exchanges
+	numbers     uint64 // of joins
+	ticketFloor gate.Ticket
 
-	pulse     pulse
+	heartbeat heartbeat
 	listening bool
-	closing   bool
-	empty     []chan struct{} // closed once all is given back
+	closed    bool
+	onEmpty   []chan struct{} // closed once all is released
 }
 
 // gateLife is an incarnation. What it began carries it, because mail outlives a
 // restart.
-type gateLife struct {
+type incarnation struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	process string
-	tell    func(message any) // sends to the actor while the life lasts
+	send    func(message any) // sends to the actor while the incarnation lasts
 }
 
-// waiter is a request for a turn, from the question to the answer; of an actor,
-// to the end of the turn.
+// waiter is a request for a turn, from the request to its answer; of an actor, to
+// the end of the turn.
 type waiter struct {
 	gate   string
 	try    bool
 	asked  time.Time
 	values context.Context // whose values the turn's context has
-	answer chan turnAnswer // of a goroutine; has room for one
+	answer chan turnAnswer // to a goroutine; capacity 1
 	owner  *turnOwner      // of an actor
 	expiry *time.Timer     // of an actor's request with a timeout
 
 	request, place uint64        // of an actor
-	ttl            time.Duration // of an actor's turn; 0: as long as the actor's life
-	lapse          *time.Timer   // ends it at lapses
+	ttl            time.Duration // of an actor's turn; 0: as long as the actor lives
+	lapse          *time.Timer   // ends the turn at lapses
 	lapses         time.Time
 
 	number   uint64
 	ticket   gate.Ticket // 0: none yet
-	since    gate.Ticket // no other process has a ticket from it to ours; 0: one may
+	since    gate.Ticket // all tickets from it to ours are of this process; 0: unknown
 	turn     *Turn
 	placed   bool // it has or had a ticket
 	answered bool
@@ -74,7 +77,7 @@ type turnAnswer struct {
 	err  error
 }
 
-// What is sent to the gates actor.
+// Messages to the gates actor.
 type (
 	acquire     struct{ waiter *waiter }
 	withdraw    struct{ waiter *waiter }
@@ -83,34 +86,34 @@ type (
 		answer func(error)
 	}
 	closeGates struct{ done chan struct{} }
-	waits      struct { // whether a ticket does, in this process
+	isWaiting  struct { // asks whether a ticket is waiting, in this process
 		gate   string
 		ticket gate.Ticket
 		answer chan bool // has room for one
 	}
 
-	turnOver struct { // its lease has ended by the local clock
-		life *gateLife
-		turn *Turn
+	turnOver struct { // its lease has expired by the local clock
+		incarnation *incarnation
+		turn        *Turn
 	}
 	signalled struct {
-		life   *gateLife
-		signal gate.Signal
+		incarnation *incarnation
+		signal      gate.Signal
 	}
 	confirm struct { // a turn that began with its signal is to be confirmed
-		life *gateLife
-		turn *Turn
+		incarnation *incarnation
+		turn        *Turn
 	}
 	gateAnswered struct {
-		life   *gateLife
-		queue  *gateQueue
-		flight *gateFlight
-		reply  *gate.Reply
-		err    error
+		incarnation *incarnation
+		queue       *gateQueue
+		request     *gateRequest
+		reply       *gate.Reply
+		err         error
 	}
 )
 
-// Props makes the gates actor of g.
+// Props returns the props of the gates actor of g.
 func Props(g *Gates) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor { return &gatekeeper{gates: g, cfg: &g.cfg} },
 		actor.WithReceiverMiddleware(host.LogCrashes(g.cfg.Logger)))
@@ -130,68 +133,68 @@ func (k *gatekeeper) Receive(c actor.Context) {
 		k.acquire(m.waiter)
 	case withdraw:
 		k.withdraw(m.waiter)
-	case waits:
+	case isWaiting:
 		q := k.queues[m.gate]
 		m.answer <- q != nil && q.waiting[m.ticket] != nil
 	case releaseTurn:
 		k.release(m)
 	case closeGates:
 		k.close(m.done)
-	case *messages.AcquireTurn:
-		k.ask(c, m)
-	case *messages.ExtendTurn:
-		k.extend(c, m)
-	case *messages.ReleaseTurn:
-		k.giveBack(c, m)
+	case *messages.AcquireTurnRequest:
+		k.requestTurn(c, m)
+	case *messages.ExtendTurnRequest:
+		k.extendTurn(c, m)
+	case *messages.ReleaseTurnRequest:
+		k.releaseOwned(c, m)
 	case turnLapsed:
 		k.lapsed(m)
 	case gateAnswered:
-		if m.life == k.life {
+		if m.incarnation == k.incarnation {
 			k.answered(m)
 		}
 	case turnOver:
-		if m.life == k.life && m.turn.state == turnHeld {
+		if m.incarnation == k.incarnation && m.turn.state == turnHeld {
 			k.lose(m.turn)
 			k.pump(k.queue(m.turn.Gate))
 		}
 	case signalled:
-		if m.life == k.life {
-			k.signalled(m.signal)
+		if m.incarnation == k.incarnation {
+			k.signalReceived(m.signal)
 		}
 	case confirm:
-		if m.life == k.life && m.turn.state == turnHeld {
-			k.look(m.turn.Gate)
+		if m.incarnation == k.incarnation && m.turn.state == turnHeld {
+			k.requestPoll(m.turn.Gate)
 		}
-	case gather:
-		if m.life == k.life {
-			k.gather(m)
+	case coalesce:
+		if m.incarnation == k.incarnation {
+			k.coalesce(m)
 		}
-	case waitedEnough:
+	case waitExpired:
 		k.timeout(m)
 	default:
-		k.receivePulse(c.Message())
+		k.receiveHeartbeat(c.Message())
 	}
 }
 
 func (k *gatekeeper) start(c actor.Context) {
 	k.self, k.root = c.Self(), c.ActorSystem().Root
 	k.queues, k.owners = map[string]*gateQueue{}, map[string]*turnOwner{}
-	k.visits = newVisits()
-	life := &gateLife{process: k.cfg.Process()}
-	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
-	life.ctx, life.cancel = context.WithCancel(context.Background())
+	k.remotePlaces = newRemotePlaces()
+	incarnation := &incarnation{process: k.cfg.Process()}
+	// nolint:forbidigo // the context lasts as long as the incarnation, which
+	// stop ends
+	incarnation.ctx, incarnation.cancel = context.WithCancel(context.Background())
 	root, self := k.root, k.self
-	life.tell = func(message any) {
-		if life.ctx.Err() == nil {
+	incarnation.send = func(message any) {
+		if incarnation.ctx.Err() == nil {
 			root.Send(self, message)
 		}
 	}
-	k.life = life
+	k.incarnation = incarnation
 }
 
-// acquire queues a request.
 func (k *gatekeeper) acquire(w *waiter) {
-	if k.closing {
+	if k.closed {
 		k.refuse(w, ErrClosed)
 		return
 	}
@@ -201,11 +204,11 @@ func (k *gatekeeper) acquire(w *waiter) {
 	q := k.queue(w.gate)
 	q.joins = append(q.joins, w)
 	k.pump(q)
-	k.beatSoon()
+	k.startHeartbeat()
 }
 
-// withdraw forgets a request that was given up. If its turn has
-// come meanwhile, that is given back.
+// withdraw removes a request that was given up. If its turn was granted
+// meanwhile, the turn is released.
 func (k *gatekeeper) withdraw(w *waiter) {
 	if !w.gone && (!w.answered || w.turn != nil) {
 		k.leave(w)
@@ -221,15 +224,15 @@ func (k *gatekeeper) leave(w *waiter) {
 	q := k.queue(w.gate)
 	if w.ticket != 0 {
 		delete(q.waiting, w.ticket)
-		q.give(giving{ticket: w.ticket})
-	} else { // not sent yet, or in flight: then the answer finds it gone
-		q.unjoin(w)
+		q.returnTicket(ticketReturn{ticket: w.ticket})
+	} else { // not sent yet, or in flight: then joined returns the ticket
+		q.removeJoin(w)
 	}
-	k.disownWaiter(w)
+	k.forgetWaiter(w)
 	k.pump(q)
 }
 
-// release gives a turn back.
+// release releases a turn.
 func (k *gatekeeper) release(m releaseTurn) {
 	t := m.turn
 	if m.answer != nil {
@@ -238,11 +241,11 @@ func (k *gatekeeper) release(m releaseTurn) {
 	switch {
 	case t.state == turnReleased:
 		t.settle(turnReleased, nil)
-	case t.state == turnGone, t.life != k.life:
+	case t.state == turnGone, t.incarnation != k.incarnation:
 		t.settle(turnGone, ErrTurnLost)
 	case t.state == turnHeld:
 		q := k.queue(t.Gate)
-		if t.ctx.Err() != nil || t.ahead && !time.Now().Before(t.until) { // its timer was faster than its message, or is late
+		if t.ctx.Err() != nil || t.unreported && !time.Now().Before(t.until) { // its timer has fired or is late
 			k.lose(t)
 		} else {
 			k.handOver(q, t)
@@ -251,23 +254,23 @@ func (k *gatekeeper) release(m releaseTurn) {
 	}
 }
 
-// lose ends a turn that is not ours any more, or may not be. It is given back
-// in case that it is.
+// lose ends a turn that this process no longer has, or may no longer have. It is
+// released in case that it still has.
 func (k *gatekeeper) lose(t *Turn) {
 	q := k.queue(t.Gate)
 	t.stop(ErrTurnLost)
 	if q.turn == t {
 		q.turn = nil
 	}
-	q.give(giving{ticket: gate.Ticket(t.Fence), passed: t.ahead})
-	k.disown(t, true)
+	q.returnTicket(ticketReturn{ticket: gate.Ticket(t.Fence), passed: t.unreported})
+	k.turnEnded(t, true)
 	t.settle(turnGone, ErrTurnLost)
 	principal := ""
 	if t.owner != nil && t.owner.owner != nil {
 		principal = t.owner.owner.principal
 	}
-	if skipped, ok := k.cfg.lines.Allow("lost " + principal); ok {
-		k.cfg.Logger.Warn("a turn was lost", "gate", t.Gate, "fence", t.Fence, "owner", principal, "skipped", skipped)
+	if skipped, ok := k.cfg.logLimit.Allow("lost " + principal); ok {
+		k.cfg.Logger.Warn("turn lost", "gate", t.Gate, "fence", t.Fence, "owner", principal, "skipped", skipped)
 	}
 }
 
@@ -284,36 +287,9 @@ func (k *gatekeeper) refuse(w *waiter, err error) {
 	w.answer <- turnAnswer{err: err}
 }
 
-// look has something done at a gate by itself.
-func (k *gatekeeper) look(name string) {
+// requestPoll sends a request for a gate even if nothing joins or is returned.
+func (k *gatekeeper) requestPoll(name string) {
 	q := k.queue(name)
-	q.look = true
+	q.poll = true
 	k.pump(q)
-}
-
-// listen subscribes, at the first request.
-func (k *gatekeeper) listen() {
-	if k.listening {
-		return
-	}
-	k.listening = true
-	life, store := k.life, k.cfg.Store
-	k.gates.io.Go(func() {
-		for life.ctx.Err() == nil {
-			_, err := host.Safely("listening for turns", func() (struct{}, error) {
-				return struct{}{}, store.Listen(life.ctx, life.process,
-					func() { life.tell(heard{life, true}) },
-					func(s gate.Signal) { life.tell(signalled{life, s}) })
-			})
-			if life.ctx.Err() != nil {
-				return
-			}
-			k.cfg.Logger.Warn("no signals: turns are found by polling", "err", err, "again_in", host.ListenAgain)
-			life.tell(heard{life, false})
-			select {
-			case <-life.ctx.Done():
-			case <-time.After(host.ListenAgain):
-			}
-		}
-	})
 }

@@ -1,6 +1,7 @@
-// Package gates holds the actor for all gates of a process: it owns the places
-// and turns, sends one request per gate at a time, and extends what it holds with
-// one heartbeat.
+// Package gates holds the actor for all gates of a process: it owns the process's
+// tickets and turns, sends one request per gate at a time, and extends its turns
+// with one heartbeat. It knows the gates by the [Store] that it consumes. The
+// package carries no compatibility promise; use package wakebell.
 package gates
 
 import (
@@ -15,14 +16,14 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
-	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
 var (
 	// ErrTurnLost says that a turn ended before it was released: its lease was
-	// not extended in time, or it was taken away. It is also the cause of the
-	// turn's context.
+	// not extended in time, or it was revoked. It is also the cause of the turn's
+	// context.
 	ErrTurnLost = errors.New("the turn was lost")
 	// ErrHeld says that a gate is held, or that others wait for it.
 	ErrHeld = errors.New("the gate is held")
@@ -30,18 +31,18 @@ var (
 	ErrClosed = errors.New("the gates are closed")
 )
 
-// errGatesCrashed is what a crash of the gates actor does to turns and waits.
+// errGatesCrashed ends turns and waits when the gates actor crashes.
 var errGatesCrashed = fmt.Errorf("%w: the gates crashed", ErrTurnLost)
 
-// Store keeps gates. The contract is that of package gate.
+// Store stores gates. Package gate has the contract.
 type Store interface {
 	Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, error)
 	Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error)
 	Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, error)
 
-	// Listen delivers what there is for the process until ctx ends or listening
-	// is refused. It reconnects by itself and calls subscribed whenever it (again)
-	// hears everything.
+	// Listen delivers the process's signals until ctx ends or listening is
+	// refused. It reconnects by itself and calls subscribed whenever the
+	// subscription is (re)established.
 	Listen(ctx context.Context, process string, subscribed func(), deliver func(gate.Signal)) error
 }
 
@@ -51,42 +52,47 @@ type Config struct {
 	gate.Terms
 	Logger *slog.Logger
 
-	// Process names an incarnation of the actor; no two may be alike.
+	// Process returns a unique name for an incarnation of the actor.
 	Process func() string
 
-	// Observe receives every ticket that is taken; nil: tickets are not observed.
+	// Observe receives every ticket that is issued; nil: tickets are not
+	// observed.
 	Observe func(TicketTaken)
 
-	random func() float64
-	lines  *rarely.Limiter // of the log, about turns
+	// NoHandOver switches the hand-over of turns inside the process off, see
+	// handover.go.
+	NoHandOver bool
+
+	random   func() float64
+	logLimit *loglimit.Limiter // of the log, about turns
 }
 
-// TicketTaken tells when a ticket was taken: between the two instants.
+// TicketTaken reports that a ticket was issued between two instants.
 type TicketTaken struct {
 	Gate            string
 	Ticket          gate.Ticket
 	Asked, Answered time.Time
 }
 
-// Gates is the way to a running gates actor.
+// Gates gives access to a running gates actor.
 type Gates struct {
 	system *actor.ActorSystem
 	pid    *actor.PID
 	cfg    Config
 
-	io    sync.WaitGroup // the goroutines that speak to the store
-	once  sync.Once
-	over  chan struct{} // closed when the actor takes no more mail
-	ended error
+	io        sync.WaitGroup // the goroutines that call the store
+	closeOnce sync.Once
+	stopped   chan struct{} // closed when the actor has stopped
+	closeErr  error
 }
 
-// New makes gates without an actor: Attach gives them one.
+// New returns gates without an actor; Attach connects them with one.
 func New(system *actor.ActorSystem, cfg Config) *Gates {
 	if cfg.random == nil {
 		cfg.random = rand.Float64
 	}
-	cfg.lines = host.NewLines()
-	return &Gates{system: system, cfg: cfg, over: make(chan struct{})}
+	cfg.logLimit = host.NewLogLimiter()
+	return &Gates{system: system, cfg: cfg, stopped: make(chan struct{})}
 }
 
 // Start spawns a gates actor of this name in system, beside any runtime.
@@ -101,20 +107,20 @@ func Start(system *actor.ActorSystem, name string, cfg Config) (*Gates, error) {
 	return g, nil
 }
 
-// PID is the gates actor. It understands *messages.AcquireTurn and
-// *messages.ReleaseTurn.
+// PID is the PID of the gates actor. It receives *messages.AcquireTurnRequest,
+// *messages.ExtendTurnRequest and *messages.ReleaseTurnRequest.
 func (g *Gates) PID() *actor.PID { return g.pid }
 
-// Acquire waits for the turn at a gate; with try it does not wait. When ctx
-// ends first, what was asked for is withdrawn. Errors: the cause of ctx,
-// ErrHeld (try), ErrClosed, or those of the store.
+// Acquire waits for the turn at a gate; with try it does not wait. If ctx ends
+// first, the request is withdrawn. Errors: the cause of ctx, ErrHeld (try),
+// ErrClosed, or those of the store.
 func (g *Gates) Acquire(ctx context.Context, name string, try bool) (*Turn, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	w := &waiter{gate: name, try: try, asked: time.Now(), values: ctx, answer: make(chan turnAnswer, 1)}
 	select {
-	case <-g.over:
+	case <-g.stopped:
 		return nil, ErrClosed
 	default:
 		g.system.Root.Send(g.pid, acquire{w})
@@ -122,7 +128,7 @@ func (g *Gates) Acquire(ctx context.Context, name string, try bool) (*Turn, erro
 	select {
 	case a := <-w.answer:
 		return a.turn, a.err
-	case <-g.over:
+	case <-g.stopped:
 		return nil, ErrClosed
 	case <-ctx.Done():
 		g.system.Root.Send(g.pid, withdraw{w})
@@ -130,12 +136,12 @@ func (g *Gates) Acquire(ctx context.Context, name string, try bool) (*Turn, erro
 	}
 }
 
-// Waits reports whether a ticket of this process waits at a gate: it is no
-// fencing token yet.
+// Waits reports whether a ticket of this process is waiting at a gate: it is not
+// a fencing token yet.
 func (g *Gates) Waits(ctx context.Context, name string, ticket uint64) (bool, error) {
-	question := waits{name, gate.Ticket(ticket), make(chan bool, 1)}
+	question := isWaiting{name, gate.Ticket(ticket), make(chan bool, 1)}
 	select {
-	case <-g.over:
+	case <-g.stopped:
 		return false, nil
 	default:
 		g.system.Root.Send(g.pid, question)
@@ -143,33 +149,33 @@ func (g *Gates) Waits(ctx context.Context, name string, ticket uint64) (bool, er
 	select {
 	case answer := <-question.answer:
 		return answer, nil
-	case <-g.over:
+	case <-g.stopped:
 		return false, nil
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
 }
 
-// Close ends all turns and waits with ErrClosed, gives back what is held,
-// and stops the actor of Start. A second Close waits for the first.
+// Close ends all turns and waits with ErrClosed, releases what is held, and stops
+// the actor of Start. A second Close waits for the first.
 func (g *Gates) Close() error {
-	g.once.Do(func() {
-		g.GiveBack()
+	g.closeOnce.Do(func() {
+		g.ReleaseAll()
 		if err := g.system.Root.StopFuture(g.pid).Wait(); err != nil {
-			g.ended = fmt.Errorf("stop the gates: %w", err)
+			g.closeErr = fmt.Errorf("stop the gates: %w", err)
 		}
-		g.finish(host.StopIO)
+		g.finish(host.IOTimeout)
 	})
-	return g.ended
+	return g.closeErr
 }
 
-// Attach connects the gates of NewGates with their actor, which a supervisor
-// has spawned with GatesProps.
+// Attach connects the gates of New with their actor, which a supervisor has
+// spawned with Props.
 func (g *Gates) Attach(pid *actor.PID) { g.pid = pid }
 
-// GiveBack ends all turns and waits, and gives back what is held, as far as the
-// store lets it. Without an actor it does nothing.
-func (g *Gates) GiveBack() {
+// ReleaseAll ends all turns and waits, and releases what is held, as far as the
+// store permits. Without an actor it does nothing.
+func (g *Gates) ReleaseAll() {
 	if g.pid == nil {
 		return
 	}
@@ -178,25 +184,25 @@ func (g *Gates) GiveBack() {
 	select {
 	case <-done:
 	case <-time.After(CloseLimit):
-		g.cfg.Logger.Warn("gates closed before all was given back: leases end by themselves", "waited", CloseLimit)
+		g.cfg.Logger.Warn("gates closed before all turns were released; their leases expire", "duration", CloseLimit)
 	}
 }
 
-// Stopped ends the gates whose actor has been stopped, once, and waits up to
+// AfterStop ends the gates whose actor has been stopped, once, and waits up to
 // limit for calls of the store. Without an actor it does nothing.
-func (g *Gates) Stopped(limit time.Duration) {
+func (g *Gates) AfterStop(limit time.Duration) {
 	if g.pid != nil {
-		g.once.Do(func() { g.finish(limit) })
+		g.closeOnce.Do(func() { g.finish(limit) })
 	}
 }
 
-// finish tells that the actor has stopped, and waits for calls of the store.
+// finish notes that the actor has stopped, and waits for calls of the store.
 func (g *Gates) finish(limit time.Duration) {
-	close(g.over)
+	close(g.stopped)
 	if !host.WaitFor(&g.io, limit) {
-		g.cfg.Logger.Warn("stopped while a call of the store hangs", "waited", limit)
+		g.cfg.Logger.Warn("stopped while a call of the store hangs", "duration", limit)
 	}
 }
 
-// CloseLimit is how long turns at gates may take to be given back.
+// CloseLimit is how long the release of all turns may take.
 const CloseLimit = time.Second

@@ -16,45 +16,45 @@ import (
 
 const (
 	maxGateName = 512 // bytes
-	// What a turn's ttl may be.
+	// The bounds of a turn's ttl.
 	minTurnTTL, maxTurnTTL = time.Second, 24 * time.Hour
 )
 
-// errWaited ends the wait of an actor that said for how long it waits.
-var errWaited = errors.New("not its turn")
+// errWaitTimeout ends the wait of an actor with a timeout.
+var errWaitTimeout = errors.New("timed out waiting for the turn")
 
 // turnOwner is an actor that has or wants turns. It is watched while it does.
 type turnOwner struct {
 	pid       *actor.PID
-	principal string   // whose it is; empty: of this process
-	visitor   *visitor // its places are charged to it; nil: it is of this process
+	principal string        // empty: of this process
+	holder    *remoteHolder // its places are charged to it; nil: of this process
 	at        map[turnPlace]*waiter
-	detached  bool   // it is out of reach
+	detached  bool   // it is unreachable
 	done      func() // ends the watch
 }
 
-// turnPlace tells the places of an owner apart.
+// turnPlace distinguishes the places of an owner.
 type turnPlace struct {
 	gate   string
 	number uint64
 }
 
-// ask queues an actor's request.
-func (k *gatekeeper) ask(c actor.Context, m *messages.AcquireTurn) {
+// requestTurn queues an actor's request.
+func (k *gatekeeper) requestTurn(c actor.Context, m *messages.AcquireTurnRequest) {
 	sender := c.Sender()
 	place := turnPlace{m.GetGate(), m.GetPlace()}
-	from := visitorOf(c)
+	from := remoteHolderOf(c)
 	refuse := func(code messages.Code, why string) {
 		c.Respond(&messages.TurnRefused{Gate: m.GetGate(), Reason: why, Code: code, Request: m.GetRequest(), Place: m.GetPlace()})
 	}
 	switch ttl := m.GetTtl().AsDuration(); {
 	case sender == nil:
-		if skipped, ok := k.cfg.lines.Allow("sender " + principal.Of(c)); ok {
-			k.cfg.Logger.Warn("a turn was asked for without a sender", "gate", m.GetGate(), "skipped", skipped)
+		if skipped, ok := k.cfg.logLimit.Allow("sender " + principal.Of(c)); ok {
+			k.cfg.Logger.Warn("turn requested without a sender", "gate", m.GetGate(), "skipped", skipped)
 		}
 		return
 	case strings.HasPrefix(sender.GetId(), "future"):
-		refuse(messages.Code_CODE_INVALID, "a future cannot own a turn: ask from an actor, with Request")
+		refuse(messages.Code_CODE_INVALID, "a future cannot own a turn; send the request from an actor")
 		return
 	case m.GetGate() == "" || len(m.GetGate()) > maxGateName:
 		refuse(messages.Code_CODE_INVALID, fmt.Sprintf("gate: %d bytes, want 1 to %d", len(m.GetGate()), maxGateName))
@@ -65,54 +65,54 @@ func (k *gatekeeper) ask(c actor.Context, m *messages.AcquireTurn) {
 	}
 	if o := k.owners[sender.String()]; o != nil && o.at[place] != nil {
 		if w := o.at[place]; w.ttl > 0 && m.GetTtl() != nil {
-			k.askedAgain(w, m.GetRequest())
+			k.repeatRequest(w, m.GetRequest())
 		} else {
-			refuse(messages.Code_CODE_INVALID, "the actor has or waits for the turn already")
+			refuse(messages.Code_CODE_INVALID, "the actor already has or waits for the turn")
 		}
 		return
 	}
-	if full := k.visits.full(from); full != "" {
+	if full := k.remotePlaces.full(from); full != "" {
 		refuse(messages.Code_CODE_OVERLOADED, full)
 		return
 	}
 	o := k.owner(c, from)
 	w := &waiter{
 		gate: m.GetGate(), place: m.GetPlace(), request: m.GetRequest(), ttl: m.GetTtl().AsDuration(), try: m.GetTry(),
-		asked: time.Now(), values: k.life.ctx, owner: o,
+		asked: time.Now(), values: k.incarnation.ctx, owner: o,
 	}
 	k.own(o, w)
 	if m.GetTimeout() != nil {
-		life := k.life
-		w.expiry = time.AfterFunc(m.GetTimeout().AsDuration(), func() { life.tell(waitedEnough{life, w}) })
+		incarnation := k.incarnation
+		w.expiry = time.AfterFunc(m.GetTimeout().AsDuration(), func() { incarnation.send(waitExpired{incarnation, w}) })
 	}
 	k.acquire(w)
 }
 
-// askedAgain has a request answered by its new number: the answer by the one
-// before may have been lost.
-func (k *gatekeeper) askedAgain(w *waiter, request uint64) {
+// repeatRequest has a request answered under a new number: the earlier answer may
+// have been lost.
+func (k *gatekeeper) repeatRequest(w *waiter, request uint64) {
 	w.request = request
 	if w.turn != nil && w.turn.state == turnHeld {
-		k.tellTurn(w)
+		k.sendTurn(w)
 	}
 }
 
-// visitorOf is what the places of a message's sender are charged to; nil: it is an
+// remoteHolderOf is what the places of a message's sender are charged to; nil: an
 // actor of this process.
-func visitorOf(c actor.Context) *visitor {
+func remoteHolderOf(c actor.Context) *remoteHolder {
 	of := principal.PartyOf(c)
 	if of == (principal.Party{}) || c.Sender() == nil {
 		return nil
 	}
-	return &visitor{of, c.Sender().GetAddress()}
+	return &remoteHolder{of, c.Sender().GetAddress()}
 }
 
-// owner is the sender of a message as one, watched from now on.
-func (k *gatekeeper) owner(c actor.Context, visitor *visitor) *turnOwner {
+// owner returns the sender of a message as an owner, and watches it.
+func (k *gatekeeper) owner(c actor.Context, holder *remoteHolder) *turnOwner {
 	sender := c.Sender()
 	o := k.owners[sender.String()]
 	if o == nil {
-		o = &turnOwner{pid: sender, principal: principal.Of(c), visitor: visitor, at: map[turnPlace]*waiter{}, detached: true}
+		o = &turnOwner{pid: sender, principal: principal.Of(c), holder: holder, at: map[turnPlace]*waiter{}, detached: true}
 		k.owners[sender.String()] = o
 	}
 	if o.detached {
@@ -124,26 +124,27 @@ func (k *gatekeeper) owner(c actor.Context, visitor *visitor) *turnOwner {
 
 func (k *gatekeeper) own(o *turnOwner, w *waiter) {
 	w.owner, o.at[turnPlace{w.gate, w.place}] = o, w
-	k.visits.add(o.visitor, 1)
+	k.remotePlaces.add(o.holder, 1)
 }
 
-// waitedEnough ends the wait of an actor.
-type waitedEnough struct {
-	life   *gateLife
-	waiter *waiter
+// waitExpired ends the wait of an actor.
+type waitExpired struct {
+	incarnation *incarnation
+	waiter      *waiter
 }
 
-func (k *gatekeeper) timeout(m waitedEnough) {
-	if m.life != k.life || m.waiter.answered {
+func (k *gatekeeper) timeout(m waitExpired) {
+	if m.incarnation != k.incarnation || m.waiter.answered {
 		return
 	}
-	k.refuse(m.waiter, fmt.Errorf("%w within %v", errWaited, time.Since(m.waiter.asked).Round(time.Millisecond)))
+	k.refuse(m.waiter, fmt.Errorf("%w within %v", errWaitTimeout, time.Since(m.waiter.asked).Round(time.Millisecond)))
 	k.leave(m.waiter)
 }
 
-// owned is the place that a message's sender means. A turn with a ttl goes over
-// to who has the same credentials and names its token: its link began anew.
-func (k *gatekeeper) owned(c actor.Context, name string, place, fence uint64) *waiter {
+// findOwned returns the place that a message refers to. A turn with a ttl moves
+// to a sender with the same credentials that names its token: its link was
+// re-established.
+func (k *gatekeeper) findOwned(c actor.Context, name string, place, fence uint64) *waiter {
 	sender := c.Sender()
 	if sender == nil {
 		return nil
@@ -160,59 +161,16 @@ func (k *gatekeeper) owned(c actor.Context, name string, place, fence uint64) *w
 	if w.ttl == 0 || w.place != place || w.owner.principal != principal.Of(c) {
 		return nil
 	}
-	k.disownWaiter(w)
-	k.own(k.owner(c, visitorOf(c)), w)
+	k.forgetWaiter(w)
+	k.own(k.owner(c, remoteHolderOf(c)), w)
 	return w
 }
 
-// extend has a turn with a ttl go on, and answers how long it is good.
-func (k *gatekeeper) extend(c actor.Context, m *messages.ExtendTurn) {
-	answer := &messages.TurnExtended{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence()}
-	w := k.owned(c, m.GetGate(), m.GetPlace(), m.GetFence())
-	if w != nil && w.turn != nil && w.turn.Fence == m.GetFence() && w.turn.state == turnHeld {
-		good := time.Until(w.turn.Until())
-		if w.ttl > 0 {
-			k.lastFor(w)
-			good = min(good, w.ttl)
-		}
-		if good > 0 && w.turn.ctx.Err() == nil {
-			answer.Good = durationpb.New(good)
-		}
-	}
-	if c.Sender() != nil {
-		c.Respond(answer)
-	}
-}
-
-// turnLapsed says that a turn was not extended in time.
-type turnLapsed struct {
-	life   *gateLife
-	waiter *waiter
-}
-
-// lastFor has the turn of an actor end after its ttl, counted from now.
-func (k *gatekeeper) lastFor(w *waiter) {
-	if w.lapse != nil {
-		w.lapse.Stop()
-	}
-	life := k.life
-	w.lapses = time.Now().Add(w.ttl)
-	w.lapse = time.AfterFunc(w.ttl, func() { life.tell(turnLapsed{life, w}) })
-}
-
-func (k *gatekeeper) lapsed(m turnLapsed) {
-	t := m.waiter.turn
-	if m.life == k.life && t != nil && t.state == turnHeld && !time.Now().Before(m.waiter.lapses) {
-		k.lose(t)
-		k.pump(k.queue(t.Gate))
-	}
-}
-
-// giveBack takes an actor's turn, or its place, back.
-func (k *gatekeeper) giveBack(c actor.Context, m *messages.ReleaseTurn) {
+// releaseOwned releases an actor's turn, or its place.
+func (k *gatekeeper) releaseOwned(c actor.Context, m *messages.ReleaseTurnRequest) {
 	sender := c.Sender()
 	answer := func(fence uint64, err error) {
-		reply := &messages.TurnReleased{Gate: m.GetGate(), Fence: fence, Request: m.GetRequest()}
+		reply := &messages.ReleaseTurnResponse{Gate: m.GetGate(), Fence: fence, Request: m.GetRequest()}
 		if err != nil {
 			reply.Reason = err.Error()
 		}
@@ -220,7 +178,7 @@ func (k *gatekeeper) giveBack(c actor.Context, m *messages.ReleaseTurn) {
 			k.root.Send(sender, reply)
 		}
 	}
-	w := k.owned(c, m.GetGate(), m.GetPlace(), m.GetFence())
+	w := k.findOwned(c, m.GetGate(), m.GetPlace(), m.GetFence())
 	switch {
 	case w == nil, w.turn == nil && m.GetFence() != 0, w.turn != nil && m.GetFence() != 0 && m.GetFence() != w.turn.Fence:
 		answer(m.GetFence(), ErrTurnLost)
@@ -234,8 +192,8 @@ func (k *gatekeeper) giveBack(c actor.Context, m *messages.ReleaseTurn) {
 	}
 }
 
-// ownerGone gives back what an actor had that has ended. Of one that is out of
-// reach the turns with a ttl go on until that ends: it may be at work.
+// ownerGone releases what an actor had that has ended. Turns with a ttl of an
+// unreachable actor continue until the ttl ends: the actor may be at work.
 func (k *gatekeeper) ownerGone(m *actor.Terminated) {
 	o := k.owners[m.GetWho().String()]
 	if o == nil || o.detached {
@@ -255,12 +213,12 @@ func (k *gatekeeper) ownerGone(m *actor.Terminated) {
 
 func (k *gatekeeper) grantOwner(w *waiter) {
 	if w.ttl > 0 {
-		k.lastFor(w)
+		k.startLapse(w)
 	}
-	k.tellTurn(w)
+	k.sendTurn(w)
 }
 
-func (k *gatekeeper) tellTurn(w *waiter) {
+func (k *gatekeeper) sendTurn(w *waiter) {
 	t := w.turn
 	k.root.Send(w.owner.pid, &messages.Turn{
 		Gate: t.Gate, Fence: t.Fence, Waited: durationpb.New(t.Waited), Request: w.request, Place: w.place,
@@ -271,7 +229,7 @@ func (k *gatekeeper) refuseOwner(w *waiter, err error) {
 	k.root.Send(w.owner.pid, &messages.TurnRefused{
 		Gate: w.gate, Reason: err.Error(), Code: refusal(err), Request: w.request, Place: w.place,
 	})
-	k.disownWaiter(w)
+	k.forgetWaiter(w)
 }
 
 func refusal(err error) messages.Code {
@@ -282,7 +240,7 @@ func refusal(err error) messages.Code {
 		return messages.Code_CODE_GATES_CLOSED
 	case errors.Is(err, ErrTurnLost):
 		return messages.Code_CODE_TURN_LOST
-	case errors.Is(err, errWaited):
+	case errors.Is(err, errWaitTimeout):
 		return messages.Code_CODE_DEADLINE
 	case errors.Is(err, exchange.ErrUnavailable):
 		return messages.Code_CODE_UNAVAILABLE
@@ -290,18 +248,18 @@ func refusal(err error) messages.Code {
 	return messages.Code_CODE_INTERNAL
 }
 
-// disown forgets an actor's turn that is over, and says so if it was lost.
-func (k *gatekeeper) disown(t *Turn, lost bool) {
+// turnEnded removes an actor's turn, and notifies the actor if it was lost.
+func (k *gatekeeper) turnEnded(t *Turn, lost bool) {
 	if t.owner == nil {
 		return
 	}
 	if lost {
 		k.root.Send(t.owner.owner.pid, &messages.TurnLost{Gate: t.Gate, Fence: t.Fence, Place: t.owner.place})
 	}
-	k.disownWaiter(t.owner)
+	k.forgetWaiter(t.owner)
 }
 
-func (k *gatekeeper) disownWaiter(w *waiter) {
+func (k *gatekeeper) forgetWaiter(w *waiter) {
 	for _, timer := range []*time.Timer{w.expiry, w.lapse} {
 		if timer != nil {
 			timer.Stop()
@@ -312,7 +270,7 @@ func (k *gatekeeper) disownWaiter(w *waiter) {
 		return
 	}
 	delete(o.at, at)
-	k.visits.add(o.visitor, -1)
+	k.remotePlaces.add(o.holder, -1)
 	if len(o.at) == 0 {
 		o.done()
 		delete(k.owners, o.pid.String())

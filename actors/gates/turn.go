@@ -8,7 +8,7 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// Turn is the right to be behind a gate until it is released or lost.
+// Turn is the right to pass a gate until it is released or lost.
 type Turn struct {
 	Gate   string
 	Fence  uint64
@@ -19,19 +19,19 @@ type Turn struct {
 	gates *Gates
 
 	mu    sync.Mutex
-	until time.Time   // when it ends unless it is extended
+	until time.Time   // when the lease expires unless it is extended
 	timer *time.Timer // ends ctx then
 
-	// Only the actor touches these.
-	life      *gateLife
-	owner     *waiter // whom an actor asked for
-	state     turnState
-	began     time.Time
-	confirmed time.Time   // when what extended it last was sent
-	ahead     bool        // the store has yet to be told that it was passed on
-	root      gate.Ticket // if so, the one that the store knew of first
-	asks      *time.Timer // for the first confirmation, of one that began with its signal
-	answers   []func(error)
+	// Only the actor accesses these.
+	incarnation  *incarnation
+	owner        *waiter // the request of an actor; nil: of a goroutine
+	state        turnState
+	began        time.Time
+	confirmed    time.Time   // when the request was sent that extended it last
+	unreported   bool        // handed over inside the process; the store does not know yet
+	knownTicket  gate.Ticket // if unreported, the ticket that the store considers the turn
+	confirmTimer *time.Timer // requests the first confirmation, of a turn that began with a signal
+	answers      []func(error)
 }
 
 type turnState uint8
@@ -43,50 +43,50 @@ const (
 	turnGone
 )
 
-// Context ends with ErrTurnLost when the turn is lost, also when its end is
-// only what the local clock says; with context.Canceled once it is released.
+// Context ends with ErrTurnLost when the turn is lost, also when only the local
+// clock says so; with context.Canceled once it is released.
 func (t *Turn) Context() context.Context { return t.ctx }
 
-// Until is when the turn ends by the local clock unless it is extended, which
-// goes on until it is released.
+// Until is when the turn ends by the local clock unless it is extended. It is
+// extended automatically until it is released.
 func (t *Turn) Until() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.until
 }
 
-// Release gives the turn back and hands over to the next. Errors: ErrTurnLost
-// when it was lost before, or the cause of ctx; then it is given back all the
-// same. Once it is released, releasing it again is fine.
+// Release releases the turn and passes it to the next ticket. Errors: ErrTurnLost
+// if it was lost before, or the cause of ctx; the turn is released in either
+// case. Releasing it again is harmless.
 func (t *Turn) Release(ctx context.Context) error {
 	answer := make(chan error, 1)
 	select {
-	case <-t.gates.over:
-		return ErrTurnLost // which is what a close does to it
+	case <-t.gates.stopped:
+		return ErrTurnLost // Close ends turns so
 	default:
 		t.gates.system.Root.Send(t.gates.pid, releaseTurn{t, func(err error) { answer <- err }})
 	}
 	select {
 	case err := <-answer:
 		return err
-	case <-t.gates.over:
+	case <-t.gates.stopped:
 		return ErrTurnLost
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// newTurn makes a turn that ends at until unless it is extended.
+// newTurn returns a turn that ends at until unless it is extended.
 func (k *gatekeeper) newTurn(w *waiter, ticket gate.Ticket, sent, until time.Time) *Turn {
 	t := &Turn{
 		Gate: w.gate, Fence: uint64(ticket), Waited: time.Since(w.asked), gates: k.gates,
-		until: until, life: k.life, began: time.Now(), confirmed: sent,
+		until: until, incarnation: k.incarnation, began: time.Now(), confirmed: sent,
 	}
 	t.ctx, t.end = context.WithCancelCause(context.WithoutCancel(w.values))
-	life := k.life
+	incarnation := k.incarnation
 	t.timer = time.AfterFunc(time.Until(until), func() {
 		t.end(ErrTurnLost)
-		life.tell(turnOver{life, t})
+		incarnation.send(turnOver{incarnation, t})
 	})
 	return t
 }
@@ -108,13 +108,13 @@ func (t *Turn) extend(sent, until time.Time) bool {
 // stop ends the context and the timer; a nil cause is context.Canceled.
 func (t *Turn) stop(cause error) {
 	t.timer.Stop()
-	if t.asks != nil {
-		t.asks.Stop()
+	if t.confirmTimer != nil {
+		t.confirmTimer.Stop()
 	}
 	t.end(cause)
 }
 
-// settle tells those who asked for the release what became of it.
+// settle answers the callers of Release.
 func (t *Turn) settle(state turnState, err error) {
 	t.state = state
 	for _, answer := range t.answers {

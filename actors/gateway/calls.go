@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -11,70 +12,76 @@ import (
 )
 
 const (
-	// MaxRunning bounds the requests that the gateway carries out at once.
-	// More gain nothing: they would wait for a connection.
+	// MaxRunning bounds the requests that run at once, except the first of each
+	// principal. More gain nothing: they would wait for a connection. quota bounds
+	// the share of one principal.
 	MaxRunning = 64
-	// MaxWaiting bounds the requests that wait for their turn. Shares are bounded by
-	// room.
+	// MaxWaiting bounds the queued requests.
 	MaxWaiting = 2048
 	// MaxWaitingBytes bounds what all requests hold in memory.
 	MaxWaitingBytes = 128 << 20
 )
 
-// Call is a request from its arrival at the gateway to the end of its work,
-// which may come after its answer.
+// Call is a request from its arrival at the gateway to the end of its work, which
+// may be after its answer.
 type Call struct {
 	request messages.Request
-	Sender  *actor.PID // nil: nobody waits
+	Sender  *actor.PID // nil: no answer is expected
 	Size    int
-	Of      principal.Party // its room is charged to it
+	Of      principal.Party // charged for its quota
 
-	// ctx ends with the request's timeout, or with the gateway's incarnation;
-	// then the call is answered, whatever its work does.
-	Ctx      context.Context
-	Cancel   context.CancelFunc
-	silence  func() bool // keeps the end of ctx from answering
-	answered atomic.Bool
+	// Ctx ends with the request's timeout, or with the gateway's incarnation.
+	// Then the call is answered, even if its work continues.
+	Ctx         context.Context
+	Cancel      context.CancelFunc
+	stopTimeout func() bool // stops the answer at the end of Ctx
+	answered    atomic.Bool
 
-	// keys are the timers that it is about. It waits for blockers earlier calls
-	// about them; blocks are the later ones that wait for it.
+	// Keys are the timers that it is about. It waits for blockers earlier calls
+	// about them; blocks are the later calls that wait for it.
 	Keys     []string
 	blockers int
 	blocks   []*Call
 }
 
-// Calls are the requests that the gateway has taken. Calls about the same timer
-// are carried out in the order in which they came, so that a cancel does not
-// overtake the schedule before it; any others at once.
+// Calls are the accepted requests of an actor. Calls about the same timer run in
+// the order of their arrival, so that a cancel does not overtake the schedule
+// before it; others run concurrently. Principals with ready calls take turns.
 type Calls struct {
-	Last    map[string]*Call // the newest of those about a timer
-	ready   []*Call          // wait for nothing but a free place
-	Waiting int              // those in ready, and those that wait for others
-	running int              // at most MaxRunning
-	room    room
+	Last  map[string]*Call            // the latest call about each timer
+	ready map[principal.Party][]*Call // wait only for a free worker
+	turns []principal.Party           // those in ready, the next first
+	quota quota
 }
 
-// NewCalls has room for all.
-func NewCalls() Calls { return Calls{Last: map[string]*Call{}, room: newRoom()} }
+// NewCalls returns an empty Calls.
+func NewCalls() Calls {
+	return Calls{Last: map[string]*Call{}, ready: map[principal.Party][]*Call{}, quota: newQuota()}
+}
 
-// Full reports why there is no room for one more call; empty: there is. The first
-// of all always has room.
+// Full reports why one more call is refused; empty: it is not. The first call is
+// always accepted.
 func (q *Calls) Full(of principal.Party, size int) string {
 	if q.idle() {
 		return ""
 	}
-	return q.room.full(of, size)
+	return q.quota.exceeded(of, size)
 }
 
-func (q *Calls) idle() bool { return q.Waiting+q.running == 0 }
+func (q *Calls) idle() bool { return q.Waiting()+q.Running() == 0 }
+
+// Waiting is how many calls have not begun.
+func (q *Calls) Waiting() int { return q.quota.total.waiting }
+
+// Running is how many calls have begun and not ended.
+func (q *Calls) Running() int { return q.quota.total.running }
 
 // Add queues a call behind those about the same keys.
 func (q *Calls) Add(c *Call) {
-	q.Waiting++
-	q.room.add(c.Of, 1, c.Size)
+	q.quota.add(c.Of, usage{waiting: 1, bytes: c.Size})
 	for _, key := range c.Keys {
 		before := q.Last[key]
-		if before == c { // named twice
+		if before == c { // the key is repeated
 			continue
 		}
 		if before != nil {
@@ -84,31 +91,40 @@ func (q *Calls) Add(c *Call) {
 		q.Last[key] = c
 	}
 	if c.blockers == 0 {
-		q.ready = append(q.ready, c)
+		q.queue(c)
 	}
 }
 
-// Begin takes the next call to carry out; nil when there is none, or no place
-// for it.
+// queue adds a call that waits only for a free worker.
+func (q *Calls) queue(c *Call) {
+	if len(q.ready[c.Of]) == 0 {
+		q.turns = append(q.turns, c.Of)
+	}
+	q.ready[c.Of] = append(q.ready[c.Of], c)
+}
+
+// Begin takes the next call to carry out; nil: none is ready, or none may run.
 func (q *Calls) Begin() *Call {
-	if len(q.ready) == 0 || q.running == MaxRunning {
+	next := slices.IndexFunc(q.turns, q.quota.mayRun)
+	if next < 0 {
 		return nil
 	}
-	c := q.ready[0]
-	q.ready[0] = nil
-	if q.ready = q.ready[1:]; len(q.ready) == 0 {
-		q.ready = nil
+	of := q.turns[next]
+	q.turns = slices.Delete(q.turns, next, next+1)
+	c := q.ready[of][0]
+	q.ready[of][0] = nil
+	if q.ready[of] = q.ready[of][1:]; len(q.ready[of]) > 0 {
+		q.turns = append(q.turns, of)
+	} else {
+		delete(q.ready, of)
 	}
-	q.Waiting--
-	q.room.add(c.Of, -1, 0)
-	q.running++
+	q.quota.add(of, usage{waiting: -1, running: 1})
 	return c
 }
 
-// End forgets a call that has begun, and lets those go on that waited for it.
+// End removes a running call, and readies the calls that waited for it.
 func (q *Calls) End(c *Call) {
-	q.running--
-	q.room.add(c.Of, 0, -c.Size)
+	q.quota.add(c.Of, usage{running: -1, bytes: -c.Size})
 	for _, key := range c.Keys {
 		if q.Last[key] == c {
 			delete(q.Last, key)
@@ -116,72 +132,56 @@ func (q *Calls) End(c *Call) {
 	}
 	for _, later := range c.blocks {
 		if later.blockers--; later.blockers == 0 {
-			q.ready = append(q.ready, later)
+			q.queue(later)
 		}
 	}
 }
 
-// timersOf is how many timers a request is about.
-func timersOf(request messages.Request) int {
-	switch r := request.(type) {
-	case *messages.ScheduleBatch:
-		return len(r.GetTimers())
-	case *messages.Cancel:
-		return len(r.GetIds())
-	case *messages.PutRecurring:
-		return len(r.GetSchedules())
-	case *messages.Publish:
-		return len(r.GetMessages())
-	default:
-		return 1
-	}
-}
-
-// keysOf names the timers, recurring schedules or queues that a request is
-// about. One that reads a whole topic is about none.
+// keysOf returns the keys of the timers, recurring schedules or queues that a
+// request is about. A request that reads a whole topic has none.
 func keysOf(request messages.Request) []string {
 	switch r := request.(type) {
-	case *messages.Schedule:
+	case *messages.ScheduleRequest:
 		if r.GetId() == "" { // it gets a new one
 			return nil
 		}
 		return key(r.GetTopic(), r.GetId())
-	case *messages.ScheduleBatch:
+	case *messages.ScheduleBatchRequest:
 		var keys []string
 		for _, s := range r.GetTimers() {
 			keys = append(keys, keysOf(s)...)
 		}
 		return keys
-	case *messages.Cancel:
+	case *messages.CancelRequest:
 		return key(r.GetTopic(), r.GetIds()...)
-	case *messages.Get:
+	case *messages.GetTimerRequest:
 		return key(r.GetTopic(), r.GetId())
-	case *messages.Reschedule:
+	case *messages.RescheduleRequest:
 		return key(r.GetTopic(), r.GetId())
-	case *messages.RunNow:
+	case *messages.RunNowRequest:
 		return key(r.GetTopic(), r.GetId())
-	case *messages.Publish:
+	case *messages.PublishRequest:
 		return key("\x00queue", r.GetName())
-	case *messages.PutRecurring:
+	case *messages.PutRecurringRequest:
 		var keys []string
 		for _, s := range r.GetSchedules() {
 			keys = append(keys, key(recurring, s.GetName())...)
 		}
 		return keys
-	case *messages.DeleteRecurring:
+	case *messages.DeleteRecurringRequest:
 		return key(recurring, r.GetName())
-	case *messages.EnableRecurring:
+	case *messages.EnableRecurringRequest:
 		return key(recurring, r.GetName())
-	case *messages.RunRecurring:
+	case *messages.RunRecurringRequest:
 		return key(recurring, r.GetName())
-	case *messages.GetRecurring:
+	case *messages.GetRecurringRequest:
 		return key(recurring, r.GetName())
 	default:
 		return nil
 	}
 }
 
-// recurring is no topic: none begins with NUL.
+// recurring replaces the topic in a key: no topic begins with NUL.
 const recurring = "\x00recurring"
 
 func key(topic string, ids ...string) []string {

@@ -13,8 +13,8 @@ var parties = []principal.Party{{}, {Principal: "a", Host: "h"}, {Principal: "b"
 
 // TestCallsKeepTheirOrder draws requests about a few timers, and lets them end
 // in any order: those about a timer begin in the order in which they came and
-// never before the one before has ended, none is forgotten, and never do more
-// than MaxRunning run.
+// never before the one before has ended, none is forgotten, each party with a call
+// that is ready runs one, and never do more run than MaxRunning and one of each.
 func TestCallsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -29,7 +29,13 @@ func TestCallsKeepTheirOrder(t *testing.T) {
 					require.Equal(t, n, ended[key], "it begins when those before it have ended")
 				}
 			}
-			require.LessOrEqual(t, len(running), MaxRunning)
+			require.Len(t, running, q.Running())
+			require.LessOrEqual(t, len(running), MaxRunning+len(parties))
+			for _, of := range q.turns {
+				mine := q.quota.principals[of.Holder()].running
+				require.Positive(t, mine)
+				require.LessOrEqual(t, mine, MaxPrincipalRunning)
+			}
 		}
 		end := func(i int) {
 			c := running[i]
@@ -40,7 +46,7 @@ func TestCallsKeepTheirOrder(t *testing.T) {
 			}
 		}
 		many := rapid.SampledFrom([]int{5, 500}).Draw(t, "timers")
-		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			if len(running) > 0 && rapid.Bool().Draw(t, "end") {
 				end(rapid.IntRange(0, len(running)-1).Draw(t, "which"))
 			} else {
@@ -63,8 +69,9 @@ func TestCallsKeepTheirOrder(t *testing.T) {
 			begin()
 		}
 		require.True(t, q.idle())
-		require.Equal(t, newRoom(), q.room, "nothing is kept of parties that hold nothing")
+		require.Equal(t, newQuota(), q.quota, "nothing is kept of parties that hold nothing")
 		require.Empty(t, q.Last)
 		require.Empty(t, q.ready)
+		require.Empty(t, q.turns)
 	})
 }

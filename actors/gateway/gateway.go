@@ -1,5 +1,6 @@
-// Package gateway holds the actor that takes schedule, cancel and other calls as
-// messages. Calls about the same timer run in order, others side by side.
+// gateway is the actor that schedules by message. Its Receive never blocks:
+// requests are carried out in goroutines that it owns. Every accepted request is
+// answered, by its result or by the end of its context.
 package gateway
 
 import (
@@ -12,21 +13,20 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/internal/principal"
 	"github.com/wakebell/wakebell/actors/poller"
-	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Timers is what the gateway's requests are carried out on.
+// Timers carries out the gateway's requests.
 type Timers interface {
-	// Do carries a request out and returns its answer, a *messages.Error where
-	// it failed. messages.Principal of ctx tells whose it is. Nothing in the request was checked but that it is there, and
-	// its size. Do is called by several goroutines at once, and should return
-	// soon after ctx has ended.
+	// Do carries out a request and returns its answer, a *messages.Error if it
+	// failed. messages.Principal of ctx is the sender's principal. The request
+	// has been checked for its size only. Do is called by several goroutines at
+	// once, and should return soon after ctx has ended.
 	Do(ctx context.Context, request messages.Request) messages.Answer
 }
 
@@ -59,32 +59,32 @@ var (
 // requests are carried out in goroutines that it owns. Whatever it has taken is
 // answered, by the end of its work or by that of its context.
 type gateway struct {
-	timers  Timers
-	env     *host.Env
-	refuses *atomic.Bool // set by a drain; outlives this incarnation
-	epoch   uint64       // tells its messages from those of earlier incarnations
+	timers      Timers
+	env         *host.Env
+	drainFlag   *atomic.Bool // set by a drain; outlives this incarnation
+	incarnation uint64       // messages of earlier incarnations are dropped
 
 	self, parent *actor.PID
 	root         *actor.RootContext
 
-	ctx    context.Context // of this incarnation; every call has one under it
-	cancel context.CancelCauseFunc
-	unread rarely.Limiter // of failures without a sender
+	ctx        context.Context // of this incarnation; parent of the calls' contexts
+	cancel     context.CancelCauseFunc
+	failureLog loglimit.Limiter // for failures of requests without a sender
 
 	calls    Calls
-	begun    chan *Call // has room for all that run
+	begun    chan *Call // has room for MaxRunning
 	workers  int
-	draining bool // takes no more
-	drained  bool // the supervisor knows that nothing is left
+	draining bool // refuses new requests
+	drained  bool // Drained was sent
 }
 
 type (
-	// finished says that the work of a call is over.
+	// finished reports that the work of a call has ended.
 	finished struct {
-		epoch uint64
-		call  *Call
+		incarnation uint64
+		call        *Call
 	}
-	// Drain asks the gateway to take no more requests. It is answered with Drained
+	// Drain asks the gateway to refuse new requests. It is answered with Drained
 	// when those it has are done.
 	Drain struct{}
 	// Cut asks the gateway to end the requests that still run.
@@ -93,16 +93,16 @@ type (
 	Drained struct{}
 )
 
-// Props makes a gateway; refuses is true once it takes no more requests,
+// Props returns the props of a gateway; refuses is set once it refuses requests,
 // in this incarnation and the next.
 func Props(env *host.Env, timers Timers, refuses *atomic.Bool) *actor.Props {
-	return env.Props(func(epoch uint64) actor.Actor {
-		return &gateway{timers: timers, env: env, refuses: refuses, epoch: epoch}
+	return env.Props(func(incarnation uint64) actor.Actor {
+		return &gateway{timers: timers, env: env, drainFlag: refuses, incarnation: incarnation}
 	})
 }
 
-// Receive ends what this incarnation owns as soon as it panics: its restart
-// comes after a delay, and those who wait should know before.
+// Receive ends what this incarnation owns as soon as it panics: its restart is
+// delayed, and the callers are answered before.
 func (g *gateway) Receive(c actor.Context) {
 	sound := false
 	defer func() {
@@ -118,7 +118,7 @@ func (g *gateway) Receive(c actor.Context) {
 	case *actor.Restarting:
 		g.stop(errGatewayCrashed)
 	case finished:
-		if m.epoch == g.epoch {
+		if m.incarnation == g.incarnation {
 			g.calls.End(m.call)
 		}
 	case Drain:
@@ -126,19 +126,19 @@ func (g *gateway) Receive(c actor.Context) {
 	case Cut:
 		g.stop(errGatewayCut)
 	case messages.Request:
-		g.take(whose(g.ctx, c), m, c.Sender(), principal.PartyOf(c))
+		g.take(requestContext(g.ctx, c), m, c.Sender(), principal.PartyOf(c))
 	case *actor.Touch: // answered by protoactor
 	default:
 		if c.Sender() != nil { // not one of protoactor's own
-			g.reply(nil, c.Sender(), Failure(messages.Code_CODE_INVALID, "message: the gateway takes no %T", m))
+			g.reply(nil, c.Sender(), Failure(messages.Code_CODE_INVALID, "message: the gateway does not accept a %T", m))
 		}
 	}
 	g.pump()
 	sound = true
 }
 
-// whose is ctx with whose message it is, and what a peer's may reach.
-func whose(ctx context.Context, c actor.Context) context.Context {
+// requestContext returns ctx with the sender's principal and rights.
+func requestContext(ctx context.Context, c actor.Context) context.Context {
 	header := c.MessageHeader()
 	if header == nil || !slices.Contains(header.Keys(), messages.PrincipalHeader) {
 		return ctx // of this process
@@ -149,11 +149,12 @@ func whose(ctx context.Context, c actor.Context) context.Context {
 
 func (g *gateway) start(c actor.Context) {
 	g.self, g.parent, g.root = c.Self(), c.Parent(), c.ActorSystem().Root
-	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
+	// nolint:forbidigo // the context lasts as long as the incarnation, which
+	// stop ends
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.calls = NewCalls()
 	g.begun = make(chan *Call, MaxRunning)
-	g.draining = g.refuses.Load()
+	g.draining = g.drainFlag.Load()
 }
 
 // stop ends the contexts of all calls, which answers them.
@@ -163,7 +164,7 @@ func (g *gateway) stop(cause error) {
 	}
 }
 
-// take admits a request, or answers why not.
+// take admits a request, or answers why it is refused.
 func (g *gateway) take(ctx context.Context, request messages.Request, sender *actor.PID, of principal.Party) {
 	size, timeout, fault := Check(request)
 	if g.draining {
@@ -179,19 +180,23 @@ func (g *gateway) take(ctx context.Context, request messages.Request, sender *ac
 	}
 	c := &Call{request: request, Sender: sender, Size: size, Of: of, Keys: keysOf(request)}
 	c.Ctx, c.Cancel = context.WithTimeout(ctx, timeout)
-	c.silence = context.AfterFunc(c.Ctx, func() { g.answer(c, Ended(context.Cause(c.Ctx))) })
+	c.stopTimeout = context.AfterFunc(c.Ctx, func() { g.answer(c, Ended(context.Cause(c.Ctx))) })
 	g.calls.Add(c)
 }
 
-// pump begins what can begin.
+// pump starts the calls that can start.
 func (g *gateway) pump() {
 	for c := g.calls.Begin(); c != nil; c = g.calls.Begin() {
-		if c.Ctx.Err() != nil { // answered while it waited
+		if c.Ctx.Err() != nil { // already answered
 			g.calls.End(c)
 			continue
 		}
+		if g.calls.Running() > MaxRunning {
+			g.env.IO.Go(func() { g.carryOut(c) }) // begun may be full
+			continue
+		}
 		g.begun <- c
-		if g.workers < g.calls.running {
+		if g.workers < g.calls.Running() {
 			g.workers++
 			g.env.IO.Go(g.work)
 		}
@@ -202,8 +207,8 @@ func (g *gateway) pump() {
 	}
 }
 
-// work carries out one call after the other, in a goroutine of its own. One for
-// each call would spend much of its time on growing its stack.
+// work carries out one call after the other, in a goroutine of its own. A
+// goroutine for each call would spend much of its time on growing its stack.
 func (g *gateway) work() {
 	for {
 		select {
@@ -215,90 +220,29 @@ func (g *gateway) work() {
 	}
 }
 
-// carryOut does the work of a call and answers it, unless its context was
-// faster.
+// carryOut does the work of a call and answers it, unless its context has ended
+// first.
 func (g *gateway) carryOut(c *Call) {
-	answer, err := host.Safely("carrying out a request", func() (messages.Answer, error) {
+	answer, err := host.Recovered("carrying out a request", func() (messages.Answer, error) {
 		defer g.logPanic(c)
 		return g.timers.Do(c.Ctx, c.request), nil
 	})
 	if err != nil {
 		answer = Failure(messages.Code_CODE_INTERNAL, "%v", err)
 	}
-	c.silence()
+	c.stopTimeout()
 	g.answer(c, answer)
 	c.Cancel()
-	if g.ctx.Err() == nil { // else nobody is there to read it
-		g.root.Send(g.self, finished{g.epoch, c})
+	if g.ctx.Err() == nil { // otherwise no incarnation would read it
+		g.root.Send(g.self, finished{g.incarnation, c})
 	}
 }
 
 // logPanic logs the stack of a panic, and panics again.
 func (g *gateway) logPanic(c *Call) {
 	if reason := recover(); reason != nil {
-		g.env.Logger.Error("a request of the gateway panicked", "request", fmt.Sprintf("%T", c.request),
+		g.env.Logger.Error("gateway request panicked", "request", fmt.Sprintf("%T", c.request),
 			"panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
 		panic(reason)
 	}
-}
-
-// answer answers a call, once.
-func (g *gateway) answer(c *Call, answer messages.Answer) {
-	if !c.answered.Swap(true) {
-		g.reply(c.request, c.Sender, answer)
-	}
-}
-
-func (g *gateway) reply(request messages.Request, sender *actor.PID, answer messages.Answer) {
-	fault, failed := answer.(*messages.Error)
-	if failed && request != nil {
-		fault.Request = request.GetRequest()
-	}
-	switch {
-	case sender != nil:
-		g.root.Send(sender, answer)
-	case failed:
-		g.noteUnread(request, fault)
-	}
-}
-
-// Ended is the answer to a call whose context has ended.
-func Ended(cause error) *messages.Error {
-	if errors.Is(cause, context.DeadlineExceeded) {
-		return Failure(messages.Code_CODE_DEADLINE, "the timeout passed; the outcome is unknown")
-	}
-	return Failure(messages.Code_CODE_UNAVAILABLE, "%v; the outcome is unknown", cause)
-}
-
-// Check says how large a request is and how much time it has, or what is wrong
-// with it.
-func Check(request messages.Request) (size int, timeout time.Duration, fault *messages.Error) {
-	if !request.ProtoReflect().IsValid() {
-		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: a nil %T", request)
-	}
-	timeout = DefaultTimeout
-	if t := request.GetTimeout(); t != nil {
-		timeout = t.AsDuration()
-		if t.CheckValid() != nil || timeout <= 0 || timeout > MaxTimeout {
-			return 0, 0, Failure(messages.Code_CODE_INVALID, "timeout: %v, want above 0 and at most %v", timeout, MaxTimeout)
-		}
-	}
-	if n := timersOf(request); n > MaxBatch {
-		return 0, 0, Failure(messages.Code_CODE_INVALID, "timers: %d, at most %d in a request", n, MaxBatch)
-	}
-	// A message that was made by hand may be broken in ways that the wire
-	// does not allow.
-	size, err := host.Safely("reading the message", func() (int, error) { return proto.Size(request), nil })
-	switch {
-	case err != nil:
-		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: %v", err)
-	case size > MaxRequestBytes:
-		return 0, 0, Failure(messages.Code_CODE_INVALID, "message: %d bytes, at most %d", size, MaxRequestBytes)
-	}
-	return size, timeout, nil
-}
-
-// Failure is an Error whose text is formatted.
-func Failure(code messages.Code, format string, args ...any) *messages.Error {
-	return messages.Failure(code, fmt.Sprintf(format, args...))
 }

@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// Counters count what a topic's pollers did since the runtime was started,
-// over all their incarnations.
+// Counters count what a topic's pollers did since the runtime was started, over
+// all their incarnations.
 type Counters struct {
-	Delivered  int64 // leases handed to a handler
-	Acked      int64 // settled as handled
-	Retried    int64 // settled with a failure, due again
-	Buried     int64 // that became dead letters
-	Discarded  int64 // rejected where those are discarded, or failed where errors are final
-	Released   int64 // given back unhandled
-	Crashed    int64 // handlers that panicked
-	Superseded int64 // scheduled again while their handler ran
-	Cancelled  int64 // cancelled while their handler ran
-	Lost       int64 // leases that ended before they were settled or extended
-	Hung       int64 // handlers ended by the maximum lease age
-	Healed     int64 // broken entries that were removed
-	Exchanges  int64 // answered
-	Empty      int64 // of those, looks that found nothing and carried nothing else
-	Glances    int64 // looks that told of nothing new without an exchange
-	Errors     int64 // exchanges that failed
-	Restarts   int64 // of the poller
-	ClockSteps int64 // steps of the source's clock that this topic noticed first
-	Told       int64 // dead letters that the hook was called for
-	Untold     int64 // dead letters that it was not called for: it was too slow
-	HookPanics int64 // calls of it that did not return
+	Delivered      int64 // leases passed to a handler
+	Acked          int64 // settled as handled
+	Retried        int64 // settled with a failure, due again
+	DeadLettered   int64 // dead-lettered
+	Discarded      int64 // rejected where those are discarded, or failed where errors are final
+	Released       int64 // returned unhandled
+	Crashed        int64 // handlers that panicked
+	Superseded     int64 // scheduled again while their handler ran
+	Cancelled      int64 // cancelled while their handler ran
+	Lost           int64 // leases that expired before they were settled or extended
+	Hung           int64 // handlers ended by the maximum lease age
+	OrphansRemoved int64 // entries without a timer that were removed
+	Exchanges      int64 // replies
+	Empty          int64 // polls that found nothing and settled and extended nothing
+	Peeks          int64 // polls that found nothing new without an exchange
+	Errors         int64 // exchanges that failed
+	Restarts       int64 // of the poller
+	ClockSteps     int64 // steps of the source's clock that this topic noticed first
+	HookCalls      int64 // calls of the dead-letter hook
+	HookSkipped    int64 // dead letters that the hook was not called for
+	HookPanics     int64 // calls of the hook that did not return
 
 	// LastExchange is when the source last answered; zero: never.
 	LastExchange time.Time
@@ -36,34 +36,34 @@ type Counters struct {
 
 // counters is the live form of Counters.
 type counters struct {
-	delivered, acked, retried, buried, discarded, released, crashed,
-	superseded, cancelled, lost, hung, healed, exchanges, empty, glances, errors,
-	told, untold, hookPanics, incarnations, clockSteps, lastExchange atomic.Int64
+	delivered, acked, retried, deadLettered, discarded, released, crashed,
+	superseded, cancelled, lost, hung, orphansRemoved, exchanges, empty, peeks, errors,
+	hookCalls, hookSkipped, hookPanics, incarnations, clockSteps, lastExchange atomic.Int64
 }
 
 func (c *counters) Snapshot() Counters {
 	s := Counters{
-		Delivered:  c.delivered.Load(),
-		Acked:      c.acked.Load(),
-		Retried:    c.retried.Load(),
-		Buried:     c.buried.Load(),
-		Discarded:  c.discarded.Load(),
-		Released:   c.released.Load(),
-		Crashed:    c.crashed.Load(),
-		Superseded: c.superseded.Load(),
-		Cancelled:  c.cancelled.Load(),
-		Lost:       c.lost.Load(),
-		Hung:       c.hung.Load(),
-		Healed:     c.healed.Load(),
-		Exchanges:  c.exchanges.Load(),
-		Empty:      c.empty.Load(),
-		Glances:    c.glances.Load(),
-		Errors:     c.errors.Load(),
-		ClockSteps: c.clockSteps.Load(),
-		Restarts:   max(c.incarnations.Load()-1, 0),
-		Told:       c.told.Load(),
-		Untold:     c.untold.Load(),
-		HookPanics: c.hookPanics.Load(),
+		Delivered:      c.delivered.Load(),
+		Acked:          c.acked.Load(),
+		Retried:        c.retried.Load(),
+		DeadLettered:   c.deadLettered.Load(),
+		Discarded:      c.discarded.Load(),
+		Released:       c.released.Load(),
+		Crashed:        c.crashed.Load(),
+		Superseded:     c.superseded.Load(),
+		Cancelled:      c.cancelled.Load(),
+		Lost:           c.lost.Load(),
+		Hung:           c.hung.Load(),
+		OrphansRemoved: c.orphansRemoved.Load(),
+		Exchanges:      c.exchanges.Load(),
+		Empty:          c.empty.Load(),
+		Peeks:          c.peeks.Load(),
+		Errors:         c.errors.Load(),
+		ClockSteps:     c.clockSteps.Load(),
+		Restarts:       max(c.incarnations.Load()-1, 0),
+		HookCalls:      c.hookCalls.Load(),
+		HookSkipped:    c.hookSkipped.Load(),
+		HookPanics:     c.hookPanics.Load(),
 	}
 	if nanos := c.lastExchange.Load(); nanos != 0 {
 		s.LastExchange = time.Unix(0, nanos)

@@ -8,23 +8,23 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// Why the context of a handler ends; context.Cause tells.
+// The causes with which the context of a handler ends; see context.Cause.
 var (
 	// ErrCancelled: the timer was cancelled while its handler ran.
 	ErrCancelled = errors.New("timer cancelled while its handler ran")
-	// ErrLeaseLost: the lease ended before it could be extended. Another
-	// handler may have the timer now; the verdict of this one may be refused.
+	// ErrLeaseLost: the lease expired before it could be extended. Another
+	// handler may have the timer now; the outcome of this one may be refused.
 	ErrLeaseLost = errors.New("lease lost")
 	// ErrLeaseTooOld: the handler ran longer than the maximum lease age.
 	ErrLeaseTooOld = errors.New("maximum lease age reached")
 	// ErrDraining: the drain's deadline passed; the timer is released.
 	ErrDraining = errors.New("draining: the deadline passed")
-	// ErrStopped: the poller was stopped or restarted; the timer comes back
-	// when its lease ends.
+	// ErrStopped: the poller was stopped or restarted; the timer is due again
+	// when its lease expires.
 	ErrStopped = errors.New("poller stopped")
 )
 
-// Delivery is one lease in the hands of a handler.
+// Delivery is a lease as its handler sees it.
 type Delivery struct {
 	exchange.Lease
 	Topic string
@@ -32,11 +32,11 @@ type Delivery struct {
 	// Claimed is the source's clock when the lease was claimed.
 	Claimed time.Time
 
-	// LeaseTTL is how long the lease is good from Claimed, and from each
+	// LeaseTTL is the length of the lease, counted from Claimed and from each
 	// extension.
 	LeaseTTL time.Duration
 
-	lease *lease // of which this is the handler's view
+	lease *lease
 }
 
 // Lateness is how long after its activation the timer was claimed, by the
@@ -48,7 +48,7 @@ func (d *Delivery) Lateness() time.Duration { return d.Claimed.Sub(d.Activation)
 // causes above, when the delivery is no longer the handler's.
 type Handle func(ctx context.Context, d *Delivery) Outcome
 
-// Outcome is what a handler made of a delivery. The zero value is success.
+// Outcome is the result of a delivery. The zero value is success.
 type Outcome struct {
 	kind  outcomeKind
 	delay time.Duration
@@ -62,10 +62,10 @@ const (
 	failed                    // retried after the topic's backoff
 	failedFor                 // retried after delay
 	rejected                  // never retried
-	undeliverable             // no handler can read it
-	crashed                   // panicked: no verdict, comes back by lease
-	released                  // given back as if never claimed
-	skipped                   // ended before a handler began
+	undeliverable             // no handler can decode it
+	crashed                   // panicked: not settled, due again when the lease expires
+	released                  // returned as if never claimed
+	skipped                   // its context ended before a handler began
 )
 
 // Succeeded settles the timer as handled.
@@ -82,18 +82,17 @@ func FailedFor(delay time.Duration, err error) Outcome {
 // Rejected ends the timer without a retry, as the topic's reject policy says.
 func Rejected(err error) Outcome { return Outcome{kind: rejected, err: err} }
 
-// Undeliverable makes a dead letter of a timer that no handler can read,
-// whatever the reject policy.
+// Undeliverable dead-letters a timer that no handler can decode, whatever the
+// reject policy.
 func Undeliverable(err error) Outcome { return Outcome{kind: undeliverable, err: err} }
 
-// Released gives the timer back as if it had never been claimed: it is due at
-// once.
+// Released returns the timer as if it had never been claimed: it is due at once.
 func Released() Outcome { return Outcome{kind: released} }
 
-// Crashed is no verdict: the timer comes back when its lease ends.
+// Crashed settles nothing: the timer is due again when its lease expires.
 func Crashed(err error) Outcome { return Outcome{kind: crashed, err: err} }
 
-// retries reports whether the timer would be tried again.
+// retries reports whether the outcome leads to a retry.
 func (o Outcome) retries() bool { return o.kind == failed || o.kind == failedFor }
 
 func (o Outcome) reason() string {

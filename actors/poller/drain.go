@@ -9,53 +9,53 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// drain is the state of a poller that takes no more leases. Its phases end
-// with the deadline, then with DrainGrace, then with DrainFlush, or as soon
-// as nothing is held and nothing is left to settle. A poller that only waits for
-// the answer to a claim does so for DrainFlush: while the source is down there
-// is none.
+// drain is the state of a poller that claims nothing more. Its phases end with
+// the deadline, then with DrainGrace, then with DrainFlush, or as soon as no
+// lease is held and no settlement is queued. A poller that only waits for the
+// reply to a claim waits for DrainFlush: there is no reply while the source is
+// down.
 type drain struct {
 	requester  *actor.PID
 	phase      int
 	timer      *time.Timer // ends the phase
 	unfinished []string    // ids whose handlers did not return in time
-	reported   bool
+	answered   bool
 }
 
 // endDrain ends a phase of a drain.
 type endDrain struct {
-	epoch uint64
-	phase int
+	incarnation uint64
+	phase       int
 }
 
 const (
 	phaseRun   = iota // handlers run
 	phaseGrace        // their contexts have ended
-	phaseFlush        // they were left; settlements are on their way
+	phaseFlush        // they were abandoned; settlements are in flight
 )
 
 func (p *poller) startDrain(m *messages.Drain, requester *actor.PID) {
 	if p.drain != nil {
-		if p.drain.reported { // as when a topic is removed after a drain
-			p.drain.reported = false
-			p.reportDrain()
+		if p.drain.answered { // when a topic is removed after a drain
+			p.drain.answered = false
+			p.answerDrain()
 		}
 		return
 	}
 	p.drain = &drain{requester: requester}
 	p.nextPhase(phaseRun, m.GetTimeout().AsDuration())
-	p.giveBack(math.MaxInt) // what no handler has begun goes back at once
+	p.returnUnstarted(math.MaxInt) // leases that no handler has begun are released at once
 }
 
 func (p *poller) nextPhase(phase int, after time.Duration) {
-	root, self, end := p.root, p.self, endDrain{p.epoch, phase}
+	root, self, end := p.root, p.self, endDrain{p.incarnation, phase}
 	p.drain.phase = phase
 	p.drain.timer = time.AfterFunc(after, func() { root.Send(self, end) })
 }
 
 func (p *poller) endDrain(m endDrain) {
 	if m.phase != p.drain.phase {
-		return // another one had begun when it came
+		return // the next phase had already begun
 	}
 	switch m.phase {
 	case phaseRun:
@@ -66,61 +66,61 @@ func (p *poller) endDrain(m endDrain) {
 		}
 		p.nextPhase(phaseGrace, DrainGrace)
 	case phaseGrace:
-		p.leaveUnfinished()
+		p.abandonUnfinished()
 		p.nextPhase(phaseFlush, DrainFlush)
 	case phaseFlush:
-		p.reportDrain()
+		p.answerDrain()
 	}
 }
 
-// leaveUnfinished gives up the handlers that ignore their contexts: their
-// timers are released for another node, and named.
-func (p *poller) leaveUnfinished() {
+// abandonUnfinished gives up handlers that ignore their contexts: their timers
+// are released for other nodes, and reported.
+func (p *poller) abandonUnfinished() {
 	for _, s := range p.streams {
 		for len(s.held) > 0 {
 			l := s.held[0]
 			s.drop(l)
-			if l.gone == 0 && !l.settled {
-				p.release(l)
+			if l.refused == 0 && !l.settled {
+				p.releaseLease(l)
 			}
 			p.drain.unfinished = append(p.drain.unfinished, l.ID)
-			p.Logger.Error("handler ignores its context and is left behind", "id", l.ID)
+			p.Logger.Error("handler ignores its context and is abandoned", "id", l.ID)
 		}
 	}
 }
 
-// finishDrain reports as soon as there is nothing left to do.
-func (p *poller) finishDrain() {
-	if p.drain == nil || p.drain.reported {
+// checkDrain ends the drain as soon as nothing is left to do.
+func (p *poller) checkDrain() {
+	if p.drain == nil || p.drain.answered {
 		return
 	}
 	busy, inHand := false, false
 	for _, s := range p.streams {
 		busy = busy || s.busy()
-		inHand = inHand || len(s.held) > 0 || len(s.settle) > 0 || s.flight != nil && len(s.flight.settling) > 0
+		inHand = inHand || len(s.held) > 0 || len(s.toSettle) > 0 || s.flight != nil && len(s.flight.settling) > 0
 	}
 	switch {
 	case inHand:
 	case !busy:
-		p.reportDrain()
+		p.answerDrain()
 	case p.drain.phase == phaseRun:
 		p.drain.timer.Stop()
 		p.nextPhase(phaseFlush, DrainFlush)
 	}
 }
 
-func (p *poller) reportDrain() {
+func (p *poller) answerDrain() {
 	d := p.drain
-	if d.reported {
+	if d.answered {
 		return
 	}
-	d.reported = true
+	d.answered = true
 	d.timer.Stop()
 	result := &messages.TopicDrained{Topic: p.Source.Name(), Unfinished: d.unfinished}
 	for _, s := range p.streams {
-		result.Unsettled += uint32(len(s.settle)) //nolint:gosec // bounded by the slots
+		result.Unsettled += uint32(len(s.toSettle))
 		if s.flight != nil {
-			result.Unsettled += uint32(len(s.flight.settling)) //nolint:gosec // bounded by maxSettle
+			result.Unsettled += uint32(len(s.flight.settling))
 		}
 	}
 	p.root.Send(d.requester, result)
@@ -130,6 +130,6 @@ func (p *poller) reportDrain() {
 // have ended with ErrDraining.
 const DrainGrace = time.Second
 
-// DrainFlush is how long the last settlements may take after that, and how
-// long an answer is waited for that may hold leases.
+// DrainFlush is how long the last settlements may take after that, and how long a
+// drain waits for a reply that may contain leases.
 const DrainFlush = 2 * time.Second

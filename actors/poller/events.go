@@ -6,10 +6,10 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// What a poller tells of its leases, if somebody watches the topic. Where many
-// leases pass, the caller asks for that once.
+// Events are emitted only while a client watches the topic. Loops over many
+// leases check that once.
 
-// clock is the source's clock at a moment of the local one.
+// clock is the source's clock at a moment of the local clock.
 type clock struct{ source, local time.Time }
 
 func (c clock) now() time.Time {
@@ -19,23 +19,23 @@ func (c clock) now() time.Time {
 	return c.source.Add(time.Since(c.local))
 }
 
-func (p *poller) tell(l *lease, e exchange.Event) {
+func (p *poller) emit(l *lease, e exchange.Event) {
 	e.At, e.ID, e.Attempt = p.clock.now(), l.ID, l.Claims
-	p.Feed.add(e)
+	p.Feed.Add(e)
 }
 
-func (p *poller) tellOf(l *lease, kind exchange.EventKind) {
+func (p *poller) emitKind(l *lease, kind exchange.EventKind) {
 	if p.Feed.Watched.Load() {
-		p.tell(l, exchange.Event{Kind: kind})
+		p.emit(l, exchange.Event{Kind: kind})
 	}
 }
 
-// tellSettled tells what was settled, but for what was buried.
-func (p *poller) tellSettled(v verdict) {
+// emitSettled emits the event of a settlement, except for dead letters.
+func (p *poller) emitSettled(v verdict) {
 	e := exchange.Event{Kind: exchange.EventAcked, Took: v.took}
 	switch v.kind {
 	case exchange.Ack:
-		if v.reason != "" { // only what was rejected has one
+		if v.reason != "" { // only a rejection has a reason
 			e.Kind, e.Text = exchange.EventDiscarded, v.reason
 		}
 	case exchange.Fail:
@@ -47,27 +47,27 @@ func (p *poller) tellSettled(v verdict) {
 	case exchange.Bury:
 		return
 	}
-	p.tell(v.lease, e)
+	p.emit(v.lease, e)
 }
 
-func (p *poller) tellCrashed(l *lease, o Outcome) {
+func (p *poller) emitCrashed(l *lease, o Outcome) {
 	if p.Feed.Watched.Load() {
-		p.tell(l, exchange.Event{Kind: exchange.EventCrashed, Took: p.took(l), Text: o.reason()})
+		p.emit(l, exchange.Event{Kind: exchange.EventCrashed, Took: p.took(l), Text: o.reason()})
 	}
 }
 
-// tellLeft tells of a failure that is left to its lease.
-func (p *poller) tellLeft(l *lease, o Outcome) {
+// emitLeftToLease emits the event of a failure whose lease is left to expire.
+func (p *poller) emitLeftToLease(l *lease, o Outcome) {
 	if p.Feed.Watched.Load() {
 		in := max(time.Until(l.deadline), 0)
-		p.tell(l, exchange.Event{Kind: exchange.EventRetried, Took: p.took(l), RetryIn: in, Text: o.reason()})
+		p.emit(l, exchange.Event{Kind: exchange.EventRetried, Took: p.took(l), RetryIn: in, Text: o.reason()})
 	}
 }
 
-// took is how long a lease was with its handler, if somebody watches.
+// took is how long the handler has had a lease, if the topic is watched.
 func (p *poller) took(l *lease) time.Duration {
 	if !p.Feed.Watched.Load() {
 		return 0
 	}
-	return time.Since(l.handedOut)
+	return time.Since(l.deliveredAt)
 }

@@ -3,6 +3,8 @@ package poller
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -10,32 +12,31 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Target gets the leases of a topic: a user's actor, by its PID, or a child of
-// its own for every handler, made from Props; or a Taker.
+// Target receives the leases of a topic: the user's actor PID, or a child of
+// every handler made from Props, or a LeaseSink.
 type Target struct {
-	PID   *actor.PID
-	Props *actor.Props
-	Told  bool // it gets *messages.LeaseEnded when a lease ends before its answer
+	PID       *actor.PID
+	Props     *actor.Props
+	NotifyEnd bool // it receives *messages.LeaseEnded when a lease ends before its answer
 
-	Taker Taker // instead of an actor
+	Sink LeaseSink // instead of an actor
 }
 
-// ErrTargetGone says that the actor a lease was forwarded to has failed or
-// ended without an answer.
-var ErrTargetGone = errors.New("the actor that had the lease failed or ended")
+// ErrTargetGone says that the actor with the lease failed or ended without an
+// answer.
+var ErrTargetGone = errors.New("the actor with the lease failed or ended")
 
-// Forward gives the delivery to the topic's target and waits for its answer:
+// Forward sends the delivery to the topic's target and waits for its answer:
 // *messages.Ack, Nack or Reject. Errors: ErrTargetGone, or the cause of ctx,
-// which ends with the lease. Such a lease is extended only when the target asks
-// for it.
+// which ends with the lease. The lease is extended only at the target's request.
 func (d *Delivery) Forward(ctx context.Context, m *messages.Lease) (answer any, err error) {
-	m.Delivery = newDelivery()
+	m.Delivery = newDeliveryNumber()
 	w := d.lease.worker.Load()
-	if w.taker != nil {
-		return d.hand(ctx, w.taker, m)
+	if w.sink != nil {
+		return d.forwardToSink(ctx, w.sink, m)
 	}
-	answers := make(chan any, 1)
-	w.tell(forwarding{lease: d.lease, message: m, answers: answers})
+	answers := make(chan any, 1) // capacity 1; only the first answer counts
+	w.toHandler(forwarding{lease: d.lease, message: m, answers: answers})
 	select {
 	case answer = <-answers:
 		if gone, ok := answer.(error); ok {
@@ -43,30 +44,30 @@ func (d *Delivery) Forward(ctx context.Context, m *messages.Lease) (answer any, 
 		}
 		return answer, nil
 	case <-ctx.Done():
-		w.tell(leaseOver{m.GetDelivery(), context.Cause(ctx)})
+		w.toHandler(leaseEnded{m.GetDelivery(), context.Cause(ctx)})
 		return nil, context.Cause(ctx)
 	}
 }
 
-// leaseOver says that nobody waits for an answer any more, and why.
-type leaseOver struct {
+// leaseEnded tells a handler that its worker no longer waits for the answer.
+type leaseEnded struct {
 	delivery uint64
 	cause    error
 }
 
-// forwarding is a lease that a worker wants to have forwarded, and then the
-// one whose answer its handler awaits.
+// forwarding asks a handler to forward a lease; the handler keeps it until the
+// answer.
 type forwarding struct {
 	lease   *lease
 	message *messages.Lease
 	answers chan<- any // has room for one; only the first counts
 }
 
-// targetGone follows a Terminated through the mailbox, because that overtakes
-// what the target said before it ended.
+// targetGone follows a Terminated through the mailbox, because a Terminated
+// overtakes what the target sent before it ended.
 type targetGone struct{ delivery uint64 }
 
-// forward sends a lease to the target; one that was awaited is over.
+// forward sends a lease to the target; an earlier lease is no longer awaited.
 func (h *handler) forward(c actor.Context, f forwarding) {
 	h.awaited = &f
 	if h.target == nil {
@@ -85,8 +86,8 @@ func (h *handler) forward(c actor.Context, f forwarding) {
 	c.Request(h.target, f.message)
 }
 
-// answer passes on the first answer to the lease that is awaited, and drops
-// those to others.
+// answer passes on the first answer to the awaited lease, and drops answers to
+// others.
 func (h *handler) answer(delivery uint64, answer any) {
 	if h.awaited == nil || h.awaited.message.GetDelivery() != delivery {
 		return
@@ -95,22 +96,22 @@ func (h *handler) answer(delivery uint64, answer any) {
 	h.awaited = nil
 }
 
-// over tells a target that asked for it that its lease has ended.
-func (h *handler) over(c actor.Context, m leaseOver) {
+// leaseEnded notifies a target with NotifyEnd that its lease has ended.
+func (h *handler) leaseEnded(c actor.Context, m leaseEnded) {
 	if h.awaited == nil || h.awaited.message.GetDelivery() != m.delivery {
 		return
 	}
-	if h.topic.Target.Told && h.target != nil {
-		c.Send(h.target, endOf(h.awaited.message, m.cause))
+	if h.topic.Target.NotifyEnd && h.target != nil {
+		c.Send(h.target, leaseEndedMessage(h.awaited.message, m.cause))
 	}
 	h.awaited = nil
 }
 
-// extend passes on the target's wish for more time.
+// extend passes on the target's request for more time.
 func (h *handler) extend(delivery uint64) {
 	if h.awaited != nil && h.awaited.message.GetDelivery() == delivery {
 		l := h.awaited.lease
-		l.stream.tell(extendNow{lease: l, answer: make(chan error, 1)})
+		l.stream.toPoller(extendNow{lease: l, answer: make(chan error, 1)})
 	}
 }
 
@@ -118,17 +119,85 @@ func (h *handler) terminated(c actor.Context, who *actor.PID) {
 	if !who.Equal(h.target) {
 		return
 	}
-	h.target = nil // the next lease watches or spawns it anew
+	h.target = nil // the next lease watches or spawns it again
 	if h.awaited != nil {
 		c.Send(c.Self(), targetGone{h.awaited.message.GetDelivery()})
 	}
 }
 
-// HandleFailure supervises the target that the handler spawned: its lease is
-// left to its end, and it is restarted as a handler is.
+// HandleFailure supervises the target that the handler spawned: its lease is left
+// to expire, and it is restarted like a handler.
 func (h *handler) HandleFailure(system *actor.ActorSystem, s actor.Supervisor, child *actor.PID, stats *actor.RestartStatistics, reason, message any) {
 	if h.awaited != nil {
 		h.answer(h.awaited.message.GetDelivery(), ErrTargetGone)
 	}
-	host.RestartHandler.With(h.topic.random).HandleFailure(system, s, child, stats, reason, message)
+	host.RestartHandler.WithRandom(h.topic.random).HandleFailure(system, s, child, stats, reason, message)
 }
+
+// LeaseSink receives leases by method calls, where a Target that is an actor
+// costs several messages per lease. Its methods may be called by many goroutines
+// at once, and must not block.
+type LeaseSink interface {
+	// Take receives a lease, to be answered now or later. It is extended only by
+	// ForwardedLease.Extend.
+	Take(h *ForwardedLease)
+	// Extended reports that a ForwardedLease.Extend was confirmed: Until has
+	// moved.
+	Extended(h *ForwardedLease)
+	// Over reports that a lease ended without an answer.
+	Over(m *messages.LeaseEnded)
+}
+
+// ForwardedLease is a lease that a LeaseSink holds.
+type ForwardedLease struct {
+	*messages.Lease
+	answers chan any // has room for one
+	lease   *lease
+	sink    LeaseSink
+}
+
+// Until is when the lease expires by the local clock, unless it is extended. No
+// other handler has it before.
+func (h *ForwardedLease) Until() time.Time { return h.lease.localDeadline() }
+
+// Answer settles the lease: with a *messages.Ack, Nack, Reject or Release. Only
+// the first answer counts.
+func (h *ForwardedLease) Answer(answer any) {
+	select {
+	case h.answers <- answer:
+	default:
+	}
+}
+
+// Extend requests more time. LeaseSink.Extended reports the confirmation.
+func (h *ForwardedLease) Extend() { h.lease.stream.toPoller(extendNow{lease: h.lease, forwarded: h}) }
+
+// forwardToSink passes the delivery to a LeaseSink and waits for its answer.
+func (d *Delivery) forwardToSink(ctx context.Context, to LeaseSink, m *messages.Lease) (answer any, err error) {
+	h := &ForwardedLease{Lease: m, answers: make(chan any, 1), lease: d.lease, sink: to}
+	to.Take(h)
+	select {
+	case answer = <-h.answers:
+		return answer, nil
+	case <-ctx.Done():
+		to.Over(leaseEndedMessage(m, context.Cause(ctx)))
+		return nil, context.Cause(ctx)
+	}
+}
+
+// leaseEndedMessage returns the notification that a lease has ended.
+func leaseEndedMessage(m *messages.Lease, cause error) *messages.LeaseEnded {
+	ended := &messages.LeaseEnded{Id: m.GetId(), Delivery: m.GetDelivery()}
+	switch {
+	case errors.Is(cause, ErrCancelled):
+		ended.Reason = messages.LeaseEnd_LEASE_END_CANCELLED
+	case errors.Is(cause, ErrLeaseTooOld):
+		ended.Reason = messages.LeaseEnd_LEASE_END_TOO_OLD
+	case errors.Is(cause, ErrDraining):
+		ended.Reason = messages.LeaseEnd_LEASE_END_DRAINING
+	}
+	return ended
+}
+
+// newDeliveryNumber distinguishes deliveries; it is not a secret.
+func newDeliveryNumber() uint64 { return rand.Uint64() }

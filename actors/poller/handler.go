@@ -13,39 +13,42 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// handler is the actor that owns one worker at a time. Its Receive never
-// blocks: user code runs in the worker's goroutine. When user code panics the
-// worker tells its handler, which panics in turn and so fails as an actor
-// does: its supervisor, the poller, restarts it after a backoff.
+// handler is the actor that owns one worker at a time. Its Receive never blocks:
+// user code runs in the worker's goroutine. When user code panics, the worker
+// notifies its handler, which panics in turn and so fails as an actor: its
+// supervisor, the poller, restarts it after a backoff.
 type handler struct {
-	run    *run
+	queue  *runQueue
 	topic  *Shared
 	poller *actor.PID
+	// worker is the goroutine in which user code runs, one lease after another.
+	// It ends with its incarnation, after a panic, or, once its handler has
+	// abandoned it, as soon as user code returns.
 	worker *worker
 
 	target  *actor.PID  // where leases are forwarded; nil until the first
-	awaited *forwarding // whose answer is awaited; nil: none
+	awaited *forwarding // the lease whose answer is awaited; nil: none
 
 	// restarted says that this instance replaces one that crashed.
 	restarted bool
 }
 
-func handlerProps(r *run, t *Shared, poller *actor.PID) *actor.Props {
+func handlerProps(r *runQueue, t *Shared, poller *actor.PID) *actor.Props {
 	spawned := false
 	return actor.PropsFromProducer(func() actor.Actor {
-		h := &handler{run: r, topic: t, poller: poller, restarted: spawned}
+		h := &handler{queue: r, topic: t, poller: poller, restarted: spawned}
 		spawned = true
 		return h
 	}, actor.WithReceiverMiddleware(host.LogCrashes(t.Logger)))
 }
 
-// crash is what a worker tells its handler about a panic in user code.
+// crash is the message of a worker to its handler about a panic in user code.
 type crash struct {
 	worker *worker
 	reason any
 }
 
-// abandon tells a handler to leave its hung worker and start another.
+// abandon asks a handler to leave its hung worker and to start another.
 type abandon struct{ lease *lease }
 
 func (h *handler) Receive(c actor.Context) {
@@ -53,19 +56,19 @@ func (h *handler) Receive(c actor.Context) {
 	case *actor.Started:
 		h.start(c)
 		if h.restarted {
-			h.back(c)
+			h.reportRestart(c)
 		}
 	case *actor.Stopping, *actor.Restarting:
-		h.leave()
+		h.abandonWorker()
 	case abandon:
-		// The worker may have come back meanwhile and run another lease.
+		// The worker may have finished meanwhile and run another lease.
 		if w := m.lease.worker.Load(); w == h.worker && w.running.Load() == m.lease {
-			h.leave()
+			h.abandonWorker()
 			h.start(c)
 		}
 	case crash:
-		if m.worker != h.worker { // one that was left already, and replaced
-			h.back(c)
+		if m.worker != h.worker { // an abandoned worker, already replaced
+			h.reportRestart(c)
 			return
 		}
 		panic(host.UserPanic{Reason: m.reason})
@@ -79,8 +82,8 @@ func (h *handler) Receive(c actor.Context) {
 		h.answer(m.GetDelivery(), m)
 	case *messages.Release:
 		h.answer(m.GetDelivery(), m)
-	case leaseOver:
-		h.over(c, m)
+	case leaseEnded:
+		h.leaseEnded(c, m)
 	case *messages.Extend:
 		h.extend(m.GetDelivery())
 	case *actor.Terminated:
@@ -92,24 +95,24 @@ func (h *handler) Receive(c actor.Context) {
 
 func (h *handler) start(c actor.Context) {
 	root, self := c.ActorSystem().Root, c.Self()
-	w := &worker{run: h.run, handle: h.topic.Handle, log: h.topic.Logger, self: self}
+	w := &worker{queue: h.queue, handle: h.topic.Handle, log: h.topic.Logger, self: self}
 	if h.topic.Target != nil {
-		w.taker = h.topic.Target.Taker
+		w.sink = h.topic.Target.Sink
 	}
-	w.tell = func(message any) { w.run.send(root, self, message) }
+	w.toHandler = func(message any) { w.queue.send(root, self, message) }
 	h.worker = w
 	go w.loop()
 }
 
-// back gives the slot of a crashed worker free again.
-func (h *handler) back(c actor.Context) {
-	h.run.resting.Add(-1)
-	c.Send(h.poller, handlerBack{epoch: h.run.epoch})
+// reportRestart frees the slot of a crashed worker.
+func (h *handler) reportRestart(c actor.Context) {
+	h.queue.restarting.Add(-1)
+	c.Send(h.poller, handlerRestarted{incarnation: h.queue.incarnation})
 }
 
-func (h *handler) leave() {
+func (h *handler) abandonWorker() {
 	if h.worker != nil {
-		h.worker.left.Store(true)
+		h.worker.abandoned.Store(true)
 	}
 }
 
@@ -117,36 +120,36 @@ func (h *handler) leave() {
 // It ends with its incarnation, after a panic, or, once left by its handler,
 // as soon as user code returns.
 type worker struct {
-	run    *run
-	handle Handle
-	log    *slog.Logger
-	taker  Taker             // of forwarded leases; nil: an actor is
-	self   *actor.PID        // its handler
-	tell   func(message any) // sends to its handler
+	queue     *runQueue
+	handle    Handle
+	log       *slog.Logger
+	sink      LeaseSink         // of forwarded leases; nil: the target is an actor
+	self      *actor.PID        // its handler
+	toHandler func(message any) // sends to its handler
 
-	left    atomic.Bool
-	running atomic.Pointer[lease]
+	abandoned atomic.Bool
+	running   atomic.Pointer[lease]
 }
 
 func (w *worker) loop() {
-	for l := w.run.pull(); l != nil; l = w.run.pull() {
+	for l := w.queue.pull(); l != nil; l = w.queue.pull() {
 		l.worker.Store(w)
 		w.running.Store(l)
-		if !w.serve(l) || w.left.Load() {
+		if !w.serve(l) || w.abandoned.Load() {
 			return
 		}
 	}
 }
 
-// serve runs user code on one lease and reports false if it did not return:
-// it panicked, or ended its goroutine (runtime.Goexit).
+// serve runs user code on one lease. It returns false if user code panicked or
+// ended its goroutine (runtime.Goexit).
 func (w *worker) serve(l *lease) (returned bool) {
 	var outcome Outcome
 	defer func() {
-		l.ctx.end(context.Canceled) // what user code began with it ends too
+		l.ctx.end(context.Canceled) // end what user code started with it
 		w.running.Store(nil)
 		if returned {
-			w.run.complete(l, outcome)
+			w.queue.complete(l, outcome)
 			return
 		}
 		w.crash(l, recover())
@@ -159,14 +162,14 @@ func (w *worker) serve(l *lease) (returned bool) {
 	return true
 }
 
-// crash tells poller and handler that user code did not return.
+// crash reports to poller and handler that user code did not return.
 func (w *worker) crash(l *lease, reason any) {
 	if reason == nil {
 		reason = "handler ended its goroutine"
 	}
-	w.log.Error("handler crashed: its actor restarts, the timer comes back when its lease ends",
-		"topic", l.Topic, "id", l.ID, "claims", l.Claims, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
-	w.run.resting.Add(1)
-	w.run.complete(l, Outcome{kind: crashed, err: fmt.Errorf("handler crashed: %v", reason)})
-	w.tell(crash{w, reason})
+	w.log.Error("handler crashed; its timer is due again when the lease expires",
+		"topic", l.Topic, "id", l.ID, "attempt", l.Claims, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
+	w.queue.restarting.Add(1)
+	w.queue.complete(l, Outcome{kind: crashed, err: fmt.Errorf("handler crashed: %v", reason)})
+	w.toHandler(crash{w, reason})
 }

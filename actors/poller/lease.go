@@ -11,46 +11,49 @@ import (
 )
 
 // lease is a claimed timer from its claim to its settlement. Only the poller
-// touches it, but for ctx and worker, which it shares with the handler.
+// accesses it, except for ctx, sharedDeadline and worker.
 type lease struct {
 	Delivery
 	ctx leaseContext
 
 	stream *stream
-	slot   int // index in stream.held; -1 once the handler is done with it
+	slot   int // index in stream.held; -1 once the handler is done
 
 	// confirmed is when the claim or the last confirmed extension was sent;
-	// deadline is when the lease ends by the local clock, counted from there.
+	// deadline is when the lease expires by the local clock, counted from there.
 	// Invariant: confirmed < deadline.
 	confirmed, deadline time.Time
-	queued              time.Time // when it was offered to the handlers
-	handedOut           time.Time // its age counts from here
+	queued              time.Time // when it was pushed to the run queue
+	deliveredAt         time.Time // its age counts from here
 
-	settled   bool // by its handler, which goes on
+	settled   bool // by its handler, which continues
 	extending bool // an extension is in flight
-	check     bool // extend at once: a hint says that it may be gone
+	verify    bool // extend it at once: a hint says that it may have ended
 
-	// gone says why the source no longer takes our word for this lease, or 0.
-	gone exchange.Why
+	// refused is why the source no longer accepts this lease; 0: it does.
+	refused exchange.Why
 
-	// ended says that ctx has been ended, whatever the cause.
+	// ended says that ctx has ended, whatever the cause.
 	ended bool
 
-	waiting []chan<- error // told when the next extension is confirmed
-	handed  *Handed        // told as well; nil: it did not ask
+	extendWaiters []chan<- error  // receive the result of the next extension
+	forwarded     *ForwardedLease // notified of it as well; nil: not requested
 
-	// good is deadline for other goroutines, as the time since began.
-	good atomic.Int64
+	// sharedDeadline is deadline for other goroutines, as the duration since
+	// baseInstant.
+	sharedDeadline atomic.Int64
 
-	// worker runs the handler; nil until it has begun.
+	// worker runs the handler; nil until the handler has begun.
 	worker atomic.Pointer[worker]
 }
 
-// began is an instant that deadlines are counted from.
-var began = time.Now()
+// baseInstant is the instant that shared deadlines count from.
+var baseInstant = time.Now()
 
-// until is the deadline; any goroutine may ask for it.
-func (l *lease) until() time.Time { return began.Add(time.Duration(l.good.Load())) }
+// localDeadline returns the deadline; any goroutine may call it.
+func (l *lease) localDeadline() time.Time {
+	return baseInstant.Add(time.Duration(l.sharedDeadline.Load()))
+}
 
 // end ends the handler's context with cause. Only the first cause counts.
 func (l *lease) end(cause error) {
@@ -62,8 +65,8 @@ func (l *lease) end(cause error) {
 	l.confirmExtension(cause)
 }
 
-// leaseContext is a handler's context. Most handlers never ask for Done or a
-// value, so what that costs is made when first asked for.
+// leaseContext is a handler's context. Most handlers never use Done or a value,
+// so the context behind it is created when first used.
 type leaseContext struct {
 	parent context.Context
 
@@ -120,7 +123,7 @@ func (c *leaseContext) end(cause error) {
 	}
 }
 
-// endedBy is the cause that the poller gave; nil: it gave none.
+// endedBy returns the cause that the poller gave; nil: none.
 func (c *leaseContext) endedBy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

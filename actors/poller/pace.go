@@ -6,128 +6,131 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/host"
 )
 
-// pace decides when a poller looks for due timers of its own accord. All
-// instants are local; what the source tells is relative to its clock.
+// pace decides when a poller polls. All instants are local; what the source
+// reports is relative to its clock.
 //
-// Four things make it look: the next due instant as the source told it, a hint
-// that the head was lowered, the idle ramp, which finds what peers scheduled
-// that send no hints, and the poller that asks for one. The earliest counts.
+// A poll has four causes, of which the earliest counts: the next due instant that
+// the source reported, a hint that the first timer changed, the idle backoff,
+// which finds timers of peers that send no hints, and requests of the poller
+// itself.
 type pace struct {
-	base, limit time.Duration  // the ramp's first and longest delay
+	base, limit time.Duration  // the first and longest delay of the idle backoff
 	random      func() float64 // in [0, 1)
 
-	backlog bool      // the last answer said that more is due
-	pollAt  time.Time // the ramp's next look; zero while an answer is awaited
-	askedAt time.Time // a look that was asked for; zero: none
-	dueAt   time.Time // when something is due as the last answer told; zero: nothing
-	dueOn   time.Time // the same by the source's clock
+	backlog     bool      // the last reply said that more is due
+	pollAt      time.Time // the next poll of the idle backoff; zero while a reply is awaited
+	requestedAt time.Time // a requested poll; zero: none
+	dueAt       time.Time // when a timer is due by the last reply; zero: none
+	dueBySource time.Time // the same by the source's clock
 
-	// hintAt is when something is due as a hint told; zero: nothing. It stays
-	// until an answer surely knows of it: one to a request that was made after
-	// the hint had come (hints counts them), or one from a later instant of the
+	// hintAt is when a timer is due by a hint; zero: none. It stays until a reply
+	// certainly includes it: a reply to a request that was composed after the
+	// hint had arrived (hints counts them), or one from a later instant of the
 	// source's clock than hintSent.
 	hintAt, hintSent time.Time
-	hintOn           time.Time // hintAt by the source's clock
+	hintBySource     time.Time // hintAt by the source's clock
 	hints            int
-	answeredHints    int // those that had come when the last answered request was made
+	answeredHints    int // hints when the last answered request was composed
 
-	idle int // looks in vain since something was found: the step of the ramp
+	emptyPolls int // since a timer was found: the step of the idle backoff
 
-	// lost rises with every look for something due that was gone, for other nodes
-	// took it, and falls twice as fast with every one that finds: of many nodes
-	// that wait for the same timers, those that are often the first stay in front,
-	// and the others stay back. spread is the random delay that follows from it.
-	// Invariant: 0 <= lost <= mostLost.
-	lost     int
-	spread   time.Duration
-	expected time.Time // when what the look under way is for is due, by the source's clock; zero: nothing is
+	// lostRaces rises with every poll for a due timer that another node has
+	// taken, and falls twice as fast with every successful one: of many nodes
+	// that wait for the same timers, those that often win stay in front, and the
+	// others stay back. contentionDelay is the random delay that follows from it.
+	// Invariant: 0 <= lostRaces <= maxLostRaces.
+	lostRaces       int
+	contentionDelay time.Duration
+	expected        time.Time // when the target of the poll in flight is due, by the source's clock; zero: it has none
 }
 
 const (
-	// maxSpread bounds the delay that spreads many nodes that wait for one timer.
-	maxSpread = 50 * time.Millisecond
-	// mostLost is where the spread is at its largest: a node that is alone from
-	// then on is in front again after four timers.
-	mostLost = 7
+	// maxContentionDelay bounds the delay that spreads many nodes that wait for
+	// one timer.
+	maxContentionDelay = 50 * time.Millisecond
+	// maxLostRaces is where the delay is largest: a node that is alone from then
+	// on has no delay after four timers.
+	maxLostRaces = 7
 )
 
-// ready reports whether it is time to look.
+// ready reports whether it is time to poll.
 func (p *pace) ready(now time.Time) bool {
 	at := p.wakeAt()
 	return p.backlog || (!at.IsZero() && !now.Before(at))
 }
 
-// wakeAt is when to look next; zero: not before something else happens.
+// wakeAt is when to poll next; zero: not without another event.
 func (p *pace) wakeAt() time.Time {
-	at := earlier(p.pollAt, p.askedAt)
+	at := earlier(p.pollAt, p.requestedAt)
 	if due := earlier(p.dueAt, p.hintAt); !due.IsZero() {
-		at = earlier(at, due.Add(p.spread))
+		at = earlier(at, due.Add(p.contentionDelay))
 	}
 	return at
 }
 
-// looking notes that a claim is sent: its answer says when to look next.
-func (p *pace) looking(now time.Time) {
+// pollSent notes that a claim is sent: its reply decides when to poll next.
+func (p *pace) pollSent(now time.Time) {
 	p.expected = time.Time{}
 	if !p.dueAt.IsZero() && !now.Before(p.dueAt) {
-		p.expected = p.dueOn
+		p.expected = p.dueBySource
 	}
 	if !p.hintAt.IsZero() && !now.Before(p.hintAt) {
-		p.expected = earlier(p.expected, p.hintOn)
+		p.expected = earlier(p.expected, p.hintBySource)
 	}
-	p.pollAt, p.askedAt, p.dueAt = time.Time{}, time.Time{}, time.Time{}
+	p.pollAt, p.requestedAt, p.dueAt = time.Time{}, time.Time{}, time.Time{}
 }
 
-// soon asks for a look after d at the latest. The answer to one that is under
-// way does not do.
-func (p *pace) soon(now time.Time, d time.Duration) {
-	p.askedAt = earlier(p.askedAt, now.Add(d))
+// pollWithin requests a poll after d at the latest. A poll in flight does not
+// satisfy it.
+func (p *pace) pollWithin(now time.Time, d time.Duration) {
+	p.requestedAt = earlier(p.requestedAt, now.Add(d))
 }
 
-// hinted takes a hint: the head is due in after the source's clock said sent.
-func (p *pace) hinted(now time.Time, in time.Duration, sent time.Time) {
+// handleHint processes a hint: the first timer is due in after the source's clock
+// said sent.
+func (p *pace) handleHint(now time.Time, in time.Duration, sent time.Time) {
 	p.hints++
 	if at := now.Add(in); p.hintAt.IsZero() || at.Before(p.hintAt) {
-		p.hintAt, p.hintOn = at, sent.Add(in)
+		p.hintAt, p.hintBySource = at, sent.Add(in)
 	}
 	p.hintSent = sent
 }
 
-// found notes an answer with leases.
+// found notes a reply with leases.
 func (p *pace) found() {
-	p.idle = 0
-	p.fall(-2)
+	p.emptyPolls = 0
+	p.adjustForContention(-2)
 }
 
-// vain notes an answer without leases to a look. One that came before its time,
-// by a rounding, has lost nothing.
-func (p *pace) vain(sourceNow time.Time) {
-	p.idle++
+// emptyPoll notes a reply without leases. A poll that was early by a rounding
+// error has lost no race.
+func (p *pace) emptyPoll(sourceNow time.Time) {
+	p.emptyPolls++
 	if !p.expected.IsZero() && !sourceNow.Before(p.expected) {
-		p.fall(1)
+		p.adjustForContention(1)
 	}
 }
 
-// fall moves this node back, or to the front.
-func (p *pace) fall(by int) {
-	p.lost = min(max(p.lost+by, 0), mostLost)
-	p.spread = 0
-	if p.lost > 0 {
-		p.spread = time.Duration(float64(host.Doubled(time.Millisecond, p.lost, maxSpread)) * p.random())
+// adjustForContention moves this node back (by > 0) or to the front.
+func (p *pace) adjustForContention(by int) {
+	p.lostRaces = min(max(p.lostRaces+by, 0), maxLostRaces)
+	p.contentionDelay = 0
+	if p.lostRaces > 0 {
+		p.contentionDelay = time.Duration(float64(host.ExponentialDelay(time.Millisecond, p.lostRaces, maxContentionDelay)) * p.random())
 	}
-	if p.lost == mostLost { // others are in front for long: stay well back
-		p.spread = (maxSpread + p.spread) / 2
+	if p.lostRaces == maxLostRaces { // others win all the time: stay well back
+		p.contentionDelay = (maxContentionDelay + p.contentionDelay) / 2
 	}
 }
 
-// plan takes what an answer says of the future. sent is when its request went
-// out, hints what p.hints was when it was made, sourceNow the source's clock in
-// the answer. next is relative to that clock: counted from sent it is early
-// rather than late.
+// plan processes what a reply says about the future. sent is when its request was
+// sent, hints the value of p.hints when it was composed, sourceNow the source's
+// clock in the reply. next is relative to that clock: counted from sent it is
+// early rather than late.
 func (p *pace) plan(sent time.Time, hints int, sourceNow time.Time, next time.Duration) {
-	p.pollAt, p.dueAt, p.dueOn = sent.Add(p.ramp()), time.Time{}, time.Time{}
+	p.pollAt, p.dueAt, p.dueBySource = sent.Add(p.idleBackoff()), time.Time{}, time.Time{}
 	if p.backlog = next == 0; next > 0 {
-		p.dueAt, p.dueOn = sent.Add(next), sourceNow.Add(next)
+		p.dueAt, p.dueBySource = sent.Add(next), sourceNow.Add(next)
 	}
 	p.answeredHints = hints
 	if hints == p.hints || sourceNow.After(p.hintSent) {
@@ -135,10 +138,10 @@ func (p *pace) plan(sent time.Time, hints int, sourceNow time.Time, next time.Du
 	}
 }
 
-// ramp is the idle backoff of the seeds: base · 2^(n−1), capped, then ±50 %.
-// The jitter comes after the cap, so that many topics do not poll in step.
-func (p *pace) ramp() time.Duration {
-	return host.Spread(host.Doubled(p.base, max(p.idle-1, 0), p.limit), 0.5, p.random())
+// idleBackoff is base · 2^(n−1), capped, then ±50 %, as in the Python peers. The
+// jitter is applied after the cap, so that many topics do not poll in step.
+func (p *pace) idleBackoff() time.Duration {
+	return host.Jitter(host.ExponentialDelay(p.base, max(p.emptyPolls-1, 0), p.limit), 0.5, p.random())
 }
 
 // earlier is the earlier of two instants; zero counts as never.

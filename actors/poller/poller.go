@@ -1,13 +1,6 @@
-// Package poller holds the actor that owns the leases of a topic, and its
-// handlers. It claims leases from a [Source] over its streams, hands them to
-// handler actors, extends them while handlers run, and settles them with the
-// outcomes.
-//
-// Files by concept: poller, pump, answers (the exchange loop), stream (one
-// sequence of exchanges), lease, leases, run, handler, delivery (a lease on its
-// way through a handler), pace, ahead, glance (when and how much to claim), hook,
-// events, tail (what others learn of it), topic, order (settings), protocol (the
-// messages between poller and supervisor), drain.
+// poller is the actor that owns the leases of a topic: it claims them over its
+// streams, passes them to handlers and settles them with the handlers' outcomes.
+// All of its state is accessed in Receive only.
 package poller
 
 import (
@@ -26,70 +19,70 @@ import (
 // outcomes. All of its state is touched in Receive only.
 type poller struct {
 	*Shared
-	Settings        // those in force; they shadow the ones that it began with
-	paused   bool   // claims nothing
-	epoch    uint64 // tells its messages from those of earlier incarnations
+	Settings           // in force; they shadow those of Shared
+	paused      bool   // claims nothing
+	incarnation uint64 // messages of earlier incarnations are dropped
 
 	self, parent *actor.PID
 	root         *actor.RootContext
 
-	run      *run
+	queue    *runQueue
 	handlers []*actor.PID
 	streams  []*stream
-	reserved int // slots of claims under way
+	reserved int // slots of claims in flight
 
-	pace    pace
-	glances glances
-	ahead   ahead
-	barren  int       // looks in a row that found something due and could not claim it
-	leaseAt time.Time // no lease needs a look before; zero: none at all
-	gather  time.Time // when settlements that wait for company go out; zero: none wait
-	clock   clock     // of the source, as it was last told
-	timer   *time.Timer
-	armed   time.Time // when timer sends its tick; zero: it does not
+	pace        pace
+	head        headState
+	prefetch    prefetch
+	emptyClaims int       // polls in a row that found a due timer and could not claim it
+	leasesAt    time.Time // when a lease must be examined next; zero: none must
+	batchAt     time.Time // when delayed settlements are sent; zero: none are delayed
+	clock       clock     // the source's clock at its last reply
+	timer       *time.Timer
+	timerAt     time.Time // when timer sends its tick; zero: it is stopped
 
-	// unavailable: Redis is down, and nothing is sent but what the supervisor
-	// asks for. probing: it asked for this one.
+	// While unavailable is set, Redis is down and the poller sends only what the
+	// supervisor requests. probing is set while such a request is in flight.
 	unavailable, probing bool
 
-	order              Order // as it was last read
-	orderKnown         bool
-	orderFailures      int
-	reading, readAgain bool      // of the order
-	hushed             bool      // another was given: nothing is claimed until it is read
-	orderAt            time.Time // when to read it again; zero: never
+	override                       ClusterOverride // as last read
+	overrideKnown                  bool
+	overrideFailures               int
+	overrideReading, overrideStale bool      // of override
+	claimsSuspended                bool      // until the override that a hint announced has been read
+	overrideAt                     time.Time // when to read it again; zero: never
 
-	healing  bool
-	healedAt time.Time
-	drain    *drain // nil: not draining
+	collectingOrphans bool
+	orphansAt         time.Time // when orphans were last collected
+	drain             *drain    // nil: not draining
 }
 
-// Messages of a poller to itself carry the epoch of the incarnation that they
-// are meant for: mail survives a restart.
+// A message that a poller sends to itself carries its incarnation, because
+// mailboxes outlive a restart.
 type (
-	tick        struct{ epoch uint64 }
-	completed   struct{ epoch uint64 }
-	handlerBack struct{ epoch uint64 } // a crashed handler was restarted
-	healed      struct {
-		epoch   uint64
-		removed int
-		err     error
+	tick             struct{ incarnation uint64 }
+	completed        struct{ incarnation uint64 }
+	handlerRestarted struct{ incarnation uint64 } // a crashed handler was restarted
+	orphansCollected struct {
+		incarnation uint64
+		removed     int
+		err         error
 	}
 )
 
-// Props makes the poller of a topic.
+// Props returns the props of the poller of a topic.
 func Props(t *Shared) *actor.Props {
 	options := append([]actor.PropsOption{
-		actor.WithSupervisor(host.RestartHandler.With(t.random)),
+		actor.WithSupervisor(host.RestartHandler.WithRandom(t.random)),
 		actor.WithReceiverMiddleware(host.LogCrashes(t.Logger)),
-	}, t.extra...)
+	}, t.props...)
 	return actor.PropsFromProducer(func() actor.Actor {
-		return &poller{Shared: t, epoch: uint64(t.Counters.incarnations.Add(1))}
+		return &poller{Shared: t, incarnation: uint64(t.Counters.incarnations.Add(1))}
 	}, options...)
 }
 
-// Receive ends what this incarnation owns as soon as it panics: until its
-// restart, which comes after a delay, nobody would watch over its leases.
+// Receive ends what this incarnation owns as soon as it panics: until the
+// restart, which is delayed, nothing would watch over its leases.
 func (p *poller) Receive(c actor.Context) {
 	sound := false
 	defer func() {
@@ -104,66 +97,66 @@ func (p *poller) Receive(c actor.Context) {
 	case *actor.Stopping, *actor.Restarting:
 		p.stop()
 	default:
-		// Mail goes on coming while the handlers stop.
-		if p.run != nil && p.take(c.Message(), c.Sender()) {
+		// Messages still arrive while the handlers stop.
+		if p.queue != nil && p.receive(c.Message(), c.Sender()) {
 			p.pump(c, time.Now())
 		}
 	}
 	sound = true
 }
 
-// take reports whether the message was for this incarnation.
-func (p *poller) take(message any, sender *actor.PID) bool {
+// receive reports whether the message was for this incarnation.
+func (p *poller) receive(message any, sender *actor.PID) bool {
 	switch m := message.(type) {
 	case tick:
-		if m.epoch != p.epoch {
+		if m.incarnation != p.incarnation {
 			return false
 		}
-		p.armed = time.Time{}
+		p.timerAt = time.Time{}
 	case exchanged:
-		if m.epoch != p.epoch {
+		if m.incarnation != p.incarnation {
 			return false
 		}
-		p.answered(m)
-	case glanced:
-		if m.epoch != p.epoch {
+		p.exchangeAnswered(m)
+	case peeked:
+		if m.incarnation != p.incarnation {
 			return false
 		}
-		p.glanced(m)
+		p.peekAnswered(m)
 	case completed:
-		if m.epoch != p.epoch {
+		if m.incarnation != p.incarnation {
 			return false
 		}
 		p.collect()
-	case handlerBack:
-		return m.epoch == p.epoch
-	case healed:
-		if m.epoch != p.epoch {
+	case handlerRestarted:
+		return m.incarnation == p.incarnation
+	case orphansCollected:
+		if m.incarnation != p.incarnation {
 			return false
 		}
-		p.healed(m)
+		p.orphansCollected(m)
 	case settleNow:
-		if m.lease.stream.over != p.run.ctx {
+		if m.lease.stream.ctx != p.queue.ctx {
 			return false // the lease of an earlier incarnation; its context has ended
 		}
 		p.settleNow(m)
 	case extendNow:
-		if m.lease.stream.over != p.run.ctx {
+		if m.lease.stream.ctx != p.queue.ctx {
 			return false
 		}
 		p.extendNow(m)
 	case exchange.Hint:
-		p.hinted(m)
-	case ordered:
-		if m.epoch != p.epoch {
+		p.handleHint(m)
+	case overrideRead:
+		if m.incarnation != p.incarnation {
 			return false
 		}
-		p.obey(m)
-	case Checkup:
-		p.checkup(m)
+		p.applyOverride(m)
+	case CheckHealth:
+		p.checkHealth(m)
 		return false // nothing has changed
-	case Tuned:
-		p.tune()
+	case SettingsChanged:
+		p.applySettings()
 	case Hold:
 		p.unavailable = true
 	case Probe:
@@ -173,7 +166,7 @@ func (p *poller) take(message any, sender *actor.PID) bool {
 	case *messages.Drain:
 		p.startDrain(m, sender)
 	case endDrain:
-		if m.epoch != p.epoch {
+		if m.incarnation != p.incarnation {
 			return false
 		}
 		p.endDrain(m)
@@ -185,58 +178,60 @@ func (p *poller) take(message any, sender *actor.PID) bool {
 
 func (p *poller) start(c actor.Context) {
 	p.self, p.parent, p.root = c.Self(), c.Parent(), c.ActorSystem().Root
-	p.run = newRun(p.root, p.self, p.epoch)
+	p.queue = newRunQueue(p.root, p.self, p.incarnation)
 	p.pace = pace{random: p.random}
-	p.pace.soon(time.Now(), 0)
-	p.tune()
-	p.readOrder()
-	p.root.Send(p.parent, Begun{p.self})
+	p.pace.pollWithin(time.Now(), 0)
+	p.applySettings()
+	p.readOverride()
+	p.root.Send(p.parent, Started{p.self})
 }
 
-// tune takes the settings that are in force, at the start and whenever they
-// have changed. What runs already runs on under the ones it began with, but
-// for the lease, whose next extension is as long as they say.
-func (p *poller) tune() {
+// applySettings puts the topic's settings and the cluster-wide override in force,
+// at the start and after each change. Running handlers keep the settings that
+// they began with, except for the length of their leases, which applies from the
+// next extension on.
+func (p *poller) applySettings() {
 	state, wasPaused := p.State.Load(), p.paused
 	p.Settings = state.Settings
-	if p.order.Override != nil {
-		p.order.Override(&p.Settings)
+	if p.override.Apply != nil {
+		p.override.Apply(&p.Settings)
 	}
-	p.paused = state.Paused || p.order.Paused || (p.Order != nil && !p.orderKnown)
+	p.paused = state.Paused || p.override.Paused || (p.ReadOverride != nil && !p.overrideKnown)
 	if wasPaused && !p.paused {
-		p.pace.soon(time.Now(), 0)
+		p.pace.pollWithin(time.Now(), 0)
 	}
 	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
-	p.leaseAt = time.Now()
+	p.leasesAt = time.Now()
 	p.openStreams()
 }
 
-// openStreams opens as many streams as what may be claimed is worth.
+// openStreams opens as many streams as the number of slots justifies.
 func (p *poller) openStreams() {
-	for len(p.streams) < streamsFor(p.MaxConcurrent+p.ahead.limit) {
+	for len(p.streams) < streamsFor(p.MaxConcurrent+p.prefetch.limit) {
 		p.openStream()
 	}
 }
 
 func (p *poller) openStream() {
 	s := &stream{
-		number: len(p.streams), incarnation: newIncarnation(), requests: make(chan *flight, 1),
-		tell: p.run.tell, over: p.run.ctx,
+		number: len(p.streams), incarnation: newStreamIncarnation(), requests: make(chan *flight, 1),
+		toPoller: p.queue.toPoller, ctx: p.queue.ctx,
 	}
 	p.streams = append(p.streams, s)
-	ctx, source, epoch := p.run.ctx, p.Source, p.epoch
-	p.io.Go(func() { s.serve(ctx, source, epoch) })
+	ctx, source, incarnation := p.queue.ctx, p.Source, p.incarnation
+	p.io.Go(func() { s.serve(ctx, source, incarnation) })
 }
 
-// newIncarnation names a life of a poller among all pollers of all nodes.
-func newIncarnation() string { return rand.Text() }
+// newStreamIncarnation returns a name that is unique among all pollers of all
+// nodes.
+func newStreamIncarnation() string { return rand.Text() }
 
-// stop ends all that this incarnation owns. Its leases come back by expiry.
+// stop ends everything that this incarnation owns. Its leases expire.
 func (p *poller) stop() {
-	if p.run == nil {
+	if p.queue == nil {
 		return
 	}
-	p.run.stop()
+	p.queue.stop()
 	for _, s := range p.streams {
 		close(s.requests)
 	}
@@ -246,39 +241,40 @@ func (p *poller) stop() {
 	if p.drain != nil {
 		p.drain.timer.Stop()
 	}
-	p.run = nil
+	p.queue = nil
 }
 
-// hinted looks sooner than planned. Nothing in a hint is believed beyond that.
-func (p *poller) hinted(h exchange.Hint) {
+// handleHint polls sooner than planned. A hint is trusted for nothing else.
+func (p *poller) handleHint(h exchange.Hint) {
 	switch h.Kind {
 	case exchange.HintDue:
-		p.pace.hinted(time.Now(), max(h.In, 0), h.Sent)
+		p.pace.handleHint(time.Now(), max(h.In, 0), h.Sent)
 	case exchange.HintSubscribed:
-		p.pace.soon(time.Now(), time.Duration(float64(subscribedSpread)*p.random()))
-		p.readOrder()
-		if p.Target != nil { // a cancel may have been missed, and no heartbeat finds out
-			p.check("")
+		p.pace.pollWithin(time.Now(), time.Duration(float64(subscribedJitter)*p.random()))
+		p.readOverride()
+		if p.Target != nil { // a hint of a cancel may have been missed, and forwarded leases have no heartbeat
+			p.verifyLeases("")
 		}
 	case exchange.HintControl:
-		p.readOrder()
-		p.hushed = p.reading
+		p.readOverride()
+		p.claimsSuspended = p.overrideReading
 	case exchange.HintCheck:
-		p.check(h.ID)
+		p.verifyLeases(h.ID)
 	}
 }
 
-// check has leases of a timer, or of all, verified by an extension at once.
-func (p *poller) check(id string) {
+// verifyLeases has the leases of a timer verified by an immediate extension; an
+// empty id means all leases.
+func (p *poller) verifyLeases(id string) {
 	for _, s := range p.streams {
 		for _, l := range s.held {
 			if id == "" || id == l.ID {
-				l.check, s.extendDue = true, true
+				l.verify, s.extendDue = true, true
 			}
 		}
 	}
 }
 
-// subscribedSpread keeps thousands of topics from looking at once when their
-// common subscription is back.
-const subscribedSpread = 100 * time.Millisecond
+// subscribedJitter keeps thousands of topics from polling at the same time when
+// their common subscription is restored.
+const subscribedJitter = 100 * time.Millisecond

@@ -7,17 +7,17 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Tuned tells a poller that its topic's state has changed.
-type Tuned struct{}
+// SettingsChanged tells a poller that its topic's state has changed.
+type SettingsChanged struct{}
 
-// Unavailable tells the supervisor that an exchange failed because Redis is
-// unavailable. The poller sends nothing until it is asked.
+// Unavailable reports to the supervisor that an exchange failed because Redis is
+// unavailable. The poller sends nothing until it receives Probe or Resume.
 type Unavailable struct {
 	Shard string
 	Err   error
 }
 
-// Available tells the supervisor that an exchange was answered.
+// Available reports to the supervisor that an exchange was answered.
 type Available struct{ Shard string }
 
 // Hold asks a poller to send nothing.
@@ -31,32 +31,32 @@ type Resume struct {
 	Within time.Duration
 }
 
-// Begun tells the supervisor that a poller begins a life, which knows nothing
-// of what was asked of the one before.
-type Begun struct{ Poller *actor.PID }
+// Started reports to the supervisor that an incarnation of a poller begins, which
+// does not know the requests to the one before.
+type Started struct{ Poller *actor.PID }
 
 func handlerName(n int) string { return "handler-" + strconv.Itoa(n) }
 
-// Vitals is how a poller is. Of one that does not answer nothing is known
-// but its Topic, Silent and LastExchange.
-type Vitals struct {
+// Health is the health snapshot of a poller. If the poller does not answer, only
+// Topic, Silent and LastExchange are set.
+type Health struct {
 	Topic        string
 	Silent       time.Duration // since it first failed to answer; 0: it answers
 	LastExchange time.Time     // when the source last answered; zero: never
 
 	DownSince time.Time // since when its Redis has been down; zero: it is up
-	Paused    bool      // by this node or by order of all
+	Paused    bool      // by this node or by a cluster-wide override
 	Draining  bool
-	Leases    int   // held: with a handler, or on their way to one
-	Failures  int   // exchanges in a row that failed, of the topic alone
+	Leases    int   // held: with a handler, or queued for one
+	Failures  int   // consecutive failed exchanges, of the topic alone
 	Err       error // of the last of them
 }
 
-// Checkup asks a poller for its state. Answer has room for it.
-type Checkup struct{ Answer chan<- Vitals }
+// CheckHealth requests a health snapshot. Answer has room for it.
+type CheckHealth struct{ Answer chan<- Health }
 
-func (p *poller) checkup(m Checkup) {
-	v := Vitals{Topic: p.Source.Name(), Paused: p.paused, Draining: p.drain != nil}
+func (p *poller) checkHealth(m CheckHealth) {
+	v := Health{Topic: p.Source.Name(), Paused: p.paused, Draining: p.drain != nil}
 	for _, s := range p.streams {
 		v.Leases += len(s.held)
 		if s.failures > v.Failures && !s.waiting {
@@ -65,6 +65,6 @@ func (p *poller) checkup(m Checkup) {
 	}
 	select {
 	case m.Answer <- v:
-	default: // nobody waits any more
+	default: // the caller no longer waits
 	}
 }

@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// maxClaim bounds the leases of one exchange: larger ones gain nothing
-	// and hold Redis for longer.
+	// maxClaim bounds the claims of one exchange: larger exchanges gain nothing
+	// and block Redis for longer.
 	maxClaim = 100
 	// maxSettle bounds the settlements of one exchange, and its extensions.
 	maxSettle = 500
-	// secondStreamAt is the number of free slots from which a second exchange
-	// at a time pays: below it, it only makes both smaller.
+	// secondStreamAt is the number of slots from which a second concurrent
+	// exchange pays off: below it, both are only smaller.
 	secondStreamAt = 50
-	// gatherFor is how long settlements wait for the other leases of their
-	// batch, so that quick handlers do not cause an exchange each.
-	gatherFor = time.Millisecond
+	// batchDelay is how long settlements wait for those of the same claim, so
+	// that quick handlers do not cause an exchange each.
+	batchDelay = time.Millisecond
 )
 
 func streamsFor(slots int) int {
@@ -29,17 +29,19 @@ func streamsFor(slots int) int {
 	return 1
 }
 
-// pump sends what can be sent and arms the timer for what comes next. It runs
-// after every message, so no case above has to think of it.
+// pump sends what can be sent and sets the timer for the next step. It runs after
+// every message, so that no message handler has to.
 func (p *poller) pump(c actor.Context, now time.Time) {
 	p.watchLeases(now)
-	if !p.unavailable && !p.orderAt.IsZero() && !now.Before(p.orderAt) {
-		p.readOrder()
+	if !p.unavailable && !p.overrideAt.IsZero() && !now.Before(p.overrideAt) {
+		p.readOverride()
 	}
-	p.gather = time.Time{}
-	p.catchUp()
-	p.ahead.measure(now)
-	p.shed(now)
+	p.batchAt = time.Time{}
+	p.markSettled()
+	if !p.NoPrefetch {
+		p.prefetch.measure(now)
+	}
+	p.returnExcess(now)
 	p.openStreams()
 	for _, s := range p.streams {
 		switch {
@@ -51,37 +53,37 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 			p.transmit(s)
 		}
 	}
-	p.staff(c)
-	p.finishDrain()
-	p.arm(now)
+	p.spawnHandlers(c)
+	p.checkDrain()
+	p.armTimer(now)
 }
 
-// free is the number of slots that no lease and no claim under way takes, with
-// those of leases that wait for a handler.
+// free is the number of slots, prefetch included, that neither a lease nor a
+// claim in flight occupies.
 func (p *poller) free() int {
-	free := p.MaxConcurrent + p.ahead.limit - p.reserved - int(p.run.resting.Load())
+	free := p.MaxConcurrent + p.prefetch.limit - p.reserved - int(p.queue.restarting.Load())
 	for _, s := range p.streams {
 		free -= len(s.held)
 	}
 	return free
 }
 
-// compose makes the next exchange of an idle stream, or nil.
+// compose returns the next exchange of an idle stream, or nil.
 func (p *poller) compose(s *stream, now time.Time) *flight {
-	if p.unavailable || p.awaitCompany(s, now) {
+	if p.unavailable || p.delayForBatch(s, now) {
 		return nil
 	}
 	f := &flight{}
 	p.takeSettlements(s, f)
 	p.takeExtensions(s, f, now)
 	if want := p.want(s, f, now); want > 0 {
-		if p.mayGlance(f, now) {
-			p.glance(f)
+		if p.mayPeek(f, now) {
+			p.peek(f)
 			return f
 		}
 		f.request.Want = want
 		p.reserved += want
-		p.pace.looking(now)
+		p.pace.pollSent(now)
 	}
 	if len(f.request.Settle)+len(f.request.Extend)+f.request.Want == 0 {
 		return nil
@@ -89,49 +91,50 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 	return f
 }
 
-// catchUp notes which streams have nothing left to settle from before an
-// exchange failed.
-func (p *poller) catchUp() {
+// markSettled notes which streams have written all settlements that were
+// outstanding when an exchange failed.
+func (p *poller) markSettled() {
 	for _, s := range p.streams {
-		if s.behind && !p.unavailable && s.flight == nil && len(s.settle) == 0 {
-			s.behind = false
+		if s.unsettled && !p.unavailable && s.flight == nil && len(s.toSettle) == 0 {
+			s.unsettled = false
 		}
 	}
 }
 
-// mayClaim reports whether a stream may claim at all. It may not while an order
-// is read that a hint told of: what was scheduled after a pause would be taken in
-// spite of it. Nor while another stream is behind: it could claim anew what that
-// one is about to settle, if the lease has ended meanwhile. Its own settlements
-// are run before its claim.
+// mayClaim reports whether a stream may claim. It may not while an announced
+// override is being read: a timer that was scheduled after a pause would be
+// claimed in spite of it. It may not while another stream has outstanding
+// settlements from before a failure: a lease of these may have expired, and its
+// timer would be claimed again before its ack. Its own settlements run before its
+// claim.
 func (p *poller) mayClaim(s *stream) bool {
-	if p.drain != nil || p.paused || p.hushed {
+	if p.drain != nil || p.paused || p.claimsSuspended {
 		return false
 	}
 	for _, other := range p.streams {
-		if other != s && other.behind {
+		if other != s && other.unsettled {
 			return false
 		}
 	}
 	return true
 }
 
-// awaitCompany holds settlements back for a moment while the rest of their
-// batch is about to finish.
-func (p *poller) awaitCompany(s *stream, now time.Time) bool {
-	if len(s.settle) == 0 || len(s.held) == 0 || s.extendDue || p.drain != nil {
+// delayForBatch delays settlements for a moment while the other handlers of the
+// same claim are about to finish.
+func (p *poller) delayForBatch(s *stream, now time.Time) bool {
+	if len(s.toSettle) == 0 || len(s.held) == 0 || s.extendDue || p.drain != nil {
 		return false
 	}
-	until := s.dealt.Add(gatherFor)
+	until := s.deliveredAt.Add(batchDelay)
 	if !now.Before(until) {
 		return false
 	}
-	p.gather = earlier(p.gather, until)
+	p.batchAt = earlier(p.batchAt, until)
 	return true
 }
 
-// want is how many leases an exchange should claim: whatever is free, when it
-// travels anyway or it is time to look.
+// want is the number of leases that an exchange should claim: all free slots if
+// the exchange is sent anyway or it is time to poll.
 func (p *poller) want(s *stream, f *flight, now time.Time) int {
 	free := min(p.free(), maxClaim)
 	switch {
@@ -148,13 +151,13 @@ func (p *poller) want(s *stream, f *flight, now time.Time) int {
 
 func (p *poller) takeSettlements(s *stream, f *flight) {
 	taken := 0
-	for _, v := range s.settle {
+	for _, v := range s.toSettle {
 		if len(f.settling) == maxSettle {
 			break
 		}
 		taken++
-		if v.lease.gone != 0 { // learnt since by an extension
-			v.tell()
+		if v.lease.refused != 0 { // an extension was refused meanwhile
+			v.answerSettler()
 			continue
 		}
 		f.settling = append(f.settling, v)
@@ -166,68 +169,67 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 			Failed:  v.failed,
 		})
 	}
-	s.settle = append(s.settle[:0], s.settle[taken:]...)
-	f.complete = len(s.settle) == 0
+	s.toSettle = append(s.toSettle[:0], s.toSettle[taken:]...)
+	f.complete = len(s.toSettle) == 0
 }
 
-// send gives a new exchange its place in the stream.
+// send numbers a new exchange and transmits it.
 func (p *poller) send(s *stream, f *flight) {
-	if !f.glance {
+	if !f.peek {
 		s.sequence++
 	}
 	f.request.Incarnation, f.request.Stream, f.request.Sequence = s.incarnation, s.number, s.sequence
 	f.request.LeaseTTL = p.LeaseTTL
-	f.hints = p.pace.hints
+	f.hintsSeen = p.pace.hints
 	s.flight = f
 	p.transmit(s)
 }
 
-// transmit sends the stream's exchange, for the first time or again. The
-// channel has room: there is never more than one exchange of a stream.
+// transmit sends the stream's exchange, for the first time or again. The channel
+// has room: a stream has at most one exchange in flight.
 func (p *poller) transmit(s *stream) {
 	s.retryAt, s.waiting = time.Time{}, false
 	s.requests <- s.flight
 }
 
-// staff starts handlers as long as there are more leases than handlers that
+// spawnHandlers spawns handlers while there are more leases than handlers that
 // can take them.
-func (p *poller) staff(c actor.Context) {
-	needed := int(p.run.resting.Load())
+func (p *poller) spawnHandlers(c actor.Context) {
+	needed := int(p.queue.restarting.Load())
 	for _, s := range p.streams {
 		needed += len(s.held)
 	}
 	for len(p.handlers) < min(needed, p.MaxConcurrent) {
-		pid, err := c.SpawnNamed(handlerProps(p.run, p.Shared, p.self), handlerName(len(p.handlers)))
-		if err != nil { // a name of ours was taken: the next incarnation has a clean slate
+		pid, err := c.SpawnNamed(handlerProps(p.queue, p.Shared, p.self), handlerName(len(p.handlers)))
+		if err != nil { // the name is taken; the next incarnation starts without children
 			panic(err)
 		}
 		p.handlers = append(p.handlers, pid)
 	}
 }
 
-// arm sets the timer to the next instant at which there is something to do. A
-// tick that comes too early does no harm, so the timer is only ever brought
-// forward.
-func (p *poller) arm(now time.Time) {
-	at := earlier(earlier(p.leaseAt, p.gather), p.ahead.look)
+// armTimer sets the timer to the next instant at which there is work. An early
+// tick is harmless, so the timer is only moved forward.
+func (p *poller) armTimer(now time.Time) {
+	at := earlier(earlier(p.leasesAt, p.batchAt), p.prefetch.checkAt)
 	if !p.unavailable {
-		at = earlier(at, p.orderAt)
+		at = earlier(at, p.overrideAt)
 		for _, s := range p.streams {
 			at = earlier(at, s.retryAt)
 		}
-		// A look that is due waits with settlements that gather: its instant
-		// has passed, and a tick then would come at once, again and again.
-		if first := p.streams[0]; !first.busy() && p.free() > 0 && p.gather.IsZero() && p.mayClaim(first) {
+		// A due poll waits while settlements are delayed: its instant has passed,
+		// and the timer would fire at once, again and again.
+		if first := p.streams[0]; !first.busy() && p.free() > 0 && p.batchAt.IsZero() && p.mayClaim(first) {
 			at = earlier(at, p.pace.wakeAt())
 		}
 	}
-	if at.IsZero() || (!p.armed.IsZero() && !at.Before(p.armed)) {
+	if at.IsZero() || (!p.timerAt.IsZero() && !at.Before(p.timerAt)) {
 		return
 	}
-	p.armed = at
+	p.timerAt = at
 	if p.timer == nil {
-		root, self, epoch := p.root, p.self, p.epoch
-		p.timer = time.AfterFunc(at.Sub(now), func() { root.Send(self, tick{epoch}) })
+		root, self, incarnation := p.root, p.self, p.incarnation
+		p.timer = time.AfterFunc(at.Sub(now), func() { root.Send(self, tick{incarnation}) })
 		return
 	}
 	p.timer.Reset(at.Sub(now))

@@ -8,67 +8,69 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// stream carries exchanges, one at a time. A lease is settled and extended on
-// the stream that claimed it, so an extension can never overtake a settlement.
+// stream carries exchanges, one at a time. A lease is settled and extended on the
+// stream that claimed it, so an extension cannot overtake a settlement.
 type stream struct {
 	number      int
-	incarnation string // that sequence counts in
+	incarnation string // the name under which sequence counts
 	sequence    uint64
-	requests    chan *flight // to the goroutine that speaks to the source; holds 1
+	requests    chan *flight // to the goroutine that calls the source; capacity 1
 
-	// tell sends a message to the poller, until over is done.
-	tell func(message any)
-	over context.Context
+	// toPoller sends a message to the poller, until ctx has ended.
+	toPoller func(message any)
+	ctx      context.Context
 
-	flight *flight // sent and not answered, or nil
-	held   []*lease
-	settle []verdict
+	// flight is one exchange in flight. It reserves slots from the moment it is
+	// sent, so that two exchanges never claim the same slot.
+	flight   *flight // in flight; nil: the stream is idle
+	held     []*lease
+	toSettle []verdict
 
-	// behind: an exchange has failed since, and what waited to be settled then
-	// has not been settled yet.
-	behind bool
+	// unsettled says that an exchange has failed, and the settlements that were
+	// queued then are not all written.
+	unsettled bool
 
-	extendDue bool      // some of held are due for an extension
-	dealt     time.Time // when leases of this stream were last handed out
+	extendDue   bool      // some of held are due for an extension
+	deliveredAt time.Time // when leases of this stream were last passed to handlers
 
-	failures int       // failed tries of flight
-	err      error     // of the last of them
-	retryAt  time.Time // when flight is sent again; zero: it is out, or it waits
-	waiting  bool      // flight waits for the source to be back
+	failures int       // failed attempts of flight
+	err      error     // of the last failed attempt
+	retryAt  time.Time // when flight is sent again; zero: it is sent, or waiting
+	waiting  bool      // flight waits until the source is available
 }
 
-// verdict is a settlement that waits for the next exchange.
+// verdict is a settlement that is queued for the next exchange.
 type verdict struct {
 	lease  *lease
 	kind   exchange.Verdict
 	delay  time.Duration
 	reason string
-	failed bool          // a Bury that counts as a failure
-	took   time.Duration // of the handler, if somebody watches
-	answer chan<- error  // told what became of it; nil: nobody waits
+	failed bool          // a dead letter whose last delivery counts as a failure
+	took   time.Duration // of the handler, if the topic is watched
+	answer chan<- error  // receives the result; nil: no caller waits
 }
 
 // flight is one exchange under way. Slots are reserved by it from the moment
 // it is sent, so that two exchanges never claim the same slot.
 type flight struct {
-	request  exchange.Request
-	settling []verdict // same order as request.Settle
-	extended []*lease  // same order as request.Extend
-	hints    int       // pace.hints when it was made
-	complete bool      // it took all settlements that waited, and has not failed
-	glance   bool      // it is none, but a look from afar
-	sent     time.Time // just before the source was called
+	request   exchange.Request
+	settling  []verdict // in the order of request.Settle
+	extended  []*lease  // in the order of request.Extend
+	hintsSeen int       // pace.hints when it was composed
+	complete  bool      // it took all queued settlements, and has not failed
+	peek      bool      // it is a peek instead of an exchange
+	sent      time.Time // just before the source was called
 }
 
-// exchanged is the answer to a flight.
+// exchanged is the reply to a flight, or its failure.
 type exchanged struct {
-	epoch  uint64
-	stream *stream
-	flight *flight
-	reply  *exchange.Reply
-	err    error
+	incarnation uint64
+	stream      *stream
+	flight      *flight
+	reply       *exchange.Reply
+	err         error
 
-	received time.Time // just after the source had answered
+	received time.Time // just after the source answered
 }
 
 func (s *stream) busy() bool { return s.flight != nil }
@@ -87,19 +89,19 @@ func (s *stream) drop(l *lease) {
 	l.slot = -1
 }
 
-// serve speaks to the source until requests is closed. It owns no state: what
-// it learns goes to the poller as a message.
-func (s *stream) serve(ctx context.Context, source Source, epoch uint64) {
+// serve calls the source until requests is closed. It owns no state: results go
+// to the poller as messages.
+func (s *stream) serve(ctx context.Context, source Source, incarnation uint64) {
 	for f := range s.requests {
 		f.sent = time.Now()
-		if f.glance {
-			answer, err := host.Safely("glance", func() (exchange.Glance, error) { return source.(Glancer).Glance(ctx) })
-			s.tell(glanced{epoch: epoch, stream: s, flight: f, answer: answer, err: err, received: time.Now()})
+		if f.peek {
+			answer, err := host.Recovered("glance", func() (exchange.Glance, error) { return source.(Peeker).Glance(ctx) })
+			s.toPoller(peeked{incarnation: incarnation, stream: s, flight: f, answer: answer, err: err, received: time.Now()})
 			continue
 		}
-		reply, err := host.Safely("exchange", func() (*exchange.Reply, error) {
+		reply, err := host.Recovered("exchange", func() (*exchange.Reply, error) {
 			return source.Exchange(ctx, &f.request)
 		})
-		s.tell(exchanged{epoch: epoch, stream: s, flight: f, reply: reply, err: err, received: time.Now()})
+		s.toPoller(exchanged{incarnation: incarnation, stream: s, flight: f, reply: reply, err: err, received: time.Now()})
 	}
 }

@@ -9,36 +9,43 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/actors/feed"
 	"github.com/wakebell/wakebell/actors/internal/host"
-	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/internal/loglimit"
 )
 
 // Topic configures one poller.
 type Topic struct {
 	Source Source
 	Handle Handle
-	Target *Target // where Delivery.Forward sends; nil: nowhere
+	Target *Target // for Delivery.Forward; nil: leases cannot be forwarded
 
-	// Order reads what operators ordered of the topic; nil: nobody can. It is
-	// read at the start, after hints, and now and then.
-	Order func(context.Context) (Order, error)
-	// OrderEvery is how often it is read that no hint spoke of; 0: 5 min.
-	OrderEvery time.Duration
+	// ReadOverride reads the cluster-wide override of the topic's settings; nil:
+	// there is none. It is called at the start, after hints, and every
+	// OverrideInterval.
+	ReadOverride func(context.Context) (ClusterOverride, error)
+	// OverrideInterval is the interval without hints; 0: 5 min.
+	OverrideInterval time.Duration
 
-	Settings // in force until they are tuned
+	// Settings can be changed while the topic runs. All but MaxLeaseAge must be
+	// above zero.
+	Settings // in force until they are changed
 	Paused   bool
 
-	DiscardRejects bool // rejected timers are removed instead of buried
+	DiscardRejects bool // rejected timers are removed instead of dead-lettered
 
-	// RetryOnLeaseExpiry leaves what failed to its lease instead of settling
-	// it with a backoff.
+	// RetryOnLeaseExpiry lets the lease of a failed timer expire instead of
+	// settling it with a backoff.
 	RetryOnLeaseExpiry bool
 
-	// FinalErrors settles what failed with exchange.Fail: it is not tried again.
-	// Only the source of a queue knows that.
+	// FinalErrors settles failures with exchange.Fail: they are not retried. Only
+	// the source of a queue supports that.
 	FinalErrors bool
-	// FinalCrashes does so with what panicked too, where no lease brings it back.
+	// FinalCrashes does the same for panics, where leases do not expire.
 	FinalCrashes bool
+
+	NoPeek     bool // switches the peeks off, see Peeker
+	NoPrefetch bool // switches the prefetch off, see prefetch.go
 }
 
 // Settings are what of a topic can be changed while it runs. All but
@@ -48,26 +55,28 @@ type Settings struct {
 	LeaseTTL      time.Duration // extended at a third of it while a handler runs
 	MaxLeaseAge   time.Duration // ends a handler that runs longer; 0: off
 
-	// The idle ramp: from PollingInterval, doubled per look in vain, up to
+	// The idle backoff: from PollingInterval, doubled per empty poll, up to
 	// MaxPollingInterval.
 	PollingInterval, MaxPollingInterval time.Duration
 
+	// Retry configures how failures of a handler are retried.
 	Retry Retry
 }
 
 // Shared is what all incarnations of a poller share.
 type Shared struct {
 	Topic
-	Logger     *slog.Logger
+	Logger *slog.Logger
+	// State is the settings in force; it outlives a poller's crash.
 	State      atomic.Pointer[State]
 	Counters   counters
-	clockWatch *ClockWatch // shared by the topics of a shard
-	Feed       feed        // of events
-	dead       *Hook       // told of what dies
-	lines      *rarely.Limiter
+	clockWatch *ClockWatch     // shared by the topics of a shard
+	Feed       feed.Feed       // collects events for watchers
+	deadHook   *DeadLetterHook // called for each dead letter
+	logLimit   *loglimit.Limiter
 	random     func() float64
-	io         *sync.WaitGroup     // the goroutines that speak to the source
-	extra      []actor.PropsOption // for tests
+	io         *sync.WaitGroup     // the goroutines that call the source
+	props      []actor.PropsOption // for tests
 }
 
 // State is what is in force; it outlives a poller's crash.
@@ -76,23 +85,42 @@ type State struct {
 	Paused   bool
 }
 
-// NewShared has the state of a topic that outlives the incarnations of its poller.
-func NewShared(t Topic, env *host.Env, dead *Hook, watch *ClockWatch, watchable bool) *Shared {
+// NewShared returns the state of a topic that outlives the incarnations of its
+// poller.
+func NewShared(t Topic, env *host.Env, dead *DeadLetterHook, watch *ClockWatch, watchable bool) *Shared {
 	c := &Shared{
-		Topic: t, Logger: env.Logger.With("topic", t.Source.Name()), random: env.Random, extra: env.Options, io: env.IO,
-		dead: dead, lines: env.Lines, clockWatch: watch,
+		Topic: t, Logger: env.Logger.With("topic", t.Source.Name()), random: env.Random, props: env.Options, io: env.IO,
+		deadHook: dead, logLimit: env.LogLimit, clockWatch: watch,
 	}
-	c.Feed.topic = t.Source.Name()
+	c.Feed.Topic = t.Source.Name()
 	if watchable {
-		c.Feed.keepEarly()
+		c.Feed.KeepEarly()
 	}
 	c.State.Store(&State{Settings: t.Settings, Paused: t.Paused})
 	return c
 }
 
-// Change changes what is in force; the supervisor alone does.
+// Change changes the settings in force; only the supervisor calls it.
 func (c *Shared) Change(do func(*State)) {
 	state := *c.State.Load()
 	do(&state)
 	c.State.Store(&state)
+}
+
+// Retry says how failures of a handler are retried.
+type Retry struct {
+	// Initial is the delay after the first failure; it doubles with each further
+	// failure, up to Max. Each delay has a jitter of ±20 %, so that timers that
+	// failed together are not retried together.
+	Initial, Max time.Duration
+
+	// MaxFailures is the failure after which a timer is dead-lettered; at least
+	// 1.
+	MaxFailures int
+}
+
+// delay is the delay before the retry that follows the given number of earlier
+// failures. random is in [0, 1).
+func (r Retry) delay(failures int, random float64) time.Duration {
+	return host.Jitter(host.ExponentialDelay(r.Initial, failures, r.Max), 0.2, random)
 }

@@ -24,15 +24,15 @@ func (r *reminders) Receive(c actor.Context) {
 	case Request:
 		r.request(m, c.Sender(), principal.PartyOf(c))
 	case reminderDone:
-		if m.epoch == r.epoch {
+		if m.incarnation == r.incarnation {
 			r.done(m)
 		}
-	case give:
-		r.give(m)
-	case notAwaited:
+	case deliver:
+		r.deliver(m)
+	case abandoned:
 		r.answer(m.delivery, nil)
 	case undelivered:
-		if m.epoch == r.epoch {
+		if m.incarnation == r.incarnation {
 			r.answer(m.delivery, ErrUnreachable)
 		}
 	case *messages.Ack:
@@ -47,110 +47,110 @@ func (r *reminders) Receive(c actor.Context) {
 
 func (r *reminders) start(c actor.Context) {
 	r.self, r.root = c.Self(), c.ActorSystem().Root
-	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
+	// nolint:forbidigo // the context lasts as long as the incarnation, which
+	// stop ends
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	r.calls = gateway.NewCalls()
-	r.to = map[*gateway.Call]Call{}
-	r.who, r.given = map[string]*reminded{}, map[uint64]*handed{}
-	// Only so does one learn which message it was: the response to a sender says
-	// nothing.
-	events, root, self, epoch := c.ActorSystem().EventStream, r.root, r.self, r.epoch
+	r.queued = map[*gateway.Call]Call{}
+	r.recipients, r.deliveries = map[string]*recipient{}, map[uint64]*delivery{}
+	// Only the event stream names the message: the response to a sender does not.
+	events, root, self, incarnation := c.ActorSystem().EventStream, r.root, r.self, r.incarnation
 	subscription := events.Subscribe(func(event any) {
 		letter, ok := event.(*actor.DeadLetterEvent)
 		if !ok {
 			return
 		}
 		if m, ok := letter.Message.(*messages.Reminder); ok {
-			root.Send(self, undelivered{epoch, m.GetDelivery()})
+			root.Send(self, undelivered{incarnation, m.GetDelivery()})
 		}
 	})
-	r.deaf = func() { events.Unsubscribe(subscription) }
+	r.unsubscribe = func() { events.Unsubscribe(subscription) }
 }
 
-// stop ends what is under way, which answers it, and answers the rest.
+// stop ends the running calls, which answers them, and answers the rest.
 func (r *reminders) stop(cause error) {
 	if r.cancel == nil {
 		return
 	}
-	r.deaf()
+	r.unsubscribe()
 	r.cancel(cause)
-	for c, m := range r.to {
+	for c, m := range r.queued {
 		c.Cancel()
 		r.refuse(m, c.Sender, gateway.Ended(cause))
 	}
-	for delivery := range r.given {
+	for delivery := range r.deliveries {
 		r.answer(delivery, cause)
 	}
 }
 
-// knows is what is known of an actor; nil of none.
-func (r *reminders) knows(id string) *reminded {
+// recipient returns the state of an actor; nil: the id is empty.
+func (r *reminders) recipient(id string) *recipient {
 	if id == "" {
 		return nil
 	}
-	who := r.who[id]
+	who := r.recipients[id]
 	if who == nil {
-		who = &reminded{given: map[uint64]*handed{}}
-		r.who[id] = who
+		who = &recipient{deliveries: map[uint64]*delivery{}}
+		r.recipients[id] = who
 	}
 	return who
 }
 
-// forget drops what is known of an actor when that is nothing.
+// forget drops the state of an actor when it is empty.
 func (r *reminders) forget(id string) {
-	if who := r.who[id]; who != nil && who.asked == 0 && len(who.given) == 0 {
-		delete(r.who, id)
+	if who := r.recipients[id]; who != nil && who.calls == 0 && len(who.deliveries) == 0 {
+		delete(r.recipients, id)
 	}
 }
 
-// nameOf names an actor; empty: there is none. One that was spawned before its
-// system had an address does not have that.
-func (r *reminders) nameOf(pid *actor.PID) string {
+// keyOf returns a key for an actor; empty: there is none. A PID that was created
+// before its system had an address has no address.
+func (r *reminders) keyOf(pid *actor.PID) string {
 	switch {
 	case pid == nil:
 		return ""
-	case here(r.root.ActorSystem(), pid):
+	case isLocal(r.root.ActorSystem(), pid):
 		return "/" + pid.GetId()
 	default:
 		return pid.GetAddress() + "/" + pid.GetId()
 	}
 }
 
-// nowhere is the address of actors of a system that does not listen.
-const nowhere = "nonhost"
+// unaddressed is the address of the actors of a system without a remote.
+const unaddressed = "nonhost"
 
-// here reports whether an actor is of this system.
-func here(system *actor.ActorSystem, pid *actor.PID) bool {
+// isLocal reports whether an actor is in this system.
+func isLocal(system *actor.ActorSystem, pid *actor.PID) bool {
 	at := pid.GetAddress()
-	return at == "" || at == nowhere || at == system.Address()
+	return at == "" || at == unaddressed || at == system.Address()
 }
 
-// give hands a reminder out.
-func (r *reminders) give(m give) {
-	g := &handed{to: r.nameOf(m.to), answers: m.answers}
-	r.given[m.message.GetDelivery()] = g
-	r.knows(g.to).given[m.message.GetDelivery()] = g
+// deliver sends a reminder to its recipient.
+func (r *reminders) deliver(m deliver) {
+	g := &delivery{recipient: r.keyOf(m.to), answers: m.answers}
+	r.deliveries[m.message.GetDelivery()] = g
+	r.recipient(g.recipient).deliveries[m.message.GetDelivery()] = g
 	r.root.RequestWithCustomSender(m.to, m.message, r.self)
 }
 
-// answer passes an answer on to who waits for it, or nothing where nobody does,
-// and drops those to deliveries that are over.
+// answer passes an answer to the waiting caller, or nothing if it is nil, and
+// drops answers to finished deliveries.
 func (r *reminders) answer(delivery uint64, answer any) {
-	g := r.given[delivery]
+	g := r.deliveries[delivery]
 	if g == nil {
 		return
 	}
 	if answer != nil {
 		g.answers <- answer
 	}
-	delete(r.given, delivery)
-	delete(r.who[g.to].given, delivery)
-	r.forget(g.to)
+	delete(r.deliveries, delivery)
+	delete(r.recipients[g.recipient].deliveries, delivery)
+	r.forget(g.recipient)
 }
 
-// acked passes an Ack on when what the actor has asked for is done.
+// acked passes an Ack on when the recipient's earlier calls are done.
 func (r *reminders) acked(m *messages.Ack) {
-	g := r.given[m.GetDelivery()]
+	g := r.deliveries[m.GetDelivery()]
 	if g == nil {
 		return
 	}
@@ -158,9 +158,9 @@ func (r *reminders) acked(m *messages.Ack) {
 	r.settle(g)
 }
 
-func (r *reminders) settle(g *handed) {
+func (r *reminders) settle(g *delivery) {
 	switch {
-	case g.ack == nil, r.who[g.to].asked > 0:
+	case g.ack == nil, r.recipients[g.recipient].calls > 0:
 	case g.failed != "":
 		r.answer(g.ack.GetDelivery(), &messages.Nack{Delivery: g.ack.GetDelivery(), Reason: g.failed})
 	default:

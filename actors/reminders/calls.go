@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// request takes what an actor asks for by message.
+// request processes a request by message.
 func (r *reminders) request(m Request, sender *actor.PID, of principal.Party) {
 	size, timeout, fault := gateway.Check(m)
 	if fault == nil {
@@ -27,8 +27,8 @@ func (r *reminders) request(m Request, sender *actor.PID, of principal.Party) {
 	r.refuse(Call{Name: m.GetName(), Request: m.GetRequest()}, sender, fault)
 }
 
-// take admits a call, or answers why not. Unlike the gateway it does so until
-// the end: handlers that a drain waits for may set reminders.
+// take admits a call, or answers why it is refused. Unlike the gateway it does so
+// until the end: handlers that a drain waits for may set reminders.
 func (r *reminders) take(m Call, sender *actor.PID, of principal.Party) {
 	if full := r.calls.Full(of, m.Size); full != "" {
 		r.refuse(m, sender, gateway.Failure(messages.Code_CODE_OVERLOADED, "%s", full))
@@ -39,27 +39,27 @@ func (r *reminders) take(m Call, sender *actor.PID, of principal.Party) {
 	}
 	c := &gateway.Call{Sender: sender, Size: m.Size, Of: of, Keys: []string{m.Key}}
 	c.Ctx, c.Cancel = context.WithTimeout(r.ctx, m.Timeout)
-	r.to[c] = m
-	if who := r.knows(r.nameOf(sender)); who != nil {
-		who.asked++
+	r.queued[c] = m
+	if who := r.recipient(r.keyOf(sender)); who != nil {
+		who.calls++
 	}
 	r.calls.Add(c)
 }
 
-// pump begins what can begin.
+// pump starts the calls that can start.
 func (r *reminders) pump() {
-	root, self, epoch, ctx := r.root, r.self, r.epoch, r.ctx
+	root, self, incarnation, ctx := r.root, r.self, r.incarnation, r.ctx
 	if ctx == nil || ctx.Err() != nil {
 		return
 	}
 	for c := r.calls.Begin(); c != nil; c = r.calls.Begin() {
-		m, from := r.to[c], r.nameOf(c.Sender)
-		delete(r.to, c)
+		m, from := r.queued[c], r.keyOf(c.Sender)
+		delete(r.queued, c)
 		r.env.IO.Go(func() {
 			failed := r.carryOut(c, m)
 			c.Cancel()
-			if ctx.Err() == nil { // else nobody is there to read it
-				root.Send(self, reminderDone{epoch: epoch, call: c, from: from, failed: failed})
+			if ctx.Err() == nil { // otherwise no incarnation would read it
+				root.Send(self, reminderDone{incarnation: incarnation, call: c, from: from, failed: failed})
 			}
 		})
 	}
@@ -68,8 +68,8 @@ func (r *reminders) pump() {
 // carryOut does the work of a call and answers it; it returns why it failed. It
 // runs in a goroutine of its own.
 func (r *reminders) carryOut(c *gateway.Call, m Call) (failed string) {
-	answer, err := host.Safely("carrying out a request about a reminder", func() (messages.Answer, error) {
-		if c.Ctx.Err() != nil { // while it waited
+	answer, err := host.Recovered("carrying out a request about a reminder", func() (messages.Answer, error) {
+		if c.Ctx.Err() != nil { // while it was queued
 			return r.failed(m, gateway.Ended(context.Cause(c.Ctx))), nil
 		}
 		return m.Do(c.Ctx), nil
@@ -79,7 +79,7 @@ func (r *reminders) carryOut(c *gateway.Call, m Call) (failed string) {
 	}
 	if fault, ok := answer.(*messages.ReminderFailed); ok {
 		failed = fmt.Sprintf("reminder %q: %s", fault.GetName(), fault.GetError().GetMessage())
-		r.note(fault)
+		r.logFailure(fault)
 	}
 	if c.Sender != nil {
 		r.root.Send(c.Sender, answer)
@@ -87,10 +87,10 @@ func (r *reminders) carryOut(c *gateway.Call, m Call) (failed string) {
 	return failed
 }
 
-// note logs a failure: an actor seldom looks at the answer.
-func (r *reminders) note(fault *messages.ReminderFailed) {
-	if skipped, ok := r.unread.Allow(""); ok {
-		r.env.Logger.Warn("a reminder was not set or forgotten", "reminder", fault.GetName(),
+// logFailure logs a failure, because actors seldom read the answer.
+func (r *reminders) logFailure(fault *messages.ReminderFailed) {
+	if skipped, ok := r.failureLog.Allow(""); ok {
+		r.env.Logger.Warn("reminder request failed", "reminder", fault.GetName(),
 			"code", fault.GetError().GetCode().String(), "err", fault.GetError().GetMessage(), "skipped", skipped)
 	}
 }
@@ -99,29 +99,29 @@ func (r *reminders) failed(m Call, why *messages.Error) *messages.ReminderFailed
 	return &messages.ReminderFailed{Request: m.Request, Name: m.Name, Error: why}
 }
 
-// refuse answers what is not begun.
+// refuse answers a call that does not start.
 func (r *reminders) refuse(m Call, sender *actor.PID, why *messages.Error) {
 	fault := r.failed(m, why)
-	r.note(fault)
+	r.logFailure(fault)
 	if sender != nil {
 		r.root.Send(sender, fault)
 	}
-	if who := r.who[r.nameOf(sender)]; who != nil {
-		for _, g := range who.given {
+	if who := r.recipients[r.keyOf(sender)]; who != nil {
+		for _, g := range who.deliveries {
 			g.failed = fmt.Sprintf("reminder %q: %s", m.Name, why.GetMessage())
 		}
 	}
 }
 
-// done lets go what waited for the end of a call.
+// done continues with what waited for the end of a call.
 func (r *reminders) done(m reminderDone) {
 	r.calls.End(m.call)
-	who := r.who[m.from]
+	who := r.recipients[m.from]
 	if who == nil {
 		return
 	}
-	who.asked--
-	for _, g := range who.given {
+	who.calls--
+	for _, g := range who.deliveries {
 		if m.failed != "" {
 			g.failed = m.failed
 		}

@@ -1,5 +1,9 @@
-// Package reminders holds the actor that sets reminders for other actors, hands
-// them out and waits for their answers.
+// reminders is the actor that sets and delivers reminders. Its Receive never
+// blocks: calls run in goroutines that it owns.
+//
+// A recipient usually sets its next reminder before it answers. So its Ack is
+// held back until its earlier calls are done, and becomes a Nack if one failed: a
+// reminder is removed only when its consequences are stored.
 package reminders
 
 import (
@@ -12,35 +16,34 @@ import (
 
 	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/actors/internal/host"
-	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Request is what an actor asks for by message: a SetReminder or a
-// ForgetReminder.
+// Request is a request of an actor by message: a SetReminderRequest or a ForgetReminderRequest.
 type Request interface {
 	messages.Request
 	GetName() string
 }
 
-// Call is something to be done to a reminder for an actor, which a
-// System sends to Reminders.
+// Call is an operation on a reminder for an actor, which a System sends to the
+// reminders actor.
 type Call struct {
-	// Key names the reminder: calls about the same are carried out in the order
-	// in which they came.
+	// Key names the reminder: calls with the same key run in the order of their
+	// arrival.
 	Key     string
 	Name    string // of the reminder, for a failure
 	Size    int    // bytes that it holds in memory
 	Request uint64
 	Timeout time.Duration // 0: 10 s
 
-	// Do does it, and should return soon after ctx has ended. It answers with
-	// a *messages.ReminderFailed what could not be done.
+	// Do carries it out, and should return soon after ctx has ended. It answers a
+	// failure with a *messages.ReminderFailed.
 	Do func(ctx context.Context) messages.Answer
 }
 
-// PID is the PID of the reminders of the runtime of this name. Its actor
-// takes Call and Request, and gives actors their reminders.
+// PID is the PID of the reminders actor of the runtime of this name. The actor
+// receives Call and Request, and delivers reminders to actors.
 func PID(system *actor.ActorSystem, name string) *actor.PID {
 	return system.NewLocalPID(name + "/" + Name)
 }
@@ -48,10 +51,10 @@ func PID(system *actor.ActorSystem, name string) *actor.PID {
 // Name is the name of the actor below the supervisor.
 const Name = "reminders"
 
-// Why a reminder got no answer.
+// Causes for a reminder without an answer.
 var (
-	// ErrUnreachable says that there is no such actor, or no way to it.
-	ErrUnreachable = errors.New("there is no such actor, or no way to it")
+	// ErrUnreachable says that the recipient does not exist or cannot be reached.
+	ErrUnreachable = errors.New("recipient does not exist or is unreachable")
 
 	ErrCrashed = errors.New("the actor of the reminders crashed")
 )
@@ -63,68 +66,69 @@ var (
 // its Ack is held back until what it has asked for is done, and is a Nack if
 // that failed: a reminder is gone only when what came of it is kept.
 type reminders struct {
-	env   *host.Env
-	read  func(Request, *actor.PID) (Call, error)
-	epoch uint64 // tells its messages from those of earlier incarnations
+	env         *host.Env
+	read        func(Request, *actor.PID) (Call, error)
+	incarnation uint64 // messages of earlier incarnations are dropped
 
-	self   *actor.PID
-	root   *actor.RootContext
-	ctx    context.Context // of this incarnation; every call has one under it
-	cancel context.CancelCauseFunc
-	deaf   func()         // ends the subscription to dead letters
-	unread rarely.Limiter // of failures without a sender
+	self        *actor.PID
+	root        *actor.RootContext
+	ctx         context.Context // of this incarnation; parent of the calls' contexts
+	cancel      context.CancelCauseFunc
+	unsubscribe func()           // from protoactor's dead letters
+	failureLog  loglimit.Limiter // for failures without a sender
 
-	calls gateway.Calls
-	to    map[*gateway.Call]Call // those that have not begun
-	who   map[string]*reminded   // those who are reminded, or have asked for something
-	given map[uint64]*handed     // what awaits an answer
+	calls      gateway.Calls
+	queued     map[*gateway.Call]Call // calls that have not started
+	recipients map[string]*recipient  // actors with a reminder or a call
+	deliveries map[uint64]*delivery   // those that await an answer
 }
 
-// reminded is an actor that has a reminder, or has asked for something.
-type reminded struct {
-	asked int // calls that are under way
-	given map[uint64]*handed
+// recipient is an actor with a reminder in delivery, or with a call.
+type recipient struct {
+	calls      int // that have not ended
+	deliveries map[uint64]*delivery
 }
 
-// handed is a reminder in the hands of an actor.
-type handed struct {
-	to      string
-	answers chan<- any    // has room for one
-	ack     *messages.Ack // held back
-	failed  string        // why something that the actor asked for meanwhile was not done
+// delivery is a reminder that awaits an answer.
+type delivery struct {
+	recipient string
+	answers   chan<- any    // capacity 1
+	ack       *messages.Ack // held back
+	failed    string        // why a call of the recipient failed meanwhile
 }
 
 type (
-	// give asks for a reminder to be handed out.
-	give struct {
+	// deliver requests the delivery of a reminder.
+	deliver struct {
 		to      *actor.PID
 		message *messages.Reminder
 		answers chan<- any
 	}
-	// notAwaited says that nobody waits for the answer any more.
-	notAwaited struct{ delivery uint64 }
-	// undelivered says that a reminder has become a dead letter of protoactor's.
+	// abandoned reports that the caller no longer waits for the answer.
+	abandoned struct{ delivery uint64 }
+	// undelivered reports that a reminder has become one of protoactor's dead
+	// letters.
 	undelivered struct {
-		epoch    uint64
-		delivery uint64
+		incarnation uint64
+		delivery    uint64
 	}
-	// reminderDone says that a call is over.
+	// reminderDone reports that a call has ended.
 	reminderDone struct {
-		epoch  uint64
-		call   *gateway.Call
-		from   string
-		failed string
+		incarnation uint64
+		call        *gateway.Call
+		from        string
+		failed      string
 	}
 )
 
-// Remind has the reminders of the runtime of this name hand one to an actor, and
-// waits for its answer: a *messages.Ack, Nack or Reject. It names the delivery.
-// Errors: ErrUnreachable, or the cause of ctx.
+// Remind has the reminders actor of the runtime of this name deliver a reminder
+// to an actor, and waits for its answer: a *messages.Ack, Nack or Reject. It sets
+// the number of the delivery. Errors: ErrUnreachable, or the cause of ctx.
 func Remind(ctx context.Context, system *actor.ActorSystem, runtime string, to *actor.PID, m *messages.Reminder) (answer any, err error) {
-	m.Delivery = rand.Uint64() //nolint:gosec // it tells deliveries apart, it keeps nobody out
+	m.Delivery = rand.Uint64() // it tells deliveries apart, it keeps nobody out
 	answers := make(chan any, 1)
 	pid := PID(system, runtime)
-	system.Root.Send(pid, give{to: to, message: m, answers: answers})
+	system.Root.Send(pid, deliver{to: to, message: m, answers: answers})
 	select {
 	case answer = <-answers:
 		if failed, ok := answer.(error); ok {
@@ -132,14 +136,14 @@ func Remind(ctx context.Context, system *actor.ActorSystem, runtime string, to *
 		}
 		return answer, nil
 	case <-ctx.Done():
-		system.Root.Send(pid, notAwaited{m.GetDelivery()})
+		system.Root.Send(pid, abandoned{m.GetDelivery()})
 		return nil, context.Cause(ctx)
 	}
 }
 
-// Props makes the actor; read reads what actors ask for by message.
+// Props returns the props of the actor; read decodes requests.
 func Props(env *host.Env, read func(Request, *actor.PID) (Call, error)) *actor.Props {
-	return env.Props(func(epoch uint64) actor.Actor {
-		return &reminders{env: env, read: read, epoch: epoch}
+	return env.Props(func(incarnation uint64) actor.Actor {
+		return &reminders{env: env, read: read, incarnation: incarnation}
 	})
 }

@@ -1,5 +1,5 @@
-// Package scheduler holds the actor that fires recurring schedules, one turn of
-// its engine at a time.
+// scheduler is the actor that fires recurring schedules. Its Receive never
+// blocks: a step runs in a goroutine, one at a time.
 package scheduler
 
 import (
@@ -14,22 +14,22 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// Schedule is what the beat fires recurring schedules of. One is made for each
-// life of its actor, and used by one goroutine at a time.
+// Schedule is the engine that fires recurring schedules. One is created for each
+// incarnation of the actor, and used by one goroutine at a time.
 type Schedule interface {
-	// Turn does what is due and says for how long there will be nothing. After
-	// an error it is called again.
+	// Turn fires what is due and returns how long nothing will be due. After an
+	// error it is called again.
 	Turn(ctx context.Context) (wait time.Duration, err error)
-	// Hint has the next turn look for what has changed.
+	// Hint makes the next Turn look for changes.
 	Hint()
 }
 
-// Config makes a runtime fire recurring schedules.
+// Config configures the scheduler.
 type Config struct {
-	// Schedule makes one that knows nothing yet.
+	// Schedule returns a new engine.
 	Schedule func() Schedule
-	// Listen calls deliver whenever the schedule was changed, until ctx ends or
-	// listening is refused; nil: changes are found by looking.
+	// Listen calls deliver whenever a schedule was changed, until ctx ends or
+	// listening is refused; nil: changes are found by polling.
 	Listen func(ctx context.Context, deliver func()) error
 }
 
@@ -37,19 +37,19 @@ const (
 	// Name is the name of the actor below the supervisor.
 	Name = "beat"
 
-	// firstBeatRetry and maxBeatRetry bound the backoff after a turn that failed;
-	// while Redis is unavailable MaxProbe is the upper bound.
-	firstBeatRetry = 100 * time.Millisecond
-	maxBeatRetry   = 5 * time.Second
+	// firstRetry and maxRetry bound the backoff after a failed step; while Redis
+	// is unavailable MaxProbeDelay is the upper bound.
+	firstRetry = 100 * time.Millisecond
+	maxRetry   = 5 * time.Second
 )
 
 // scheduler is the actor that fires recurring schedules. Its Receive never blocks: a
 // turn runs in a goroutine, one at a time.
 type scheduler struct {
-	config Config
-	env    *host.Env
-	log    *slog.Logger
-	epoch  uint64 // tells its messages from those of earlier incarnations
+	config      Config
+	env         *host.Env
+	log         *slog.Logger
+	incarnation uint64 // messages of earlier incarnations are dropped
 
 	self   *actor.PID
 	root   *actor.RootContext
@@ -57,26 +57,26 @@ type scheduler struct {
 	cancel context.CancelFunc
 
 	schedule Schedule
-	turning  bool // a turn is under way
-	hinted   bool // the schedule was changed since it began
+	stepping bool // a step is running
+	hinted   bool // a schedule was changed since the step began
 	timer    *time.Timer
-	failures int // turns that failed, in a row
+	failures int // consecutive failed steps
 }
 
 type (
-	beatTurn   struct{ epoch uint64 } // the time of a turn has come
-	beatHint   struct{ epoch uint64 } // the schedule was changed
-	beatTurned struct {
-		epoch uint64
-		wait  time.Duration
-		err   error
+	stepDue         struct{ incarnation uint64 } // a step is due
+	scheduleChanged struct{ incarnation uint64 } // a schedule was changed
+	stepDone        struct {
+		incarnation uint64
+		wait        time.Duration
+		err         error
 	}
 )
 
-// Props makes the actor.
+// Props returns the props of the actor.
 func Props(env *host.Env, config Config) *actor.Props {
-	return env.Props(func(epoch uint64) actor.Actor {
-		return &scheduler{config: config, env: env, log: env.Logger.With("actor", Name), epoch: epoch}
+	return env.Props(func(incarnation uint64) actor.Actor {
+		return &scheduler{config: config, env: env, log: env.Logger.With("actor", Name), incarnation: incarnation}
 	})
 }
 
@@ -86,33 +86,33 @@ func (b *scheduler) Receive(c actor.Context) {
 		b.start(c)
 	case *actor.Stopping, *actor.Restarting:
 		b.stop()
-	case beatTurn:
-		if m.epoch == b.epoch {
-			b.turn()
+	case stepDue:
+		if m.incarnation == b.incarnation {
+			b.step()
 		}
-	case beatHint:
-		if m.epoch == b.epoch {
+	case scheduleChanged:
+		if m.incarnation == b.incarnation {
 			b.hinted = true
-			b.turn()
+			b.step()
 		}
-	case beatTurned:
-		if m.epoch == b.epoch {
-			b.turned(m)
+	case stepDone:
+		if m.incarnation == b.incarnation {
+			b.stepDone(m)
 		}
 	}
 }
 
 func (b *scheduler) start(c actor.Context) {
 	b.self, b.root = c.Self(), c.ActorSystem().Root
-	//nolint:forbidigo // an incarnation's life is its own: it ends when its actor does
+	// nolint:forbidigo // the context lasts as long as the incarnation, which
+	// stop ends
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.schedule = b.config.Schedule()
 	b.listen()
-	b.turn()
+	b.step()
 }
 
-// stop ends the turn that is under way, which has fired what it has fired: a
-// fire is one step.
+// stop ends the running step. What it has fired stays fired: firing is atomic.
 func (b *scheduler) stop() {
 	if b.cancel != nil {
 		b.cancel()
@@ -122,83 +122,77 @@ func (b *scheduler) stop() {
 	}
 }
 
-// listen passes on that the schedule was changed.
+// listen passes on that a schedule was changed.
 func (b *scheduler) listen() {
 	if b.config.Listen == nil {
 		return
 	}
-	ctx, root, self, hint, log, listen := b.ctx, b.root, b.self, beatHint{b.epoch}, b.log, b.config.Listen
+	ctx, root, self, hint, log, listen := b.ctx, b.root, b.self, scheduleChanged{b.incarnation}, b.log, b.config.Listen
 	deliver := func() {
-		if ctx.Err() == nil { // else nobody is there to read it
+		if ctx.Err() == nil { // otherwise no incarnation would read it
 			root.Send(self, hint)
 		}
 	}
 	b.env.IO.Go(func() {
-		for ctx.Err() == nil {
-			_, err := host.Safely("listening for changed schedules", func() (struct{}, error) { return struct{}{}, listen(ctx, deliver) })
-			if ctx.Err() != nil || errors.Is(err, context.Canceled) {
-				return
-			}
-			log.Warn("no hints: changed schedules are found by looking", "err", err, "again_in", host.ListenAgain)
-			select {
-			case <-ctx.Done():
-			case <-time.After(host.ListenAgain):
-			}
-		}
+		host.KeepSubscribed(ctx, "listening for changed schedules",
+			func() error { return listen(ctx, deliver) },
+			func(err error) {
+				log.Warn("hints refused; changed schedules are found by polling", "err", err, "duration", host.ResubscribeDelay)
+			})
 	})
 }
 
-// turn begins a turn, unless one is under way.
-func (b *scheduler) turn() {
-	if b.turning || b.ctx.Err() != nil {
+// step starts a step, unless one is running.
+func (b *scheduler) step() {
+	if b.stepping || b.ctx.Err() != nil {
 		return
 	}
 	if b.timer != nil {
 		b.timer.Stop()
 	}
-	b.turning = true
+	b.stepping = true
 	if b.hinted {
 		b.hinted = false
 		b.schedule.Hint()
 	}
-	ctx, root, self, epoch, schedule := b.ctx, b.root, b.self, b.epoch, b.schedule
+	ctx, root, self, incarnation, schedule := b.ctx, b.root, b.self, b.incarnation, b.schedule
 	b.env.IO.Go(func() {
-		wait, err := host.Safely("a turn of the beat", func() (time.Duration, error) { return schedule.Turn(ctx) })
+		wait, err := host.Recovered("a step of the scheduler", func() (time.Duration, error) { return schedule.Turn(ctx) })
 		if ctx.Err() == nil {
-			root.Send(self, beatTurned{epoch, wait, err})
+			root.Send(self, stepDone{incarnation, wait, err})
 		}
 	})
 }
 
-func (b *scheduler) turned(m beatTurned) {
-	b.turning = false
+func (b *scheduler) stepDone(m stepDone) {
+	b.stepping = false
 	wait := m.wait
 	switch {
 	case m.err != nil:
 		wait = b.failed(m.err)
 	case b.failures > 0:
-		b.log.Info("recurring schedules are fired again")
+		b.log.Info("recurring schedules fire again")
 		b.failures = 0
 		fallthrough
 	case b.hinted:
 		wait = 0
 	}
-	root, self, next := b.root, b.self, beatTurn{b.epoch}
+	root, self, next := b.root, b.self, stepDue{b.incarnation}
 	b.timer = time.AfterFunc(wait, func() { root.Send(self, next) })
 }
 
-// failed says when to try again, and logs the first failure of several. What the
-// schedule knows may be wrong by now unless the server was not there: it begins
-// anew.
+// failed returns the delay until the next attempt, and logs the first failure of
+// several. Unless the server was unavailable, the state of the engine may be
+// wrong: it is replaced.
 func (b *scheduler) failed(err error) time.Duration {
 	if b.failures == 0 {
-		b.log.Error("recurring schedules are not fired; tried again", "err", err)
+		b.log.Error("recurring schedules do not fire; retrying", "err", err)
 	}
-	limit := host.MaxProbe
+	limit := host.MaxProbeDelay
 	if !errors.Is(err, exchange.ErrUnavailable) {
-		b.schedule, limit = b.config.Schedule(), maxBeatRetry
+		b.schedule, limit = b.config.Schedule(), maxRetry
 	}
-	delay := host.Spread(host.Doubled(firstBeatRetry, b.failures, limit), 0.2, b.env.Random())
+	delay := host.Jitter(host.ExponentialDelay(firstRetry, b.failures, limit), 0.2, b.env.Random())
 	b.failures++
 	return delay
 }

@@ -3,16 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"runtime"
 	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/meter"
 )
 
 // deliveryCounts counts the deliveries to the benchmark's handler, at a cost that
@@ -83,7 +81,7 @@ func takeReading(ctx context.Context, conn *connection) (reading, error) {
 	}
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	r.at, r.cpu, r.mallocs, r.calls = time.Now(), processCPU(), memory.Mallocs, conn.calls.Load()
+	r.at, r.cpu, r.mallocs, r.calls = time.Now(), meter.ProcessCPU(), memory.Mallocs, conn.calls.Count()
 	return r, nil
 }
 
@@ -141,25 +139,4 @@ func quantile(sorted []int64, q float64) float64 {
 func rounded(x float64) float64 {
 	v, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', 3, 64), 64) // formatted above, so it parses
 	return v
-}
-
-// callCounter is a hook that counts the commands sent.
-type callCounter struct{ *atomic.Int64 }
-
-func (c callCounter) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
-}
-
-func (c callCounter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		c.Add(1)
-		return next(ctx, cmd)
-	}
-}
-
-func (c callCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		c.Add(int64(len(cmds)))
-		return next(ctx, cmds)
-	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -28,7 +28,7 @@ from a holder that has lost its turn without noticing yet.`,
 	return cmd
 }
 
-func (a *app) withRedisGates(cfg wakebell.GatesConfig, fn func(gates) error) (err error) {
+func (a *app) withRedisGates(cfg gate.Config, fn func(gates) error) (err error) {
 	conn, err := a.connect()
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (a *app) withRedisGates(cfg wakebell.GatesConfig, fn func(gates) error) (er
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	conn.watch(a, 0)
-	g, err := wakebell.NewGates(conn.rdb, cfg)
+	g, err := gate.New(conn.rdb, cfg)
 	if err != nil {
 		return err
 	}
@@ -48,13 +48,13 @@ func (a *app) withRedisGates(cfg wakebell.GatesConfig, fn func(gates) error) (er
 
 // gates are the operations on gates, of Redis or of a node.
 type gates interface {
-	wakebell.Gatekeeper
-	wakebell.GateOperator
+	gate.Locker
+	gate.Operator
 }
 
 // withGates runs fn with the gates of the node of --remote or, without it, of
 // --redis.
-func (a *app) withGates(ctx context.Context, cmd *cobra.Command, cfg wakebell.GatesConfig, fn func(gates) error) error {
+func (a *app) withGates(ctx context.Context, cmd *cobra.Command, cfg gate.Config, fn func(gates) error) error {
 	if a.remoteAddress() == "" {
 		return a.withRedisGates(cfg, fn)
 	}

@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 )
 
 func (a *app) gateGuardCommand() *cobra.Command {
-	var cfg wakebell.GatesConfig
+	var cfg gate.Config
 	cmd := &cobra.Command{
 		Use:   "guard NAME RESOURCE FENCE",
 		Short: "Check a fencing token for a resource",

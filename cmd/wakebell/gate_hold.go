@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 )
 
 type gateHoldFlags struct {
@@ -19,7 +19,7 @@ type gateHoldFlags struct {
 	signal  time.Duration
 	timeout time.Duration
 	exec    string
-	keys    wakebell.GateKeys
+	keys    gate.Keys
 }
 
 func (a *app) gateHoldCommand() *cobra.Command {
@@ -65,7 +65,7 @@ lost or not granted within --timeout, or if the command failed.`,
 			return usagef("--lease, --signal-ttl: 0, want above 0")
 		}
 		defer keepBrokenPipes()()
-		cfg := wakebell.GatesConfig{
+		cfg := gate.Config{
 			Keys: f.keys, LeaseTTL: f.lease, SignalTTL: f.signal, Logger: newLogger(a.stderr, "text", "warn"),
 		}
 		return a.withGates(ctx, cmd, cfg, func(g gates) error { return a.gateHold(ctx, g, args[0], f) })
@@ -73,7 +73,7 @@ lost or not granted within --timeout, or if the command failed.`,
 	return cmd
 }
 
-func (a *app) gateHold(ctx context.Context, of wakebell.Gatekeeper, name string, f *gateHoldFlags) error {
+func (a *app) gateHold(ctx context.Context, of gate.Locker, name string, f *gateHoldFlags) error {
 	for range f.times {
 		turn, err := takeTurn(ctx, of, name, f.timeout)
 		if err == nil {
@@ -96,7 +96,7 @@ const releaseLimit = 5 * time.Second
 
 var errNotInTime = errors.New("timed out waiting for the turn")
 
-func takeTurn(ctx context.Context, of wakebell.Gatekeeper, name string, timeout time.Duration) (*wakebell.Turn, error) {
+func takeTurn(ctx context.Context, of gate.Locker, name string, timeout time.Duration) (gate.Turn, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w (%v)", errNotInTime, timeout))
@@ -114,13 +114,13 @@ type gateEvent struct {
 	At       string  `json:"at"`
 }
 
-func (a *app) gateEvent(event string, turn *wakebell.Turn) error {
+func (a *app) gateEvent(event string, turn gate.Turn) error {
 	return a.printJSON(gateEvent{event, turn.Gate(), turn.Fence(), millis(turn.Waited()), stamp(time.Now())})
 }
 
 // holdTurn holds a turn for as long as the flags say, and releases it also after a
 // failure.
-func (a *app) holdTurn(ctx context.Context, turn *wakebell.Turn, f *gateHoldFlags) error {
+func (a *app) holdTurn(ctx context.Context, turn gate.Turn, f *gateHoldFlags) error {
 	held := a.gateEvent("acquired", turn)
 	if held == nil {
 		held = a.inTurn(ctx, turn, f)
@@ -131,7 +131,7 @@ func (a *app) holdTurn(ctx context.Context, turn *wakebell.Turn, f *gateHoldFlag
 	switch {
 	case err == nil:
 		return errors.Join(held, a.gateEvent("released", turn))
-	case errors.Is(err, wakebell.ErrTurnLost):
+	case errors.Is(err, gate.ErrTurnLost):
 		return errors.Join(held, err, a.gateEvent("lost", turn))
 	default:
 		return errors.Join(held, err)
@@ -140,7 +140,7 @@ func (a *app) holdTurn(ctx context.Context, turn *wakebell.Turn, f *gateHoldFlag
 
 // inTurn waits for the end of the turn, or runs the command. An early end is not an
 // error here: the release returns it.
-func (a *app) inTurn(ctx context.Context, turn *wakebell.Turn, f *gateHoldFlags) error {
+func (a *app) inTurn(ctx context.Context, turn gate.Turn, f *gateHoldFlags) error {
 	if f.exec != "" {
 		return a.execInTurn(ctx, turn, f.exec)
 	}
@@ -159,7 +159,7 @@ func (a *app) inTurn(ctx context.Context, turn *wakebell.Turn, f *gateHoldFlags)
 }
 
 // execInTurn runs a command until it ends, the turn is lost or a signal comes.
-func (a *app) execInTurn(ctx context.Context, turn *wakebell.Turn, script string) error {
+func (a *app) execInTurn(ctx context.Context, turn gate.Turn, script string) error {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })()

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 )
 
 // gateListLine is the JSON line of gate ls.
@@ -21,7 +21,7 @@ type gateListLine struct {
 	Fault     string `json:"fault"`
 }
 
-func newGateListLine(g wakebell.GateInfo) gateListLine {
+func newGateListLine(g gate.Info) gateListLine {
 	return gateListLine{
 		Gate: g.Name, Fence: g.Holder.Fence, Holder: g.Holder.Process, Confirmed: g.Confirmed,
 		Until: stamp(g.Until), Waiting: g.Waiting, LastFence: g.LastFence, Fault: fault(g.Err),
@@ -36,7 +36,7 @@ func fenceText(n uint64) string {
 }
 
 func (a *app) gateLsCommand() *cobra.Command {
-	var cfg wakebell.GatesConfig
+	var cfg gate.Config
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "ls",
@@ -59,9 +59,9 @@ fault.`,
 	return cmd
 }
 
-func (a *app) gateLs(ctx context.Context, of wakebell.GateOperator, limit int) error {
+func (a *app) gateLs(ctx context.Context, of gate.Operator, limit int) error {
 	list := a.newListing(limit, "GATE", "FENCE", "HOLDER", "UNTIL", "WAITING", "FAULT")
-	return printAll(list, of.List(ctx), func(g wakebell.GateInfo) (any, []string) {
+	return printAll(list, of.List(ctx), func(g gate.Info) (any, []string) {
 		line := newGateListLine(g)
 		return line, []string{line.Gate, fenceText(line.Fence), line.Holder, line.Until, strconv.Itoa(line.Waiting), line.Fault}
 	})

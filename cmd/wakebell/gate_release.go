@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 )
 
 func (a *app) gateReleaseCommand() *cobra.Command {
-	var cfg wakebell.GatesConfig
+	var cfg gate.Config
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "release NAME --force",
@@ -34,7 +34,7 @@ not held.`,
 	return cmd
 }
 
-func (a *app) gateRelease(ctx context.Context, of wakebell.GateOperator, name string) error {
+func (a *app) gateRelease(ctx context.Context, of gate.Operator, name string) error {
 	g, err := of.Show(ctx, name)
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 )
 
 // gateRepairLine is the JSON line of gate repair.
@@ -18,7 +18,7 @@ type gateRepairLine struct {
 }
 
 func (a *app) gateRepairCommand() *cobra.Command {
-	var cfg wakebell.GatesConfig
+	var cfg gate.Config
 	var floor uint64
 	cmd := &cobra.Command{
 		Use:   "repair NAME",

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 )
 
 type gateRmFlags struct {
 	force, yes bool
-	keys       wakebell.GateKeys
+	keys       gate.Keys
 }
 
 func (a *app) gateRmCommand() *cobra.Command {
@@ -41,7 +41,7 @@ With -o json it prints one line with gate and removed.`,
 	a.outputFlag(cmd)
 	gateKeysFlag(cmd, &f.keys)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.withGates(ctx, cmd, wakebell.GatesConfig{Keys: f.keys}, func(g gates) error { return a.gateRm(ctx, g, args[0], f) })
+		return a.withGates(ctx, cmd, gate.Config{Keys: f.keys}, func(g gates) error { return a.gateRm(ctx, g, args[0], f) })
 	})
 	return cmd
 }
@@ -49,7 +49,7 @@ With -o json it prints one line with gate and removed.`,
 // errNoGate has exit code 3: the gate does not exist.
 var errNoGate = errors.New("no such gate")
 
-func (a *app) gateRm(ctx context.Context, of wakebell.GateOperator, name string, f *gateRmFlags) error {
+func (a *app) gateRm(ctx context.Context, of gate.Operator, name string, f *gateRmFlags) error {
 	err := a.confirm(f.yes, func() (string, error) {
 		g, err := of.Show(ctx, name)
 		question := fmt.Sprintf("Remove gate %s?", name)
@@ -63,7 +63,7 @@ func (a *app) gateRm(ctx context.Context, of wakebell.GateOperator, name string,
 	}
 	existed, err := of.Remove(ctx, name, f.force)
 	switch {
-	case errors.Is(err, wakebell.ErrGateHeld):
+	case errors.Is(err, gate.ErrHeld):
 		return fmt.Errorf("%w; --force removes it anyway", err)
 	case err != nil:
 		return err

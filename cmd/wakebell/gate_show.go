@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 )
 
 // gateLine is the JSON line of gate show.
@@ -23,7 +23,7 @@ type gateTicketLine struct {
 	Process string `json:"process"`
 }
 
-func newGateLine(g wakebell.GateInfo) gateLine {
+func newGateLine(g gate.Info) gateLine {
 	line := gateLine{newGateListLine(g), []gateTicketLine{}, g.Guard}
 	for _, w := range g.Waiters {
 		line.Waiters = append(line.Waiters, gateTicketLine{w.Fence, w.Process})
@@ -32,7 +32,7 @@ func newGateLine(g wakebell.GateInfo) gateLine {
 }
 
 func (a *app) gateShowCommand() *cobra.Command {
-	var cfg wakebell.GatesConfig
+	var cfg gate.Config
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show the holder and the waiters of a gate",
@@ -53,7 +53,7 @@ and guard.`,
 	return cmd
 }
 
-func (a *app) gateShow(ctx context.Context, of wakebell.GateOperator, name string) error {
+func (a *app) gateShow(ctx context.Context, of gate.Operator, name string) error {
 	g, err := of.Show(ctx, name)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 )
 
 func TestGateHold(t *testing.T) {
@@ -90,13 +90,13 @@ func TestGateGuardAndRepair(t *testing.T) {
 	b := setup(t)
 	code, _, stderr := b.call("gate", "guard", "TOPIC", "db", "8000000000000000")
 	require.Equal(t, exitError, code)
-	require.Contains(t, stderr, wakebell.ErrFenceUnknown.Error())
+	require.Contains(t, stderr, gate.ErrFenceUnknown.Error())
 	fence := fenceText(uint64(objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]["fence"].(float64)))
 	b.fine("gate", "guard", "TOPIC", "db", fence)
 	require.Contains(t, b.fine("gate", "show", "TOPIC"), fence+"  db")
 	code, _, stderr = b.call("gate", "guard", "TOPIC", "db", "7")
 	require.Equal(t, exitError, code)
-	require.Contains(t, stderr, wakebell.ErrFenceStale.Error())
+	require.Contains(t, stderr, gate.ErrFenceStale.Error())
 	require.NoError(t, b.rdb.HSet(t.Context(), "{gates}:guard:"+b.topic, "db", "9007199254740991").Err())
 	repaired := objects(t, b.fine("gate", "repair", "TOPIC"))[0]
 	require.InDelta(t, 1, repaired["cleared"], 0)

@@ -19,7 +19,7 @@ type counting struct {
 	wakebell.Timers
 	calls int
 	after func(call int) error
-	ctx   context.Context //nolint:containedctx // of the last call
+	ctx   context.Context // of the last call
 }
 
 func (c *counting) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebell.Scheduled, error) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/text"
 )
 
 const (
@@ -133,5 +134,5 @@ func (t *tail) Write(p []byte) (int, error) {
 }
 
 func (t *tail) String() string {
-	return strings.ToValidUTF8(strings.TrimSpace(string(t.kept)), "\uFFFD")
+	return text.Valid(strings.TrimSpace(string(t.kept)))
 }

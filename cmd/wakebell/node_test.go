@@ -126,7 +126,7 @@ func TestNodeRetriesAsTold(t *testing.T) {
 	for i, line := range node.lines(3) {
 		require.InDelta(t, i+1, line["attempt"], 0)
 	}
-	node.says("timer is dead")
+	node.says("timer dead-lettered")
 	require.Zero(t, node.stop())
 	dead := objects(t, b.fine("dead", "ls", "-t", "TOPIC", "-o", "json"))
 	require.Equal(t, "command: exit status 1", dead[0]["reason"])

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/embedded"
+	"github.com/wakebell/wakebell/internal/meter"
 )
 
 const (
@@ -23,8 +23,8 @@ type connection struct {
 	rdb      redis.UniversalClient
 	server   *embedded.Server // nil: an external server
 	settings clientSettings
-	calls    *atomic.Int64 // commands sent since countCalls
-	watching *waiting      // nil: waits are not reported
+	calls    *meter.Calls // nil before countCalls
+	watching *waiting     // nil: waits are not reported
 }
 
 // clientSettings are the global flags about topics and keys.
@@ -71,10 +71,7 @@ func (c *connection) client() (*wakebell.Client, error) {
 }
 
 // countCalls starts counting commands.
-func (c *connection) countCalls() {
-	c.calls = &atomic.Int64{}
-	c.rdb.AddHook(callCounter{c.calls})
-}
+func (c *connection) countCalls() { c.calls = meter.CountCalls(c.rdb) }
 
 // measured reports whether the server's metrics can be measured: a single server
 // outside of this process.

@@ -104,7 +104,7 @@ func (a *app) dialConfig() (address string, cfg remote.DialConfig, err error) {
 		return "", cfg, err
 	}
 	if encrypted {
-		if cfg.TLS, err = a.tls.apply(&tls.Config{}); err != nil { //nolint:gosec // apply sets the least version
+		if cfg.TLS, err = a.tls.apply(&tls.Config{}); err != nil { // apply sets the least version
 			return "", cfg, err
 		}
 	}

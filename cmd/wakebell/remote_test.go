@@ -236,7 +236,7 @@ func TestANodeServesSubscribers(t *testing.T) {
 	require.NotContains(t, node.err.String(), "WARN")
 }
 
-func TestANodeFromTheEnvironment(t *testing.T) { //nolint:paralleltest // it changes the environment
+func TestANodeFromTheEnvironment(t *testing.T) { // not parallel: it changes the environment
 	b := &bundle{t, redistest.Name(t), "redis://" + redistest.SharedAddr(t), redistest.Shared(t)}
 	tokens := tokenFile(t, secret)
 	t.Setenv("WAKEBELL_TOKEN_FILE", tokens)

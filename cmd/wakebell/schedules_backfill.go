@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +24,8 @@ func (a *app) schedulesBackfillCommand() *cobra.Command {
 were fired before or not; at most 10,000. The range excludes its end. The exit
 code is 3 if there is no such schedule.
 
-With -o json it prints one line with name and fired, a number.`,
+With -o json it prints one line with name and fired, a number. After an error it
+prints nothing; the error says how many runs were fired before it.`,
 		Example: `  wakebell schedules backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z`,
 		Args:    cobra.ExactArgs(1),
 	}
@@ -44,11 +46,19 @@ With -o json it prints one line with name and fired, a number.`,
 		}
 		n, err := s.Backfill(ctx, args[0], first, end)
 		if err != nil {
-			return err
+			return unfinishedBackfill(n, err)
 		}
 		if a.wantsJSON() {
 			return a.printJSON(backfilledLine{args[0], n})
 		}
 		return a.printf("%d\n", n)
 	})
+}
+
+// unfinishedBackfill is the error of a backfill that has fired some runs.
+func unfinishedBackfill(fired int, err error) error {
+	if fired == 0 {
+		return err
+	}
+	return fmt.Errorf("after %d runs were fired: %w", fired, err)
 }

@@ -1,6 +1,5 @@
-// Actor has actors of its own handle timers: a ledger that is one actor and
-// owns the balance, and printers of which there is one for each receipt that is
-// printed at once.
+// Actor handles timers with actors: one ledger actor that owns the balance, and a
+// printer actor for each receipt that is printed at the same time.
 package main
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Entries are what the ledger books, in cents; Receipts what is printed.
+// Entries are booked by the ledger, in cents; Receipts are printed.
 var (
 	Entries  = wakebell.NewTopic[int]("entries")
 	Receipts = wakebell.NewTopic[string]("receipts")
@@ -61,7 +60,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	return sys.Run(ctx)
 }
 
-// ledger is one actor: its mail comes one by one, so it needs no lock.
+// ledger is one actor. It receives one message at a time, so it needs no lock.
 type ledger struct {
 	out     *log.Logger
 	balance int
@@ -69,7 +68,7 @@ type ledger struct {
 
 var errNoMoney = errors.New("not enough money")
 
-// Receive books an entry, or says when to try again.
+// Receive books an entry, or asks for a retry.
 func (l *ledger) Receive(c actor.Context) {
 	lease, ok := c.Message().(*messages.Lease)
 	if !ok {
@@ -89,14 +88,14 @@ func (l *ledger) Receive(c actor.Context) {
 	}
 }
 
-// printer is an actor that has one lease at a time.
+// printer is an actor that handles one lease at a time.
 type printer struct {
 	out     *log.Logger
 	printed func() // ends the example
 }
 
-// Receive starts a print that takes a while, and answers when it is done: an
-// actor may answer later, as long as it does so, or extends, within LeaseTTL.
+// Receive starts a print that takes a while, and answers when it is done. An actor may
+// answer later, as long as it answers or extends the lease within LeaseTTL.
 func (p *printer) Receive(c actor.Context) {
 	lease, ok := c.Message().(*messages.Lease)
 	if !ok {
@@ -106,6 +105,6 @@ func (p *printer) Receive(c actor.Context) {
 	time.AfterFunc(50*time.Millisecond, func() {
 		p.out.Printf("%s is printed: %s", lease.GetId(), lease.GetBody())
 		root.Send(sender, lease.Ack())
-		p.printed() // a real node goes on
+		p.printed() // a real node keeps running
 	})
 }

@@ -1,8 +1,8 @@
-// Chain takes an order through its steps: each handler schedules the next one.
+// Chain processes an order in steps: each handler schedules the next step.
 //
-// A handler that fails or crashes after it has scheduled the next step runs
-// again and schedules it again. So the id of a step follows from its order, and
-// Once lets it fire once, even if it has fired before the second schedule.
+// A handler that fails or crashes after it has scheduled the next step runs again and
+// schedules it again. Therefore the id of a step is derived from the order, and Once
+// makes it fire once, even if it has fired before the second schedule.
 package main
 
 import (
@@ -26,7 +26,7 @@ type Order struct {
 	ID string `json:"id"`
 }
 
-// The steps, each a topic with handlers and retries of its own.
+// The steps. Each is a topic with its own handlers and retries.
 var (
 	Pack  = wakebell.NewTopic[Order]("orders.pack")
 	Ship  = wakebell.NewTopic[Order]("orders.ship")
@@ -81,10 +81,10 @@ func (s shop) ship(ctx context.Context, t wakebell.Timer[Order]) error {
 	if err := s.next(ctx, Thank, t.Body, 100*time.Millisecond); err != nil {
 		return err
 	}
-	if t.Attempt == 1 { // too late to take the next step back
+	if t.Attempt == 1 { // the next step is already scheduled
 		return errors.Join(errors.New("the printer is out of labels"), wakebell.RetryIn(4*time.Second))
 	}
-	s.done() // a real node goes on
+	s.done() // a real node keeps running
 	return nil
 }
 
@@ -93,7 +93,7 @@ func (s shop) thank(_ context.Context, t wakebell.Timer[Order]) error {
 	return nil
 }
 
-// next schedules a step of an order, which does no harm when it was done before.
+// next schedules a step of an order. It is idempotent.
 func (s shop) next(ctx context.Context, step wakebell.Topic[Order], o Order, after time.Duration) error {
 	scheduled, err := s.client.Schedule(ctx, step.Draft(o,
 		wakebell.ID(o.ID), wakebell.In(after), wakebell.IfExists(wakebell.Keep), wakebell.Once(24*time.Hour)))

@@ -1,5 +1,5 @@
 // Debounce indexes a document when its author has stopped typing: every change
-// moves the timer, and the last one is what is indexed.
+// reschedules the timer, and the last version is indexed.
 package main
 
 import (
@@ -16,12 +16,12 @@ import (
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 )
 
-// Changes is the topic. The id of a timer is that of its document.
+// Changes is the topic. The id of a timer is the id of its document.
 var Changes = wakebell.NewTopic[string]("changes")
 
 const (
 	quiet  = 300 * time.Millisecond // without a change before it is indexed
-	latest = 5 * time.Second        // after the first change, whatever comes
+	latest = 5 * time.Second        // after the first change at the latest
 )
 
 func main() {
@@ -39,7 +39,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	defer done()
 	index := func(_ context.Context, t wakebell.Timer[string]) error {
 		out.Printf("index %s: %q", t.ID, t.Body)
-		done() // a real node goes on
+		done() // a real node keeps running
 		return nil
 	}
 	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{

@@ -1,7 +1,6 @@
 // Gate shows why a lock needs a fencing token. A worker takes the turn at a
-// gate, is cut off from Redis, and goes on to write although the turn is
-// somebody else's by then. The resource has seen the newer token and refuses
-// the old one.
+// gate, loses its connection to Redis, and still writes after another worker has taken
+// the turn. The resource has seen the newer token and refuses the old one.
 package main
 
 import (
@@ -17,16 +16,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/gate"
 )
 
-const gate = "ledger"
+const gateName = "ledger"
 
 var errStale = errors.New("a newer token was here")
 
-// ledger is the resource. It remembers the newest token that it has seen, with
-// what it keeps; a database would do so in a column.
+// ledger is the resource. It stores the newest token that it has seen with its data; a
+// database would have a column for it.
 type ledger struct {
 	mu     sync.Mutex
 	newest uint64
@@ -55,28 +54,28 @@ func main() {
 
 func run(ctx context.Context, second *redis.Client, out *log.Logger) error {
 	first := redis.NewClient(second.Options()) // as another process has it
-	cfg := wakebell.GatesConfig{LeaseTTL: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
-	here, err := wakebell.NewGates(first, cfg)
+	cfg := gate.Config{LeaseTTL: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
+	here, err := gate.New(first, cfg)
 	if err != nil {
 		return err
 	}
-	there, err := wakebell.NewGates(second, cfg)
+	there, err := gate.New(second, cfg)
 	if err != nil {
 		return err
 	}
 	book := &ledger{}
 
-	slow, err := here.Acquire(ctx, gate)
+	slow, err := here.Acquire(ctx, gateName)
 	if err != nil {
 		return err
 	}
 	out.Print("slow has the turn")
-	if err := first.Close(); err != nil { // the network, say
+	if err := first.Close(); err != nil { // as a network failure would
 		return err
 	}
 	out.Print("slow is cut off from Redis")
 
-	err = there.With(ctx, gate, func(_ context.Context, fence uint64) error {
+	err = there.With(ctx, gateName, func(_ context.Context, fence uint64) error {
 		out.Print("quick has the turn, once the lease of slow has ended")
 		out.Print("its token is newer: ", fence > slow.Fence())
 		return book.write(fence, "written by quick")

@@ -1,12 +1,12 @@
-// A program that is no Go: it schedules a timer, looks at it, and handles it, over
-// the gRPC service wakebell.v1.Timers. README.md has how to run it.
+// Schedules, reads and handles a timer over the gRPC service wakebell.v1.Timers.
+// README.md describes how to run it.
 'use strict';
 
 const grpc = require('@grpc/grpc-js');
 const loader = require('@grpc/proto-loader');
 
 const [address, topic, protos] = process.argv.slice(2);
-const {wakebell} = grpc.loadPackageDefinition(loader.loadSync('messages/remote.proto', {
+const {wakebell} = grpc.loadPackageDefinition(loader.loadSync('messages/services.proto', {
   includeDirs: [protos], keepCase: true, longs: String, enums: String, defaults: true,
 }));
 
@@ -15,19 +15,19 @@ const client = new Timers(address, grpc.credentials.createInsecure()); // not on
 const credentials = new grpc.Metadata();
 credentials.set('authorization', `Bearer ${process.env.WAKEBELL_TOKEN}`);
 
-// ask makes one call; a failure has the code of gRPC and the text of the Error.
+// ask makes one call. An error has the gRPC code and the text of the Error.
 const ask = (method, request) => new Promise((resolve, reject) => {
   const deadline = Date.now() + 10_000;
   client[method](request, credentials, {deadline}, (err, answer) => (err ? reject(err) : resolve(answer)));
 });
 
-// subscribe hands leases to handle, and answers with what comes of it.
+// subscribe passes leases to handle, and answers with the verdicts.
 function subscribe(name, credits, handle) {
   const session = client.Session(credentials);
   const send = (...commands) => session.write({commands});
   const settle = async (lease) => {
     const verdict = {id: lease.id};
-    // Extended at a third of its time, a lease lasts for as long as handle does.
+    // A lease is extended at a third of its duration for as long as handle runs.
     const seconds = Number(lease.ttl.seconds) + lease.ttl.nanos / 1e9;
     const extend = setInterval(() => {
       send({verdicts: {topic, subscriber: name, verdicts: [{id: lease.id, extend: {delivery: lease.delivery}}]}});
@@ -47,7 +47,7 @@ function subscribe(name, credits, handle) {
       if (reply.error) session.destroy(new Error(reply.error.message));
     }
   });
-  session.on('error', (err) => { // yours: subscribe again, after a while
+  session.on('error', (err) => { // your program subscribes again after a delay
     console.error(err.message);
     process.exit(1);
   });
@@ -56,19 +56,19 @@ function subscribe(name, credits, handle) {
 }
 
 async function main() {
-  const key = 'order-42'; // sent again within a day, it is not done again
+  const key = 'order-42'; // a retry within a day is not carried out again
   const scheduled = await ask('Schedule', {
     topic, id: 'js-1', key, in: {seconds: 1}, content_type: 'application/json', body: Buffer.from('{"n":42}'),
   });
   console.log('scheduled', scheduled.id);
-  const timer = await ask('Get', {topic, id: 'js-1'});
+  const {timer} = await ask('GetTimer', {topic, id: 'js-1'});
   console.log('its body is', timer.content.body.toString());
-  await ask('Get', {topic, id: 'none'}).catch((err) => console.log('none:', grpc.status[err.code]));
+  await ask('GetTimer', {topic, id: 'none'}).catch((err) => console.log('none:', grpc.status[err.code]));
 
   const session = subscribe('js', 10, async (lease) => {
     console.log('handle', lease.id, lease.body.toString(), 'attempt', lease.attempt);
     if (lease.attempt === 1) throw new Error('not yet');
-    setImmediate(() => session.end()); // a real one goes on
+    setImmediate(() => session.end()); // a real program keeps running
   });
   session.on('end', () => client.close());
 }

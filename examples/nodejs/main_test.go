@@ -1,4 +1,4 @@
-// Package nodejs tests the example of a program that is no Go.
+// Package nodejs tests the example of a program in Node.js.
 package nodejs
 
 import (
@@ -25,8 +25,8 @@ const (
 	runLimit     = 60 * time.Second
 )
 
-// install puts the example and what it needs into a folder. Its error says why
-// this machine cannot.
+// install copies the example into a folder and installs its dependencies. It fails if
+// this machine cannot do that.
 func install(ctx context.Context, dir string) error {
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -52,8 +52,8 @@ func install(ctx context.Context, dir string) error {
 	return nil
 }
 
-// It runs the example where the machine has what that needs. Elsewhere it passes
-// and says why: it is no fault of ours.
+// It runs the example if the machine has Node.js and npm. Otherwise it passes and logs
+// the reason.
 func TestNodeJSWhereItCanBeInstalled(t *testing.T) {
 	t.Parallel()
 	const token = "known-to-both-of-them"

@@ -53,8 +53,8 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 		return err
 	}
 	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
-		// Python sends no hint when it schedules: the poll finds its timers, at
-		// most 1.5 times this late on an idle topic.
+		// Python sends no hint when it schedules. On an idle topic its timers are
+		// found at most 1.5 times this interval late.
 		wakebell.Handle(Orders, handle, wakebell.MaxPollingInterval(500*time.Millisecond)),
 	}})
 	if err != nil {

@@ -43,8 +43,8 @@ func TestPython(t *testing.T) {
 	require.Zero(t, rdb.Exists(t.Context(), "timers_timeline:orders", "timers_payloads:orders").Val(), "Python finds it done")
 }
 
-// python is what the peer wrote in a case of the golden file, with another id
-// of the same length.
+// python returns the payload of a case of the golden file, with another id of the same
+// length.
 func python(t *testing.T, name, id string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../internal/envelope/testdata/golden-timers.json")

@@ -1,5 +1,5 @@
 // Queue welcomes each user once: the second message of the same user is
-// suppressed, a failure is tried again, and what is refused for good is redriven.
+// suppressed, a failed one is retried, and a rejected one is redriven.
 package main
 
 import (
@@ -41,7 +41,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 		switch {
 		case m.Body == "nobody":
 			out.Printf("no such user: %s", m.Body)
-			done() // a real node goes on
+			done() // a real node keeps running
 			return wakebell.Reject(errors.New("no such user"))
 		case m.Attempt == 1:
 			out.Printf("%s cannot be reached, try again", m.Body)

@@ -15,13 +15,13 @@ import (
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 )
 
-// Invoice is what the timers carry.
+// Invoice is the body of the timers.
 type Invoice struct {
 	Number string
 	Cents  int
 }
 
-// Invoices is the topic, shared by those who schedule and those who handle.
+// Invoices is the topic, shared by schedulers and handlers.
 var Invoices = wakebell.NewTopic[Invoice]("invoices")
 
 func main() {
@@ -39,7 +39,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	defer done()
 	charge := func(_ context.Context, t wakebell.Timer[Invoice]) error {
 		out.Printf("charge %s: %d cents, attempt %d", t.Body.Number, t.Body.Cents, t.Attempt)
-		done() // a real node goes on
+		done() // a real node keeps running
 		return nil
 	}
 	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{

@@ -1,5 +1,5 @@
-// Recurring puts a schedule that fires again and again, pauses it, and fires it
-// once by hand. Node and beat are one program here; any number of each may run.
+// Recurring stores a recurring schedule, pauses it, and fires it once by hand. Node and
+// beat are one program here; any number of each may run.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Redrive mends what a handler could not read: the timers it gave up are dead
-// letters, and when the handler has learned to read them they are timers again.
+// Redrive shows how dead letters become timers again: a handler rejects bodies that it
+// cannot parse, and a new version of the handler can.
 package main
 
 import (
@@ -54,8 +54,8 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	}
 
 	done, err := client.Redrive(ctx, Prices.Name(), wakebell.RedriveOptions{
-		Filter: wakebell.DeadFilter{Reason: "invalid syntax"}, // only what the new version mends
-		Rate:   50,                                            // a second, so as not to swamp it
+		Filter: wakebell.DeadFilter{Reason: "invalid syntax"}, // only those that the new version can handle
+		Rate:   50,                                            // per second, so as not to overload the handler
 	})
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func deploy(ctx context.Context, rdb *redis.Client, out *log.Logger, read parse,
 		defer func() { seen <- struct{}{} }()
 		price, err := read(t.Body, 64)
 		if err != nil {
-			return wakebell.Reject(fmt.Errorf("price: %w", err)) // reading it again would not help
+			return wakebell.Reject(fmt.Errorf("price: %w", err)) // a retry would not help
 		}
 		out.Printf("%s: %.2f, attempt %d", t.ID, price, t.Attempt)
 		return nil
@@ -100,5 +100,5 @@ func deploy(ctx context.Context, rdb *redis.Client, out *log.Logger, read parse,
 			return errors.Join(ctx.Err(), sys.Stop())
 		}
 	}
-	return sys.Stop() // settles what was decided
+	return sys.Stop() // settles the outcomes
 }

@@ -1,6 +1,6 @@
-// Remind has an actor remind itself: a cart that closes when nothing happens to
-// it for a while. The process ends before that and begins anew; the reminder is
-// there, and comes until the cart has taken care of it.
+// Remind shows an actor that reminds itself: a cart that closes when nothing happens to
+// it for a while. The process restarts before that; the reminder is
+// still there, and is delivered until the cart has acknowledged it.
 package main
 
 import (
@@ -31,8 +31,8 @@ func main() {
 }
 
 func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
-	// The first life of the process: something is put into the cart, whose
-	// reminder is then kept.
+	// The first run of the process: something is put into the cart, and its reminder
+	// is stored.
 	kept := make(chan struct{})
 	err := live(ctx, rdb, &cart{out: out, kept: kept}, func(root *actor.RootContext, cart *actor.PID) {
 		root.Send(cart, put{"a book"})
@@ -50,7 +50,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 func live(ctx context.Context, rdb *redis.Client, c *cart, do func(*actor.RootContext, *actor.PID)) error {
 	system := actor.NewActorSystem()
 	sys, err := wakebell.New(system, rdb, wakebell.Config{
-		// The name is this node's over all its lives.
+		// The name stays the same over restarts of this node.
 		Reminders: &wakebell.RemindersConfig{As: "shop-1", Handler: []wakebell.HandlerOption{
 			wakebell.RetryBackoff(100*time.Millisecond, time.Minute),
 		}},
@@ -61,7 +61,7 @@ func live(ctx context.Context, rdb *redis.Client, c *cart, do func(*actor.RootCo
 	if err := sys.Start(ctx); err != nil {
 		return err
 	}
-	// An actor that is reminded has a name, so that the same one is there later.
+	// An actor with reminders needs a fixed name, so that they find it later.
 	pid, err := system.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return c }), "cart-17")
 	if err == nil {
 		do(system.Root, pid)
@@ -74,19 +74,19 @@ type put struct{ what string }
 
 type cart struct {
 	out          *log.Logger
-	kept, closed chan struct{} // end the lives of the example
+	kept, closed chan struct{} // end the runs of the example
 }
 
-// Receive never waits for Redis: RemindMe sends, and its outcome comes as mail.
+// Receive never waits for Redis: RemindMe sends a request, and its result is a message.
 func (s *cart) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case put:
 		s.out.Printf("%s is in the cart", m.what)
-		// Set again, it would be put off: one reminder of each name.
+		// Setting it again would delay it: there is one reminder of each name.
 		if err := wakebell.RemindMe(c, "close", wakebell.In(5*time.Second), wrapperspb.String(m.what)); err != nil {
-			s.out.Print(err) // what is wrong with the arguments
+			s.out.Print(err) // invalid arguments
 		}
-	case *messages.ReminderSet:
+	case *messages.SetReminderResponse:
 		s.out.Printf("it will be reminded to %s", m.GetName())
 		close(s.kept)
 	case *messages.ReminderFailed:
@@ -101,10 +101,10 @@ func (s *cart) remind(c actor.Context, m *messages.Reminder) {
 	book, ok := what.(*wrapperspb.StringValue)
 	switch {
 	case !ok:
-		c.Respond(m.Reject(err)) // it cannot be read, and never will be
+		c.Respond(m.Reject(err)) // a retry cannot help
 	case m.GetAttempt() == 1:
 		s.out.Print("the shelf is busy")
-		c.Respond(m.Nack(errors.New("the shelf is busy"))) // again, later
+		c.Respond(m.Nack(errors.New("the shelf is busy"))) // retried later
 	default:
 		s.out.Printf("%s goes back to the shelf", book.GetValue())
 		c.Respond(m.Ack())

@@ -1,6 +1,6 @@
-// Reminder reminds customers of what they owe. One mail goes out, one is tried
-// again while the mail server is busy, one can never be sent and becomes a dead
-// letter, and one is cancelled because the customer has paid.
+// Reminder reminds customers of unpaid invoices. One mail is sent, one is retried while
+// the mail server is busy, one cannot be sent and becomes a dead letter, and one is
+// cancelled because the customer has paid.
 package main
 
 import (
@@ -20,14 +20,14 @@ import (
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 )
 
-// Reminder is what the timers carry.
+// Reminder is the body of the timers.
 type Reminder struct {
 	Address string `json:"address"`
 	Cents   int    `json:"cents"`
 }
 
-// Reminders is the topic. The id of a reminder is that of its invoice, so that
-// an invoice has one at most, and whoever knows the invoice can cancel it.
+// Reminders is the topic. The id of a reminder is the id of its invoice, so that an
+// invoice has at most one, and it can be cancelled by the id of the invoice.
 var Reminders = wakebell.NewTopic[Reminder]("reminders")
 
 var errNoAddress = errors.New("not an address")
@@ -80,10 +80,10 @@ func schedule(ctx context.Context, c *wakebell.Client) error {
 	return err
 }
 
-// post sends mail, or says why not.
+// post sends mail, or returns an error.
 type post struct {
 	out      *log.Logger
-	answered chan string // ids of reminders that are done with
+	answered chan string // ids of settled reminders
 }
 
 func (p post) remind(ctx context.Context, t wakebell.Timer[Reminder]) error {
@@ -109,7 +109,7 @@ func (p post) answer(ctx context.Context, id string) {
 	}
 }
 
-// wait returns when n reminders are done with.
+// wait returns when n reminders are settled.
 func (p post) wait(ctx context.Context, n int) error {
 	for range n {
 		select {
@@ -121,7 +121,7 @@ func (p post) wait(ctx context.Context, n int) error {
 	return nil
 }
 
-// showDead lists what was given up, for somebody to look into.
+// showDead lists the dead letters.
 func showDead(ctx context.Context, c *wakebell.Client, out *log.Logger) error {
 	for letter, err := range c.DeadLetters(ctx, Reminders.Name(), wakebell.DeadFilter{}) {
 		if err != nil {

@@ -1,5 +1,5 @@
-// Remote is two processes: a node that handles invoices, and a shop that
-// schedules them over the network and has no Redis.
+// Remote has two processes: a node that handles invoices, and a shop that schedules
+// them over the network, without access to Redis.
 //
 //	go run ./examples/remote node
 //	go run ./examples/remote shop ADDRESS
@@ -22,7 +22,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// Invoice is what the timers carry.
+// Invoice is the body of the timers.
 type Invoice struct {
 	Number string
 	Cents  int
@@ -31,7 +31,7 @@ type Invoice struct {
 // Invoices is the topic, shared by both.
 var Invoices = wakebell.NewTopic[Invoice]("invoices")
 
-// token is a secret that both know.
+// token is a shared secret.
 var token = cmp.Or(os.Getenv("WAKEBELL_TOKEN"), "only-for-a-try-on-loopback")
 
 func main() {
@@ -65,7 +65,7 @@ func node(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	if err != nil {
 		return err
 	}
-	server, err := remote.Serve(sys, remote.Config{ // on loopback; elsewhere it wants an Address and TLS
+	server, err := remote.Serve(sys, remote.Config{ // on loopback; otherwise it needs an Address and TLS
 		Tokens: map[string]string{token: "shop"},
 	})
 	if err != nil {
@@ -85,13 +85,13 @@ func shop(ctx context.Context, address string, out *log.Logger) error {
 	return order(ctx, timers, out)
 }
 
-// order takes the timers of a process that has Redis as well.
+// order also accepts a client with access to Redis.
 func order(ctx context.Context, timers wakebell.Timers, out *log.Logger) error {
 	drafts := []wakebell.Draft{
 		Invoices.Draft(Invoice{"42", 1999}, wakebell.ID("inv-42"), wakebell.In(4*time.Second)),
 		Invoices.Draft(Invoice{"43", 500}, wakebell.ID("inv-43"), wakebell.In(time.Hour)),
 	}
-	once := remote.WithKey(ctx, "order-7") // sent again within a day, it does nothing
+	once := remote.WithKey(ctx, "order-7") // a retry within a day does nothing
 	if _, err := timers.Schedule(once, drafts...); err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
-// Shutdown shows what SIGTERM does to a node: it takes no more timers, waits for
-// the handlers that run, ends the contexts of those that take too long, and
-// leaves the rest to other nodes.
+// Shutdown shows how a node handles SIGTERM: it claims no more timers, waits for the
+// running handlers, ends the contexts of those that take too long, and releases the
+// rest to other nodes.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 )
 
-// Work is the topic. A body is how long its work takes.
+// Work is the topic. A body is the duration of its work.
 var Work = wakebell.NewTopic[time.Duration]("work")
 
 func main() {
@@ -46,7 +46,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	}
 	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{
 		Handlers:     []wakebell.Handler{wakebell.Handle(Work, work, wakebell.MaxConcurrent(2))},
-		DrainTimeout: 3 * time.Second, // a service manager has to wait more than 7 s longer
+		DrainTimeout: 3 * time.Second, // the service manager's timeout must be more than 7 s longer
 	})
 	if err != nil {
 		return err
@@ -63,11 +63,11 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	if err := sys.Run(ctx); err != nil && !errors.Is(err, wakebell.ErrUnfinished) {
 		return err
 	}
-	// ctx has ended; what is left to do needs one that has not.
+	// ctx has ended; the remaining calls need another context.
 	return left(context.WithoutCancel(ctx), client, out)
 }
 
-// left tells what other nodes will find.
+// left prints the timers that are left for other nodes.
 func left(ctx context.Context, c *wakebell.Client, out *log.Logger) error {
 	for info, err := range c.List(ctx, Work.Name(), wakebell.Filter{}) {
 		if err != nil {

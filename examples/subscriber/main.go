@@ -1,5 +1,5 @@
-// Subscriber handles the bells of a node in another process. It has no Redis, and
-// the node no code for bells:
+// Subscriber handles the timers of a node in another process. It has no access to Redis,
+// and the node has no handler for them:
 //
 //	wakebell --redis embedded node --listen 127.0.0.1:7070
 //	go run ./examples/subscriber 127.0.0.1:7070
@@ -35,7 +35,7 @@ func main() {
 
 func run(ctx context.Context, address string, out *log.Logger) error {
 	node, err := remote.Dial(ctx, address, remote.DialConfig{Config: remote.Config{
-		Token: os.Getenv("WAKEBELL_TOKEN"), // yours: and TLS, if it is on another machine
+		Token: os.Getenv("WAKEBELL_TOKEN"), // your program also needs TLS if the node is on another machine
 	}})
 	if err != nil {
 		return err
@@ -45,16 +45,16 @@ func run(ctx context.Context, address string, out *log.Logger) error {
 		sound, err := Bells.Read(l)
 		switch {
 		case err != nil:
-			return wakebell.Reject(err) // it will never be another
+			return wakebell.Reject(err) // a retry cannot help
 		case sound == "crack" && l.GetAttempt() == 1:
 			out.Printf("%s cracks", l.GetId())
-			return errors.New("cracked") // it comes again
+			return errors.New("cracked") // it is retried
 		}
 		out.Printf("%s: %s, attempt %d", l.GetId(), sound, l.GetAttempt())
 		return nil
 	}
 	out.Print("waiting for bells")
-	// Whoever subscribes under this name later gets the bells in its place; under
-	// another name they take turns.
+	// A later subscription with the same name replaces this one. Subscriptions with
+	// different names share the timers.
 	return node.Subscribe(ctx, remote.Subscription{Topic: Bells.Name(), Name: "ringer-1", Credits: 10}, ring)
 }

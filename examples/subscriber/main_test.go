@@ -52,7 +52,8 @@ func TestSubscriber(t *testing.T) {
 	first.Kill()
 	schedule("c", "dong")
 	second := start()
-	// It may have been on its way to the first, and comes when that lease ends.
+	// It may have been in transit to the first subscriber; then it is delivered when
+	// that lease expires.
 	require.Regexp(t, `^c: dong, attempt \d$`, second.Line())
 	second.Terminate()
 	require.Equal(t, "\n", second.Rest())

@@ -10,8 +10,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// api answers requests. It needs no more than a Client: it could be a process
-// of its own.
+// api answers requests. It needs only a Client, so it could be a separate process.
 type api struct{ client *wakebell.Client }
 
 func routes(c *wakebell.Client) http.Handler {
@@ -41,7 +40,7 @@ func (a api) create(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	opts := []wakebell.ScheduleOption{wakebell.In(in)}
-	if key := r.Header.Get("Idempotency-Key"); key != "" { // a request that is sent again changes nothing
+	if key := r.Header.Get("Idempotency-Key"); key != "" { // a retry of the request changes nothing
 		opts = append(opts, wakebell.ID(key), wakebell.IfExists(wakebell.Keep))
 	}
 	scheduled, err := a.client.Schedule(r.Context(), Reminders.Draft(body.Text, opts...))
@@ -75,7 +74,7 @@ func (a api) cancel(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fail tells whose fault an error is.
+// fail answers with the status code of an error.
 func fail(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, wakebell.ErrNotFound):

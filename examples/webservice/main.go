@@ -1,5 +1,5 @@
 // Webservice schedules reminders over HTTP and delivers them, in one process
-// that ends in order when it gets SIGTERM:
+// that shuts down gracefully on SIGTERM:
 //
 //	curl -d '{"text":"tea","in":"3s"}' localhost:8080/reminders    201, with its id
 //	curl localhost:8080/reminders/ID                               200 or 404
@@ -66,7 +66,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	case <-ctx.Done():
 	}
 
-	// First nobody schedules any more, then what runs is waited for.
+	// Stop the HTTP server first, then wait for running handlers.
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err = errors.Join(server.Shutdown(grace), sys.Stop())

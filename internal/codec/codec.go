@@ -1,23 +1,24 @@
-// Package codec turns values into timer bodies and back. What a body looks like
-// is shared with the Python peer:
+// Package codec encodes values as timer bodies and decodes them. The format of
+// the bodies is shared with the Python peer:
 //
 //	Go type                                    content type             body
-//	string, or a type of that kind             text/plain               its UTF-8
-//	[]byte, or a type of that kind             none                     as it is
+//	string, or a type of that kind             text/plain               UTF-8
+//	[]byte, or a type of that kind             none                     unchanged
 //	nil: an interface, a pointer, RawMessage   none                     empty (Python's None)
 //	proto.Message                              application/x-protobuf   proto.Marshal
-//	json.RawMessage                            application/json         as it is, checked
+//	json.RawMessage                            application/json         unchanged, validated
 //	anything else                              application/json         compact JSON
 //
-// A type that marshals itself (json.Marshaler, encoding.TextMarshaler) is
-// JSON, whatever its kind; net.IP, say. A pointer is encoded as what it points
-// to. In a Codec[any] each value goes by its own type. A nil map or slice that
-// is not bytes is JSON's null, as in encoding/json; it is not None.
+// A type that implements json.Marshaler or encoding.TextMarshaler, such as
+// net.IP, is JSON whatever its kind. A pointer is encoded as the value it points
+// to. A Codec[any] encodes each value by its dynamic type. A nil map or slice
+// that is not bytes is the JSON null, as in encoding/json; it is not None.
 //
 // # JSON
 //
-// Compact, with raw UTF-8, without HTML escaping and without a trailing
-// newline: the bytes that the peer writes for the same value, except that
+// JSON is compact, with raw UTF-8, without HTML escaping and without a trailing
+// newline. The bytes equal those that the peer writes for the same value, except
+// that
 //
 //   - keys of a Go map are sorted; the peer keeps the order of insertion (a
 //     struct with the fields in that order gives the peer's bytes);
@@ -48,19 +49,19 @@ const (
 	ContentTypeProto = "application/x-protobuf"
 )
 
-// ErrBody is wrapped by all errors of this package: a value that cannot be a
-// body, or a body that is not a value of the type. Trying again cannot help.
+// ErrBody is wrapped by all errors of this package: a value cannot be encoded, or
+// a body cannot be decoded as the type. A retry cannot help.
 var ErrBody = errors.New("body does not fit")
 
 // ErrUnreadable is wrapped by the error for a body that is not of the type of its
 // topic or queue.
 var ErrUnreadable = errors.New("body cannot be read")
 
-// Codec encodes and decodes values of T. It is made by For, is immutable, and
+// Codec encodes and decodes values of T. It is created by For, is immutable, and
 // may be used concurrently.
 type Codec[T any] struct{ plan plan }
 
-// For resolves how T is encoded; do it once, not per call.
+// For returns the codec of T. Call it once per type, not per value.
 func For[T any]() Codec[T] {
 	return Codec[T]{plan: planFor(reflect.TypeFor[T]())}
 }
@@ -76,14 +77,14 @@ func (c Codec[T]) Encode(v T) (body []byte, contentType string, err error) {
 }
 
 // Decode returns the value of a body with the given content type, empty for
-// none; parameters (; charset=utf-8) do not matter. By T:
+// none. Parameters (; charset=utf-8) are ignored. By T:
 //
-//   - []byte: the body, whatever the content type. It is body itself, not a copy
+//   - []byte: body itself, not a copy, whatever the content type
 //   - string: text/plain and any other text; application/json that is a
 //     string; without a content type a JSON string, else the body if it is UTF-8
-//   - any: as the peer decodes. text/plain is a string, application/json what
-//     encoding/json makes of it, none is tried as JSON, else []byte; empty
-//     without content type is nil
+//   - any: as the peer decodes. text/plain is a string, application/json is
+//     decoded by encoding/json; without a content type it is JSON if it is valid,
+//     else []byte, and nil if it is empty
 //   - proto.Message: application/x-protobuf; application/json by protojson;
 //     without a content type a JSON object by protojson, else protobuf. An
 //     empty body is an empty message, never nil
@@ -113,7 +114,7 @@ func (c Codec[T]) PayloadType() string {
 	return ""
 }
 
-// form is how a type is written.
+// form is the encoding of a type.
 type form uint8
 
 const (
@@ -123,10 +124,10 @@ const (
 	formProto
 	formRawJSON
 	formFloat
-	formDynamic // an interface: by the value's own type
+	formDynamic // an interface: by the dynamic type of the value
 )
 
-// plan is what there is to know about a type.
+// plan describes how a type is encoded.
 type plan struct {
 	whole   reflect.Type // T
 	element reflect.Type // T, or what T points to
@@ -150,8 +151,8 @@ func planFor(t reflect.Type) plan {
 	}
 	p.form = formOf(p.element)
 	if p.pointer && p.form == formDynamic {
-		// encoding/json notices an interface that points to itself; following
-		// it here would not end.
+		// encoding/json detects an interface that points to itself; following it
+		// here would not end.
 		p.form = formJSON
 	}
 	return p

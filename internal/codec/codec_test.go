@@ -18,13 +18,13 @@ type (
 	note   string
 	digest []byte
 	ratio  float64
-	// shout has methods of its own, so it is JSON although it is a string.
+	// shout implements json.Marshaler, so it is JSON although it is a string.
 	shout string
 )
 
 func (s *shout) MarshalJSON() ([]byte, error) { return []byte(`{"shout":"` + string(*s) + `"}`), nil }
 
-// encodes is a case of TestEncode.
+// encodes returns a case of TestEncode.
 func encodes[T any](v T, body, contentType string) func(*testing.T) {
 	return func(t *testing.T) {
 		t.Helper()
@@ -41,30 +41,30 @@ func TestEncode(t *testing.T) {
 	encoded, err := proto.Marshal(wrapperspb.String("x"))
 	require.NoError(t, err)
 	tests := map[string]func(*testing.T){
-		"named string":              encodes(note("n"), "n", "text/plain"),
-		"named string in any":       encodes[any](note("n"), "n", "text/plain"),
-		"named bytes":               encodes(digest("\x00"), "\x00", ""),
-		"named float":               encodes(ratio(2), "2.0", "application/json"),
-		"pointer to string":         encodes(&text, "by pointer", "text/plain"),
-		"own methods on pointer":    encodes(shout("a"), `{"shout":"a"}`, "application/json"),
-		"own methods in any":        encodes[any](shout("a"), `{"shout":"a"}`, "application/json"),
-		"bytes with methods":        encodes(net.IPv4(10, 0, 0, 1), `"10.0.0.1"`, "application/json"),
-		"nil pointer to string":     encodes((*string)(nil), "", ""),
-		"nil pointer in any":        encodes[any]((*order)(nil), "", ""),
-		"nil bytes":                 encodes([]byte(nil), "", ""),
-		"nil map":                   encodes(map[string]int(nil), "null", "application/json"),
-		"nil raw message":           encodes(json.RawMessage(nil), "", ""),
-		"raw message as it is":      encodes(json.RawMessage(` {"a" : "<" } `), ` {"a" : "<" } `, "application/json"),
-		"protobuf":                  encodes(wrapperspb.String("x"), string(encoded), "application/x-protobuf"),
-		"protobuf as interface":     encodes[proto.Message](wrapperspb.String("x"), string(encoded), "application/x-protobuf"),
-		"protobuf in any":           encodes[any](wrapperspb.String("x"), string(encoded), "application/x-protobuf"),
-		"empty protobuf":            encodes(&wrapperspb.StringValue{}, "", "application/x-protobuf"),
-		"nil protobuf":              encodes((*wrapperspb.StringValue)(nil), "", ""),
-		"no HTML escaping":          encodes([]string{"<a&b>"}, `["<a&b>"]`, "application/json"),
-		"raw line separators":       encodes([]string{"\u2028\u2029"}, "[\"\u2028\u2029\"]", "application/json"),
-		"a backslash before u2028":  encodes([]string{`\u2028`}, `["\\u2028"]`, "application/json"),
-		"both of them":              encodes([]string{"\\\u2028\"\\"}, "[\"\\\\\u2028\\\"\\\\\"]", "application/json"),
-		"a float inside stays Go's": encodes([]float64{3, 1e20}, "[3,100000000000000000000]", "application/json"),
+		"named string":             encodes(note("n"), "n", "text/plain"),
+		"named string in any":      encodes[any](note("n"), "n", "text/plain"),
+		"named bytes":              encodes(digest("\x00"), "\x00", ""),
+		"named float":              encodes(ratio(2), "2.0", "application/json"),
+		"pointer to string":        encodes(&text, "by pointer", "text/plain"),
+		"marshaler on pointer":     encodes(shout("a"), `{"shout":"a"}`, "application/json"),
+		"marshaler in any":         encodes[any](shout("a"), `{"shout":"a"}`, "application/json"),
+		"bytes with a marshaler":   encodes(net.IPv4(10, 0, 0, 1), `"10.0.0.1"`, "application/json"),
+		"nil pointer to string":    encodes((*string)(nil), "", ""),
+		"nil pointer in any":       encodes[any]((*order)(nil), "", ""),
+		"nil bytes":                encodes([]byte(nil), "", ""),
+		"nil map":                  encodes(map[string]int(nil), "null", "application/json"),
+		"nil raw message":          encodes(json.RawMessage(nil), "", ""),
+		"raw message is unchanged": encodes(json.RawMessage(` {"a" : "<" } `), ` {"a" : "<" } `, "application/json"),
+		"protobuf":                 encodes(wrapperspb.String("x"), string(encoded), "application/x-protobuf"),
+		"protobuf as interface":    encodes[proto.Message](wrapperspb.String("x"), string(encoded), "application/x-protobuf"),
+		"protobuf in any":          encodes[any](wrapperspb.String("x"), string(encoded), "application/x-protobuf"),
+		"empty protobuf":           encodes(&wrapperspb.StringValue{}, "", "application/x-protobuf"),
+		"nil protobuf":             encodes((*wrapperspb.StringValue)(nil), "", ""),
+		"no HTML escaping":         encodes([]string{"<a&b>"}, `["<a&b>"]`, "application/json"),
+		"raw line separators":      encodes([]string{"\u2028\u2029"}, "[\"\u2028\u2029\"]", "application/json"),
+		"a backslash before u2028": encodes([]string{`\u2028`}, `["\\u2028"]`, "application/json"),
+		"backslash and separator":  encodes([]string{"\\\u2028\"\\"}, "[\"\\\\\u2028\\\"\\\\\"]", "application/json"),
+		"a float in a slice":       encodes([]float64{3, 1e20}, "[3,100000000000000000000]", "application/json"),
 	}
 	for name, check := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestEncodeErrors(t *testing.T) {
 	fails(err, "cycle")
 }
 
-// decodes is a case of TestDecode.
+// decodes returns a case of TestDecode.
 func decodes[T any](body, contentType string, want T) func(*testing.T) {
 	return func(t *testing.T) {
 		t.Helper()
@@ -169,7 +169,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// refuses is a case of TestDecodeErrors.
+// refuses returns a case of TestDecodeErrors.
 func refuses[T any](body, contentType string, texts ...string) func(*testing.T) {
 	return func(t *testing.T) {
 		t.Helper()
@@ -199,7 +199,7 @@ func TestDecodeErrors(t *testing.T) {
 		"int, overflow":       refuses[int8]("300", "application/json"),
 		"any, broken JSON":    refuses[any]("{", "application/json"),
 		"any, not UTF-8":      refuses[any]("\xff", "text/plain"),
-		"interface":           refuses[fmt.Stringer]("{}", "application/json", "empty interface"),
+		"interface":           refuses[fmt.Stringer]("{}", "application/json", "no concrete type"),
 		"protobuf, broken":    refuses[*wrapperspb.StringValue]("\xff", "", "expected protobuf"),
 		"protobuf, text":      refuses[*wrapperspb.StringValue]("x", "text/plain", "application/x-protobuf"),
 		"protobuf, JSON":      refuses[*wrapperspb.StringValue]("{", "application/json", "as JSON"),

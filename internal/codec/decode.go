@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// media is a content type, as far as it matters here.
+// media is the class of a content type.
 type media uint8
 
 const (
@@ -109,8 +109,8 @@ func decodeProto(m proto.Message, body []byte, found media, contentType string) 
 	switch found {
 	case mediaProto, mediaJSON:
 	case mediaNone:
-		// An encoded message cannot well be a JSON object: a brace opens a
-		// group, which nobody writes any more.
+		// An encoded message practically never looks like a JSON object: a brace
+		// would open a group, which is deprecated.
 		asJSON = bytes.HasPrefix(body, []byte("{")) && json.Valid(body)
 	default:
 		return mismatch(ContentTypeProto, body, contentType, nil)
@@ -127,10 +127,10 @@ func decodeProto(m proto.Message, body []byte, found media, contentType string) 
 	return nil
 }
 
-var errNoConcreteType = errors.New("only the empty interface can be decoded into: an interface with methods names no type to make")
+var errNoConcreteType = errors.New("an interface with methods has no concrete type to decode into; use a concrete type or the empty interface")
 
-// decodeDynamic decides by the body what the interface v is to hold, as the
-// peer does.
+// decodeDynamic chooses the type of the interface value v by the body, as the peer
+// does.
 func decodeDynamic(v reflect.Value, body []byte, contentType string) error {
 	if v.NumMethod() > 0 {
 		return errNoConcreteType
@@ -161,8 +161,8 @@ func decodeDynamic(v reflect.Value, body []byte, contentType string) error {
 	return nil
 }
 
-// mismatch says what was expected and what was found; the body itself may be
-// confidential, so it is told by its size.
+// mismatch returns an error with what was expected and what was found. It has the
+// size of the body but not its bytes, which may be confidential.
 func mismatch(expected string, body []byte, contentType string, cause error) error {
 	found := "no content type"
 	if contentType != "" {

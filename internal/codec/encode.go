@@ -58,7 +58,7 @@ func (p plan) encode(v reflect.Value) (body []byte, contentType string, err erro
 	}
 }
 
-// encodeDynamic writes what the interface v holds, by the type of that.
+// encodeDynamic encodes the value of the interface v by its dynamic type.
 func encodeDynamic(v reflect.Value) (body []byte, contentType string, err error) {
 	if v.IsNil() {
 		return nil, "", nil
@@ -69,7 +69,8 @@ func encodeDynamic(v reflect.Value) (body []byte, contentType string, err error)
 	return planFor(held.Type()).encode(addressable)
 }
 
-// encodeJSON writes what pointer points to, so that methods on pointers count.
+// encodeJSON encodes the value that pointer points to. It takes a pointer so that
+// methods with pointer receivers are used.
 func encodeJSON(pointer any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -87,9 +88,8 @@ func isNotFinite(v reflect.Value) bool {
 	return v.CanFloat() && (math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0))
 }
 
-// rawSeparators undoes the one escaping that encoding/json cannot be told to
-// leave: U+2028 and U+2029, which JavaScript once took for line ends. It works
-// in place.
+// rawSeparators replaces, in place, the escapes of U+2028 and U+2029, which
+// encoding/json always writes and the peer does not.
 func rawSeparators(text []byte) []byte {
 	if !bytes.Contains(text, []byte(`\u202`)) {
 		return text
@@ -110,8 +110,8 @@ func rawSeparators(text []byte) []byte {
 	return out
 }
 
-// appendFloat writes f as the peer does: the fewest digits that read back as
-// f, always with a point or an exponent, so that Python sees a float again.
+// appendFloat appends f as the peer writes it: the fewest digits that parse as f,
+// always with a point or an exponent, so that Python parses a float.
 func appendFloat(dst []byte, f float64, bits int) ([]byte, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil, errNotFinite
@@ -126,7 +126,7 @@ func appendFloat(dst []byte, f float64, bits int) ([]byte, error) {
 	return append(dst, text...), nil
 }
 
-// shortExponent takes the leading zero from an exponent: 1e-07 is 1e-7.
+// shortExponent removes the leading zero of an exponent: 1e-07 becomes 1e-7.
 func shortExponent(text string) string {
 	i := strings.IndexByte(text, 'e') + len("e+")
 	if text[i] == '0' {

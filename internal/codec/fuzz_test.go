@@ -11,8 +11,8 @@ import (
 	"github.com/wakebell/wakebell/internal/codec"
 )
 
-// checkDecode decodes body as a T; what can be decoded can be encoded, and
-// decodes to the same again.
+// checkDecode decodes body as a T. A decoded value can be encoded, and decodes to
+// the same again.
 func checkDecode[T any](t *testing.T, body []byte, contentType string) {
 	t.Helper()
 	c := codec.For[T]()
@@ -52,8 +52,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkDecodeAny is checkDecode without what an any cannot keep: bytes travel
-// without a content type, so bytes that happen to be JSON come back as that.
+// checkDecodeAny is checkDecode for any, except for bytes: they have no content
+// type, so bytes that happen to be JSON are decoded as JSON.
 func checkDecodeAny(t *testing.T, body []byte, contentType string) {
 	t.Helper()
 	v, err := codec.For[any]().Decode(body, contentType)
@@ -78,7 +78,7 @@ func FuzzText(f *testing.F) {
 		require.NotContains(t, string(body), "\n")
 		got, err := c.Decode(body, contentType)
 		require.NoError(t, err)
-		require.Equal(t, string([]rune(s)), got["k"], "only what is not UTF-8 is replaced")
+		require.Equal(t, string([]rune(s)), got["k"], "only invalid UTF-8 is replaced")
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 )
 
-// golden returns the envelopes that the peer wrote or reads, by case.
+// golden returns the envelopes that the peer writes or reads, by case.
 func golden(t *testing.T) map[string]envelope.Envelope {
 	t.Helper()
 	raw, err := os.ReadFile("../envelope/testdata/golden-timers.json")
@@ -30,7 +30,7 @@ func golden(t *testing.T) map[string]envelope.Envelope {
 	envelopes := make(map[string]envelope.Envelope)
 	for _, c := range file.Cases {
 		if c.PublishError != "" {
-			continue // about headers, and nothing was written
+			continue // a case about headers, without a payload
 		}
 		payload, err := hex.DecodeString(c.PayloadHex)
 		require.NoError(t, err)
@@ -54,7 +54,8 @@ type moments struct {
 	Bytes   string    `json:"b"`
 }
 
-// same is a case in which v encodes to the peer's bytes and decodes from them.
+// same returns a case in which v encodes to the peer's bytes and decodes from
+// them.
 func same[T any](v T) func(*testing.T, envelope.Envelope) {
 	return func(t *testing.T, e envelope.Envelope) {
 		t.Helper()
@@ -67,7 +68,7 @@ func same[T any](v T) func(*testing.T, envelope.Envelope) {
 	}
 }
 
-// reads is a case that decodes to v.
+// reads returns a case that decodes to v.
 func reads[T any](v T) func(*testing.T, envelope.Envelope) {
 	return func(t *testing.T, e envelope.Envelope) {
 		t.Helper()
@@ -136,7 +137,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// unreadable is the NaN that the peer writes and cannot read itself.
+// unreadable checks the NaN that the peer writes but cannot read itself.
 func unreadable(t *testing.T, e envelope.Envelope) {
 	t.Helper()
 	_, err := codec.For[map[string]float64]().Decode(e.Body, e.ContentType)

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// conn writes without waiting for its peer: the pipe of miniredis has no buffer,
-// so a pipeline would wait for a server that waits to be heard itself.
+// conn buffers writes. The pipe of miniredis has no buffer, so without it a long
+// pipeline would deadlock: the client writes commands while the server waits for
+// the client to read its replies.
 type conn struct {
 	net.Conn
-	gone func(*conn) // told once, when it is closed
+	gone func(*conn) // called once, when the connection is closed
 
 	mu      sync.Mutex
-	out     []byte // is still to be written
-	err     error  // of writing
+	out     []byte // not written yet
+	err     error  // of the last write
 	wake    chan struct{}
 	closing sync.Once
 	closed  chan struct{}
@@ -27,7 +28,7 @@ func newConn(pipe net.Conn, gone func(*conn)) *conn {
 	return c
 }
 
-// Write takes all of b at once.
+// Write appends b to the buffer and never blocks.
 func (c *conn) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,13 +63,13 @@ func (c *conn) write() {
 	}
 }
 
-// SetDeadline is for reading: writing does not wait.
+// SetDeadline sets the read deadline. Writes never wait.
 func (c *conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
-// SetWriteDeadline does nothing, as SetDeadline.
+// SetWriteDeadline does nothing: writes never wait.
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }
 
-// Close ends the connection; what is not written is dropped.
+// Close closes the connection and drops the buffer.
 func (c *conn) Close() (err error) {
 	c.closing.Do(func() {
 		close(c.closed)

@@ -1,6 +1,6 @@
-// Package embedded runs a Redis inside the process, for a demo or a try
-// without a server. It is an imitation (miniredis): it keeps nothing on disk,
-// nobody outside the process can reach it, and it is slower than Redis.
+// Package embedded runs an in-process imitation of Redis (miniredis), for demos
+// and tests without a server. It stores nothing on disk, is not reachable from
+// other processes, and is slower than Redis.
 package embedded
 
 import (
@@ -20,8 +20,8 @@ import (
 
 var errClosed = errors.New("embedded redis: closed")
 
-// Server is a server in memory. Its clock, the lives of its keys included, is
-// that of the process.
+// Server is a server in memory. It uses the clock of the process, for the expiry
+// of keys as well.
 type Server struct {
 	m *miniredis.Miniredis
 
@@ -30,18 +30,17 @@ type Server struct {
 	closed bool
 }
 
-// Start starts a server; Close ends it.
+// Start starts a server. The caller closes it.
 func Start() *Server {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
 	return &Server{m: m, conns: map[*conn]struct{}{}}
 }
 
-// Client connects to the server, in memory. The caller closes the client,
-// before the server.
+// Client returns a client of the server. The caller closes it before the server.
 func (s *Server) Client() *redis.Client { return redis.NewClient(s.Options()) }
 
-// Options are those of a client that connects to the server, in memory.
+// Options returns the options of a client that connects to the server.
 func (s *Server) Options() *redis.Options {
 	return &redis.Options{
 		// An address that is never dialed; an IP literal needs no resolver.
@@ -49,15 +48,15 @@ func (s *Server) Options() *redis.Options {
 		Dialer:          s.dial,
 		DisableIdentity: true,
 		ConnMaxIdleTime: -1, // a connection in memory does not go stale
-		// Nor does a reply get lost: who waits for one that is late must not ask
-		// again, for the outcome may be another.
+		// Replies are not lost, only late. A client that timed out would retry a
+		// command that the server still runs.
 		ReadTimeout: time.Minute,
-		// The server knows nothing of them; asking costs each connection a try.
+		// The server does not support them; probing costs each connection a command.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }
 
-// Miniredis is the imitation itself, for tests that put it in trouble.
+// Miniredis returns the server itself, for tests that make it fail.
 func (s *Server) Miniredis() *miniredis.Miniredis { return s.m }
 
 func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
@@ -70,27 +69,27 @@ func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embedded redis: %w", err)
 	}
-	c := newConn(pipe, s.left)
+	c := newConn(pipe, s.forget)
 	s.conns[c] = struct{}{}
 	return c, nil
 }
 
-func (s *Server) left(c *conn) {
+func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
 }
 
-// Close ends the server and its connections; what it kept is gone. Who dials
-// afterwards is refused: miniredis would start anew, for nobody to end.
+// Close stops the server and closes its connections. Later dials are refused:
+// miniredis would start again, and nothing would stop it.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	conns := slices.Collect(maps.Keys(s.conns))
 	s.mu.Unlock()
 	for _, c := range conns {
-		_ = c.Close() // it is over either way
+		_ = c.Close() // its data is dropped anyway
 	}
 	s.m.Close()
-	s.m.CtxCancel() // Close does not, when nothing ever connected
+	s.m.CtxCancel() // Close does not do it if no client ever connected
 }

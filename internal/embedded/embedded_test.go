@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-func TestKeysLiveByTheClock(t *testing.T) {
+func TestKeysExpireByTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := embedded.Start()
 		defer s.Close()
@@ -48,7 +48,7 @@ func TestCloseWithoutAConnection(*testing.T) {
 	embedded.Start().Close()
 }
 
-// A client that was not closed may dial when the server has gone.
+// A client that is still open may dial after the server was closed.
 func TestCloseIsFinal(t *testing.T) {
 	s := embedded.Start()
 	rdb := s.Client()
@@ -60,7 +60,7 @@ func TestCloseIsFinal(t *testing.T) {
 	require.ErrorContains(t, err, "embedded redis: closed")
 }
 
-// A pipeline is larger than what a pipe takes before it is answered.
+// A pipeline of 10 MiB does not deadlock.
 func TestPipelines(t *testing.T) {
 	s := embedded.Start()
 	defer s.Close()

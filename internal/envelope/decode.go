@@ -6,21 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// Decode takes a payload apart in the order of the Python peer:
+// Decode decodes a payload. It tries these forms in the order of the Python peer:
 //
 //  1. legacy, {"b": hex, "ct": content type}
 //  2. the envelope
 //  3. legacy, {"data": text, "headers": object}
 //  4. anything else: the whole payload is the body, without headers
 //
-// It always returns an Envelope to work with and never panics. An error wraps
-// ErrMalformed and says that the payload claims to be (1) or (2) but
-// contradicts itself; the Envelope is then that of (4), which is what the peer
-// makes of a broken envelope. Another version of the envelope is (4), no error.
+// It always returns a usable Envelope and never panics. An error wraps
+// ErrMalformed: the payload has the form of (1) or (2) but is inconsistent. The
+// Envelope is then that of (4), as in the peer. Another version of the envelope
+// is decoded as (4) without an error.
 //
-// The headers are copied, in one allocation (two with headers of the user).
-// Body is a part of payload, not a copy, except in the legacy forms: neither
-// may be modified while the other is in use.
+// The headers are copied, in one allocation (two with user headers). Body is a
+// part of payload, not a copy, except in the legacy forms: neither may be
+// modified while the other is in use.
 func Decode(payload []byte) (Envelope, error) {
 	if isCurrent(payload) {
 		e, err := decodeCurrent(payload)
@@ -39,7 +39,7 @@ func Decode(payload []byte) (Envelope, error) {
 	return e, nil
 }
 
-// isCurrent says whether payload starts as an envelope of our version does.
+// isCurrent reports whether payload starts as an envelope of this version.
 func isCurrent(payload []byte) bool {
 	const head = len(magic) + 2
 	return len(payload) >= head &&
@@ -59,8 +59,8 @@ func decodeCurrent(payload []byte) (Envelope, error) {
 	}
 
 	count := int(binary.BigEndian.Uint16(payload[headersStart:]))
-	// Byte lengths count only if they add up: else they are the peer's counts
-	// of characters. Both are checked before anything is allocated.
+	// Lengths are in bytes if they add up; otherwise they are the peer's character
+	// counts. Both are checked before anything is allocated.
 	block := payload[blockStart:dataStart]
 	frame := inBytes
 	if !fits(block, count, inBytes) {
@@ -81,15 +81,15 @@ func decodeCurrent(payload []byte) (Envelope, error) {
 	return c.done(payload[dataStart:]), nil
 }
 
-// framing is the unit of a length before a key or a value.
+// framing is the unit of the length that precedes a key or a value.
 type framing uint8
 
 const (
-	inBytes framing = iota // what the format says
-	inRunes                // what the peer writes
+	inBytes framing = iota // as the format specifies
+	inRunes                // as the peer writes
 )
 
-// fits says whether count headers, framed so, fill block exactly.
+// fits reports whether count headers with this framing fill block exactly.
 func fits(block []byte, count int, frame framing) bool {
 	for range 2 * count {
 		if len(block) < 2 {
@@ -108,9 +108,9 @@ func fits(block []byte, count int, frame framing) bool {
 	return len(block) == 0
 }
 
-// runesSpan returns the bytes that the first n characters of b take, more than
-// b has if b has fewer characters. A byte that is not UTF-8 counts as one: the
-// peer's values that are bytes are counted in bytes.
+// runesSpan returns the number of bytes of the first n characters of b, or
+// len(b)+1 if b has fewer characters. A byte that is not UTF-8 counts as one
+// character, because the peer counts values of type bytes in bytes.
 func runesSpan(b []byte, n int) int {
 	span := 0
 	for range n {
@@ -123,8 +123,8 @@ func runesSpan(b []byte, n int) int {
 	return span
 }
 
-// cut splits the next key or value off a block that fits. The results share
-// the memory of text.
+// cut splits the next key or value off a block that fits has accepted. The
+// results share the memory of text.
 func cut(text string, frame framing) (part, rest string) {
 	length := int(text[0])<<8 | int(text[1])
 	text = text[2:]
@@ -134,7 +134,7 @@ func cut(text string, frame framing) (part, rest string) {
 	return text[:length], text[length:]
 }
 
-// stringSpan is runesSpan for the copy of a block that fits.
+// stringSpan is runesSpan for a string that is long enough.
 func stringSpan(s string, n int) int {
 	for i := range s {
 		if n == 0 {

@@ -1,6 +1,6 @@
-// Package envelope reads and writes the bytes in which a timer's body travels
-// together with its headers, as faststream-redis-timers 0.2 – 0.4 does: a
-// Python process and a Go process on the same keys read each other's timers.
+// Package envelope encodes and decodes the payload of a timer, its body and
+// headers, in the format of faststream-redis-timers 0.2 – 0.4: a Python process
+// and a Go process on the same keys read each other's timers.
 //
 // # Layout
 //
@@ -14,8 +14,8 @@
 //	{u16 length, key, u16 length, value} for each header
 //	the body, up to the end
 //
-// Lengths count bytes. The peer writes counts of characters there, which is
-// wrong for anything but ASCII; Decode reads such envelopes too.
+// Lengths count bytes. The peer writes the number of characters instead, which
+// is wrong for anything but ASCII; Decode reads such envelopes too.
 //
 // # Headers
 //
@@ -29,6 +29,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/wakebell/wakebell/internal/text"
 )
 
 // The names of the headers that have a field in Envelope.
@@ -39,7 +41,7 @@ const (
 )
 
 const (
-	// MaxHeaderBytes bounds a header's key and its value, each.
+	// MaxHeaderBytes bounds the key and the value of a header, each.
 	MaxHeaderBytes = math.MaxUint16
 	// MaxHeaders bounds the number of headers, those with a field included.
 	MaxHeaders = math.MaxUint16
@@ -52,39 +54,40 @@ const (
 	version    = 1
 	fixedBytes = len(magic) + 2 + 4 + 4 // where the headers start
 	countBytes = 2
+	shownKey   = 64 // bytes of a key in an error
 )
 
 var (
-	// ErrTooLarge is wrapped by Encode's errors: a part does not fit the
-	// format. The error names the part and its bound.
+	// ErrTooLarge is wrapped by Encode's errors. The error names the part that
+	// does not fit the format, and its bound.
 	ErrTooLarge = errors.New("envelope too large")
 
-	// ErrMalformed is wrapped by Decode's errors: the payload says that it is
-	// an envelope, and is not one.
+	// ErrMalformed is wrapped by Decode's errors: the payload begins as an
+	// envelope but is not a valid one.
 	ErrMalformed = errors.New("malformed envelope")
 )
 
-// Header is one header of the user. Any bytes may be written; the Python peer
-// reads those that are UTF-8.
+// Header is a user header. Any bytes may be written; the Python peer reads only
+// UTF-8.
 type Header struct{ Key, Value string }
 
-// Envelope is a timer's payload taken apart.
+// Envelope is a decoded payload of a timer.
 type Envelope struct {
 	// CorrelationID, ContentType and ReplyTo are absent when empty.
 	CorrelationID string
 	ContentType   string
 	ReplyTo       string
 
-	// Headers are the user's, in order. What Decode returns has no name twice
-	// and none that has a field of its own; Encode merges such ones.
+	// Headers are the user headers, in order. Decode returns no duplicate names
+	// and no name that has a field of its own; Encode merges them.
 	Headers []Header
 
 	Body []byte
 }
 
-// CorrelationOr returns the correlation id, or the timer's id when there is
-// none: both sides default it so. A scheduler puts the result into
-// CorrelationID before it encodes, as the peer does.
+// CorrelationOr returns the correlation id, or the timer's id if there is none,
+// as the peer does. A caller that schedules a timer sets CorrelationID to the
+// result before it encodes.
 func (e Envelope) CorrelationOr(timerID string) string {
 	if e.CorrelationID != "" {
 		return e.CorrelationID
@@ -92,20 +95,20 @@ func (e Envelope) CorrelationOr(timerID string) string {
 	return timerID
 }
 
-// Encode returns the envelope's bytes in a slice of its own, in one allocation
-// (more with over 16 headers). Its errors wrap ErrTooLarge: a key or a value
+// Encode returns the bytes of an envelope in a new slice, with one allocation
+// (more for over 16 headers). Its errors wrap ErrTooLarge: a key or a value
 // over MaxHeaderBytes, more than MaxHeaders headers, or over MaxBytes in all.
 //
 // The headers are written in this order: correlation id, content type, reply-to,
-// each if not empty, then the user's. A header of the user with one of those
-// names replaces the field's value in its place, or stands where the user put
-// it if the field is empty.
+// each if not empty, then the user headers. A user header with one of those names
+// replaces the value of the field in its place. If the field is empty, it is
+// written at its place among the user headers.
 func Encode(e Envelope) ([]byte, error) {
 	return e.AppendTo(nil)
 }
 
-// AppendTo appends what Encode would return to dst, growing it at most once.
-// After an error dst is returned as it was.
+// AppendTo appends the bytes of the envelope to dst, which grows at most once.
+// After an error it returns dst unchanged. See Encode.
 func (e Envelope) AppendTo(dst []byte) ([]byte, error) {
 	var buf [scanLimit]Header
 	headers := headerSet{list: buf[:0]}
@@ -138,7 +141,7 @@ func (e Envelope) AppendTo(dst []byte) ([]byte, error) {
 	return append(dst, e.Body...), nil
 }
 
-// measure checks every bound and returns where the body starts.
+// measure checks all bounds and returns the offset of the body.
 func measure(headers []Header, body int) (dataStart uint32, err error) {
 	if len(headers) > MaxHeaders {
 		return 0, fmt.Errorf("%w: %d headers, at most %d are possible", ErrTooLarge, len(headers), MaxHeaders)
@@ -147,11 +150,11 @@ func measure(headers []Header, body int) (dataStart uint32, err error) {
 	for _, h := range headers {
 		if len(h.Key) > MaxHeaderBytes {
 			return 0, fmt.Errorf("%w: the key of header %q has %d bytes, at most %d are possible",
-				ErrTooLarge, shortened(h.Key), len(h.Key), MaxHeaderBytes)
+				ErrTooLarge, text.Clip(h.Key, shownKey), len(h.Key), MaxHeaderBytes)
 		}
 		if len(h.Value) > MaxHeaderBytes {
 			return 0, fmt.Errorf("%w: the value of header %q has %d bytes, at most %d are possible",
-				ErrTooLarge, shortened(h.Key), len(h.Value), MaxHeaderBytes)
+				ErrTooLarge, text.Clip(h.Key, shownKey), len(h.Value), MaxHeaderBytes)
 		}
 		size += uint64(4 + len(h.Key) + len(h.Value))
 	}
@@ -160,13 +163,4 @@ func measure(headers []Header, body int) (dataStart uint32, err error) {
 			ErrTooLarge, size, body, min(MaxBytes, math.MaxInt))
 	}
 	return uint32(size), nil
-}
-
-// shortened keeps an error readable whose subject is far too long.
-func shortened(key string) string {
-	const most = 64
-	if len(key) <= most {
-		return key
-	}
-	return key[:most] + "…"
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 )
 
-// frame builds a version 1 envelope from lengths given by hand.
+// frame builds a version 1 envelope from explicit lengths.
 func frame(count int, body string, parts ...string) []byte {
 	block := strings.Join(parts, "")
 	b := []byte("\x89BIN\r\n\x1a\n\x00\x01")
@@ -21,7 +21,7 @@ func frame(count int, body string, parts ...string) []byte {
 	return append(append(b, block...), body...)
 }
 
-// part is a key or value behind the length n.
+// part is a key or a value that is preceded by the length n.
 func part(n int, s string) string {
 	return string(binary.BigEndian.AppendUint16(nil, uint16(n))) + s
 }
@@ -34,7 +34,7 @@ func TestEncodeOrderAndReplacement(t *testing.T) {
 		want []byte
 	}{
 		{
-			"all fields, then the user's",
+			"all fields, then the user headers",
 			envelope.Envelope{
 				CorrelationID: "c", ContentType: "t", ReplyTo: "r",
 				Headers: []envelope.Header{{Key: "x", Value: "1"}}, Body: []byte("b"),
@@ -43,7 +43,7 @@ func TestEncodeOrderAndReplacement(t *testing.T) {
 				part(8, "reply_to"), part(1, "r"), part(1, "x"), part(1, "1")),
 		},
 		{
-			"a user's header replaces a field in place",
+			"a user header replaces a field in place",
 			envelope.Envelope{
 				CorrelationID: "c", ContentType: "t",
 				Headers: []envelope.Header{{Key: "x", Value: "1"}, {Key: "content-type", Value: "u"}},
@@ -52,7 +52,7 @@ func TestEncodeOrderAndReplacement(t *testing.T) {
 				part(1, "x"), part(1, "1")),
 		},
 		{
-			"where the field is empty it stands where the user put it",
+			"a user header stays in place if the field is empty",
 			envelope.Envelope{
 				CorrelationID: "c",
 				Headers:       []envelope.Header{{Key: "x", Value: "1"}, {Key: "content-type", Value: "u"}},
@@ -61,12 +61,12 @@ func TestEncodeOrderAndReplacement(t *testing.T) {
 				part(12, "content-type"), part(1, "u")),
 		},
 		{
-			"a name given twice: the first place, the last value",
+			"a duplicate name has the first place and the last value",
 			envelope.Envelope{Headers: []envelope.Header{{Key: "x", Value: "1"}, {Key: "y"}, {Key: "x", Value: "2"}}},
 			frame(2, "", part(1, "x"), part(1, "2"), part(1, "y"), part(0, "")),
 		},
 		{
-			"another case is another name",
+			"names are case-sensitive",
 			envelope.Envelope{ContentType: "t", Headers: []envelope.Header{{Key: "Content-Type", Value: "u"}}},
 			frame(2, "", part(12, "content-type"), part(1, "t"), part(12, "Content-Type"), part(1, "u")),
 		},
@@ -119,8 +119,8 @@ func TestEncodeBounds(t *testing.T) {
 	require.ErrorContains(t, err, "65536 headers, at most 65535")
 }
 
-// 65,535 headers of 65,535 bytes share one string: the sum is over 4 GiB, the
-// memory is not.
+// The 65,535 headers share one string of 65,535 bytes: the encoded size would be
+// over 4 GiB, the memory in use is not.
 func TestEncodeTotalBound(t *testing.T) {
 	t.Parallel()
 	value := strings.Repeat("v", envelope.MaxHeaderBytes)
@@ -133,7 +133,7 @@ func TestEncodeTotalBound(t *testing.T) {
 	require.ErrorContains(t, err, "4294967295 in all")
 }
 
-func TestDecodeFramingFault(t *testing.T) {
+func TestDecodeLengthsInCharacters(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
@@ -141,22 +141,22 @@ func TestDecodeFramingFault(t *testing.T) {
 		want    []envelope.Header
 	}{
 		{
-			"characters counted, in the middle",
+			"lengths in characters",
 			frame(2, "b", part(1, "k"), part(4, "Jörg"), part(1, "x"), part(1, "1")),
 			[]envelope.Header{{Key: "k", Value: "Jörg"}, {Key: "x", Value: "1"}},
 		},
 		{
-			"characters beyond the basic plane count once",
+			"a character beyond the basic plane counts once",
 			frame(1, "b", part(2, "ключ"[:4]), part(2, "😀😀")),
 			[]envelope.Header{{Key: "кл", Value: "😀😀"}},
 		},
 		{
-			"bytes that are not UTF-8 beside counted characters",
+			"invalid UTF-8 beside lengths in characters",
 			frame(2, "b", part(1, "k"), part(1, "ö"), part(1, "x"), part(2, "\xff\xfe")),
 			[]envelope.Header{{Key: "k", Value: "ö"}, {Key: "x", Value: "\xff\xfe"}},
 		},
 		{
-			"bytes counted: as the format says",
+			"lengths in bytes",
 			frame(1, "b", part(1, "k"), part(5, "Jörg")),
 			[]envelope.Header{{Key: "k", Value: "Jörg"}},
 		},
@@ -210,13 +210,13 @@ func TestDecodeLegacyAndRaw(t *testing.T) {
 	}{
 		{"hex, no content type", `{"b":"6869","ct":null}`, raw("hi")},
 		{"hex, upper case", `{"b":"4A4b"}`, raw("JK")},
-		{"hex goes before data", `{"data":"x","b":"6869"}`, raw("hi")},
-		{"b only where the payload starts with a brace", ` {"b":"6869"}`, raw(` {"b":"6869"}`)},
-		{"the key is exact", `{"B":"6869"}`, raw(`{"B":"6869"}`)},
+		{"hex takes precedence over data", `{"data":"x","b":"6869"}`, raw("hi")},
+		{"b counts only if the payload starts with a brace", ` {"b":"6869"}`, raw(` {"b":"6869"}`)},
+		{"keys are case-sensitive", `{"B":"6869"}`, raw(`{"B":"6869"}`)},
 		{"data without headers", `{"data":"ü"}`, raw("ü")},
 		{"data with null headers", ` {"data":"x","headers":null}`, raw("x")},
 		{"data that is not text", `{"data":{"a":1},"headers":{}}`, raw(`{"data":{"a":1},"headers":{}}`)},
-		{"headers that are none", `{"data":"x","headers":[1]}`, raw(`{"data":"x","headers":[1]}`)},
+		{"headers that are not an object", `{"data":"x","headers":[1]}`, raw(`{"data":"x","headers":[1]}`)},
 		{"invalid UTF-8", "{\"data\":\"\xff\"}", raw("{\"data\":\"\xff\"}")},
 		{"not JSON", `{"b":"6869"`, raw(`{"b":"6869"`)},
 		{"another version", "\x89BIN\r\n\x1a\n\x00\x02{}", raw("\x89BIN\r\n\x1a\n\x00\x02{}")},

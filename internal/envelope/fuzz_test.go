@@ -8,7 +8,7 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 )
 
-// Whatever is read can be written, and reads back as the same.
+// A decoded envelope can be encoded, and decodes to the same again.
 func FuzzDecode(f *testing.F) {
 	for _, c := range goldenCases(f) {
 		if c.PublishError == "" && c.Name != "large_100k" {
@@ -36,7 +36,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// What is written reads back, names merged as the documentation says.
+// An encoded envelope decodes to the same, with duplicate names merged as
+// documented.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add("c", "text/plain", "", "x-name", "Jörg", "content-type", "u", []byte("body"))
 	f.Add("", "", "r", "k", "\xff\xfe", "k", "", []byte(nil))
@@ -57,7 +58,7 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// merged applies the rule for names given twice the slow and plain way.
+// merged applies the rule for duplicate names in the simplest way.
 func merged(e envelope.Envelope) envelope.Envelope {
 	headers := e.Headers
 	e.Headers = nil
@@ -85,7 +86,7 @@ next:
 	return e
 }
 
-// requireSame compares envelopes; an absent body equals an empty one.
+// requireSame compares envelopes. A nil body equals an empty one.
 func requireSame(t *testing.T, want, got envelope.Envelope) {
 	t.Helper()
 	require.Equal(t, string(want.Body), string(got.Body))

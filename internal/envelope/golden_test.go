@@ -12,7 +12,8 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 )
 
-// goldenCase is what the Python peer wrote, and what it read from that.
+// goldenCase has the bytes that the Python peer wrote, and its own decoding of
+// them.
 type goldenCase struct {
 	Name  string `json:"name"`
 	Input struct {
@@ -45,7 +46,7 @@ func (c goldenCase) payload(t testing.TB) []byte {
 	return payload
 }
 
-// body is what the peer read; the file abbreviates long ones.
+// body is the body that the peer decoded. The file abbreviates long ones.
 func (c goldenCase) body(t testing.TB) []byte {
 	t.Helper()
 	if c.ParsedBodyHex == "len 102400" {
@@ -56,7 +57,7 @@ func (c goldenCase) body(t testing.TB) []byte {
 	return body
 }
 
-// userHeaders are those of a case, in the order in which it was written.
+// userHeaders are the user headers of a case, in the order of the payload.
 var userHeaders = map[string][]envelope.Header{
 	"headers":             {{Key: "x-tenant", Value: "acme"}, {Key: "x-empty"}},
 	"headers_bytes_value": {{Key: "x-b", Value: "\x01\x02"}},
@@ -79,7 +80,7 @@ func TestGoldenDecode(t *testing.T) {
 
 			timerID := c.TimerID
 			if timerID == "" {
-				timerID = "T" // what the file's reading cases used
+				timerID = "T" // the id that the file's reading cases use
 			}
 			require.Equal(t, c.CorrelationID, e.CorrelationOr(timerID))
 			require.Equal(t, c.ParsedHeaders[envelope.HeaderCorrelationID], e.CorrelationID)
@@ -93,7 +94,7 @@ func TestGoldenEncode(t *testing.T) {
 	t.Parallel()
 	for _, c := range goldenCases(t) {
 		if c.PublishError != "" || strings.HasPrefix(c.Name, "read_") {
-			continue // what the peer refused to write, and what it only reads
+			continue // the peer refuses to write it, or only reads it
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
@@ -109,7 +110,7 @@ func TestGoldenEncode(t *testing.T) {
 
 			want := c.payload(t)
 			if c.Name == "headers_non_ascii" {
-				// The one difference, asked for: the length of "Jörg" in bytes.
+				// The one intended difference: the length of "Jörg" is in bytes.
 				i := strings.LastIndex(string(want), "\x00\x04J")
 				want[i+1] = 5
 			}
@@ -118,7 +119,7 @@ func TestGoldenEncode(t *testing.T) {
 	}
 }
 
-// What the peer refuses for its length is refused here too.
+// A header that the peer refuses for its length is refused here too.
 func TestGoldenHeaderTooLong(t *testing.T) {
 	t.Parallel()
 	_, err := envelope.Encode(envelope.Envelope{Headers: []envelope.Header{{Key: "x", Value: strings.Repeat("y", 65536)}}})

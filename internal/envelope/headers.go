@@ -1,20 +1,20 @@
 package envelope
 
-// scanLimit is the number of headers up to which looking at each is cheaper
-// than a map. It also sizes the buffer on the stack in which AppendTo merges.
+// scanLimit is the number of headers up to which a linear search is cheaper than
+// a map. It is also the size of AppendTo's buffer on the stack.
 const scanLimit = 16
 
-// headerSet is a list in which every key occurs once, with the last value in
-// the place of the first: what a Python dict does.
+// headerSet is a list in which every key occurs once, with the last value at the
+// place of the first, as in a Python dict.
 type headerSet struct {
 	list []Header
 
-	// index finds keys in list once that is longer than scanLimit, so that an
-	// envelope of 65,535 headers takes no quadratic time; nil before.
+	// index maps keys to indexes of list once list is longer than scanLimit, so
+	// that 65,535 headers do not take quadratic time; nil before.
 	index map[string]int
 }
 
-// withField adds one of the headers that are absent when empty.
+// withField adds a header unless its value is empty.
 func (s headerSet) withField(key, value string) headerSet {
 	if value == "" {
 		return s
@@ -22,9 +22,9 @@ func (s headerSet) withField(key, value string) headerSet {
 	return s.with(key, value)
 }
 
-// with returns the set with a header set, as append does: the receiver is not
-// to be used any more. (A pointer receiver would move AppendTo's buffer to the
-// heap.)
+// with returns the set with a header added or replaced. As with append, the
+// receiver must not be used afterwards. (A pointer receiver would move AppendTo's
+// buffer to the heap.)
 func (s headerSet) with(key, value string) headerSet {
 	if i, ok := s.find(key); ok {
 		s.list[i].Value = value
@@ -56,14 +56,14 @@ func (s headerSet) find(key string) (int, bool) {
 	return 0, false
 }
 
-// collector sorts the headers of a payload into an Envelope.
+// collector builds an Envelope from the headers of a payload.
 type collector struct {
 	envelope Envelope
 	user     headerSet
 }
 
-// add takes the next header; remaining, itself included, sizes the list once
-// it turns out that there is one.
+// add adds the next header. remaining is the number of headers left, this one
+// included; it sizes the list of user headers when the first one is added.
 func (c *collector) add(key, value string, remaining int) {
 	switch key {
 	case HeaderCorrelationID:

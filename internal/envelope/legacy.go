@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// decodeLegacy reads the two JSON forms that older peers wrote. ok is false
-// when payload is neither. The error says why a payload with the key "b", which
-// the peer takes for its own, cannot be read.
+// decodeLegacy decodes the two JSON forms that older peers wrote. ok is false if
+// payload is neither. The error says why a payload with the key "b" cannot be
+// decoded.
 func decodeLegacy(payload []byte) (e Envelope, ok bool, err error) {
 	trimmed := bytes.TrimLeft(payload, " \t\r\n")
 	if len(trimmed) == 0 || trimmed[0] != '{' || !utf8.Valid(payload) {
@@ -45,8 +45,8 @@ func decodeHex(b, contentType json.RawMessage) (Envelope, error) {
 	return Envelope{ContentType: ct, Body: body}, nil
 }
 
-// decodeData reads {"data", "headers"}. Like the peer it takes data that is
-// text only, and does without headers.
+// decodeData decodes {"data", "headers"}. As in the peer, data must be a string
+// and headers are optional.
 func decodeData(data, headers json.RawMessage) (Envelope, bool) {
 	body, ok := stringOf(data)
 	if !ok {
@@ -56,7 +56,7 @@ func decodeData(data, headers json.RawMessage) (Envelope, bool) {
 	if len(headers) == 0 || string(headers) == "null" {
 		return c.done([]byte(body)), true
 	}
-	// Token by token, since a map would lose the order.
+	// A map would lose the order.
 	dec := json.NewDecoder(bytes.NewReader(headers))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
 		return Envelope{}, false
@@ -72,14 +72,14 @@ func decodeData(data, headers json.RawMessage) (Envelope, bool) {
 		}
 		value, isString := stringOf(raw)
 		if !isString {
-			value = string(raw) // a number, say: kept as it was written
+			value = string(raw) // such as a number: its JSON, unchanged
 		}
 		c.add(key.(string), value, 1)
 	}
 	return c.done([]byte(body)), true
 }
 
-// stringOf returns the string that raw is; ok is false if it is anything else.
+// stringOf decodes a JSON string. ok is false if raw is anything else.
 func stringOf(raw json.RawMessage) (s string, ok bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false

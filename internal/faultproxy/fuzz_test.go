@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is read is passed on as it came.
+// Commands are passed on byte for byte.
 func FuzzReadCommand(f *testing.F) {
 	f.Add([]byte("*2\r\n$3\r\nGET\r\n$1\r\nx\r\n"))
 	f.Add([]byte("*1\r\n$-1\r\n"))

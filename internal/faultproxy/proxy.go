@@ -1,10 +1,9 @@
-// Package faultproxy puts a TCP proxy between a Redis client and its server
-// that loses, holds and repeats what passes on demand, so that tests can show
-// what a client makes of a network that fails at the worst moment.
+// Package faultproxy is a TCP proxy between a Redis client and its server that
+// drops, delays and repeats commands and replies on demand. Tests use it to make
+// the network fail at a chosen moment.
 //
-// It understands as much of the protocol as it takes to tell one command and
-// one reply from the next. A connection that subscribes is passed through
-// unseen from then on.
+// It parses the Redis protocol to separate commands and replies. After a
+// connection has subscribed, its bytes are passed through without parsing.
 package faultproxy
 
 import (
@@ -18,51 +17,50 @@ import (
 	"time"
 )
 
-// Fate is what becomes of a command and its reply. The zero value passes both
-// on.
+// Fate says what the proxy does with a command and its reply. The zero value
+// passes both on.
 type Fate struct {
 	drop, lose, reset bool
 	hold              <-chan struct{}
 	delay             time.Duration
-	again             func() // called once the command was repeated; nil: it is not
+	again             func() // called after the command was repeated; nil: it is not repeated
 	after             time.Duration
 }
 
-// Drop closes the connection instead of passing the command on: the server
-// never gets it.
+// Drop closes the connection instead of passing the command on: the server does
+// not receive it.
 func Drop() Fate { return Fate{drop: true} }
 
 // Lose closes the connection instead of passing the reply on: the server has
 // run the command.
 func Lose() Fate { return Fate{lose: true} }
 
-// Reset is Lose with a connection that is reset instead of closed.
+// Reset is Lose with a TCP reset instead of a close.
 func Reset() Fate { return Fate{lose: true, reset: true} }
 
-// Hold passes the reply on once until is closed.
+// Hold passes the reply on when the channel until is closed.
 func Hold(until <-chan struct{}) Fate { return Fate{hold: until} }
 
 // Delay passes the reply on after d.
 func Delay(d time.Duration) Fate { return Fate{delay: d} }
 
-// Again passes command and reply on, and sends the command once more d later,
-// on a connection of its own, as a request does that was stuck in a dead socket.
-// Nobody gets the reply to that; done is called when it has come, or will not.
+// Again passes command and reply on, and repeats the command after d on a new
+// connection, as happens to a request that was stuck in a dead socket. The second
+// reply is dropped; done is called when it has arrived or the attempt has failed.
 func Again(d time.Duration, done func()) Fate { return Fate{again: done, after: d} }
 
-// Rule decides the fate of a command before it is passed on; the name of the
-// command comes first, as the client wrote it. Of a transaction it is given the
-// words of all commands, one after the other. It is called from many goroutines
-// at once.
+// Rule decides the fate of a command before it is passed on. The first word is the
+// name of the command, as the client wrote it. For a transaction the rule receives
+// the words of all its commands. It is called concurrently.
 type Rule func(command []string) Fate
 
-// Proxy is one proxy. Its methods may be called from any goroutine.
+// Proxy is a running proxy. Its methods may be called concurrently.
 type Proxy struct {
 	// Addr is the host:port that clients connect to.
 	Addr string
 
 	upstream string
-	unseen   bool // passes what is no Redis
+	raw      bool // passes bytes without parsing them
 	listener net.Listener
 	done     context.Context // ends with the proxy
 	serving  sync.WaitGroup
@@ -70,7 +68,7 @@ type Proxy struct {
 	mu     sync.Mutex
 	rule   Rule
 	cut    bool
-	silent chan struct{} // closed by Speak; nil: it is not silent
+	silent chan struct{} // closed by Speak; nil: not silent
 	conns  map[net.Conn]struct{}
 }
 
@@ -80,14 +78,13 @@ func Start(t testing.TB, upstream string) *Proxy {
 	return start(t, upstream, false)
 }
 
-// StartUnseen is Start for any protocol: it has no use for a Rule, only for Cut
-// and Silence.
-func StartUnseen(t testing.TB, upstream string) *Proxy {
+// StartRaw is Start for any protocol. It ignores rules; Cut and Silence work.
+func StartRaw(t testing.TB, upstream string) *Proxy {
 	t.Helper()
 	return start(t, upstream, true)
 }
 
-func start(t testing.TB, upstream string, unseen bool) *Proxy {
+func start(t testing.TB, upstream string, raw bool) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -95,27 +92,27 @@ func start(t testing.TB, upstream string, unseen bool) *Proxy {
 	}
 	done, end := context.WithCancel(context.WithoutCancel(t.Context()))
 	p := &Proxy{
-		Addr: l.Addr().String(), upstream: upstream, unseen: unseen, listener: l, done: done,
+		Addr: l.Addr().String(), upstream: upstream, raw: raw, listener: l, done: done,
 		conns: map[net.Conn]struct{}{},
 	}
 	p.serving.Go(p.accept)
 	t.Cleanup(func() {
 		end()
-		_ = l.Close() // nothing is lost with it
+		_ = l.Close() // the test is over
 		p.Cut()
 		p.serving.Wait()
 	})
 	return p
 }
 
-// SetRule has r decide from now on; nil passes everything.
+// SetRule sets the rule for later commands; nil passes all of them on.
 func (p *Proxy) SetRule(r Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rule = r
 }
 
-// Cut closes all connections, and those that are made until Mend.
+// Cut closes all connections, and new ones until Mend.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,8 +129,8 @@ func (p *Proxy) Mend() {
 	p.cut = false
 }
 
-// Silence holds what comes from either side, on connections that are there and
-// on new ones, until Speak: they are neither closed nor answered.
+// Silence holds the bytes of both directions, on present and new connections,
+// until Speak. The connections stay open.
 func (p *Proxy) Silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +139,7 @@ func (p *Proxy) Silence() {
 	}
 }
 
-// Speak ends a Silence: what was held is passed on.
+// Speak ends a Silence and passes the held bytes on.
 func (p *Proxy) Speak() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +149,7 @@ func (p *Proxy) Speak() {
 	}
 }
 
-// write passes bytes on once the proxy is not silent.
+// write writes data when the proxy is not silent.
 func (p *Proxy) write(to net.Conn, data []byte) error {
 	for {
 		p.mu.Lock()
@@ -170,8 +167,8 @@ func (p *Proxy) write(to net.Conn, data []byte) error {
 	}
 }
 
-// writer is a connection that is written to through the proxy's silence. It
-// hides that the connection reads by itself.
+// writer writes to a connection with Proxy.write. It hides the ReadFrom method of
+// the connection, with which io.Copy would bypass the silence.
 type writer struct {
 	proxy *Proxy
 	to    net.Conn
@@ -184,7 +181,7 @@ func (w writer) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// reader hides that a connection writes by itself.
+// reader hides the WriteTo method of a connection, as writer does.
 type reader struct{ io.Reader }
 
 func (p *Proxy) fate(command []string) Fate {
@@ -215,7 +212,7 @@ func (p *Proxy) accept() {
 			defer p.close(server)
 			switch {
 			case !p.admit(server):
-			case p.unseen:
+			case p.raw:
 				p.pass(client, server, client, server)
 			default:
 				p.serve(client, server)
@@ -224,7 +221,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// admit notes a connection, so that Cut finds it.
+// admit registers a connection for Cut. It reports false while the proxy is cut.
 func (p *Proxy) admit(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -242,8 +239,8 @@ func (p *Proxy) close(c net.Conn) {
 	_ = c.Close()
 }
 
-// serve passes one command or transaction after another until either side ends.
-// It reads none before the last one is answered.
+// serve passes on commands and transactions until either side closes. It reads the
+// next one after the reply to the last one.
 func (p *Proxy) serve(client, server net.Conn) {
 	commands, replies := bufio.NewReader(client), bufio.NewReader(server)
 	for {
@@ -267,9 +264,9 @@ func (p *Proxy) serve(client, server net.Conn) {
 		}
 		reply, err := u.readReplies(replies)
 		if fate.reset {
-			_ = client.(*net.TCPConn).SetLinger(0) // what the close does otherwise is as good
+			_ = client.(*net.TCPConn).SetLinger(0) // if it fails, the connection is closed without a reset
 		}
-		if err != nil || fate.lose || !p.held(fate) {
+		if err != nil || fate.lose || !p.wait(fate) {
 			return
 		}
 		if p.write(client, reply) != nil {
@@ -278,8 +275,9 @@ func (p *Proxy) serve(client, server net.Conn) {
 	}
 }
 
-// held waits as long as the fate says; false: the proxy ended first.
-func (p *Proxy) held(fate Fate) bool {
+// wait waits for the hold or the delay of a fate. It reports false if the proxy
+// ended first.
+func (p *Proxy) wait(fate Fate) bool {
 	var after <-chan time.Time
 	switch {
 	case fate.hold == nil && fate.delay <= 0:
@@ -297,9 +295,9 @@ func (p *Proxy) held(fate Fate) bool {
 	}
 }
 
-// repeat sends a unit after a while, on a connection of its own.
+// repeat sends a unit on a new connection after a delay.
 func (p *Proxy) repeat(u unit, after time.Duration) {
-	if !p.held(Fate{delay: max(after, 1)}) {
+	if !p.wait(Fate{delay: max(after, 1)}) {
 		return
 	}
 	server, err := net.Dial("tcp", p.upstream)
@@ -313,10 +311,10 @@ func (p *Proxy) repeat(u unit, after time.Duration) {
 	if _, err := server.Write(u.raw); err != nil {
 		return
 	}
-	_, _ = u.readReplies(bufio.NewReader(server)) // so that it was run
+	_, _ = u.readReplies(bufio.NewReader(server)) // the server has run it then
 }
 
-// pass copies both ways until either side ends.
+// pass copies both directions until either side closes.
 func (p *Proxy) pass(client, server net.Conn, commands, replies io.Reader) {
 	var up sync.WaitGroup
 	up.Go(func() {

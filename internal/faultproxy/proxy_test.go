@@ -58,7 +58,7 @@ func TestPassesSubscriptions(t *testing.T) {
 	require.Equal(t, "hello", m.Payload)
 }
 
-func TestALostReplyIsOfACommandThatRan(t *testing.T) {
+func TestACommandWithALostReplyRuns(t *testing.T) {
 	t.Parallel()
 	p, rdb := connect(t, func(o *redis.Options) { o.MaxRetries = -1 })
 	key := redistest.Name(t)
@@ -76,7 +76,7 @@ func TestADroppedCommandDoesNotRun(t *testing.T) {
 	require.ErrorIs(t, rdb.Get(t.Context(), key).Err(), redis.Nil)
 }
 
-func TestAResetCommandRan(t *testing.T) {
+func TestACommandWithAResetConnectionRuns(t *testing.T) {
 	t.Parallel()
 	p, rdb := connect(t, func(o *redis.Options) { o.MaxRetries = -1 })
 	key := redistest.Name(t)
@@ -98,7 +98,7 @@ func TestARepeatedCommandRunsTwice(t *testing.T) {
 	require.EqualValues(t, 3, rdb.Incr(t.Context(), key).Val())
 }
 
-// of is a rule for one command.
+// of returns a rule for one command.
 func of(name string, fate faultproxy.Fate) faultproxy.Rule {
 	return func(command []string) faultproxy.Fate {
 		if command[0] == name {
@@ -133,7 +133,7 @@ func TestHoldAndCut(t *testing.T) {
 	require.NoError(t, rdb.Ping(t.Context()).Err())
 }
 
-// A transaction is struck as a whole.
+// A fate applies to a whole transaction.
 func TestTransactions(t *testing.T) {
 	t.Parallel()
 	p, rdb := connect(t, func(o *redis.Options) { o.MaxRetries = -1 })
@@ -168,7 +168,7 @@ func TestTransactions(t *testing.T) {
 
 func TestASilentLinkIsNeitherClosedNorAnswered(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]func(testing.TB, string) *faultproxy.Proxy{"seen": faultproxy.Start, "unseen": faultproxy.StartUnseen} {
+	for name, start := range map[string]func(testing.TB, string) *faultproxy.Proxy{"parsed": faultproxy.Start, "raw": faultproxy.StartRaw} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, redistest.SharedAddr(t))
@@ -180,7 +180,7 @@ func TestASilentLinkIsNeitherClosedNorAnswered(t *testing.T) {
 			go func() { answered <- rdb.Set(t.Context(), key, "after", 0).Err() }()
 			select {
 			case err := <-answered:
-				require.Fail(t, "it was answered or closed", err)
+				require.Fail(t, "the command was answered or the connection closed", err)
 			case <-time.After(200 * time.Millisecond):
 			}
 			p.Speak()

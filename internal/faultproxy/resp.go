@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// maxBulk is the most that Redis takes as one string.
+// maxBulk is the largest string that Redis accepts.
 const maxBulk = 512 << 20
 
 var errProtocol = errors.New("not the Redis protocol")
@@ -33,7 +33,7 @@ func readCommand(r *bufio.Reader) (raw []byte, words []string, err error) {
 		}
 		word, err := readBulk(r, head)
 		if err == nil && len(word) == 0 {
-			err = fmt.Errorf("%w: a word that is none, %q", errProtocol, head)
+			err = fmt.Errorf("%w: null in a command, %q", errProtocol, head)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -44,11 +44,11 @@ func readCommand(r *bufio.Reader) (raw []byte, words []string, err error) {
 	return raw, words, nil
 }
 
-// unit is what is struck as one: a command, or a transaction with all of its
-// commands, which the server carries out together or not at all.
+// unit is what a fate applies to: a command, or a transaction with all of its
+// commands.
 type unit struct {
 	raw     []byte
-	words   []string // of a transaction those of its commands
+	words   []string // for a transaction the words of all its commands
 	replies int
 }
 
@@ -75,7 +75,7 @@ func readUnit(r *bufio.Reader) (unit, error) {
 	}
 }
 
-// readReplies reads those of a unit.
+// readReplies reads the replies to a unit.
 func (u unit) readReplies(r *bufio.Reader) (raw []byte, err error) {
 	for range u.replies {
 		reply, err := readReply(r)
@@ -87,7 +87,7 @@ func (u unit) readReplies(r *bufio.Reader) (raw []byte, err error) {
 	return raw, nil
 }
 
-// readReply reads a reply with what the server pushes before it.
+// readReply reads a reply and the push messages and attributes before it.
 func readReply(r *bufio.Reader) ([]byte, error) {
 	var raw []byte
 	for {
@@ -102,7 +102,7 @@ func readReply(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// appendValue appends one value as it is on the wire.
+// appendValue reads one value and appends its bytes.
 func appendValue(raw []byte, r *bufio.Reader) ([]byte, error) {
 	line, err := readLine(r)
 	if err != nil {
@@ -123,7 +123,7 @@ func appendValue(raw []byte, r *bufio.Reader) ([]byte, error) {
 		if line[0] == '%' || line[0] == '|' {
 			count *= 2
 		}
-		for range max(count, 0) { // -1 stands for none
+		for range max(count, 0) { // -1 is null
 			if raw, err = appendValue(raw, r); err != nil {
 				return nil, err
 			}
@@ -134,7 +134,7 @@ func appendValue(raw []byte, r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// readBulk reads what follows the head of a bulk string, its line end included.
+// readBulk reads the content of a bulk string, including its line end.
 func readBulk(r *bufio.Reader, head []byte) ([]byte, error) {
 	n, err := size(head)
 	if err != nil || n < 0 {
@@ -143,14 +143,14 @@ func readBulk(r *bufio.Reader, head []byte) ([]byte, error) {
 	if n > maxBulk {
 		return nil, fmt.Errorf("%w: %d bytes", errProtocol, n)
 	}
-	var body bytes.Buffer // it grows with what comes, not with what is promised
+	var body bytes.Buffer // grows with the received bytes, not with the announced size
 	if _, err := io.CopyN(&body, r, int64(n)+2); err != nil {
 		return nil, err
 	}
 	return body.Bytes(), nil
 }
 
-// size reads the number of a head such as "$5\r\n".
+// size parses the number of a head such as "$5\r\n".
 func size(line []byte) (int, error) {
 	n, err := strconv.Atoi(string(line[1 : len(line)-2]))
 	if err != nil {

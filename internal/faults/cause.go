@@ -5,38 +5,38 @@ import (
 	"time"
 )
 
-// Cause is why a timer was delivered again.
+// Cause is the reason for which a timer was delivered again.
 type Cause string
 
 // The causes; the package's documentation has their rules.
 const (
-	CauseNone      Cause = "none"
-	CauseNack      Cause = "nack"
-	CauseCrash     Cause = "crash"
-	CauseRelease   Cause = "release"
-	CauseKill      Cause = "kill"
-	CauseStop      Cause = "lease lost by SIGSTOP"
-	CauseOutage    Cause = "Redis away for a lease"
-	CauseLink      Cause = "lost command"
-	CauseHeldUp    Cause = "behind a lost command"
-	CauseStall     Cause = "machine stalled"
-	CauseDuplicate Cause = "late duplicate of the schedule"
-	CauseAmbiguous Cause = "ambiguous schedule"
-	CauseForgotten Cause = "undone by Redis"
-	CauseCut       Cause = "link cut"
-	CauseReturned  Cause = "given back after a link cut"
-	CauseOrphan    Cause = "serving node killed"
+	CauseNone        Cause = "none"
+	CauseNack        Cause = "nack"
+	CauseCrash       Cause = "crash"
+	CauseRelease     Cause = "release"
+	CauseKill        Cause = "kill"
+	CauseStop        Cause = "lease lost by SIGSTOP"
+	CauseOutage      Cause = "Redis away for a lease"
+	CauseLostCommand Cause = "lost command"
+	CauseDelayed     Cause = "delayed by a lost command"
+	CauseStall       Cause = "machine stalled"
+	CauseDuplicate   Cause = "late duplicate of the schedule"
+	CauseAmbiguous   Cause = "ambiguous schedule"
+	CauseUndone      Cause = "undone by Redis"
+	CauseLinkCut     Cause = "link cut"
+	CauseReturned    Cause = "returned after a link cut"
+	CauseServingKill Cause = "serving node killed"
 
-	// CauseUnanswered is of calls, and how long their next answer took.
+	// CauseUnanswered is used for calls: the time until their next answer.
 	CauseUnanswered Cause = "a client's node killed"
 )
 
-// evidence is what the harness did.
+// evidence is an index of the faults of a round.
 type evidence struct {
 	ttl    time.Duration
 	faults []Fault
-	byWord map[string][]int // faults of commands, by their words
-	whole  []int            // the others
+	byWord map[string][]int // faults of single commands, by the words of the command
+	whole  []int            // the other faults
 }
 
 func newEvidence(faults []Fault, ttl time.Duration) *evidence {
@@ -52,14 +52,14 @@ func newEvidence(faults []Fault, ttl time.Duration) *evidence {
 	return e
 }
 
-// cause says why r came after last, and since when it was held up by a fault;
-// zero when no fault held it up.
+// cause returns the cause of the delivery r after last, and the start of the fault
+// that delayed it; zero if no fault did.
 func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Time) {
 	switch {
-	case last.End == EndNack && (r.Failures == last.Failures+1 || r.Message != "" && r.Failures > last.Failures): // a queue counts deliveries
+	case last.End == EndNack && (r.Failures == last.Failures+1 || r.Message != "" && r.Failures > last.Failures): // a queue counts deliveries as failures
 		return CauseNack, time.Time{}
-	case last.End == EndDraining, last.End == EndNack: // one that fails after the deadline may do so because of it
-		// At once: half a lease after the node's end it came by its expiry.
+	case last.End == EndDraining, last.End == EndNack: // a failure after the drain deadline may be due to it
+		// A later delivery is due to the expiry of the lease.
 		if f, ok := e.find(last.Node, last.Delivered, last.Ended, Drain); ok && (r.Delivered.Before(f.To.Add(e.ttl/2)) || e.waited(f, last, r)) {
 			return CauseRelease, f.From
 		}
@@ -68,14 +68,14 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 		return cause, time.Time{}
 	}
 	if e.undone(last, r) {
-		return CauseForgotten, time.Time{}
+		return CauseUndone, time.Time{}
 	}
 	if f, ok := e.returned(last, r); ok {
 		return CauseReturned, f.From
 	}
 	confirmed := last.Result == ResultAccepted && last.Settled.Before(r.Delivered)
 	if confirmed || r.Delivered.Before(e.claimed(last).Add(e.ttl)) {
-		return CauseNone, time.Time{} // it was settled, or its lease was good
+		return CauseNone, time.Time{} // it was settled, or its lease had not expired
 	}
 	if last.End == EndPanic {
 		return CauseCrash, time.Time{}
@@ -83,37 +83,38 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 	return e.expired(id, last, r)
 }
 
-// waited: what was released at the end of a node nobody could take, for the
-// machine or Redis stood still.
+// waited reports whether a released timer could not be claimed because the machine
+// or Redis was stalled.
 func (e *evidence) waited(drain Fault, last, r *Run) bool {
 	_, stalled := e.find("", drain.To, r.Delivered, Stall)
 	return stalled && r.Attempt == last.Attempt
 }
 
-// claimed is when the lease of a run began at the earliest. Where the reply of a
-// claim was lost, the second answer bears the instant at which it was given; one
-// that comes after half a lease is not used.
+// claimed returns the earliest start of the lease of a run. If the reply to a claim
+// was lost, the run has the instant of the second answer; the claim may be up to
+// half a lease older.
 func (e *evidence) claimed(r *Run) time.Time {
 	at := r.Delivered
 	for _, f := range e.faults {
-		if f.Who == r.Node && (f.Kind == LostReply || f.Kind == Reset) && f.From.Before(at) && f.From.After(r.Delivered.Add(-e.ttl/2)) {
+		if f.Target == r.Node && (f.Kind == LostReply || f.Kind == Reset) && f.From.Before(at) && f.From.After(r.Delivered.Add(-e.ttl/2)) {
 			at = f.From
 		}
 	}
 	return at
 }
 
-// returned: what a subscriber said of a lease was lost with its link, and when it
-// was back it gave back what it no longer had in hand, which takes the claim back.
+// returned finds a link cut that lost the verdict of a subscriber, which returned
+// the lease after it had reconnected. That undoes the claim.
 func (e *evidence) returned(last, r *Run) (Fault, bool) {
 	if last.Ended.IsZero() || last.Ended.After(r.Delivered) || r.Attempt != last.Attempt {
 		return Fault{}, false
 	}
-	return e.find(last.Node, last.Delivered, r.Delivered, Cut)
+	return e.find(last.Node, last.Delivered, r.Delivered, LinkCut)
 }
 
-// expired says why the lease of last ended without a settlement. Once its
-// handler has returned, a fault that begins a lease later explains nothing.
+// expired returns the cause for which the lease of last expired without a
+// settlement. A fault that begins more than a lease after the handler's end is not
+// a cause.
 func (e *evidence) expired(id string, last, r *Run) (Cause, time.Time) {
 	until := r.Delivered
 	if !last.Ended.IsZero() && last.Ended.Add(e.ttl).Before(until) {
@@ -122,39 +123,39 @@ func (e *evidence) expired(id string, last, r *Run) (Cause, time.Time) {
 	for _, c := range []struct {
 		kind  FaultKind
 		cause Cause
-	}{{Kill, CauseKill}, {Stop, CauseStop}, {Outage, CauseOutage}, {Orphan, CauseOrphan}, {Cut, CauseCut}} {
+	}{{Kill, CauseKill}, {Stop, CauseStop}, {Outage, CauseOutage}, {ServingKill, CauseServingKill}, {LinkCut, CauseLinkCut}} {
 		if f, ok := e.find(last.Node, last.Delivered, until, c.kind); ok {
 			return c.cause, f.From
 		}
 	}
 	for _, i := range e.byWord[id] {
 		f := e.faults[i]
-		if f.Who == last.Node && !f.From.Before(last.Delivered) && f.From.Before(until) {
-			return CauseLink, f.From
+		if f.Target == last.Node && !f.From.Before(last.Delivered) && f.From.Before(until) {
+			return CauseLostCommand, f.From
 		}
 	}
 	if f, ok := e.find(last.Node, last.Delivered, until, Stall); ok {
 		return CauseStall, f.From
 	}
-	// Exchanges go one after another: one that is lost holds up those behind it.
+	// Exchanges are sequential: a lost one delays the next ones.
 	for _, f := range e.faults {
 		lost := f.Kind == LostRequest || f.Kind == LostReply
-		if lost && f.Who == last.Node && f.From.After(last.Delivered) && f.From.Before(e.claimed(last).Add(e.ttl)) {
-			return CauseHeldUp, f.From
+		if lost && f.Target == last.Node && f.From.After(last.Delivered) && f.From.Before(e.claimed(last).Add(e.ttl)) {
+			return CauseDelayed, f.From
 		}
 	}
 	return CauseNone, time.Time{}
 }
 
-// scheduledAgain: a schedule was run twice, for its first outcome was unknown or
-// it was sent once more. The timer starts anew then.
+// scheduledAgain returns the cause for which a schedule ran twice: its first outcome
+// was unknown, or its command was sent again. Attempts then count from 1 again.
 func (e *evidence) scheduledAgain(id string, g *generation, last, r *Run) Cause {
-	if r.goesOn(last) || len(g.schedules) == 0 {
+	if r.continues(last) || len(g.schedules) == 0 {
 		return CauseNone
 	}
 	for _, i := range e.byWord[id] {
 		f := e.faults[i]
-		if f.Who == g.schedules[0].Client && f.Kind == Duplicate && f.From.Before(r.Delivered) {
+		if f.Target == g.schedules[0].Client && f.Kind == Duplicate && f.From.Before(r.Delivered) {
 			return CauseDuplicate
 		}
 	}
@@ -168,33 +169,33 @@ func (e *evidence) scheduledAgain(id string, g *generation, last, r *Run) Cause 
 	return CauseNone
 }
 
-// goesOn reports whether r is a later attempt of what last was one of: retries
-// keep the activation, and a timer that is scheduled again has another.
-func (r *Run) goesOn(last *Run) bool {
+// continues reports whether r is a later attempt at the same timer as last. Retries
+// keep the activation, and a timer that is scheduled again has a new one.
+func (r *Run) continues(last *Run) bool {
 	return r.Attempt > last.Attempt && r.Activation.Equal(last.Activation)
 }
 
-// disturbed reports whether a call may have been made more than once: its
-// command was struck, or Redis was away.
+// disturbed reports whether a call may have run more than once: its command was
+// hit by a fault, or Redis was away.
 func (e *evidence) disturbed(id string, c *Call) bool {
 	if _, ok := e.find("", c.Called, c.Returned, Outage); ok {
 		return true
 	}
-	if _, ok := e.find(c.Client, c.Called, c.Returned, Cut); ok {
+	if _, ok := e.find(c.Client, c.Called, c.Returned, LinkCut); ok {
 		return true
 	}
 	return slices.ContainsFunc(e.byWord[id], func(i int) bool {
 		f := e.faults[i]
-		return f.Who == c.Client && f.Kind != Slow && f.overlaps(c.Called, c.Returned)
+		return f.Target == c.Client && f.Kind != Slow && f.overlaps(c.Called, c.Returned)
 	})
 }
 
-// undone: Redis forgot what became of last. Where nobody heard of a settlement,
-// it was made within a lease.
+// undone reports whether Redis lost the settlement of last. A settlement without an
+// answer is assumed to have been made within a lease.
 func (e *evidence) undone(last, r *Run) bool {
 	return slices.ContainsFunc(e.whole, func(i int) bool {
 		f := e.faults[i]
-		if f.Kind != Amnesia || r.Delivered.Before(f.To) || !last.Delivered.Before(f.To) {
+		if f.Kind != DataLoss || r.Delivered.Before(f.To) || !last.Delivered.Before(f.To) {
 			return false
 		}
 		if last.Result == ResultAccepted {
@@ -204,23 +205,24 @@ func (e *evidence) undone(last, r *Run) bool {
 	})
 }
 
-// duplicated reports whether a command with the id was sent once more before
-// an instant.
+// duplicated reports whether a command with the id was sent again before an
+// instant.
 func (e *evidence) duplicated(id string, before time.Time) bool {
 	return slices.ContainsFunc(e.byWord[id], func(i int) bool {
 		return e.faults[i].Kind == Duplicate && e.faults[i].From.Before(before)
 	})
 }
 
-// forgot: Redis lost what it wrote within the span.
-func (e *evidence) forgot(from, to time.Time) bool {
-	_, ok := e.find("", from, to, Amnesia)
+// dataLost reports whether Redis lost writes of the interval.
+func (e *evidence) dataLost(from, to time.Time) bool {
+	_, ok := e.find("", from, to, DataLoss)
 	return ok
 }
 
-// swallowed finds what can have kept a claim from its handler in the span.
+// swallowed finds a fault of the interval that can have kept a claim from its
+// handler.
 func (e *evidence) swallowed(from, to time.Time) (Fault, bool) {
-	for _, kind := range []FaultKind{Kill, Stop, Outage, Amnesia, Cut, Stall} {
+	for _, kind := range []FaultKind{Kill, Stop, Outage, DataLoss, LinkCut, Stall} {
 		for _, i := range e.whole {
 			if f := e.faults[i]; f.Kind == kind && f.overlaps(from, to) {
 				return f, true
@@ -230,30 +232,30 @@ func (e *evidence) swallowed(from, to time.Time) (Fault, bool) {
 	return Fault{}, false
 }
 
-// anyFault reports whether anything struck within the span.
+// anyFault reports whether there was any fault in the interval.
 func (e *evidence) anyFault(from, to time.Time) bool {
 	return slices.ContainsFunc(e.faults, func(f Fault) bool { return f.overlaps(from, to) })
 }
 
-// excused reports whether a holder may have been refused: its node or Redis was
-// struck meanwhile, or a command about the timer.
+// excused reports whether a settlement of the holder may have been refused: a fault
+// hit its node, Redis, or a command about the timer.
 func (e *evidence) excused(id string, r *Run) bool {
-	for _, kind := range []FaultKind{Stop, Outage, Amnesia, Stall} {
+	for _, kind := range []FaultKind{Stop, Outage, DataLoss, Stall} {
 		if _, ok := e.find(r.Node, r.Delivered, r.Settled, kind); ok {
 			return true
 		}
 	}
 	return slices.ContainsFunc(e.byWord[id], func(i int) bool {
 		f := e.faults[i]
-		return (f.Who == r.Node || f.Kind == Duplicate) && f.overlaps(r.Delivered, r.Settled)
+		return (f.Target == r.Node || f.Kind == Duplicate) && f.overlaps(r.Delivered, r.Settled)
 	})
 }
 
-// find looks for a fault of who, or of everybody, that overlaps the span.
-func (e *evidence) find(who string, from, to time.Time, kind FaultKind) (Fault, bool) {
+// find looks for a fault of target, or of all processes, that overlaps the interval.
+func (e *evidence) find(target string, from, to time.Time, kind FaultKind) (Fault, bool) {
 	for _, i := range e.whole {
 		f := e.faults[i]
-		if f.Kind == kind && (f.Who == who || f.Who == "") && f.overlaps(from, to) {
+		if f.Kind == kind && (f.Target == target || f.Target == "") && f.overlaps(from, to) {
 			return f, true
 		}
 	}

@@ -1,46 +1,46 @@
-// Package faults strikes real nodes and a real Redis on purpose, and accounts
-// for every timer afterwards. It is a test harness: `make faults` runs it at
-// length, `make test` one round of every scenario.
+// Package faults injects faults into real nodes and a real Redis, and accounts
+// for every timer afterwards. It is a test harness: `make faults` runs it for
+// hours, `make test` runs one round of every scenario.
 //
 // # A round
 //
-// A scenario has a redis-server of its own, node processes (the test binary
-// under another name, see [NodeMain]) whose handlers do what the bodies of the
-// timers say, clients in the harness, and a [Ledger]. Nodes print a line when a
-// handler begins, asks for a settlement, learns of it, and ends. When the load
-// has ended, the round waits until Redis keeps no timer, ends the nodes, checks
-// that no payload, lease record or timeline entry is left, and has the ledger
-// judge. All choices come from the seed, the scenario and the number of the
-// round; how they meet in time does not.
+// A scenario has its own redis-server, node processes (the test binary in
+// another role, see [NodeMain]) whose handlers do what the bodies of the timers
+// say, clients in the harness, and a [DeliveryLog]. Nodes print a line when a
+// handler begins, requests a settlement, receives its result, and ends. After the
+// load has ended, the round waits until Redis has no timer, stops the nodes,
+// checks that no payload, lease record or timeline entry is left, and judges the
+// delivery log. All choices are derived from the seed, the scenario and the
+// number of the round; their timing is not reproducible.
 //
 // # What is a violation
 //
-//   - lost: a timer whose schedule was acknowledged, that nobody replaced or
-//     cancelled, and with which no handler was done before it was gone. A dead
-//     letter counts as done where a handler had failed.
-//   - early: the claim bears an instant of Redis's clock before that of the
-//     timer, which is what Redis answered, and counts from the call where the
-//     call may have run twice.
+//   - lost: a timer whose schedule was acknowledged, that was not replaced or
+//     cancelled, disappeared before a handler was done with it. A dead letter
+//     counts as done if a handler had failed.
+//   - early: the instant of the claim, by Redis's clock, is before the instant of
+//     the timer that Redis answered, or, if the call may have run twice, before
+//     the one computed from the start of the call.
 //   - repeated without a cause, as below.
 //   - stale: a settlement was confirmed to a handler after another one had
-//     claimed the timer, or a call had found it running and replaced it.
-//   - beside: a handler ran on while the next one of its timer ran, for longer
-//     than its process was not run by the machine. Judged where handlers end with
-//     their contexts: in the scenario remote.
-//   - unseen: the number of an attempt says that there were claims which no
-//     handler saw, and no node or Redis was struck within a lease's time.
-//   - illegal: no order of the calls explains what they answered and what the
-//     handlers saw. A timer is delivered after a call had removed it; a call
-//     finds nothing before a handler was done, or pending what a handler had; a
-//     holder is refused though nothing had happened to its timer.
+//     claimed the timer, or after a call had found it running and replaced it.
+//   - overlapping: a handler was still running while the next handler of its timer
+//     ran, for longer than its process was not scheduled by the machine. It is
+//     judged where handlers end with their contexts: in the scenario remote.
+//   - unseen: by the attempt number there were claims that reached no handler, and
+//     no node or Redis was hit by a fault within the duration of a lease.
+//   - illegal: no order of the calls explains their answers and the deliveries. A
+//     timer is delivered after a call had removed it; a call finds nothing before
+//     a handler was done, or finds the timer pending while a handler has it; the
+//     settlement of a holder is refused although nothing happened to its timer.
 //
 // # What is a cause
 //
-// A delivery after the first of the same timer has one of these, by what the
-// harness did or a handler said; "a lease later" is by Redis's clock, from the
-// claim of the delivery before.
+// A delivery after the first of the same timer needs one of these causes, by what
+// the harness did or a handler printed. "A lease later" is measured by Redis's
+// clock from the claim of the previous delivery.
 //
-//   - nack: the handler failed, and the next delivery knows of one failure more.
+//   - nack: the handler failed, and the next delivery has one failure more.
 //
 //   - release: the handler's context ended with the drain of its node, or the
 //     handler failed during that drain (the deadline may have been the reason),
@@ -48,79 +48,86 @@
 //
 //   - crash: the handler panicked; a lease later.
 //
-//   - kill, SIGSTOP, Redis away: the node or Redis was struck between the claim
-//     and a lease after the handler's end, no settlement was confirmed; a lease
-//     later.
+//   - kill, lease lost by SIGSTOP, Redis away for a lease: the node or Redis was
+//     hit between the claim and a lease after the handler's end, and no settlement
+//     was confirmed; a lease later.
 //
-//   - lost command: a command of the node that named the timer was struck, no
+//   - lost command: a command of the node that named the timer was hit, and no
 //     settlement was confirmed; a lease later.
 //
-//   - behind a lost command: another command of the node was lost within the
-//     lease, and no settlement was confirmed; a lease later. Exchanges of a
-//     poller go one after another, so one that is lost holds up extensions.
+//   - delayed by a lost command: another command of the node was lost within the
+//     lease, and no settlement was confirmed; a lease later. The exchanges of a
+//     poller are sequential, so a lost one delays extensions.
 //
-//   - machine stalled: the node's own clock watcher, or the harness's probe of
-//     Redis, was not run for 150 ms (a sixth of the lease where that is less)
-//     within the lease; a lease later. It is the one fault that is observed and
-//     not injected.
+//   - machine stalled: the clock watcher of the node, or the harness's probe of
+//     Redis, was not scheduled for 150 ms (a sixth of the lease if that is less)
+//     within the lease; a lease later. This is the one fault that is observed
+//     rather than injected.
 //
-//   - ambiguous schedule: the schedule was made again after an error, or its
-//     command was struck, or Redis was away during it, and the delivery before
-//     came before it was acknowledged. The attempts start anew.
+//   - ambiguous schedule: the schedule was repeated after an error, or its command
+//     was hit, or Redis was away during it, and the previous delivery came before
+//     it was acknowledged. Attempts count from 1 again.
 //
-//   - late duplicate: the command that scheduled it was sent once more. The
-//     attempts start anew.
+//   - late duplicate of the schedule: the command that scheduled the timer was
+//     sent again. Attempts count from 1 again.
 //
-//   - undone by Redis: Redis lost what it had written since the handler's end.
-//     Acknowledged schedules that are lost that way count as "lost by Redis".
+//   - undone by Redis: Redis lost its writes since the handler's end. Acknowledged
+//     schedules that are lost in this way count as "lost by Redis".
 //
-//   - link cut: the link of a subscriber was cut or silent between the claim and a lease
-//     after the handler's end; a lease later.
+//   - link cut: the link of a subscriber was cut or silent between the claim and a
+//     lease after the handler's end; a lease later.
 //
-//   - given back after a link cut: the same, and the handler had ended: what it
-//     said was lost, and the subscriber gave back what it had not in hand any
-//     more, which takes the claim back. It may come sooner than a lease later.
+//   - returned after a link cut: the same, and the handler had ended. Its verdict
+//     was lost, and after it reconnected the subscriber returned the leases that it
+//     no longer processed, which undoes the claim. It may come sooner than a lease
+//     later.
 //
 //   - serving node killed: the node that a subscriber has its leases from was
 //     killed; a lease later.
 //
-// What Redis loses is made to happen: a power cut takes the file back to what it
-// was a second before, a failover takes place after the replica has lost touch.
+// Losses of data by Redis are injected too: a power cut truncates the append-only
+// file to its size a second before, and a failover happens after the replica has
+// lost its connection.
 //
 // # Beats
 //
-// The scenario beats has an account of its own. Schedules fire on a grid, and the
-// id of a run's timer has its instant: an instant without a timer is lost, a run
-// that two beats have printed, or more runs counted than there are timers, is
-// repeated without a cause, a timer beside the grid is illegal. Redis stamps each
-// run, so that its lateness is by one clock; a probe in the harness that waits for
-// instants and asks Redis for its clock shows how much of it is the machine's.
+// The scenario beats has its own account. Schedules fire on a grid, and the id of
+// a run's timer contains its instant. An instant without a timer is lost. A run
+// that two beats have printed, or a count of runs higher than the number of timers,
+// is repeated without a cause. A timer off the grid is illegal. Redis timestamps
+// each run, so lateness is measured by one clock. A probe in the harness that waits
+// for instants and asks Redis for the time shows how much of the lateness is due
+// to the machine.
 //
-// The scenario prefixes has one for each of two prefixes: what a beat fires, or what
-// stands in a topic, of a schedule that the prefix does not have is illegal.
+// The scenario prefixes has one account for each of two prefixes: a run that a
+// beat fires, or a timer in a topic, of a schedule of the other prefix is illegal.
 //
 // # Across the network
 //
-// In the scenario remote only the serving nodes have Redis: subscribers and
-// clients reach them over links that are cut, and those of subscribers fall silent:
-// neither closed nor answered, for longer than a lease. The calls of half of the clients
-// have idempotency keys, and nothing explains that one of those was run twice.
+// In the scenario remote only the serving nodes have access to Redis. Subscribers
+// and clients reach them over links that are cut. Links of subscribers also fall
+// silent for longer than a lease: they are neither closed nor answered. The calls
+// of half of the clients have idempotency keys, and no cause excuses that one of
+// those ran twice.
 //
 // # Mutants
 //
-// testdata/mutants breaks one guard each; `make faults-mutants` shows that a
-// scenario notices.
+// Each patch of testdata/mutants breaks one guard; `make faults-mutants` shows that
+// a scenario detects it.
 //
 // # Queues
 //
-// The scenario queue has messages in the place of timers, and their
-// deduplication keys in the place of ids; a publish counts as a schedule, also
-// when it is suppressed. The same rules hold, but none of the causes by which a
-// schedule is made again, and these in addition. Repeated without a cause: a key
-// stood for two messages, or a message became two dead letters. Lost: a handler
-// rejected a message, and there is no dead letter of it. Illegal: a dead letter
-// that no handler had rejected; deliveries that are counted anew; all that was
-// published of a key was answered, and nothing as new. The round ends when
-// nothing waits or is held; then Redis must keep no more of the queue than dead
-// letters, the last token and what expires.
+// The scenario queue has messages in place of timers, and their deduplication keys
+// in place of ids. A publish counts as a schedule, also when it is suppressed. The
+// same rules apply, except for the causes by which a schedule is repeated, and
+// these in addition:
+//
+//   - repeated without a cause: a key stood for two messages, or a message became
+//     two dead letters.
+//   - lost: a handler rejected a message, and it has no dead letter.
+//   - illegal: a dead letter that no handler had rejected; a delivery count that
+//     starts again; all publishes of a key were answered, and none as new.
+//
+// The round ends when no message is waiting or held. Redis must then have nothing
+// of the queue except dead letters, the last token and keys that expire.
 package faults

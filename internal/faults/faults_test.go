@@ -18,17 +18,17 @@ import (
 )
 
 var (
-	seed     = flag.Uint64("faults.seed", 1, "seed of all choices")
+	seed     = flag.Uint64("faults.seed", 1, "seed of all random choices")
 	rounds   = flag.Int("faults.rounds", 1, "rounds of every scenario")
-	span     = flag.Duration("faults.for", 0, "begin rounds for this long, however many")
-	only     = flag.String("faults.only", "", "scenarios to run, with commas between; empty: all")
-	beatsFor = flag.Duration("faults.beats", shortBeats, "how long the first round kills beats")
+	span     = flag.Duration("faults.for", 0, "start new rounds for this long")
+	only     = flag.String("faults.only", "", "comma-separated scenarios to run; empty: all")
+	beatsFor = flag.Duration("faults.beats", shortBeats, "duration of the scenario beats in the first round")
 	output   = flag.String("faults.o", "text", "format of the report: text, json or markdown")
 
 	report = NewReport()
 )
 
-// atOnce is how many scenarios run at a time: most of their time is waiting.
+// atOnce is the number of scenarios that run in parallel: they mostly wait.
 const atOnce = "6"
 
 func TestMain(m *testing.M) {
@@ -67,7 +67,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// chosen are the scenarios that the flags ask for.
+// chosen returns the scenarios that the flags select.
 func chosen(t *testing.T) []scenario {
 	t.Helper()
 	if *only == "" {
@@ -77,7 +77,7 @@ func chosen(t *testing.T) []scenario {
 	for name := range strings.SplitSeq(*only, ",") {
 		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })
 		if i < 0 {
-			t.Fatalf("there is no scenario %q", name)
+			t.Fatalf("unknown scenario %q", name)
 		}
 		some = append(some, scenarios[i])
 	}
@@ -91,16 +91,16 @@ func runRound(t *testing.T, s scenario, round int) {
 			report.Failed(s.name, fmt.Sprintf("round %d of seed %d", round, *seed))
 		}
 	})
-	w := &world{T: t, round: round, rng: choices(s.name, round), ledger: NewLedger(s.ttl)}
-	w.fleet = NewFleet(t, w.ledger)
-	defer w.judge(s, round) // also of a round that has failed by itself
+	w := &world{T: t, round: round, rng: choices(s.name, round), deliveries: NewDeliveryLog(s.ttl)}
+	w.fleet = NewFleet(t, w.deliveries)
+	defer w.judge(s, round) // also if the round has failed
 	s.run(w)
 }
 
-// judge puts a round into the report and fails it for what broke.
+// judge adds a round to the report, and fails it for broken promises.
 func (w *world) judge(s scenario, round int) {
 	w.Helper()
-	j := w.ledger.Judge()
+	j := w.deliveries.Judge()
 	if w.found != nil {
 		j.add(w.found)
 	}
@@ -113,11 +113,11 @@ func (w *world) judge(s scenario, round int) {
 	}
 }
 
-// choices makes the source of a round's choices: the same for the same seed,
+// choices returns the random source of a round, which is the same for the same seed,
 // scenario and round.
 func choices(scenario string, round int) *rand.Rand {
 	h := fnv.New64a()
-	_, _ = io.WriteString(h, scenario) // a hash takes all
+	_, _ = io.WriteString(h, scenario) // a hash never fails
 	return rand.New(rand.NewPCG(*seed, h.Sum64()+uint64(round)))
 }
 

@@ -21,12 +21,12 @@ const (
 
 // Fleet is the nodes of a round.
 type Fleet struct {
-	t      testing.TB
-	ledger *Ledger
-	count  int
+	t          testing.TB
+	deliveries *DeliveryLog
+	count      int
 }
 
-// Node is one node process. Its methods are called one at a time.
+// Node is a node process. Its methods must not be called concurrently.
 type Node struct {
 	Name   string
 	Config NodeConfig
@@ -35,20 +35,20 @@ type Node struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	ready chan struct{} // closed when it handles timers
-	ended chan struct{} // closed when it is gone and all it printed is in the ledger
+	ended chan struct{} // closed when it has ended and all its output is in the delivery log
 	log   strings.Builder
 }
 
-// NewFleet makes a fleet without nodes.
-func NewFleet(t testing.TB, ledger *Ledger) *Fleet {
+// NewFleet returns a fleet without nodes.
+func NewFleet(t testing.TB, deliveries *DeliveryLog) *Fleet {
 	t.Helper()
-	return &Fleet{t: t, ledger: ledger}
+	return &Fleet{t: t, deliveries: deliveries}
 }
 
-// Next is the name that the next node will have.
+// Next returns the name of the next node.
 func (f *Fleet) Next() string { return fmt.Sprintf("node-%d", f.count+1) }
 
-// Start starts a node; Ready waits for it. It ends with the test at the latest.
+// Start starts a node; Ready waits for it. The end of the test kills it.
 func (f *Fleet) Start(cfg NodeConfig) *Node {
 	f.t.Helper()
 	n := &Node{
@@ -94,7 +94,7 @@ func (n *Node) start() error {
 	return nil
 }
 
-// follow puts what the node prints into the ledger until it is gone.
+// follow records the output of the node in the delivery log until the node ends.
 func (n *Node) follow(stdout, stderr io.Reader) {
 	defer close(n.ended)
 	var logged sync.WaitGroup
@@ -103,19 +103,19 @@ func (n *Node) follow(stdout, stderr io.Reader) {
 	for lines.Scan() {
 		var line Line
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			continue // the race detector, a panic: its exit code tells
+			continue // of the race detector or a panic; Drain checks the exit code
 		}
 		if line.Event == EventReady {
 			close(n.ready)
 		}
-		who := n.Name
+		name := n.Name
 		if n.Config.Listen != "" {
-			who = "" // when it stands still, so do all that it serves
+			name = "" // a stall of a serving node affects all subscribers
 		}
-		n.fleet.ledger.Heard(who, line)
+		n.fleet.deliveries.RecordLine(name, line)
 	}
 	logged.Wait()
-	_ = n.cmd.Wait() // how it ended is in ProcessState
+	_ = n.cmd.Wait() // ProcessState has the result
 }
 
 // Ready waits until the node handles timers.
@@ -130,32 +130,32 @@ func (n *Node) Ready() {
 	}
 }
 
-// Kill ends the node as a crash would (SIGKILL), and waits for it.
+// Kill ends the node with SIGKILL, as a crash would, and waits for it.
 func (n *Node) Kill() {
 	n.fleet.t.Helper()
-	fault := Fault{Kind: Kill, Who: n.Name, From: time.Now()}
+	fault := Fault{Kind: Kill, Target: n.Name, From: time.Now()}
 	n.signal(syscall.SIGKILL)
 	<-n.ended
 	fault.To = time.Now()
-	n.fleet.ledger.Struck(fault)
+	n.fleet.deliveries.RecordFault(fault)
 }
 
-// Stop freezes the node (SIGSTOP) until what it returns is called.
+// Stop suspends the node with SIGSTOP until resume is called.
 func (n *Node) Stop() (resume func()) {
 	n.fleet.t.Helper()
-	fault := Fault{Kind: Stop, Who: n.Name, From: time.Now()}
+	fault := Fault{Kind: Stop, Target: n.Name, From: time.Now()}
 	n.signal(syscall.SIGSTOP)
 	return func() {
 		n.signal(syscall.SIGCONT)
 		fault.To = time.Now()
-		n.fleet.ledger.Struck(fault)
+		n.fleet.deliveries.RecordFault(fault)
 	}
 }
 
-// Drain ends the node in an orderly way (SIGTERM), and waits for it.
+// Drain ends the node with SIGTERM, and waits for it.
 func (n *Node) Drain() {
 	n.fleet.t.Helper()
-	fault := Fault{Kind: Drain, Who: n.Name, From: time.Now()}
+	fault := Fault{Kind: Drain, Target: n.Name, From: time.Now()}
 	n.signal(syscall.SIGTERM)
 	select {
 	case <-n.ended:
@@ -163,7 +163,7 @@ func (n *Node) Drain() {
 		n.fleet.t.Fatalf("faults: %s has not ended %v after SIGTERM", n.Name, endLimit)
 	}
 	fault.To = time.Now()
-	n.fleet.ledger.Struck(fault)
+	n.fleet.deliveries.RecordFault(fault)
 	if code := n.cmd.ProcessState.ExitCode(); code != 0 {
 		n.fleet.t.Errorf("faults: %s ended with %d:\n%s", n.Name, code, tailOf(n.log.String()))
 	}
@@ -176,15 +176,15 @@ func (n *Node) signal(sig syscall.Signal) {
 		n.fleet.t.Fatalf("faults: %s ended by itself: %v\n%s", n.Name, n.cmd.ProcessState, tailOf(n.log.String()))
 	default:
 	}
-	_ = n.cmd.Process.Signal(sig) // it ends with its process at the same moment at worst
+	_ = n.cmd.Process.Signal(sig) // it fails only if the process has just ended
 }
 
-// end takes the node away without a word, at the end of the test.
+// end kills the node at the end of the test, without recording a fault.
 func (n *Node) end() {
 	_ = n.stdin.Close()
-	_ = n.cmd.Process.Kill() // it may have ended
+	_ = n.cmd.Process.Kill() // it may have ended already
 	<-n.ended
 }
 
-// tailOf keeps the end of a log.
+// tailOf returns the end of a log.
 func tailOf(log string) string { return log[max(0, len(log)-4000):] }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// generation is one timer that an id stood for.
+// generation is one of the timers that had the same id.
 type generation struct {
-	schedules []Call // the tries to schedule it, as they were answered
-	cancels   []Call // about it
+	schedules []Call // the attempts to schedule it, in the order of their answers
+	cancels   []Call // of this timer
 	runs      []*Run
 
-	acknowledged bool // one of schedules was
-	ended        bool // it was replaced or cancelled, or may have been
+	acknowledged bool // one of schedules was acknowledged
+	ended        bool // the timer was replaced or cancelled, or may have been
 }
 
 func (t *Timer) generations() []*generation {
@@ -44,14 +44,14 @@ func (t *Timer) generations() []*generation {
 	return all
 }
 
-// generationOf goes by the instant that Redis answered, for a reschedule keeps
-// the body that tells a generation. Of one that may have run twice only the
-// second answer is known.
+// generationOf finds the generation of a run by the instant that Redis answered,
+// because a reschedule keeps the body, which contains the generation. If a call may
+// have run twice, only its second answer is known.
 func (t *Timer) generationOf(r *Run) int {
 	unsure := 0
 	for _, c := range t.Calls {
 		switch {
-		case c.Due.Equal(r.Activation) && c.Generation >= r.Generation: // two may have been due in the same µs
+		case c.Due.Equal(r.Activation) && c.Generation >= r.Generation: // two generations may be due in the same µs
 			return c.Generation
 		case c.Kind == CallReschedule && c.unsure && c.Called.Before(r.Delivered):
 			unsure = c.Generation
@@ -60,7 +60,7 @@ func (t *Timer) generationOf(r *Run) int {
 	return max(unsure, r.Generation)
 }
 
-// replaces reports whether g took the place of the one before, or may have.
+// replaces reports whether g replaced the previous generation, or may have.
 func (g *generation) replaces() bool {
 	return slices.ContainsFunc(g.schedules, func(c Call) bool { return c.unsure || c.Found != FoundNothing })
 }
@@ -71,7 +71,7 @@ func (g *generation) cancelledBefore(c Call) bool {
 	})
 }
 
-// begun is when the first try to schedule it began; zero: nobody tried.
+// begun returns the start of the first attempt to schedule it; zero: there was none.
 func (g *generation) begun() (at time.Time) {
 	for i, c := range g.schedules {
 		if i == 0 || c.Called.Before(at) {
@@ -81,8 +81,8 @@ func (g *generation) begun() (at time.Time) {
 	return at
 }
 
-// earliest is the instant that the caller knows of, or that Redis answered, in
-// µs as Redis counts.
+// earliest returns the earliest instant of delivery: the one that Redis answered, or
+// else the one that the caller computed, in µs as Redis counts.
 func (g *generation) earliest() time.Time {
 	var earliest time.Time
 	for i, c := range g.schedules {

@@ -13,12 +13,11 @@ type entry struct {
 	text string
 }
 
-// History tells what happened to a timer, and the faults of its time, a line
-// each.
+// History describes the events of a timer and the faults during them, a line each.
 func (t *Timer) History(faults []Fault) string {
 	entries := t.entries()
 	if len(entries) == 0 {
-		return "  timer " + t.ID + ": nothing is known of it\n"
+		return "  timer " + t.ID + ": no events\n"
 	}
 	from, to := entries[0].at, entries[0].at
 	for _, e := range entries {
@@ -33,7 +32,7 @@ func (t *Timer) History(faults []Fault) string {
 		if f.Words != nil && !slices.Contains(f.Words, t.ID) || !f.overlaps(from, to) {
 			continue
 		}
-		entries = append(entries, entry{f.From, fmt.Sprintf("fault: %s of %q until %s", f.Kind, f.Who, clock(f.To))})
+		entries = append(entries, entry{f.From, fmt.Sprintf("fault: %s of %q until %s", f.Kind, f.Target, clock(f.To))})
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int { return a.at.Compare(b.at) })
 	var b strings.Builder

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Judgement is what the ledger makes of a round.
+// Judgement is the result of a round.
 type Judgement struct {
 	Timers     int // ids
-	Scheduled  int // timers of which the schedule was acknowledged
+	Scheduled  int // timers whose schedule was acknowledged
 	Deliveries int
 
-	Lost        int // acknowledged, not superseded, and never handled to the end
-	Forgotten   int // as Lost, but Redis itself had lost the write
+	Lost        int // acknowledged, not superseded, and no handler was done with it
+	LostByRedis int // as Lost, but Redis had lost the write
 	Early       int // delivered before its instant
 	Repeated    int // deliveries after the first of a timer
 	Causes      map[Cause]int
 	Uncaused    int // repeated without a cause
-	Stale       int // settlements accepted of somebody who was no longer the holder
-	Beside      int // handlers that ran on beside the next one of their timer
+	Stale       int // accepted settlements of a handler that was no longer the holder
+	Overlapping int // handlers that ran longer than allowed with the next one of their timer
 	Undelivered int // claims that reached no handler, without a cause
 	Illegal     int // answers and deliveries that no order of the calls explains
 
-	Recovery   []time.Duration // from a fault to the delivery of what it held up
+	Recovery   []time.Duration // from a fault to the delivery that it delayed
 	RecoveryBy map[Cause][]time.Duration
 
 	// Violations are the timers that broke a promise, each with its history.
@@ -33,10 +33,10 @@ type Judgement struct {
 }
 
 // Judge applies the rules of the package's documentation to every timer.
-func (l *Ledger) Judge() *Judgement {
+func (l *DeliveryLog) Judge() *Judgement {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}, RecoveryBy: map[Cause][]time.Duration{}}, evidence: newEvidence(l.faults, l.TTL), most: l.Beside}
+	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}, RecoveryBy: map[Cause][]time.Duration{}}, evidence: newEvidence(l.faults, l.TTL), maxOverlap: l.MaxOverlap}
 	ids := make([]string, 0, len(l.timers))
 	for id := range l.timers {
 		ids = append(ids, id)
@@ -52,18 +52,18 @@ func (l *Ledger) Judge() *Judgement {
 type judge struct {
 	*Judgement
 	*evidence
-	most   time.Duration // that handlers of a timer may run beside each other
-	firsts []time.Time   // of all deliveries
-	wrongs []string      // of the timer that is looked at
+	maxOverlap time.Duration // DeliveryLog.MaxOverlap
+	delivered  []time.Time   // of all deliveries
+	violations []string      // of the current timer
 }
 
-func (j *judge) wrong(count *int, format string, args ...any) {
+func (j *judge) violation(count *int, format string, args ...any) {
 	*count++
-	j.wrongs = append(j.wrongs, fmt.Sprintf(format, args...))
+	j.violations = append(j.violations, fmt.Sprintf(format, args...))
 }
 
 func (j *judge) timer(t *Timer) {
-	j.wrongs = nil
+	j.violations = nil
 	j.Timers++
 	slices.SortStableFunc(t.Runs, func(a, b *Run) int { return a.Delivered.Compare(b.Delivered) })
 	j.Deliveries += len(t.Runs)
@@ -71,7 +71,7 @@ func (j *judge) timer(t *Timer) {
 		c := &t.Calls[i]
 		disturbed := j.disturbed(t.ID, c)
 		if c.Kind == CallReschedule && c.Found == FoundNothing && !disturbed {
-			c.Kind, c.Generation, c.Err = CallCancel, c.Generation-1, nil // it changed nothing
+			c.Kind, c.Generation, c.Err = CallCancel, c.Generation-1, nil // it had no effect
 		}
 		c.unsure = c.Err != nil || disturbed
 	}
@@ -87,15 +87,15 @@ func (j *judge) timer(t *Timer) {
 		}
 		if i+1 < len(generations) {
 			g.ended = g.ended || generations[i+1].replaces()
-			if again := generations[i+1].schedules; len(again) == 1 { // else it may have found itself
+			if again := generations[i+1].schedules; len(again) == 1 { // with several attempts, one may have found the timer of another
 				j.answer(t.ID, g, again[0])
 			}
 		}
 		j.lost(t, g)
 	}
 	j.stale(t)
-	if len(j.wrongs) > 0 {
-		j.Violations = append(j.Violations, strings.Join(j.wrongs, "; ")+"\n"+t.History(j.faults))
+	if len(j.violations) > 0 {
+		j.Violations = append(j.Violations, strings.Join(j.violations, "; ")+"\n"+t.History(j.faults))
 	}
 }
 
@@ -103,35 +103,35 @@ func (j *judge) early(g *generation) {
 	at := g.earliest()
 	for _, r := range g.runs {
 		if r.Delivered.Before(at) {
-			j.wrong(&j.Early, "early by %v", at.Sub(r.Delivered))
+			j.violation(&j.Early, "early by %v", at.Sub(r.Delivered))
 		}
 	}
 }
 
-// repeats finds the cause of every delivery after the first, and of every
-// claim that no handler saw.
+// repeats finds the cause of every delivery after the first, and of every claim that
+// reached no handler.
 func (j *judge) repeats(id string, g *generation) {
 	var last *Run
 	for _, r := range g.runs {
-		j.firsts = append(j.firsts, r.Delivered)
+		j.delivered = append(j.delivered, r.Delivered)
 		claims := r.Attempt - 1
 		if last != nil {
 			j.Repeated++
 			cause, since := j.cause(id, g, last, r)
 			j.Causes[cause]++
-			j.beside(cause, last, r)
+			j.overlaps(cause, last, r)
 			if cause == CauseNone {
-				j.wrong(&j.Uncaused, "repeated without a cause")
+				j.violation(&j.Uncaused, "repeated without a cause")
 			}
 			if !since.IsZero() {
 				j.recovered(cause, r.Delivered.Sub(since))
 			}
 			switch {
-			case cause == CauseForgotten:
-				claims = 0 // how many there were is forgotten too
+			case cause == CauseUndone:
+				claims = 0 // Redis lost their number too
 			case cause == CauseRelease, cause == CauseReturned:
-				claims -= last.Attempt - 1 // it takes the claim back
-			case r.goesOn(last): // else it was scheduled again
+				claims -= last.Attempt - 1 // the claim was undone
+			case r.continues(last): // else it was scheduled again
 				claims -= last.Attempt
 			}
 		}
@@ -142,22 +142,22 @@ func (j *judge) repeats(id string, g *generation) {
 	}
 }
 
-// beside judges whether the handler of last had ended when that of r began. One
-// whose process was not run could not know.
-func (j *judge) beside(cause Cause, last, r *Run) {
+// overlaps judges whether the handler of last had ended when that of r began. A
+// handler whose process was stalled is excused for that time.
+func (j *judge) overlaps(cause Cause, last, r *Run) {
 	both := last.Ended.Sub(r.Began)
 	switch {
-	case j.most == 0, last.Ended.IsZero(), both <= j.most:
+	case j.maxOverlap == 0, last.Ended.IsZero(), both <= j.maxOverlap:
 		return
-	case cause == CauseAmbiguous, cause == CauseDuplicate, cause == CauseForgotten: // another timer
+	case cause == CauseAmbiguous, cause == CauseDuplicate, cause == CauseUndone: // another timer
 		return
 	}
 	for _, kind := range []FaultKind{Stall, Stop} {
-		if f, ok := j.find(last.Node, r.Began.Add(-j.ttl), last.Ended, kind); ok && f.To.Sub(f.From) >= both-j.most {
+		if f, ok := j.find(last.Node, r.Began.Add(-j.ttl), last.Ended, kind); ok && f.To.Sub(f.From) >= both-j.maxOverlap {
 			return
 		}
 	}
-	j.wrong(&j.Beside, "attempt %d ran for %v beside attempt %d", last.Attempt, both, r.Attempt)
+	j.violation(&j.Overlapping, "attempt %d overlapped attempt %d for %v", last.Attempt, r.Attempt, both)
 }
 
 func (j *judge) recovered(from Cause, after time.Duration) {
@@ -165,7 +165,7 @@ func (j *judge) recovered(from Cause, after time.Duration) {
 	j.RecoveryBy[from] = append(j.RecoveryBy[from], after)
 }
 
-// unseen judges claims before r that no handler saw.
+// unseen judges claims before r that reached no handler.
 func (j *judge) unseen(g *generation, last, r *Run, claims int) {
 	from := g.begun()
 	if last != nil {
@@ -173,7 +173,7 @@ func (j *judge) unseen(g *generation, last, r *Run, claims int) {
 	}
 	fault, ok := j.swallowed(from, r.Delivered)
 	if !ok || r.Delivered.Sub(from) < j.ttl {
-		j.wrong(&j.Undelivered, "%d claims before attempt %d reached no handler", claims, r.Attempt)
+		j.violation(&j.Undelivered, "%d claims before attempt %d reached no handler", claims, r.Attempt)
 		return
 	}
 	if last == nil && fault.Kind == Kill {
@@ -181,37 +181,38 @@ func (j *judge) unseen(g *generation, last, r *Run, claims int) {
 	}
 }
 
-// answer compares what a call about g answered with its deliveries: a cancel,
-// or a schedule of the next timer of the id.
+// answer compares the answer of a call with the deliveries of g. The call is a
+// cancel, or a schedule of the next timer of the id.
 func (j *judge) answer(id string, g *generation, c Call) {
 	if c.unsure || len(g.schedules) == 0 {
 		return
 	}
 	running, handled, delivered := false, false, false
 	for _, r := range g.runs {
-		// Who had claimed it before may begin with it until that lease ends.
+		// A handler may begin after the call if the claim was before it.
 		claimed := c.Found == FoundRunning && r.Delivered.Before(c.Returned.Add(j.ttl))
 		if r.Delivered.After(c.Returned) && c.Found != FoundNothing && !claimed && !j.duplicated(id, r.Delivered) {
-			j.wrong(&j.Illegal, "delivered %s, after it was gone", clock(r.Delivered))
+			j.violation(&j.Illegal, "delivered at %s, after it was removed", clock(r.Delivered))
 			continue
 		}
 		delivered = delivered || !r.Delivered.After(c.Returned)
 		handled = handled || (r.End == EndAck || r.End == EndReject) && r.Ended.Before(c.Returned)
-		// Its lease was good all the while, and its handler had not returned.
+		// Its lease had not expired during the call, and its handler had not returned.
 		running = running || r.Delivered.Before(c.Called) && c.Returned.Before(r.Delivered.Add(j.ttl)) &&
 			(r.Ended.IsZero() || r.Ended.After(c.Returned)) && (r.SettleCalled.IsZero() || r.SettleCalled.After(c.Returned))
 	}
 	switch {
 	case c.Found == FoundNothing && g.acknowledged && !handled && !g.cancelledBefore(c):
-		j.wrong(&j.Illegal, "%s found nothing, and no handler was done with it", c.Kind)
+		j.violation(&j.Illegal, "%s found nothing, although no handler was done", c.Kind)
 	case c.Found == FoundPending && running:
-		j.wrong(&j.Illegal, "%s found it pending while a handler had it", c.Kind)
+		j.violation(&j.Illegal, "%s found it pending while a handler had it", c.Kind)
 	case c.Found == FoundRunning && !delivered && c.Returned.Before(g.earliest()) && !j.anyFault(g.begun(), c.Returned):
-		j.wrong(&j.Illegal, "%s found it running, and it was not due", c.Kind)
+		j.violation(&j.Illegal, "%s found it running before it was due", c.Kind)
 	}
 }
 
-// lost: acknowledged, and gone without a handler having been done with it.
+// lost judges whether an acknowledged timer disappeared before a handler was done
+// with it.
 func (j *judge) lost(t *Timer, g *generation) {
 	if !g.acknowledged || g.ended {
 		return
@@ -227,16 +228,16 @@ func (j *judge) lost(t *Timer, g *generation) {
 		return
 	}
 	for _, c := range g.schedules {
-		if c.Err == nil && j.forgot(c.Called, c.Returned) {
-			j.Forgotten++
+		if c.Err == nil && j.dataLost(c.Called, c.Returned) {
+			j.LostByRedis++
 			return
 		}
 	}
-	j.wrong(&j.Lost, "lost")
+	j.violation(&j.Lost, "lost")
 }
 
-// stale: a settlement was accepted of a run that held the timer no more, or
-// refused of one that did.
+// stale judges whether the settlement of a run that no longer held the timer was
+// accepted, or that of the holder refused.
 func (j *judge) stale(t *Timer) {
 	for _, r := range t.Runs {
 		taken := func(by time.Time) bool { // by another run, or a call
@@ -247,53 +248,53 @@ func (j *judge) stale(t *Timer) {
 			})
 		}
 		if r.Result == ResultAccepted && taken(r.SettleCalled) {
-			j.wrong(&j.Stale, "attempt %d settled it and was not its holder", r.Attempt)
+			j.violation(&j.Stale, "attempt %d settled the timer and was not its holder", r.Attempt)
 		}
 		touched := slices.ContainsFunc(t.Calls, func(c Call) bool {
 			claimed := r.Delivered
 			if c.Found == FoundRunning {
-				claimed = claimed.Add(-j.ttl) // or later
+				claimed = claimed.Add(-j.ttl) // the claim may be that much older
 			}
 			return c.Called.Before(r.Settled) && c.Returned.After(claimed)
 		})
 		if r.Result == ResultRefused && !touched && !taken(r.Settled) && !j.excused(t.ID, r) {
-			j.wrong(&j.Illegal, "attempt %d was its holder and was refused", r.Attempt)
+			j.violation(&j.Illegal, "attempt %d was its holder and was refused", r.Attempt)
 		}
 	}
 }
 
-// outages adds, for each time that Redis was away or full, how long it took from its
-// return to the next delivery.
+// outages adds the recovery time of each outage: from the return of Redis to the
+// next delivery.
 func (j *judge) outages() {
-	slices.SortFunc(j.firsts, time.Time.Compare)
+	slices.SortFunc(j.delivered, time.Time.Compare)
 	for _, f := range j.faults {
 		if f.Kind != Outage && f.Kind != Full {
 			continue
 		}
-		if i, _ := slices.BinarySearchFunc(j.firsts, f.To, time.Time.Compare); i < len(j.firsts) {
-			j.Recovery = append(j.Recovery, j.firsts[i].Sub(f.To))
+		if i, _ := slices.BinarySearchFunc(j.delivered, f.To, time.Time.Compare); i < len(j.delivered) {
+			j.Recovery = append(j.Recovery, j.delivered[i].Sub(f.To))
 		}
 	}
 }
 
-// Broken counts what must never happen.
+// Broken counts the broken promises.
 func (j *Judgement) Broken() int {
-	return j.Lost + j.Early + j.Uncaused + j.Stale + j.Beside + j.Undelivered + j.Illegal
+	return j.Lost + j.Early + j.Uncaused + j.Stale + j.Overlapping + j.Undelivered + j.Illegal
 }
 
-// add adds another round.
+// add adds the figures of another round.
 func (j *Judgement) add(o *Judgement) {
 	for _, pair := range [][2]*int{
 		{&j.Timers, &o.Timers},
 		{&j.Scheduled, &o.Scheduled},
 		{&j.Deliveries, &o.Deliveries},
 		{&j.Lost, &o.Lost},
-		{&j.Forgotten, &o.Forgotten},
+		{&j.LostByRedis, &o.LostByRedis},
 		{&j.Early, &o.Early},
 		{&j.Repeated, &o.Repeated},
 		{&j.Uncaused, &o.Uncaused},
 		{&j.Stale, &o.Stale},
-		{&j.Beside, &o.Beside},
+		{&j.Overlapping, &o.Overlapping},
 		{&j.Undelivered, &o.Undelivered},
 		{&j.Illegal, &o.Illegal},
 	} {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// JudgeMessages judges what only messages of a queue have, beside what Judge
-// finds; the package's documentation has the rules. Letters are the ids of the
-// messages that became dead letters, by their keys, one for each letter.
-func (l *Ledger) JudgeMessages(letters map[string][]string) *Judgement {
+// JudgeMessages applies the rules for messages of a queue that Judge does not have;
+// the package's documentation has them. deadLetters has the message ids of all dead
+// letters by deduplication key.
+func (l *DeliveryLog) JudgeMessages(deadLetters map[string][]string) *Judgement {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	keys := make([]string, 0, len(l.timers))
@@ -19,27 +19,27 @@ func (l *Ledger) JudgeMessages(letters map[string][]string) *Judgement {
 	j := &judge{Judgement: &Judgement{}}
 	for _, key := range keys {
 		t := l.timers[key]
-		j.wrongs = nil
-		j.doubled(t, letters[key])
+		j.violations = nil
+		j.duplicates(t, deadLetters[key])
 		j.denied(t)
 		j.restarted(t)
-		j.buried(t, len(letters[key]))
-		if len(j.wrongs) > 0 {
-			j.Violations = append(j.Violations, strings.Join(j.wrongs, "; ")+"\n"+t.History(l.faults))
+		j.deadLetter(t, len(deadLetters[key]))
+		if len(j.violations) > 0 {
+			j.Violations = append(j.Violations, strings.Join(j.violations, "; ")+"\n"+t.History(l.faults))
 		}
 	}
-	for key := range letters {
+	for key := range deadLetters {
 		if l.timers[key] == nil {
-			j.wrong(&j.Illegal, "a dead letter of %q, which nobody published", key)
-			j.Violations = append(j.Violations, j.wrongs[len(j.wrongs)-1])
+			j.violation(&j.Illegal, "a dead letter of %q, which was not published", key)
+			j.Violations = append(j.Violations, j.violations[len(j.violations)-1])
 		}
 	}
 	return j.Judgement
 }
 
-// doubled: a key has stood for two messages within its window, by what publishes
-// answered, handlers saw or dead letters tell.
-func (j *judge) doubled(t *Timer, letters []string) {
+// duplicates judges whether a key stood for two messages within its window, by the
+// answers of publishes, the deliveries and the dead letters.
+func (j *judge) duplicates(t *Timer, deadLetters []string) {
 	var ids []string
 	note := func(id string) {
 		if id != "" && !slices.Contains(ids, id) {
@@ -52,19 +52,19 @@ func (j *judge) doubled(t *Timer, letters []string) {
 	for _, r := range t.Runs {
 		note(r.Message)
 	}
-	for _, id := range letters {
+	for _, id := range deadLetters {
 		note(id)
 	}
 	if len(ids) > 1 {
-		j.wrong(&j.Uncaused, "published %d times: %s", len(ids), strings.Join(ids, ", "))
+		j.violation(&j.Uncaused, "published %d times: %s", len(ids), strings.Join(ids, ", "))
 	}
-	if len(letters) > 1 {
-		j.wrong(&j.Uncaused, "%d dead letters", len(letters))
+	if len(deadLetters) > 1 {
+		j.violation(&j.Uncaused, "%d dead letters", len(deadLetters))
 	}
 }
 
-// denied: all that was published of a key was answered, and nothing as new. A
-// draft that has got no answer may have been the one.
+// denied judges whether all publishes of a key were answered, and none as new. A
+// draft without an answer may have been the new one.
 func (j *judge) denied(t *Timer) {
 	type draft struct {
 		client string
@@ -82,28 +82,28 @@ func (j *judge) denied(t *Timer) {
 		}
 	}
 	if !fresh && len(answered) > 0 {
-		j.wrong(&j.Illegal, "answered as a duplicate by all that was published")
+		j.violation(&j.Illegal, "every publish was answered as a duplicate")
 	}
 }
 
-// restarted: deliveries are counted on for as long as there is a message.
+// restarted judges whether the delivery count of a message started again.
 func (j *judge) restarted(t *Timer) {
 	slices.SortStableFunc(t.Runs, func(a, b *Run) int { return a.Delivered.Compare(b.Delivered) })
 	for i, r := range t.Runs[min(1, len(t.Runs)):] {
 		if last := t.Runs[i]; r.Message == last.Message && r.Attempt <= last.Attempt {
-			j.wrong(&j.Illegal, "attempt %d came after attempt %d", r.Attempt, last.Attempt)
+			j.violation(&j.Illegal, "attempt %d came after attempt %d", r.Attempt, last.Attempt)
 		}
 	}
 }
 
-// buried: a dead letter is of what a handler rejected, and the other way round.
-// No body of the scenario fails until its message was tried too often.
-func (j *judge) buried(t *Timer, letters int) {
+// deadLetter judges whether the dead letters of a message match the rejections of
+// its handlers. No body of the scenario fails until its attempts are used up.
+func (j *judge) deadLetter(t *Timer, deadLetters int) {
 	rejected := slices.ContainsFunc(t.Runs, func(r *Run) bool { return r.End == EndReject })
 	switch {
-	case rejected && letters == 0:
-		j.wrong(&j.Lost, "rejected, and there is no dead letter")
-	case !rejected && letters > 0:
-		j.wrong(&j.Illegal, "a dead letter, and no handler had rejected it (%s)", t.Dead)
+	case rejected && deadLetters == 0:
+		j.violation(&j.Lost, "rejected, without a dead letter")
+	case !rejected && deadLetters > 0:
+		j.violation(&j.Illegal, "a dead letter without a rejection (%s)", t.Dead)
 	}
 }

@@ -13,43 +13,44 @@ import (
 	"github.com/wakebell/wakebell/internal/faultproxy"
 )
 
-// trouble draws what becomes of a command, and notes it in the ledger.
-type trouble struct {
+// commandFaults injects random faults into commands, and records them in the
+// delivery log.
+type commandFaults struct {
 	w    *world
-	who  string
-	rate float64 // of the commands that are struck
+	name string  // of the node or client
+	rate float64 // share of the commands that are hit
 	kind kinds
 
 	mu  sync.Mutex
 	rng *rand.Rand
 }
 
-func (tr *trouble) rule(command []string) faultproxy.Fate {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	if tr.rng.Float64() >= tr.rate {
+func (f *commandFaults) rule(command []string) faultproxy.Fate {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.rng.Float64() >= f.rate {
 		return faultproxy.Fate{}
 	}
-	kind, lasts := tr.kind(tr.rng)
-	return tr.w.strike(tr.who, kind, lasts, command)
+	kind, lasts := f.kind(f.rng)
+	return f.w.inject(f.name, kind, lasts, command)
 }
 
-// strike makes a fault of one command, which is a trial, and notes it.
-func (w *world) strike(who string, kind FaultKind, lasts time.Duration, command []string) faultproxy.Fate {
+// inject injects a fault into one command, which counts as a trial, and records it.
+func (w *world) inject(target string, kind FaultKind, lasts time.Duration, command []string) faultproxy.Fate {
 	w.mu.Lock()
 	w.trials++
 	w.mu.Unlock()
-	fault := Fault{Kind: kind, Who: who, From: time.Now(), Words: idsOf(command)}
+	fault := Fault{Kind: kind, Target: target, From: time.Now(), Words: idsOf(command)}
 	fault.To = fault.From.Add(lasts)
 	if kind == Duplicate {
 		w.pending.Add(1)
 		return faultproxy.Again(lasts, func() {
 			fault.To = time.Now()
-			w.ledger.Struck(fault)
+			w.deliveries.RecordFault(fault)
 			w.pending.Add(-1)
 		})
 	}
-	w.ledger.Struck(fault)
+	w.deliveries.RecordFault(fault)
 	switch kind {
 	case LostRequest:
 		return faultproxy.Drop()
@@ -62,10 +63,10 @@ func (w *world) strike(who string, kind FaultKind, lasts time.Duration, command 
 	}
 }
 
-// keyed finds the keys of messages, which travel within keys and bodies.
+// keyed matches the deduplication keys of messages within Redis keys and bodies.
 var keyed = regexp.MustCompile(`client-\d+/\d+`)
 
-// idsOf are the timers that a command names, or the keys of messages.
+// idsOf returns the timer ids and message keys in a command.
 func idsOf(command []string) []string {
 	ids := []string{}
 	for _, word := range command {
@@ -78,17 +79,18 @@ func idsOf(command []string) []string {
 	return slices.Clip(ids)
 }
 
-// link is the address of a proxy for who that strikes a share of all commands.
-func (w *world) link(who string, rate float64, kind kinds) string {
+// link returns the address of a new proxy that injects faults into a share of all
+// commands of a node or client.
+func (w *world) link(name string, rate float64, kind kinds) string {
 	w.Helper()
 	p := faultproxy.Start(w.T, w.server.Addr)
-	tr := &trouble{w: w, who: who, rate: rate, kind: kind, rng: rand.New(rand.NewPCG(w.rng.Uint64(), w.rng.Uint64()))}
-	p.SetRule(tr.rule)
+	f := &commandFaults{w: w, name: name, rate: rate, kind: kind, rng: rand.New(rand.NewPCG(w.rng.Uint64(), w.rng.Uint64()))}
+	p.SetRule(f.rule)
 	return p.Addr
 }
 
-// lossy gives each node and client a proxy of its own that strikes a share of
-// all commands, whatever they are.
+// lossy starts nodes behind proxies that inject faults into a share of all commands.
+// The clients of the returned load have such proxies too.
 func (w *world) lossy(nodes int, cfg NodeConfig, rate float64, kind kinds) load {
 	w.Helper()
 	for range nodes {
@@ -102,10 +104,10 @@ func (w *world) lossy(nodes int, cfg NodeConfig, rate float64, kind kinds) load 
 	return l
 }
 
-// kinds draws a fault of a command and how long it lasts.
+// kinds chooses a fault of a command and its duration.
 type kinds func(*rand.Rand) (FaultKind, time.Duration)
 
-// loss loses requests and replies alike.
+// loss drops requests and replies.
 func loss(rng *rand.Rand) (FaultKind, time.Duration) {
 	if rng.IntN(2) == 0 {
 		return LostRequest, 0
@@ -113,12 +115,12 @@ func loss(rng *rand.Rand) (FaultKind, time.Duration) {
 	return LostReply, 0
 }
 
-// late sends a request once more, after later ones.
+// late sends a request again, after later ones.
 func late(rng *rand.Rand) (FaultKind, time.Duration) {
 	return Duplicate, between(rng, time.Millisecond, 300*time.Millisecond)
 }
 
-// rough delays replies, and resets a connection now and then.
+// rough delays replies, and sometimes resets a connection.
 func rough(rng *rand.Rand) (FaultKind, time.Duration) {
 	if rng.IntN(20) == 0 {
 		return Reset, 0
@@ -126,7 +128,7 @@ func rough(rng *rand.Rand) (FaultKind, time.Duration) {
 	return Slow, between(rng, time.Millisecond, 30*time.Millisecond)
 }
 
-// network runs the usual load over links that strike a share of all commands.
+// network runs the usual load over links with faults in a share of all commands.
 func network(rate float64, lasts time.Duration, kind kinds) func(*world) {
 	return func(w *world) {
 		w.redis()
@@ -137,17 +139,17 @@ func network(rate float64, lasts time.Duration, kind kinds) func(*world) {
 	}
 }
 
-// streams runs handlers for about a heartbeat on nodes with two streams, over
-// links that are slow, so that settlements and extensions cross.
+// streams runs handlers that take about as long as a heartbeat interval on nodes with
+// two streams and slow links, so that settlements and extensions cross.
 func streams(w *world) {
 	w.redis()
 	cfg := w.config()
 	cfg.MaxConcurrent = 120
 	l := w.lossy(2, cfg, 0.5, rough)
-	// Bursts: only a backlog opens the second stream.
+	// The load comes in bursts: only a backlog opens the second stream.
 	l.clients, l.batch, l.pause, l.ahead = 2, 100, 200*time.Millisecond, 0
 	l.work = func(rng *rand.Rand) Work {
-		return Work{For: between(rng, w.ledger.TTL/3-20*time.Millisecond, w.ledger.TTL/3+60*time.Millisecond)}
+		return Work{For: between(rng, w.deliveries.TTL/3-20*time.Millisecond, w.deliveries.TTL/3+60*time.Millisecond)}
 	}
 	end := w.begin(l)
 	w.pause(6 * time.Second)

@@ -15,25 +15,25 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// load says what the schedulers of a round do.
+// load configures the schedulers of a round.
 type load struct {
 	clients int
-	batch   int           // most timers in a call
-	pause   time.Duration // about, between the calls of a client
-	ahead   time.Duration // most that a timer is due in the future
+	batch   int           // maximum number of timers per call
+	pause   time.Duration // average time between the calls of a client
+	ahead   time.Duration // maximum delay of a timer
 	work    func(*rand.Rand) Work
 
-	// connect gives the connection of a client, whose name faults bear.
+	// connect returns the connection of a client. Faults are recorded by its name.
 	connect func(name string) redis.UniversalClient
-	timers  func(name string) wakebell.Timers // in its place, where Redis is out of reach
+	timers  func(name string) wakebell.Timers // in place of connect, for clients without Redis
 	options []wakebell.ScheduleOption         // of every timer
 }
 
-// usual is the load of most scenarios: short work, now and then a failure, a
-// panic or a settlement by the handler itself.
+// usual is the load of most scenarios: short work, and sometimes a failure, a panic
+// or a settlement by the handler itself.
 func (w *world) usual() load {
 	return load{
-		clients: 3, batch: 24, pause: 60 * time.Millisecond, // from 16 on payloads travel apart
+		clients: 3, batch: 24, pause: 60 * time.Millisecond, // from 16 timers on, payloads are sent beside the script
 		ahead:   300 * time.Millisecond,
 		work:    usualWork,
 		connect: func(string) redis.UniversalClient { return w.rdb },
@@ -47,15 +47,15 @@ func usualWork(rng *rand.Rand) Work {
 		work.Panics = 1
 	case 1, 2:
 		work.Fails = 1
-	case 3, 4, 5: // so that it is held when something strikes
+	case 3, 4, 5: // held for a while, so that faults hit it
 		work.For = between(rng, 50*time.Millisecond, 500*time.Millisecond)
-	case 6: // extended until it is longer than a lease
+	case 6: // longer than a lease, so that it is extended
 		work.For = between(rng, 1100*time.Millisecond, 1500*time.Millisecond)
 	}
 	return work
 }
 
-// longWork is held for a while more often than not.
+// longWork is usualWork that is held for a while more often.
 func longWork(rng *rand.Rand) Work {
 	work := usualWork(rng)
 	if rng.IntN(3) == 0 {
@@ -64,21 +64,22 @@ func longWork(rng *rand.Rand) Work {
 	return work
 }
 
-// stubbornWork goes on when its lease is lost, and succeeds, more often than not.
+// stubbornWork is longWork that, in three of four cases, continues when its lease is
+// lost.
 func stubbornWork(rng *rand.Rand) Work {
 	work := longWork(rng)
 	work.Stubborn = rng.IntN(4) > 0
 	return work
 }
 
-// begin starts the schedulers; the function that it returns ends them.
+// begin starts the schedulers. end stops them.
 func (w *world) begin(l load) (end func()) {
 	w.Helper()
 	ctx, stop := context.WithCancel(w.Context())
 	var running sync.WaitGroup
 	for i := range l.clients {
 		s := &scheduler{
-			load: l, t: w.T, ledger: w.ledger,
+			load: l, t: w.T, deliveries: w.deliveries,
 			name: fmt.Sprintf("client-%d", i+1),
 			rng:  rand.New(rand.NewPCG(w.rng.Uint64(), w.rng.Uint64())),
 		}
@@ -95,7 +96,7 @@ func (w *world) begin(l load) (end func()) {
 	return end
 }
 
-// quiet is for what is in trouble on purpose.
+// quiet discards the log of components that fail on purpose.
 var quiet = slog.New(slog.DiscardHandler)
 
 func newClient(t testing.TB, rdb redis.UniversalClient) *wakebell.Client {
@@ -108,12 +109,12 @@ func newClient(t testing.TB, rdb redis.UniversalClient) *wakebell.Client {
 // scheduler schedules batch after batch, each until it is acknowledged.
 type scheduler struct {
 	load
-	t      testing.TB
-	ledger *Ledger
-	name   string
-	rng    *rand.Rand
-	client wakebell.Timers
-	count  int
+	t          testing.TB
+	deliveries *DeliveryLog
+	name       string
+	rng        *rand.Rand
+	client     wakebell.Timers
+	count      int
 }
 
 func (s *scheduler) run(ctx context.Context) {
@@ -126,7 +127,7 @@ func (s *scheduler) run(ctx context.Context) {
 	}
 }
 
-// plan is a timer that is to be.
+// plan describes a timer to schedule.
 type plan struct {
 	id   string
 	work Work
@@ -137,9 +138,8 @@ func (p plan) draft(options ...wakebell.ScheduleOption) wakebell.Draft {
 	return wakebell.NewTopic[Work](topic).Draft(p.work, append(options, wakebell.ID(p.id), wakebell.In(p.in))...)
 }
 
-// schedule schedules one batch, again and again until it is acknowledged; the
-// last try is made to its end, so that no outcome is left unknown by the
-// harness itself.
+// schedule schedules one batch and retries until it is acknowledged. It does not
+// interrupt the last attempt, so that the harness does not cause an unknown outcome.
 func (s *scheduler) schedule(ctx context.Context) {
 	plans := make([]plan, 1+s.rng.IntN(s.batch))
 	for i := range plans {
@@ -163,7 +163,7 @@ func (s *scheduler) schedule(ctx context.Context) {
 	}
 }
 
-// try schedules a batch once and notes what came of it.
+// try schedules a batch once and records the answer.
 func (s *scheduler) try(ctx context.Context, plans []plan) bool {
 	drafts := make([]wakebell.Draft, len(plans))
 	for i, p := range plans {
@@ -180,7 +180,7 @@ func (s *scheduler) try(ctx context.Context, plans []plan) bool {
 		if err == nil {
 			c.Due, c.Found = answers[i].Due, found(answers[i].Outcome)
 		}
-		s.ledger.Called(p.id, c)
+		s.deliveries.RecordCall(p.id, c)
 	}
 	return err == nil
 }

@@ -21,18 +21,18 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// NodeVariable is the environment variable that makes a process of the test
-// binary a node; it holds a NodeConfig.
+// NodeVariable is the environment variable that makes a process of the test binary
+// a node. Its value is a NodeConfig as JSON.
 const NodeVariable = "WAKEBELL_FAULTS_NODE"
 
-// NodeConfig says what a node handles, and where.
+// NodeConfig configures a node.
 type NodeConfig struct {
 	Redis     string   // host:port
-	Sentinels []string // host:port of each; empty: Redis is asked directly
-	Master    string   // the name that the sentinels know it by
+	Sentinels []string // host:port of each; empty: the node connects to Redis directly
+	Master    string   // the name of the master in the Sentinels
 
-	Listen string // host:port where it serves others; it handles nothing itself
-	Remote string // host:port of the node that it takes its timers from; Redis is not used
+	Listen string // host:port of a serving node, which handles no timers itself
+	Remote string // host:port of the serving node; a subscriber does not use Redis
 
 	Topic         string
 	Queue         bool // Topic names a queue
@@ -44,9 +44,9 @@ type NodeConfig struct {
 	DrainTimeout  time.Duration
 }
 
-// Work is the body of a timer or message: it tells the handler what to do.
+// Work is the body of a timer or message. It says what the handler does.
 type Work struct {
-	Key        string        `json:"key,omitempty"` // of deduplication, of a message
+	Key        string        `json:"key,omitempty"` // deduplication key of a message
 	Generation int           `json:"g"`
 	For        time.Duration `json:"for,omitempty"`
 	Fails      int           `json:"fails,omitempty"`  // failures before it succeeds
@@ -56,10 +56,10 @@ type Work struct {
 	Stubborn   bool          `json:"stubborn,omitempty"` // ignores its context
 }
 
-// Event says what a line of a node is about.
+// Event is the kind of a Line.
 type Event string
 
-// The events, in the order in which they come.
+// The events, in their order.
 const (
 	EventReady    Event = "ready"
 	EventBegin    Event = "begin"
@@ -70,14 +70,14 @@ const (
 	EventEnded    Event = "ended"
 )
 
-// Line is what a node prints, one JSON object a line, each in one write: what
-// was printed before a kill is read after it.
+// Line is a line of a node's output: a JSON object in one write, so that a kill
+// does not lose what was printed before.
 type Line struct {
 	Event      Event     `json:"event"`
 	At         time.Time `json:"at"`
 	From       time.Time `json:"from,omitzero"`
-	ID         string    `json:"id,omitempty"`      // of a message, the key
-	Message    string    `json:"message,omitempty"` // its id
+	ID         string    `json:"id,omitempty"`      // of a timer, or the deduplication key of a message
+	Message    string    `json:"message,omitempty"` // id of a message
 	Generation int       `json:"generation,omitempty"`
 	Attempt    int       `json:"attempt,omitempty"`
 	Failures   int       `json:"failures,omitempty"`
@@ -87,18 +87,18 @@ type Line struct {
 	Result     Result    `json:"result,omitempty"`
 }
 
-// NodeMain is the main function of a node: it handles timers until SIGTERM, and
-// ends at once when stdin does, as it does with the harness.
+// NodeMain is the main function of a node. It handles timers until SIGTERM. It
+// exits at once when stdin is closed, which happens when the harness ends.
 func NodeMain(config string, stdin io.Reader, stdout io.Writer) error {
 	var cfg NodeConfig
 	if err := json.Unmarshal([]byte(config), &cfg); err != nil {
-		return fmt.Errorf("config of the node: %w", err)
+		return fmt.Errorf("decode the node's config: %w", err)
 	}
 	go func() {
 		_, _ = io.Copy(io.Discard, stdin)
 		os.Exit(3)
 	}()
-	//nolint:forbidigo // the root of a process of its own
+	//nolint:forbidigo // the root context of a process
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	n := &node{out: stdout}
@@ -122,10 +122,10 @@ func NodeMain(config string, stdin io.Reader, stdout io.Writer) error {
 	if err := sys.Start(ctx); err != nil {
 		return err
 	}
-	n.say(Line{Event: EventReady})
+	n.report(Line{Event: EventReady})
 	n.watchClock(ctx)
 	err = sys.Stop()
-	n.say(Line{Event: EventEnded})
+	n.report(Line{Event: EventEnded})
 	return err
 }
 
@@ -136,7 +136,7 @@ func (c NodeConfig) client() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: c.Redis})
 }
 
-// System makes the system of a node on rdb, which reports to w.
+// System returns the System of a node on rdb, which reports to w.
 func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logger) (*wakebell.System, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
@@ -181,7 +181,7 @@ func asQueue(tuning []wakebell.TuningOption) (options []wakebell.QueueHandlerOpt
 	return options
 }
 
-// withoutStacks shortens the log of crashes, which are many and on purpose.
+// withoutStacks removes the stacks of intended panics from the log.
 func withoutStacks(_ []string, a slog.Attr) slog.Attr {
 	if a.Key == "stack" {
 		return slog.Attr{}
@@ -189,33 +189,34 @@ func withoutStacks(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// reporter gets what a node has to say.
-type reporter interface{ say(line Line) }
+// reporter receives the lines of a node.
+type reporter interface{ report(line Line) }
 
 type node struct {
 	mu  sync.Mutex
 	out io.Writer
 }
 
-func (n *node) say(line Line) {
+func (n *node) report(line Line) {
 	line.At = time.Now()
 	text, err := json.Marshal(line)
 	if err != nil {
-		panic(err) // a Line has nothing that cannot be written
+		panic(err) // a Line can always be encoded
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	_, _ = n.out.Write(append(text, '\n')) // the harness is gone, and with it this process
+	_, _ = n.out.Write(append(text, '\n')) // it fails only after the end of the harness, which ends this process
 }
 
 const (
 	clockTick = 20 * time.Millisecond
-	// stallAt is the least gap that is reported: leases are a second and more,
+	// stallAt is the shortest gap that is reported: leases are at least a second,
 	// and have two thirds of it left when they are extended.
 	stallAt = 150 * time.Millisecond
 )
 
-// watchClock reports when this process was not run for a while, until ctx ends.
+// watchClock reports when this process was not scheduled for a while, until ctx
+// ends.
 func (n *node) watchClock(ctx context.Context) {
 	tick := time.NewTicker(clockTick)
 	defer tick.Stop()
@@ -224,17 +225,17 @@ func (n *node) watchClock(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C: // the tick itself may be an old one
+		case <-tick.C: // the time of the tick itself may be old
 			now := time.Now()
 			if now.Sub(last) > stallAt {
-				n.say(Line{Event: EventStall, From: last})
+				n.report(Line{Event: EventStall, From: last})
 			}
 			last = now
 		}
 	}
 }
 
-// worker does what the bodies say.
+// worker handles timers as their bodies say.
 type worker struct{ reporter }
 
 func (w worker) handle(ctx context.Context, t wakebell.Timer[Work]) error {
@@ -245,18 +246,18 @@ func (w worker) handle(ctx context.Context, t wakebell.Timer[Work]) error {
 	if t.Body.Key != "" {
 		line.ID, line.Message = t.Body.Key, t.ID
 	}
-	say := func(event Event) { line.Event = event; w.say(line) }
-	say(EventBegin)
+	report := func(event Event) { line.Event = event; w.report(line) }
+	report(EventBegin)
 	end, err := do(ctx, t)
 	line.End = end
 	if t.Body.Settle && (end == EndAck || end == EndNack) {
-		say(EventSettling)
+		report(EventSettling)
 		line.Result = result(t.Settle(ctx, err))
-		say(EventSettled)
+		report(EventSettled)
 	}
-	say(EventEnd)
+	report(EventEnd)
 	if end == EndPanic {
-		panic("the body says so")
+		panic("intended panic")
 	}
 	return err
 }
@@ -281,9 +282,9 @@ func do(ctx context.Context, t wakebell.Timer[Work]) (End, error) {
 	case t.Attempt <= t.Body.Panics:
 		return EndPanic, nil
 	case t.Failures < t.Body.Fails:
-		return EndNack, errors.New("the body says so")
+		return EndNack, errors.New("intended failure")
 	case t.Body.Reject:
-		return EndReject, wakebell.Reject(errors.New("the body says so"))
+		return EndReject, wakebell.Reject(errors.New("intended failure"))
 	default:
 		return EndAck, nil
 	}

@@ -13,24 +13,24 @@ import (
 	"time"
 )
 
-// Report gathers the judgements of all rounds, by scenario.
+// Report collects the judgements of all rounds by scenario.
 type Report struct {
 	mu   sync.Mutex
 	rows map[string]*Row
 }
 
-// Row is one scenario.
+// Row has the results of a scenario.
 type Row struct {
 	Scenario string
 	Rounds   int
-	Trials   int // faults injected, or what else the scenario counts
+	Trials   int // injected faults, or other events that the scenario counts
 	LeaseTTL time.Duration
 	Judgement
-	Failures []string // of rounds, besides the violations
+	Failures []string // failed rounds, in addition to the violations
 	Notes    []string // other figures
 }
 
-// NewReport makes an empty report.
+// NewReport returns an empty report.
 func NewReport() *Report { return &Report{rows: map[string]*Row{}} }
 
 // Add adds a round of a scenario.
@@ -44,15 +44,15 @@ func (r *Report) Add(scenario string, trials int, ttl time.Duration, j *Judgemen
 	row.add(j)
 }
 
-// Failed notes that a round of a scenario failed, and why.
-func (r *Report) Failed(scenario, why string) {
+// Failed records that a round of a scenario failed.
+func (r *Report) Failed(scenario, reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	row := r.row(scenario)
-	row.Failures = append(row.Failures, why)
+	row.Failures = append(row.Failures, reason)
 }
 
-// Note adds a figure of a scenario's own.
+// Note adds a figure that only this scenario has.
 func (r *Report) Note(scenario, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *Report) row(scenario string) *Row {
 	return row
 }
 
-// Rows are the rows in the order of the scenarios' names.
+// Rows returns the rows ordered by scenario.
 func (r *Report) Rows() []*Row {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,7 @@ func (r *Report) Rows() []*Row {
 	return rows
 }
 
-// columns are those of the table, each with its heading.
+// columns are the columns of the table.
 var columns = []struct {
 	heading string
 	value   func(*Row) string
@@ -91,12 +91,12 @@ var columns = []struct {
 	{"trials", func(r *Row) string { return strconv.Itoa(r.Trials) }},
 	{"scheduled", func(r *Row) string { return strconv.Itoa(r.Scheduled) }},
 	{"lost", func(r *Row) string { return strconv.Itoa(r.Lost) }},
-	{"lost by Redis", func(r *Row) string { return strconv.Itoa(r.Forgotten) }},
+	{"lost by Redis", func(r *Row) string { return strconv.Itoa(r.LostByRedis) }},
 	{"early", func(r *Row) string { return strconv.Itoa(r.Early) }},
 	{"repeated", func(r *Row) string { return strconv.Itoa(r.Repeated) }},
 	{"uncaused", func(r *Row) string { return strconv.Itoa(r.Uncaused) }},
 	{"stale", func(r *Row) string { return strconv.Itoa(r.Stale) }},
-	{"beside", func(r *Row) string { return strconv.Itoa(r.Beside) }},
+	{"overlapping", func(r *Row) string { return strconv.Itoa(r.Overlapping) }},
 	{"unseen", func(r *Row) string { return strconv.Itoa(r.Undelivered) }},
 	{"illegal", func(r *Row) string { return strconv.Itoa(r.Illegal) }},
 	{"recovery p50", func(r *Row) string { return r.recovery(0.5) }},
@@ -105,8 +105,8 @@ var columns = []struct {
 	{"3/N", (*Row).bound},
 }
 
-// bound is the upper bound, at 95 %, of the rate of what was never seen in
-// that many timers.
+// bound returns the upper bound, at 95 %, of the rate of an event that did not
+// occur in that many timers.
 func (r *Row) bound() string {
 	if r.Broken() > 0 || r.Scheduled == 0 {
 		return "-"
@@ -129,7 +129,7 @@ func (r *Row) quantile(q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
-// causes lists the causes of repeats by how often they were found.
+// causes lists the causes of repeats by frequency.
 func (r *Row) causes() string {
 	var names []Cause
 	for cause := range r.Causes {
@@ -143,8 +143,7 @@ func (r *Row) causes() string {
 	return strings.Join(parts, ", ")
 }
 
-// recoveries tells how long timers had to wait by what held them up, where that
-// was not one thing alone.
+// recoveries describes the recovery times by cause, if there is more than one cause.
 func (r *Row) recoveries() (notes []string) {
 	if len(r.RecoveryBy) < 2 {
 		return nil
@@ -155,7 +154,8 @@ func (r *Row) recoveries() (notes []string) {
 	return notes
 }
 
-// WriteText writes the table as text, then the causes of repeats and what broke.
+// WriteText writes the table as text, then the causes of repeats and the
+// violations.
 func (r *Report) WriteText(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	var cells []string
@@ -189,8 +189,8 @@ func (r *Report) writeNotes(w io.Writer) error {
 		}
 	}
 	for _, row := range r.Rows() {
-		for _, why := range append(row.Failures, row.Violations...) {
-			fmt.Fprintf(&b, "FAIL %s: %s\n", row.Scenario, why)
+		for _, failure := range append(row.Failures, row.Violations...) {
+			fmt.Fprintf(&b, "FAIL %s: %s\n", row.Scenario, failure)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -225,14 +225,14 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	return err
 }
 
-// WriteJSON writes a JSON object a line for each scenario.
+// WriteJSON writes a line with a JSON object for each scenario.
 func (r *Report) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	for _, row := range r.Rows() {
 		err := enc.Encode(map[string]any{
 			"scenario": row.Scenario, "rounds": row.Rounds, "trials": row.Trials,
 			"timers": row.Timers, "scheduled": row.Scheduled, "deliveries": row.Deliveries,
-			"lost": row.Lost, "lost_by_redis": row.Forgotten, "early": row.Early,
+			"lost": row.Lost, "lost_by_redis": row.LostByRedis, "early": row.Early,
 			"repeated": row.Repeated, "causes": row.Causes, "uncaused": row.Uncaused,
 			"stale": row.Stale, "undelivered_claims": row.Undelivered, "illegal": row.Illegal,
 			"recovery_p50_ms": row.quantile(0.5).Milliseconds(), "recovery_p99_ms": row.quantile(0.99).Milliseconds(),

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// afterKill is for how long after a kill a run counts as due after it.
+// afterKill is how long after a kill runs count as affected by it.
 const afterKill = 2 * time.Second
 
-// onTime is how late the probe may be while the machine counts as on time.
+// onTime is the lateness of the probe up to which the machine counts as on time.
 const onTime = 5 * time.Millisecond
 
-// runAccount is the account of the runs of recurring schedules: what was to be
-// fired, what beats have printed, and what became of it in Redis.
+// runAccount records the runs of recurring schedules: the expected instants, the
+// output of the beats, and the timers in Redis.
 type runAccount struct {
 	mu        sync.Mutex
 	schedules map[string]*scheduleRuns
@@ -24,23 +24,24 @@ type runAccount struct {
 	fired     []lateRun
 	probes    []lateRun
 	early     int
-	foreign   []string // what belongs to no schedule of the account
+	foreign   []string // runs and timers of no schedule of the account
 }
 
 // scheduleRuns are the runs of a schedule.
 type scheduleRuns struct {
 	start   time.Time
 	every   time.Duration
-	printed map[int64]int  // times that a run was printed, by µs of its instant
-	last    time.Time      // instant that was printed
-	timers  map[int64]bool // by µs of the instant
-	counted int64          // runs by the meta
+	printed map[int64]int  // how often a run was printed, by the µs of its instant
+	last    time.Time      // the latest instant that was printed
+	timers  map[int64]bool // by the µs of the instant
+	counted int64          // the number of runs in the meta field
 }
 
-// lateRun is something that was due and came.
-type lateRun struct{ due, came time.Time }
+// lateRun has the instant at which something was due and the one at which it
+// happened.
+type lateRun struct{ due, actual time.Time }
 
-// printedRun is a line of `wakebell beat`.
+// printedRun is a line of the output of `wakebell beat`.
 type printedRun struct {
 	Name    string
 	Due     time.Time
@@ -49,14 +50,14 @@ type printedRun struct {
 
 func newRunAccount() *runAccount { return &runAccount{schedules: map[string]*scheduleRuns{}} }
 
-// expect notes a schedule that was put.
+// expect records a schedule that was stored.
 func (a *runAccount) expect(name string, start time.Time, every time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.schedules[name] = &scheduleRuns{start: start, every: every, printed: map[int64]int{}, timers: map[int64]bool{}}
 }
 
-// printed notes a run that a beat says it has fired.
+// printed records a run that a beat has printed.
 func (a *runAccount) printed(p printedRun) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,10 +76,10 @@ func (a *runAccount) printed(p printedRun) {
 	a.fired = append(a.fired, lateRun{p.Due, p.FiredAt})
 }
 
-func (a *runAccount) probed(due, came time.Time) {
+func (a *runAccount) probed(due, actual time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.probes = append(a.probes, lateRun{due, came})
+	a.probes = append(a.probes, lateRun{due, actual})
 }
 
 func (a *runAccount) killed(at time.Time) {
@@ -99,7 +100,7 @@ func (a *runAccount) past(at time.Time) bool {
 	return true
 }
 
-// timer notes a timer of a run, by its id.
+// timer records the timer of a run, by its id.
 func (a *runAccount) timer(id string) error {
 	name, at, _ := strings.Cut(id, "@")
 	instant, err := time.Parse(time.RFC3339Nano, at)
@@ -125,25 +126,25 @@ func (a *runAccount) judge() *Judgement {
 	for _, name := range slices.Sorted(maps.Keys(a.schedules)) {
 		s := a.schedules[name]
 		j.Timers += len(s.timers)
-		missing, strange := s.compare()
-		twice := s.twice()
-		j.Scheduled += len(s.timers) + missing - strange
+		missing, offGrid := s.compare()
+		repeated := s.repeated()
+		j.Scheduled += len(s.timers) + missing - offGrid
 		j.Deliveries += int(s.counted)
 		j.Lost += missing
-		j.Illegal += strange
-		j.Repeated += twice
-		j.Uncaused += twice
-		if missing+strange+twice > 0 {
-			j.Violations = append(j.Violations, fmt.Sprintf("%s, every %v: %d instants have no timer, %d timers no instant, %d runs came twice",
-				name, s.every, missing, strange, twice))
+		j.Illegal += offGrid
+		j.Repeated += repeated
+		j.Uncaused += repeated
+		if missing+offGrid+repeated > 0 {
+			j.Violations = append(j.Violations, fmt.Sprintf("%s, every %v: %d instants have no timer, %d timers have no instant, %d runs were repeated",
+				name, s.every, missing, offGrid, repeated))
 		}
 	}
 	return j
 }
 
-// compare counts the instants without a timer, up to the last one with a timer,
-// and the timers that are at no instant of the schedule.
-func (s *scheduleRuns) compare() (missing, strange int) {
+// compare counts the instants without a timer, up to the last one with a timer, and
+// the timers at no instant of the schedule.
+func (s *scheduleRuns) compare() (missing, offGrid int) {
 	last := s.start.UnixMicro()
 	for at := range s.timers {
 		last = max(last, at)
@@ -157,9 +158,10 @@ func (s *scheduleRuns) compare() (missing, strange int) {
 	return missing, len(s.timers) - (due - missing)
 }
 
-// twice counts the runs that were fired again. The id of a timer hides them from
-// the timeline; the number of runs and what the beats print do not.
-func (s *scheduleRuns) twice() int {
+// repeated counts the runs that were fired more than once. They have the same timer
+// id, so the timeline does not show them; the number of runs and the output of the
+// beats do.
+func (s *scheduleRuns) repeated() int {
 	printed := 0
 	for _, times := range s.printed {
 		printed += times - 1
@@ -167,7 +169,7 @@ func (s *scheduleRuns) twice() int {
 	return max(printed, int(s.counted)-len(s.timers), 0)
 }
 
-// notes are the figures of lateness, beside those of the probe.
+// notes describes the lateness of the runs and of the probe.
 func (a *runAccount) notes() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -177,28 +179,29 @@ func (a *runAccount) notes() []string {
 	}
 	fired, probes := a.split(a.fired), a.split(a.probes)
 	return []string{
-		fmt.Sprintf("%d schedules, %d runs, %d of them not printed by who was killed", len(a.schedules), timers, timers-len(a.fired)),
-		fmt.Sprintf("late by, away from kills: %s", spread(fired.away)),
-		fmt.Sprintf("late by, due up to %v after a kill: %s", afterKill, spread(fired.after)),
-		fmt.Sprintf("late by, away from kills, while the probe was late by %v at most: %s", onTime, spread(fired.onTime)),
-		fmt.Sprintf("the probe late by, away from kills: %s; after: %s", spread(probes.away), spread(probes.after)),
+		fmt.Sprintf("%d schedules, %d runs, %d of them not printed because their beat was killed", len(a.schedules), timers, timers-len(a.fired)),
+		fmt.Sprintf("lateness, away from kills: %s", spread(fired.away)),
+		fmt.Sprintf("lateness, due up to %v after a kill: %s", afterKill, spread(fired.after)),
+		fmt.Sprintf("lateness, away from kills, while that of the probe was at most %v: %s", onTime, spread(fired.onTime)),
+		fmt.Sprintf("lateness of the probe, away from kills: %s; after a kill: %s", spread(probes.away), spread(probes.after)),
 	}
 }
 
-// lateness tells apart how much came late.
+// lateness has the lateness of runs by their distance from kills.
 type lateness struct {
 	away, after []time.Duration // from kills
-	onTime      []time.Duration // of away: while the machine was on time
+	onTime      []time.Duration // the part of away while the machine was on time
 }
 
-// split leaves out what was due before the first probe.
+// split returns the lateness of runs. It skips those that were due before the first
+// probe.
 func (a *runAccount) split(runs []lateRun) (l lateness) {
 	for _, r := range runs {
 		if len(a.probes) == 0 || r.due.Before(a.probes[0].due) {
 			continue
 		}
-		late := r.came.Sub(r.due)
-		kill, _ := slices.BinarySearchFunc(a.kills, r.came, time.Time.Compare) // the last one before it came is kill-1
+		late := r.actual.Sub(r.due)
+		kill, _ := slices.BinarySearchFunc(a.kills, r.actual, time.Time.Compare) // the last one before the run is kill-1
 		if kill > 0 && !r.due.After(a.kills[kill-1].Add(afterKill)) {
 			l.after = append(l.after, late)
 			continue
@@ -211,14 +214,14 @@ func (a *runAccount) split(runs []lateRun) (l lateness) {
 	return l
 }
 
-// machineOnTime reports whether the probes were on time, of which one waited
-// between the instant of a run and its coming: the last before, to the first after.
+// machineOnTime reports whether the probes were on time while a run was due: from the
+// last one before its instant to the first one after it was fired.
 func (a *runAccount) machineOnTime(r lateRun) bool {
 	byDue := func(p lateRun, at time.Time) int { return p.due.Compare(at) }
 	first, _ := slices.BinarySearchFunc(a.probes, r.due, byDue)
-	last, _ := slices.BinarySearchFunc(a.probes, r.came, byDue)
+	last, _ := slices.BinarySearchFunc(a.probes, r.actual, byDue)
 	return !slices.ContainsFunc(a.probes[max(first-1, 0):min(last+1, len(a.probes))], func(p lateRun) bool {
-		return p.came.Sub(p.due) > onTime
+		return p.actual.Sub(p.due) > onTime
 	})
 }
 
@@ -231,5 +234,5 @@ func spread(all []time.Duration) string {
 	at := func(q float64) time.Duration {
 		return all[min(int(q*float64(len(all))), len(all)-1)].Round(100 * time.Microsecond)
 	}
-	return fmt.Sprintf("p50 %v, p99 %v, most %v of %d", at(0.5), at(0.99), at(1), len(all))
+	return fmt.Sprintf("p50 %v, p99 %v, max %v of %d", at(0.5), at(0.99), at(1), len(all))
 }

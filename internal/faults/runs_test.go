@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The account of beats notices what it is for.
+// The account of beats detects each kind of violation.
 func TestRunAccount(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1_000_000, 0).UTC()
@@ -21,11 +21,11 @@ func TestRunAccount(t *testing.T) {
 		late    time.Duration // of those that are printed
 		want    Judgement
 	}{
-		{"nothing is wrong", []int{0, 1, 2}, 3, []int{0, 2}, 0, Judgement{Timers: 3, Scheduled: 3, Deliveries: 3}},
+		{"no violation", []int{0, 1, 2}, 3, []int{0, 2}, 0, Judgement{Timers: 3, Scheduled: 3, Deliveries: 3}},
 		{"an instant has no timer", []int{0, 2}, 2, []int{0, 2}, 0, Judgement{Timers: 2, Scheduled: 3, Deliveries: 2, Lost: 1}},
-		{"nor has the first", []int{1}, 1, nil, 0, Judgement{Timers: 1, Scheduled: 2, Deliveries: 1, Lost: 1}},
+		{"the first instant has no timer", []int{1}, 1, nil, 0, Judgement{Timers: 1, Scheduled: 2, Deliveries: 1, Lost: 1}},
 		{"more runs than timers", []int{0, 1}, 3, []int{0, 1}, 0, Judgement{Timers: 2, Scheduled: 2, Deliveries: 3, Repeated: 1, Uncaused: 1}},
-		{"two beats print a run", []int{0, 1}, 2, []int{0, 1, 1}, 0, Judgement{Timers: 2, Scheduled: 2, Deliveries: 2, Repeated: 1, Uncaused: 1}},
+		{"two beats print the same run", []int{0, 1}, 2, []int{0, 1, 1}, 0, Judgement{Timers: 2, Scheduled: 2, Deliveries: 2, Repeated: 1, Uncaused: 1}},
 		{"early", []int{0}, 1, []int{0}, -time.Microsecond, Judgement{Timers: 1, Scheduled: 1, Deliveries: 1, Early: 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -52,10 +52,10 @@ func TestRunAccount(t *testing.T) {
 	require.NoError(t, a.timer("x@"+at(2).Format(time.RFC3339Nano)))
 	a.counted("x", 2)
 	j := a.judge()
-	require.Equal(t, []int{1, 1}, []int{j.Lost, j.Illegal}, "a timer beside the grid")
+	require.Equal(t, []int{1, 1}, []int{j.Lost, j.Illegal}, "a timer off the grid")
 }
 
-// What a kill may have held up is told apart from the rest.
+// The lateness of runs that a kill may have delayed is reported separately.
 func TestRunAccountOfLateness(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1_000_000, 0).UTC()
@@ -66,7 +66,7 @@ func TestRunAccountOfLateness(t *testing.T) {
 	a.probed(at(7), at(7))
 	a.probed(at(8.05), at(8.05))
 	a.probed(at(8.2), at(8.2))
-	a.probed(at(18.9), at(19.05)) // the machine stood still
+	a.probed(at(18.9), at(19.05)) // the machine was stalled
 	a.probed(at(30), at(30))
 	a.killed(at(10))
 	a.killed(at(20))
@@ -82,7 +82,7 @@ func TestRunAccountOfLateness(t *testing.T) {
 		a.printed(printedRun{"x", at(r[0]), at(r[1])})
 	}
 	notes := fmt.Sprint(a.notes())
-	require.Contains(t, notes, "late by, away from kills: p50 100ms, p99 100ms, most 100ms of 3 ")
-	require.Contains(t, notes, "2s after a kill: p50 300ms, p99 300ms, most 300ms of 3 ")
-	require.Contains(t, notes, "at most: p50 100ms, p99 100ms, most 100ms of 1 ")
+	require.Contains(t, notes, "lateness, away from kills: p50 100ms, p99 100ms, max 100ms of 3 ")
+	require.Contains(t, notes, "2s after a kill: p50 300ms, p99 300ms, max 300ms of 3 ")
+	require.Contains(t, notes, "at most 5ms: p50 100ms, p99 100ms, max 100ms of 1 ")
 }

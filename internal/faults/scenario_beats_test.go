@@ -10,18 +10,18 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// shortBeats is how long a round kills beats, but for a first one that is told
-// another time: the rounds of the other scenarios take about as long.
+// shortBeats is how long a round kills beats, which is similar to the other
+// scenarios. The flag -faults.beats sets another duration for the first round.
 const shortBeats = 5 * time.Second
 
-// beatLoad says what beats have to fire while they are killed.
+// beatLoad configures the schedules of a round.
 type beatLoad struct {
 	schedules int
-	unit      time.Duration // the intervals are 1 to 10 of it
-	pause     time.Duration // least time between kills; twice that at most
+	unit      time.Duration // the intervals are 1 to 10 times that
+	pause     time.Duration // minimum time between kills; the maximum is twice that
 }
 
-// loadOfBeats is that of a long run, or a light one for a few seconds.
+// loadOfBeats returns the load of a long run, or a light one for a few seconds.
 func loadOfBeats(lasts time.Duration) beatLoad {
 	if lasts >= time.Minute {
 		return beatLoad{1000, time.Second, 3 * time.Second}
@@ -29,8 +29,8 @@ func loadOfBeats(lasts time.Duration) beatLoad {
 	return beatLoad{100, 200 * time.Millisecond, 600 * time.Millisecond}
 }
 
-// beats kills one of three `wakebell beat` after another, by which many
-// schedules are fired. Each of their instants has to have its timer, once.
+// beats kills three `wakebell beat` processes one after another while they fire many
+// schedules. Each instant must have exactly one timer.
 func beats(w *world) {
 	w.redis()
 	lasts := shortBeats
@@ -39,21 +39,21 @@ func beats(w *world) {
 	}
 	load := loadOfBeats(lasts)
 	account := w.recur(load, "")
-	flock := newFlock(w, account)
+	fleet := newBeatFleet(w, account)
 	for range 3 {
-		flock.start()
+		fleet.start()
 	}
-	w.eventually("all beats fire", flock.fires)
+	w.eventually("all beats fire", fleet.fires)
 	probed := w.probe(account)
 	for began := time.Now(); time.Since(began) < lasts; {
 		w.pause(between(w.rng, load.pause, 2*load.pause))
-		flock.kill(w.rng.IntN(len(flock.beats)))
+		fleet.kill(w.rng.IntN(len(fleet.beats)))
 		w.trials++
 	}
 	end := time.Now()
-	w.eventually("every schedule goes on", func() bool { return account.past(end) })
+	w.eventually("every schedule continues", func() bool { return account.past(end) })
 	probed()
-	flock.end()
+	fleet.end()
 	w.readRuns(account, "")
 	w.found = account.judge()
 	for _, note := range account.notes() {
@@ -61,14 +61,14 @@ func beats(w *world) {
 	}
 }
 
-// allMisfires is as many as a beat may make up for: on a busy machine it may take
-// the first of them half a minute to start.
+// allMisfires is the misfire limit: on a busy machine the first beat may take half a
+// minute to start.
 const allMisfires = 10_000
 
-// startIn is the least time between the put of a schedule and its first instant.
+// startIn is the minimum time from storing a schedule to its first instant.
 const startIn = 2 * time.Second
 
-// recur puts the schedules, which are spread evenly over their intervals.
+// recur stores the schedules, whose phases are random.
 func (w *world) recur(load beatLoad, prefix string) *runAccount {
 	w.Helper()
 	account := newRunAccount()
@@ -84,7 +84,7 @@ func (w *world) recur(load beatLoad, prefix string) *runAccount {
 	return account
 }
 
-// tenant is a client of a prefix.
+// tenant returns a client with a prefix.
 func (w *world) tenant(prefix string) *wakebell.Client {
 	w.Helper()
 	client, err := wakebell.NewClient(w.rdb, wakebell.ClientConfig{Prefix: prefix})
@@ -92,8 +92,8 @@ func (w *world) tenant(prefix string) *wakebell.Client {
 	return client
 }
 
-// readRuns reads the timers that the runs have become, and how many runs the
-// schedules count.
+// readRuns reads the timers of the runs, and the number of runs that the schedules
+// count.
 func (w *world) readRuns(account *runAccount, prefix string) {
 	w.Helper()
 	ids, err := w.rdb.ZRange(w.Context(), "timers_timeline:"+prefix+topic, 0, -1).Result()
@@ -107,11 +107,11 @@ func (w *world) readRuns(account *runAccount, prefix string) {
 	}
 }
 
-// probeEvery is how often the probe is due.
+// probeEvery is the interval of the probe.
 const probeEvery = 10 * time.Millisecond
 
-// probe waits for one instant after another, as a beat does, and asks Redis for
-// its clock then: that late the machine makes whoever does nothing else.
+// probe waits for one instant after another, as a beat does, and then reads the clock
+// of Redis. Its lateness is that of the machine.
 func (w *world) probe(account *runAccount) (end func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -15,18 +15,18 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// clocks runs two nodes in virtual time, on a Redis whose clock is an hour away
-// from theirs, one way and the other.
+// clocks runs two nodes in virtual time, on a Redis whose clock is an hour fast and
+// then an hour slow.
 func clocks(w *world) {
 	for i, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		synctest.Test(w.T, func(t *testing.T) {
 			w.skewed(t, fmt.Sprintf("client-%d", i+1), ahead)
-			<-time.After(5 * time.Second) // protoactor's timers for late mail end before the bubble
+			<-time.After(5 * time.Second) // protoactor's timers have to end before the bubble
 		})
 	}
 }
 
-// skewed is one direction. All instants in the ledger are of Redis's clock.
+// skewed runs one direction. All instants in the delivery log are of Redis's clock.
 func (w *world) skewed(t *testing.T, name string, ahead time.Duration) {
 	t.Helper()
 	redisNow := func() time.Time { return time.Now().Add(ahead) }
@@ -34,7 +34,7 @@ func (w *world) skewed(t *testing.T, name string, ahead time.Duration) {
 	cfg := w.config()
 	cfg.DrainTimeout = -1
 	for n := range 2 {
-		sys, err := cfg.System(rdb, listener{w.ledger, fmt.Sprintf("%s's node-%d", name, n+1), redisNow}, quiet)
+		sys, err := cfg.System(rdb, recorder{w.deliveries, fmt.Sprintf("%s's node-%d", name, n+1), redisNow}, quiet)
 		require.NoError(t, err)
 		require.NoError(t, sys.Start(t.Context()))
 		defer func() { require.NoError(t, sys.Stop()) }()
@@ -49,7 +49,7 @@ func (w *world) skewed(t *testing.T, name string, ahead time.Duration) {
 		called := redisNow()
 		answers, err := client.Schedule(t.Context(), p.draft())
 		require.NoError(t, err)
-		w.ledger.Called(p.id, Call{
+		w.deliveries.RecordCall(p.id, Call{
 			Kind: CallSchedule, Client: name, Generation: 1, Called: called, Returned: redisNow(),
 			Earliest: called.Add(p.in), Due: answers[0].Due, Found: found(answers[0].Outcome),
 		})
@@ -60,20 +60,19 @@ func (w *world) skewed(t *testing.T, name string, ahead time.Duration) {
 	require.Zero(t, rdb.ZCard(t.Context(), "timers_timeline:"+topic).Val(), "timers are left")
 }
 
-// listener tells the ledger what a node of the harness's own process says.
-type listener struct {
-	ledger *Ledger
-	name   string
-	now    func() time.Time
+// recorder records the lines of a node in the harness's own process.
+type recorder struct {
+	deliveries *DeliveryLog
+	name       string
+	now        func() time.Time
 }
 
-func (l listener) say(line Line) {
-	line.At = l.now()
-	l.ledger.Heard(l.name, line)
+func (r recorder) report(line Line) {
+	line.At = r.now()
+	r.deliveries.RecordLine(r.name, line)
 }
 
-// clocked connects to an embedded Redis with a clock of its own, which is set
-// before every command.
+// clocked connects to an embedded Redis whose clock is set before every command.
 func clocked(t *testing.T, now func() time.Time) *redis.Client {
 	t.Helper()
 	var server *miniredis.Miniredis

@@ -5,7 +5,7 @@ import "time"
 // settleLimit bounds the wait for the last timers of a round.
 const settleLimit = 60 * time.Second
 
-// kill ends one of four nodes after another with SIGKILL, under load.
+// kill kills random nodes out of four under load.
 func kill(w *world) {
 	w.redis()
 	cfg := w.config()
@@ -23,8 +23,8 @@ func kill(w *world) {
 	w.settled(settleLimit)
 }
 
-// stop freezes nodes for longer than a lease and lets them go on, with timers
-// that were given to others meanwhile in their hands.
+// stop suspends nodes for longer than a lease. When they continue, they still have
+// timers that other nodes have claimed meanwhile.
 func stop(w *world) {
 	w.redis()
 	cfg := w.config()
@@ -37,7 +37,7 @@ func stop(w *world) {
 		node := w.nodes[w.rng.IntN(len(w.nodes))]
 		resume := node.Stop()
 		w.trials++
-		w.pause(between(w.rng, w.ledger.TTL*11/10, w.ledger.TTL*2))
+		w.pause(between(w.rng, w.deliveries.TTL*11/10, w.deliveries.TTL*2))
 		resume()
 		w.pause(between(w.rng, 100*time.Millisecond, 500*time.Millisecond))
 	}
@@ -45,8 +45,8 @@ func stop(w *world) {
 	w.settled(settleLimit)
 }
 
-// drain ends nodes with SIGTERM under load. What their handlers cannot finish
-// in time is released, and another node has it at once.
+// drain ends nodes with SIGTERM under load. Timers whose handlers do not finish in
+// time are released, and another node claims them at once.
 func drain(w *world) {
 	w.redis()
 	cfg := w.config()

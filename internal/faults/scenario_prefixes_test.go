@@ -11,43 +11,43 @@ import (
 	"github.com/wakebell/wakebell/internal/faultproxy"
 )
 
-// lostReplies is the share of the scripts of a beat that lose their reply.
+// lostReplies is the share of a beat's scripts whose reply is lost.
 const lostReplies = 0.1
 
-// prefixes kills the beats of two prefixes on one Redis in turn, while one script
-// in ten loses its reply. Their schedules have the same names and instants close
-// to each other; each run has to be in the topic of its own prefix, once.
+// prefixes kills the beats of two prefixes on one Redis, while the reply to one script
+// in ten is lost. Their schedules have the same names and similar instants. Each run
+// must be in the topic of its own prefix, once.
 func prefixes(w *world) {
 	w.redis()
 	load := beatLoad{schedules: 50, unit: 200 * time.Millisecond, pause: 600 * time.Millisecond}
-	var flocks []*flock
+	var fleets []*beatFleet
 	for _, prefix := range []string{"billing-", "mail-"} {
-		f := newFlock(w, w.recur(load, prefix))
+		f := newBeatFleet(w, w.recur(load, prefix))
 		f.prefix, f.addr = prefix, w.replies(lostReplies)
 		f.start()
-		flocks = append(flocks, f)
+		fleets = append(fleets, f)
 	}
-	w.eventually("both beats fire", func() bool { return flocks[0].fires() && flocks[1].fires() })
+	w.eventually("both beats fire", func() bool { return fleets[0].fires() && fleets[1].fires() })
 	for began := time.Now(); time.Since(began) < shortBeats; {
 		w.pause(between(w.rng, load.pause, 2*load.pause))
-		flocks[w.rng.IntN(len(flocks))].kill(0)
+		fleets[w.rng.IntN(len(fleets))].kill(0)
 		w.trials++
 	}
 	end := time.Now()
 	w.found = &Judgement{}
-	for _, f := range flocks {
-		w.eventually("every schedule of "+f.prefix+" goes on", func() bool { return f.account.past(end) })
+	for _, f := range fleets {
+		w.eventually("every schedule of "+f.prefix+" continues", func() bool { return f.account.past(end) })
 		f.end()
 	}
-	for _, f := range flocks {
+	for _, f := range fleets {
 		w.readRuns(f.account, f.prefix)
 		w.found.add(f.account.judge())
 	}
 	require.Zero(w, w.rdb.Exists(w.Context(), "timers_timeline:"+topic).Val(), "the topic without a prefix has runs")
 }
 
-// replies is the address of a proxy before Redis that loses the replies of a share
-// of the scripts.
+// replies returns the address of a proxy that drops the replies to a share of the
+// scripts.
 func (w *world) replies(share float64) string {
 	w.Helper()
 	var mu sync.Mutex

@@ -24,37 +24,38 @@ const (
 	publishers     = 4
 )
 
-// queued is the queue of the scenario. Bodies name their keys, so that a
-// command, a run and a dead letter tell which message they are about.
+// queued is the queue of the scenario. Bodies contain their deduplication keys, which
+// identify the message of a command, a run and a dead letter.
 var queued = queue.New[Work](topic, queue.DeduplicateBy(func(w Work) string { return w.Key }))
 
-// messages kills and freezes the consumers of a queue, whose links lose requests
-// and replies as the publishers' do, while every kind of settlement is made.
-func messages(w *world) {
+// queues kills and suspends the consumers of a queue, while links of consumers and
+// publishers lose requests and replies, and handlers settle in every way.
+func queues(w *world) {
 	w.redis()
 	cfg := w.config()
-	// Deadlines of a queue are whole ms: none is shorter than the ledger's.
-	cfg.Queue, cfg.MaxConcurrent, cfg.LeaseTTL = true, 60, w.ledger.TTL+time.Millisecond
-	letters := map[string][]string{}
-	defer func() { w.found = w.ledger.JudgeMessages(letters) }()
+	// Deadlines of a queue are rounded to ms; the lease must not be shorter than that
+	// of the delivery log.
+	cfg.Queue, cfg.MaxConcurrent, cfg.LeaseTTL = true, 60, w.deliveries.TTL+time.Millisecond
+	deadLetters := map[string][]string{}
+	defer func() { w.found = w.deliveries.JudgeMessages(deadLetters) }()
 	for range 4 {
 		w.nodes = append(w.nodes, w.lossyNode(cfg))
 	}
 	end := w.publish()
 	for range 2 {
-		w.strikeConsumers(cfg)
+		w.hitConsumers(cfg)
 	}
 	end()
 	w.handled(settleLimit)
 	w.drainAll()
-	w.readLetters(letters)
-	w.emptyQueue(letters)
-	report.Note("queue", "%d settlements refused, for the message was no longer the handler's", w.refused())
+	w.readDeadLetters(deadLetters)
+	w.emptyQueue(deadLetters)
+	report.Note("queue", "%d settlements refused because the handler no longer held the message", w.refused())
 }
 
-// refused counts the settlements of handlers that were told so.
+// refused counts the refused settlements.
 func (w *world) refused() (n int) {
-	for _, t := range w.ledger.timers {
+	for _, t := range w.deliveries.timers {
 		for _, r := range t.Runs {
 			if r.Result == ResultRefused {
 				n++
@@ -71,16 +72,16 @@ func (w *world) lossyNode(cfg NodeConfig) *Node {
 	return w.fleet.Start(cfg)
 }
 
-// strikeConsumers freezes a node for longer than a lease, and kills the others
-// meanwhile. It goes on with messages that others have had.
-func (w *world) strikeConsumers(cfg NodeConfig) {
+// hitConsumers suspends a node for longer than a lease, and kills other nodes
+// meanwhile. When it continues, it has messages that other nodes have claimed.
+func (w *world) hitConsumers(cfg NodeConfig) {
 	w.Helper()
 	frozen := w.rng.IntN(len(w.nodes))
 	w.nodes[frozen].Ready()
 	w.pause(between(w.rng, 200*time.Millisecond, 400*time.Millisecond))
 	resume := w.nodes[frozen].Stop()
 	w.tried()
-	for until := time.Now().Add(between(w.rng, w.ledger.TTL*11/10, w.ledger.TTL*3/2)); time.Now().Before(until); {
+	for until := time.Now().Add(between(w.rng, w.deliveries.TTL*11/10, w.deliveries.TTL*3/2)); time.Now().Before(until); {
 		i := (frozen + 1 + w.rng.IntN(len(w.nodes)-1)) % len(w.nodes)
 		w.nodes[i].Kill()
 		w.nodes[i] = w.lossyNode(cfg)
@@ -90,14 +91,14 @@ func (w *world) strikeConsumers(cfg NodeConfig) {
 	resume()
 }
 
-// tried counts a trial, while links count theirs.
+// tried counts a trial. Links count theirs concurrently.
 func (w *world) tried() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.trials++
 }
 
-// handled waits until nothing waits in the queue, and nobody holds anything.
+// handled waits until no message is waiting or held.
 func (w *world) handled(within time.Duration) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), within)
@@ -106,31 +107,31 @@ func (w *world) handled(within time.Duration) {
 	require.NoError(w, err, "left: %+v", left)
 }
 
-func (w *world) readLetters(into map[string][]string) {
+func (w *world) readDeadLetters(into map[string][]string) {
 	w.Helper()
 	for letter, err := range newClient(w.T, w.rdb).Queues().DeadLetters(w.Context(), queued.Keys(), 0) {
 		require.NoError(w, err)
 		var work Work
 		require.NoError(w, json.Unmarshal(letter.Payload, &work))
 		into[work.Key] = append(into[work.Key], letter.ID)
-		w.ledger.Died(work.Key, letter.Reason)
+		w.deliveries.RecordDeadLetter(work.Key, letter.Reason)
 	}
 }
 
-// kept are the keys that outlast the messages, by how they begin.
-var kept = []string{
+// remaining has the prefixes of keys that outlast the messages.
+var remaining = []string{
 	"::deduplication::", "::dlq", "::processing:lease_token_counter",
 	"::wakebell:records", "::wakebell:places", "::wakebell:published:", "::wakebell:exchange:", "::wakebell:hint",
 }
 
-// emptyQueue checks that Redis keeps nothing of the messages but what it must:
-// the dead letters with a record of each, and what expires.
-func (w *world) emptyQueue(letters map[string][]string) {
+// emptyQueue checks that Redis has nothing of the messages except the dead letters
+// with a record of each, and keys that expire.
+func (w *world) emptyQueue(deadLetters map[string][]string) {
 	w.Helper()
 	keys, err := w.rdb.Keys(w.Context(), "*").Result()
 	require.NoError(w, err)
 	expected := func(key string) bool {
-		for _, begin := range kept {
+		for _, begin := range remaining {
 			if strings.HasPrefix(key, topic+begin) {
 				return true
 			}
@@ -142,12 +143,11 @@ func (w *world) emptyQueue(letters map[string][]string) {
 			w.Errorf("%q is left", key)
 		}
 	}
-	require.EqualValues(w, len(letters), w.rdb.ZCard(w.Context(), topic+"::wakebell:places").Val(), "places of dead letters")
-	require.EqualValues(w, len(letters)+1, w.rdb.HLen(w.Context(), topic+"::wakebell:records").Val(), "records of dead letters, and the state")
+	require.EqualValues(w, len(deadLetters), w.rdb.ZCard(w.Context(), topic+"::wakebell:places").Val(), "places of dead letters")
+	require.EqualValues(w, len(deadLetters)+1, w.rdb.HLen(w.Context(), topic+"::wakebell:records").Val(), "records of dead letters, and the state")
 }
 
-// publish starts the publishers; the function that it returns ends them and says
-// in the report what they did.
+// publish starts the publishers. end stops them and adds their counts to the report.
 func (w *world) publish() (end func()) {
 	w.Helper()
 	ctx, stop := context.WithCancel(w.Context())
@@ -157,7 +157,7 @@ func (w *world) publish() (end func()) {
 		name := fmt.Sprintf("client-%d", i+1)
 		rdb := w.server.Client(w.T, patient, func(o *redis.Options) { o.Addr = w.link(name, publishersLoss, loss) })
 		p := &publisher{
-			published: shared, ledger: w.ledger, name: name, client: newClient(w.T, rdb),
+			published: shared, deliveries: w.deliveries, name: name, client: newClient(w.T, rdb),
 			rng: rand.New(rand.NewPCG(w.rng.Uint64(), w.rng.Uint64())),
 		}
 		running.Go(func() { p.run(ctx) })
@@ -175,22 +175,22 @@ func (w *world) publish() (end func()) {
 	return end
 }
 
-// published is what all publishers have drawn lately, to be published again by
-// whoever, and what they were answered.
+// published is shared by all publishers: recent messages, which any of them may
+// publish again, and counts of answers.
 type published struct {
 	mu     sync.Mutex
-	lately []Work
+	recent []Work
 
 	calls, duplicates, unanswered atomic.Int64
 }
 
-// publisher publishes one message or a few, until they are acknowledged.
+// publisher publishes small batches, and retries until they are acknowledged.
 type publisher struct {
 	*published
-	ledger *Ledger
-	name   string
-	rng    *rand.Rand
-	client *wakebell.Client
+	deliveries *DeliveryLog
+	name       string
+	rng        *rand.Rand
+	client     *wakebell.Client
 
 	count, drafted int
 }
@@ -205,23 +205,22 @@ func (p *publisher) run(ctx context.Context) {
 	}
 }
 
-// draw makes a new message, or takes one that somebody has published, or is
-// about to.
+// draw returns a new message, or a recent one of any publisher.
 func (p *publisher) draw() Work {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.lately) > 0 && p.rng.IntN(6) == 0 {
-		return p.lately[p.rng.IntN(len(p.lately))]
+	if len(p.recent) > 0 && p.rng.IntN(6) == 0 {
+		return p.recent[p.rng.IntN(len(p.recent))]
 	}
 	p.count++
 	work := messageWork(p.rng)
 	work.Key, work.Generation = fmt.Sprintf("%s/%d", p.name, p.count), 1
-	p.lately = append(p.lately[max(0, len(p.lately)-50):], work)
+	p.recent = append(p.recent[max(0, len(p.recent)-50):], work)
 	return work
 }
 
-// messageWork has all kinds of ends, half of them after a while, so that the one
-// who has got a frozen node's message has it yet when that node goes on.
+// messageWork ends in all ways. Half of it takes a while, so that the next holder of a
+// suspended node's message still has it when that node continues.
 func messageWork(rng *rand.Rand) Work {
 	work := stubbornWork(rng)
 	if rng.IntN(2) == 0 {
@@ -238,8 +237,8 @@ func messageWork(rng *rand.Rand) Work {
 	return work
 }
 
-// publish publishes one batch, again and again until it is acknowledged: the
-// same drafts, or others of the same keys.
+// publish publishes one batch and retries until it is acknowledged, with the same
+// drafts or with new ones of the same keys.
 func (p *publisher) publish(ctx context.Context) {
 	works := []Work{p.draw()}
 	if p.rng.IntN(2) == 0 {
@@ -260,8 +259,7 @@ func (p *publisher) publish(ctx context.Context) {
 	}
 }
 
-// draft makes messages that were never published; drafted counts them, in their
-// order.
+// draft returns new drafts. drafted counts them, in their order.
 func (p *publisher) draft(works []Work) []queue.Draft {
 	p.drafted += len(works)
 	drafts := make([]queue.Draft, len(works))
@@ -271,8 +269,8 @@ func (p *publisher) draft(works []Work) []queue.Draft {
 	return drafts
 }
 
-// try publishes a batch once and notes what came of it. Now and then it does not
-// wait for what comes of its retries.
+// try publishes a batch once and records the answer. Half of the calls have a short
+// timeout, which ends before go-redis's retries do.
 func (p *publisher) try(ctx context.Context, works []Work, drafts []queue.Draft) bool {
 	if p.rng.IntN(2) == 0 {
 		var cancel context.CancelFunc
@@ -298,7 +296,7 @@ func (p *publisher) try(ctx context.Context, works []Work, drafts []queue.Draft)
 				p.duplicates.Add(1)
 			}
 		}
-		p.ledger.Called(work.Key, c)
+		p.deliveries.RecordCall(work.Key, c)
 	}
 	return err == nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// races schedules again, reschedules and cancels timers about when they are
-// delivered. What each call answers has to fit what the handlers saw.
+// races schedules again, reschedules and cancels timers at about the time of their
+// delivery. The answer of each call must match the deliveries.
 func races(w *world) {
 	w.redis()
 	cfg := w.config()
@@ -27,7 +27,7 @@ func races(w *world) {
 	racers := make([]*racer, 12)
 	for i := range racers {
 		racers[i] = &racer{
-			t: w.T, ledger: w.ledger, client: newClient(w.T, w.rdb),
+			t: w.T, deliveries: w.deliveries, client: newClient(w.T, w.rdb),
 			name: fmt.Sprintf("client-%d", i+1),
 			rng:  rand.New(rand.NewPCG(w.rng.Uint64(), w.rng.Uint64())),
 		}
@@ -40,13 +40,13 @@ func races(w *world) {
 	w.settled(settleLimit)
 }
 
-// racer works on one id after another.
+// racer makes calls about one id after another.
 type racer struct {
-	t      testing.TB
-	ledger *Ledger
-	client *wakebell.Client
-	name   string
-	rng    *rand.Rand
+	t          testing.TB
+	deliveries *DeliveryLog
+	client     *wakebell.Client
+	name       string
+	rng        *rand.Rand
 
 	ids, trials int
 	generation  int
@@ -59,7 +59,7 @@ func (r *racer) run(ctx context.Context) {
 	}
 }
 
-// race makes a few calls about one id, each about when its timer is due or
+// race makes a few calls about one id, each at about the time when its timer is due or
 // handled.
 func (r *racer) race(ctx context.Context, id string) {
 	r.generation = 0
@@ -89,7 +89,7 @@ func (r *racer) schedule(ctx context.Context, id string, in time.Duration) {
 	r.plan(ctx, id, work, in)
 }
 
-// plan schedules a timer of the racer's generation.
+// plan schedules a timer with the racer's current generation.
 func (r *racer) plan(ctx context.Context, id string, work Work, in time.Duration) {
 	r.generation = max(r.generation, 1)
 	work.Generation = r.generation
@@ -98,25 +98,25 @@ func (r *racer) plan(ctx context.Context, id string, work Work, in time.Duration
 	c.Returned = time.Now()
 	require.NoError(r.t, err)
 	c.Due, c.Found = answers[0].Due, found(answers[0].Outcome)
-	r.ledger.Called(id, c)
+	r.deliveries.RecordCall(id, c)
 }
 
-// reschedule keeps the body, and with it the generation that a handler prints:
-// the judge goes by the instant.
+// reschedule keeps the body, and with it the generation that a handler prints. The
+// judge uses the instant instead.
 func (r *racer) reschedule(ctx context.Context, id string, in time.Duration) {
 	c := r.call(CallReschedule, in)
 	answer, err := r.client.Reschedule(ctx, topic, id, wakebell.In(in))
 	c.Returned = time.Now()
 	if errors.Is(err, wakebell.ErrNotFound) {
 		c.Generation, c.Found, c.Err = r.generation+1, FoundNothing, err
-		r.ledger.Called(id, c)
+		r.deliveries.RecordCall(id, c)
 		return
 	}
 	require.NoError(r.t, err)
 	r.generation++
 	c.Generation = r.generation
 	c.Due, c.Found = answer.Due, found(answer.Outcome)
-	r.ledger.Called(id, c)
+	r.deliveries.RecordCall(id, c)
 }
 
 func (r *racer) cancel(ctx context.Context, id string) {
@@ -127,7 +127,7 @@ func (r *racer) cancel(ctx context.Context, id string) {
 	c.Found = map[wakebell.Presence]Found{
 		wakebell.Absent: FoundNothing, wakebell.Pending: FoundPending, wakebell.Running: FoundRunning,
 	}[presences[0]]
-	r.ledger.Called(id, c)
+	r.deliveries.RecordCall(id, c)
 }
 
 func (r *racer) call(kind CallKind, in time.Duration) Call {

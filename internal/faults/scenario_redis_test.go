@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// restart kills a Redis that writes everything to disk before it answers, and
-// starts it again: it has lost nothing.
+// restart kills and restarts a Redis that syncs every write to disk before it answers.
+// It loses nothing.
 func restart(w *world) {
 	w.redis("--appendonly", "yes", "--appendfsync", "always")
 	w.start(3, w.config())
@@ -19,7 +19,7 @@ func restart(w *world) {
 		w.pause(between(w.rng, 300*time.Millisecond, time.Second))
 		w.away(func() {
 			w.server.Kill()
-			w.pause(between(w.rng, 50*time.Millisecond, w.ledger.TTL*3/2))
+			w.pause(between(w.rng, 50*time.Millisecond, w.deliveries.TTL*3/2))
 			w.server.Restart(w.T)
 		})
 	}
@@ -27,22 +27,21 @@ func restart(w *world) {
 	w.settled(settleLimit)
 }
 
-// away notes that Redis is away as long as cause runs, which is a trial.
+// away records that Redis is away while cause runs, and counts a trial.
 func (w *world) away(cause func()) {
 	fault := Fault{Kind: Outage, From: time.Now()}
 	cause()
 	fault.To = time.Now()
-	w.ledger.Struck(fault)
+	w.deliveries.RecordFault(fault)
 	w.trials++
 }
 
-// postponed is how long Redis may keep from its file what it has answered,
-// while an fsync is under way.
+// postponed is how long Redis may delay writing acknowledged changes to its file
+// while an fsync is running.
 const postponed = 2 * time.Second
 
-// powerCut kills a Redis that syncs its file once a second, and cuts off what
-// the file had grown by in the last second, as a machine does that loses its
-// power. What is lost with it is counted apart.
+// powerCut kills a Redis that syncs its file once a second, and truncates the file by
+// the last second, as a power failure does. The losses are counted separately.
 func powerCut(w *world) {
 	dir := w.TempDir()
 	w.redis("--dir", dir, "--appendonly", "yes", "--appendfsync", "everysec")
@@ -55,9 +54,9 @@ func powerCut(w *world) {
 		w.away(func() {
 			w.server.Kill()
 			at, size := sizes(time.Now().Add(-time.Second))
-			w.ledger.Struck(Fault{Kind: Amnesia, From: at.Add(-postponed), To: time.Now()})
+			w.deliveries.RecordFault(Fault{Kind: DataLoss, From: at.Add(-postponed), To: time.Now()})
 			require.NoError(w, os.Truncate(file, size))
-			w.pause(between(w.rng, 50*time.Millisecond, w.ledger.TTL))
+			w.pause(between(w.rng, 50*time.Millisecond, w.deliveries.TTL))
 			w.server.Restart(w.T)
 		})
 	}
@@ -65,8 +64,8 @@ func powerCut(w *world) {
 	w.settled(settleLimit)
 }
 
-// follow notes the size of a file as time goes by; what it returns ends that,
-// and tells the last size before an instant, and when it was read.
+// follow records the size of a file over time. The returned function stops that, and
+// returns the last size before an instant and when it was read.
 func (w *world) follow(file string) func(before time.Time) (at time.Time, size int64) {
 	type reading struct {
 		at   time.Time
@@ -111,7 +110,7 @@ func (w *world) follow(file string) func(before time.Time) (at time.Time, size i
 	}
 }
 
-// flush makes Redis forget its scripts all the time.
+// flush flushes the script cache of Redis continuously.
 func flush(w *world) {
 	w.redis()
 	w.start(3, w.config())
@@ -125,8 +124,8 @@ func flush(w *world) {
 	w.settled(settleLimit)
 }
 
-// full lets Redis run out of memory: what it keeps must be delivered and
-// settled all the same, by pollers that were idle too.
+// full makes Redis run out of memory: stored timers must still be delivered and
+// settled, also by pollers that were idle.
 func full(w *world) {
 	w.redis("--maxmemory-policy", "noeviction")
 	w.start(3, w.config())
@@ -138,13 +137,13 @@ func full(w *world) {
 		fault := Fault{Kind: Full, From: time.Now()}
 		require.NoError(w, w.rdb.ConfigSet(w.Context(), "maxmemory", "1").Err())
 		w.trials++
-		w.eventually("all that there is is settled while memory is full", func() bool {
+		w.eventually("all timers are settled while memory is full", func() bool {
 			return w.rdb.ZCard(w.Context(), "timers_timeline:"+topic).Val() == 0
 		})
 		w.pause(between(w.rng, 0, 500*time.Millisecond))
 		require.NoError(w, w.rdb.ConfigSet(w.Context(), "maxmemory", "0").Err())
 		fault.To = time.Now()
-		w.ledger.Struck(fault)
+		w.deliveries.RecordFault(fault)
 	}
 	end()
 	w.settled(settleLimit)

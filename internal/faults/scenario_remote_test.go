@@ -22,43 +22,42 @@ const (
 	remoteClients     = 4
 	remoteStrikes     = 15
 
-	// besideLimit is how long handlers of one timer may run beside each other: the
-	// gap in a process's run that is not reported, twice.
-	besideLimit = 2 * stallAt
+	// overlapLimit is how long handlers of one timer may overlap: twice the longest
+	// stall of a process that is not reported.
+	overlapLimit = 2 * stallAt
 )
 
-// remotes is what a round of the scenario has. The first of w.nodes are the
-// subscribers, the others serve them.
+// remotes is the state of a round. The first of its nodes are the subscribers, the
+// others are the serving nodes.
 type remotes struct {
 	*world
 	addresses   []string // of the serving nodes
-	subscribers []*party
-	clients     []*party
+	subscribers []*peer
+	clients     []*peer
 	kills       []servingKill
 }
 
-// party is a subscriber's process or a client, and its link to the node that
-// serves it.
-type party struct {
+// peer is a subscriber or a client, with its link to its serving node.
+type peer struct {
 	name string
 	link *faultproxy.Proxy
-	node int // of addresses
-	// keyed: its calls have idempotency keys. Nothing excuses them to have been
-	// run twice.
+	node int // index in addresses
+	// keyed means that its calls have idempotency keys, so that no fault excuses
+	// that one ran twice.
 	keyed bool
 }
 
 type servingKill struct {
 	at      time.Time
-	clients []string // that it served
+	clients []string // of the killed node
 }
 
-// remotely kills subscribers and the nodes that serve them, and cuts or silences
-// the links to them, while clients schedule over such links too. Only the serving nodes
-// have Redis.
-func remotely(w *world) {
+// remoteAccess kills subscribers and serving nodes, and cuts or silences the links
+// between them, while clients schedule over such links. Only the serving nodes have
+// access to Redis.
+func remoteAccess(w *world) {
 	w.redis()
-	w.ledger.Beside = besideLimit
+	w.deliveries.MaxOverlap = overlapLimit
 	r := &remotes{world: w}
 	r.populate()
 	l := w.usual()
@@ -67,7 +66,7 @@ func remotely(w *world) {
 	l.work = func(rng *rand.Rand) Work {
 		work := usualWork(rng)
 		work.Settle = false     // a subscriber's verdict has no answer
-		if rng.IntN(300) == 0 { // so that leases are extended when the link falls silent
+		if rng.IntN(300) == 0 { // long enough to be extended when the link falls silent
 			work.For = between(rng, 3*time.Second, 7*time.Second)
 		}
 		return work
@@ -106,7 +105,7 @@ func (r *remotes) populate() {
 		node.Ready()
 	}
 	for i := range remoteSubscribers {
-		p := r.party(r.fleet.Next(), i)
+		p := r.peer(r.fleet.Next(), i)
 		cfg := r.config()
 		cfg.Redis, cfg.Remote, cfg.MaxConcurrent = "", p.link.Addr, 20
 		r.subscribers = append(r.subscribers, p)
@@ -115,16 +114,17 @@ func (r *remotes) populate() {
 	r.nodes = append(r.nodes, serving...)
 }
 
-func (r *remotes) party(name string, i int) *party {
+func (r *remotes) peer(name string, i int) *peer {
 	r.Helper()
 	node := i % servingNodes
-	return &party{name: name, node: node, link: faultproxy.StartUnseen(r.T, r.addresses[node])}
+	return &peer{name: name, node: node, link: faultproxy.StartRaw(r.T, r.addresses[node])}
 }
 
-// client is one that waits for a node that is away. Every other has keys.
+// client returns a client that waits while its node is away. Half of the clients use
+// idempotency keys.
 func (r *remotes) client(name string) wakebell.Timers {
 	r.Helper()
-	p := r.party(name, len(r.clients))
+	p := r.peer(name, len(r.clients))
 	p.keyed = len(r.clients)/servingNodes%2 == 1
 	r.clients = append(r.clients, p)
 	c, err := remote.Dial(r.Context(), p.link.Addr, remote.DialConfig{Config: remote.Config{Logger: quiet}, DeadLink: time.Minute})
@@ -133,12 +133,12 @@ func (r *remotes) client(name string) wakebell.Timers {
 	return &remoteClient{Client: c, t: r.T, keyed: p.keyed}
 }
 
-// answerLimit is how long a call has for its answer, node and links being struck
-// meanwhile: far more than they are away.
+// answerLimit bounds the wait for an answer. It is far longer than nodes and links are
+// away.
 const answerLimit = 30 * time.Second
 
-// remoteClient has one key for the tries of a batch, if any, and fails the round
-// for a call that is never answered.
+// remoteClient uses one idempotency key for all attempts at a batch, if keyed, and
+// fails the round if a call gets no answer.
 type remoteClient struct {
 	*remote.Client
 	t       testing.TB
@@ -157,7 +157,7 @@ func (c *remoteClient) Schedule(ctx context.Context, drafts ...wakebell.Draft) (
 		c.batches++
 	}
 	if ctx.Err() != nil {
-		c.t.Errorf("a call has had no answer for %v: %v", answerLimit, err)
+		c.t.Errorf("a call got no answer within %v: %v", answerLimit, err)
 	}
 	return done, err
 }
@@ -170,7 +170,7 @@ func (r *remotes) killSubscriber() {
 	r.replace(i)
 }
 
-// killServing kills a node that serves others, and starts one in its place.
+// killServing kills a serving node and starts another one.
 func (r *remotes) killServing() {
 	r.Helper()
 	node := r.rng.IntN(servingNodes)
@@ -180,7 +180,7 @@ func (r *remotes) killServing() {
 	r.nodes[i].Kill()
 	for _, p := range r.subscribers {
 		if p.node == node {
-			r.ledger.Struck(Fault{Kind: Orphan, Who: p.name, From: kill.at, To: time.Now()})
+			r.deliveries.RecordFault(Fault{Kind: ServingKill, Target: p.name, From: kill.at, To: time.Now()})
 		}
 	}
 	for _, p := range r.clients {
@@ -197,41 +197,42 @@ func (r *remotes) killServing() {
 // lease.
 func (r *remotes) cut() {
 	r.Helper()
-	parties := append(slices.Clone(r.subscribers), r.clients...)
-	p := parties[r.rng.IntN(len(parties))]
+	peers := append(slices.Clone(r.subscribers), r.clients...)
+	p := peers[r.rng.IntN(len(peers))]
 	from := time.Now()
 	p.link.Cut()
-	r.pause(between(r.rng, 100*time.Millisecond, r.ledger.TTL*5/4))
+	r.pause(between(r.rng, 100*time.Millisecond, r.deliveries.TTL*5/4))
 	p.link.Mend()
 	r.disturb(p, from)
 }
 
-// silence has the link of a subscriber neither closed nor answered for longer
-// than a lease.
+// silence makes the link of a subscriber silent for longer than a lease: it is neither
+// closed nor answered.
 func (r *remotes) silence() {
 	r.Helper()
 	p := r.subscribers[r.rng.IntN(remoteSubscribers)]
 	from := time.Now()
 	p.link.Silence()
-	r.pause(between(r.rng, r.ledger.TTL*3/2, r.ledger.TTL*4))
+	r.pause(between(r.rng, r.deliveries.TTL*3/2, r.deliveries.TTL*4))
 	p.link.Speak()
 	r.disturb(p, from)
 }
 
-// disturb notes that the calls and leases of who have lost what was on the way.
-func (r *remotes) disturb(p *party, from time.Time) {
+// disturb records that calls and leases of a peer may have lost messages in transit.
+func (r *remotes) disturb(p *peer, from time.Time) {
 	if !p.keyed {
-		r.ledger.Struck(Fault{Kind: Cut, Who: p.name, From: from, To: time.Now()})
+		r.deliveries.RecordFault(Fault{Kind: LinkCut, Target: p.name, From: from, To: time.Now()})
 	}
 }
 
-// answers finds out how long clients had to wait when their node was killed.
+// answers returns how long clients had to wait for an answer after their node was
+// killed.
 func (r *remotes) answers() *Judgement {
 	r.Helper()
 	j := &Judgement{RecoveryBy: map[Cause][]time.Duration{}}
 	for _, k := range r.kills {
 		for _, name := range k.clients {
-			if d, ok := r.ledger.NextAnswer(name, k.at); ok {
+			if d, ok := r.deliveries.NextAnswer(name, k.at); ok {
 				j.RecoveryBy[CauseUnanswered] = append(j.RecoveryBy[CauseUnanswered], d)
 			}
 		}

@@ -2,16 +2,16 @@ package faults
 
 import "time"
 
-// scenarios are all there are, those that take longest first.
+// scenarios has all scenarios, the longest first.
 var scenarios = []scenario{
 	{"beats", time.Second, beats},
 	{"prefixes", time.Second, prefixes},
 	{"boundaries", 300 * time.Millisecond, boundaries},
 	{"failover", time.Second, failover},
 	{"drain", 4 * time.Second, drain},
-	{"queue", time.Second, messages},
+	{"queue", time.Second, queues},
 	{"kill", time.Second, kill},
-	{"remote", 2 * time.Second, remotely},
+	{"remote", 2 * time.Second, remoteAccess},
 	{"power-cut", time.Second, powerCut},
 	{"clocks", 2 * time.Second, clocks},
 	{"stop", time.Second, stop},

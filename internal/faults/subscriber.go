@@ -21,9 +21,9 @@ func (c NodeConfig) subscribe(ctx context.Context, n *node) error {
 	}
 	defer client.Close()
 	go n.watchClock(ctx)
-	n.say(Line{Event: EventReady})
-	// One that is started again has another name: what its forerunner had comes
-	// back when the leases end, and not because it gives it back.
+	n.report(Line{Event: EventReady})
+	// The name is random, so that a restarted subscriber does not return the leases
+	// of the killed one: they have to expire.
 	as := remote.Subscription{Topic: c.Topic, Name: rand.Text(), Credits: c.MaxConcurrent}
 	topic, w := wakebell.NewTopic[Work](c.Topic), worker{n}
 	err = client.Subscribe(ctx, as, func(ctx context.Context, l *wire.Lease) error {
@@ -36,6 +36,6 @@ func (c NodeConfig) subscribe(ctx context.Context, n *node) error {
 			Activation: l.GetActivation().AsTime(), Delivered: l.GetDelivered().AsTime(),
 		}})
 	})
-	n.say(Line{Event: EventEnded})
+	n.report(Line{Event: EventEnded})
 	return err
 }

@@ -14,38 +14,38 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// scenario is a kind of trouble. Its run makes it, and returns when every timer
-// is settled.
+// scenario injects one kind of fault. Its run function returns when every timer is
+// settled.
 type scenario struct {
 	name string
 	ttl  time.Duration // of the leases
 	run  func(*world)
 }
 
-// topic is that of all scenarios; each round has a Redis of its own.
+// topic is the topic of all scenarios. Each round has its own Redis.
 const topic = "t"
 
-// world is what a round works with.
+// world is the state of a round.
 type world struct {
 	*testing.T
-	round  int // from 1
-	rng    *rand.Rand
-	ledger *Ledger
-	fleet  *Fleet
-	nodes  []*Node
+	round      int // from 1
+	rng        *rand.Rand
+	deliveries *DeliveryLog
+	fleet      *Fleet
+	nodes      []*Node
 
 	mu     sync.Mutex
 	trials int
 
-	pending atomic.Int64 // duplicates that are yet to come
-	stories int          // of the scenario boundaries
-	found   *Judgement   // what the scenario itself has to add; may be nil
+	pending atomic.Int64 // duplicates that are not sent yet
+	played  int          // trials of the scenario boundaries
+	found   *Judgement   // of the scenario itself; may be nil
 
 	server *redistest.Server
-	rdb    *redis.Client // the harness's own, which no fault strikes
+	rdb    *redis.Client // of the harness, without injected faults
 }
 
-// redis starts the round's server, and watches how quickly it answers.
+// redis starts the round's server, and watches its response time.
 func (w *world) redis(args ...string) {
 	w.Helper()
 	w.server = redistest.Start(w.T, args...)
@@ -53,14 +53,14 @@ func (w *world) redis(args ...string) {
 	w.watch(w.rdb)
 }
 
-// patient has a client wait for a Redis that stalls: one that sent a command again
-// by itself would run it twice, and the ledger would not know.
+// patient makes a client wait for a stalled Redis: a retry by go-redis would run a
+// command twice without a record in the delivery log.
 func patient(o *redis.Options) { o.ReadTimeout = settleLimit }
 
-// config is that of a node on the round's server.
+// config returns the config of a node on the round's server.
 func (w *world) config() NodeConfig {
 	c := NodeConfig{
-		Topic: topic, MaxConcurrent: 10, LeaseTTL: w.ledger.TTL, MaxPolling: time.Second,
+		Topic: topic, MaxConcurrent: 10, LeaseTTL: w.deliveries.TTL, MaxPolling: time.Second,
 		RetryFirst: 50 * time.Millisecond, MaxAttempts: 25, DrainTimeout: 5 * time.Second,
 	}
 	if w.server != nil {
@@ -81,14 +81,14 @@ func (w *world) start(n int, cfg NodeConfig) {
 	}
 }
 
-// replace starts a node in the place of one that has ended. It is not waited
-// for: a node may be struck while it starts.
+// replace starts a node in place of one that has ended. It does not wait for it: a
+// fault may hit a node while it starts.
 func (w *world) replace(i int) {
 	w.Helper()
 	w.nodes[i] = w.fleet.Start(w.nodes[i].Config)
 }
 
-// pause lets time pass; faults are spread by it.
+// pause waits between faults.
 func (w *world) pause(d time.Duration) {
 	w.Helper()
 	select {
@@ -98,13 +98,13 @@ func (w *world) pause(d time.Duration) {
 	}
 }
 
-// eventually waits for what must come to be.
+// eventually waits for a condition and fails the test if it does not become true.
 func (w *world) eventually(what string, condition func() bool) {
 	w.Helper()
 	require.Eventually(w, condition, settleLimit, settleTick, what)
 }
 
-// between draws a duration.
+// between returns a random duration.
 func between(rng *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(rng.Int64N(int64(high-low)+1))
 }
@@ -114,15 +114,15 @@ const (
 	settleTick = 20 * time.Millisecond
 )
 
-// watch notes when Redis is slow to answer without having been told to: the
-// machine did not run it, or the harness.
+// watch records when Redis answers late without an injected fault: the machine did
+// not schedule Redis or the harness.
 func (w *world) watch(rdb *redis.Client) {
 	ctx, stop := context.WithCancel(w.Context())
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		tick := time.NewTicker(watchEvery)
 		defer tick.Stop()
-		least := min(stallAt, w.ledger.TTL/6) // some leases are shorter than those of node processes
+		least := min(stallAt, w.deliveries.TTL/6) // some scenarios have shorter leases than those of node processes
 		last := time.Now()
 		for {
 			select {
@@ -130,9 +130,9 @@ func (w *world) watch(rdb *redis.Client) {
 				return
 			case <-tick.C:
 			}
-			_ = rdb.Ping(ctx).Err() // an outage is noted by who made it
+			_ = rdb.Ping(ctx).Err() // the scenario records its outages itself
 			if now := time.Now(); now.Sub(last) > least {
-				w.ledger.Struck(Fault{Kind: Stall, From: last, To: now})
+				w.deliveries.RecordFault(Fault{Kind: Stall, From: last, To: now})
 			}
 			last = time.Now()
 		}
@@ -140,8 +140,8 @@ func (w *world) watch(rdb *redis.Client) {
 	w.Cleanup(func() { stop(); watching.Wait() })
 }
 
-// settled waits until Redis keeps no timer, ends the nodes in an orderly way,
-// and checks that nothing is left of the topic.
+// settled waits until Redis has no timer, drains the nodes, and checks that nothing
+// is left of the topic.
 func (w *world) settled(within time.Duration) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), within)
@@ -161,24 +161,24 @@ func (w *world) settled(within time.Duration) {
 	w.empty()
 }
 
-// left fails the round for timers that are there yet, and tells their stories.
+// left fails the round for timers that still exist, and logs their histories.
 func (w *world) left(after time.Duration) {
 	w.Helper()
 	timers := w.rdb.ZRangeWithScores(w.Context(), "timers_timeline:"+topic, 0, 4).Val()
-	w.Errorf("after %v, at %s, there are timers yet: %v", after, clock(time.Now()), timers)
+	w.Errorf("after %v, at %s, there are still timers: %v", after, clock(time.Now()), timers)
 	for _, z := range timers {
 		id, _ := z.Member.(string)
-		w.Errorf("%s  lease record %q", w.ledger.History(id), w.rdb.HGet(w.Context(), "timers_leases:"+topic, id).Val())
+		w.Errorf("%s  lease record %q", w.deliveries.History(id), w.rdb.HGet(w.Context(), "timers_leases:"+topic, id).Val())
 	}
 }
 
-// empty checks that Redis keeps nothing of the topic's timers.
+// empty checks that Redis has nothing of the topic's timers.
 func (w *world) empty() {
 	w.Helper()
 	require.Zero(w, w.rdb.ZCard(w.Context(), "timers_timeline:"+topic).Val(), "timers are left")
 	require.Empty(w, w.rdb.HKeys(w.Context(), "timers_payloads:"+topic).Val(), "payloads are left")
 	leases := w.rdb.HKeys(w.Context(), "timers_leases:"+topic).Val()
-	if len(leases) > 0 { // the field without a name is no record
+	if len(leases) > 0 { // the field with the empty name is not a lease record
 		require.Equal(w, []string{""}, leases, "lease records are left")
 	}
 }
@@ -199,6 +199,6 @@ func (w *world) readDead() {
 	for _, letter := range letters {
 		id, _ := letter.Values["id"].(string)
 		reason, _ := letter.Values["reason"].(string)
-		w.ledger.Died(id, reason)
+		w.deliveries.RecordDeadLetter(id, reason)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// The limits of one messages.Publish.
+	// The limits of one messages.PublishRequest.
 	maxPublish      = 500
 	maxPublishBytes = 1 << 20
 
@@ -21,12 +21,12 @@ const (
 // PublishMessage returns the message that publishes the first n drafts, which are
 // as many as fit: those with the settings of the first, up to 500 of them and
 // 1 MiB. The error is that of draft n. The node checks the sizes of the bodies.
-func PublishMessage(drafts ...queue.Draft) (m *messages.Publish, n int, err error) {
+func PublishMessage(drafts ...queue.Draft) (m *messages.PublishRequest, n int, err error) {
 	if len(drafts) == 0 {
 		return nil, 0, argument.Invalid("drafts", "none")
 	}
 	first := drafts[0].Queue
-	m = &messages.Publish{
+	m = &messages.PublishRequest{
 		Name:       first.Keys.Name,
 		Queue:      &messages.Queue{Separator: first.Keys.Separator, DeadLetters: first.Keys.DeadLetters},
 		Cap:        uint32(min(max(first.PendingCap, 0), maxPendingCap)), //nolint:gosec // bounded
@@ -51,7 +51,7 @@ func PublishMessage(drafts ...queue.Draft) (m *messages.Publish, n int, err erro
 
 // PublishDrafts returns the drafts in a message to the gateway. A publish of them
 // never waits while the queue is full: the client that sent the message waits.
-func PublishDrafts(m *messages.Publish) []queue.Draft {
+func PublishDrafts(m *messages.PublishRequest) []queue.Draft {
 	settings := queue.Settings{
 		Keys: queue.Keys{
 			Name: m.GetName(), Separator: m.GetQueue().GetSeparator(), DeadLetters: m.GetQueue().GetDeadLetters(),

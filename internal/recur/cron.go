@@ -8,10 +8,10 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Cron reads a cron expression of 5 fields (minute, hour, day of month, month,
-// day of week), or of 6 with seconds before them, or one of @hourly, @daily,
-// @weekly, @monthly, @yearly, in a time zone. Where both days are restricted,
-// either is enough. Errors wrap [ErrSyntax].
+// Cron parses a cron expression of 5 fields (minute, hour, day of month, month, day of
+// week), or of 6 with seconds first, or one of @hourly, @daily, @weekly, @monthly,
+// @yearly, in a time zone. If both days are restricted, one of them must match. Errors
+// wrap [ErrSyntax].
 func Cron(expr string, in *time.Location, skipGaps bool) (When, error) {
 	rule, err := parseCron(expr)
 	if err != nil {
@@ -26,9 +26,9 @@ var cronParser = cron.NewParser(
 	cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
 func parseCron(expr string) (rule cronRule, err error) {
-	// The library takes a zone before the expression, and panics on half of one.
+	// The library accepts a zone before the expression, and panics on an incomplete one.
 	if strings.Contains(expr, "=") {
-		return rule, fmt.Errorf("a zone is no part of it")
+		return rule, fmt.Errorf("a zone must not be part of the expression")
 	}
 	fields := strings.Fields(expr)
 	if n := len(fields); n == 5 || n == 6 {
@@ -40,13 +40,13 @@ func parseCron(expr string) (rule cronRule, err error) {
 	}
 	spec, ok := parsed.(*cron.SpecSchedule)
 	if !ok { // @every
-		return rule, fmt.Errorf("it is an interval")
+		return rule, fmt.Errorf("@every is not supported; use an interval")
 	}
 	spec.Location = time.UTC
 	return cronRule{spec}, nil
 }
 
-// sundays writes 7, which is Sunday too, as 0.
+// sundays replaces 7, which also means Sunday, by 0.
 func sundays(field string) string {
 	parts := strings.Split(field, ",")
 	for i, part := range parts {
@@ -59,8 +59,8 @@ func sundays(field string) string {
 	return strings.Join(parts, ",")
 }
 
-// next asks twice: the library looks five years ahead, and there may be eight
-// without a February 29.
+// next calls the library twice: it searches five years ahead, and a February 29 may be
+// eight years away.
 func (c cronRule) next(wall time.Time, w *work) time.Time {
 	if w.search(); !w.step() {
 		return time.Time{}

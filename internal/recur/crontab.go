@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Crontab is a rule as Celery's crontab: each field is a text as Celery takes
-// it. An empty one is "*". Unlike in cron, month, day of the month and day of
-// the week must all match.
+// Crontab is a rule with the fields and syntax of Celery's crontab. An empty field is
+// "*". Unlike in cron, month, day of the month and day of the week must all match.
 type Crontab struct {
 	Minute     string `json:"minute,omitempty"`
 	Hour       string `json:"hour,omitempty"`
@@ -23,7 +22,7 @@ type Crontab struct {
 // crontabRule has a bit for each value of a field.
 type crontabRule struct{ minute, hour, weekday, day, month uint64 }
 
-// CrontabIn is the rule in a zone. Errors wrap [ErrSyntax].
+// CrontabIn returns the rule in a zone. Errors wrap [ErrSyntax].
 func CrontabIn(c Crontab, in *time.Location, skipGaps bool) (When, error) {
 	quote := func(s string) json.RawMessage {
 		if s == "" {
@@ -42,8 +41,8 @@ func CrontabIn(c Crontab, in *time.Location, skipGaps bool) (When, error) {
 	return walled{rule, zone{in, skipGaps}, newWork()}, nil
 }
 
-// rawCrontab is the schedule of a definition: fields that are absent are "*",
-// the others a text, a number or a list of numbers.
+// rawCrontab is the schedule of a definition. An absent field is "*"; others are a
+// string, a number or a list of numbers.
 type rawCrontab struct {
 	Type       string          `json:"__type__"`
 	Minute     json.RawMessage `json:"minute"`
@@ -88,7 +87,7 @@ func crontabField(raw json.RawMessage, low, high int) (bits uint64, err error) {
 	case json.Unmarshal(raw, &one) == nil && string(raw) != "null":
 		list = []int{one}
 	case json.Unmarshal(raw, &list) != nil || len(list) == 0:
-		return 0, fmt.Errorf("%.100s is no text, number or list of numbers", raw)
+		return 0, fmt.Errorf("%.100s is not a string, number or list of numbers", raw)
 	}
 	for _, n := range list {
 		if n < low || n > high {
@@ -99,8 +98,8 @@ func crontabField(raw json.RawMessage, low, high int) (bits uint64, err error) {
 	return bits, nil
 }
 
-// The patterns of Celery's parser. They are matched at the beginning alone, in
-// this order: what follows a match is passed over, as there.
+// The patterns of Celery's parser, in its order. As there, they match only the
+// beginning, and the rest is ignored.
 var (
 	rangeSteps = regexp.MustCompile(`^(\w+?)-(\w+)/(\w+)?`)
 	plainRange = regexp.MustCompile(`^(\w+?)-(\w+)`)
@@ -142,7 +141,7 @@ func sequence(from, to int) (all []int) {
 	return all
 }
 
-// expandRange wraps around where the end is before the beginning.
+// expandRange wraps around if the end is before the start.
 func expandRange(first, last string, low, high int) ([]int, error) {
 	from, err := crontabNumber(first, low, high)
 	if err != nil {
@@ -171,8 +170,8 @@ func everyNth(list []int, steps string) (all []int, err error) {
 
 var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// crontabNumber reads a number, or the name of a day of the week by its first
-// three letters: Celery takes those in every field.
+// crontabNumber parses a number, or the first three letters of a day of the week, which
+// Celery accepts in every field.
 func crontabNumber(text string, low, high int) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -183,7 +182,7 @@ func crontabNumber(text string, low, high int) (int, error) {
 			}
 		}
 		if n < 0 {
-			return 0, fmt.Errorf("%.20q is no number and no day of the week", text)
+			return 0, fmt.Errorf("%.20q is neither a number nor a day of the week", text)
 		}
 	}
 	if n < low || n > high {
@@ -192,8 +191,8 @@ func crontabNumber(text string, low, high int) (int, error) {
 	return n, nil
 }
 
-// farthest is how far ahead a match is looked for: the days of the week and
-// February 29 come round within 40 years.
+// farthest is the number of days that are searched: all combinations of weekdays and
+// February 29 occur within 40 years.
 const farthest = 41 * 366
 
 func (c crontabRule) next(wall time.Time, w *work) time.Time {
@@ -219,7 +218,7 @@ func (c crontabRule) next(wall time.Time, w *work) time.Time {
 	return time.Time{}
 }
 
-// within is the first match of a day, at or after an offset from midnight.
+// within returns the first match of a day at or after an offset from midnight.
 func (c crontabRule) within(from time.Duration) (time.Duration, bool) {
 	first := int(from / time.Hour)
 	minute := int(from % time.Hour / time.Minute)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Definition is what an entry is, as RedBeat keeps it. No field may be added:
-// one that it does not know ends the whole Python beat.
+// Definition is the field definition of an entry in the format of RedBeat. No field
+// may be added: an unknown one crashes the Python beat.
 type Definition struct {
 	Name     string          `json:"name"`
 	Task     string          `json:"task"`
@@ -20,7 +20,7 @@ type Definition struct {
 	Enabled  bool            `json:"enabled"`
 }
 
-// seconds is a float that Python reads as one: 60 is written 60.0.
+// seconds is a float that Python parses as a float: 60 is written as 60.0.
 type seconds float64
 
 func (s seconds) MarshalJSON() ([]byte, error) {
@@ -34,16 +34,7 @@ func (s seconds) MarshalJSON() ([]byte, error) {
 type intervalWire struct {
 	Type     string  `json:"__type__"`
 	Every    seconds `json:"every"`
-	Relative bool    `json:"relative"` // without it Python drops the entry
-}
-
-type crontabWire struct {
-	Type       string          `json:"__type__"`
-	Minute     json.RawMessage `json:"minute"`
-	Hour       json.RawMessage `json:"hour"`
-	DayOfWeek  json.RawMessage `json:"day_of_week"`
-	DayOfMonth json.RawMessage `json:"day_of_month"`
-	Month      json.RawMessage `json:"month_of_year"`
+	Relative bool    `json:"relative"` // Python drops an entry without it
 }
 
 // ReadDefinition reads a definition. Errors wrap [ErrSyntax].
@@ -58,9 +49,9 @@ func ReadDefinition(raw []byte) (Definition, error) {
 	case len(d.Schedule) == 0:
 		return d, fmt.Errorf("definition: %w: it has no schedule", ErrSyntax)
 	case !opens(d.Args, '['):
-		return d, fmt.Errorf("definition: %w: args is no list", ErrSyntax)
+		return d, fmt.Errorf("definition: %w: args is not a list", ErrSyntax)
 	case !opens(d.Kwargs, '{'), !opens(d.Options, '{'):
-		return d, fmt.Errorf("definition: %w: kwargs or options is no object", ErrSyntax)
+		return d, fmt.Errorf("definition: %w: kwargs or options is not an object", ErrSyntax)
 	}
 	return d, nil
 }
@@ -70,7 +61,7 @@ func opens(raw json.RawMessage, bracket byte) bool {
 	return len(raw) == 0 || raw[0] == bracket || string(raw) == "null"
 }
 
-// Bytes is the definition as it is written.
+// Bytes encodes the definition.
 func (d Definition) Bytes() []byte {
 	d.Args, d.Kwargs, d.Options = or(d.Args, "null"), or(d.Kwargs, "{}"), or(d.Options, "{}")
 	return marshal(d)
@@ -83,7 +74,7 @@ func or(raw json.RawMessage, preset string) json.RawMessage {
 	return raw
 }
 
-// marshal writes what always can be written.
+// marshal encodes a value that cannot fail to encode.
 func marshal(v any) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -94,8 +85,8 @@ func marshal(v any) []byte {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
-// when is the rule of the definition. In is the zone of crontabs and of relative
-// intervals; last is where a rule without a start begins.
+// when returns the rule of the definition. in is the zone of crontabs and relative
+// intervals; last is the start of a rule without one.
 func (d Definition) when(in *time.Location, skipGaps bool, last time.Time) (When, error) {
 	var number float64
 	if json.Unmarshal(d.Schedule, &number) == nil && string(d.Schedule) != "null" {
@@ -127,6 +118,6 @@ func (d Definition) when(in *time.Location, skipGaps bool, last time.Time) (When
 	case "rrule":
 		return readRRule(d.Schedule, last)
 	default:
-		return nil, fmt.Errorf("schedule: %w: a %.50q is none that is known", ErrSyntax, kind.Type)
+		return nil, fmt.Errorf("schedule: %w: unknown type %.50q, want interval, crontab or rrule", ErrSyntax, kind.Type)
 	}
 }

@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// Raw is the hash of an entry: the bytes of its three fields. One that is nil
-// is absent.
+// Raw has the three fields of an entry's hash. A nil field is absent.
 type Raw struct{ Definition, Meta, Ours []byte }
 
-// Entry is a recurring schedule. Its rule remembers where it was asked, so an
-// Entry is for one goroutine.
+// Entry is a recurring schedule. Its rule caches results, so an Entry must be used by
+// one goroutine only.
 type Entry struct {
 	Definition Definition
 	Meta       Meta
@@ -22,9 +21,9 @@ type Entry struct {
 	work *work
 }
 
-// Read reads an entry. Zone is that of crontabs without one of their own.
-// Errors wrap [ErrSyntax]; that about a rule which is not computed within its
-// bounds wraps [ErrTooMuch] as well.
+// Read decodes an entry. in is the zone of crontabs without their own. Errors wrap
+// [ErrSyntax]; the error about a rule that exceeds the bounds of computation also
+// wraps [ErrTooMuch].
 func Read(raw Raw, name string, in *time.Location) (Entry, error) {
 	var e Entry
 	var err error
@@ -43,7 +42,7 @@ func Read(raw Raw, name string, in *time.Location) (Entry, error) {
 	return e, e.Resolve(in)
 }
 
-// Resolve finds the rule of an entry whose fields were set.
+// Resolve computes the rule of an entry after its fields were set.
 func (e *Entry) Resolve(in *time.Location) (err error) {
 	if in == nil {
 		in = time.UTC
@@ -80,11 +79,11 @@ func (e *Entry) Resolve(in *time.Location) (err error) {
 	return nil
 }
 
-// Within has the search for instants end with a context.
+// Within makes the search for instants stop when ctx ends.
 func (e Entry) Within(ctx context.Context) { e.work.ctx = ctx }
 
-// Err says why what was asked last has no answer, or not all of it: it wraps
-// [ErrTooMuch], or is that of the context. Nil: it has one.
+// Err returns the reason why the last result is missing or incomplete: it wraps
+// [ErrTooMuch] or is the error of the context. Nil: it is complete.
 func (e Entry) Err() error {
 	if e.work == nil {
 		return nil
@@ -92,19 +91,19 @@ func (e Entry) Err() error {
 	return e.work.err
 }
 
-// begin starts an operation of so many steps.
+// begin starts an operation with a number of steps.
 func (e Entry) begin(steps int) {
 	if e.work != nil {
 		e.work.begin(steps)
 	}
 }
 
-// Raw is the entry as it is written.
+// Raw encodes the entry.
 func (e Entry) Raw() Raw {
 	return Raw{e.Definition.Bytes(), e.Meta.Bytes(), e.Ours.Bytes()}
 }
 
-// Enabled reports whether the entry runs at all.
+// Enabled reports whether the entry is neither paused nor disabled.
 func (e Entry) Enabled() bool {
 	if e.Ours.Paused {
 		return false
@@ -112,7 +111,7 @@ func (e Entry) Enabled() bool {
 	return e.Definition.Enabled || e.alone()
 }
 
-// SetEvery gives the entry an interval.
+// SetEvery sets the rule to an interval.
 func (e *Entry) SetEvery(every time.Duration, relative bool) error {
 	if _, err := intervalOf(every.Seconds(), relative, nil); err != nil {
 		return err
@@ -122,7 +121,7 @@ func (e *Entry) SetEvery(every time.Duration, relative bool) error {
 	return nil
 }
 
-// SetCrontab gives the entry a crontab as Celery reads it.
+// SetCrontab sets the rule to a crontab of Celery.
 func (e *Entry) SetCrontab(c Crontab) error {
 	if _, err := CrontabIn(c, time.UTC, false); err != nil {
 		return err
@@ -133,14 +132,14 @@ func (e *Entry) SetCrontab(c Crontab) error {
 		}
 		return marshal(s)
 	}
-	e.Definition.Schedule = marshal(crontabWire{
+	e.Definition.Schedule = marshal(rawCrontab{
 		"crontab", field(c.Minute), field(c.Hour), field(c.DayOfWeek), field(c.DayOfMonth), field(c.Month),
 	})
 	e.Ours.Cron, e.Ours.RRule = "", ""
 	return nil
 }
 
-// SetCron gives the entry a cron expression.
+// SetCron sets the rule to a cron expression.
 func (e *Entry) SetCron(expr string) error {
 	if _, err := parseCron(expr); err != nil {
 		return fmt.Errorf("cron %.100q: %w: %w", expr, ErrSyntax, err)
@@ -149,8 +148,8 @@ func (e *Entry) SetCron(expr string) error {
 	return nil
 }
 
-// SetRRule gives the entry a rule of RFC 5545, in the definition where that can
-// hold it.
+// SetRRule sets the rule to a rule of RFC 5545. It is stored in the definition if
+// RedBeat's format supports it.
 func (e *Entry) SetRRule(r RRuleText) {
 	if r.floats || e.Ours.Zone != "" {
 		e.Definition.Schedule, e.Ours.Cron, e.Ours.RRule = placeholder, "", r.String()
@@ -165,8 +164,7 @@ func (e *Entry) SetEnabled(on bool) {
 	e.Definition.Enabled = on && !e.alone()
 }
 
-// SameRule reports whether two entries have the same instants, given the same
-// last one.
+// SameRule reports whether two entries have the same rule.
 func (e Entry) SameRule(other Entry) bool {
 	return same(e.Definition.Schedule, other.Definition.Schedule) && e.Ours.Cron == other.Ours.Cron &&
 		e.Ours.RRule == other.Ours.RRule && e.Ours.Zone == other.Ours.Zone && e.Ours.Start.Equal(other.Ours.Start)
@@ -203,7 +201,7 @@ func (e Entry) Rule() string {
 	}
 }
 
-// Body is what a run carries, with its content type.
+// Body returns the body of a run and its content type.
 func (e Entry) Body() (body []byte, contentType string) {
 	if e.Ours.HasBody {
 		return e.Ours.Body, e.Ours.ContentType
@@ -215,7 +213,7 @@ func (e Entry) Body() (body []byte, contentType string) {
 	}{args, kwargs}), "application/json"
 }
 
-// Arguments are the args and kwargs of the definition; null is none.
+// Arguments returns the args and kwargs of the definition; null counts as empty.
 func (e Entry) Arguments() (args, kwargs json.RawMessage) {
 	args, kwargs = e.Definition.Args, e.Definition.Kwargs
 	if string(or(args, "null")) == "null" {
@@ -227,7 +225,7 @@ func (e Entry) Arguments() (args, kwargs json.RawMessage) {
 	return args, kwargs
 }
 
-// Topic is the full name of where the runs go.
+// Topic returns the full name of the topic of the runs.
 func (e Entry) Topic() string {
 	if e.Ours.Topic != "" {
 		return e.Ours.Topic

@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// Interval is a rule of instants that are Every apart, counted from the last.
+// Interval is a rule whose instants are Every apart, counted from the last one.
 type Interval struct {
 	Every time.Duration // whole microseconds, above 0
-	// Relative cuts the instant to the day, hour or minute: for an Every of at
-	// least a day, an hour, a minute.
+	// Relative truncates the instant to the day, hour or minute if Every is at least
+	// a day, an hour or a minute.
 	Relative bool
 	Zone     *time.Location // of the days and hours; nil: UTC
 }
 
-// MaxEvery is the longest interval that is read.
+// MaxEvery is the longest supported interval.
 const MaxEvery = 100 * 365 * 24 * time.Hour
 
-// intervalOf reads the seconds of a definition.
+// intervalOf returns the interval of a number of seconds.
 func intervalOf(seconds float64, relative bool, in *time.Location) (Interval, error) {
 	us := math.RoundToEven(seconds * 1e6)
-	if !(us >= 1) || us > float64(MaxEvery.Microseconds()) { // NaN is neither
+	if !(us >= 1) || us > float64(MaxEvery.Microseconds()) { // NaN is not >= 1
 		return Interval{}, fmt.Errorf("interval: %w: %v seconds, want 0.000001 to %.0f", ErrSyntax, seconds, MaxEvery.Seconds())
 	}
 	return Interval{Every: time.Duration(us) * time.Microsecond, Relative: relative, Zone: in}, nil
 }
 
-// Next is last + Every, cut where Relative says so.
+// Next returns last + Every, truncated if Relative is set.
 func (i Interval) Next(last time.Time) time.Time {
 	next := last.Add(i.Every)
 	if !i.Relative {
@@ -36,7 +36,7 @@ func (i Interval) Next(last time.Time) time.Time {
 	if cut := i.cut(next); cut.After(last) {
 		return cut
 	}
-	return next // the cut would stand still
+	return next // the truncated instant would not be after last
 }
 
 func (i Interval) cut(t time.Time) time.Time {
@@ -57,12 +57,12 @@ func (i Interval) cut(t time.Time) time.Time {
 	}
 }
 
-// steps is how many whole intervals lie between.
+// steps returns the number of whole intervals between last and now.
 func (i Interval) steps(last, now time.Time) int64 {
 	return int64(now.Sub(last) / i.Every)
 }
 
-// Latest is the last multiple of Every after last that is not after now.
+// Latest returns the last multiple of Every after last that is not after now.
 func (i Interval) Latest(last, now time.Time) time.Time {
 	if !i.Relative {
 		if n := i.steps(last, now); n > 0 {
@@ -77,8 +77,8 @@ func (i Interval) Latest(last, now time.Time) time.Time {
 	return latest
 }
 
-// near is an instant after last with at least n more until now, or the first.
-// From the first on, the instants of a relative interval of minutes or hours are
+// near returns an instant after last with at least n more until now, or the first one.
+// After the first one, the instants of a relative interval of minutes or hours are
 // whole minutes or hours apart.
 func (i Interval) near(last, now time.Time, n int) time.Time {
 	first, every := i.Next(last), i.Every

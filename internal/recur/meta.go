@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Meta is what became of an entry, as RedBeat keeps it.
+// Meta is the field meta of an entry in the format of RedBeat.
 type Meta struct {
 	LastRunAt time.Time // zero: never, so the entry is due
-	Runs      int64     // dropped whenever Python reschedules the entry
+	Runs      int64     // reset when Python reschedules the entry
 }
 
 type metaWire struct {
@@ -17,7 +17,7 @@ type metaWire struct {
 	Runs      int64     `json:"total_run_count"`
 }
 
-// datetime has the fields of a time as its zone shows them.
+// datetime has the fields of a local time in its zone.
 type datetime struct {
 	Type        string          `json:"__type__"`
 	Year        int             `json:"year"`
@@ -30,8 +30,8 @@ type datetime struct {
 	Zone        json.RawMessage `json:"timezone"` // seconds from UTC, or an IANA name
 }
 
-// ReadMeta reads a meta; none is that of an entry that never ran. Errors wrap
-// [ErrSyntax].
+// ReadMeta decodes a meta field; an absent one is that of an entry that never ran.
+// Errors wrap [ErrSyntax].
 func ReadMeta(raw []byte) (Meta, error) {
 	var w metaWire
 	if len(raw) == 0 {
@@ -51,7 +51,7 @@ func ReadMeta(raw []byte) (Meta, error) {
 	d := w.LastRunAt
 	wall := time.Date(d.Year, time.Month(d.Month), d.Day, d.Hour, d.Minute, d.Second, d.Microsecond*1000, time.UTC)
 	if wall.Month() != time.Month(d.Month) || wall.Day() != d.Day || wall.Year() != d.Year || d.Year < 1 || d.Year > 9999 {
-		return Meta{}, fmt.Errorf("meta: %w: there is no such last_run_at", ErrSyntax)
+		return Meta{}, fmt.Errorf("meta: %w: last_run_at is not a valid date", ErrSyntax)
 	}
 	m.LastRunAt = zone{in: in}.instant(wall)
 	return m, nil
@@ -68,17 +68,17 @@ func (d datetime) zone() (*time.Location, error) {
 			return time.UTC, nil
 		}
 		if offset <= -86400 || offset >= 86400 {
-			return nil, fmt.Errorf("a timezone of %v seconds", offset)
+			return nil, fmt.Errorf("timezone of %v seconds, want less than a day", offset)
 		}
 		return time.FixedZone("", int(offset)), nil
 	case json.Unmarshal(d.Zone, &name) == nil:
 		return LoadZone(name)
 	default:
-		return nil, fmt.Errorf("a timezone of %.50s", d.Zone)
+		return nil, fmt.Errorf("timezone %.50s, want seconds or an IANA name", d.Zone)
 	}
 }
 
-// Bytes is the meta as it is written: in UTC, with the count.
+// Bytes encodes the meta, in UTC.
 func (m Meta) Bytes() []byte {
 	w := metaWire{Runs: m.Runs}
 	if !m.LastRunAt.IsZero() {

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Ours is the third field of an entry's hash, which Python never reads. An
-// entry of Python's has none before its first run.
+// Ours is the third field of an entry's hash, which only Wakebell uses. An entry that
+// Python has created does not have it before its first run.
 type Ours struct {
-	// ID tells an entry from an earlier one of its name: runs are counted anew
-	// in each.
+	// ID distinguishes an entry from an earlier one of the same name, whose runs are
+	// counted separately.
 	ID  string `json:"id"`
-	Run int64  `json:"run"` // the number of the last run, manual ones and those of a backfill included
-	// Fired counts the runs for MaxRuns: those of a backfill are not in it.
+	Run int64  `json:"run"` // the number of the last run, including manual ones and those of a backfill
+	// Fired counts the runs for MaxRuns, without those of a backfill.
 	Fired int64 `json:"fired"`
 
-	// Prefix is that of the System that put the entry: its name and its topic
-	// begin with it. Beats of another prefix leave the entry alone.
+	// Prefix is that of the System that stored the entry: its name and its topic begin
+	// with it. Beats with another prefix do not fire the entry.
 	Prefix string `json:"prefix,omitempty"`
-	// Owner is the service that has the entry in its configuration; empty: none.
+	// Owner is the service whose configuration has the entry; empty: none.
 	Owner   string    `json:"owner,omitempty"`
 	LastRun time.Time `json:"last_run,omitzero"` // the latest instant that was fired
 
@@ -30,9 +30,9 @@ type Ours struct {
 	ContentType string            `json:"content_type,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
 
-	Cron     string `json:"cron,omitempty"`   // in place of the definition's schedule, while that is the
+	Cron     string `json:"cron,omitempty"`   // used in place of the definition's schedule while that is the
 	RRule    string `json:"rrule,omitempty"`  // placeholder; either
-	Source   string `json:"source,omitempty"` // the rrule as it was given, perhaps without a start
+	Source   string `json:"source,omitempty"` // the rrule as the user wrote it, perhaps without a start
 	Zone     string `json:"zone,omitempty"`   // IANA
 	SkipGaps bool   `json:"skip_gaps,omitempty"`
 
@@ -45,13 +45,13 @@ type Ours struct {
 	Overlap      Overlap       `json:"overlap,omitempty"`
 	Paused       bool          `json:"paused,omitempty"`
 
-	Last string `json:"last,omitempty"` // id of the last run's timer, where Overlap asks for it
-	// Outbox is what was fired and is not known to be put: where the topic is
-	// in another slot than the entry.
+	Last string `json:"last,omitempty"` // id of the last run's timer, if Overlap needs it
+	// Outbox has the timers of fired runs that may not be in their topic yet: it is
+	// used if the topic is in another slot than the entry.
 	Outbox []Put `json:"outbox,omitempty"`
 }
 
-// Put is a timer that a run has become.
+// Put is the timer of a run.
 type Put struct {
 	Topic   string    `json:"topic"`
 	ID      string    `json:"id"`
@@ -60,36 +60,36 @@ type Put struct {
 	Payload []byte    `json:"payload"`
 }
 
-// Misfire says what becomes of instants that were missed.
+// Misfire is the policy for missed instants.
 type Misfire string
 
-// What becomes of missed instants.
+// The policies for missed instants.
 const (
 	MisfireOnce Misfire = ""     // the last of them fires
-	MisfireSkip Misfire = "skip" // none fires, but the last if it is less than Grace ago
-	MisfireAll  Misfire = "all"  // each fires, up to a limit; the last ones count
+	MisfireSkip Misfire = "skip" // none fires, except the last one if it is less than Grace ago
+	MisfireAll  Misfire = "all"  // each fires, up to the last MisfireLimit of them
 )
 
-// Grace is how late an instant may be without counting as missed.
+// Grace is the lateness up to which an instant does not count as missed.
 const Grace = 10 * time.Second
 
-// DefaultMisfireLimit bounds MisfireAll where nothing else is said.
+// DefaultMisfireLimit bounds MisfireAll by default.
 const DefaultMisfireLimit = 100
 
-// Overlap says what becomes of a run while the timer of the last is there.
+// Overlap is the policy for a run while the timer of the previous run exists.
 type Overlap string
 
-// What becomes of a run that overlaps with the last.
+// The policies for overlapping runs.
 const (
 	OverlapAllow Overlap = ""
-	OverlapSkip  Overlap = "skip"  // there is none
-	OverlapQueue Overlap = "queue" // one waits until the last is gone
+	OverlapSkip  Overlap = "skip"  // the run is skipped
+	OverlapQueue Overlap = "queue" // one run waits until the previous timer is gone
 )
 
-// Put reports whether the entry was put by a System, not by a Python process.
+// Put reports whether the entry was stored by a System, not by a Python process.
 func (o Ours) Put() bool { return o.HasBody || o.Celery }
 
-// ReadOurs reads a third field; none is the zero value.
+// ReadOurs decodes the third field; an absent one is the zero value.
 func ReadOurs(raw []byte) (Ours, error) {
 	var o Ours
 	if len(raw) == 0 {
@@ -101,15 +101,15 @@ func ReadOurs(raw []byte) (Ours, error) {
 	return o, nil
 }
 
-// Bytes is the field as it is written.
+// Bytes encodes the field.
 func (o Ours) Bytes() []byte { return marshal(o) }
 
-// placeholder is the schedule of a definition whose rule RedBeat cannot hold;
-// such a definition is disabled, so that Python passes it over.
+// placeholder is the schedule of a definition whose rule RedBeat's format does not
+// support. Such a definition is disabled, so that Python skips it.
 var placeholder = marshal(intervalWire{Type: "interval", Every: 86400})
 
-// alone reports whether the rule is in the third field. When somebody has given
-// the definition another schedule, that is in force.
+// alone reports whether the rule is in the third field. If the definition was given
+// another schedule meanwhile, that one is in force.
 func (e Entry) alone() bool {
 	return e.Ours.Cron+e.Ours.RRule != "" && same(e.Definition.Schedule, placeholder)
 }

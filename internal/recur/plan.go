@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Plan is what is to be done with an entry.
+// Plan says what to do with an entry.
 type Plan struct {
-	// Due are the instants whose runs are to be fired now, oldest first.
+	// Due has the instants to fire now, oldest first.
 	Due []time.Time
-	// Last is what last_run_at becomes; zero: the entry is not due.
+	// Last is the new last_run_at; zero: the entry is not due.
 	Last time.Time
-	// Next is when the entry is due, of one that is due now after Last; zero:
-	// never.
+	// Next is the next instant at which the entry is due (after Last, if it is due
+	// now); zero: never.
 	Next time.Time
 }
 
-// Plan says what is to be done with the entry at an instant of Redis's clock.
-// With an [Entry.Err], what it says of the next instant is not known.
+// Plan returns the plan of the entry at an instant of Redis's clock. If [Entry.Err] is
+// not nil, Next is unknown.
 func (e Entry) Plan(now time.Time) Plan {
 	e.begin(planSteps)
 	if !e.Enabled() || e.over() {
@@ -36,8 +36,8 @@ func (e Entry) Plan(now time.Time) Plan {
 	return e.limited(p)
 }
 
-// first is the plan of an entry that never ran: it is due at once, unless it has
-// a start or is of the kinds that are ours alone, which wait for their instant.
+// first returns the plan of an entry that never ran. It is due at once unless it has a
+// start.
 func (e Entry) first(now time.Time) Plan {
 	at := now.Truncate(time.Microsecond)
 	switch {
@@ -49,10 +49,10 @@ func (e Entry) first(now time.Time) Plan {
 	return e.limited(Plan{Due: []time.Time{at}, Last: at})
 }
 
-// over reports whether all runs have been.
+// over reports whether MaxRuns is reached.
 func (e Entry) over() bool { return e.Ours.MaxRuns > 0 && e.Ours.Fired >= e.Ours.MaxRuns }
 
-// limited cuts a plan to the runs that are left, and says what is next.
+// limited reduces a plan to the remaining runs, and sets Next.
 func (e Entry) limited(p Plan) Plan {
 	fired := e.Ours.Fired + int64(len(p.Due))
 	if left := e.Ours.MaxRuns - e.Ours.Fired; e.Ours.MaxRuns > 0 && int64(len(p.Due)) > left {
@@ -65,7 +65,7 @@ func (e Entry) limited(p Plan) Plan {
 	return p
 }
 
-// after is the next instant without jitter, within start and until.
+// after returns the next instant within start and until, without jitter.
 func (e Entry) after(last time.Time) time.Time {
 	at := e.when.Next(last)
 	if start := e.Ours.Start; !start.IsZero() && !at.IsZero() && at.Before(start) {
@@ -81,7 +81,7 @@ func (e Entry) after(last time.Time) time.Time {
 	return at
 }
 
-// latest is the last instant that is due; first is.
+// latest returns the last instant that is due, given that first is due.
 func (e Entry) latest(first, now time.Time) time.Time {
 	bound := now
 	if e.Ours.Until.After(first) && e.Ours.Until.Before(bound) {
@@ -94,7 +94,7 @@ func (e Entry) latest(first, now time.Time) time.Time {
 	if e.Ours.Jitter == 0 {
 		return latest
 	}
-	// The jitter may put the last ones off.
+	// The jitter may delay the last ones beyond now.
 	at := first
 	from := since(e.when, first, bound, 2+int(e.Ours.Jitter/time.Second))
 	if from.After(at) {
@@ -106,7 +106,7 @@ func (e Entry) latest(first, now time.Time) time.Time {
 	return at
 }
 
-// missed are the instants that fire.
+// missed returns the instants to fire, with their jitter.
 func (e Entry) missed(last, first, latest, now time.Time) []time.Time {
 	switch e.Ours.Misfire {
 	case MisfireSkip:
@@ -133,7 +133,7 @@ func (e Entry) missed(last, first, latest, now time.Time) []time.Time {
 	return []time.Time{e.shifted(latest)}
 }
 
-// shifted is an instant with its jitter, which is the same on every node.
+// shifted adds the jitter to an instant. It is the same on every node.
 func (e Entry) shifted(at time.Time) time.Time {
 	if e.Ours.Jitter <= 0 || at.IsZero() {
 		return at
@@ -152,7 +152,7 @@ func (e Entry) shifted(at time.Time) time.Time {
 	return at.Add(time.Duration(sum % uint64(e.Ours.Jitter)).Truncate(time.Microsecond))
 }
 
-// LastRun is the latest instant that was fired; zero: none, or none that is known.
+// LastRun returns the latest instant that was fired; zero: none or unknown.
 func (e Entry) LastRun() time.Time {
 	if e.Ours.LastRun.IsZero() && e.Meta.Runs > 0 {
 		return e.Meta.LastRunAt
@@ -160,8 +160,8 @@ func (e Entry) LastRun() time.Time {
 	return e.Ours.LastRun
 }
 
-// Due is when the entry is due, in the past while it is overdue; zero: never. Of
-// one that never ran it is not known.
+// Due returns the instant at which the entry is due, in the past if it is overdue;
+// zero: never, or unknown because the entry never ran.
 func (e Entry) Due() time.Time {
 	if !e.Enabled() || e.over() || e.Meta.LastRunAt.IsZero() {
 		return time.Time{}
@@ -170,7 +170,7 @@ func (e Entry) Due() time.Time {
 	return e.shifted(e.after(e.Meta.LastRunAt))
 }
 
-// Skip has the entry go on as if the instants until now had been.
+// Skip skips the instants until now.
 func (e *Entry) Skip(now time.Time) {
 	e.begin(planSteps)
 	if last := e.Meta.LastRunAt; !last.IsZero() {
@@ -180,8 +180,7 @@ func (e *Entry) Skip(now time.Time) {
 	}
 }
 
-// Preview are the next n instants after one; what is overdue then is not among
-// them.
+// Preview returns the next n instants after an instant, without overdue ones.
 func (e Entry) Preview(after time.Time, n int) []time.Time {
 	var all []time.Time
 	if !e.Enabled() {
@@ -209,8 +208,8 @@ func (e Entry) bounded(at time.Time) bool {
 	return !at.Before(e.Ours.Start) && (e.Ours.Until.IsZero() || !at.After(e.Ours.Until))
 }
 
-// Between are the instants from one to before another, at most limit of them,
-// whatever was fired; more says that there are more.
+// Between returns the instants in [from, to), at most limit of them, whether or not
+// they were fired. more reports that there are more.
 func (e Entry) Between(from, to time.Time, limit int) (all []time.Time, more bool) {
 	e.begin(listSteps)
 	last := from.Add(-time.Microsecond)
@@ -229,13 +228,13 @@ func (e Entry) Between(from, to time.Time, limit int) (all []time.Time, more boo
 	return all, false
 }
 
-// step counts an instant; for the rules that are computed without a search.
+// step counts an instant of a rule that needs no search.
 func (e Entry) step() bool {
 	e.work.search()
 	return e.work.step()
 }
 
-// anchor is an instant that an interval has.
+// anchor returns an instant from which an interval is counted.
 func (e Entry) anchor(preset time.Time) time.Time {
 	switch {
 	case !e.Ours.Start.IsZero():
@@ -247,7 +246,7 @@ func (e Entry) anchor(preset time.Time) time.Time {
 	}
 }
 
-// phase is the last instant before one, given some instant.
+// phase returns the last instant of an interval before an instant.
 func (i Interval) phase(anchor, before time.Time) time.Time {
 	n := before.Sub(anchor) / i.Every
 	at := anchor.Add(n * i.Every)
@@ -257,8 +256,8 @@ func (i Interval) phase(anchor, before time.Time) time.Time {
 	return at
 }
 
-// Score is an instant as the schedule's set has it: never later than it, and
-// -1 for never.
+// Score returns the score of an instant in the sorted set of the schedule: the
+// instant rounded down, or -1 for never.
 func Score(at time.Time) int64 {
 	if at.IsZero() {
 		return -1

@@ -1,13 +1,13 @@
-// Package recur is the calendar of recurring schedules: which instants a
-// schedule has, and the bytes in which RedBeat keeps it.
+// Package recur computes the instants of recurring schedules, and encodes and decodes
+// them in the format of RedBeat.
 //
-// A [When] is a rule of instants: [Interval], [Crontab] as Celery reads it,
-// [Cron] as everybody else does, [RRule]. An [Entry] is a schedule as its hash
-// in Redis has it: the definition and the meta that RedBeat reads, and a third
-// field that is ours. [Entry.Plan] says what is to be done with it at an
-// instant.
+// A [When] is a rule: [Interval], [Crontab] with Celery's semantics, [Cron] with the
+// usual ones, or a recurrence rule of RFC 5545 ([RRuleText]). An [Entry] is a
+// schedule as it is stored in a Redis hash: the fields definition and meta of
+// RedBeat, and a third field of Wakebell. [Entry.Plan] decides what to do with an
+// entry at an instant.
 //
-// The package reads no clock and speaks to nobody.
+// The package uses neither a clock nor Redis.
 package recur
 
 import (
@@ -15,24 +15,24 @@ import (
 	"time"
 )
 
-// When is a rule of instants.
+// When is the rule of a schedule.
 type When interface {
-	// Next is the first instant after last, which is the instant before it, or
-	// when the schedule began; zero: there is none.
+	// Next returns the first instant after last, which is the previous instant or
+	// the start of the schedule; zero: there is none.
 	Next(last time.Time) time.Time
 
-	// Latest is the last instant after last and not after now; zero: there is
+	// Latest returns the last instant after last and not after now; zero: there is
 	// none.
 	Latest(last, now time.Time) time.Time
 }
 
-// ErrSyntax is wrapped by errors about a rule or an entry that cannot be read.
+// ErrSyntax is wrapped by errors about an invalid rule or entry.
 var ErrSyntax = errors.New("cannot be read")
 
-// wallRule is a rule of the times of day that a clock on a wall shows, written
-// as instants of UTC.
+// wallRule is a rule of local (wall clock) times, which are represented as instants of
+// UTC.
 type wallRule interface {
-	// next is the first after wall; zero: there is none.
+	// next returns the first time after wall; zero: there is none.
 	next(wall time.Time, w *work) time.Time
 }
 
@@ -43,8 +43,8 @@ type walled struct {
 	work *work
 }
 
-// Next skips wall times that resolve to an instant that has been: those of the
-// second pass of an overlap, and all but the first of a gap.
+// Next skips wall times that resolve to an earlier instant: those of the second pass
+// of an overlap, and all but the first of a gap.
 func (w walled) Next(last time.Time) time.Time {
 	for wall := w.zone.wall(last); ; {
 		if wall = w.rule.next(wall, w.work); wall.IsZero() {
@@ -56,8 +56,8 @@ func (w walled) Next(last time.Time) time.Time {
 	}
 }
 
-// Latest looks back from now in windows that grow, so that a long downtime of
-// a frequent rule costs no walk over all of it.
+// Latest searches back from now in growing windows, so that it does not walk over a
+// long downtime of a frequent rule.
 func (w walled) Latest(last, now time.Time) time.Time {
 	for window := time.Minute; ; window *= 4 {
 		from := now.Add(-window)
@@ -75,8 +75,8 @@ func (w walled) Latest(last, now time.Time) time.Time {
 	}
 }
 
-// missed are the last instants after last and not after now, oldest first, at
-// most limit of them.
+// missed returns the last instants after last and not after now, oldest first, at most
+// limit of them.
 func missed(w When, last, now time.Time, limit int) []time.Time {
 	var all []time.Time
 	from := last
@@ -91,8 +91,8 @@ func missed(w When, last, now time.Time, limit int) []time.Time {
 	return all
 }
 
-// since is an instant from which on the rule has at least n instants until now,
-// or last.
+// since returns an instant from which the rule has at least n instants until now, or
+// last.
 func since(w When, last, now time.Time, n int) time.Time {
 	switch rule := w.(type) {
 	case Interval:

@@ -8,8 +8,8 @@ import (
 	"github.com/teambition/rrule-go"
 )
 
-// Bounds of a rule. One that is over a bound is refused when it is stored, and
-// set aside where it was stored before.
+// Bounds of a rule. A rule beyond a bound is refused when it is stored; if it was
+// stored by an older version, its entry is not fired.
 const (
 	MaxRuleText = 4096 // bytes
 	maxInterval = 1_000_000
@@ -18,7 +18,7 @@ const (
 	maxTimes    = 3600 // of a day, or of an hour of FREQ=HOURLY
 )
 
-// rruleOf makes the rule of options whose instants are wall times of a zone.
+// rruleOf returns the rule of options whose instants are wall times of a zone.
 func rruleOf(o rrule.ROption, in *time.Location, skipGaps bool) (When, error) {
 	o.Byhour, o.Byminute, o.Bysecond = distinct(o.Byhour), distinct(o.Byminute), distinct(o.Bysecond)
 	if err := bound(o); err != nil {
@@ -41,7 +41,7 @@ func rruleOf(o rrule.ROption, in *time.Location, skipGaps bool) (When, error) {
 	return walled{rule: rule, zone: zone{in, skipGaps}, work: newWork()}, nil
 }
 
-// bound refuses a rule that could ask for more work than any honest one.
+// bound refuses rules that could need an excessive amount of work.
 func bound(o rrule.ROption) error {
 	switch {
 	case o.Freq < rrule.YEARLY || o.Freq > rrule.SECONDLY:
@@ -77,8 +77,8 @@ func bound(o rrule.ROption) error {
 
 func distinct(list []int) []int { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
-// counted ends a rule after so many instants. They have to be counted from the
-// start, but once: it remembers how far it came.
+// counted ends a rule after a number of instants. It counts them from the start once
+// and caches the last one.
 type counted struct {
 	rule  wallRule
 	start time.Time
@@ -92,7 +92,7 @@ func (c *counted) next(wall time.Time, w *work) time.Time {
 		for range c.left {
 			at := c.rule.next(last, w)
 			if w.err != nil {
-				return time.Time{} // it would end too early
+				return time.Time{} // the rule would end too early
 			}
 			if at.IsZero() {
 				break
@@ -108,18 +108,18 @@ func (c *counted) next(wall time.Time, w *work) time.Time {
 	return at
 }
 
-// frequent is a rule of hours, minutes or seconds. It finds the period that is
-// asked for by counting.
+// frequent is a rule with a FREQ of HOURLY, MINUTELY or SECONDLY. It computes the
+// period of an instant by division.
 type frequent struct {
 	o      rrule.ROption
 	unit   time.Duration
 	times  []time.Duration // within a period, ascending
 	days   *dayFilter      // nil: every day
-	hours  uint64          // the periods' hours, minutes and seconds; all: every one
+	hours  uint64          // hours, minutes and seconds of periods; all: every one
 	minute uint64
 	second uint64
 
-	// The days between which there is none: what was asked last.
+	// The result of the last search: there is no day from asked to before found.
 	asked, found time.Time
 }
 
@@ -167,7 +167,7 @@ func newFrequent(o rrule.ROption) *frequent {
 	return f
 }
 
-// picked are those of the times that bysetpos names, all where it is empty.
+// picked returns the times at the positions of bysetpos; all if it is empty.
 func picked(times []time.Duration, positions []int) (out []time.Duration) {
 	if len(positions) == 0 {
 		return times
@@ -197,7 +197,7 @@ func (f *frequent) next(wall time.Time, w *work) time.Time {
 		if to.IsZero() || to.Year() > maxYear {
 			return time.Time{}
 		}
-		if to.After(begin) { // the first period at or after it
+		if to.After(begin) { // continue with the first period at or after to
 			period = first + (to.Unix()-first+step-1)/step*step
 			continue
 		}
@@ -216,8 +216,8 @@ func (f *frequent) next(wall time.Time, w *work) time.Time {
 	return time.Time{}
 }
 
-// skip is the period itself where it passes the filters, else the instant before
-// which none does; zero: there is none any more.
+// skip returns the period itself if it passes the filters, else an instant before
+// which no period does; zero: there is none.
 func (f *frequent) skip(period time.Time, w *work) time.Time {
 	day := midnight(period)
 	if !f.o.Until.IsZero() && period.After(f.o.Until) {
@@ -238,7 +238,7 @@ func (f *frequent) skip(period time.Time, w *work) time.Time {
 	return period
 }
 
-// nextDay is the first day at or after one that passes the filters; zero: the
+// nextDay returns the first day at or after day that passes the filters; zero: the
 // search was given up.
 func (f *frequent) nextDay(day time.Time, w *work) time.Time {
 	if f.days == nil || day.Equal(f.found) {

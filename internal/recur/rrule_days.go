@@ -22,13 +22,12 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// dayFilter says which days a rule has, by those of its options that are about
-// days.
+// dayFilter selects days by the options of a rule that concern days.
 type dayFilter struct {
 	o        rrule.ROption
 	months   uint16
-	weekdays uint8           // without a number; 0 is Monday
-	numbered []rrule.Weekday // of the month or the year
+	weekdays uint8           // weekdays without a number; 0 is Monday
+	numbered []rrule.Weekday // weekdays with a number in the month or the year
 }
 
 func newDayFilter(o rrule.ROption) dayFilter {
@@ -68,8 +67,8 @@ func (f *dayFilter) has(date time.Time) bool {
 	return true
 }
 
-// eitherEnd reports whether a list has a number, counted from the start or, with
-// a minus, from the end.
+// eitherEnd reports whether a list contains a number, counted from the start or, if
+// negative, from the end.
 func eitherEnd(list []int, n, of int) bool {
 	return slices.Contains(list, n) || slices.Contains(list, n-of-1)
 }
@@ -80,7 +79,8 @@ func daysIn(date time.Time) int {
 	return time.Date(date.Year(), date.Month()+1, 0, 0, 0, 0, 0, time.UTC).Day()
 }
 
-// hasNumbered is about days such as the second Monday, or the last.
+// hasNumbered reports whether a date is one of the numbered weekdays, such as the
+// second Monday or the last one.
 func (f *dayFilter) hasNumbered(date time.Time, weekday int) bool {
 	n, of := date.Day(), daysIn(date)
 	if f.o.Freq == rrule.YEARLY && len(f.o.Bymonth) == 0 {
@@ -91,20 +91,20 @@ func (f *dayFilter) hasNumbered(date time.Time, weekday int) bool {
 	})
 }
 
-// hasWeek is about the numbers of weeks. A week belongs to the year that has four
-// of its days.
+// hasWeek reports whether a date is in one of the numbered weeks. A week belongs to the
+// year that contains four of its days.
 func (f *dayFilter) hasWeek(date time.Time, weekday int) bool {
 	list := f.o.Byweekno
 	middle := date.AddDate(0, 0, 3-(weekday-f.o.Wkst.Day()+7)%7)
 	n := (middle.YearDay()-1)/7 + 1
 	weeks := (yearDays(middle.Year())-1-(middle.YearDay()-1)%7)/7 + 1
-	if middle.Year() > date.Year() { // counted from the start alone, as the peers do
+	if middle.Year() > date.Year() { // counted only from the start, as the peers do
 		return slices.Contains(list, n)
 	}
 	return eitherEnd(list, n, weeks)
 }
 
-// easter is the Western Easter Sunday of a year.
+// easter returns the Western Easter Sunday of a year.
 func easter(year int) time.Time {
 	a, b, c := year%19, year/100, year%100
 	d, e := b/4, b%4

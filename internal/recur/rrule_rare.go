@@ -8,12 +8,11 @@ import (
 	"github.com/teambition/rrule-go"
 )
 
-// maxYear is the last one with instants.
+// maxYear is the last year with instants.
 const maxYear = 9990
 
-// rareRule is a rule of days or longer. A period is a day, a week, a month or a
-// year; its days are found by looking at each, and the period that an instant is
-// in by counting.
+// rareRule is a rule whose period is a day, a week, a month or a year. It computes the
+// period of an instant by division, and checks each day of the period.
 type rareRule struct {
 	o     rrule.ROption
 	days  dayFilter
@@ -21,7 +20,7 @@ type rareRule struct {
 	until int64   // in seconds; 0: none
 	times []int64 // seconds of a day, ascending
 
-	// The instants of the period that was asked for last.
+	// The instants of the last period.
 	known  bool
 	period int64
 	found  []int64 // days, or instants where bysetpos picks them
@@ -52,7 +51,7 @@ func orElse(list []int, preset int) []int {
 	return list
 }
 
-// withDays writes out what a rule without days takes from its start.
+// withDays sets the day options that a rule without any takes from its start.
 func withDays(o rrule.ROption) rrule.ROption {
 	if len(o.Byweekno)+len(o.Byyearday)+len(o.Bymonthday)+len(o.Byweekday)+len(o.Byeaster) > 0 {
 		return o
@@ -97,7 +96,7 @@ func (r *rareRule) next(wall time.Time, w *work) time.Time {
 	return time.Time{}
 }
 
-// unit is the number of the period that a day is in.
+// unit returns the number of the period that contains a day.
 func (r *rareRule) unit(day int64) int64 {
 	switch date := dateOf(day); r.o.Freq {
 	case rrule.YEARLY:
@@ -111,7 +110,7 @@ func (r *rareRule) unit(day int64) int64 {
 	}
 }
 
-// bounds are the first day of a period and the one after it.
+// bounds returns the first day of a period and the first day after it.
 func (r *rareRule) bounds(unit int64) (from, to int64) {
 	month := func(n int64) int64 {
 		return dayOf(time.Date(int(floorDiv(n, 12)), time.Month(n-12*floorDiv(n, 12)+1), 1, 0, 0, 0, 0, time.UTC))
@@ -129,7 +128,8 @@ func (r *rareRule) bounds(unit int64) (from, to int64) {
 	}
 }
 
-// fill finds the days of a period, or the instants that bysetpos picks.
+// fill computes the days of a period, or its instants if there is a bysetpos. It
+// reports false if the search was given up.
 func (r *rareRule) fill(unit, from, to int64, w *work) bool {
 	if r.known && r.period == unit {
 		return true
@@ -156,7 +156,7 @@ func (r *rareRule) fill(unit, from, to int64, w *work) bool {
 	return true
 }
 
-// picked are the instants that bysetpos names of the days of a period.
+// picked returns the instants at the positions of bysetpos in a period.
 func (r *rareRule) picked(days []int64) (all []int64) {
 	for _, pos := range r.o.Bysetpos {
 		if pos--; pos < 0 {
@@ -170,7 +170,7 @@ func (r *rareRule) picked(days []int64) (all []int64) {
 	return slices.Compact(all)
 }
 
-// pick is the first instant of the period after one.
+// pick returns the first instant of the period after another instant.
 func (r *rareRule) pick(after int64) (int64, bool) {
 	if len(r.o.Bysetpos) > 0 {
 		i := sort.Search(len(r.found), func(i int) bool { return r.found[i] > after })

@@ -8,21 +8,21 @@ import (
 	"github.com/teambition/rrule-go"
 )
 
-// RRuleText is a rule as RFC 5545 writes it, with what is needed to keep it.
+// RRuleText is a parsed recurrence rule of RFC 5545.
 type RRuleText struct {
 	options rrule.ROption // wall times of zone, as instants of UTC
 	zone    *time.Location
-	floats  bool // the definition of RedBeat cannot hold it
+	floats  bool // RedBeat's definition does not support it
 }
 
-// ParseRRule reads a recurrence rule of RFC 5545, for example
+// ParseRRule parses a recurrence rule of RFC 5545, for example
 //
 //	FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=9
 //	DTSTART;TZID=Europe/Berlin:20260105T090000
 //	RRULE:FREQ=WEEKLY;BYDAY=MO
 //
-// Without a DTSTART it begins at start. Times without a Z are those of TZID, or
-// of UTC. Errors wrap [ErrSyntax].
+// Without a DTSTART it begins at start. Times without a Z are in the zone of TZID, or
+// in UTC. Errors wrap [ErrSyntax].
 func ParseRRule(text string, start time.Time) (RRuleText, error) {
 	fault := func(err error) (RRuleText, error) {
 		return RRuleText{}, fmt.Errorf("rrule %.200q: %w: %w", text, ErrSyntax, err)
@@ -51,7 +51,7 @@ func ParseRRule(text string, start time.Time) (RRuleText, error) {
 		o.Dtstart = zone{in: r.zone}.wall(start.Truncate(time.Second))
 	}
 	if r.zone != time.UTC && strings.Contains(text, "UNTIL=") && strings.HasSuffix(untilOf(text), "Z") {
-		o.Until = zone{in: r.zone}.wall(o.Until) // the RFC wants UTC where DTSTART has a zone
+		o.Until = zone{in: r.zone}.wall(o.Until) // the RFC requires UTC if DTSTART has a zone
 	}
 	r.options = *o
 	r.floats = r.zone != time.UTC
@@ -70,12 +70,12 @@ func untilOf(text string) string {
 	return strings.TrimSpace(until)
 }
 
-// When is the rule.
+// When returns the rule.
 func (r RRuleText) When(skipGaps bool) (When, error) {
 	return rruleOf(r.options, r.zone, skipGaps)
 }
 
-// String is the rule as text, with its start.
+// String returns the rule as text, with its start.
 func (r RRuleText) String() string {
 	o := r.options
 	if r.zone == time.UTC {

@@ -24,8 +24,8 @@ func (n *numbers) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]int)(n))
 }
 
-// MarshalJSON writes one number as a number, which is what Python has where a
-// number was given; none as null.
+// MarshalJSON encodes a single number as a number, as Python does, and an empty list as
+// null.
 func (n numbers) MarshalJSON() ([]byte, error) {
 	switch len(n) {
 	case 0:
@@ -52,7 +52,7 @@ func (d *days) UnmarshalJSON(raw []byte) error {
 	}
 	list := []json.RawMessage{raw}
 	if raw[0] == '[' {
-		list = nil // it would be read over raw
+		list = nil // else Unmarshal would overwrite raw
 		if err := json.Unmarshal(raw, &list); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (d *days) UnmarshalJSON(raw []byte) error {
 		var w weekday
 		if json.Unmarshal(one, &n) != nil {
 			if err := json.Unmarshal(one, &w); err != nil || w.Day == nil {
-				return fmt.Errorf("%.50s is no day of the week", one)
+				return fmt.Errorf("%.50s is not a day of the week", one)
 			}
 			n = *w.Day
 		}
@@ -98,7 +98,7 @@ type rruleWire struct {
 	UntilTZ    *int    `json:"until_tz,omitempty"`
 }
 
-// fixed is a zone that is so many minutes ahead of UTC.
+// fixed returns a zone that is a number of minutes ahead of UTC.
 func fixed(minutes *int) *time.Location {
 	if minutes == nil || *minutes == 0 || *minutes < -24*60 || *minutes > 24*60 {
 		return time.UTC
@@ -106,7 +106,7 @@ func fixed(minutes *int) *time.Location {
 	return time.FixedZone("", *minutes*60)
 }
 
-// readRRule is the rule of a definition; one without a start begins at last.
+// readRRule returns the rule of a definition. Without a start it begins at last.
 func readRRule(raw []byte, last time.Time) (When, error) {
 	w := rruleWire{Interval: 1}
 	if err := json.Unmarshal(raw, &w); err != nil {
@@ -140,7 +140,7 @@ func readRRule(raw []byte, last time.Time) (When, error) {
 	return rruleOf(o, in, false)
 }
 
-// wire is the rule as a definition has it. Not for one that floats.
+// wire returns the rule in the format of a definition. It must not float.
 func (r RRuleText) wire() rruleWire {
 	o, zero := r.options, 0
 	freq, start := int(o.Freq), o.Dtstart.Unix()

@@ -7,9 +7,9 @@ import (
 	"math"
 )
 
-// ErrTooMuch is wrapped by errors about a rule whose instants take more steps to
-// find than are allowed. A step is a day, a period or an instant that is looked
-// at, so the bound does not depend on the machine.
+// ErrTooMuch is wrapped by errors about a rule whose instants need more steps to
+// compute than are allowed. A step is a day, a period or an instant that is checked, so
+// the bound does not depend on the machine.
 var ErrTooMuch = errors.New("takes too many steps")
 
 const (
@@ -19,23 +19,23 @@ const (
 	planSteps = 500_000
 	// listSteps bounds one list of instants.
 	listSteps = 5_000_000
-	// askEvery is after how many steps the context is asked.
+	// askEvery is the number of steps between two checks of the context.
 	askEvery = 1024
 )
 
-// work counts the steps of a rule. After the first error the rule has no
-// instants any more.
+// work counts the steps of a rule. After the first error the rule returns no more
+// instants.
 type work struct {
-	ctx   context.Context //nolint:containedctx // of the call that the entry was read for
-	left  int             // steps of the operation
-	reach int             // steps of the search for one instant
+	ctx   context.Context // of the call that the entry was read for
+	left  int             // remaining steps of the operation
+	reach int             // remaining steps of the search for one instant
 	ticks int
 	err   error
 }
 
 func newWork() *work { return &work{left: math.MaxInt} }
 
-// begin starts an operation of so many steps.
+// begin starts an operation with a number of steps.
 func (w *work) begin(steps int) { w.left, w.err = steps, nil }
 
 // search starts the search for one instant.

@@ -3,19 +3,19 @@ package recur
 import (
 	"fmt"
 	"time"
-	_ "time/tzdata" // zones are part of a schedule, so they must be there
+	_ "time/tzdata" // schedules need zones on every machine
 )
 
-// zone is a time zone with what becomes of times that its clocks do not show.
+// zone is a time zone with a policy for local times that do not exist in it.
 type zone struct {
 	in *time.Location
-	// skipGaps drops the times of a gap; else they are the first instant after
-	// it.
+	// skipGaps drops the times of a gap; else they resolve to the first instant
+	// after it.
 	skipGaps bool
 }
 
-// LoadZone is the zone of an IANA name, "UTC" among them; the local zone of a
-// machine is refused, for every node has another.
+// LoadZone returns the zone of an IANA name, including "UTC". It refuses the local zone
+// of the machine, which may differ between nodes.
 func LoadZone(name string) (*time.Location, error) {
 	if name == "" || name == "Local" {
 		return nil, fmt.Errorf("zone: %w: %q, want a name such as Europe/Berlin", ErrSyntax, name)
@@ -27,19 +27,18 @@ func LoadZone(name string) (*time.Location, error) {
 	return in, nil
 }
 
-// wall is what clocks of the zone show at an instant, written as one of UTC.
+// wall returns the local time of an instant, represented as an instant of UTC.
 func (z zone) wall(t time.Time) time.Time {
 	_, offset := t.In(z.in).Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// offsets are looked for so far from a wall time: no zone is further from UTC,
-// and none changes twice within.
+// probes are the distances from a wall time at which offsets are looked up: no zone is
+// further from UTC, and none changes twice within.
 var probes = []time.Duration{-26 * time.Hour, -13 * time.Hour, 0, 13 * time.Hour, 26 * time.Hour}
 
-// instant is when clocks of the zone show a time: the first time that they do,
-// where they do so twice. In a gap it is the first instant after, or one in the
-// distant past where gaps are skipped.
+// instant returns the instant of a local time; the first one if there are two. In a gap
+// it is the first instant after it, or zero if gaps are skipped.
 func (z zone) instant(wall time.Time) time.Time {
 	if z.in == time.UTC {
 		return wall
@@ -64,8 +63,8 @@ func (z zone) instant(wall time.Time) time.Time {
 	return z.after(wall, before)
 }
 
-// after is the end of the gap that a wall time is in. By the offset from before
-// the gap it is an instant after it, within a day or so.
+// after returns the end of the gap that contains a wall time. by is the instant of the
+// wall time with the offset before the gap, which is at most about a day after the gap.
 func (z zone) after(wall, by time.Time) time.Time {
 	at := by
 	for {
@@ -73,7 +72,7 @@ func (z zone) after(wall, by time.Time) time.Time {
 		if start.IsZero() {
 			return by.UTC()
 		}
-		// The gap is the one whose clocks jump over the wall time.
+		// The gap is the one that contains the wall time.
 		before := z.wall(start.Add(-time.Nanosecond))
 		if !before.After(wall) && z.wall(start).After(wall) {
 			return start.UTC()

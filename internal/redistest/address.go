@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// Addresses of tests come from below the ports of redis-servers, and those from
-// below what systems give to outgoing connections.
+// The ports of tests are below those of redis-servers, and both are below the range
+// that systems use for outgoing connections.
 const minAddress, maxAddress = 10_000, minPort
 
-var addresses sync.Map // ports that were given away
+var addresses sync.Map // ports that Address has returned
 
-// Address returns a host:port of 127.0.0.1 at which nobody listens, for a server
-// that comes later, or never. No other call in this test binary returns it, and
-// neither a connection nor a listener that takes any port takes it by chance: one
-// that dials a port of theirs again and again connects to itself in the end.
+// Address returns a host:port of 127.0.0.1 without a listener, for a server that is
+// started later or never. No other call in this test binary returns it. The port is
+// outside of the ephemeral range: a client that dials an ephemeral port repeatedly may
+// connect to itself.
 func Address(t testing.TB) string {
 	t.Helper()
 	for range 100 {

@@ -4,6 +4,5 @@ package redistest
 
 import "syscall"
 
-// ChildAttr cannot tie a process to the test that starts it here: one that is
-// killed leaves its processes behind.
+// ChildAttr does nothing on this system: a killed test leaves its processes behind.
 func ChildAttr() *syscall.SysProcAttr { return nil }

@@ -15,30 +15,30 @@ import (
 const (
 	clusterMasters = 3
 	clusterSlots   = 16384
-	formTimeout    = 60 * time.Second // a Sentinel that was held up does nothing for 30 s
+	formTimeout    = 60 * time.Second // a Sentinel does nothing for 30 s after it was stalled
 	formPoll       = 20 * time.Millisecond
 )
 
-// Masters are the servers of a Redis Cluster, each with a third of the slots,
-// in their order.
+// Masters are the masters of a Redis Cluster. Each has a third of the slots, in
+// ascending order.
 type Masters []*Server
 
 // Cluster runs a Redis Cluster of three masters until the end of the test, and
-// waits until each knows all slots. Args are options of each redis-server, as
-// of [Start].
+// waits until each knows all slots. Args are options of each redis-server, as in
+// [Start].
 func Cluster(t testing.TB, args ...string) Masters {
 	t.Helper()
 	masters, _ := formCluster(t, args)
 	return masters
 }
 
-// member is a server of a Cluster, and the port at which the others speak to it.
+// member is a server of a Cluster with its bus port.
 type member struct {
 	*Server
 	bus string
 }
 
-// startMember runs a server that is in a Cluster of its own.
+// startMember starts a server that is not yet connected to others.
 func startMember(t testing.TB, args []string) member {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func startMember(t testing.TB, args []string) member {
 	return m
 }
 
-// meet has a member introduced to another.
+// meet connects a member to another one.
 func (m member) meet(t testing.TB, other member) {
 	t.Helper()
 	if err := m.Server.Client(t).Do(t.Context(), "CLUSTER", "MEET", "127.0.0.1", other.port, other.bus).Err(); err != nil {
@@ -60,7 +60,7 @@ func (m member) meet(t testing.TB, other member) {
 	}
 }
 
-// formCluster is Cluster; first is its first member.
+// formCluster forms a Cluster; first is its first member.
 func formCluster(t testing.TB, args []string) (masters Masters, first member) {
 	t.Helper()
 	ctx := t.Context()
@@ -88,8 +88,8 @@ func formCluster(t testing.TB, args []string) (masters Masters, first member) {
 	return masters, first
 }
 
-// awaitCluster waits until a server knows all slots, and what else its CLUSTER
-// INFO has to say.
+// awaitCluster waits until a server knows all slots and its CLUSTER INFO contains the
+// wanted texts.
 func awaitCluster(t testing.TB, s *Server, wanted ...string) {
 	t.Helper()
 	rdb := s.Client(t)
@@ -108,9 +108,9 @@ func awaitCluster(t testing.TB, s *Server, wanted ...string) {
 	})
 }
 
-// ReplicatedCluster is [Cluster] with a replica for each master, in the order of
-// the masters, and waits until each replica follows. A replica takes over from a
-// master that the others have not heard of for nodeTimeout.
+// ReplicatedCluster is [Cluster] with a replica for each master, in the order of the
+// masters. It waits until each replica is connected. A replica takes over from a
+// master that is unreachable for nodeTimeout.
 func ReplicatedCluster(t testing.TB, nodeTimeout time.Duration, args ...string) (masters, replicas Masters) {
 	t.Helper()
 	args = append([]string{
@@ -131,7 +131,7 @@ func ReplicatedCluster(t testing.TB, nodeTimeout time.Duration, args ...string) 
 			err = rdb.Do(t.Context(), "CLUSTER", "REPLICATE", id).Err()
 		}
 		if err != nil {
-			t.Fatalf("redistest: have %s follow %s: %v", r.Addr, masters[i].Addr, err)
+			t.Fatalf("redistest: make %s a replica of %s: %v", r.Addr, masters[i].Addr, err)
 		}
 		awaitReplica(t, rdb)
 	}
@@ -148,7 +148,7 @@ func ReplicatedCluster(t testing.TB, nodeTimeout time.Duration, args ...string) 
 	return masters, replicas
 }
 
-// Addrs are the host:port of all.
+// Addrs returns the host:port of all masters.
 func (m Masters) Addrs() []string {
 	addrs := make([]string, len(m))
 	for i, s := range m {
@@ -165,7 +165,7 @@ func (m Masters) Client(t testing.TB) *redis.ClusterClient {
 	return c
 }
 
-// await fails the test when condition does not come true in time.
+// await waits until condition returns nil, and fails the test after formTimeout.
 func await(t testing.TB, what string, condition func() error) {
 	t.Helper()
 	deadline := time.After(formTimeout)

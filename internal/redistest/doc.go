@@ -1,10 +1,10 @@
-// Package redistest gives tests a Redis to talk to: a real redis-server
-// process, or an embedded one for virtual time.
+// Package redistest provides tests with Redis: a real redis-server process, or an
+// embedded one for virtual time.
 //
 // # Usage
 //
-// A test binary that uses [Shared] hands its TestMain to [Main], which stops
-// the shared server when all tests are done and looks for leaked goroutines:
+// The TestMain of a test binary that uses [Shared] calls [Main], which stops the
+// shared server after all tests and checks for leaked goroutines:
 //
 //	func TestMain(m *testing.M) { redistest.Main(m) }
 //
@@ -15,18 +15,17 @@
 //		…
 //	}
 //
-// Tests on the shared server run in parallel, so each keeps to names from
-// [Name] and none flushes, reconfigures or stalls the server. A test that must
-// do so, or that kills or pauses Redis, takes a server of its own from [Start].
-// A test of virtual time takes [Embedded] inside its synctest bubble.
+// Tests on the shared server run in parallel. They use names from [Name], and do not
+// flush, reconfigure or stall the server. A test that does so, or that kills or
+// pauses Redis, uses its own server from [Start]. A test in virtual time uses
+// [Embedded] inside its synctest bubble.
 //
-// [Cluster] and [Sentinel] run several servers that belong together, and
-// [StartTLS] one that speaks TLS.
+// [Cluster] and [Sentinel] run several servers, and [StartTLS] one with TLS.
 //
 // # Guarantees
 //
-// No test is skipped: a machine without redis-server fails it. Servers listen
-// on 127.0.0.1 alone, on a random free port that is never 6379, and keep
-// nothing on disk unless the test asks for it. On Linux they die with the test
-// process, however it ends.
+// No test is skipped: without redis-server it fails. Servers listen only on
+// 127.0.0.1, on a random free port that is never 6379, and store nothing on disk
+// unless the test requests it. On Linux they end with the test process, however it
+// ends.
 package redistest

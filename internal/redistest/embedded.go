@@ -9,14 +9,12 @@ import (
 	"github.com/wakebell/wakebell/internal/embedded"
 )
 
-// Embedded starts a server inside the test process and connects to it in
-// memory, until the end of the test. Called inside a synctest bubble, all of it
-// lives there: the server's TIME is the bubble's clock, the lives of keys follow
-// it, and a command waits in virtual time. A test of the whole stack takes
-// package wakebelltest instead.
+// Embedded starts an in-process server and returns a client of it, until the end of
+// the test. Inside a synctest bubble the server's TIME and the expiry of keys follow
+// the bubble's clock, and a blocking command waits in virtual time. A test of the
+// whole stack uses package wakebelltest instead.
 //
-// It is an imitation of Redis: what is shown on it is to be shown on a real
-// server too.
+// The server is an imitation of Redis (miniredis): test the same on a real server.
 func Embedded(t testing.TB, opts ...func(*redis.Options)) (*redis.Client, *miniredis.Miniredis) {
 	t.Helper()
 	s := embedded.Start()
@@ -26,7 +24,7 @@ func Embedded(t testing.TB, opts ...func(*redis.Options)) (*redis.Client, *minir
 	return newClient(t, options, opts...), s.Miniredis()
 }
 
-// plenty is more connections than tests need: to wait for one, go-redis takes a
-// timer from a pool that all clients of the process share, and a timer must not
-// leave its bubble.
+// plenty is more connections than tests need. To wait for a free one, go-redis takes a
+// timer from a pool that all clients of the process share, and a timer must not leave
+// its bubble.
 const plenty = 5000

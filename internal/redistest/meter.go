@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// Bound is how long a command may hold Redis up.
+	// Bound is how long a command may block Redis.
 	Bound = 10 * time.Millisecond
 
 	meterTries = 5
 	meterShown = 160 // bytes of a command in a failure
 )
 
-// Meter measures for how long single commands hold Redis up. SLOWLOG counts what
-// other processes of a busy machine take as well; the Meter counts the CPU time
-// of Redis's main thread.
+// Meter measures how long single commands block Redis. Unlike SLOWLOG, which includes
+// the time that other processes use on a busy machine, it counts the CPU time of
+// Redis's main thread.
 type Meter struct {
 	t       testing.TB
 	info    *redis.Client
@@ -30,8 +30,8 @@ type Meter struct {
 	command string
 }
 
-// Meter measures the commands of rdb from now on. They come from one goroutine,
-// and nothing else uses the server.
+// Meter starts measuring the commands of rdb. They must come from one goroutine, and
+// nothing else may use the server.
 func (s *Server) Meter(t testing.TB, rdb *redis.Client) *Meter {
 	t.Helper()
 	m := &Meter{t: t, info: s.Client(t)}
@@ -39,9 +39,9 @@ func (s *Server) Meter(t testing.TB, rdb *redis.Client) *Meter {
 	return m
 }
 
-// Bounded fails the test when a command of op takes more than [Bound]. It repeats
-// op up to 5 times, until one was good: a cache that others have emptied makes a
-// command slow by chance. Each time must do the same work.
+// Bounded fails the test if a command of op takes more than [Bound] in each of up to 5
+// repetitions: other processes can make a command slow by chance. Each repetition must
+// do the same work.
 func (m *Meter) Bounded(name string, op func()) {
 	m.t.Helper()
 	var tries []string
@@ -57,7 +57,7 @@ func (m *Meter) Bounded(name string, op func()) {
 		name, Bound, meterTries, strings.Join(tries, "\n"))
 }
 
-// cpu is the CPU time that Redis's main thread has used.
+// cpu returns the CPU time that Redis's main thread has used.
 func (m *Meter) cpu(ctx context.Context) time.Duration {
 	info, err := m.info.InfoMap(ctx, "cpu").Result()
 	if err != nil {
@@ -75,12 +75,12 @@ func (m *Meter) cpu(ctx context.Context) time.Duration {
 	return time.Duration(sum * float64(time.Second))
 }
 
-// DialHook leaves connections as they are.
+// DialHook does nothing.
 func (m *Meter) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }
 
-// ProcessPipelineHook leaves pipelines unmeasured.
+// ProcessPipelineHook does nothing: pipelines are not measured.
 func (m *Meter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// reserved are the names that say to other processes which ports are taken. The
-// kernel forgets them with the process.
+// reserved has abstract unix sockets whose names tell other test processes which ports
+// are taken. The kernel removes them with the process.
 var reserved struct {
 	mu    sync.Mutex
 	names []net.Listener
 }
 
-// reserve keeps a port from all who ask for it by reserve; an error: another has
-// it.
+// reserve reserves a port among all processes that call reserve. It fails if the port
+// is reserved already.
 func reserve(port int) error {
 	l, err := net.Listen("unix", fmt.Sprintf("@wakebell-redistest-%d", port))
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package redistest
 
-// reserve does nothing: there is no name that goes with its process.
+// reserve does nothing: this system has no abstract unix sockets.
 func reserve(int) error { return nil }

@@ -21,9 +21,8 @@ const (
 	readyPoll    = 5 * time.Millisecond
 	stopTimeout  = 20 * time.Second
 
-	// Ports come from below the range that systems give to outgoing
-	// connections: one of those may otherwise hold the port while the server
-	// restarts.
+	// Ports are below the range that systems use for outgoing connections: one of
+	// those could otherwise have the port while the server restarts.
 	minPort, maxPort = 20_000, 32_000
 
 	outputLimit = 64 << 10
@@ -34,15 +33,15 @@ var (
 	errPortTaken = errors.New("port is taken")
 )
 
-// process is one life of a server.
+// process is a redis-server process. A server that is restarted has another one.
 type process struct {
 	cmd    *exec.Cmd
 	output *tail
 	done   chan struct{} // closed when the process has ended and is reaped
 }
 
-// serverArgs are those of a server that keeps nothing on disk, unless args say
-// otherwise.
+// serverArgs returns the arguments of a server that stores nothing on disk unless args
+// say otherwise.
 func serverArgs(port int, dir string, args []string) []string {
 	return append([]string{
 		"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
@@ -65,7 +64,7 @@ func launch(port int, dir string, argv []string) (*process, error) {
 	}
 	go func() {
 		defer close(p.done)
-		_ = p.cmd.Wait() // how it ended is in its output
+		_ = p.cmd.Wait() // the output says how it ended
 	}()
 
 	if err := p.awaitReady(port); err != nil {
@@ -78,8 +77,8 @@ func launch(port int, dir string, argv []string) (*process, error) {
 	return p, nil
 }
 
-// awaitReady waits until this very process serves the port: a server of
-// somebody else may have won the race for it, and would answer just as well.
+// awaitReady waits until this process serves the port. Another server may have taken
+// the port first, and would answer as well.
 func (p *process) awaitReady(port int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
 	defer cancel()
@@ -108,7 +107,7 @@ func (p *process) awaitReady(port int) error {
 func (p *process) answers(ctx context.Context, c *redis.Client) error {
 	if err := c.Ping(ctx).Err(); err != nil {
 		if redis.HasErrorPrefix(err, "NOAUTH") {
-			return p.listens() // it serves, to those who know the password
+			return p.listens() // a server with a password
 		}
 		return fmt.Errorf("ping: %w", err)
 	}
@@ -122,7 +121,7 @@ func (p *process) answers(ctx context.Context, c *redis.Client) error {
 	return nil
 }
 
-// listens tells from the server's own words that it has the port.
+// listens checks the output of the server for the message that it listens.
 func (p *process) listens() error {
 	if !strings.Contains(p.output.String(), "Ready to accept connections") {
 		return errors.New("not yet ready to accept connections")
@@ -149,9 +148,9 @@ func (p *process) stop() {
 	}
 }
 
-// freePort returns a port of 127.0.0.1 that was free a moment ago, and that no
-// other process of tests takes while this one lives: a server that is down until
-// its Restart finds its own again, and nobody else there meanwhile.
+// freePort returns a port of 127.0.0.1 that was free a moment ago. No other test
+// process takes it while this one runs, so a server that is down until its Restart
+// gets it back.
 func freePort() (int, error) {
 	var last error
 	for range 100 {
@@ -176,7 +175,7 @@ func address(port int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
-// tail keeps the last outputLimit bytes that a server wrote.
+// tail is a writer that keeps the last outputLimit bytes.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte

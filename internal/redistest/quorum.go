@@ -7,9 +7,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Quorum adds two Sentinels to the one that watches, until the end of the test,
-// and waits until they know each other: from then on it takes two of the three
-// to fail over. It returns the addresses of all three.
+// Quorum adds two Sentinels until the end of the test, and waits until all three know
+// each other. From then on a failover needs two of them. It returns the addresses of
+// all three.
 func (w *Watched) Quorum(t testing.TB) []string {
 	t.Helper()
 	all := []*Server{w.Sentinel, startSentinel(t, w.Master), startSentinel(t, w.Master)}

@@ -71,8 +71,8 @@ func TestPauseHoldsTheAnswer(t *testing.T) {
 	require.NoError(t, rdb.Ping(t.Context()).Err())
 }
 
-// While a server is down its port is nobody else's.
-func TestAPortIsKeptWhileItsServerIsDown(t *testing.T) {
+// The port of a server stays reserved while the server is down.
+func TestAPortIsReservedWhileItsServerIsDown(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Kill()
@@ -103,7 +103,7 @@ func TestStartWithPassword(t *testing.T) {
 
 func TestEmbeddedFollowsTheBubble(t *testing.T) {
 	t.Parallel()
-	// Twice: what outlives its bubble breaks the next one.
+	// Twice, because a timer that outlives its bubble breaks the next one.
 	for range 2 {
 		synctest.Test(t, func(t *testing.T) {
 			rdb, _ := redistest.Embedded(t)
@@ -137,12 +137,12 @@ func TestSentinelFailsOver(t *testing.T) {
 	require.NoError(t, rdb.Set(t.Context(), "k", "x", 0).Err())
 	require.Equal(t, int64(1), rdb.Wait(t.Context(), 1, 30*time.Second).Val())
 	w.Master.Kill()
-	// A Sentinel that was held up for 2 s does nothing for 30.
+	// A Sentinel that was stalled for 2 s does nothing for 30 s.
 	require.Eventually(t, func() bool { return rdb.Set(t.Context(), "k", "y", 0).Err() == nil }, 90*time.Second, 50*time.Millisecond)
 	require.Equal(t, "y", w.Replica.Client(t).Get(t.Context(), "k").Val())
 }
 
-func TestTLSServerWantsCertificates(t *testing.T) {
+func TestTLSServerRequiresCertificates(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartTLS(t)
 	pool := x509.NewCertPool()

@@ -9,23 +9,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// MasterName is what the Sentinel of [Sentinel] calls its master.
+// MasterName is the name of the master in the Sentinel of [Sentinel].
 const MasterName = "mymaster"
 
-// Watched is a master with a replica, watched by a Sentinel, which alone
-// decides to fail over: some seconds after the master's end, so that one that
-// stalls for a moment is not taken for dead.
+// Watched is a master with a replica and a Sentinel. The Sentinel fails over some
+// seconds after the master's end; a master that stalls briefly stays the master.
 type Watched struct {
-	// Master and Replica are so at the start; a failover exchanges them.
+	// Master and Replica are named by their initial roles; a failover exchanges them.
 	Master, Replica *Server
-	// Sentinel is the redis-server in Sentinel mode. Its Addr is for clients
-	// that ask it for the master; its Client is for commands of Sentinel.
+	// Sentinel is the redis-server in Sentinel mode. Failover clients connect to its
+	// Addr; its Client is for Sentinel commands.
 	Sentinel *Server
 }
 
-// Sentinel runs a master, a replica and a Sentinel until the end of the test,
-// and waits until a failover would work. Args are options of master and
-// replica, as of [Start].
+// Sentinel runs a master, a replica and a Sentinel until the end of the test, and
+// waits until a failover is possible. Args are options of master and replica, as in
+// [Start].
 func Sentinel(t testing.TB, args ...string) *Watched {
 	t.Helper()
 	w := &Watched{Master: Start(t, args...)}
@@ -44,7 +43,7 @@ func Sentinel(t testing.TB, args ...string) *Watched {
 	return w
 }
 
-// awaitReplica waits until a replica has its master's data and follows it.
+// awaitReplica waits until a replica is synchronized with its master.
 func awaitReplica(t testing.TB, replica *redis.Client) {
 	t.Helper()
 	await(t, "the replica to follow", func() error {
@@ -56,8 +55,8 @@ func awaitReplica(t testing.TB, replica *redis.Client) {
 	})
 }
 
-// startSentinel writes the file that a Sentinel insists on, and keeps its state
-// in.
+// startSentinel starts a Sentinel with the configuration file that it requires, and in
+// which it stores its state.
 func startSentinel(t testing.TB, master *Server) *Server {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,8 +73,8 @@ sentinel failover-timeout %[3]s 5000
 	})
 }
 
-// Client connects to whatever server is the master, until the end of the test.
-// The opts change the client's options before it is made.
+// Client connects to the current master until the end of the test. The opts change the
+// client's options.
 func (w *Watched) Client(t testing.TB, opts ...func(*redis.FailoverOptions)) *redis.Client {
 	t.Helper()
 	o := &redis.FailoverOptions{MasterName: MasterName, SentinelAddrs: []string{w.Sentinel.Addr}, ReadTimeout: answerTimeout}

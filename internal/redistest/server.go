@@ -13,34 +13,34 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// startAttempts bounds the ports that are tried until one can be bound.
+// startAttempts is the number of ports to try.
 const startAttempts = 20
 
-// Server is a redis-server process of a test's own. Its methods may be called
-// from any goroutine, but Kill, Stop, Restart, Pause and Resume one at a time.
+// Server is a redis-server process of a single test. Its methods may be called from
+// any goroutine, but Kill, Stop, Restart, Pause and Resume not concurrently.
 type Server struct {
 	// Addr is host:port. It stays the same over Restart.
 	Addr string
 
 	port int
 	dir  string
-	argv []string // all of them
+	argv []string // all arguments
 
 	mu   sync.Mutex
 	proc *process
 }
 
-// Start runs a redis-server until the end of the test. It keeps nothing on
-// disk, unless args say otherwise: they are options of redis-server and
-// override the defaults ("--appendonly", "yes"). The test fails when
-// redis-server is not installed or does not answer in 30 seconds.
+// Start runs a redis-server until the end of the test. It stores nothing on disk
+// unless args say otherwise: they are options of redis-server that override the
+// defaults ("--appendonly", "yes"). The test fails if redis-server is not installed or
+// does not answer within 30 seconds.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	dir := t.TempDir()
 	return startWith(t, dir, func(port int) ([]string, error) { return serverArgs(port, dir, args), nil })
 }
 
-// startWith is Start of a server that is told what argv says for its port.
+// startWith is Start with arguments that depend on the port.
 func startWith(t testing.TB, dir string, argv func(port int) ([]string, error)) *Server {
 	t.Helper()
 	s, err := start(dir, argv)
@@ -57,29 +57,29 @@ func startWith(t testing.TB, dir string, argv func(port int) ([]string, error)) 
 }
 
 // Client connects to the server until the end of the test. The opts change the
-// client's options before it is made.
+// client's options.
 func (s *Server) Client(t testing.TB, opts ...func(*redis.Options)) *redis.Client {
 	t.Helper()
 	return newClient(t, &redis.Options{Addr: s.Addr}, opts...)
 }
 
-// Kill ends the server at once, as a crash would (SIGKILL).
+// Kill ends the server with SIGKILL, as a crash would.
 func (s *Server) Kill() { s.current().kill() }
 
-// Stop ends the server in an orderly way (SIGTERM), and by force after 20
-// seconds. Stopping one that has ended is fine.
+// Stop ends the server with SIGTERM, and with SIGKILL after 20 seconds. It may have
+// ended already.
 func (s *Server) Stop() { s.current().stop() }
 
-// Pause freezes the server (SIGSTOP): connections stay open and are accepted,
-// and nothing answers.
+// Pause suspends the server with SIGSTOP: connections stay open and are accepted, but
+// get no answers.
 func (s *Server) Pause() { s.current().signal(syscall.SIGSTOP) }
 
 // Resume ends a Pause.
 func (s *Server) Resume() { s.current().signal(syscall.SIGCONT) }
 
-// Restart starts the server again on the same port, directory and arguments,
-// after a Stop if it still runs. It is empty then unless its arguments asked
-// for persistence.
+// Restart starts the server again with the same port, directory and arguments, after
+// a Stop if it is still running. It is then empty unless its arguments enable
+// persistence.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	s.Stop()
@@ -105,8 +105,8 @@ func (s *Server) current() *process {
 	return s.proc
 }
 
-// start runs a server on a free port. Another process may take the port
-// between the look and the bind; then the next one is tried.
+// start runs a server on a free port. If another process takes the port before the
+// server binds it, start tries the next one.
 func start(dir string, argv func(port int) ([]string, error)) (*Server, error) {
 	var errs []error
 	for range startAttempts {
@@ -143,9 +143,9 @@ func startTemp(args ...string) (*Server, error) {
 	return s, nil
 }
 
-// answerTimeout is how long clients wait for a reply, unless a test says
-// otherwise: a server that the machine holds up for a few seconds is none that
-// has lost a command, and one that is sent again has another outcome.
+// answerTimeout is how long clients wait for a reply unless a test sets another
+// timeout. It is long because a retry after a stall of a few seconds would run a
+// command twice.
 const answerTimeout = 20 * time.Second
 
 func newClient(t testing.TB, o *redis.Options, opts ...func(*redis.Options)) *redis.Client {

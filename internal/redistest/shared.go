@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// shared is the one server of this test binary, started by the first test that
-// asks for it.
+// shared is the shared server of this test binary, started by the first test that
+// uses it.
 var shared struct {
 	once   sync.Once
 	server *Server
@@ -26,9 +26,8 @@ var (
 	names     atomic.Uint64
 )
 
-// Main runs the tests of a package, stops the shared server, reports leaked
-// goroutines as a failure (opts may except some) and exits. Call it from
-// TestMain.
+// Main runs the tests of a package, stops the shared server, fails on leaked
+// goroutines (opts may except some) and exits. Call it from TestMain.
 func Main(m *testing.M, opts ...goleak.Option) {
 	os.Exit(run(m, opts))
 }
@@ -52,8 +51,8 @@ func run(m *testing.M, opts []goleak.Option) int {
 	return code
 }
 
-// findLeaks gives goroutines time to end: protoactor keeps one for a second
-// after mail to an actor that has stopped, and the machine may hold up any.
+// findLeaks waits for goroutines to end: protoactor has one for a second after a
+// message to a stopped actor, and the machine may stall.
 func findLeaks(opts []goleak.Option) (err error) {
 	for range 40 { // each of them waits about half a second
 		if err = goleak.Find(opts...); err == nil {
@@ -63,22 +62,23 @@ func findLeaks(opts []goleak.Option) (err error) {
 	return err
 }
 
-// fuzzing tells a run of go test -fuzz, whose own goroutines outlive m.Run.
+// fuzzing reports whether this is a run of go test -fuzz, whose own goroutines
+// outlive m.Run.
 func fuzzing() bool {
 	f := flag.Lookup("test.fuzz")
 	return f != nil && f.Value.String() != ""
 }
 
-// Shared connects to the server that all tests of the binary use, until the
-// end of the test. The test fails when redis-server is not installed, or when
-// TestMain does not call [Main].
+// Shared connects to the server that all tests of the binary share, until the end of
+// the test. The test fails if redis-server is not installed, or if TestMain does not
+// call [Main].
 func Shared(t testing.TB, opts ...func(*redis.Options)) *redis.Client {
 	t.Helper()
 	return newClient(t, &redis.Options{Addr: SharedAddr(t)}, opts...)
 }
 
-// SharedAddr is the host:port of the server that Shared connects to, for tests
-// that make a client by other means.
+// SharedAddr returns the host:port of the shared server, for tests that create their
+// own client.
 func SharedAddr(t testing.TB) string {
 	t.Helper()
 	if !underMain.Load() {

@@ -16,22 +16,20 @@ import (
 	"time"
 )
 
-// TLSServer is a server that listens for TLS as well, and wants certificates
-// of its clients.
+// TLSServer is a server that also listens for TLS, and requires client certificates.
 type TLSServer struct {
 	*Server
 
-	// TLSAddr is host:port for TLS; Addr is without.
+	// TLSAddr is the host:port with TLS; Addr is the one without.
 	TLSAddr string
-	// CA, Cert and Key are PEM files: of the authority that signed both sides,
-	// and of a client.
+	// CA, Cert and Key are PEM files: the certificate of the authority that signed
+	// both sides, and the certificate and key of a client.
 	CA, Cert, Key string
 	// Name is the host name in the server's certificate, beside 127.0.0.1.
 	Name string
 }
 
-// StartTLS is [Start] of a server that speaks TLS, with an authority made for
-// it.
+// StartTLS is [Start] with TLS, certificates and a new certificate authority.
 func StartTLS(t testing.TB, args ...string) *TLSServer {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,7 +65,7 @@ func newAuthority(t testing.TB, dir string) *authority {
 		a.cert, err = x509.ParseCertificate(der)
 	}
 	if err != nil {
-		t.Fatalf("redistest: make an authority: %v", err)
+		t.Fatalf("redistest: create a certificate authority: %v", err)
 	}
 	writePEM(t, a.file, "CERTIFICATE", der)
 	return a
@@ -108,7 +106,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatalf("redistest: make a key: %v", err)
+		t.Fatalf("redistest: create a key: %v", err)
 	}
 	return key
 }

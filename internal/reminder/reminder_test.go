@@ -38,7 +38,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// No two reminders have the same id.
+// Different reminders have different ids.
 func TestIDsAreDistinct(t *testing.T) {
 	t.Parallel()
 	part := rapid.StringOfN(rapid.SampledFrom([]rune("a/%2F:@é")), 1, 5, -1)
@@ -62,7 +62,7 @@ func TestIDsAreDistinct(t *testing.T) {
 	})
 }
 
-func TestWhoCannotBeReminded(t *testing.T) {
+func TestInvalidRecipients(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"$1", "cart/$1", "$1/cart", "cart$1", "a/b$2/c"} {
 		require.ErrorIs(t, Recipient{ID: id}.Validate(), ErrAutomatic)
@@ -73,8 +73,8 @@ func TestWhoCannotBeReminded(t *testing.T) {
 	}
 }
 
-// Whatever is in Redis is either no reminder, or one with all that its delivery
-// needs, and no way back changes it.
+// Read either fails or returns all that a delivery needs, and the recipient and
+// the name survive the way through the id.
 func FuzzRead(f *testing.F) {
 	message, err := anypb.New(durationpb.New(1))
 	require.NoError(f, err)

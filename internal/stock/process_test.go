@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// process is another process of this binary.
+// process is a child process that runs this binary.
 type process struct {
 	t   testing.TB
 	cmd *exec.Cmd
@@ -24,10 +24,10 @@ type process struct {
 	lines map[string]int
 }
 
-// start starts one, which is killed at the end of the test.
+// start starts a process, which is killed at the end of the test.
 func start(t testing.TB, role string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(os.Args[0]), lines: map[string]int{}} //nolint:gosec // this binary
+	p := &process{t: t, cmd: exec.Command(os.Args[0]), lines: map[string]int{}} // this binary
 	p.cmd.Env = append(os.Environ(), roleVar+"="+role+" "+strings.Join(args, " "))
 	p.cmd.Stderr = os.Stderr
 	in, err := p.cmd.StdinPipe()
@@ -53,27 +53,27 @@ func start(t testing.TB, role string, args ...string) *process {
 	return p
 }
 
-// kill is kill -9.
+// kill ends the process with SIGKILL.
 func (p *process) kill() { p.end() }
 
-// send gives it a command.
+// send sends a command to the process.
 func (p *process) send(words ...string) {
 	p.t.Helper()
 	_, err := io.WriteString(p.in, strings.Join(words, " ")+"\n")
 	require.NoError(p.t, err)
 }
 
-// said is how often it has printed a line.
-func (p *process) said(line string) int {
+// printed returns how often the process has printed a line.
+func (p *process) printed(line string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lines[line]
 }
 
-// wait waits until it has printed a line so often.
+// wait waits until the process has printed a line that often.
 func (p *process) wait(line string, times int) {
 	p.t.Helper()
-	if p.said(line) < times {
-		require.Eventually(p.t, func() bool { return p.said(line) >= times }, patience, 5*time.Millisecond, line)
+	if p.printed(line) < times {
+		require.Eventually(p.t, func() bool { return p.printed(line) >= times }, patience, 5*time.Millisecond, line)
 	}
 }

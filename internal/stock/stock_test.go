@@ -1,5 +1,5 @@
-// Package stock_test shows that a program on an unmodified protoactor-go, with
-// no package of Wakebell but messages, loses nothing: in bursts, after minutes
+// Package stock_test tests that a program on an unmodified protoactor-go, which
+// imports only package messages of Wakebell, loses no timer: in bursts, after minutes
 // of silence, and when the node or the program is restarted.
 package stock_test
 
@@ -26,14 +26,14 @@ import (
 )
 
 var (
-	stockFor  = flag.Duration("stock.for", 0, "how long TestStockPeers goes on; 0: one round with a short silence")
-	stockSeed = flag.Uint64("stock.seed", 1, "of what it does")
+	stockFor  = flag.Duration("stock.for", 0, "duration of TestStockPeers; 0: one round with a short silence")
+	stockSeed = flag.Uint64("stock.seed", 1, "seed of its random choices")
 )
 
 const (
 	token = "a-token-of-sixteen-bytes"
-	// silence is longer than it takes a stock gRPC server to refuse pings that
-	// come every 10 s.
+	// silence is longer than it takes a gRPC server with default settings to refuse
+	// pings at intervals of 10 s.
 	silence = 45 * time.Second
 	// patience bounds the waits for another process.
 	patience = time.Minute
@@ -41,7 +41,8 @@ const (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// Processes of their own: this test binary, told by its environment what to be.
+// roleVar is the environment variable that makes a process of this test binary a node
+// or a peer.
 const roleVar = "WAKEBELL_STOCK_ROLE"
 
 func TestMain(m *testing.M) {
@@ -64,7 +65,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serve is a node.
+// serve runs a node.
 func serve(redisAddr, address string) error {
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
 	sys, err := wakebell.New(actors, redis.NewClient(&redis.Options{Addr: redisAddr}), wakebell.Config{Logger: quiet})
@@ -78,14 +79,14 @@ func serve(redisAddr, address string) error {
 	})
 }
 
-// fleet is a node and a peer of it.
+// fleet is a node and a peer.
 type fleet struct {
 	t      testing.TB
 	kind   string // of the peer
 	topic  string
 	nodeAt string
 	peerAt string
-	link   *faultproxy.Proxy // by which the node reaches the peer
+	link   *faultproxy.Proxy // through which the node connects to the peer
 	node   *process
 	peer   *process
 	bursts int
@@ -94,7 +95,7 @@ type fleet struct {
 func newFleet(t testing.TB, kind string) *fleet {
 	t.Helper()
 	f := &fleet{t: t, kind: kind, topic: redistest.Name(t), nodeAt: redistest.Address(t), peerAt: redistest.Address(t)}
-	f.link = faultproxy.StartUnseen(t, f.peerAt)
+	f.link = faultproxy.StartRaw(t, f.peerAt)
 	f.startNode()
 	f.startPeer()
 	return f
@@ -132,14 +133,14 @@ func (f *fleet) handled(prefix string, count int) {
 // restartNode kills the node and starts another one.
 func (f *fleet) restartNode() {
 	f.t.Helper()
-	subscribed := f.peer.said("subscribed")
+	subscribed := f.peer.printed("subscribed")
 	f.node.kill()
 	f.startNode()
 	f.peer.wait("subscribed", subscribed+1)
 }
 
-// restartPeer kills the peer in the midst of a burst, and starts another one,
-// which has the rest.
+// restartPeer kills the peer during a burst and starts another one, which handles the
+// rest.
 func (f *fleet) restartPeer() {
 	f.t.Helper()
 	f.bursts++
@@ -150,12 +151,12 @@ func (f *fleet) restartPeer() {
 	f.startPeer()
 	for i := range 500 {
 		line := fmt.Sprint("handled ", prefix, "-", i)
-		require.Eventually(f.t, func() bool { return before.said(line)+f.peer.said(line) > 0 }, patience, 5*time.Millisecond, line)
+		require.Eventually(f.t, func() bool { return before.printed(line)+f.peer.printed(line) > 0 }, patience, 5*time.Millisecond, line)
 	}
 }
 
-// cut breaks the link from the node to the peer, and not the one of the peer to
-// the node: the peer does not learn of it.
+// cut breaks the link from the node to the peer, but not the link from the peer to the
+// node, so that the peer does not notice.
 func (f *fleet) cut() {
 	f.link.Cut()
 	f.link.Mend()
@@ -168,7 +169,7 @@ func TestStockPeers(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, kind)
 			if *stockFor > 0 {
-				f.roam(rand.New(rand.NewPCG(*stockSeed, uint64(len(kind))))) //nolint:gosec // by seed
+				f.randomActions(rand.New(rand.NewPCG(*stockSeed, uint64(len(kind))))) // by seed
 				return
 			}
 			for _, count := range []int{1, 32, 500, 5000} {
@@ -187,7 +188,8 @@ func TestStockPeers(t *testing.T) {
 	}
 }
 
-// Requests whose answers are more than a stock gRPC server takes in a frame.
+// The answers to these requests together exceed the frame size of a gRPC server with
+// default settings.
 func TestAStockPeerReadsLargeAnswers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "remote")
@@ -197,7 +199,7 @@ func TestAStockPeerReadsLargeAnswers(t *testing.T) {
 	require.NoError(t, err)
 	f.peer.send("get", "large", "50")
 	f.peer.wait("done get large 50", 1)
-	require.Zero(t, f.peer.said("parted"))
+	require.Zero(t, f.peer.printed("parted"))
 	f.burst(10)
 }
 
@@ -208,7 +210,7 @@ func (f *fleet) client() *wakebell.Client {
 	return c
 }
 
-// settled waits until Redis has nothing left.
+// settled waits until Redis has no timer of the topic.
 func (f *fleet) settled() {
 	f.t.Helper()
 	c := f.client()
@@ -218,8 +220,8 @@ func (f *fleet) settled() {
 	}, patience, 20*time.Millisecond)
 }
 
-// roam does one thing after another, at random, until the time is over.
-func (f *fleet) roam(rng *rand.Rand) {
+// randomActions runs random actions until the time is over.
+func (f *fleet) randomActions(rng *rand.Rand) {
 	f.t.Helper()
 	for began := time.Now(); time.Since(began) < *stockFor; {
 		switch step := rng.IntN(6); step {
@@ -241,8 +243,8 @@ func (f *fleet) roam(rng *rand.Rand) {
 	f.settled()
 }
 
-// What docs/remote.md shows is what the program has.
-func TestTheDocumentedLinesAreThoseOfTheProgram(t *testing.T) {
+// The code blocks of docs/remote.md are part of the program.
+func TestTheDocumentedLinesAreInTheProgram(t *testing.T) {
 	t.Parallel()
 	read := func(name string) string {
 		text, err := os.ReadFile(name)

@@ -1,7 +1,6 @@
-// Package stored reads and writes the envelope in which redis-message-queue
-// keeps a message in its lists: a prefix, and JSON with an id and a payload.
-// The stored bytes are the message's identity in Redis, so they are never
-// encoded a second time.
+// Package stored encodes and decodes the messages of redis-message-queue: a
+// prefix, and JSON with an id and a payload. Redis finds a message by its stored
+// bytes, so they are never decoded and encoded again.
 package stored
 
 import (
@@ -13,14 +12,15 @@ import (
 	"unicode/utf8"
 )
 
-// Prefix begins an envelope; a value without it is a payload by itself.
+// Prefix begins an envelope. A value without it is a payload without an id.
 const Prefix = "\x1eRMQ1:"
 
-// ErrMalformed says that a value has the prefix and is no envelope.
+// ErrMalformed is wrapped by errors about a value that has the prefix but is not
+// an envelope.
 var ErrMalformed = errors.New("malformed stored message")
 
-// Decode reads a stored message. Id is empty for one without an envelope.
-// Errors wrap [ErrMalformed].
+// Decode decodes a stored message. The id is empty if it has no envelope. Errors
+// wrap [ErrMalformed].
 func Decode(value string) (id string, payload []byte, err error) {
 	body, ok := strings.CutPrefix(value, Prefix)
 	if !ok {
@@ -52,7 +52,8 @@ func Decode(value string) (id string, payload []byte, err error) {
 	return *e.ID, payload, nil
 }
 
-// plain reads the common envelope, without escapes, by its place.
+// plain decodes an envelope with a 32-digit id and no escapes, which is the common
+// case, without a JSON parser.
 func plain(body string) (id, payload string, ok bool) {
 	const before, between, after, digits = `{"id":"`, `","payload":"`, `"}`, 32
 	const from = len(before) + digits + len(between)
@@ -76,8 +77,8 @@ func printable(s string) bool {
 	return true
 }
 
-// Rest is the envelope of a payload from after its id: the JSON of the payload,
-// in ASCII, or payload_hex where it is not UTF-8.
+// Rest returns the part of an envelope behind the id: the payload as a JSON string
+// in ASCII, or payload_hex if the payload is not UTF-8.
 func Rest(payload []byte) string {
 	if !utf8.Valid(payload) {
 		return `"payload_hex":"` + hex.EncodeToString(payload) + `"}`

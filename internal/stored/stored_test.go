@@ -26,7 +26,7 @@ func TestRestEscapesAsPythonDoes(t *testing.T) {
 	}
 }
 
-func TestDecodeWhatOthersWrite(t *testing.T) {
+func TestDecodeOtherWriters(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
 		"raw":                                  " raw",
@@ -44,7 +44,7 @@ func TestDecodeWhatOthersWrite(t *testing.T) {
 	}
 }
 
-// Whatever is published is ASCII, valid JSON, and read back as it was.
+// An encoded message is ASCII and valid JSON, and decodes to the same payload.
 func FuzzRoundTrip(f *testing.F) {
 	for _, seed := range []string{"", "a", "ü\x00\"", "\xff", `","payload":"`, "😀"} {
 		f.Add([]byte(seed))
@@ -62,7 +62,7 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// No value makes Decode do anything but answer or refuse.
+// Decode never panics, and its errors wrap ErrMalformed.
 func FuzzDecode(f *testing.F) {
 	f.Add("")
 	f.Add(encode([]byte("a")))

@@ -1,4 +1,4 @@
-// Package actortest has what the tests of several packages of actors share: quiet
+// Package actortest holds what the tests of several actor packages share: quiet
 // actor systems, virtual time, and stores in memory.
 package actortest
 
@@ -12,7 +12,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Numbers are the ids 0 to n-1.
+// Numbers returns the ids 0 to n-1.
 func Numbers(n int) (ids []string) {
 	for i := range n {
 		ids = append(ids, strconv.Itoa(i))
@@ -20,17 +20,17 @@ func Numbers(n int) (ids []string) {
 	return ids
 }
 
-// Quiet discards what is logged.
-var Quiet = slog.New(slog.DiscardHandler)
+// DiscardLogger discards what is logged.
+var DiscardLogger = slog.New(slog.DiscardHandler)
 
-// QuietSystem is an actor system that logs nothing.
+// QuietSystem returns an actor system that logs nothing.
 func QuietSystem() *actor.ActorSystem {
-	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return Quiet }))
+	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return DiscardLogger }))
 }
 
-// Virtually runs a test in a bubble, and goes on until what has a timer there
-// is over: protoactor counts dead letters for five seconds.
-func Virtually(t *testing.T, test func(t *testing.T)) {
+// InVirtualTime runs a test in a synctest bubble, and waits until all timers have
+// fired: protoactor counts dead letters for five seconds.
+func InVirtualTime(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		test(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// OpenGate is a store whose gates let everybody through, at least once.
+// OpenGate is a store whose gates grant every request at once.
 type OpenGate struct {
 	mu        sync.Mutex
 	last      gate.Ticket

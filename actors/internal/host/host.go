@@ -1,8 +1,9 @@
-// Package host is what the actors of a runtime share: their environment, the
-// restart strategy and backoff, panic handling, and limits for log lines.
+// Package host holds what the actors of a runtime share: their environment, the
+// restart strategy, backoff, panic handling, and limits for log lines.
 package host
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -13,18 +14,18 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/wakebell/wakebell/internal/rarely"
+	"github.com/wakebell/wakebell/internal/loglimit"
 )
 
-// Env is what the actors of a runtime share.
+// Env is the environment of the actors of a runtime.
 type Env struct {
 	Logger *slog.Logger
 	// Random yields numbers in [0, 1) for jitter.
 	Random func() float64
 	// IO counts the goroutines that call the source, so that Stop can wait for them.
 	IO *sync.WaitGroup
-	// Lines limits the log lines about timers, which peers can cause.
-	Lines *rarely.Limiter
+	// LogLimit limits the log lines about timers, which peers can cause.
+	LogLimit *loglimit.Limiter
 	// Options are added to the props of every actor; tests use them.
 	Options []actor.PropsOption
 }
@@ -46,24 +47,24 @@ type UserPanic struct{ Reason any }
 
 func (p UserPanic) String() string { return fmt.Sprint(p.Reason) }
 
-// MaxProbe is the longest delay between tries while Redis is unavailable.
-const MaxProbe = time.Second
+// MaxProbeDelay is the longest delay between attempts while Redis is unavailable.
+const MaxProbeDelay = time.Second
 
-// Doubled is initial · 2^n, at most limit.
-func Doubled(initial time.Duration, n int, limit time.Duration) time.Duration {
+// ExponentialDelay returns initial · 2^n, at most limit.
+func ExponentialDelay(initial time.Duration, n int, limit time.Duration) time.Duration {
 	d := float64(initial) * math.Pow(2, float64(min(n, 62)))
 	return time.Duration(min(d, float64(limit)))
 }
 
-// Spread varies d by up to ±fraction.
-func Spread(d time.Duration, fraction, random float64) time.Duration {
+// Jitter varies d by up to ±fraction.
+func Jitter(d time.Duration, fraction, random float64) time.Duration {
 	return time.Duration(float64(d) * (1 + fraction*(2*random-1)))
 }
 
-// StopIO is how long calls of the source may take to return.
-const StopIO = time.Second
+// IOTimeout is how long calls of the source may take to return after a stop.
+const IOTimeout = time.Second
 
-// WaitFor reports whether all of a group have returned in time.
+// WaitFor reports whether all goroutines of a group have returned in time.
 func WaitFor(group *sync.WaitGroup, limit time.Duration) bool {
 	idle := make(chan struct{})
 	go func() { group.Wait(); close(idle) }()
@@ -75,43 +76,44 @@ func WaitFor(group *sync.WaitGroup, limit time.Duration) bool {
 	}
 }
 
-// Restart is our supervision strategy: whatever fails is restarted, always,
-// after a delay that doubles with each failure up to a cap and starts over
-// after a quiet spell. protoactor's own strategies stop a child for good,
-// restart it in a hot loop, or grow their delay linearly without a cap.
+// Restart is the supervision strategy of all actors: a failed actor is always
+// restarted, after a delay that doubles with each failure up to a limit and is
+// reset after a period without failures. protoactor's own strategies stop a child
+// for good, restart it in a hot loop, or grow their delay linearly without a
+// limit.
 type Restart struct {
 	// Initial is the delay before the first restart; it doubles with each
 	// further failure, up to Max, spread by ±20 %.
 	Initial, Max time.Duration
-	// Quiet is how long a child must have lived without a failure for the
-	// delay to start over. It must be above Max.
-	Quiet time.Duration
+	// ResetAfter is the period without failures that resets the delay. It must be
+	// above Max.
+	ResetAfter time.Duration
 	// Random yields numbers in [0, 1) for the spread; nil: a random source.
 	Random func() float64
 }
 
 var (
 	// RestartPoller is for the children of the root supervisor.
-	RestartPoller = &Restart{Initial: 100 * time.Millisecond, Max: 10 * time.Second, Quiet: time.Minute}
-	// RestartHandler is quicker: a handler's crash has cost its timer a lease
-	// already, and other timers wait for the slot.
-	RestartHandler = &Restart{Initial: 10 * time.Millisecond, Max: time.Second, Quiet: 10 * time.Second}
+	RestartPoller = &Restart{Initial: 100 * time.Millisecond, Max: 10 * time.Second, ResetAfter: time.Minute}
+	// RestartHandler is quicker: the crash of a handler has already cost its
+	// timer a lease, and other timers wait for the slot.
+	RestartHandler = &Restart{Initial: 10 * time.Millisecond, Max: time.Second, ResetAfter: 10 * time.Second}
 )
 
-// HandleFailure restarts child after the delay. The restart is a message, so
-// one that comes after the child was stopped reaches nobody.
+// HandleFailure restarts child after the delay. The restart is a message; if the
+// child was stopped meanwhile, it has no effect.
 func (s *Restart) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, stats *actor.RestartStatistics, _, _ any) {
 	random := s.Random
 	if random == nil {
 		random = rand.Float64
 	}
-	if stats.NumberOfFailures(s.Quiet) == 0 {
+	if stats.NumberOfFailures(s.ResetAfter) == 0 {
 		stats.Reset()
 	}
-	delay := Spread(Doubled(s.Initial, stats.FailureCount(), s.Max), 0.2, random())
-	if stats.FailureCount() >= manyFailures { // it keeps the instant of each
+	delay := Jitter(ExponentialDelay(s.Initial, stats.FailureCount(), s.Max), 0.2, random())
+	if stats.FailureCount() >= maxFailures { // stats stores the instant of each failure
 		stats.Reset()
-		for range manyFailures / 2 {
+		for range maxFailures / 2 {
 			stats.Fail()
 		}
 	}
@@ -119,20 +121,20 @@ func (s *Restart) HandleFailure(_ *actor.ActorSystem, supervisor actor.Superviso
 	time.AfterFunc(delay, func() { supervisor.RestartChildren(child) })
 }
 
-// manyFailures bounds the instants that are kept of a child that never stops
-// failing. Half as many doublings bring any delay to its cap.
-const manyFailures = 64
+// maxFailures bounds the stored instants of a child that keeps failing. Half as
+// many doublings bring any delay to its limit.
+const maxFailures = 64
 
-// With is s with another source of random numbers.
-func (s *Restart) With(random func() float64) *Restart {
+// WithRandom returns s with another source of random numbers.
+func (s *Restart) WithRandom(random func() float64) *Restart {
 	c := *s
 	c.Random = random
 	return &c
 }
 
-// LogCrashes logs a panic of Receive with its stack, which the supervisor
-// would not see, and panics again. Panics while an actor stops end there: one
-// that went on would leave its parent waiting forever.
+// LogCrashes logs a panic of Receive with its stack, which the supervisor does
+// not receive, and panics again. It ends panics while an actor stops: otherwise
+// the parent would wait forever.
 func LogCrashes(log *slog.Logger) actor.ReceiverMiddleware {
 	return func(next actor.ReceiverFunc) actor.ReceiverFunc {
 		return func(c actor.ReceiverContext, env *actor.MessageEnvelope) {
@@ -156,9 +158,9 @@ func LogCrashes(log *slog.Logger) actor.ReceiverMiddleware {
 	}
 }
 
-// Safely turns a panic of the source into an error: in a goroutine of ours it
-// would end the process.
-func Safely[T any](what string, call func() (T, error)) (result T, err error) {
+// Recovered turns a panic of call into an error: in a goroutine it would end the
+// process.
+func Recovered[T any](what string, call func() (T, error)) (result T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%s panicked: %v", what, r)
@@ -167,13 +169,29 @@ func Safely[T any](what string, call func() (T, error)) (result T, err error) {
 	return call()
 }
 
-// ListenAgain is how long to go by polling alone after hints were refused.
-const ListenAgain = time.Minute
+// KeepSubscribed calls listen, again and again, until ctx ends. Each time that
+// listen returns or panics, it calls refused and pauses for ResubscribeDelay.
+func KeepSubscribed(ctx context.Context, what string, listen func() error, refused func(err error)) {
+	for ctx.Err() == nil {
+		_, err := Recovered(what, func() (struct{}, error) { return struct{}{}, listen() })
+		if ctx.Err() != nil {
+			return
+		}
+		refused(err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(ResubscribeDelay):
+		}
+	}
+}
 
-// NewLines bounds the lines of the log that messages of others cause: of one
-// topic or principal, and of all of them.
-func NewLines() *rarely.Limiter {
-	return &rarely.Limiter{Every: time.Minute, Each: 10, Total: 60}
+// ResubscribeDelay is the pause after a refused subscription.
+const ResubscribeDelay = time.Minute
+
+// NewLogLimiter bounds the log lines that messages of peers cause: of one topic
+// or principal, and in total.
+func NewLogLimiter() *loglimit.Limiter {
+	return &loglimit.Limiter{Every: time.Minute, Each: 10, Total: 60}
 }
 
 var _ actor.SupervisorStrategy = (*Restart)(nil)

@@ -10,7 +10,7 @@ import (
 // for all.
 func TestLinesThatOthersCauseAreBounded(t *testing.T) {
 	t.Parallel()
-	lines, passed := NewLines(), 0
+	lines, passed := NewLogLimiter(), 0
 	for range 1000 {
 		if _, ok := lines.Allow("lost mallory"); ok {
 			passed++

@@ -17,7 +17,7 @@ import (
 
 func TestUpstreamBackoffIsLinear(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		s := actor.NewExponentialBackoffStrategy(time.Hour, time.Second)
 		supervisor, stats := restarts{at: make(chan time.Time)}, actor.NewRestartStatistics()
 		system := actortest.QuietSystem()
@@ -32,7 +32,7 @@ func TestUpstreamBackoffIsLinear(t *testing.T) {
 
 func TestUpstreamStopsForGoodByDefault(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
 		pid := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			if c.Message() == "panic" {
@@ -60,7 +60,7 @@ func TestUpstreamStopsForGoodByDefault(t *testing.T) {
 
 func TestUpstreamKeepsMailOverARestart(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
 		lives, heardBy := 0, 0
 		pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
@@ -86,7 +86,7 @@ func TestUpstreamKeepsMailOverARestart(t *testing.T) {
 
 func TestUpstreamHangsOnAPanicInStopping(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
 		pid := spawnParent(t, system, panicsInStopping)
 		err := system.Root.StopFuture(pid).Wait()
@@ -97,7 +97,7 @@ func TestUpstreamHangsOnAPanicInStopping(t *testing.T) {
 
 func TestUpstreamDeliversMailWhileStopping(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
 		heard, release := false, make(chan struct{})
 		pid := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {

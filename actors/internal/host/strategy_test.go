@@ -20,8 +20,8 @@ func (r restarts) RestartChildren(...*actor.PID) { r.at <- time.Now() }
 
 func TestRestartDelay(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
-		s := &Restart{Initial: 100 * time.Millisecond, Max: time.Second, Quiet: 10 * time.Second, Random: func() float64 { return 0.5 }}
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		s := &Restart{Initial: 100 * time.Millisecond, Max: time.Second, ResetAfter: 10 * time.Second, Random: func() float64 { return 0.5 }}
 		supervisor, stats := restarts{at: make(chan time.Time)}, actor.NewRestartStatistics()
 		fail := func() time.Duration {
 			began := time.Now()
@@ -33,20 +33,20 @@ func TestRestartDelay(t *testing.T) {
 		}
 		<-time.After(10 * time.Second)
 		require.Equal(t, 100*time.Millisecond, fail(), "after a quiet spell")
-		for range 10 * manyFailures {
+		for range 10 * maxFailures {
 			fail()
 		}
 		require.Equal(t, time.Second, fail())
-		require.LessOrEqual(t, stats.FailureCount(), manyFailures, "what is kept is bounded")
+		require.LessOrEqual(t, stats.FailureCount(), maxFailures, "what is kept is bounded")
 	})
 }
 
 func TestRestartSpread(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		for random, want := range map[float64]time.Duration{0: 80 * time.Millisecond, 0.5: 100 * time.Millisecond, 1: 120 * time.Millisecond} {
-			s := &Restart{Initial: 100 * time.Millisecond, Max: time.Second, Quiet: time.Minute}
-			s = s.With(func() float64 { return random })
+			s := &Restart{Initial: 100 * time.Millisecond, Max: time.Second, ResetAfter: time.Minute}
+			s = s.WithRandom(func() float64 { return random })
 			supervisor := restarts{at: make(chan time.Time)}
 			began := time.Now()
 			s.HandleFailure(nil, supervisor, nil, actor.NewRestartStatistics(), nil, nil)
@@ -59,9 +59,9 @@ func TestRestartSpread(t *testing.T) {
 // TestUpstreamHangsOnAPanicInStopping.
 func TestPanicsWhileStopping(t *testing.T) {
 	t.Parallel()
-	actortest.Virtually(t, func(t *testing.T) {
+	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
-		pid := spawnParent(t, system, panicsInStopping, actor.WithReceiverMiddleware(LogCrashes(actortest.Quiet)))
+		pid := spawnParent(t, system, panicsInStopping, actor.WithReceiverMiddleware(LogCrashes(actortest.DiscardLogger)))
 		require.NoError(t, system.Root.StopFuture(pid).Wait())
 	})
 }

@@ -1,5 +1,5 @@
-// Package principal reads whose message an actor got: a peer over the network is
-// named in the message header.
+// Package principal reads from a message header which principal and host sent a
+// message over the network.
 package principal
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Of is whose message it is; empty: of this process.
+// Of returns the principal of a message; empty: it was sent in this process.
 func Of(c actor.Context) string {
 	if header := c.MessageHeader(); header != nil {
 		return header.Get(messages.PrincipalHeader)
@@ -18,11 +18,11 @@ func Of(c actor.Context) string {
 	return ""
 }
 
-// Party is what a resource is charged to. The zero value is this process. A peer
-// without a principal is charged to its host alone.
+// Party is charged for resources. The zero value is this process. A peer without
+// a principal is charged by its host alone.
 type Party struct{ Principal, Host string }
 
-// PartyOf is what a message's resources are charged to.
+// PartyOf returns the party that is charged for a message.
 func PartyOf(c actor.Context) Party {
 	header := c.MessageHeader()
 	if header == nil || !slices.Contains(header.Keys(), messages.PrincipalHeader) {
@@ -31,8 +31,8 @@ func PartyOf(c actor.Context) Party {
 	return Party{header.Get(messages.PrincipalHeader), header.Get(messages.HostHeader)}
 }
 
-// Holder tells apart those that have a share: principals, and the hosts of peers
-// without one.
+// Holder returns the owner of a share: a principal, or the host of peers without
+// one.
 func (p Party) Holder() Party {
 	if p.Principal != "" {
 		p.Host = ""

@@ -1,5 +1,5 @@
-// Package program runs an example as a process of its own: the test binary,
-// started once more, is the example.
+// Package program runs an example as a separate process: a second process of the test
+// binary.
 package program
 
 import (
@@ -22,7 +22,7 @@ const (
 	patience = 30 * time.Second
 )
 
-// Main is the TestMain of an example whose main is given.
+// Main is the TestMain of an example with the given main function.
 func Main(m *testing.M, main func()) {
 	if os.Getenv(variable) != "" {
 		main()
@@ -31,7 +31,7 @@ func Main(m *testing.M, main func()) {
 	redistest.Main(m)
 }
 
-// Program is an example that runs.
+// Program is a running example.
 type Program struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -39,8 +39,7 @@ type Program struct {
 	stderr bytes.Buffer
 }
 
-// Both has f test the example on the Redis inside its process, and on a real
-// one.
+// Both runs f with the example on an in-process Redis and on a real one.
 func Both(t *testing.T, f func(*testing.T, *Program), env ...string) {
 	t.Helper()
 	t.Parallel()
@@ -54,7 +53,7 @@ func Both(t *testing.T, f func(*testing.T, *Program), env ...string) {
 	})
 }
 
-// Start starts the example with variables of its environment.
+// Start starts the example with additional environment variables.
 func Start(t *testing.T, env ...string) *Program {
 	t.Helper()
 	return StartAs(t, nil, env...)
@@ -103,14 +102,14 @@ func (p *Program) Terminate() {
 	require.NoError(p.t, p.cmd.Process.Signal(syscall.SIGTERM))
 }
 
-// Kill is kill -9.
+// Kill ends the example with SIGKILL.
 func (p *Program) Kill() {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Kill())
 	_ = p.cmd.Wait() // it was killed
 }
 
-// Rest returns the lines until the example ends, which it has to do well.
+// Rest returns the remaining lines, and fails the test if the exit code is not 0.
 func (p *Program) Rest() string {
 	p.t.Helper()
 	var lines []string

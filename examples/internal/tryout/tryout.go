@@ -11,8 +11,8 @@ import (
 )
 
 // Redis connects to the Redis of WAKEBELL_REDIS (redis://host:port) or, without
-// it, to an imitation inside the process that forgets all when it ends. A
-// program of yours has redis.NewClient in its place.
+// it, to an in-process imitation that stores nothing on disk. Your program calls
+// redis.NewClient instead.
 func Redis() (rdb *redis.Client, done func()) {
 	if url := os.Getenv("WAKEBELL_REDIS"); url != "" {
 		options, err := redis.ParseURL(url)

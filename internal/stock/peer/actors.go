@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// askAgain is when a request that has no answer is sent again: the link or the
-	// node may have gone.
-	askAgain = 3 * time.Second
-	// tellClock is how often the subscriber tells its clock.
-	tellClock = time.Minute
+	// retryAfter is the time after which a request without an answer is sent again:
+	// the link or the node may have failed.
+	retryAfter = 3 * time.Second
+	// sendClock is how often the subscriber sends its clock.
+	sendClock = time.Minute
 )
 
 // subscriber handles the timers of a topic.
@@ -27,7 +27,7 @@ type subscriber struct {
 	subscribed bool
 }
 
-// Messages of the actors to themselves.
+// Messages that the actors send to themselves.
 type (
 	awake struct{}
 	again struct{}
@@ -38,13 +38,13 @@ func (s *subscriber) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		s.subscribe(c)
-		after(c, tellClock, tick{})
-	case *messages.Subscribed:
+		after(c, sendClock, tick{})
+	case *messages.SubscribeResponse:
 		s.subscribed = true
 		s.say("subscribed")
 	case *messages.Leases:
 		s.handle(c, m)
-	case *actor.Terminated: // the link to the node broke, or its gateway ended
+	case *actor.Terminated: // the link to the node failed, or its gateway ended
 		s.subscribed = false
 		s.say("parted")
 		after(c, time.Second, again{})
@@ -54,28 +54,28 @@ func (s *subscriber) Receive(c actor.Context) {
 		}
 	case tick:
 		c.Request(s.gateway, &messages.Verdicts{Topic: s.Topic, Subscriber: s.Name, Clock: s.clock()})
-		after(c, tellClock, tick{})
+		after(c, sendClock, tick{})
 	case *messages.Error:
 		s.say("error " + m.GetMessage())
 	}
 }
 
-// subscribe asks for leases, and is told when the link to the node breaks.
+// subscribe requests leases, and watches the link to the node.
 func (s *subscriber) subscribe(c actor.Context) {
 	c.Watch(s.gateway)
-	c.Request(s.gateway, &messages.Subscribe{Topic: s.Topic, Subscriber: s.Name, Credits: 100, Clock: s.clock()})
-	after(c, askAgain, again{})
+	c.Request(s.gateway, &messages.SubscribeRequest{Topic: s.Topic, Subscriber: s.Name, Credits: 100, Clock: s.clock()})
+	after(c, retryAfter, again{})
 }
 
 func (s *subscriber) clock() *durationpb.Duration { return durationpb.New(time.Since(s.began)) }
 
-// handle handles leases that are still good.
+// handle handles the leases that have not expired.
 func (s *subscriber) handle(c actor.Context, m *messages.Leases) {
 	sent := s.began.Add(m.GetClock().AsDuration())
 	verdicts := &messages.Verdicts{Topic: s.Topic, Subscriber: s.Name, Clock: s.clock()}
 	for _, l := range m.GetLeases() {
 		if time.Since(sent) >= l.GetTtl().AsDuration() {
-			continue // it comes again
+			continue // it will be delivered again
 		}
 		s.say("handled " + l.GetId())
 		verdicts.Verdicts = append(verdicts.Verdicts, &messages.Verdict{Id: l.GetId(), Kind: &messages.Verdict_Ack{Ack: l.Ack()}})
@@ -83,7 +83,7 @@ func (s *subscriber) handle(c actor.Context, m *messages.Leases) {
 	c.Request(s.gateway, verdicts)
 }
 
-// scheduler carries out commands: "schedule PREFIX COUNT" and "get ID COUNT".
+// scheduler runs commands: "schedule PREFIX COUNT" and "get ID COUNT".
 type scheduler struct {
 	*program
 	open map[uint64]asked // requests without an answer
@@ -100,16 +100,16 @@ func (s *scheduler) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		s.left = map[string]int{}
-		after(c, askAgain, again{})
+		after(c, retryAfter, again{})
 	case []string:
 		s.command(c, m)
 	case messages.Answer:
 		s.answered(m)
 	case again:
-		for _, a := range s.open { // with the same id and number: it is done once
+		for _, a := range s.open { // with the same id and request number, so it is done once
 			c.Request(s.gateway, a.message)
 		}
-		after(c, askAgain, again{})
+		after(c, retryAfter, again{})
 	}
 }
 
@@ -123,12 +123,12 @@ func (s *scheduler) command(c actor.Context, words []string) {
 	s.left[command] = count
 	for i := range count {
 		s.next++
-		a := asked{&messages.Get{Request: s.next, Topic: s.Topic, Id: id}, command}
+		a := asked{&messages.GetTimerRequest{Request: s.next, Topic: s.Topic, Id: id}, command}
 		if kind == "schedule" {
 			id := fmt.Sprint(id, "-", i)
-			a.message = &messages.Schedule{
+			a.message = &messages.ScheduleRequest{
 				Request: s.next, Topic: s.Topic, Id: id, Key: id, Body: []byte(`"x"`), ContentType: "application/json",
-				When: &messages.Schedule_In{In: durationpb.New(0)},
+				When: &messages.ScheduleRequest_In{In: durationpb.New(0)},
 			}
 		}
 		s.open[s.next] = a
@@ -142,7 +142,7 @@ func (s *scheduler) answered(m messages.Answer) {
 		return
 	}
 	if fault, failed := m.(*messages.Error); failed {
-		s.say("error " + fault.GetMessage()) // it is asked again
+		s.say("error " + fault.GetMessage()) // the request is sent again
 		return
 	}
 	delete(s.open, m.GetRequest())
@@ -151,7 +151,7 @@ func (s *scheduler) answered(m messages.Answer) {
 	}
 }
 
-// after sends an actor a message of its own later.
+// after sends an actor a message to itself after a delay.
 func after(c actor.Context, d time.Duration, message any) {
 	self, root := c.Self(), c.ActorSystem().Root
 	time.AfterFunc(d, func() { root.Send(self, message) })

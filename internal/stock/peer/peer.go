@@ -1,5 +1,5 @@
-// Package peer is a program that uses Wakebell as users of an unmodified
-// protoactor-go do: by its packages remote and cluster, and messages.
+// Package peer is a program that uses Wakebell from an unmodified protoactor-go: with
+// its packages remote and cluster, and package messages.
 package peer
 
 import (
@@ -19,18 +19,18 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Options say what a peer is.
+// Options configures a peer.
 type Options struct {
 	Node    string // the address of the node
 	Token   string
 	Topic   string
 	Name    string // of the subscriber
 	Address string // to listen on, host:port
-	Reached string // host:port by which the node reaches it, if it is another
-	Cluster bool   // it is the member of a cluster, and its subscriber a virtual actor
+	Reached string // host:port to which the node connects, if it is another
+	Cluster bool   // the peer is a cluster member, and its subscriber a virtual actor
 }
 
-// bearer shows the token with each stream that protoactor's remote opens.
+// bearer sends the token with each stream that protoactor's remote opens.
 type bearer string
 
 func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
@@ -40,13 +40,13 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity is false for a node on loopback; true elsewhere.
 func (bearer) RequireTransportSecurity() bool { return false }
 
-// Run is the program. It reads commands and prints what happens.
+// Run runs the program. It reads commands and prints events.
 func Run(o Options, commands io.Reader, out io.Writer) {
 	lines := make(chan string, 10_000)
 	go func() {
 		w := bufio.NewWriter(out)
 		for line := range lines {
-			_, _ = fmt.Fprintln(w, line) // its reader may be gone
+			_, _ = fmt.Fprintln(w, line) // the reader may have ended
 			if len(lines) == 0 {
 				_ = w.Flush()
 			}
@@ -63,14 +63,14 @@ func Run(o Options, commands io.Reader, out io.Writer) {
 	}
 }
 
-// program is what its actors share.
+// program has the state that the actors share.
 type program struct {
 	Options
 	gateway *actor.PID
 	say     func(line string)
 }
 
-// start makes the system remote and spawns the subscriber.
+// start starts the remote or the cluster member, and spawns the subscriber.
 func (p *program) start(system *actor.ActorSystem) {
 	host, port := "127.0.0.1", 0
 	if _, err := fmt.Sscanf(p.Address, "127.0.0.1:%d", &port); err != nil {
@@ -90,7 +90,7 @@ func (p *program) start(system *actor.ActorSystem) {
 	member := cluster.New(system, cluster.Configure("orders", test.NewTestProvider(test.NewInMemAgent()), disthash.New(), config,
 		cluster.WithKinds(cluster.NewKind("subscriber", props))))
 	member.StartMember()
-	go func() { // a virtual actor begins with its first message
+	go func() { // a virtual actor starts with its first message
 		for {
 			if pid := member.Get("of-"+p.Topic, "subscriber"); pid != nil {
 				system.Root.Send(pid, awake{})

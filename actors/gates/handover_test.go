@@ -1,0 +1,39 @@
+package gates
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/gate"
+)
+
+// A turn that the store does not know of yet is over when its lease is, also
+// where the release comes before the timer that says so.
+func TestALateReleaseOfATurnThatWasPassedOnIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, until := range map[string]time.Duration{"late": -time.Millisecond, "in time": time.Minute} {
+		incarnation := &incarnation{}
+		k := &gatekeeper{cfg: &Config{Logger: slog.New(slog.DiscardHandler)}, incarnation: incarnation, queues: map[string]*gateQueue{}}
+		turn := &Turn{
+			Gate: "gate", Fence: 2, incarnation: incarnation, unreported: true, knownTicket: 1,
+			until: time.Now().Add(until), timer: time.NewTimer(time.Hour),
+		}
+		turn.ctx, turn.end = context.WithCancelCause(t.Context())
+		q := k.queue("gate")
+		q.turn, q.inFlight = turn, &gateRequest{} // what is to be sent waits
+		var err error
+		k.release(releaseTurn{turn, func(e error) { err = e }})
+		if until < 0 {
+			require.ErrorIs(t, err, ErrTurnLost, name)
+			require.ErrorIs(t, context.Cause(turn.Context()), ErrTurnLost, name)
+		} else {
+			require.NoError(t, err, name)
+			require.ErrorIs(t, context.Cause(turn.Context()), context.Canceled, name)
+		}
+		require.Equal(t, []ticketReturn{{ticket: gate.Ticket(2), passed: true}}, q.returns, name)
+	}
+}

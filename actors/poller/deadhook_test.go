@@ -1,0 +1,117 @@
+package poller
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// deaths puts deaths of these ids in a hook's queue.
+func deaths(h *DeadLetterHook, counters *counters, payload string, ids ...string) {
+	for _, id := range ids {
+		h.add(queuedDeadTimer{DeadTimer{"t", exchange.Burial{ID: id, Payload: []byte(payload)}}, counters})
+	}
+}
+
+func TestHookSurvivesItsUser(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		var told []string
+		var log bytes.Buffer
+		h := NewDeadLetterHook(func(_ context.Context, d DeadTimer) {
+			told = append(told, d.ID)
+			switch d.ID {
+			case "panics":
+				panic("as the test wants it")
+			case "exits":
+				runtime.Goexit()
+			}
+		}, slog.New(slog.NewTextHandler(&log, nil)))
+		var c counters
+		deaths(h, &c, "", "panics", "a", "exits", "b", "exits")
+		synctest.Wait()
+		require.Equal(t, []string{"panics", "a", "exits", "b", "exits"}, told)
+		require.Equal(t, 3, strings.Count(log.String(), "dead-letter hook panicked"))
+		require.Contains(t, log.String(), "as the test wants it")
+		require.Equal(t, Counters{HookCalls: 2, HookPanics: 3}, c.Snapshot())
+		deaths(h, &c, "", "later")
+		synctest.Wait()
+		require.Equal(t, "later", told[len(told)-1])
+		h.End(time.Now(), ErrStopped)
+	})
+}
+
+// A hook that cannot keep up is not called for all. The log says so once, and
+// once more when it has caught up.
+func TestHookQueueIsBounded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, payload string
+		room          int // how many wait
+	}{
+		{"by number", "", maxHookQueue},
+		{"by bytes", strings.Repeat("x", maxHookQueueBytes/4-1), 4},
+		{"but for one", strings.Repeat("x", maxHookQueueBytes+1), 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			actortest.InVirtualTime(t, func(t *testing.T) {
+				var log bytes.Buffer
+				release := make(chan struct{})
+				h := NewDeadLetterHook(func(context.Context, DeadTimer) { <-release }, slog.New(slog.NewTextHandler(&log, nil)))
+				for spell := range 2 {
+					var counts counters
+					deaths(h, &counts, "", "first")
+					synctest.Wait() // it is with the hook
+					deaths(h, &counts, c.payload, actortest.Numbers(c.room)...)
+					require.Zero(t, counts.Snapshot().HookSkipped)
+					deaths(h, &counts, c.payload, "9", "9", "9")
+					require.Equal(t, Counters{HookSkipped: 3}, counts.Snapshot())
+					require.Equal(t, spell+1, strings.Count(log.String(), "too slow"))
+					for range c.room + 1 {
+						release <- struct{}{}
+					}
+					synctest.Wait()
+					require.Equal(t, Counters{HookSkipped: 3, HookCalls: int64(c.room) + 1}, counts.Snapshot())
+					require.Equal(t, spell+1, strings.Count(log.String(), "skipped=3"))
+				}
+				h.End(time.Now(), ErrStopped)
+			})
+		})
+	}
+}
+
+func TestHookThatIgnoresItsContextIsLeft(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		var log bytes.Buffer
+		release := make(chan struct{})
+		var cause error
+		h := NewDeadLetterHook(func(ctx context.Context, _ DeadTimer) {
+			<-release
+			cause = context.Cause(ctx)
+		}, slog.New(slog.NewTextHandler(&log, nil)))
+		var c counters
+		deaths(h, &c, "", "a", "b")
+		began := time.Now()
+		h.End(began.Add(time.Second), ErrDraining)
+		require.Equal(t, time.Second+HookGrace, time.Since(began))
+		require.Contains(t, log.String(), "is abandoned")
+		deaths(h, &c, "", "late")
+		require.EqualValues(t, 2, c.Snapshot().HookSkipped)
+		close(release)
+		synctest.Wait()
+		require.Equal(t, ErrDraining, cause)
+		require.EqualValues(t, 1, c.Snapshot().HookCalls)
+	})
+}

@@ -1,0 +1,35 @@
+package poller
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/actors/internal/host"
+)
+
+func TestMailOfAnEarlierLifeIsDropped(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	p := &poller{Shared: NewShared(Topic{Source: actortest.NewMemorySource(0)}, &host.Env{Logger: actortest.DiscardLogger, Random: rand.Float64}, nil, &ClockWatch{}, false), incarnation: 2}
+	p.queue = &runQueue{ctx: ctx}
+	old := &lease{stream: &stream{ctx: t.Context()}}
+	for _, message := range []any{
+		tick{1},
+		exchanged{incarnation: 1},
+		completed{1},
+		handlerRestarted{1},
+		orphansCollected{incarnation: 1},
+		endDrain{incarnation: 1},
+		settleNow{lease: old},
+		extendNow{lease: old},
+		"a stranger's",
+	} {
+		require.False(t, p.receive(message, nil), "%T", message)
+	}
+	require.True(t, p.receive(tick{2}, nil))
+}

@@ -1,0 +1,75 @@
+package poller
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// ClusterOverride is what an operator has set for a topic on all nodes.
+type ClusterOverride struct {
+	Paused bool // claim no timers
+	// Apply changes the settings of the node; nil: none are overridden.
+	Apply func(*Settings)
+}
+
+// overrideRead brings the override that was read to the poller.
+type overrideRead struct {
+	incarnation uint64
+	override    ClusterOverride
+	err         error
+}
+
+// defaultOverrideInterval is the default of Topic.OverrideInterval.
+const defaultOverrideInterval = 5 * time.Minute
+
+// readOverride reads the override in the background. Nothing is claimed until it
+// has been read once, because the topic may be paused.
+func (p *poller) readOverride() {
+	if p.ReadOverride == nil {
+		return
+	}
+	if p.unavailable { // it is read when Redis is back
+		p.overrideAt = time.Now()
+		return
+	}
+	p.overrideAt = time.Now().Add(host.Jitter(cmp.Or(p.OverrideInterval, defaultOverrideInterval), 0.5, p.random()))
+	if p.overrideReading {
+		p.overrideStale = true // the read in progress may be too old
+		return
+	}
+	p.overrideReading, p.overrideStale = true, false
+	ctx, read, tell, incarnation := p.queue.ctx, p.ReadOverride, p.queue.toPoller, p.incarnation
+	p.io.Go(func() {
+		order, err := host.Recovered("reading the override", func() (ClusterOverride, error) { return read(ctx) })
+		tell(overrideRead{incarnation: incarnation, override: order, err: err})
+	})
+}
+
+// applyOverride puts the override in force. An unreadable override changes
+// nothing; when Redis is down, it is read again afterwards.
+func (p *poller) applyOverride(m overrideRead) {
+	p.overrideReading = false
+	switch {
+	case m.err == nil:
+		p.override, p.overrideKnown, p.overrideFailures = m.override, true, 0
+	case errors.Is(m.err, exchange.ErrUnavailable):
+		p.overrideFailures++
+		p.overrideAt = time.Now().Add(host.Jitter(host.ExponentialDelay(time.Second, p.overrideFailures, maxErrorDelay), 0.5, p.random()))
+		p.redisDown(m.err)
+	default:
+		p.overrideKnown = true
+		p.Logger.Warn("override not readable; settings stay as they are", "err", m.err)
+	}
+	p.applySettings()
+	if p.overrideStale {
+		p.readOverride()
+	}
+	if p.claimsSuspended && !p.overrideReading {
+		p.claimsSuspended = false
+		p.pace.pollWithin(time.Now(), 0)
+	}
+}

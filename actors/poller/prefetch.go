@@ -1,0 +1,76 @@
+package poller
+
+import "time"
+
+// prefetch is a performance feature: quick handlers need not wait for a round
+// trip between two timers. With handlers of 100 µs it multiplies throughput; with
+// handlers of over 10 ms it does nothing (docs/decisions/0008-claiming-ahead.md).
+// It decides how many leases a poller claims beyond its free handlers: as many as
+// the handlers finish within prefetchSpan, at their recent rate. A lease that
+// waits longer than MaxPrefetchWait for a handler, because handlers have become
+// slow, is released for other nodes. Topic.NoPrefetch switches it off.
+type prefetch struct {
+	limit int // leases
+
+	since    time.Time // when the current measurement began
+	finished int       // leases finished since then, each within MaxPrefetchWait
+	checkAt  time.Time // when to look for leases that wait too long; zero: none waits
+}
+
+const (
+	prefetchSpan = 4 * time.Millisecond
+	// rateWindow is the minimum duration of a measurement.
+	rateWindow  = 5 * time.Millisecond
+	maxPrefetch = 4 * maxClaim
+	// MaxPrefetchWait is how long a lease may wait for a handler before it is
+	// released.
+	MaxPrefetchWait = 2 * prefetchSpan
+)
+
+// countFinished counts a finished lease. Handlers that take longer than
+// MaxPrefetchWait do not count: many of them that finish together would look like
+// quick ones.
+func (a *prefetch) countFinished(l *lease, now time.Time) {
+	if now.Sub(l.queued) < MaxPrefetchWait {
+		a.finished++
+	}
+}
+
+// measure sets the limit from the rate, once it was measured for long enough.
+func (a *prefetch) measure(now time.Time) {
+	took := now.Sub(a.since)
+	if took < rateWindow {
+		return
+	}
+	a.limit = int(min(int64(a.finished)*int64(prefetchSpan)/int64(took), maxPrefetch))
+	a.since, a.finished = now, 0
+}
+
+// returnExcess releases the leases that have waited longer than MaxPrefetchWait
+// for a handler, as far as there are more leases than handlers.
+func (p *poller) returnExcess(now time.Time) {
+	if p.prefetch.checkAt.IsZero() || now.Before(p.prefetch.checkAt) {
+		return
+	}
+	p.prefetch.checkAt = time.Time{}
+	oldest := p.queue.oldestQueued()
+	if oldest.IsZero() {
+		return
+	}
+	if at := oldest.Add(MaxPrefetchWait); now.Before(at) {
+		p.prefetch.checkAt = at
+		return
+	}
+	p.prefetch = prefetch{since: now}
+	p.returnUnstarted(max(0, -p.free()))
+}
+
+// returnUnstarted releases the last n leases that no handler has begun.
+func (p *poller) returnUnstarted(n int) {
+	for _, l := range p.queue.takeLast(n) {
+		l.stream.drop(l)
+		if l.refused == 0 {
+			p.releaseLease(l)
+		}
+	}
+}

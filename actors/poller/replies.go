@@ -1,0 +1,288 @@
+package poller
+
+import (
+	"errors"
+	"time"
+
+	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// exchangeAnswered processes the reply to an exchange, or its failure.
+func (p *poller) exchangeAnswered(m exchanged) {
+	s, f := m.stream, m.flight
+	if m.err != nil {
+		p.exchangeFailed(s, f, m.err)
+		return
+	}
+	now := time.Now()
+	p.clock = clock{source: m.reply.Now, local: now}
+	s.flight, s.failures, s.err = nil, 0, nil
+	s.unsettled = s.unsettled && !f.complete
+	p.reserved -= f.request.Want
+	p.Counters.exchanges.Add(1)
+	p.Counters.lastExchange.Store(now.UnixNano())
+	p.redisReachable()
+	p.watchClock(f.sent, m.received, m.reply.Now)
+	p.countSettled(f, m.reply)
+	p.reportDeadLetters(f, m.reply)
+	p.extensionsAnswered(f, m.reply)
+	p.deliver(s, f, m.reply, now)
+	p.plan(f, m.reply)
+}
+
+// redisReachable notes that Redis answers, even with an error of this topic
+// alone.
+func (p *poller) redisReachable() {
+	if p.unavailable || p.probing {
+		p.unavailable, p.probing = false, false
+		p.root.Send(p.parent, Available{p.Source.Shard()})
+	}
+}
+
+// watchClock logs a step of the source's clock. Nothing here depends on that
+// clock: leases expire by the local monotonic clock, and the source decides what
+// is due.
+func (p *poller) watchClock(sent, received, source time.Time) {
+	if step := p.clockWatch.observe(sent, received, source); step != 0 {
+		p.Counters.clockSteps.Add(1)
+		p.Logger.Warn("redis clock stepped; timers are early or late by as much", "by", step.Round(time.Millisecond))
+	}
+}
+
+// redisDown reports that Redis is down and waits for the supervisor.
+func (p *poller) redisDown(err error) {
+	p.unavailable, p.probing = true, false
+	p.root.Send(p.parent, Unavailable{p.Source.Shard(), err})
+}
+
+// countSettled counts the settlements of f by their results and answers the
+// handlers that wait for one.
+func (p *poller) countSettled(f *flight, r *exchange.Reply) {
+	for _, refusal := range r.Refused {
+		if i := refusal.Index; i < len(f.settling) {
+			p.leaseRefused(f.settling[i].lease, refusal.Why)
+		}
+	}
+	watched := p.Feed.Watched.Load()
+	for _, v := range f.settling {
+		v.answerSettler()
+		if v.lease.refused != 0 {
+			continue
+		}
+		if watched {
+			p.emitSettled(v)
+		}
+		switch v.kind {
+		case exchange.Ack:
+			p.Counters.acked.Add(1)
+		case exchange.Nack:
+			p.Counters.retried.Add(1)
+		case exchange.Bury: // counted from the reply
+		case exchange.Fail: // counted when the handler returned
+		case exchange.Release:
+			p.Counters.released.Add(1)
+		}
+	}
+}
+
+// reportDeadLetters logs, counts and passes on the timers that the exchange
+// dead-lettered, by a settlement or because their claims were used up.
+func (p *poller) reportDeadLetters(f *flight, r *exchange.Reply) {
+	for _, b := range r.Buried {
+		var took time.Duration
+		if b.Index >= 0 && b.Index < len(f.settling) {
+			v := f.settling[b.Index]
+			b.Reason, b.Payload, took = v.reason, v.lease.Payload, v.took
+		}
+		p.Counters.deadLettered.Add(1)
+		if skipped, ok := p.logLimit.Allow("dead " + p.Source.Name()); ok {
+			p.Logger.Warn("timer dead-lettered", "id", b.ID, "reason", b.Reason, "attempt", b.Claims, "entry", b.Entry, "skipped", skipped)
+		}
+		p.deadHook.add(queuedDeadTimer{DeadTimer{p.Source.Name(), b}, &p.Counters})
+		if p.Feed.Watched.Load() {
+			p.Feed.Add(exchange.Event{
+				Kind: exchange.EventDead, At: b.At, ID: b.ID, Attempt: b.Claims, Took: took, Text: b.Reason, Entry: b.Entry,
+			})
+		}
+	}
+}
+
+// extensionsAnswered gives the extended leases of f their new token and expiry.
+func (p *poller) extensionsAnswered(f *flight, r *exchange.Reply) {
+	for _, refusal := range r.Refused {
+		if i := refusal.Index - len(f.settling); i >= 0 && i < len(f.extended) {
+			p.leaseRefused(f.extended[i], refusal.Why)
+		}
+	}
+	for _, l := range f.extended {
+		l.extending = false
+		if l.refused != 0 {
+			continue
+		}
+		if r.Extended != "" {
+			l.Token = r.Extended
+		}
+		p.confirm(l, f.sent, r.Remaining)
+		if !l.verify { // otherwise it was requested after f was sent
+			l.confirmExtension(nil)
+		}
+	}
+}
+
+// answerSettler answers the handler that waits for the settlement.
+func (v verdict) answerSettler() {
+	switch {
+	case v.answer == nil:
+	case v.lease.refused != 0:
+		v.answer <- causeOf(v.lease.refused)
+	default:
+		v.answer <- nil
+	}
+}
+
+// confirm notes that a lease is good for remaining, counted from sent, which is
+// before the source read its clock.
+func (p *poller) confirm(l *lease, sent time.Time, remaining time.Duration) {
+	l.confirmed, l.deadline = sent, sent.Add(remaining)
+	l.sharedDeadline.Store(int64(l.deadline.Sub(baseInstant)))
+	p.leasesAt = earlier(p.leasesAt, earlier(sent.Add(p.LeaseTTL/3), l.deadline))
+}
+
+// deliver passes the leases of a reply to the handlers.
+func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time) {
+	stale := now.After(f.sent.Add(r.Remaining - p.LeaseTTL/2))
+	watched := p.Feed.Watched.Load()
+	for i := range r.Leases {
+		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL}, queued: now, deliveredAt: now}
+		l.lease, l.stream, l.slot = l, s, -1
+		switch {
+		case l.Fault != "":
+			s.toSettle = append(s.toSettle, verdict{lease: l, kind: exchange.Bury, reason: l.Fault})
+		case p.drain != nil || p.paused || stale:
+			p.releaseLease(l)
+		default:
+			l.ctx.parent = p.queue.ctx
+			p.confirm(l, f.sent, r.Remaining)
+			if p.MaxLeaseAge > 0 {
+				p.leasesAt = earlier(p.leasesAt, now.Add(p.MaxLeaseAge))
+			}
+			s.hold(l)
+			s.deliveredAt = now
+			p.Counters.delivered.Add(1)
+			if watched {
+				p.emit(l, exchange.Event{Kind: exchange.EventDelivered, Lateness: l.Lateness()})
+			}
+			p.queue.push(l)
+		}
+	}
+	if p.free() < p.prefetch.limit && p.prefetch.checkAt.IsZero() { // some leases wait for a handler
+		p.prefetch.checkAt = now.Add(MaxPrefetchWait)
+	}
+}
+
+// plan decides when to poll next.
+func (p *poller) plan(f *flight, r *exchange.Reply) {
+	next := r.Next
+	switch {
+	case len(r.Leases) > 0:
+		p.emptyClaims = 0
+		p.pace.found()
+	case f.request.Want > 0:
+		if len(f.settling)+len(f.extended) == 0 {
+			p.Counters.empty.Add(1)
+		}
+		p.pace.emptyPoll(r.Now)
+		if next != 0 || r.Healed > 0 || len(r.Buried) > 0 {
+			p.emptyClaims = 0
+			break
+		}
+		// Due by a rounding error, or not claimable: poll again soon, but not in
+		// a hot loop.
+		next = host.ExponentialDelay(time.Millisecond, p.emptyClaims, p.MaxPollingInterval)
+		p.emptyClaims++
+	}
+	p.Counters.orphansRemoved.Add(int64(r.Healed))
+	p.head.claimAnswered(r)
+	p.pace.plan(f.sent, f.hintsSeen, r.Now, next)
+	if r.Orphans {
+		p.collectOrphans()
+	}
+}
+
+// exchangeFailed keeps the exchange, whose outcome is unknown, to send it again:
+// if the source ran it, the source repeats its reply with the claimed leases. If
+// not, the repeated exchange claims nothing: leases may have expired whose
+// settlements are queued behind it.
+func (p *poller) exchangeFailed(s *stream, f *flight, err error) {
+	p.Counters.errors.Add(1)
+	s.failures++
+	s.err = err
+	p.reserved -= f.request.Want
+	f.request.Want, f.complete = 0, false
+	for _, each := range p.streams {
+		each.unsettled = true
+	}
+	if !errors.Is(err, exchange.ErrUnavailable) {
+		p.redisReachable()
+	}
+	switch {
+	case errors.Is(err, exchange.ErrUnavailable):
+		s.waiting = true
+		p.redisDown(err)
+	case errors.Is(err, exchange.ErrStale):
+		// Another process uses this incarnation's name. The settlements are sent
+		// again under a new name; those that were run are refused by their
+		// tokens.
+		p.Logger.Error("exchange refused as stale; continuing under a new incarnation", "err", err)
+		s.incarnation, s.sequence = newStreamIncarnation(), 1
+		f.request.Incarnation, f.request.Sequence = s.incarnation, s.sequence
+		s.retryAt = time.Now().Add(p.MaxPollingInterval)
+	default:
+		if s.failures == 1 || s.failures%100 == 0 {
+			p.Logger.Error("exchange failed; the topic backs off", "err", err, "attempt", s.failures)
+		}
+		s.retryAt = time.Now().Add(p.errorDelay(s.failures))
+	}
+}
+
+// probe tries Redis on behalf of all topics of the shard: with an exchange that
+// waits, or else with an empty one.
+func (p *poller) probe() {
+	p.probing = true
+	for _, s := range p.streams {
+		if s.waiting || !s.retryAt.IsZero() {
+			p.transmit(s)
+			return
+		}
+	}
+	for _, s := range p.streams {
+		if !s.busy() {
+			p.send(s, &flight{})
+			return
+		}
+	}
+}
+
+// resume continues after an outage, at a random moment within m.Within, so that
+// thousands of topics do not resume at the same time.
+func (p *poller) resume(m Resume) {
+	p.unavailable = false
+	delay := time.Duration(float64(m.Within) * p.random())
+	p.pace.pollWithin(time.Now(), delay)
+	if at := time.Now().Add(delay); !p.overrideAt.IsZero() && p.overrideAt.Before(at) {
+		p.overrideAt = at
+	}
+	for _, s := range p.streams {
+		if s.waiting {
+			s.waiting, s.retryAt = false, time.Now().Add(delay)
+		}
+	}
+}
+
+// maxErrorDelay is the longest backoff after errors of one topic.
+const maxErrorDelay = 5 * time.Second
+
+func (p *poller) errorDelay(failures int) time.Duration {
+	return host.Jitter(host.ExponentialDelay(p.PollingInterval, failures-1, maxErrorDelay), 0.5, p.random())
+}

@@ -1,0 +1,83 @@
+// Package gate has FIFO locks with fencing tokens, shared by all processes that
+// use the same Redis.
+//
+// Gates are standalone (New) or belong to a System (wakebell.System.Gates). A
+// process acquires the turn at a gate, proceeds, and releases it:
+//
+//	gates, err := gate.New(rdb, gate.Config{})
+//	err = gates.With(ctx, "deploy", func(ctx context.Context, fence uint64) error {
+//		…
+//	})
+//
+// Turns are granted in the order of the requests. A process that dies loses its
+// turn when the lease expires. Docs: docs/gates.md.
+package gate
+
+import (
+	"context"
+	"iter"
+
+	actorgates "github.com/wakebell/wakebell/actors/gates"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/gates"
+)
+
+// Errors of gates, besides those of package wakebell.
+var (
+	// ErrTurnLost: a turn ended before it was released, because its lease was not
+	// extended in time or an operator released it by force. It is also the cause
+	// of the turn's context.
+	ErrTurnLost = actorgates.ErrTurnLost
+	// ErrHeld: the gate is held, or it has waiters.
+	ErrHeld = actorgates.ErrHeld
+	// ErrClosed: the Gates were closed, or their System is not running.
+	ErrClosed = actorgates.ErrClosed
+	// ErrFenceStale: the resource has seen a newer fencing token.
+	ErrFenceStale = gates.ErrFenceStale
+	// ErrFenceRegressed: the token has the turn, and yet the resource has seen a
+	// newer one. Redis lost data, and the tokens of the gate stepped back;
+	// Gates.Repair raises them.
+	ErrFenceRegressed = gates.ErrFenceRegressed
+	// ErrFenceUnknown: no turn has had this fencing token. It was made up, or
+	// Redis lost the turn. Do not write.
+	ErrFenceUnknown = gates.ErrFenceUnknown
+	// ErrExhausted: the gate has no more fencing tokens, because they were
+	// raised too far. Gates.Remove lets it begin anew.
+	ErrExhausted = redisops.ErrGateExhausted
+)
+
+// Locker acquires turns at gates: Gates in this process, or those of a
+// remote.Client.
+type Locker interface {
+	Acquire(ctx context.Context, name string) (Turn, error)
+	TryAcquire(ctx context.Context, name string) (Turn, error)
+	With(ctx context.Context, name string, fn func(ctx context.Context, fence uint64) error) error
+	Guard(ctx context.Context, name, resource string, fence uint64) error
+}
+
+// Operator inspects and repairs gates: Gates in this process, or those of a
+// remote.Client.
+type Operator interface {
+	List(ctx context.Context) iter.Seq2[Info, error]
+	Show(ctx context.Context, name string) (Info, error)
+	ForceRelease(ctx context.Context, name string, fence uint64) (bool, error)
+	Repair(ctx context.Context, name string, floor uint64) (Repaired, error)
+	Remove(ctx context.Context, name string, force bool) (bool, error)
+}
+
+var (
+	_ Locker   = (*Gates)(nil)
+	_ Operator = (*Gates)(nil)
+)
+
+// Keys are the base names of what gates keep in Redis; see docs/keys.md.
+type Keys = gates.Keys
+
+// Info is a gate as it is stored in Redis.
+type Info = gates.Info
+
+// Ticket is a holder or a waiter of a gate.
+type Ticket = gates.Ticket
+
+// Repaired is the result of Gates.Repair.
+type Repaired = gates.Repaired

@@ -1,0 +1,282 @@
+package faults
+
+import (
+	"sync"
+	"time"
+)
+
+// DeliveryLog records the calls, deliveries and faults of a round. All instants are
+// of one clock: Redis, nodes and harness run on one machine.
+type DeliveryLog struct {
+	// TTL is the duration of a lease, the same for all nodes of the round.
+	TTL time.Duration
+
+	// MaxOverlap is how long a handler of a timer may overlap with the next one; 0:
+	// overlaps are not judged.
+	MaxOverlap time.Duration
+
+	mu     sync.Mutex
+	timers map[string]*Timer
+	faults []Fault
+}
+
+// NewDeliveryLog returns an empty delivery log.
+func NewDeliveryLog(ttl time.Duration) *DeliveryLog {
+	return &DeliveryLog{TTL: ttl, timers: map[string]*Timer{}}
+}
+
+// Timer has the events of one id. Its calls do not overlap.
+type Timer struct {
+	ID    string
+	Calls []Call // in the order in which they were made
+	Runs  []*Run // in the order in which they were reported
+	Dead  string // the reason of its dead letter; empty: no dead letter
+}
+
+// CallKind is the kind of a Call.
+type CallKind string
+
+// The calls.
+const (
+	CallSchedule   CallKind = "schedule"
+	CallReschedule CallKind = "reschedule"
+	CallCancel     CallKind = "cancel"
+)
+
+// Call is one call of a client about one timer.
+type Call struct {
+	Kind   CallKind
+	Client string
+	// Generation counts the timers with this id, from 1. A call that is repeated
+	// after an error keeps its generation; a cancel has that of its timer.
+	Generation int
+	// Called and Returned bound the instant at which Redis ran the call.
+	Called, Returned time.Time
+	// Earliest is the earliest instant of delivery that the caller can compute: In
+	// counts from Called.
+	Earliest time.Time
+	// Due and Found are the answer: the instant in Redis, and the state before the
+	// call. Zero after an error.
+	Due   time.Time
+	Found Found
+	// Message is the answered message id. Draft is the number of the draft; a retry
+	// keeps it.
+	Message string
+	Draft   int
+	Err     error // the outcome is unknown
+
+	// unsure means that the call may have run twice, so that the answer may be that
+	// of the second run.
+	unsure bool
+}
+
+// Found is the state in which a call found its timer.
+type Found string
+
+// The states.
+const (
+	FoundNothing Found = "nothing"
+	FoundPending Found = "pending"
+	FoundRunning Found = "running"
+)
+
+// Run is one delivery to a handler.
+type Run struct {
+	Node              string
+	Message           string // the id of a message; empty for a timer
+	Generation        int
+	Attempt, Failures int
+	Activation        time.Time
+	Delivered         time.Time // Redis's clock at the claim
+	Began             time.Time // the start of the handler
+	Ended             time.Time // the end of the handler's work; zero: never
+	End               End
+	// SettleCalled and Settled bound a settlement by Timer.Settle; Settled is zero
+	// without an answer.
+	SettleCalled, Settled time.Time
+	Result                Result
+}
+
+// End is how a handler ended.
+type End string
+
+// The ends.
+const (
+	EndNone     End = ""         // its process ended first
+	EndAck      End = "ack"      // it returned nil
+	EndNack     End = "nack"     // it returned an error
+	EndReject   End = "reject"   // it rejected the timer
+	EndPanic    End = "panic"    // it panicked
+	EndDraining End = "draining" // its context ended with ErrDraining
+	EndCut      End = "cut"      // its context ended with another cause
+)
+
+// Result is what Timer.Settle answered.
+type Result string
+
+// The results.
+const (
+	ResultNone     Result = ""         // not called, or not answered
+	ResultAccepted Result = "accepted" // Redis confirmed it
+	ResultRefused  Result = "refused"  // the timer was no longer the holder's
+	ResultUnknown  Result = "unknown"  // the wait ended first
+)
+
+// FaultKind is a kind of fault.
+type FaultKind string
+
+// The faults. All but Stall were injected by the harness.
+const (
+	Kill        FaultKind = "kill"                // SIGKILL of a node
+	Stop        FaultKind = "stop"                // SIGSTOP of a node until SIGCONT
+	Drain       FaultKind = "drain"               // SIGTERM of a node until its end
+	Outage      FaultKind = "outage"              // Redis was away
+	Full        FaultKind = "memory full"         // Redis refused writes
+	DataLoss    FaultKind = "amnesia"             // Redis lost its writes of the interval
+	LostRequest FaultKind = "lost request"        // a command never reached Redis
+	LostReply   FaultKind = "lost reply"          // Redis ran a command, its reply was dropped
+	Reset       FaultKind = "reset"               // as LostReply, and the connection was reset
+	Duplicate   FaultKind = "duplicate"           // a command was sent again, and had run at To
+	Slow        FaultKind = "slow"                // the reply of a command was held until To
+	LinkCut     FaultKind = "link cut"            // to the serving node: closed, or silent, until To
+	ServingKill FaultKind = "serving node killed" // SIGKILL of the node that serves a subscriber
+	Stall       FaultKind = "stall"               // a process or Redis was not scheduled by the machine; observed
+)
+
+// Fault is one fault, from its start to its end.
+type Fault struct {
+	Kind FaultKind
+	// Target is a node or a client; empty: all of them.
+	Target   string
+	From, To time.Time
+	// Words are the ids in the command that was hit; nil: the fault is not of a
+	// single command.
+	Words []string
+}
+
+// RecordCall records a call.
+func (l *DeliveryLog) RecordCall(id string, c Call) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.timer(id)
+	t.Calls = append(t.Calls, c)
+}
+
+// RecordFault records a fault.
+func (l *DeliveryLog) RecordFault(f Fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.faults = append(l.faults, f)
+}
+
+// RecordDeadLetter records a dead letter.
+func (l *DeliveryLog) RecordDeadLetter(id, reason string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if reason == "" {
+		reason = "without a reason"
+	}
+	l.timer(id).Dead = reason
+}
+
+// RecordLine records a line that a node printed.
+func (l *DeliveryLog) RecordLine(node string, line Line) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if line.Event == EventStall {
+		l.faults = append(l.faults, Fault{Kind: Stall, Target: node, From: line.From, To: line.At})
+		return
+	}
+	if line.ID == "" {
+		return
+	}
+	t := l.timer(line.ID)
+	if line.Event == EventBegin {
+		t.Runs = append(t.Runs, &Run{
+			Node: node, Message: line.Message, Generation: line.Generation, Attempt: line.Attempt, Failures: line.Failures,
+			Activation: line.Activation, Delivered: line.Delivered, Began: line.At,
+		})
+		return
+	}
+	r := t.run(node, line.Delivered)
+	if r == nil {
+		return
+	}
+	switch line.Event {
+	case EventSettling: // the work is done: the reply to the settlement may be lost
+		r.SettleCalled, r.Ended, r.End = line.At, line.At, line.End
+	case EventSettled:
+		r.Settled, r.Result = line.At, line.Result
+	case EventEnd:
+		if r.SettleCalled.IsZero() {
+			r.Ended, r.End = line.At, line.End
+		}
+	}
+}
+
+func (l *DeliveryLog) timer(id string) *Timer {
+	t := l.timers[id]
+	if t == nil {
+		t = &Timer{ID: id}
+		l.timers[id] = t
+	}
+	return t
+}
+
+// run finds a run by its node and the instant of its claim.
+func (t *Timer) run(node string, delivered time.Time) *Run {
+	for i := len(t.Runs) - 1; i >= 0; i-- {
+		if r := t.Runs[i]; r.Node == node && r.Delivered.Equal(delivered) {
+			return r
+		}
+	}
+	return nil
+}
+
+// History describes the events of a timer so far, a line each.
+func (l *DeliveryLog) History(id string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.timer(id).History(l.faults)
+}
+
+// Runs counts the deliveries so far.
+func (l *DeliveryLog) Runs() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, t := range l.timers {
+		n += len(t.Runs)
+	}
+	return n
+}
+
+// Lateness returns, for each of the delivered timers, the time from its instant to
+// its first delivery.
+func (l *DeliveryLog) Lateness(ids []string) []time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var late []time.Duration
+	for _, id := range ids {
+		if t := l.timer(id); len(t.Runs) > 0 {
+			late = append(late, t.Runs[0].Delivered.Sub(t.Runs[0].Activation))
+		}
+	}
+	return late
+}
+
+// NextAnswer returns the time from an instant to the next answer that a client
+// received.
+func (l *DeliveryLog) NextAnswer(client string, after time.Time) (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var next time.Time
+	for _, t := range l.timers {
+		for _, c := range t.Calls {
+			if c.Client == client && c.Err == nil && c.Returned.After(after) && (next.IsZero() || c.Returned.Before(next)) {
+				next = c.Returned
+			}
+		}
+	}
+	return next.Sub(after), !next.IsZero()
+}

@@ -1,0 +1,229 @@
+package firing
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/redisops/recurring"
+)
+
+// celeryOptions has the options of a definition that affect the message. apply_async
+// has more, which affect the sender.
+type celeryOptions struct {
+	Queue         json.RawMessage `json:"queue"`
+	RoutingKey    string          `json:"routing_key"`
+	Priority      *int            `json:"priority"`
+	Expires       json.RawMessage `json:"expires"`
+	Countdown     *float64        `json:"countdown"`
+	Serializer    string          `json:"serializer"`
+	TimeLimit     *float64        `json:"time_limit"`
+	SoftTimeLimit *float64        `json:"soft_time_limit"`
+	Shadow        *string         `json:"shadow"`
+	IgnoreResult  bool            `json:"ignore_result"`
+}
+
+var errOptions = errors.New("its options cannot be read")
+
+const (
+	defaultQueue = "celery"
+	separator    = "\x06\x16" // between the parts of a name in kombu
+)
+
+// celeryMessage is a message of Celery's protocol 2 on a Redis broker.
+type celeryMessage struct {
+	Body            string         `json:"body"`
+	ContentEncoding string         `json:"content-encoding"`
+	ContentType     string         `json:"content-type"`
+	Headers         map[string]any `json:"headers"`
+	Properties      map[string]any `json:"properties"`
+}
+
+// origin identifies the sender, and replyTo the queue for answers.
+var (
+	origin = sync.OnceValue(func() string {
+		host, _ := os.Hostname() // for diagnosis only
+		return "wakebell" + strconv.Itoa(os.Getpid()) + "@" + host
+	})
+	replyTo = sync.OnceValue(uuid.NewString)
+)
+
+// runSpace is the UUID namespace in which message ids are derived from run ids.
+var runSpace = uuid.MustParse("1b7f6f0e-5a55-4c4e-9d3e-0f5a3c1a7c11")
+
+// celeryRun is a run as a message for Celery workers.
+func celeryRun(e *recur.Entry, at time.Time, id string) (recurring.Run, error) {
+	o, err := readOptions(e.Definition.Options)
+	if err != nil {
+		return recurring.Run{}, err
+	}
+	queue, err := o.queue()
+	if err != nil {
+		return recurring.Run{}, err
+	}
+	routing := o.RoutingKey
+	if routing == "" {
+		routing = queue
+	}
+	expires, expiration, err := o.expiry(at)
+	if err != nil {
+		return recurring.Run{}, err
+	}
+	args, kwargs := e.Arguments()
+	task := uuid.NewSHA1(runSpace, []byte(id)).String()
+	priority := 0
+	if o.Priority != nil {
+		priority = *o.Priority
+	}
+	headers := map[string]any{
+		"lang": "py", "task": e.Definition.Task, "id": task, "shadow": o.Shadow, "eta": nil, "expires": expires,
+		"group": nil, "group_index": nil, "retries": 0, "timelimit": []any{o.TimeLimit, o.SoftTimeLimit},
+		"root_id": task, "parent_id": nil, "argsrepr": string(args), "kwargsrepr": string(kwargs),
+		"origin": origin(), "ignore_result": o.IgnoreResult,
+	}
+	if o.Countdown != nil {
+		headers["eta"] = pythonTime(at.Add(time.Duration(*o.Countdown * float64(time.Second))))
+	}
+	properties := map[string]any{
+		"correlation_id": task, "reply_to": replyTo(), "delivery_mode": 2,
+		"delivery_info": map[string]any{"exchange": "", "routing_key": routing},
+		"priority":      priority, "body_encoding": "base64", "delivery_tag": task,
+	}
+	if expiration != "" {
+		properties["expiration"] = expiration
+	}
+	return message(queue, priority, routing, args, kwargs, headers, properties)
+}
+
+func readOptions(raw json.RawMessage) (o celeryOptions, err error) {
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &o); err != nil {
+			return o, fmt.Errorf("%w: %w", errOptions, err)
+		}
+	}
+	if o.Serializer != "" && o.Serializer != "json" {
+		return o, fmt.Errorf("%w: serializer %q, want json", errOptions, o.Serializer)
+	}
+	return o, nil
+}
+
+// queue returns the name of the list that the message is pushed to, without the suffix
+// for its priority.
+func (o celeryOptions) queue() (string, error) {
+	queue := defaultQueue
+	if len(o.Queue) > 0 && string(o.Queue) != "null" {
+		if err := json.Unmarshal(o.Queue, &queue); err != nil || queue == "" {
+			return "", fmt.Errorf("%w: queue %.100s", errOptions, o.Queue)
+		}
+	}
+	return queue, nil
+}
+
+// optionNames are the supported options.
+var optionNames = []string{
+	"queue", "routing_key", "priority", "expires", "countdown", "serializer", "time_limit", "soft_time_limit", "shadow", "ignore_result",
+}
+
+// knownOptions refuses unsupported and duplicate options, which a Python beat may
+// interpret differently.
+func knownOptions(raw json.RawMessage) error {
+	var all map[string]json.RawMessage
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return fmt.Errorf("%w: %w", errOptions, err)
+	}
+	tokens, depth, given := json.NewDecoder(bytes.NewReader(raw)), 0, 0
+	for token, err := tokens.Token(); err == nil; token, err = tokens.Token() {
+		if d, ok := token.(json.Delim); ok && (d == '{' || d == '[') {
+			depth++
+		} else if ok {
+			depth--
+		} else if _, ok := token.(string); ok && depth == 1 {
+			given++ // a name or a string value
+		}
+	}
+	names := 0
+	for name, value := range all {
+		if !slices.Contains(optionNames, name) {
+			return fmt.Errorf("%w: %.50q, want one of %s", errOptions, name, strings.Join(optionNames, ", "))
+		}
+		if names++; len(value) > 0 && value[0] == '"' {
+			names++
+		}
+	}
+	if given != names {
+		return fmt.Errorf("%w: duplicate option", errOptions)
+	}
+	return nil
+}
+
+func message(queue string, priority int, routing string, args, kwargs json.RawMessage, headers, properties map[string]any) (recurring.Run, error) {
+	body, err := json.Marshal([]any{args, kwargs, map[string]any{"callbacks": nil, "errbacks": nil, "chain": nil, "chord": nil}})
+	if err != nil {
+		return recurring.Run{}, fmt.Errorf("%w: %w", errOptions, err)
+	}
+	payload, err := json.Marshal(celeryMessage{
+		Body: base64.StdEncoding.EncodeToString(body), ContentEncoding: "utf-8", ContentType: "application/json",
+		Headers: headers, Properties: properties,
+	})
+	if err != nil {
+		return recurring.Run{}, fmt.Errorf("%w: %w", errOptions, err)
+	}
+	list := queue
+	if step := min(priority, 9) / 3 * 3; step > 0 {
+		list += separator + strconv.Itoa(step)
+	}
+	member := strings.Join([]string{routing, "", queue}, separator)
+	if routing == queue {
+		member = strings.Join([]string{queue, "", queue}, separator)
+	}
+	return recurring.Run{Queue: list, Binding: "_kombu.binding." + queue, Member: member, Payload: payload}, nil
+}
+
+// expiry returns the instant at which a message expires, as Celery writes it, and its
+// maximum time in the queue in ms.
+func (o celeryOptions) expiry(at time.Time) (expires any, expiration string, err error) {
+	if len(o.Expires) == 0 || string(o.Expires) == "null" {
+		return nil, "", nil
+	}
+	var seconds float64
+	var text string
+	switch {
+	case json.Unmarshal(o.Expires, &seconds) == nil:
+		left := time.Duration(seconds * float64(time.Second))
+		return pythonTime(at.Add(left)), strconv.FormatInt(left.Milliseconds(), 10), nil
+	case json.Unmarshal(o.Expires, &text) == nil:
+		until, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			return nil, "", fmt.Errorf("%w: expires %w", errOptions, err)
+		}
+		return pythonTime(until), strconv.FormatInt(max(until.Sub(at), 0).Milliseconds(), 10), nil
+	default:
+		return recurTime(o.Expires, at)
+	}
+}
+
+// recurTime decodes an expiry that RedBeat has written as a datetime.
+func recurTime(raw json.RawMessage, at time.Time) (any, string, error) {
+	m, err := recur.ReadMeta([]byte(`{"last_run_at":` + string(raw) + `}`))
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: expires: %w", errOptions, err)
+	}
+	return pythonTime(m.LastRunAt), strconv.FormatInt(max(m.LastRunAt.Sub(at), 0).Milliseconds(), 10), nil
+}
+
+// pythonTime formats an instant as Python's isoformat does.
+func pythonTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000+00:00") }

@@ -1,0 +1,102 @@
+package firing
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/recur"
+)
+
+// The message for the golden entry equals Celery's, except for values that differ in
+// each message.
+func TestCeleryMessageIsTheGoldenOne(t *testing.T) {
+	t.Parallel()
+	file, err := os.ReadFile("../recur/testdata/golden-beat.json")
+	require.NoError(t, err)
+	type step struct {
+		Op   string
+		Keys map[string]struct{ Value json.RawMessage }
+	}
+	var golden struct{ Steps []step }
+	require.NoError(t, json.Unmarshal(file, &golden))
+	i := slices.IndexFunc(golden.Steps, func(s step) bool {
+		return s.Op == `one tick dispatching "send" to the redis broker`
+	})
+	require.GreaterOrEqual(t, i, 0)
+	var fields [][2]string
+	require.NoError(t, json.Unmarshal(golden.Steps[i].Keys["redbeat:send"].Value, &fields))
+	var list []string
+	require.NoError(t, json.Unmarshal(golden.Steps[i].Keys["q1\x06\x163"].Value, &list))
+
+	e, err := recur.Read(recur.Raw{Definition: []byte(fields[0][1])}, "send", time.UTC)
+	require.NoError(t, err)
+	due := time.Date(2026, 11, 21, 7, 50, 19, 912770000, time.UTC)
+	run, err := celeryRun(&e, due, "send@x")
+	require.NoError(t, err)
+	require.Equal(t, "q1\x06\x163", run.Queue)
+	require.Equal(t, "_kombu.binding.q1", run.Binding)
+	require.Equal(t, "q1\x06\x16\x06\x16q1", run.Member)
+	require.Equal(t, likeGolden(t, list[0]), likeGolden(t, string(run.Payload)))
+	again, err := celeryRun(&e, due, "send@x")
+	require.NoError(t, err)
+	require.Equal(t, run, again, "the same run is the same message")
+}
+
+// likeGolden returns a message with its body decoded, without ids and host names.
+func likeGolden(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var m map[string]any
+	require.NoError(t, json.Unmarshal([]byte(text), &m))
+	headers, properties := m["headers"].(map[string]any), m["properties"].(map[string]any)
+	for _, key := range []string{"id", "root_id", "origin", "argsrepr", "kwargsrepr"} {
+		require.NotEmpty(t, headers[key], key)
+		headers[key] = ""
+	}
+	for _, key := range []string{"correlation_id", "reply_to", "delivery_tag"} {
+		require.NotEmpty(t, properties[key], key)
+		properties[key] = ""
+	}
+	body, err := base64.StdEncoding.DecodeString(m["body"].(string))
+	require.NoError(t, err)
+	var decoded any
+	require.NoError(t, json.Unmarshal(body, &decoded))
+	m["body"] = decoded
+	return m
+}
+
+func TestCeleryOptions(t *testing.T) {
+	t.Parallel()
+	due := time.Date(2026, 11, 21, 7, 50, 19, 0, time.UTC)
+	run := func(options string) (map[string]any, error) {
+		e := recur.Entry{Definition: recur.Definition{Name: "n", Task: "t", Options: json.RawMessage(options)}}
+		r, err := celeryRun(&e, due, "n@x")
+		if err != nil {
+			return nil, err
+		}
+		var m map[string]any
+		require.NoError(t, json.Unmarshal(r.Payload, &m))
+		m["queue"] = r.Queue
+		return m, nil
+	}
+	m, err := run(`{"priority":9,"countdown":60,"expires":"2026-11-21T08:00:00Z","routing_key":"r","time_limit":30}`)
+	require.NoError(t, err)
+	require.Equal(t, "celery\x06\x169", m["queue"])
+	headers := m["headers"].(map[string]any)
+	require.Equal(t, "2026-11-21T07:51:19.000000+00:00", headers["eta"])
+	require.Equal(t, "2026-11-21T08:00:00.000000+00:00", headers["expires"])
+	require.Equal(t, []any{30.0, nil}, headers["timelimit"])
+	require.Equal(t, "581000", m["properties"].(map[string]any)["expiration"])
+	m, err = run(`{"expires":{"__type__":"datetime","year":2026,"month":11,"day":21,"hour":8,"timezone":0.0}}`)
+	require.NoError(t, err)
+	require.Equal(t, "2026-11-21T08:00:00.000000+00:00", m["headers"].(map[string]any)["expires"])
+	for _, bad := range []string{`[]`, `{"queue":""}`, `{"serializer":"yaml"}`, `{"expires":"soon"}`, `{"expires":[1]}`} {
+		_, err := run(bad)
+		require.ErrorIs(t, err, errOptions, bad)
+	}
+}

@@ -1,0 +1,200 @@
+package firing
+
+import (
+	"context"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/redisops/recurring"
+)
+
+// shot is an item that is being fired, with its new state.
+type shot struct {
+	item   *item
+	firing recurring.Firing
+	after  recur.Entry // the entry after the firing
+	next   time.Time
+	fires  []Fire
+}
+
+// fire fires due items, at most one batch.
+func (e *Engine) fire(ctx context.Context) error {
+	if e.barred {
+		return nil
+	}
+	now := e.clock()
+	var shots []*shot
+	for len(shots) < mostAtOnce {
+		it := e.queue.first()
+		if it == nil || it.at.After(now) {
+			break
+		}
+		if len(it.entry.Ours.Outbox) > 0 {
+			if err := e.flush(ctx, it); err != nil {
+				return err
+			}
+			continue
+		}
+		e.queue.put(it, time.Time{})
+		if s := e.shot(ctx, it, now); s != nil {
+			shots = append(shots, s)
+		}
+	}
+	for len(shots) > 0 {
+		firings := make([]recurring.Firing, len(shots))
+		for i, s := range shots {
+			firings[i] = s.firing
+		}
+		n := recurring.FireBatch(firings)
+		if err := e.send(ctx, shots[:n]); err != nil {
+			for _, s := range shots {
+				if s.item.at.IsZero() {
+					e.queue.put(s.item, now)
+				}
+			}
+			return err
+		}
+		shots = shots[n:]
+	}
+	return nil
+}
+
+// shot computes the new state of a due item. It returns nil if there is nothing to
+// fire; the item is then queued again if necessary.
+func (e *Engine) shot(ctx context.Context, it *item, now time.Time) *shot {
+	if it.gone { // the store removes it from the schedule
+		return &shot{item: it, firing: recurring.Firing{Name: it.name, Raw: it.raw}}
+	}
+	p := it.entry.Plan(now)
+	if err := it.entry.Err(); err != nil { // what is due fires; the next instant is unknown
+		e.cfg.Log.Error("the next run of a recurring schedule cannot be computed", "name", it.name, "err", err)
+	}
+	if p.Last.IsZero() {
+		e.queue.put(it, p.Next)
+		return nil
+	}
+	s, err := e.cfg.Maker.shot(ctx, it, p)
+	if err != nil {
+		e.aside(it, err)
+		return nil
+	}
+	return s
+}
+
+// send makes the store carry out shots. If one of them fails, the others are sent
+// separately.
+func (e *Engine) send(ctx context.Context, shots []*shot) error {
+	firings := make([]recurring.Firing, len(shots))
+	for i, s := range shots {
+		firings[i] = s.firing
+	}
+	reply, err := e.cfg.Store.Fire(ctx, e.cfg.Token, e.dead, firings)
+	switch {
+	case err != nil && whole(ctx, err):
+		return err
+	case err != nil && len(shots) == 1:
+		e.trouble(shots[0].item, err)
+		return nil
+	case err != nil:
+		for i := range shots {
+			if err := e.send(ctx, shots[i:i+1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	e.heard(reply.Now, reply.Lock)
+	if reply.Barred {
+		e.barred = true
+		for _, s := range shots {
+			e.queue.put(s.item, s.firing.Due)
+		}
+		return nil
+	}
+	for i, s := range shots {
+		e.settle(s, reply.Fates[i], reply.Found[i], reply.Now)
+	}
+	return nil
+}
+
+// settle processes the result of a shot.
+func (e *Engine) settle(s *shot, fate recurring.Fate, found recur.Raw, now time.Time) {
+	it := s.item
+	switch fate {
+	case recurring.Fired:
+		it.raw.Meta, it.raw.Ours = s.firing.Meta, s.firing.Ours
+		it.entry, it.tries = s.after, 0
+		it.score = float64(s.firing.Score)
+		if e.queue.put(it, s.next); len(it.entry.Ours.Outbox) > 0 {
+			e.queue.put(it, now)
+		}
+		for _, f := range s.fires {
+			if f.Fired = now; e.cfg.OnFire != nil {
+				e.cfg.OnFire(f)
+			}
+		}
+	case recurring.Changed:
+		// Its score is unknown. The next look reads it again unless its score is the
+		// computed one, which another node may have written.
+		e.take(it, found)
+		it.score = float64(scoreOf(it))
+	case recurring.Gone:
+		delete(e.items, it.name)
+	case recurring.Early:
+		e.queue.put(it, later(s.firing.Due, now.Add(time.Microsecond)))
+	case recurring.Overlapping:
+		e.overlap(it, now)
+	case recurring.Unreadable:
+		e.aside(it, errNoHash)
+	}
+}
+
+// scoreOf returns the score that Wakebell writes for the entry.
+func scoreOf(it *item) int64 { return recur.Score(it.at) }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// overlap waits until the timer of the previous run is gone, or skips this run.
+func (e *Engine) overlap(it *item, now time.Time) {
+	if it.entry.Ours.Overlap == recur.OverlapQueue {
+		it.tries++
+		e.queue.put(it, now.Add(min(overlapFirst<<min(it.tries-1, 10), overlapLimit)))
+		return
+	}
+	it.passing = true
+	e.queue.put(it, now)
+}
+
+// flush writes the timers of an outbox to their topics, and clears the outbox.
+func (e *Engine) flush(ctx context.Context, it *item) error {
+	for _, p := range it.entry.Ours.Outbox {
+		err := e.cfg.Store.Send(ctx, it.name, it.entry.Ours.ID, p)
+		if err != nil && whole(ctx, err) {
+			return err
+		}
+		if err != nil {
+			e.trouble(it, err)
+			return nil
+		}
+	}
+	after := it.entry
+	after.Ours.Outbox = nil
+	e.queue.put(it, time.Time{})
+	s := &shot{item: it, after: after, next: after.Plan(e.now).Next, firing: recurring.Firing{
+		Name: it.name, Raw: it.raw, Meta: it.raw.Meta, Ours: after.Ours.Bytes(),
+	}}
+	if p := after.Plan(e.now); !p.Last.IsZero() {
+		s.next = p.Last
+	}
+	s.firing.Score = recur.Score(s.next)
+	if err := e.send(ctx, []*shot{s}); err != nil {
+		e.queue.put(it, e.now)
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+// Package testhook is an internal test hook: it gives package wakebelltest access
+// to unexported parts of package wakebell. No other package uses it. Package
+// wakebell sets the functions. They pass its types as any, because wakebell
+// imports this package.
+package testhook
+
+import (
+	"context"
+	"time"
+
+	"github.com/wakebell/wakebell/actors/gates"
+	"github.com/wakebell/wakebell/actors/poller"
+)
+
+// Hooks change how a System behaves in a test. The zero value changes nothing.
+type Hooks struct {
+	// Source, if not nil, wraps the Source of a topic's poller.
+	Source func(poller.Source) poller.Source
+
+	// Random, if not nil, returns the numbers in [0, 1) that add jitter to delays.
+	Random func() float64
+
+	// Idle, if not 0, is a lower bound of MaxPollingInterval, and the interval at
+	// which cluster-wide overrides are read and the subscription to hints is
+	// probed. In virtual time every poll costs real time, however long the wait.
+	Idle time.Duration
+}
+
+// Holder takes the calls of a timer's Settle and Extend in place of a lease.
+type Holder interface {
+	Settle(ctx context.Context, err error) error
+	Extend(ctx context.Context) error
+}
+
+var (
+	// Hook sets the hooks of a *wakebell.System that is not started.
+	Hook func(system any, h Hooks)
+
+	// Kill ends a *wakebell.System as a crash of its process would: no lease is
+	// settled or released.
+	Kill func(system any) error
+
+	// Meta returns the wakebell.Meta of the first delivery of a wakebell.Draft.
+	Meta func(draft any, h Holder) (meta any, err error)
+
+	// HolderOf returns the Holder of a wakebell.Meta that Meta made, else nil.
+	HolderOf func(meta any) Holder
+
+	// Observe sets a function that is called with every ticket that the Gates of
+	// a *gate.Config take.
+	Observe func(gatesConfig any, observe func(gates.TicketTaken))
+)

@@ -1,0 +1,403 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/redisops/timers"
+)
+
+// doctorFixture is a store and a topic of its own.
+type fixture struct {
+	*timers.Timers
+	rdb   *redis.Client
+	topic string
+	key   timers.TopicKeys
+}
+
+func newFixture(t testing.TB, rdb *redis.Client) *fixture {
+	t.Helper()
+	rdb.AddHook(storetest.Contract(t, lua, storetest.OfTopic))
+	s, err := timers.New(rdb, timers.Keys{})
+	require.NoError(t, err)
+	return (&fixture{Timers: s, rdb: rdb}).on(redistest.Name(t))
+}
+
+// on gives the same store with another topic.
+func (f *fixture) on(topic string) *fixture {
+	return &fixture{f.Timers, f.rdb, topic, f.Keys().Of(topic)}
+}
+
+// due schedules timers that are due now.
+func (f *fixture) due(t testing.TB, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		_, err := f.Schedule(t.Context(), f.topic, timers.Entry{ID: id, Payload: []byte("x"), At: time.Now().Add(-time.Hour)})
+		require.NoError(t, err)
+	}
+}
+
+// bury makes the first timer a dead letter.
+func (f *fixture) bury(t testing.TB) {
+	t.Helper()
+	src := f.Source(f.topic, timers.SourceOptions{})
+	r := &exchange.Request{Incarnation: "x", Sequence: 1, Want: 1, LeaseTTL: time.Minute}
+	reply, err := src.Exchange(t.Context(), r)
+	require.NoError(t, err)
+	settle := []exchange.Settlement{storetest.Verdict(exchange.Bury, reply.Leases[0])}
+	_, err = src.Exchange(t.Context(), &exchange.Request{Incarnation: "x", Sequence: 2, Settle: settle})
+	require.NoError(t, err)
+}
+
+// diagnose gives the findings on the fixture's topic by check, of which there
+// has to be one each.
+func (f *fixture) diagnose(t testing.TB) map[string]Finding {
+	t.Helper()
+	list, err := Diagnose(t.Context(), f.Timers, f.topic)
+	require.NoError(t, err)
+	found := map[string]Finding{}
+	var order []string
+	for _, one := range list {
+		found[one.Check] = one
+		order = append(order, one.Check)
+		require.NotEmpty(t, one.Found, one.Check)
+		if one.Grade == Warn || one.Grade == Bad {
+			require.NotEmpty(t, one.Do, one.Check)
+		}
+	}
+	require.Equal(t, Checks(), order)
+	return found
+}
+
+// everything is all that the server has, byte by byte.
+func (f *fixture) everything(t testing.TB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, key := range f.rdb.Keys(t.Context(), "*").Val() {
+		all[key] = f.rdb.Dump(t.Context(), key).Val()
+	}
+	return all
+}
+
+// A server as it should be is good in all, and the same after it.
+func TestDiagnoseAHealthyRedis(t *testing.T) {
+	t.Parallel()
+	w := redistest.Sentinel(t, "--appendonly", "yes", "--min-replicas-to-write", "1")
+	f := newFixture(t, w.Client(t))
+	f.due(t, "a", "b", "c")
+	f.bury(t)
+	require.NoError(t, f.rdb.Persist(t.Context(), f.key.Hint).Err()) // else it may end meanwhile
+	before := f.everything(t)
+	for check, found := range f.diagnose(t) {
+		require.Equal(t, Good, found.Grade, "%s: %s", check, found.Found)
+		require.Empty(t, found.Do)
+		require.Empty(t, found.Server)
+	}
+	require.Equal(t, before, f.everything(t))
+}
+
+// Each fault is found by its check, and what it says names it.
+func TestDiagnoseFindsFaults(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	f := newFixture(t, server.Client(t))
+	ctx := t.Context()
+	_, err := f.Schedule(ctx, f.topic, timers.Entry{ID: "a", Payload: []byte("x"), In: time.Hour})
+	require.NoError(t, err)
+	require.NoError(t, f.rdb.Del(ctx, f.key.Hint).Err()) // which would end by itself meanwhile
+	set := func(name, value string) func() {
+		return func() { require.NoError(t, f.rdb.ConfigSet(ctx, name, value).Err()) }
+	}
+	do := func(args ...any) func() {
+		return func() { require.NoError(t, f.rdb.Do(ctx, args...).Err(), "%v", args) }
+	}
+	for _, c := range []struct {
+		name   string
+		harm   func()
+		check  string
+		grade  Grade
+		says   string
+		repair func()
+	}{
+		{"fine", func() {}, "orders", Good, "none", func() {}},
+		{"nothing kept", func() {}, "persistence", Bad, "no timer outlives a restart", func() {}},
+		{"snapshots", set("save", "3600 1"), "persistence", Warn, "snapshots alone", set("save", "")},
+		{"no sync", func() { set("appendonly", "yes")(); set("appendfsync", "no")() }, "persistence", Warn, "appendfsync no", set("appendfsync", "everysec")},
+		{"no replica", func() {}, "replicas", Warn, "none", func() {}},
+		{"evicts, unbounded", set("maxmemory-policy", "allkeys-lru"), "eviction", Warn, "no maxmemory", func() {}},
+		{"evicts", set("maxmemory", "100mb"), "eviction", Bad, "allkeys-lru: Redis drops timers", func() {}},
+		{"evicts marks", set("maxmemory-policy", "volatile-ttl"), "eviction", Warn, "marks of Once", set("maxmemory-policy", "noeviction")},
+		{"room", func() {}, "memory", Good, "of 100.0 MiB", func() {}},
+		{"full", set("maxmemory", "1mb"), "memory", Bad, "of 1.0 MiB", set("maxmemory", "0")},
+		{"orphans", do("HSET", f.key.Payloads, "gone", "x"), "orphans", Warn, "1 payloads without a timer", do("HDEL", f.key.Payloads, "gone")},
+		{"records", do("HSET", f.key.Leases, "gone", "x"), "orphans", Warn, "1 lease records without", do("HDEL", f.key.Leases, "gone")},
+		{"bare", do("ZADD", f.key.Timeline, "9e9", "bare"), "orphans", Warn, "1 timers without a payload", do("ZREM", f.key.Timeline, "bare")},
+		{"type", do("SET", f.key.Dead, "x"), "types", Bad, "holds a string, want stream", func() {}},
+		{"no sweep", func() {}, "orphans", Good, "none", do("DEL", f.key.Dead)},
+		{"wrong payloads", func() { do("RENAME", f.key.Payloads, "kept")(); do("SET", f.key.Payloads, "x")() }, "orphans", Unknown, "wrong type", func() { do("DEL", f.key.Payloads)(); do("RENAME", "kept", f.key.Payloads)() }},
+		{"mangled", do("HSET", f.key.Control, "lease_ttl", "soon"), "orders", Bad, "lease_ttl", do("DEL", f.key.Control)},
+		{"paused", do("HSET", f.key.Control, "paused", "1", "by", "ada"), "orders", Warn, "paused by ada", do("DEL", f.key.Control)},
+		{"tuned", do("HSET", f.key.Control, "max_attempts", "7"), "orders", Good, "settings", do("DEL", f.key.Control)},
+	} {
+		c.harm()
+		keys := f.everything(t)
+		found := f.diagnose(t)[c.check]
+		require.Equal(t, c.grade, found.Grade, "%s: %s", c.name, found.Found)
+		require.Contains(t, found.Found, c.says, c.name)
+		require.Equal(t, keys, f.everything(t), "%s: it is found, not removed", c.name)
+		c.repair()
+	}
+}
+
+func TestDiagnoseAReplica(t *testing.T) {
+	t.Parallel()
+	w := redistest.Sentinel(t)
+	f := newFixture(t, w.Replica.Client(t))
+	found := f.diagnose(t)
+	require.Equal(t, Bad, found["replicas"].Grade)
+	require.Contains(t, found["replicas"].Found, "slave")
+	require.Equal(t, Bad, found["scripts"].Grade)
+	require.Contains(t, found["scripts"].Found, "READONLY")
+
+	g := newFixture(t, w.Client(t))
+	require.Contains(t, g.diagnose(t)["replicas"].Found, "min-replicas-to-write 0")
+	w.Replica.Kill()
+	require.Eventually(t, func() bool { return strings.HasPrefix(g.diagnose(t)["replicas"].Found, "none") }, 30*time.Second, 50*time.Millisecond)
+}
+
+// One that does not answer ends no check in an error, and keeps nobody long.
+func TestDiagnoseWithoutRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--requirepass", "secret")
+	for says, opt := range map[string]func(*redis.Options){
+		"authentication": func(*redis.Options) {},
+		"WRONGPASS":      func(o *redis.Options) { o.Password = "wrong" },
+		"refused":        func(o *redis.Options) { o.Addr = "127.0.0.1:1" },
+	} {
+		found := newFixture(t, server.Client(t, storetest.NoRetries, opt)).diagnose(t)
+		require.Equal(t, Bad, found["reachable"].Grade)
+		require.Contains(t, strings.ToLower(found["reachable"].Found), strings.ToLower(says))
+		for _, check := range Checks()[1:] {
+			require.Equal(t, Unknown, found[check].Grade, check)
+		}
+	}
+	_, err := Diagnose(t.Context(), newFixture(t, server.Client(t)).Timers, "")
+	require.ErrorIs(t, err, redisops.ErrInvalid)
+}
+
+func TestDiagnoseACluster(t *testing.T) {
+	t.Parallel()
+	masters := redistest.Cluster(t)
+	rdb := masters.Client(t)
+	s, err := timers.New(rdb, timers.Keys{HashTag: true})
+	require.NoError(t, err)
+	for _, topic := range []string{"a", "b", "c"} {
+		_, err := s.Schedule(t.Context(), topic, timers.Entry{ID: "x"})
+		require.NoError(t, err)
+	}
+	list, err := Diagnose(t.Context(), s, "a", "b", "c")
+	require.NoError(t, err)
+	require.Len(t, list, 3*len(serverChecks)+3*len(topicChecks))
+	servers := map[string]int{}
+	for _, f := range list {
+		if f.Topic == "" {
+			servers[f.Server]++
+			continue
+		}
+		require.Equal(t, Good, f.Grade, "%s: %s", f.Check, f.Found)
+	}
+	for _, addr := range masters.Addrs() {
+		require.Equal(t, len(serverChecks), servers[addr])
+	}
+
+	s, err = timers.New(rdb, timers.Keys{})
+	require.NoError(t, err)
+	list, err = Diagnose(t.Context(), s, "a")
+	require.NoError(t, err)
+	for _, f := range list[len(list)-len(topicChecks):] {
+		if f.Check == "slots" {
+			require.Equal(t, Bad, f.Grade)
+			require.Contains(t, f.Do, "HashTag")
+		} else {
+			require.Equal(t, Unknown, f.Grade, f.Check)
+		}
+	}
+}
+
+var commandUse = regexp.MustCompile(`(?:p?call|variadic|collect)\('([A-Z]+)'`)
+
+// The rights that are checked are those that the scripts use.
+func TestRightsCoverTheScripts(t *testing.T) {
+	t.Parallel()
+	s, err := timers.New(redistest.Shared(t), timers.Keys{})
+	require.NoError(t, err)
+	p := &patient{doctor: &doctor{Timers: s}, topic: "t", keys: s.Keys().Of("t")}
+	// try.lua runs TIME. Without RENAME a batch goes through the script alone.
+	known := []string{"TIME", "RENAME"}
+	for _, r := range p.needed() {
+		known = append(known, r.command)
+	}
+	var files []string
+	for _, dir := range []string{".", "../timers", "../internal/scripts"} {
+		found, err := filepath.Glob(dir + "/lua/*.lua")
+		require.NoError(t, err)
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".lua")
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, use := range commandUse.FindAllStringSubmatch(string(text), -1) {
+			require.True(t, slices.Contains(known, use[1]) || name == "bare", "%s in %s", use[1], name)
+		}
+	}
+}
+
+// Each right that is missing is found, by the server's own word or by trying.
+func TestRightsThatAreMissing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	admin := newFixture(t, server.Client(t))
+	admin.due(t, "a")
+	require.NoError(t, admin.rdb.Persist(t.Context(), admin.key.Hint).Err()) // else it may end meanwhile
+	before := admin.everything(t)
+	rules := func(t *testing.T, user string, rules ...string) *fixture {
+		t.Helper()
+		args := []any{"ACL", "SETUSER", user, "reset", "on", ">secret"}
+		for _, rule := range rules {
+			args = append(args, rule)
+		}
+		require.NoError(t, admin.rdb.Do(t.Context(), args...).Err())
+		f := newFixture(t, server.Client(t, storetest.NoRetries, func(o *redis.Options) { o.Username, o.Password = user, "secret" }))
+		return f.on(admin.topic)
+	}
+	documented := []string{"~timers_*", "&timers_hint:*", "+@read", "+@write", "+@scripting", "+@pubsub", "+@connection", "+time"}
+	for _, c := range []struct {
+		way, words string
+		more       []string
+	}{{way: "DRYRUN", more: []string{"+acl"}}, {way: "tried"}, {way: "tried", words: "7.2"}} {
+		way, more := c.way, c.more
+		rules := func(t *testing.T, user string, list ...string) *fixture {
+			t.Helper()
+			f := rules(t, user, list...)
+			if c.words == "7.2" {
+				f.rdb.AddHook(newerWords{user})
+			}
+			return f
+		}
+		allowed := slices.Concat(documented, more)
+		found := rules(t, way, allowed...).diagnose(t)["rights"]
+		require.Equal(t, Good, found.Grade, found.Found)
+		require.Contains(t, found.Found, way)
+
+		p := &patient{doctor: &doctor{Timers: admin.Timers}, topic: admin.topic, keys: admin.key}
+		grades, tried := map[string]Grade{}, map[string]bool{}
+		for _, r := range p.needed() {
+			grades[r.command] = worse(grades[r.command], r.grade)
+			tried[r.command] = !r.untried || r.command == "SUBSCRIBE"
+		}
+		for command, grade := range grades {
+			if way == "tried" && !tried[command] {
+				continue
+			}
+			found := rules(t, way, append(slices.Clone(allowed), "-"+strings.ToLower(command))...).diagnose(t)["rights"]
+			require.Equal(t, grade, found.Grade, "%s without %s: %s", way, command, found.Found)
+			require.Contains(t, found.Found, command)
+		}
+		for _, base := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "keyed", "topics"} {
+			part := []string{"&*", "+@all"}
+			if way == "tried" {
+				part = append(part, "-acl")
+			}
+			for _, other := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "keyed", "topics"} {
+				if other != base {
+					part = append(part, "~timers_"+other+"*")
+				}
+			}
+			found := rules(t, way, part...).diagnose(t)["rights"]
+			require.Contains(t, found.Found, "timers_"+base, "%s: %s", way, found.Found)
+		}
+		noChannel := rules(t, way, append(slices.Clone(allowed), "resetchannels")...).diagnose(t)["rights"]
+		require.Equal(t, Warn, noChannel.Grade, noChannel.Found)
+		require.Contains(t, noChannel.Found, fmt.Sprintf("PUBLISH SUBSCRIBE on %q", admin.key.Hint))
+	}
+	require.Equal(t, before, admin.everything(t), "trying changes nothing")
+
+	noScripts := rules(t, "none", "~*", "+@all", "-@scripting").diagnose(t)
+	require.Equal(t, Bad, noScripts["scripts"].Grade)
+	noInfo := rules(t, "none", documented...).diagnose(t)
+	require.Equal(t, Unknown, noInfo["eviction"].Grade)
+	require.Contains(t, noInfo["eviction"].Do, "+info")
+	require.Equal(t, Good, noInfo["version"].Grade)
+}
+
+// newerWords has the server refuse a command of a script in the words of Redis
+// 7.2 and later and of Valkey (scriptVerifyACL and getAclErrorMessage there),
+// which name the command and have no code; 7.0 says the same in other words.
+type newerWords struct{ user string }
+
+func (newerWords) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (newerWords) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (w newerWords) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		script, ok := cmd.(*redis.Cmd)
+		said, isText := "", false
+		if ok && err == nil {
+			said, isText = script.Val().(string)
+		}
+		if !isText {
+			return err
+		}
+		name := "?"
+		if args := cmd.Args(); len(args) > 4 { // evalsha hash 1 key command
+			name = strings.ToLower(fmt.Sprint(args[4]))
+		}
+		said = strings.Replace(said, "The user executing the script can't run this command or subcommand",
+			"ACL failure in script: User "+w.user+" has no permissions to run the '"+name+"' command", 1)
+		said = strings.Replace(said, "The user executing the script can't access at least one of the keys mentioned in the command arguments",
+			"ACL failure in script: No permissions to access a key", 1)
+		script.SetVal(said)
+		return nil
+	}
+}
+
+func TestOldVersions(t *testing.T) {
+	t.Parallel()
+	for version, old := range map[string]bool{"5.0.14": true, "6.0.9": true, "6.2.0": false, "7.0.15": false, "10.1": false, "new": false} {
+		require.Equal(t, old, tooOld(version), version)
+	}
+}
+
+func TestClocksThatDiffer(t *testing.T) {
+	t.Parallel()
+	rdb, m := redistest.Embedded(t)
+	f := newFixture(t, rdb)
+	m.SetTime(time.Now().Add(-time.Minute))
+	found := f.diagnose(t)["clock"]
+	require.Equal(t, Warn, found.Grade)
+	require.Regexp(t, `Redis is (59|6\d)\d+\.\d+ ms behind this machine`, found.Found)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	list, err := Diagnose(ctx, f.Timers, f.topic)
+	require.NoError(t, err)
+	require.Len(t, list, len(Checks()))
+}

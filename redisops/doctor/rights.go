@@ -1,0 +1,218 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+const (
+	// subscribeLimit is how long a subscription is waited for.
+	subscribeLimit = 3 * time.Second
+	// none is no id of a timer.
+	none = "\x00 doctor"
+)
+
+// purpose is what a right is for.
+type purpose struct {
+	grade   Grade // without it
+	without string
+}
+
+var (
+	toDeliver  = purpose{Bad, "timers are not delivered"}
+	toHint     = purpose{Warn, "timers that are due soon are found by polling"}
+	toOrder    = purpose{Warn, "pause, resume and retune fail"}
+	toMark     = purpose{Warn, "schedules with Once fail"}
+	toKeep     = purpose{Warn, "requests with an idempotency key fail"}
+	toRegister = purpose{Warn, "the list of topics is not kept"}
+	toRemove   = purpose{Warn, "cancelling or forgetting all of a topic fails"}
+)
+
+// right is a command on a key, or a channel, that the user needs.
+type right struct {
+	purpose
+	command string
+	key     string   // or channel
+	rest    []string // with which it changes nothing
+	untried bool     // there is nothing with which it would change nothing
+}
+
+// needed are the rights that clients and nodes of a topic need. With these
+// arguments a command changes nothing: it names a member that no timer has, or
+// fails when its rights have been checked.
+func (p *patient) needed() []right {
+	k := p.keys
+	unused := k.Stream("doctor", 0)
+	var all []right
+	add := func(use purpose, key string, commands ...[]string) {
+		for _, c := range commands {
+			all = append(all, right{purpose: use, key: key, command: c[0], rest: c[1:]})
+		}
+	}
+	badHSet := []string{"HSET", "odd", "number", "of"}
+	badSet := []string{"SET", "x", "PX", "-1"}
+	add(toDeliver, k.Timeline, []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none},
+		[]string{"ZSCORE", none}, []string{"ZMSCORE", none}, []string{"ZCARD"}, []string{"ZCOUNT", "1", "0"},
+		[]string{"ZRANGE", "1", "0"}, []string{"ZRANGEBYSCORE", "1", "0"}, []string{"ZRANK", none})
+	add(toDeliver, k.Payloads, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGET", none},
+		[]string{"HMGET", none}, []string{"HEXISTS", none}, []string{"HSTRLEN", none}, []string{"HLEN"}, []string{"HSCAN", "no cursor"})
+	add(toDeliver, k.Leases, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGET", none},
+		[]string{"HMGET", none}, []string{"HEXISTS", none}, []string{"HLEN"}, []string{"HRANDFIELD", "0"})
+	add(toDeliver, k.Dead, []string{"TYPE"}, []string{"XADD", "no id", "x", "x"}, []string{"XLEN"},
+		[]string{"XRANGE", "1-1", "0-1"}, []string{"XREVRANGE", "0-1", "1-1"}, []string{"XDEL", "0-0"})
+	add(toDeliver, unused, []string{"TYPE"}, []string{"GETRANGE", "0", "0"}, []string{"GET"}, badSet, []string{"DEL"})
+	add(toDeliver, k.Hint, []string{"TYPE"}, []string{"GET"}, badSet)
+	add(toDeliver, k.Control, []string{"HGETALL"})
+	add(toHint, k.Hint, []string{"PUBLISH", "doctor"})
+	add(toOrder, k.Control, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HKEYS"})
+	add(toMark, k.Mark("doctor"), []string{"TYPE"}, []string{"GET"}, badSet)
+	add(toKeep, k.Keyed, []string{"TYPE"}, []string{"GET"}, badSet)
+	add(toRegister, p.Timers.Keys().Topics, []string{"SREM", none}, []string{"SSCAN", "no cursor"})
+	add(toRemove, unused, []string{"UNLINK"})
+	return append(all,
+		right{purpose: toHint, command: "SUBSCRIBE", key: k.Hint, untried: true},
+		right{purpose: toOrder, command: "HSETNX", key: k.Control, rest: []string{none, "x"}, untried: true},
+		right{purpose: toRegister, command: "SADD", key: p.Timers.Keys().Topics, rest: []string{p.topic}, untried: true})
+}
+
+// rights asks Redis what the user may do, or finds out.
+func (p *patient) rights(ctx context.Context) {
+	missing, err := p.asked(ctx)
+	way := "as ACL DRYRUN says"
+	if err != nil {
+		missing, err = p.tried(ctx)
+		way = "as was tried; HSETNX and SADD cannot be"
+	}
+	if err != nil {
+		p.unknown("rights", err)
+		return
+	}
+	if len(missing) == 0 {
+		p.add("rights", Good, "the user may do all that is needed, "+way, "")
+		return
+	}
+	grade := Good
+	var keys, losses []string
+	commands := map[string][]string{} // by key
+	for _, r := range missing {
+		grade = worse(grade, r.grade)
+		if commands[r.key] == nil {
+			keys = append(keys, r.key)
+		}
+		commands[r.key] = append(commands[r.key], r.command)
+		if !slices.Contains(losses, r.without) {
+			losses = append(losses, r.without)
+		}
+	}
+	for i, key := range keys {
+		keys[i] = fmt.Sprintf("%s on %q", strings.Join(commands[key], " "), key)
+	}
+	p.add("rights", grade, "the user may not "+strings.Join(keys, ", ")+"; "+way,
+		"give the user these rights, of which docs/keys.md has the list; without them "+strings.Join(losses, ", "))
+}
+
+// asked asks for every right with ACL DRYRUN, which came with Redis 7.0 and is
+// itself a right.
+func (p *patient) asked(ctx context.Context) (missing []right, err error) {
+	node := p.RDB
+	if cluster, ok := p.RDB.(*redis.ClusterClient); ok {
+		if node, err = cluster.MasterForKey(ctx, p.keys.Timeline); err != nil {
+			return nil, scripts.Wrap(ctx, nil, err)
+		}
+	}
+	user, err := node.Do(ctx, "ACL", "WHOAMI").Text()
+	if err != nil {
+		return nil, scripts.Wrap(ctx, nil, err)
+	}
+	needed := p.needed()
+	pipe := node.Pipeline()
+	replies := make([]*redis.Cmd, len(needed))
+	for i, r := range needed {
+		args := []any{"ACL", "DRYRUN", user, r.command, r.key}
+		for _, arg := range r.rest {
+			args = append(args, arg)
+		}
+		replies[i] = pipe.Do(ctx, args...)
+	}
+	_, _ = pipe.Exec(ctx) // each reply has its own error
+	for i, reply := range replies {
+		said, err := reply.Text()
+		switch {
+		case err != nil:
+			return nil, scripts.Wrap(ctx, nil, err)
+		case said != "OK":
+			missing = append(missing, needed[i])
+		}
+	}
+	return missing, nil
+}
+
+// tried runs every command as scripts do, with arguments with which it changes
+// nothing.
+func (p *patient) tried(ctx context.Context) (missing []right, err error) {
+	for _, r := range p.needed() {
+		switch {
+		case r.command == "SUBSCRIBE":
+			err = p.trySubscribe(ctx, r.key)
+		case r.untried:
+			continue
+		default:
+			err = p.try(ctx, r.key, r.command, r.rest...)
+		}
+		switch {
+		case scripts.IsDenied(err):
+			missing = append(missing, r)
+		case err != nil:
+			return nil, err
+		}
+	}
+	return missing, nil
+}
+
+// Try runs a command in a script. The error is that of the script, or that the
+// user may not run it; what else the command says does not matter.
+func (p *patient) try(ctx context.Context, key, command string, rest ...string) error {
+	said, err := p.say(ctx, key, command, rest...)
+	if err == nil && scripts.IsDenied(said) {
+		return said
+	}
+	return err
+}
+
+// say runs a command in a script; said is its error.
+func (p *patient) say(ctx context.Context, key, command string, rest ...string) (said, err error) {
+	args := []any{command}
+	for _, arg := range rest {
+		args = append(args, arg)
+	}
+	text, err := p.RunText(ctx, tryScript, []string{key}, args...)
+	if err == nil && text != "" {
+		said = scripts.WrapReply([]string{key}, saidError(text))
+	}
+	return said, err
+}
+
+// saidError is an error that Redis told a script.
+type saidError string
+
+func (e saidError) Error() string { return string(e) }
+
+func (p *patient) trySubscribe(ctx context.Context, channel string) error {
+	sub := p.RDB.Subscribe(ctx)
+	defer func() { _ = sub.Close() }() // it was a try
+	err := sub.Subscribe(ctx, channel)
+	if err == nil {
+		_, err = sub.ReceiveTimeout(ctx, subscribeLimit)
+	}
+	if err != nil && !scripts.IsDenied(err) {
+		err = fmt.Errorf("subscribe: %w", scripts.Wrap(ctx, nil, err))
+	}
+	return err
+}

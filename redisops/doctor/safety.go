@@ -1,0 +1,117 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// persistence checks what is left of the timers when the server restarts.
+func (v *visit) persistence(ctx context.Context) {
+	const check = "persistence"
+	aof, ok := v.told(check, "aof_enabled")
+	if !ok {
+		return
+	}
+	for _, status := range []string{"aof_last_write_status", "aof_last_bgrewrite_status", "rdb_last_bgsave_status"} {
+		if said, ok := v.info[status]; ok && said != "ok" {
+			v.add(check, Bad, status+" is "+said, "make room on the disk of Redis, and read its log")
+			return
+		}
+	}
+	if aof == "1" {
+		v.appendOnly(ctx)
+		return
+	}
+	save, err := v.setting(ctx, "save")
+	saved := "none yet"
+	if at, e := strconv.ParseInt(v.info["rdb_last_save_time"], 10, 64); e == nil && at > 0 {
+		saved = "the last at " + time.Unix(at, 0).UTC().Format(time.RFC3339)
+	}
+	const do = "set appendonly to yes"
+	switch {
+	case err != nil:
+		v.add(check, Warn, "no append-only file, and whether there are snapshots is not told: "+err.Error(), do)
+	case save == "":
+		v.add(check, Bad, "none: no timer outlives a restart of Redis", do)
+	default:
+		v.add(check, Warn, fmt.Sprintf("snapshots alone (%s): a crash loses what was scheduled since the last", saved), do)
+	}
+}
+
+func (v *visit) appendOnly(ctx context.Context) {
+	const check = "persistence"
+	fsync, err := v.setting(ctx, "appendfsync")
+	switch {
+	case err != nil:
+		v.add(check, Good, "append-only file; how often it is synced is not told", "")
+	case fsync == "no":
+		v.add(check, Warn, "append-only file, appendfsync no: a crash of the machine loses what the system has not written yet", "set appendfsync to everysec or always")
+	default:
+		v.add(check, Good, "append-only file, appendfsync "+fsync, "")
+	}
+}
+
+// replicas checks what is left of the timers when the server does not come
+// back.
+func (v *visit) replicas(ctx context.Context) {
+	const check = "replicas"
+	role, ok := v.told(check, "role")
+	if !ok {
+		return
+	}
+	if role != "master" {
+		v.add(check, Bad, "this is a "+role+", which takes no writes", "give the address of the master, or a redis+sentinel URL")
+		return
+	}
+	said, ok := v.told(check, "connected_slaves")
+	if !ok {
+		return
+	}
+	count, err := strconv.Atoi(said)
+	if err != nil {
+		v.unknown(check, err, "")
+		return
+	}
+	if count == 0 {
+		v.add(check, Warn, "none: timers wait for this server to come back, with what its disk has", "add a replica, and Sentinel or a Cluster to promote it")
+		return
+	}
+	if behind := v.behind(count); behind > 0 {
+		v.add(check, Warn, fmt.Sprintf("%d of %d are not in step", behind, count), "read the logs of the replicas: a failover loses what they do not have")
+		return
+	}
+	least, err := v.setting(ctx, "min-replicas-to-write")
+	found := fmt.Sprintf("%d in step", count)
+	switch {
+	case err != nil:
+		v.add(check, Good, found+"; min-replicas-to-write is not told", "")
+	case least == "0":
+		v.add(check, Warn, found+", min-replicas-to-write 0: a master that is cut off goes on acknowledging what a failover drops", "set min-replicas-to-write to 1")
+	default:
+		v.add(check, Good, found+", min-replicas-to-write "+least, "")
+	}
+}
+
+// behind counts the replicas that are not there, or not up to date. INFO has a
+// line such as slave0:ip=…,port=…,state=online,offset=…,lag=1 for each.
+func (v *visit) behind(count int) (behind int) {
+	for i := range count {
+		line, ok := v.info["slave"+strconv.Itoa(i)]
+		if !ok {
+			continue // of a line that is not told nothing is known
+		}
+		fields := map[string]string{}
+		for field := range strings.SplitSeq(line, ",") {
+			name, value, _ := strings.Cut(field, "=")
+			fields[name] = value
+		}
+		lag, err := strconv.Atoi(fields["lag"])
+		if fields["state"] != "online" || err == nil && time.Duration(lag)*time.Second > behindReplica {
+			behind++
+		}
+	}
+	return behind
+}

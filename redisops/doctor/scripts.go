@@ -1,0 +1,18 @@
+package doctor
+
+import (
+	"embed"
+
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// lua is the scripts of this package.
+var lua = scripts.NewSet(luaFiles)
+
+var (
+	bareScript = lua.Load("bare")
+	tryScript  = lua.Load("try")
+)

@@ -1,0 +1,191 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/timers"
+)
+
+// orphanLimit is how many entries of a key are looked at for orphans, about.
+const orphanLimit = 100_000
+
+// barePage is how many entries one script call looks at.
+const barePage = 512
+
+// patient is a topic that is checked.
+type patient struct {
+	*doctor
+	topic string
+	keys  timers.TopicKeys
+}
+
+func (p *patient) add(check string, g Grade, found, do string) {
+	p.doctor.add(Finding{Check: check, Topic: p.topic, Grade: g, Found: found, Do: do})
+}
+
+func (p *patient) unknown(check string, err error) {
+	p.unmade([]string{check}, Finding{Topic: p.topic}, err)
+}
+
+func (p *patient) examine(ctx context.Context) {
+	if !p.slots(ctx) {
+		p.unmade(topicChecks[1:], Finding{Topic: p.topic}, fmt.Errorf("%w: the keys are in several slots", redisops.ErrUnsupported))
+		return
+	}
+	p.types(ctx)
+	p.scripts(ctx)
+	p.rights(ctx)
+	p.orders(ctx)
+	p.orphans(ctx)
+}
+
+// slots reports false where a Cluster spreads the topic.
+func (p *patient) slots(ctx context.Context) bool {
+	if !p.Clustered(ctx) {
+		p.add("slots", Good, "not a Cluster", "")
+		return true
+	}
+	if err := p.CheckSlots(p.topic); err != nil {
+		p.add("slots", Bad, err.Error(), "set Keys.HashTag (--hash-tag); a Python peer then uses {"+p.topic+"} as its topic")
+		return false
+	}
+	p.add("slots", Good, "all keys in slot "+strconv.Itoa(layout.SlotOf(p.keys.Timeline)), "")
+	return true
+}
+
+func (p *patient) types(ctx context.Context) {
+	want := []struct{ key, kind string }{
+		{p.keys.Timeline, "zset"},
+		{p.keys.Payloads, "hash"},
+		{p.keys.Leases, "hash"},
+		{p.keys.Dead, "stream"},
+		{p.keys.Hint, "string"},
+		{p.keys.Control, "hash"},
+	}
+	pipe := p.RDB.Pipeline()
+	replies := make([]*redis.StatusCmd, len(want))
+	for i, w := range want {
+		replies[i] = pipe.Type(ctx, w.key)
+	}
+	_, _ = pipe.Exec(ctx) // each reply has its own error
+	var wrong []string
+	for i, reply := range replies {
+		found, err := reply.Result()
+		if err != nil {
+			p.unknown("types", scripts.Wrap(ctx, nil, err))
+			return
+		}
+		if found != want[i].kind && found != "none" {
+			wrong = append(wrong, fmt.Sprintf("%q holds a %s, want %s", want[i].key, found, want[i].kind))
+		}
+	}
+	if len(wrong) > 0 {
+		p.add("types", Bad, strings.Join(wrong, "; "), "rename or remove what is not Wakebell's, or choose other Keys")
+		return
+	}
+	p.add("types", Good, "all keys hold what they should", "")
+}
+
+// scripts runs one that writes nothing, in the way in which a poller's would
+// be refused: a replica, a full disk, too few replicas.
+func (p *patient) scripts(ctx context.Context) {
+	said, err := p.say(ctx, p.keys.Leases, "HDEL", none)
+	switch err = errors.Join(said, err); {
+	case err == nil, scripts.IsDenied(said):
+		p.add("scripts", Good, "loaded and run", "") // and what it may not, rights says
+	case scripts.IsDenied(err):
+		p.add("scripts", Bad, err.Error(), "give the user +@scripting, +time and the topic's keys")
+	default:
+		p.add("scripts", Bad, err.Error(), "mend what Redis says: without scripts nothing works")
+	}
+}
+
+func (p *patient) orders(ctx context.Context) {
+	c, err := p.Control(ctx, p.topic)
+	switch {
+	case scripts.IsDenied(err):
+		p.unknown("orders", err) // rights says what to do
+	case err != nil:
+		p.add("orders", Bad, err.Error(), "correct or remove the field: nodes keep what they had, and new ones do not start on the topic")
+	case c.Paused:
+		p.add("orders", Warn, "paused by "+c.PausedBy+": "+c.Reason, "resume it when it is time")
+	case c.Settings != timers.Settings{}:
+		p.add("orders", Good, "not paused; some settings are in force for all nodes", "")
+	default:
+		p.add("orders", Good, "none", "")
+	}
+}
+
+// orphans looks for payloads and records without a timer, and for timers
+// without a payload.
+func (p *patient) orphans(ctx context.Context) {
+	var found []string
+	all := true
+	for _, hash := range []struct{ key, what string }{{p.keys.Payloads, "payloads"}, {p.keys.Leases, "lease records"}} {
+		at := timers.Sweep{}
+		done, err := p.Sweep(ctx, p.keys.Timeline, hash.key, &at, orphanLimit, false)
+		if err != nil {
+			p.unknown("orphans", fmt.Errorf("%q: %w", hash.key, err))
+			return
+		}
+		all = all && at.Cursor == ""
+		if done.Orphans > 0 {
+			found = append(found, fmt.Sprintf("%d %s without a timer", done.Orphans, hash.what))
+		}
+	}
+	missing, ended, err := p.withoutPayload(ctx)
+	if err != nil {
+		p.unknown("orphans", err)
+		return
+	}
+	if missing > 0 {
+		found = append(found, fmt.Sprintf("%d timers without a payload", missing))
+	}
+	text := strings.Join(found, ", ")
+	if len(found) == 0 {
+		text = "none"
+	}
+	if !all || !ended {
+		text += fmt.Sprintf(", among about %d entries of a larger topic", orphanLimit)
+	}
+	if len(found) > 0 {
+		p.add("orphans", Warn, text, "nothing, if few: a node removes them. If they return, look for who writes or deletes keys by hand")
+		return
+	}
+	p.add("orphans", Good, text, "")
+}
+
+// withoutPayload counts timers that carry nothing; ended: it saw them all.
+func (p *patient) withoutPayload(ctx context.Context) (missing int, ended bool, err error) {
+	cursor := "0"
+	for examined := 0; examined < orphanLimit; {
+		list, err := p.RunList(ctx, 3, bareScript, []string{p.keys.Timeline, p.keys.Payloads}, cursor, barePage)
+		if err != nil {
+			return 0, false, err
+		}
+		values, err := scripts.Texts(list)
+		if err != nil {
+			return 0, false, err
+		}
+		seen, err1 := strconv.Atoi(values[1])
+		bare, err2 := strconv.Atoi(values[2])
+		if err1 != nil || err2 != nil {
+			return 0, false, scripts.ErrReply
+		}
+		examined += max(seen, 1)
+		missing += bare
+		if cursor = values[0]; cursor == "0" {
+			return missing, true, nil
+		}
+	}
+	return missing, false, nil
+}

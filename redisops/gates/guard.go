@@ -1,0 +1,196 @@
+package gates
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/wakebell/wakebell/messages/gate"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+var (
+	// ErrFenceStale says that a resource has seen a newer token: another process
+	// has had the turn since, and has used it. It is also what a token gets that
+	// is older than what the guard remembers and does not have the turn.
+	ErrFenceStale = errors.New("fencing token is stale: a newer one was used")
+
+	// ErrFenceRegressed says that a token has the turn and yet the resource has
+	// seen a newer one: the gate lost data, and its tokens stepped back. Repair
+	// lifts them.
+	ErrFenceRegressed = errors.New("fencing tokens have stepped back: repair the gate")
+
+	// ErrFenceUnknown says that no turn has had a token: it was made up, or Redis
+	// has lost the turn.
+	ErrFenceUnknown = errors.New("no turn has had this fencing token")
+)
+
+const (
+	// GuardLife is how long a guard remembers a token. A token that was issued
+	// longer ago, and that the guard does not know, passes only in its turn.
+	GuardLife = time.Hour
+	// GuardLifeElsewhere is that of a guard that does not know who has the turn.
+	GuardLifeElsewhere = 7 * 24 * time.Hour
+
+	// MaxFloor bounds what tokens can be lifted to: far enough below 2^53 that
+	// the gate does not run out of them.
+	MaxFloor = 9_000_000_000_000_000
+
+	// removedField is the field of a guard in which lua/remove.lua leaves the
+	// last ticket. No resource has this name.
+	removedField = ""
+)
+
+// Guard accepts a token for a resource, and remembers it, unless a newer one
+// was accepted before or no turn has had it. With elsewhere the gate is on
+// another Redis: then a token up to a day ahead of the clock may have had a turn.
+// Errors: [ErrFenceStale], [ErrFenceRegressed], [ErrFenceUnknown].
+func (s *Store) Guard(ctx context.Context, name, resource string, fence uint64, elsewhere bool) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	switch {
+	case resource == "" || len(resource) > redisops.MaxName:
+		return fmt.Errorf("%w: resource: %d bytes, want 1 to %d", redisops.ErrInvalid, len(resource), redisops.MaxName)
+	case fence == 0 || fence >= 1<<53:
+		return fmt.Errorf("%w: fence: %d is not within 1 and 2^53", redisops.ErrInvalid, fence)
+	}
+	life, mode := GuardLife, "0"
+	if elsewhere {
+		life, mode = GuardLifeElsewhere, "1"
+	}
+	k := s.keys
+	keys := []string{k.state(name), k.stream(name), k.guard(name), k.Mark}
+	text, err := s.RunText(ctx, guardScript, keys, resource, ticketText(gate.Ticket(fence)), wholeMicros(life), mode)
+	switch {
+	case err != nil:
+		return fmt.Errorf("guard %q of gate %q: %w", resource, name, err)
+	case text == "":
+		return fmt.Errorf("%w: guard: empty", scripts.ErrReply)
+	}
+	about := fmt.Sprintf("%q of gate %q: %d", resource, name, fence)
+	switch text[0] {
+	case 'a':
+		return nil
+	case 's':
+		return fmt.Errorf("%w (%s after %s)", ErrFenceStale, about, text[1:])
+	case 'r':
+		return fmt.Errorf("%w (%s after %s)", ErrFenceRegressed, about, text[1:])
+	case 'o':
+		return fmt.Errorf("%w, or may have been: it is older than %v and does not have the turn (%s)", ErrFenceStale, life, about)
+	case 'u':
+		return fmt.Errorf("%w (%s, the last that had it is %s)", ErrFenceUnknown, about, text[1:])
+	case 'f':
+		return fmt.Errorf("%w: resource: the guard of gate %q remembers %s already", redisops.ErrInvalid, name, text[1:])
+	}
+	return fmt.Errorf("%w: guard: %q", scripts.ErrReply, text)
+}
+
+// Repaired is what a repair did.
+type Repaired struct {
+	Before  uint64 // the last token that had been issued
+	After   uint64 // tokens go on above this one
+	Removed int    // tickets that were behind: their owners join again
+	// Cleared counts resources whose guard had a token that was never issued. They
+	// accept the present turn again, and no turn before it.
+	Cleared int
+}
+
+// Repair lifts the tokens of a gate above all that its guard has seen, and
+// above floor, which is one that was seen elsewhere, or 0. A turn below is
+// taken away, tickets below are removed. Tokens of the guard that are over a day
+// ahead of Redis's clock and of this machine's, and above all that were issued,
+// do not come from a loss of data: they lift nothing and are cleared.
+func (s *Store) Repair(ctx context.Context, name string, floor uint64, t gate.Terms) (Repaired, error) {
+	if err := CheckName(name); err != nil {
+		return Repaired{}, err
+	}
+	if floor > MaxFloor {
+		return Repaired{}, fmt.Errorf("%w: floor: %d, want at most %d", redisops.ErrInvalid, floor, uint64(MaxFloor))
+	}
+	var all Repaired
+	for cursor, first := "0", true; cursor != ""; first = false {
+		page, next, err := s.repairPage(ctx, name, floor, t, cursor)
+		if err != nil {
+			return all, fmt.Errorf("repair gate %q: %w", name, err)
+		}
+		if first {
+			all.Before = page.Before
+		}
+		all.After = page.After
+		all.Removed += page.Removed
+		all.Cleared += page.Cleared
+		cursor = next
+	}
+	return all, nil
+}
+
+// repairPage repairs with a part of what the guard has seen.
+func (s *Store) repairPage(ctx context.Context, name string, floor uint64, t gate.Terms, cursor string) (Repaired, string, error) {
+	k := s.keys
+	keys := []string{k.state(name), k.stream(name), k.guard(name), k.Deadlines, k.Presence, k.Mark}
+	list, err := s.RunList(ctx, 5, repairScript, keys, name, k.Group, k.channels(), ticketText(gate.Ticket(floor)),
+		wholeMicros(t.Lease), wholeMicros(t.Signal), wholeMicros(t.Presence), time.Now().UnixMicro(), cursor)
+	if err != nil {
+		return Repaired{}, "", err
+	}
+	reply, err := scripts.Texts(list)
+	if err != nil {
+		return Repaired{}, "", err
+	}
+	read := numberReader{}
+	r := Repaired{
+		Before: read.number(reply[0]), After: read.number(reply[1]), Removed: read.count(reply[2]), Cleared: read.count(reply[3]),
+	}
+	return r, reply[4], read.err
+}
+
+// Removal is what became of a gate that was to be removed.
+type Removal struct {
+	Existed bool
+	InUse   bool   // it is held or waited for, and was left as it is
+	Holder  uint64 // the token of its turn; 0: none
+	Waiting int    // how many waited
+	Last    uint64 // the last token that was issued
+}
+
+// Remove removes a gate: its queue, its turn and what its guard remembers. One
+// that is held or waited for is removed only with force: then its turn is lost,
+// and those who wait take new tickets. Tokens go on above the last one, unless
+// they had been lifted over a day ahead of the clock.
+func (s *Store) Remove(ctx context.Context, name string, force bool, t gate.Terms) (Removal, error) {
+	if err := CheckName(name); err != nil {
+		return Removal{}, err
+	}
+	k, mode := s.keys, "0"
+	if force {
+		mode = "1"
+	}
+	keys := []string{k.state(name), k.stream(name), k.guard(name), k.Deadlines, k.Presence, k.Mark}
+	list, err := s.RunList(ctx, 4, removeScript, keys, name, k.Group, k.channels(), mode,
+		wholeMicros(t.Lease), wholeMicros(t.Signal), wholeMicros(t.Presence), wholeMicros(GuardLife))
+	if err != nil {
+		return Removal{}, fmt.Errorf("remove gate %q: %w", name, err)
+	}
+	reply, err := scripts.Texts(list)
+	if err != nil {
+		return Removal{}, err
+	}
+	read := numberReader{}
+	r := Removal{
+		Existed: reply[0] != "n", InUse: reply[0] == "u",
+		Holder: read.number(reply[1]), Waiting: read.count(reply[2]), Last: read.number(reply[3]),
+	}
+	return r, read.err
+}
+
+func (r *numberReader) count(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("%w: number %q", scripts.ErrReply, text)
+	}
+	return n
+}

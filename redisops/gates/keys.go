@@ -1,0 +1,96 @@
+package gates
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+)
+
+// Keys are the base names of what the gates keep. The key of gate N is the
+// base name, a colon and N. By default all begin with the hash tag "{gates}":
+// on a Redis Cluster all gates of one Keys must be in one slot.
+type Keys struct {
+	Stream    string // stream: the tickets in order; default "{gates}:stream"
+	Group     string // consumer group of the streams, its pending entry is the turn; default "gates"
+	Signal    string // a process's channel is this, a colon and its name; default "{gates}:signal"
+	State     string // hash: who has the turn; default "{gates}:state"
+	Guard     string // hash: resource → newest token seen; default "{gates}:guard"
+	Exchange  string // last request of a process at a gate; default "{gates}:exchange"
+	Presence  string // zset, one key for all: process → until when it lives; default "{gates}:presence"
+	Deadlines string // zset, one key for all: gate in use → when to look at it; default "{gates}:deadlines"
+	Mark      string // string, one key for all: the highest ticket of any gate; default "{gates}:mark"
+}
+
+// WithDefaults fills in the names that are empty.
+func (k Keys) WithDefaults() Keys {
+	for _, n := range k.names() {
+		if *n.Value == "" {
+			*n.Value = n.Preset
+		}
+	}
+	return k
+}
+
+// Validate reports all names that are empty or given twice; the error wraps
+// [ErrInvalid].
+func (k Keys) Validate() error {
+	var errs []error
+	first := map[string]string{}
+	for _, n := range k.names() {
+		switch other := first[*n.Value]; {
+		case *n.Value == "":
+			errs = append(errs, fmt.Errorf("%w: gate keys: %s is empty", redisops.ErrInvalid, n.Field))
+		case n.Field == "Group": // no key
+		case other != "":
+			errs = append(errs, fmt.Errorf("%w: gate keys: %s and %s are both %q", redisops.ErrInvalid, other, n.Field, *n.Value))
+		default:
+			first[*n.Value] = n.Field
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Bases are all base names.
+func (k Keys) Bases() []string { return layout.Bases(k.names()) }
+
+func (k *Keys) names() []layout.KeyName {
+	return []layout.KeyName{
+		{Field: "Stream", Preset: "{gates}:stream", Value: &k.Stream},
+		{Field: "Group", Preset: "gates", Value: &k.Group},
+		{Field: "Signal", Preset: "{gates}:signal", Value: &k.Signal},
+		{Field: "State", Preset: "{gates}:state", Value: &k.State},
+		{Field: "Guard", Preset: "{gates}:guard", Value: &k.Guard},
+		{Field: "Exchange", Preset: "{gates}:exchange", Value: &k.Exchange},
+		{Field: "Presence", Preset: "{gates}:presence", Value: &k.Presence},
+		{Field: "Deadlines", Preset: "{gates}:deadlines", Value: &k.Deadlines},
+		{Field: "Mark", Preset: "{gates}:mark", Value: &k.Mark},
+	}
+}
+
+// checkSlots says whether a Cluster keeps all keys in one slot.
+func (k Keys) checkSlots(rdb redis.UniversalClient) error {
+	if _, clustered := rdb.(*redis.ClusterClient); !clustered {
+		return nil
+	}
+	for _, key := range []string{k.stream("x"), k.state("x"), k.guard("x"), k.exchange("x", "y"), k.Presence, k.Mark} {
+		if a, b := layout.SlotOf(k.Deadlines), layout.SlotOf(key); a != b {
+			return fmt.Errorf("%w: %q is in slot %d of the Cluster and %q in %d; begin all names of GateKeys with the same {tag}",
+				redisops.ErrUnsupported, k.Deadlines, a, key, b)
+		}
+	}
+	return nil
+}
+
+func (k Keys) stream(gate string) string { return k.Stream + ":" + gate }
+func (k Keys) state(gate string) string  { return k.State + ":" + gate }
+func (k Keys) guard(gate string) string  { return k.Guard + ":" + gate }
+func (k Keys) channels() string          { return k.Signal + ":" }
+
+// exchange escapes the colons of the process, which ends at the first one.
+func (k Keys) exchange(gate, process string) string {
+	return k.Exchange + ":" + layout.EscapeColons.Replace(process) + ":" + gate
+}

@@ -1,0 +1,216 @@
+package gates
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/gate"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// use takes and gives back a turn, and returns its token.
+func (f *fixture) use(t testing.TB) gate.Ticket {
+	t.Helper()
+	ticket, turn := f.join(t)
+	require.True(t, turn)
+	require.True(t, f.give(t, ticket))
+	return ticket
+}
+
+// expire does at once what Redis does when the keys of a gate have been idle.
+func (f *fixture) expire(t testing.TB) {
+	t.Helper()
+	k := f.keys
+	require.NoError(t, f.rdb.Del(t.Context(), k.state(f.gate), k.stream(f.gate), k.guard(f.gate)).Err())
+}
+
+// Every key that a gate leaves has an end.
+func TestAnIdleGateExpires(t *testing.T) {
+	t.Parallel()
+	rdb, _ := redistest.Embedded(t)
+	server := redistest.Start(t).Client(t)
+	for name, f := range map[string]*fixture{"redis": newFixture(t, server), "embedded": newFixture(t, rdb)} {
+		first, _ := f.join(t)
+		require.NoError(t, f.Guard(t.Context(), f.gate, "db", uint64(first), false))
+		f.beat(t, first)
+		lives := func() map[string]time.Duration {
+			found := map[string]time.Duration{}
+			for _, key := range f.rdb.Keys(t.Context(), "*").Val() {
+				if _, of, ok := strings.Cut(key, ":"+f.gate); ok && of == "" {
+					found[strings.TrimSuffix(key, ":"+f.gate)] = f.rdb.PTTL(t.Context(), key).Val()
+				}
+			}
+			return found
+		}
+		for key, life := range lives() {
+			require.Positive(t, life, "%s: %s in use", name, key)
+			if key == f.keys.State || key == f.keys.Stream {
+				require.Greater(t, life, 24*time.Hour, "%s: %s is kept while it is in use", name, key)
+			}
+		}
+		f.give(t, first)
+		idle := lives()
+		require.Len(t, idle, 4, name)
+		for key, life := range idle {
+			require.Positive(t, life, "%s: %s idle", name, key)
+			require.LessOrEqual(t, life, time.Hour, "%s: %s idle", name, key)
+		}
+		require.Zero(t, f.rdb.ZCard(t.Context(), f.keys.Deadlines).Val())
+		require.Positive(t, f.rdb.PTTL(t.Context(), f.keys.Presence).Val())
+	}
+}
+
+// Tokens grow for ever, also when the gate has expired and the clock steps back.
+func TestTokensGrowWhenAGateHasExpired(t *testing.T) {
+	t.Parallel()
+	rdb, m := redistest.Embedded(t)
+	f := newFixture(t, rdb)
+	now := time.Now()
+	m.SetTime(now)
+	last := f.use(t)
+	for _, step := range []time.Duration{0, time.Second, -time.Hour, -2 * time.Hour, time.Hour} {
+		f.expire(t)
+		m.SetTime(now.Add(step))
+		ticket := f.other().use(t)
+		require.Greater(t, ticket, last, step)
+		last = ticket
+	}
+}
+
+// A gate whose tokens were lifted far ahead of the clock is kept until the clock
+// has passed them, and lifts no other gate.
+func TestALiftedGateIsKeptAndLiftsNoOther(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		ahead := uint64(time.Now().Add(240 * time.Hour).UnixMicro()) //nolint:gosec // positive
+		_, err := f.Repair(t.Context(), f.gate, ahead, f.terms)
+		require.NoError(t, err)
+		require.Greater(t, uint64(f.use(t)), ahead)
+		require.Greater(t, f.rdb.PTTL(t.Context(), f.keys.state(f.gate)).Val(), 239*time.Hour)
+		other := f.other()
+		other.gate += ".other"
+		require.Less(t, uint64(other.use(t)), ahead)
+		_, err = f.Repair(t.Context(), f.gate, MaxFloor+1, f.terms)
+		require.ErrorIs(t, err, redisops.ErrInvalid)
+	})
+}
+
+// A deadline that outlived its gate does not call processes for ever.
+func TestADeadlineOfAnExpiredGateIsRemoved(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Start(t).Client(t))
+	f.join(t)
+	f.expire(t)
+	require.NotZero(t, f.rdb.ZCard(t.Context(), f.keys.Deadlines).Val())
+	f.do(t)
+	require.Zero(t, f.rdb.ZCard(t.Context(), f.keys.Deadlines).Val())
+}
+
+func TestAGateIsRemoved(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		remove := func(force bool) Removal {
+			t.Helper()
+			r, err := f.Remove(t.Context(), f.gate, force, f.terms)
+			require.NoError(t, err)
+			return r
+		}
+		require.Equal(t, Removal{}, remove(false))
+		first := f.use(t)
+		require.NoError(t, f.Guard(t.Context(), f.gate, "db", uint64(first), false))
+		require.Equal(t, Removal{Existed: true, Last: uint64(first)}, remove(false))
+		require.Equal(t, Removal{}, remove(true), "it is gone")
+		require.Empty(t, f.show(t).Guard)
+
+		a, b := f, f.other()
+		second, turn := a.join(t)
+		require.True(t, turn)
+		require.Greater(t, second, first)
+		third, _ := b.join(t)
+		inUse := Removal{Existed: true, InUse: true, Holder: uint64(second), Waiting: 1, Last: uint64(third)}
+		require.Equal(t, inUse, remove(false))
+		require.Equal(t, []bool{false}, a.beat(t, second).Lost, "it was left as it is")
+		inUse.InUse = false
+		require.Equal(t, inUse, remove(true))
+		require.Equal(t, []bool{true}, a.beat(t, second).Lost)
+		require.Zero(t, f.rdb.Exists(t.Context(), f.keys.state(f.gate), f.keys.stream(f.gate)).Val())
+		_, err := f.rdb.ZScore(t.Context(), f.keys.Deadlines, f.gate).Result()
+		require.Error(t, err)
+
+		for _, stale := range []gate.Ticket{first, second, third} {
+			require.ErrorIs(t, f.Guard(t.Context(), f.gate, "db", uint64(stale), false), ErrFenceStale)
+		}
+		fourth, turn := b.join(t)
+		require.True(t, turn)
+		require.Greater(t, fourth, third)
+		require.NoError(t, f.Guard(t.Context(), f.gate, "db", uint64(fourth), false))
+	})
+}
+
+// One key of another type is judged by itself.
+func TestABrokenGateEndsNoOtherTurn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Start(t).Client(t))
+	names := []string{f.gate + ".a", f.gate + ".b", f.gate + ".c", f.gate + ".d"}
+	var turns []gate.Held
+	for _, name := range names {
+		f.gate = name
+		ticket, _ := f.join(t)
+		turns = append(turns, gate.Held{Gate: name, Ticket: ticket})
+	}
+	for _, key := range []string{f.keys.state(names[1]), f.keys.stream(names[2])} {
+		require.NoError(t, f.rdb.Set(t.Context(), key, "in the way", 0).Err())
+	}
+	pulse, err := f.Beat(t.Context(), &gate.Beat{Process: f.process, Turns: turns, Terms: f.terms})
+	require.NoError(t, err)
+	require.Equal(t, []bool{false, true, false, false}, pulse.Lost)
+	places, err := f.Places(t.Context(), turns)
+	require.NoError(t, err)
+	require.Equal(t, []gate.Place{gate.Granted, gate.Gone, gate.Gone, gate.Granted}, places)
+
+	found := map[string]error{}
+	for g, err := range f.List(t.Context()) {
+		require.NoError(t, err)
+		found[g.Name] = g.Err
+	}
+	require.Len(t, found, 4)
+	require.NoError(t, found[names[0]])
+	require.ErrorIs(t, found[names[1]], redisops.ErrWrongType)
+	require.ErrorIs(t, found[names[2]], redisops.ErrWrongType)
+	require.NoError(t, found[names[3]])
+
+	// A gate at which nothing can be done is not named as overdue for ever.
+	f.gate = names[1]
+	_, err = f.Exchange(t.Context(), f.request())
+	require.ErrorIs(t, err, redisops.ErrWrongType)
+	require.ErrorContains(t, err, strconv.Quote(f.keys.state(names[1])))
+	require.EqualValues(t, 3, f.rdb.ZCard(t.Context(), f.keys.Deadlines).Val())
+}
+
+// A late copy of a look confirms no grant of which its process has not heard.
+func TestALateLookConfirmsNothing(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		a, b := f, f.other()
+		first, _ := a.join(t)
+		second, _ := b.join(t)
+		look := b.request()
+		answered, err := b.Exchange(t.Context(), look)
+		require.NoError(t, err)
+		require.Zero(t, answered.Held)
+		require.True(t, a.give(t, first))
+		require.Equal(t, Ticket{uint64(second), b.process}, f.show(t).Holder)
+
+		again, err := b.Exchange(t.Context(), look)
+		require.NoError(t, err)
+		require.Equal(t, answered, again)
+		require.False(t, f.show(t).Confirmed)
+		require.Equal(t, second, b.held(t))
+		require.True(t, f.show(t).Confirmed)
+	})
+}

@@ -1,0 +1,139 @@
+package gates
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/gate"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+)
+
+// everyStep takes all steps that there are at a gate, with a hand-over from f to
+// another process.
+func (f *fixture) everyStep(t *testing.T) {
+	t.Helper()
+	a, b := f, f.other()
+	first, _ := a.join(t)
+	second, _ := b.join(t)
+	a.beat(t, first)
+	places, err := f.Places(t.Context(), []gate.Held{{Gate: f.gate, Ticket: first}, {Gate: f.gate, Ticket: second}})
+	require.NoError(t, err)
+	require.Equal(t, []gate.Place{gate.Granted, gate.Waiting}, places)
+	require.NoError(t, f.Guard(t.Context(), f.gate, "db", uint64(first), false))
+	released, err := f.Release(t.Context(), f.gate, uint64(first), f.terms)
+	require.NoError(t, err)
+	require.True(t, released)
+	require.Equal(t, second, b.held(t))
+	require.Equal(t, uint64(second), f.show(t).Holder.Fence)
+	_, err = f.Repair(t.Context(), f.gate, 0, f.terms)
+	require.NoError(t, err)
+	for g, err := range f.List(t.Context()) {
+		require.NoError(t, err)
+		require.Equal(t, f.gate, g.Name)
+	}
+	other := f.other()
+	other.gate = f.gate + ".removed"
+	other.join(t)
+	removed, err := f.Remove(t.Context(), other.gate, true, f.terms)
+	require.NoError(t, err)
+	require.True(t, removed.Existed)
+}
+
+// The rights that docs/keys.md names are enough.
+func TestGatesWithTheDocumentedRights(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	common := []any{"+@read", "+@write", "+@scripting", "+@pubsub", "+@connection", "+time", "~{gates}:*"}
+	for user, more := range map[string][]any{"hearing": {"&{gates}:signal:*"}, "deaf": nil} {
+		args := append([]any{"ACL", "SETUSER", user, "reset", "on", ">secret"}, common...)
+		require.NoError(t, server.Client(t).Do(t.Context(), append(args, more...)...).Err())
+		f := newFixture(t, server.Client(t, storetest.NoRetries, func(o *redis.Options) { o.Username, o.Password = user, "secret" }))
+		f.everyStep(t)
+		f.give(t, f.held(t))
+
+		ctx, cancel := context.WithCancel(t.Context())
+		err := f.Listen(ctx, f.process, cancel, func(gate.Signal) {})
+		cancel()
+		if user == "deaf" {
+			require.ErrorIs(t, err, redisops.ErrChannelDenied)
+		} else {
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		require.NoError(t, server.Client(t).FlushAll(t.Context()).Err())
+	}
+}
+
+// On a Cluster all keys of gates are in one slot.
+func TestGatesOnACluster(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Cluster(t).Client(t)
+	s, err := New(rdb, Keys{}, nil)
+	require.NoError(t, err)
+	f := (&fixture{Store: s, gate: "gate"}).other()
+	f.everyStep(t)
+
+	b, heard := f.other(), make(chan gate.Signal, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	subscribed, ended := make(chan struct{}, 1), make(chan error)
+	go func() {
+		ended <- s.Listen(ctx, b.process, func() { subscribed <- struct{}{} }, func(g gate.Signal) { heard <- g })
+	}()
+	<-subscribed
+	info := f.show(t)
+	ticket, _ := b.join(t)
+	_, err = s.Release(t.Context(), f.gate, info.Holder.Fence, f.terms)
+	require.NoError(t, err)
+	require.Equal(t, ticket, (<-heard).Ticket)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+
+	_, err = New(rdb, Keys{State: "states"}, nil)
+	require.ErrorIs(t, err, redisops.ErrUnsupported)
+	require.ErrorContains(t, err, "{tag}")
+}
+
+// A clock that is set back holds up for a lease at most.
+func TestAGateWhoseClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	rdb, m := redistest.Embedded(t)
+	f := newFixture(t, rdb)
+	now := time.Now()
+	m.SetTime(now)
+	a, b := f, f.other()
+	a.terms.Lease = time.Minute
+	_, turn := a.join(t)
+	require.True(t, turn)
+	ticket, turn := b.join(t)
+	require.False(t, turn)
+	m.SetTime(now.Add(-time.Hour))
+	require.Zero(t, b.held(t), "it may still be there")
+	m.SetTime(now.Add(-time.Hour + 59*time.Second))
+	require.Zero(t, b.held(t))
+	m.SetTime(now.Add(-time.Hour + 61*time.Second))
+	require.Equal(t, ticket, b.held(t))
+}
+
+// A state that is deleted by hand evicts nobody: whose ticket is pending has the
+// turn.
+func TestAGateWhoseStateIsDeleted(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		a, b := f, f.other()
+		first, _ := a.join(t)
+		second, _ := b.join(t)
+		require.NoError(t, f.rdb.Del(t.Context(), f.keys.state(f.gate)).Err())
+		require.Zero(t, b.held(t))
+		require.Equal(t, uint64(first), f.show(t).Holder.Fence)
+		require.Equal(t, []bool{false}, a.beat(t, first).Lost)
+		third, _ := b.join(t)
+		require.Greater(t, third, second)
+		require.True(t, a.give(t, first))
+		require.Equal(t, second, b.held(t))
+	})
+}

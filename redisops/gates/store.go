@@ -1,0 +1,200 @@
+package gates
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/messages/gate"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// Store is the store of gates, FIFO locks with fencing tokens, on one Redis.
+// The contract is that of package gate.
+type Store struct {
+	scripts.Runner // whose Retry is zero: the gates actor tries again, and knows what has become of it
+	keys           Keys
+	log            *slog.Logger
+}
+
+// New gives the store that keeps its gates under keys; empty names take
+// their defaults. The caller owns rdb. Errors wrap [ErrInvalid] or
+// [ErrUnsupported]. A nil log discards.
+func New(rdb redis.UniversalClient, keys Keys, log *slog.Logger) (*Store, error) {
+	keys = keys.WithDefaults()
+	if rdb == nil {
+		return nil, fmt.Errorf("%w: rdb is nil", redisops.ErrInvalid)
+	}
+	if err := keys.Validate(); err != nil {
+		return nil, err
+	}
+	if err := keys.checkSlots(rdb); err != nil {
+		return nil, err
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Store{Runner: scripts.Runner{RDB: rdb}, keys: keys, log: log}, nil
+}
+
+// CheckName says whether a gate may have this name; the error wraps
+// [ErrInvalid].
+func CheckName(name string) error {
+	if name == "" || len(name) > redisops.MaxName {
+		return fmt.Errorf("%w: gate: %d bytes, want 1 to %d", redisops.ErrInvalid, len(name), redisops.MaxName)
+	}
+	return nil
+}
+
+// Exchange runs one step of a process at a gate.
+func (s *Store) Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, error) {
+	if err := CheckName(r.Gate); err != nil {
+		return nil, err
+	}
+	k := s.keys
+	keys := []string{k.state(r.Gate), k.stream(r.Gate), k.exchange(r.Gate, r.Process), k.Deadlines, k.Presence, k.Mark}
+	letters := make([]byte, len(r.Ops))
+	args := make([]any, 0, 10+len(r.Ops))
+	args = append(args, r.Gate, k.Group, r.Process, k.channels(), r.Sequence, ticketText(r.Floor),
+		wholeMicros(r.Lease), wholeMicros(r.Signal), wholeMicros(r.Presence), "")
+	for i, op := range r.Ops {
+		letters[i] = byte(op.Kind)
+		if op.Kind.Gives() {
+			args = append(args, ticketText(op.Ticket))
+		} else {
+			args = append(args, op.Number)
+		}
+	}
+	args[9] = string(letters)
+	text, err := s.RunText(ctx, exchangeScript, keys, args...)
+	if err != nil {
+		return nil, fmt.Errorf("gate %q: %w", r.Gate, err)
+	}
+	return readReply(text, r.Ops)
+}
+
+func readReply(text string, ops []gate.Op) (*gate.Reply, error) {
+	lines := strings.Split(text, "\n")
+	const head = 5
+	if len(lines) != head+len(ops) {
+		return nil, fmt.Errorf("%w: %d lines, want %d", scripts.ErrReply, len(lines), head+len(ops))
+	}
+	numbers := make([]uint64, len(lines))
+	for i, line := range lines {
+		n, err := strconv.ParseUint(line, 10, 63)
+		if err != nil {
+			return nil, fmt.Errorf("%w: line %d: %q", scripts.ErrReply, i, line)
+		}
+		numbers[i] = n
+	}
+	reply := &gate.Reply{
+		Now: instantOfMicros(numbers[0]), Held: gate.Ticket(numbers[1]), Remaining: microseconds(numbers[2]), More: numbers[3] == 1,
+		Since: gate.Ticket(numbers[4]),
+	}
+	reply.Done = make([]gate.Done, len(ops))
+	for i, op := range ops {
+		if op.Kind.Gives() {
+			reply.Done[i].Had = numbers[head+i] == 1
+		} else {
+			reply.Done[i].Ticket = gate.Ticket(numbers[head+i])
+		}
+	}
+	return reply, nil
+}
+
+// Beat says that a process lives and extends its turns, 500 at most.
+func (s *Store) Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error) {
+	keys := []string{s.keys.Presence, s.keys.Deadlines}
+	args := []any{b.Process, wholeMicros(b.Presence), wholeMicros(b.Lease)}
+	for _, turn := range b.Turns {
+		keys = append(keys, s.keys.state(turn.Gate), s.keys.stream(turn.Gate))
+		args = append(args, ticketText(turn.Ticket), turn.Gate)
+	}
+	list, err := s.RunList(ctx, 3, heartbeatScript, keys, args...)
+	if err != nil {
+		return nil, fmt.Errorf("beat: %w", err)
+	}
+	reply, err := scripts.Texts(list)
+	if err != nil {
+		return nil, err
+	}
+	now, err := strconv.ParseInt(reply[0], 10, 64)
+	if err != nil || len(reply[2]) != len(b.Turns) {
+		return nil, fmt.Errorf("%w: beat: %q, %d letters", scripts.ErrReply, reply[0], len(reply[2]))
+	}
+	pulse := &gate.Pulse{Now: time.UnixMicro(now), Lapsed: reply[1] == "1", Overdue: reply[3:], Lost: make([]bool, len(b.Turns))}
+	for i, letter := range []byte(reply[2]) {
+		pulse.Lost[i] = letter == 'l'
+	}
+	return pulse, nil
+}
+
+// Places says what has become of tickets, 500 at most, of any gates.
+func (s *Store) Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, error) {
+	var keys []string
+	var args []any
+	for _, t := range tickets {
+		keys = append(keys, s.keys.state(t.Gate), s.keys.stream(t.Gate))
+		args = append(args, ticketText(t.Ticket))
+	}
+	text, err := s.RunText(ctx, placesScript, keys, args...)
+	if err != nil {
+		return nil, fmt.Errorf("places: %w", err)
+	}
+	if len(text) != len(tickets) {
+		return nil, fmt.Errorf("%w: %d letters, want %d", scripts.ErrReply, len(text), len(tickets))
+	}
+	places := make([]gate.Place, len(text))
+	for i, letter := range []byte(text) {
+		places[i] = gate.Place(letter)
+	}
+	return places, nil
+}
+
+// Listen delivers what there is for the process at gates, until ctx ends, over
+// one connection. subscribed is called after each confirmed (re)subscription:
+// signals may have been missed. It returns ctx's error, or one that wraps
+// [ErrChannelDenied].
+func (s *Store) Listen(ctx context.Context, process string, subscribed func(), deliver func(gate.Signal)) error {
+	l := scripts.Listener{
+		RDB: s.RDB, Log: s.log, Channels: []string{s.keys.channels() + process},
+		Confirmed: func(string) error {
+			subscribed()
+			return nil
+		},
+		Received: func(_, text string) error {
+			if signal, ok := readSignal(text); ok {
+				deliver(signal)
+			}
+			return nil
+		},
+	}
+	return l.Run(ctx)
+}
+
+// readSignal reads what lua/turns.lua publishes; anything else is passed over.
+func readSignal(text string) (gate.Signal, bool) {
+	first, rest, _ := strings.Cut(text, " ")
+	second, name, ok := strings.Cut(rest, " ")
+	read := numberReader{}
+	s := gate.Signal{Gate: name, Ticket: gate.Ticket(read.number(first)), Until: instantOfMicros(read.number(second))}
+	return s, ok && name != "" && read.err == nil
+}
+
+func instantOfMicros(us uint64) time.Time {
+	return time.UnixMicro(int64(min(us, 1<<53))) //nolint:gosec // bounded
+}
+
+func ticketText(t gate.Ticket) string { return strconv.FormatUint(uint64(t), 10) }
+
+func wholeMicros(d time.Duration) int64 { return max(d, 0).Microseconds() }
+
+func microseconds(us uint64) time.Duration {
+	return time.Duration(min(us, uint64(scripts.MaxMicros))) * time.Microsecond
+}

@@ -1,0 +1,79 @@
+package layout
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// Slots is how many slots a Cluster has.
+const Slots = 16384
+
+// KeyName is a name that keys are given, and its default.
+type KeyName struct {
+	Field, Preset string
+	Value         *string
+}
+
+// Bases are the values of names.
+func Bases(names []KeyName) []string {
+	all := make([]string, len(names))
+	for i, n := range names {
+		all[i] = *n.Value
+	}
+	return all
+}
+
+// EscapeColons writes a part of a key that ends at a colon.
+var EscapeColons = strings.NewReplacer("%", "%25", ":", "%3A")
+
+// SlotOf is the slot of a key: CRC16 (XMODEM) of its hash tag, if it has one.
+func SlotOf(key string) int {
+	if _, rest, ok := strings.Cut(key, "{"); ok {
+		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
+			key = tag
+		}
+	}
+	var crc uint16
+	for i := range len(key) {
+		crc ^= uint16(key[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int(crc % Slots)
+}
+
+// CheckTopic says whether a topic may have this name.
+func CheckTopic(topic string) error {
+	if topic == "" || len(topic) > redisops.MaxName {
+		return fmt.Errorf("%w: topic: %d bytes, want 1 to %d", redisops.ErrInvalid, len(topic), redisops.MaxName)
+	}
+	return nil
+}
+
+// FaultOf says what is wrong with an id; empty: nothing.
+func FaultOf(id string) string {
+	switch {
+	case id == "" || len(id) > redisops.MaxName:
+		return fmt.Sprintf("id: %d bytes, want 1 to %d", len(id), redisops.MaxName)
+	case !utf8.ValidString(id):
+		return "id: not valid UTF-8"
+	default:
+		return ""
+	}
+}
+
+// CheckID says whether a timer may have this id.
+func CheckID(id string) error {
+	if fault := FaultOf(id); fault != "" {
+		return fmt.Errorf("%w: %s", redisops.ErrInvalid, fault)
+	}
+	return nil
+}

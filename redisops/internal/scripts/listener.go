@@ -1,0 +1,126 @@
+package scripts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/redisops"
+)
+
+const (
+	pingEvery       = 15 * time.Second
+	listenBackoff   = 100 * time.Millisecond
+	maxListenPause  = time.Second // what is scheduled meanwhile is found by polling
+	channelsAtOnce  = 1000
+	settledSession  = 30 * time.Second // a session this long resets the backoff
+	silentPingLimit = 2                // pings without an answer that end a session
+)
+
+// ErrEnough ends a listener.
+var ErrEnough = errors.New("enough")
+
+// Listener keeps a subscription to channels, over one connection at a time.
+type Listener struct {
+	RDB       redis.UniversalClient
+	Log       *slog.Logger
+	PingEvery time.Duration // of a silent connection; 0: the default
+	Channels  []string
+
+	// Each confirmed (re)subscription is told to confirmed, each message to
+	// received; both are called from the goroutine of run. What they return ends
+	// the connection, and ErrEnough all of it.
+	Confirmed func(channel string) error
+	Received  func(channel, text string) error
+}
+
+// Run listens until ctx ends, or the client is closed, or the user may not
+// subscribe: ErrChannelDenied.
+func (l Listener) Run(ctx context.Context) error {
+	pause := listenBackoff
+	for {
+		began := time.Now()
+		err := l.once(ctx)
+		switch {
+		case errors.Is(err, ErrEnough):
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, redisops.ErrChannelDenied):
+			return err
+		case redis.IsPermissionError(err):
+			return fmt.Errorf("%w: %w", redisops.ErrChannelDenied, err)
+		case errors.Is(err, redis.ErrClosed):
+			return Wrap(ctx, nil, err)
+		}
+		if time.Since(began) > settledSession {
+			pause = listenBackoff
+		}
+		level := slog.LevelWarn
+		if pause > listenBackoff { // logged when it was lost
+			level = slog.LevelDebug
+		}
+		l.Log.Log(ctx, level, "subscription lost", "err", err, "pause", pause)
+		Runner{RDB: l.RDB}.findMasters(ctx)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+		pause = min(2*pause, maxListenPause)
+	}
+}
+
+// once is one session: a connection from its subscription to its end.
+func (l Listener) once(ctx context.Context) error {
+	sub := l.RDB.Subscribe(ctx)
+	defer func() { _ = sub.Close() }() // the session is over; nobody could use the error
+	// Closing is what wakes a blocked read.
+	stop := context.AfterFunc(ctx, func() { _ = sub.Close() })
+	defer stop()
+
+	for part := range slices.Chunk(l.Channels, channelsAtOnce) {
+		if err := sub.Subscribe(ctx, part...); err != nil {
+			return err
+		}
+	}
+	for silent := 0; ; {
+		message, err := sub.ReceiveTimeout(ctx, cmp.Or(l.PingEvery, pingEvery))
+		var network net.Error
+		switch {
+		case err == nil:
+			silent = 0
+		case errors.As(err, &network) && network.Timeout() && silent < silentPingLimit:
+			silent++
+			if err := sub.Ping(ctx); err != nil {
+				return err
+			}
+			continue
+		default:
+			return err
+		}
+		if err := l.take(message); err != nil {
+			return err
+		}
+	}
+}
+
+func (l Listener) take(message any) error {
+	switch m := message.(type) {
+	case *redis.Subscription:
+		if m.Kind == "subscribe" {
+			return l.Confirmed(m.Channel)
+		}
+	case *redis.Message:
+		return l.Received(m.Channel, m.Payload)
+	}
+	return nil
+}

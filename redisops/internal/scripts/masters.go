@@ -1,0 +1,90 @@
+package scripts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// findMasters has the client of a Cluster look up, in the background, which
+// servers are masters. By itself it does so every minute, and when a server
+// redirects it: a master that was killed redirects nobody, and its successor is
+// not asked. Elsewhere it does nothing.
+func (s Runner) findMasters(ctx context.Context) {
+	if cluster, ok := s.RDB.(*redis.ClusterClient); ok {
+		cluster.ReloadState(ctx)
+	}
+}
+
+// findingMasters makes a call, and has masters looked up while it takes long and
+// when it fails because its server does not serve.
+func (s Runner) findingMasters(ctx context.Context, call func() error) error {
+	if _, ok := s.RDB.(*redis.ClusterClient); !ok {
+		return call()
+	}
+	slow := time.AfterFunc(slowAnswer, func() { s.findMasters(ctx) })
+	defer slow.Stop()
+	err := call()
+	if errors.Is(err, exchange.ErrUnavailable) {
+		s.findMasters(ctx)
+	}
+	return err
+}
+
+// Moved has a Cluster looked at again of which the slots have moved; the call
+// may be made again then.
+func (s Runner) Moved(ctx context.Context, err error) error {
+	_, clustered := s.RDB.(*redis.ClusterClient)
+	elsewhere := redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
+	if !clustered || !elsewhere {
+		return err
+	}
+	s.findMasters(ctx)
+	return fmt.Errorf("%w: %w", exchange.ErrUnavailable, err)
+}
+
+// slowAnswer is how long a command of a Cluster may take before its masters are
+// looked up again.
+const slowAnswer = 250 * time.Millisecond
+
+// Nodes are the servers that together have all keys, in a lasting order.
+func (s Runner) Nodes(ctx context.Context) ([]redis.Cmdable, error) {
+	cluster, ok := s.RDB.(*redis.ClusterClient)
+	if !ok {
+		return []redis.Cmdable{s.RDB}, nil
+	}
+	var mu sync.Mutex
+	var masters []*redis.Client
+	err := cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		masters = append(masters, c)
+		return nil
+	})
+	slices.SortFunc(masters, func(a, b *redis.Client) int {
+		return strings.Compare(a.Options().Addr, b.Options().Addr)
+	})
+	nodes := make([]redis.Cmdable, len(masters))
+	for i, c := range masters {
+		nodes[i] = c
+	}
+	return nodes, err
+}
+
+// Clustered asks INFO where the client does not say; without the right to ask,
+// a plain client is taken to talk to a plain server.
+func (s Runner) Clustered(ctx context.Context) bool {
+	if _, ok := s.RDB.(*redis.ClusterClient); ok {
+		return true
+	}
+	info, err := s.RDB.Info(ctx, "cluster").Result()
+	return err == nil && strings.Contains(info, "cluster_enabled:1")
+}

@@ -1,0 +1,65 @@
+package scripts
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// maxWant is the most leases that a request may ask for.
+const maxWant = 10_000
+
+// MaxReason is the most bytes of the reason of a dead letter.
+const MaxReason = 1024
+
+// CheckRequest checks what all sources ask for; last is the last verdict that
+// this one knows.
+func CheckRequest(r *exchange.Request, last exchange.Verdict) error {
+	switch {
+	case r.Incarnation == "":
+		return fmt.Errorf("%w: incarnation is empty", redisops.ErrInvalid)
+	case r.Stream < 0:
+		return fmt.Errorf("%w: stream: %d, want at least 0", redisops.ErrInvalid, r.Stream)
+	case r.Sequence < 1 || r.Sequence > 1<<53:
+		return fmt.Errorf("%w: sequence: %d, want 1 to 2^53", redisops.ErrInvalid, r.Sequence)
+	case r.Want < 0 || r.Want > maxWant:
+		return fmt.Errorf("%w: want: %d, want 0 to %d", redisops.ErrInvalid, r.Want, maxWant)
+	case r.LeaseTTL < time.Millisecond && (r.Want > 0 || len(r.Extend) > 0):
+		return fmt.Errorf("%w: lease ttl: %v, want at least 1ms", redisops.ErrInvalid, r.LeaseTTL)
+	}
+	for i := range r.Settle {
+		if v := r.Settle[i].Verdict; v < exchange.Ack || v > last {
+			return fmt.Errorf("%w: settlement %d: verdict %d is unknown", redisops.ErrInvalid, i, v)
+		}
+	}
+	return nil
+}
+
+// Clip shortens a text to n bytes without cutting a character.
+func Clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
+
+// Reorder turns indices of an order into what stands there in it.
+func Reorder(reply *exchange.Reply, order []int) {
+	for i := range reply.Refused {
+		if at := reply.Refused[i].Index; at < len(order) {
+			reply.Refused[i].Index = order[at]
+		}
+	}
+	for i := range reply.Buried {
+		if at := reply.Buried[i].Index; at >= 0 && at < len(order) {
+			reply.Buried[i].Index = order[at]
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package scripts
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// Runner runs scripts on one Redis.
+type Runner struct {
+	// RDB is the client; its owner closes it.
+	RDB redis.UniversalClient
+
+	// Retry has calls made again while Redis is unavailable. Set it before use;
+	// the zero value has each made once, as a source's exchanges must be.
+	Retry redisops.Retry
+}
+
+// Run runs a script by its hash, or as a whole where Redis does not know it;
+// either way it is one script, never its commands one by one.
+func (s Runner) Run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
+	var reply any
+	err := s.Again(ctx, func() (err error) {
+		reply, err = s.Try(ctx, script, keys, args...)
+		return err
+	})
+	return reply, err
+}
+
+// Try is run without another try.
+func (s Runner) Try(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
+	reply, err := script.Run(ctx, s.RDB, keys, args...).Result()
+	return reply, Wrap(ctx, keys, s.Moved(ctx, err))
+}
+
+// RunText runs a script that answers one string.
+func (s Runner) RunText(ctx context.Context, script *redis.Script, keys []string, args ...any) (string, error) {
+	return AsText(s.Run(ctx, script, keys, args...))
+}
+
+// AsText asserts that a reply is a string.
+func AsText(reply any, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	text, ok := reply.(string)
+	if !ok {
+		return "", fmt.Errorf("%w: %T, want a string", ErrReply, reply)
+	}
+	return text, nil
+}
+
+// RunList runs a script that answers a list of at least n values.
+func (s Runner) RunList(ctx context.Context, n int, script *redis.Script, keys []string, args ...any) ([]any, error) {
+	reply, err := s.Run(ctx, script, keys, args...)
+	return asList(n, reply, err)
+}
+
+func asList(n int, reply any, err error) ([]any, error) {
+	if err != nil {
+		return nil, err
+	}
+	list, ok := reply.([]any)
+	if !ok || len(list) < n {
+		return nil, fmt.Errorf("%w: %T, want a list of at least %d", ErrReply, reply, n)
+	}
+	return list, nil
+}
+
+// Texts asserts that all values are strings.
+func Texts(list []any) ([]string, error) {
+	out := make([]string, len(list))
+	for i, v := range list {
+		text, ok := v.(string)
+		if !ok {
+			return nil, fmt.Errorf("%w: %T in a list, want a string", ErrReply, v)
+		}
+		out[i] = text
+	}
+	return out, nil
+}

@@ -1,0 +1,147 @@
+package scripts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// ErrReply says that a script answered what it should not.
+var ErrReply = errors.New("unexpected reply of a script")
+
+// meanings is what the codes of Redis's replies mean; those that are not here
+// mean nothing but themselves. STALE, WRONGTYPE and CROSSSLOT say more, see WrapReply.
+var meanings = map[string]error{
+	// A server that is there but does not serve, or not any more.
+	"LOADING":     exchange.ErrUnavailable,
+	"READONLY":    exchange.ErrUnavailable,
+	"MASTERDOWN":  exchange.ErrUnavailable,
+	"CLUSTERDOWN": exchange.ErrUnavailable,
+	"BUSY":        exchange.ErrUnavailable,
+	"TRYAGAIN":    exchange.ErrUnavailable,
+	"NOREPLICAS":  exchange.ErrUnavailable,
+	"MISCONF":     exchange.ErrUnavailable,
+	"UNBLOCKED":   exchange.ErrUnavailable,
+	"OOM":         redisops.ErrMemoryFull,
+	"NOPERM":      redisops.ErrDenied,
+	"NOAUTH":      redisops.ErrDenied,
+	"WRONGPASS":   redisops.ErrDenied,
+	// A Cluster, and a client that does not know it.
+	"MOVED": redisops.ErrUnsupported,
+	"ASK":   redisops.ErrUnsupported,
+}
+
+// sentences are the beginnings of errors that have no code: of Redis, and of
+// go-redis, which does not export them.
+var sentences = []struct {
+	begins string
+	means  error
+}{
+	{"ERR max number of clients", exchange.ErrUnavailable},
+	{"ERR unknown command", redisops.ErrUnsupported},
+	{"ERR Unknown Redis command", redisops.ErrUnsupported}, // in a script
+	{"redis: all sentinels specified", exchange.ErrUnavailable},
+	{"redis: cluster has no nodes", exchange.ErrUnavailable},
+	{"redis: all ring shards are down", exchange.ErrUnavailable},
+}
+
+// scriptError finds the reply that ended a script where Redis 6.2 wraps it:
+// "ERR Error running script (…): @user_script:5: @user_script: 5: -OOM …".
+var scriptError = regexp.MustCompile(`@user_script: ?\d+: -?([A-Z]+ .*)`)
+
+// Wrap says what an error of Redis means. Errors of ctx stay recognisable.
+func Wrap(ctx context.Context, keys []string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	// From here on a deadline is the connection's: a dial that timed out says
+	// context.DeadlineExceeded too.
+	for _, s := range sentences {
+		if strings.HasPrefix(err.Error(), s.begins) {
+			return fmt.Errorf("%w: %w", s.means, err)
+		}
+	}
+	var fromRedis redis.Error
+	if errors.As(err, &fromRedis) {
+		return WrapReply(keys, err)
+	}
+	var network net.Error
+	if errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) ||
+		errors.Is(err, redis.ErrClosed) {
+		return fmt.Errorf("%w: %w", exchange.ErrUnavailable, err)
+	}
+	return err
+}
+
+// deniedInScript reports whether Redis refused a command that a script ran. The
+// refusal has no code there, and its words depend on the version.
+func deniedInScript(text string) bool {
+	return strings.Contains(text, "The user executing the script can't") || // Redis 6.2 and 7.0
+		strings.Contains(text, "ACL failure in script: ") // Redis 7.2 and later, Valkey
+}
+
+// IsDenied reports whether err, as Redis answers it or wrapped, is the refusal
+// of a right that the user lacks.
+func IsDenied(err error) bool {
+	return err != nil && (redis.IsPermissionError(err) || strings.Contains(err.Error(), "NOPERM") ||
+		deniedInScript(err.Error()))
+}
+
+// WrapReply says what an error that Redis answered means.
+func WrapReply(keys []string, err error) error {
+	text := err.Error()
+	if deniedInScript(text) {
+		return fmt.Errorf("%w: %w", redisops.ErrDenied, err)
+	}
+	if inner := scriptError.FindStringSubmatch(text); inner != nil && strings.HasPrefix(text, "ERR ") {
+		text = inner[1]
+	}
+	code, rest, _ := strings.Cut(text, " ")
+	switch code {
+	case "STALE":
+		return fmt.Errorf("%w (sequence %s)", exchange.ErrStale, rest)
+	case "WRONGTYPE":
+		return wrongType(keys, rest, err)
+	case "CROSSSLOT":
+		return fmt.Errorf("%w: a Cluster would spread the keys of a topic; set HashTag: %w", redisops.ErrUnsupported, err)
+	case "WAKEBELLKEY":
+		return redisops.ErrKeyUsed
+	case "EXHAUSTED":
+		return fmt.Errorf("%w (the last is %s)", redisops.ErrGateExhausted, rest)
+	case "FULL":
+		return fmt.Errorf("%w: %s messages wait", redisops.ErrQueueFull, rest)
+	}
+	if means, ok := meanings[code]; ok {
+		return fmt.Errorf("%w: %w", means, err)
+	}
+	return err
+}
+
+// wrongType reads "index found want", what the scripts answer; with another
+// text it is Redis's own error.
+func wrongType(keys []string, rest string, err error) error {
+	fields := strings.Fields(rest)
+	if len(fields) == 3 {
+		if i, e := strconv.Atoi(fields[0]); e == nil && i >= 1 && i <= len(keys) {
+			return fmt.Errorf("%w: %q holds a %s, want %s", redisops.ErrWrongType, keys[i-1], fields[1], fields[2])
+		}
+	}
+	return fmt.Errorf("%w: %w", redisops.ErrWrongType, err)
+}

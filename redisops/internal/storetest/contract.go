@@ -1,0 +1,173 @@
+package storetest
+
+import (
+	"context"
+	"io/fs"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// header is what a script says of itself.
+type header struct {
+	keys, args []string
+	moreKeys   bool // more keys follow those that have a name
+	more       bool // more arguments follow those that have a name
+	returns    bool
+}
+
+func readHeader(t testing.TB, set *scripts.Set, name string) (header, string) {
+	t.Helper()
+	var h header
+	text := set.Source(name)
+	body := ""
+	for i, line := range strings.Split(text, "\n") {
+		comment, ok := strings.CutPrefix(line, "--")
+		if !ok {
+			body = strings.Join(strings.Split(text, "\n")[i:], "\n")
+			break
+		}
+		comment = strings.TrimSpace(comment)
+		if words, ok := strings.CutPrefix(comment, "KEYS:"); ok {
+			h.keys, h.moreKeys = cutMore(strings.Fields(words))
+		}
+		if words, ok := strings.CutPrefix(comment, "ARGV:"); ok {
+			h.args, h.more = cutMore(slices.DeleteFunc(strings.Fields(words), func(w string) bool { return w == "none" }))
+		}
+		h.returns = h.returns || strings.HasPrefix(comment, "Returns: ")
+	}
+	return h, body
+}
+
+// cutMore takes the "..." off the end of a list.
+func cutMore(words []string) (named []string, more bool) {
+	if n := len(words); n > 0 && words[n-1] == "..." {
+		return words[:n-1], true
+	}
+	return words, false
+}
+
+var (
+	keyUse = regexp.MustCompile(`KEYS\[(\d+)\]`)
+	argUse = regexp.MustCompile(`ARGV\[(\d+)\]`)
+)
+
+// CheckHeaders checks that the header of each script lists what the script uses.
+func CheckHeaders(t *testing.T, set *scripts.Set) {
+	t.Helper()
+	t.Parallel()
+	requireAllUsed(t, set)
+	for name := range set.Loaded {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, body := readHeader(t, set, name)
+			require.True(t, len(h.keys) > 0 || h.moreKeys)
+			require.True(t, h.returns, "the header must say what is returned")
+			require.Equal(t, len(h.keys), used(t, keyUse, body), "KEYS")
+			require.Equal(t, len(h.args), used(t, argUse, body), "ARGV")
+			loops := strings.Contains(body, "ARGV[base") || strings.Contains(body, "ARGV, ") || strings.Contains(body, "ARGV[i]") || strings.Contains(body, "ARGV[at")
+			require.Equal(t, h.more, loops, "further ARGV")
+			require.Equal(t, h.moreKeys, regexp.MustCompile(`KEYS\[(\d+ [+*]|i\])`).MatchString(body), "further KEYS")
+			require.NotRegexp(t, `tostring\(`, body, "it cuts instants to 14 digits")
+		})
+	}
+}
+
+// requireAllUsed wants each file to be a script or a part of one.
+func requireAllUsed(t *testing.T, set *scripts.Set) {
+	t.Helper()
+	files, err := fs.Glob(set.Files, "lua/*.lua")
+	require.NoError(t, err)
+	for _, f := range files {
+		name := strings.TrimSuffix(strings.TrimPrefix(f, "lua/"), ".lua")
+		require.True(t, set.Loaded[name] != nil || set.Parts[name] || name == "prelude", "%s is not used", f)
+	}
+}
+
+// used is how many of KEYS or ARGV a script uses; it must leave none out.
+func used(t *testing.T, use *regexp.Regexp, body string) int {
+	t.Helper()
+	seen := map[int]bool{}
+	for _, m := range use.FindAllStringSubmatch(body, -1) {
+		n, err := strconv.Atoi(m[1])
+		require.NoError(t, err)
+		seen[n] = true
+	}
+	for i := 1; i <= len(seen); i++ {
+		require.True(t, seen[i], "number %d is not used", i)
+	}
+	return len(seen)
+}
+
+// contract is a hook that compares every script call of a test with the header
+// of its script.
+type contract struct {
+	t       testing.TB
+	names   map[string]string // by hash
+	headers map[string]header
+	named   func(key, word string) bool
+}
+
+// Contract is a hook that compares every script call of a test with the header of
+// its script. Named reports whether a key is one that the header calls word.
+func Contract(t testing.TB, set *scripts.Set, named func(key, word string) bool) redis.Hook {
+	t.Helper()
+	c := contract{t, map[string]string{}, map[string]header{}, named}
+	for name, script := range set.Loaded {
+		c.names[script.Hash()] = name
+		c.headers[name], _ = readHeader(t, set, name)
+	}
+	return c
+}
+
+func (c contract) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (c contract) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (c contract) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" {
+			c.check(cmd.Args())
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (c contract) check(args []any) {
+	sha, _ := args[1].(string)
+	name := c.names[sha]
+	if name == "" {
+		return // a script of a test
+	}
+	h := c.headers[name]
+	n, _ := args[2].(int)
+	if n != len(h.keys) && (!h.moreKeys || n < len(h.keys)) {
+		c.t.Errorf("%s: %d keys passed, its header has %v", name, n, h.keys)
+		return
+	}
+	for i, word := range h.keys {
+		key, _ := args[3+i].(string)
+		if word != "hash" && word != "key" && !c.named(key, word) {
+			c.t.Errorf("%s: key %d is %q, its header says %s", name, i+1, key, word)
+		}
+	}
+	rest := len(args) - 3 - n
+	if rest != len(h.args) && (!h.more || rest < len(h.args)) {
+		c.t.Errorf("%s: %d arguments passed, its header has %v (more: %v)", name, rest, h.args, h.more)
+	}
+}
+
+// OfTopic reports whether a key is the one of a topic that headers call word.
+func OfTopic(key, word string) bool { return strings.HasPrefix(key, "timers_"+word+":") }

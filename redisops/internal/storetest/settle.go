@@ -1,0 +1,49 @@
+package storetest
+
+import (
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// NoRetries has a client report a refused connection at once.
+func NoRetries(o *redis.Options) {
+	o.MaxRetries, o.DialerRetries, o.ReadTimeout = -1, 1, 30*time.Second
+}
+
+var evalsha = regexp.MustCompile(`cmdstat_evalsha:calls=\d+,usec=(\d+)`)
+
+// ScriptMicros reads from INFO commandstats how long scripts have run.
+func ScriptMicros(b *testing.B, info string) float64 {
+	b.Helper()
+	m := evalsha.FindStringSubmatch(info)
+	if m == nil {
+		return 0
+	}
+	us, err := strconv.ParseFloat(m[1], 64)
+	require.NoError(b, err)
+	return us
+}
+
+// Held names a lease in a request.
+func Held(l exchange.Lease) exchange.Held { return exchange.Held{ID: l.ID, Token: l.Token} }
+
+// Verdict settles a lease.
+func Verdict(v exchange.Verdict, l exchange.Lease) exchange.Settlement {
+	return exchange.Settlement{Held: Held(l), Verdict: v}
+}
+
+// IDs are the ids of leases.
+func IDs(leases []exchange.Lease) []string {
+	out := make([]string, len(leases))
+	for i, l := range leases {
+		out[i] = l.ID
+	}
+	return out
+}

@@ -1,0 +1,225 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/stored"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// DeadLetter is a dead letter of a queue.
+type DeadLetter struct {
+	// Entry names it; letters with the same payload that Python wrote share one.
+	Entry   string
+	Payload []byte
+
+	// What follows is zero of a letter that Python wrote.
+
+	ID         string // of the message
+	Reason     string
+	Deliveries int
+	At         time.Time // when it died
+}
+
+// DeadLetters reads a page of the dead letters, the oldest first. After is
+// what next was of the page before, empty at the start; next is empty at the
+// end. Entry chooses one, empty for all. A page holds at most limit letters (1
+// to 1000; 0 means 100) and about 1 MiB; with Entry it may be empty and have a
+// next one.
+func (q *Queue) DeadLetters(ctx context.Context, entry, after string, limit int) (letters []DeadLetter, next string, err error) {
+	if limit == 0 {
+		limit = layout.DefaultPage
+	}
+	if limit < 1 || limit > layout.MaxPage {
+		return nil, "", fmt.Errorf("%w: limit: %d, want 1 to %d", redisops.ErrInvalid, limit, layout.MaxPage)
+	}
+	if after == "" {
+		after = "0"
+	}
+	if _, err := strconv.ParseUint(after, 10, 53); err != nil {
+		return nil, "", fmt.Errorf("%w: after: %q is not where a page ended", redisops.ErrInvalid, after)
+	}
+	values, err := q.letters(ctx, entry, after, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	for v := values[1:]; len(v) >= 4; v = v[4:] {
+		letters = append(letters, readDeadLetter(v[0], v[1], v[2]))
+	}
+	return letters, values[0], nil
+}
+
+// letters is a page as lua/list_dead.lua answers it.
+func (q *Queue) letters(ctx context.Context, entry, after string, limit int) ([]string, error) {
+	list, err := q.timers.RunList(ctx, 1, listDeadScript, q.keys.ofLetters(), after, limit, layout.DeadPageBytes, entry)
+	if err != nil {
+		return nil, fmt.Errorf("dead letters of queue %q: %w", q.Name(), err)
+	}
+	return scripts.Texts(list)
+}
+
+// before is how many dead letters are before the first one of an entry; false:
+// there is none.
+func (q *Queue) before(ctx context.Context, entry string) (string, bool, error) {
+	for after := "0"; after != ""; {
+		values, err := q.letters(ctx, entry, after, 1)
+		if err != nil {
+			return "", false, err
+		}
+		if len(values) == 5 {
+			return values[4], true, nil
+		}
+		after = values[0]
+	}
+	return "", false, nil
+}
+
+func readDeadLetter(entry, payload, record string) DeadLetter {
+	l := DeadLetter{Entry: entry, Payload: []byte(payload)}
+	if record == "" {
+		return l
+	}
+	r := scripts.Reader{Text: record}
+	at := r.Score()
+	deliveries := r.Integer()
+	id := r.Take(r.Count())
+	if r.Err == nil {
+		l.At, l.Deliveries, l.ID, l.Reason = scripts.Instant(at), deliveries, id, r.Text
+	}
+	return l
+}
+
+// DeadLetter reads one dead letter; [ErrNotFound] when there is none. For one
+// that Python wrote it looks through the list.
+func (q *Queue) DeadLetter(ctx context.Context, entry string) (DeadLetter, error) {
+	if entry == "" {
+		return DeadLetter{}, fmt.Errorf("%w: entry: empty", redisops.ErrInvalid)
+	}
+	for after := ""; ; {
+		letters, next, err := q.DeadLetters(ctx, entry, after, 1)
+		switch {
+		case err != nil:
+			return DeadLetter{}, err
+		case len(letters) > 0:
+			return letters[0], nil
+		case next == "":
+			return DeadLetter{}, fmt.Errorf("%w: dead letter %q of queue %q", redisops.ErrNotFound, entry, q.Name())
+		}
+		after = next
+	}
+}
+
+// LetterOutcome says what became of a dead letter of a queue.
+type LetterOutcome uint8
+
+const (
+	// LetterRedriven: it is a message again, with a new id.
+	LetterRedriven LetterOutcome = iota + 1
+	// LetterDuplicate: it stays, because another message has its deduplication key.
+	LetterDuplicate
+	// LetterAbsent: it was not there.
+	LetterAbsent
+)
+
+// RedriveLetter publishes a dead letter again, with a fresh id and, if it is not
+// empty, with a deduplication key, and deletes it, in one step.
+func (q *Queue) RedriveLetter(ctx context.Context, l DeadLetter, key string, o PublishOptions) (LetterOutcome, string, error) {
+	o, err := o.check()
+	if err != nil {
+		return 0, "", err
+	}
+	k := q.keys
+	tail := newTail()
+	keys := []string{k.pending, k.dlq, k.places, k.records, k.hint, k.published + tail}
+	if key != "" {
+		keys = append(keys, k.deduplication+key)
+	}
+	owners := ""
+	if o.OwnKeys {
+		owners = k.owners
+	}
+	for before := ""; ; {
+		list, err := q.timers.RunList(ctx, 2, redriveScript, keys,
+			l.Payload, l.Entry, before, tail, stored.Rest(l.Payload), o.Window.Milliseconds(), owners)
+		if err != nil {
+			return 0, "", fmt.Errorf("redrive in queue %q: %w", q.Name(), err)
+		}
+		values, err := scripts.Texts(list)
+		if err != nil {
+			return 0, "", err
+		}
+		if values[0] == "f" {
+			found := false
+			if before, found, err = q.before(ctx, l.Entry); err != nil || !found {
+				return LetterAbsent, "", err
+			}
+			continue
+		}
+		outcome := LetterOutcome(strings.Index("rda", values[0]) + 1) //nolint:gosec // 0 to 3
+		if outcome == 0 {
+			return 0, "", fmt.Errorf("%w: %q", scripts.ErrReply, values[0])
+		}
+		return outcome, values[1], nil
+	}
+}
+
+// DiscardLetters deletes dead letters, and says how many of them were there.
+func (q *Queue) DiscardLetters(ctx context.Context, letters ...DeadLetter) (int, error) {
+	total, before := 0, "" // before the first of those that are left
+	for len(letters) > 0 {
+		looked, deleted, far, err := q.discard(ctx, letters, before)
+		total, before, letters = total+deleted, "", letters[looked:]
+		if err != nil {
+			return total, fmt.Errorf("delete dead letters of queue %q: %w", q.Name(), err)
+		}
+		if !far {
+			continue
+		}
+		found := false
+		if before, found, err = q.before(ctx, letters[0].Entry); err != nil {
+			return total, err
+		}
+		if !found {
+			letters = letters[1:]
+		}
+	}
+	return total, nil
+}
+
+// discard is one step of DiscardLetters: far says that the first letter after
+// those that it looked at has to be searched for.
+func (q *Queue) discard(ctx context.Context, letters []DeadLetter, before string) (looked, deleted int, far bool, err error) {
+	args := make([]any, 0, 3*layout.BatchEntries)
+	for size := 0; len(args) < 3*min(len(letters), layout.BatchEntries); before = "" {
+		l := letters[len(args)/3]
+		if size += len(l.Payload); len(args) > 0 && size > layout.BatchBytes {
+			break
+		}
+		args = append(args, l.Entry, l.Payload, before)
+	}
+	list, err := q.timers.RunList(ctx, 3, discardScript, q.keys.ofLetters(), args...)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	values, err := scripts.Texts(list)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	looked, err1 := strconv.Atoi(values[0])
+	deleted, err2 := strconv.Atoi(values[1])
+	far = values[2] == "1"
+	if err := errors.Join(err1, err2); err != nil || looked > len(letters) || looked == 0 && !far {
+		return 0, 0, false, fmt.Errorf("%w: %q, %w", scripts.ErrReply, values, err)
+	}
+	return looked, deleted, far && looked < len(letters), nil
+}
+
+// ofLetters are the keys of dead letters.
+func (k queueKeys) ofLetters() []string { return []string{k.dlq, k.places, k.records} }

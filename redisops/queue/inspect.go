@@ -1,0 +1,162 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/stored"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// Stats are a queue in numbers.
+type Stats struct {
+	Pending    int64 // wait to be claimed
+	Processing int64 // are held, or wait for their next attempt
+	Ended      int64 // of these, those whose lease has ended: they can be claimed
+	Unleased   int64 // of these, those that are delivered at most once
+	Completed  int64 // payloads kept of what was handled
+	Failed     int64 // payloads kept of what failed for good
+	Dead       int64 // dead letters
+
+	// Oldest is when the message was published that is claimed next; zero when
+	// none waits, or when its id does not tell.
+	Oldest time.Time
+	// Now is Redis's clock.
+	Now time.Time
+}
+
+// Stats describes the queue in numbers, by one script whose cost does not grow
+// with it.
+func (q *Queue) Stats(ctx context.Context) (Stats, error) {
+	k := q.keys
+	list, err := q.timers.RunList(ctx, 9, statsScript,
+		[]string{k.pending, k.processing, k.deadlines, k.completed, k.failed, k.dlq, k.gone})
+	if err != nil {
+		return Stats{}, fmt.Errorf("stats of queue %q: %w", q.Name(), err)
+	}
+	values, err := scripts.Texts(list)
+	if err != nil {
+		return Stats{}, err
+	}
+	var st Stats
+	var leased int64
+	for i, into := range []*int64{&st.Pending, &st.Processing, &leased, &st.Ended, &st.Completed, &st.Failed, &st.Dead} {
+		if *into, err = strconv.ParseInt(values[1+i], 10, 64); err != nil {
+			return Stats{}, fmt.Errorf("%w: %w", scripts.ErrReply, err)
+		}
+	}
+	st.Processing = max(st.Processing, 0) // Python may have removed what is noted as gone
+	st.Unleased = max(st.Processing-leased, 0)
+	st.Now = scripts.ReadInstant(values[0])
+	if id, _, err := stored.Decode(values[8]); err == nil {
+		if at := publishedAt(id, st.Now); at.Before(st.Now) {
+			st.Oldest = at
+		}
+	}
+	return st, nil
+}
+
+// StoredMessage is a message as it stands in its queue.
+type StoredMessage struct {
+	ID         string // empty of one that has no envelope
+	Payload    []byte
+	Fault      string // why its envelope cannot be read
+	Running    bool   // a consumer holds it, or it waits for its next attempt
+	Deliveries int    // so far
+	Deadline   time.Time
+}
+
+// Messages reads a page of a queue: of those that wait, in the order in which
+// they are claimed, or of those that are held, by their deadlines. From counts
+// the messages to pass over; limit is 1 to 1000. What changes meanwhile may be
+// seen twice or not.
+func (q *Queue) Messages(ctx context.Context, running bool, from int64, limit int) ([]StoredMessage, error) {
+	if from < 0 || limit < 1 || limit > layout.MaxPage {
+		return nil, fmt.Errorf("%w: page: %d from %d, want 1 to %d from 0", redisops.ErrInvalid, limit, from, layout.MaxPage)
+	}
+	var values []string
+	var deadlines []redis.Z
+	var err error
+	if running {
+		deadlines, err = q.timers.RDB.ZRangeWithScores(ctx, q.keys.deadlines, from, from+int64(limit)-1).Result()
+		for _, z := range deadlines {
+			text, _ := z.Member.(string)
+			values = append(values, text)
+		}
+	} else {
+		values, err = q.timers.RDB.LRange(ctx, q.keys.pending, -from-int64(limit), -from-1).Result()
+	}
+	if err != nil || len(values) == 0 {
+		return nil, scripts.Wrap(ctx, nil, err)
+	}
+	counts, err := q.timers.RDB.HMGet(ctx, q.keys.counts, values...).Result()
+	if err != nil {
+		return nil, scripts.Wrap(ctx, nil, err)
+	}
+	out := make([]StoredMessage, len(values))
+	for i, value := range values {
+		m := StoredMessage{Running: running}
+		if m.ID, m.Payload, err = stored.Decode(value); err != nil {
+			m.Fault, m.Payload = err.Error(), []byte(value)
+		}
+		if text, ok := counts[i].(string); ok {
+			m.Deliveries, _ = strconv.Atoi(text)
+		}
+		if running {
+			m.Deadline = scripts.Instant(deadlines[i].Score / 1e3)
+			out[i] = m
+		} else {
+			out[len(out)-1-i] = m // the list is claimed from its end
+		}
+	}
+	return out, nil
+}
+
+// Purge deletes the messages that wait, and with running those that are held
+// too: their holders then lose their leases. It answers how many. It goes on in
+// steps of 500 until there are none, or ctx ends.
+func (q *Queue) Purge(ctx context.Context, running bool) (deleted int64, err error) {
+	lists := []string{"pending"}
+	if running {
+		lists = append(lists, "processing")
+	}
+	k := q.keys
+	keys := []string{k.pending, k.processing, k.deadlines, k.tokens, k.counts, k.refs, k.ids, k.backrefs, k.gone, k.hint}
+	for _, what := range lists {
+		for left := "1"; left != "0"; {
+			list, err := q.timers.RunList(ctx, 2, purgeScript, keys, what, k.owners)
+			if err != nil {
+				return deleted, fmt.Errorf("purge queue %q: %w", q.Name(), err)
+			}
+			values, err := scripts.Texts(list)
+			if err != nil {
+				return deleted, err
+			}
+			n, err := strconv.ParseInt(values[0], 10, 64)
+			if err != nil {
+				return deleted, fmt.Errorf("%w: %w", scripts.ErrReply, err)
+			}
+			deleted += n
+			left = values[1]
+		}
+	}
+	return deleted, nil
+}
+
+// PurgeKept deletes the payloads that are kept of what was handled and of what
+// failed, and answers how many there were.
+func (q *Queue) PurgeKept(ctx context.Context) (int64, error) {
+	pipe := q.timers.RDB.TxPipeline()
+	completed, failed := pipe.LLen(ctx, q.keys.completed), pipe.LLen(ctx, q.keys.failed)
+	pipe.Unlink(ctx, q.keys.completed, q.keys.failed)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return 0, fmt.Errorf("purge queue %q: %w", q.Name(), scripts.Wrap(ctx, nil, err))
+	}
+	return completed.Val() + failed.Val(), nil
+}

@@ -1,0 +1,48 @@
+-- Publishes a dead letter of a queue again, and deletes it.
+--
+-- KEYS: pending dlq places records hint published ...
+--   its deduplication key, if it has one.
+-- ARGV: payload entry before tail envelope window owners
+--   before is how many letters are before it, '' where that is not known; tail is
+--   the end of the new id and envelope what follows it; window in ms and owners as
+--   of publish.lua.
+-- Returns: an outcome and an id: r redriven, d there is another message of its
+--   deduplication key, a it is not there, f it may be too far inside the list to
+--   find it by its payload.
+
+local kinds = {'list', 'list', 'zset', 'hash', 'string', 'string'}
+if #KEYS > 6 then kinds[7] = 'string' end
+local bad = mistyped(unpack(kinds))
+if bad then return bad end
+local answered = redis.call('GET', KEYS[6])
+if answered then return {'r', answered} end -- an earlier try of this call
+local now, now_ms = instants()
+local id = string.format('%06x', math.floor(now_ms / 16777216)) .. string.format('%06x', now_ms % 16777216) .. ARGV[4]
+
+-- The key that the message had when it died is its own still.
+local key = KEYS[6 + 1]
+local holder = key and redis.call('GET', key)
+if holder then
+  local size, rest = string.match(redis.call('HGET', KEYS[4], ARGV[2]) or '', '^%S+ %S+ %S+ (%d+)\n(.*)$')
+  if not size or string.sub(rest, 1, tonumber(size)) ~= holder then return {'d', ''} end
+end
+
+local length = redis.call('LLEN', KEYS[2])
+local behind = open(KEYS[2], KEYS[3], KEYS[4], math.floor(now * 1e6))
+local index, further = index_of(KEYS[2], KEYS[3], KEYS[4], behind, length, ARGV[2], ARGV[1], ARGV[3])
+if index then
+  index = nearer(KEYS[2], KEYS[3], KEYS[4], behind, length, index)
+  redis.call('LSET', KEYS[2], index, MARK)
+  behind = remove(KEYS[2], KEYS[3], KEYS[4], behind, length, {index})
+end
+close(KEYS[2], KEYS[3], KEYS[4], behind)
+if not index then return {further and 'f' or 'a', ''} end
+
+redis.call('LPUSH', KEYS[1], PREFIX .. '{"id":"' .. id .. '",' .. ARGV[5])
+if key then
+  redis.call('SET', key, id, 'PX', ARGV[6])
+  if ARGV[7] ~= '' then redis.call('SET', ARGV[7] .. id, key, 'PX', ARGV[6]) end
+end
+redis.call('SET', KEYS[6], id, 'PX', '60000')
+announce(KEYS[5], now, now)
+return {'r', id}

@@ -1,0 +1,182 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha1" //nolint:gosec // a name, not a secret
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/redisops/timers"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// onEachQueue runs a test on a real Redis and on the embedded one.
+func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	storetest.OnEach(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
+		test(t, newFixture(t, rdb))
+	})
+}
+
+// queueFixture is a queue of its own, and a poller's view of it that counts the
+// sequence of one stream.
+type fixture struct {
+	*Queue
+	rdb         *redis.Client
+	src         *Source
+	incarnation string
+	sequence    uint64
+}
+
+func newFixture(t testing.TB, rdb *redis.Client) *fixture {
+	t.Helper()
+	rdb.AddHook(storetest.Contract(t, lua, namedKey))
+	return queueOn(t, rdb, fmt.Sprintf("%s-%x", t.Name(), rand.Uint64()))
+}
+
+func queueOn(t testing.TB, rdb *redis.Client, name string) *fixture {
+	t.Helper()
+	s, err := timers.New(rdb, timers.Keys{})
+	require.NoError(t, err)
+	q, err := New(s, Name{Name: name})
+	require.NoError(t, err)
+	return (&fixture{Queue: q, rdb: rdb}).holder(SourceOptions{})
+}
+
+// holder gives a second poller of the same queue.
+func (f *fixture) holder(o SourceOptions) *fixture {
+	g := *f
+	g.src, g.incarnation, g.sequence = f.Source(o), fmt.Sprintf("%x", rand.Uint64()), 0
+	return &g
+}
+
+func (f *fixture) request(want int, ttl time.Duration) *exchange.Request {
+	f.sequence++
+	return &exchange.Request{Incarnation: f.incarnation, Sequence: f.sequence, Want: want, LeaseTTL: ttl}
+}
+
+func (f *fixture) run(t testing.TB, r *exchange.Request) *exchange.Reply {
+	t.Helper()
+	reply, err := f.src.Exchange(context.Background(), r)
+	require.NoError(t, err)
+	return reply
+}
+
+func (f *fixture) claim(t testing.TB, want int) *exchange.Reply {
+	t.Helper()
+	return f.run(t, f.request(want, time.Minute))
+}
+
+// lapse claims for as short as can be, and waits until the leases have ended.
+func (f *fixture) lapse(t testing.TB, want int) []exchange.Lease {
+	t.Helper()
+	reply := f.run(t, f.request(want, time.Millisecond))
+	f.pass(t, reply.Now.Add(2*time.Millisecond))
+	return reply.Leases
+}
+
+// pass waits until Redis's clock is past an instant.
+func (f *fixture) pass(t testing.TB, at time.Time) {
+	t.Helper()
+	for {
+		now, err := f.rdb.Time(context.Background()).Result()
+		require.NoError(t, err)
+		if now.After(at) {
+			return
+		}
+	}
+}
+
+func (f *fixture) settle(t testing.TB, list ...exchange.Settlement) *exchange.Reply {
+	t.Helper()
+	r := f.request(0, time.Minute)
+	r.Settle = list
+	return f.run(t, r)
+}
+
+func (f *fixture) extend(t testing.TB, ttl time.Duration, leases ...exchange.Lease) *exchange.Reply {
+	t.Helper()
+	r := f.request(0, ttl)
+	for _, l := range leases {
+		r.Extend = append(r.Extend, storetest.Held(l))
+	}
+	return f.run(t, r)
+}
+
+// put publishes payloads, none of which is a duplicate.
+func (f *fixture) put(t testing.TB, payloads ...string) {
+	t.Helper()
+	messages := make([]Message, len(payloads))
+	for i, p := range payloads {
+		messages[i] = NewMessage([]byte(p), "")
+	}
+	out, _, err := f.Publish(context.Background(), PublishOptions{}, messages...)
+	require.NoError(t, err)
+	for _, p := range out {
+		require.True(t, p.Fresh)
+	}
+}
+
+func (f *fixture) list(t testing.TB, key string) []string {
+	t.Helper()
+	values, err := f.rdb.LRange(context.Background(), key, 0, -1).Result()
+	require.NoError(t, err)
+	return values
+}
+
+// left are the keys of the queue that are there, without our own.
+func (f *fixture) left(t testing.TB) []string {
+	t.Helper()
+	keys, err := f.rdb.Keys(context.Background(), f.Name()+"::*").Result()
+	require.NoError(t, err)
+	var theirs []string
+	for _, k := range keys {
+		if name := k[len(f.Name())+2:]; len(name) < 9 || name[:9] != "wakebell:" {
+			theirs = append(theirs, name)
+		}
+	}
+	return theirs
+}
+
+func payloads(leases []exchange.Lease) []string {
+	out := make([]string, len(leases))
+	for i, l := range leases {
+		out[i] = string(l.Payload)
+	}
+	return out
+}
+
+// redisHash is how a dead letter of Python's is named.
+func redisHash(payload string) string {
+	sum := sha1.Sum([]byte(payload)) //nolint:gosec // as lua/list_dead.lua names it
+	return hex.EncodeToString(sum[:])
+}
+
+// headerWords are what the keys of a queue have in them that the headers call
+// otherwise.
+var headerWords = map[string]string{
+	"deadlines": "processing:lease_deadlines", "tokens": "processing:lease_tokens",
+	"counter": "processing:lease_token_counter", "counts": "processing:delivery_counts",
+	"refs": "processing:claim_result_refs", "ids": "processing:claim_result_ids",
+	"backrefs": "processing:claim_result_backrefs",
+	"places":   "wakebell:places", "records": "wakebell:records", "gone": "wakebell:gone", "hint": "wakebell:hint",
+	"exchange": "wakebell:exchange:", "published": "wakebell:published:",
+}
+
+// namedKey reports whether a key is the one that headers call word.
+func namedKey(key, word string) bool {
+	return strings.Contains(key, "::"+cmp.Or(headerWords[word], word))
+}

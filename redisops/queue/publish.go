@@ -1,0 +1,188 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/stored"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+const (
+	// DefaultWindow is how long a deduplication key suppresses.
+	DefaultWindow = time.Hour
+	// MaxWindow is the longest window.
+	MaxWindow = 100 * 365 * 24 * time.Hour
+
+	// rememberPublish is how long the answer to a publish is kept, so that a retry
+	// of the same call is answered and not run again.
+	rememberPublish = time.Minute
+	// publishFor is for how long one step is tried at most, so that the last try
+	// still finds the answer of the first.
+	publishFor = 45 * time.Second
+)
+
+// PublishOptions say how messages are published; the zero value takes the
+// defaults.
+type PublishOptions struct {
+	// Window is how long a deduplication key suppresses, 1 ms to 100 years;
+	// default 1 h.
+	Window time.Duration
+	// Cap is the most messages that may wait; 0: no such bound.
+	Cap int
+	// DropOldest makes room at the cap by deleting the oldest messages, at most 500
+	// more in one step than it publishes; else a publish beyond it is ErrQueueFull.
+	DropOldest bool
+	// OwnKeys has Redis keep which deduplication key a message has, so that the
+	// key can be released: a small key for as long as the window. With DropOldest
+	// it is so in any case.
+	OwnKeys bool
+}
+
+// Message is one message to publish.
+type Message struct {
+	Payload []byte
+	// Key suppresses further messages of the same key within the window; empty:
+	// none.
+	Key string
+
+	tail string // of the id; made at the first publish, and the same at the next
+}
+
+// NewMessage makes a message. To publish the very same one again is a retry.
+func NewMessage(payload []byte, key string) Message {
+	return Message{Payload: payload, Key: key, tail: newTail()}
+}
+
+// MessageOf is the message that has this Tail; empty: a new one.
+func MessageOf(payload []byte, key, tail string) (Message, error) {
+	if tail == "" {
+		return NewMessage(payload, key), nil
+	}
+	if len(tail) != tailDigits || strings.Trim(tail, "0123456789abcdef") != "" {
+		return Message{}, fmt.Errorf("%w: tail: want %d hexadecimal digits in lower case", redisops.ErrInvalid, tailDigits)
+	}
+	return Message{Payload: payload, Key: key, tail: tail}, nil
+}
+
+// tailDigits are those that an id ends with.
+const tailDigits = 20
+
+// Tail tells the message from others; see NewMessage.
+func (m *Message) Tail() string {
+	if m.tail == "" {
+		m.tail = newTail()
+	}
+	return m.tail
+}
+
+// Published says what became of a message.
+type Published struct {
+	ID    string // of the one there was, if not Fresh; empty if that is not known
+	Fresh bool
+}
+
+// Publish publishes messages, up to 500 or 1 MiB in one atomic step. It is safe
+// to call again with the same messages: those that were published answer Fresh
+// again, for a minute, or within the window where they all have a Key. Errors
+// wrap [ErrInvalid], [ErrQueueFull] or [ErrMemoryFull], when the step in question
+// wrote nothing, or [exchange.ErrUnavailable]; steps before it were taken.
+func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Message) (out []Published, dropped int, err error) {
+	if o, err = o.check(); err != nil {
+		return nil, 0, err
+	}
+	for i := range messages {
+		messages[i].Tail()
+	}
+	limit := layout.BatchEntries
+	if o.Cap > 0 {
+		limit = min(limit, o.Cap)
+	}
+	for from := 0; from < len(messages); {
+		to, bytes := from, 0
+		for to < len(messages) && to-from < limit && (to == from || bytes+len(messages[to].Payload) <= layout.BatchBytes) {
+			bytes += len(messages[to].Payload)
+			to++
+		}
+		part, n, err := q.publish(ctx, o, messages[from:to])
+		if err != nil {
+			return out, dropped, fmt.Errorf("publish to %q: %w", q.Name(), err)
+		}
+		out, dropped, from = append(out, part...), dropped+n, to
+	}
+	return out, dropped, nil
+}
+
+func (o PublishOptions) check() (PublishOptions, error) {
+	if o.Window == 0 {
+		o.Window = DefaultWindow
+	}
+	switch {
+	case o.Window < time.Millisecond || o.Window > MaxWindow:
+		return o, fmt.Errorf("%w: window: %v, want 1ms to 100 years", redisops.ErrInvalid, o.Window)
+	case o.Cap < 0:
+		return o, fmt.Errorf("%w: cap: %d, want at least 0", redisops.ErrInvalid, o.Cap)
+	case o.DropOldest && o.Cap == 0:
+		return o, fmt.Errorf("%w: cap: want one where the oldest are dropped", redisops.ErrInvalid)
+	}
+	o.OwnKeys = o.OwnKeys || o.DropOldest
+	return o, nil
+}
+
+func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Message) ([]Published, int, error) {
+	k := q.keys
+	keys := make([]string, 4, 4+len(messages))
+	keys[0], keys[1], keys[2], keys[3] = k.pending, k.counts, k.hint, k.published+messages[0].tail
+	letters := make([]byte, len(messages))
+	args := make([]any, 6+2*len(messages))
+	for i := range messages {
+		m := &messages[i]
+		letters[i] = '-'
+		if m.Key != "" {
+			letters[i] = 'k'
+			keys = append(keys, k.deduplication+m.Key)
+		}
+		args[6+i], args[6+len(messages)+i] = &m.tail, stored.Rest(m.Payload)
+	}
+	// A key within its window is answer enough, as long as nobody releases it.
+	remember := rememberPublish
+	if len(keys) == 4+len(messages) && o.Window > rememberPublish && !o.OwnKeys {
+		remember = 0
+	}
+	owners, drop := "", "0"
+	if o.OwnKeys {
+		owners = k.owners
+	}
+	if o.DropOldest {
+		drop = "1"
+	}
+	args[0], args[1], args[2], args[3] = o.Cap, drop, o.Window.Milliseconds(), remember.Milliseconds()
+	args[4], args[5] = owners, letters
+	ctx, cancel := context.WithTimeout(ctx, publishFor)
+	defer cancel()
+	text, err := q.timers.RunText(ctx, publishScript, keys, args...)
+	if err != nil {
+		return nil, 0, err
+	}
+	return readPublished(text, len(messages))
+}
+
+func readPublished(text string, n int) ([]Published, int, error) {
+	r := scripts.Reader{Text: text}
+	dropped := r.Integer()
+	out := make([]Published, n)
+	for i := range out {
+		out[i].Fresh = r.Word() == "f"
+		if id := r.Word(); id != "-" {
+			out[i].ID = strings.Clone(id)
+		}
+	}
+	if r.Err == nil && r.Text != "" {
+		r.Fail("more than announced")
+	}
+	return out, dropped, r.Err
+}

@@ -1,0 +1,203 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/timers"
+)
+
+// DefaultSeparator stands between the name of a queue and what a key is for.
+const DefaultSeparator = "::"
+
+// Name says which keys a queue has; see docs/keys.md.
+type Name struct {
+	Name string // 1 to 512 bytes, without NUL and without the separator
+
+	// Separator stands between the name and what a key is for; empty: "::".
+	Separator string
+	// DeadLetters is the key of the list of dead letters; empty: the name, the
+	// separator and "dlq".
+	DeadLetters string
+}
+
+// Validate says what no queue can be called; the error wraps [ErrInvalid].
+func (n Name) Validate() error {
+	n = n.withDefaults()
+	switch {
+	case len(n.Name) > redisops.MaxName:
+		return fmt.Errorf("%w: queue: %d bytes, want 1 to %d", redisops.ErrInvalid, len(n.Name), redisops.MaxName)
+	case strings.TrimSpace(n.Name) == "":
+		return fmt.Errorf("%w: queue: the name is blank", redisops.ErrInvalid)
+	case strings.Contains(n.Name, "\x00"):
+		return fmt.Errorf("%w: queue: the name has a NUL byte", redisops.ErrInvalid)
+	case strings.TrimSpace(n.Separator) == "" || len(n.Separator) > redisops.MaxName:
+		return fmt.Errorf("%w: queue: separator: blank or over %d bytes", redisops.ErrInvalid, redisops.MaxName)
+	case strings.Contains(n.Name, n.Separator):
+		return fmt.Errorf("%w: queue: the name %q has the separator %q in it, so that its keys could be another queue's",
+			redisops.ErrInvalid, n.Name, n.Separator)
+	case n.DeadLetters != "" && strings.TrimSpace(n.DeadLetters) == "":
+		return fmt.Errorf("%w: queue: the key of dead letters is blank", redisops.ErrInvalid)
+	}
+	return nil
+}
+
+func (n Name) withDefaults() Name {
+	if n.Separator == "" {
+		n.Separator = DefaultSeparator
+	}
+	return n
+}
+
+// queueKeys are the keys of a queue. Those from pending to backrefs are shared
+// with redis-message-queue.
+type queueKeys struct {
+	pending, processing, completed, failed, dlq string
+	deduplication                               string // begins the keys
+
+	deadlines, tokens, counter, counts string
+	refs, ids, backrefs                string
+
+	places, records      string // of dead letters
+	gone, hint, exchange string
+	published, owners    string // begin keys
+}
+
+// of gives the keys of a queue; with HashTag its name is in braces.
+func keysOf(k timers.Keys, n Name) queueKeys {
+	n = n.withDefaults()
+	name := n.Name
+	if k.HashTag {
+		name = "{" + name + "}"
+	}
+	base := name + n.Separator
+	processing, ours := base+"processing", base+"wakebell:"
+	q := queueKeys{
+		pending: base + "pending", processing: processing, completed: base + "completed", failed: base + "failed",
+		dlq: base + "dlq", deduplication: base + "deduplication" + n.Separator,
+		deadlines: processing + ":lease_deadlines", tokens: processing + ":lease_tokens",
+		counter: processing + ":lease_token_counter", counts: processing + ":delivery_counts",
+		refs: processing + ":claim_result_refs", ids: processing + ":claim_result_ids",
+		backrefs: processing + ":claim_result_backrefs",
+		places:   ours + "places", records: ours + "records", gone: ours + "gone", hint: ours + "hint", exchange: ours + "exchange",
+		published: ours + "published:", owners: ours + "key:",
+	}
+	if n.DeadLetters != "" {
+		q.dlq = n.DeadLetters
+	}
+	return q
+}
+
+// stream is the exchange key of one stream of an incarnation.
+func (q queueKeys) stream(incarnation string, stream int) string {
+	return q.exchange + ":" + incarnation + ":" + strconv.Itoa(stream)
+}
+
+// Queue is a queue on one Redis.
+type Queue struct {
+	timers *timers.Timers
+	name   Name
+	keys   queueKeys
+}
+
+// New gives the queue of that name, on the same Redis and with the same rule
+// for hash tags. The error wraps [ErrInvalid].
+func New(s *timers.Timers, name Name) (*Queue, error) {
+	if err := name.Validate(); err != nil {
+		return nil, err
+	}
+	return &Queue{timers: s, name: name, keys: keysOf(s.Keys(), name)}, nil
+}
+
+// Name is the queue's name.
+func (q *Queue) Name() string { return q.name.Name }
+
+// Check says at the start whether Redis can keep these queues: in a
+// Cluster all keys of a queue must be in one slot. Errors wrap
+// [exchange.ErrUnavailable] or [ErrUnsupported].
+func Check(ctx context.Context, s *timers.Timers, names []Name) error {
+	for _, name := range names {
+		if err := name.Validate(); err != nil {
+			return err
+		}
+	}
+	if len(names) == 0 || !s.Clustered(ctx) {
+		return nil
+	}
+	for _, name := range names {
+		if err := checkSlots(s.Keys(), name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkSlots(keys timers.Keys, name Name) error {
+	k := keysOf(keys, name)
+	for _, key := range []string{k.processing, k.dlq, k.deduplication + "x", k.stream("x", 0), k.hint} {
+		a, b := layout.SlotOf(k.pending), layout.SlotOf(key)
+		if a == b {
+			continue
+		}
+		do := "set HashTag, or put a part of the name in braces"
+		switch {
+		case key == k.dlq && name.DeadLetters != "":
+			do = "give the key of dead letters the hash tag of the queue"
+		case keys.HashTag:
+			do = "rename the queue, its braces break the hash tag"
+		}
+		return fmt.Errorf("check: %w: queue %q: %q is in slot %d of the Cluster and %q in %d; %s",
+			redisops.ErrUnsupported, name.Name, k.pending, a, key, b, do)
+	}
+	return nil
+}
+
+// Listen is [timers.Timers.Listen] for topics and queues, over one connection. The Source
+// of a queue's hints is its name.
+func Listen(ctx context.Context, s *timers.Timers, topics []string, queues []*Queue, deliver func(exchange.Hint)) error {
+	channels := make(map[string]string, len(topics)+len(queues))
+	for _, topic := range topics {
+		if err := layout.CheckTopic(topic); err != nil {
+			return err
+		}
+		channels[s.Keys().Of(topic).Hint] = topic
+	}
+	for _, q := range queues {
+		channels[q.keys.hint] = q.Name()
+	}
+	return s.ListenChannels(ctx, channels, deliver)
+}
+
+// published counts the messages of this process, from a random number on.
+var published = func() *atomic.Uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	n := new(atomic.Uint64)
+	n.Store(binary.BigEndian.Uint64(b[:]) >> 29) // half of 36 bits
+	return n
+}()
+
+// newTail makes the 20 digits that an id ends with: what makes it a UUID of
+// version 7, a count of 36 bits, so that messages of one millisecond are in
+// order, and 38 random bits.
+func newTail() string {
+	var b [10]byte
+	_, _ = rand.Read(b[5:])
+	n := published.Add(1) & (1<<36 - 1)
+	b[0] = 0x70 | byte(n>>32)
+	b[1] = byte(n >> 24)
+	b[2] = 0x80 | byte(n>>18&0x3f)
+	b[3] = byte(n >> 10)
+	b[4] = byte(n >> 2)
+	b[5] = byte(n<<6) | b[5]&0x3f
+	return hex.EncodeToString(b[:])
+}

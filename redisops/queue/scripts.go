@@ -1,0 +1,24 @@
+package queue
+
+import (
+	"embed"
+
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// lua is the scripts of this package.
+var lua = scripts.NewSet(luaFiles)
+
+var (
+	exchangeScript = lua.Load("exchange", "shared", "dead")
+	publishScript  = lua.Load("publish", "shared")
+	listDeadScript = lua.Load("list_dead", "shared", "dead")
+	redriveScript  = lua.Load("redrive", "shared", "dead")
+	discardScript  = lua.Load("discard", "shared", "dead")
+	healScript     = lua.Load("heal", "shared", "dead")
+	purgeScript    = lua.Load("purge", "shared")
+	statsScript    = lua.Load("stats", "shared")
+)

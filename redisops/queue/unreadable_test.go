@@ -1,0 +1,100 @@
+package queue
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+)
+
+// A count of deliveries that cannot be read counts as none: the message and those
+// beside it are delivered, and each of its settlements works.
+func TestUnreadableCountsOfDeliveries(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f = f.holder(SourceOptions{MaxDeliveries: 3})
+		for _, text := range append(storetest.NoIntegers, "") {
+			for _, v := range []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Bury, exchange.Fail, exchange.Release} {
+				f.put(t, "odd", "good")
+				unreadable := func() {
+					for _, list := range []string{f.keys.pending, f.keys.processing} {
+						for _, stored := range f.list(t, list) {
+							if strings.Contains(stored, "odd") {
+								require.NoError(t, f.rdb.HSet(t.Context(), f.keys.counts, stored, text).Err())
+							}
+						}
+					}
+				}
+				unreadable()
+				leases := f.claim(t, 2).Leases
+				require.Equal(t, []string{"odd", "good"}, payloads(leases), "%q", text)
+				require.Equal(t, 1, leases[0].Claims, "%q", text)
+				unreadable()
+				reply := f.settle(t, storetest.Verdict(v, leases[0]), storetest.Verdict(exchange.Ack, leases[1]))
+				require.Empty(t, reply.Refused, "%q", text)
+				f.pass(t, time.Now())
+				for _, l := range f.claim(t, 2).Leases { // a nack and a release
+					require.Equal(t, "odd", string(l.Payload))
+					f.settle(t, storetest.Verdict(exchange.Ack, l))
+				}
+			}
+		}
+	})
+}
+
+// A counter of tokens that Redis or Lua cannot count on goes on from the clock.
+func TestUnreadableCounterOfTokens(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		seen := map[string]bool{}
+		for _, text := range append(storetest.NoIntegers, "", "9223372036854775807", "9007199254740991") {
+			f.put(t, "a", "b")
+			require.NoError(t, f.rdb.Set(t.Context(), f.keys.counter, text, 0).Err())
+			leases := f.claim(t, 2).Leases
+			require.Len(t, leases, 2, "%q", text)
+			for _, l := range leases {
+				token, _, _ := strings.Cut(string(l.Token), " ")
+				require.False(t, seen[token], "%q: %s was given before", text, token)
+				seen[token] = true
+				require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, l)).Refused)
+			}
+		}
+	})
+}
+
+// A place of a dead letter that no queue has written does not stop those after it.
+func TestUnreadablePlacesOfDeadLetters(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		for i, text := range storetest.NoIntegers {
+			f.put(t, fmt.Sprint("message", i))
+			l := f.claim(t, 1).Leases[0]
+			require.NoError(t, f.rdb.ZAdd(t.Context(), f.keys.places, redis.Z{Score: 9e15, Member: text}).Err())
+			require.Len(t, f.settle(t, storetest.Verdict(exchange.Bury, l)).Buried, 1, "%q", text)
+			require.Len(t, f.list(t, f.keys.dlq), i+1)
+		}
+	})
+}
+
+// The answer that is kept of an exchange counts as none when it cannot be read.
+func TestUnreadableAnswersOfQueueExchanges(t *testing.T) {
+	t.Parallel()
+	for _, text := range append(storetest.NoIntegers, "", "1", "1\n", "1 x", "1\n1 0 0 0 9\n", "1\n1 0 0 0 2\nxyz", "1 1 0 0 0 0\nxyz") {
+		t.Run(fmt.Sprintf("%q", text), func(t *testing.T) {
+			t.Parallel()
+			onEach(t, func(t *testing.T, f *fixture) {
+				f.put(t, "a")
+				r := f.request(1, time.Minute)
+				stream := f.keys.stream(r.Incarnation, r.Stream)
+				require.NoError(t, f.rdb.Set(t.Context(), stream, storetest.WithSequence(text, r.Sequence), 0).Err())
+				require.Equal(t, []string{"a"}, payloads(f.run(t, r).Leases))
+			})
+		})
+	}
+}

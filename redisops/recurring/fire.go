@@ -1,0 +1,233 @@
+package recurring
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/timers"
+)
+
+// Firing is what is to become of an entry that is due.
+type Firing struct {
+	Name string
+	Raw  recur.Raw // the bytes that the decision was made on
+
+	Meta, Ours []byte    // what they become
+	Score      int64     // of the next instant
+	Due        time.Time // before it nothing is done; zero: at once
+
+	// Last, if not empty, is the id of a timer of Topic that must be gone.
+	Topic, Last string
+
+	Runs []Run // none: the entry goes on without
+
+	// Once, where it is set, has the entry fired once: with the same key again
+	// nothing is done, and the answer has what Keep was the first time. Such a
+	// firing is alone in its call.
+	Once *timers.Key
+	Keep string
+}
+
+// Run is a timer, or a Celery message.
+type Run struct {
+	Topic   string // full name
+	ID      string
+	Payload []byte
+	At      time.Time
+
+	Queue   string // key of the list of a Celery broker, in place of a topic
+	Binding string // and of the set of its bindings
+	Member  string // which the set has
+}
+
+// Fate says what became of a firing.
+type Fate byte
+
+// What becomes of a firing.
+const (
+	Fired       Fate = 'f'
+	Changed     Fate = 'c' // its bytes are others by now; nothing was done
+	Gone        Fate = 'g' // the entry was deleted
+	Early       Fate = 'e' // it is not due by Redis's clock
+	Overlapping Fate = 'o' // the timer of the last run is still there
+	Unreadable  Fate = 'x' // its key holds something else
+	Done        Fate = 'd' // it was fired under its key before, at FireReply.Now
+)
+
+// FireReply answers a call of Fire.
+type FireReply struct {
+	Now    time.Time
+	Lock   Lock
+	Barred bool              // somebody else's lock forbade all of it
+	Fates  []Fate            // one for each firing
+	Found  map[int]recur.Raw // of those that were changed
+	Kept   string            // of one that is Done
+}
+
+// target is where runs go: four keys of a script.
+type target struct {
+	kind byte
+	keys [4]string
+}
+
+// Fire carries out firings in one atomic step, at most 500 and about 1 MiB of
+// them in a call: see [FireBatch]. Dead is a lock that is not respected. With a
+// token the lock is ours.
+func (b *Store) Fire(ctx context.Context, token string, dead Lock, firings []Firing) (FireReply, error) {
+	var targets []target
+	known := map[string]int{}
+	number := func(r Run) int {
+		key := "t" + r.Topic
+		if r.Queue != "" {
+			key = "c" + r.Queue
+		}
+		if n, ok := known[key]; ok {
+			return n
+		}
+		targets = append(targets, b.target(r))
+		known[key] = len(targets)
+		return len(targets)
+	}
+	args := make([]any, 4, 4+15*len(firings))
+	entries := make([]string, len(firings))
+	for i := range firings {
+		f := &firings[i]
+		entries[i] = b.entry(f.Name)
+		due, last := "0", 0
+		if !f.Due.IsZero() {
+			due = scripts.ScoreText(f.Due)
+		}
+		if f.Last != "" {
+			last = number(Run{Topic: f.Topic})
+		}
+		args = append(args, entries[i], f.Raw.Definition, f.Raw.Meta, f.Raw.Ours, f.Meta, f.Ours, f.Score, due, last, f.Last, len(f.Runs))
+		for _, r := range f.Runs {
+			id, at := r.ID, ""
+			if r.Queue != "" {
+				id = r.Member
+			} else {
+				at = scripts.ScoreText(r.At)
+			}
+			args = append(args, number(r), id, r.Payload, at)
+		}
+	}
+	kinds := make([]byte, len(targets))
+	keys := make([]string, 0, 2+4*len(targets)+len(entries))
+	keys = append(keys, b.schedule(), b.lock())
+	for i, t := range targets {
+		kinds[i] = t.kind
+		keys = append(keys, t.keys[:]...)
+	}
+	args[0], args[1], args[2], args[3] = token, dead.dead(), kinds, len(firings)
+	keys = append(keys, entries...)
+	script := fireScript
+	if len(firings) == 1 && firings[0].Once != nil {
+		key := firings[0].Once
+		script = onceScript
+		keys = append(keys, b.done(key))
+		args = append(args, firings[0].Keep, key.Content(), key.Life(ctx, b.timers.Retry).Milliseconds())
+	}
+	list, err := b.timers.RunList(ctx, 3, script, keys, args...)
+	if err != nil {
+		return FireReply{}, fmt.Errorf("fire: %w", err)
+	}
+	reply, err := readFired(list, len(firings))
+	if err == nil {
+		b.register(ctx, firings, reply)
+	}
+	return reply, err
+}
+
+func (b *Store) target(r Run) target {
+	if r.Queue != "" {
+		return target{'c', [4]string{r.Queue, r.Binding, r.Queue, r.Binding}}
+	}
+	k := b.timers.Keys().Of(r.Topic)
+	return target{'t', [4]string{k.Timeline, k.Payloads, k.Leases, k.Hint}}
+}
+
+func (b *Store) register(ctx context.Context, firings []Firing, reply FireReply) {
+	for i, fate := range reply.Fates {
+		for _, r := range firings[i].Runs {
+			if fate == Fired && r.Queue == "" {
+				b.timers.Remember(ctx, r.Topic)
+			}
+		}
+	}
+}
+
+func readFired(list []any, n int) (FireReply, error) {
+	values, err := scripts.Texts(list)
+	if err != nil {
+		return FireReply{}, err
+	}
+	looked, err := readLocked(values)
+	reply := FireReply{Now: looked.Now, Lock: looked.Lock, Barred: len(values) == 3, Found: map[int]recur.Raw{}}
+	if err != nil || reply.Barred {
+		return reply, err
+	}
+	if len(values[3]) != n {
+		return reply, fmt.Errorf("%w: %d letters for %d entries", scripts.ErrReply, len(values[3]), n)
+	}
+	rest := values[4:]
+	if n == 1 && Fate(values[3][0]) == Done && len(rest) == 1 {
+		reply.Fates, reply.Kept = []Fate{Done}, rest[0]
+		return reply, nil
+	}
+	for i := range n {
+		fate := Fate(values[3][i])
+		reply.Fates = append(reply.Fates, fate)
+		if fate != Changed {
+			continue
+		}
+		if len(rest) < 3 {
+			return reply, fmt.Errorf("%w: an entry without its fields", scripts.ErrReply)
+		}
+		reply.Found[i] = recur.Raw{Definition: []byte(rest[0]), Meta: []byte(rest[1]), Ours: []byte(rest[2])}
+		rest = rest[3:]
+	}
+	return reply, nil
+}
+
+// FireBatch is how many of the firings go in one call.
+func FireBatch(firings []Firing) int {
+	size := 0
+	for i := range firings {
+		f := &firings[i]
+		size += len(f.Raw.Definition) + len(f.Raw.Meta) + 2*len(f.Raw.Ours)
+		for _, r := range f.Runs {
+			size += len(r.Payload)
+		}
+		if i == layout.BatchEntries || (i > 0 && size > layout.BatchBytes) {
+			return i
+		}
+	}
+	return len(firings)
+}
+
+// Send puts a timer out of the outbox of an entry into its topic, unless that
+// run or a later one was put before.
+func (b *Store) Send(ctx context.Context, name, incarnation string, p recur.Put) error {
+	k := b.timers.Keys().Of(p.Topic)
+	_, err := b.timers.RunText(ctx, sendScript, []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.Runs},
+		name, incarnation, strconv.FormatInt(p.Run, 10), p.ID, p.Payload, scripts.ScoreText(p.At))
+	if err != nil {
+		return fmt.Errorf("send run %d of %q: %w", p.Run, name, err)
+	}
+	b.timers.Remember(ctx, p.Topic)
+	return nil
+}
+
+// Waiting reports whether a timer is in its topic.
+func (b *Store) Waiting(ctx context.Context, topic, id string) (bool, error) {
+	scores, err := b.rdb().ZMScore(ctx, b.timers.Keys().Of(topic).Timeline, id).Result()
+	if err != nil {
+		return false, fmt.Errorf("look for %q: %w", id, scripts.Wrap(ctx, nil, err))
+	}
+	return len(scores) == 1 && scores[0] != 0, nil
+}

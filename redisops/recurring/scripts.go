@@ -1,0 +1,22 @@
+package recurring
+
+import (
+	"embed"
+
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// lua is the scripts of this package.
+var lua = scripts.NewSet(luaFiles)
+
+var (
+	lookScript   = lua.Load("look", "lock")
+	fireScript   = lua.Load("fire", "lock")
+	onceScript   = lua.Within("once", "fire", "lock")
+	putScript    = lua.Load("put")
+	deleteScript = lua.Load("delete")
+	sendScript   = lua.Load("send")
+)

@@ -1,0 +1,294 @@
+package recurring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/timers"
+)
+
+// ErrChanged says that a recurring schedule was changed by somebody else
+// meanwhile; nothing was written.
+var ErrChanged = errors.New("the recurring schedule was changed meanwhile")
+
+// ErrNoSchedule says that there is no recurring schedule of this name.
+var ErrNoSchedule = errors.New("recurring schedule not found")
+
+// Store is the store of recurring schedules, under the keys of RedBeat.
+type Store struct {
+	timers *timers.Timers
+	prefix string
+	spread atomic.Int32 // whether the server is a Cluster: 1 yes, -1 no, 0 not asked yet
+}
+
+// New gives the store of recurring schedules of the same Redis.
+func New(s *timers.Timers) *Store { return &Store{timers: s, prefix: s.Keys().Beat} }
+
+func (b *Store) schedule() string         { return b.prefix + ":schedule" }
+func (b *Store) lock() string             { return b.prefix + ":lock" }
+func (b *Store) hint() string             { return b.prefix + ":hint" }
+func (b *Store) entry(name string) string { return b.prefix + name }
+func (b *Store) done(k *timers.Key) string {
+	return b.prefix + ":wakebell-done:" + k.Suffix()
+}
+func (b *Store) nameOf(key string) string   { return strings.TrimPrefix(key, b.prefix) }
+func (b *Store) ours(member string) bool    { return strings.HasPrefix(member, b.prefix) }
+func (b *Store) rdb() redis.UniversalClient { return b.timers.RDB }
+
+// Again makes a call once more where the store is set to.
+func (b *Store) again(ctx context.Context, call func() error) error {
+	return b.timers.Again(ctx, func() error { return scripts.Wrap(ctx, nil, call()) })
+}
+
+// MaxName is the most bytes of the name of a recurring schedule.
+const MaxName = 400
+
+func checkName(name string) error {
+	switch {
+	case name == "" || len(name) > MaxName:
+		return fmt.Errorf("%w: name: %d bytes, want 1 to %d", redisops.ErrInvalid, len(name), MaxName)
+	case strings.HasPrefix(name, ":"):
+		return fmt.Errorf("%w: name: it begins with a colon, as the keys of the schedule itself", redisops.ErrInvalid)
+	}
+	return nil
+}
+
+// Check says whether the schedules can be kept: in a Cluster all of their keys
+// must be in one slot. The error wraps [ErrUnsupported].
+func (b *Store) Check(ctx context.Context) error {
+	if !b.clustered(ctx) {
+		return nil
+	}
+	if layout.SlotOf(b.schedule()) != layout.SlotOf(b.entry("x")) {
+		return fmt.Errorf("%w: a Cluster would spread the recurring schedules; give their keys a prefix with a hash tag, such as %q", redisops.ErrUnsupported, "{redbeat}:")
+	}
+	return nil
+}
+
+// Shares reports whether a topic may be written in one script with the
+// schedule: always, but in a Cluster with another slot.
+func (b *Store) Shares(ctx context.Context, topic string) bool {
+	return layout.SlotOf(b.schedule()) == layout.SlotOf(b.timers.Keys().Of(topic).Timeline) || !b.clustered(ctx)
+}
+
+// clustered asks once.
+func (b *Store) clustered(ctx context.Context) bool {
+	if b.spread.Load() == 0 {
+		answer := int32(-1)
+		if b.timers.Clustered(ctx) {
+			answer = 1
+		}
+		if ctx.Err() != nil {
+			return answer == 1
+		}
+		b.spread.Store(answer)
+	}
+	return b.spread.Load() == 1
+}
+
+// Lock is who holds the lock of a beat.
+type Lock struct {
+	Holder string // its token; empty: nobody
+	// Ends is when it ends unless it is renewed, in ms since 1970 by Redis's
+	// clock; -1: never.
+	Ends int64
+}
+
+// dead names a lock that is to be ignored, for a script.
+func (l Lock) dead() string {
+	if l.Holder == "" {
+		return ""
+	}
+	return l.Holder + " " + strconv.FormatInt(l.Ends, 10)
+}
+
+// Member is a place in the schedule.
+type Member struct {
+	Name  string
+	Score float64 // seconds since 1970, at or before the instant; -1: never
+}
+
+// Looked answers a look.
+type Looked struct {
+	Now  time.Time // by Redis's clock
+	Lock Lock
+	Due  []Member // up to 1,000 within the horizon, in the order of their scores
+	Page []Member // those of the ranks asked for
+}
+
+// Look asks what is due within a horizon, from the offset on, and for a page of
+// the schedule by rank; a page of 0 is none. With a token it takes the lock, if
+// nobody else has it.
+func (b *Store) Look(ctx context.Context, token string, horizon time.Duration, offset int, from, page int) (Looked, error) {
+	last := from + page - 1
+	if page == 0 {
+		last = -1
+	}
+	list, err := b.timers.RunList(ctx, 4, lookScript, []string{b.schedule(), b.lock()},
+		token, scripts.DelayText(horizon), offset, from, last)
+	if err != nil {
+		return Looked{}, fmt.Errorf("look at the schedule: %w", err)
+	}
+	values, err := scripts.Texts(list)
+	if err != nil {
+		return Looked{}, err
+	}
+	out, err := readLocked(values)
+	if err != nil {
+		return Looked{}, err
+	}
+	n, err := strconv.Atoi(values[3])
+	if err != nil || len(values) < 4+2*n {
+		return Looked{}, fmt.Errorf("%w: %q members", scripts.ErrReply, values[3])
+	}
+	if out.Due, err = b.members(values[4 : 4+2*n]); err == nil {
+		out.Page, err = b.members(values[4+2*n:])
+	}
+	return out, err
+}
+
+// readLocked reads now, the holder of the lock, and for how long.
+func readLocked(values []string) (Looked, error) {
+	now, err := scripts.ReadScore(values[0])
+	if err != nil {
+		return Looked{}, err
+	}
+	left, err := strconv.ParseInt(values[2], 10, 64)
+	if err != nil {
+		return Looked{}, fmt.Errorf("%w: %q ms", scripts.ErrReply, values[2])
+	}
+	out := Looked{Now: scripts.Instant(now), Lock: Lock{Holder: values[1], Ends: -1}}
+	if left >= 0 {
+		out.Lock.Ends = out.Now.UnixMilli() + left
+	}
+	return out, nil
+}
+
+func (b *Store) members(values []string) ([]Member, error) {
+	var all []Member
+	for pair := range slices.Chunk(values, 2) {
+		score, err := scripts.ReadScore(pair[len(pair)-1])
+		if err != nil {
+			return nil, err
+		}
+		if b.ours(pair[0]) {
+			all = append(all, Member{b.nameOf(pair[0]), score})
+		}
+	}
+	return all, nil
+}
+
+// Load reads entries; one that is absent has no definition.
+func (b *Store) Load(ctx context.Context, names ...string) ([]recur.Raw, error) {
+	out := make([]recur.Raw, 0, len(names))
+	for part := range slices.Chunk(names, layout.BatchEntries) {
+		cmds := make([]*redis.SliceCmd, len(part))
+		err := b.again(ctx, func() error {
+			pipe := b.rdb().Pipeline()
+			for i, name := range part {
+				cmds[i] = pipe.HMGet(ctx, b.entry(name), "definition", "meta", "wakebell")
+			}
+			_, err := pipe.Exec(ctx)
+			return err
+		})
+		// Of several answers one may be about a key that holds something else.
+		if err != nil && !errors.Is(err, redisops.ErrWrongType) {
+			return nil, fmt.Errorf("load recurring schedules: %w", err)
+		}
+		for _, cmd := range cmds {
+			var raw recur.Raw
+			for i, field := range []*[]byte{&raw.Definition, &raw.Meta, &raw.Ours} {
+				if values := cmd.Val(); len(values) == 3 && values[i] != nil {
+					text, _ := values[i].(string)
+					*field = []byte(text)
+				}
+			}
+			if err := cmd.Err(); err != nil {
+				raw.Definition = []byte("{}") // there is something that cannot be read
+			}
+			out = append(out, raw)
+		}
+	}
+	return out, nil
+}
+
+// Names reads a page of the names of all entries, in no order. Start with
+// cursor 0; next is 0 at the end. A name may come twice.
+func (b *Store) Names(ctx context.Context, cursor uint64) (all []Member, next uint64, err error) {
+	var values []string
+	err = b.again(ctx, func() (err error) {
+		values, next, err = b.rdb().ZScan(ctx, b.schedule(), cursor, "", layout.ScanPage).Result()
+		return err
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("list recurring schedules: %w", err)
+	}
+	all, err = b.members(values)
+	return all, next, err
+}
+
+// Put writes an entry in place of what was found, and tells the beats. Score is
+// that of the next instant. Errors: [ErrChanged], [ErrInvalid].
+func (b *Store) Put(ctx context.Context, name string, found, raw recur.Raw, score int64) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	reply, err := b.timers.RunText(ctx, putScript, []string{b.schedule(), b.entry(name)},
+		b.entry(name), found.Definition, found.Meta, found.Ours, raw.Definition, raw.Meta, raw.Ours, score, b.hint())
+	switch {
+	case err != nil:
+		return fmt.Errorf("put %q: %w", name, err)
+	case reply == "changed":
+		return fmt.Errorf("put %q: %w", name, ErrChanged)
+	}
+	return nil
+}
+
+// Delete removes an entry whose third field is still what was found; found says
+// whether there was one. Error: [ErrChanged].
+func (b *Store) Delete(ctx context.Context, name string, ours []byte) (found bool, err error) {
+	if err := checkName(name); err != nil {
+		return false, err
+	}
+	reply, err := b.timers.RunText(ctx, deleteScript, []string{b.schedule(), b.entry(name)}, b.entry(name), ours)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("delete %q: %w", name, err)
+	case reply == "changed":
+		return false, fmt.Errorf("delete %q: %w", name, ErrChanged)
+	}
+	return reply == "yes", nil
+}
+
+// Now is Redis's clock.
+func (b *Store) Now(ctx context.Context) (time.Time, error) {
+	var now time.Time
+	err := b.again(ctx, func() (err error) {
+		now, err = b.rdb().Time(ctx).Result()
+		return err
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ask for the time: %w", err)
+	}
+	return now.UTC(), nil
+}
+
+// Listen calls deliver whenever an entry was changed by us, and once the
+// subscription is confirmed, until ctx ends or [ErrChannelDenied].
+func (b *Store) Listen(ctx context.Context, deliver func()) error {
+	return b.timers.Receive(ctx, []string{b.hint()},
+		func(string) error { deliver(); return nil },
+		func(string, string) error { deliver(); return nil })
+}

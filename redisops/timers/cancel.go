@@ -1,0 +1,138 @@
+package timers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// Presence says what a cancel found.
+type Presence uint8
+
+// What Cancel found under an id.
+const (
+	Absent  Presence = iota + 1 // there was no such timer
+	Pending                     // it will not fire
+	Running                     // a handler runs; its holder is told
+)
+
+const presenceLetters = "apr"
+
+func (p Presence) String() string {
+	switch p {
+	case Absent:
+		return "absent"
+	case Pending:
+		return "pending"
+	case Running:
+		return "running"
+	default:
+		return "unknown"
+	}
+}
+
+// Cancel removes timers, at most 500 in a round trip, and answers for each in
+// order what it found. A timer that a Python peer handles is found pending.
+// When a later round trip fails, the answers of those before it are returned
+// beside the error.
+func (s *Timers) Cancel(ctx context.Context, topic string, ids ...string) ([]Presence, error) {
+	return s.CancelKeyed(ctx, topic, nil, ids...)
+}
+
+// CancelKeyed is Cancel with an idempotency key; nil: none.
+func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ...string) ([]Presence, error) {
+	if err := layout.CheckTopic(topic); err != nil {
+		return nil, err
+	}
+	k := s.keys.Of(topic)
+	found := make([]Presence, 0, len(ids))
+	for part := range slices.Chunk(ids, layout.BatchEntries) {
+		args := make([]any, len(part))
+		for i := range part {
+			args[i] = &part[i]
+		}
+		reply, err := s.runKeyed(ctx, cancelScript, keyedCancelScript, k, key.part(len(found)),
+			[]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, args)
+		if err == nil && len(reply) != len(part) {
+			err = fmt.Errorf("%w: %d answers for %d ids", scripts.ErrReply, len(reply), len(part))
+		}
+		if err != nil {
+			return found, fmt.Errorf("cancel on %q: %w", topic, err)
+		}
+		for i := range part {
+			found = append(found, Presence(strings.IndexByte(presenceLetters, reply[i])+1))
+		}
+	}
+	return found, nil
+}
+
+// CancelAll removes every timer of the topic and answers how many there were.
+// Dead letters stay.
+func (s *Timers) CancelAll(ctx context.Context, topic string) (int64, error) {
+	if err := layout.CheckTopic(topic); err != nil {
+		return 0, err
+	}
+	k := s.keys.Of(topic)
+	reply, err := s.RunText(ctx, cancelAllScript, []string{k.Timeline, k.Payloads, k.Leases, k.Hint})
+	if err != nil {
+		return 0, fmt.Errorf("cancel all on %q: %w", topic, err)
+	}
+	return strconv.ParseInt(reply, 10, 64)
+}
+
+// Reschedule gives a timer a new instant: at, or where that is zero in from
+// Redis's now. It is a new timer with the payload of the old one: attempts are
+// counted anew, a handler that runs is superseded and its payload is delivered
+// again. The outcome is Moved or Superseded; [ErrNotFound] when there is no
+// such timer.
+func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time, in time.Duration) (Scheduled, error) {
+	if err := layout.CheckTopic(topic); err != nil {
+		return Scheduled{}, err
+	}
+	if err := layout.CheckID(id); err != nil {
+		return Scheduled{}, err
+	}
+	if fault := (&Entry{At: at}).fault(); fault != "" {
+		return Scheduled{}, fmt.Errorf("%w: %s", redisops.ErrInvalid, fault)
+	}
+	k := s.keys.Of(topic)
+	keys := []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.Mark(id)}
+	reply, err := s.RunText(ctx, rescheduleScript, keys, id, instantArg(at, in))
+	switch {
+	case err != nil:
+		return Scheduled{}, fmt.Errorf("reschedule %q on %q: %w", id, topic, err)
+	case reply == "":
+		return Scheduled{}, fmt.Errorf("%w: %q on %q", redisops.ErrNotFound, id, topic)
+	}
+	return readScheduled(id, reply)
+}
+
+// RunNow makes a timer due now. One that waits for its next attempt keeps its
+// activation and its attempts; for another, now is its activation. One that is
+// due already or runs is not changed, and the answer says which: Pending or
+// Running. [ErrNotFound] when there is no such timer.
+func (s *Timers) RunNow(ctx context.Context, topic, id string) (Presence, error) {
+	if err := layout.CheckTopic(topic); err != nil {
+		return 0, err
+	}
+	if err := layout.CheckID(id); err != nil {
+		return 0, err
+	}
+	k := s.keys.Of(topic)
+	reply, err := s.RunText(ctx, runNowScript, []string{k.Timeline, k.Payloads, k.Leases, k.Hint}, id)
+	if err != nil {
+		return 0, fmt.Errorf("run %q on %q now: %w", id, topic, err)
+	}
+	found := Presence(strings.Index(presenceLetters, reply) + 1)
+	if found == Absent {
+		return Absent, fmt.Errorf("%w: %q on %q", redisops.ErrNotFound, id, topic)
+	}
+	return found, nil
+}

@@ -1,0 +1,124 @@
+package timers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// Check says at the start whether Redis can keep these topics: it answers, is
+// at least version 6.2, and in a Cluster has all keys of a topic in one slot. An
+// eviction policy that may drop timers is logged.
+// Errors wrap [exchange.ErrUnavailable] or [ErrUnsupported].
+func (s *Timers) Check(ctx context.Context, topics []string) error {
+	for _, topic := range topics {
+		if err := layout.CheckTopic(topic); err != nil {
+			return err
+		}
+	}
+	if err := s.RDB.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("check: %w", scripts.Wrap(ctx, nil, err))
+	}
+	if err := s.CheckVersion(ctx, topics); err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	s.checkEviction(ctx)
+	if !s.Clustered(ctx) {
+		return nil
+	}
+	for _, topic := range topics {
+		if err := s.CheckSlots(topic); err != nil {
+			return err
+		}
+	}
+	s.learnShards(ctx)
+	return nil
+}
+
+// checkEviction warns of a Redis that drops timers when its memory is full. A
+// user without the right to ask is not told.
+func (s *Timers) checkEviction(ctx context.Context) {
+	servers, err := s.Nodes(ctx)
+	if err != nil {
+		return
+	}
+	for _, server := range servers {
+		info, err := server.Info(ctx, "memory").Result()
+		if err != nil {
+			continue
+		}
+		_, policy, found := strings.Cut(info, "maxmemory_policy:")
+		policy, _, _ = strings.Cut(policy, "\r\n")
+		if found && policy != "noeviction" {
+			s.logger().WarnContext(ctx, "redis may evict timers when its memory is full; set maxmemory-policy to noeviction",
+				"maxmemory_policy", policy)
+			return
+		}
+	}
+}
+
+// learnShards notes which server of a Cluster has which slots. Without the
+// right to ask, all are taken for one.
+func (s *Timers) learnShards(ctx context.Context) {
+	shards, err := s.RDB.ClusterSlots(ctx).Result()
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shards = shards
+}
+
+// ShardOf is the address of the server that has a key, as Check last found it.
+func (s *Timers) ShardOf(key string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slot := layout.SlotOf(key)
+	for _, shard := range s.shards {
+		if shard.Start <= slot && slot <= shard.End && len(shard.Nodes) > 0 {
+			return shard.Nodes[0].Addr
+		}
+	}
+	return ""
+}
+
+// CheckVersion asks for a command that came with 6.2, which needs fewer rights
+// than INFO, of a key that the user may read: a topic's. Without topics the
+// user may have no right to the key; the command is known then.
+func (s *Timers) CheckVersion(ctx context.Context, topics []string) error {
+	topic := "check"
+	if len(topics) > 0 {
+		topic = topics[0]
+	}
+	err := s.RDB.ZMScore(ctx, s.keys.Of(topic).Timeline, "probe").Err()
+	switch {
+	case err == nil, len(topics) == 0 && redis.IsPermissionError(err):
+		return nil
+	case strings.Contains(err.Error(), "unknown command"):
+		return fmt.Errorf("%w: it is older than version 6.2", redisops.ErrUnsupported)
+	default:
+		return scripts.Wrap(ctx, nil, err)
+	}
+}
+
+// CheckSlots says whether a Cluster has all keys of a topic in one slot.
+func (s *Timers) CheckSlots(topic string) error {
+	k := s.keys.Of(topic)
+	for _, key := range []string{k.Payloads, k.Leases, k.Dead, k.Stream("x", 0), k.Hint, k.Control, k.Mark("x")} {
+		if a, b := layout.SlotOf(k.Timeline), layout.SlotOf(key); a != b {
+			hint := "set HashTag"
+			if s.keys.HashTag {
+				hint = "rename the topic, its braces break the hash tag"
+			}
+			return fmt.Errorf("check: %w: topic %q: %q is in slot %d of the Cluster and %q in %d; %s",
+				redisops.ErrUnsupported, topic, k.Timeline, a, key, b, hint)
+		}
+	}
+	return nil
+}

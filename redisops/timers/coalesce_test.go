@@ -1,0 +1,227 @@
+package timers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+)
+
+// slowly is a Redis, in virtual time, each of whose scripts takes 10 ms, or
+// less if its context ends.
+type slowly struct {
+	calls, ended atomic.Int64
+	fail         error
+}
+
+const scriptTakes = 10 * time.Millisecond
+
+func (s *slowly) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *slowly) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if err := s.pass(ctx, cmds...); err != nil {
+			return err
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func (s *slowly) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if err := s.pass(ctx, cmd); err != nil {
+			return err
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (s *slowly) pass(ctx context.Context, cmds ...redis.Cmder) (err error) {
+	if !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Name() == "evalsha" }) {
+		return nil
+	}
+	s.calls.Add(1)
+	select {
+	case <-time.After(scriptTakes):
+		err = s.fail
+	case <-ctx.Done():
+		s.ended.Add(1)
+		err = ctx.Err()
+	}
+	if err != nil {
+		for _, cmd := range cmds {
+			cmd.SetErr(err)
+		}
+	}
+	return err
+}
+
+// crowded runs a test on a slow Redis that knows the script.
+func crowded(t *testing.T, test func(t *testing.T, f *fixture, s *slowly)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		f, s := newFixture(t, rdb), &slowly{}
+		_, err := f.Schedule(t.Context(), f.topic, Entry{ID: "first", In: time.Hour})
+		require.NoError(t, err)
+		rdb.AddHook(s)
+		test(t, f, s)
+	})
+}
+
+type scheduling struct {
+	done Scheduled
+	err  error
+}
+
+// schedules calls Schedule for each id at the same time.
+func (f *fixture) schedules(ctx context.Context, ids ...string) <-chan scheduling {
+	answers := make(chan scheduling, len(ids))
+	for _, id := range ids {
+		go func() {
+			done, err := f.Schedule(ctx, f.topic, Entry{ID: id, Payload: []byte(id), In: time.Hour})
+			if err != nil {
+				answers <- scheduling{err: err}
+				return
+			}
+			answers <- scheduling{done: done[0]}
+		}()
+	}
+	return answers
+}
+
+func idsUpTo(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprint("id ", i)
+	}
+	return ids
+}
+
+func TestSchedulesAtOnceTravelTogether(t *testing.T) {
+	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
+		began := time.Now()
+		answers, seen := f.schedules(t.Context(), idsUpTo(50)...), map[string]bool{}
+		for range 50 {
+			a := <-answers
+			require.NoError(t, a.err)
+			require.Equal(t, Created, a.done.Outcome)
+			seen[a.done.ID] = true
+		}
+		require.Len(t, seen, 50, "each has its own answer")
+		require.EqualValues(t, maxFlights+1, s.calls.Load(), "calls")
+		require.Equal(t, 2*scriptTakes, time.Since(began))
+		for id := range seen {
+			got, err := f.Get(t.Context(), f.topic, id)
+			require.NoError(t, err)
+			require.Equal(t, id, string(got.Payload))
+		}
+	})
+}
+
+func TestSchedulesOfOneIDTravelApart(t *testing.T) {
+	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
+		ids := make([]string, 12)
+		for i := range ids {
+			ids[i] = "same"
+		}
+		answers, outcomes := f.schedules(t.Context(), ids...), map[Outcome]int{}
+		for range ids {
+			a := <-answers
+			require.NoError(t, a.err)
+			outcomes[a.done.Outcome]++
+		}
+		require.Equal(t, map[Outcome]int{Created: 1, Replaced: len(ids) - 1}, outcomes)
+		require.EqualValues(t, len(ids), s.calls.Load())
+	})
+}
+
+func TestALargeScheduleDoesNotCrowdOutOthers(t *testing.T) {
+	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
+		first := f.schedules(t.Context(), idsUpTo(maxFlights)...)
+		synctest.Wait()
+		large := make([]Entry, 3)
+		for i := range large {
+			large[i] = Entry{ID: fmt.Sprint("large ", i), Payload: make([]byte, layout.BatchBytes/2), In: time.Hour}
+		}
+		done := make(chan error, len(large))
+		for _, e := range large {
+			go func() {
+				_, err := f.Schedule(t.Context(), f.topic, e)
+				done <- err
+			}()
+		}
+		for range large {
+			require.NoError(t, <-done)
+		}
+		for range maxFlights {
+			require.NoError(t, (<-first).err)
+		}
+		require.EqualValues(t, maxFlights+2, s.calls.Load(), "two in a call, and one")
+	})
+}
+
+func TestAScheduleThatIsGivenUp(t *testing.T) {
+	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
+		first := f.schedules(t.Context(), idsUpTo(maxFlights)...)
+		synctest.Wait()
+		ctx, giveUp := context.WithCancel(t.Context())
+		waits, patient := f.schedules(ctx, "waits"), f.schedules(t.Context(), "patient")
+		synctest.Wait()
+		giveUp()
+		require.ErrorIs(t, (<-waits).err, context.Canceled)
+		require.NoError(t, (<-patient).err)
+		for range maxFlights {
+			require.NoError(t, (<-first).err)
+		}
+		_, err := f.Get(t.Context(), f.topic, "waits")
+		require.ErrorIs(t, err, redisops.ErrNotFound, "it had not set out")
+	})
+}
+
+// TestACallThatNobodyWaitsFor: a call is ended when all of its callers have
+// given up, not when one has.
+func TestACallThatNobodyWaitsFor(t *testing.T) {
+	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
+		first := f.schedules(t.Context(), idsUpTo(maxFlights)...)
+		synctest.Wait()
+		ctx, giveUp := context.WithCancel(t.Context())
+		longer, giveUpToo := context.WithCancel(t.Context())
+		one, other := f.schedules(ctx, "one"), f.schedules(longer, "other")
+		for range maxFlights {
+			require.NoError(t, (<-first).err)
+		}
+		synctest.Wait() // they travel
+		giveUp()
+		require.ErrorIs(t, (<-one).err, context.Canceled)
+		require.Zero(t, s.ended.Load())
+		giveUpToo()
+		require.ErrorIs(t, (<-other).err, context.Canceled)
+		synctest.Wait()
+		require.EqualValues(t, 1, s.ended.Load())
+	})
+}
+
+func TestACallThatFailsFailsForAll(t *testing.T) {
+	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
+		s.fail = errors.New("as the test wants it")
+		answers := f.schedules(t.Context(), idsUpTo(20)...)
+		for range 20 {
+			require.ErrorIs(t, (<-answers).err, s.fail)
+		}
+		s.fail = nil
+		require.NoError(t, (<-f.schedules(t.Context(), "after")).err)
+	})
+}

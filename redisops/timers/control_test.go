@@ -1,0 +1,141 @@
+package timers
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+func (f *fixture) control(t *testing.T) Control {
+	t.Helper()
+	c, err := f.Control(t.Context(), f.topic)
+	require.NoError(t, err)
+	return c
+}
+
+func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		require.Zero(t, f.control(t))
+		hints := f.listen(t)
+		paused, err := f.Pause(t.Context(), f.topic, "ops@example", "bank is down: call 42")
+		require.NoError(t, err)
+		require.True(t, paused.Paused)
+		require.WithinDuration(t, f.now(t), paused.PausedAt, time.Minute)
+		require.Equal(t, "ops@example", paused.PausedBy)
+		require.Equal(t, paused, f.control(t))
+		h := next(t, hints)
+		require.Equal(t, exchange.Hint{Source: f.topic, Kind: exchange.HintControl, Sent: h.Sent}, h)
+		require.WithinDuration(t, f.now(t), h.Sent, time.Minute)
+
+		again, err := f.Pause(t.Context(), f.topic, "somebody else", "")
+		require.NoError(t, err)
+		require.Equal(t, Control{Paused: true, PausedAt: paused.PausedAt, PausedBy: "somebody else"}, again, "since it was first")
+		next(t, hints)
+		require.True(t, f.rdb.SIsMember(t.Context(), f.keys.Topics, f.topic).Val())
+
+		resumed, err := f.Resume(t.Context(), f.topic)
+		require.NoError(t, err)
+		require.Zero(t, resumed)
+		require.Equal(t, exchange.HintControl, next(t, hints).Kind)
+		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Control).Val(), "nothing is left")
+		resumed, err = f.Resume(t.Context(), f.topic)
+		require.NoError(t, err)
+		require.Zero(t, resumed)
+	})
+}
+
+func TestRetune(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		all := Settings{
+			MaxConcurrent: 20, LeaseTTL: 90 * time.Second, MaxLeaseAge: time.Hour, PollingInterval: 1500 * time.Microsecond,
+			MaxPollingInterval: time.Minute, RetryInitial: time.Second, RetryLimit: 36 * time.Hour, MaxAttempts: 3,
+		}
+		_, err := f.Pause(t.Context(), f.topic, "", "why")
+		require.NoError(t, err)
+		got, err := f.Retune(t.Context(), f.topic, all)
+		require.NoError(t, err)
+		require.Equal(t, all, got.Settings)
+		require.Equal(t, "why", got.Reason, "a pause stays")
+		require.Equal(t, "1m30s", f.rdb.HGet(t.Context(), f.key.Control, "lease_ttl").Val(), "to be read by hand")
+
+		got, err = f.Retune(t.Context(), f.topic, Settings{MaxLeaseAge: -time.Hour})
+		require.NoError(t, err)
+		require.Equal(t, Settings{MaxLeaseAge: -1}, got.Settings, "off, which is not: left to the node")
+		require.Equal(t, "0s", f.rdb.HGet(t.Context(), f.key.Control, "max_lease_age").Val())
+		got, err = f.Retune(t.Context(), f.topic, Settings{MaxAttempts: 5})
+		require.NoError(t, err)
+		require.Equal(t, Settings{MaxAttempts: 5}, got.Settings, "in place of all that were")
+		_, err = f.Resume(t.Context(), f.topic)
+		require.NoError(t, err)
+		require.Equal(t, Control{Settings: Settings{MaxAttempts: 5}}, f.control(t))
+		got, err = f.Retune(t.Context(), f.topic, Settings{})
+		require.NoError(t, err)
+		require.Zero(t, got)
+		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Control).Val())
+	})
+}
+
+func TestControlIsChecked(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		for want, set := range map[string]Settings{
+			"max_concurrent: 10001, want 1 to 10000":  {MaxConcurrent: 10_001},
+			"lease_ttl: 1ms, want 100ms to 24h0m0s":   {LeaseTTL: time.Millisecond},
+			"max_lease_age: 1ns":                      {MaxLeaseAge: 1},
+			"polling_interval: 2h0m0s":                {PollingInterval: 2 * time.Hour},
+			"max_polling_interval: 1ns":               {MaxPollingInterval: 1},
+			"max_attempts: -1":                        {MaxAttempts: -1},
+			"retry_limit: 1s is below retry_initial":  {RetryInitial: time.Minute, RetryLimit: time.Second},
+			"retry_initial: 1000h0m0s, want 1ms to 7": {RetryInitial: 1000 * time.Hour},
+		} {
+			_, err := f.Retune(t.Context(), f.topic, set)
+			require.ErrorIs(t, err, redisops.ErrInvalid)
+			require.ErrorContains(t, err, want)
+		}
+		_, err := f.Pause(t.Context(), "", "", "")
+		require.ErrorIs(t, err, redisops.ErrInvalid)
+		_, err = f.Control(t.Context(), "")
+		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Control).Val())
+
+		long, err := f.Pause(t.Context(), f.topic, "", strings.Repeat("é", 1000))
+		require.NoError(t, err)
+		require.Len(t, long.Reason, scripts.MaxReason)
+		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Control, "lease_ttl", "soon", "unknown", "x").Err())
+		_, err = f.Control(t.Context(), f.topic)
+		require.ErrorContains(t, err, `read "lease_ttl" of`)
+		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Control, "lease_ttl", "1ms").Err())
+		_, err = f.Control(t.Context(), f.topic)
+		require.ErrorIs(t, err, redisops.ErrInvalid, "out of its bounds")
+
+		require.NoError(t, f.rdb.Set(t.Context(), f.key.Control, "x", 0).Err())
+		_, err = f.Control(t.Context(), f.topic)
+		require.ErrorIs(t, err, redisops.ErrWrongType)
+		_, err = f.Resume(t.Context(), f.topic)
+		require.ErrorIs(t, err, redisops.ErrWrongType)
+		require.ErrorContains(t, err, "resume")
+	})
+}
+
+// A topic can be paused when memory is full, and by a user without channels.
+func TestPauseInTrouble(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
+	admin := server.Client(t)
+	require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "plain", "on", ">secret", "resetchannels", "+@all", "~timers_*").Err())
+	f := newFixture(t, server.Client(t, func(o *redis.Options) { o.Username, o.Password = "plain", "secret" }))
+	require.NoError(t, admin.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	paused, err := f.Pause(t.Context(), f.topic, "ops", "")
+	require.NoError(t, err)
+	require.Equal(t, paused, f.control(t))
+}

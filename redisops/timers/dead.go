@@ -1,0 +1,175 @@
+package timers
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// DeadLetter is a timer that was given up.
+type DeadLetter struct {
+	Entry      string // its own id, in the order of dying
+	ID         string // of the timer
+	Payload    []byte
+	Claims     int // deliveries
+	Failures   int // nacks
+	Reason     string
+	Activation time.Time // for when it was scheduled
+	At         time.Time // when it died
+}
+
+var streamID = regexp.MustCompile(`^\d+-\d+$`)
+
+// DeadFilter chooses dead letters; the zero value takes all. Ages are by
+// Redis's clock, each time a page is read.
+type DeadFilter struct {
+	Entry        string        // only this one
+	Reason       string        // only those whose reason has this text in it
+	ReasonPrefix string        // only those whose reason begins with it
+	OlderThan    time.Duration // only those that died at least so long ago
+	NewerThan    time.Duration // only those that died at most so long ago; 0: all
+}
+
+// args are what walk in lua/letters.lua takes; from and upto are where it
+// begins and ends.
+func (f DeadFilter) args(from, upto string, limit int) ([]any, error) {
+	switch {
+	case f.OlderThan < 0, f.NewerThan < 0:
+		return nil, fmt.Errorf("%w: age: %v to %v, want at least 0", redisops.ErrInvalid, f.OlderThan, f.NewerThan)
+	case f.Entry == "":
+	case !streamID.MatchString(f.Entry):
+		return nil, fmt.Errorf("%w: entry: %q is not the Entry of a dead letter", redisops.ErrInvalid, f.Entry)
+	default:
+		from, upto = f.Entry, f.Entry
+	}
+	older, newer := "", ""
+	if f.OlderThan > 0 {
+		older = scripts.DelayMicros(f.OlderThan)
+	}
+	if f.NewerThan > 0 {
+		newer = scripts.DelayMicros(f.NewerThan)
+	}
+	return []any{from, upto, limit, layout.DeadPageBytes, f.Reason, f.ReasonPrefix, older, newer}, nil
+}
+
+// DeadLetters reads a page of dead letters, the oldest first. After is what
+// next was of the page before, empty at the start; next is empty at the end. A
+// page holds at most limit letters (1 to 1000; 0 means 100) and about 1 MiB; as
+// no more is looked at, a filter may leave a page empty that has a next one.
+func (s *Timers) DeadLetters(ctx context.Context, topic string, f DeadFilter, after string, limit int) (letters []DeadLetter, next string, err error) {
+	if err := layout.CheckTopic(topic); err != nil {
+		return nil, "", err
+	}
+	if limit < 0 || limit > layout.MaxPage {
+		return nil, "", fmt.Errorf("%w: limit: %d, want 1 to %d", redisops.ErrInvalid, limit, layout.MaxPage)
+	}
+	if limit == 0 {
+		limit = layout.DefaultPage
+	}
+	from := "-"
+	if after != "" {
+		if !streamID.MatchString(after) || f.Entry != "" {
+			return nil, "", fmt.Errorf("%w: after: %q is not where a page ended", redisops.ErrInvalid, after)
+		}
+		from = "(" + after
+	}
+	args, err := f.args(from, "+", limit)
+	if err != nil {
+		return nil, "", err
+	}
+	list, err := s.RunList(ctx, 1, deadScript, []string{s.keys.Of(topic).Dead}, args...)
+	if err != nil {
+		return nil, "", fmt.Errorf("dead letters of %q: %w", topic, err)
+	}
+	letters, next, err = readDeadLetters(list)
+	return letters, strings.TrimPrefix(next, "("), err
+}
+
+// readDeadLetters reads what the scripts answer: where to go on, then entries
+// and their fields.
+func readDeadLetters(list []any) (letters []DeadLetter, next string, err error) {
+	for v := list[1:]; len(v) >= 2; v = v[2:] {
+		entry, _ := v[0].(string)
+		fields, _ := v[1].([]any)
+		values, err := scripts.Texts(fields)
+		if err != nil {
+			return nil, "", err
+		}
+		letters = append(letters, readDeadLetter(entry, values))
+	}
+	next, _ = list[0].(string)
+	return letters, next, nil
+}
+
+// LastDead reads the last n dead letters of a topic (1 to 1000), the oldest of
+// them first.
+func (s *Timers) LastDead(ctx context.Context, topic string, n int) ([]DeadLetter, error) {
+	if err := layout.CheckTopic(topic); err != nil {
+		return nil, err
+	}
+	if n < 1 || n > layout.MaxPage {
+		return nil, fmt.Errorf("%w: n: %d, want 1 to %d", redisops.ErrInvalid, n, layout.MaxPage)
+	}
+	var all []DeadLetter
+	for from := "+"; from != "" && len(all) < n; {
+		list, err := s.RunList(ctx, 1, lastDeadScript, []string{s.keys.Of(topic).Dead}, from, n-len(all), layout.DeadPageBytes)
+		if err != nil {
+			return nil, fmt.Errorf("dead letters of %q: %w", topic, err)
+		}
+		page, next, err := readDeadLetters(list)
+		if err != nil {
+			return nil, err
+		}
+		all, from = append(all, page...), next
+	}
+	slices.Reverse(all)
+	return all, nil
+}
+
+// DeadLetter reads one dead letter; [ErrNotFound] when there is none.
+func (s *Timers) DeadLetter(ctx context.Context, topic, entry string) (DeadLetter, error) {
+	if entry == "" {
+		return DeadLetter{}, fmt.Errorf("%w: entry: empty", redisops.ErrInvalid)
+	}
+	letters, _, err := s.DeadLetters(ctx, topic, DeadFilter{Entry: entry}, "", 1)
+	if err == nil && len(letters) == 0 {
+		err = fmt.Errorf("%w: dead letter %q of %q", redisops.ErrNotFound, entry, topic)
+	}
+	if err != nil {
+		return DeadLetter{}, err
+	}
+	return letters[0], nil
+}
+
+// readDeadLetter takes what it can: an entry that somebody else added is shown
+// as far as it can be read.
+func readDeadLetter(entry string, values []string) DeadLetter {
+	d := DeadLetter{Entry: entry}
+	for ; len(values) >= 2; values = values[2:] {
+		switch value := values[1]; values[0] {
+		case "id":
+			d.ID = value
+		case "payload":
+			d.Payload = []byte(value)
+		case "claims":
+			d.Claims, _ = strconv.Atoi(value)
+		case "failures":
+			d.Failures, _ = strconv.Atoi(value)
+		case "reason":
+			d.Reason = value
+		case "activation":
+			d.Activation = scripts.ReadInstant(value)
+		case "at":
+			d.At = scripts.ReadInstant(value)
+		}
+	}
+	return d
+}

@@ -1,0 +1,77 @@
+package timers
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+)
+
+// BenchmarkExchange settles a batch and claims the next, and reports what a
+// timer costs Redis: the time of its scripts, and the CPU time of its process,
+// which other work on the machine disturbs less.
+func BenchmarkExchange(b *testing.B) {
+	for _, size := range []int{1, 10, 100} {
+		b.Run(strconv.Itoa(size), func(b *testing.B) { benchmarkExchange(b, size) })
+	}
+}
+
+func benchmarkExchange(b *testing.B, size int) {
+	rdb := redistest.Start(b).Client(b)
+	s, err := New(rdb, Keys{})
+	require.NoError(b, err)
+	src := s.Source("bench", SourceOptions{})
+	ctx := b.Context()
+	payload := make([]byte, 100)
+	load := func(round int) {
+		const n = 20_000
+		entries := make([]Entry, n)
+		for i := range entries {
+			entries[i] = Entry{ID: fmt.Sprintf("timer-%08d-%08d", round, i), Payload: payload, At: time.UnixMilli(1.7e12 + int64(i))}
+		}
+		_, err := s.Schedule(ctx, "bench", entries...)
+		require.NoError(b, err)
+	}
+	request := &exchange.Request{Incarnation: "bench", Want: size, LeaseTTL: 30 * time.Second}
+	var spent, used float64
+	cpu := func() float64 { return cpuSeconds(b, rdb.Info(ctx, "cpu").Val()) * 1e6 }
+	handled := 0
+	round := 0
+	load(round)
+	left := 20_000
+	before, idle := storetest.ScriptMicros(b, rdb.Info(ctx, "commandstats").Val()), cpu()
+	b.ReportAllocs()
+	for b.Loop() {
+		if left < size {
+			b.StopTimer()
+			spent += storetest.ScriptMicros(b, rdb.Info(ctx, "commandstats").Val()) - before
+			used += cpu() - idle
+			round++
+			load(round)
+			left = 20_000
+			before, idle = storetest.ScriptMicros(b, rdb.Info(ctx, "commandstats").Val()), cpu()
+			b.StartTimer()
+		}
+		request.Sequence++
+		reply, err := src.Exchange(ctx, request)
+		if err != nil || len(reply.Leases) != size {
+			b.Fatalf("%v, %v", reply, err)
+		}
+		request.Settle = request.Settle[:0]
+		for _, l := range reply.Leases {
+			request.Settle = append(request.Settle, exchange.Settlement{Held: storetest.Held(l), Verdict: exchange.Ack})
+		}
+		handled += size
+		left -= size
+	}
+	used += cpu() - idle
+	spent += storetest.ScriptMicros(b, rdb.Info(ctx, "commandstats").Val()) - before
+	b.ReportMetric(spent/float64(handled), "redis-µs/timer")
+	b.ReportMetric(used/float64(handled), "redis-cpu-µs/timer")
+}

@@ -1,0 +1,213 @@
+package timers
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// Timer is what the store knows of a timer.
+type Timer struct {
+	ID string
+
+	// Due is the instant at which it can be claimed: while it is leased, the end
+	// of the lease; after a failure, that of the next attempt.
+	Due time.Time
+	// Activation is the instant for which it was scheduled. For a timer that a
+	// Python peer handles it is unknown and equals Due.
+	Activation time.Time
+	// NeverDue: somebody gave it an infinite instant; Due and Activation are zero.
+	NeverDue bool
+
+	Running   bool      // a lease on it is good
+	LeaseEnds time.Time // of a running one
+
+	// FirstScheduled is when Debounce first scheduled a timer that has not failed
+	// since; zero of any other.
+	FirstScheduled time.Time
+
+	Claims    int // deliveries so far
+	Failures  int // nacks so far
+	LastError string
+
+	Payload []byte // Get only
+}
+
+// Get reads a timer; [ErrNotFound] when there is none. Where its payload is over
+// MaxPayload, the error wraps [ErrTooLarge] and the rest of the timer is returned
+// beside it.
+func (s *Timers) Get(ctx context.Context, topic, id string) (Timer, error) {
+	if err := layout.CheckTopic(topic); err != nil {
+		return Timer{}, err
+	}
+	k := s.keys.Of(topic)
+	list, err := s.RunList(ctx, 0, getScript, []string{k.Timeline, k.Payloads, k.Leases}, id, s.maxPayload())
+	if err != nil {
+		return Timer{}, fmt.Errorf("get %q on %q: %w", id, topic, err)
+	}
+	if len(list) == 0 {
+		return Timer{}, fmt.Errorf("%w: %q on %q", redisops.ErrNotFound, id, topic)
+	}
+	values, err := scripts.Texts(list)
+	if err != nil || len(values) != 5 {
+		return Timer{}, fmt.Errorf("get %q on %q: %d values: %w", id, topic, len(list), scripts.ErrReply)
+	}
+	now, err := scripts.ReadScore(values[0])
+	if err != nil {
+		return Timer{}, err
+	}
+	t, err := describe(id, values[1], values[2], now)
+	t.Payload = []byte(values[4])
+	if err == nil && values[4] == "" && values[3] != "0" {
+		err = fmt.Errorf("get %q on %q: %w: it has %s bytes, at most %d are read", id, topic, redisops.ErrTooLarge, values[3], s.maxPayload())
+	}
+	return t, err
+}
+
+func describe(id, scoreText, record string, now float64) (Timer, error) {
+	score, err := scripts.ReadScore(scoreText)
+	if err != nil {
+		return Timer{}, err
+	}
+	t := Timer{ID: id}
+	if math.IsInf(score, 1) {
+		t.NeverDue = true
+		return t, nil
+	}
+	t.Due = scripts.Instant(score)
+	t.Activation = t.Due
+	if r, ours := readRecord(record, score); ours {
+		t.Activation = scripts.Instant(r.activation)
+		t.Claims, t.Failures, t.LastError = r.claims, r.failures, r.lastError
+		if r.first != 0 {
+			t.FirstScheduled = scripts.Instant(r.first)
+		}
+		if t.Running = r.leased && score > now; t.Running {
+			t.LeaseEnds = t.Due
+		}
+	}
+	return t, nil
+}
+
+// Filter chooses timers for List; its zero value takes the first 100 of all.
+type Filter struct {
+	DueBefore time.Time // only those due before it; zero: all
+	Leased    bool      // only those that run
+	After     Cursor    // where the page before ended
+	Limit     int       // timers in a page, 1 to 1000; 0 means 100
+}
+
+// Cursor marks the end of a page; empty means the start, or that no more
+// follow. It stays good when timers come and go: it names a place in the order,
+// not a count.
+type Cursor string
+
+func newCursor(score, id string) Cursor {
+	if score == "" {
+		return ""
+	}
+	return Cursor(base64.RawURLEncoding.EncodeToString([]byte(score + " " + id)))
+}
+
+func (c Cursor) read() (score, id string, err error) {
+	if c == "" {
+		return "", "", nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(string(c))
+	score, id, ok := strings.Cut(string(raw), " ")
+	if err == nil && ok {
+		_, err = scripts.ReadScore(score)
+	}
+	if err != nil || !ok {
+		return "", "", fmt.Errorf("%w: cursor %q is not one that List gave", redisops.ErrInvalid, string(c))
+	}
+	return score, id, nil
+}
+
+// List reads a page of timers in the order of their instants, then ids. A call
+// looks at no more than 1,000 timers, so with a filter a page may be empty and
+// yet have a next one. For the leased ones it looks at the lease records where
+// there are at most 1,000 of them.
+func (s *Timers) List(ctx context.Context, topic string, f Filter) (timers []Timer, next Cursor, err error) {
+	if err := layout.CheckTopic(topic); err != nil {
+		return nil, "", err
+	}
+	if f.Limit < 0 || f.Limit > layout.MaxPage {
+		return nil, "", fmt.Errorf("%w: limit: %d, want 1 to %d", redisops.ErrInvalid, f.Limit, layout.MaxPage)
+	}
+	if f.Limit == 0 {
+		f.Limit = layout.DefaultPage
+	}
+	score, id, err := f.After.read()
+	if err != nil {
+		return nil, "", err
+	}
+	before, leased := "+inf", "0"
+	if !f.DueBefore.IsZero() {
+		before = scripts.ScoreText(f.DueBefore)
+	}
+	if f.Leased {
+		leased = "1"
+	}
+	k := s.keys.Of(topic)
+	list, err := s.RunList(ctx, 3, listScript, []string{k.Timeline, k.Payloads, k.Leases},
+		f.Limit, before, leased, layout.MaxPage, score, id)
+	if err != nil {
+		return nil, "", fmt.Errorf("list %q: %w", topic, err)
+	}
+	values, err := scripts.Texts(list)
+	if err != nil {
+		return nil, "", err
+	}
+	now, err := scripts.ReadScore(values[0])
+	if err != nil {
+		return nil, "", err
+	}
+	timers = make([]Timer, 0, len(values)/3)
+	for v := values[3:]; len(v) >= 3; v = v[3:] {
+		t, err := describe(v[0], v[1], v[2], now)
+		if err != nil {
+			return nil, "", err
+		}
+		timers = append(timers, t)
+	}
+	return timers, newCursor(values[1], values[2]), nil
+}
+
+// Counts are the sizes of a topic.
+type Counts struct {
+	Total int64 // timers, leased ones included
+	Due   int64 // those that can be claimed now
+	Dead  int64 // dead letters
+}
+
+// Count counts the timers and dead letters of a topic.
+func (s *Timers) Count(ctx context.Context, topic string) (Counts, error) {
+	if err := layout.CheckTopic(topic); err != nil {
+		return Counts{}, err
+	}
+	k := s.keys.Of(topic)
+	list, err := s.RunList(ctx, 3, countScript, []string{k.Timeline, k.Dead})
+	if err != nil {
+		return Counts{}, fmt.Errorf("count %q: %w", topic, err)
+	}
+	values, err := scripts.Texts(list)
+	if err != nil {
+		return Counts{}, err
+	}
+	var c Counts
+	for i, into := range []*int64{&c.Total, &c.Due, &c.Dead} {
+		if *into, err = strconv.ParseInt(values[i], 10, 64); err != nil {
+			return Counts{}, fmt.Errorf("%w: %w", scripts.ErrReply, err)
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,68 @@
+package timers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+func TestAKeyedCallIsDoneOnce(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		ctx, key := t.Context(), NewKey("me", "k", []byte("schedule a and b"))
+		entries := []Entry{{ID: "a", Payload: []byte("1"), In: time.Hour}, {ID: "b", Payload: []byte("2"), In: time.Hour, Once: time.Minute}}
+		first, err := f.ScheduleKeyed(ctx, f.topic, key, entries...)
+		require.NoError(t, err)
+		_, err = f.Cancel(ctx, f.topic, "a")
+		require.NoError(t, err)
+		again, err := f.ScheduleKeyed(ctx, f.topic, key, entries...)
+		require.NoError(t, err)
+		require.Equal(t, first, again)
+		_, err = f.Get(ctx, f.topic, "a")
+		require.ErrorIs(t, err, redisops.ErrNotFound, "it was not scheduled again")
+
+		_, err = f.ScheduleKeyed(ctx, f.topic, NewKey("me", "k", []byte("something else")), entries...)
+		require.ErrorIs(t, err, redisops.ErrKeyUsed)
+		other, err := f.ScheduleKeyed(ctx, f.topic, NewKey("you", "k", []byte("schedule a and b")), entries...)
+		require.NoError(t, err)
+		require.Equal(t, Created, other[0].Outcome, "another's key is another key")
+
+		cancel := NewKey("me", "c", []byte("cancel"))
+		for range 2 {
+			found, err := f.CancelKeyed(ctx, f.topic, cancel, "a", "nobody")
+			require.NoError(t, err)
+			require.Equal(t, []Presence{Pending, Absent}, found)
+		}
+	})
+}
+
+func TestAKeyIsKeptForADayInTheSlotOfItsTopic(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t))
+	_, err := f.ScheduleKeyed(t.Context(), f.topic, NewKey("me", "k", nil), Entry{ID: "a", In: time.Hour})
+	require.NoError(t, err)
+	keys, err := f.rdb.Keys(t.Context(), f.key.Keyed+":*").Result()
+	require.NoError(t, err)
+	require.Len(t, keys, 1)
+	life, err := f.rdb.PTTL(t.Context(), keys[0]).Result()
+	require.NoError(t, err)
+	require.InDelta(t, KeyLife.Hours(), life.Hours(), 1)
+
+	tagged := Keys{HashTag: true}.WithDefaults().Of("x")
+	require.Contains(t, tagged.Keyed, "{x}")
+}
+
+func TestAKeyThatHoldsSomethingElse(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t))
+	key := NewKey("me", "k", nil)
+	require.NoError(t, f.rdb.HSet(t.Context(), f.key.Keyed+":"+key.name+":0", "x", "y").Err())
+	_, err := f.ScheduleKeyed(t.Context(), f.topic, key, Entry{ID: "a", In: time.Hour})
+	require.ErrorIs(t, err, redisops.ErrWrongType)
+	_, err = f.Get(t.Context(), f.topic, "a")
+	require.ErrorIs(t, err, redisops.ErrNotFound, "nothing was written")
+}

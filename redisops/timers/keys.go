@@ -1,0 +1,139 @@
+package timers
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+)
+
+// Keys are the base names of the keys of a topic. The key of topic T is the
+// base name, a colon and T; with HashTag, T is put in braces.
+type Keys struct {
+	Timeline string // zset: id → instant; default "timers_timeline"
+	Payloads string // hash: id → payload; default "timers_payloads"
+	Leases   string // hash: id → lease record; default "timers_leases"
+	Dead     string // stream of dead letters; default "timers_dead"
+	Exchange string // last exchange of a stream; default "timers_exchange"
+	Hint     string // outstanding hint, and the channel of hints; default "timers_hint"
+	Control  string // hash: what is ordered of the topic; default "timers_control"
+	Once     string // mark of a timer with Once; default "timers_once"
+	Keyed    string // answer to a call with an idempotency key; default "timers_keyed"
+	Events   string // channel of events; default "timers_events"
+	Runs     string // hash: recurring schedule → last run put, in a Cluster; default "timers_runs"
+	Topics   string // set of all topics, one key in all; default "timers_topics"
+	Beat     string // put before the keys of recurring schedules; default "redbeat:"
+
+	// HashTag writes topics in braces, so that Redis Cluster keeps all keys of a
+	// topic in one slot. A Python peer then uses "{T}" as its topic.
+	HashTag bool
+}
+
+// WithDefaults fills in the names that are empty.
+func (k Keys) WithDefaults() Keys {
+	for _, n := range k.names() {
+		if *n.Value == "" {
+			*n.Value = n.Preset
+		}
+	}
+	return k
+}
+
+// Validate reports all names that are empty or given twice; the error wraps
+// [ErrInvalid].
+func (k Keys) Validate() error {
+	var errs []error
+	first := map[string]string{}
+	for _, n := range k.names() {
+		switch other := first[*n.Value]; {
+		case *n.Value == "":
+			errs = append(errs, fmt.Errorf("%w: keys: %s is empty", redisops.ErrInvalid, n.Field))
+		case other != "":
+			errs = append(errs, fmt.Errorf("%w: keys: %s and %s are both %q", redisops.ErrInvalid, other, n.Field, *n.Value))
+		default:
+			first[*n.Value] = n.Field
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Bases are all base names.
+func (k Keys) Bases() []string { return layout.Bases(k.names()) }
+
+func (k *Keys) names() []layout.KeyName {
+	return []layout.KeyName{
+		{Field: "Timeline", Preset: "timers_timeline", Value: &k.Timeline},
+		{Field: "Payloads", Preset: "timers_payloads", Value: &k.Payloads},
+		{Field: "Leases", Preset: "timers_leases", Value: &k.Leases},
+		{Field: "Dead", Preset: "timers_dead", Value: &k.Dead},
+		{Field: "Exchange", Preset: "timers_exchange", Value: &k.Exchange},
+		{Field: "Hint", Preset: "timers_hint", Value: &k.Hint},
+		{Field: "Control", Preset: "timers_control", Value: &k.Control},
+		{Field: "Once", Preset: "timers_once", Value: &k.Once},
+		{Field: "Keyed", Preset: "timers_keyed", Value: &k.Keyed},
+		{Field: "Events", Preset: "timers_events", Value: &k.Events},
+		{Field: "Runs", Preset: "timers_runs", Value: &k.Runs},
+		{Field: "Topics", Preset: "timers_topics", Value: &k.Topics},
+		{Field: "Beat", Preset: "redbeat:", Value: &k.Beat},
+	}
+}
+
+func (k Keys) key(base, topic string) string {
+	if k.HashTag {
+		return base + ":{" + topic + "}"
+	}
+	return base + ":" + topic
+}
+
+// TopicKeys are the keys of one topic.
+type TopicKeys struct {
+	Timeline, Payloads, Leases, Dead, exchange, Hint, Control, once, Keyed, events, Runs string
+}
+
+// Of are the keys of a topic.
+func (k Keys) Of(topic string) TopicKeys {
+	return TopicKeys{
+		Timeline: k.key(k.Timeline, topic),
+		Payloads: k.key(k.Payloads, topic),
+		Leases:   k.key(k.Leases, topic),
+		Dead:     k.key(k.Dead, topic),
+		exchange: k.key(k.Exchange, topic),
+		Hint:     k.key(k.Hint, topic),
+		Control:  k.key(k.Control, topic),
+		once:     k.key(k.Once, topic),
+		Keyed:    k.key(k.Keyed, topic),
+		events:   k.key(k.Events, topic),
+		Runs:     k.key(k.Runs, topic),
+	}
+}
+
+// Stream is the exchange key of one stream of an incarnation. What follows the
+// topic comes after the hash tag, so it keeps the slot.
+func (t TopicKeys) Stream(incarnation string, stream int) string {
+	return t.exchange + ":" + incarnation + ":" + strconv.Itoa(stream)
+}
+
+// apart is where the payloads are within a transaction that writes a batch; no
+// other command ever sees it.
+func (t TopicKeys) apart() string { return t.exchange + ":apart" }
+
+// Mark is the once key of an id. Colons of the id are escaped: otherwise the
+// ids of one topic could meet those of another.
+func (t TopicKeys) Mark(id string) string {
+	return t.once + ":" + layout.EscapeColons.Replace(id)
+}
+
+// topicOf undoes key.
+func (k Keys) topicOf(base, key string) (string, bool) {
+	topic, ok := strings.CutPrefix(key, base+":")
+	if ok && k.HashTag {
+		if len(topic) < 2 || topic[0] != '{' || topic[len(topic)-1] != '}' {
+			return "", false
+		}
+		topic = topic[1 : len(topic)-1]
+	}
+	return topic, ok && topic != ""
+}

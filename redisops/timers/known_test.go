@@ -1,0 +1,54 @@
+package timers
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func (k *known) size() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.young) + len(k.older)
+}
+
+// A client that schedules on ever new topics keeps a bounded number of them.
+func TestTopicsThatAStoreRemembersAreBounded(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		for i := range 3 * maxKnown {
+			f.topics.found(fmt.Sprint(i), true)
+			require.LessOrEqual(t, f.topics.size(), 2*maxKnown)
+		}
+		f.due(t, "a")
+		require.Equal(t, knownTopic{registered: f.topics.Of(f.topic).registered, sound: true}, f.topics.Of(f.topic))
+		require.True(t, f.topics.sound(fmt.Sprint(3*maxKnown-1)))
+		require.False(t, f.topics.sound("0"), "the oldest are forgotten")
+	})
+}
+
+func TestTopicsThatAreNotUsedAreForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var k known
+		require.True(t, k.register("a"))
+		require.False(t, k.register("a"))
+		k.found("a", true)
+		require.False(t, k.register("a"), "one does not replace the other")
+		<-time.After(registerEvery)
+		require.True(t, k.register("a"))
+		require.True(t, k.sound("a"))
+		k.forget("a")
+		require.False(t, k.sound("a"))
+		require.True(t, k.register("a"))
+
+		for range 2 {
+			<-time.After(registerEvery)
+			k.found("b", true)
+		}
+		require.Equal(t, 1, k.size())
+	})
+}

@@ -1,0 +1,106 @@
+package timers
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+)
+
+// foreign writes a timer that is due as a peer does, with a payload of so many
+// bytes.
+func (f *fixture) foreign(t *testing.T, id string, size int) {
+	t.Helper()
+	require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, id, strings.Repeat("x", size)).Err())
+	require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, redis.Z{Score: 5, Member: id}).Err())
+}
+
+// A payload over the limit is dead-lettered by its name and its size, and the
+// timers beside it are delivered.
+func TestTooLargePayloads(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.MaxPayload = 1000
+		f.foreign(t, "large", 1001)
+		f.foreign(t, "limit", 1000)
+		f.due(t, "a")
+
+		got, err := f.Get(t.Context(), f.topic, "large")
+		require.ErrorIs(t, err, redisops.ErrTooLarge)
+		require.ErrorContains(t, err, "1001 bytes, at most 1000")
+		require.Equal(t, Timer{ID: "large", Due: time.Unix(5, 0).UTC(), Activation: time.Unix(5, 0).UTC(), Payload: []byte{}}, got)
+		require.Len(t, f.get(t, "limit").Payload, 1000)
+		listed, _, err := f.List(t.Context(), f.topic, Filter{})
+		require.NoError(t, err)
+		require.Len(t, listed, 3)
+		moved, err := f.Reschedule(t.Context(), f.topic, "large", time.Unix(4, 0), 0)
+		require.NoError(t, err)
+		require.Equal(t, Moved, moved.Outcome)
+
+		request := f.request(10, time.Minute)
+		const reason = "the payload has 1001 bytes, more than 1000"
+		for range 2 { // the second is the answer that is kept
+			reply := f.run(t, request)
+			require.Equal(t, []string{"limit", "a"}, storetest.IDs(reply.Leases))
+			require.Len(t, reply.Buried, 1)
+			b := reply.Buried[0]
+			require.Equal(t, exchange.Burial{
+				Index: -1, Entry: b.Entry, At: b.At, ID: "large", Activation: time.Unix(4, 0).UTC(), Reason: reason,
+			}, b)
+		}
+		letter, err := f.DeadLetter(t.Context(), f.topic, f.firstDead(t).Entry)
+		require.NoError(t, err)
+		require.Equal(t, "large", letter.ID)
+		require.Equal(t, reason, letter.Reason)
+		require.Empty(t, letter.Payload)
+		require.False(t, f.rdb.HExists(t.Context(), f.key.Payloads, "large").Val())
+		result, err := f.Redrive(t.Context(), f.topic, RedriveOptions{})
+		require.NoError(t, err)
+		require.Equal(t, RedriveResult{SkippedBroken: 1}, result, "there is nothing to deliver")
+	})
+}
+
+// A payload that another program made too large while its timer was leased is
+// neither read nor kept when the lease ends or is settled.
+func TestPayloadsThatBecomeTooLarge(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.MaxPayload = 1000
+		f.due(t, "a", "b")
+		request := f.request(2, time.Minute)
+		leases := f.run(t, request).Leases
+		for _, l := range leases {
+			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, l.ID, strings.Repeat("x", 1001)).Err())
+		}
+		require.Empty(t, f.run(t, request).Leases, "answered again")
+		s := storetest.Verdict(exchange.Bury, leases[0])
+		s.Reason = "rejected"
+		require.Len(t, f.settle(t, s).Buried, 1)
+		require.Empty(t, f.firstDead(t).Payload)
+		f.settle(t, storetest.Verdict(exchange.Nack, leases[1]))
+		require.Equal(t, exchange.Burial{
+			Index: -1, ID: "b", Claims: 1, Failures: 1, Reason: "the payload has 1001 bytes, more than 1000",
+			Activation: leases[1].Activation,
+		}, withoutPlace(f.claim(t, 1).Buried[0]))
+	})
+}
+
+func withoutPlace(b exchange.Burial) exchange.Burial {
+	b.Entry, b.At = "", time.Time{}
+	return b
+}
+
+// firstDead is the oldest dead letter of the topic.
+func (f *fixture) firstDead(t *testing.T) DeadLetter {
+	t.Helper()
+	letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
+	require.NoError(t, err)
+	require.Len(t, letters, 1)
+	return letters[0]
+}

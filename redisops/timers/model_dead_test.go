@@ -1,0 +1,159 @@
+package timers
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// checkStats compares the numbers with the model. No instant of it passes
+// between the two.
+func (m *model) checkStats(rt *rapid.T) {
+	st := m.f.stats(m.t)
+	st.OldestDue, st.Lag = time.Time{}, 0
+	want := Stats{Total: int64(len(m.timers)), Dead: int64(len(m.dead)), Paused: m.order.Paused, PausedAt: m.order.PausedAt}
+	for id, timer := range m.timers {
+		switch {
+		case timer.score <= m.now():
+			want.Due++
+		case m.held(id):
+			want.Leased++
+		case timer.rec != nil && timer.rec.claims > 0:
+			want.Retrying++
+		default:
+			want.Pending++
+		}
+	}
+	require.Equal(rt, want, st)
+}
+
+// bury makes a dead letter of a timer, and says what an exchange says of it.
+func (m *model) bury(index int, id string) exchange.Burial {
+	timer := m.timers[id]
+	b := exchange.Burial{
+		Index: index, ID: id, Claims: timer.rec.claims, Failures: timer.rec.failures,
+		Activation: scripts.Instant(timer.rec.activation),
+	}
+	if index < 0 {
+		b.Reason, b.Payload = "never settled", []byte(timer.payload)
+	}
+	m.dead = append(m.dead, modelLetter{id, timer.payload})
+	delete(m.timers, id)
+	return b
+}
+
+// checkBuried compares what an exchange says that it buried with what it was
+// to bury, which are the last letters.
+func (m *model) checkBuried(rt *rapid.T, want []exchange.Burial, got *exchange.Reply) {
+	if len(want) > 0 {
+		letters, _, err := m.f.DeadLetters(m.t.Context(), m.f.topic, DeadFilter{}, "", layout.MaxPage)
+		require.NoError(rt, err)
+		require.Len(rt, letters, len(m.dead))
+		for i := range want {
+			letter := letters[len(letters)-len(want)+i]
+			want[i].Entry, want[i].At = letter.Entry, letter.At
+		}
+	}
+	require.Equal(rt, want, got.Buried)
+}
+
+// checkBuriedAgain compares what an exchange says that it buried when it is
+// answered again: all of it, but for the payloads of letters that are gone.
+func (m *model) checkBuriedAgain(rt *rapid.T, first, again []exchange.Burial) {
+	var want []exchange.Burial
+	for _, b := range first {
+		_, err := m.f.DeadLetter(m.t.Context(), m.f.topic, b.Entry)
+		if b.Index < 0 && errors.Is(err, redisops.ErrNotFound) {
+			b.Payload = []byte{}
+		}
+		want = append(want, b)
+	}
+	require.Equal(rt, want, again)
+}
+
+// letter draws a dead letter; false when there is none.
+func (m *model) letter(rt *rapid.T) (i int, entry string, ok bool) {
+	letters, next, err := m.f.DeadLetters(m.t.Context(), m.f.topic, DeadFilter{}, "", layout.MaxPage)
+	require.NoError(rt, err)
+	require.Empty(rt, next)
+	require.Len(rt, letters, len(m.dead))
+	for i, want := range m.dead {
+		require.Equal(rt, want, modelLetter{letters[i].ID, string(letters[i].Payload)})
+	}
+	if len(letters) == 0 {
+		return 0, "", false
+	}
+	i = rapid.IntRange(0, len(letters)-1).Draw(rt, "letter")
+	return i, letters[i].Entry, true
+}
+
+// redrive redrives one letter, or all of them.
+func (m *model) redrive(rt *rapid.T) {
+	at, entry, ok := m.letter(rt)
+	if !ok {
+		return
+	}
+	o := RedriveOptions{Rate: maxRate, Overwrite: rapid.Bool().Draw(rt, "overwrite")}
+	all := m.dead
+	if rapid.Bool().Draw(rt, "one") {
+		o.Filter.Entry, all = entry, all[at:at+1]
+	}
+	var got, want []RedriveOutcome
+	o.Each = func(l RedrivenLetter) { got = append(got, l.Outcome) }
+	var left []modelLetter
+	redriven := map[string]bool{}
+	for _, letter := range all {
+		outcome := Redriven
+		if live := m.timers[letter.id] != nil; live && !o.Overwrite {
+			outcome = SkippedLive
+			left = append(left, letter)
+		} else {
+			if live {
+				outcome = Overwritten
+			}
+			m.timers[letter.id] = &modelTimer{payload: letter.payload}
+			redriven[letter.id] = true
+		}
+		want = append(want, outcome)
+	}
+	_, err := m.f.Redrive(m.t.Context(), m.f.topic, o)
+	require.NoError(rt, err)
+	require.Equal(rt, want, got)
+	if o.Filter.Entry != "" {
+		left = append(left, slices.Delete(slices.Clone(m.dead), at, at+1)...)
+		if len(redriven) == 0 {
+			left = m.dead
+		}
+	}
+	m.dead = left
+	for id := range redriven {
+		m.timers[id].score = m.score(id)
+		require.LessOrEqual(rt, m.timers[id].score, m.now())
+	}
+}
+
+func (m *model) deleteDead(rt *rapid.T) {
+	at, entry, ok := m.letter(rt)
+	if !ok {
+		return
+	}
+	if rapid.IntRange(0, 3).Draw(rt, "all") == 0 {
+		n, err := m.f.DeleteDead(m.t.Context(), m.f.topic, DeadFilter{})
+		require.NoError(rt, err)
+		require.EqualValues(rt, len(m.dead), n)
+		m.dead = nil
+		return
+	}
+	n, err := m.f.DeleteDead(m.t.Context(), m.f.topic, DeadFilter{Entry: entry})
+	require.NoError(rt, err)
+	require.EqualValues(rt, 1, n)
+	m.dead = slices.Delete(m.dead, at, at+1)
+}

@@ -1,0 +1,158 @@
+package timers
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// held says whether a holder of ours has a good lease on a timer.
+func (m *model) held(id string) bool {
+	timer := m.timers[id]
+	return timer != nil && timer.rec != nil && timer.rec.leased && timer.score > m.now()
+}
+
+// Score is what the store has: only Redis knows its now.
+func (m *model) score(id string) float64 {
+	return m.f.rdb.ZScore(m.t.Context(), m.f.key.Timeline, id).Val()
+}
+
+// schedule schedules two timers in one batch, each with a policy of its own.
+func (m *model) schedule(rt *rapid.T) {
+	ids := rapid.SliceOfNDistinct(modelIDs, 1, 2, rapid.ID[string]).Draw(rt, "ids")
+	entries := make([]Entry, len(ids))
+	wants := make([]Outcome, len(ids))
+	for i, id := range ids {
+		entries[i] = drawEntry(rt, id)
+		wants[i] = m.outcome(&entries[i])
+	}
+	for i, got := range m.f.schedule(m.t, entries...) {
+		e, old := &entries[i], m.timers[ids[i]]
+		require.Equal(rt, wants[i], got.Outcome, "%+v", e)
+		if old != nil {
+			require.Equal(rt, scripts.Instant(old.score), got.Found)
+		} else {
+			require.Zero(rt, got.Found)
+		}
+		switch got.Outcome {
+		case KeptPending, KeptRunning, KeptEarlier:
+		case AlreadyDone:
+			require.Equal(rt, scripts.Instant(m.marks[e.ID]), got.Due)
+		default:
+			m.written(rt, e, got, old)
+		}
+	}
+}
+
+func drawEntry(rt *rapid.T, id string) Entry {
+	e := Entry{
+		ID: id, Policy: rapid.SampledFrom([]Policy{Replace, Replace, Keep, Earliest, Debounce}).Draw(rt, "policy"),
+		Payload: []byte(rapid.StringN(0, 4, -1).Draw(rt, "payload")),
+	}
+	if e.Policy == Debounce {
+		e.In = rapid.SampledFrom([]time.Duration{time.Microsecond, time.Hour}).Draw(rt, "in")
+		e.MaxDelay = rapid.SampledFrom([]time.Duration{0, time.Hour, 2 * time.Hour}).Draw(rt, "max")
+	} else {
+		e.At = scripts.Instant(modelScores.Draw(rt, "score"))
+	}
+	if rapid.IntRange(0, 3).Draw(rt, "once") == 0 {
+		e.Once = time.Hour
+	}
+	return e
+}
+
+// outcome is what scheduling an entry must answer.
+func (m *model) outcome(e *Entry) Outcome {
+	timer := m.timers[e.ID]
+	mark, marked := m.marks[e.ID]
+	marked = marked && e.Once > 0
+	if timer == nil {
+		return map[bool]Outcome{false: Created, true: AlreadyDone}[marked]
+	}
+	held := m.held(e.ID)
+	switch {
+	case e.Policy == Keep, marked && timer.score != mark:
+		return map[bool]Outcome{false: KeptPending, true: KeptRunning}[held]
+	case held:
+		return Superseded
+	case e.Policy == Earliest && timer.score <= float64(e.At.UnixMicro())/1e6:
+		return KeptEarlier
+	case e.Policy == Debounce:
+		return Moved
+	default:
+		return Replaced
+	}
+}
+
+// written takes over what an entry became.
+func (m *model) written(rt *rapid.T, e *Entry, got Scheduled, old *modelTimer) {
+	timer := &modelTimer{score: m.score(e.ID), payload: string(e.Payload)}
+	require.Equal(rt, scripts.Instant(timer.score), got.Due)
+	if e.Policy == Debounce {
+		timer.rec = &modelRecord{activation: timer.score, before: timer.score}
+		first := m.f.get(m.t, e.ID).FirstScheduled
+		if got.Outcome == Moved && old.rec != nil && old.rec.first != 0 {
+			require.Equal(rt, scripts.Instant(old.rec.first), first, "it is not the first")
+		} else {
+			require.WithinDuration(rt, m.f.now(m.t), first, time.Minute)
+		}
+		timer.rec.first = float64(first.UnixMicro()) / 1e6
+		if e.MaxDelay > 0 {
+			require.False(rt, got.Due.After(first.Add(e.MaxDelay+time.Microsecond)), "past its max")
+		}
+	} else {
+		require.Equal(rt, e.At, got.Due.Truncate(500*time.Millisecond))
+	}
+	m.timers[e.ID] = timer
+	if e.Once > 0 {
+		m.marks[e.ID] = timer.score
+	}
+}
+
+func (m *model) reschedule(rt *rapid.T) {
+	id, at := modelIDs.Draw(rt, "id"), scripts.Instant(modelScores.Draw(rt, "score"))
+	old, held := m.timers[id], m.held(id)
+	got, err := m.f.Reschedule(m.t.Context(), m.f.topic, id, at, 0)
+	if old == nil {
+		require.ErrorIs(rt, err, redisops.ErrNotFound)
+		return
+	}
+	require.NoError(rt, err)
+	require.Equal(rt, map[bool]Outcome{false: Moved, true: Superseded}[held], got.Outcome)
+	require.Equal(rt, scripts.Instant(old.score), got.Found)
+	score := m.score(id)
+	if mark, ok := m.marks[id]; ok && mark == old.score {
+		m.marks[id] = score
+	}
+	m.timers[id] = &modelTimer{score: score, payload: old.payload}
+}
+
+func (m *model) runNow(rt *rapid.T) {
+	id := modelIDs.Draw(rt, "id")
+	timer, held := m.timers[id], m.held(id)
+	got, err := m.f.RunNow(m.t.Context(), m.f.topic, id)
+	switch {
+	case timer == nil:
+		require.ErrorIs(rt, err, redisops.ErrNotFound)
+		return
+	case held:
+		require.Equal(rt, Running, got)
+		return
+	}
+	require.NoError(rt, err)
+	require.Equal(rt, Pending, got)
+	if timer.score > m.now() {
+		timer.score = m.score(id)
+		require.LessOrEqual(rt, timer.score, m.now())
+		if timer.rec != nil {
+			if timer.rec.claims == 0 && timer.rec.failures == 0 {
+				timer.rec.activation = timer.score
+			}
+			timer.rec.leased = false
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package timers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+)
+
+// Within its window a schedule that is tried again changes nothing once the
+// timer was delivered, whatever has become of it.
+func TestOnceFiresOnce(t *testing.T) {
+	t.Parallel()
+	e := Entry{ID: "a", Payload: []byte("x"), Once: time.Hour}
+	cases := map[string]struct {
+		then func(t *testing.T, f *fixture, l exchange.Lease)
+		want Outcome
+	}{
+		"running":  {func(*testing.T, *fixture, exchange.Lease) {}, KeptRunning},
+		"handled":  {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Ack, l)) }, AlreadyDone},
+		"dead":     {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Bury, l)) }, AlreadyDone},
+		"retrying": {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Nack, l)) }, KeptPending},
+		"released": {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Release, l)) }, Replaced},
+		"cancelled": {func(t *testing.T, f *fixture, _ exchange.Lease) {
+			_, err := f.Cancel(t.Context(), f.topic, "a")
+			require.NoError(t, err)
+		}, AlreadyDone},
+		"claimed by a peer": {func(t *testing.T, f *fixture, l exchange.Lease) {
+			f.settle(t, storetest.Verdict(exchange.Release, l))
+			f.peerClaim(t, "a", time.Hour)
+		}, KeptPending},
+		"replaced without Once": {func(t *testing.T, f *fixture, _ exchange.Lease) {
+			f.schedule(t, Entry{ID: "a", In: time.Hour})
+		}, KeptPending},
+	}
+	for name, c := range cases {
+		for policy := Replace; policy <= Debounce; policy++ {
+			if want := c.want; want != Replaced || policy == Replace {
+				t.Run(name+"/"+string(policyLetters[policy]), func(t *testing.T) {
+					t.Parallel()
+					onEach(t, func(t *testing.T, f *fixture) {
+						due := f.schedule(t, e)[0].Due
+						c.then(t, f, f.claim(t, 1).Leases[0])
+						before := f.dump(t)
+						again := e
+						again.Policy, again.Payload = policy, []byte("y")
+						if policy == Debounce {
+							again.In = time.Minute
+						}
+						out := f.schedule(t, again)[0]
+						require.Equal(t, want, out.Outcome)
+						if want == AlreadyDone {
+							require.Equal(t, due, out.Due)
+							require.Zero(t, out.Found)
+						}
+						if want != Replaced {
+							require.Equal(t, before, f.dump(t), "nothing was written")
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// Until it is delivered the policy counts, and without Once nothing is asked.
+func TestOnceLeavesThePolicyItsSay(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		e := Entry{ID: "a", In: time.Hour, Once: time.Minute}
+		require.Equal(t, Created, f.schedule(t, e)[0].Outcome)
+		mark := f.key.Mark("a")
+		require.InDelta(t, time.Hour+time.Minute, f.rdb.PTTL(t.Context(), mark).Val(), float64(time.Minute/2))
+		e.In = 2 * time.Hour
+		require.Equal(t, Replaced, f.schedule(t, e)[0].Outcome)
+		require.InDelta(t, 2*time.Hour+time.Minute, f.rdb.PTTL(t.Context(), mark).Val(), float64(time.Minute/2), "the mark moves along")
+		e.Policy = Keep
+		require.Equal(t, KeptPending, f.schedule(t, e)[0].Outcome)
+
+		_, err := f.Cancel(t.Context(), f.topic, "a")
+		require.NoError(t, err)
+		require.Equal(t, AlreadyDone, f.schedule(t, e)[0].Outcome)
+		require.Equal(t, Created, f.schedule(t, Entry{ID: "a", In: time.Hour})[0].Outcome, "without Once")
+		require.NoError(t, f.rdb.Del(t.Context(), mark).Err())
+		_, err = f.Cancel(t.Context(), f.topic, "a")
+		require.NoError(t, err)
+		require.Equal(t, Created, f.schedule(t, e)[0].Outcome, "after the window")
+	})
+}
+
+func TestTheWindowOfOnceEnds(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t))
+	e := Entry{ID: "a", Once: 50 * time.Millisecond}
+	require.Equal(t, Created, f.schedule(t, e)[0].Outcome)
+	f.settle(t, storetest.Verdict(exchange.Ack, f.claim(t, 1).Leases[0]))
+	require.Eventually(t, func() bool { return f.schedule(t, e)[0].Outcome == Created }, 30*time.Second, 5*time.Millisecond)
+	_, err := f.CancelAll(t.Context(), f.topic)
+	require.NoError(t, err)
+
+	far := Entry{ID: "far", At: scripts.LastInstant, Once: MaxOnce}
+	require.Equal(t, Created, f.schedule(t, far)[0].Outcome)
+	require.Positive(t, f.rdb.PTTL(t.Context(), f.key.Mark("far")).Val())
+}
+
+// Ids with colons of one topic do not meet those of another.
+func TestMarksOfTopicsDoNotMeet(t *testing.T) {
+	t.Parallel()
+	k := Keys{}.WithDefaults()
+	require.NotEqual(t, k.Of("a").Mark("b:c"), k.Of("a:b").Mark("c"))
+	require.NotEqual(t, k.Of("a").Mark("b%3Ac"), k.Of("a").Mark("b:c"))
+	require.Equal(t, "timers_once:invoices:inv-42", k.Of("invoices").Mark("inv-42"))
+}
+
+func TestPoliciesAreChecked(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t))
+	for want, e := range map[string]Entry{
+		"once":              {Once: -1},
+		"1ms to 100 years":  {Once: MaxOnce + 1},
+		"delay above 0":     {Policy: Debounce},
+		"not an instant":    {Policy: Debounce, At: time.Unix(1, 0), In: 1},
+		"is less than":      {Policy: Debounce, In: 2, MaxDelay: 1},
+		"only Debounce has": {MaxDelay: 1},
+		"policy: 4":         {Policy: Debounce + 1},
+	} {
+		e.ID = "a"
+		_, err := f.Schedule(t.Context(), f.topic, Entry{ID: "good"}, e)
+		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "entry 1")
+	}
+}
+
+func TestAMarkOfAWrongType(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		require.NoError(t, f.rdb.SAdd(t.Context(), f.key.Mark("b"), "x").Err())
+		_, err := f.Schedule(t.Context(), f.topic, Entry{ID: "a", Once: time.Hour}, Entry{ID: "b", Once: time.Hour})
+		require.ErrorIs(t, err, redisops.ErrWrongType)
+		require.ErrorContains(t, err, f.key.Mark("b"))
+		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads, f.key.Mark("a")).Val())
+	})
+}

@@ -1,0 +1,145 @@
+package timers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// overviewPage is how many topics are asked for in one round trip.
+const overviewPage = 100
+
+// Overview is what there is to see of a topic at a glance.
+type Overview struct {
+	Topic   string
+	Stats   Stats
+	Control Control
+
+	// Err says what of it could not be read, and is zero here: a key holds
+	// another type, or an order was written by hand.
+	Err error
+}
+
+// Overview looks at topics, in their order, 100 in a round trip. A topic of
+// which something cannot be read says so in its Err and spoils no other; the
+// error of the call is that of ctx, or of a Redis that answers for none of a
+// hundred.
+func (s *Timers) Overview(ctx context.Context, topics ...string) ([]Overview, error) {
+	for _, topic := range topics {
+		if err := layout.CheckTopic(topic); err != nil {
+			return nil, err
+		}
+	}
+	all := make([]Overview, 0, len(topics))
+	answered := func(o Overview) bool { return !errors.Is(o.Err, exchange.ErrUnavailable) }
+	for asked := range slices.Chunk(topics, overviewPage) {
+		var page []Overview
+		err := s.Again(ctx, func() error {
+			page = s.overviewPage(ctx, asked)
+			if !slices.ContainsFunc(page, answered) {
+				return page[0].Err
+			}
+			return nil
+		})
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+	}
+	return all, nil
+}
+
+func (s *Timers) overviewPage(ctx context.Context, topics []string) []Overview {
+	pipe := s.RDB.Pipeline()
+	stats := make([]*redis.Cmd, len(topics))
+	controls := make([]*redis.MapStringStringCmd, len(topics))
+	for i, topic := range topics {
+		k := s.keys.Of(topic)
+		stats[i] = statsScript.EvalSha(ctx, pipe, statsKeys(k), statsSample)
+		controls[i] = pipe.HGetAll(ctx, k.Control)
+	}
+	_, _ = pipe.Exec(ctx) // each reply has its own error
+	page := make([]Overview, len(topics))
+	for i, topic := range topics {
+		o := Overview{Topic: topic}
+		// A control hash of another type fails both: the first says it.
+		if o.Control, o.Err = readControlReply(ctx, s.keys.Of(topic).Control, controls[i]); o.Err != nil {
+			o.Control = Control{}
+		}
+		var err error
+		if o.Stats, err = s.readStatsReply(ctx, topic, stats[i]); err != nil && o.Err == nil {
+			o.Err = fmt.Errorf("stats of %q: %w", topic, err)
+		}
+		page[i] = o
+	}
+	return page
+}
+
+// readStatsReply asks again where the server did not know the script.
+func (s *Timers) readStatsReply(ctx context.Context, topic string, reply *redis.Cmd) (Stats, error) {
+	keys := statsKeys(s.keys.Of(topic))
+	list, err := reply.Slice()
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		list, err = s.RunList(ctx, statsValues, statsScript, keys, statsSample)
+	} else {
+		err = scripts.Wrap(ctx, keys, err)
+	}
+	if err != nil {
+		return Stats{}, err
+	}
+	return readStats(list)
+}
+
+// topicsAtOnce is how many topics one round trip of Behind asks for.
+const topicsAtOnce = 200
+
+// Behind is how far the delivery of a topic is behind.
+type Behind struct {
+	Topic string
+	By    time.Duration // for how long the first timer has been due that nobody has; 0: none is
+	Err   error         // of this topic alone
+}
+
+// Behind asks how far topics are behind, at one cheap command each. Its error is
+// of Redis as a whole.
+func (s *Timers) Behind(ctx context.Context, topics []string) ([]Behind, error) {
+	now, err := s.RDB.Time(ctx).Result()
+	if err != nil {
+		return nil, fmt.Errorf("ask the time: %w", scripts.Wrap(ctx, nil, err))
+	}
+	all := make([]Behind, 0, len(topics))
+	for part := range slices.Chunk(topics, topicsAtOnce) {
+		pipe := s.RDB.Pipeline()
+		heads := make([]*redis.ZSliceCmd, len(part))
+		for i, topic := range part {
+			heads[i] = pipe.ZRangeWithScores(ctx, s.keys.Of(topic).Timeline, 0, 0)
+		}
+		_, _ = pipe.Exec(ctx) // each reply has its own error
+		for i, topic := range part {
+			all = append(all, behind(ctx, topic, heads[i], now))
+		}
+	}
+	return all, nil
+}
+
+// behind reads the head of a topic. What a handler has is leased, and its score
+// lies ahead.
+func behind(ctx context.Context, topic string, head *redis.ZSliceCmd, now time.Time) Behind {
+	first, err := head.Result()
+	b := Behind{Topic: topic, Err: scripts.Wrap(ctx, nil, err)}
+	if len(first) > 0 && first[0].Score > 0 { // one of -inf is put right when it is claimed
+		b.By = max(now.Sub(scripts.Instant(first[0].Score)), 0)
+	}
+	return b
+}

@@ -1,0 +1,169 @@
+package timers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+func TestGlance(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		look := func() time.Duration {
+			answer, err := f.src.Glance(t.Context())
+			require.NoError(t, err)
+			return answer.Next
+		}
+		require.Negative(t, look(), "nothing is scheduled")
+		require.Negative(t, look(), "still nothing: asked in another way")
+
+		f.schedule(t, Entry{ID: "hour", In: time.Hour})
+		require.InDelta(t, time.Hour, look(), float64(time.Minute))
+		reply := f.claim(t, 1)
+		answer, err := f.src.Glance(t.Context())
+		require.NoError(t, err)
+		require.WithinDuration(t, reply.Now.Add(reply.Next), answer.Now.Add(answer.Next), 2*time.Microsecond,
+			"the same instant as an exchange tells")
+
+		f.schedule(t, Entry{ID: "now"})
+		require.Zero(t, look())
+		f.claim(t, 1)
+		require.Positive(t, look(), "what is leased is not due")
+		require.NoError(t, f.rdb.Del(t.Context(), f.key.Timeline).Err())
+		require.Negative(t, look())
+		require.NoError(t, f.rdb.Set(t.Context(), f.key.Timeline, "not a timeline", 0).Err())
+		require.Zero(t, look(), "an exchange is to say what is wrong")
+	})
+}
+
+// Topics that are idle at the same time cost one command between them.
+func TestGlancesTravelTogether(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s, err := New(server.Client(t), Keys{})
+	require.NoError(t, err)
+	const topics = 200
+	sources := make([]*TimerSource, topics)
+	for i := range sources {
+		sources[i] = s.Source(fmt.Sprint(i), SourceOptions{})
+	}
+	all := func() (answers [topics]exchange.Glance) {
+		var wait sync.WaitGroup
+		for i, source := range sources {
+			wait.Go(func() {
+				var err error
+				answers[i], err = source.Glance(context.WithoutCancel(t.Context()))
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		return answers
+	}
+	all()
+	meter := server.Client(t)
+	before := commands(t, meter, "exists", "evalsha")
+	for _, answer := range all() {
+		require.Negative(t, answer.Next)
+	}
+	require.LessOrEqual(t, commands(t, meter, "exists", "evalsha")-before, topics/4)
+
+	_, err = s.Schedule(t.Context(), "7", Entry{ID: "x", In: time.Hour})
+	require.NoError(t, err)
+	for i, answer := range all() {
+		require.Equal(t, i == 7, answer.Next >= 0, i)
+	}
+}
+
+// Who asks no longer keeps nobody waiting, and nobody else either.
+func TestAGlanceEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s, err := New(server.Client(t), Keys{})
+	require.NoError(t, err)
+	source := s.Source("x", SourceOptions{})
+	server.Pause()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := source.Glance(ctx)
+		done <- err
+	}()
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	server.Resume()
+	require.Eventually(t, func() bool {
+		answer, err := source.Glance(t.Context())
+		return err == nil && answer.Next < 0
+	}, 30*time.Second, 10*time.Millisecond)
+}
+
+// commands is how often Redis has run these.
+func commands(t *testing.T, rdb *redis.Client, names ...string) (total int) {
+	t.Helper()
+	info, err := rdb.InfoMap(t.Context(), "commandstats").Result()
+	require.NoError(t, err)
+	for _, name := range names {
+		stats := info["Commandstats"]["cmdstat_"+name]
+		if stats == "" {
+			continue
+		}
+		var calls int
+		_, err := fmt.Sscanf(stats, "calls=%d,", &calls)
+		require.NoError(t, err)
+		total += calls
+	}
+	return total
+}
+
+// A connection that hangs holds up those who travel on it, and nobody else.
+func TestGlancesDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client(t)
+	s, err := New(rdb, Keys{})
+	require.NoError(t, err)
+	first := &hang{reached: make(chan struct{}), release: make(chan struct{})}
+	rdb.AddHook(first)
+	stuck := make(chan error, 1)
+	go func() {
+		_, err := s.Source("stuck", SourceOptions{}).Glance(t.Context())
+		stuck <- err
+	}()
+	<-first.reached
+	_, err = s.Source("other", SourceOptions{}).Glance(t.Context())
+	require.NoError(t, err)
+	close(first.release)
+	require.NoError(t, <-stuck)
+}
+
+// hang is a hook that keeps the first command back until it is released.
+type hang struct {
+	came             atomic.Bool
+	reached, release chan struct{}
+}
+
+func (h *hang) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *hang) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *hang) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.came.CompareAndSwap(false, true) {
+			close(h.reached)
+			<-h.release
+		}
+		return next(ctx, cmd)
+	}
+}

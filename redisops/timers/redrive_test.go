@@ -1,0 +1,317 @@
+package timers
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+)
+
+// bury makes dead letters of new timers, each with a reason.
+func (f *fixture) bury(t testing.TB, reason string, ids ...string) {
+	t.Helper()
+	f.due(t, ids...)
+	var list []exchange.Settlement
+	for _, l := range f.claim(t, len(ids)).Leases {
+		s := storetest.Verdict(exchange.Bury, l)
+		s.Reason = reason
+		list = append(list, s)
+	}
+	require.Len(t, list, len(ids))
+	require.Empty(t, f.settle(t, list...).Refused)
+}
+
+// grave adds a dead letter that died that long ago.
+func (f *fixture) grave(t testing.TB, id string, ago time.Duration) string {
+	t.Helper()
+	entry, err := f.rdb.XAdd(t.Context(), &redis.XAddArgs{
+		Stream: f.key.Dead, ID: fmt.Sprintf("%d-0", f.now(t).Add(-ago).UnixMilli()),
+		Values: []string{"id", id, "payload", "body of " + id, "reason", "old"},
+	}).Result()
+	require.NoError(t, err)
+	return entry
+}
+
+// letters are the ids of all dead letters of a filter.
+func (f *fixture) letters(t testing.TB, filter DeadFilter) (found []string) {
+	t.Helper()
+	for after := ""; ; {
+		page, next, err := f.DeadLetters(t.Context(), f.topic, filter, after, 2)
+		require.NoError(t, err)
+		for _, d := range page {
+			found = append(found, d.ID)
+		}
+		if after = next; next == "" {
+			return found
+		}
+	}
+}
+
+func TestDeadLettersAreFiltered(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		old := f.grave(t, "old", 48*time.Hour)
+		f.grave(t, "less old", time.Hour)
+		f.bury(t, "card: declined", "a", "b", "c")
+		f.bury(t, "bank: card [unknown] 100%", "d")
+		f.bury(t, "", "e")
+		for name, c := range map[string]struct {
+			DeadFilter
+			want []string
+		}{
+			"all":           {DeadFilter{}, []string{"old", "less old", "a", "b", "c", "d", "e"}},
+			"reason":        {DeadFilter{Reason: "card"}, []string{"a", "b", "c", "d"}},
+			"plain text":    {DeadFilter{Reason: "[unknown] 100%"}, []string{"d"}},
+			"prefix":        {DeadFilter{ReasonPrefix: "card"}, []string{"a", "b", "c"}},
+			"both":          {DeadFilter{ReasonPrefix: "bank", Reason: "card"}, []string{"d"}},
+			"older":         {DeadFilter{OlderThan: 30 * time.Minute}, []string{"old", "less old"}},
+			"much older":    {DeadFilter{OlderThan: 24 * time.Hour}, []string{"old"}},
+			"newer":         {DeadFilter{NewerThan: 24 * time.Hour}, []string{"less old", "a", "b", "c", "d", "e"}},
+			"between":       {DeadFilter{OlderThan: 30 * time.Minute, NewerThan: 24 * time.Hour}, []string{"less old"}},
+			"none":          {DeadFilter{Reason: "nothing like it"}, nil},
+			"entry":         {DeadFilter{Entry: old}, []string{"old"}},
+			"entry, wrong":  {DeadFilter{Entry: "1-1"}, nil},
+			"entry, reason": {DeadFilter{Entry: old, Reason: "card"}, nil},
+		} {
+			require.Equal(t, c.want, f.letters(t, c.DeadFilter), name)
+		}
+		one, err := f.DeadLetter(t.Context(), f.topic, old)
+		require.NoError(t, err)
+		require.Equal(t, "body of old", string(one.Payload))
+		_, err = f.DeadLetter(t.Context(), f.topic, "1-1")
+		require.ErrorIs(t, err, redisops.ErrNotFound)
+	})
+}
+
+// A page looks at 1,000 letters and 1 MiB, whatever matches.
+func TestPagesOfDeadLettersAreBounded(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		add := func(id, reason string, bytes int) {
+			values := []any{"id", id, "payload", make([]byte, bytes), "reason", reason}
+			require.NoError(t, f.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: f.key.Dead, Values: values}).Err())
+		}
+		for i := range 1200 {
+			add(fmt.Sprint(i), "dull", 1)
+		}
+		for range 3 {
+			add("big", "rare", 600<<10)
+		}
+		page, next, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{Reason: "rare"}, "", 0)
+		require.NoError(t, err)
+		require.Empty(t, page)
+		require.NotEmpty(t, next)
+		page, next, err = f.DeadLetters(t.Context(), f.topic, DeadFilter{Reason: "rare"}, next, 0)
+		require.NoError(t, err)
+		require.Len(t, page, 1, "a second one would be over 1 MiB")
+		require.NotEmpty(t, next)
+		require.Equal(t, []string{"big", "big", "big"}, f.letters(t, DeadFilter{Reason: "rare"}))
+		n, err := f.DeleteDead(t.Context(), f.topic, DeadFilter{Reason: "dull"})
+		require.NoError(t, err)
+		require.EqualValues(t, 1200, n)
+		require.Len(t, f.letters(t, DeadFilter{}), 3)
+	})
+}
+
+func TestRedriveInEachState(t *testing.T) {
+	t.Parallel()
+	for state := range states {
+		for _, overwrite := range []bool{false, true} {
+			t.Run(fmt.Sprint(state, "/", overwrite), func(t *testing.T) {
+				t.Parallel()
+				onEach(t, func(t *testing.T, f *fixture) { f.tryRedrive(t, state, overwrite) })
+			})
+		}
+	}
+}
+
+func (f *fixture) tryRedrive(t *testing.T, state string, overwrite bool) {
+	t.Helper()
+	entry := f.grave(t, "a", time.Hour)
+	states[state](t, f)
+	before, err := f.Get(t.Context(), f.topic, "a")
+	live := err == nil
+	var told []RedrivenLetter
+	done, err := f.Redrive(t.Context(), f.topic, RedriveOptions{
+		Filter: DeadFilter{Entry: entry}, Overwrite: overwrite, In: time.Minute,
+		Each: func(l RedrivenLetter) { told = append(told, l) },
+	})
+	require.NoError(t, err)
+	want, counts := Redriven, RedriveResult{Redriven: 1}
+	switch {
+	case live && overwrite:
+		want, counts = Overwritten, RedriveResult{Overwritten: 1}
+	case live:
+		want, counts = SkippedLive, RedriveResult{SkippedLive: 1}
+	}
+	require.Equal(t, []RedrivenLetter{{Entry: entry, ID: "a", Outcome: want}}, told)
+	require.Equal(t, counts, done)
+	_, err = f.DeadLetter(t.Context(), f.topic, entry)
+	if want == SkippedLive {
+		require.NoError(t, err, "the letter stays")
+		require.Equal(t, before, f.get(t, "a"))
+		return
+	}
+	require.ErrorIs(t, err, redisops.ErrNotFound)
+	after := f.get(t, "a")
+	require.Equal(t, Timer{ID: "a", Due: after.Due, Activation: after.Due, Payload: []byte("body of a")}, after)
+	require.WithinDuration(t, f.now(t).Add(time.Minute), after.Due, time.Minute/2)
+}
+
+func TestRedriveAll(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		names := numbered(250)
+		f.bury(t, "boom", names...)
+		f.bury(t, "boom", "twice")
+		f.bury(t, "boom", "twice")
+		f.bury(t, "other", "kept")
+		require.NoError(t, f.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: f.key.Dead, Values: []string{"reason", "boom"}}).Err())
+		hints := f.listen(t)
+		require.NoError(t, f.rdb.Del(t.Context(), f.key.Hint).Err())
+		done, err := f.Redrive(t.Context(), f.topic, RedriveOptions{Filter: DeadFilter{Reason: "boom"}, Rate: maxRate})
+		require.NoError(t, err)
+		require.Equal(t, RedriveResult{Redriven: 251, SkippedLive: 1, SkippedBroken: 1}, done)
+		require.Zero(t, next(t, hints).In, "pollers are told")
+		require.Equal(t, []string{"twice", "kept", ""}, f.letters(t, DeadFilter{}))
+		leases := f.claim(t, 1000).Leases
+		require.Equal(t, append(names, "twice"), storetest.IDs(leases), "in the order of dying")
+		require.Equal(t, 1, leases[0].Claims, "attempts start anew")
+		require.True(t, f.rdb.SIsMember(t.Context(), f.keys.Topics, f.topic).Val())
+	})
+}
+
+// What dies while a redrive goes on is not redriven again and again.
+func TestRedriveDoesNotChaseItsOwn(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.bury(t, "boom", numbered(30)...)
+		n := 0
+		_, err := f.Redrive(t.Context(), f.topic, RedriveOptions{Rate: 1000, Each: func(RedrivenLetter) {
+			if n++; n == 1 {
+				f.grave(t, "died meanwhile", -time.Minute)
+			}
+		}})
+		require.NoError(t, err)
+		require.Equal(t, 30, n)
+		require.Equal(t, []string{"died meanwhile"}, f.letters(t, DeadFilter{}))
+	})
+}
+
+func TestRedriveSupersedesOnlyWhenTold(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.grave(t, "a", time.Hour)
+		lease := f.lease(t, time.Hour)
+		_, err := f.Redrive(t.Context(), f.topic, RedriveOptions{})
+		require.NoError(t, err)
+		require.Empty(t, f.extend(t, 2*time.Hour, lease).Refused)
+		_, err = f.Redrive(t.Context(), f.topic, RedriveOptions{Overwrite: true})
+		require.NoError(t, err)
+		require.Equal(t, exchange.Superseded, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
+		require.Equal(t, "body of a", string(f.get(t, "a").Payload))
+	})
+}
+
+// 40 letters at 10 a second take 4 seconds less the last one; the end of the
+// context ends them sooner.
+func TestRedriveKeepsItsRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		f := newFixture(t, rdb)
+		f.bury(t, "boom", numbered(40)...)
+		began := time.Now()
+		done, err := f.Redrive(t.Context(), f.topic, RedriveOptions{Rate: 10})
+		require.NoError(t, err)
+		require.EqualValues(t, 40, done.Redriven)
+		require.Equal(t, 3900*time.Millisecond, time.Since(began))
+
+		f.bury(t, "boom", numbered(40)...)
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		done, err = f.Redrive(ctx, f.topic, RedriveOptions{Rate: 10})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.InDelta(t, 15, done.Redriven, 1)
+		require.Len(t, f.letters(t, DeadFilter{}), 40-int(done.Redriven))
+	})
+}
+
+func TestDeleteDead(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.bury(t, "boom", "a", "b", "c")
+		f.bury(t, "card", "d", "e")
+		first, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
+		require.NoError(t, err)
+		one := DeadFilter{Entry: first[0].Entry}
+		n, err := f.DeleteDead(t.Context(), f.topic, one)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, n)
+		_, err = f.DeleteDead(t.Context(), f.topic, one)
+		require.ErrorIs(t, err, redisops.ErrNotFound)
+		_, err = f.Redrive(t.Context(), f.topic, RedriveOptions{Filter: one})
+		require.ErrorIs(t, err, redisops.ErrNotFound)
+		n, err = f.DeleteDead(t.Context(), f.topic, DeadFilter{ReasonPrefix: "boom"})
+		require.NoError(t, err)
+		require.EqualValues(t, 2, n)
+		require.Equal(t, []string{"d", "e"}, f.letters(t, DeadFilter{}))
+		for _, want := range []int64{2, 0} {
+			n, err = f.DeleteDead(t.Context(), f.topic, DeadFilter{})
+			require.NoError(t, err)
+			require.Equal(t, want, n)
+		}
+	})
+}
+
+// A full Redis refuses to redrive, and no letter is lost.
+func TestRedriveIntoAFullRedis(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Start(t, "--maxmemory-policy", "noeviction").Client(t))
+	f.bury(t, "boom", "a", "b")
+	require.NoError(t, f.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	_, err := f.Redrive(t.Context(), f.topic, RedriveOptions{})
+	require.ErrorIs(t, err, redisops.ErrMemoryFull)
+	require.Equal(t, []string{"a", "b"}, f.letters(t, DeadFilter{}))
+	require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads).Val())
+	n, err := f.DeleteDead(t.Context(), f.topic, DeadFilter{})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, n)
+}
+
+func TestDeadLettersAreChecked(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t))
+	ctx := t.Context()
+	var errs []error
+	for _, bad := range []DeadFilter{{Entry: "x"}, {OlderThan: -1}, {NewerThan: -1}} {
+		_, _, list := f.DeadLetters(ctx, f.topic, bad, "", 0)
+		_, redrive := f.Redrive(ctx, f.topic, RedriveOptions{Filter: bad})
+		_, remove := f.DeleteDead(ctx, f.topic, bad)
+		errs = append(errs, list, redrive, remove)
+	}
+	_, _, after := f.DeadLetters(ctx, f.topic, DeadFilter{Entry: "1-1"}, "1-1", 0)
+	_, empty := f.DeadLetter(ctx, f.topic, "")
+	_, rate := f.Redrive(ctx, f.topic, RedriveOptions{Rate: maxRate + 1})
+	_, topic := f.Redrive(ctx, "", RedriveOptions{})
+	_, topic2 := f.DeleteDead(ctx, "", DeadFilter{})
+	for _, err := range append(errs, after, empty, rate, topic, topic2) {
+		require.ErrorIs(t, err, redisops.ErrInvalid)
+	}
+	for _, key := range []string{f.key.Timeline, f.key.Payloads, f.key.Leases, f.key.Dead, f.key.Hint} {
+		require.NoError(t, f.rdb.Set(ctx, key, "{}", 0).Err())
+	}
+	_, redrive := f.Redrive(ctx, f.topic, RedriveOptions{})
+	_, remove := f.DeleteDead(ctx, f.topic, DeadFilter{})
+	require.ErrorIs(t, redrive, redisops.ErrWrongType)
+	require.ErrorIs(t, remove, redisops.ErrWrongType)
+}

@@ -1,0 +1,160 @@
+package timers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+)
+
+func TestReplayAnswersAgain(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.due(t, "a", "b", "c", "d", "e")
+		old := f.claim(t, 2).Leases
+		r := f.request(2, time.Minute)
+		r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Ack, old[0])}
+		r.Extend = []exchange.Held{storetest.Held(old[1]), {ID: "gone", Token: "1"}}
+		first := f.run(t, r)
+		require.Equal(t, []string{"c", "d"}, storetest.IDs(first.Leases))
+		again := f.run(t, r)
+		require.Equal(t, first.Leases, again.Leases)
+		require.Equal(t, first.Refused, again.Refused)
+		require.Equal(t, []exchange.Refusal{{Index: 2, Why: exchange.Lost}}, again.Refused)
+		require.Equal(t, first.Extended, again.Extended)
+		require.Less(t, again.Remaining, first.Remaining)
+
+		_, err := f.Cancel(t.Context(), f.topic, "c")
+		require.NoError(t, err)
+		f.schedule(t, Entry{ID: "d", In: time.Hour})
+		require.Empty(t, f.run(t, r).Leases, "what is not held any more is left out")
+
+		require.Equal(t, []string{"e"}, storetest.IDs(f.claim(t, 5).Leases))
+		_, err = f.src.Exchange(t.Context(), r)
+		require.ErrorIs(t, err, exchange.ErrStale)
+		require.NotErrorIs(t, err, exchange.ErrUnavailable)
+	})
+}
+
+// A burial whose answer is lost is told again, as is one that the claim did.
+func TestReplayNamesTheBuriedAgain(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f = f.holder(SourceOptions{MaxClaims: 1})
+		f.due(t, "ended\n1 -1", "one", "two", "three")
+		require.Len(t, f.run(t, f.request(1, time.Millisecond)).Leases, 1)
+		held := f.claim(t, 3).Leases
+		require.Eventually(t, func() bool { return !f.get(t, "ended\n1 -1").Running }, 30*time.Second, time.Millisecond)
+		r := f.request(5, time.Minute)
+		r.Settle = []exchange.Settlement{
+			storetest.Verdict(exchange.Bury, held[2]), storetest.Verdict(exchange.Ack, held[0]), storetest.Verdict(exchange.Bury, held[1]),
+			storetest.Verdict(exchange.Bury, exchange.Lease{ID: "gone", Token: "1"}),
+		}
+		r.Settle[2].Failed = true
+		first := f.run(t, r)
+		require.Equal(t, []exchange.Refusal{{Index: 3, Why: exchange.Lost}}, first.Refused)
+		letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 0)
+		require.NoError(t, err)
+		require.Len(t, letters, 3)
+		for i, index := range []int{0, 2, -1} {
+			b, letter := first.Buried[i], letters[i]
+			require.Equal(t, index, b.Index)
+			require.Equal(t, DeadLetter{
+				Entry: b.Entry, ID: b.ID, Payload: letter.Payload, Claims: b.Claims, Failures: b.Failures,
+				Reason: letter.Reason, Activation: b.Activation, At: b.At,
+			}, letter)
+		}
+		require.Equal(t, "never settled", first.Buried[2].Reason)
+		require.Equal(t, "body of ended\n1 -1", string(first.Buried[2].Payload))
+		require.Equal(t, first.Buried, f.run(t, r).Buried)
+
+		require.NoError(t, f.rdb.Del(t.Context(), f.key.Dead).Err())
+		again := f.run(t, r).Buried
+		require.Empty(t, again[2].Payload, "the letter is gone, its name is not")
+		again[2].Payload = first.Buried[2].Payload
+		require.Equal(t, first.Buried, again)
+		require.Empty(t, f.claim(t, 5).Buried, "each is told by its own exchange")
+	})
+}
+
+func TestStreamsAndIncarnationsCountApart(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.due(t, "a", "b", "c")
+		r := f.request(1, time.Minute)
+		require.Equal(t, []string{"a"}, storetest.IDs(f.run(t, r).Leases))
+		r.Stream = 1
+		require.Equal(t, []string{"b"}, storetest.IDs(f.run(t, r).Leases))
+		r.Incarnation += "'"
+		require.Equal(t, []string{"c"}, storetest.IDs(f.run(t, r).Leases))
+		ttl := f.rdb.PTTL(t.Context(), f.key.Stream(r.Incarnation, 1)).Val()
+		require.Greater(t, ttl, time.Minute)
+	})
+}
+
+// lossy loses the answer of a command after Redis has run it, as a network
+// does, so that the client sends it again.
+type lossy struct {
+	net.Conn
+	lose *atomic.Int32
+}
+
+func (c lossy) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err == nil && c.lose.Load() > 0 && c.lose.Add(-1) >= 0 {
+		_ = c.Close()
+		return 0, errors.New("connection lost with its answer")
+	}
+	return n, err
+}
+
+// One call whose answers are lost is sent four times by the client: it must
+// claim ten timers and know of ten.
+func TestLostRepliesClaimNothingTwice(t *testing.T) {
+	t.Parallel()
+	var lose atomic.Int32
+	rdb := redistest.Shared(t, func(o *redis.Options) {
+		o.MaxRetries = 3
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+			return lossy{c, &lose}, err
+		}
+	})
+	f := newFixture(t, rdb)
+	names := make([]string, 40)
+	for i := range names {
+		names[i] = fmt.Sprintf("%02d", i)
+	}
+	f.due(t, names...)
+	f.claim(t, 0) // the script is known, so that one answer is one exchange
+	require.NoError(t, rdb.Ping(t.Context()).Err())
+	lose.Store(1)
+	reply := f.claim(t, 10)
+	require.Len(t, reply.Leases, 10)
+	require.LessOrEqual(t, lose.Load(), int32(0), "an answer was lost")
+	counts, err := f.Count(t.Context(), f.topic)
+	require.NoError(t, err)
+	require.EqualValues(t, 30, counts.Due)
+}
+
+func TestScriptFlushCostsNothing(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client(t)
+	f := newFixture(t, rdb)
+	f.due(t, "a", "b")
+	require.Len(t, f.claim(t, 1).Leases, 1)
+	require.NoError(t, rdb.ScriptFlush(t.Context()).Err())
+	require.Len(t, f.claim(t, 1).Leases, 1)
+	require.NoError(t, rdb.ScriptFlush(t.Context()).Err())
+	f.due(t, "c")
+}

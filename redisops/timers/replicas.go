@@ -1,0 +1,103 @@
+package timers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+const (
+	// MaxReplicas is the most replicas that a schedule can wait for.
+	MaxReplicas = 100
+	// MaxReplicaTimeout is the longest that it can wait for them.
+	MaxReplicaTimeout = time.Minute
+
+	// waitSlack is how late Redis may answer a WAIT: it looks at its blocked
+	// clients ten times a second.
+	waitSlack = 500 * time.Millisecond
+)
+
+// ErrTooFewReplicas is wrapped by a [ReplicasError].
+var ErrTooFewReplicas = errors.New("too few replicas confirmed")
+
+// ReplicasError says that timers are stored, and that fewer replicas than asked
+// for confirmed them in time. It wraps [ErrTooFewReplicas].
+type ReplicasError struct {
+	Want, Got int
+	Waited    time.Duration
+}
+
+func (e *ReplicasError) Error() string {
+	return fmt.Sprintf("stored, but %v: %d of %d within %v", ErrTooFewReplicas, e.Got, e.Want, e.Waited)
+}
+
+func (e *ReplicasError) Unwrap() error { return ErrTooFewReplicas }
+
+// confirmation is what a batch of entries asks of replicas: the most that any
+// of them does. The zero value asks for none.
+type confirmation struct {
+	replicas int
+	timeout  time.Duration
+}
+
+func confirmationOf(entries []Entry) (c confirmation) {
+	for i := range entries {
+		c.replicas = max(c.replicas, entries[i].Replicas)
+		c.timeout = max(c.timeout, entries[i].ReplicaTimeout)
+	}
+	return c
+}
+
+// runConfirmed runs a script, then WAIT, and answers how many replicas have
+// confirmed all that was written. Both travel in one pipeline: WAIT asks of the
+// writes of its own connection, and on another it would confirm nothing at all.
+func (s *Timers) runConfirmed(ctx context.Context, c confirmation, script *redis.Script, keys []string, args ...any) (reply string, confirmed int, err error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		c.timeout = max(min(c.timeout, time.Until(deadline)), time.Millisecond)
+	}
+	rdb, err := s.master(ctx, keys[0])
+	if err != nil {
+		return "", 0, scripts.Wrap(ctx, keys, err)
+	}
+	if read := rdb.Options().ReadTimeout; read > 0 { // else it waits for as long as it takes
+		rdb = rdb.WithTimeout(read + c.timeout + waitSlack)
+	}
+	ran, waited := pipeWait(ctx, rdb, c, func(p redis.Pipeliner) *redis.Cmd { return script.EvalSha(ctx, p, keys, args...) })
+	if redis.HasErrorPrefix(ran.Err(), "NOSCRIPT") {
+		ran, waited = pipeWait(ctx, rdb, c, func(p redis.Pipeliner) *redis.Cmd { return script.Eval(ctx, p, keys, args...) })
+	}
+	if reply, err = ran.Text(); err != nil {
+		return "", 0, s.Moved(ctx, scripts.Wrap(ctx, keys, err))
+	}
+	if confirmed, err = waited.Int(); err != nil {
+		return "", 0, fmt.Errorf("stored, but not confirmed by replicas: %w", scripts.Wrap(ctx, nil, err))
+	}
+	return reply, confirmed, nil
+}
+
+func pipeWait(ctx context.Context, rdb *redis.Client, c confirmation, run func(redis.Pipeliner) *redis.Cmd) (ran, waited *redis.Cmd) {
+	pipe := rdb.Pipeline()
+	ran, waited = run(pipe), pipe.Do(ctx, "WAIT", c.replicas, c.timeout.Milliseconds())
+	_, _ = pipe.Exec(ctx) // each reply has its own error
+	return ran, waited
+}
+
+// master is the one server that keeps a key.
+func (s *Timers) master(ctx context.Context, key string) (*redis.Client, error) {
+	switch rdb := s.RDB.(type) {
+	case *redis.Client:
+		return rdb, nil
+	case *redis.ClusterClient:
+		return rdb.MasterForKey(ctx, key)
+	case *redis.Ring:
+		return rdb.GetShardClientForKey(key)
+	default:
+		return nil, fmt.Errorf("%w: replicas cannot be asked through a %T", redisops.ErrUnsupported, s.RDB)
+	}
+}

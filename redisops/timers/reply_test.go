@@ -1,0 +1,85 @@
+package timers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+const sampleReply = "1795246719.5 1795246749.5 250000 1 1 2 2 2\n0 s\n3 c\n" +
+	"1 7-0 1795246719.5 3 2 5.5 2 0\nid-1 7-1 1795246719.5 9 0 5 2 3\nida\nb" +
+	"2 4 1 0 1795246000.25\nida\n\x00b2 0 3 1 5\n\xff\xfe"
+
+func TestParseReply(t *testing.T) {
+	t.Parallel()
+	r, err := parseReply(sampleReply)
+	require.NoError(t, err)
+	require.Equal(t, 30*time.Second, r.Remaining)
+	require.Equal(t, time.UnixMilli(1795246719500).UTC(), r.Now)
+	require.Equal(t, 250*time.Millisecond, r.Next)
+	require.Equal(t, exchange.Token("1795246749.5"), r.Extended)
+	require.True(t, r.Orphans)
+	require.Equal(t, 1, r.Healed)
+	require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Superseded}, {Index: 3, Why: exchange.Cancelled}}, r.Refused)
+	require.Equal(t, []exchange.Burial{
+		{Index: 1, Entry: "7-0", At: r.Now, ID: "id", Claims: 3, Failures: 2, Activation: time.UnixMilli(5500).UTC()},
+		{
+			Index: -1, Entry: "7-1", At: r.Now, ID: "id", Claims: 9, Activation: time.Unix(5, 0).UTC(),
+			Reason: "never settled", Payload: []byte("a\nb"),
+		},
+	}, r.Buried)
+	require.Equal(t, "id", r.Leases[0].ID)
+	require.Equal(t, "a\n\x00b", string(r.Leases[0].Payload))
+	require.Empty(t, r.Leases[0].Fault)
+	require.Equal(t, 3, r.Leases[1].Claims)
+	require.NotEmpty(t, r.Leases[1].Fault)
+}
+
+func TestEveryCutReplyIsAnError(t *testing.T) {
+	t.Parallel()
+	for i := range sampleReply {
+		_, err := parseReply(sampleReply[:i])
+		require.ErrorIs(t, err, scripts.ErrReply, "%q", sampleReply[:i])
+	}
+	_, err := parseReply(sampleReply + "x")
+	require.ErrorIs(t, err, scripts.ErrReply)
+}
+
+func FuzzParseReply(f *testing.F) {
+	f.Add(sampleReply)
+	f.Add("1 2 -1 0 0 0 0 0\n")
+	f.Add("1 2 3 0 0 0 0 999999999\n1 1 1 1 1\nab")
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := parseReply(text)
+		if err == nil && len(r.Leases)+len(r.Refused)+len(r.Buried) > len(text) {
+			t.Fatalf("%d leases, %d burials in %d bytes", len(r.Leases), len(r.Buried), len(text))
+		}
+	})
+}
+
+func FuzzReadRecord(f *testing.F) {
+	f.Add("l:1:0:1795246947.1737731:1795246977.5", 1795246977.5)
+	f.Add("w:2:1:5:7:5:an error: with colons", 7.0)
+	f.Fuzz(func(t *testing.T, text string, score float64) {
+		if r, ok := readRecord(text, score); !ok && r != (leaseRecord{}) {
+			t.Fatal("a record that is not ours must be empty")
+		}
+	})
+}
+
+func TestScores(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "1.000001", scripts.ScoreText(time.Unix(1, 1)))
+	require.Equal(t, "-1.500000", scripts.ScoreText(time.Unix(-2, 5e8)))
+	require.Equal(t, "1", scripts.DelayMicros(time.Nanosecond))
+	require.Equal(t, "0", scripts.DelayMicros(-time.Hour))
+	require.Equal(t, scripts.LastInstant, scripts.Instant(1e300))
+	require.Equal(t, scripts.FirstInstant, scripts.Instant(-1e300))
+	require.Equal(t, time.UnixMicro(1795246719123000).UTC(), scripts.Instant(1795246719.1229999))
+	require.Equal(t, "aé", scripts.Clip("aéé", 4))
+	require.Equal(t, "aéé", scripts.Clip("aéé", 5))
+}

@@ -1,0 +1,70 @@
+package timers
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// apartFrom is the least number of entries of a batch whose payloads travel apart:
+// below it, the transaction costs more than the copies.
+const apartFrom = 50
+
+// errNotApart says that Redis refused a batch whose payloads were apart.
+var errNotApart = errors.New("refused with payloads apart")
+
+// apart reports whether a batch may have its payloads apart: those of all of its
+// entries are written whatever is there, and the script, which would write none
+// where a key is of another type, has found all of the topic as they should be.
+func (s *Timers) apart(topic string, entries []Entry) bool {
+	if len(entries) < s.apartFrom || s.transactionless.Load() {
+		return false
+	}
+	for i := range entries {
+		if e := &entries[i]; e.Policy != Replace || e.Once != 0 || e.Replicas != 0 {
+			return false
+		}
+	}
+	return s.topics.sound(topic)
+}
+
+// scheduleApart writes a batch as one transaction: the script gets the ids and the
+// instants, and a command beside it writes the payloads, which Lua would copy
+// twice more. Redis does not undo a transaction of which a command fails, so the
+// payloads are written to a key of their own. Only a script that ran has moved the
+// topic's payloads there, and only then are they moved back, together with the new
+// ones (lua/apart.lua). What Redis refuses is errNotApart, and nothing was
+// written: the script alone says why or, where the transaction was at fault, does it.
+func (s *Timers) scheduleApart(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+	k := s.keys.Of(topic)
+	keys, args := scheduleCall(k, entries, true)
+	payloads := make([]any, 2*len(entries))
+	for i := range entries {
+		payloads[2*i], payloads[2*i+1] = &entries[i].ID, entries[i].Payload
+	}
+	pipe := s.RDB.TxPipeline()
+	answer := scheduleScript.EvalSha(ctx, pipe, keys, args...)
+	pipe.HSet(ctx, k.apart(), payloads...)
+	pipe.Eval(ctx, apartScript, []string{k.apart(), k.Payloads})
+	_, err := pipe.Exec(ctx)
+	var refused redis.Error
+	switch {
+	case errors.As(err, &refused):
+		s.topics.found(topic, false)
+		if strings.Contains(refused.Error(), "NOPERM") { // to MULTI or EXEC, or what the script needs as well
+			s.transactionless.Store(true)
+		}
+		return nil, errNotApart
+	case err != nil:
+		return nil, scripts.Wrap(ctx, keys, err)
+	}
+	reply, err := answer.Text()
+	if err != nil {
+		return nil, scripts.Wrap(ctx, keys, err)
+	}
+	return readBatch(entries, reply, 0)
+}

@@ -1,0 +1,253 @@
+package timers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// roundTrip is the answer to a batch that is one of several.
+type roundTrip struct {
+	done  []Scheduled
+	err   error
+	ready chan struct{} // closed when both are set
+}
+
+// scheduleAll writes entries in as many round trips as they need. While Redis
+// works on one, the next is made and sent.
+func (s *Timers) scheduleAll(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+	switch n := batch(entries); {
+	case n == 0:
+		return nil, nil
+	case n == len(entries):
+		return s.scheduleSafely(ctx, topic, entries)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var under []*roundTrip // way, in order
+	done := make([]Scheduled, 0, len(entries))
+	var short error
+	for len(entries)+len(under) > 0 {
+		if len(entries) > 0 && len(under) < 2 {
+			n := batch(entries)
+			trip, part := &roundTrip{ready: make(chan struct{})}, entries[:n]
+			go func() {
+				defer close(trip.ready)
+				trip.done, trip.err = s.scheduleSafely(ctx, topic, part)
+			}()
+			under, entries = append(under, trip), entries[n:]
+			continue
+		}
+		first := under[0]
+		under = under[1:]
+		<-first.ready
+		switch {
+		case errors.Is(first.err, ErrTooFewReplicas): // it is stored, and so can be the others
+			short = first.err
+		case first.err != nil:
+			cancel()
+			for _, trip := range under {
+				<-trip.ready
+			}
+			return done, first.err
+		}
+		done = append(done, first.done...)
+	}
+	return done, short
+}
+
+// scheduleInTurn writes entries one round trip after the other, each of which is
+// done once in any case.
+func (s *Timers) scheduleInTurn(ctx context.Context, topic string, key *Key, entries []Entry) ([]Scheduled, error) {
+	done := make([]Scheduled, 0, len(entries))
+	var short error
+	for len(entries) > 0 {
+		n := batch(entries)
+		var part []Scheduled
+		err := s.Again(ctx, func() (err error) {
+			part, err = s.scheduleBatch(ctx, topic, entries[:n], key.part(len(done)))
+			return err
+		})
+		switch {
+		case errors.Is(err, ErrTooFewReplicas): // it is stored, and so can be the others
+			short = err
+		case err != nil:
+			return done, err
+		}
+		done = append(done, part...)
+		entries = entries[n:]
+	}
+	return done, short
+}
+
+// scheduleUnkeyed writes a batch in one atomic step.
+func (s *Timers) scheduleUnkeyed(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+	if s.apart(topic, entries) {
+		done, err := s.scheduleApart(ctx, topic, entries)
+		if !errors.Is(err, errNotApart) {
+			return done, err
+		}
+	}
+	return s.scheduleBatch(ctx, topic, entries, nil)
+}
+
+// scheduleBatch calls the script for a batch.
+func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry, key *Key) ([]Scheduled, error) {
+	k := s.keys.Of(topic)
+	keys, args := scheduleCall(k, entries, false)
+	asked, confirmed := confirmationOf(entries), 0
+	var reply string
+	var err error
+	switch {
+	case key != nil:
+		reply, err = s.runKeyed(ctx, scheduleScript, keyedScheduleScript, k, key, keys, args)
+	case asked.replicas > 0:
+		reply, confirmed, err = s.runConfirmed(ctx, asked, scheduleScript, keys, args...)
+	default:
+		reply, err = scripts.AsText(s.Try(ctx, scheduleScript, keys, args...))
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.topics.found(topic, true)
+	out, err := readBatch(entries, reply, confirmed)
+	if err == nil && confirmed < asked.replicas {
+		err = &ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
+	}
+	return out, err
+}
+
+// scheduleCall is what lua/schedule.lua takes, with the payloads or with them apart.
+func scheduleCall(k TopicKeys, entries []Entry, apart bool) (keys []string, args []any) {
+	const fixed = 4
+	n, words := len(entries), 2
+	if apart {
+		words = 1
+	}
+	instants := n
+	if together(entries) {
+		instants = 1
+	}
+	keys = []string{k.Timeline, k.Payloads, k.Leases, k.Hint}
+	if apart {
+		keys = append(keys, k.apart())
+	}
+	policies, onces := make([]byte, n), make([]byte, n)
+	args = make([]any, fixed+words*n+instants)
+	args[0], args[1], args[2], args[3] = policies, onces, instants, words
+	var windows []any
+	for i := range entries {
+		e := &entries[i]
+		policies[i], onces[i] = policyLetters[e.Policy], '-'
+		args[fixed+words*i] = &e.ID
+		if !apart {
+			args[fixed+words*i+1] = e.Payload
+		}
+		if i < instants {
+			args[fixed+words*n+i] = instantArg(e.At, e.In)
+		}
+		if e.Policy == Debounce {
+			args = append(args, scripts.DelayMicros(e.MaxDelay))
+		}
+		if e.Once > 0 {
+			onces[i] = 'o'
+			keys = append(keys, k.Mark(e.ID))
+			windows = append(windows, scripts.DelayMicros(e.Once))
+		}
+	}
+	return keys, append(args, windows...)
+}
+
+// together reports whether all entries are given the same instant or delay.
+func together(entries []Entry) bool {
+	for i := range entries {
+		if entries[i].In != entries[0].In || !entries[i].At.Equal(entries[0].At) {
+			return false
+		}
+	}
+	return true
+}
+
+// readBatch reads what lua/schedule.lua answers.
+func readBatch(entries []Entry, reply string, confirmed int) (out []Scheduled, err error) {
+	out = make([]Scheduled, len(entries))
+	r := scripts.Reader{Text: reply}
+	if rest, all := strings.CutPrefix(reply, "a "); all {
+		return allCreated(entries, out, strings.TrimSuffix(rest, "\n"), confirmed)
+	}
+	var last string // the due instant that was read last: those of a batch are often the same
+	var due time.Time
+	for i := range entries {
+		outcome, word, found := r.Word(), r.Word(), r.Word()
+		if word != last || due.IsZero() {
+			score, err := scripts.ReadScore(word)
+			if err != nil {
+				return nil, err
+			}
+			last, due = word, scripts.Instant(score)
+		}
+		out[i] = Scheduled{
+			ID: entries[i].ID, Due: due, Replicas: confirmed, Outcome: Outcome(strings.Index(outcomeLetters, outcome) + 1),
+		}
+		if found != "-" {
+			score, err := scripts.ReadScore(found)
+			if err != nil {
+				return nil, err
+			}
+			out[i].Found = scripts.Instant(score)
+		}
+	}
+	if r.Err == nil && r.Text != "" {
+		r.Fail("more than announced")
+	}
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	return out, nil
+}
+
+// allCreated is the answer where no id was there and all are due at once.
+func allCreated(entries []Entry, out []Scheduled, due string, confirmed int) ([]Scheduled, error) {
+	score, err := scripts.ReadScore(due)
+	if err != nil {
+		return nil, err
+	}
+	at := scripts.Instant(score)
+	for i := range out {
+		out[i] = Scheduled{ID: entries[i].ID, Due: at, Outcome: Created, Replicas: confirmed}
+	}
+	return out, nil
+}
+
+// instantArg writes an instant, or a delay where there is none, for a script.
+func instantArg(at time.Time, in time.Duration) string {
+	if at.IsZero() {
+		return "+" + scripts.DelayMicros(in)
+	}
+	return scripts.ScoreText(at)
+}
+
+// readScheduled reads "outcome due found"; found is - for none.
+func readScheduled(id, line string) (Scheduled, error) {
+	f := strings.Fields(line)
+	if len(f) != 3 {
+		return Scheduled{}, fmt.Errorf("%w: %q", scripts.ErrReply, line)
+	}
+	due, err := scripts.ReadScore(f[1])
+	if err != nil {
+		return Scheduled{}, err
+	}
+	out := Scheduled{ID: id, Due: scripts.Instant(due), Outcome: Outcome(strings.Index(outcomeLetters, f[0]) + 1)}
+	if f[2] != "-" {
+		found, err := scripts.ReadScore(f[2])
+		if err != nil {
+			return Scheduled{}, err
+		}
+		out.Found = scripts.Instant(found)
+	}
+	return out, nil
+}

@@ -1,0 +1,97 @@
+package timers
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+)
+
+// A batch of which some are there already answers for each what was found, also
+// where the instant is the same as before.
+func TestScheduleBatchFindsWhatWasThere(t *testing.T) {
+	t.Parallel()
+	at := time.Now().Add(time.Hour).Truncate(time.Microsecond)
+	for name, leased := range map[string]bool{"nothing is leased": false, "another is leased": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEach(t, func(t *testing.T, f *fixture) {
+				if leased { // then there are records, and another way through the script
+					f.schedule(t, Entry{ID: "other"})
+					require.Len(t, f.claim(t, 1).Leases, 1)
+				}
+				f.schedule(t, Entry{ID: "same", At: at}, Entry{ID: "later", At: at.Add(time.Minute)}, Entry{ID: "bare", At: at},
+					Entry{ID: "bare later", At: at.Add(time.Minute)})
+				require.NoError(t, f.rdb.HDel(t.Context(), f.key.Payloads, "bare", "bare later").Err())
+
+				entries := []Entry{{ID: "new"}, {ID: "same"}, {ID: "later"}, {ID: "bare"}, {ID: "bare later"}, {ID: "new too"}}
+				for i := range entries {
+					entries[i].At, entries[i].Payload = at, []byte("second")
+				}
+				for i, got := range f.schedule(t, entries...) {
+					want := Scheduled{ID: entries[i].ID, Due: at.UTC(), Outcome: Created}
+					switch want.ID {
+					case "same":
+						want.Outcome, want.Found = Replaced, at.UTC()
+					case "later":
+						want.Outcome, want.Found = Replaced, at.Add(time.Minute).UTC()
+					}
+					require.Equal(t, want, got)
+					timer := f.get(t, got.ID)
+					require.Equal(t, "second", string(timer.Payload))
+					require.True(t, timer.Due.Equal(at))
+				}
+				// All of them again: none is new.
+				for _, got := range f.schedule(t, entries...) {
+					require.Equal(t, Replaced, got.Outcome, got.ID)
+				}
+			})
+		})
+	}
+}
+
+// A batch of which each has an instant of its own is answered one by one.
+func TestScheduleBatchOfInstants(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		start := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
+		entries := make([]Entry, 1300)
+		for i := range entries {
+			entries[i] = Entry{ID: fmt.Sprint(i), At: start.Add(time.Duration(i) * time.Microsecond)}
+		}
+		for i, got := range f.schedule(t, entries...) {
+			require.Equal(t, Scheduled{ID: entries[i].ID, Due: entries[i].At, Outcome: Created}, got)
+		}
+	})
+}
+
+// A lease is superseded by a batch, and its holder learns it.
+func TestScheduleBatchSupersedes(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.schedule(t, Entry{ID: "a"})
+		lease := f.claim(t, 1).Leases[0]
+		out := f.schedule(t, Entry{ID: "a", In: time.Hour}, Entry{ID: "b", In: time.Hour})
+		require.Equal(t, Superseded, out[0].Outcome)
+		require.Equal(t, Created, out[1].Outcome)
+		reply := f.settle(t, storetest.Verdict(exchange.Ack, lease))
+		require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Superseded}}, reply.Refused)
+	})
+}
+
+func TestTwice(t *testing.T) {
+	t.Parallel()
+	entries := make([]Entry, 1000)
+	for i := range entries {
+		entries[i].ID = fmt.Sprint(i)
+	}
+	require.Equal(t, -1, Twice(entries))
+	require.Equal(t, -1, Twice(nil))
+	entries[700].ID = "3"
+	entries[900].ID = "5"
+	require.Equal(t, 700, Twice(entries))
+}

@@ -1,0 +1,36 @@
+package timers
+
+import (
+	"embed"
+
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// lua is the scripts of this package.
+var lua = scripts.NewSet(luaFiles)
+
+var (
+	exchangeScript      = lua.Load("exchange")
+	scheduleScript      = lua.Load("schedule")
+	cancelScript        = lua.Load("cancel")
+	cancelAllScript     = lua.Load("cancel_all")
+	getScript           = lua.Load("get")
+	rescheduleScript    = lua.Load("reschedule")
+	runNowScript        = lua.Load("run_now")
+	listScript          = lua.Load("list")
+	peekScript          = lua.Load("peek")
+	countScript         = lua.Load("count")
+	deadScript          = lua.Load("dead", "letters")
+	deleteDeadScript    = lua.Load("delete_dead", "letters")
+	redriveScript       = lua.Load("redrive", "letters")
+	healScript          = lua.Load("heal")
+	controlScript       = lua.Load("control")
+	statsScript         = lua.Load("stats")
+	lastDeadScript      = lua.Load("last_dead")
+	apartScript         = lua.Bare("apart")
+	keyedScheduleScript = lua.Within("keyed", "schedule")
+	keyedCancelScript   = lua.Within("keyed", "cancel")
+)

@@ -1,0 +1,169 @@
+package timers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+const (
+	claimMost = 500 // leases of one exchange: more of them would hold up Redis
+	maxError  = 256 // bytes of a nack's error that are kept
+)
+
+// SourceOptions bound a source; the zero value takes the defaults.
+type SourceOptions struct {
+	// MaxBytes is the most payload in one reply, default 256 KiB; the first
+	// lease passes in any case.
+	MaxBytes int
+	// MaxClaims is how many times a timer may be claimed without a verdict; one
+	// claim more makes it a dead letter, "never settled". 0: no such bound.
+	MaxClaims int
+	// DeadCap is about how many dead letters are kept, the oldest go first. 0:
+	// all of them.
+	DeadCap int64
+}
+
+// TimerSource is a topic as its poller sees it.
+type TimerSource struct {
+	timers *Timers
+	topic  string
+	shard  string
+	keys   TopicKeys
+	opts   SourceOptions
+
+	empty atomic.Bool // it had no timers when Glance last asked
+
+	mu    sync.Mutex // held by Heal
+	sweep [2]Sweep   // of the payloads, of the lease records
+}
+
+// Source gives the view of a topic that a poller works on.
+func (s *Timers) Source(topic string, o SourceOptions) *TimerSource {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = layout.DefaultReplyBytes
+	}
+	o.MaxClaims, o.DeadCap = max(o.MaxClaims, 0), max(o.DeadCap, 0)
+	k := s.keys.Of(topic)
+	return &TimerSource{timers: s, topic: topic, shard: s.ShardOf(k.Timeline), keys: k, opts: o}
+}
+
+// Name is the topic.
+func (t *TimerSource) Name() string { return t.topic }
+
+// Shard names the server of a Cluster that kept the topic when Check was last
+// called; empty where there is but one. It is a group that fails together as a
+// rule, so one that has moved since does no harm.
+func (t *TimerSource) Shard() string { return t.shard }
+
+// Exchange runs one exchange; see package exchange for its contract. Errors
+// wrap [ErrInvalid] (nothing was sent), [exchange.ErrStale] (nothing was done)
+// or [exchange.ErrUnavailable] (it may have been done: send it again).
+func (t *TimerSource) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
+	if err := t.check(r); err != nil {
+		return nil, err
+	}
+	keys := []string{
+		t.keys.Timeline, t.keys.Payloads, t.keys.Leases, t.keys.Dead,
+		t.keys.Stream(r.Incarnation, r.Stream), t.keys.Hint,
+	}
+	text, err := t.timers.RunText(ctx, exchangeScript, keys, t.args(r)...)
+	if err != nil {
+		return nil, fmt.Errorf("exchange on %q: %w", t.topic, err)
+	}
+	reply, err := parseReply(text)
+	if err != nil {
+		return nil, fmt.Errorf("exchange on %q: %w", t.topic, err)
+	}
+	if len(reply.Refused)+len(reply.Buried) > 0 {
+		restoreOrder(r.Settle, reply)
+	}
+	return reply, nil
+}
+
+func (t *TimerSource) check(r *exchange.Request) error {
+	if err := layout.CheckTopic(t.topic); err != nil {
+		return err
+	}
+	return scripts.CheckRequest(r, exchange.Release)
+}
+
+// args lays out the request as lua/exchange.lua says. Pointers are passed where
+// they save an allocation.
+func (t *TimerSource) args(r *exchange.Request) []any {
+	var count [exchange.Release + 1]int
+	for i := range r.Settle {
+		count[r.Settle[i].Verdict]++
+	}
+	nacks, buries := count[exchange.Nack], count[exchange.Bury]
+	total := len(r.Settle) + len(r.Extend)
+	const fixed = 12
+	args := make([]any, fixed+2*total, fixed+2*total+2*nacks+buries)
+	for i, v := range [fixed]any{
+		r.Sequence, scripts.DelayText(r.LeaseTTL), min(r.Want, claimMost), t.opts.MaxBytes, t.opts.MaxClaims, t.opts.DeadCap,
+		count[exchange.Ack], nacks, buries, count[exchange.Release], len(r.Extend), t.timers.maxPayload(),
+	} {
+		args[i] = v
+	}
+	at := fixed
+	put := func(h *exchange.Held) {
+		args[at], args[at+total] = &h.ID, (*string)(&h.Token)
+		at++
+	}
+	for verdict := exchange.Ack; verdict <= exchange.Release; verdict++ {
+		for i := range r.Settle {
+			if r.Settle[i].Verdict == verdict {
+				put(&r.Settle[i].Held)
+			}
+		}
+	}
+	for i := range r.Extend {
+		put(&r.Extend[i])
+	}
+	if nacks+buries > 0 {
+		args = appendReasons(args, r.Settle)
+	}
+	return args
+}
+
+func appendReasons(args []any, settle []exchange.Settlement) []any {
+	for i := range settle {
+		if settle[i].Verdict == exchange.Nack {
+			args = append(args, scripts.DelayText(settle[i].Delay))
+		}
+	}
+	for i := range settle {
+		if settle[i].Verdict == exchange.Nack {
+			args = append(args, scripts.Clip(settle[i].Reason, maxError))
+		}
+	}
+	for i := range settle {
+		if settle[i].Verdict == exchange.Bury {
+			failed := "0"
+			if settle[i].Failed {
+				failed = "1"
+			}
+			args = append(args, failed+scripts.Clip(settle[i].Reason, scripts.MaxReason))
+		}
+	}
+	return args
+}
+
+// restoreOrder turns the script's indices, which count by verdict, into those of
+// the request.
+func restoreOrder(settle []exchange.Settlement, reply *exchange.Reply) {
+	order := make([]int, 0, len(settle))
+	for verdict := exchange.Ack; verdict <= exchange.Release; verdict++ {
+		for i := range settle {
+			if settle[i].Verdict == verdict {
+				order = append(order, i)
+			}
+		}
+	}
+	scripts.Reorder(reply, order)
+}

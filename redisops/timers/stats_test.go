@@ -1,0 +1,130 @@
+package timers
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+)
+
+func (f *fixture) stats(t testing.TB) Stats {
+	t.Helper()
+	st, err := f.Stats(t.Context(), f.topic)
+	require.NoError(t, err)
+	return st
+}
+
+func TestStatsCountEachTimerOnce(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		require.Zero(t, f.stats(t))
+		f.due(t, "leased", "leased too", "retrying", "dead", "expired", "retried and due", "due", "due too")
+		l := f.claim(t, 4).Leases
+		retry := storetest.Verdict(exchange.Nack, l[2])
+		retry.Delay = time.Hour
+		f.settle(t, retry, storetest.Verdict(exchange.Bury, l[3]))
+		expired := f.run(t, f.request(1, time.Millisecond)).Leases[0]
+		f.settle(t, storetest.Verdict(exchange.Nack, f.claim(t, 1).Leases[0]))
+		require.Eventually(t, func() bool { return f.now(t).After(f.get(t, expired.ID).Due) }, 30*time.Second, time.Millisecond)
+		f.schedule(t, Entry{ID: "pending", In: time.Hour},
+			Entry{ID: "debounced", Policy: Debounce, In: time.Hour},
+			Entry{ID: "at a peer", In: time.Hour})
+		f.peerClaim(t, "at a peer", time.Minute)
+		f.peerPublish(t, "never", 9e17)
+		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Leases, "orphan", "l:1:0:1:9e9").Err())
+
+		st := f.stats(t)
+		oldest := f.get(t, "due")
+		require.Equal(t, oldest.Due, st.OldestDue)
+		require.InDelta(t, f.now(t).Sub(oldest.Due), st.Lag, float64(time.Minute))
+		st.OldestDue, st.Lag = time.Time{}, 0
+		require.Equal(t, Stats{Total: 11, Pending: 4, Due: 4, Leased: 2, Retrying: 1, Dead: 1}, st)
+
+		paused, err := f.Pause(t.Context(), f.topic, "", "")
+		require.NoError(t, err)
+		st = f.stats(t)
+		require.True(t, st.Paused)
+		require.Equal(t, paused.PausedAt, st.PausedAt)
+	})
+}
+
+// Beyond 1,000 lease records some are drawn; the sum stays right.
+func TestStatsOfManyLeasesAreEstimated(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		names := numbered(3000)
+		f.plant(t, 1, names...)
+		for round := range 6 {
+			reply := f.claim(t, 3000)
+			require.Len(t, reply.Leases, claimMost)
+			var list []exchange.Settlement
+			for _, l := range reply.Leases {
+				nack := storetest.Verdict(exchange.Nack, l)
+				nack.Delay = time.Hour
+				list = append(list, nack)
+			}
+			if round%2 == 0 {
+				f.settle(t, list...)
+			}
+		}
+		st := f.stats(t)
+		require.True(t, st.Estimated)
+		require.EqualValues(t, 3000, st.Total)
+		require.Equal(t, st.Total, st.Pending+st.Due+st.Leased+st.Retrying)
+		require.InDelta(t, 1500, st.Leased, 400)
+		require.InDelta(t, 1500, st.Retrying, 400)
+	})
+}
+
+// A topic of 200,000 timers costs no more than a small one.
+func TestStatsAreCheap(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Start(t).Client(t))
+	for i := range 20 {
+		names := numbered(10_000)
+		for j := range names {
+			names[j] = fmt.Sprint(i, "-", names[j])
+		}
+		f.plant(t, 1, names...)
+	}
+	for range 4 {
+		f.claim(t, claimMost)
+	}
+	require.NoError(t, f.rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "20000").Err())
+	slow := func() bool {
+		require.NoError(t, f.rdb.SlowLogReset(t.Context()).Err())
+		require.EqualValues(t, 198_000, f.stats(t).Due)
+		return len(f.rdb.SlowLogGet(t.Context(), 10).Val()) > 0
+	}
+	for try := 0; slow(); try++ { // a busy machine stops Redis now and then, not each time
+		require.Less(t, try, 20, "over 20 ms each time")
+	}
+}
+
+func TestStatsAreChecked(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t))
+	_, err := f.Stats(t.Context(), "")
+	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.NoError(t, f.rdb.Set(t.Context(), f.key.Control, "x", 0).Err())
+	_, err = f.Stats(t.Context(), f.topic)
+	require.ErrorIs(t, err, redisops.ErrWrongType)
+	require.ErrorContains(t, err, f.key.Control)
+	for _, bad := range [][]any{
+		{"x"},
+		{1, "1", "1", "1", "1", "1", "1", "1", "", ""},
+		{"x", "1", "1", "1", "1", "1", "1", "1", "", ""},
+		{"1", "x", "1", "1", "1", "1", "1", "1", "", ""},
+		{"1", "1", "1", "1", "1", "1", "1", "1", "x", ""},
+	} {
+		_, err = readStats(bad)
+		require.ErrorIs(t, err, scripts.ErrReply)
+	}
+}

@@ -1,0 +1,176 @@
+package timers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+)
+
+// tail watches a topic until the end of the test, and waits until it is
+// attached.
+func (f *fixture) tail(t *testing.T) <-chan exchange.Event {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	events := make(chan exchange.Event, 1000)
+	done := make(chan error, 1)
+	go func() {
+		done <- f.Tail(ctx, f.topic, func(e exchange.Event) bool { events <- e; return true })
+	}()
+	t.Cleanup(func() {
+		cancel()
+		require.ErrorIs(t, <-done, context.Canceled)
+	})
+	require.Equal(t, exchange.Event{Kind: exchange.EventAttached, Topic: f.topic}, nextEvent(t, events))
+	return events
+}
+
+func nextEvent(t *testing.T, events <-chan exchange.Event) exchange.Event {
+	t.Helper()
+	select {
+	case e := <-events:
+		return e
+	case <-time.After(30 * time.Second):
+		require.FailNow(t, "no event came")
+		return exchange.Event{}
+	}
+}
+
+func TestEventsTravelWhole(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		events := f.tail(t)
+		sent := []exchange.Event{
+			{Kind: exchange.EventNode},
+			{Kind: exchange.EventDelivered, At: time.UnixMicro(1795246719123456).UTC(), ID: "a\n\x1b\"é", Attempt: 2, Lateness: time.Millisecond},
+			{
+				Kind: exchange.EventDead, At: time.UnixMicro(1795246719123457).UTC(), ID: "b", Attempt: 3,
+				Took: time.Hour, RetryIn: time.Microsecond, Text: "why\nnot", Entry: "1-2", Missed: 7,
+			},
+			{Kind: "of a newer version"},
+		}
+		for i := range sent {
+			sent[i].Node, sent[i].Topic = "here", f.topic
+		}
+		require.NoError(t, f.PublishEvents(t.Context(), f.topic, nil))
+		require.NoError(t, f.PublishEvents(t.Context(), f.topic, sent))
+		for _, e := range sent {
+			require.Equal(t, e, nextEvent(t, events))
+		}
+		// A node is named once.
+		require.NoError(t, f.PublishEvents(t.Context(), f.topic, sent[:2]))
+		require.Equal(t, sent[1], nextEvent(t, events))
+		for _, text := range []string{"", "x", "[]", `{"events":1}`, "null"} {
+			require.NoError(t, f.rdb.Publish(t.Context(), f.key.events, text).Err())
+		}
+		require.NoError(t, f.PublishEvents(t.Context(), f.topic, sent[2:3]))
+		require.Equal(t, sent[2], nextEvent(t, events), "what is no message of events is passed over")
+	})
+}
+
+// Nodes hear that somebody watches, and the loop ends when it is told to.
+func TestTailSaysThatSomebodyWatches(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		hints := f.listen(t)
+		var attached int
+		require.NoError(t, f.Tail(t.Context(), f.topic, func(e exchange.Event) bool { attached++; return false }))
+		require.Equal(t, 1, attached)
+		require.Equal(t, exchange.Hint{Source: f.topic, Kind: exchange.HintTail, In: watchFor}, next(t, hints))
+	})
+}
+
+func TestTailSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	f := newFixture(t, server.Client(t))
+	events := f.tail(t)
+	e := exchange.Event{Kind: exchange.EventNode, Topic: f.topic, Node: "here"}
+	for range 2 {
+		require.NoError(t, f.PublishEvents(t.Context(), f.topic, []exchange.Event{e}))
+		require.Equal(t, e, nextEvent(t, events), "each node is named again")
+		server.Restart(t)
+		require.Equal(t, exchange.EventAttached, nextEvent(t, events).Kind)
+		require.Eventually(t, func() bool { return f.rdb.Ping(t.Context()).Err() == nil }, 30*time.Second, 10*time.Millisecond)
+	}
+}
+
+func TestTailErrors(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	for name, channels := range map[string][]string{"deaf": {"&timers_hint:*"}, "mute": {"&timers_events:*"}} {
+		rights := append([]string{"ACL", "SETUSER", name, "on", ">secret", "+@all", "~*", "resetchannels"}, channels...)
+		args := make([]any, len(rights))
+		for i, r := range rights {
+			args[i] = r
+		}
+		require.NoError(t, admin.Do(t.Context(), args...).Err())
+		f := newFixture(t, server.Client(t, func(o *redis.Options) { o.Username, o.Password = name, "secret" }))
+		err := f.Tail(t.Context(), f.topic, func(exchange.Event) bool { return true })
+		require.ErrorIs(t, err, redisops.ErrChannelDenied, name)
+		require.ErrorContains(t, err, "timers_", "it names the channel: "+name)
+		if name == "deaf" {
+			err = f.PublishEvents(t.Context(), f.topic, []exchange.Event{{Kind: exchange.EventNode}})
+			require.ErrorIs(t, err, redisops.ErrChannelDenied)
+		}
+	}
+	f := newFixture(t, server.Client(t))
+	require.ErrorIs(t, f.Tail(t.Context(), "", nil), redisops.ErrInvalid)
+	server.Stop()
+	require.ErrorIs(t, f.Tail(t.Context(), f.topic, nil), exchange.ErrUnavailable)
+}
+
+func TestLastDead(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		last, err := f.LastDead(t.Context(), f.topic, 10)
+		require.NoError(t, err)
+		require.Empty(t, last)
+		var want []string
+		for i := range 7 {
+			id := fmt.Sprint(i)
+			f.schedule(t, Entry{ID: id, Payload: []byte(strings.Repeat(id, 400<<10))}) // two to a page
+			f.settle(t, storetest.Verdict(exchange.Bury, f.claim(t, 1).Leases[0]))
+			want = append(want, id)
+		}
+		for _, n := range []int{1, 2, 3, 6, 7, 8, 1000} {
+			last, err := f.LastDead(t.Context(), f.topic, n)
+			require.NoError(t, err)
+			var got []string
+			for _, d := range last {
+				got = append(got, d.ID)
+				require.Equal(t, strings.Repeat(d.ID, 400<<10), string(d.Payload))
+			}
+			require.Equal(t, want[max(0, 7-n):], got)
+		}
+		for _, n := range []int{0, -1, 1001} {
+			_, err := f.LastDead(t.Context(), f.topic, n)
+			require.ErrorIs(t, err, redisops.ErrInvalid)
+		}
+		_, err = f.LastDead(t.Context(), "", 1)
+		require.ErrorIs(t, err, redisops.ErrInvalid)
+	})
+}
+
+func FuzzReadEvents(f *testing.F) {
+	f.Add(`{"node":"n","events":[{"event":"dead","at":1795246719123456,"id":"x","took":-1}]}`)
+	f.Add(`{"events":[{"at":-9223372036854775808,"retry_in":9223372036854775807}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, e := range readEvents("t", text) {
+			require.Equal(t, "t", e.Topic)
+			if _, err := e.At.MarshalJSON(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,197 @@
+package timers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+const (
+	registerEvery = time.Minute
+	nodeShift     = 56 // the top byte of a cursor is the node; no server's cursor reaches it
+)
+
+// Register puts a topic in the registry. Schedule does it by itself.
+func (s *Timers) Register(ctx context.Context, topic string) error {
+	if err := layout.CheckTopic(topic); err != nil {
+		return err
+	}
+	return s.Again(ctx, func() error { return s.register(ctx, topic) })
+}
+
+func (s *Timers) register(ctx context.Context, topic string) error {
+	if err := s.RDB.SAdd(ctx, s.keys.Topics, topic).Err(); err != nil {
+		return fmt.Errorf("register %q in %q: %w", topic, s.keys.Topics, scripts.Wrap(ctx, nil, err))
+	}
+	return nil
+}
+
+// Forget removes all that Redis keeps of a topic: its timers, its dead letters,
+// what is ordered of it and its place in the registry; marks of Once end by
+// themselves. What a node that handles it holds is
+// cancelled; if it is scheduled on again, it is registered again within a
+// minute.
+func (s *Timers) Forget(ctx context.Context, topic string) error {
+	if _, err := s.CancelAll(ctx, topic); err != nil {
+		return err
+	}
+	k := s.keys.Of(topic)
+	for _, remove := range []func() *redis.IntCmd{
+		func() *redis.IntCmd {
+			return s.RDB.Unlink(ctx, k.Timeline, k.Payloads, k.Leases, k.Dead, k.Hint, k.Control, k.Runs)
+		},
+		func() *redis.IntCmd { return s.RDB.SRem(ctx, s.keys.Topics, topic) },
+	} {
+		if err := s.Again(ctx, func() error { return scripts.Wrap(ctx, nil, remove().Err()) }); err != nil {
+			return fmt.Errorf("forget %q: %w", topic, err)
+		}
+	}
+	s.topics.forget(topic)
+	return nil
+}
+
+// Remember registers a topic that was scheduled on, at most once a minute. The
+// schedule has succeeded, so a failure is only logged.
+func (s *Timers) Remember(ctx context.Context, topic string) {
+	if !s.topics.register(topic) {
+		return
+	}
+	if err := s.register(ctx, topic); err != nil {
+		s.logger().WarnContext(ctx, "topic not registered", "topic", topic, "error", err)
+	}
+}
+
+// Topics reads a page of the registry, in no order. Start with cursor 0; next
+// is 0 at the end. A name may come twice.
+func (s *Timers) Topics(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
+	err = s.Again(ctx, func() (err error) {
+		names, next, err = s.RDB.SScan(ctx, s.keys.Topics, cursor, "", layout.ScanPage).Result()
+		return scripts.Wrap(ctx, nil, err)
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("topics in %q: %w", s.keys.Topics, err)
+	}
+	return names, next, nil
+}
+
+// DiscoverTopics reads a page of the topics that have a timeline, in no order:
+// it also finds those that only Python wrote, and costs a walk over all keys of
+// Redis. Pages, which may be empty, go as with Topics.
+func (s *Timers) DiscoverTopics(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
+	node, err := s.Nodes(ctx)
+	if err != nil {
+		return nil, 0, fmt.Errorf("discover topics: %w", scripts.Wrap(ctx, nil, err))
+	}
+	at := int(cursor >> nodeShift)
+	if at >= len(node) {
+		return nil, 0, fmt.Errorf("%w: cursor %d is of a node that is gone", redisops.ErrInvalid, cursor)
+	}
+	cursor &= 1<<nodeShift - 1
+	var found []string
+	err = s.Again(ctx, func() (err error) {
+		found, next, err = node[at].ScanType(ctx, cursor, globEscape(s.keys.Timeline)+":*", layout.ScanPage, "zset").Result()
+		return scripts.Wrap(ctx, nil, err)
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("discover topics: %w", err)
+	}
+	for _, key := range found {
+		if topic, ok := s.keys.topicOf(s.keys.Timeline, key); ok {
+			names = append(names, topic)
+		}
+	}
+	switch {
+	case next != 0:
+		next |= uint64(at) << nodeShift
+	case at+1 < len(node):
+		next = uint64(at+1) << nodeShift
+	}
+	return names, next, nil
+}
+
+func globEscape(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
+}
+
+// maxKnown is the most topics of a generation of known, of which it keeps two.
+const maxKnown = 4096
+
+// known is what a store remembers of the topics that it used lately. What it
+// forgets costs one command more when the topic is used again. It forgets a topic
+// that was not used for two minutes, and earlier where many others are.
+//
+// Topics are kept in two generations: one that is used moves to the younger, and
+// when that is full or a minute old, it replaces the older.
+type known struct {
+	mu           sync.Mutex
+	young, older map[string]knownTopic
+	since        time.Time // when the younger began
+}
+
+type knownTopic struct {
+	registered time.Time // when it was last put in the registry; zero: not known
+	sound      bool      // a script has found its keys of the right types
+}
+
+// of is what is known of a topic. The caller holds mu.
+func (k *known) Of(topic string) knownTopic {
+	if t, ok := k.young[topic]; ok {
+		return t
+	}
+	return k.older[topic]
+}
+
+// Set remembers a topic. The caller holds mu.
+func (k *known) set(topic string, t knownTopic) {
+	if now := time.Now(); k.young == nil || len(k.young) >= maxKnown || now.Sub(k.since) >= registerEvery {
+		k.young, k.older, k.since = map[string]knownTopic{}, k.young, now
+	}
+	k.young[topic] = t
+	delete(k.older, topic)
+}
+
+// sound reports whether the keys of a topic were as they should be.
+func (k *known) sound(topic string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.Of(topic).sound
+}
+
+// found remembers whether the keys of a topic are as they should be.
+func (k *known) found(topic string, sound bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.Of(topic)
+	t.sound = sound
+	k.set(topic, t)
+}
+
+// register reports whether a topic is to be put in the registry, which the caller
+// then does.
+func (k *known) register(topic string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.Of(topic)
+	if !t.registered.IsZero() && time.Since(t.registered) < registerEvery {
+		return false
+	}
+	t.registered = time.Now()
+	k.set(topic, t)
+	return true
+}
+
+// forget forgets a topic that was removed.
+func (k *known) forget(topic string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.young, topic)
+	delete(k.older, topic)
+}

@@ -1,0 +1,65 @@
+package wakebell
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/testhook"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// holder is what a timer's Settle and Extend call.
+type holder interface {
+	Settle(ctx context.Context, err error) error
+	Extend(ctx context.Context) error
+}
+
+// delivered is the holder of a timer that a System delivered.
+type delivered struct{ *poller.Delivery }
+
+func (d delivered) Settle(ctx context.Context, err error) error {
+	return d.Delivery.Settle(ctx, verdict(err))
+}
+
+func init() {
+	testhook.Hook = func(system any, h testhook.Hooks) {
+		s := system.(*System)
+		s.hooks, s.store.PingEvery = h, h.Idle
+	}
+	testhook.Kill = func(system any) error { return system.(*System).kill() }
+	testhook.Meta = func(draft any, h testhook.Holder) (any, error) { return draft.(Draft).handedTo(h) }
+	testhook.HolderOf = func(meta any) testhook.Holder { return meta.(Meta).delivery }
+}
+
+// kill ends the System without a drain: its leases come back when they end.
+func (s *System) kill() error {
+	return s.end((*actors.Runtime).Stop)
+}
+
+// handedTo is what a handler gets of the draft, delivered at its instant for
+// the first time, and settles with h.
+func (d Draft) handedTo(h holder) (Meta, error) {
+	entry, err := d.entry(DefaultPayloadLimit)
+	if err != nil {
+		return Meta{}, err
+	}
+	env, err := envelope.Decode(entry.Payload)
+	if err != nil {
+		return Meta{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	at := d.at
+	if at.IsZero() {
+		at = time.Now().Add(d.in)
+	}
+	m := meta(&poller.Delivery{
+		Lease:   exchange.Lease{ID: d.id, Activation: at, Claims: 1},
+		Topic:   d.topic,
+		Claimed: at,
+	}, env)
+	m.delivery = h
+	return m, nil
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // BenchmarkDelivery handles due timers of 100 bytes with a handler that does
@@ -126,20 +127,20 @@ func BenchmarkQueue(b *testing.B) {
 	for range b.N {
 		b.StopTimer()
 		rdb := redistest.Start(b).Client(b)
-		q := wakebell.NewQueue[string]("bench")
+		q := queue.New[string]("bench")
 		c := client(b, rdb, wakebell.ClientConfig{})
-		drafts := make([]wakebell.Publication, batch)
+		drafts := make([]queue.Draft, batch)
 		for i := range drafts {
 			drafts[i] = q.Draft(fmt.Sprintf("%0100d", i))
 		}
 		began := time.Now()
-		_, err := c.Publish(b.Context(), drafts...)
+		_, err := c.Queues().Publish(b.Context(), drafts...)
 		require.NoError(b, err)
 		b.ReportMetric(batch/time.Since(began).Seconds(), "published/s")
 		var handled atomic.Int64
 		done := make(chan struct{})
 		sys := build(b, rdb, wakebell.Config{Handlers: []wakebell.Handler{
-			wakebell.Handle(q, func(context.Context, wakebell.Message[string]) error {
+			wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error {
 				if handled.Add(1) == batch {
 					close(done)
 				}

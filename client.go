@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
@@ -54,20 +55,6 @@ type ClientConfig struct {
 	Logger *slog.Logger
 }
 
-// defaultRetryFor is the budget of a call whose context has no deadline.
-const defaultRetryFor = 2 * time.Second
-
-func (c ClientConfig) retry() redisops.Retry {
-	switch {
-	case c.RetryFor < 0:
-		return redisops.Retry{}
-	case c.RetryFor == 0:
-		return redisops.Retry{Otherwise: defaultRetryFor}
-	default:
-		return redisops.Retry{Otherwise: c.RetryFor, Most: c.RetryFor}
-	}
-}
-
 func (c ClientConfig) withDefaults() ClientConfig {
 	c.Keys = c.Keys.WithDefaults()
 	if c.PayloadLimit == 0 {
@@ -77,6 +64,11 @@ func (c ClientConfig) withDefaults() ClientConfig {
 		c.Logger = slog.Default()
 	}
 	return c
+}
+
+// queues is the configuration of the client of the queues.
+func (c ClientConfig) queues() queue.Config {
+	return queue.Config{Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor}
 }
 
 // Client schedules, cancels and inspects timers. It starts nothing and needs
@@ -94,6 +86,7 @@ type Client struct {
 	limit  int
 
 	schedules *Schedules
+	queues    *queue.Client
 }
 
 // NewClient makes a Client on rdb, which the caller owns and closes. It does
@@ -111,9 +104,15 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	store.Logger, store.Retry = cfg.Logger, cfg.retry()
+	store.Logger, store.Retry = cfg.Logger, redisops.RetryFor(cfg.RetryFor)
 	store.MaxPayload = max(timers.DefaultMaxPayload, cfg.PayloadLimit)
-	return &Client{store: store, prefix: cfg.Prefix, limit: cfg.PayloadLimit, schedules: newSchedules(store, cfg)}, nil
+	queues, err := queue.NewClient(rdb, cfg.queues())
+	if err != nil {
+		return nil, err
+	}
+	return &Client{
+		store: store, prefix: cfg.Prefix, limit: cfg.PayloadLimit, schedules: newSchedules(store, cfg), queues: queues,
+	}, nil
 }
 
 // Scheduled tells what a draft became: Due by Redis's clock, Outcome whether the
@@ -229,6 +228,15 @@ func (c *Client) batches(drafts []Draft) ([]*batch, error) {
 		}
 	}
 	return batches, nil
+}
+
+// Queues returns the client of the queues, with the Client's prefix, limit and
+// retries.
+func (c *Client) Queues() *queue.Client {
+	if c == nil {
+		return nil
+	}
+	return c.queues
 }
 
 // Prefix is what the Client puts before the name of every topic.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
@@ -19,7 +20,7 @@ import (
 type kind struct {
 	name  string
 	put   func(t *testing.T, c *wakebell.Client, body string)
-	serve func(fn func(context.Context, wakebell.Timer[string]) error, opts ...wakebell.HandlerOption) wakebell.Handler
+	serve func(fn func(context.Context, wakebell.Timer[string]) error, opts ...wakebell.TuningOption) wakebell.Handler
 	// numbers has the handler of another type on the same source.
 	numbers func(fn func(context.Context, wakebell.Timer[int]) error) wakebell.Handler
 	left    func(t *testing.T, c *wakebell.Client) int64
@@ -29,7 +30,7 @@ type kind struct {
 
 func kinds() []kind {
 	topic := wakebell.NewTopic[string]("here")
-	queue := wakebell.NewQueue[string]("here")
+	mail := queue.New[string]("here")
 	scheduled := 0
 	return []kind{{
 		name: "timers",
@@ -39,8 +40,12 @@ func kinds() []kind {
 			_, err := topic.Schedule(t.Context(), c, body, wakebell.ID(fmt.Sprintf("%06d", scheduled)))
 			require.NoError(t, err)
 		},
-		serve: func(fn func(context.Context, wakebell.Timer[string]) error, opts ...wakebell.HandlerOption) wakebell.Handler {
-			return wakebell.Handle(topic, fn, opts...)
+		serve: func(fn func(context.Context, wakebell.Timer[string]) error, opts ...wakebell.TuningOption) wakebell.Handler {
+			var options []wakebell.HandlerOption
+			for _, opt := range opts {
+				options = append(options, opt)
+			}
+			return wakebell.Handle(topic, fn, options...)
 		},
 		numbers: func(fn func(context.Context, wakebell.Timer[int]) error) wakebell.Handler {
 			return wakebell.Handle(wakebell.NewTopic[int]("here"), fn)
@@ -63,25 +68,29 @@ func kinds() []kind {
 		name: "queue",
 		put: func(t *testing.T, c *wakebell.Client, body string) {
 			t.Helper()
-			fresh, err := queue.Publish(t.Context(), c, body)
+			fresh, err := mail.Publish(t.Context(), c.Queues(), body)
 			require.NoError(t, err)
 			require.True(t, fresh)
 		},
-		serve: func(fn func(context.Context, wakebell.Timer[string]) error, opts ...wakebell.HandlerOption) wakebell.Handler {
-			return wakebell.Handle(queue, fn, opts...)
+		serve: func(fn func(context.Context, wakebell.Timer[string]) error, opts ...wakebell.TuningOption) wakebell.Handler {
+			var options []wakebell.QueueHandlerOption
+			for _, opt := range opts {
+				options = append(options, opt)
+			}
+			return wakebell.HandleQueue(mail, fn, options...)
 		},
 		numbers: func(fn func(context.Context, wakebell.Timer[int]) error) wakebell.Handler {
-			return wakebell.Handle(wakebell.NewQueue[int]("here"), fn)
+			return wakebell.HandleQueue(queue.New[int]("here"), fn)
 		},
 		left: func(t *testing.T, c *wakebell.Client) int64 {
 			t.Helper()
-			st, err := c.QueueStats(t.Context(), queue.Keys())
+			st, err := c.Queues().Stats(t.Context(), mail.Keys())
 			require.NoError(t, err)
 			return st.Pending + st.Processing
 		},
 		dead: func(t *testing.T, c *wakebell.Client) (all []string) {
 			t.Helper()
-			for l, err := range c.QueueLetters(t.Context(), queue.Keys(), 0) {
+			for l, err := range c.Queues().DeadLetters(t.Context(), mail.Keys(), 0) {
 				require.NoError(t, err)
 				all = append(all, string(l.Payload)+": "+l.Reason)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
@@ -28,7 +29,7 @@ type DeadFilter = timers.DeadFilter
 // DeadLetters yields the dead letters of a topic that the filter takes, oldest
 // first, in pages as the loop goes on. An error is yielded last.
 func (c *Client) DeadLetters(ctx context.Context, topic string, f DeadFilter) iter.Seq2[DeadLetter, error] {
-	return pages(func(after string) ([]DeadLetter, string, error) {
+	return paging.All(func(after string) ([]DeadLetter, string, error) {
 		full, err := c.fullName(topic)
 		if err != nil {
 			return nil, after, err

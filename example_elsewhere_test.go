@@ -12,30 +12,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-func ExamplePublisher() {
-	// It takes a Client of this process or one of package remote.
-	welcome := func(ctx context.Context, p wakebell.Publisher, user string) error {
-		_, err := Welcomes.Publish(ctx, p, Welcome{user})
-		return err
-	}
-	connect(func(ctx context.Context, c *wakebell.Client) {
-		check(welcome(ctx, c, "ann"))
-		st, err := c.QueueStats(ctx, Welcomes.Keys())
-		check(err)
-		fmt.Println(st.Pending)
-	})
-	// Output: 1
-}
-
-func ExamplePublishMessage() {
-	draft := Welcomes.Draft(Welcome{"ann"})
-	m, n, err := wakebell.PublishMessage(draft)
-	check(err)
-	fmt.Println(n, m.GetName(), string(m.GetMessages()[0].GetBody()), "waits for room:", draft.Waits())
-	// Output: 1 welcomes {"User":"ann"} waits for room: true
-}
-
-func ExampleQueue_Read() {
+func ExampleForwardQueue() {
 	read := make(chan string, 1)
 	clerk := actor.PropsFromFunc(func(c actor.Context) {
 		if lease, ok := c.Message().(*messages.Lease); ok {
@@ -46,9 +23,9 @@ func ExampleQueue_Read() {
 		}
 	})
 	run(wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Forward(Welcomes, wakebell.ToEach(clerk))},
+		Handlers: []wakebell.Handler{wakebell.ForwardQueue(Welcomes, wakebell.ToEach(clerk))},
 	}, func(sys *wakebell.System) {
-		_, err := Welcomes.Publish(context.Background(), sys.Client(), Welcome{"ann"})
+		_, err := Welcomes.Publish(context.Background(), sys.Client().Queues(), Welcome{"ann"})
 		check(err)
 		fmt.Println(<-read)
 	})

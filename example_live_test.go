@@ -86,7 +86,7 @@ func ExampleSystem_Remove() {
 func ExampleSystem_Retune() {
 	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, pay)}}, func(sys *wakebell.System) {
 		fmt.Println(sys.Retune("invoices", wakebell.MaxConcurrent(50), wakebell.LeaseTTL(time.Minute)))
-		fmt.Println(errors.Is(sys.Retune("invoices", wakebell.DiscardRejected()), wakebell.ErrInvalid)) // fixed when it is made
+		fmt.Println(errors.Is(sys.Retune("invoices", wakebell.MaxConcurrent(0)), wakebell.ErrInvalid))
 	})
 	// Output:
 	// <nil>

@@ -24,21 +24,6 @@ func ExampleOperator() {
 	// Output: true the database moves
 }
 
-func ExampleQueueOperator() {
-	// It takes a Client of this process or one of package remote.
-	waiting := func(ctx context.Context, of wakebell.QueueOperator, name wakebell.QueueName) int64 {
-		st, err := of.QueueStats(ctx, name)
-		check(err)
-		return st.Pending
-	}
-	connect(func(ctx context.Context, c *wakebell.Client) {
-		_, err := Welcomes.PublishAll(ctx, c, Welcome{"ann"}, Welcome{"bob"})
-		check(err)
-		fmt.Println(waiting(ctx, c, Welcomes.Keys()))
-	})
-	// Output: 2
-}
-
 func ExampleErrorMessage() {
 	failed := wakebell.ErrorMessage(fmt.Errorf("charge: %w", wakebell.ErrNotFound))
 	fmt.Println(failed.GetCode())

@@ -41,25 +41,22 @@ func (t Target) Told() Target {
 	return Target{&told}
 }
 
-// Forward has the timers of a topic, or the messages of a queue, delivered to an
-// actor of the caller's. It
+// Forward has the timers of a topic delivered to an actor of the caller's. It
 // gets a *messages.Lease and answers its sender with lease.Ack(), Nack(err),
-// NackIn(d, err), Reject(err) or Release(), now or later. Its silence ends with the lease:
-// without an answer within LeaseTTL the timer comes back; lease.Extend() gives
-// it LeaseTTL more. Topic.Read and
-// Queue.Read read the body.
-func Forward[T any](from Handleable[T], to Target, opts ...HandlerOption) Handler {
-	if from == nil {
-		return Handler{}
-	}
-	h := from.handler(nil, opts)
-	h.fn = forward
-	switch {
-	case to.target == nil || (to.target.PID == nil && to.target.Props == nil && to.target.Sink == nil):
+// NackIn(d, err), Reject(err) or Release(), now or later. Its silence ends with the
+// lease: without an answer within LeaseTTL the timer comes back; lease.Extend()
+// gives it LeaseTTL more. Topic.Read reads the body.
+func Forward[T any](topic Topic[T], to Target, opts ...HandlerOption) Handler {
+	return to.handler(newHandler(topic.name, forward, opts))
+}
+
+// handler is h with the Target.
+func (t Target) handler(h Handler) Handler {
+	if t.target == nil || (t.target.PID == nil && t.target.Props == nil && t.target.Sink == nil) {
 		h.err = errors.Join(h.err, invalid("Forward", "no actor; use To or ToEach"))
-	default:
-		h.set.target = to.target
+		return h
 	}
+	h.set.target = t.target
 	return h
 }
 

@@ -104,8 +104,8 @@ type Handler struct {
 	read func(payload []byte) (envelope.Envelope, error)
 }
 
-// Handle has fn called for every timer of a topic that is due, or for every
-// message of a queue, by up to MaxConcurrent goroutines at once. What fn returns is its verdict:
+// Handle has fn called for every timer of a topic that is due, by up to
+// MaxConcurrent goroutines at once. What fn returns is its verdict:
 //
 //	nil          the timer is done (ack)
 //	Reject(err)  it becomes a dead letter at once
@@ -116,24 +116,16 @@ type Handler struct {
 // ends. A body that is not a T becomes a dead letter without reaching fn. The
 // context ends when the timer is no longer fn's; context.Cause says why. A
 // timer may be delivered more than once, so fn should be idempotent.
-func Handle[T any](from Handleable[T], fn func(context.Context, Timer[T]) error, opts ...HandlerOption) Handler {
-	if from == nil {
-		return Handler{}
-	}
-	h := from.handler(fn, opts)
+func Handle[T any](topic Topic[T], fn func(context.Context, Timer[T]) error, opts ...HandlerOption) Handler {
+	h := newHandler(topic.name, typed(topic.codec, fn), opts)
 	if fn == nil {
 		h.err = errors.Join(h.err, invalid("handler", "nil"))
 	}
 	return h
 }
 
-// handler makes what Handle makes of the topic.
-func (t Topic[T]) handler(fn func(context.Context, Timer[T]) error, opts []HandlerOption) Handler {
-	return newHandler(t.name, typed(t.codec, fn), opts)
-}
-
 func newHandler(topic string, fn HandlerFunc, opts []HandlerOption) Handler {
 	h := Handler{topic: topic, fn: fn, set: defaultSettings()}
-	h.err = h.set.apply(opts)
+	h.err = applyAll(&h.set, opts, HandlerOption.applyTopic)
 	return h
 }

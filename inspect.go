@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
@@ -74,7 +75,7 @@ type Filter struct {
 // them in pages as the loop goes on, so what changes meanwhile may be seen or
 // not. An error is yielded last.
 func (c *Client) List(ctx context.Context, topic string, f Filter) iter.Seq2[Info, error] {
-	return pages(func(after timers.Cursor) ([]Info, timers.Cursor, error) {
+	return paging.All(func(after timers.Cursor) ([]Info, timers.Cursor, error) {
 		full, err := c.fullName(topic)
 		if err != nil {
 			return nil, after, err
@@ -145,7 +146,7 @@ func (c *Client) Topics(ctx context.Context, discover bool) iter.Seq2[string, er
 			sources = append(sources, c.store.DiscoverTopics)
 		}
 		for _, source := range sources {
-			names := pages(func(cursor uint64) ([]string, uint64, error) { return source(ctx, cursor) })
+			names := paging.All(func(cursor uint64) ([]string, uint64, error) { return source(ctx, cursor) })
 			for name, err := range names {
 				if err == nil && seen[name] {
 					continue
@@ -154,29 +155,6 @@ func (c *Client) Topics(ctx context.Context, discover bool) iter.Seq2[string, er
 				if !yield(name, err) || err != nil {
 					return
 				}
-			}
-		}
-	}
-}
-
-// pages yields what read returns, page after page, until its cursor is zero.
-func pages[T any, C comparable](read func(C) ([]T, C, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var zero, cursor C
-		for {
-			page, next, err := read(cursor)
-			if err != nil {
-				var none T
-				yield(none, err)
-				return
-			}
-			for _, item := range page {
-				if !yield(item, nil) {
-					return
-				}
-			}
-			if cursor = next; cursor == zero {
-				return
 			}
 		}
 	}

@@ -113,9 +113,9 @@ func (s *System) untilRemoved(ctx context.Context, topic string) error {
 
 // Retune changes options of a topic while it runs: MaxConcurrent, LeaseTTL,
 // MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryBackoff and
-// MaxAttempts; the others stay as they are. Handlers that run are not touched.
+// MaxAttempts. Handlers that run are not touched.
 // Errors: ErrInvalid, ErrNoTopic, ErrNotRunning.
-func (s *System) Retune(topic string, opts ...HandlerOption) error {
+func (s *System) Retune(topic string, opts ...TuningOption) error {
 	return s.change(func(rt *actors.Runtime) error {
 		set, ok := s.settings[topic]
 		if !ok || s.removing[topic] != nil {

@@ -156,10 +156,9 @@ func TestRetuneRefusesWhatCannotBe(t *testing.T) {
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	handler, _ := collecting(topic)
 	sys := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}})
-	for _, opt := range []wakebell.HandlerOption{
-		wakebell.MaxConcurrent(0), wakebell.DiscardRejected(), wakebell.RetryOnLeaseExpiry(),
+	for _, opt := range []wakebell.TuningOption{
+		nil, wakebell.MaxConcurrent(0),
 		wakebell.PollingInterval(time.Minute), // above MaxPollingInterval
-		wakebell.With(func(next wakebell.HandlerFunc) wakebell.HandlerFunc { return next }),
 	} {
 		require.ErrorIs(t, sys.Retune(topic.Name(), opt), wakebell.ErrInvalid)
 	}

@@ -2,7 +2,6 @@ package wakebell
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -25,21 +24,21 @@ type HandlerFunc func(ctx context.Context, t Timer[[]byte]) error
 // retries and dead letters: the next delivery begins with the original body.
 type Middleware func(next HandlerFunc) HandlerFunc
 
-// With wraps a topic's handling in middleware; the first is the outermost.
+// With wraps the handling of a topic or queue in middleware; the first is the outermost.
 // That of Config.Middleware is outside of it.
-func With(mw ...Middleware) HandlerOption {
-	return func(s *settings) error {
+func With(mw ...Middleware) CommonOption {
+	return commonOption(func(s *settings) error {
 		if slices.ContainsFunc(mw, func(m Middleware) bool { return m == nil }) {
 			return invalid("With", "nil middleware")
 		}
 		s.middleware = append(s.middleware, mw...)
 		return nil
-	}
+	})
 }
 
 // ErrUnreadable is wrapped by what next returns for a body that is not of the
 // topic's type: the timer becomes a dead letter, whatever the reject policy.
-var ErrUnreadable = errors.New("body cannot be read")
+var ErrUnreadable = codec.ErrUnreadable
 
 // typed is the innermost HandlerFunc of a topic: it reads the body as a T.
 func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) HandlerFunc {

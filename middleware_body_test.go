@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // shouted is a middleware that changes a body in place, and then replaces it.
@@ -28,7 +29,7 @@ func shouted(next wakebell.HandlerFunc) wakebell.HandlerFunc {
 func TestMiddlewareChangesTheBody(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
-	topic, queue := wakebell.NewTopic[string](name), wakebell.NewQueue[string](name+".queue")
+	topic, queue := wakebell.NewTopic[string](name), queue.New[string](name+".queue")
 	type seen struct{ body, raw string }
 	got := make(chan seen, 10)
 	handle := func(_ context.Context, timer wakebell.Timer[string]) error {
@@ -40,7 +41,7 @@ func TestMiddlewareChangesTheBody(t *testing.T) {
 	}
 	sys := start(t, wakebell.Config{
 		Middleware: []wakebell.Middleware{shouted},
-		Handlers:   []wakebell.Handler{wakebell.Handle(topic, handle), wakebell.Handle(queue, handle)},
+		Handlers:   []wakebell.Handler{wakebell.Handle(topic, handle), wakebell.HandleQueue(queue, handle)},
 	})
 	_, err := topic.Schedule(t.Context(), sys.Client(), "hello")
 	require.NoError(t, err)
@@ -49,13 +50,13 @@ func TestMiddlewareChangesTheBody(t *testing.T) {
 	}
 	require.Equal(t, "hello", string(awaitDead(t, sys, name).Content.Body))
 
-	_, err = queue.Publish(t.Context(), sys.Client(), "hello")
+	_, err = queue.Publish(t.Context(), sys.Client().Queues(), "hello")
 	require.NoError(t, err)
 	for range 2 {
 		require.Equal(t, seen{"HELLO!", "hello"}, receive(t, got))
 	}
 	eventually(t, func() bool {
-		for l, err := range sys.Client().QueueLetters(t.Context(), queue.Keys(), 0) {
+		for l, err := range sys.Client().Queues().DeadLetters(t.Context(), queue.Keys(), 0) {
 			require.NoError(t, err)
 			return string(l.Payload) == "hello"
 		}

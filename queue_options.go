@@ -1,24 +1,24 @@
 package wakebell
 
 import (
-	"context"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops/queue"
+	"github.com/wakebell/wakebell/queue"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
 )
 
-// queueHandling is what only a handler of a queue has.
+// queueHandling are the settings of handlers of queues alone.
 type queueHandling struct {
-	name              QueueName
+	name              queue.Keys
 	completed, failed int64
 	finalErrors       bool
 	atMostOnce        bool
 	freesKeys         bool
 }
 
-// defaultQueueSettings are the defaults of a handler of a queue: the peer's
-// visibility timeout and deliveries, an age at which a hung handler ends, and
-// looks for what Python publishes.
+// defaultQueueSettings are the defaults of a handler of a queue: the visibility
+// timeout and the deliveries of redis-message-queue, an age at which a hung handler
+// ends, and a polling interval for messages from Python.
 func defaultQueueSettings() settings {
 	s := defaultSettings()
 	s.queue = &queueHandling{}
@@ -28,70 +28,49 @@ func defaultQueueSettings() settings {
 	return s
 }
 
-// Handleable is what Handle takes: a Topic or a Queue.
-type Handleable[T any] interface {
-	// Name is that of the topic or queue, without any prefix.
-	Name() string
-
-	handler(fn func(context.Context, Timer[T]) error, opts []HandlerOption) Handler
-}
-
-// forQueues makes an option of a handler of a queue.
-func forQueues(name string, set func(*queueHandling) error) HandlerOption {
-	return func(s *settings) error {
-		if s.queue == nil {
-			return invalid(name, "it is for queues")
-		}
-		return set(s.queue)
-	}
-}
-
-// KeepCompleted keeps the payloads of the last n messages that were handled, 0 –
-// 1,000,000; default 0. It is for queues, as are KeepFailed, ErrorsAreFinal and
-// AtMostOnce.
-func KeepCompleted(n int) HandlerOption {
-	return forQueues("KeepCompleted", func(q *queueHandling) error {
-		q.completed = int64(n)
+// KeepCompleted is for queues. It keeps the payloads of the last n messages that
+// were handled, 0 to 1,000,000; default 0.
+func KeepCompleted(n int) QueueHandlerOption {
+	return queueOption(func(s *settings) error {
+		s.queue.completed = int64(n)
 		return within("KeepCompleted", n, 0, 1_000_000)
 	})
 }
 
-// KeepFailed keeps the payloads of the last n messages that failed for good
-// under ErrorsAreFinal or AtMostOnce, 0 – 1,000,000; default 0.
-func KeepFailed(n int) HandlerOption {
-	return forQueues("KeepFailed", func(q *queueHandling) error {
-		q.failed = int64(n)
+// KeepFailed is for queues. It keeps the payloads of the last n messages that
+// finally failed under ErrorsAreFinal or AtMostOnce, 0 to 1,000,000; default 0.
+func KeepFailed(n int) QueueHandlerOption {
+	return queueOption(func(s *settings) error {
+		s.queue.failed = int64(n)
 		return within("KeepFailed", n, 0, 1_000_000)
 	})
 }
 
-// ErrorsAreFinal is the rule of redis-message-queue: a message whose handler
-// returns an error is not tried again; see KeepFailed. Reject still makes a dead
-// letter. A panic, or a node that dies, is no error: the message comes back.
-func ErrorsAreFinal() HandlerOption {
-	return forQueues("ErrorsAreFinal", func(q *queueHandling) error {
-		q.finalErrors = true
+// ErrorsAreFinal is for queues. It is the rule of redis-message-queue: a message
+// whose handler returns an error is not tried again; see KeepFailed. Reject still
+// makes a dead letter. A panic and the crash of a node are not errors: the message
+// is delivered again.
+func ErrorsAreFinal() QueueHandlerOption {
+	return queueOption(func(s *settings) error {
+		s.queue.finalErrors = true
 		return nil
 	})
 }
 
-// AtMostOnce gives messages no visibility timeout: none is delivered twice, and
-// what a node has when it dies is lost, though it stays in the list of what is in
-// processing. Errors and panics are final. What a drain gives back had not been
-// given to a handler that finished.
-func AtMostOnce() HandlerOption {
-	return func(s *settings) error {
-		if s.queue == nil {
-			return invalid("AtMostOnce", "it is for queues")
-		}
+// AtMostOnce is for queues. It removes the visibility timeout: no message is
+// delivered twice. The messages that a node holds when it crashes are lost, and
+// stay in the list of those in processing. Errors and panics are final. A drain
+// returns only messages that no handler has received.
+func AtMostOnce() QueueHandlerOption {
+	return queueOption(func(s *settings) error {
 		s.queue.atMostOnce, s.queue.finalErrors = true, true
-		s.leaseTTL = 24 * time.Hour // nobody takes it away
+		s.leaseTTL = 24 * time.Hour // no other consumer claims it
 		return nil
-	}
+	})
 }
 
-func (q *queueHandling) options(set settings, cfg Config) queue.SourceOptions {
-	o := queue.SourceOptions{
+func (q *queueHandling) options(set settings, cfg Config) queuestore.SourceOptions {
+	o := queuestore.SourceOptions{
 		MaxDeliveries: set.maxAttempts, DeadCap: cfg.DeadLetterCap,
 		Completed: q.completed, Failed: q.failed, AtMostOnce: q.atMostOnce, FreeKeys: q.freesKeys,
 	}

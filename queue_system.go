@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops/queue"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
 )
 
 // hints listens for what the System handles, be it topics or queues.
@@ -13,7 +13,7 @@ type hints struct{ s *System }
 // Listen implements actors.Hints.
 func (l hints) Listen(ctx context.Context, sources []string, deliver func(exchange.Hint)) error {
 	var topics []string
-	var queues []*queue.Queue
+	var queues []*queuestore.Queue
 	for _, name := range sources {
 		if q := l.s.queueNamed(name); q != nil {
 			queues = append(queues, q)
@@ -21,13 +21,13 @@ func (l hints) Listen(ctx context.Context, sources []string, deliver func(exchan
 			topics = append(topics, name)
 		}
 	}
-	return queue.Listen(ctx, l.s.store, topics, queues, deliver)
+	return queuestore.Listen(ctx, l.s.store, topics, queues, deliver)
 }
 
 // queueNamed is the queue of that full name that the System handles; nil: none.
-func (s *System) queueNamed(full string) *queue.Queue {
+func (s *System) queueNamed(full string) *queuestore.Queue {
 	q, _ := s.queues.Load(full)
-	queue, _ := q.(*queue.Queue)
+	queue, _ := q.(*queuestore.Queue)
 	return queue
 }
 
@@ -38,7 +38,7 @@ func (s *System) handles(h Handler) error {
 	}
 	name := h.set.queue.name
 	name.Name = s.cfg.Prefix + name.Name
-	q, err := queue.New(s.store, name)
+	q, err := queuestore.New(s.store, name)
 	if err != nil {
 		return err
 	}

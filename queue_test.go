@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/queue"
 )
 
 type purchase struct {
@@ -21,15 +22,15 @@ type purchase struct {
 func TestAQueueDeliversWhatIsPublished(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
-	orders := wakebell.NewQueue[purchase](redistest.Name(t), wakebell.DeduplicateBy(func(o purchase) string { return o.ID }))
+	orders := queue.New[purchase](redistest.Name(t), queue.DeduplicateBy(func(o purchase) string { return o.ID }))
 	c := client(t, rdb, wakebell.ClientConfig{})
 	got := make(chan wakebell.Message[purchase], 10)
-	sys := serve(t, rdb, wakebell.Handle(orders, func(_ context.Context, m wakebell.Message[purchase]) error {
+	sys := serve(t, rdb, wakebell.HandleQueue(orders, func(_ context.Context, m wakebell.Message[purchase]) error {
 		got <- m
 		return nil
 	}, wakebell.KeepCompleted(5)))
 
-	fresh, err := orders.Publish(t.Context(), c, purchase{"a", 5})
+	fresh, err := orders.Publish(t.Context(), c.Queues(), purchase{"a", 5})
 	require.NoError(t, err)
 	require.True(t, fresh)
 	m := receive(t, got)
@@ -37,22 +38,22 @@ func TestAQueueDeliversWhatIsPublished(t *testing.T) {
 	require.Equal(t, orders.Name(), m.Topic)
 	require.Equal(t, 1, m.Attempt)
 	require.GreaterOrEqual(t, m.Lateness(), time.Duration(0))
-	fresh, err = orders.Publish(t.Context(), c, purchase{"a", 6})
+	fresh, err = orders.Publish(t.Context(), c.Queues(), purchase{"a", 6})
 	require.NoError(t, err)
 	require.False(t, fresh, "suppressed by its key")
-	fresh, err = orders.Publish(t.Context(), c, purchase{"a", 7}, wakebell.Key("other"))
+	fresh, err = orders.Publish(t.Context(), c.Queues(), purchase{"a", 7}, queue.DeduplicationKey("other"))
 	require.NoError(t, err)
 	require.True(t, fresh)
 	require.Equal(t, 7, receive(t, got).Body.Cents)
-	published, err := orders.PublishAll(t.Context(), c, purchase{ID: "a"}, purchase{ID: "b"}, purchase{ID: "b"})
+	published, err := orders.PublishAll(t.Context(), c.Queues(), purchase{ID: "a"}, purchase{ID: "b"}, purchase{ID: "b"})
 	require.NoError(t, err)
 	require.Equal(t, []bool{false, true, false}, []bool{published[0].Fresh, published[1].Fresh, published[2].Fresh})
 	require.Equal(t, published[1].ID, receive(t, got).ID)
 	eventually(t, func() bool { return sys.Counters()[orders.Name()].Acked == 3 })
-	st, err := c.QueueStats(t.Context(), orders.Keys())
+	st, err := c.Queues().Stats(t.Context(), orders.Keys())
 	require.NoError(t, err)
 	require.EqualValues(t, 3, st.Completed)
-	left, err := wakebell.DrainQueue(t.Context(), c, orders.Keys())
+	left, err := queue.Drain(t.Context(), c.Queues(), orders.Keys())
 	require.NoError(t, err)
 	require.Zero(t, left.Pending+left.Processing)
 }
@@ -60,12 +61,12 @@ func TestAQueueDeliversWhatIsPublished(t *testing.T) {
 func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
-	q := wakebell.NewQueue[string](redistest.Name(t))
+	q := queue.New[string](redistest.Name(t))
 	dead := make(chan wakebell.DeadLetter, 10)
 	var attempts atomic.Int32
 	sys := launch(t, build(t, rdb, wakebell.Config{
 		OnDead: func(_ context.Context, d wakebell.DeadLetter) { dead <- d },
-		Handlers: []wakebell.Handler{wakebell.Handle(q, func(_ context.Context, m wakebell.Message[string]) error {
+		Handlers: []wakebell.Handler{wakebell.HandleQueue(q, func(_ context.Context, m wakebell.Message[string]) error {
 			switch {
 			case m.Body == "bad":
 				return wakebell.Reject(errors.New("no good"))
@@ -79,7 +80,7 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 	}))
 	c := sys.Client()
 	for _, body := range []string{"fine", "bad", "always"} {
-		_, err := q.Publish(t.Context(), c, body)
+		_, err := q.Publish(t.Context(), c.Queues(), body)
 		require.NoError(t, err)
 	}
 	letters := map[string]wakebell.DeadLetter{}
@@ -94,15 +95,15 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 	eventually(t, func() bool { return sys.Counters()[q.Name()].Acked == 1 })
 
 	var listed []string
-	for l, err := range c.QueueLetters(t.Context(), q.Keys(), 0) {
+	for l, err := range c.Queues().DeadLetters(t.Context(), q.Keys(), 0) {
 		require.NoError(t, err)
 		listed = append(listed, string(l.Payload)+": "+l.Reason)
 	}
 	require.ElementsMatch(t, []string{"bad: no good", "always: again"}, listed)
-	shown, err := c.QueueLetter(t.Context(), q.Keys(), letters["bad"].Entry)
+	shown, err := c.Queues().DeadLetter(t.Context(), q.Keys(), letters["bad"].Entry)
 	require.NoError(t, err)
 	require.Equal(t, letters["bad"].ID, shown.ID)
-	n, err := wakebell.RedriveQueue(t.Context(), c, q.Keys(), q.RedriveKeys())
+	n, err := queue.Redrive(t.Context(), c.Queues(), q.Keys(), q.RedriveOptions())
 	require.NoError(t, err)
 	require.EqualValues(t, 2, n)
 	receive(t, dead)
@@ -114,24 +115,24 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 func TestAQueueRedrivesUnderTheKeysOfItsDead(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
-	q := wakebell.NewQueue[string](redistest.Name(t), wakebell.DeduplicateBy(func(s string) string { return s }))
+	q := queue.New[string](redistest.Name(t), queue.DeduplicateBy(func(s string) string { return s }))
 	var good atomic.Bool
-	sys := serve(t, rdb, wakebell.Handle(q, func(context.Context, wakebell.Message[string]) error {
+	sys := serve(t, rdb, wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error {
 		if good.Load() {
 			return nil
 		}
 		return wakebell.Reject(errors.New("no good"))
 	}))
 	c := client(t, rdb, wakebell.ClientConfig{})
-	_, err := q.PublishAll(t.Context(), c, "a", "b")
+	_, err := q.PublishAll(t.Context(), c.Queues(), "a", "b")
 	require.NoError(t, err)
 	eventually(t, func() bool { return sys.Counters()[q.Name()].DeadLettered == 2 })
 	good.Store(true)
-	n, err := wakebell.RedriveQueue(t.Context(), c, q.Keys(), q.RedriveKeys())
+	n, err := queue.Redrive(t.Context(), c.Queues(), q.Keys(), q.RedriveOptions())
 	require.NoError(t, err)
 	require.EqualValues(t, 2, n)
 	eventually(t, func() bool { return sys.Counters()[q.Name()].Acked == 2 })
-	fresh, err := q.Publish(t.Context(), c, "a")
+	fresh, err := q.Publish(t.Context(), c.Queues(), "a")
 	require.NoError(t, err)
 	require.False(t, fresh, "the key counts from the redrive on")
 }

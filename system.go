@@ -19,7 +19,8 @@ import (
 	"github.com/wakebell/wakebell/internal/link"
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops/queue"
+	"github.com/wakebell/wakebell/queue"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
@@ -40,7 +41,7 @@ type System struct {
 	changing sync.Mutex               // held by what changes the System while it runs
 	settings map[string]settings      // of the topics that it handles, without prefix
 	removing map[string]chan struct{} // the topics that are being removed; closed when they are
-	queues   sync.Map                 // the *queue.Queue that it handles, by their full names
+	queues   sync.Map                 // the *queuestore.Queue that it handles, by their full names
 
 	mu      sync.Mutex
 	started bool            // Start succeeded, or is under way
@@ -204,7 +205,7 @@ func (s *System) check(ctx context.Context) error {
 
 func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
 	var topics []string
-	var queues []QueueName
+	var queues []queue.Keys
 	for _, h := range handlers {
 		if h.set.queue == nil {
 			topics = append(topics, s.cfg.Prefix+h.topic)
@@ -217,7 +218,7 @@ func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
 	if err := s.store.Check(ctx, topics); err != nil {
 		return err
 	}
-	return queue.Check(ctx, s.store, queues)
+	return queuestore.Check(ctx, s.store, queues)
 }
 
 func (s *System) actorTopics() []poller.Topic {

@@ -19,12 +19,6 @@ type Timers interface {
 	Stats(ctx context.Context, topic string) (Stats, error)
 }
 
-// Publisher publishes messages to queues: a Client here, or one of package
-// remote.
-type Publisher interface {
-	Publish(ctx context.Context, drafts ...Publication) ([]Published, error)
-}
-
 // RecurringSchedules is what Schedules are for those who need not know where
 // Redis is: here, or as package remote has it.
 type RecurringSchedules interface {
@@ -65,26 +59,10 @@ type Operator interface {
 	Diagnose(ctx context.Context, topics ...string) ([]Finding, error)
 }
 
-// QueueOperator looks at queues and gives orders about them: a Client here, or
-// one of package remote.
-type QueueOperator interface {
-	QueueStats(ctx context.Context, name QueueName) (QueueStats, error)
-	QueueMessages(ctx context.Context, name QueueName, running bool) iter.Seq2[QueueMessage, error]
-	PurgeQueue(ctx context.Context, name QueueName, running bool) (int64, error)
-	PurgeQueueKept(ctx context.Context, name QueueName) (int64, error)
-
-	QueueLetters(ctx context.Context, name QueueName, from int64) iter.Seq2[QueueLetter, error]
-	QueueLetter(ctx context.Context, name QueueName, entry string) (QueueLetter, error)
-	RedriveQueueLetter(ctx context.Context, name QueueName, l QueueLetter, o QueueRedrive) (LetterOutcome, string, error)
-	DeleteQueueLetters(ctx context.Context, name QueueName, letters ...QueueLetter) (int, error)
-}
-
 var (
 	_ Timers             = (*Client)(nil)
-	_ Publisher          = (*Client)(nil)
 	_ RecurringSchedules = (*Schedules)(nil)
 	_ Operator           = (*Client)(nil)
-	_ QueueOperator      = (*Client)(nil)
 )
 
 // IsRejected reports whether an error is a Reject, wrapped or not.

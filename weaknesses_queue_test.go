@@ -17,27 +17,28 @@ import (
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/testhook"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
 // One test for each of the six weaknesses that redis-message-queue was shown to
 // have, by their numbers. The fourth, at most 100 reclaimed and poisoned a poll,
-// is shown in package redisops.
+// is shown in package redisops/queue.
 
 // Weakness 1: a raising handler with deduplication: the message is gone, and its
 // key is suppressed for an hour.
 func TestQueueAFailureNeitherLosesNorSuppresses(t *testing.T) {
 	t.Parallel()
-	q := wakebell.NewQueue[string]("q", wakebell.DeduplicateBy(func(s string) string { return s }), wakebell.FreeKeyOnFailure())
+	q := queue.New[string]("q", queue.DeduplicateBy(func(s string) string { return s }), queue.FreeKeyOnFailure())
 	attempts := 0
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Handle(q, func(context.Context, wakebell.Message[string]) error {
+		wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error {
 			attempts++
 			return errors.New("always")
 		}, wakebell.MaxAttempts(4)),
 	}}, func(t *testing.T, w *wakebelltest.World) {
 		publish := func() bool {
-			fresh, err := q.Publish(t.Context(), w.Client(), "x")
+			fresh, err := q.Publish(t.Context(), w.Client().Queues(), "x")
 			require.NoError(t, err)
 			return fresh
 		}
@@ -55,10 +56,10 @@ func TestQueueAFailureNeitherLosesNorSuppresses(t *testing.T) {
 // and does not see the loss of its heartbeat.
 func TestQueueAHungHandlerIsEndedByDefault(t *testing.T) {
 	t.Parallel()
-	q := wakebell.NewQueue[string]("q")
+	q := queue.New[string]("q")
 	var causes []error
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Handle(q, func(ctx context.Context, m wakebell.Message[string]) error {
+		wakebell.HandleQueue(q, func(ctx context.Context, m wakebell.Message[string]) error {
 			if m.Attempt > 2 {
 				return nil
 			}
@@ -67,7 +68,7 @@ func TestQueueAHungHandlerIsEndedByDefault(t *testing.T) {
 			return ctx.Err()
 		}),
 	}}, func(t *testing.T, w *wakebelltest.World) {
-		_, err := q.Publish(t.Context(), w.Client(), "x")
+		_, err := q.Publish(t.Context(), w.Client().Queues(), "x")
 		require.NoError(t, err)
 		w.Advance(61 * time.Minute)
 		require.Len(t, causes, 1)
@@ -87,7 +88,7 @@ func TestQueueInFlightIsSmallAndCounted(t *testing.T) {
 	t.Parallel()
 	const n = 2000
 	rdb := redistest.Start(t).Client(t)
-	q := wakebell.NewQueue[string]("q")
+	q := queue.New[string]("q")
 	c := client(t, rdb, wakebell.ClientConfig{})
 	memory := func() (bytes int) {
 		info := rdb.Info(t.Context(), "memory").Val()
@@ -97,14 +98,14 @@ func TestQueueInFlightIsSmallAndCounted(t *testing.T) {
 		return bytes
 	}
 	before := memory()
-	drafts := make([]wakebell.Publication, n)
+	drafts := make([]queue.Draft, n)
 	for i := range drafts {
 		drafts[i] = q.Draft(fmt.Sprintf("%0100d", i))
 	}
-	_, err := c.Publish(t.Context(), drafts...)
+	_, err := c.Queues().Publish(t.Context(), drafts...)
 	require.NoError(t, err)
 	release := make(chan struct{})
-	sys := serve(t, rdb, wakebell.Handle(q, func(context.Context, wakebell.Message[string]) error {
+	sys := serve(t, rdb, wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error {
 		<-release
 		return nil
 	}, wakebell.MaxConcurrent(n)))
@@ -118,26 +119,26 @@ func TestQueueInFlightIsSmallAndCounted(t *testing.T) {
 // Here one must ask for that.
 func TestQueueACrashLosesNothingUnlessAskedTo(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]wakebell.HandlerOption{"default": nil, "at most once": {wakebell.AtMostOnce()}} {
+	for name, opts := range map[string][]wakebell.QueueHandlerOption{"default": nil, "at most once": {wakebell.AtMostOnce()}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q := wakebell.NewQueue[string]("q")
+			q := queue.New[string]("q")
 			began := 0
 			wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
-				wakebell.Handle(q, func(ctx context.Context, _ wakebell.Message[string]) error {
+				wakebell.HandleQueue(q, func(ctx context.Context, _ wakebell.Message[string]) error {
 					if began++; began == 1 {
 						<-ctx.Done()
 					}
 					return nil
 				}, opts...),
 			}}, func(t *testing.T, w *wakebelltest.World) {
-				_, err := q.Publish(t.Context(), w.Client(), "x")
+				_, err := q.Publish(t.Context(), w.Client().Queues(), "x")
 				require.NoError(t, err)
 				w.Advance(time.Second)
 				w.Crash()
 				w.Restart()
 				w.Advance(time.Hour)
-				st, err := w.Client().QueueStats(t.Context(), q.Keys())
+				st, err := w.Client().Queues().Stats(t.Context(), q.Keys())
 				require.NoError(t, err)
 				if opts == nil {
 					require.Equal(t, 2, began)
@@ -154,15 +155,15 @@ func TestQueueACrashLosesNothingUnlessAskedTo(t *testing.T) {
 // Weakness 6: the dead letters keep no id, no reason, no count.
 func TestQueueDeadLettersTellWhatDied(t *testing.T) {
 	t.Parallel()
-	q := wakebell.NewQueue[string]("q")
+	q := queue.New[string]("q")
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Handle(q, func(context.Context, wakebell.Message[string]) error { return errors.New("no luck") }, wakebell.MaxAttempts(3)),
+		wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error { return errors.New("no luck") }, wakebell.MaxAttempts(3)),
 	}}, func(t *testing.T, w *wakebelltest.World) {
-		published, err := w.Client().Publish(t.Context(), q.Draft("x"))
+		published, err := w.Client().Queues().Publish(t.Context(), q.Draft("x"))
 		require.NoError(t, err)
 		w.Advance(time.Hour)
 		n := 0
-		for l, err := range w.Client().QueueLetters(t.Context(), q.Keys(), 0) {
+		for l, err := range w.Client().Queues().DeadLetters(t.Context(), q.Keys(), 0) {
 			require.NoError(t, err)
 			n++
 			require.Equal(t, published[0].ID, l.ID)
@@ -190,10 +191,10 @@ func TestQueueUnderFaults(t *testing.T) {
 		return faultproxy.Fate{}
 	})
 	rdb := redistest.Shared(t, func(o *redis.Options) { o.Addr = proxy.Addr })
-	q := wakebell.NewQueue[int](redistest.Name(t))
+	q := queue.New[int](redistest.Name(t))
 	var mu sync.Mutex
 	ids, ended := map[int]map[string]bool{}, map[int]bool{}
-	handler := wakebell.Handle(q, func(_ context.Context, m wakebell.Message[int]) error {
+	handler := wakebell.HandleQueue(q, func(_ context.Context, m wakebell.Message[int]) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if ids[m.Body] == nil {
@@ -214,11 +215,11 @@ func TestQueueUnderFaults(t *testing.T) {
 	serve(t, rdb, handler)
 	c := client(t, rdb, wakebell.ClientConfig{})
 	for i := range messages {
-		var opts []wakebell.PublishOption
+		var opts []queue.PublishOption
 		if i%2 == 0 {
-			opts = append(opts, wakebell.Key(fmt.Sprint(i)))
+			opts = append(opts, queue.DeduplicationKey(fmt.Sprint(i)))
 		}
-		fresh, err := q.Publish(t.Context(), c, i, opts...)
+		fresh, err := q.Publish(t.Context(), c.Queues(), i, opts...)
 		require.NoError(t, err)
 		require.True(t, fresh, "a retry is answered as the first try was")
 		if i == messages/2 {
@@ -227,14 +228,14 @@ func TestQueueUnderFaults(t *testing.T) {
 	}
 	plain := client(t, redistest.Shared(t), wakebell.ClientConfig{})
 	require.Eventually(t, func() bool {
-		st, err := plain.QueueStats(t.Context(), q.Keys())
+		st, err := plain.Queues().Stats(t.Context(), q.Keys())
 		return err == nil && st.Pending+st.Processing == 0
 	}, time.Minute, 20*time.Millisecond)
 	require.Greater(t, lost.Load(), int32(10))
 	mu.Lock()
 	defer mu.Unlock()
 	dead := map[string]int{}
-	for l, err := range plain.QueueLetters(t.Context(), q.Keys(), 0) {
+	for l, err := range plain.Queues().DeadLetters(t.Context(), q.Keys(), 0) {
 		require.NoError(t, err)
 		dead[string(l.Payload)]++
 	}

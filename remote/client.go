@@ -30,10 +30,7 @@ type Client struct {
 	cfg        DialConfig
 }
 
-var (
-	_ wakebell.Timers    = (*Client)(nil)
-	_ wakebell.Publisher = (*Client)(nil)
-)
+var _ wakebell.Timers = (*Client)(nil)
 
 // DefaultDeadLink is how long a link may be down before calls fail.
 const DefaultDeadLink = 5 * time.Second

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/access"
 	"github.com/wakebell/wakebell/remote/internal/peer"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -76,10 +77,13 @@ type Config struct {
 	// host's. As many as half of it may wait for their first call beside them.
 	MaxConnections int
 
-	// Handler are options of the topics that are subscribed to, as of
-	// wakebell.Handle: how long leases are good, and so on. MaxConcurrent is
-	// left to the subscribers' credits.
+	// Handler are the options of the topics that peers subscribe to, as of
+	// wakebell.Handle. MaxConcurrent follows the credits of the subscribers.
 	Handler []wakebell.HandlerOption
+
+	// QueueHandler are the options of the queues that peers subscribe to, as of
+	// wakebell.HandleQueue. MaxConcurrent follows the credits of the subscribers.
+	QueueHandler []wakebell.QueueHandlerOption
 
 	// Operators are the owners who may give orders and look at everything: the
 	// service wakebell.v1.Operations, and those methods of Client. Nil: all who are
@@ -99,7 +103,7 @@ type Config struct {
 	// Queues are the queues that have another separator or key of dead letters than
 	// the default ones, by their names without the System's prefix. Peers name
 	// queues, not keys: those of any other queue are the default ones.
-	Queues []wakebell.QueueName
+	Queues []queue.Keys
 
 	// Allow are other actors of this process that peers may send to, and what.
 	Allow []Allow
@@ -201,7 +205,7 @@ func (c Config) settings() peer.Settings {
 		Address: c.Address, Advertise: c.Advertise, TLS: c.TLS,
 		Tokens: c.Tokens, TokenCertificates: c.TokenCertificates, Token: c.Token,
 		MaxMessage: c.MaxMessage, MaxConnections: c.MaxConnections,
-		Handler: c.Handler, Operators: c.Operators, Rights: c.Rights,
+		Handler: c.Handler, QueueHandler: c.QueueHandler, Operators: c.Operators, Rights: c.Rights,
 		CeleryQueues: c.CeleryQueues, Queues: c.Queues, Peers: c.Peers, Logger: c.Logger,
 	}
 	for _, a := range c.Allow {

@@ -9,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -85,10 +86,10 @@ func ExampleClient_Schedules() {
 	// Output: cron 0 3 * * * <nil>
 }
 
-func ExampleClient_Publish() {
-	mail := wakebell.NewQueue[string]("mail")
+func ExampleQueues_Publish() {
+	mail := queue.New[string]("mail")
 	served(func(ctx context.Context, c *remote.Client) {
-		if _, err := mail.Publish(ctx, c, "welcome"); err != nil {
+		if _, err := mail.Publish(ctx, c.Queues(), "welcome"); err != nil {
 			log.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(ctx)
@@ -107,15 +108,15 @@ func ExampleClient_Publish() {
 }
 
 // What operators do with a Client of Redis they do from elsewhere as well.
-func ExampleClient_QueueStats() {
-	mail := wakebell.NewQueue[string]("mail")
+func ExampleQueues_Stats() {
+	mail := queue.New[string]("mail")
 	served(func(ctx context.Context, c *remote.Client) {
-		if _, err := mail.Publish(ctx, c, "welcome"); err != nil {
+		if _, err := mail.Publish(ctx, c.Queues(), "welcome"); err != nil {
 			log.Fatal(err)
 		}
-		st, err := c.QueueStats(ctx, mail.Keys())
+		st, err := c.Queues().Stats(ctx, mail.Keys())
 		fmt.Println(st.Pending, err)
-		fmt.Println(c.PurgeQueue(ctx, mail.Keys(), false))
+		fmt.Println(c.Queues().Purge(ctx, mail.Keys(), false))
 	})
 	// Output:
 	// 1 <nil>

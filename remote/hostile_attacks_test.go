@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // attacks are all that TestHostile mixes. Each file of attacks has a list of its own.
@@ -155,7 +155,7 @@ var shareAttacks = []attack{
 	{"what operators do", func(t *testing.T, n *node, random *rand.Rand) {
 		c := dialAs(t, n, malloryToken)
 		for range 30 {
-			_, _ = c.PurgeQueue(t.Context(), wakebell.QueueName{Name: redistest.Name(t), DeadLetters: "timers_topics"}, true)
+			_, _ = c.Queues().Purge(t.Context(), queue.Keys{Name: redistest.Name(t), DeadLetters: "timers_topics"}, true)
 			_, _ = c.Overview(t.Context(), n.topic.Name())
 		}
 	}},

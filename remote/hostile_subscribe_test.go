@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -118,7 +119,7 @@ func TestCreditsOfOnePrincipalLeaveRoomForOthers(t *testing.T) {
 func TestASubscriberDoesNotChooseTheKeysOfAQueue(t *testing.T) {
 	t.Parallel()
 	named, cfg := redistest.Name(t), withMallory()
-	cfg.Queues = []wakebell.QueueName{{Name: named, Separator: "/"}}
+	cfg.Queues = []queue.Keys{{Name: named, Separator: "/"}}
 	n := serve(t, cfg)
 	mallory, owner, plain := talk(t, n, malloryToken), talk(t, n, secret), redistest.Name(t)
 	to := func(name string, queue *messages.Queue) *messages.SubscribeRequest {

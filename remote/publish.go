@@ -6,36 +6,37 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/gateway"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // The pauses of a publish that waits for room.
 const roomFirst, roomLast = 5 * time.Millisecond, 250 * time.Millisecond
 
-// Publish is that of wakebell.Client. Drafts that travel together are checked
+// Publish is that of queue.Client. Drafts that travel together are checked
 // together; after an error those that are answered are published.
-func (c *Client) Publish(ctx context.Context, drafts ...wakebell.Publication) ([]wakebell.Published, error) {
-	out := make([]wakebell.Published, 0, len(drafts))
+func (q *Queues) Publish(ctx context.Context, drafts ...queue.Draft) ([]queue.Published, error) {
+	out := make([]queue.Published, 0, len(drafts))
 	pause, full := roomFirst, error(nil)
 	for len(out) < len(drafts) {
-		request, n, err := wakebell.PublishMessage(drafts[len(out):]...)
+		request, n, err := gateway.PublishMessage(drafts[len(out):]...)
 		if err != nil {
 			return out, fmt.Errorf("message %d: %w", len(out)+n, err)
 		}
-		answer, err := call[*messages.PublishResponse](ctx, c, request)
+		answer, err := call[*messages.PublishResponse](ctx, q.client, request)
 		if err != nil {
 			return out, errors.Join(full, err)
 		}
 		for _, m := range answer.GetMessages() {
-			out = append(out, wakebell.Published{ID: m.GetId(), Fresh: m.GetFresh()})
+			out = append(out, queue.Published{ID: m.GetId(), Fresh: m.GetFresh()})
 		}
 		if len(answer.GetMessages()) >= n {
 			pause, full = roomFirst, nil
 			continue
 		}
-		full = fmt.Errorf("publish: %w", wakebell.ErrQueueFull)
-		if !drafts[len(out)].Waits() {
+		full = fmt.Errorf("publish: %w", queue.ErrFull)
+		if drafts[len(out)].Queue.WhenFull != queue.FullWaits {
 			return out, full
 		}
 		select {

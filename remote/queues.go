@@ -4,53 +4,63 @@ import (
 	"context"
 	"iter"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-var _ wakebell.QueueOperator = (*Client)(nil)
+var (
+	_ queue.Publisher = (*Queues)(nil)
+	_ queue.Operator  = (*Queues)(nil)
+)
 
-// QueueStats is that of wakebell.Client.
-func (c *Client) QueueStats(ctx context.Context, name wakebell.QueueName) (wakebell.QueueStats, error) {
-	answer, err := operate(ctx, c, rpc.OperationsClient.GetQueueStats, &messages.GetQueueStatsRequest{Name: name.Name, Queue: wire.QueueMessage(name)})
+// Queues publishes to the queues of a node, inspects them and redrives their dead
+// letters.
+type Queues struct{ client *Client }
+
+// Queues returns the client of the node's queues.
+func (c *Client) Queues() *Queues { return &Queues{c} }
+
+// Stats is that of queue.Client.
+func (q *Queues) Stats(ctx context.Context, name queue.Keys) (queue.Stats, error) {
+	answer, err := operate(ctx, q.client, rpc.OperationsClient.GetQueueStats, &messages.GetQueueStatsRequest{Name: name.Name, Queue: wire.QueueMessage(name)})
 	if err != nil {
-		return wakebell.QueueStats{}, err
+		return queue.Stats{}, err
 	}
 	m := answer.GetStats()
-	return wakebell.QueueStats{
+	return queue.Stats{
 		Pending: m.GetPending(), Processing: m.GetProcessing(), Ended: m.GetEnded(), Unleased: m.GetUnleased(),
 		Completed: m.GetCompleted(), Failed: m.GetFailed(), Dead: m.GetDead(),
 		Oldest: wire.InstantOf(m.GetOldest()), Now: wire.InstantOf(m.GetNow()),
 	}, nil
 }
 
-// QueueMessages is that of wakebell.Client. When the link breaks it ends with
+// Messages is that of queue.Client. When the link breaks it ends with
 // wakebell.ErrUnavailable.
-func (c *Client) QueueMessages(ctx context.Context, name wakebell.QueueName, running bool) iter.Seq2[wakebell.QueueMessage, error] {
+func (q *Queues) Messages(ctx context.Context, name queue.Keys, running bool) iter.Seq2[queue.Message, error] {
 	request := &messages.ListQueueMessagesRequest{Name: name.Name, Queue: wire.QueueMessage(name), Running: running}
-	return wire.Each(list(ctx, c, rpc.OperationsClient.ListQueueMessages, request), func(answer *messages.ListQueueMessagesResponse) wakebell.QueueMessage {
+	return wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueMessages, request), func(answer *messages.ListQueueMessagesResponse) queue.Message {
 		m := answer.GetMessage()
-		return wakebell.QueueMessage{
+		return queue.Message{
 			ID: m.GetId(), Payload: m.GetBody(), Fault: m.GetFault(), Running: m.GetRunning(),
 			Deliveries: int(m.GetDeliveries()), Deadline: wire.InstantOf(m.GetDeadline()),
 		}
 	})
 }
 
-// PurgeQueue is that of wakebell.Client. After an error it counts none of those it
+// Purge is that of queue.Client. After an error it counts none of those it
 // has deleted; when the link breaks it is wakebell.ErrUnavailable.
-func (c *Client) PurgeQueue(ctx context.Context, name wakebell.QueueName, running bool) (int64, error) {
-	return c.purge(ctx, &messages.PurgeQueueRequest{Name: name.Name, Queue: wire.QueueMessage(name), Running: running})
+func (q *Queues) Purge(ctx context.Context, name queue.Keys, running bool) (int64, error) {
+	return q.purge(ctx, &messages.PurgeQueueRequest{Name: name.Name, Queue: wire.QueueMessage(name), Running: running})
 }
 
-// PurgeQueueKept is that of wakebell.Client, and counts as PurgeQueue does.
-func (c *Client) PurgeQueueKept(ctx context.Context, name wakebell.QueueName) (int64, error) {
-	return c.purge(ctx, &messages.PurgeQueueRequest{Name: name.Name, Queue: wire.QueueMessage(name), Kept: true})
+// PurgeKept is that of queue.Client, and counts as Purge does.
+func (q *Queues) PurgeKept(ctx context.Context, name queue.Keys) (int64, error) {
+	return q.purge(ctx, &messages.PurgeQueueRequest{Name: name.Name, Queue: wire.QueueMessage(name), Kept: true})
 }
 
-func (c *Client) purge(ctx context.Context, request *messages.PurgeQueueRequest) (int64, error) {
-	answer, err := once(ctx, c, rpc.OperationsClient.PurgeQueue, request)
+func (q *Queues) purge(ctx context.Context, request *messages.PurgeQueueRequest) (int64, error) {
+	answer, err := once(ctx, q.client, rpc.OperationsClient.PurgeQueue, request)
 	return answer.GetCount(), err
 }

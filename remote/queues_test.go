@@ -21,6 +21,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/queue"
 )
 
 var broken = "\xff\xfe" + strings.Repeat("i", 30) // is no UTF-8, and as long as an id
@@ -40,17 +41,17 @@ func replaced(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // looksOnce is told that it is too late after its first look.
 type looksOnce struct {
-	wakebell.QueueOperator
+	queue.Operator
 	tooLate context.CancelCauseFunc
 }
 
-func (l looksOnce) QueueStats(ctx context.Context, name wakebell.QueueName) (wakebell.QueueStats, error) {
+func (l looksOnce) Stats(ctx context.Context, name queue.Keys) (queue.Stats, error) {
 	defer l.tooLate(errors.New("too late"))
-	return l.QueueOperator.QueueStats(ctx, name)
+	return l.Operator.Stats(ctx, name)
 }
 
 // bury makes dead letters of Python of these bodies, the oldest first.
-func bury(t *testing.T, name wakebell.QueueName, bodies ...string) {
+func bury(t *testing.T, name queue.Keys, bodies ...string) {
 	t.Helper()
 	values := make([]any, len(bodies))
 	for i, body := range bodies {
@@ -62,8 +63,8 @@ func bury(t *testing.T, name wakebell.QueueName, bodies ...string) {
 func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
 	t.Parallel()
 	n, rdb := serve(t, withToken()), redistest.Shared(t)
-	name, ctx := wakebell.QueueName{Name: redistest.Name(t)}, t.Context()
-	_, err := wakebell.NewQueue[[]byte](name.Name).PublishAll(ctx, n.Client(), []byte("text"), []byte("\xff\x00"))
+	name, ctx := queue.Keys{Name: redistest.Name(t)}, t.Context()
+	_, err := queue.New[[]byte](name.Name).PublishAll(ctx, n.Client().Queues(), []byte("text"), []byte("\xff\x00"))
 	require.NoError(t, err)
 	require.NoError(t, rdb.LPush(ctx, name.Name+"::pending",
 		"\x1eRMQ1:nonsense\xff", `plain`, "\x1eRMQ1:"+`{"id":"`+broken+`","payload":"x"}`).Err())
@@ -72,43 +73,43 @@ func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
 	require.NoError(t, rdb.HSet(ctx, name.Name+"::processing:delivery_counts", "held", 3).Err())
 	require.NoError(t, rdb.LPush(ctx, name.Name+"::completed", "done").Err())
 
-	here, elsewhere := wakebell.QueueOperator(n.Client()), wakebell.QueueOperator(dial(t, n))
-	want, err := here.QueueStats(ctx, name)
+	here, elsewhere := queue.Operator(n.Client().Queues()), queue.Operator(dial(t, n).Queues())
+	want, err := here.Stats(ctx, name)
 	require.NoError(t, err)
-	got, err := elsewhere.QueueStats(ctx, name)
+	got, err := elsewhere.Stats(ctx, name)
 	require.NoError(t, err)
 	require.WithinDuration(t, want.Now, got.Now, time.Minute)
 	require.False(t, want.Oldest.IsZero())
 	got.Now = want.Now
 	require.Equal(t, want, got)
 	for running, n := range map[bool]int{false: 5, true: 1} {
-		travels := func(m *wakebell.QueueMessage) { m.ID, m.Fault = replaced(m.ID), replaced(m.Fault) }
-		want := all(t, here.QueueMessages(ctx, name, running), travels)
+		travels := func(m *queue.Message) { m.ID, m.Fault = replaced(m.ID), replaced(m.Fault) }
+		want := all(t, here.Messages(ctx, name, running), travels)
 		require.Len(t, want, n)
-		require.Equal(t, want, all(t, elsewhere.QueueMessages(ctx, name, running), func(*wakebell.QueueMessage) {}))
+		require.Equal(t, want, all(t, elsewhere.Messages(ctx, name, running), func(*queue.Message) {}))
 	}
-	count, err := elsewhere.PurgeQueueKept(ctx, name)
+	count, err := elsewhere.PurgeKept(ctx, name)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, count)
-	count, err = elsewhere.PurgeQueue(ctx, name, false)
+	count, err = elsewhere.Purge(ctx, name, false)
 	require.NoError(t, err)
 	require.EqualValues(t, 5, count)
 	hurried, tooLate := context.WithCancelCause(ctx)
-	left, err := wakebell.DrainQueue(hurried, looksOnce{elsewhere, tooLate}, name)
+	left, err := queue.Drain(hurried, looksOnce{elsewhere, tooLate}, name)
 	require.ErrorContains(t, err, "too late")
 	require.EqualValues(t, 1, left.Processing)
-	count, err = elsewhere.PurgeQueue(ctx, name, true)
+	count, err = elsewhere.Purge(ctx, name, true)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, count)
-	_, err = wakebell.DrainQueue(ctx, elsewhere, name)
+	_, err = queue.Drain(ctx, elsewhere, name)
 	require.NoError(t, err)
 }
 
 func TestQueueLettersElsewhereAreAsThoseHere(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
-	name, ctx := wakebell.QueueName{Name: redistest.Name(t)}, t.Context()
-	here, elsewhere := wakebell.QueueOperator(n.Client()), wakebell.QueueOperator(dial(t, n))
+	name, ctx := queue.Keys{Name: redistest.Name(t)}, t.Context()
+	here, elsewhere := queue.Operator(n.Client().Queues()), queue.Operator(dial(t, n).Queues())
 	bury(t, name, "first", "\xff\x00", "last")
 	hash := sha1.Sum([]byte("lastlast")) //nolint:gosec // the fingerprint of a payload
 	fingerprint := "4:" + hex.EncodeToString(hash[:8])
@@ -116,50 +117,50 @@ func TestQueueLettersElsewhereAreAsThoseHere(t *testing.T) {
 	require.NoError(t, rdb.ZAdd(ctx, ours+"places", redis.Z{Score: 1, Member: "1"}).Err())
 	require.NoError(t, rdb.HSet(ctx, ours+"records", "", "3 "+fingerprint, "1", fingerprint+" 1700000000.5 7 2\n\xfe1no\xfd!").Err())
 
-	travels := func(l *wakebell.QueueLetter) {
+	travels := func(l *queue.DeadLetter) {
 		l.Entry, l.ID, l.Reason = replaced(l.Entry), replaced(l.ID), replaced(l.Reason)
 	}
 	for from, n := range []int{3, 2, 1, 0, 0} {
-		want := all(t, here.QueueLetters(ctx, name, int64(from)), travels)
+		want := all(t, here.DeadLetters(ctx, name, int64(from)), travels)
 		require.Len(t, want, n)
-		require.Equal(t, want, all(t, elsewhere.QueueLetters(ctx, name, int64(from)), func(*wakebell.QueueLetter) {}))
+		require.Equal(t, want, all(t, elsewhere.DeadLetters(ctx, name, int64(from)), func(*queue.DeadLetter) {}))
 		if from == 2 {
 			require.Equal(t, 7, want[0].Deliveries, "it has a record")
 		}
 	}
-	for where, c := range map[string]wakebell.QueueOperator{"here": here, "elsewhere": elsewhere} {
-		for _, err := range c.QueueLetters(ctx, name, -1) {
+	for where, c := range map[string]queue.Operator{"here": here, "elsewhere": elsewhere} {
+		for _, err := range c.DeadLetters(ctx, name, -1) {
 			require.ErrorIs(t, err, wakebell.ErrInvalid, where)
 		}
-		_, err := c.QueueLetter(ctx, name, "nobody's")
+		_, err := c.DeadLetter(ctx, name, "nobody's")
 		require.ErrorIs(t, err, wakebell.ErrNotFound, where)
-		_, err = c.QueueLetter(ctx, name, "")
+		_, err = c.DeadLetter(ctx, name, "")
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
-		_, err = c.QueueStats(ctx, wakebell.QueueName{Name: "a::b"})
+		_, err = c.Stats(ctx, queue.Keys{Name: "a::b"})
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
-		_, err = c.DeleteQueueLetters(ctx, wakebell.QueueName{})
+		_, err = c.DeleteDeadLetters(ctx, queue.Keys{})
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
-		_, _, err = c.RedriveQueueLetter(ctx, name, wakebell.QueueLetter{}, wakebell.QueueRedrive{Window: -1})
+		_, _, err = c.RedriveDeadLetter(ctx, name, queue.DeadLetter{}, queue.RedriveOptions{Window: -1})
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
 	}
-	_, err := elsewhere.QueueStats(ctx, wakebell.QueueName{Name: "\xff"})
+	_, err := elsewhere.Stats(ctx, queue.Keys{Name: "\xff"})
 	require.ErrorIs(t, err, wakebell.ErrInvalid, "it does not travel")
-	for _, err := range elsewhere.QueueLetters(ctx, wakebell.QueueName{Name: "\xff"}, 0) {
+	for _, err := range elsewhere.DeadLetters(ctx, queue.Keys{Name: "\xff"}, 0) {
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 	}
-	letters := all(t, elsewhere.QueueLetters(ctx, name, 0), func(*wakebell.QueueLetter) {})
-	one, err := elsewhere.QueueLetter(ctx, name, letters[1].Entry)
+	letters := all(t, elsewhere.DeadLetters(ctx, name, 0), func(*queue.DeadLetter) {})
+	one, err := elsewhere.DeadLetter(ctx, name, letters[1].Entry)
 	require.NoError(t, err)
 	require.Equal(t, letters[1], one)
-	outcome, id, err := elsewhere.RedriveQueueLetter(ctx, name, one, wakebell.QueueRedrive{})
+	outcome, id, err := elsewhere.RedriveDeadLetter(ctx, name, one, queue.RedriveOptions{})
 	require.NoError(t, err)
-	require.Equal(t, wakebell.LetterRedriven, outcome)
-	again := all(t, here.QueueMessages(ctx, name, false), func(*wakebell.QueueMessage) {})
+	require.Equal(t, queue.Redriven, outcome)
+	again := all(t, here.Messages(ctx, name, false), func(*queue.Message) {})
 	require.Equal(t, []string{id, "\xff\x00"}, []string{again[0].ID, string(again[0].Payload)})
-	outcome, _, err = elsewhere.RedriveQueueLetter(ctx, name, one, wakebell.QueueRedrive{})
+	outcome, _, err = elsewhere.RedriveDeadLetter(ctx, name, one, queue.RedriveOptions{})
 	require.NoError(t, err)
-	require.Equal(t, wakebell.LetterAbsent, outcome)
-	count, err := elsewhere.DeleteQueueLetters(ctx, name, letters...) // the broken one too
+	require.Equal(t, queue.Absent, outcome)
+	count, err := elsewhere.DeleteDeadLetters(ctx, name, letters...) // the broken one too
 	require.NoError(t, err)
 	require.Equal(t, 2, count)
 }
@@ -169,21 +170,21 @@ func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c, ctx := dial(t, n), t.Context()
-	orders := wakebell.NewQueue[string](redistest.Name(t), wakebell.DeduplicateBy(func(s string) string { return s }), wakebell.Window(time.Minute))
-	_, err := orders.Publish(ctx, n.Client(), "taken")
+	orders := queue.New[string](redistest.Name(t), queue.DeduplicateBy(func(s string) string { return s }), queue.DeduplicationWindow(time.Minute))
+	_, err := orders.Publish(ctx, n.Client().Queues(), "taken")
 	require.NoError(t, err)
 	free := []string{"\xff"}
 	for i := range 2 * 100 { // more than are read at once
 		free = append(free, strconv.Itoa(i))
 	}
 	bury(t, orders.Keys(), append([]string{"taken"}, free...)...)
-	redriven, err := wakebell.RedriveQueue(ctx, c, orders.Keys(), orders.RedriveKeys())
+	redriven, err := queue.Redrive(ctx, c.Queues(), orders.Keys(), orders.RedriveOptions())
 	require.NoError(t, err)
 	require.EqualValues(t, len(free), redriven)
-	st, err := c.QueueStats(ctx, orders.Keys())
+	st, err := c.Queues().Stats(ctx, orders.Keys())
 	require.NoError(t, err)
 	require.EqualValues(t, 1, st.Dead, "whose key is taken")
-	fresh, err := orders.Publish(ctx, c, "7")
+	fresh, err := orders.Publish(ctx, c.Queues(), "7")
 	require.NoError(t, err)
 	require.False(t, fresh, "it has its key again")
 	ttl := redistest.Shared(t).PTTL(ctx, orders.Name()+"::deduplication::7").Val()
@@ -192,8 +193,8 @@ func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
 
 func TestManyLettersAreDeletedFromElsewhere(t *testing.T) {
 	t.Parallel()
-	name, cfg := wakebell.QueueName{Name: redistest.Name(t), DeadLetters: redistest.Name(t) + "::dlq"}, withToken()
-	cfg.Queues = []wakebell.QueueName{name}
+	name, cfg := queue.Keys{Name: redistest.Name(t), DeadLetters: redistest.Name(t) + "::dlq"}, withToken()
+	cfg.Queues = []queue.Keys{name}
 	n := serve(t, cfg)
 	c, ctx := dial(t, n), t.Context()
 	bodies := make([]string, 2100)
@@ -204,10 +205,10 @@ func TestManyLettersAreDeletedFromElsewhere(t *testing.T) {
 		bodies = append(bodies, strings.Repeat("x", 700_000)+strconv.Itoa(len(bodies)))
 	}
 	bury(t, name, bodies...)
-	letters := all(t, c.QueueLetters(ctx, name, 0), func(*wakebell.QueueLetter) {})
+	letters := all(t, c.Queues().DeadLetters(ctx, name, 0), func(*queue.DeadLetter) {})
 	require.Len(t, letters, len(bodies))
 	for _, want := range []int{len(bodies), 0} {
-		count, err := c.DeleteQueueLetters(ctx, name, letters...)
+		count, err := c.Queues().DeleteDeadLetters(ctx, name, letters...)
 		require.NoError(t, err)
 		require.Equal(t, want, count)
 	}

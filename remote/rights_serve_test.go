@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/remote/rights"
 )
@@ -100,9 +101,9 @@ func TestRightsHoldAtEveryWayIn(t *testing.T) {
 		bells := wakebell.NewTopic[string](name)
 		_, scheduled := bells.Schedule(ctx, c, "x", wakebell.ID("a"), wakebell.In(time.Hour))
 		_, counted := c.Stats(ctx, name)
-		_, published := wakebell.NewQueue[string](name).Publish(ctx, c, "x")
-		_, looked := c.QueueStats(ctx, wakebell.QueueName{Name: name})
-		_, purged := c.PurgeQueue(ctx, wakebell.QueueName{Name: name}, false)
+		_, published := queue.New[string](name).Publish(ctx, c.Queues(), "x")
+		_, looked := c.Queues().Stats(ctx, queue.Keys{Name: name})
+		_, purged := c.Queues().Purge(ctx, queue.Keys{Name: name}, false)
 		put := c.Schedules().Put(ctx, bells.Recurring(name, wakebell.Recurrence{Every: time.Hour}, "x"))
 		_, previewed := c.Schedules().Preview(ctx, name, 1)
 		_, paused := c.Pause(ctx, name, "", "")
@@ -149,7 +150,7 @@ func TestTheRightToATopicIsNotOneToTheQueueOfItsName(t *testing.T) {
 	tests.refused(messages.Code_CODE_FORBIDDEN, asQueue())
 	require.IsType(t, &messages.SubscribeResponse{}, mallory.ask(asQueue()))
 	tests.refused(messages.Code_CODE_CONFLICT, subscription(name, 10))
-	_, err = wakebell.NewQueue[string](name).Publish(t.Context(), n.Client(), "message")
+	_, err = queue.New[string](name).Publish(t.Context(), n.Client().Queues(), "message")
 	require.NoError(t, err)
 	leases, ok := mallory.replies()[0].(*messages.Leases)
 	require.True(t, ok)

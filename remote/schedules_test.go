@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -141,9 +142,9 @@ func TestAQueueElsewhereIsAsTheQueueHere(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c, ctx := dial(t, n), t.Context()
-	orders := wakebell.NewQueue[string](redistest.Name(t), wakebell.DeduplicateBy(func(s string) string { return s }),
-		wakebell.PendingCap(3, wakebell.FullFails))
-	for where, p := range map[string]wakebell.Publisher{"here": n.Client(), "elsewhere": c} {
+	orders := queue.New[string](redistest.Name(t), queue.DeduplicateBy(func(s string) string { return s }),
+		queue.PendingCap(3, queue.FullFails))
+	for where, p := range map[string]queue.Publisher{"here": n.Client().Queues(), "elsewhere": c.Queues()} {
 		fresh, err := orders.Publish(ctx, p, where)
 		require.NoError(t, err)
 		require.True(t, fresh)
@@ -153,27 +154,27 @@ func TestAQueueElsewhereIsAsTheQueueHere(t *testing.T) {
 	}
 	draft := orders.Draft("third")
 	for range 2 {
-		published, err := c.Publish(ctx, draft)
+		published, err := c.Queues().Publish(ctx, draft)
 		require.NoError(t, err)
 		require.True(t, published[0].Fresh, "the same draft again is a retry")
 	}
-	_, err := orders.Publish(ctx, c, "fourth")
-	require.ErrorIs(t, err, wakebell.ErrQueueFull)
-	waiting := wakebell.NewQueue[string](orders.Name(), wakebell.PendingCap(3, wakebell.FullWaits))
+	_, err := orders.Publish(ctx, c.Queues(), "fourth")
+	require.ErrorIs(t, err, queue.ErrFull)
+	waiting := queue.New[string](orders.Name(), queue.PendingCap(3, queue.FullWaits))
 	short, cancel := context.WithTimeout(ctx, 5*time.Second) // the first answer comes in time
 	defer cancel()
-	_, err = waiting.Publish(short, c, "fifth")
-	require.ErrorIs(t, err, wakebell.ErrQueueFull)
-	_, err = n.Client().PurgeQueue(ctx, orders.Keys(), false)
+	_, err = waiting.Publish(short, c.Queues(), "fifth")
+	require.ErrorIs(t, err, queue.ErrFull)
+	_, err = n.Client().Queues().Purge(ctx, orders.Keys(), false)
 	require.NoError(t, err)
-	many := wakebell.NewQueue[string](orders.Name())
+	many := queue.New[string](orders.Name())
 	bodies := make([]string, 1200)
-	published, err := many.PublishAll(ctx, c, bodies...)
+	published, err := many.PublishAll(ctx, c.Queues(), bodies...)
 	require.NoError(t, err)
 	require.Len(t, published, len(bodies))
-	st, err := n.Client().QueueStats(ctx, orders.Keys())
+	st, err := n.Client().Queues().Stats(ctx, orders.Keys())
 	require.NoError(t, err)
 	require.EqualValues(t, len(bodies), st.Pending)
-	_, err = wakebell.NewQueue[string]("").Publish(ctx, c, "x")
+	_, err = queue.New[string]("").Publish(ctx, c.Queues(), "x")
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -41,22 +42,23 @@ func (s *spans) handler(name string, began chan<- string) func(context.Context, 
 // ends before another subscriber has the timer, for a topic and for a queue.
 func TestAHandlerBehindASilentLinkEndsWithItsLease(t *testing.T) {
 	t.Parallel()
-	for _, queue := range []bool{false, true} {
+	for _, isQueue := range []bool{false, true} {
 		cfg := withToken()
 		cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
+		cfg.QueueHandler = []wakebell.QueueHandlerOption{wakebell.LeaseTTL(3 * time.Second)}
 		n := serve(t, cfg)
 		link := faultproxy.StartRaw(t, n.server.Address())
 		of := remote.Subscription{Topic: n.topic.Name()}
-		if queue {
-			of = remote.Subscription{Queue: wakebell.NewQueue[string](n.topic.Name()).Keys()}
+		if isQueue {
+			of = remote.Subscription{Queue: queue.New[string](n.topic.Name()).Keys()}
 		}
 		ran := &spans{from: map[string]time.Time{}, to: map[string]time.Time{}}
 		began := make(chan string, 16)
 		first, second := of, of
 		first.Name, second.Name = "first", "second"
 		subscribe(t, dialAt(t, link.Addr), first, ran.handler("first", began))
-		if queue {
-			_, err := wakebell.NewQueue[string](n.topic.Name()).Publish(t.Context(), n.Client(), "x")
+		if isQueue {
+			_, err := queue.New[string](n.topic.Name()).Publish(t.Context(), n.Client().Queues(), "x")
 			require.NoError(t, err)
 		} else {
 			_, err := n.topic.Schedule(t.Context(), n.Client(), "x")

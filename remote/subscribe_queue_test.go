@@ -12,13 +12,14 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 )
 
 func TestASubscriberHandlesAQueue(t *testing.T) {
 	t.Parallel()
-	orders, cfg := wakebell.NewQueue[string](redistest.Name(t), wakebell.KeySeparator("/")), withToken()
-	cfg.Queues = []wakebell.QueueName{orders.Keys()}
+	orders, cfg := queue.New[string](redistest.Name(t), queue.KeySeparator("/")), withToken()
+	cfg.Queues = []queue.Keys{orders.Keys()}
 	n := serve(t, cfg)
 	c, ctx := dial(t, n), t.Context()
 	var handled sync.Map
@@ -34,11 +35,11 @@ func TestASubscriberHandlesAQueue(t *testing.T) {
 		return nil
 	})
 	for _, body := range []string{"one", "never", "again"} {
-		_, err := orders.Publish(ctx, c, body)
+		_, err := orders.Publish(ctx, c.Queues(), body)
 		require.NoError(t, err)
 	}
 	eventually(t, func() bool {
-		st, err := n.Client().QueueStats(ctx, orders.Keys())
+		st, err := n.Client().Queues().Stats(ctx, orders.Keys())
 		return err == nil && st.Pending+st.Processing == 0 && st.Dead == 1
 	})
 	attempt, _ := handled.Load("again")
@@ -57,17 +58,17 @@ func TestASubscriberHandlesAQueue(t *testing.T) {
 func TestAQueueGoesOnWithTheNextSubscriber(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}
+	cfg.QueueHandler = []wakebell.QueueHandlerOption{wakebell.LeaseTTL(time.Hour)}
 	n := serve(t, cfg)
 	c, ctx := dial(t, n), t.Context()
-	orders := wakebell.NewQueue[string](redistest.Name(t))
+	orders := queue.New[string](redistest.Name(t))
 	began := make(chan struct{}, 1)
 	end := subscribe(t, c, remote.Subscription{Queue: orders.Keys(), Name: "first"}, func(ctx context.Context, _ *messages.Lease) error {
 		began <- struct{}{}
 		<-t.Context().Done()
 		return ctx.Err()
 	})
-	_, err := orders.Publish(ctx, c, "x")
+	_, err := orders.Publish(ctx, c.Queues(), "x")
 	require.NoError(t, err)
 	receive(t, began)
 	second := make(chan string, 1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
@@ -18,9 +19,9 @@ import (
 type Subscription struct {
 	Topic string // without prefix
 
-	// Queue is a queue instead, as its Keys say; wakebell.Queue.Read reads the
+	// Queue is a queue instead, as its Keys say; queue.Queue.Read reads the
 	// bodies. The zero value: it is a topic.
-	Queue wakebell.QueueName
+	Queue queue.Keys
 
 	// Name tells subscribers of a topic apart, also after a restart: 1 to 256
 	// bytes. Of two with the same name the later one gets the leases.

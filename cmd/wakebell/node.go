@@ -113,8 +113,8 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	f.log.register(cmd)
 }
 
-func (f *nodeFlags) options() []wakebell.HandlerOption {
-	options := []wakebell.HandlerOption{
+func (f *nodeFlags) options() (topics []wakebell.HandlerOption, queues []wakebell.QueueHandlerOption) {
+	options := []wakebell.CommonOption{
 		wakebell.MaxConcurrent(f.maxConcurrent),
 		wakebell.LeaseTTL(f.leaseTTL),
 		wakebell.MaxLeaseAge(f.leaseAge),
@@ -126,7 +126,10 @@ func (f *nodeFlags) options() []wakebell.HandlerOption {
 	if f.discardRejected {
 		options = append(options, wakebell.DiscardRejected())
 	}
-	return options
+	for _, option := range options {
+		topics, queues = append(topics, option), append(queues, option)
+	}
+	return topics, queues
 }
 
 // rawHandler handles bodies of every kind.
@@ -155,9 +158,10 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	if f.exec != "" {
 		handle = inTurn(handle, a.command(f.exec))
 	}
+	topicOptions, queueOptions := f.options()
 	var handlers []wakebell.Handler
 	for _, topic := range f.topics {
-		handlers = append(handlers, wakebell.Handle(wakebell.NewTopic[[]byte](topic), handle, f.options()...))
+		handlers = append(handlers, wakebell.Handle(wakebell.NewTopic[[]byte](topic), handle, topicOptions...))
 	}
 	handlers = append(handlers, f.queueHandlers(f, handle)...)
 	drain := f.drain
@@ -176,7 +180,10 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	server, err := f.serve(ctx, sys, serving, f.options())
+	if serving != nil {
+		serving.Handler, serving.QueueHandler = topicOptions, queueOptions
+	}
+	server, err := f.serve(ctx, sys, serving)
 	if err != nil {
 		return err
 	}

@@ -86,11 +86,10 @@ func (f *listenFlags) take(a *app, log *slog.Logger) (*remote.Config, error) {
 
 // serve starts the listener of sys, which is not started yet. It returns nil for a
 // nil configuration.
-func (f *listenFlags) serve(ctx context.Context, sys *wakebell.System, cfg *remote.Config, options []wakebell.HandlerOption) (*remote.Server, error) {
+func (f *listenFlags) serve(ctx context.Context, sys *wakebell.System, cfg *remote.Config) (*remote.Server, error) {
 	if cfg == nil {
 		return nil, nil
 	}
-	cfg.Handler = options
 	server, err := remote.Serve(sys, *cfg)
 	switch {
 	case errors.Is(err, remote.ErrInsecure):

@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // queueFlags are the flags of node about queues.
 type queueFlags struct {
 	queues            []string
-	names             wakebell.QueueName // without the name
+	names             queue.Keys // without the name
 	visibility        time.Duration
 	maxDeliveries     int
 	completed, failed int
@@ -37,7 +38,7 @@ func (f *queueFlags) register(cmd *cobra.Command) {
 
 // named returns the queues whose keys peers use: the queues that the node handles,
 // and peers, a comma-separated list of names.
-func (f *queueFlags) named(peers string) (all []wakebell.QueueName) {
+func (f *queueFlags) named(peers string) (all []queue.Keys) {
 	names := f.queues
 	if peers != "" {
 		names = append(slices.Clone(names), strings.Split(peers, ",")...)
@@ -53,7 +54,7 @@ func (f *queueFlags) named(peers string) (all []wakebell.QueueName) {
 // queueHandlers returns the handlers of the queues, with the settings of topics
 // except for those that have a flag of their own.
 func (f *queueFlags) queueHandlers(node *nodeFlags, handle rawHandler) []wakebell.Handler {
-	options := []wakebell.HandlerOption{
+	options := []wakebell.QueueHandlerOption{
 		wakebell.MaxConcurrent(node.maxConcurrent), wakebell.PollingInterval(node.polling),
 		wakebell.RetryBackoff(node.retryFirst, node.retryMax), wakebell.LeaseTTL(f.visibility),
 		wakebell.MaxAttempts(f.maxDeliveries), wakebell.KeepCompleted(f.completed), wakebell.KeepFailed(f.failed),
@@ -79,8 +80,8 @@ func (f *queueFlags) queueHandlers(node *nodeFlags, handle rawHandler) []wakebel
 	}
 	var handlers []wakebell.Handler
 	for _, name := range f.queues {
-		q := wakebell.NewQueue[[]byte](name, queueOptions(f.names)...)
-		handlers = append(handlers, wakebell.Handle(q, shown, options...))
+		q := queue.New[[]byte](name, queueOptions(f.names)...)
+		handlers = append(handlers, wakebell.HandleQueue(q, shown, options...))
 	}
 	return handlers
 }

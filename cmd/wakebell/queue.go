@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/remote"
 )
 
 func (a *app) queueCommand() *cobra.Command {
@@ -26,14 +29,29 @@ wakebell node --queue handles them.`,
 	return cmd
 }
 
+// queues is the client of a command about queues: of Redis or of a node.
+type queues interface {
+	queue.Publisher
+	queue.Operator
+}
+
+// askQueues runs fn with the queues of the node of --remote or, without it, of the
+// Redis of --redis.
+func (a *app) askQueues(ctx context.Context, fn func(queues) error) error {
+	if a.remoteAddress() == "" {
+		return a.withClient(func(c *wakebell.Client) error { return fn(c.Queues()) })
+	}
+	return a.withNode(ctx, func(c *remote.Client) error { return fn(c.Queues()) })
+}
+
 // queueFlag adds the required flag --queue and the flags of its keys.
-func queueFlag(cmd *cobra.Command, q *wakebell.QueueName) {
+func queueFlag(cmd *cobra.Command, q *queue.Keys) {
 	cmd.Flags().StringVar(&q.Name, "queue", "", "the `queue`")
 	_ = cmd.MarkFlagRequired("queue") // the flag is there, so this cannot fail
 	separatorFlag(cmd, q)
 }
 
-func separatorFlag(cmd *cobra.Command, q *wakebell.QueueName) {
+func separatorFlag(cmd *cobra.Command, q *queue.Keys) {
 	cmd.Flags().StringVar(&q.Separator, "separator", "::", "`text` between the name of a queue and the suffix of a key")
 	cmd.Flags().StringVar(&q.DeadLetters, "dead-letter-key", "", "`key` of the dead letters (default the queue, the separator, dlq)")
 }
@@ -51,10 +69,10 @@ func payload(body []byte) content {
 	return newContent(c)
 }
 
-func queueOptions(q wakebell.QueueName) []wakebell.QueueOption {
-	options := []wakebell.QueueOption{wakebell.KeySeparator(q.Separator)}
+func queueOptions(q queue.Keys) []queue.Option {
+	options := []queue.Option{queue.KeySeparator(q.Separator)}
 	if q.DeadLetters != "" {
-		options = append(options, wakebell.DeadLetterKey(q.DeadLetters))
+		options = append(options, queue.DeadLetterKey(q.DeadLetters))
 	}
 	return options
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 func (a *app) queueDeadCommand() *cobra.Command {
@@ -33,14 +33,14 @@ type queueDeadLine struct {
 	content
 }
 
-func (a *app) queueDeadLine(q wakebell.QueueName, l wakebell.QueueLetter) queueDeadLine {
+func (a *app) queueDeadLine(q queue.Keys, l queue.DeadLetter) queueDeadLine {
 	return queueDeadLine{a.prefix + q.Name, l.Entry, l.ID, l.Reason, l.Deliveries, stamp(l.At), payload(l.Payload)}
 }
 
 // queueDeadChoice selects the dead letters of a queue that a command changes: one
 // entry, or all.
 type queueDeadChoice struct {
-	queue    wakebell.QueueName
+	queue    queue.Keys
 	all, yes bool
 	entry    string
 }
@@ -64,12 +64,12 @@ func (f *queueDeadChoice) choose(args []string) error {
 }
 
 // confirmed asks before dead letters are changed.
-func (a *app) confirmed(ctx context.Context, c wakebell.QueueOperator, f *queueDeadChoice, verb string) error {
+func (a *app) confirmed(ctx context.Context, c queue.Operator, f *queueDeadChoice, verb string) error {
 	return a.confirm(f.yes, func() (string, error) {
 		if f.entry != "" {
 			return fmt.Sprintf("%s a dead letter of %s?", verb, a.prefix+f.queue.Name), nil
 		}
-		st, err := c.QueueStats(ctx, f.queue)
+		st, err := c.Stats(ctx, f.queue)
 		return fmt.Sprintf("%s %d dead letters of %s?", verb, st.Dead, a.prefix+f.queue.Name), err
 	})
 }

@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 func (a *app) queueDeadLsCommand() *cobra.Command {
-	var q wakebell.QueueName
+	var q queue.Keys
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "ls --queue QUEUE",
@@ -27,9 +27,9 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	limitFlag(cmd, &limit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.ask(ctx, func(c asked) error {
+		return a.askQueues(ctx, func(c queues) error {
 			list := a.newListing(limit, "ENTRY", "ID", "DIED", "DELIVERIES", "REASON")
-			return printAll(list, c.QueueLetters(ctx, q, 0), func(l wakebell.QueueLetter) (any, []string) {
+			return printAll(list, c.DeadLetters(ctx, q, 0), func(l queue.DeadLetter) (any, []string) {
 				line := a.queueDeadLine(q, l)
 				return line, []string{l.Entry, l.ID, line.Died, strconv.Itoa(l.Deliveries), l.Reason}
 			})

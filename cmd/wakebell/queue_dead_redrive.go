@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
-// maxWindow is the largest window of wakebell.Window.
+// maxWindow is the longest window of queue.DeduplicationWindow.
 const maxWindow = 100 * 365 * 24 * time.Hour
 
 type queueRedriveFlags struct {
@@ -48,36 +49,36 @@ With -o json it prints one line with queue and redriven, a number.`,
 		if f.window < time.Millisecond || f.window > maxWindow {
 			return usagef("--window: %v, want 1ms to 100 years", f.window)
 		}
-		return a.ask(ctx, func(c asked) error { return a.queueRedrive(ctx, c, f) })
+		return a.askQueues(ctx, func(c queues) error { return a.queueRedrive(ctx, c, f) })
 	})
 	return cmd
 }
 
-func (a *app) queueRedrive(ctx context.Context, c wakebell.QueueOperator, f *queueRedriveFlags) error {
+func (a *app) queueRedrive(ctx context.Context, c queue.Operator, f *queueRedriveFlags) error {
 	var n int64
-	q := wakebell.NewQueue[[]byte](f.queue.Name, append(queueOptions(f.queue), wakebell.Window(f.window))...)
-	how := q.RedriveKeys()
+	q := queue.New[[]byte](f.queue.Name, append(queueOptions(f.queue), queue.DeduplicationWindow(f.window))...)
+	how := q.RedriveOptions()
 	if f.entry == "" {
 		if err := a.confirmed(ctx, c, &f.queueDeadChoice, "Redrive"); err != nil {
 			return err
 		}
 		var err error
-		if n, err = wakebell.RedriveQueue(ctx, c, f.queue, how); err != nil {
+		if n, err = queue.Redrive(ctx, c, f.queue, how); err != nil {
 			return soFar(err, n, "dead letters were redriven; run the same command again for the rest")
 		}
 	} else {
-		l, err := c.QueueLetter(ctx, f.queue, f.entry)
+		l, err := c.DeadLetter(ctx, f.queue, f.entry)
 		if err != nil {
 			return err
 		}
-		how.Key = func(wakebell.QueueLetter) string { return f.key }
-		outcome, _, err := c.RedriveQueueLetter(ctx, f.queue, l, how)
+		how.Key = func(queue.DeadLetter) string { return f.key }
+		outcome, _, err := c.RedriveDeadLetter(ctx, f.queue, l, how)
 		switch {
 		case err != nil:
 			return err
-		case outcome == wakebell.LetterAbsent:
+		case outcome == queue.Absent:
 			return fmt.Errorf("%w: dead letter %q", wakebell.ErrNotFound, f.entry)
-		case outcome == wakebell.LetterDuplicate:
+		case outcome == queue.Duplicate:
 			a.notef("wakebell: another message has the deduplication key; the dead letter was kept\n")
 		default:
 			n = 1

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 func (a *app) queueDeadRmCommand() *cobra.Command {
@@ -26,7 +26,7 @@ With -o json it prints one line with queue and deleted, a number.`,
 		if err := f.choose(args); err != nil {
 			return err
 		}
-		return a.ask(ctx, func(c asked) error {
+		return a.askQueues(ctx, func(c queues) error {
 			if err := a.confirmed(ctx, c, f, "Delete"); err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ With -o json it prints one line with queue and deleted, a number.`,
 	return cmd
 }
 
-func (a *app) queueDeadRm(ctx context.Context, c wakebell.QueueOperator, f *queueDeadChoice) error {
+func (a *app) queueDeadRm(ctx context.Context, c queue.Operator, f *queueDeadChoice) error {
 	if f.entry == "" {
 		n, err := deleteQueueDead(ctx, c, f.queue)
 		if err != nil {
@@ -44,11 +44,11 @@ func (a *app) queueDeadRm(ctx context.Context, c wakebell.QueueOperator, f *queu
 		}
 		return a.printDeleted(f.queue, n)
 	}
-	l, err := c.QueueLetter(ctx, f.queue, f.entry)
+	l, err := c.DeadLetter(ctx, f.queue, f.entry)
 	if err != nil {
 		return err
 	}
-	n, err := c.DeleteQueueLetters(ctx, f.queue, l)
+	n, err := c.DeleteDeadLetters(ctx, f.queue, l)
 	if err != nil {
 		return soFar(err, int64(n), "dead letters were deleted; run the same command again for the rest")
 	}
@@ -57,15 +57,15 @@ func (a *app) queueDeadRm(ctx context.Context, c wakebell.QueueOperator, f *queu
 
 // deleteQueueDead deletes the dead letters that exist when it starts, the oldest
 // first, a page at a time.
-func deleteQueueDead(ctx context.Context, c wakebell.QueueOperator, q wakebell.QueueName) (deleted int64, err error) {
+func deleteQueueDead(ctx context.Context, c queue.Operator, q queue.Keys) (deleted int64, err error) {
 	const page = 500
-	st, err := c.QueueStats(ctx, q)
+	st, err := c.Stats(ctx, q)
 	if err != nil {
 		return 0, err
 	}
 	for left := st.Dead; left > 0; {
-		deadLetters := make([]wakebell.QueueLetter, 0, page)
-		for l, err := range c.QueueLetters(ctx, q, 0) {
+		deadLetters := make([]queue.DeadLetter, 0, page)
+		for l, err := range c.DeadLetters(ctx, q, 0) {
 			if err != nil {
 				return deleted, err
 			}
@@ -73,7 +73,7 @@ func deleteQueueDead(ctx context.Context, c wakebell.QueueOperator, q wakebell.Q
 				break
 			}
 		}
-		n, err := c.DeleteQueueLetters(ctx, q, deadLetters...)
+		n, err := c.DeleteDeadLetters(ctx, q, deadLetters...)
 		deleted += int64(n)
 		if err != nil || n == 0 {
 			return deleted, err

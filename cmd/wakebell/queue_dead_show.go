@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 func (a *app) queueDeadShowCommand() *cobra.Command {
-	var q wakebell.QueueName
+	var q queue.Keys
 	cmd := &cobra.Command{
 		Use:   "show --queue QUEUE ENTRY",
 		Short: "Show a dead letter with its body",
@@ -22,8 +22,8 @@ there is none. With -o json it is one line with the fields of queue dead ls.`,
 	queueFlag(cmd, &q)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.ask(ctx, func(c asked) error {
-			l, err := c.QueueLetter(ctx, q, args[0])
+		return a.askQueues(ctx, func(c queues) error {
+			l, err := c.DeadLetter(ctx, q, args[0])
 			if err != nil {
 				return err
 			}

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 func (a *app) queueDrainCommand() *cobra.Command {
-	var q wakebell.QueueName
+	var q queue.Keys
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "drain --queue QUEUE",
@@ -30,13 +30,13 @@ expires. It prints what is left; with -o json as queue stats does.`,
 		if timeout < 0 {
 			return usagef("--timeout: %v is negative", timeout)
 		}
-		return a.ask(ctx, func(c asked) error {
+		return a.askQueues(ctx, func(c queues) error {
 			if timeout > 0 {
 				var stop context.CancelFunc
 				ctx, stop = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the queue is not empty after %v", timeout))
 				defer stop()
 			}
-			st, err := wakebell.DrainQueue(ctx, c, q)
+			st, err := queue.Drain(ctx, c, q)
 			return errors.Join(err, a.printQueueStats(q, st))
 		})
 	})

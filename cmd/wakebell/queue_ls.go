@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 type queueLine struct {
@@ -20,7 +20,7 @@ type queueLine struct {
 }
 
 func (a *app) queueLsCommand() *cobra.Command {
-	var q wakebell.QueueName
+	var q queue.Keys
 	var running bool
 	var limit int
 	cmd := &cobra.Command{
@@ -43,14 +43,14 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	limitFlag(cmd, &limit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.ask(ctx, func(c asked) error { return a.queueLs(ctx, c, q, running, limit) })
+		return a.askQueues(ctx, func(c queues) error { return a.queueLs(ctx, c, q, running, limit) })
 	})
 	return cmd
 }
 
-func (a *app) queueLs(ctx context.Context, c wakebell.QueueOperator, q wakebell.QueueName, running bool, limit int) error {
+func (a *app) queueLs(ctx context.Context, c queue.Operator, q queue.Keys, running bool, limit int) error {
 	list := a.newListing(limit, "ID", "STATE", "DELIVERIES", "DEADLINE", "BODY")
-	return printAll(list, c.QueueMessages(ctx, q, running), func(m wakebell.QueueMessage) (any, []string) {
+	return printAll(list, c.Messages(ctx, q, running), func(m queue.Message) (any, []string) {
 		line := queueLine{a.prefix + q.Name, m.ID, "pending", m.Deliveries, stamp(m.Deadline), m.Fault, payload(m.Payload)}
 		if running {
 			line.State = "running"

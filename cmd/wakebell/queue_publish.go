@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 type publishFlags struct {
-	queue           wakebell.QueueName
+	queue           queue.Keys
 	text, json, hex string
 	key             string
 	window          time.Duration
@@ -48,7 +48,7 @@ message, if known) and fresh, true or false.`,
 	f.given = flags.Changed
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.ask(ctx, func(c asked) error { return a.queuePublish(ctx, c, f) })
+		return a.askQueues(ctx, func(c queues) error { return a.queuePublish(ctx, c, f) })
 	})
 	return cmd
 }
@@ -78,7 +78,7 @@ type publishedLine struct {
 	Fresh bool   `json:"fresh"`
 }
 
-func (a *app) queuePublish(ctx context.Context, c wakebell.Publisher, f *publishFlags) error {
+func (a *app) queuePublish(ctx context.Context, c queue.Publisher, f *publishFlags) error {
 	body, err := f.body()
 	if err != nil {
 		return err
@@ -89,8 +89,8 @@ func (a *app) queuePublish(ctx context.Context, c wakebell.Publisher, f *publish
 	if f.given("window") && !f.given("dedup-key") {
 		return usagef("--window: requires --dedup-key")
 	}
-	q := wakebell.NewQueue[[]byte](f.queue.Name, append(queueOptions(f.queue), wakebell.Window(f.window))...)
-	published, err := c.Publish(ctx, q.Draft(body, wakebell.Key(f.key)))
+	q := queue.New[[]byte](f.queue.Name, append(queueOptions(f.queue), queue.DeduplicationWindow(f.window))...)
+	published, err := c.Publish(ctx, q.Draft(body, queue.DeduplicationKey(f.key)))
 	switch {
 	case err != nil:
 		return err

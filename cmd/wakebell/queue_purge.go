@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 func (a *app) queuePurgeCommand() *cobra.Command {
-	var q wakebell.QueueName
+	var q queue.Keys
 	var running, kept, yes bool
 	cmd := &cobra.Command{
 		Use:   "purge --queue QUEUE",
@@ -32,18 +32,18 @@ With -o json it prints one line with queue and deleted, a number.`,
 	yesFlag(cmd, &yes, "do not ask for confirmation")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.ask(ctx, func(c asked) error {
+		return a.askQueues(ctx, func(c queues) error {
 			err := a.confirm(yes, func() (string, error) {
-				st, err := c.QueueStats(ctx, q)
+				st, err := c.Stats(ctx, q)
 				return fmt.Sprintf("Delete %d pending messages of %s?", st.Pending, a.prefix+q.Name), err
 			})
 			if err != nil {
 				return err
 			}
-			n, err := c.PurgeQueue(ctx, q, running)
+			n, err := c.Purge(ctx, q, running)
 			if err == nil && kept {
 				var more int64
-				more, err = c.PurgeQueueKept(ctx, q)
+				more, err = c.PurgeKept(ctx, q)
 				n += more
 			}
 			return errors.Join(err, a.printDeleted(q, n))
@@ -52,7 +52,7 @@ With -o json it prints one line with queue and deleted, a number.`,
 	return cmd
 }
 
-func (a *app) printDeleted(q wakebell.QueueName, n int64) error {
+func (a *app) printDeleted(q queue.Keys, n int64) error {
 	if a.wantsJSON() {
 		return a.printJSON(struct {
 			Queue   string `json:"queue"`

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 type queueStatsLine struct {
@@ -22,7 +22,7 @@ type queueStatsLine struct {
 }
 
 func (a *app) queueStatsCommand() *cobra.Command {
-	var q wakebell.QueueName
+	var q queue.Keys
 	cmd := &cobra.Command{
 		Use:   "stats --queue QUEUE",
 		Short: "Show the counts of a queue",
@@ -39,8 +39,8 @@ id tells.`,
 	queueFlag(cmd, &q)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.ask(ctx, func(c asked) error {
-			st, err := c.QueueStats(ctx, q)
+		return a.askQueues(ctx, func(c queues) error {
+			st, err := c.Stats(ctx, q)
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ id tells.`,
 	return cmd
 }
 
-func (a *app) printQueueStats(q wakebell.QueueName, st wakebell.QueueStats) error {
+func (a *app) printQueueStats(q queue.Keys, st queue.Stats) error {
 	line := queueStatsLine{
 		a.prefix + q.Name, st.Pending, st.Processing, st.Ended, st.Unleased, st.Completed, st.Failed, st.Dead, stamp(st.Oldest),
 	}

@@ -65,9 +65,7 @@ func (a *app) notRemote() error {
 // asked is the client of a command: of Redis or of a node.
 type asked interface {
 	wakebell.Timers
-	wakebell.Publisher
 	wakebell.Operator
-	wakebell.QueueOperator
 }
 
 // ask runs fn with a client of the node of --remote or, without it, of the Redis of

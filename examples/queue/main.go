@@ -15,13 +15,14 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // Welcomes is the queue. A Python service may publish to it, too.
-var Welcomes = wakebell.NewQueue[string]("welcomes",
-	wakebell.DeduplicateBy(func(user string) string { return user }),
-	wakebell.Window(24*time.Hour),
-	wakebell.FreeKeyOnFailure())
+var Welcomes = queue.New[string]("welcomes",
+	queue.DeduplicateBy(func(user string) string { return user }),
+	queue.DeduplicationWindow(24*time.Hour),
+	queue.FreeKeyOnFailure())
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -47,17 +48,17 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 			return wakebell.RetryIn(50 * time.Millisecond)
 		}
 		out.Printf("welcome, %s", m.Body)
-		_, err := Welcomes.Publish(ctx, client(rdb), "nobody")
+		_, err := Welcomes.Publish(ctx, client(rdb).Queues(), "nobody")
 		return err
 	}
 	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Handle(Welcomes, greet, wakebell.MaxConcurrent(1))},
+		Handlers: []wakebell.Handler{wakebell.HandleQueue(Welcomes, greet, wakebell.MaxConcurrent(1))},
 	})
 	if err != nil {
 		return err
 	}
 	for range 2 {
-		fresh, err := Welcomes.Publish(ctx, sys.Client(), "ann")
+		fresh, err := Welcomes.Publish(ctx, sys.Client().Queues(), "ann")
 		if err != nil {
 			return err
 		}
@@ -67,7 +68,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 		return err
 	}
 	after := context.WithoutCancel(ctx)
-	n, err := wakebell.RedriveQueue(after, sys.Client(), Welcomes.Keys(), Welcomes.RedriveKeys())
+	n, err := queue.Redrive(after, sys.Client().Queues(), Welcomes.Keys(), Welcomes.RedriveOptions())
 	out.Printf("redriven: %d", n)
 	return err
 }

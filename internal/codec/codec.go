@@ -53,6 +53,10 @@ const (
 // a body cannot be decoded as the type. A retry cannot help.
 var ErrBody = errors.New("body does not fit")
 
+// ErrUnreadable is wrapped by the error for a body that is not of the type of its
+// topic or queue.
+var ErrUnreadable = errors.New("body cannot be read")
+
 // Codec encodes and decodes values of T. It is created by For, is immutable, and
 // may be used concurrently.
 type Codec[T any] struct{ plan plan }
@@ -98,6 +102,16 @@ func (c Codec[T]) Decode(body []byte, contentType string) (T, error) {
 		return zero, fmt.Errorf("%w: decode %s: %w", ErrBody, c.plan.whole, err)
 	}
 	return v, nil
+}
+
+// PayloadType returns the content type with which Decode reads a body that travels
+// without one: text/plain for strings, because text is not JSON even where it looks
+// like it, else empty.
+func (c Codec[T]) PayloadType() string {
+	if c.plan.form == formText && !c.plan.pointer {
+		return ContentTypeText
+	}
+	return ""
 }
 
 // form is the encoding of a type.

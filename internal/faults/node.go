@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -113,7 +114,7 @@ func NodeMain(config string, stdin io.Reader, stdout io.Writer) error {
 		return err
 	}
 	if cfg.Listen != "" {
-		server, err := remote.Serve(sys, remote.Config{Address: cfg.Listen, Handler: cfg.options(), Logger: log})
+		server, err := remote.Serve(sys, remote.Config{Address: cfg.Listen, Handler: asTopic(cfg.options()), QueueHandler: asQueue(cfg.options()), Logger: log})
 		if err != nil {
 			return err
 		}
@@ -140,13 +141,9 @@ func (c NodeConfig) client() *redis.Client {
 func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logger) (*wakebell.System, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
-	var from wakebell.Handleable[Work] = wakebell.NewTopic[Work](c.Topic)
-	if c.Queue {
-		from = wakebell.NewQueue[Work](c.Topic)
-	}
 	var handlers []wakebell.Handler
 	if c.Listen == "" {
-		handlers = append(handlers, wakebell.Handle(from, worker{w}.handle, append(c.options(), wakebell.MaxConcurrent(c.MaxConcurrent))...))
+		handlers = append(handlers, c.handler(worker{w}))
 	}
 	return wakebell.New(actors, rdb, wakebell.Config{
 		Handlers:     handlers,
@@ -156,11 +153,33 @@ func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logg
 	})
 }
 
-func (c NodeConfig) options() []wakebell.HandlerOption {
-	return []wakebell.HandlerOption{
+func (c NodeConfig) handler(w worker) wakebell.Handler {
+	options := append(c.options(), wakebell.MaxConcurrent(c.MaxConcurrent))
+	if c.Queue {
+		return wakebell.HandleQueue(queue.New[Work](c.Topic), w.handle, asQueue(options)...)
+	}
+	return wakebell.Handle(wakebell.NewTopic[Work](c.Topic), w.handle, asTopic(options)...)
+}
+
+func (c NodeConfig) options() []wakebell.TuningOption {
+	return []wakebell.TuningOption{
 		wakebell.LeaseTTL(c.LeaseTTL), wakebell.MaxPollingInterval(c.MaxPolling), wakebell.MaxAttempts(c.MaxAttempts),
 		wakebell.RetryBackoff(c.RetryFirst, max(c.RetryFirst, time.Second)),
 	}
+}
+
+func asTopic(tuning []wakebell.TuningOption) (options []wakebell.HandlerOption) {
+	for _, option := range tuning {
+		options = append(options, option)
+	}
+	return options
+}
+
+func asQueue(tuning []wakebell.TuningOption) (options []wakebell.QueueHandlerOption) {
+	for _, option := range tuning {
+		options = append(options, option)
+	}
+	return options
 }
 
 // withoutStacks removes the stacks of intended panics from the log.

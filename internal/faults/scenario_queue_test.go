@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 )
 
 const (
@@ -25,11 +26,11 @@ const (
 
 // queued is the queue of the scenario. Bodies contain their deduplication keys, which
 // identify the message of a command, a run and a dead letter.
-var queued = wakebell.NewQueue[Work](topic, wakebell.DeduplicateBy(func(w Work) string { return w.Key }))
+var queued = queue.New[Work](topic, queue.DeduplicateBy(func(w Work) string { return w.Key }))
 
-// queue kills and suspends the consumers of a queue, while links of consumers and
+// queues kills and suspends the consumers of a queue, while links of consumers and
 // publishers lose requests and replies, and handlers settle in every way.
-func queue(w *world) {
+func queues(w *world) {
 	w.redis()
 	cfg := w.config()
 	// Deadlines of a queue are rounded to ms; the lease must not be shorter than that
@@ -102,13 +103,13 @@ func (w *world) handled(within time.Duration) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), within)
 	defer cancel()
-	left, err := wakebell.DrainQueue(ctx, newClient(w.T, w.rdb), queued.Keys())
+	left, err := queue.Drain(ctx, newClient(w.T, w.rdb).Queues(), queued.Keys())
 	require.NoError(w, err, "left: %+v", left)
 }
 
 func (w *world) readDeadLetters(into map[string][]string) {
 	w.Helper()
-	for letter, err := range newClient(w.T, w.rdb).QueueLetters(w.Context(), queued.Keys(), 0) {
+	for letter, err := range newClient(w.T, w.rdb).Queues().DeadLetters(w.Context(), queued.Keys(), 0) {
 		require.NoError(w, err)
 		var work Work
 		require.NoError(w, json.Unmarshal(letter.Payload, &work))
@@ -259,9 +260,9 @@ func (p *publisher) publish(ctx context.Context) {
 }
 
 // draft returns new drafts. drafted counts them, in their order.
-func (p *publisher) draft(works []Work) []wakebell.Publication {
+func (p *publisher) draft(works []Work) []queue.Draft {
 	p.drafted += len(works)
-	drafts := make([]wakebell.Publication, len(works))
+	drafts := make([]queue.Draft, len(works))
 	for i, work := range works {
 		drafts[i] = queued.Draft(work)
 	}
@@ -270,14 +271,14 @@ func (p *publisher) draft(works []Work) []wakebell.Publication {
 
 // try publishes a batch once and records the answer. Half of the calls have a short
 // timeout, which ends before go-redis's retries do.
-func (p *publisher) try(ctx context.Context, works []Work, drafts []wakebell.Publication) bool {
+func (p *publisher) try(ctx context.Context, works []Work, drafts []queue.Draft) bool {
 	if p.rng.IntN(2) == 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, between(p.rng, time.Millisecond, 5*time.Millisecond))
 		defer cancel()
 	}
 	called := time.Now()
-	answers, err := p.client.Publish(ctx, drafts...)
+	answers, err := p.client.Queues().Publish(ctx, drafts...)
 	returned := time.Now()
 	p.calls.Add(1)
 	if err != nil {

@@ -9,7 +9,7 @@ var scenarios = []scenario{
 	{"boundaries", 300 * time.Millisecond, boundaries},
 	{"failover", time.Second, failover},
 	{"drain", 4 * time.Second, drain},
-	{"queue", time.Second, queue},
+	{"queue", time.Second, queues},
 	{"kill", time.Second, kill},
 	{"remote", 2 * time.Second, remoteAccess},
 	{"power-cut", time.Second, powerCut},

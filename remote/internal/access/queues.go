@@ -8,6 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
@@ -23,7 +24,7 @@ type QueueKeys struct {
 }
 
 // NewQueueKeys returns the keys of the queues that a configuration names.
-func NewQueueKeys(system *wakebell.System, queues []wakebell.QueueName) *QueueKeys {
+func NewQueueKeys(system *wakebell.System, queues []queue.Keys) *QueueKeys {
 	k := &QueueKeys{system: system, named: map[string]*messages.Queue{}}
 	for _, name := range queues {
 		k.named[name.Name] = wire.QueueMessage(withoutDefault(name))
@@ -31,7 +32,7 @@ func NewQueueKeys(system *wakebell.System, queues []wakebell.QueueName) *QueueKe
 	return k
 }
 
-func withoutDefault(name wakebell.QueueName) wakebell.QueueName {
+func withoutDefault(name queue.Keys) queue.Keys {
 	if name.Separator == defaultSeparator {
 		name.Separator = ""
 	}
@@ -95,7 +96,7 @@ func queueIn(request proto.Message) (name string, queue *messages.Queue, is bool
 }
 
 // ValidQueues reports what is wrong with the queues of a configuration.
-func ValidQueues(queues []wakebell.QueueName) (errs []error) {
+func ValidQueues(queues []queue.Keys) (errs []error) {
 	seen := map[string]bool{}
 	for _, name := range queues {
 		if err := name.Validate(); err != nil {

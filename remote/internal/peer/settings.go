@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/rights"
 )
 
@@ -16,10 +17,11 @@ type Settings struct {
 	Token                      string
 	MaxMessage, MaxConnections int
 	Handler                    []wakebell.HandlerOption
+	QueueHandler               []wakebell.QueueHandlerOption
 	Operators                  []string
 	Rights                     *rights.Grants
 	CeleryQueues               []string
-	Queues                     []wakebell.QueueName
+	Queues                     []queue.Keys
 	Peers                      []string
 	Allow                      []AllowedActor
 	Logger                     *slog.Logger

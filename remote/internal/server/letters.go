@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
@@ -18,22 +18,22 @@ func (o *operations) ListQueueDeadLetters(m *messages.ListQueueDeadLettersReques
 
 func (o *operations) listQueueDeadLetters(ctx context.Context, m *messages.ListQueueDeadLettersRequest) iter.Seq2[*messages.ListQueueDeadLettersResponse, error] {
 	from := int64(min(m.GetFrom(), math.MaxInt64)) //nolint:gosec // bounded
-	return wire.Each(o.client().QueueLetters(ctx, wire.QueueName(m), from), func(l wakebell.QueueLetter) *messages.ListQueueDeadLettersResponse {
+	return wire.Each(o.client().Queues().DeadLetters(ctx, wire.QueueName(m), from), func(l queue.DeadLetter) *messages.ListQueueDeadLettersResponse {
 		return &messages.ListQueueDeadLettersResponse{DeadLetter: wire.LetterMessage(l)}
 	})
 }
 
 func (o *operations) GetQueueDeadLetter(ctx context.Context, m *messages.GetQueueDeadLetterRequest) (*messages.GetQueueDeadLetterResponse, error) {
-	l, err := o.client().QueueLetter(ctx, wire.QueueName(m), m.GetEntry())
+	l, err := o.client().Queues().DeadLetter(ctx, wire.QueueName(m), m.GetEntry())
 	return &messages.GetQueueDeadLetterResponse{DeadLetter: wire.LetterMessage(l)}, err
 }
 
 func (o *operations) RedriveQueueDeadLetter(ctx context.Context, m *messages.RedriveQueueDeadLetterRequest) (*messages.RedriveQueueDeadLetterResponse, error) {
-	outcome, id, err := o.client().RedriveQueueLetter(ctx, wire.QueueName(m),
-		wakebell.QueueLetter{Entry: m.GetEntry(), Payload: m.GetBody()},
-		wakebell.QueueRedrive{
-			Key:    func(wakebell.QueueLetter) string { return m.GetKey() },
-			Window: m.GetWindow().AsDuration(), FreesKeys: m.GetFreesKeys(),
+	outcome, id, err := o.client().Queues().RedriveDeadLetter(ctx, wire.QueueName(m),
+		queue.DeadLetter{Entry: m.GetEntry(), Payload: m.GetBody()},
+		queue.RedriveOptions{
+			Key:    func(queue.DeadLetter) string { return m.GetKey() },
+			Window: m.GetWindow().AsDuration(), FreeKeyOnFailure: m.GetFreesKeys(),
 		})
 	return &messages.RedriveQueueDeadLetterResponse{Outcome: messages.QueueRedriveOutcome(outcome), Id: wire.Text(id)}, err
 }
@@ -42,10 +42,10 @@ func (o *operations) DeleteQueueDeadLetters(ctx context.Context, m *messages.Del
 	if len(m.GetDeadLetters()) > wire.MaxLetters {
 		return nil, wire.Invalid("dead_letters", "%d, at most %d", len(m.GetDeadLetters()), wire.MaxLetters)
 	}
-	letters := make([]wakebell.QueueLetter, len(m.GetDeadLetters()))
+	letters := make([]queue.DeadLetter, len(m.GetDeadLetters()))
 	for i, l := range m.GetDeadLetters() {
 		letters[i] = wire.LetterOf(l)
 	}
-	n, err := o.client().DeleteQueueLetters(ctx, wire.QueueName(m), letters...)
+	n, err := o.client().Queues().DeleteDeadLetters(ctx, wire.QueueName(m), letters...)
 	return &messages.DeleteQueueDeadLettersResponse{Count: int64(n)}, err
 }

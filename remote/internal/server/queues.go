@@ -6,13 +6,13 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 func (o *operations) GetQueueStats(ctx context.Context, m *messages.GetQueueStatsRequest) (*messages.GetQueueStatsResponse, error) {
-	st, err := o.client().QueueStats(ctx, wire.QueueName(m))
+	st, err := o.client().Queues().Stats(ctx, wire.QueueName(m))
 	if err != nil {
 		return nil, err
 	}
@@ -27,8 +27,8 @@ func (o *operations) ListQueueMessages(m *messages.ListQueueMessagesRequest, str
 }
 
 func (o *operations) listQueueMessages(ctx context.Context, m *messages.ListQueueMessagesRequest) iter.Seq2[*messages.ListQueueMessagesResponse, error] {
-	all := o.client().QueueMessages(ctx, wire.QueueName(m), m.GetRunning())
-	return wire.Each(all, func(q wakebell.QueueMessage) *messages.ListQueueMessagesResponse {
+	all := o.client().Queues().Messages(ctx, wire.QueueName(m), m.GetRunning())
+	return wire.Each(all, func(q queue.Message) *messages.ListQueueMessagesResponse {
 		return &messages.ListQueueMessagesResponse{Message: &messages.QueuedMessage{
 			Id: wire.Text(q.ID), Body: q.Payload, Fault: wire.Text(q.Fault), Running: q.Running,
 			Deliveries: wire.Count(q.Deliveries), Deadline: wire.Timestamp(q.Deadline),
@@ -39,9 +39,9 @@ func (o *operations) listQueueMessages(ctx context.Context, m *messages.ListQueu
 func (o *operations) PurgeQueue(ctx context.Context, m *messages.PurgeQueueRequest) (answer *messages.PurgeQueueResponse, err error) {
 	answer = &messages.PurgeQueueResponse{}
 	if m.GetKept() {
-		answer.Count, err = o.client().PurgeQueueKept(ctx, wire.QueueName(m))
+		answer.Count, err = o.client().Queues().PurgeKept(ctx, wire.QueueName(m))
 	} else {
-		answer.Count, err = o.client().PurgeQueue(ctx, wire.QueueName(m), m.GetRunning())
+		answer.Count, err = o.client().Queues().Purge(ctx, wire.QueueName(m), m.GetRunning())
 	}
 	return answer, err
 }

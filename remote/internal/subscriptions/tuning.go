@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // absent is the capacity of a topic that the System does not handle.
@@ -58,8 +59,7 @@ func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) 
 		if want == 0 {
 			return absent, nil
 		}
-		options := append(slices.Clone(h.guard.Cfg.Handler), wakebell.MaxConcurrent(want))
-		err = h.system.Add(ctx, wakebell.Forward(h.source(queue), wakebell.ToTaker(h.arrivals), options...))
+		err = h.system.Add(ctx, h.handler(queue, want))
 	case want == absent:
 		err = h.system.Remove(h.topic)
 	case want == 0:
@@ -78,19 +78,22 @@ func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) 
 	return want, nil
 }
 
-// source is what the leases are of.
-func (h *hub) source(queue *messages.Queue) wakebell.Handleable[[]byte] {
-	if queue == nil {
-		return wakebell.NewTopic[[]byte](h.topic)
+// handler forwards up to so many leases of the topic, or of the queue, to the hub.
+func (h *hub) handler(keys *messages.Queue, leases int) wakebell.Handler {
+	to := wakebell.ToTaker(h.arrivals)
+	if keys == nil {
+		handling := append(slices.Clone(h.guard.Cfg.Handler), wakebell.MaxConcurrent(leases))
+		return wakebell.Forward(wakebell.NewTopic[[]byte](h.topic), to, handling...)
 	}
-	var options []wakebell.QueueOption
-	if queue.GetSeparator() != "" {
-		options = append(options, wakebell.KeySeparator(queue.GetSeparator()))
+	var options []queue.Option
+	if keys.GetSeparator() != "" {
+		options = append(options, queue.KeySeparator(keys.GetSeparator()))
 	}
-	if queue.GetDeadLetters() != "" {
-		options = append(options, wakebell.DeadLetterKey(queue.GetDeadLetters()))
+	if keys.GetDeadLetters() != "" {
+		options = append(options, queue.DeadLetterKey(keys.GetDeadLetters()))
 	}
-	return wakebell.NewQueue[[]byte](h.topic, options...)
+	handling := append(slices.Clone(h.guard.Cfg.QueueHandler), wakebell.MaxConcurrent(leases))
+	return wakebell.ForwardQueue(queue.New[[]byte](h.topic, options...), to, handling...)
 }
 
 // isFor reports whether a subscription is to what the hub has, or has none yet.

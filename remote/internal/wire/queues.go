@@ -1,12 +1,12 @@
 package wire
 
 import (
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 )
 
 // LetterMessage converts a dead letter of a queue to a message.
-func LetterMessage(l wakebell.QueueLetter) *messages.QueueDeadLetter {
+func LetterMessage(l queue.DeadLetter) *messages.QueueDeadLetter {
 	return &messages.QueueDeadLetter{
 		Entry: Text(l.Entry), Body: l.Payload, Id: Text(l.ID), Reason: Text(l.Reason),
 		Deliveries: Count(l.Deliveries), At: Timestamp(l.At),
@@ -14,8 +14,8 @@ func LetterMessage(l wakebell.QueueLetter) *messages.QueueDeadLetter {
 }
 
 // LetterOf is the inverse of LetterMessage.
-func LetterOf(m *messages.QueueDeadLetter) wakebell.QueueLetter {
-	return wakebell.QueueLetter{
+func LetterOf(m *messages.QueueDeadLetter) queue.DeadLetter {
+	return queue.DeadLetter{
 		Entry: m.GetEntry(), Payload: m.GetBody(), ID: m.GetId(), Reason: m.GetReason(),
 		Deliveries: int(m.GetDeliveries()), At: InstantOf(m.GetAt()),
 	}
@@ -28,13 +28,13 @@ type OfQueue interface {
 }
 
 // QueueName returns the queue that a request names.
-func QueueName(m OfQueue) wakebell.QueueName {
-	return wakebell.QueueName{
+func QueueName(m OfQueue) queue.Keys {
+	return queue.Keys{
 		Name: m.GetName(), Separator: m.GetQueue().GetSeparator(), DeadLetters: m.GetQueue().GetDeadLetters(),
 	}
 }
 
 // QueueMessage converts the keys of a queue to a message.
-func QueueMessage(name wakebell.QueueName) *messages.Queue {
+func QueueMessage(name queue.Keys) *messages.Queue {
 	return &messages.Queue{Separator: name.Separator, DeadLetters: name.DeadLetters}
 }

@@ -1,0 +1,285 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/paging"
+	"github.com/wakebell/wakebell/redisops"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
+	"github.com/wakebell/wakebell/redisops/timers"
+)
+
+// Published says what became of a message.
+type Published = queuestore.Published
+
+// ErrFull says that as many messages wait as PendingCap allows; the message was not
+// published.
+var ErrFull = redisops.ErrQueueFull
+
+const (
+	roomFirst = 5 * time.Millisecond // until a full queue is tried again, doubled
+	roomLast  = 250 * time.Millisecond
+)
+
+// Config configures a client of queues; the zero value works.
+type Config struct {
+	// Prefix is put before the name of every queue.
+	Prefix string
+
+	// HashTag puts the names of queues in braces in the keys, so that all keys of a
+	// queue are in one slot of a Redis Cluster.
+	HashTag bool
+
+	// PayloadLimit bounds a body, in bytes, 0 to 512 MiB; 0 means 1 MiB.
+	PayloadLimit int
+
+	// RetryFor is for how long a call is made again, with growing, jittered delays
+	// from 25 ms to 1 s, while Redis is unavailable. 0 means until the deadline of
+	// the context, or for 2 s without one. A positive value bounds both. With a
+	// negative value each call is made once.
+	RetryFor time.Duration
+}
+
+const (
+	defaultPayloadLimit = 1 << 20
+	maxPayloadLimit     = 512 << 20 // a Redis string holds no more
+)
+
+// Client publishes to queues, inspects them and redrives their dead letters. It
+// starts nothing and needs no Close; it is safe for concurrent use. Every call may
+// be made again when its outcome is unknown.
+type Client struct {
+	store  *timers.Timers
+	prefix string
+	limit  int
+}
+
+// Publisher publishes messages to queues: a Client, or that of package remote.
+type Publisher interface {
+	Publish(ctx context.Context, drafts ...Draft) ([]Published, error)
+}
+
+// Operator inspects queues and redrives their dead letters: a Client, or that
+// of package remote.
+type Operator interface {
+	Stats(ctx context.Context, name Keys) (Stats, error)
+	Messages(ctx context.Context, name Keys, running bool) iter.Seq2[Message, error]
+	Purge(ctx context.Context, name Keys, running bool) (int64, error)
+	PurgeKept(ctx context.Context, name Keys) (int64, error)
+
+	DeadLetters(ctx context.Context, name Keys, from int64) iter.Seq2[DeadLetter, error]
+	DeadLetter(ctx context.Context, name Keys, entry string) (DeadLetter, error)
+	RedriveDeadLetter(ctx context.Context, name Keys, l DeadLetter, o RedriveOptions) (RedriveOutcome, string, error)
+	DeleteDeadLetters(ctx context.Context, name Keys, letters ...DeadLetter) (int, error)
+}
+
+var (
+	_ Publisher = (*Client)(nil)
+	_ Operator  = (*Client)(nil)
+)
+
+// NewClient makes a client of queues on rdb, which the caller owns and closes. It
+// does not call Redis yet. Errors wrap wakebell.ErrInvalid.
+func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
+	if rdb == nil {
+		return nil, argument.Invalid("rdb", "nil")
+	}
+	if err := argument.Within("PayloadLimit", cfg.PayloadLimit, 0, maxPayloadLimit); err != nil {
+		return nil, err
+	}
+	store, err := timers.New(rdb, timers.Keys{HashTag: cfg.HashTag})
+	if err != nil {
+		return nil, err
+	}
+	store.Retry = redisops.RetryFor(cfg.RetryFor)
+	return &Client{store: store, prefix: cfg.Prefix, limit: cmp.Or(cfg.PayloadLimit, defaultPayloadLimit)}, nil
+}
+
+// Publish publishes messages to one or several queues, in order. It checks all
+// before it publishes the first. Consecutive messages of one queue are published in
+// one atomic round trip, up to 500 of them and 1 MiB. After an error the messages
+// that are returned are published, and the same drafts can be published again: each
+// is published once within a minute or, if all have deduplication keys, within the
+// window.
+func (c *Client) Publish(ctx context.Context, drafts ...Draft) ([]Published, error) {
+	all := make([]message, len(drafts))
+	for i, d := range drafts {
+		var err error
+		if all[i], err = c.check(d); err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+	}
+	out := make([]Published, 0, len(all))
+	for from := 0; from < len(all); {
+		to := from + 1
+		for to < len(all) && all[to].settings == all[from].settings {
+			to++
+		}
+		part, err := publish(ctx, all[from:to])
+		out = append(out, part...)
+		if err != nil {
+			return out, err
+		}
+		from = to
+	}
+	return out, nil
+}
+
+// message is a draft that was checked.
+type message struct {
+	settings Settings
+	queue    *queuestore.Queue
+	message  queuestore.Message
+}
+
+func (c *Client) check(d Draft) (message, error) {
+	if d.Err != nil {
+		return message{}, d.Err
+	}
+	if err := d.Queue.validate(); err != nil {
+		return message{}, err
+	}
+	q, err := c.queue(d.Queue.Keys)
+	if err != nil {
+		return message{}, err
+	}
+	if len(d.Payload) > c.limit {
+		return message{}, argument.Invalid("body", "%d bytes, the limit is %d", len(d.Payload), c.limit)
+	}
+	m, err := queuestore.MessageOf(d.Payload, d.Key, d.Tail)
+	return message{d.Queue, q, m}, err
+}
+
+// publish publishes messages of one queue. With FullWaits it waits for room.
+func publish(ctx context.Context, messages []message) (out []Published, err error) {
+	all := make([]queuestore.Message, len(messages))
+	for i, m := range messages {
+		all[i] = m.message
+	}
+	queue, set := messages[0].queue, messages[0].settings
+	options := queuestore.PublishOptions{
+		Window: set.DeduplicationWindow, Cap: set.PendingCap,
+		DropOldest: set.WhenFull == FullDropsOldest, OwnKeys: set.FreeKeyOnFailure,
+	}
+	var full error
+	for pause := roomFirst; ; pause = min(2*pause, roomLast) {
+		part, _, err := queue.Publish(ctx, options, all[len(out):]...)
+		out = append(out, part...)
+		switch {
+		case err == nil:
+			return out, nil
+		case !errors.Is(err, ErrFull):
+			return out, errors.Join(full, err)
+		case set.WhenFull != FullWaits:
+			return out, err
+		}
+		full = err
+		select {
+		case <-ctx.Done():
+			return out, errors.Join(full, context.Cause(ctx))
+		case <-time.After(pause):
+		}
+	}
+}
+
+// queue is the store of a queue under its full name.
+func (c *Client) queue(name Keys) (*queuestore.Queue, error) {
+	switch {
+	case c == nil || c.store == nil:
+		return nil, argument.Invalid("client", "nil or zero; use NewClient")
+	case name.Name == "":
+		return nil, argument.Invalid("queue", "empty")
+	}
+	name.Name = c.prefix + name.Name
+	return queuestore.New(c.store, name)
+}
+
+// Stats are a queue in numbers.
+type Stats = queuestore.Stats
+
+// Stats describes a queue in numbers.
+func (c *Client) Stats(ctx context.Context, name Keys) (Stats, error) {
+	q, err := c.queue(name)
+	if err != nil {
+		return Stats{}, err
+	}
+	return q.Stats(ctx)
+}
+
+// Message is a message as it stands in its queue.
+type Message = queuestore.StoredMessage
+
+// Messages yields the messages that wait, in the order in which they will be
+// claimed; with running those that a consumer holds or that wait for their next
+// attempt, by deadline. It reads pages while the loop runs: a message that changes
+// meanwhile may be yielded twice or not at all. An error is yielded last.
+func (c *Client) Messages(ctx context.Context, name Keys, running bool) iter.Seq2[Message, error] {
+	const page = 100
+	return paging.All(func(from int64) ([]Message, int64, error) {
+		q, err := c.queue(name)
+		if err != nil {
+			return nil, 0, err
+		}
+		messages, err := q.Messages(ctx, running, from, page)
+		if len(messages) < page {
+			return messages, 0, err
+		}
+		return messages, from + page, err
+	})
+}
+
+// Purge deletes the messages that wait, and returns how many there were. It frees
+// the deduplication keys that FreeKeyOnFailure stored. With running it also deletes
+// the messages that consumers hold: the contexts of their handlers end with
+// wakebell.ErrLeaseLost. After an error it may have deleted some.
+func (c *Client) Purge(ctx context.Context, name Keys, running bool) (int64, error) {
+	q, err := c.queue(name)
+	if err != nil {
+		return 0, err
+	}
+	return q.Purge(ctx, running)
+}
+
+// PurgeKept deletes the payloads that are kept of completed and failed messages,
+// and returns how many there were.
+func (c *Client) PurgeKept(ctx context.Context, name Keys) (int64, error) {
+	q, err := c.queue(name)
+	if err != nil {
+		return 0, err
+	}
+	return q.PurgeKept(ctx)
+}
+
+// drainLook is how often Drain reads the counts.
+const drainLook = 100 * time.Millisecond
+
+// Drain waits until no message waits in the queue and no consumer holds one. Stop
+// the publishers first, and keep the consumers running. It returns the last counts;
+// when ctx ends first, with the cause of that.
+func Drain(ctx context.Context, of Operator, name Keys) (left Stats, err error) {
+	for {
+		st, err := of.Stats(ctx, name)
+		switch {
+		case ctx.Err() != nil && err != nil:
+			return left, context.Cause(ctx)
+		case err != nil:
+			return left, err
+		case st.Pending+st.Processing == 0:
+			return st, nil
+		}
+		left = st
+		select {
+		case <-ctx.Done():
+			return left, context.Cause(ctx)
+		case <-time.After(drainLook):
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package queue
+
+import (
+	"context"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/paging"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
+)
+
+// DeadLetter is a dead letter of a queue.
+type DeadLetter = queuestore.DeadLetter
+
+// RedriveOutcome says what became of a dead letter that was redriven.
+type RedriveOutcome = queuestore.LetterOutcome
+
+const (
+	// Redriven: it is a message again, with a new id.
+	Redriven = queuestore.LetterRedriven
+	// Duplicate: it stays, because another message has its deduplication key.
+	Duplicate = queuestore.LetterDuplicate
+	// Absent: there is no such dead letter any more.
+	Absent = queuestore.LetterAbsent
+)
+
+// DeadLetters yields the dead letters of a queue, the oldest first, without the
+// first from of them. It reads pages while the loop runs: a dead letter that changes
+// meanwhile may be yielded twice or not at all. An error is yielded last.
+func (c *Client) DeadLetters(ctx context.Context, name Keys, from int64) iter.Seq2[DeadLetter, error] {
+	return paging.All(func(after string) ([]DeadLetter, string, error) {
+		q, err := c.queue(name)
+		if err != nil {
+			return nil, "", err
+		}
+		if after == "" {
+			after = strconv.FormatInt(from, 10)
+		}
+		return q.DeadLetters(ctx, "", after, 0)
+	})
+}
+
+// DeadLetter reads one dead letter by its Entry; wakebell.ErrNotFound when there is
+// none.
+func (c *Client) DeadLetter(ctx context.Context, name Keys, entry string) (DeadLetter, error) {
+	q, err := c.queue(name)
+	if err != nil {
+		return DeadLetter{}, err
+	}
+	return q.DeadLetter(ctx, entry)
+}
+
+// DeleteDeadLetters deletes dead letters, and returns how many of them existed.
+func (c *Client) DeleteDeadLetters(ctx context.Context, name Keys, dead ...DeadLetter) (int, error) {
+	q, err := c.queue(name)
+	if err != nil {
+		return 0, err
+	}
+	return q.DiscardLetters(ctx, dead...)
+}
+
+// RedriveOptions says how dead letters become messages again; the zero value
+// redrives them without deduplication keys.
+type RedriveOptions struct {
+	// Key returns the deduplication key of a dead letter, empty for none; nil: none
+	// has one. The new message takes over a key that the dead one still holds. If
+	// another message holds the key, the dead letter stays.
+	Key func(DeadLetter) string
+
+	// Window is how long the keys suppress, 1 ms to 100 years; 0 means 1 h.
+	Window time.Duration
+	// FreeKeyOnFailure is the option of the queue.
+	FreeKeyOnFailure bool
+}
+
+// RedriveOptions returns options for Redrive that give dead letters the keys of
+// DeduplicateBy for the queue's DeduplicationWindow. A dead letter whose body cannot
+// be decoded gets none.
+func (q Queue[T]) RedriveOptions() RedriveOptions {
+	o := RedriveOptions{Window: q.set.DeduplicationWindow, FreeKeyOnFailure: q.set.FreeKeyOnFailure || q.set.WhenFull == FullDropsOldest}
+	if q.key == nil {
+		return o
+	}
+	o.Key = func(l DeadLetter) string {
+		body, err := q.codec.Decode(l.Payload, q.codec.PayloadType())
+		if err != nil {
+			return ""
+		}
+		return q.key(body)
+	}
+	return o
+}
+
+// RedriveDeadLetter publishes a dead letter again with a new id and deletes it, in
+// one step. It returns the outcome and the new id.
+func (c *Client) RedriveDeadLetter(ctx context.Context, name Keys, l DeadLetter, o RedriveOptions) (RedriveOutcome, string, error) {
+	q, err := c.queue(name)
+	if err != nil {
+		return 0, "", err
+	}
+	key := ""
+	if o.Key != nil {
+		key = o.Key(l)
+	}
+	return q.RedriveLetter(ctx, l, key, queuestore.PublishOptions{Window: o.Window, OwnKeys: o.FreeKeyOnFailure})
+}
+
+// redriveStep is how many dead letters Redrive reads before it redrives them.
+const redriveStep = 100
+
+// Redrive publishes all dead letters that exist when it begins, the oldest first,
+// and returns how many it redrove. A call after an error continues.
+func Redrive(ctx context.Context, of Operator, name Keys, o RedriveOptions) (redriven int64, err error) {
+	st, err := of.Stats(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	for left, stayed := st.Dead, int64(0); left > 0; {
+		dead := make([]DeadLetter, 0, redriveStep)
+		for l, err := range of.DeadLetters(ctx, name, stayed) {
+			if err != nil {
+				return redriven, err
+			}
+			if dead = append(dead, l); len(dead) == int(min(left, redriveStep)) {
+				break
+			}
+		}
+		if len(dead) == 0 {
+			return redriven, nil
+		}
+		for _, l := range dead {
+			left--
+			outcome, _, err := of.RedriveDeadLetter(ctx, name, l, o)
+			switch {
+			case err != nil:
+				return redriven, err
+			case outcome == Redriven:
+				redriven++
+			case outcome == Duplicate:
+				stayed++
+			}
+		}
+	}
+	return redriven, nil
+}

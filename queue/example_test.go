@@ -1,0 +1,219 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/embedded"
+	"github.com/wakebell/wakebell/queue"
+)
+
+// Welcome is a message of the examples.
+type Welcome struct{ User string }
+
+// Welcomes is the queue of the examples: each user is welcomed once a day.
+var Welcomes = queue.New[Welcome]("welcomes",
+	queue.DeduplicateBy(func(w Welcome) string { return w.User }),
+	queue.DeduplicationWindow(24*time.Hour),
+	queue.PendingCap(10_000, queue.FullWaits),
+	queue.FreeKeyOnFailure())
+
+// connect calls use with a Client on a Redis of its own.
+func connect(use func(context.Context, *queue.Client)) {
+	server := embedded.Start()
+	defer server.Close()
+	rdb := server.Client()
+	defer func() { check(rdb.Close()) }()
+	c, err := queue.NewClient(rdb, queue.Config{})
+	check(err)
+	use(context.Background(), c)
+}
+
+// rejected calls use when the messages of these users are dead letters.
+func rejected(use func(context.Context, *queue.Client), users ...string) {
+	server := embedded.Start()
+	defer server.Close()
+	quiet := slog.New(slog.DiscardHandler)
+	died := make(chan struct{})
+	reject := func(context.Context, wakebell.Message[Welcome]) error {
+		died <- struct{}{}
+		return wakebell.Reject(errors.New("no such user"))
+	}
+	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+	sys, err := wakebell.New(actors, server.Client(), wakebell.Config{
+		Handlers: []wakebell.Handler{wakebell.HandleQueue(Welcomes, reject, wakebell.MaxConcurrent(1))},
+		Logger:   quiet,
+	})
+	check(err)
+	ctx := context.Background()
+	check(sys.Start(ctx))
+	for _, user := range users {
+		_, err := Welcomes.Publish(ctx, sys.Client().Queues(), Welcome{user})
+		check(err)
+		<-died
+	}
+	check(sys.Remove(Welcomes.Name())) // what was decided is settled
+	use(ctx, sys.Client().Queues())
+	check(sys.Stop())
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func ExamplePublisher() {
+	// It takes a Client of this process or one of package remote.
+	welcome := func(ctx context.Context, p queue.Publisher, user string) error {
+		_, err := Welcomes.Publish(ctx, p, Welcome{user})
+		return err
+	}
+	connect(func(ctx context.Context, c *queue.Client) {
+		check(welcome(ctx, c, "ann"))
+		st, err := c.Stats(ctx, Welcomes.Keys())
+		check(err)
+		fmt.Println(st.Pending)
+	})
+	// Output: 1
+}
+
+func ExampleOperator() {
+	// It takes a Client of this process or one of package remote.
+	waiting := func(ctx context.Context, of queue.Operator, name queue.Keys) int64 {
+		st, err := of.Stats(ctx, name)
+		check(err)
+		return st.Pending
+	}
+	connect(func(ctx context.Context, c *queue.Client) {
+		_, err := Welcomes.PublishAll(ctx, c, Welcome{"ann"}, Welcome{"bob"})
+		check(err)
+		fmt.Println(waiting(ctx, c, Welcomes.Keys()))
+	})
+	// Output: 2
+}
+
+func ExampleNew() {
+	// As a Python service calls its keys that was set up with key_separator="/".
+	q := queue.New[string]("mail", queue.KeySeparator("/"), queue.DeadLetterKey("mail/dead"))
+	fmt.Println(q.Name(), q.Keys().Separator, q.Under("eu-").Name())
+	// Output: mail / eu-mail
+}
+
+func ExampleQueue_Publish() {
+	connect(func(ctx context.Context, c *queue.Client) {
+		for range 2 {
+			fresh, err := Welcomes.Publish(ctx, c, Welcome{"ann"})
+			check(err)
+			fmt.Println("fresh:", fresh)
+		}
+		fresh, err := Welcomes.Publish(ctx, c, Welcome{"ann"}, queue.DeduplicationKey("ann, again"))
+		check(err)
+		fmt.Println("with a key of its own:", fresh)
+	})
+	// Output:
+	// fresh: true
+	// fresh: false
+	// with a key of its own: true
+}
+
+func ExampleQueue_PublishAll() {
+	connect(func(ctx context.Context, c *queue.Client) {
+		published, err := Welcomes.PublishAll(ctx, c, Welcome{"ann"}, Welcome{"bob"}, Welcome{"ann"})
+		check(err)
+		for _, p := range published {
+			fmt.Println(len(p.ID), p.Fresh)
+		}
+	})
+	// Output:
+	// 32 true
+	// 32 true
+	// 32 false
+}
+
+func ExampleClient_Publish() {
+	connect(func(ctx context.Context, c *queue.Client) {
+		drafts := []queue.Draft{queue.New[string]("mail").Draft("hello")}
+		for range 3 { // as one does after an error: it is published once
+			published, err := c.Publish(ctx, drafts...)
+			check(err)
+			fmt.Println(published[0].Fresh)
+		}
+		st, err := c.Stats(ctx, queue.Keys{Name: "mail"})
+		check(err)
+		fmt.Println(st.Pending, "waits")
+	})
+	// Output:
+	// true
+	// true
+	// true
+	// 1 waits
+}
+
+func ExampleClient_Messages() {
+	connect(func(ctx context.Context, c *queue.Client) {
+		_, err := Welcomes.PublishAll(ctx, c, Welcome{"ann"}, Welcome{"bob"})
+		check(err)
+		const running = false // those that wait
+		for m, err := range c.Messages(ctx, Welcomes.Keys(), running) {
+			check(err)
+			fmt.Println(string(m.Payload), m.Deliveries)
+		}
+		n, err := c.Purge(ctx, Welcomes.Keys(), true) // with those that are held
+		check(err)
+		fmt.Println("purged", n)
+		kept, err := c.PurgeKept(ctx, Welcomes.Keys())
+		check(err)
+		left, err := queue.Drain(ctx, c, Welcomes.Keys())
+		check(err)
+		fmt.Println(kept, left.Pending)
+	})
+	// Output:
+	// {"User":"ann"} 0
+	// {"User":"bob"} 0
+	// purged 2
+	// 0 0
+}
+
+func ExampleRedrive() {
+	rejected(func(ctx context.Context, c *queue.Client) {
+		var dead []queue.DeadLetter
+		for l, err := range c.DeadLetters(ctx, Welcomes.Keys(), 0) {
+			check(err)
+			fmt.Println(string(l.Payload), l.Reason)
+			dead = append(dead, l)
+		}
+		bob, err := c.DeadLetter(ctx, Welcomes.Keys(), dead[1].Entry)
+		check(err)
+		outcome, _, err := c.RedriveDeadLetter(ctx, Welcomes.Keys(), bob, Welcomes.RedriveOptions())
+		check(err)
+		fmt.Println("bob redriven:", outcome == queue.Redriven)
+		n, err := c.DeleteDeadLetters(ctx, Welcomes.Keys(), dead[0])
+		check(err)
+		fmt.Println("deleted", n)
+		redriven, err := queue.Redrive(ctx, c, Welcomes.Keys(), queue.RedriveOptions{}) // without keys
+		check(err)
+		fmt.Println("redriven", redriven)
+	}, "ann", "bob", "cat")
+	// Output:
+	// {"User":"ann"} no such user
+	// {"User":"bob"} no such user
+	// {"User":"cat"} no such user
+	// bob redriven: true
+	// deleted 1
+	// redriven 1
+}
+
+func ExampleQueue_Settings() {
+	settings, err := Welcomes.Settings()
+	check(err)
+	fmt.Println(settings.Keys.Name, settings.DeduplicationWindow, settings.PendingCap, settings.WhenFull == queue.FullWaits)
+	// Output: welcomes 24h0m0s 10000 true
+}

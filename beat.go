@@ -1,17 +1,11 @@
 package wakebell
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/wakebell/wakebell/actors/scheduler"
-	"github.com/wakebell/wakebell/internal/beat"
-	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/internal/argument"
 )
 
 // Beat has a System fire recurring schedules. Any number of nodes may: each run
@@ -51,114 +45,36 @@ type Beat struct {
 	OnFire func(ScheduleRun)
 }
 
-func (b *Beat) validate() error {
+// Validate reports all that is wrong with the configuration; nil is valid. Errors
+// wrap ErrInvalid.
+func (b *Beat) Validate() error {
 	if b == nil {
 		return nil
 	}
-	errs := []error{within("Beat.MaxInterval", b.MaxInterval, 0, 24*time.Hour)}
-	if b.Schedules != nil && (b.Owner == "" || len(b.Owner) > maxNodeName) {
-		errs = append(errs, invalid("Beat.Owner", "%d bytes, want 1 to %d that name the service whose Schedules these are", len(b.Owner), maxNodeName))
+	errs := []error{argument.Within("Scheduler.MaxInterval", b.MaxInterval, 0, 24*time.Hour)}
+	if b.Schedules != nil {
+		if err := checkOwner(b.Owner); err != nil {
+			errs = append(errs, fmt.Errorf("Scheduler: %w", err))
+		}
 	}
 	seen := map[string]bool{}
 	for i, r := range b.Schedules {
-		err := r.validate()
-		if seen[r.name] {
-			err = errors.Join(err, invalid("name", "%s is given twice", clip(r.name)))
+		err := r.Validate()
+		if seen[r.Name] {
+			err = errors.Join(err, argument.Invalid("name", "%s is given twice", argument.Clip(r.Name)))
 		}
-		if seen[r.name] = true; err != nil {
-			errs = append(errs, fmt.Errorf("Beat.Schedules[%d] (%s): %w", i, clip(r.name), err))
+		if seen[r.Name] = true; err != nil {
+			errs = append(errs, fmt.Errorf("Scheduler.Schedules[%d] (%s): %w", i, argument.Clip(r.Name), err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// defaultMaxInterval is RedBeat's.
-const defaultMaxInterval = 300 * time.Second
+const maxOwner = 128
 
-// fleetToken is the same on all nodes with the same keys, and looks as RedBeat's.
-func fleetToken(k Keys) string {
-	sum := sha256.Sum256([]byte("wakebell " + k.WithDefaults().Beat))
-	return hex.EncodeToString(sum[:16])
-}
-
-// actorBeat is what the actor of the beat works with; nil without one.
-func (s *System) actorBeat() *scheduler.Config {
-	b := s.cfg.Beat
-	if b == nil {
-		return nil
+func checkOwner(owner string) error {
+	if owner == "" || len(owner) > maxOwner {
+		return argument.Invalid("Owner", "%d bytes, want 1 to %d that name the service", len(owner), maxOwner)
 	}
-	store := s.store.Beat() // whose calls the actor makes again itself
-	cfg := beat.Config{
-		Store: store, Maker: s.client.schedules.hand.Maker, Log: s.cfg.Logger, Zone: b.Zone,
-		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle,
-	}
-	if cfg.MaxInterval == 0 {
-		cfg.MaxInterval = defaultMaxInterval
-	}
-	if b.TakeLock {
-		cfg.Token = fleetToken(s.cfg.Keys)
-	}
-	if b.OnFire != nil {
-		cfg.OnFire = s.onFire
-	}
-	return &scheduler.Config{
-		Schedule: func() scheduler.Schedule { return beat.New(cfg) },
-		Listen:   store.Listen,
-	}
-}
-
-// onFire keeps a panic of user code from the beat.
-func (s *System) onFire(run ScheduleRun) {
-	defer func() {
-		if r := recover(); r != nil {
-			s.cfg.Logger.Error("OnFire panicked", "schedule", run.Name, "panic", fmt.Sprint(r))
-		}
-	}()
-	s.cfg.Beat.OnFire(run)
-}
-
-// reconcile puts the schedules of the configuration, and deletes those that were
-// in an earlier one.
-func (s *System) reconcile(ctx context.Context) error {
-	b := s.cfg.Beat
-	if b == nil {
-		return nil
-	}
-	store := s.client.schedules.store
-	if err := store.Check(ctx); err != nil {
-		return err
-	}
-	if b.Schedules == nil {
-		return nil
-	}
-	prefix := s.cfg.Prefix
-	var names []string
-	static := slices.Clone(b.Schedules)
-	for i, r := range static {
-		static[i].owner = b.Owner
-		names = append(names, r.name)
-	}
-	before, err := store.Statics(ctx, prefix, b.Owner)
-	if err != nil {
-		return err
-	}
-	if err := store.AddStatics(ctx, prefix, b.Owner, names...); err != nil {
-		return err
-	}
-	if err := s.client.schedules.Put(ctx, static...); err != nil {
-		return err
-	}
-	gone := slices.DeleteFunc(before, func(name string) bool { return slices.Contains(names, name) })
-	for _, name := range gone {
-		// One that was put by others since is theirs.
-		ours := func(o recur.Ours) bool { return o.Owner == b.Owner }
-		found, err := s.client.schedules.remove(ctx, name, ours)
-		if err != nil {
-			return err
-		}
-		if found {
-			s.cfg.Logger.InfoContext(ctx, "recurring schedule deleted: it is not configured any more", "schedule", name, "owner", b.Owner)
-		}
-	}
-	return store.DropStatics(ctx, prefix, b.Owner, gone...)
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/internal/clientstore"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -17,7 +18,7 @@ import (
 type Keys = redisops.Keys
 
 // DefaultPayloadLimit is how large a body may be with its headers.
-const DefaultPayloadLimit = 1 << 20
+const DefaultPayloadLimit = clientstore.DefaultPayloadLimit
 
 // ClientConfig configures a Client; the zero value works.
 type ClientConfig struct {
@@ -53,31 +54,6 @@ type ClientConfig struct {
 	Logger *slog.Logger
 }
 
-// defaultRetryFor is the budget of a call whose context has no deadline.
-const defaultRetryFor = 2 * time.Second
-
-func (c ClientConfig) retry() redisops.Retry {
-	switch {
-	case c.RetryFor < 0:
-		return redisops.Retry{}
-	case c.RetryFor == 0:
-		return redisops.Retry{Otherwise: defaultRetryFor}
-	default:
-		return redisops.Retry{Otherwise: c.RetryFor, Most: c.RetryFor}
-	}
-}
-
-func (c ClientConfig) withDefaults() ClientConfig {
-	c.Keys = c.Keys.WithDefaults()
-	if c.PayloadLimit == 0 {
-		c.PayloadLimit = DefaultPayloadLimit
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	return c
-}
-
 // Client schedules, cancels and inspects timers. It starts nothing and needs
 // no Close; it is safe for concurrent use.
 //
@@ -91,6 +67,8 @@ type Client struct {
 	store  *redisops.Timers
 	prefix string
 	limit  int
+	celery bool
+	zone   *time.Location // of the crontabs that name none
 
 	schedules *Schedules
 }
@@ -98,21 +76,26 @@ type Client struct {
 // NewClient makes a Client on rdb, which the caller owns and closes. It does
 // not speak to Redis yet.
 func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
-	const maxPayload = 512 << 20 // what a Redis string holds
-	cfg = cfg.withDefaults()
-	if rdb == nil {
-		return nil, invalid("rdb", "nil")
-	}
-	if cfg.PayloadLimit < 0 || cfg.PayloadLimit > maxPayload {
-		return nil, invalid("PayloadLimit", "%d is not within 0 and %d", cfg.PayloadLimit, maxPayload)
-	}
-	store, err := redisops.NewTimers(rdb, cfg.Keys)
+	return newClient(rdb, cfg, nil)
+}
+
+// newClient also has the time zone of the crontabs that name none.
+func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location) (*Client, error) {
+	common := clientstore.Config{
+		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+	}.WithDefaults()
+	store, err := clientstore.Open(rdb, common)
 	if err != nil {
 		return nil, err
 	}
-	store.Logger, store.Retry = cfg.Logger, cfg.retry()
-	store.MaxPayload = max(redisops.DefaultMaxPayload, cfg.PayloadLimit)
-	return &Client{store: store, prefix: cfg.Prefix, limit: cfg.PayloadLimit, schedules: newSchedules(store, cfg)}, nil
+	schedules, err := NewSchedules(rdb, SchedulesConfig{
+		Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Celery: cfg.Celery,
+		Zone: zone, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Client{store: store, prefix: cfg.Prefix, limit: common.PayloadLimit, celery: cfg.Celery, zone: zone, schedules: schedules}, nil
 }
 
 // Scheduled tells what a draft became: Due by Redis's clock, Outcome whether the
@@ -290,3 +273,6 @@ func (c *Client) Forget(ctx context.Context, topic string) error {
 	}
 	return c.store.Forget(ctx, full)
 }
+
+// Schedules are the recurring schedules of the Client's Redis.
+func (c *Client) Schedules() *Schedules { return c.schedules }

@@ -105,12 +105,20 @@ func (c Config) client() ClientConfig {
 	}
 }
 
+// zone is the time zone of the crontabs that name none.
+func (c Config) zone() *time.Location {
+	if c.Beat == nil {
+		return nil
+	}
+	return c.Beat.Zone
+}
+
 func (c Config) validate() error {
 	var errs []error
 	if strings.ContainsAny(c.Name, "/$") {
 		errs = append(errs, invalid("Name", "%q has a / or a $, which actor names give a meaning", c.Name))
 	}
-	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour), c.Beat.validate(), c.Reminders.validate(c.Prefix))
+	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour), c.Beat.Validate(), c.Reminders.validate(c.Prefix))
 	if c.WaitForRedis < 0 {
 		errs = append(errs, invalid("WaitForRedis", "negative"))
 	}

@@ -15,11 +15,11 @@ import (
 // *messages.PutRecurring. Errors are those that Schedules.Put finds without
 // Redis.
 func RecurringMessage(r Recurring) (*messages.Recurring, error) {
-	if err := r.validate(); err != nil {
-		return nil, fmt.Errorf("recurring schedule %s: %w", clip(r.name), err)
+	if err := r.Validate(); err != nil {
+		return nil, fmt.Errorf("recurring schedule %s: %w", clip(r.Name), err)
 	}
-	m := &messages.Recurring{Name: r.name, Topic: r.task, When: recurrenceMessage(r.when), Body: r.body, ContentType: r.contentType}
-	switch w := r.when; {
+	m := &messages.Recurring{Name: r.Name, Topic: r.Topic, When: recurrenceMessage(r.Rule), Body: r.Body, ContentType: r.ContentType}
+	switch w := r.Rule; {
 	case w.Every != 0:
 		m.When.Rule = &messages.Recurrence_Every{Every: durationpb.New(w.Every)}
 	case w.Crontab != nil:
@@ -28,8 +28,8 @@ func RecurringMessage(r Recurring) (*messages.Recurring, error) {
 			DayOfMonth: w.Crontab.DayOfMonth, Month: w.Crontab.Month,
 		}}
 	}
-	if r.celery {
-		m.Celery = &messages.CeleryMessage{Args: r.args, Kwargs: r.kwargs, Options: r.options}
+	if c := r.Celery; c != nil {
+		m.Celery = &messages.CeleryMessage{Args: c.Args, Kwargs: c.Kwargs, Options: c.Options}
 	}
 	return m, nil
 }
@@ -59,13 +59,10 @@ func recurrenceMessage(w Recurrence) *messages.Recurrence {
 
 // recurringOf is what a message puts; what is wrong with it is said by Put.
 func recurringOf(m *messages.Recurring) Recurring {
-	r := Recurring{name: m.GetName(), task: m.GetTopic(), body: m.GetBody(), contentType: m.GetContentType()}
-	r.when, r.err = recurrenceOf(m.GetWhen())
-	if r.task == "" {
-		r.err = invalid("topic", "empty")
-	}
+	r := Recurring{Name: m.GetName(), Topic: m.GetTopic(), Body: m.GetBody(), ContentType: m.GetContentType()}
+	r.Rule, r.Err = recurrenceOf(m.GetWhen())
 	if c := m.GetCelery(); c != nil {
-		r.celery, r.args, r.kwargs, r.options = true, c.GetArgs(), c.GetKwargs(), c.GetOptions()
+		r.Celery = &CeleryMessage{Args: c.GetArgs(), Kwargs: c.GetKwargs(), Options: c.GetOptions()}
 	}
 	return r
 }

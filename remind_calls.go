@@ -42,7 +42,7 @@ func (k *kept) settingEvery(when Recurrence, request uint64) (reminders.Call, er
 	s := k.topic.Recurring(k.schedule, when, k.body)
 	return k.call(request, func(ctx context.Context) (messages.Answer, error) {
 		return &messages.ReminderSet{Request: request, Name: k.name}, k.setEvery(ctx, s)
-	}), s.validate()
+	}), s.Validate()
 }
 
 // forgetting is a Forget that is checked, and not done yet.

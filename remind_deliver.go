@@ -59,7 +59,7 @@ func (r *Reminders) stands(ctx context.Context, t Timer[*messages.KeptReminder])
 	if !recurring {
 		return true, nil
 	}
-	_, e, err := r.recurring().hand.Read(ctx, schedule)
+	_, e, err := r.system.client.hand().Read(ctx, schedule)
 	switch {
 	case errors.Is(err, ErrNoSchedule):
 		return false, nil

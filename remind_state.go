@@ -63,7 +63,7 @@ func (k *kept) once(info Info) ReminderState {
 
 // every reads a recurring one.
 func (k *kept) every(ctx context.Context) (ReminderState, error) {
-	_, e, err := k.recurring().hand.Read(ctx, k.schedule)
+	_, e, err := k.system.client.hand().Read(ctx, k.schedule)
 	if errors.Is(err, ErrNoSchedule) {
 		err = fmt.Errorf("%w: reminder %s of %s", ErrNotFound, clip(k.name), clip(k.to.String()))
 	}
@@ -105,7 +105,7 @@ func (r *Reminders) List(ctx context.Context, to Recipient) iter.Seq2[ReminderSt
 				}
 			}
 		}
-		for name, err := range r.recurring().names(ctx) {
+		for name, err := range r.recurring().Names(ctx) {
 			var state ReminderState
 			k, ok := r.foundEvery(name, topics, to)
 			if err == nil && ok {

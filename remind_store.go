@@ -2,6 +2,7 @@ package wakebell
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -171,7 +172,7 @@ func (k *kept) set(ctx context.Context, d Draft) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	_, err = k.recurring().remove(ctx, k.schedule, nil)
+	_, err = k.deleteSchedule(ctx)
 	return stored[0].Due, err
 }
 
@@ -188,8 +189,16 @@ func (k *kept) forget(ctx context.Context) (found bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	recurring, err := k.recurring().remove(ctx, k.schedule, nil)
+	recurring, err := k.deleteSchedule(ctx)
 	return recurring || presence != Absent, err
+}
+
+func (k *kept) deleteSchedule(ctx context.Context) (found bool, err error) {
+	err = k.recurring().Delete(ctx, k.schedule)
+	if errors.Is(err, ErrNoSchedule) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (r *Reminders) recurring() *Schedules { return r.system.client.schedules }

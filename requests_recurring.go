@@ -27,7 +27,11 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 	case *messages.DeleteRecurring:
 		return changed, schedules.Delete(ctx, m.GetName())
 	case *messages.EnableRecurring:
-		return changed, schedules.enable(ctx, m.GetName(), m.GetEnabled())
+		enable := schedules.Pause
+		if m.GetEnabled() {
+			enable = schedules.Resume
+		}
+		return changed, enable(ctx, m.GetName())
 	case *messages.RunRecurring:
 		if len(m.GetKey()) > maxKey {
 			return nil, invalid("key", "%d bytes, at most %d", len(m.GetKey()), maxKey)
@@ -44,7 +48,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 	case *messages.ListRecurring:
 		return r.listRecurring(ctx, m)
 	case *messages.PreviewRecurring:
-		instants, err := schedules.Preview(ctx, m.GetName(), int(min(m.GetCount(), maxMisfires+1)))
+		instants, err := schedules.Preview(ctx, m.GetName(), int(min(m.GetCount(), MaxBackfill+1)))
 		answer := &messages.RecurringInstants{Request: m.GetRequest()}
 		for _, at := range instants {
 			answer.Instants = append(answer.Instants, timestamppb.New(at))
@@ -63,7 +67,7 @@ func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurring) 
 			return nil, invalid("after", "%s is not of a page before", clip(m.GetAfter()))
 		}
 	}
-	members, next, err := r.client.schedules.store.Names(ctx, cursor)
+	members, next, err := r.client.store.Beat().Names(ctx, cursor)
 	if err != nil {
 		return nil, err
 	}

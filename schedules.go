@@ -5,10 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/beat"
+	"github.com/wakebell/wakebell/internal/clientstore"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/redisops"
 )
@@ -28,14 +33,49 @@ type Schedules struct {
 	hand  beat.Hand
 }
 
-// Schedules are the recurring schedules of the Client's Redis.
-func (c *Client) Schedules() *Schedules { return c.schedules }
+// SchedulesConfig configures Schedules; the zero value works.
+type SchedulesConfig struct {
+	// Keys are the base names of the Redis keys.
+	Keys Keys
 
-func newSchedules(store *redisops.Timers, cfg ClientConfig) *Schedules {
-	b := store.Beat()
-	return &Schedules{b, beat.Hand{Store: b, Maker: beat.Maker{
-		Prefix: cfg.Prefix, Limit: cfg.PayloadLimit, Celery: cfg.Celery, Shares: b.Shares,
-	}}}
+	// Prefix is put before the names of schedules and topics.
+	Prefix string
+
+	// PayloadLimit bounds the body of a run with its headers, in bytes; default
+	// 1 MiB, at most 512 MiB.
+	PayloadLimit int
+
+	// Celery makes RunNow and Backfill send Celery messages for the entries that
+	// Python processes stored, as SchedulerConfig.Celery does.
+	Celery bool
+
+	// Zone is the time zone of crontabs and relative intervals that name none.
+	// Default UTC.
+	Zone *time.Location
+
+	// RetryFor is for how long a call is retried while Redis is unavailable.
+	// 0, the default, means until the deadline of its context, or for 2 s without
+	// one. Above 0 it bounds both. Negative: each call is made once.
+	RetryFor time.Duration
+
+	// Logger receives what no caller receives; nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// NewSchedules makes Schedules on rdb, which the caller owns and closes. It does
+// not connect to Redis. Error: ErrInvalid.
+func NewSchedules(rdb redis.UniversalClient, cfg SchedulesConfig) (*Schedules, error) {
+	common := clientstore.Config{
+		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+	}.WithDefaults()
+	timers, err := clientstore.Open(rdb, common)
+	if err != nil {
+		return nil, err
+	}
+	store := timers.Beat()
+	return &Schedules{store, beat.Hand{Store: store, Zone: cfg.Zone, Maker: beat.Maker{
+		Prefix: cfg.Prefix, Limit: common.PayloadLimit, Celery: cfg.Celery, Shares: store.Shares,
+	}}}, nil
 }
 
 // RecurringState is a recurring schedule as it is stored.
@@ -65,13 +105,13 @@ type RecurringState struct {
 // are checked before the first is stored.
 func (s *Schedules) Put(ctx context.Context, schedules ...Recurring) error {
 	for _, r := range schedules {
-		if err := r.validate(); err != nil {
-			return fmt.Errorf("recurring schedule %s: %w", clip(r.name), err)
+		if err := r.Validate(); err != nil {
+			return fmt.Errorf("recurring schedule %s: %w", argument.Clip(r.Name), err)
 		}
 	}
 	for _, r := range schedules {
 		if err := beat.Again(ctx, func() error { return s.put(ctx, r) }); err != nil {
-			return fmt.Errorf("recurring schedule %s: %w", clip(r.name), err)
+			return fmt.Errorf("recurring schedule %s: %w", argument.Clip(r.Name), err)
 		}
 	}
 	return nil
@@ -82,12 +122,12 @@ func (s *Schedules) put(ctx context.Context, r Recurring) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.found(ctx, r.name)
+	found, err := s.found(ctx, r.Name)
 	if err != nil {
 		return err
 	}
 	var old *recur.Entry
-	if e, err := recur.Read(found, s.hand.Full(r.name), s.hand.Zone); err == nil {
+	if e, err := recur.Read(found, s.hand.Full(r.Name), s.hand.Zone); err == nil {
 		old = &e
 	}
 	e, err := r.entry(s.hand.Maker.Prefix, now, old, s.hand.Zone)
@@ -97,14 +137,14 @@ func (s *Schedules) put(ctx context.Context, r Recurring) error {
 	if err := s.hand.Maker.Check(ctx, &e); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return s.store.Put(ctx, s.hand.Full(r.name), found, e.Raw(), beat.ScoreAt(e, now))
+	return s.store.Put(ctx, s.hand.Full(r.Name), found, e.Raw(), beat.ScoreAt(e, now))
 }
 
 // found is what there is in the place of a schedule that is to be written.
 func (s *Schedules) found(ctx context.Context, name string) (recur.Raw, error) {
 	raw, err := s.hand.Load(ctx, name)
 	if errors.Is(err, ErrNoSchedule) {
-		err = invalid("name", "%s is that of a schedule of another prefix", clip(name))
+		err = argument.Invalid("name", "%s is that of a schedule of another prefix", argument.Clip(name))
 	}
 	return raw, err
 }
@@ -141,7 +181,7 @@ func (s *Schedules) state(e *recur.Entry) RecurringState {
 // no order. An error ends it.
 func (s *Schedules) List(ctx context.Context) iter.Seq2[RecurringState, error] {
 	return func(yield func(RecurringState, error) bool) {
-		for name, err := range s.names(ctx) {
+		for name, err := range s.Names(ctx) {
 			var state RecurringState
 			if err == nil {
 				state, err = s.Get(ctx, name)
@@ -156,8 +196,9 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[RecurringState, error] {
 	}
 }
 
-// names goes through the names that begin with the prefix, without it, each once.
-func (s *Schedules) names(ctx context.Context) iter.Seq2[string, error] {
+// Names yields the names of all recurring schedules, each once, in no order. An
+// error ends it.
+func (s *Schedules) Names(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		seen := map[string]bool{}
 		for cursor := uint64(0); ; {
@@ -185,7 +226,7 @@ func (s *Schedules) names(ctx context.Context) iter.Seq2[string, error] {
 func (s *Schedules) Delete(ctx context.Context, name string) error {
 	found, err := s.remove(ctx, name, nil)
 	if err == nil && !found {
-		err = fmt.Errorf("%w: %s", ErrNoSchedule, clip(name))
+		err = fmt.Errorf("%w: %s", ErrNoSchedule, argument.Clip(name))
 	}
 	return err
 }
@@ -244,19 +285,23 @@ func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
 // paused, and returns the run. A lost reply does not fire it again. Error:
 // ErrNoSchedule.
 func (s *Schedules) RunNow(ctx context.Context, name string) (ScheduleRun, error) {
-	return s.hand.RunNow(ctx, name)
+	fire, err := s.hand.RunNow(ctx, name)
+	return ScheduleRun(fire), err
 }
 
-// ScheduleRun is a run that was fired: of which schedule (without the prefix of the
-// System, where the name begins with it), for which instant, when by Redis's
-// clock, and its number.
-type ScheduleRun = beat.Fire
+// ScheduleRun is a run that was fired.
+type ScheduleRun struct {
+	Name  string    // of the schedule, without the prefix where the name begins with it
+	Due   time.Time // the instant that it was fired for
+	Fired time.Time // when it was fired, by Redis's clock
+	Run   int64     // its number, from 1
+}
 
 // Preview returns the next n instants of a recurring schedule, at most 10,000,
 // by Redis's clock; fewer where it ends. Error: ErrNoSchedule.
 func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Time, error) {
-	if n < 0 || n > maxMisfires {
-		return nil, invalid("n", "%d, want 0 to %d", n, maxMisfires)
+	if n < 0 || n > MaxBackfill {
+		return nil, argument.Invalid("n", "%d, want 0 to %d", n, MaxBackfill)
 	}
 	_, e, err := s.hand.Read(ctx, name)
 	if err != nil {
@@ -274,7 +319,7 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 // unfound is the error of instants that were not found.
 func unfound(name string, err error) error {
 	if errors.Is(err, recur.ErrTooMuch) {
-		err = fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, clip(name), err)
+		err = fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, argument.Clip(name), err)
 	}
 	return err
 }
@@ -289,7 +334,7 @@ const MaxBackfill = 10_000
 // Errors: ErrNoSchedule, ErrInvalid.
 func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time) (int, error) {
 	if !from.Before(to) {
-		return 0, invalid("from", "not before to")
+		return 0, argument.Invalid("from", "not before to")
 	}
 	_, e, err := s.hand.Read(ctx, name)
 	if err != nil {
@@ -297,11 +342,27 @@ func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Tim
 	}
 	e.Within(ctx)
 	if _, more := e.Between(from, to, MaxBackfill); more {
-		return 0, invalid("from, to", "more than %d runs", MaxBackfill)
+		return 0, argument.Invalid("from, to", "more than %d runs", MaxBackfill)
 	}
 	if err := unfound(name, e.Err()); err != nil {
 		return 0, err
 	}
 	n, _, err := s.hand.Backfill(ctx, name, from, to, MaxBackfill)
 	return n, err
+}
+
+// RecurringSchedules is what Schedules are for those who need not know where
+// Redis is: here, or as package remote has it.
+type RecurringSchedules interface {
+	Put(ctx context.Context, schedules ...Recurring) error
+	Get(ctx context.Context, name string) (RecurringState, error)
+	List(ctx context.Context) iter.Seq2[RecurringState, error]
+	Delete(ctx context.Context, name string) error
+	Pause(ctx context.Context, name string) error
+	Resume(ctx context.Context, name string) error
+	RunNow(ctx context.Context, name string) (ScheduleRun, error)
+	Preview(ctx context.Context, name string, n int) ([]time.Time, error)
+	Export(ctx context.Context, name string) (ScheduleDump, error)
+	Import(ctx context.Context, d ScheduleDump) error
+	Backfill(ctx context.Context, name string, from, to time.Time) (int, error)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/beat"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/messages"
@@ -47,7 +48,7 @@ func (s *Schedules) Import(ctx context.Context, d ScheduleDump) error {
 		err = fmt.Errorf("it is of the prefix %.100q, want %.100q", e.Ours.Prefix, s.hand.Maker.Prefix)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, clip(d.Name), err)
+		return fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, argument.Clip(d.Name), err)
 	}
 	if messages.Restricted(ctx) {
 		raw = e.Raw() // what a Python beat reads is what was checked

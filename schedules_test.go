@@ -188,7 +188,7 @@ func TestWrongSchedules(t *testing.T) {
 		}})
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 		require.ErrorContains(t, err, "given twice")
-		require.ErrorContains(t, err, "Beat.Owner: 0 bytes")
+		require.ErrorContains(t, err, "Owner: 0 bytes")
 	})
 }
 

@@ -57,7 +57,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	s := &System{actors: actorSystem, settings: map[string]settings{}, removing: map[string]chan struct{}{}}
 	s.reminders = newReminders(s, cfg.Reminders)
 	cfg.Handlers = slices.Concat(cfg.Handlers, s.reminders.handlers())
-	client, err := NewClient(rdb, cfg.client())
+	client, err := newClient(rdb, cfg.client(), cfg.zone())
 	gates, gatesErr := newGateStore(rdb, cfg.Gates)
 	if err := errors.Join(cfg.validate(), err, gatesErr); err != nil {
 		return nil, err
@@ -67,9 +67,6 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, err
 	}
 	store.Logger, store.MaxPayload = cfg.Logger, client.store.MaxPayload
-	if cfg.Beat != nil {
-		client.schedules.hand.Zone = cfg.Beat.Zone
-	}
 	s.cfg, s.client, s.store = cfg, client, store
 	s.gates = &Gates{store: gates, terms: cfg.Gates.terms(), away: cfg.Gates.GuardsElsewhere, run: s.runningGates}
 	for _, h := range cfg.Handlers {

@@ -25,22 +25,6 @@ type Publisher interface {
 	Publish(ctx context.Context, drafts ...Publication) ([]Published, error)
 }
 
-// RecurringSchedules is what Schedules are for those who need not know where
-// Redis is: here, or as package remote has it.
-type RecurringSchedules interface {
-	Put(ctx context.Context, schedules ...Recurring) error
-	Get(ctx context.Context, name string) (RecurringState, error)
-	List(ctx context.Context) iter.Seq2[RecurringState, error]
-	Delete(ctx context.Context, name string) error
-	Pause(ctx context.Context, name string) error
-	Resume(ctx context.Context, name string) error
-	RunNow(ctx context.Context, name string) (ScheduleRun, error)
-	Preview(ctx context.Context, name string, n int) ([]time.Time, error)
-	Export(ctx context.Context, name string) (ScheduleDump, error)
-	Import(ctx context.Context, d ScheduleDump) error
-	Backfill(ctx context.Context, name string, from, to time.Time) (int, error)
-}
-
 // Gatekeeper gives turns at gates: Gates here, or those of package remote.
 type Gatekeeper interface {
 	Acquire(ctx context.Context, name string) (*Turn, error)

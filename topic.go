@@ -205,15 +205,8 @@ func ID(id string) ScheduleOption {
 // belong to the envelope: use CorrelationID for the first.
 func Header(key, value string) ScheduleOption {
 	return func(d *Draft) error {
-		switch {
-		case key == "":
-			return invalid("Header", "empty key")
-		case len(key) > envelope.MaxHeaderBytes:
-			return invalid("Header", "a key of %d bytes, at most %d", len(key), envelope.MaxHeaderBytes)
-		case len(value) > envelope.MaxHeaderBytes:
-			return invalid("Header "+clip(key), "a value of %d bytes, at most %d", len(value), envelope.MaxHeaderBytes)
-		case key == envelope.HeaderCorrelationID || key == envelope.HeaderContentType || key == envelope.HeaderReplyTo:
-			return invalid("Header "+key, "the name belongs to the envelope")
+		if err := envelope.CheckHeader(key, value); err != nil {
+			return invalid("Header", "%v", err)
 		}
 		d.env.Headers = append(d.env.Headers, envelope.Header{Key: key, Value: value})
 		return nil
@@ -252,4 +245,15 @@ func clip(s string) string {
 		s = s[:most] + "…"
 	}
 	return fmt.Sprintf("%q", s)
+}
+
+// Recurring makes a recurring schedule whose runs are timers of the topic with
+// this body. What is wrong with it is said by Put. Its name is 1 to 400 bytes.
+func (t Topic[T]) Recurring(name string, when Recurrence, body T) Recurring {
+	r := Recurring{Name: name, Topic: t.name, Rule: when}
+	var err error
+	if r.Body, r.ContentType, err = t.codec.Encode(body); err != nil {
+		r.Err = fmt.Errorf("%w: body: %w", ErrInvalid, err)
+	}
+	return r
 }

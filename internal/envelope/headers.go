@@ -1,5 +1,26 @@
 package envelope
 
+import (
+	"errors"
+	"fmt"
+)
+
+// CheckHeader reports why a user may not set a header: the key is empty or
+// reserved for a field of the envelope, or a part has over MaxHeaderBytes.
+func CheckHeader(key, value string) error {
+	switch {
+	case key == "":
+		return errors.New("the key is empty")
+	case len(key) > MaxHeaderBytes:
+		return fmt.Errorf("the key %q has %d bytes, at most %d are possible", shortened(key), len(key), MaxHeaderBytes)
+	case len(value) > MaxHeaderBytes:
+		return fmt.Errorf("the value of %q has %d bytes, at most %d are possible", shortened(key), len(value), MaxHeaderBytes)
+	case key == HeaderCorrelationID || key == HeaderContentType || key == HeaderReplyTo:
+		return fmt.Errorf("the key %q is reserved for a field of the envelope", key)
+	}
+	return nil
+}
+
 // scanLimit is the number of headers up to which looking at each is cheaper
 // than a map. It also sizes the buffer on the stack in which AppendTo merges.
 const scanLimit = 16

@@ -1,0 +1,39 @@
+// Package argument makes the errors about arguments and configuration fields.
+package argument
+
+import (
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// Invalid returns an error that wraps redisops.ErrInvalid, names the field and
+// says why its value is refused.
+func Invalid(field, format string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s", redisops.ErrInvalid, field, fmt.Sprintf(format, args...))
+}
+
+// Within returns an Invalid error unless low ≤ n ≤ high.
+func Within[N ~int | ~int64](field string, n, low, high N) error {
+	if n < low || n > high {
+		return Invalid(field, "%v is not within %v and %v", n, low, high)
+	}
+	return nil
+}
+
+// maxShown is how many bytes of an input an error shows.
+const maxShown = 64
+
+// Clip quotes an input for an error message, and cuts it to 64 bytes.
+func Clip(s string) string {
+	if len(s) <= maxShown {
+		return strconv.Quote(s)
+	}
+	end := maxShown
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return strconv.Quote(s[:end] + "…")
+}

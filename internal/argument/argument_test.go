@@ -1,0 +1,25 @@
+package argument_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+func TestErrorsNameTheFieldAndTheBound(t *testing.T) {
+	err := argument.Within("LeaseTTL", time.Millisecond, time.Second, time.Minute)
+	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.EqualError(t, err, "invalid argument: LeaseTTL: 1ms is not within 1s and 1m0s")
+	require.NoError(t, argument.Within("n", 3, 1, 3))
+}
+
+func TestClip(t *testing.T) {
+	require.Equal(t, `"a\n"`, argument.Clip("a\n"))
+	require.Equal(t, `"`+strings.Repeat("x", 64)+`…"`, argument.Clip(strings.Repeat("x", 65)))
+	require.Equal(t, `"`+strings.Repeat("x", 63)+`…"`, argument.Clip(strings.Repeat("x", 63)+"éé"), "a character is not cut")
+}

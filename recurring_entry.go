@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/redisops"
 )
 
 // entry is what is to be stored in place of an entry that was found; old is nil
@@ -29,7 +30,7 @@ func (r Recurring) entry(prefix string, now time.Time, old *recur.Entry, in *tim
 		e.Ours.Topic, e.Ours.HasBody, e.Ours.Body, e.Ours.ContentType = prefix+r.Topic, true, r.Body, r.ContentType
 	}
 	if err := r.setRule(&e, now, old); err != nil {
-		return e, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return e, fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
 	}
 	paused := false
 	if old != nil {
@@ -48,7 +49,7 @@ func (r Recurring) entry(prefix string, now time.Time, old *recur.Entry, in *tim
 	}
 	e.SetEnabled(!paused)
 	if err := e.Resolve(in); err != nil {
-		return e, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return e, fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
 	}
 	return e, nil
 }

@@ -55,8 +55,8 @@ func (r *Reminders) deliver(ctx context.Context, t Timer[*messages.KeptReminder]
 // stands reports whether a reminder is still what was set last: a run of a
 // recurring one that waits for its next attempt is not taken away with it.
 func (r *Reminders) stands(ctx context.Context, t Timer[*messages.KeptReminder]) (bool, error) {
-	schedule, recurring := t.Headers.Get(beat.HeaderSchedule)
-	if !recurring {
+	schedule, again := t.Headers.Get(beat.HeaderSchedule)
+	if !again {
 		return true, nil
 	}
 	_, e, err := r.system.client.hand().Read(ctx, schedule)

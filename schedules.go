@@ -36,7 +36,7 @@ type Schedules struct {
 // SchedulesConfig configures Schedules; the zero value works.
 type SchedulesConfig struct {
 	// Keys are the base names of the Redis keys.
-	Keys Keys
+	Keys redisops.Keys
 
 	// Prefix is put before the names of schedules and topics.
 	Prefix string
@@ -135,7 +135,7 @@ func (s *Schedules) put(ctx context.Context, r Recurring) error {
 		return err
 	}
 	if err := s.hand.Maker.Check(ctx, &e); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
+		return fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
 	}
 	return s.store.Put(ctx, s.hand.Full(r.Name), found, e.Raw(), beat.ScoreAt(e, now))
 }
@@ -319,7 +319,7 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 // unfound is the error of instants that were not found.
 func unfound(name string, err error) error {
 	if errors.Is(err, recur.ErrTooMuch) {
-		err = fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, argument.Clip(name), err)
+		err = fmt.Errorf("%w: recurring schedule %s: %w", redisops.ErrInvalid, argument.Clip(name), err)
 	}
 	return err
 }

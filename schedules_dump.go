@@ -9,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell/internal/beat"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/redisops"
 )
 
 // ScheduleDump is a recurring schedule as its keys have it, to be kept and
@@ -48,7 +49,7 @@ func (s *Schedules) Import(ctx context.Context, d ScheduleDump) error {
 		err = fmt.Errorf("it is of the prefix %.100q, want %.100q", e.Ours.Prefix, s.hand.Maker.Prefix)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: recurring schedule %s: %w", ErrInvalid, argument.Clip(d.Name), err)
+		return fmt.Errorf("%w: recurring schedule %s: %w", redisops.ErrInvalid, argument.Clip(d.Name), err)
 	}
 	if messages.Restricted(ctx) {
 		raw = e.Raw() // what a Python beat reads is what was checked

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/clientstore"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // Keys are the base names of the Redis keys; see docs/keys.md. The zero value
@@ -70,7 +71,7 @@ type Client struct {
 	celery bool
 	zone   *time.Location // of the crontabs that name none
 
-	schedules *Schedules
+	schedules *recurring.Schedules
 }
 
 // NewClient makes a Client on rdb, which the caller owns and closes. It does
@@ -88,7 +89,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 	if err != nil {
 		return nil, err
 	}
-	schedules, err := NewSchedules(rdb, SchedulesConfig{
+	schedules, err := recurring.New(rdb, recurring.Config{
 		Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Celery: cfg.Celery,
 		Zone: zone, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
 	})
@@ -275,4 +276,4 @@ func (c *Client) Forget(ctx context.Context, topic string) error {
 }
 
 // Schedules are the recurring schedules of the Client's Redis.
-func (c *Client) Schedules() *Schedules { return c.schedules }
+func (c *Client) Schedules() *recurring.Schedules { return c.schedules }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // DefaultName is the name of a System in its ActorSystem.
@@ -25,7 +26,7 @@ type Config struct {
 	Middleware []Middleware
 
 	// Beat has this node fire recurring schedules; nil: it does not.
-	Beat *Beat
+	Beat *recurring.SchedulerConfig
 
 	// Reminders has this node keep reminders for actors; nil: it does not.
 	Reminders *RemindersConfig

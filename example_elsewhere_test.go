@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 func ExampleGatekeeper() {
@@ -89,10 +90,10 @@ func ExampleQueue_Read() {
 	// Output: ann
 }
 
-func ExampleRecurringSchedules() {
+func ExampleClient_Schedules() {
 	// It takes Schedules of this process or those of a Client of package remote.
-	nightly := func(ctx context.Context, schedules wakebell.RecurringSchedules) error {
-		return schedules.Put(ctx, Invoices.Recurring("nightly", wakebell.Recurrence{Cron: "0 3 * * *"}, Invoice{}))
+	nightly := func(ctx context.Context, schedules recurring.Operator) error {
+		return schedules.Put(ctx, Invoices.Recurring("nightly", recurring.Rule{Cron: "0 3 * * *"}, Invoice{}))
 	}
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		check(nightly(ctx, c.Schedules()))
@@ -108,7 +109,7 @@ func ExampleRecurringMessage() {
 		ask := func(request messages.Request) *actor.Future {
 			return sys.ActorSystem().Root.RequestFuture(sys.Gateway(), request, 15*time.Second)
 		}
-		m, err := wakebell.RecurringMessage(Invoices.Recurring("nightly", wakebell.Recurrence{Cron: "0 3 * * *"}, Invoice{}))
+		m, err := wakebell.RecurringMessage(Invoices.Recurring("nightly", recurring.Rule{Cron: "0 3 * * *"}, Invoice{}))
 		check(err)
 		put := &messages.PutRecurring{Schedules: []*messages.Recurring{m}}
 		_, err = wakebell.Answered[*messages.RecurringChanged](ask(put).Result())

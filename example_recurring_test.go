@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // Report is what a nightly run asks for.
@@ -18,12 +19,12 @@ var nightly = wakebell.NewTopic[Report]("reports")
 func ExampleTopic_Recurring() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		schedules := c.Schedules()
-		err := schedules.Put(ctx, nightly.Recurring("sales", wakebell.Recurrence{
+		err := schedules.Put(ctx, nightly.Recurring("sales", recurring.Rule{
 			Cron:    "30 2 * * 1-5",
 			Zone:    "Europe/Berlin",
 			Jitter:  time.Minute,
-			Misfire: wakebell.MisfireSkip, // after downtime, wait for the next night
-			Overlap: wakebell.OverlapQueue,
+			Misfire: recurring.MisfireSkip, // after downtime, wait for the next night
+			Overlap: recurring.OverlapQueue,
 		}, Report{"sales"}))
 		if err != nil {
 			log.Fatal(err)
@@ -48,12 +49,12 @@ func ExampleBeat() {
 	}
 	run(wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(nightly, handle)},
-		Beat: &wakebell.Beat{
+		Beat: &recurring.SchedulerConfig{
 			Owner: "reporting",
-			Schedules: []wakebell.Recurring{
-				nightly.Recurring("quick", wakebell.Recurrence{Every: 10 * time.Millisecond}, Report{"load"}),
+			Schedules: []recurring.Schedule{
+				nightly.Recurring("quick", recurring.Rule{Every: 10 * time.Millisecond}, Report{"load"}),
 			},
-			OnFire: func(r wakebell.ScheduleRun) { _ = r.Name },
+			OnFire: func(r recurring.Run) { _ = r.Name },
 		},
 	}, func(*wakebell.System) {
 		fmt.Println("run of", (<-done).Map()["wakebell-schedule"])
@@ -64,9 +65,9 @@ func ExampleBeat() {
 func ExampleSchedules_RunNow() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		schedules := c.Schedules()
-		when := wakebell.Recurrence{
-			Crontab: &wakebell.Crontab{Minute: "0", Hour: "*/6", DayOfWeek: "mon-fri"},
-			Misfire: wakebell.MisfireAll, Overlap: wakebell.OverlapAllow,
+		when := recurring.Rule{
+			Crontab: &recurring.Crontab{Minute: "0", Hour: "*/6", DayOfWeek: "mon-fri"},
+			Misfire: recurring.MisfireAll, Overlap: recurring.OverlapAllow,
 		}
 		check(schedules.Put(ctx, nightly.Recurring("sync", when, Report{"sync"})))
 		check(schedules.Pause(ctx, "sync")) // no beat fires it
@@ -76,7 +77,7 @@ func ExampleSchedules_RunNow() {
 		check(schedules.Resume(ctx, "sync"))
 
 		check(schedules.Delete(ctx, "sync"))
-		if err := schedules.Delete(ctx, "sync"); errors.Is(err, wakebell.ErrNoSchedule) {
+		if err := schedules.Delete(ctx, "sync"); errors.Is(err, recurring.ErrNotFound) {
 			fmt.Println("it is gone")
 		}
 	})
@@ -87,7 +88,7 @@ func ExampleSchedules_RunNow() {
 
 func ExampleSchedules_Preview() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		when := wakebell.Recurrence{RRule: "DTSTART:20990105T090000Z\nRRULE:FREQ=WEEKLY;BYDAY=MO;COUNT=2"}
+		when := recurring.Rule{RRule: "DTSTART:20990105T090000Z\nRRULE:FREQ=WEEKLY;BYDAY=MO;COUNT=2"}
 		check(c.Schedules().Put(ctx, nightly.Recurring("weekly", when, Report{"week"})))
 		next, err := c.Schedules().Preview(ctx, "weekly", 5)
 		check(err)
@@ -102,7 +103,7 @@ func ExampleSchedules_Preview() {
 
 func ExampleSchedules_Backfill() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		check(c.Schedules().Put(ctx, nightly.Recurring("hourly", wakebell.Recurrence{Cron: "0 * * * *"}, Report{"hour"})))
+		check(c.Schedules().Put(ctx, nightly.Recurring("hourly", recurring.Rule{Cron: "0 * * * *"}, Report{"hour"})))
 		from := time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 		n, err := c.Schedules().Backfill(ctx, "hourly", from, from.AddDate(0, 0, 1))
 		check(err)
@@ -113,7 +114,7 @@ func ExampleSchedules_Backfill() {
 
 func ExampleSchedules_List() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		check(c.Schedules().Put(ctx, nightly.Recurring("hourly", wakebell.Recurrence{Every: time.Hour}, Report{"hour"})))
+		check(c.Schedules().Put(ctx, nightly.Recurring("hourly", recurring.Rule{Every: time.Hour}, Report{"hour"})))
 		for state, err := range c.Schedules().List(ctx) {
 			check(err)
 			fmt.Println(state.Name, state.Rule)
@@ -125,7 +126,7 @@ func ExampleSchedules_List() {
 // Celery workers run the task, without a Python beat.
 func ExampleCeleryTask() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		r := wakebell.CeleryTask("cleanup", "app.tasks.cleanup", wakebell.Recurrence{Every: time.Hour},
+		r := recurring.Celery("cleanup", "app.tasks.cleanup", recurring.Rule{Every: time.Hour},
 			[]any{30}, map[string]any{"dry": true}, map[string]any{"queue": "slow"})
 		check(c.Schedules().Put(ctx, r))
 		_, err := c.Schedules().RunNow(ctx, "cleanup")
@@ -137,7 +138,7 @@ func ExampleCeleryTask() {
 
 func ExampleSchedules_Import() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		check(c.Schedules().Put(ctx, nightly.Recurring("hourly", wakebell.Recurrence{Every: time.Hour}, Report{"hour"})))
+		check(c.Schedules().Put(ctx, nightly.Recurring("hourly", recurring.Rule{Every: time.Hour}, Report{"hour"})))
 		dump, err := c.Schedules().Export(ctx, "hourly")
 		check(err)
 		check(c.Schedules().Delete(ctx, "hourly"))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // open asks a cart to open.
@@ -56,7 +57,7 @@ func ExampleRemindEvery() {
 	sheep := actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
 		case open:
-			when := wakebell.Recurrence{Every: 10 * time.Millisecond, Overlap: wakebell.OverlapSkip}
+			when := recurring.Rule{Every: 10 * time.Millisecond, Overlap: recurring.OverlapSkip}
 			if err := wakebell.RemindEvery(c, "count", when, wrapperspb.String("sheep")); err != nil {
 				log.Fatal(err)
 			}
@@ -73,7 +74,7 @@ func ExampleRemindEvery() {
 		}
 	})
 	run(wakebell.Config{
-		Beat:      &wakebell.Beat{}, // fires them, here or at another node
+		Beat:      &recurring.SchedulerConfig{}, // fires them, here or at another node
 		Reminders: &wakebell.RemindersConfig{As: "shop-1", Handler: []wakebell.HandlerOption{wakebell.MaxConcurrent(1)}},
 	}, func(sys *wakebell.System) {
 		root := sys.ActorSystem().Root
@@ -95,7 +96,7 @@ func ExampleReminders() {
 		if _, err := reminders.Set(ctx, cart, "close", wakebell.In(time.Hour), wrapperspb.String("x")); err != nil {
 			log.Fatal(err)
 		}
-		err := reminders.SetEvery(ctx, cart, "count", wakebell.Recurrence{Cron: "0 9 * * *"}, wrapperspb.String("x"))
+		err := reminders.SetEvery(ctx, cart, "count", recurring.Rule{Cron: "0 9 * * *"}, wrapperspb.String("x"))
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 func TestAMessageThatIsWrongNamesItsField(t *testing.T) {
@@ -220,7 +221,7 @@ func TestAnswersBecomeErrors(t *testing.T) {
 			"CODE_DRAINING":    wakebell.ErrDraining,
 			"CODE_CONFLICT":    wakebell.ErrConflict,
 
-			"CODE_NO_SCHEDULE":     wakebell.ErrNoSchedule,
+			"CODE_NO_SCHEDULE":     recurring.ErrNotFound,
 			"CODE_GATE_HELD":       wakebell.ErrGateHeld,
 			"CODE_TURN_LOST":       wakebell.ErrTurnLost,
 			"CODE_GATES_CLOSED":    wakebell.ErrGatesClosed,

@@ -9,12 +9,13 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // RecurringMessage is a recurring schedule as it travels to the gateway, in a
 // *messages.PutRecurring. Errors are those that Schedules.Put finds without
 // Redis.
-func RecurringMessage(r Recurring) (*messages.Recurring, error) {
+func RecurringMessage(r recurring.Schedule) (*messages.Recurring, error) {
 	if err := r.Validate(); err != nil {
 		return nil, fmt.Errorf("recurring schedule %s: %w", clip(r.Name), err)
 	}
@@ -35,7 +36,7 @@ func RecurringMessage(r Recurring) (*messages.Recurring, error) {
 }
 
 // recurrenceMessage has all but a rule that is not text.
-func recurrenceMessage(w Recurrence) *messages.Recurrence {
+func recurrenceMessage(w recurring.Rule) *messages.Recurrence {
 	m := &messages.Recurrence{
 		Relative: w.Relative, Zone: utf8(w.Zone), SkipGaps: w.SkipGaps,
 		Start: timestamp(w.Start), Until: timestamp(w.Until), MaxRuns: w.MaxRuns,
@@ -58,20 +59,20 @@ func recurrenceMessage(w Recurrence) *messages.Recurrence {
 }
 
 // recurringOf is what a message puts; what is wrong with it is said by Put.
-func recurringOf(m *messages.Recurring) Recurring {
-	r := Recurring{Name: m.GetName(), Topic: m.GetTopic(), Body: m.GetBody(), ContentType: m.GetContentType()}
+func recurringOf(m *messages.Recurring) recurring.Schedule {
+	r := recurring.Schedule{Name: m.GetName(), Topic: m.GetTopic(), Body: m.GetBody(), ContentType: m.GetContentType()}
 	r.Rule, r.Err = recurrenceOf(m.GetWhen())
 	if c := m.GetCelery(); c != nil {
-		r.Celery = &CeleryMessage{Args: c.GetArgs(), Kwargs: c.GetKwargs(), Options: c.GetOptions()}
+		r.Celery = &recurring.CeleryTask{Args: c.GetArgs(), Kwargs: c.GetKwargs(), Options: c.GetOptions()}
 	}
 	return r
 }
 
-func recurrenceOf(m *messages.Recurrence) (Recurrence, error) {
-	w := Recurrence{
+func recurrenceOf(m *messages.Recurrence) (recurring.Rule, error) {
+	w := recurring.Rule{
 		Relative: m.GetRelative(), Zone: m.GetZone(), SkipGaps: m.GetSkipGaps(), MaxRuns: m.GetMaxRuns(),
-		Misfire: Misfire(m.GetMisfire()), MisfireLimit: int(min(m.GetMisfireLimit(), math.MaxInt32)),
-		Overlap: Overlap(m.GetOverlap()), Headers: m.GetHeaders(),
+		Misfire: recurring.Misfire(m.GetMisfire()), MisfireLimit: int(min(m.GetMisfireLimit(), math.MaxInt32)),
+		Overlap: recurring.Overlap(m.GetOverlap()), Headers: m.GetHeaders(),
 	}
 	switch rule := m.GetRule().(type) {
 	case *messages.Recurrence_Every:
@@ -83,7 +84,7 @@ func recurrenceOf(m *messages.Recurrence) (Recurrence, error) {
 		w.Cron = rule.Cron
 	case *messages.Recurrence_Crontab:
 		c := rule.Crontab
-		w.Crontab = &Crontab{
+		w.Crontab = &recurring.Crontab{
 			Minute: c.GetMinute(), Hour: c.GetHour(), DayOfWeek: c.GetDayOfWeek(),
 			DayOfMonth: c.GetDayOfMonth(), Month: c.GetMonth(),
 		}
@@ -105,7 +106,7 @@ func recurrenceOf(m *messages.Recurrence) (Recurrence, error) {
 	return w, err
 }
 
-func recurringStateMessage(s RecurringState) *messages.RecurringState {
+func recurringStateMessage(s recurring.State) *messages.RecurringState {
 	return &messages.RecurringState{
 		Name: utf8(s.Name), Topic: utf8(s.Topic), Rule: utf8(s.Rule), Recurrence: recurrenceMessage(s.Recurrence),
 		Next: timestamp(s.Next), LastRun: timestamp(s.LastRun), Runs: s.Runs, Paused: s.Paused, Celery: s.Celery,
@@ -115,8 +116,8 @@ func recurringStateMessage(s RecurringState) *messages.RecurringState {
 
 // RecurringStateOf is what the gateway answers of a recurring schedule, as
 // Schedules.Get answers it.
-func RecurringStateOf(m *messages.RecurringState) RecurringState {
-	s := RecurringState{
+func RecurringStateOf(m *messages.RecurringState) recurring.State {
+	s := recurring.State{
 		Name: m.GetName(), Topic: m.GetTopic(), Rule: m.GetRule(), Next: timeOf(m.GetNext()), LastRun: timeOf(m.GetLastRun()),
 		Runs: m.GetRuns(), Paused: m.GetPaused(), Celery: m.GetCelery(), Fault: m.GetFault(),
 	}

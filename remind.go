@@ -9,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/internal/reminder"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 var (
@@ -52,7 +53,7 @@ func RemindMe(c actor.Context, name string, when ScheduleOption, msg proto.Messa
 // recurring schedule, which nodes with a Config.Beat fire. A run that is not
 // acknowledged is retried as any reminder is, beside those that follow;
 // OverlapSkip leaves those out.
-func RemindEvery(c actor.Context, name string, when Recurrence, msg proto.Message, to ...Recipient) error {
+func RemindEvery(c actor.Context, name string, when recurring.Rule, msg proto.Message, to ...Recipient) error {
 	return askReminders(c, to, func(r *Reminders, to Recipient) (reminders.Call, error) {
 		return r.settingEvery(to, name, when, msg)
 	})

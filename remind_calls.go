@@ -8,6 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // What the actor of the reminders does for others.
@@ -30,7 +31,7 @@ func (k *kept) setting(when ScheduleOption, request uint64) (reminders.Call, err
 }
 
 // settingEvery is a SetEvery that is checked, and not done yet.
-func (r *Reminders) settingEvery(to Recipient, name string, when Recurrence, msg proto.Message) (reminders.Call, error) {
+func (r *Reminders) settingEvery(to Recipient, name string, when recurring.Rule, msg proto.Message) (reminders.Call, error) {
 	k, err := r.keep(to, name, msg)
 	if err != nil {
 		return reminders.Call{}, err
@@ -38,7 +39,7 @@ func (r *Reminders) settingEvery(to Recipient, name string, when Recurrence, msg
 	return k.settingEvery(when, 0)
 }
 
-func (k *kept) settingEvery(when Recurrence, request uint64) (reminders.Call, error) {
+func (k *kept) settingEvery(when recurring.Rule, request uint64) (reminders.Call, error) {
 	s := k.topic.Recurring(k.schedule, when, k.body)
 	return k.call(request, func(ctx context.Context) (messages.Answer, error) {
 		return &messages.ReminderSet{Request: request, Name: k.name}, k.setEvery(ctx, s)
@@ -118,9 +119,9 @@ func (k *kept) read(m *messages.SetReminder) (reminders.Call, error) {
 		if err := when.Every.CheckValid(); err != nil || every <= 0 {
 			return reminders.Call{}, invalid("every", "%v, want above 0", every)
 		}
-		return k.settingEvery(Recurrence{Every: every}, m.GetRequest())
+		return k.settingEvery(recurring.Rule{Every: every}, m.GetRequest())
 	case *messages.SetReminder_Cron:
-		return k.settingEvery(Recurrence{Cron: when.Cron, Zone: m.GetZone()}, m.GetRequest())
+		return k.settingEvery(recurring.Rule{Cron: when.Cron, Zone: m.GetZone()}, m.GetRequest())
 	default:
 		return k.setting(In(0), m.GetRequest())
 	}

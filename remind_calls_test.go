@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 func anyOf(t testing.TB, m proto.Message) *anypb.Any {
@@ -25,7 +26,7 @@ func anyOf(t testing.TB, m proto.Message) *anypb.Any {
 
 // An actor without a System of its own asks by message, and is reminded itself.
 func TestRemindersByMessage(t *testing.T) {
-	cfg := minding(func(c *wakebell.Config) { c.Beat = &wakebell.Beat{} })
+	cfg := minding(func(c *wakebell.Config) { c.Beat = &recurring.SchedulerConfig{} })
 	withReminders(t, cfg, func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		pid := m.spawn(t, sys, "cart-17")
@@ -87,7 +88,7 @@ func TestWhatRemindersRefuse(t *testing.T) {
 			"too large": func(c actor.Context) error {
 				return wakebell.RemindMe(c, "x", wakebell.In(0), text(string(make([]byte, wakebell.DefaultPayloadLimit))))
 			},
-			"no rule": func(c actor.Context) error { return wakebell.RemindEvery(c, "x", wakebell.Recurrence{}, text("x")) },
+			"no rule": func(c actor.Context) error { return wakebell.RemindEvery(c, "x", recurring.Rule{}, text("x")) },
 			"forget":  func(c actor.Context) error { return wakebell.ForgetReminder(c, "") },
 			"unregistered": func(c actor.Context) error {
 				return wakebell.RemindMe(c, "x", wakebell.In(0), unregistered(t))
@@ -148,8 +149,8 @@ func TestLookingAtReminders(t *testing.T) {
 		set(wakebell.Recipient{ID: "cart-18"}, "close")
 		set(wakebell.Recipient{ID: "cart-17", Address: "10.0.0.5:7070"}, "close")
 		set(grain, "ask")
-		require.NoError(t, r.SetEvery(ctx, cart, "count", wakebell.Recurrence{Every: time.Hour}, text("sheep")))
-		require.NoError(t, r.SetEvery(ctx, grain, "count", wakebell.Recurrence{Cron: "0 9 * * *"}, text("sheep")))
+		require.NoError(t, r.SetEvery(ctx, cart, "count", recurring.Rule{Every: time.Hour}, text("sheep")))
+		require.NoError(t, r.SetEvery(ctx, grain, "count", recurring.Rule{Cron: "0 9 * * *"}, text("sheep")))
 
 		list := func(to wakebell.Recipient) (lines []string) {
 			for s, err := range r.List(ctx, to) {

@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/reminder"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // ErrNobodyReminded says that there is no actor of the name, or no way to where
@@ -61,7 +62,7 @@ func (r *Reminders) stands(ctx context.Context, t Timer[*messages.KeptReminder])
 	}
 	_, e, err := r.system.client.hand().Read(ctx, schedule)
 	switch {
-	case errors.Is(err, ErrNoSchedule):
+	case errors.Is(err, recurring.ErrNotFound):
 		return false, nil
 	case errors.Is(err, recur.ErrSyntax): // it will not fire again, but this one has fired
 		return true, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // On a real Redis: what was set before a node ended is delivered by the next of
@@ -23,7 +24,7 @@ import (
 func TestRemindersOutliveTheirNodeOnARealRedis(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
-	cfg := minding(func(c *wakebell.Config) { c.Beat, c.DrainTimeout = &wakebell.Beat{}, patience })
+	cfg := minding(func(c *wakebell.Config) { c.Beat, c.DrainTimeout = &recurring.SchedulerConfig{}, patience })
 	first := launch(t, build(t, rdb, cfg))
 	m := &minder{}
 	pid := m.spawn(t, first, "cart-17")
@@ -32,7 +33,7 @@ func TestRemindersOutliveTheirNodeOnARealRedis(t *testing.T) {
 	remind(t, first, pid, "never", wakebell.In(time.Hour))
 	require.NoError(t, in(t, first, pid, func(c actor.Context) error { return wakebell.ForgetReminder(c, "never") }))
 	require.NoError(t, in(t, first, pid, func(c actor.Context) error {
-		return wakebell.RemindEvery(c, "count", wakebell.Recurrence{Every: 100 * time.Millisecond}, text("sheep"))
+		return wakebell.RemindEvery(c, "count", recurring.Rule{Every: 100 * time.Millisecond}, text("sheep"))
 	}))
 	var seen []string
 	has := func(m *minder, what string) func() bool {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/reminder"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // ReminderState is a reminder as it is kept.
@@ -26,7 +27,7 @@ type ReminderState struct {
 	// attempt, the end of the wait for an answer; of a recurring one, the next
 	// instant that it has.
 	Due  time.Time
-	Rule string // of a recurring one, as RecurringState has it; empty: it comes once
+	Rule string // of a recurring one, as State has it; empty: it comes once
 
 	// Of one that comes once: where its timer stands, how often it was delivered,
 	// and why the last time did not do.
@@ -64,7 +65,7 @@ func (k *kept) once(info Info) ReminderState {
 // every reads a recurring one.
 func (k *kept) every(ctx context.Context) (ReminderState, error) {
 	_, e, err := k.system.client.hand().Read(ctx, k.schedule)
-	if errors.Is(err, ErrNoSchedule) {
+	if errors.Is(err, recurring.ErrNotFound) {
 		err = fmt.Errorf("%w: reminder %s of %s", ErrNotFound, clip(k.name), clip(k.to.String()))
 	}
 	if err != nil {

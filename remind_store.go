@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/internal/reminder"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // Reminders are durable timers of actors: one for each recipient and name, until
@@ -56,7 +57,7 @@ func (r *Reminders) Set(ctx context.Context, to Recipient, name string, when Sch
 }
 
 // SetEvery is Set for a reminder that comes again and again; see RemindEvery.
-func (r *Reminders) SetEvery(ctx context.Context, to Recipient, name string, when Recurrence, msg proto.Message) error {
+func (r *Reminders) SetEvery(ctx context.Context, to Recipient, name string, when recurring.Rule, msg proto.Message) error {
 	k, err := r.keep(to, name, msg)
 	if err != nil {
 		return err
@@ -176,7 +177,7 @@ func (k *kept) set(ctx context.Context, d Draft) (time.Time, error) {
 	return stored[0].Due, err
 }
 
-func (k *kept) setEvery(ctx context.Context, s Recurring) error {
+func (k *kept) setEvery(ctx context.Context, s recurring.Schedule) error {
 	if err := k.recurring().Put(ctx, s); err != nil {
 		return err
 	}
@@ -195,10 +196,10 @@ func (k *kept) forget(ctx context.Context) (found bool, err error) {
 
 func (k *kept) deleteSchedule(ctx context.Context) (found bool, err error) {
 	err = k.recurring().Delete(ctx, k.schedule)
-	if errors.Is(err, ErrNoSchedule) {
+	if errors.Is(err, recurring.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-func (r *Reminders) recurring() *Schedules { return r.system.client.schedules }
+func (r *Reminders) recurring() *recurring.Schedules { return r.system.client.schedules }

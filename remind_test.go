@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 func TestAnActorIsReminded(t *testing.T) {
@@ -172,13 +173,13 @@ func TestANodeRemindsItsOwnActors(t *testing.T) {
 }
 
 func TestARecurringReminder(t *testing.T) {
-	cfg := minding(func(c *wakebell.Config) { c.Beat = &wakebell.Beat{} })
+	cfg := minding(func(c *wakebell.Config) { c.Beat = &recurring.SchedulerConfig{} })
 	withReminders(t, cfg, func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		pid := m.spawn(t, sys, "cart-17")
 		every := func(d time.Duration, s string) {
 			require.NoError(t, in(t, sys, pid, func(c actor.Context) error {
-				return wakebell.RemindEvery(c, "count", wakebell.Recurrence{Every: d}, text(s))
+				return wakebell.RemindEvery(c, "count", recurring.Rule{Every: d}, text(s))
 			}))
 		}
 		remind(t, sys, pid, "count", wakebell.In(30*time.Minute)) // it is replaced
@@ -282,7 +283,7 @@ func TestAutomaticNamesAreRefused(t *testing.T) {
 			require.ErrorIs(t, err, wakebell.ErrAutomaticName, pid.GetId())
 			require.ErrorIs(t, err, wakebell.ErrInvalid)
 			err = in(t, sys, pid, func(c actor.Context) error {
-				return wakebell.RemindEvery(c, "close", wakebell.Recurrence{Every: time.Hour}, text("x"))
+				return wakebell.RemindEvery(c, "close", recurring.Rule{Every: time.Hour}, text("x"))
 			})
 			require.ErrorIs(t, err, wakebell.ErrAutomaticName, pid.GetId())
 			_, err = sys.Reminders().Set(t.Context(), wakebell.ToActor(pid), "close", wakebell.In(0), text("x"))

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // recurring carries out what the gateway is asked about recurring schedules.
@@ -16,7 +17,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 	schedules, changed := r.client.schedules, &messages.RecurringChanged{Request: request.GetRequest()}
 	switch m := request.(type) {
 	case *messages.PutRecurring:
-		all := make([]Recurring, len(m.GetSchedules()))
+		all := make([]recurring.Schedule, len(m.GetSchedules()))
 		for i, s := range m.GetSchedules() {
 			if s == nil {
 				return nil, invalid("schedules", "number %d is nil", i)
@@ -48,7 +49,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 	case *messages.ListRecurring:
 		return r.listRecurring(ctx, m)
 	case *messages.PreviewRecurring:
-		instants, err := schedules.Preview(ctx, m.GetName(), int(min(m.GetCount(), MaxBackfill+1)))
+		instants, err := schedules.Preview(ctx, m.GetName(), int(min(m.GetCount(), recurring.MaxBackfill+1)))
 		answer := &messages.RecurringInstants{Request: m.GetRequest()}
 		for _, at := range instants {
 			answer.Instants = append(answer.Instants, timestamppb.New(at))
@@ -78,7 +79,7 @@ func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurring) 
 			continue // of another prefix
 		}
 		state, err := r.client.schedules.Get(ctx, name)
-		if errors.Is(err, ErrNoSchedule) {
+		if errors.Is(err, recurring.ErrNotFound) {
 			continue // it was deleted meanwhile
 		}
 		if err != nil {

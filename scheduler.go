@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/scheduler"
 	"github.com/wakebell/wakebell/internal/beat"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // defaultMaxInterval is RedBeat's.
@@ -38,7 +39,7 @@ func (s *System) actorBeat() *scheduler.Config {
 		cfg.Token = fleetToken(s.cfg.Keys)
 	}
 	if b.OnFire != nil {
-		cfg.OnFire = func(f beat.Fire) { s.onFire(ScheduleRun(f)) }
+		cfg.OnFire = func(f beat.Fire) { s.onFire(recurring.Run(f)) }
 	}
 	return &scheduler.Config{
 		Schedule: func() scheduler.Schedule { return beat.New(cfg) },
@@ -47,7 +48,7 @@ func (s *System) actorBeat() *scheduler.Config {
 }
 
 // onFire keeps a panic of user code from the beat.
-func (s *System) onFire(run ScheduleRun) {
+func (s *System) onFire(run recurring.Run) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.cfg.Logger.Error("OnFire panicked", "schedule", run.Name, "panic", fmt.Sprint(r))

@@ -14,11 +14,12 @@ import (
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // prefixed is a configuration of a tenant that fires its schedules, and handles
 // nothing: their timers stay in their topics.
-func prefixed(prefix string, b wakebell.Beat) wakebell.Config {
+func prefixed(prefix string, b recurring.SchedulerConfig) wakebell.Config {
 	return wakebell.Config{Prefix: prefix, Beat: &b}
 }
 
@@ -36,17 +37,17 @@ func TestBeatsOfTwoPrefixes(t *testing.T) {
 		var mu sync.Mutex
 		fired := map[string]int{}
 		for _, prefix := range []string{"billing-", "mail-", ""} {
-			w.Start(prefixed(prefix, wakebell.Beat{OnFire: func(run wakebell.ScheduleRun) {
+			w.Start(prefixed(prefix, recurring.SchedulerConfig{OnFire: func(run recurring.Run) {
 				mu.Lock()
 				defer mu.Unlock()
 				fired[prefix+" "+run.Name]++
 			}}))
 		}
-		of := func(prefix string) *wakebell.Schedules {
+		of := func(prefix string) *recurring.Schedules {
 			return client(t, w.Redis(), wakebell.ClientConfig{Prefix: prefix}).Schedules()
 		}
-		every := func(d time.Duration) wakebell.Recurring {
-			return reports.Recurring("r", wakebell.Recurrence{Every: d}, "x")
+		every := func(d time.Duration) recurring.Schedule {
+			return reports.Recurring("r", recurring.Rule{Every: d}, "x")
 		}
 		require.NoError(t, of("billing-").Put(t.Context(), every(time.Minute)))
 		require.NoError(t, of("mail-").Put(t.Context(), every(2*time.Minute)))
@@ -64,16 +65,16 @@ func TestBeatsOfTwoPrefixes(t *testing.T) {
 func TestSchedulesOfAnotherPrefix(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
-		of := func(prefix string) *wakebell.Schedules {
+		of := func(prefix string) *recurring.Schedules {
 			return client(t, w.Redis(), wakebell.ClientConfig{Prefix: prefix}).Schedules()
 		}
 		ctx, billing, mail, plain := t.Context(), of("billing-"), of("mail-"), of("")
-		hourly := wakebell.Recurrence{Every: time.Hour}
+		hourly := recurring.Rule{Every: time.Hour}
 		require.NoError(t, billing.Put(ctx, reports.Recurring("r", hourly, "x")))
 		python(t, w.Redis(), "mail-python", "mail-tasks.add")
 		python(t, w.Redis(), "python", "tasks.add")
 
-		names := func(s *wakebell.Schedules) (all []string) {
+		names := func(s *recurring.Schedules) (all []string) {
 			for state, err := range s.List(ctx) {
 				require.NoError(t, err)
 				all = append(all, state.Name+" "+state.Topic)
@@ -85,21 +86,21 @@ func TestSchedulesOfAnotherPrefix(t *testing.T) {
 		require.ElementsMatch(t, []string{"python tasks.add", "mail-python mail-tasks.add"}, names(plain))
 
 		for _, c := range []struct {
-			s    *wakebell.Schedules
+			s    *recurring.Schedules
 			name string
 		}{{mail, "r"}, {mail, "billing-r"}, {plain, "billing-r"}, {billing, "python"}} {
 			_, err := c.s.Get(ctx, c.name)
-			require.ErrorIs(t, err, wakebell.ErrNoSchedule)
+			require.ErrorIs(t, err, recurring.ErrNotFound)
 			_, err = c.s.RunNow(ctx, c.name)
-			require.ErrorIs(t, err, wakebell.ErrNoSchedule)
+			require.ErrorIs(t, err, recurring.ErrNotFound)
 			_, err = c.s.Backfill(ctx, c.name, time.Now().Add(-time.Hour), time.Now())
-			require.ErrorIs(t, err, wakebell.ErrNoSchedule)
+			require.ErrorIs(t, err, recurring.ErrNotFound)
 			_, err = c.s.Export(ctx, c.name)
-			require.ErrorIs(t, err, wakebell.ErrNoSchedule)
+			require.ErrorIs(t, err, recurring.ErrNotFound)
 			_, err = c.s.Preview(ctx, c.name, 1)
-			require.ErrorIs(t, err, wakebell.ErrNoSchedule)
-			require.ErrorIs(t, c.s.Pause(ctx, c.name), wakebell.ErrNoSchedule)
-			require.ErrorIs(t, c.s.Delete(ctx, c.name), wakebell.ErrNoSchedule)
+			require.ErrorIs(t, err, recurring.ErrNotFound)
+			require.ErrorIs(t, c.s.Pause(ctx, c.name), recurring.ErrNotFound)
+			require.ErrorIs(t, c.s.Delete(ctx, c.name), recurring.ErrNotFound)
 		}
 		require.ErrorIs(t, plain.Put(ctx, reports.Recurring("billing-r", hourly, "x")), wakebell.ErrInvalid, "the name is taken")
 		dump, err := billing.Export(ctx, "r")
@@ -126,8 +127,8 @@ func TestPythonEntriesAmongPrefixes(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		python(t, w.Redis(), "entry", "mail-reports")
-		w.Start(prefixed("billing-", wakebell.Beat{}))
-		w.Start(prefixed("mail-", wakebell.Beat{}))
+		w.Start(prefixed("billing-", recurring.SchedulerConfig{}))
+		w.Start(prefixed("mail-", recurring.SchedulerConfig{}))
 		w.Advance(20*time.Minute + 30*time.Second)
 		require.Len(t, timers(t, w.Redis(), "mail-reports"), 21)
 		require.Empty(t, timers(t, w.Redis(), "billing-reports"))
@@ -139,15 +140,15 @@ func TestPythonEntriesAmongPrefixes(t *testing.T) {
 func TestStaticSchedulesOfTwoServices(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
-		static := func(name string) wakebell.Recurring {
-			return reports.Recurring(name, wakebell.Recurrence{Every: time.Hour}, "x")
+		static := func(name string) recurring.Schedule {
+			return reports.Recurring(name, recurring.Rule{Every: time.Hour}, "x")
 		}
-		start := func(prefix, owner string, schedules ...wakebell.Recurring) *wakebell.Schedules {
-			cfg := prefixed(prefix, wakebell.Beat{Owner: owner, Schedules: append([]wakebell.Recurring{}, schedules...)})
+		start := func(prefix, owner string, schedules ...recurring.Schedule) *recurring.Schedules {
+			cfg := prefixed(prefix, recurring.SchedulerConfig{Owner: owner, Schedules: append([]recurring.Schedule{}, schedules...)})
 			w.Start(cfg)
 			return client(t, w.Redis(), wakebell.ClientConfig{Prefix: prefix}).Schedules()
 		}
-		count := func(s *wakebell.Schedules) (n int) {
+		count := func(s *recurring.Schedules) (n int) {
 			for _, err := range s.List(t.Context()) {
 				require.NoError(t, err)
 				n++
@@ -179,7 +180,7 @@ func TestRunsByHandAreFiredOnce(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr, MaxRetries: 3, ReadTimeout: 300 * time.Millisecond})
 	t.Cleanup(func() { _ = rdb.Close() })
 	s := client(t, rdb, wakebell.ClientConfig{Prefix: prefix, Keys: wakebell.Keys{Beat: prefix + ":"}}).Schedules()
-	require.NoError(t, s.Put(t.Context(), reports.Recurring("r", wakebell.Recurrence{Every: time.Hour, Start: time.Unix(0, 0)}, "x")))
+	require.NoError(t, s.Put(t.Context(), reports.Recurring("r", recurring.Rule{Every: time.Hour, Start: time.Unix(0, 0)}, "x")))
 	run, err := s.RunNow(t.Context(), "r") // has the script known
 	require.NoError(t, err)
 	require.EqualValues(t, 1, run.Run)
@@ -216,7 +217,7 @@ func TestLastRun(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		s := w.Client().Schedules()
-		require.NoError(t, s.Put(t.Context(), reports.Recurring("r", wakebell.Recurrence{Every: time.Hour}, "x")))
+		require.NoError(t, s.Put(t.Context(), reports.Recurring("r", recurring.Rule{Every: time.Hour}, "x")))
 		state, err := s.Get(t.Context(), "r")
 		require.NoError(t, err)
 		require.Zero(t, state.LastRun)

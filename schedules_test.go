@@ -12,12 +12,13 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 var reports = wakebell.NewTopic[string]("reports")
 
 // withBeat is a configuration whose node fires and handles reports.
-func withBeat(b wakebell.Beat) wakebell.Config {
+func withBeat(b recurring.SchedulerConfig) wakebell.Config {
 	return wakebell.Config{Beat: &b, Handlers: []wakebell.Handler{
 		wakebell.Handle(reports, func(context.Context, wakebell.Timer[string]) error { return nil }),
 	}}
@@ -25,10 +26,10 @@ func withBeat(b wakebell.Beat) wakebell.Config {
 
 func TestRecurringScheduleIsDelivered(t *testing.T) {
 	t.Parallel()
-	wakebelltest.Run(t, withBeat(wakebell.Beat{}), func(t *testing.T, w *wakebelltest.World) {
+	wakebelltest.Run(t, withBeat(recurring.SchedulerConfig{}), func(t *testing.T, w *wakebelltest.World) {
 		began := time.Now().UTC()
 		s := w.Client().Schedules()
-		require.NoError(t, s.Put(t.Context(), reports.Recurring("daily", wakebell.Recurrence{Cron: "0 9 * * *", Zone: "Europe/Berlin"}, "sales")))
+		require.NoError(t, s.Put(t.Context(), reports.Recurring("daily", recurring.Rule{Cron: "0 9 * * *", Zone: "Europe/Berlin"}, "sales")))
 		preview, err := s.Preview(t.Context(), "daily", 2)
 		require.NoError(t, err)
 		require.Equal(t, []time.Time{began.Add(8 * time.Hour), began.Add(32 * time.Hour)}, preview)
@@ -51,7 +52,7 @@ func TestHeadersOfARun(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var got []wakebell.Timer[string]
-	cfg := wakebell.Config{Beat: &wakebell.Beat{}, Handlers: []wakebell.Handler{
+	cfg := wakebell.Config{Beat: &recurring.SchedulerConfig{}, Handlers: []wakebell.Handler{
 		wakebell.Handle(reports, func(_ context.Context, timer wakebell.Timer[string]) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -60,7 +61,7 @@ func TestHeadersOfARun(t *testing.T) {
 		}),
 	}}
 	wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
-		when := wakebell.Recurrence{Every: time.Hour, MaxRuns: 2, Headers: map[string]string{"tenant": "a"}}
+		when := recurring.Rule{Every: time.Hour, MaxRuns: 2, Headers: map[string]string{"tenant": "a"}}
 		require.NoError(t, w.Client().Schedules().Put(t.Context(), reports.Recurring("hourly", when, "sales")))
 		w.Advance(5 * time.Hour)
 	})
@@ -73,9 +74,9 @@ func TestHeadersOfARun(t *testing.T) {
 
 func TestPauseResumeAndRunNow(t *testing.T) {
 	t.Parallel()
-	wakebelltest.Run(t, withBeat(wakebell.Beat{}), func(t *testing.T, w *wakebelltest.World) {
+	wakebelltest.Run(t, withBeat(recurring.SchedulerConfig{}), func(t *testing.T, w *wakebelltest.World) {
 		s := w.Client().Schedules()
-		require.NoError(t, s.Put(t.Context(), reports.Recurring("r", wakebell.Recurrence{Every: time.Hour}, "x")))
+		require.NoError(t, s.Put(t.Context(), reports.Recurring("r", recurring.Rule{Every: time.Hour}, "x")))
 		w.Advance(90 * time.Minute)
 		require.NoError(t, s.Pause(t.Context(), "r"))
 		require.NoError(t, s.Pause(t.Context(), "r"))
@@ -87,7 +88,7 @@ func TestPauseResumeAndRunNow(t *testing.T) {
 		w.Advance(0)
 		require.Len(t, w.Delivered("reports"), 2)
 		// Putting it again leaves it paused.
-		require.NoError(t, s.Put(t.Context(), reports.Recurring("r", wakebell.Recurrence{Every: time.Hour}, "y")))
+		require.NoError(t, s.Put(t.Context(), reports.Recurring("r", recurring.Rule{Every: time.Hour}, "y")))
 		state, err := s.Get(t.Context(), "r")
 		require.NoError(t, err)
 		require.True(t, state.Paused)
@@ -98,16 +99,16 @@ func TestPauseResumeAndRunNow(t *testing.T) {
 		w.Advance(30 * time.Minute)
 		require.Len(t, w.Delivered("reports"), 3, "the instants are those of before")
 		for _, call := range []func(context.Context, string) error{s.Pause, s.Resume, s.Delete} {
-			require.ErrorIs(t, call(t.Context(), "nobody"), wakebell.ErrNoSchedule)
+			require.ErrorIs(t, call(t.Context(), "nobody"), recurring.ErrNotFound)
 		}
 	})
 }
 
 func TestBackfill(t *testing.T) {
 	t.Parallel()
-	wakebelltest.Run(t, withBeat(wakebell.Beat{}), func(t *testing.T, w *wakebelltest.World) {
+	wakebelltest.Run(t, withBeat(recurring.SchedulerConfig{}), func(t *testing.T, w *wakebelltest.World) {
 		s, from := w.Client().Schedules(), time.Now().Add(-24*time.Hour)
-		require.NoError(t, s.Put(t.Context(), reports.Recurring("r", wakebell.Recurrence{Cron: "0 * * * *", MaxRuns: 5}, "x")))
+		require.NoError(t, s.Put(t.Context(), reports.Recurring("r", recurring.Rule{Cron: "0 * * * *", MaxRuns: 5}, "x")))
 		n, err := s.Backfill(t.Context(), "r", from, time.Now())
 		require.NoError(t, err)
 		require.Equal(t, 24, n)
@@ -126,8 +127,8 @@ func TestStaticSchedules(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		s := w.Client().Schedules()
-		static := func(name string) wakebell.Recurring {
-			return reports.Recurring(name, wakebell.Recurrence{Every: time.Hour}, "x")
+		static := func(name string) recurring.Schedule {
+			return reports.Recurring(name, recurring.Rule{Every: time.Hour}, "x")
 		}
 		names := func() map[string]int64 {
 			all := map[string]int64{}
@@ -138,15 +139,15 @@ func TestStaticSchedules(t *testing.T) {
 			return all
 		}
 		require.NoError(t, s.Put(t.Context(), static("mine")))
-		node := w.Start(withBeat(wakebell.Beat{Owner: "svc", Schedules: []wakebell.Recurring{static("a"), static("b")}}))
+		node := w.Start(withBeat(recurring.SchedulerConfig{Owner: "svc", Schedules: []recurring.Schedule{static("a"), static("b")}}))
 		w.Advance(90 * time.Minute)
 		require.Equal(t, map[string]int64{"mine": 1, "a": 1, "b": 1}, names())
 		require.NoError(t, node.Stop())
-		w.Start(withBeat(wakebell.Beat{Owner: "svc", Schedules: []wakebell.Recurring{static("a")}}))
+		w.Start(withBeat(recurring.SchedulerConfig{Owner: "svc", Schedules: []recurring.Schedule{static("a")}}))
 		require.Equal(t, map[string]int64{"mine": 1, "a": 1}, names())
 		w.Advance(31 * time.Minute)
 		require.Equal(t, map[string]int64{"mine": 2, "a": 2}, names(), "a start does not put them off")
-		w.Start(withBeat(wakebell.Beat{}))
+		w.Start(withBeat(recurring.SchedulerConfig{}))
 		require.Len(t, names(), 2, "nil leaves them alone")
 	})
 }
@@ -155,27 +156,27 @@ func TestWrongSchedules(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		s := w.Client().Schedules()
-		hourly := wakebell.Recurrence{Every: time.Hour}
-		for name, r := range map[string]wakebell.Recurring{
-			"no rule":       reports.Recurring("r", wakebell.Recurrence{}, "x"),
-			"two rules":     reports.Recurring("r", wakebell.Recurrence{Every: 1, Cron: "* * * * *"}, "x"),
+		hourly := recurring.Rule{Every: time.Hour}
+		for name, r := range map[string]recurring.Schedule{
+			"no rule":       reports.Recurring("r", recurring.Rule{}, "x"),
+			"two rules":     reports.Recurring("r", recurring.Rule{Every: 1, Cron: "* * * * *"}, "x"),
 			"no name":       reports.Recurring("", hourly, "x"),
 			"a key's name":  reports.Recurring(":schedule", hourly, "x"),
 			"no topic":      wakebell.NewTopic[string]("").Recurring("r", hourly, "x"),
-			"bad cron":      reports.Recurring("r", wakebell.Recurrence{Cron: "61 * * * *"}, "x"),
-			"bad zone":      reports.Recurring("r", wakebell.Recurrence{Cron: "* * * * *", Zone: "Berlin"}, "x"),
-			"bad crontab":   reports.Recurring("r", wakebell.Recurrence{Crontab: &wakebell.Crontab{Minute: "x"}}, "x"),
-			"bad rrule":     reports.Recurring("r", wakebell.Recurrence{RRule: "FREQ=NEVER"}, "x"),
-			"bad jitter":    reports.Recurring("r", wakebell.Recurrence{Every: 1, Jitter: -1}, "x"),
-			"bad until":     reports.Recurring("r", wakebell.Recurrence{Every: 1, Start: time.Now(), Until: time.Now().Add(-1)}, "x"),
-			"bad misfire":   reports.Recurring("r", wakebell.Recurrence{Every: 1, Misfire: "never"}, "x"),
-			"bad overlap":   reports.Recurring("r", wakebell.Recurrence{Every: 1, Overlap: "never"}, "x"),
-			"bad max":       reports.Recurring("r", wakebell.Recurrence{Every: 1, MaxRuns: -1}, "x"),
-			"bad header":    reports.Recurring("r", wakebell.Recurrence{Every: 1, Headers: map[string]string{"": "x"}}, "x"),
-			"bad args":      wakebell.CeleryTask("r", "t", hourly, []any{func() {}}, nil, nil),
-			"bad queue":     wakebell.CeleryTask("r", "t", hourly, nil, nil, map[string]any{"queue": 5}),
-			"other pickles": wakebell.CeleryTask("r", "t", hourly, nil, nil, map[string]any{"serializer": "pickle"}),
-			"no overlap":    wakebell.CeleryTask("r", "t", wakebell.Recurrence{Every: 1, Overlap: wakebell.OverlapSkip}, nil, nil, nil),
+			"bad cron":      reports.Recurring("r", recurring.Rule{Cron: "61 * * * *"}, "x"),
+			"bad zone":      reports.Recurring("r", recurring.Rule{Cron: "* * * * *", Zone: "Berlin"}, "x"),
+			"bad crontab":   reports.Recurring("r", recurring.Rule{Crontab: &recurring.Crontab{Minute: "x"}}, "x"),
+			"bad rrule":     reports.Recurring("r", recurring.Rule{RRule: "FREQ=NEVER"}, "x"),
+			"bad jitter":    reports.Recurring("r", recurring.Rule{Every: 1, Jitter: -1}, "x"),
+			"bad until":     reports.Recurring("r", recurring.Rule{Every: 1, Start: time.Now(), Until: time.Now().Add(-1)}, "x"),
+			"bad misfire":   reports.Recurring("r", recurring.Rule{Every: 1, Misfire: "never"}, "x"),
+			"bad overlap":   reports.Recurring("r", recurring.Rule{Every: 1, Overlap: "never"}, "x"),
+			"bad max":       reports.Recurring("r", recurring.Rule{Every: 1, MaxRuns: -1}, "x"),
+			"bad header":    reports.Recurring("r", recurring.Rule{Every: 1, Headers: map[string]string{"": "x"}}, "x"),
+			"bad args":      recurring.Celery("r", "t", hourly, []any{func() {}}, nil, nil),
+			"bad queue":     recurring.Celery("r", "t", hourly, nil, nil, map[string]any{"queue": 5}),
+			"other pickles": recurring.Celery("r", "t", hourly, nil, nil, map[string]any{"serializer": "pickle"}),
+			"no overlap":    recurring.Celery("r", "t", recurring.Rule{Every: 1, Overlap: recurring.OverlapSkip}, nil, nil, nil),
 		} {
 			require.ErrorIs(t, s.Put(t.Context(), r), wakebell.ErrInvalid, name)
 		}
@@ -183,8 +184,8 @@ func TestWrongSchedules(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, state.Name, "nothing was stored")
 		}
-		_, err := wakebell.New(actorSystem(), w.Redis(), wakebell.Config{Beat: &wakebell.Beat{
-			MaxInterval: -1, Schedules: []wakebell.Recurring{reports.Recurring("r", hourly, ""), reports.Recurring("r", hourly, "")},
+		_, err := wakebell.New(actorSystem(), w.Redis(), wakebell.Config{Beat: &recurring.SchedulerConfig{
+			MaxInterval: -1, Schedules: []recurring.Schedule{reports.Recurring("r", hourly, ""), reports.Recurring("r", hourly, "")},
 		}})
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 		require.ErrorContains(t, err, "given twice")
@@ -200,7 +201,7 @@ func TestBrokenSchedulesAreListed(t *testing.T) {
 	s := client(t, rdb, wakebell.ClientConfig{Keys: wakebell.Keys{Beat: prefix + ":"}}).Schedules()
 	require.NoError(t, rdb.HSet(t.Context(), prefix+":bad", "definition", "{").Err())
 	require.NoError(t, rdb.Do(t.Context(), "ZADD", prefix+"::schedule", 5, prefix+":bad").Err())
-	require.NoError(t, s.Put(t.Context(), reports.Recurring("good", wakebell.Recurrence{Every: time.Hour}, "x")))
+	require.NoError(t, s.Put(t.Context(), reports.Recurring("good", recurring.Rule{Every: time.Hour}, "x")))
 	faults := map[string]bool{}
 	for state, err := range s.List(t.Context()) {
 		require.NoError(t, err)
@@ -216,7 +217,7 @@ func TestExportAndImport(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		s := w.Client().Schedules()
-		when := wakebell.Recurrence{RRule: "FREQ=DAILY;BYHOUR=9;BYMINUTE=0;BYSECOND=0", Overlap: wakebell.OverlapQueue}
+		when := recurring.Rule{RRule: "FREQ=DAILY;BYHOUR=9;BYMINUTE=0;BYSECOND=0", Overlap: recurring.OverlapQueue}
 		require.NoError(t, s.Put(t.Context(), reports.Recurring("r", when, "x")))
 		dump, err := s.Export(t.Context(), "r")
 		require.NoError(t, err)
@@ -235,10 +236,10 @@ func TestExportAndImport(t *testing.T) {
 // OnFire may panic, and the beat goes on.
 func TestOnFirePanics(t *testing.T) {
 	t.Parallel()
-	cfg := withBeat(wakebell.Beat{OnFire: func(wakebell.ScheduleRun) { panic(errors.New("user code")) }})
+	cfg := withBeat(recurring.SchedulerConfig{OnFire: func(recurring.Run) { panic(errors.New("user code")) }})
 	cfg.Logger = quiet
 	wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
-		require.NoError(t, w.Client().Schedules().Put(t.Context(), reports.Recurring("r", wakebell.Recurrence{Every: time.Hour}, "x")))
+		require.NoError(t, w.Client().Schedules().Put(t.Context(), reports.Recurring("r", recurring.Rule{Every: time.Hour}, "x")))
 		w.Advance(5*time.Hour + time.Minute)
 		require.Len(t, w.Delivered("reports"), 5)
 	})
@@ -247,14 +248,14 @@ func TestOnFirePanics(t *testing.T) {
 // An interval with a start is counted from it, whenever the schedule was put.
 func TestIntervalsAreCountedFromTheirStart(t *testing.T) {
 	t.Parallel()
-	wakebelltest.Run(t, withBeat(wakebell.Beat{}), func(t *testing.T, w *wakebelltest.World) {
+	wakebelltest.Run(t, withBeat(recurring.SchedulerConfig{}), func(t *testing.T, w *wakebelltest.World) {
 		now := time.Now().UTC()
 		s := w.Client().Schedules()
 		for name, start := range map[string]time.Duration{ // of the start, after now
 			"soon": 4 * time.Minute, "at once": 0, "later": 25 * time.Minute, "past": -27 * time.Minute,
 		} {
 			require.NoError(t, s.Put(t.Context(), reports.Recurring(name,
-				wakebell.Recurrence{Every: 10 * time.Minute, Start: now.Add(start)}, "sales")))
+				recurring.Rule{Every: 10 * time.Minute, Start: now.Add(start)}, "sales")))
 			first := map[string]time.Duration{"soon": 4, "at once": 10, "later": 25, "past": 3}[name] * time.Minute
 			next, err := s.Preview(t.Context(), name, 2)
 			require.NoError(t, err)

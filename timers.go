@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"time"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // Timers is what a Client does, and what package remote's Client does from
@@ -84,7 +85,7 @@ type GateOperator interface {
 var (
 	_ Timers             = (*Client)(nil)
 	_ Publisher          = (*Client)(nil)
-	_ RecurringSchedules = (*Schedules)(nil)
+	_ recurring.Operator = (*recurring.Schedules)(nil)
 	_ Gatekeeper         = (*Gates)(nil)
 	_ Operator           = (*Client)(nil)
 	_ QueueOperator      = (*Client)(nil)

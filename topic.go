@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // Topic is a kind of timer: a name and the type of its bodies. It is a value,
@@ -247,10 +248,10 @@ func clip(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// Recurring makes a recurring schedule whose runs are timers of the topic with
+// Schedule makes a recurring schedule whose runs are timers of the topic with
 // this body. What is wrong with it is said by Put. Its name is 1 to 400 bytes.
-func (t Topic[T]) Recurring(name string, when Recurrence, body T) Recurring {
-	r := Recurring{Name: name, Topic: t.name, Rule: when}
+func (t Topic[T]) Recurring(name string, when recurring.Rule, body T) recurring.Schedule {
+	r := recurring.Schedule{Name: name, Topic: t.name, Rule: when}
 	var err error
 	if r.Body, r.ContentType, err = t.codec.Encode(body); err != nil {
 		r.Err = fmt.Errorf("%w: body: %w", ErrInvalid, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 var scheduleOperations = []grpc.MethodDesc{
@@ -22,13 +23,13 @@ var scheduleOperations = []grpc.MethodDesc{
 // call is that of wakebell.Schedules.
 type Schedules struct{ client *Client }
 
-var _ wakebell.RecurringSchedules = (*Schedules)(nil)
+var _ recurring.Operator = (*Schedules)(nil)
 
 // Schedules are those of the System.
 func (c *Client) Schedules() *Schedules { return &Schedules{c} }
 
 // Put is that of wakebell.Schedules, for up to 1,000 schedules.
-func (s *Schedules) Put(ctx context.Context, schedules ...wakebell.Recurring) error {
+func (s *Schedules) Put(ctx context.Context, schedules ...recurring.Schedule) error {
 	request := &messages.PutRecurring{}
 	for _, r := range schedules {
 		m, err := wakebell.RecurringMessage(r)
@@ -62,33 +63,33 @@ func (s *Schedules) Resume(ctx context.Context, name string) error {
 
 // RunNow is that of wakebell.Schedules. When the link breaks it is asked for again,
 // and fires once.
-func (s *Schedules) RunNow(ctx context.Context, name string) (wakebell.ScheduleRun, error) {
+func (s *Schedules) RunNow(ctx context.Context, name string) (recurring.Run, error) {
 	run, err := call[*messages.RecurringRun](ctx, s.client, &messages.RunRecurring{Name: name, Key: onceKey(ctx)})
 	if err != nil {
-		return wakebell.ScheduleRun{}, err
+		return recurring.Run{}, err
 	}
-	return wakebell.ScheduleRun{
+	return recurring.Run{
 		Name: run.GetName(), Due: instantOf(run.GetDue()), Fired: instantOf(run.GetFired()), Run: run.GetRun(),
 	}, nil
 }
 
 // Get is that of wakebell.Schedules.
-func (s *Schedules) Get(ctx context.Context, name string) (wakebell.RecurringState, error) {
+func (s *Schedules) Get(ctx context.Context, name string) (recurring.State, error) {
 	state, err := call[*messages.RecurringState](ctx, s.client, &messages.GetRecurring{Name: name})
 	if err != nil {
-		return wakebell.RecurringState{}, err
+		return recurring.State{}, err
 	}
 	return wakebell.RecurringStateOf(state), nil
 }
 
 // List is that of wakebell.Schedules.
-func (s *Schedules) List(ctx context.Context) iter.Seq2[wakebell.RecurringState, error] {
-	return func(yield func(wakebell.RecurringState, error) bool) {
+func (s *Schedules) List(ctx context.Context) iter.Seq2[recurring.State, error] {
+	return func(yield func(recurring.State, error) bool) {
 		seen := map[string]bool{}
 		for request := (&messages.ListRecurring{}); ; {
 			page, err := call[*messages.RecurringPage](ctx, s.client, request)
 			if err != nil {
-				yield(wakebell.RecurringState{}, err)
+				yield(recurring.State{}, err)
 				return
 			}
 			for _, state := range page.GetSchedules() {
@@ -127,10 +128,10 @@ func exportRecurring(ctx context.Context, o *operations, m *messages.ExportRecur
 }
 
 // Export is that of wakebell.Schedules.
-func (s *Schedules) Export(ctx context.Context, name string) (wakebell.ScheduleDump, error) {
+func (s *Schedules) Export(ctx context.Context, name string) (recurring.Dump, error) {
 	answer, err := operate[messages.RecurringDump](ctx, s.client, &messages.ExportRecurring{Name: name})
 	if err != nil {
-		return wakebell.ScheduleDump{}, err
+		return recurring.Dump{}, err
 	}
 	return dumpOf(answer), nil
 }
@@ -140,17 +141,17 @@ func importRecurring(ctx context.Context, o *operations, m *messages.ImportRecur
 }
 
 // Import is that of wakebell.Schedules.
-func (s *Schedules) Import(ctx context.Context, d wakebell.ScheduleDump) error {
+func (s *Schedules) Import(ctx context.Context, d recurring.Dump) error {
 	_, err := operate[messages.RecurringChanged](ctx, s.client, &messages.ImportRecurring{Schedule: dumpMessage(d)})
 	return err
 }
 
-func dumpMessage(d wakebell.ScheduleDump) *messages.RecurringDump {
+func dumpMessage(d recurring.Dump) *messages.RecurringDump {
 	return &messages.RecurringDump{Name: d.Name, Definition: d.Definition, Meta: d.Meta, Wakebell: d.Wakebell}
 }
 
-func dumpOf(m *messages.RecurringDump) wakebell.ScheduleDump {
-	return wakebell.ScheduleDump{
+func dumpOf(m *messages.RecurringDump) recurring.Dump {
+	return recurring.Dump{
 		Name: m.GetName(), Definition: m.GetDefinition(), Meta: m.GetMeta(), Wakebell: m.GetWakebell(),
 	}
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // backfilledLine is the JSON line of schedules backfill.
@@ -33,7 +33,7 @@ With -o json it prints one line with name and fired, a number.`,
 	_ = cmd.MarkFlagRequired("to")
 	a.celeryFlag(cmd)
 	a.outputFlag(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, args []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
 		first, err := instantFlag("from", from)
 		if err != nil {
 			return err

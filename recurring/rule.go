@@ -1,4 +1,4 @@
-package wakebell
+package recurring
 
 import (
 	"time"
@@ -6,9 +6,9 @@ import (
 	"github.com/wakebell/wakebell/internal/recur"
 )
 
-// Recurrence says when a recurring schedule fires. Exactly one of Every, Cron,
+// Rule says when a recurring schedule fires. Exactly one of Every, Cron,
 // Crontab and RRule is to be set; the zero value of the rest is the default.
-type Recurrence struct {
+type Rule struct {
 	// Every is the time between two runs, 1 µs to 100 years, counted from the
 	// first Put, or from Start. Relative cuts the instants to whole days, hours
 	// or minutes, for an Every of at least a day, an hour, a minute.

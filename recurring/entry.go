@@ -1,4 +1,4 @@
-package wakebell
+package recurring
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 
 // entry is what is to be stored in place of an entry that was found; old is nil
 // where there was none that can be read.
-func (r Recurring) entry(prefix string, now time.Time, old *recur.Entry, in *time.Location) (recur.Entry, error) {
+func (r Schedule) entry(prefix string, now time.Time, old *recur.Entry, in *time.Location) (recur.Entry, error) {
 	w := r.Rule
 	e := recur.Entry{
 		Definition: recur.Definition{Name: prefix + r.Name, Task: r.Topic},
@@ -54,7 +54,7 @@ func (r Recurring) entry(prefix string, now time.Time, old *recur.Entry, in *tim
 	return e, nil
 }
 
-func (r Recurring) setRule(e *recur.Entry, now time.Time, old *recur.Entry) error {
+func (r Schedule) setRule(e *recur.Entry, now time.Time, old *recur.Entry) error {
 	w := r.Rule
 	switch {
 	case w.Every != 0:

@@ -1,4 +1,4 @@
-package wakebell
+package recurring
 
 import (
 	"encoding/json"
@@ -11,9 +11,9 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// Recurring is a recurring schedule to be stored by Schedules.Put. Topic.Recurring
-// and CeleryTask make it.
-type Recurring struct {
+// Schedule is a recurring schedule to be stored by Schedules.Put. Topic.Recurring
+// and Celery make it.
+type Schedule struct {
 	// Name identifies the schedule: 1 to 400 bytes that do not begin with a colon.
 	Name string
 
@@ -22,7 +22,7 @@ type Recurring struct {
 	Topic string
 
 	// Rule says when the schedule fires.
-	Rule Recurrence
+	Rule Rule
 
 	// Body and ContentType are the encoded body of each run and its media type,
 	// empty for none. They are not used with Celery.
@@ -30,7 +30,7 @@ type Recurring struct {
 	ContentType string
 
 	// Celery makes the runs messages for Celery workers; nil: they are timers.
-	Celery *CeleryMessage
+	Celery *CeleryTask
 
 	// Err is the error of the function that made the schedule. Put returns it.
 	Err error
@@ -38,17 +38,17 @@ type Recurring struct {
 	owner string // the service whose configuration contains it; empty: none
 }
 
-// CeleryMessage is what a Celery message has beside the name of its task: JSON, or nil
+// CeleryTask is what a Celery message has beside the name of its task: JSON, or nil
 // for none. Args is an array, Kwargs and Options are objects.
-type CeleryMessage struct {
+type CeleryTask struct {
 	Args, Kwargs, Options json.RawMessage
 }
 
-// CeleryTask makes a recurring schedule whose runs are messages for Celery
+// Celery makes a recurring schedule whose runs are messages for Celery
 // workers, on the Redis that keeps the schedule. Options are those of
 // apply_async: queue, priority, expires, countdown, routing_key; nil for none.
-func CeleryTask(name, task string, when Recurrence, args []any, kwargs, options map[string]any) Recurring {
-	r := Recurring{Name: name, Topic: task, Rule: when, Celery: &CeleryMessage{}}
+func Celery(name, task string, when Rule, args []any, kwargs, options map[string]any) Schedule {
+	r := Schedule{Name: name, Topic: task, Rule: when, Celery: &CeleryTask{}}
 	encode := func(field string, v any, none bool) json.RawMessage {
 		if none {
 			return nil
@@ -67,7 +67,7 @@ func CeleryTask(name, task string, when Recurrence, args []any, kwargs, options 
 
 // Validate reports all that is wrong with a schedule, as far as that is known
 // without Redis. Errors wrap ErrInvalid.
-func (r Recurring) Validate() error {
+func (r Schedule) Validate() error {
 	w, errs := r.Rule, []error{r.Err}
 	if r.Name == "" || len(r.Name) > redisops.MaxScheduleName || strings.HasPrefix(r.Name, ":") {
 		errs = append(errs, argument.Invalid("name", "%d bytes, want 1 to %d that do not begin with a colon", len(r.Name), redisops.MaxScheduleName))

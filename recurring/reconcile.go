@@ -1,4 +1,4 @@
-package wakebell
+package recurring
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 //
 // The owner names the service: 1 to 128 bytes, the same on all of its nodes and
 // after a restart. After an error, the same call may be made again.
-func (s *Schedules) Reconcile(ctx context.Context, owner string, schedules ...Recurring) (deleted []string, err error) {
+func (s *Schedules) Reconcile(ctx context.Context, owner string, schedules ...Schedule) (deleted []string, err error) {
 	if err := checkOwner(owner); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package wakebell
+package recurring
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// ErrNoSchedule says that there is no recurring schedule of this name.
-var ErrNoSchedule = redisops.ErrNoSchedule
+// ErrNotFound says that there is no recurring schedule of this name.
+var ErrNotFound = redisops.ErrNoSchedule
 
 // Schedules stores and inspects recurring schedules. They are kept under the
 // keys of RedBeat, so that Python processes may do so too; see
@@ -33,8 +33,8 @@ type Schedules struct {
 	hand  beat.Hand
 }
 
-// SchedulesConfig configures Schedules; the zero value works.
-type SchedulesConfig struct {
+// Config configures Schedules; the zero value works.
+type Config struct {
 	// Keys are the base names of the Redis keys.
 	Keys redisops.Keys
 
@@ -62,9 +62,9 @@ type SchedulesConfig struct {
 	Logger *slog.Logger
 }
 
-// NewSchedules makes Schedules on rdb, which the caller owns and closes. It does
+// New makes Schedules on rdb, which the caller owns and closes. It does
 // not connect to Redis. Error: ErrInvalid.
-func NewSchedules(rdb redis.UniversalClient, cfg SchedulesConfig) (*Schedules, error) {
+func New(rdb redis.UniversalClient, cfg Config) (*Schedules, error) {
 	common := clientstore.Config{
 		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
 	}.WithDefaults()
@@ -78,15 +78,15 @@ func NewSchedules(rdb redis.UniversalClient, cfg SchedulesConfig) (*Schedules, e
 	}}}, nil
 }
 
-// RecurringState is a recurring schedule as it is stored.
-type RecurringState struct {
+// State is a recurring schedule as it is stored.
+type State struct {
 	Name  string
 	Topic string // of its runs; of a Celery message its task
 	Rule  string // when it fires, in words: "every 30s", "cron 0 9 * * 1-5"
 
 	// Recurrence has what of it is beside the rule. Entries of Python have
 	// none of it.
-	Recurrence Recurrence
+	Recurrence Rule
 
 	Next    time.Time // when it is due next, in the past while it is overdue; zero: never
 	LastRun time.Time // the latest instant that was fired; zero: none yet
@@ -103,7 +103,7 @@ type RecurringState struct {
 // has the same rule goes on where it was, so that putting it again and again
 // does not put it off; it stays paused if it was. Another rule begins anew. All
 // are checked before the first is stored.
-func (s *Schedules) Put(ctx context.Context, schedules ...Recurring) error {
+func (s *Schedules) Put(ctx context.Context, schedules ...Schedule) error {
 	for _, r := range schedules {
 		if err := r.Validate(); err != nil {
 			return fmt.Errorf("recurring schedule %s: %w", argument.Clip(r.Name), err)
@@ -117,7 +117,7 @@ func (s *Schedules) Put(ctx context.Context, schedules ...Recurring) error {
 	return nil
 }
 
-func (s *Schedules) put(ctx context.Context, r Recurring) error {
+func (s *Schedules) put(ctx context.Context, r Schedule) error {
 	now, err := s.store.Now(ctx)
 	if err != nil {
 		return err
@@ -143,30 +143,30 @@ func (s *Schedules) put(ctx context.Context, r Recurring) error {
 // found is what there is in the place of a schedule that is to be written.
 func (s *Schedules) found(ctx context.Context, name string) (recur.Raw, error) {
 	raw, err := s.hand.Load(ctx, name)
-	if errors.Is(err, ErrNoSchedule) {
+	if errors.Is(err, ErrNotFound) {
 		err = argument.Invalid("name", "%s is that of a schedule of another prefix", argument.Clip(name))
 	}
 	return raw, err
 }
 
-// Get returns a recurring schedule. Error: ErrNoSchedule.
-func (s *Schedules) Get(ctx context.Context, name string) (RecurringState, error) {
+// Get returns a recurring schedule. Error: ErrNotFound.
+func (s *Schedules) Get(ctx context.Context, name string) (State, error) {
 	_, e, err := s.hand.Read(ctx, name)
 	if errors.Is(err, recur.ErrSyntax) {
-		return RecurringState{Name: name, Fault: err.Error()}, nil
+		return State{Name: name, Fault: err.Error()}, nil
 	}
 	if err != nil {
-		return RecurringState{}, err
+		return State{}, err
 	}
 	return s.state(&e), nil
 }
 
-func (s *Schedules) state(e *recur.Entry) RecurringState {
+func (s *Schedules) state(e *recur.Entry) State {
 	o, prefix := e.Ours, s.hand.Maker.Prefix
-	state := RecurringState{
+	state := State{
 		Name: strings.TrimPrefix(e.Definition.Name, prefix), Topic: e.Topic(), Rule: e.Rule(), Next: e.Due(), LastRun: e.LastRun(),
 		Runs: max(o.Run, e.Meta.Runs), Paused: !e.Enabled(), Celery: o.Celery,
-		Recurrence: Recurrence{
+		Recurrence: Rule{
 			Cron: o.Cron, RRule: o.Source, Zone: o.Zone, SkipGaps: o.SkipGaps, Jitter: o.Jitter, Start: o.Start, Until: o.Until,
 			MaxRuns: o.MaxRuns, Misfire: o.Misfire, MisfireLimit: o.MisfireLimit, Overlap: o.Overlap, Headers: o.Headers,
 		},
@@ -179,14 +179,14 @@ func (s *Schedules) state(e *recur.Entry) RecurringState {
 
 // List goes through all recurring schedules, those that cannot be read too, in
 // no order. An error ends it.
-func (s *Schedules) List(ctx context.Context) iter.Seq2[RecurringState, error] {
-	return func(yield func(RecurringState, error) bool) {
+func (s *Schedules) List(ctx context.Context) iter.Seq2[State, error] {
+	return func(yield func(State, error) bool) {
 		for name, err := range s.Names(ctx) {
-			var state RecurringState
+			var state State
 			if err == nil {
 				state, err = s.Get(ctx, name)
 			}
-			if errors.Is(err, ErrNoSchedule) {
+			if errors.Is(err, ErrNotFound) {
 				continue // it was deleted meanwhile
 			}
 			if !yield(state, err) || err != nil {
@@ -222,11 +222,11 @@ func (s *Schedules) Names(ctx context.Context) iter.Seq2[string, error] {
 }
 
 // Delete removes a recurring schedule; timers that it has fired stay. Error:
-// ErrNoSchedule.
+// ErrNotFound.
 func (s *Schedules) Delete(ctx context.Context, name string) error {
 	found, err := s.remove(ctx, name, nil)
 	if err == nil && !found {
-		err = fmt.Errorf("%w: %s", ErrNoSchedule, argument.Clip(name))
+		err = fmt.Errorf("%w: %s", ErrNotFound, argument.Clip(name))
 	}
 	return err
 }
@@ -236,7 +236,7 @@ func (s *Schedules) Delete(ctx context.Context, name string) error {
 func (s *Schedules) remove(ctx context.Context, name string, condition func(recur.Ours) bool) (found bool, err error) {
 	err = beat.Again(ctx, func() error {
 		raw, err := s.hand.Load(ctx, name)
-		if errors.Is(err, ErrNoSchedule) {
+		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
 		if err != nil {
@@ -252,13 +252,13 @@ func (s *Schedules) remove(ctx context.Context, name string, condition func(recu
 }
 
 // Pause keeps a recurring schedule from firing, on a Python beat too, until
-// Resume. It costs nothing meanwhile. Error: ErrNoSchedule.
+// Resume. It costs nothing meanwhile. Error: ErrNotFound.
 func (s *Schedules) Pause(ctx context.Context, name string) error {
 	return s.enable(ctx, name, false)
 }
 
 // Resume ends a pause. The schedule goes on with its next instant: what was
-// paused was not missed. Error: ErrNoSchedule.
+// paused was not missed. Error: ErrNotFound.
 func (s *Schedules) Resume(ctx context.Context, name string) error {
 	return s.enable(ctx, name, true)
 }
@@ -283,14 +283,14 @@ func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
 
 // RunNow fires a recurring schedule now, beside its instants, also while it is
 // paused, and returns the run. A lost reply does not fire it again. Error:
-// ErrNoSchedule.
-func (s *Schedules) RunNow(ctx context.Context, name string) (ScheduleRun, error) {
+// ErrNotFound.
+func (s *Schedules) RunNow(ctx context.Context, name string) (Run, error) {
 	fire, err := s.hand.RunNow(ctx, name)
-	return ScheduleRun(fire), err
+	return Run(fire), err
 }
 
-// ScheduleRun is a run that was fired.
-type ScheduleRun struct {
+// Run is a run that was fired.
+type Run struct {
 	Name  string    // of the schedule, without the prefix where the name begins with it
 	Due   time.Time // the instant that it was fired for
 	Fired time.Time // when it was fired, by Redis's clock
@@ -298,7 +298,7 @@ type ScheduleRun struct {
 }
 
 // Preview returns the next n instants of a recurring schedule, at most 10,000,
-// by Redis's clock; fewer where it ends. Error: ErrNoSchedule.
+// by Redis's clock; fewer where it ends. Error: ErrNotFound.
 func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Time, error) {
 	if n < 0 || n > MaxBackfill {
 		return nil, argument.Invalid("n", "%d, want 0 to %d", n, MaxBackfill)
@@ -331,7 +331,7 @@ const MaxBackfill = 10_000
 // to before another, whether they were fired or not, and returns how many. More
 // than MaxBackfill are refused before the first. They do not count for MaxRuns. A
 // lost reply does not fire them again.
-// Errors: ErrNoSchedule, ErrInvalid.
+// Errors: ErrNotFound, ErrInvalid.
 func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time) (int, error) {
 	if !from.Before(to) {
 		return 0, argument.Invalid("from", "not before to")
@@ -351,18 +351,18 @@ func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Tim
 	return n, err
 }
 
-// RecurringSchedules is what Schedules are for those who need not know where
+// Operator is what Schedules are for those who need not know where
 // Redis is: here, or as package remote has it.
-type RecurringSchedules interface {
-	Put(ctx context.Context, schedules ...Recurring) error
-	Get(ctx context.Context, name string) (RecurringState, error)
-	List(ctx context.Context) iter.Seq2[RecurringState, error]
+type Operator interface {
+	Put(ctx context.Context, schedules ...Schedule) error
+	Get(ctx context.Context, name string) (State, error)
+	List(ctx context.Context) iter.Seq2[State, error]
 	Delete(ctx context.Context, name string) error
 	Pause(ctx context.Context, name string) error
 	Resume(ctx context.Context, name string) error
-	RunNow(ctx context.Context, name string) (ScheduleRun, error)
+	RunNow(ctx context.Context, name string) (Run, error)
 	Preview(ctx context.Context, name string, n int) ([]time.Time, error)
-	Export(ctx context.Context, name string) (ScheduleDump, error)
-	Import(ctx context.Context, d ScheduleDump) error
+	Export(ctx context.Context, name string) (Dump, error)
+	Import(ctx context.Context, d Dump) error
 	Backfill(ctx context.Context, name string, from, to time.Time) (int, error)
 }

@@ -1,4 +1,4 @@
-package wakebell
+package recurring
 
 import (
 	"errors"
@@ -8,13 +8,13 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 )
 
-// Beat has a System fire recurring schedules. Any number of nodes may: each run
+// SchedulerConfig has a System fire recurring schedules. Any number of nodes may: each run
 // is fired once, by one of them. The zero value works.
-type Beat struct {
+type SchedulerConfig struct {
 	// Schedules are put at Start. Those that an earlier Start of the same Owner
 	// and Config.Prefix has put and that are not among them any more are deleted,
 	// each with a line in the log; nil leaves them alone.
-	Schedules []Recurring
+	Schedules []Schedule
 
 	// Owner names the service whose Schedules these are, over its restarts and on
 	// all of its nodes: 1 to 128 bytes, required with Schedules. Services with
@@ -42,12 +42,12 @@ type Beat struct {
 
 	// OnFire is called for each run that this node has fired. It must not block:
 	// nothing is fired meanwhile. A panic is logged.
-	OnFire func(ScheduleRun)
+	OnFire func(Run)
 }
 
 // Validate reports all that is wrong with the configuration; nil is valid. Errors
 // wrap ErrInvalid.
-func (b *Beat) Validate() error {
+func (b *SchedulerConfig) Validate() error {
 	if b == nil {
 		return nil
 	}

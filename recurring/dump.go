@@ -1,4 +1,4 @@
-package wakebell
+package recurring
 
 import (
 	"context"
@@ -12,23 +12,23 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// ScheduleDump is a recurring schedule as its keys have it, to be kept and
+// Dump is a recurring schedule as its keys have it, to be kept and
 // imported again.
-type ScheduleDump struct {
+type Dump struct {
 	Name       string          `json:"name"`
 	Definition json.RawMessage `json:"definition"`
 	Meta       json.RawMessage `json:"meta"`
 	Wakebell   json.RawMessage `json:"wakebell,omitempty"` // what RedBeat does not have
 }
 
-// Export returns a recurring schedule as it is stored. Error: ErrNoSchedule, and
+// Export returns a recurring schedule as it is stored. Error: ErrNotFound, and
 // one for what cannot be read.
-func (s *Schedules) Export(ctx context.Context, name string) (ScheduleDump, error) {
+func (s *Schedules) Export(ctx context.Context, name string) (Dump, error) {
 	raw, _, err := s.hand.Read(ctx, name)
 	if err != nil {
-		return ScheduleDump{}, err
+		return Dump{}, err
 	}
-	d := ScheduleDump{Name: name, Definition: raw.Definition, Meta: raw.Meta, Wakebell: raw.Ours}
+	d := Dump{Name: name, Definition: raw.Definition, Meta: raw.Meta, Wakebell: raw.Ours}
 	if len(d.Meta) == 0 {
 		d.Meta = json.RawMessage(`{"last_run_at":null}`)
 	}
@@ -38,7 +38,7 @@ func (s *Schedules) Export(ctx context.Context, name string) (ScheduleDump, erro
 // Import stores what Export gave, in place of the schedule of its name, and goes
 // on where that was: what is overdue since is missed. Error: ErrInvalid for what
 // cannot be read.
-func (s *Schedules) Import(ctx context.Context, d ScheduleDump) error {
+func (s *Schedules) Import(ctx context.Context, d Dump) error {
 	raw := recur.Raw{Definition: d.Definition, Meta: d.Meta, Ours: d.Wakebell}
 	full := s.hand.Full(d.Name)
 	e, err := recur.Read(raw, full, s.hand.Zone)

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/clientstore"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/redisops"
 )
 
 // Keys are the base names of the Redis keys; see docs/keys.md. The zero value

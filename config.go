@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/redisops"
 )
 
 // DefaultName is the name of a System in its ActorSystem.

@@ -3,7 +3,6 @@ package wakebell_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -100,23 +99,6 @@ func ExampleClient_Schedules() {
 		state, err := c.Schedules().Get(ctx, "nightly")
 		check(err)
 		fmt.Println(state.Rule)
-	})
-	// Output: cron 0 3 * * *
-}
-
-func ExampleRecurringMessage() {
-	run(wakebell.Config{}, func(sys *wakebell.System) {
-		ask := func(request messages.Request) *actor.Future {
-			return sys.ActorSystem().Root.RequestFuture(sys.Gateway(), request, 15*time.Second)
-		}
-		m, err := wakebell.RecurringMessage(Invoices.Recurring("nightly", recurring.Rule{Cron: "0 3 * * *"}, Invoice{}))
-		check(err)
-		put := &messages.PutRecurring{Schedules: []*messages.Recurring{m}}
-		_, err = wakebell.Answered[*messages.RecurringChanged](ask(put).Result())
-		check(err)
-		answer, err := wakebell.Answered[*messages.RecurringState](ask(&messages.GetRecurring{Name: "nightly"}).Result())
-		check(err)
-		fmt.Println(wakebell.RecurringStateOf(answer).Rule)
 	})
 	// Output: cron 0 3 * * *
 }

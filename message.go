@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/gateway"
+
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -120,11 +122,5 @@ func spanning(field string, d *durationpb.Duration, option func(time.Duration) S
 }
 
 func instant(field string, t *timestamppb.Timestamp) (time.Time, error) {
-	switch {
-	case t == nil:
-		return time.Time{}, invalid(field, "absent")
-	case t.CheckValid() != nil:
-		return time.Time{}, invalid(field, "%d s and %d ns, want an instant of the years 1 to 9999", t.GetSeconds(), t.GetNanos())
-	}
-	return t.AsTime(), nil
+	return gateway.Instant(field, t)
 }

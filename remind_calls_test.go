@@ -13,8 +13,8 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/wakebelltest"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltest"
 )
 
 func anyOf(t testing.TB, m proto.Message) *anypb.Any {

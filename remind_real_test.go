@@ -15,8 +15,8 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/wakebelltest"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltest"
 )
 
 // On a real Redis: what was set before a node ended is delivered by the next of

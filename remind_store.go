@@ -14,8 +14,8 @@ import (
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/internal/reminder"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/redisops"
 )
 
 // Reminders are durable timers of actors: one for each recipient and name, until

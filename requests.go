@@ -2,8 +2,9 @@ package wakebell
 
 import (
 	"context"
-	"strings"
 	"time"
+
+	"github.com/wakebell/wakebell/internal/gateway"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -271,16 +272,8 @@ func timerMessage(i Info) *messages.Timer {
 	}
 }
 
-// timestamp is t, or absent where it is zero.
-func timestamp(t time.Time) *timestamppb.Timestamp {
-	if t.IsZero() {
-		return nil
-	}
-	return timestamppb.New(t)
-}
+func timestamp(t time.Time) *timestamppb.Timestamp { return gateway.Timestamp(t) }
 
-// count is a count that fits the wire.
-func count(n int) uint32 { return uint32(min(max(n, 0), 1<<31)) } //nolint:gosec // bounded
+func count(n int) uint32 { return gateway.Count(n) }
 
-// utf8 is a text of somebody else's that fits the wire.
-func utf8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+func utf8(s string) string { return gateway.Text(s) }

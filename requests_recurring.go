@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/wakebell/wakebell/internal/gateway"
+
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/messages"
@@ -22,7 +24,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 			if s == nil {
 				return nil, invalid("schedules", "number %d is nil", i)
 			}
-			all[i] = recurringOf(s)
+			all[i] = gateway.Recurring(s)
 		}
 		return changed, schedules.Put(ctx, all...)
 	case *messages.DeleteRecurring:
@@ -43,7 +45,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 		}, err
 	case *messages.GetRecurring:
 		state, err := schedules.Get(ctx, m.GetName())
-		answer := recurringStateMessage(state)
+		answer := gateway.RecurringStateMessage(state)
 		answer.Request = m.GetRequest()
 		return answer, err
 	case *messages.ListRecurring:
@@ -85,7 +87,7 @@ func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurring) 
 		if err != nil {
 			return nil, err
 		}
-		answer.Schedules = append(answer.Schedules, recurringStateMessage(state))
+		answer.Schedules = append(answer.Schedules, gateway.RecurringStateMessage(state))
 	}
 	if next != 0 {
 		answer.Next = strconv.FormatUint(next, 10)

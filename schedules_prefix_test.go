@@ -13,8 +13,8 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/wakebelltest"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltest"
 )
 
 // prefixed is a configuration of a tenant that fires its schedules, and handles

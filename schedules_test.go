@@ -11,8 +11,8 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/wakebelltest"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltest"
 )
 
 var reports = wakebell.NewTopic[string]("reports")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"time"
+
 	"github.com/wakebell/wakebell/recurring"
 )
 

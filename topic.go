@@ -10,8 +10,8 @@ import (
 
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/redisops"
 )
 
 // Topic is a kind of timer: a name and the type of its bodies. It is a value,

@@ -9,8 +9,8 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/remote"
 )
 
 func Example() {

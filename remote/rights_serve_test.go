@@ -14,8 +14,8 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/remote"
 )
 
 // filtered are the calls that everybody may make: they answer with what the caller

@@ -6,11 +6,12 @@ import (
 	"iter"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/gateway"
+
 	"github.com/google/uuid"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 )
@@ -20,7 +21,7 @@ var scheduleOperations = []grpc.MethodDesc{
 }
 
 // Schedules keeps the recurring schedules of a System in another process; each
-// call is that of wakebell.Schedules.
+// call is that of recurring.Schedules.
 type Schedules struct{ client *Client }
 
 var _ recurring.Operator = (*Schedules)(nil)
@@ -28,11 +29,11 @@ var _ recurring.Operator = (*Schedules)(nil)
 // Schedules are those of the System.
 func (c *Client) Schedules() *Schedules { return &Schedules{c} }
 
-// Put is that of wakebell.Schedules, for up to 1,000 schedules.
+// Put is that of recurring.Schedules, for up to 1,000 schedules.
 func (s *Schedules) Put(ctx context.Context, schedules ...recurring.Schedule) error {
 	request := &messages.PutRecurring{}
 	for _, r := range schedules {
-		m, err := wakebell.RecurringMessage(r)
+		m, err := gateway.RecurringMessage(r)
 		if err != nil {
 			return err
 		}
@@ -46,22 +47,22 @@ func (s *Schedules) change(ctx context.Context, request messages.Request) error 
 	return err
 }
 
-// Delete is that of wakebell.Schedules.
+// Delete is that of recurring.Schedules.
 func (s *Schedules) Delete(ctx context.Context, name string) error {
 	return s.change(ctx, &messages.DeleteRecurring{Name: name})
 }
 
-// Pause is that of wakebell.Schedules.
+// Pause is that of recurring.Schedules.
 func (s *Schedules) Pause(ctx context.Context, name string) error {
 	return s.change(ctx, &messages.EnableRecurring{Name: name})
 }
 
-// Resume is that of wakebell.Schedules.
+// Resume is that of recurring.Schedules.
 func (s *Schedules) Resume(ctx context.Context, name string) error {
 	return s.change(ctx, &messages.EnableRecurring{Name: name, Enabled: true})
 }
 
-// RunNow is that of wakebell.Schedules. When the link breaks it is asked for again,
+// RunNow is that of recurring.Schedules. When the link breaks it is asked for again,
 // and fires once.
 func (s *Schedules) RunNow(ctx context.Context, name string) (recurring.Run, error) {
 	run, err := call[*messages.RecurringRun](ctx, s.client, &messages.RunRecurring{Name: name, Key: onceKey(ctx)})
@@ -73,16 +74,16 @@ func (s *Schedules) RunNow(ctx context.Context, name string) (recurring.Run, err
 	}, nil
 }
 
-// Get is that of wakebell.Schedules.
+// Get is that of recurring.Schedules.
 func (s *Schedules) Get(ctx context.Context, name string) (recurring.State, error) {
 	state, err := call[*messages.RecurringState](ctx, s.client, &messages.GetRecurring{Name: name})
 	if err != nil {
 		return recurring.State{}, err
 	}
-	return wakebell.RecurringStateOf(state), nil
+	return gateway.RecurringState(state), nil
 }
 
-// List is that of wakebell.Schedules.
+// List is that of recurring.Schedules.
 func (s *Schedules) List(ctx context.Context) iter.Seq2[recurring.State, error] {
 	return func(yield func(recurring.State, error) bool) {
 		seen := map[string]bool{}
@@ -93,7 +94,7 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[recurring.State, error] 
 				return
 			}
 			for _, state := range page.GetSchedules() {
-				if !seen[state.GetName()] && !yield(wakebell.RecurringStateOf(state), nil) {
+				if !seen[state.GetName()] && !yield(gateway.RecurringState(state), nil) {
 					return
 				}
 				seen[state.GetName()] = true
@@ -106,7 +107,7 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[recurring.State, error] 
 	}
 }
 
-// Preview is that of wakebell.Schedules.
+// Preview is that of recurring.Schedules.
 func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Time, error) {
 	if n < 0 {
 		return nil, invalid("n", "%d, want 0 to 10,000", n)
@@ -127,7 +128,7 @@ func exportRecurring(ctx context.Context, o *operations, m *messages.ExportRecur
 	return dumpMessage(d), err
 }
 
-// Export is that of wakebell.Schedules.
+// Export is that of recurring.Schedules.
 func (s *Schedules) Export(ctx context.Context, name string) (recurring.Dump, error) {
 	answer, err := operate[messages.RecurringDump](ctx, s.client, &messages.ExportRecurring{Name: name})
 	if err != nil {
@@ -140,7 +141,7 @@ func importRecurring(ctx context.Context, o *operations, m *messages.ImportRecur
 	return &messages.RecurringChanged{}, o.client().Schedules().Import(ctx, dumpOf(m.GetSchedule()))
 }
 
-// Import is that of wakebell.Schedules.
+// Import is that of recurring.Schedules.
 func (s *Schedules) Import(ctx context.Context, d recurring.Dump) error {
 	_, err := operate[messages.RecurringChanged](ctx, s.client, &messages.ImportRecurring{Schedule: dumpMessage(d)})
 	return err
@@ -179,7 +180,7 @@ func onceKey(ctx context.Context) string {
 	return cmp.Or(keyOf(ctx), uuid.NewString())
 }
 
-// Backfill is that of wakebell.Schedules. After an error it counts none. When the
+// Backfill is that of recurring.Schedules. After an error it counts none. When the
 // link breaks it is asked for again, and fires each instant once.
 func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time) (int, error) {
 	answer, err := operate[messages.RecurringBackfilled](ctx, s.client, &messages.BackfillRecurring{

@@ -5,13 +5,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/gateway"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/remote"
 )
 
 // A peer reaches the Celery queues that the node names, and by none of the ways
@@ -42,7 +44,7 @@ func TestCeleryQueuesOfPeers(t *testing.T) {
 		require.ErrorIs(t, dial(t, closed).Schedules().Put(t.Context(), task(options)), wakebell.ErrInvalid, what)
 	}
 	require.ErrorIs(t, dial(t, closed).Schedules().Put(t.Context(), task(open)), wakebell.ErrInvalid, "none is open by default")
-	twice, err := wakebell.RecurringMessage(task(open))
+	twice, err := gateway.RecurringMessage(task(open))
 	require.NoError(t, err)
 	twice.Celery.Options = []byte(`{"queue":"` + name + `any","queue":"` + name + `open"}`)
 	_, err = unary[messages.RecurringChanged](t, n, "PutRecurring", &messages.PutRecurring{Schedules: []*messages.Recurring{twice}})

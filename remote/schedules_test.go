@@ -9,8 +9,8 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/remote"
 )
 
 // The same calls about recurring schedules here and over the network see the

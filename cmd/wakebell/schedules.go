@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/remote"
 )
 
 func (a *app) schedulesCommand() *cobra.Command {

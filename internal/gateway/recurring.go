@@ -1,4 +1,4 @@
-package wakebell
+package gateway
 
 import (
 	"fmt"
@@ -8,18 +8,18 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 )
 
-// RecurringMessage is a recurring schedule as it travels to the gateway, in a
-// *messages.PutRecurring. Errors are those that Schedules.Put finds without
-// Redis.
+// RecurringMessage converts a recurring schedule. Errors are those of
+// Schedule.Validate.
 func RecurringMessage(r recurring.Schedule) (*messages.Recurring, error) {
 	if err := r.Validate(); err != nil {
-		return nil, fmt.Errorf("recurring schedule %s: %w", clip(r.Name), err)
+		return nil, fmt.Errorf("recurring schedule %s: %w", argument.Clip(r.Name), err)
 	}
-	m := &messages.Recurring{Name: r.Name, Topic: r.Topic, When: recurrenceMessage(r.Rule), Body: r.Body, ContentType: r.ContentType}
+	m := &messages.Recurring{Name: r.Name, Topic: r.Topic, When: ruleMessage(r.Rule), Body: r.Body, ContentType: r.ContentType}
 	switch w := r.Rule; {
 	case w.Every != 0:
 		m.When.Rule = &messages.Recurrence_Every{Every: durationpb.New(w.Every)}
@@ -35,12 +35,12 @@ func RecurringMessage(r recurring.Schedule) (*messages.Recurring, error) {
 	return m, nil
 }
 
-// recurrenceMessage has all but a rule that is not text.
-func recurrenceMessage(w recurring.Rule) *messages.Recurrence {
+// ruleMessage converts all but Every and Crontab.
+func ruleMessage(w recurring.Rule) *messages.Recurrence {
 	m := &messages.Recurrence{
-		Relative: w.Relative, Zone: utf8(w.Zone), SkipGaps: w.SkipGaps,
-		Start: timestamp(w.Start), Until: timestamp(w.Until), MaxRuns: w.MaxRuns,
-		Misfire: utf8(string(w.Misfire)), MisfireLimit: count(w.MisfireLimit), Overlap: utf8(string(w.Overlap)),
+		Relative: w.Relative, Zone: Text(w.Zone), SkipGaps: w.SkipGaps,
+		Start: Timestamp(w.Start), Until: Timestamp(w.Until), MaxRuns: w.MaxRuns,
+		Misfire: Text(string(w.Misfire)), MisfireLimit: Count(w.MisfireLimit), Overlap: Text(string(w.Overlap)),
 		Headers: map[string]string{},
 	}
 	if w.Jitter != 0 {
@@ -48,27 +48,28 @@ func recurrenceMessage(w recurring.Rule) *messages.Recurrence {
 	}
 	switch {
 	case w.Cron != "":
-		m.Rule = &messages.Recurrence_Cron{Cron: utf8(w.Cron)}
+		m.Rule = &messages.Recurrence_Cron{Cron: Text(w.Cron)}
 	case w.RRule != "":
-		m.Rule = &messages.Recurrence_Rrule{Rrule: utf8(w.RRule)}
+		m.Rule = &messages.Recurrence_Rrule{Rrule: Text(w.RRule)}
 	}
 	for key, value := range w.Headers {
-		m.Headers[utf8(key)] = utf8(value)
+		m.Headers[Text(key)] = Text(value)
 	}
 	return m
 }
 
-// recurringOf is what a message puts; what is wrong with it is said by Put.
-func recurringOf(m *messages.Recurring) recurring.Schedule {
+// Recurring converts a message. Its errors are in Err, which Schedules.Put
+// returns.
+func Recurring(m *messages.Recurring) recurring.Schedule {
 	r := recurring.Schedule{Name: m.GetName(), Topic: m.GetTopic(), Body: m.GetBody(), ContentType: m.GetContentType()}
-	r.Rule, r.Err = recurrenceOf(m.GetWhen())
+	r.Rule, r.Err = ruleOf(m.GetWhen())
 	if c := m.GetCelery(); c != nil {
 		r.Celery = &recurring.CeleryTask{Args: c.GetArgs(), Kwargs: c.GetKwargs(), Options: c.GetOptions()}
 	}
 	return r
 }
 
-func recurrenceOf(m *messages.Recurrence) (recurring.Rule, error) {
+func ruleOf(m *messages.Recurrence) (recurring.Rule, error) {
 	w := recurring.Rule{
 		Relative: m.GetRelative(), Zone: m.GetZone(), SkipGaps: m.GetSkipGaps(), MaxRuns: m.GetMaxRuns(),
 		Misfire: recurring.Misfire(m.GetMisfire()), MisfireLimit: int(min(m.GetMisfireLimit(), math.MaxInt32)),
@@ -78,7 +79,7 @@ func recurrenceOf(m *messages.Recurrence) (recurring.Rule, error) {
 	case *messages.Recurrence_Every:
 		w.Every = rule.Every.AsDuration()
 		if durationpb.New(w.Every).GetSeconds() != rule.Every.GetSeconds() {
-			return w, invalid("every", "%d s, want 1 µs to 100 years", rule.Every.GetSeconds())
+			return w, argument.Invalid("every", "%d s, want 1 µs to 100 years", rule.Every.GetSeconds())
 		}
 	case *messages.Recurrence_Cron:
 		w.Cron = rule.Cron
@@ -101,37 +102,29 @@ func recurrenceOf(m *messages.Recurrence) (recurring.Rule, error) {
 		if bound.from == nil || err != nil {
 			continue
 		}
-		*bound.to, err = instant(bound.field, bound.from)
+		*bound.to, err = Instant(bound.field, bound.from)
 	}
 	return w, err
 }
 
-func recurringStateMessage(s recurring.State) *messages.RecurringState {
+// RecurringStateMessage converts a stored schedule.
+func RecurringStateMessage(s recurring.State) *messages.RecurringState {
 	return &messages.RecurringState{
-		Name: utf8(s.Name), Topic: utf8(s.Topic), Rule: utf8(s.Rule), Recurrence: recurrenceMessage(s.Recurrence),
-		Next: timestamp(s.Next), LastRun: timestamp(s.LastRun), Runs: s.Runs, Paused: s.Paused, Celery: s.Celery,
-		Fault: utf8(s.Fault),
+		Name: Text(s.Name), Topic: Text(s.Topic), Rule: Text(s.Rule), Recurrence: ruleMessage(s.Recurrence),
+		Next: Timestamp(s.Next), LastRun: Timestamp(s.LastRun), Runs: s.Runs, Paused: s.Paused, Celery: s.Celery,
+		Fault: Text(s.Fault),
 	}
 }
 
-// RecurringStateOf is what the gateway answers of a recurring schedule, as
-// Schedules.Get answers it.
-func RecurringStateOf(m *messages.RecurringState) recurring.State {
+// RecurringState converts an answer of the gateway.
+func RecurringState(m *messages.RecurringState) recurring.State {
 	s := recurring.State{
-		Name: m.GetName(), Topic: m.GetTopic(), Rule: m.GetRule(), Next: timeOf(m.GetNext()), LastRun: timeOf(m.GetLastRun()),
+		Name: m.GetName(), Topic: m.GetTopic(), Rule: m.GetRule(), Next: Time(m.GetNext()), LastRun: Time(m.GetLastRun()),
 		Runs: m.GetRuns(), Paused: m.GetPaused(), Celery: m.GetCelery(), Fault: m.GetFault(),
 	}
-	s.Recurrence, _ = recurrenceOf(m.GetRecurrence()) // of a node, whose instants are sound
+	s.Recurrence, _ = ruleOf(m.GetRecurrence()) // the node has checked the instants
 	if len(s.Recurrence.Headers) == 0 {
 		s.Recurrence.Headers = nil
 	}
 	return s
-}
-
-// timeOf is a timestamp, or zero where it is absent.
-func timeOf(t *timestamppb.Timestamp) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.AsTime()
 }

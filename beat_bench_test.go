@@ -31,7 +31,7 @@ func BenchmarkBeatIdle(b *testing.B) {
 	)
 	rdb := redistest.Start(b).Client(b)
 	putLater(b, rdb, schedules)
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Beat: &recurring.SchedulerConfig{}})
+	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Scheduler: &recurring.SchedulerConfig{}})
 	require.NoError(b, err)
 	before := readCost(b, rdb)
 	<-time.After(quiet)

@@ -26,7 +26,7 @@ type Config struct {
 	Middleware []Middleware
 
 	// Beat has this node fire recurring schedules; nil: it does not.
-	Beat *recurring.SchedulerConfig
+	Scheduler *recurring.SchedulerConfig
 
 	// Reminders has this node keep reminders for actors; nil: it does not.
 	Reminders *RemindersConfig
@@ -102,16 +102,16 @@ func (c Config) withDefaults() Config {
 func (c Config) client() ClientConfig {
 	return ClientConfig{
 		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger,
-		Celery: c.Beat != nil && c.Beat.Celery,
+		Celery: c.Scheduler != nil && c.Scheduler.Celery,
 	}
 }
 
 // zone is the time zone of the crontabs that name none.
 func (c Config) zone() *time.Location {
-	if c.Beat == nil {
+	if c.Scheduler == nil {
 		return nil
 	}
-	return c.Beat.Zone
+	return c.Scheduler.Zone
 }
 
 func (c Config) validate() error {
@@ -119,7 +119,7 @@ func (c Config) validate() error {
 	if strings.ContainsAny(c.Name, "/$") {
 		errs = append(errs, invalid("Name", "%q has a / or a $, which actor names give a meaning", c.Name))
 	}
-	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour), c.Beat.Validate(), c.Reminders.validate(c.Prefix))
+	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour), c.Scheduler.Validate(), c.Reminders.validate(c.Prefix))
 	if c.WaitForRedis < 0 {
 		errs = append(errs, invalid("WaitForRedis", "negative"))
 	}

@@ -98,7 +98,7 @@ func ExampleClient_Schedules() {
 		check(nightly(ctx, c.Schedules()))
 		state, err := c.Schedules().Get(ctx, "nightly")
 		check(err)
-		fmt.Println(state.Rule)
+		fmt.Println(state.RuleText)
 	})
 	// Output: cron 0 3 * * *
 }

@@ -33,7 +33,7 @@ func ExampleTopic_Recurring() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(state.Name, "on", state.Topic, "by", state.Rule)
+		fmt.Println(state.Name, "on", state.Topic, "by", state.RuleText)
 	})
 	// Output: sales on reports by cron 30 2 * * 1-5
 }
@@ -49,7 +49,7 @@ func ExampleBeat() {
 	}
 	run(wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(nightly, handle)},
-		Beat: &recurring.SchedulerConfig{
+		Scheduler: &recurring.SchedulerConfig{
 			Owner: "reporting",
 			Schedules: []recurring.Schedule{
 				nightly.Recurring("quick", recurring.Rule{Every: 10 * time.Millisecond}, Report{"load"}),
@@ -73,7 +73,7 @@ func ExampleSchedules_RunNow() {
 		check(schedules.Pause(ctx, "sync")) // no beat fires it
 		run, err := schedules.RunNow(ctx, "sync")
 		check(err)
-		fmt.Println("run", run.Run, "of", run.Name)
+		fmt.Println("run", run.Number, "of", run.Name)
 		check(schedules.Resume(ctx, "sync"))
 
 		check(schedules.Delete(ctx, "sync"))
@@ -117,7 +117,7 @@ func ExampleSchedules_List() {
 		check(c.Schedules().Put(ctx, nightly.Recurring("hourly", recurring.Rule{Every: time.Hour}, Report{"hour"})))
 		for state, err := range c.Schedules().List(ctx) {
 			check(err)
-			fmt.Println(state.Name, state.Rule)
+			fmt.Println(state.Name, state.RuleText)
 		}
 	})
 	// Output: hourly every 1h0m0s
@@ -145,7 +145,7 @@ func ExampleSchedules_Import() {
 		check(c.Schedules().Import(ctx, dump))
 		state, err := c.Schedules().Get(ctx, "hourly")
 		check(err)
-		fmt.Println(state.Rule)
+		fmt.Println(state.RuleText)
 	})
 	// Output: every 1h0m0s
 }

@@ -74,7 +74,7 @@ func ExampleRemindEvery() {
 		}
 	})
 	run(wakebell.Config{
-		Beat:      &recurring.SchedulerConfig{}, // fires them, here or at another node
+		Scheduler: &recurring.SchedulerConfig{}, // fires them, here or at another node
 		Reminders: &wakebell.RemindersConfig{As: "shop-1", Handler: []wakebell.HandlerOption{wakebell.MaxConcurrent(1)}},
 	}, func(sys *wakebell.System) {
 		root := sys.ActorSystem().Root

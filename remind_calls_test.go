@@ -26,7 +26,7 @@ func anyOf(t testing.TB, m proto.Message) *anypb.Any {
 
 // An actor without a System of its own asks by message, and is reminded itself.
 func TestRemindersByMessage(t *testing.T) {
-	cfg := minding(func(c *wakebell.Config) { c.Beat = &recurring.SchedulerConfig{} })
+	cfg := minding(func(c *wakebell.Config) { c.Scheduler = &recurring.SchedulerConfig{} })
 	withReminders(t, cfg, func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		pid := m.spawn(t, sys, "cart-17")

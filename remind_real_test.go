@@ -24,7 +24,7 @@ import (
 func TestRemindersOutliveTheirNodeOnARealRedis(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
-	cfg := minding(func(c *wakebell.Config) { c.Beat, c.DrainTimeout = &recurring.SchedulerConfig{}, patience })
+	cfg := minding(func(c *wakebell.Config) { c.Scheduler, c.DrainTimeout = &recurring.SchedulerConfig{}, patience })
 	first := launch(t, build(t, rdb, cfg))
 	m := &minder{}
 	pid := m.spawn(t, first, "cart-17")

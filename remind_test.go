@@ -173,7 +173,7 @@ func TestANodeRemindsItsOwnActors(t *testing.T) {
 }
 
 func TestARecurringReminder(t *testing.T) {
-	cfg := minding(func(c *wakebell.Config) { c.Beat = &recurring.SchedulerConfig{} })
+	cfg := minding(func(c *wakebell.Config) { c.Scheduler = &recurring.SchedulerConfig{} })
 	withReminders(t, cfg, func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		pid := m.spawn(t, sys, "cart-17")

@@ -41,7 +41,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 		}
 		run, err := schedules.RunNow(messages.WithOnce(ctx, m.GetKey()), m.GetName())
 		return &messages.RecurringRun{
-			Request: m.GetRequest(), Name: utf8(run.Name), Due: timestamp(run.Due), Fired: timestamp(run.Fired), Run: run.Run,
+			Request: m.GetRequest(), Name: utf8(run.Name), Due: timestamp(run.Due), Fired: timestamp(run.Fired), Run: run.Number,
 		}, err
 	case *messages.GetRecurring:
 		state, err := schedules.Get(ctx, m.GetName())

@@ -23,7 +23,7 @@ func fleetToken(k Keys) string {
 
 // actorBeat is what the actor of the beat works with; nil without one.
 func (s *System) actorBeat() *scheduler.Config {
-	b := s.cfg.Beat
+	b := s.cfg.Scheduler
 	if b == nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (s *System) actorBeat() *scheduler.Config {
 		cfg.Token = fleetToken(s.cfg.Keys)
 	}
 	if b.OnFire != nil {
-		cfg.OnFire = func(f beat.Fire) { s.onFire(recurring.Run(f)) }
+		cfg.OnFire = func(f beat.Fire) { s.onFire(recurring.Run{Name: f.Name, Due: f.Due, Fired: f.Fired, Number: f.Run}) }
 	}
 	return &scheduler.Config{
 		Schedule: func() scheduler.Schedule { return beat.New(cfg) },
@@ -54,13 +54,13 @@ func (s *System) onFire(run recurring.Run) {
 			s.cfg.Logger.Error("OnFire panicked", "schedule", run.Name, "panic", fmt.Sprint(r))
 		}
 	}()
-	s.cfg.Beat.OnFire(run)
+	s.cfg.Scheduler.OnFire(run)
 }
 
 // reconcile puts the schedules of the configuration, and deletes those that were
 // in an earlier one.
 func (s *System) reconcile(ctx context.Context) error {
-	b := s.cfg.Beat
+	b := s.cfg.Scheduler
 	if b == nil {
 		return nil
 	}

@@ -20,7 +20,7 @@ import (
 // prefixed is a configuration of a tenant that fires its schedules, and handles
 // nothing: their timers stay in their topics.
 func prefixed(prefix string, b recurring.SchedulerConfig) wakebell.Config {
-	return wakebell.Config{Prefix: prefix, Beat: &b}
+	return wakebell.Config{Prefix: prefix, Scheduler: &b}
 }
 
 // timers are the ids in a topic of this full name.
@@ -183,7 +183,7 @@ func TestRunsByHandAreFiredOnce(t *testing.T) {
 	require.NoError(t, s.Put(t.Context(), reports.Recurring("r", recurring.Rule{Every: time.Hour, Start: time.Unix(0, 0)}, "x")))
 	run, err := s.RunNow(t.Context(), "r") // has the script known
 	require.NoError(t, err)
-	require.EqualValues(t, 1, run.Run)
+	require.EqualValues(t, 1, run.Number)
 
 	// Every command that fires by hand is lost once, and passed when it comes again.
 	var mu sync.Mutex
@@ -201,7 +201,7 @@ func TestRunsByHandAreFiredOnce(t *testing.T) {
 	})
 	run, err = s.RunNow(t.Context(), "r")
 	require.NoError(t, err)
-	require.EqualValues(t, 2, run.Run)
+	require.EqualValues(t, 2, run.Number)
 	day := time.Now().Truncate(24 * time.Hour)
 	n, err := s.Backfill(t.Context(), "r", day.Add(-240*time.Hour), day)
 	require.NoError(t, err)

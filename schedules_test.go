@@ -19,7 +19,7 @@ var reports = wakebell.NewTopic[string]("reports")
 
 // withBeat is a configuration whose node fires and handles reports.
 func withBeat(b recurring.SchedulerConfig) wakebell.Config {
-	return wakebell.Config{Beat: &b, Handlers: []wakebell.Handler{
+	return wakebell.Config{Scheduler: &b, Handlers: []wakebell.Handler{
 		wakebell.Handle(reports, func(context.Context, wakebell.Timer[string]) error { return nil }),
 	}}
 }
@@ -52,7 +52,7 @@ func TestHeadersOfARun(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var got []wakebell.Timer[string]
-	cfg := wakebell.Config{Beat: &recurring.SchedulerConfig{}, Handlers: []wakebell.Handler{
+	cfg := wakebell.Config{Scheduler: &recurring.SchedulerConfig{}, Handlers: []wakebell.Handler{
 		wakebell.Handle(reports, func(_ context.Context, timer wakebell.Timer[string]) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -84,7 +84,7 @@ func TestPauseResumeAndRunNow(t *testing.T) {
 		require.Len(t, w.Delivered("reports"), 1)
 		run, err := s.RunNow(t.Context(), "r")
 		require.NoError(t, err)
-		require.Equal(t, int64(2), run.Run)
+		require.Equal(t, int64(2), run.Number)
 		w.Advance(0)
 		require.Len(t, w.Delivered("reports"), 2)
 		// Putting it again leaves it paused.
@@ -184,7 +184,7 @@ func TestWrongSchedules(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, state.Name, "nothing was stored")
 		}
-		_, err := wakebell.New(actorSystem(), w.Redis(), wakebell.Config{Beat: &recurring.SchedulerConfig{
+		_, err := wakebell.New(actorSystem(), w.Redis(), wakebell.Config{Scheduler: &recurring.SchedulerConfig{
 			MaxInterval: -1, Schedules: []recurring.Schedule{reports.Recurring("r", hourly, ""), reports.Recurring("r", hourly, "")},
 		}})
 		require.ErrorIs(t, err, wakebell.ErrInvalid)

@@ -80,13 +80,13 @@ func New(rdb redis.UniversalClient, cfg Config) (*Schedules, error) {
 
 // State is a recurring schedule as it is stored.
 type State struct {
-	Name  string
-	Topic string // of its runs; of a Celery message its task
-	Rule  string // when it fires, in words: "every 30s", "cron 0 9 * * 1-5"
+	Name     string
+	Topic    string // of its runs; of a Celery message its task
+	RuleText string // when it fires, in words: "every 30s", "cron 0 9 * * 1-5"
 
 	// Recurrence has what of it is beside the rule. Entries of Python have
 	// none of it.
-	Recurrence Rule
+	Rule Rule
 
 	Next    time.Time // when it is due next, in the past while it is overdue; zero: never
 	LastRun time.Time // the latest instant that was fired; zero: none yet
@@ -164,9 +164,9 @@ func (s *Schedules) Get(ctx context.Context, name string) (State, error) {
 func (s *Schedules) state(e *recur.Entry) State {
 	o, prefix := e.Ours, s.hand.Maker.Prefix
 	state := State{
-		Name: strings.TrimPrefix(e.Definition.Name, prefix), Topic: e.Topic(), Rule: e.Rule(), Next: e.Due(), LastRun: e.LastRun(),
+		Name: strings.TrimPrefix(e.Definition.Name, prefix), Topic: e.Topic(), RuleText: e.Rule(), Next: e.Due(), LastRun: e.LastRun(),
 		Runs: max(o.Run, e.Meta.Runs), Paused: !e.Enabled(), Celery: o.Celery,
-		Recurrence: Rule{
+		Rule: Rule{
 			Cron: o.Cron, RRule: o.Source, Zone: o.Zone, SkipGaps: o.SkipGaps, Jitter: o.Jitter, Start: o.Start, Until: o.Until,
 			MaxRuns: o.MaxRuns, Misfire: o.Misfire, MisfireLimit: o.MisfireLimit, Overlap: o.Overlap, Headers: o.Headers,
 		},
@@ -286,15 +286,15 @@ func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
 // ErrNotFound.
 func (s *Schedules) RunNow(ctx context.Context, name string) (Run, error) {
 	fire, err := s.hand.RunNow(ctx, name)
-	return Run(fire), err
+	return Run{Name: fire.Name, Due: fire.Due, Fired: fire.Fired, Number: fire.Run}, err
 }
 
 // Run is a run that was fired.
 type Run struct {
-	Name  string    // of the schedule, without the prefix where the name begins with it
-	Due   time.Time // the instant that it was fired for
-	Fired time.Time // when it was fired, by Redis's clock
-	Run   int64     // its number, from 1
+	Name   string    // of the schedule, without the prefix where the name begins with it
+	Due    time.Time // the instant that it was fired for
+	Fired  time.Time // when it was fired, by Redis's clock
+	Number int64     // its number, from 1
 }
 
 // Preview returns the next n instants of a recurring schedule, at most 10,000,

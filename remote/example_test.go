@@ -81,7 +81,7 @@ func ExampleClient_Schedules() {
 			log.Fatal(err)
 		}
 		state, err := c.Schedules().Get(ctx, "nightly")
-		fmt.Println(state.Rule, err)
+		fmt.Println(state.RuleText, err)
 	})
 	// Output: cron 0 3 * * * <nil>
 }

@@ -70,7 +70,7 @@ func (s *Schedules) RunNow(ctx context.Context, name string) (recurring.Run, err
 		return recurring.Run{}, err
 	}
 	return recurring.Run{
-		Name: run.GetName(), Due: instantOf(run.GetDue()), Fired: instantOf(run.GetFired()), Run: run.GetRun(),
+		Name: run.GetName(), Due: instantOf(run.GetDue()), Fired: instantOf(run.GetFired()), Number: run.GetRun(),
 	}, nil
 }
 

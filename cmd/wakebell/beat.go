@@ -71,7 +71,7 @@ type fireLine struct {
 }
 
 func newFireLine(r recurring.Run) fireLine {
-	return fireLine{r.Name, stamp(r.Due), stamp(r.Fired), r.Run}
+	return fireLine{r.Name, stamp(r.Due), stamp(r.Fired), r.Number}
 }
 
 func (a *app) beat(ctx context.Context, f *beatFlags) (err error) {
@@ -92,7 +92,7 @@ func (a *app) beat(ctx context.Context, f *beatFlags) (err error) {
 	log := f.log.logger(a.stderr)
 	sys, err := wakebell.New(newActorSystem(log), conn.rdb, wakebell.Config{
 		Keys: conn.settings.keys, Prefix: conn.settings.prefix, WaitForRedis: f.wait, DrainTimeout: -1, Logger: log,
-		Beat: &recurring.SchedulerConfig{
+		Scheduler: &recurring.SchedulerConfig{
 			Celery: f.celery, Zone: zone, TakeLock: f.takeLock, MaxInterval: f.maxInterval,
 			OnFire: func(r recurring.Run) {
 				line, err := jsonLine(newFireLine(r))

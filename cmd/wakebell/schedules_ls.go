@@ -30,7 +30,7 @@ func newRecurringLine(prefix string, s recurring.State) recurringLine {
 		topic = prefix + topic
 	}
 	return recurringLine{
-		s.Name, topic, s.Rule, s.Recurrence.Zone, stamp(s.Next), stamp(s.LastRun), s.Runs, s.Paused, s.Celery, s.Fault,
+		s.Name, topic, s.RuleText, s.Rule.Zone, stamp(s.Next), stamp(s.LastRun), s.Runs, s.Paused, s.Celery, s.Fault,
 	}
 }
 

@@ -31,7 +31,7 @@ max_runs, misfire and overlap.`,
 }
 
 func (a *app) showRecurring(s recurring.State) error {
-	l, w := newRecurringLine(a.prefix, s), s.Recurrence
+	l, w := newRecurringLine(a.prefix, s), s.Rule
 	misfire, overlap := cmp.Or(string(w.Misfire), "once"), cmp.Or(string(w.Overlap), "allow")
 	if a.wantsJSON() {
 		return a.printJSON(struct {

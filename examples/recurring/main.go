@@ -43,8 +43,8 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 		return nil
 	}
 	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Handle(Reports, report, wakebell.MaxConcurrent(1))},
-		Beat:     &recurring.SchedulerConfig{},
+		Handlers:  []wakebell.Handler{wakebell.Handle(Reports, report, wakebell.MaxConcurrent(1))},
+		Scheduler: &recurring.SchedulerConfig{},
 	})
 	if err != nil {
 		return err

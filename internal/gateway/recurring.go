@@ -110,7 +110,7 @@ func ruleOf(m *messages.Recurrence) (recurring.Rule, error) {
 // RecurringStateMessage converts a stored schedule.
 func RecurringStateMessage(s recurring.State) *messages.RecurringState {
 	return &messages.RecurringState{
-		Name: Text(s.Name), Topic: Text(s.Topic), Rule: Text(s.Rule), Recurrence: ruleMessage(s.Recurrence),
+		Name: Text(s.Name), Topic: Text(s.Topic), Rule: Text(s.RuleText), Recurrence: ruleMessage(s.Rule),
 		Next: Timestamp(s.Next), LastRun: Timestamp(s.LastRun), Runs: s.Runs, Paused: s.Paused, Celery: s.Celery,
 		Fault: Text(s.Fault),
 	}
@@ -119,12 +119,12 @@ func RecurringStateMessage(s recurring.State) *messages.RecurringState {
 // RecurringState converts an answer of the gateway.
 func RecurringState(m *messages.RecurringState) recurring.State {
 	s := recurring.State{
-		Name: m.GetName(), Topic: m.GetTopic(), Rule: m.GetRule(), Next: Time(m.GetNext()), LastRun: Time(m.GetLastRun()),
+		Name: m.GetName(), Topic: m.GetTopic(), RuleText: m.GetRule(), Next: Time(m.GetNext()), LastRun: Time(m.GetLastRun()),
 		Runs: m.GetRuns(), Paused: m.GetPaused(), Celery: m.GetCelery(), Fault: m.GetFault(),
 	}
-	s.Recurrence, _ = ruleOf(m.GetRecurrence()) // the node has checked the instants
-	if len(s.Recurrence.Headers) == 0 {
-		s.Recurrence.Headers = nil
+	s.Rule, _ = ruleOf(m.GetRecurrence()) // the node has checked the instants
+	if len(s.Rule.Headers) == 0 {
+		s.Rule.Headers = nil
 	}
 	return s
 }

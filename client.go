@@ -38,7 +38,7 @@ type ClientConfig struct {
 	PayloadLimit int
 
 	// Celery makes Celery messages of the runs of Python's entries that
-	// Schedules.RunNow and Backfill fire, as Beat.Celery does.
+	// Schedules.RunNow and Backfill fire, as recurring.SchedulerConfig.Celery does.
 	Celery bool
 
 	// RetryFor is for how long a call is made again, with growing, jittered

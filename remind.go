@@ -50,7 +50,7 @@ func RemindMe(c actor.Context, name string, when ScheduleOption, msg proto.Messa
 }
 
 // RemindEvery is RemindMe for a reminder that comes again and again. It is a
-// recurring schedule, which nodes with a Config.Beat fire. A run that is not
+// recurring schedule, which nodes with a Config.Scheduler fire. A run that is not
 // acknowledged is retried as any reminder is, beside those that follow;
 // OverlapSkip leaves those out.
 func RemindEvery(c actor.Context, name string, when recurring.Rule, msg proto.Message, to ...Recipient) error {

@@ -3,6 +3,7 @@ package wakebell
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -51,7 +52,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 	case *messages.ListRecurring:
 		return r.listRecurring(ctx, m)
 	case *messages.PreviewRecurring:
-		instants, err := schedules.Preview(ctx, m.GetName(), int(min(m.GetCount(), recurring.MaxBackfill+1)))
+		instants, err := schedules.Preview(ctx, m.GetName(), int(min(m.GetCount(), math.MaxInt32)))
 		answer := &messages.RecurringInstants{Request: m.GetRequest()}
 		for _, at := range instants {
 			answer.Instants = append(answer.Instants, timestamppb.New(at))

@@ -12,17 +12,16 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// Dump is a recurring schedule as its keys have it, to be kept and
-// imported again.
+// Dump is a recurring schedule as it is stored, for backups and for Import.
 type Dump struct {
 	Name       string          `json:"name"`
 	Definition json.RawMessage `json:"definition"`
 	Meta       json.RawMessage `json:"meta"`
-	Wakebell   json.RawMessage `json:"wakebell,omitempty"` // what RedBeat does not have
+	Wakebell   json.RawMessage `json:"wakebell,omitempty"` // the fields that RedBeat does not have
 }
 
-// Export returns a recurring schedule as it is stored. Error: ErrNotFound, and
-// one for what cannot be read.
+// Export returns a recurring schedule as it is stored. Errors: ErrNotFound, or that
+// of an entry that cannot be read.
 func (s *Schedules) Export(ctx context.Context, name string) (Dump, error) {
 	raw, _, err := s.hand.Read(ctx, name)
 	if err != nil {
@@ -35,9 +34,9 @@ func (s *Schedules) Export(ctx context.Context, name string) (Dump, error) {
 	return d, nil
 }
 
-// Import stores what Export gave, in place of the schedule of its name, and goes
-// on where that was: what is overdue since is missed. Error: ErrInvalid for what
-// cannot be read.
+// Import stores a Dump in place of the schedule with its name, which continues at
+// the state of the dump: runs that are overdue since then count as missed. Errors
+// wrap wakebell.ErrInvalid for a dump that cannot be read or has another prefix.
 func (s *Schedules) Import(ctx context.Context, d Dump) error {
 	raw := recur.Raw{Definition: d.Definition, Meta: d.Meta, Ours: d.Wakebell}
 	full := s.hand.Full(d.Name)
@@ -46,13 +45,13 @@ func (s *Schedules) Import(ctx context.Context, d Dump) error {
 		err = s.hand.Maker.Check(ctx, &e)
 	}
 	if err == nil && !s.hand.Maker.Owns(full, raw) {
-		err = fmt.Errorf("it is of the prefix %.100q, want %.100q", e.Ours.Prefix, s.hand.Maker.Prefix)
+		err = fmt.Errorf("its prefix is %.100q, want %.100q", e.Ours.Prefix, s.hand.Maker.Prefix)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: recurring schedule %s: %w", redisops.ErrInvalid, argument.Clip(d.Name), err)
 	}
 	if messages.Restricted(ctx) {
-		raw = e.Raw() // what a Python beat reads is what was checked
+		raw = e.Raw() // without fields that only a Python beat reads and that were not checked
 	}
 	return beat.Again(ctx, func() error {
 		now, err := s.store.Now(ctx)

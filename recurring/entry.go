@@ -11,25 +11,25 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// entry is what is to be stored in place of an entry that was found; old is nil
-// where there was none that can be read.
-func (r Schedule) entry(prefix string, now time.Time, old *recur.Entry, in *time.Location) (recur.Entry, error) {
-	w := r.Rule
+// entry returns the entry to be stored in place of old, which is nil if there is
+// none, or none that can be read.
+func (s Schedule) entry(prefix string, now time.Time, old *recur.Entry, in *time.Location) (recur.Entry, error) {
+	w := s.Rule
 	e := recur.Entry{
-		Definition: recur.Definition{Name: prefix + r.Name, Task: r.Topic},
+		Definition: recur.Definition{Name: prefix + s.Name, Task: s.Topic},
 		Meta:       recur.Meta{LastRunAt: now.Truncate(time.Microsecond)},
 		Ours: recur.Ours{
-			ID: uuid.NewString(), Prefix: prefix, Owner: r.owner, Celery: r.Celery != nil, Zone: w.Zone, SkipGaps: w.SkipGaps, Jitter: w.Jitter,
-			Start: w.Start.UTC(), Until: w.Until.UTC(), MaxRuns: w.MaxRuns, Misfire: w.Misfire, MisfireLimit: w.MisfireLimit,
-			Overlap: w.Overlap, Headers: maps.Clone(w.Headers), Source: w.RRule,
+			ID: uuid.NewString(), Prefix: prefix, Owner: s.owner, Celery: s.Celery != nil, Zone: w.Zone, SkipGaps: w.SkipGaps, Jitter: w.Jitter,
+			Start: w.Start.UTC(), Until: w.Until.UTC(), MaxRuns: w.MaxRuns, Misfire: recur.Misfire(w.Misfire), MisfireLimit: w.MisfireLimit,
+			Overlap: recur.Overlap(w.Overlap), Headers: maps.Clone(w.Headers), Source: w.RRule,
 		},
 	}
-	if c := r.Celery; c != nil {
+	if c := s.Celery; c != nil {
 		e.Definition.Args, e.Definition.Kwargs, e.Definition.Options = c.Args, c.Kwargs, c.Options
 	} else {
-		e.Ours.Topic, e.Ours.HasBody, e.Ours.Body, e.Ours.ContentType = prefix+r.Topic, true, r.Body, r.ContentType
+		e.Ours.Topic, e.Ours.HasBody, e.Ours.Body, e.Ours.ContentType = prefix+s.Topic, true, s.Body, s.ContentType
 	}
-	if err := r.setRule(&e, now, old); err != nil {
+	if err := s.setRule(&e, now, old); err != nil {
 		return e, fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
 	}
 	paused := false
@@ -40,7 +40,7 @@ func (r Schedule) entry(prefix string, now time.Time, old *recur.Entry, in *time
 			o.ID = uuid.NewString()
 		}
 		e.Meta.Runs, paused = old.Meta.Runs, !old.Enabled()
-		if e.SameRule(*old) { // else it would begin anew whenever it is put
+		if e.SameRule(*old) { // with another rule it starts again
 			o.Fired = old.Ours.Fired
 			if !old.Meta.LastRunAt.IsZero() {
 				e.Meta.LastRunAt = old.Meta.LastRunAt
@@ -54,8 +54,8 @@ func (r Schedule) entry(prefix string, now time.Time, old *recur.Entry, in *time
 	return e, nil
 }
 
-func (r Schedule) setRule(e *recur.Entry, now time.Time, old *recur.Entry) error {
-	w := r.Rule
+func (s Schedule) setRule(e *recur.Entry, now time.Time, old *recur.Entry) error {
+	w := s.Rule
 	switch {
 	case w.Every != 0:
 		e.Meta.LastRunAt = gridBefore(e.Meta.LastRunAt, e.Ours.Start.Truncate(time.Microsecond), w.Every)
@@ -66,8 +66,8 @@ func (r Schedule) setRule(e *recur.Entry, now time.Time, old *recur.Entry) error
 		}
 		return e.SetCron(w.Cron)
 	case w.Crontab != nil:
-		return e.SetCrontab(*w.Crontab)
-	case old != nil && old.Ours.Source == w.RRule && old.Ours.Zone == w.Zone: // it has begun already
+		return e.SetCrontab(recur.Crontab(*w.Crontab))
+	case old != nil && old.Ours.Source == w.RRule && old.Ours.Zone == w.Zone: // keep its DTSTART
 		e.Definition.Schedule, e.Ours.RRule = old.Definition.Schedule, old.Ours.RRule
 		return nil
 	}
@@ -83,8 +83,8 @@ func (r Schedule) setRule(e *recur.Entry, now time.Time, old *recur.Entry) error
 	return nil
 }
 
-// gridBefore is the last instant up to now that is whole intervals away from
-// start, so that the one that follows it is so too; now without a start.
+// gridBefore returns the last instant up to now at a multiple of every from start,
+// so that the next instant is one too; without a start it returns now.
 func gridBefore(now, start time.Time, every time.Duration) time.Time {
 	if start.IsZero() {
 		return now
@@ -94,7 +94,7 @@ func gridBefore(now, start time.Time, every time.Duration) time.Time {
 		n--
 	}
 	at := start.Add(n * every)
-	if at.After(now) { // a start so far away that a Duration does not hold it
+	if at.After(now) { // the distance overflows a Duration
 		return now
 	}
 	return at

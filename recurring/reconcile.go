@@ -13,14 +13,18 @@ import (
 // schedule that was stored again by Put, or by another owner, stays.
 //
 // The owner names the service: 1 to 128 bytes, the same on all of its nodes and
-// after a restart. After an error, the same call may be made again.
+// after a restart. After an error the same call may be made again. Errors:
+// wakebell.ErrInvalid, or those of Put and Delete.
 func (s *Schedules) Reconcile(ctx context.Context, owner string, schedules ...Schedule) (deleted []string, err error) {
-	if err := checkOwner(owner); err != nil {
+	if err := validateOwner(owner); err != nil {
+		return nil, err
+	}
+	if err := validateAll(schedules); err != nil {
 		return nil, err
 	}
 	names, owned := make([]string, len(schedules)), slices.Clone(schedules)
-	for i, r := range schedules {
-		owned[i].owner, names[i] = owner, r.Name
+	for i, s := range schedules {
+		owned[i].owner, names[i] = owner, s.Name
 	}
 	prefix := s.hand.Maker.Prefix
 	before, err := s.store.Statics(ctx, prefix, owner)

@@ -4,17 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// Schedule is a recurring schedule to be stored by Schedules.Put. Topic.Recurring
-// and Celery make it.
+// Schedule is a recurring schedule to be stored by Schedules.Put.
+// wakebell.Topic.Recurring and Celery make one.
 type Schedule struct {
-	// Name identifies the schedule: 1 to 400 bytes that do not begin with a colon.
+	// Name identifies the schedule: 1 to 400 bytes, prefix included. It does not
+	// begin with a colon.
 	Name string
 
 	// Topic is the topic of the runs, without the prefix; with Celery it is the
@@ -32,83 +31,51 @@ type Schedule struct {
 	// Celery makes the runs messages for Celery workers; nil: they are timers.
 	Celery *CeleryTask
 
-	// Err is the error of the function that made the schedule. Put returns it.
+	// Err is the error of the function that made the schedule. Validate and Put
+	// return it.
 	Err error
 
-	owner string // the service whose configuration contains it; empty: none
+	owner string // the service whose configuration has it; empty: none
 }
 
-// CeleryTask is what a Celery message has beside the name of its task: JSON, or nil
+// CeleryTask has the arguments of a Celery task and its options, as JSON; nil
 // for none. Args is an array, Kwargs and Options are objects.
 type CeleryTask struct {
 	Args, Kwargs, Options json.RawMessage
 }
 
-// Celery makes a recurring schedule whose runs are messages for Celery
-// workers, on the Redis that keeps the schedule. Options are those of
-// apply_async: queue, priority, expires, countdown, routing_key; nil for none.
-func Celery(name, task string, when Rule, args []any, kwargs, options map[string]any) Schedule {
-	r := Schedule{Name: name, Topic: task, Rule: when, Celery: &CeleryTask{}}
+// Celery makes a schedule whose runs are messages for Celery workers, on the
+// Redis that stores the schedule. The options are those of apply_async: queue,
+// priority, expires, countdown and routing_key; nil for none.
+func Celery(name, task string, rule Rule, args []any, kwargs, options map[string]any) Schedule {
+	s := Schedule{Name: name, Topic: task, Rule: rule}
 	encode := func(field string, v any, none bool) json.RawMessage {
 		if none {
 			return nil
 		}
 		raw, err := json.Marshal(v)
 		if err != nil {
-			r.Err = errors.Join(r.Err, argument.Invalid(field, "%v", err))
+			s.Err = errors.Join(s.Err, argument.Invalid(field, "%v", err))
 		}
 		return raw
 	}
-	r.Celery.Args = encode("args", args, args == nil)
-	r.Celery.Kwargs = encode("kwargs", kwargs, kwargs == nil)
-	r.Celery.Options = encode("options", options, options == nil)
-	return r
+	s.Celery = &CeleryTask{
+		Args:    encode("args", args, args == nil),
+		Kwargs:  encode("kwargs", kwargs, kwargs == nil),
+		Options: encode("options", options, options == nil),
+	}
+	return s
 }
 
-// Validate reports all that is wrong with a schedule, as far as that is known
-// without Redis. Errors wrap ErrInvalid.
-func (r Schedule) Validate() error {
-	w, errs := r.Rule, []error{r.Err}
-	if r.Name == "" || len(r.Name) > redisops.MaxScheduleName || strings.HasPrefix(r.Name, ":") {
-		errs = append(errs, argument.Invalid("name", "%d bytes, want 1 to %d that do not begin with a colon", len(r.Name), redisops.MaxScheduleName))
+// Validate reports all that is wrong with the schedule and can be found without
+// Redis, except for the syntax of the rule. Errors wrap wakebell.ErrInvalid.
+func (s Schedule) Validate() error {
+	errs := []error{s.Err}
+	if s.Name == "" || len(s.Name) > redisops.MaxScheduleName || strings.HasPrefix(s.Name, ":") {
+		errs = append(errs, argument.Invalid("name", "%d bytes, want 1 to %d that do not begin with a colon", len(s.Name), redisops.MaxScheduleName))
 	}
-	if r.Topic == "" {
+	if s.Topic == "" {
 		errs = append(errs, argument.Invalid("topic", "empty"))
 	}
-	kinds := 0
-	for _, set := range []bool{w.Every != 0, w.Cron != "", w.Crontab != nil, w.RRule != ""} {
-		if set {
-			kinds++
-		}
-	}
-	if kinds != 1 {
-		errs = append(errs, argument.Invalid("Recurrence", "want one of Every, Cron, Crontab and RRule"))
-	}
-	if w.Relative && w.Every == 0 {
-		errs = append(errs, argument.Invalid("Relative", "it is for Every"))
-	}
-	errs = append(errs, argument.Within("Jitter", w.Jitter, 0, 24*time.Hour))
-	if w.MaxRuns < 0 {
-		errs = append(errs, argument.Invalid("MaxRuns", "negative"))
-	}
-	if w.MisfireLimit < 0 || w.MisfireLimit > maxMisfires {
-		errs = append(errs, argument.Invalid("MisfireLimit", "%d, want 0 to %d", w.MisfireLimit, maxMisfires))
-	}
-	if w.Misfire != MisfireOnce && w.Misfire != MisfireSkip && w.Misfire != MisfireAll {
-		errs = append(errs, argument.Invalid("Misfire", "%s is unknown", argument.Clip(string(w.Misfire))))
-	}
-	if w.Overlap != OverlapAllow && w.Overlap != OverlapSkip && w.Overlap != OverlapQueue {
-		errs = append(errs, argument.Invalid("Overlap", "%s is unknown", argument.Clip(string(w.Overlap))))
-	}
-	if !w.Until.IsZero() && w.Until.Before(w.Start) {
-		errs = append(errs, argument.Invalid("Until", "before Start"))
-	}
-	for key, value := range w.Headers {
-		if err := envelope.CheckHeader(key, value); err != nil {
-			errs = append(errs, argument.Invalid("Headers", "%v", err))
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.Rule.validate())...)
 }
-
-const maxMisfires = 10_000

@@ -8,73 +8,84 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 )
 
-// SchedulerConfig has a System fire recurring schedules. Any number of nodes may: each run
-// is fired once, by one of them. The zero value works.
+// SchedulerConfig makes a node fire recurring schedules (wakebell.Config). Any
+// number of nodes may have one: each run is fired once, by one of them. The zero
+// value works.
 type SchedulerConfig struct {
-	// Schedules are put at Start. Those that an earlier Start of the same Owner
-	// and Config.Prefix has put and that are not among them any more are deleted,
-	// each with a line in the log; nil leaves them alone.
+	// Schedules are stored when the node starts, as by Schedules.Reconcile:
+	// schedules that an earlier start of the same Owner and prefix stored and
+	// that are missing here are deleted, each with a log line. nil changes
+	// nothing.
 	Schedules []Schedule
 
-	// Owner names the service whose Schedules these are, over its restarts and on
-	// all of its nodes: 1 to 128 bytes, required with Schedules. Services with
-	// different ones leave each other's alone.
+	// Owner names the service whose configuration Schedules is: 1 to 128 bytes,
+	// the same on all of its nodes and after a restart. It is required with
+	// Schedules. Services with different owners do not delete each other's
+	// schedules.
 	Owner string
 
-	// Celery makes Celery messages of the runs of entries that Python processes
-	// have saved, on this Redis; default: timers on the topic that is named as
-	// the task, with the body {"args": …, "kwargs": …}.
+	// Celery makes the runs of entries that Python processes stored Celery
+	// messages on this Redis. By default they are timers on the topic with the
+	// name of the task and with the body {"args": …, "kwargs": …}. All schedulers
+	// on one Redis need the same value.
 	Celery bool
 
-	// Zone is that of crontabs and relative intervals without one of their own:
-	// the time zone of the Celery app. Default UTC.
+	// Zone is the time zone of crontabs and relative intervals that name none:
+	// that of the Celery app. Default UTC.
 	Zone *time.Location
 
-	// TakeLock takes RedBeat's lock for all nodes of ours together, so that a
-	// Python beat waits. Without it, and always while a Python beat holds the
-	// lock, the beat whose lock it is fires.
+	// TakeLock holds RedBeat's lock for all Wakebell nodes together, so that
+	// Python beats wait. While a Python beat holds the lock, it alone fires,
+	// whether TakeLock is set or not.
 	TakeLock bool
 
-	// MaxInterval is the beat_max_loop_interval of the Python beats, default
-	// 300 s, at most a day. One that has not renewed its lock for 30 s more while
-	// schedules are overdue counts as dead.
+	// MaxInterval is the beat_max_loop_interval of the Python beats, 0 to 24 h; 0
+	// means 300 s. A Python beat that does not renew its lock for MaxInterval
+	// + 30 s while schedules are overdue counts as dead.
 	MaxInterval time.Duration
 
-	// OnFire is called for each run that this node has fired. It must not block:
-	// nothing is fired meanwhile. A panic is logged.
+	// OnFire is called for each run that this node fires. It must not block: the
+	// node fires nothing meanwhile. A panic is logged.
 	OnFire func(Run)
 }
 
 // Validate reports all that is wrong with the configuration; nil is valid. Errors
-// wrap ErrInvalid.
-func (b *SchedulerConfig) Validate() error {
-	if b == nil {
+// wrap wakebell.ErrInvalid.
+func (c *SchedulerConfig) Validate() error {
+	if c == nil {
 		return nil
 	}
-	errs := []error{argument.Within("Scheduler.MaxInterval", b.MaxInterval, 0, 24*time.Hour)}
-	if b.Schedules != nil {
-		if err := checkOwner(b.Owner); err != nil {
-			errs = append(errs, fmt.Errorf("Scheduler: %w", err))
-		}
+	errs := []error{argument.Within("MaxInterval", c.MaxInterval, 0, 24*time.Hour)}
+	if c.Schedules != nil {
+		errs = append(errs, validateOwner(c.Owner))
 	}
-	seen := map[string]bool{}
-	for i, r := range b.Schedules {
-		err := r.Validate()
-		if seen[r.Name] {
-			err = errors.Join(err, argument.Invalid("name", "%s is given twice", argument.Clip(r.Name)))
-		}
-		if seen[r.Name] = true; err != nil {
-			errs = append(errs, fmt.Errorf("Scheduler.Schedules[%d] (%s): %w", i, argument.Clip(r.Name), err))
-		}
+	if err := errors.Join(append(errs, validateAll(c.Schedules))...); err != nil {
+		return fmt.Errorf("Scheduler: %w", err)
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 const maxOwner = 128
 
-func checkOwner(owner string) error {
+func validateOwner(owner string) error {
 	if owner == "" || len(owner) > maxOwner {
 		return argument.Invalid("Owner", "%d bytes, want 1 to %d that name the service", len(owner), maxOwner)
 	}
 	return nil
+}
+
+// validateAll checks the schedules of one owner, whose names must differ.
+func validateAll(schedules []Schedule) error {
+	var errs []error
+	seen := map[string]bool{}
+	for i, s := range schedules {
+		err := s.Validate()
+		if seen[s.Name] {
+			err = errors.Join(err, argument.Invalid("name", "it is given twice"))
+		}
+		if seen[s.Name] = true; err != nil {
+			errs = append(errs, fmt.Errorf("Schedules[%d] (%s): %w", i, argument.Clip(s.Name), err))
+		}
+	}
+	return errors.Join(errs...)
 }

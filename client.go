@@ -37,8 +37,8 @@ type ClientConfig struct {
 	// the nodes as well.
 	PayloadLimit int
 
-	// Celery makes Celery messages of the runs of Python's entries that
-	// Schedules.RunNow and Backfill fire, as recurring.SchedulerConfig.Celery does.
+	// Celery makes Schedules.RunNow and Backfill send Celery messages for the
+	// entries that Python processes stored, as recurring.SchedulerConfig.Celery does.
 	Celery bool
 
 	// RetryFor is for how long a call is made again, with growing, jittered
@@ -69,7 +69,7 @@ type Client struct {
 	prefix string
 	limit  int
 	celery bool
-	zone   *time.Location // of the crontabs that name none
+	zone   *time.Location // of crontabs that name none
 
 	schedules *recurring.Schedules
 }
@@ -80,7 +80,7 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 	return newClient(rdb, cfg, nil)
 }
 
-// newClient also has the time zone of the crontabs that name none.
+// newClient also takes the time zone of crontabs that name none.
 func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location) (*Client, error) {
 	common := clientstore.Config{
 		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
@@ -275,5 +275,6 @@ func (c *Client) Forget(ctx context.Context, topic string) error {
 	return c.store.Forget(ctx, full)
 }
 
-// Schedules are the recurring schedules of the Client's Redis.
+// Schedules returns the recurring schedules of the Client's Redis, with its keys,
+// prefix and limit.
 func (c *Client) Schedules() *recurring.Schedules { return c.schedules }

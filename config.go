@@ -25,7 +25,7 @@ type Config struct {
 	// Middleware wraps the handling of all topics; the first is the outermost.
 	Middleware []Middleware
 
-	// Beat has this node fire recurring schedules; nil: it does not.
+	// Scheduler makes this node fire recurring schedules; nil: it fires none.
 	Scheduler *recurring.SchedulerConfig
 
 	// Reminders has this node keep reminders for actors; nil: it does not.
@@ -106,7 +106,7 @@ func (c Config) client() ClientConfig {
 	}
 }
 
-// zone is the time zone of the crontabs that name none.
+// zone returns the time zone of crontabs that name none.
 func (c Config) zone() *time.Location {
 	if c.Scheduler == nil {
 		return nil

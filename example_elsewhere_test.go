@@ -90,7 +90,7 @@ func ExampleQueue_Read() {
 }
 
 func ExampleClient_Schedules() {
-	// It takes Schedules of this process or those of a Client of package remote.
+	// It accepts the Schedules of a Client here or in package remote.
 	nightly := func(ctx context.Context, schedules recurring.Operator) error {
 		return schedules.Put(ctx, Invoices.Recurring("nightly", recurring.Rule{Cron: "0 3 * * *"}, Invoice{}))
 	}

@@ -5,11 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/wakebell/wakebell/internal/gateway"
-
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/internal/gateway"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 )

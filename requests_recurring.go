@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/wakebell/wakebell/internal/gateway"
-
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/internal/gateway"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 )

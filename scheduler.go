@@ -12,22 +12,23 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-// defaultMaxInterval is RedBeat's.
+// defaultMaxInterval is the default of RedBeat.
 const defaultMaxInterval = 300 * time.Second
 
-// fleetToken is the same on all nodes with the same keys, and looks as RedBeat's.
-func fleetToken(k Keys) string {
+// lockToken returns the token of RedBeat's lock that all nodes with the same keys
+// share, in the form of RedBeat's tokens.
+func lockToken(k Keys) string {
 	sum := sha256.Sum256([]byte("wakebell " + k.WithDefaults().Beat))
 	return hex.EncodeToString(sum[:16])
 }
 
-// actorBeat is what the actor of the beat works with; nil without one.
-func (s *System) actorBeat() *scheduler.Config {
+// scheduler returns the configuration of the scheduler's actor, or nil.
+func (s *System) scheduler() *scheduler.Config {
 	b := s.cfg.Scheduler
 	if b == nil {
 		return nil
 	}
-	store := s.store.Beat() // whose calls the actor makes again itself
+	store := s.store.Beat() // without retries: the actor retries
 	cfg := beat.Config{
 		Store: store, Maker: s.client.hand().Maker, Log: s.cfg.Logger, Zone: b.Zone,
 		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle,
@@ -36,7 +37,7 @@ func (s *System) actorBeat() *scheduler.Config {
 		cfg.MaxInterval = defaultMaxInterval
 	}
 	if b.TakeLock {
-		cfg.Token = fleetToken(s.cfg.Keys)
+		cfg.Token = lockToken(s.cfg.Keys)
 	}
 	if b.OnFire != nil {
 		cfg.OnFire = func(f beat.Fire) { s.onFire(recurring.Run{Name: f.Name, Due: f.Due, Fired: f.Fired, Number: f.Run}) }
@@ -47,7 +48,7 @@ func (s *System) actorBeat() *scheduler.Config {
 	}
 }
 
-// onFire keeps a panic of user code from the beat.
+// onFire calls user code, whose panic must not stop the scheduler.
 func (s *System) onFire(run recurring.Run) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -57,8 +58,8 @@ func (s *System) onFire(run recurring.Run) {
 	s.cfg.Scheduler.OnFire(run)
 }
 
-// reconcile puts the schedules of the configuration, and deletes those that were
-// in an earlier one.
+// reconcile stores the schedules of the configuration, and deletes those of an
+// earlier one.
 func (s *System) reconcile(ctx context.Context) error {
 	b := s.cfg.Scheduler
 	if b == nil {
@@ -77,7 +78,7 @@ func (s *System) reconcile(ctx context.Context) error {
 	return err
 }
 
-// hand reads and fires the entries of this prefix.
+// hand returns what reads the entries of this prefix.
 func (c *Client) hand() beat.Hand {
 	store := c.store.Beat()
 	return beat.Hand{Store: store, Zone: c.zone, Maker: beat.Maker{

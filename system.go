@@ -154,7 +154,7 @@ func (s *System) spawn(checked error) error {
 		Node:   nodeName(s.cfg.Name),
 		OnDead: s.onDead(),
 		Timers: s.reminders.guard(requests{s.client, s.gates}),
-		Beat:   s.actorBeat(),
+		Beat:   s.scheduler(),
 		Owner:  s,
 		Logger: s.cfg.Logger,
 		Random: s.hooks.Random,

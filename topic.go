@@ -248,8 +248,9 @@ func clip(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// Schedule makes a recurring schedule whose runs are timers of the topic with
-// this body. What is wrong with it is said by Put. Its name is 1 to 400 bytes.
+// Recurring returns a recurring schedule whose runs are timers of the topic with
+// this body. Its name has 1 to 400 bytes. Put returns the error of a body that
+// cannot be encoded.
 func (t Topic[T]) Recurring(name string, when recurring.Rule, body T) recurring.Schedule {
 	r := recurring.Schedule{Name: name, Topic: t.name, Rule: when}
 	var err error

@@ -60,7 +60,7 @@ func (c *SchedulerConfig) Validate() error {
 		errs = append(errs, validateOwner(c.Owner))
 	}
 	if err := errors.Join(append(errs, validateAll(c.Schedules))...); err != nil {
-		return fmt.Errorf("Scheduler: %w", err)
+		return fmt.Errorf("scheduler: %w", err)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func validateAll(schedules []Schedule) error {
 			err = errors.Join(err, argument.Invalid("name", "it is given twice"))
 		}
 		if seen[s.Name] = true; err != nil {
-			errs = append(errs, fmt.Errorf("Schedules[%d] (%s): %w", i, argument.Clip(s.Name), err))
+			errs = append(errs, fmt.Errorf("schedule %d (%s): %w", i, argument.Clip(s.Name), err))
 		}
 	}
 	return errors.Join(errs...)

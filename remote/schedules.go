@@ -6,12 +6,11 @@ import (
 	"iter"
 	"time"
 
-	"github.com/wakebell/wakebell/internal/gateway"
-
 	"github.com/google/uuid"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/internal/gateway"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 )
@@ -20,8 +19,8 @@ var scheduleOperations = []grpc.MethodDesc{
 	operation(exportRecurring), operation(importRecurring), operation(backfillRecurring),
 }
 
-// Schedules keeps the recurring schedules of a System in another process; each
-// call is that of recurring.Schedules.
+// Schedules stores and inspects the recurring schedules of a System in another
+// process. Its methods are those of recurring.Schedules.
 type Schedules struct{ client *Client }
 
 var _ recurring.Operator = (*Schedules)(nil)

@@ -5,11 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/wakebell/wakebell/internal/gateway"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/gateway"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"

@@ -1,8 +1,9 @@
-package wakebell_test
+package recurring_test
 
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -198,7 +199,7 @@ func TestBrokenSchedulesAreListed(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	prefix := redistest.Name(t)
-	s := client(t, rdb, wakebell.ClientConfig{Keys: wakebell.Keys{Beat: prefix + ":"}}).Schedules()
+	s := open(t, rdb, recurring.Config{Keys: wakebell.Keys{Beat: prefix + ":"}})
 	require.NoError(t, rdb.HSet(t.Context(), prefix+":bad", "definition", "{").Err())
 	require.NoError(t, rdb.Do(t.Context(), "ZADD", prefix+"::schedule", 5, prefix+":bad").Err())
 	require.NoError(t, s.Put(t.Context(), reports.Recurring("good", recurring.Rule{Every: time.Hour}, "x")))
@@ -274,3 +275,51 @@ func ids(delivered []wakebelltest.Delivery) (all []string) {
 	}
 	return all
 }
+
+func TestNewValidatesItsConfiguration(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Shared(t)
+	for name, cfg := range map[string]recurring.Config{
+		"negative limit": {PayloadLimit: -1},
+		"large limit":    {PayloadLimit: 512<<20 + 1},
+		"same keys":      {Keys: wakebell.Keys{Timeline: "x", Payloads: "x"}},
+	} {
+		_, err := recurring.New(rdb, cfg)
+		require.ErrorIs(t, err, wakebell.ErrInvalid, name)
+	}
+	_, err := recurring.New(nil, recurring.Config{})
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
+}
+
+// A body over the limit is refused before it is stored.
+func TestPutRefusesLargeBodies(t *testing.T) {
+	t.Parallel()
+	name := redistest.Name(t)
+	s := open(t, redistest.Shared(t), recurring.Config{Keys: wakebell.Keys{Beat: name + ":"}, PayloadLimit: 1000})
+	put := func(size int) error {
+		return s.Put(t.Context(), recurring.Schedule{
+			Name: "r", Topic: name, Rule: recurring.Rule{Every: time.Hour}, Body: make([]byte, size),
+		})
+	}
+	require.NoError(t, put(500))
+	require.ErrorIs(t, put(1000), wakebell.ErrInvalid)
+}
+
+func TestReconcileRefusesAnInvalidConfigurationWhole(t *testing.T) {
+	t.Parallel()
+	name := redistest.Name(t)
+	s := open(t, redistest.Shared(t), recurring.Config{Keys: wakebell.Keys{Beat: name + ":"}})
+	valid := recurring.Schedule{Name: "r", Topic: name, Rule: recurring.Rule{Every: time.Hour}}
+	for what, err := range map[string]error{
+		"no owner":    second(s.Reconcile(t.Context(), "", valid)),
+		"twice":       second(s.Reconcile(t.Context(), "o", valid, valid)),
+		"no rule":     second(s.Reconcile(t.Context(), "o", valid, recurring.Schedule{Name: "s", Topic: name})),
+		"long owner":  second(s.Reconcile(t.Context(), strings.Repeat("o", 129), valid)),
+		"maker error": second(s.Reconcile(t.Context(), "o", recurring.Schedule{Name: "r", Topic: name, Rule: valid.Rule, Err: wakebell.ErrInvalid})),
+	} {
+		require.ErrorIs(t, err, wakebell.ErrInvalid, what)
+	}
+	require.Empty(t, redistest.Shared(t).Keys(t.Context(), name+":*").Val())
+}
+
+func second[T any](_ T, err error) error { return err }

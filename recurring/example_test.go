@@ -1,10 +1,9 @@
-package wakebell_test
+package recurring_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/wakebell/wakebell"
@@ -16,9 +15,8 @@ type Report struct{ Kind string }
 
 var nightly = wakebell.NewTopic[Report]("reports")
 
-func ExampleTopic_Recurring() {
-	connect(func(ctx context.Context, c *wakebell.Client) {
-		schedules := c.Schedules()
+func Example() {
+	connect(func(ctx context.Context, schedules *recurring.Schedules) {
 		err := schedules.Put(ctx, nightly.Recurring("sales", recurring.Rule{
 			Cron:    "30 2 * * 1-5",
 			Zone:    "Europe/Berlin",
@@ -26,19 +24,15 @@ func ExampleTopic_Recurring() {
 			Misfire: recurring.MisfireSkip, // after downtime, wait for the next night
 			Overlap: recurring.OverlapQueue,
 		}, Report{"sales"}))
-		if err != nil {
-			log.Fatal(err)
-		}
+		check(err)
 		state, err := schedules.Get(ctx, "sales")
-		if err != nil {
-			log.Fatal(err)
-		}
+		check(err)
 		fmt.Println(state.Name, "on", state.Topic, "by", state.RuleText)
 	})
 	// Output: sales on reports by cron 30 2 * * 1-5
 }
 
-func ExampleBeat() {
+func ExampleSchedulerConfig() {
 	done := make(chan wakebell.Headers, 1)
 	handle := func(_ context.Context, t wakebell.Timer[Report]) error {
 		select {
@@ -56,15 +50,14 @@ func ExampleBeat() {
 			},
 			OnFire: func(r recurring.Run) { _ = r.Name },
 		},
-	}, func(*wakebell.System) {
+	}, func() {
 		fmt.Println("run of", (<-done).Map()["wakebell-schedule"])
 	})
 	// Output: run of quick
 }
 
 func ExampleSchedules_RunNow() {
-	connect(func(ctx context.Context, c *wakebell.Client) {
-		schedules := c.Schedules()
+	connect(func(ctx context.Context, schedules *recurring.Schedules) {
 		when := recurring.Rule{
 			Crontab: &recurring.Crontab{Minute: "0", Hour: "*/6", DayOfWeek: "mon-fri"},
 			Misfire: recurring.MisfireAll, Overlap: recurring.OverlapAllow,
@@ -87,10 +80,10 @@ func ExampleSchedules_RunNow() {
 }
 
 func ExampleSchedules_Preview() {
-	connect(func(ctx context.Context, c *wakebell.Client) {
+	connect(func(ctx context.Context, schedules *recurring.Schedules) {
 		when := recurring.Rule{RRule: "DTSTART:20990105T090000Z\nRRULE:FREQ=WEEKLY;BYDAY=MO;COUNT=2"}
-		check(c.Schedules().Put(ctx, nightly.Recurring("weekly", when, Report{"week"})))
-		next, err := c.Schedules().Preview(ctx, "weekly", 5)
+		check(schedules.Put(ctx, nightly.Recurring("weekly", when, Report{"week"})))
+		next, err := schedules.Preview(ctx, "weekly", 5)
 		check(err)
 		for _, at := range next {
 			fmt.Println(at.Format(time.RFC3339))
@@ -102,10 +95,10 @@ func ExampleSchedules_Preview() {
 }
 
 func ExampleSchedules_Backfill() {
-	connect(func(ctx context.Context, c *wakebell.Client) {
-		check(c.Schedules().Put(ctx, nightly.Recurring("hourly", recurring.Rule{Cron: "0 * * * *"}, Report{"hour"})))
+	connect(func(ctx context.Context, schedules *recurring.Schedules) {
+		check(schedules.Put(ctx, nightly.Recurring("hourly", recurring.Rule{Cron: "0 * * * *"}, Report{"hour"})))
 		from := time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
-		n, err := c.Schedules().Backfill(ctx, "hourly", from, from.AddDate(0, 0, 1))
+		n, err := schedules.Backfill(ctx, "hourly", from, from.AddDate(0, 0, 1))
 		check(err)
 		fmt.Println(n, "runs")
 	})
@@ -113,9 +106,9 @@ func ExampleSchedules_Backfill() {
 }
 
 func ExampleSchedules_List() {
-	connect(func(ctx context.Context, c *wakebell.Client) {
-		check(c.Schedules().Put(ctx, nightly.Recurring("hourly", recurring.Rule{Every: time.Hour}, Report{"hour"})))
-		for state, err := range c.Schedules().List(ctx) {
+	connect(func(ctx context.Context, schedules *recurring.Schedules) {
+		check(schedules.Put(ctx, nightly.Recurring("hourly", recurring.Rule{Every: time.Hour}, Report{"hour"})))
+		for state, err := range schedules.List(ctx) {
 			check(err)
 			fmt.Println(state.Name, state.RuleText)
 		}
@@ -124,12 +117,12 @@ func ExampleSchedules_List() {
 }
 
 // Celery workers run the task, without a Python beat.
-func ExampleCeleryTask() {
-	connect(func(ctx context.Context, c *wakebell.Client) {
+func ExampleCelery() {
+	connect(func(ctx context.Context, schedules *recurring.Schedules) {
 		r := recurring.Celery("cleanup", "app.tasks.cleanup", recurring.Rule{Every: time.Hour},
 			[]any{30}, map[string]any{"dry": true}, map[string]any{"queue": "slow"})
-		check(c.Schedules().Put(ctx, r))
-		_, err := c.Schedules().RunNow(ctx, "cleanup")
+		check(schedules.Put(ctx, r))
+		_, err := schedules.RunNow(ctx, "cleanup")
 		check(err)
 		fmt.Println("sent")
 	})
@@ -137,15 +130,29 @@ func ExampleCeleryTask() {
 }
 
 func ExampleSchedules_Import() {
-	connect(func(ctx context.Context, c *wakebell.Client) {
-		check(c.Schedules().Put(ctx, nightly.Recurring("hourly", recurring.Rule{Every: time.Hour}, Report{"hour"})))
-		dump, err := c.Schedules().Export(ctx, "hourly")
+	connect(func(ctx context.Context, schedules *recurring.Schedules) {
+		check(schedules.Put(ctx, nightly.Recurring("hourly", recurring.Rule{Every: time.Hour}, Report{"hour"})))
+		dump, err := schedules.Export(ctx, "hourly")
 		check(err)
-		check(c.Schedules().Delete(ctx, "hourly"))
-		check(c.Schedules().Import(ctx, dump))
-		state, err := c.Schedules().Get(ctx, "hourly")
+		check(schedules.Delete(ctx, "hourly"))
+		check(schedules.Import(ctx, dump))
+		state, err := schedules.Get(ctx, "hourly")
 		check(err)
 		fmt.Println(state.RuleText)
 	})
 	// Output: every 1h0m0s
+}
+
+// A service stores the schedules of its configuration, without a System.
+func ExampleSchedules_Reconcile() {
+	connect(func(ctx context.Context, schedules *recurring.Schedules) {
+		hourly := nightly.Recurring("hourly", recurring.Rule{Every: time.Hour}, Report{"hour"})
+		daily := nightly.Recurring("daily", recurring.Rule{Cron: "0 3 * * *"}, Report{"day"})
+		_, err := schedules.Reconcile(ctx, "reporting", hourly, daily)
+		check(err)
+		deleted, err := schedules.Reconcile(ctx, "reporting", daily) // of the next release
+		check(err)
+		fmt.Println("deleted", deleted)
+	})
+	// Output: deleted [hourly]
 }

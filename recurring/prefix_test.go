@@ -1,4 +1,4 @@
-package wakebell_test
+package recurring_test
 
 import (
 	"slices"
@@ -44,7 +44,7 @@ func TestBeatsOfTwoPrefixes(t *testing.T) {
 			}}))
 		}
 		of := func(prefix string) *recurring.Schedules {
-			return client(t, w.Redis(), wakebell.ClientConfig{Prefix: prefix}).Schedules()
+			return open(t, w.Redis(), recurring.Config{Prefix: prefix})
 		}
 		every := func(d time.Duration) recurring.Schedule {
 			return reports.Recurring("r", recurring.Rule{Every: d}, "x")
@@ -66,7 +66,7 @@ func TestSchedulesOfAnotherPrefix(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		of := func(prefix string) *recurring.Schedules {
-			return client(t, w.Redis(), wakebell.ClientConfig{Prefix: prefix}).Schedules()
+			return open(t, w.Redis(), recurring.Config{Prefix: prefix})
 		}
 		ctx, billing, mail, plain := t.Context(), of("billing-"), of("mail-"), of("")
 		hourly := recurring.Rule{Every: time.Hour}
@@ -146,7 +146,7 @@ func TestStaticSchedulesOfTwoServices(t *testing.T) {
 		start := func(prefix, owner string, schedules ...recurring.Schedule) *recurring.Schedules {
 			cfg := prefixed(prefix, recurring.SchedulerConfig{Owner: owner, Schedules: append([]recurring.Schedule{}, schedules...)})
 			w.Start(cfg)
-			return client(t, w.Redis(), wakebell.ClientConfig{Prefix: prefix}).Schedules()
+			return open(t, w.Redis(), recurring.Config{Prefix: prefix})
 		}
 		count := func(s *recurring.Schedules) (n int) {
 			for _, err := range s.List(t.Context()) {
@@ -179,7 +179,7 @@ func TestRunsByHandAreFiredOnce(t *testing.T) {
 	proxy := faultproxy.Start(t, redistest.Shared(t).Options().Addr)
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr, MaxRetries: 3, ReadTimeout: 300 * time.Millisecond})
 	t.Cleanup(func() { _ = rdb.Close() })
-	s := client(t, rdb, wakebell.ClientConfig{Prefix: prefix, Keys: wakebell.Keys{Beat: prefix + ":"}}).Schedules()
+	s := open(t, rdb, recurring.Config{Prefix: prefix, Keys: wakebell.Keys{Beat: prefix + ":"}})
 	require.NoError(t, s.Put(t.Context(), reports.Recurring("r", recurring.Rule{Every: time.Hour, Start: time.Unix(0, 0)}, "x")))
 	run, err := s.RunNow(t.Context(), "r") // has the script known
 	require.NoError(t, err)

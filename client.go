@@ -68,8 +68,6 @@ type Client struct {
 	store  *redisops.Timers
 	prefix string
 	limit  int
-	celery bool
-	zone   *time.Location // of crontabs that name none
 
 	schedules *recurring.Schedules
 }
@@ -96,7 +94,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{store: store, prefix: cfg.Prefix, limit: common.PayloadLimit, celery: cfg.Celery, zone: zone, schedules: schedules}, nil
+	return &Client{store: store, prefix: cfg.Prefix, limit: common.PayloadLimit, schedules: schedules}, nil
 }
 
 // Scheduled tells what a draft became: Due by Redis's clock, Outcome whether the

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/reminder"
 )
 
 // DefaultName is the name of a System in its ActorSystem.
@@ -28,8 +29,9 @@ type Config struct {
 	// Scheduler makes this node fire recurring schedules; nil: it fires none.
 	Scheduler *recurring.SchedulerConfig
 
-	// Reminders has this node keep reminders for actors; nil: it does not.
-	Reminders *RemindersConfig
+	// Reminders makes this node store and deliver reminders for actors; nil: it has
+	// none.
+	Reminders *reminder.Config
 
 	// Name is the root supervisor's name in the ActorSystem; default
 	// DefaultName. Several Systems in one ActorSystem need different ones.
@@ -94,7 +96,6 @@ func (c Config) withDefaults() Config {
 		c.Gates.Logger = c.Logger
 	}
 	c.Gates = c.Gates.withDefaults()
-	c.Reminders = c.Reminders.withDefaults()
 	return c
 }
 
@@ -119,7 +120,7 @@ func (c Config) validate() error {
 	if strings.ContainsAny(c.Name, "/$") {
 		errs = append(errs, invalid("Name", "%q has a / or a $, which actor names give a meaning", c.Name))
 	}
-	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour), c.Scheduler.Validate(), c.Reminders.validate(c.Prefix))
+	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour), c.Scheduler.Validate(), c.Reminders.Validate())
 	if c.WaitForRedis < 0 {
 		errs = append(errs, invalid("WaitForRedis", "negative"))
 	}

@@ -29,8 +29,11 @@ func (s *System) scheduler() *scheduler.Config {
 		return nil
 	}
 	store := s.store.Beat() // without retries: the actor retries
+	maker := beat.Maker{
+		Prefix: s.cfg.Prefix, Limit: s.client.limit, Celery: b.Celery, Shares: s.client.store.Beat().Shares,
+	}
 	cfg := beat.Config{
-		Store: store, Maker: s.client.hand().Maker, Log: s.cfg.Logger, Zone: b.Zone,
+		Store: store, Maker: maker, Log: s.cfg.Logger, Zone: b.Zone,
 		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle,
 	}
 	if cfg.MaxInterval == 0 {
@@ -76,12 +79,4 @@ func (s *System) reconcile(ctx context.Context) error {
 		s.cfg.Logger.InfoContext(ctx, "recurring schedule deleted: it is no longer configured", "schedule", name, "owner", b.Owner)
 	}
 	return err
-}
-
-// hand returns what reads the entries of this prefix.
-func (c *Client) hand() beat.Hand {
-	store := c.store.Beat()
-	return beat.Hand{Store: store, Zone: c.zone, Maker: beat.Maker{
-		Prefix: c.prefix, Limit: c.limit, Celery: c.celery, Shares: store.Shares,
-	}}
 }

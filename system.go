@@ -15,9 +15,11 @@ import (
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/link"
 	"github.com/wakebell/wakebell/internal/testdoor"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/reminder"
 )
 
 // System is a runtime that delivers timers: a root supervisor in the caller's
@@ -31,7 +33,8 @@ type System struct {
 	store  *redisops.Timers // the System's own, without retries
 	hooks  testdoor.Hooks   // of tests
 
-	reminders *Reminders
+	reminders *reminder.Reminders
+	reminding link.ReminderParts
 
 	changing sync.Mutex               // held by what changes the System while it runs
 	settings map[string]settings      // of the topics that it handles, without prefix
@@ -55,8 +58,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, invalid("actorSystem", "nil")
 	}
 	s := &System{actors: actorSystem, settings: map[string]settings{}, removing: map[string]chan struct{}{}}
-	s.reminders = newReminders(s, cfg.Reminders)
-	cfg.Handlers = slices.Concat(cfg.Handlers, s.reminders.handlers())
+	node := s.remind(&cfg)
 	client, err := newClient(rdb, cfg.client(), cfg.zone())
 	gates, gatesErr := newGateStore(rdb, cfg.Gates)
 	if err := errors.Join(cfg.validate(), err, gatesErr); err != nil {
@@ -68,6 +70,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	}
 	store.Logger, store.MaxPayload = cfg.Logger, client.store.MaxPayload
 	s.cfg, s.client, s.store = cfg, client, store
+	node.Store, node.Schedules, node.Limit = client.store, client.schedules, client.limit
 	s.gates = &Gates{store: gates, terms: cfg.Gates.terms(), away: cfg.Gates.GuardsElsewhere, run: s.runningGates}
 	for _, h := range cfg.Handlers {
 		if err := s.handles(h); err != nil {
@@ -153,13 +156,13 @@ func (s *System) spawn(checked error) error {
 		Events: s.store,
 		Node:   nodeName(s.cfg.Name),
 		OnDead: s.onDead(),
-		Timers: s.reminders.guard(requests{s.client, s.gates}),
+		Timers: s.reminding.Guard(requests{s.client, s.gates}),
 		Beat:   s.scheduler(),
 		Owner:  s,
 		Logger: s.cfg.Logger,
 		Random: s.hooks.Random,
 
-		Reminders: s.reminders.reader(),
+		Reminders: s.reminding.Read,
 	})
 	if err != nil {
 		return fmt.Errorf("start: %w", err)

@@ -16,6 +16,8 @@ var (
 	ErrNoTopic = errors.New("no such topic")
 	// ErrTopicTaken says that the runtime has the topic already.
 	ErrTopicTaken = errors.New("the topic has a poller already")
+	// ErrNotRunning says that the System is not started, or is stopped.
+	ErrNotRunning = errors.New("system is not running")
 	// ErrNoAnswer says that the supervisor has ended, or crashes again and again.
 	ErrNoAnswer = errors.New("no answer")
 )

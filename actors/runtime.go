@@ -247,6 +247,9 @@ func (e *extension) add(rt *Runtime) error {
 	return nil
 }
 
+// NoAddress is the address of an ActorSystem that does not listen.
+const NoAddress = "nonhost"
+
 // Owner returns the Owner of the runtime of this name, while it runs.
 func Owner(system *actor.ActorSystem, name string) (owner any, running bool) {
 	e := extensionOf(system)

@@ -3,8 +3,8 @@ package remote
 import (
 	"google.golang.org/protobuf/proto"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/reminder"
 )
 
 // need is a right that a request takes: the action on the name, as one of the
@@ -125,7 +125,7 @@ var needs = tableOf(
 
 // remindersTopic is what a right to set reminders names, whatever the topic is called
 // at the node.
-const remindersTopic = wakebell.DefaultRemindersTopic
+const remindersTopic = reminder.DefaultTopic
 
 func topic(a Action, name string) need {
 	return need{action: a, kinds: []Kind{KindTopic}, name: name}

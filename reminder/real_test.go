@@ -1,4 +1,4 @@
-package wakebell_test
+package reminder_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
@@ -25,15 +26,15 @@ func TestRemindersOutliveTheirNodeOnARealRedis(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
 	cfg := minding(func(c *wakebell.Config) { c.Scheduler, c.DrainTimeout = &recurring.SchedulerConfig{}, patience })
-	first := launch(t, build(t, rdb, cfg))
+	first := launch(t, rdb, cfg)
 	m := &minder{}
 	pid := m.spawn(t, first, "cart-17")
-	remind(t, first, pid, "now", wakebell.In(0))
-	remind(t, first, pid, "later", wakebell.In(time.Hour))
-	remind(t, first, pid, "never", wakebell.In(time.Hour))
-	require.NoError(t, in(t, first, pid, func(c actor.Context) error { return wakebell.ForgetReminder(c, "never") }))
+	remind(t, first, pid, "now", reminder.In(0))
+	remind(t, first, pid, "later", reminder.In(time.Hour))
+	remind(t, first, pid, "never", reminder.In(time.Hour))
+	require.NoError(t, in(t, first, pid, func(c actor.Context) error { return reminder.Forget(c, "never") }))
 	require.NoError(t, in(t, first, pid, func(c actor.Context) error {
-		return wakebell.RemindEvery(c, "count", recurring.Rule{Every: 100 * time.Millisecond}, text("sheep"))
+		return reminder.SetEvery(c, "count", recurring.Rule{Every: 100 * time.Millisecond}, text("sheep"))
 	}))
 	var seen []string
 	has := func(m *minder, what string) func() bool {
@@ -47,11 +48,11 @@ func TestRemindersOutliveTheirNodeOnARealRedis(t *testing.T) {
 	eventually(t, has(m, "count: sheep"))
 	require.NoError(t, first.Stop())
 
-	second := launch(t, build(t, rdb, cfg))
-	state, err := second.Reminders().Get(t.Context(), wakebell.ToActor(pid), "later")
+	second := launch(t, rdb, cfg)
+	state, err := second.Reminders().Get(t.Context(), reminder.Actor(pid), "later")
 	require.NoError(t, err)
-	require.Equal(t, wakebell.StatePending, state.State)
-	_, err = second.Reminders().Get(t.Context(), wakebell.ToActor(pid), "never")
+	require.Equal(t, reminder.Pending, state.Status)
+	_, err = second.Reminders().Get(t.Context(), reminder.Actor(pid), "never")
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
 	_, err = second.Client().RunNow(t.Context(), remindersOfA, "actor/cart-17/later")
 	require.NoError(t, err)
@@ -67,18 +68,18 @@ func TestAReminderThatIsNotKeptIsToldOf(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	log := &logged{}
-	sys := launch(t, build(t, server.Client(t), minding(func(c *wakebell.Config) {
+	sys := launch(t, server.Client(t), minding(func(c *wakebell.Config) {
 		c.Logger, c.RetryFor = log.logger(), 300*time.Millisecond
-	})))
+	}))
 	m := &minder{}
 	pid := m.spawn(t, sys, "cart-17")
 	server.Kill()
-	remind(t, sys, pid, "close", wakebell.In(0)) // returns all the same
+	remind(t, sys, pid, "close", reminder.In(0)) // returns all the same
 	var got []string
 	eventually(t, func() bool { got = append(got, m.took()...); return len(got) > 0 })
 	require.Equal(t, []string{"failed close: CODE_UNAVAILABLE"}, got)
 	require.Equal(t, 1, log.count("a reminder was not set"))
-	_, err := sys.Reminders().Set(t.Context(), wakebell.ToActor(pid), "close", wakebell.In(0), text("x"))
+	_, err := sys.Reminders().Set(t.Context(), reminder.Actor(pid), "close", reminder.In(0), text("x"))
 	require.ErrorIs(t, err, wakebell.ErrUnavailable)
 }
 

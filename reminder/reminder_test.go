@@ -1,4 +1,4 @@
-package wakebell_test
+package reminder_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
@@ -21,8 +22,8 @@ func TestAnActorIsReminded(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		pid := m.spawn(t, sys, "cart-17")
-		remind(t, sys, pid, "close", wakebell.In(3*time.Hour))
-		remind(t, sys, pid, "ask", wakebell.At(time.Now().Add(time.Hour)))
+		remind(t, sys, pid, "close", reminder.In(3*time.Hour))
+		remind(t, sys, pid, "ask", reminder.At(time.Now().Add(time.Hour)))
 		w.Advance(time.Hour - time.Second)
 		require.ElementsMatch(t, []string{"set close", "set ask"}, m.took())
 		w.Advance(time.Second)
@@ -37,9 +38,9 @@ func TestSettingAReminderAgainReplacesIt(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m, other := &minder{}, &minder{}
 		pid := m.spawn(t, sys, "cart-17")
-		remind(t, sys, pid, "close", wakebell.In(time.Hour))
-		remind(t, sys, pid, "close", wakebell.In(2*time.Hour))
-		remind(t, sys, other.spawn(t, sys, "cart-18"), "close", wakebell.In(time.Hour))
+		remind(t, sys, pid, "close", reminder.In(time.Hour))
+		remind(t, sys, pid, "close", reminder.In(2*time.Hour))
+		remind(t, sys, other.spawn(t, sys, "cart-18"), "close", reminder.In(time.Hour))
 		w.Advance(90 * time.Minute)
 		require.Equal(t, []string{"set close", "set close"}, m.took())
 		require.Equal(t, []string{"set close", "close: of close #1 at 01:00:00"}, other.took())
@@ -52,9 +53,9 @@ func TestAForgottenReminderDoesNotCome(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		pid := m.spawn(t, sys, "cart-17")
-		remind(t, sys, pid, "close", wakebell.In(time.Hour))
+		remind(t, sys, pid, "close", reminder.In(time.Hour))
 		for range 2 {
-			require.NoError(t, in(t, sys, pid, func(c actor.Context) error { return wakebell.ForgetReminder(c, "close") }))
+			require.NoError(t, in(t, sys, pid, func(c actor.Context) error { return reminder.Forget(c, "close") }))
 		}
 		w.Advance(2 * time.Hour)
 		require.Equal(t, []string{"set close", "forgot close true", "forgot close false"}, m.took())
@@ -77,13 +78,13 @@ func TestAReminderComesAgainUntilItIsAcknowledged(t *testing.T) {
 				return r.Ack()
 			}
 		})
-		remind(t, sys, m.spawn(t, sys, "cart-17"), "close", wakebell.In(time.Second))
+		remind(t, sys, m.spawn(t, sys, "cart-17"), "close", reminder.In(time.Second))
 		w.Advance(30 * time.Second)
 		at := "close: of close #%d at 00:00:01"
 		require.Equal(t, []string{"set close", fmt.Sprintf(at, 1), fmt.Sprintf(at, 2), fmt.Sprintf(at, 3)}, m.took())
-		state, err := sys.Reminders().Get(t.Context(), wakebell.Recipient{ID: "cart-17"}, "close")
+		state, err := sys.Reminders().Get(t.Context(), reminder.Recipient{ID: "cart-17"}, "close")
 		require.NoError(t, err)
-		require.Equal(t, wakebell.StateRetrying, state.State)
+		require.Equal(t, reminder.Retrying, state.Status)
 		require.Contains(t, state.LastError, "closed")
 		w.Advance(time.Hour)
 		require.Equal(t, []string{fmt.Sprintf(at, 4)}, m.took())
@@ -94,11 +95,11 @@ func TestAReminderComesAgainUntilItIsAcknowledged(t *testing.T) {
 
 func TestAReminderThatCannotBeDeliveredDies(t *testing.T) {
 	cfg := minding(func(c *wakebell.Config) {
-		c.Reminders.Handler = []wakebell.HandlerOption{wakebell.MaxAttempts(3)}
+		c.Reminders.MaxAttempts = 3
 	})
 	withReminders(t, cfg, func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
-		set := func(to wakebell.Recipient) {
-			_, err := sys.Reminders().Set(t.Context(), to, "close", wakebell.In(time.Hour), text("x"))
+		set := func(to reminder.Recipient) {
+			_, err := sys.Reminders().Set(t.Context(), to, "close", reminder.In(time.Hour), text("x"))
 			require.NoError(t, err)
 		}
 		m := &minder{}
@@ -107,10 +108,10 @@ func TestAReminderThatCannotBeDeliveredDies(t *testing.T) {
 		n := &minder{}
 		n.spawn(t, sys, "no")
 		n.answers(func(_ actor.Context, r *messages.Reminder) any { return r.Reject(errors.New("no such cart")) })
-		set(wakebell.Recipient{ID: "nobody"})
-		set(wakebell.Recipient{ID: "cart-17", Address: "127.0.0.1:1"}) // there is no way to it
-		set(wakebell.Recipient{ID: "mute"})
-		set(wakebell.Recipient{ID: "no"})
+		set(reminder.Recipient{ID: "nobody"})
+		set(reminder.Recipient{ID: "cart-17", Address: "127.0.0.1:1"}) // there is no way to it
+		set(reminder.Recipient{ID: "mute"})
+		set(reminder.Recipient{ID: "no"})
 		w.Advance(2 * time.Hour)
 		reasons := map[string]string{}
 		for _, letter := range w.Dead(remindersOfA) {
@@ -118,8 +119,8 @@ func TestAReminderThatCannotBeDeliveredDies(t *testing.T) {
 		}
 		require.Len(t, reasons, 4)
 		require.Contains(t, reasons["actor/nobody/close"], "3 ")
-		require.Contains(t, reasons["actor/nobody/close"], wakebell.ErrNobodyReminded.Error())
-		require.Contains(t, reasons["at/127.0.0.1:1/cart-17/close"], wakebell.ErrNobodyReminded.Error())
+		require.Contains(t, reasons["actor/nobody/close"], reminder.ErrUnreachable.Error())
+		require.Contains(t, reasons["at/127.0.0.1:1/cart-17/close"], reminder.ErrUnreachable.Error())
 		require.Contains(t, reasons["actor/mute/close"], "not answered in time")
 		require.Equal(t, "1 no such cart", reasons["actor/no/close"])
 		require.Len(t, m.took(), 3)
@@ -130,8 +131,8 @@ func TestAReminderOutlivesItsActor(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		pid := m.spawn(t, sys, "cart-17")
-		remind(t, sys, pid, "restarted", wakebell.In(time.Hour))
-		remind(t, sys, pid, "stopped", wakebell.In(2*time.Hour))
+		remind(t, sys, pid, "restarted", reminder.In(time.Hour))
+		remind(t, sys, pid, "stopped", reminder.In(2*time.Hour))
 		w.Advance(0)
 		require.Len(t, m.took(), 2)
 		sys.ActorSystem().Root.Send(pid, tell(func(actor.Context) { panic("on purpose") }))
@@ -148,7 +149,7 @@ func TestAReminderOutlivesItsActor(t *testing.T) {
 func TestAReminderOutlivesItsNode(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
-		remind(t, sys, m.spawn(t, sys, "cart-17"), "close", wakebell.In(time.Hour))
+		remind(t, sys, m.spawn(t, sys, "cart-17"), "close", reminder.In(time.Hour))
 		w.Advance(time.Minute)
 		w.Crash()
 		w.Nodes()[0].Start()
@@ -162,10 +163,10 @@ func TestAReminderOutlivesItsNode(t *testing.T) {
 // An actor of the same name at another node is another actor.
 func TestANodeRemindsItsOwnActors(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, a *wakebell.System) {
-		b := w.Start(minding(func(c *wakebell.Config) { c.Reminders.As = "b" })).System()
+		b := w.Start(minding(func(c *wakebell.Config) { c.Reminders.Node = "b" })).System()
 		ma, mb := &minder{}, &minder{}
 		ma.spawn(t, a, "cart-17")
-		remind(t, b, mb.spawn(t, b, "cart-17"), "close", wakebell.In(time.Hour))
+		remind(t, b, mb.spawn(t, b, "cart-17"), "close", reminder.In(time.Hour))
 		w.Advance(2 * time.Hour)
 		require.Empty(t, ma.took())
 		require.Equal(t, []string{"set close", "close: of close #1 at 01:00:00"}, mb.took())
@@ -179,10 +180,10 @@ func TestARecurringReminder(t *testing.T) {
 		pid := m.spawn(t, sys, "cart-17")
 		every := func(d time.Duration, s string) {
 			require.NoError(t, in(t, sys, pid, func(c actor.Context) error {
-				return wakebell.RemindEvery(c, "count", recurring.Rule{Every: d}, text(s))
+				return reminder.SetEvery(c, "count", recurring.Rule{Every: d}, text(s))
 			}))
 		}
-		remind(t, sys, pid, "count", wakebell.In(30*time.Minute)) // it is replaced
+		remind(t, sys, pid, "count", reminder.In(30*time.Minute)) // it is replaced
 		every(time.Hour, "sheep")
 		w.Advance(2*time.Hour + time.Minute)
 		require.Equal(t, []string{"set count", "set count", "count: sheep #1 at 01:00:00 run 1", "count: sheep #1 at 02:00:00 run 2"}, m.took())
@@ -199,13 +200,13 @@ func TestARecurringReminder(t *testing.T) {
 		every(2*time.Hour, "cows")
 		w.Advance(2 * time.Hour)
 		require.Equal(t, []string{"set count", "count: cows #1 at 08:01:00 run 5"}, m.took())
-		require.NoError(t, in(t, sys, pid, func(c actor.Context) error { return wakebell.ForgetReminder(c, "count") }))
+		require.NoError(t, in(t, sys, pid, func(c actor.Context) error { return reminder.Forget(c, "count") }))
 		w.Advance(24 * time.Hour)
 		require.Equal(t, []string{"forgot count true"}, m.took())
 		require.Empty(t, w.Upcoming(remindersOfA))
 
 		every(time.Hour, "sheep")
-		remind(t, sys, pid, "count", wakebell.In(30*time.Minute)) // it replaces that
+		remind(t, sys, pid, "count", reminder.In(30*time.Minute)) // it replaces that
 		m.answers(nil)
 		w.Advance(24 * time.Hour)
 		require.Len(t, m.took(), 3)
@@ -244,19 +245,19 @@ func TestAnIdentityIsReminded(t *testing.T) {
 		a := w.Nodes()[0].System()
 		asks := a.ActorSystem().Root.Spawn(actor.PropsFromFunc((&minder{}).Receive))
 		defer a.ActorSystem().Root.Stop(asks)
-		me := wakebell.ToIdentity("cart", "17")
+		me := reminder.Identity("cart", "17")
 		require.NoError(t, in(t, a, asks, func(c actor.Context) error {
-			return wakebell.RemindMe(c, "close", wakebell.In(time.Hour), text("x"), me)
+			return reminder.Set(c, "close", reminder.In(time.Hour), text("x"), me)
 		}))
 		require.ErrorIs(t, in(t, a, asks, func(c actor.Context) error {
-			return wakebell.ForgetReminder(c, "close", me, me)
+			return reminder.Forget(c, "close", me, me)
 		}), wakebell.ErrInvalid)
 		w.Advance(2 * time.Hour)
 		require.Empty(t, names)
-		w.Start(minding(func(c *wakebell.Config) { c.Reminders.As, c.Reminders.Cluster = "b", grains }))
+		w.Start(minding(func(c *wakebell.Config) { c.Reminders.Node, c.Reminders.Cluster = "b", grains }))
 		w.Advance(time.Minute)
 		require.Equal(t, []string{"close1", "close2", "close3", "close4", "close5"}, names)
-		require.Empty(t, w.Upcoming(wakebell.DefaultRemindersTopic))
+		require.Empty(t, w.Upcoming(reminder.DefaultTopic))
 	})
 }
 
@@ -279,15 +280,15 @@ func TestAutomaticNamesAreRefused(t *testing.T) {
 			}))
 		}
 		for _, pid := range []*actor.PID{automatic, prefixed, receive(t, children), receive(t, children)} {
-			err := in(t, sys, pid, func(c actor.Context) error { return wakebell.RemindMe(c, "close", wakebell.In(0), text("x")) })
-			require.ErrorIs(t, err, wakebell.ErrAutomaticName, pid.GetId())
+			err := in(t, sys, pid, func(c actor.Context) error { return reminder.Set(c, "close", reminder.In(0), text("x")) })
+			require.ErrorIs(t, err, reminder.ErrAutomaticName, pid.GetId())
 			require.ErrorIs(t, err, wakebell.ErrInvalid)
 			err = in(t, sys, pid, func(c actor.Context) error {
-				return wakebell.RemindEvery(c, "close", recurring.Rule{Every: time.Hour}, text("x"))
+				return reminder.SetEvery(c, "close", recurring.Rule{Every: time.Hour}, text("x"))
 			})
-			require.ErrorIs(t, err, wakebell.ErrAutomaticName, pid.GetId())
-			_, err = sys.Reminders().Set(t.Context(), wakebell.ToActor(pid), "close", wakebell.In(0), text("x"))
-			require.ErrorIs(t, err, wakebell.ErrAutomaticName, pid.GetId())
+			require.ErrorIs(t, err, reminder.ErrAutomaticName, pid.GetId())
+			_, err = sys.Reminders().Set(t.Context(), reminder.Actor(pid), "close", reminder.In(0), text("x"))
+			require.ErrorIs(t, err, reminder.ErrAutomaticName, pid.GetId())
 			root.RequestWithCustomSender(sys.Reminders().PID(), &messages.SetReminder{Name: "by mail", Message: anyOf(t, text("x"))}, pid)
 		}
 		w.Advance(time.Hour)

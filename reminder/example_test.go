@@ -1,4 +1,4 @@
-package wakebell_test
+package reminder_test
 
 import (
 	"cmp"
@@ -14,17 +14,18 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/reminder"
 )
 
 // open asks a cart to open.
 type open struct{}
 
-func ExampleRemindMe() {
+func ExampleSet() {
 	done := make(chan struct{})
 	cart := actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
 		case open:
-			err := wakebell.RemindMe(c, "close", wakebell.In(10*time.Millisecond), wrapperspb.String("buy or go"))
+			err := reminder.Set(c, "close", reminder.In(10*time.Millisecond), wrapperspb.String("buy or go"))
 			if err != nil {
 				log.Fatal(err)
 			}
@@ -40,7 +41,7 @@ func ExampleRemindMe() {
 			close(done)
 		}
 	})
-	run(wakebell.Config{Reminders: &wakebell.RemindersConfig{As: "shop-1"}}, func(sys *wakebell.System) {
+	run(wakebell.Config{Reminders: &reminder.Config{Node: "shop-1"}}, func(sys *wakebell.System) {
 		root := sys.ActorSystem().Root
 		pid, err := root.SpawnNamed(cart, "cart-17") // by its name it is found after a restart
 		if err != nil {
@@ -52,20 +53,20 @@ func ExampleRemindMe() {
 	// Output: close buy or go
 }
 
-func ExampleRemindEvery() {
+func ExampleSetEvery() {
 	done := make(chan struct{})
 	sheep := actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
 		case open:
 			when := recurring.Rule{Every: 10 * time.Millisecond, Overlap: recurring.OverlapSkip}
-			if err := wakebell.RemindEvery(c, "count", when, wrapperspb.String("sheep")); err != nil {
+			if err := reminder.SetEvery(c, "count", when, wrapperspb.String("sheep")); err != nil {
 				log.Fatal(err)
 			}
 		case *messages.Reminder:
 			c.Respond(m.Ack())
 			if m.GetRun() == 1 {
 				fmt.Println("one sheep")
-				if err := wakebell.ForgetReminder(c, "count"); err != nil {
+				if err := reminder.Forget(c, "count"); err != nil {
 					log.Fatal(err)
 				}
 			}
@@ -75,7 +76,7 @@ func ExampleRemindEvery() {
 	})
 	run(wakebell.Config{
 		Scheduler: &recurring.SchedulerConfig{}, // fires them, here or at another node
-		Reminders: &wakebell.RemindersConfig{As: "shop-1", Handler: []wakebell.HandlerOption{wakebell.MaxConcurrent(1)}},
+		Reminders: &reminder.Config{Node: "shop-1", MaxConcurrent: 1},
 	}, func(sys *wakebell.System) {
 		root := sys.ActorSystem().Root
 		pid, err := root.SpawnNamed(sheep, "sheep")
@@ -89,11 +90,11 @@ func ExampleRemindEvery() {
 }
 
 func ExampleReminders() {
-	run(wakebell.Config{Reminders: &wakebell.RemindersConfig{As: "shop-1"}}, func(sys *wakebell.System) {
+	run(wakebell.Config{Reminders: &reminder.Config{Node: "shop-1"}}, func(sys *wakebell.System) {
 		// Outside of actors, or for others, calls wait for Redis.
 		ctx, reminders := context.Background(), sys.Reminders()
-		cart := wakebell.ToActor(sys.ActorSystem().NewLocalPID("cart-17"))
-		if _, err := reminders.Set(ctx, cart, "close", wakebell.In(time.Hour), wrapperspb.String("x")); err != nil {
+		cart := reminder.Actor(sys.ActorSystem().NewLocalPID("cart-17"))
+		if _, err := reminders.Set(ctx, cart, "close", reminder.In(time.Hour), wrapperspb.String("x")); err != nil {
 			log.Fatal(err)
 		}
 		err := reminders.SetEvery(ctx, cart, "count", recurring.Rule{Cron: "0 9 * * *"}, wrapperspb.String("x"))
@@ -104,10 +105,10 @@ func ExampleReminders() {
 			if err != nil {
 				log.Fatal(err)
 			}
-			fmt.Printf("%s: %s %s\n", state.To, state.Name, cmp.Or(state.Rule, "once"))
+			fmt.Printf("%s: %s %s\n", state.To, state.Name, cmp.Or(state.RuleText, "once"))
 		}
 		state, err := reminders.Get(ctx, cart, "close")
-		fmt.Println(state.State, err)
+		fmt.Println(state.Status, err)
 		fmt.Println(reminders.Forget(ctx, cart, "close"))
 	})
 	// Output:
@@ -128,9 +129,9 @@ func (g grains) Request(_ context.Context, kind, identity string, message proto.
 
 func ExampleCluster() {
 	g := grains{make(chan string, 1)}
-	run(wakebell.Config{Reminders: &wakebell.RemindersConfig{As: "shop-1", Cluster: g}}, func(sys *wakebell.System) {
-		to := wakebell.ToIdentity("cart", "17")
-		_, err := sys.Reminders().Set(context.Background(), to, "close", wakebell.In(0), wrapperspb.String("x"))
+	run(wakebell.Config{Reminders: &reminder.Config{Node: "shop-1", Cluster: g}}, func(sys *wakebell.System) {
+		to := reminder.Identity("cart", "17")
+		_, err := sys.Reminders().Set(context.Background(), to, "close", reminder.In(0), wrapperspb.String("x"))
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -140,8 +141,8 @@ func ExampleCluster() {
 }
 
 func ExampleReminders_PID() {
-	run(wakebell.Config{Reminders: &wakebell.RemindersConfig{As: "shop-1"}}, func(sys *wakebell.System) {
-		// To whom actors of other processes send SetReminder and ForgetReminder.
+	run(wakebell.Config{Reminders: &reminder.Config{Node: "shop-1"}}, func(sys *wakebell.System) {
+		// Actors of other processes send SetReminder and ForgetReminder to it.
 		fmt.Println(sys.Reminders().PID().GetId())
 	})
 	// Output: wakebell/reminders

@@ -24,8 +24,8 @@ func TestIDs(t *testing.T) {
 		"identity/10.0.0.5:7070/cart-17%2Fx/close": {ID: "cart-17/x", Kind: "10.0.0.5:7070"},
 		"actor/10.0.0.5:7070%2Fcart-17%2Fx/close":  {ID: "10.0.0.5:7070/cart-17/x"},
 	} {
-		require.Equal(t, id, ID(of, "close"))
-		to, name, ok := Parse(id)
+		require.Equal(t, id, reminderID(of, "close"))
+		to, name, ok := parseID(id)
 		require.True(t, ok, id)
 		require.Equal(t, of, to)
 		require.Equal(t, "close", name)
@@ -33,7 +33,7 @@ func TestIDs(t *testing.T) {
 	for _, id := range []string{
 		"", "actor", "actor/x", "actor//x", "actor/x/", "actor/x/y/z", "at/x/y", "timer/x/y", "actor/%zz/y", "actor/%78/y", "actor/$1/y",
 	} {
-		_, _, ok := Parse(id)
+		_, _, ok := parseID(id)
 		require.False(t, ok, id)
 	}
 }
@@ -52,11 +52,11 @@ func TestIDsAreDistinct(t *testing.T) {
 		}
 		return to
 	})
-	id := func(of [4]string) string { return ID(Recipient{of[0], of[1], of[2]}, of[3]) }
+	id := func(of [4]string) string { return reminderID(Recipient{of[0], of[1], of[2]}, of[3]) }
 	rapid.Check(t, func(t *rapid.T) {
 		one, other := draw.Draw(t, "one"), draw.Draw(t, "other")
 		require.Equal(t, one == other, id(one) == id(other))
-		to, name, ok := Parse(id(one))
+		to, name, ok := parseID(id(one))
 		require.True(t, ok)
 		require.Equal(t, [4]string{to.ID, to.Address, to.Kind, name}, one)
 	})
@@ -65,7 +65,7 @@ func TestIDsAreDistinct(t *testing.T) {
 func TestWhoCannotBeReminded(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"$1", "cart/$1", "$1/cart", "cart$1", "a/b$2/c"} {
-		require.ErrorIs(t, Recipient{ID: id}.Validate(), ErrAutomatic)
+		require.ErrorIs(t, Recipient{ID: id}.Validate(), ErrAutomaticName)
 	}
 	require.NoError(t, Recipient{ID: "$1", Kind: "dollars"}.Validate())
 	for _, to := range []Recipient{{}, {Kind: "cart"}, {ID: "\xff"}, {ID: "x", Address: "y", Kind: "z"}, {ID: "x", Kind: "\xff"}} {
@@ -79,9 +79,9 @@ func FuzzRead(f *testing.F) {
 	message, err := anypb.New(durationpb.New(1))
 	require.NoError(f, err)
 	for _, m := range []*messages.KeptReminder{
-		Body(Recipient{ID: "cart-17"}, &messages.KeptReminder{Name: "close", Message: message}),
-		Body(Recipient{ID: "17", Kind: "cart"}, &messages.KeptReminder{Name: "close", Message: message}),
-		Body(Recipient{ID: "$1", Address: "x"}, &messages.KeptReminder{Message: message}),
+		bodyOf(Recipient{ID: "cart-17"}, &messages.KeptReminder{Name: "close", Message: message}),
+		bodyOf(Recipient{ID: "17", Kind: "cart"}, &messages.KeptReminder{Name: "close", Message: message}),
+		bodyOf(Recipient{ID: "$1", Address: "x"}, &messages.KeptReminder{Message: message}),
 		{},
 	} {
 		raw, err := proto.Marshal(m)
@@ -93,12 +93,12 @@ func FuzzRead(f *testing.F) {
 		if proto.Unmarshal(raw, &m) != nil {
 			return
 		}
-		to, err := Read(&m)
+		to, err := recipientOf(&m)
 		if err != nil {
 			return
 		}
 		require.NotEmpty(t, m.GetMessage().MessageName())
-		parsed, name, ok := Parse(ID(to, m.GetName()))
+		parsed, name, ok := parseID(reminderID(to, m.GetName()))
 		require.True(t, ok)
 		require.Equal(t, to, parsed)
 		require.Equal(t, m.GetName(), name)

@@ -1,4 +1,4 @@
-package wakebell_test
+package reminder_test
 
 import (
 	"testing"

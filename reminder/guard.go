@@ -1,9 +1,8 @@
-package wakebell
+package reminder
 
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -11,33 +10,25 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// guarded keeps what comes by message from putting timers into the topics of
-// reminders: who is reminded would be the sender's choice, and a peer of another
-// process may send to few actors of this one.
+// guarded refuses requests that schedule timers on the topics of reminders: the
+// sender could choose any recipient, and a peer may send to few actors of this
+// process.
 type guarded struct {
 	gateway.Timers
 	topic string
 }
 
-func (r *Reminders) guard(t gateway.Timers) gateway.Timers {
-	g := guarded{t, DefaultRemindersTopic}
-	if r.cfg != nil {
-		g.topic = r.cfg.Topic
-	}
-	return g
-}
-
-// Do implements actors.Timers.
+// Do implements gateway.Timers.
 func (g guarded) Do(ctx context.Context, request messages.Request) messages.Answer {
 	if !g.puts(request) {
 		return g.Timers.Do(ctx, request)
 	}
-	refused := messages.Failure(messages.Code_CODE_INVALID, "topic: it is that of reminders, which SetReminder sets")
+	refused := messages.Failure(messages.Code_CODE_INVALID, "topic: it is that of reminders; use SetReminder")
 	refused.Request = request.GetRequest()
 	return refused
 }
 
-// puts reports whether a request puts something into a topic of reminders.
+// puts reports whether a request schedules on a topic of reminders.
 func (g guarded) puts(request messages.Request) bool {
 	switch m := request.(type) {
 	case *messages.Schedule:
@@ -45,15 +36,15 @@ func (g guarded) puts(request messages.Request) bool {
 	case *messages.ScheduleBatch:
 		return slices.ContainsFunc(m.GetTimers(), func(s *messages.Schedule) bool { return g.reserved(s.GetTopic()) })
 	case *messages.Cancel, *messages.Get, *messages.List, *messages.Reschedule, *messages.RunNow, *messages.Stats:
-		return false // of what is there
+		return false // of stored timers
 	case *messages.Publish:
-		return false // into a queue
+		return false // to a queue
 	default:
 		return g.names(m.ProtoReflect())
 	}
 }
 
-// names reports whether a message, or one in it, has such a topic.
+// names reports whether a message, or one in it, names such a topic.
 func (g guarded) names(m protoreflect.Message) (found bool) {
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {
@@ -72,7 +63,4 @@ func (g guarded) names(m protoreflect.Message) (found bool) {
 	return found
 }
 
-func (g guarded) reserved(topic string) bool {
-	rest, ok := strings.CutPrefix(topic, g.topic)
-	return ok && (rest == "" || strings.HasPrefix(rest, remindersOfNodeAfter))
-}
+func (g guarded) reserved(topic string) bool { return isReminderTopic(g.topic, topic) }

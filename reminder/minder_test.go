@@ -1,4 +1,4 @@
-package wakebell_test
+package reminder_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
@@ -101,10 +102,10 @@ func in(t testing.TB, sys *wakebell.System, pid *actor.PID, do func(actor.Contex
 }
 
 // remind has an actor set itself a reminder with the text "of NAME".
-func remind(t testing.TB, sys *wakebell.System, pid *actor.PID, name string, when wakebell.ScheduleOption) {
+func remind(t testing.TB, sys *wakebell.System, pid *actor.PID, name string, when reminder.When) {
 	t.Helper()
 	require.NoError(t, in(t, sys, pid, func(c actor.Context) error {
-		return wakebell.RemindMe(c, name, when, text("of "+name))
+		return reminder.Set(c, name, when, text("of "+name))
 	}))
 }
 
@@ -112,14 +113,14 @@ func text(s string) proto.Message { return wrapperspb.String(s) }
 
 // minding is a node that keeps reminders.
 func minding(change ...func(*wakebell.Config)) wakebell.Config {
-	cfg := wakebell.Config{Logger: quiet, Reminders: &wakebell.RemindersConfig{As: "a"}}
+	cfg := wakebell.Config{Logger: quiet, Reminders: &reminder.Config{Node: "a"}}
 	for _, c := range change {
 		c(&cfg)
 	}
 	return cfg
 }
 
-const remindersOfA = wakebell.DefaultRemindersTopic + ":a"
+const remindersOfA = reminder.DefaultTopic + ":a"
 
 func withReminders(t *testing.T, cfg wakebell.Config, test func(*testing.T, *wakebelltest.World, *wakebell.System)) {
 	t.Parallel()

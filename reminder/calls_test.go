@@ -1,4 +1,4 @@
-package wakebell_test
+package reminder_test
 
 import (
 	"testing"
@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
@@ -73,30 +74,28 @@ func TestWhatRemindersRefuse(t *testing.T) {
 		m := &minder{}
 		pid := m.spawn(t, sys, "cart-17")
 		for what, call := range map[string]func(c actor.Context) error{
-			"no name": func(c actor.Context) error { return wakebell.RemindMe(c, "", wakebell.In(0), text("x")) },
+			"no name": func(c actor.Context) error { return reminder.Set(c, "", reminder.In(0), text("x")) },
 			"long name": func(c actor.Context) error {
-				return wakebell.RemindMe(c, string(make([]byte, 400)), wakebell.In(0), text("x"))
+				return reminder.Set(c, string(make([]byte, 400)), reminder.In(0), text("x"))
 			},
-			"no when":    func(c actor.Context) error { return wakebell.RemindMe(c, "x", nil, text("x")) },
-			"no instant": func(c actor.Context) error { return wakebell.RemindMe(c, "x", wakebell.At(time.Time{}), text("x")) },
-			"an id":      func(c actor.Context) error { return wakebell.RemindMe(c, "x", wakebell.ID("y"), text("x")) },
-			"a policy":   func(c actor.Context) error { return wakebell.RemindMe(c, "x", wakebell.Debounce(1, 1), text("x")) },
-			"no message": func(c actor.Context) error { return wakebell.RemindMe(c, "x", wakebell.In(0), nil) },
+			"no when":    func(c actor.Context) error { return reminder.Set(c, "x", reminder.When{}, text("x")) },
+			"no instant": func(c actor.Context) error { return reminder.Set(c, "x", reminder.At(time.Time{}), text("x")) },
+			"no message": func(c actor.Context) error { return reminder.Set(c, "x", reminder.In(0), nil) },
 			"nil message": func(c actor.Context) error {
-				return wakebell.RemindMe(c, "x", wakebell.In(0), (*messages.Ack)(nil))
+				return reminder.Set(c, "x", reminder.In(0), (*messages.Ack)(nil))
 			},
 			"too large": func(c actor.Context) error {
-				return wakebell.RemindMe(c, "x", wakebell.In(0), text(string(make([]byte, wakebell.DefaultPayloadLimit))))
+				return reminder.Set(c, "x", reminder.In(0), text(string(make([]byte, wakebell.DefaultPayloadLimit))))
 			},
-			"no rule": func(c actor.Context) error { return wakebell.RemindEvery(c, "x", recurring.Rule{}, text("x")) },
-			"forget":  func(c actor.Context) error { return wakebell.ForgetReminder(c, "") },
+			"no rule": func(c actor.Context) error { return reminder.SetEvery(c, "x", recurring.Rule{}, text("x")) },
+			"forget":  func(c actor.Context) error { return reminder.Forget(c, "") },
 			"unregistered": func(c actor.Context) error {
-				return wakebell.RemindMe(c, "x", wakebell.In(0), unregistered(t))
+				return reminder.Set(c, "x", reminder.In(0), unregistered(t))
 			},
 		} {
 			require.ErrorIs(t, in(t, sys, pid, call), wakebell.ErrInvalid, what)
 		}
-		require.ErrorIs(t, wakebell.RemindMe(nil, "x", wakebell.In(0), text("x")), wakebell.ErrInvalid)
+		require.ErrorIs(t, reminder.Set(nil, "x", reminder.In(0), text("x")), wakebell.ErrInvalid)
 		w.Advance(time.Hour)
 		require.Empty(t, m.took())
 	})
@@ -104,16 +103,16 @@ func TestWhatRemindersRefuse(t *testing.T) {
 
 func TestWhoKeepsReminders(t *testing.T) {
 	t.Parallel()
-	call := func(c actor.Context) error { return wakebell.RemindMe(c, "x", wakebell.In(time.Hour), text("x")) }
+	call := func(c actor.Context) error { return reminder.Set(c, "x", reminder.In(time.Hour), text("x")) }
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		without := w.Start(wakebell.Config{})
 		sys := without.System()
 		pid := (&minder{}).spawn(t, sys, "cart-17")
-		require.ErrorIs(t, in(t, sys, pid, call), wakebell.ErrNoReminders)
-		_, err := sys.Reminders().Set(t.Context(), wakebell.ToActor(pid), "x", wakebell.In(0), text("x"))
-		require.ErrorIs(t, err, wakebell.ErrNoReminders)
-		for _, err := range sys.Reminders().List(t.Context(), wakebell.Recipient{}) {
-			require.ErrorIs(t, err, wakebell.ErrNoReminders)
+		require.ErrorIs(t, in(t, sys, pid, call), reminder.ErrDisabled)
+		_, err := sys.Reminders().Set(t.Context(), reminder.Actor(pid), "x", reminder.In(0), text("x"))
+		require.ErrorIs(t, err, reminder.ErrDisabled)
+		for _, err := range sys.Reminders().List(t.Context(), reminder.Recipient{}) {
+			require.ErrorIs(t, err, reminder.ErrDisabled)
 		}
 		without.Crash()
 		require.ErrorIs(t, in(t, sys, pid, call), wakebell.ErrNotRunning)
@@ -123,10 +122,10 @@ func TestWhoKeepsReminders(t *testing.T) {
 		pid = (&minder{}).spawn(t, sys, "cart-17")
 		require.NoError(t, in(t, sys, pid, call))
 		w.Advance(0)
-		_, err = sys.Reminders().Get(t.Context(), wakebell.ToActor(pid), "x")
+		_, err = sys.Reminders().Get(t.Context(), reminder.Actor(pid), "x")
 		require.NoError(t, err)
 		twin, err := wakebell.New(sys.ActorSystem(), w.Redis(), minding(func(c *wakebell.Config) {
-			c.Name, c.Reminders.As, c.DrainTimeout = "twin", "b", -1
+			c.Name, c.Reminders.Node, c.DrainTimeout = "twin", "b", -1
 		}))
 		require.NoError(t, err)
 		require.NoError(t, twin.Start(t.Context()))
@@ -139,64 +138,64 @@ func TestLookingAtReminders(t *testing.T) {
 	cfg := minding(func(c *wakebell.Config) { c.Reminders.Cluster, c.Prefix = cluster{}, "shop:" })
 	withReminders(t, cfg, func(t *testing.T, _ *wakebelltest.World, sys *wakebell.System) {
 		r, ctx := sys.Reminders(), t.Context()
-		cart, grain := wakebell.Recipient{ID: "cart-17"}, wakebell.ToIdentity("cart", "17")
-		set := func(to wakebell.Recipient, name string) {
-			due, err := r.Set(ctx, to, name, wakebell.In(time.Hour), text(name))
+		cart, grain := reminder.Recipient{ID: "cart-17"}, reminder.Identity("cart", "17")
+		set := func(to reminder.Recipient, name string) {
+			due, err := r.Set(ctx, to, name, reminder.In(time.Hour), text(name))
 			require.NoError(t, err)
 			require.WithinDuration(t, time.Now().Add(time.Hour), due, time.Second)
 		}
 		set(cart, "close")
-		set(wakebell.Recipient{ID: "cart-18"}, "close")
-		set(wakebell.Recipient{ID: "cart-17", Address: "10.0.0.5:7070"}, "close")
+		set(reminder.Recipient{ID: "cart-18"}, "close")
+		set(reminder.Recipient{ID: "cart-17", Address: "10.0.0.5:7070"}, "close")
 		set(grain, "ask")
 		require.NoError(t, r.SetEvery(ctx, cart, "count", recurring.Rule{Every: time.Hour}, text("sheep")))
 		require.NoError(t, r.SetEvery(ctx, grain, "count", recurring.Rule{Cron: "0 9 * * *"}, text("sheep")))
 
-		list := func(to wakebell.Recipient) (lines []string) {
+		list := func(to reminder.Recipient) (lines []string) {
 			for s, err := range r.List(ctx, to) {
 				require.NoError(t, err)
-				lines = append(lines, s.To.String()+" / "+s.Name+" / "+s.Rule)
+				lines = append(lines, s.To.String()+" / "+s.Name+" / "+s.RuleText)
 			}
 			return lines
 		}
 		require.ElementsMatch(t, []string{"cart-17 / close / ", "cart-17 / count / every 1h0m0s"}, list(cart))
 		require.ElementsMatch(t, []string{"cart 17 / ask / ", "cart 17 / count / cron 0 9 * * *"}, list(grain))
-		require.Len(t, list(wakebell.Recipient{}), 6)
+		require.Len(t, list(reminder.Recipient{}), 6)
 
 		state, err := r.Get(ctx, cart, "close")
 		require.NoError(t, err)
 		what, err := state.Message.UnmarshalNew()
 		require.NoError(t, err)
 		require.True(t, proto.Equal(text("close"), what))
-		require.Equal(t, wakebell.StatePending, state.State)
+		require.Equal(t, reminder.Pending, state.Status)
 		state, err = r.Get(ctx, grain, "count")
 		require.NoError(t, err)
-		require.Equal(t, "cron 0 9 * * *", state.Rule)
+		require.Equal(t, "cron 0 9 * * *", state.RuleText)
 		require.Equal(t, "2000-01-01T09:00:00Z", state.Due.UTC().Format(time.RFC3339))
 
-		for _, to := range []wakebell.Recipient{cart, grain} {
+		for _, to := range []reminder.Recipient{cart, grain} {
 			found, err := r.Forget(ctx, to, "count")
 			require.NoError(t, err)
 			require.True(t, found)
 			_, err = r.Get(ctx, to, "count")
 			require.ErrorIs(t, err, wakebell.ErrNotFound)
 		}
-		require.Len(t, list(wakebell.Recipient{}), 4)
+		require.Len(t, list(reminder.Recipient{}), 4)
 	})
 }
 
 func TestReminderConfigs(t *testing.T) {
 	t.Parallel()
-	for what, wrong := range map[string]wakebell.RemindersConfig{
-		"Reminders.As":         {},
-		"Reminders.As: \"\xff": {As: "\xff"},
-		"Reminders.Topic":      {As: "a", Topic: string(make([]byte, 512))},
-		"Reminders.AckTimeout": {As: "a", AckTimeout: -1},
-		"MaxAttempts":          {As: "a", Handler: []wakebell.HandlerOption{wakebell.MaxAttempts(0)}},
+	for what, wrong := range map[string]reminder.Config{
+		"Reminders.Node":         {},
+		"Reminders.Node: \"\xff": {Node: "\xff"},
+		"Reminders.Topic":        {Node: "a", Topic: string(make([]byte, 512))},
+		"Reminders.AckTimeout":   {Node: "a", AckTimeout: -1},
+		"MaxAttempts":            {Node: "a", MaxAttempts: -1},
 	} {
 		_, err := wakebell.New(actorSystem(), nil, wakebell.Config{Reminders: &wrong})
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
-		if what != "Reminders.As: \"\xff" {
+		if what != "Reminders.Node: \"\xff" {
 			require.ErrorContains(t, err, what)
 		}
 	}
@@ -215,7 +214,7 @@ func TestNobodyForgesAReminderByMessage(t *testing.T) {
 			_, err := wakebell.Answered[messages.Answer](future.Result())
 			return err
 		}
-		for _, topic := range []string{remindersOfA, wakebell.DefaultRemindersTopic, wakebell.DefaultRemindersTopic + ":b"} {
+		for _, topic := range []string{remindersOfA, reminder.DefaultTopic, reminder.DefaultTopic + ":b"} {
 			forged := &messages.Schedule{Topic: topic, Id: "actor/cart-17/forged", Body: body, ContentType: "application/x-protobuf"}
 			require.ErrorIs(t, ask(forged), wakebell.ErrInvalid)
 			require.ErrorIs(t, ask(&messages.ScheduleBatch{Timers: []*messages.Schedule{{Topic: "other"}, forged}}), wakebell.ErrInvalid)
@@ -224,7 +223,7 @@ func TestNobodyForgesAReminderByMessage(t *testing.T) {
 				{Name: "a", Topic: "other", When: every}, {Name: "b", Topic: topic, When: every, Body: body},
 			}}), wakebell.ErrInvalid)
 		}
-		require.NoError(t, ask(&messages.Schedule{Topic: wakebell.DefaultRemindersTopic + "-mine", Body: body}))
+		require.NoError(t, ask(&messages.Schedule{Topic: reminder.DefaultTopic + "-mine", Body: body}))
 		require.NoError(t, ask(&messages.Stats{Topic: remindersOfA}))
 		w.Advance(time.Minute)
 		require.Empty(t, m.took())

@@ -9,13 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/reminder"
 )
 
 // DefaultName is the name of a System in its ActorSystem.
-const DefaultName = "wakebell"
+const DefaultName = actors.DefaultName
 
 // Config configures a System. The zero value works; it handles nothing, and
 // schedules by message.

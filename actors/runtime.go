@@ -247,6 +247,9 @@ func (e *extension) add(rt *Runtime) error {
 	return nil
 }
 
+// DefaultName is the default name of a runtime.
+const DefaultName = "wakebell"
+
 // NoAddress is the address of an ActorSystem that does not listen.
 const NoAddress = "nonhost"
 

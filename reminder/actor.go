@@ -85,9 +85,6 @@ func request(c actor.Context, to []Recipient, prepare func(*Reminders, Recipient
 	return nil
 }
 
-// defaultName is the default name of a System.
-const defaultName = "wakebell"
-
 // remindersOf returns the reminders of the System with the default name, or of
 // the only other System that has reminders.
 func remindersOf(system *actor.ActorSystem) (*Reminders, error) {
@@ -99,7 +96,7 @@ func remindersOf(system *actor.ActorSystem) (*Reminders, error) {
 		case !ok:
 		case s.Reminders().cfg == nil:
 			err = ErrDisabled
-		case name == defaultName:
+		case name == actors.DefaultName:
 			return s.Reminders(), nil
 		default:
 			found = append(found, s.Reminders())
@@ -111,6 +108,6 @@ func remindersOf(system *actor.ActorSystem) (*Reminders, error) {
 	case 1:
 		return found[0], nil
 	default:
-		return nil, argument.Invalid("System", "%d of this ActorSystem have reminders, and none is called %q: use Reminders.Set", len(found), defaultName)
+		return nil, argument.Invalid("System", "%d of this ActorSystem have reminders, and none is called %q: use Reminders.Set", len(found), actors.DefaultName)
 	}
 }

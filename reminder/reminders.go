@@ -203,6 +203,9 @@ func (s *stored) timer(when When) (redisops.Entry, error) {
 // recurring returns the schedule of a recurring reminder.
 func (s *stored) recurring(rule recurring.Rule) recurring.Schedule {
 	body, contentType, err := bodies.Encode(s.body)
+	if err != nil {
+		err = fmt.Errorf("%w: body: %w", redisops.ErrInvalid, err)
+	}
 	return recurring.Schedule{
 		Name: s.schedule, Topic: s.topic, Rule: rule, Body: body, ContentType: contentType, Err: err,
 	}

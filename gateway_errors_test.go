@@ -48,7 +48,7 @@ func TestAMessageThatIsWrongNamesItsField(t *testing.T) {
 		{&messages.Schedule{Topic: topic, ContentType: long}, "ContentType"},
 		{&messages.Schedule{Topic: topic, CorrelationId: long}, "CorrelationID"},
 		{&messages.Schedule{Topic: topic, Headers: map[string]string{"": "x"}}, "Header"},
-		{&messages.Schedule{Topic: topic, Headers: map[string]string{"reply_to": "x"}}, "Header reply_to"},
+		{&messages.Schedule{Topic: topic, Headers: map[string]string{"reply_to": "x"}}, `Header "reply_to"`},
 		{&messages.Schedule{Topic: topic, Headers: map[string]string{"k": long}}, `Header "k"`},
 		{&messages.Schedule{Topic: topic, IfExists: 99}, "if_exists"},
 		{&messages.Schedule{Topic: topic, IfExists: -1}, "if_exists"},

@@ -207,7 +207,7 @@ func ID(id string) ScheduleOption {
 func Header(key, value string) ScheduleOption {
 	return func(d *Draft) error {
 		if err := envelope.CheckHeader(key, value); err != nil {
-			return invalid("Header", "%v", err)
+			return invalid("Header "+clip(key), "%v", err)
 		}
 		d.env.Headers = append(d.env.Headers, envelope.Header{Key: key, Value: value})
 		return nil

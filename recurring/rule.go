@@ -127,7 +127,7 @@ func (r Rule) validate() error {
 	check(r.Until.IsZero() || !r.Until.Before(r.Start), "Until", "it is before Start")
 	for key, value := range r.Headers {
 		err := envelope.CheckHeader(key, value)
-		check(err == nil, "Headers", "%v", err)
+		check(err == nil, "Headers["+argument.Clip(key)+"]", "%v", err)
 	}
 	return errors.Join(append(errs,
 		argument.Within("Jitter", r.Jitter, 0, 24*time.Hour),

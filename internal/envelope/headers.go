@@ -12,11 +12,11 @@ func CheckHeader(key, value string) error {
 	case key == "":
 		return errors.New("the key is empty")
 	case len(key) > MaxHeaderBytes:
-		return fmt.Errorf("the key %q has %d bytes, at most %d are possible", shortened(key), len(key), MaxHeaderBytes)
+		return fmt.Errorf("the key has %d bytes, at most %d", len(key), MaxHeaderBytes)
 	case len(value) > MaxHeaderBytes:
-		return fmt.Errorf("the value of %q has %d bytes, at most %d are possible", shortened(key), len(value), MaxHeaderBytes)
+		return fmt.Errorf("the value has %d bytes, at most %d", len(value), MaxHeaderBytes)
 	case key == HeaderCorrelationID || key == HeaderContentType || key == HeaderReplyTo:
-		return fmt.Errorf("the key %q is reserved for a field of the envelope", key)
+		return errors.New("the key is reserved for a field of the envelope")
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // BenchmarkBeatIdle is a node whose beat has 100,000 schedules of which none is
@@ -30,7 +31,7 @@ func BenchmarkBeatIdle(b *testing.B) {
 	)
 	rdb := redistest.Start(b).Client(b)
 	putLater(b, rdb, schedules)
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Beat: &wakebell.Beat{}})
+	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Scheduler: &recurring.SchedulerConfig{}})
 	require.NoError(b, err)
 	before := readCost(b, rdb)
 	<-time.After(quiet)

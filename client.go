@@ -9,7 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/internal/clientstore"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
@@ -19,7 +21,7 @@ import (
 type Keys = timers.Keys
 
 // DefaultPayloadLimit is how large a body may be with its headers.
-const DefaultPayloadLimit = 1 << 20
+const DefaultPayloadLimit = clientstore.DefaultPayloadLimit
 
 // ClientConfig configures a Client; the zero value works.
 type ClientConfig struct {
@@ -37,8 +39,8 @@ type ClientConfig struct {
 	// the nodes as well.
 	PayloadLimit int
 
-	// Celery makes Celery messages of the runs of Python's entries that
-	// Schedules.RunNow and Backfill fire, as Beat.Celery does.
+	// Celery makes Schedules.RunNow and Backfill send Celery messages for the
+	// entries that Python processes stored, as recurring.SchedulerConfig.Celery does.
 	Celery bool
 
 	// RetryFor is for how long a call is made again, with growing, jittered
@@ -53,17 +55,6 @@ type ClientConfig struct {
 
 	// Logger gets what no caller can be told; nil means slog.Default().
 	Logger *slog.Logger
-}
-
-func (c ClientConfig) withDefaults() ClientConfig {
-	c.Keys = c.Keys.WithDefaults()
-	if c.PayloadLimit == 0 {
-		c.PayloadLimit = DefaultPayloadLimit
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	return c
 }
 
 // queues is the configuration of the client of the queues.
@@ -85,33 +76,38 @@ type Client struct {
 	prefix string
 	limit  int
 
-	schedules *Schedules
+	schedules *recurring.Schedules
 	queues    *queue.Client
 }
 
 // NewClient makes a Client on rdb, which the caller owns and closes. It does
 // not speak to Redis yet.
 func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
-	const maxPayload = 512 << 20 // what a Redis string holds
-	cfg = cfg.withDefaults()
-	if rdb == nil {
-		return nil, invalid("rdb", "nil")
-	}
-	if cfg.PayloadLimit < 0 || cfg.PayloadLimit > maxPayload {
-		return nil, invalid("PayloadLimit", "%d is not within 0 and %d", cfg.PayloadLimit, maxPayload)
-	}
-	store, err := timers.New(rdb, cfg.Keys)
+	return newClient(rdb, cfg, nil)
+}
+
+// newClient also takes the time zone of crontabs that name none.
+func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location) (*Client, error) {
+	common := clientstore.Config{
+		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+	}.WithDefaults()
+	store, err := clientstore.Open(rdb, common)
 	if err != nil {
 		return nil, err
 	}
-	store.Logger, store.Retry = cfg.Logger, redisops.RetryFor(cfg.RetryFor)
-	store.MaxPayload = max(timers.DefaultMaxPayload, cfg.PayloadLimit)
+	schedules, err := recurring.New(rdb, recurring.Config{
+		Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Celery: cfg.Celery,
+		Zone: zone, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
 	queues, err := queue.NewClient(rdb, cfg.queues())
 	if err != nil {
 		return nil, err
 	}
 	return &Client{
-		store: store, prefix: cfg.Prefix, limit: cfg.PayloadLimit, schedules: newSchedules(store, cfg), queues: queues,
+		store: store, prefix: cfg.Prefix, limit: common.PayloadLimit, schedules: schedules, queues: queues,
 	}, nil
 }
 
@@ -299,3 +295,7 @@ func (c *Client) Forget(ctx context.Context, topic string) error {
 	}
 	return c.store.Forget(ctx, full)
 }
+
+// Schedules returns the recurring schedules of the Client's Redis, with its keys,
+// prefix and limit.
+func (c *Client) Schedules() *recurring.Schedules { return c.schedules }

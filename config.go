@@ -9,12 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/reminder"
 )
 
 // DefaultName is the name of a System in its ActorSystem.
-const DefaultName = "wakebell"
+const DefaultName = actors.DefaultName
 
 // Config configures a System. The zero value works; it handles nothing, and
 // schedules by message.
@@ -25,11 +28,12 @@ type Config struct {
 	// Middleware wraps the handling of all topics; the first is the outermost.
 	Middleware []Middleware
 
-	// Beat has this node fire recurring schedules; nil: it does not.
-	Beat *Beat
+	// Scheduler makes this node fire recurring schedules; nil: it fires none.
+	Scheduler *recurring.SchedulerConfig
 
-	// Reminders has this node keep reminders for actors; nil: it does not.
-	Reminders *RemindersConfig
+	// Reminders makes this node store and deliver reminders for actors; nil: it has
+	// none.
+	Reminders *reminder.Config
 
 	// Name is the root supervisor's name in the ActorSystem; default
 	// DefaultName. Several Systems in one ActorSystem need different ones.
@@ -93,7 +97,6 @@ func (c Config) withDefaults() Config {
 	if c.Gates.Logger == nil {
 		c.Gates.Logger = c.Logger
 	}
-	c.Reminders = c.Reminders.withDefaults()
 	return c
 }
 
@@ -101,8 +104,16 @@ func (c Config) withDefaults() Config {
 func (c Config) client() ClientConfig {
 	return ClientConfig{
 		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger,
-		Celery: c.Beat != nil && c.Beat.Celery,
+		Celery: c.Scheduler != nil && c.Scheduler.Celery,
 	}
+}
+
+// zone returns the time zone of crontabs that name none.
+func (c Config) zone() *time.Location {
+	if c.Scheduler == nil {
+		return nil
+	}
+	return c.Scheduler.Zone
 }
 
 func (c Config) validate() error {
@@ -110,7 +121,7 @@ func (c Config) validate() error {
 	if strings.ContainsAny(c.Name, "/$") {
 		errs = append(errs, invalid("Name", "%q has a / or a $, which actor names give a meaning", c.Name))
 	}
-	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour), c.Beat.validate(), c.Reminders.validate(c.Prefix))
+	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour), c.Scheduler.Validate(), c.Reminders.Validate())
 	if c.WaitForRedis < 0 {
 		errs = append(errs, invalid("WaitForRedis", "negative"))
 	}

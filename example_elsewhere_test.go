@@ -3,13 +3,13 @@ package wakebell_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 func ExampleForwardQueue() {
@@ -32,33 +32,16 @@ func ExampleForwardQueue() {
 	// Output: ann
 }
 
-func ExampleRecurringSchedules() {
-	// It takes Schedules of this process or those of a Client of package remote.
-	nightly := func(ctx context.Context, schedules wakebell.RecurringSchedules) error {
-		return schedules.Put(ctx, Invoices.Recurring("nightly", wakebell.Recurrence{Cron: "0 3 * * *"}, Invoice{}))
+func ExampleClient_Schedules() {
+	// It accepts the Schedules of a Client here or in package remote.
+	nightly := func(ctx context.Context, schedules recurring.Operator) error {
+		return schedules.Put(ctx, Invoices.Recurring("nightly", recurring.Rule{Cron: "0 3 * * *"}, Invoice{}))
 	}
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		check(nightly(ctx, c.Schedules()))
 		state, err := c.Schedules().Get(ctx, "nightly")
 		check(err)
-		fmt.Println(state.Rule)
-	})
-	// Output: cron 0 3 * * *
-}
-
-func ExampleRecurringMessage() {
-	run(wakebell.Config{}, func(sys *wakebell.System) {
-		ask := func(request messages.Request) *actor.Future {
-			return sys.ActorSystem().Root.RequestFuture(sys.Gateway(), request, 15*time.Second)
-		}
-		m, err := wakebell.RecurringMessage(Invoices.Recurring("nightly", wakebell.Recurrence{Cron: "0 3 * * *"}, Invoice{}))
-		check(err)
-		put := &messages.PutRecurringRequest{Schedules: []*messages.Recurring{m}}
-		_, err = wakebell.Answered[*messages.PutRecurringResponse](ask(put).Result())
-		check(err)
-		answer, err := wakebell.Answered[*messages.GetRecurringResponse](ask(&messages.GetRecurringRequest{Name: "nightly"}).Result())
-		check(err)
-		fmt.Println(wakebell.RecurringStateOf(answer.GetSchedule()).Rule)
+		fmt.Println(state.RuleText)
 	})
 	// Output: cron 0 3 * * *
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // Of returns the System of actorSystem, from its Start to its Stop: an actor
@@ -134,7 +135,7 @@ var codes = []struct {
 	{messages.Code_CODE_DRAINING, ErrDraining},
 	{messages.Code_CODE_CONFLICT, ErrConflict},
 	{messages.Code_CODE_CONFLICT, ErrKeyUsed},
-	{messages.Code_CODE_NO_SCHEDULE, ErrNoSchedule},
+	{messages.Code_CODE_NO_SCHEDULE, recurring.ErrNotFound},
 	{messages.Code_CODE_GATE_HELD, gate.ErrHeld},
 	{messages.Code_CODE_TURN_LOST, gate.ErrTurnLost},
 	{messages.Code_CODE_GATES_CLOSED, gate.ErrClosed},

@@ -19,6 +19,7 @@ import (
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 func TestAMessageThatIsWrongNamesItsField(t *testing.T) {
@@ -49,7 +50,7 @@ func TestAMessageThatIsWrongNamesItsField(t *testing.T) {
 		{&messages.ScheduleRequest{Topic: topic, ContentType: long}, "ContentType"},
 		{&messages.ScheduleRequest{Topic: topic, CorrelationId: long}, "CorrelationID"},
 		{&messages.ScheduleRequest{Topic: topic, Headers: map[string]string{"": "x"}}, "Header"},
-		{&messages.ScheduleRequest{Topic: topic, Headers: map[string]string{"reply_to": "x"}}, "Header reply_to"},
+		{&messages.ScheduleRequest{Topic: topic, Headers: map[string]string{"reply_to": "x"}}, `Header "reply_to"`},
 		{&messages.ScheduleRequest{Topic: topic, Headers: map[string]string{"k": long}}, `Header "k"`},
 		{&messages.ScheduleRequest{Topic: topic, IfExists: 99}, "if_exists"},
 		{&messages.ScheduleRequest{Topic: topic, IfExists: -1}, "if_exists"},
@@ -222,7 +223,7 @@ func TestAnswersBecomeErrors(t *testing.T) {
 			"CODE_DRAINING":    wakebell.ErrDraining,
 			"CODE_CONFLICT":    wakebell.ErrConflict,
 
-			"CODE_NO_SCHEDULE":     wakebell.ErrNoSchedule,
+			"CODE_NO_SCHEDULE":     recurring.ErrNotFound,
 			"CODE_GATE_HELD":       gate.ErrHeld,
 			"CODE_TURN_LOST":       gate.ErrTurnLost,
 			"CODE_GATES_CLOSED":    gate.ErrClosed,

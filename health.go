@@ -35,7 +35,7 @@ type Health struct {
 	Redis      error // why Redis is not reachable; nil: it is
 	Draining   bool  // it stops, or has stopped
 	ClockSteps ClockSteps
-	Listener   string        // host:port at which package remote serves it; empty: nowhere, or it is not started
+	Listener   string        // host:port at which package remote serves it; empty: actors.NoAddress, or it is not started
 	Topics     []TopicHealth // in the order of their names
 }
 
@@ -75,7 +75,7 @@ func (s *System) Health(ctx context.Context) Health {
 	case runtime != nil && !stopping:
 		vitals = ask(ctx, runtime)
 		h.Draining, h.ClockSteps = vitals.Draining, vitals.ClockSteps
-		if address := s.actors.Address(); address != nowhere {
+		if address := s.actors.Address(); address != actors.NoAddress {
 			h.Listener = address
 		}
 	}

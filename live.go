@@ -17,7 +17,7 @@ var (
 	// ErrTopicTaken says that this System handles the topic already.
 	ErrTopicTaken = actors.ErrTopicTaken
 	// ErrNotRunning says that the System is not started, or is stopped.
-	ErrNotRunning = errors.New("system is not running")
+	ErrNotRunning = actors.ErrNotRunning
 )
 
 // Add has the System handle one more topic from now on. Errors: ErrInvalid,

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
@@ -87,7 +88,7 @@ func draftOf(m *messages.ScheduleRequest, key *timers.Key) Draft {
 func wrong(err error) ScheduleOption { return func(*Draft) error { return err } }
 
 func at(t *timestamppb.Timestamp) ScheduleOption {
-	when, err := instant("at", t)
+	when, err := wire.Instant("at", t)
 	if err != nil {
 		return wrong(err)
 	}
@@ -117,14 +118,4 @@ func spanning(field string, d *durationpb.Duration, option func(time.Duration) S
 		return wrong(invalid(field, "%d s and %d ns, want a duration of at most 292 years", d.GetSeconds(), d.GetNanos()))
 	}
 	return option(span)
-}
-
-func instant(field string, t *timestamppb.Timestamp) (time.Time, error) {
-	switch {
-	case t == nil:
-		return time.Time{}, invalid(field, "absent")
-	case t.CheckValid() != nil:
-		return time.Time{}, invalid(field, "%d s and %d ns, want an instant of the years 1 to 9999", t.GetSeconds(), t.GetNanos())
-	}
-	return t.AsTime(), nil
 }

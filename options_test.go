@@ -41,7 +41,7 @@ func TestWrongTimersAreRefusedAndNothingIsWritten(t *testing.T) {
 		"long header":            {[]wakebell.Draft{topic.Draft("x", wakebell.Header("x-tenant", long))}, []string{"Header", "x-tenant", "65536", "65535"}},
 		"long header key":        {[]wakebell.Draft{topic.Draft("x", wakebell.Header(long, ""))}, []string{"Header", "65536", "65535"}},
 		"empty header key":       {[]wakebell.Draft{topic.Draft("x", wakebell.Header("", "x"))}, []string{"Header", "empty"}},
-		"header of the envelope": {[]wakebell.Draft{topic.Draft("x", wakebell.Header("content-type", "x"))}, []string{"Header content-type", "envelope"}},
+		"header of the envelope": {[]wakebell.Draft{topic.Draft("x", wakebell.Header("content-type", "x"))}, []string{`Header "content-type"`, "envelope"}},
 		"long correlation id":    {[]wakebell.Draft{topic.Draft("x", wakebell.CorrelationID(long))}, []string{"CorrelationID", "65536", "65535"}},
 		"body over the limit":    {[]wakebell.Draft{topic.Draft(long[:1000])}, []string{"body", "1000"}},
 		"body of no format":      {[]wakebell.Draft{topic.Draft(make(chan int))}, []string{"body"}},

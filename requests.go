@@ -154,7 +154,7 @@ func (r requests) list(ctx context.Context, m *messages.ListTimersRequest) (mess
 	}
 	filter := timers.Filter{Leased: m.GetRunning(), After: timers.Cursor(m.GetAfter()), Limit: int(m.GetLimit())}
 	if m.GetDueBefore() != nil {
-		if filter.DueBefore, err = instant("due_before", m.GetDueBefore()); err != nil {
+		if filter.DueBefore, err = wire.Instant("due_before", m.GetDueBefore()); err != nil {
 			return nil, err
 		}
 	}

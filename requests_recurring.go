@@ -3,14 +3,18 @@ package wakebell
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/internal/gateway"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/recurring"
+	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 )
 
 // recurring carries out what the gateway is asked about recurring schedules.
@@ -18,33 +22,37 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 	schedules := r.client.schedules
 	switch m := request.(type) {
 	case *messages.PutRecurringRequest:
-		all := make([]Recurring, len(m.GetSchedules()))
+		all := make([]recurring.Schedule, len(m.GetSchedules()))
 		for i, s := range m.GetSchedules() {
 			if s == nil {
 				return nil, invalid("schedules", "number %d is nil", i)
 			}
-			all[i] = recurringOf(s)
+			all[i] = gateway.Recurring(s)
 		}
 		return &messages.PutRecurringResponse{Request: m.GetRequest()}, schedules.Put(ctx, all...)
 	case *messages.DeleteRecurringRequest:
 		return &messages.DeleteRecurringResponse{Request: m.GetRequest()}, schedules.Delete(ctx, m.GetName())
 	case *messages.EnableRecurringRequest:
-		return &messages.EnableRecurringResponse{Request: m.GetRequest()}, schedules.enable(ctx, m.GetName(), m.GetEnabled())
+		enable := schedules.Pause
+		if m.GetEnabled() {
+			enable = schedules.Resume
+		}
+		return &messages.EnableRecurringResponse{Request: m.GetRequest()}, enable(ctx, m.GetName())
 	case *messages.RunRecurringRequest:
 		if len(m.GetKey()) > maxKey {
 			return nil, invalid("key", "%d bytes, at most %d", len(m.GetKey()), maxKey)
 		}
 		run, err := schedules.RunNow(messages.WithOnce(ctx, m.GetKey()), m.GetName())
 		return &messages.RunRecurringResponse{
-			Request: m.GetRequest(), Name: text.Valid(run.Name), Due: wire.Timestamp(run.Due), Fired: wire.Timestamp(run.Fired), Run: run.Run,
+			Request: m.GetRequest(), Name: text.Valid(run.Name), Due: wire.Timestamp(run.Due), Fired: wire.Timestamp(run.Fired), Run: run.Number,
 		}, err
 	case *messages.GetRecurringRequest:
 		state, err := schedules.Get(ctx, m.GetName())
-		return &messages.GetRecurringResponse{Request: m.GetRequest(), Schedule: recurringStateMessage(state)}, err
+		return &messages.GetRecurringResponse{Request: m.GetRequest(), Schedule: gateway.RecurringStateMessage(state)}, err
 	case *messages.ListRecurringRequest:
 		return r.listRecurring(ctx, m)
 	case *messages.PreviewRecurringRequest:
-		instants, err := schedules.Preview(ctx, m.GetName(), int(min(m.GetCount(), maxMisfires+1)))
+		instants, err := schedules.Preview(ctx, m.GetName(), int(min(m.GetCount(), math.MaxInt32)))
 		answer := &messages.PreviewRecurringResponse{Request: m.GetRequest()}
 		for _, at := range instants {
 			answer.Instants = append(answer.Instants, timestamppb.New(at))
@@ -63,7 +71,7 @@ func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurringRe
 			return nil, invalid("after", "%s is not of a page before", quoted(m.GetAfter()))
 		}
 	}
-	members, next, err := r.client.schedules.store.Names(ctx, cursor)
+	members, next, err := schedulestore.New(r.client.store).Names(ctx, cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -74,13 +82,13 @@ func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurringRe
 			continue // of another prefix
 		}
 		state, err := r.client.schedules.Get(ctx, name)
-		if errors.Is(err, ErrNoSchedule) {
+		if errors.Is(err, recurring.ErrNotFound) {
 			continue // it was deleted meanwhile
 		}
 		if err != nil {
 			return nil, err
 		}
-		answer.Schedules = append(answer.Schedules, recurringStateMessage(state))
+		answer.Schedules = append(answer.Schedules, gateway.RecurringStateMessage(state))
 	}
 	if next != 0 {
 		answer.Next = strconv.FormatUint(next, 10)

@@ -22,6 +22,7 @@ import (
 	"github.com/wakebell/wakebell/queue"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/reminder"
 )
 
 // System is a runtime that delivers timers: a root supervisor in the caller's
@@ -36,7 +37,8 @@ type System struct {
 	store      *timers.Timers // the System's own, without retries
 	hooks      testhook.Hooks // of tests
 
-	reminders *Reminders
+	reminders *reminder.Reminders
+	reminding link.ReminderParts
 
 	changing sync.Mutex               // held by what changes the System while it runs
 	settings map[string]settings      // of the topics that it handles, without prefix
@@ -60,9 +62,8 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, invalid("actorSystem", "nil")
 	}
 	s := &System{actors: actorSystem, settings: map[string]settings{}, removing: map[string]chan struct{}{}}
-	s.reminders = newReminders(s, cfg.Reminders)
-	cfg.Handlers = slices.Concat(cfg.Handlers, s.reminders.handlers())
-	client, err := NewClient(rdb, cfg.client())
+	node := s.remind(&cfg)
+	client, err := newClient(rdb, cfg.client(), cfg.zone())
 	gates, actorGates, gatesErr := link.SystemGates(rdb, cfg.Gates, s.runningGates)
 	if err := errors.Join(cfg.validate(), err, gatesErr); err != nil {
 		return nil, err
@@ -72,11 +73,9 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, err
 	}
 	store.Logger, store.MaxPayload = cfg.Logger, client.store.MaxPayload
-	if cfg.Beat != nil {
-		client.schedules.hand.Zone = cfg.Beat.Zone
-	}
 	s.cfg, s.client, s.store = cfg, client, store
 	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
+	node.Store, node.Schedules, node.Limit = client.store, client.schedules, client.limit
 	for _, h := range cfg.Handlers {
 		if err := s.handles(h); err != nil {
 			return nil, err
@@ -160,13 +159,13 @@ func (s *System) spawn(checked error) error {
 		Events: s.store,
 		Node:   nodeName(s.cfg.Name),
 		OnDead: s.onDead(),
-		Timers: s.reminders.guard(requests{s.client, s.gates}),
-		Beat:   s.actorBeat(),
+		Timers: s.reminding.Guard(requests{s.client, s.gates}),
+		Beat:   s.scheduler(),
 		Owner:  s,
 		Logger: s.cfg.Logger,
 		Random: s.hooks.Random,
 
-		Reminders: s.reminders.reader(),
+		Reminders: s.reminding.Read,
 	})
 	if err != nil {
 		return fmt.Errorf("start: %w", err)

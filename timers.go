@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 	"time"
+
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // Timers is what a Client does, and what package remote's Client does from
@@ -17,22 +19,6 @@ type Timers interface {
 	Get(ctx context.Context, topic, id string) (Info, Content, error)
 	List(ctx context.Context, topic string, f Filter) iter.Seq2[Info, error]
 	Stats(ctx context.Context, topic string) (Stats, error)
-}
-
-// RecurringSchedules is what Schedules are for those who need not know where
-// Redis is: here, or as package remote has it.
-type RecurringSchedules interface {
-	Put(ctx context.Context, schedules ...Recurring) error
-	Get(ctx context.Context, name string) (RecurringState, error)
-	List(ctx context.Context) iter.Seq2[RecurringState, error]
-	Delete(ctx context.Context, name string) error
-	Pause(ctx context.Context, name string) error
-	Resume(ctx context.Context, name string) error
-	RunNow(ctx context.Context, name string) (ScheduleRun, error)
-	Preview(ctx context.Context, name string, n int) ([]time.Time, error)
-	Export(ctx context.Context, name string) (ScheduleDump, error)
-	Import(ctx context.Context, d ScheduleDump) error
-	Backfill(ctx context.Context, name string, from, to time.Time) (int, error)
 }
 
 // Operator looks at topics and gives orders about them: a Client here, or one of
@@ -61,7 +47,7 @@ type Operator interface {
 
 var (
 	_ Timers             = (*Client)(nil)
-	_ RecurringSchedules = (*Schedules)(nil)
+	_ recurring.Operator = (*recurring.Schedules)(nil)
 	_ Operator           = (*Client)(nil)
 )
 

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
@@ -207,15 +208,8 @@ func ID(id string) ScheduleOption {
 // belong to the envelope: use CorrelationID for the first.
 func Header(key, value string) ScheduleOption {
 	return func(d *Draft) error {
-		switch {
-		case key == "":
-			return invalid("Header", "empty key")
-		case len(key) > envelope.MaxHeaderBytes:
-			return invalid("Header", "a key of %d bytes, at most %d", len(key), envelope.MaxHeaderBytes)
-		case len(value) > envelope.MaxHeaderBytes:
-			return invalid("Header "+quoted(key), "a value of %d bytes, at most %d", len(value), envelope.MaxHeaderBytes)
-		case key == envelope.HeaderCorrelationID || key == envelope.HeaderContentType || key == envelope.HeaderReplyTo:
-			return invalid("Header "+key, "the name belongs to the envelope")
+		if err := envelope.CheckHeader(key, value); err != nil {
+			return invalid("Header "+quoted(key), "%v", err)
 		}
 		d.env.Headers = append(d.env.Headers, envelope.Header{Key: key, Value: value})
 		return nil
@@ -249,3 +243,15 @@ func ContentType(mediaType string) ScheduleOption {
 
 // quoted returns an input as it is shown in errors: shortened and in quotes.
 func quoted(s string) string { return strconv.Quote(text.Clip(s, 64)) }
+
+// Recurring returns a recurring schedule whose runs are timers of the topic with
+// this body. Its name has 1 to 400 bytes. Put returns the error of a body that
+// cannot be encoded.
+func (t Topic[T]) Recurring(name string, when recurring.Rule, body T) recurring.Schedule {
+	r := recurring.Schedule{Name: name, Topic: t.name, Rule: when}
+	var err error
+	if r.Body, r.ContentType, err = t.codec.Encode(body); err != nil {
+		r.Err = fmt.Errorf("%w: body: %w", ErrInvalid, err)
+	}
+	return r
+}

@@ -73,3 +73,9 @@ func (e *extension) remove(rt *Runtime) {
 	defer e.mu.Unlock()
 	delete(e.runtimes, rt.name)
 }
+
+// DefaultName is the default name of a runtime.
+const DefaultName = "wakebell"
+
+// NoAddress is the address of an ActorSystem that does not listen.
+const NoAddress = "nonhost"

@@ -16,6 +16,8 @@ var (
 	ErrNoTopic = errors.New("no such topic")
 	// ErrTopicTaken says that the runtime already has the topic.
 	ErrTopicTaken = errors.New("the topic already has a poller")
+	// ErrNotRunning says that the System is not started, or is stopped.
+	ErrNotRunning = errors.New("system is not running")
 	// ErrNoAnswer says that the supervisor has stopped or keeps crashing.
 	ErrNoAnswer = errors.New("no answer")
 )

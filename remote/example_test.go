@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -76,12 +77,12 @@ func ExampleClient_Gates() {
 
 func ExampleClient_Schedules() {
 	served(func(ctx context.Context, c *remote.Client) {
-		nightly := wakebell.NewTopic[string]("bells").Recurring("nightly", wakebell.Recurrence{Cron: "0 3 * * *"}, "ding")
+		nightly := wakebell.NewTopic[string]("bells").Recurring("nightly", recurring.Rule{Cron: "0 3 * * *"}, "ding")
 		if err := c.Schedules().Put(ctx, nightly); err != nil {
 			log.Fatal(err)
 		}
 		state, err := c.Schedules().Get(ctx, "nightly")
-		fmt.Println(state.Rule, err)
+		fmt.Println(state.RuleText, err)
 	})
 	// Output: cron 0 3 * * * <nil>
 }

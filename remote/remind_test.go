@@ -17,15 +17,16 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/remote"
 )
 
 // keeping is a System that keeps reminders in a topic of the test's.
 func keeping(t testing.TB, as string) wakebell.Config {
 	t.Helper()
-	return wakebell.Config{Reminders: &wakebell.RemindersConfig{
-		As: as, Topic: redistest.Name(t), AckTimeout: 5 * time.Second,
-		Handler: []wakebell.HandlerOption{wakebell.RetryBackoff(50*time.Millisecond, 200*time.Millisecond), wakebell.MaxAttempts(1000)},
+	return wakebell.Config{Reminders: &reminder.Config{
+		Node: as, Topic: redistest.Name(t), AckTimeout: 5 * time.Second,
+		RetryInitial: 50 * time.Millisecond, RetryLimit: 200 * time.Millisecond, MaxAttempts: 1000,
 	}}
 }
 
@@ -47,12 +48,12 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	here.Peers = []string{there.Address}
 	a := keeper(t, here, keeping(t, "a"))
 	set := func(name string) {
-		_, err := a.Reminders().Set(t.Context(), wakebell.ToActor(actor.NewPID(there.Address, "cart-17")), name, wakebell.In(0), wrapperspb.String("x"))
+		_, err := a.Reminders().Set(t.Context(), reminder.Actor(actor.NewPID(there.Address, "cart-17")), name, reminder.In(0), wrapperspb.String("x"))
 		require.NoError(t, err)
 	}
 	set("early")
 	eventually(t, func() bool {
-		for state, err := range a.Reminders().List(t.Context(), wakebell.Recipient{}) {
+		for state, err := range a.Reminders().List(t.Context(), reminder.Recipient{}) {
 			return err == nil && state.Attempts > 1
 		}
 		return false
@@ -86,7 +87,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	until("late x <nil>")
 	eventually(t, func() bool {
 		n := 0
-		for _, err := range a.Reminders().List(t.Context(), wakebell.Recipient{}) {
+		for _, err := range a.Reminders().List(t.Context(), reminder.Recipient{}) {
 			require.NoError(t, err)
 			n++
 		}
@@ -113,7 +114,7 @@ func TestAnActorOfAServedNodeIsReminded(t *testing.T) {
 	pid, err := n.ActorSystem().Root.SpawnNamed(actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
 		case string:
-			if err := wakebell.RemindMe(c, m, wakebell.In(0), wrapperspb.String("x")); err != nil {
+			if err := reminder.Set(c, m, reminder.In(0), wrapperspb.String("x")); err != nil {
 				done <- err
 			}
 		case *messages.Reminder:
@@ -122,9 +123,9 @@ func TestAnActorOfAServedNodeIsReminded(t *testing.T) {
 		}
 	}), "cart-17")
 	require.NoError(t, err)
-	_, err = n.Reminders().Set(t.Context(), wakebell.ToActor(pid), "later", wakebell.In(time.Hour), wrapperspb.String("x"))
+	_, err = n.Reminders().Set(t.Context(), reminder.Actor(pid), "later", reminder.In(time.Hour), wrapperspb.String("x"))
 	require.NoError(t, err)
-	state, err := n.Reminders().Get(t.Context(), wakebell.Recipient{ID: "cart-17"}, "later")
+	state, err := n.Reminders().Get(t.Context(), reminder.Recipient{ID: "cart-17"}, "later")
 	require.NoError(t, err)
 	require.Empty(t, state.To.Address, "it is found under any address that the node has later")
 	n.ActorSystem().Root.Send(pid, "now")
@@ -181,7 +182,7 @@ func TestAnActorOfAnotherProcessIsReminded(t *testing.T) {
 	first := spawn(t, "reminded", n.server.Address(), address)
 	eventually(t, func() bool { return first.said("set soon") == 1 && first.said("set later") == 1 })
 	eventually(t, func() bool { return first.said("reminded soon") > 0 })
-	cart := wakebell.ToActor(actor.NewPID(address, "cart-17"))
+	cart := reminder.Actor(actor.NewPID(address, "cart-17"))
 	eventually(t, func() bool {
 		_, err := n.Reminders().Get(t.Context(), cart, "soon")
 		return errors.Is(err, wakebell.ErrNotFound)
@@ -191,7 +192,7 @@ func TestAnActorOfAnotherProcessIsReminded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, cart, state.To)
 	second := spawn(t, "reminded", n.server.Address(), address, "only")
-	_, err = n.Reminders().Set(t.Context(), cart, "later", wakebell.In(0), wrapperspb.String("y"))
+	_, err = n.Reminders().Set(t.Context(), cart, "later", reminder.In(0), wrapperspb.String("y"))
 	require.NoError(t, err)
 	eventually(t, func() bool { return second.said("reminded later") > 0 })
 	require.Zero(t, second.said("reminded soon"))

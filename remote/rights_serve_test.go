@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/remote/rights"
 )
@@ -104,7 +105,7 @@ func TestRightsHoldAtEveryWayIn(t *testing.T) {
 		_, published := queue.New[string](name).Publish(ctx, c.Queues(), "x")
 		_, looked := c.Queues().Stats(ctx, queue.Keys{Name: name})
 		_, purged := c.Queues().Purge(ctx, queue.Keys{Name: name}, false)
-		put := c.Schedules().Put(ctx, bells.Recurring(name, wakebell.Recurrence{Every: time.Hour}, "x"))
+		put := c.Schedules().Put(ctx, bells.Recurring(name, recurring.Rule{Every: time.Hour}, "x"))
 		_, previewed := c.Schedules().Preview(ctx, name, 1)
 		_, paused := c.Pause(ctx, name, "", "")
 		_, shown := c.Gates().Show(ctx, name)
@@ -125,7 +126,7 @@ func TestRightsHoldAtEveryWayIn(t *testing.T) {
 	ended := c.Subscribe(ctx, remote.Subscription{Topic: other, Name: "s"}, func(context.Context, *messages.Lease) error { return nil })
 	require.ErrorIs(t, ended, wakebell.ErrForbidden)
 	// A schedule that runs on a topic needs the right to that as well.
-	err = c.Schedules().Put(ctx, wakebell.NewTopic[string](other).Recurring(allowed, wakebell.Recurrence{Every: time.Hour}, "x"))
+	err = c.Schedules().Put(ctx, wakebell.NewTopic[string](other).Recurring(allowed, recurring.Rule{Every: time.Hour}, "x"))
 	require.ErrorIs(t, err, wakebell.ErrForbidden)
 	require.NoError(t, c.Schedules().Delete(ctx, allowed))
 }
@@ -168,7 +169,7 @@ func TestListingsHaveWhatMayBeRead(t *testing.T) {
 	for _, name := range []string{seen, hidden} {
 		_, err := wakebell.NewTopic[string](name).Schedule(ctx, n.Client(), "x", wakebell.In(time.Hour))
 		require.NoError(t, err)
-		require.NoError(t, n.Client().Schedules().Put(ctx, bells.Recurring(name, wakebell.Recurrence{Every: time.Hour}, "x")))
+		require.NoError(t, n.Client().Schedules().Put(ctx, bells.Recurring(name, recurring.Rule{Every: time.Hour}, "x")))
 		turn, err := n.Gates().Acquire(ctx, name)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = turn.Release(context.WithoutCancel(ctx)) })

@@ -9,26 +9,27 @@ import (
 	"github.com/google/uuid"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/gateway"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// Schedules keeps the recurring schedules of a System in another process; each
-// call is that of wakebell.Schedules.
+// Schedules stores and inspects the recurring schedules of a System in another
+// process. Its methods are those of recurring.Schedules.
 type Schedules struct{ client *Client }
 
-var _ wakebell.RecurringSchedules = (*Schedules)(nil)
+var _ recurring.Operator = (*Schedules)(nil)
 
 // Schedules are those of the System.
 func (c *Client) Schedules() *Schedules { return &Schedules{c} }
 
-// Put is that of wakebell.Schedules, for up to 1,000 schedules.
-func (s *Schedules) Put(ctx context.Context, schedules ...wakebell.Recurring) error {
+// Put is that of recurring.Schedules, for up to 1,000 schedules.
+func (s *Schedules) Put(ctx context.Context, schedules ...recurring.Schedule) error {
 	request := &messages.PutRecurringRequest{}
 	for _, r := range schedules {
-		m, err := wakebell.RecurringMessage(r)
+		m, err := gateway.RecurringMessage(r)
 		if err != nil {
 			return err
 		}
@@ -38,18 +39,18 @@ func (s *Schedules) Put(ctx context.Context, schedules ...wakebell.Recurring) er
 	return err
 }
 
-// Delete is that of wakebell.Schedules.
+// Delete is that of recurring.Schedules.
 func (s *Schedules) Delete(ctx context.Context, name string) error {
 	_, err := call[*messages.DeleteRecurringResponse](ctx, s.client, &messages.DeleteRecurringRequest{Name: name})
 	return err
 }
 
-// Pause is that of wakebell.Schedules.
+// Pause is that of recurring.Schedules.
 func (s *Schedules) Pause(ctx context.Context, name string) error {
 	return s.enable(ctx, name, false)
 }
 
-// Resume is that of wakebell.Schedules.
+// Resume is that of recurring.Schedules.
 func (s *Schedules) Resume(ctx context.Context, name string) error {
 	return s.enable(ctx, name, true)
 }
@@ -59,39 +60,39 @@ func (s *Schedules) enable(ctx context.Context, name string, enabled bool) error
 	return err
 }
 
-// RunNow is that of wakebell.Schedules. When the link breaks it is asked for again,
+// RunNow is that of recurring.Schedules. When the link breaks it is asked for again,
 // and fires once.
-func (s *Schedules) RunNow(ctx context.Context, name string) (wakebell.ScheduleRun, error) {
+func (s *Schedules) RunNow(ctx context.Context, name string) (recurring.Run, error) {
 	run, err := call[*messages.RunRecurringResponse](ctx, s.client, &messages.RunRecurringRequest{Name: name, Key: onceKey(ctx)})
 	if err != nil {
-		return wakebell.ScheduleRun{}, err
+		return recurring.Run{}, err
 	}
-	return wakebell.ScheduleRun{
-		Name: run.GetName(), Due: wire.InstantOf(run.GetDue()), Fired: wire.InstantOf(run.GetFired()), Run: run.GetRun(),
+	return recurring.Run{
+		Name: run.GetName(), Due: wire.InstantOf(run.GetDue()), Fired: wire.InstantOf(run.GetFired()), Number: run.GetRun(),
 	}, nil
 }
 
-// Get is that of wakebell.Schedules.
-func (s *Schedules) Get(ctx context.Context, name string) (wakebell.RecurringState, error) {
+// Get is that of recurring.Schedules.
+func (s *Schedules) Get(ctx context.Context, name string) (recurring.State, error) {
 	answer, err := call[*messages.GetRecurringResponse](ctx, s.client, &messages.GetRecurringRequest{Name: name})
 	if err != nil {
-		return wakebell.RecurringState{}, err
+		return recurring.State{}, err
 	}
-	return wakebell.RecurringStateOf(answer.GetSchedule()), nil
+	return gateway.RecurringState(answer.GetSchedule()), nil
 }
 
-// List is that of wakebell.Schedules.
-func (s *Schedules) List(ctx context.Context) iter.Seq2[wakebell.RecurringState, error] {
-	return func(yield func(wakebell.RecurringState, error) bool) {
+// List is that of recurring.Schedules.
+func (s *Schedules) List(ctx context.Context) iter.Seq2[recurring.State, error] {
+	return func(yield func(recurring.State, error) bool) {
 		seen := map[string]bool{}
 		for request := (&messages.ListRecurringRequest{}); ; {
 			page, err := call[*messages.ListRecurringResponse](ctx, s.client, request)
 			if err != nil {
-				yield(wakebell.RecurringState{}, err)
+				yield(recurring.State{}, err)
 				return
 			}
 			for _, state := range page.GetSchedules() {
-				if !seen[state.GetName()] && !yield(wakebell.RecurringStateOf(state), nil) {
+				if !seen[state.GetName()] && !yield(gateway.RecurringState(state), nil) {
 					return
 				}
 				seen[state.GetName()] = true
@@ -104,7 +105,7 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[wakebell.RecurringState,
 	}
 }
 
-// Preview is that of wakebell.Schedules.
+// Preview is that of recurring.Schedules.
 func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Time, error) {
 	if n < 0 {
 		return nil, wire.Invalid("n", "%d, want 0 to 10,000", n)
@@ -120,17 +121,17 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 	return instants, nil
 }
 
-// Export is that of wakebell.Schedules.
-func (s *Schedules) Export(ctx context.Context, name string) (wakebell.ScheduleDump, error) {
+// Export is that of recurring.Schedules.
+func (s *Schedules) Export(ctx context.Context, name string) (recurring.Dump, error) {
 	answer, err := operate(ctx, s.client, rpc.OperationsClient.ExportRecurring, &messages.ExportRecurringRequest{Name: name})
 	if err != nil {
-		return wakebell.ScheduleDump{}, err
+		return recurring.Dump{}, err
 	}
 	return wire.DumpOf(answer.GetSchedule()), nil
 }
 
-// Import is that of wakebell.Schedules.
-func (s *Schedules) Import(ctx context.Context, d wakebell.ScheduleDump) error {
+// Import is that of recurring.Schedules.
+func (s *Schedules) Import(ctx context.Context, d recurring.Dump) error {
 	_, err := operate(ctx, s.client, rpc.OperationsClient.ImportRecurring, &messages.ImportRecurringRequest{Schedule: wire.DumpMessage(d)})
 	return err
 }
@@ -141,7 +142,7 @@ func onceKey(ctx context.Context) string {
 	return cmp.Or(keyOf(ctx), uuid.NewString())
 }
 
-// Backfill is that of wakebell.Schedules. After an error it counts none. When the
+// Backfill is that of recurring.Schedules. After an error it counts none. When the
 // link breaks it is asked for again, and fires each instant once.
 func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time) (int, error) {
 	answer, err := operate(ctx, s.client, rpc.OperationsClient.BackfillRecurring, &messages.BackfillRecurringRequest{

@@ -8,9 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/gateway"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -22,9 +24,9 @@ func TestCeleryQueuesOfPeers(t *testing.T) {
 	n := serve(t, remote.Config{Tokens: map[string]string{secret: "mallory"}, CeleryQueues: []string{name + "open"}})
 	closed := serve(t, withToken())
 	peer, here := dial(t, n).Schedules(), n.Client().Schedules()
-	hourly := wakebell.Recurrence{Every: time.Hour}
-	task := func(options map[string]any) wakebell.Recurring {
-		return wakebell.CeleryTask(name, "tasks.add", hourly, nil, nil, options)
+	hourly := recurring.Rule{Every: time.Hour}
+	task := func(options map[string]any) recurring.Schedule {
+		return recurring.Celery(name, "tasks.add", hourly, nil, nil, options)
 	}
 	open := map[string]any{"queue": name + "open"}
 	for what, options := range map[string]map[string]any{
@@ -42,7 +44,7 @@ func TestCeleryQueuesOfPeers(t *testing.T) {
 		require.ErrorIs(t, dial(t, closed).Schedules().Put(t.Context(), task(options)), wakebell.ErrInvalid, what)
 	}
 	require.ErrorIs(t, dial(t, closed).Schedules().Put(t.Context(), task(open)), wakebell.ErrInvalid, "none is open by default")
-	twice, err := wakebell.RecurringMessage(task(open))
+	twice, err := gateway.RecurringMessage(task(open))
 	require.NoError(t, err)
 	twice.Celery.Options = []byte(`{"queue":"` + name + `any","queue":"` + name + `open"}`)
 	_, err = unary(t, n, rpc.TimersClient.PutRecurring, &messages.PutRecurringRequest{Schedules: []*messages.Recurring{twice}})
@@ -79,7 +81,7 @@ func TestPeersOfAPrefix(t *testing.T) {
 		return n.start(t, withToken(), wakebell.Config{Prefix: prefix, Keys: wakebell.Keys{Beat: name + ":"}})
 	}
 	billing, mail := start("billing-"), start("mail-")
-	r := billing.topic.Recurring("r", wakebell.Recurrence{Every: time.Hour}, "x")
+	r := billing.topic.Recurring("r", recurring.Rule{Every: time.Hour}, "x")
 	require.NoError(t, billing.Client().Schedules().Put(t.Context(), r))
 	peer := dial(t, mail).Schedules()
 	for state, err := range peer.List(t.Context()) {
@@ -88,11 +90,11 @@ func TestPeersOfAPrefix(t *testing.T) {
 	}
 	for _, other := range []string{"r", "billing-r", "../billing-r"} {
 		_, err := peer.Get(t.Context(), other)
-		require.ErrorIs(t, err, wakebell.ErrNoSchedule)
+		require.ErrorIs(t, err, recurring.ErrNotFound)
 		_, err = peer.RunNow(t.Context(), other)
-		require.ErrorIs(t, err, wakebell.ErrNoSchedule)
-		require.ErrorIs(t, peer.Delete(t.Context(), other), wakebell.ErrNoSchedule)
-		require.ErrorIs(t, peer.Pause(t.Context(), other), wakebell.ErrNoSchedule)
+		require.ErrorIs(t, err, recurring.ErrNotFound)
+		require.ErrorIs(t, peer.Delete(t.Context(), other), recurring.ErrNotFound)
+		require.ErrorIs(t, peer.Pause(t.Context(), other), recurring.ErrNotFound)
 	}
 	require.NoError(t, peer.Put(t.Context(), r))
 	run, err := peer.RunNow(t.Context(), "r")
@@ -110,7 +112,7 @@ func TestRunsAskedForAgainFireOnce(t *testing.T) {
 	n := serve(t, withToken())
 	name := redistest.Name(t)
 	s := dial(t, n).Schedules()
-	require.NoError(t, s.Put(t.Context(), n.topic.Recurring(name, wakebell.Recurrence{Every: time.Hour, Start: time.Unix(0, 0)}, "x")))
+	require.NoError(t, s.Put(t.Context(), n.topic.Recurring(name, recurring.Rule{Every: time.Hour, Start: time.Unix(0, 0)}, "x")))
 	first, err := unary(t, n, rpc.TimersClient.RunRecurring, &messages.RunRecurringRequest{Name: name, Key: "k"})
 	require.NoError(t, err)
 	again, err := unary(t, n, rpc.TimersClient.RunRecurring, &messages.RunRecurringRequest{Name: name, Key: "k", Request: 7})
@@ -144,7 +146,7 @@ func TestRulesWithoutEnd(t *testing.T) {
 	refused := make(chan error, 72)
 	for i := range cap(refused) {
 		go func() {
-			refused <- peer.Put(t.Context(), n.topic.Recurring(name, wakebell.Recurrence{RRule: rules[i%len(rules)]}, "x"))
+			refused <- peer.Put(t.Context(), n.topic.Recurring(name, recurring.Rule{RRule: rules[i%len(rules)]}, "x"))
 		}()
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

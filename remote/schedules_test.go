@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -21,15 +22,15 @@ func TestSchedulesElsewhereAreAsTheSchedulesHere(t *testing.T) {
 	ctx, name := t.Context(), redistest.Name(t)
 	start := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
 	here, elsewhere := n.Client().Schedules(), dial(t, n).Schedules()
-	put := map[string]wakebell.Recurring{
-		"every": n.topic.Recurring(name+"every", wakebell.Recurrence{Every: time.Minute, Relative: true, Jitter: time.Second, MaxRuns: 3}, "x"),
-		"cron": n.topic.Recurring(name+"cron", wakebell.Recurrence{
+	put := map[string]recurring.Schedule{
+		"every": n.topic.Recurring(name+"every", recurring.Rule{Every: time.Minute, Relative: true, Jitter: time.Second, MaxRuns: 3}, "x"),
+		"cron": n.topic.Recurring(name+"cron", recurring.Rule{
 			Cron: "0 9 * * 1-5", Zone: "Europe/Berlin", SkipGaps: true, Start: start, Until: start.Add(999 * time.Hour),
-			Misfire: wakebell.MisfireAll, MisfireLimit: 7, Overlap: wakebell.OverlapQueue, Headers: map[string]string{"k": "v"},
+			Misfire: recurring.MisfireAll, MisfireLimit: 7, Overlap: recurring.OverlapQueue, Headers: map[string]string{"k": "v"},
 		}, "x"),
-		"crontab": n.topic.Recurring(name+"crontab", wakebell.Recurrence{Crontab: &wakebell.Crontab{Minute: "*/5", DayOfWeek: "1"}}, "x"),
-		"rrule":   n.topic.Recurring(name+"rrule", wakebell.Recurrence{RRule: "FREQ=WEEKLY;BYDAY=MO;BYHOUR=9", Start: start}, "x"),
-		"celery":  wakebell.CeleryTask(name+"celery", "tasks.add", wakebell.Recurrence{Every: time.Hour, Start: start}, []any{1, 2}, map[string]any{"a": "b"}, nil),
+		"crontab": n.topic.Recurring(name+"crontab", recurring.Rule{Crontab: &recurring.Crontab{Minute: "*/5", DayOfWeek: "1"}}, "x"),
+		"rrule":   n.topic.Recurring(name+"rrule", recurring.Rule{RRule: "FREQ=WEEKLY;BYDAY=MO;BYHOUR=9", Start: start}, "x"),
+		"celery":  recurring.Celery(name+"celery", "tasks.add", recurring.Rule{Every: time.Hour, Start: start}, []any{1, 2}, map[string]any{"a": "b"}, nil),
 	}
 	for kind, r := range put {
 		t.Run(kind, func(t *testing.T) {
@@ -39,7 +40,7 @@ func TestSchedulesElsewhereAreAsTheSchedulesHere(t *testing.T) {
 			state, err := here.Get(ctx, name+kind)
 			require.NoError(t, err)
 			require.Equal(t, state, there)
-			for _, s := range []wakebell.RecurringSchedules{here, elsewhere} {
+			for _, s := range []recurring.Operator{here, elsewhere} {
 				require.NoError(t, s.Pause(ctx, name+kind))
 				state, err = s.Get(ctx, name+kind)
 				require.NoError(t, err)
@@ -55,12 +56,12 @@ func TestSchedulesElsewhereAreAsTheSchedulesHere(t *testing.T) {
 			require.NoError(t, here.Put(ctx, r), "the same again changes nothing")
 			again, err := elsewhere.Get(ctx, name+kind)
 			require.NoError(t, err)
-			require.Equal(t, state.Rule, again.Rule)
+			require.Equal(t, state.RuleText, again.RuleText)
 		})
 	}
 	run, err := elsewhere.RunNow(ctx, name+"every")
 	require.NoError(t, err)
-	require.EqualValues(t, 1, run.Run)
+	require.EqualValues(t, 1, run.Number)
 	st, err := n.Client().Stats(ctx, n.topic.Name())
 	require.NoError(t, err)
 	require.EqualValues(t, 1, st.Total)
@@ -84,8 +85,8 @@ func TestSchedulesAreCarriedElsewhere(t *testing.T) {
 	here, elsewhere := n.Client().Schedules(), dial(t, n).Schedules()
 	from := time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 	require.NoError(t, here.Put(ctx,
-		n.topic.Recurring(name+"hourly", wakebell.Recurrence{Cron: "0 * * * *", Zone: "Europe/Berlin"}, "x"),
-		wakebell.CeleryTask(name+"celery", "tasks.add", wakebell.Recurrence{Every: time.Hour}, []any{1}, nil, nil)))
+		n.topic.Recurring(name+"hourly", recurring.Rule{Cron: "0 * * * *", Zone: "Europe/Berlin"}, "x"),
+		recurring.Celery(name+"celery", "tasks.add", recurring.Rule{Every: time.Hour}, []any{1}, nil, nil)))
 	for _, name := range []string{name + "hourly", name + "celery"} {
 		want, err := here.Export(ctx, name)
 		require.NoError(t, err)
@@ -98,7 +99,7 @@ func TestSchedulesAreCarriedElsewhere(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, again)
 	}
-	for _, s := range []wakebell.RecurringSchedules{here, elsewhere} {
+	for _, s := range []recurring.Operator{here, elsewhere} {
 		fired, err := s.Backfill(ctx, name+"hourly", from, from.AddDate(0, 0, 1))
 		require.NoError(t, err)
 		require.Equal(t, 24, fired)
@@ -107,10 +108,10 @@ func TestSchedulesAreCarriedElsewhere(t *testing.T) {
 		_, err = s.Backfill(ctx, name+"hourly", from, from)
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 		_, err = s.Backfill(ctx, name, from, from.AddDate(0, 0, 1))
-		require.ErrorIs(t, err, wakebell.ErrNoSchedule)
+		require.ErrorIs(t, err, recurring.ErrNotFound)
 		_, err = s.Export(ctx, name)
-		require.ErrorIs(t, err, wakebell.ErrNoSchedule)
-		require.ErrorIs(t, s.Import(ctx, wakebell.ScheduleDump{Name: name, Definition: []byte("\xff")}), wakebell.ErrInvalid)
+		require.ErrorIs(t, err, recurring.ErrNotFound)
+		require.ErrorIs(t, s.Import(ctx, recurring.Dump{Name: name, Definition: []byte("\xff")}), wakebell.ErrInvalid)
 	}
 	st, err := n.Client().Stats(ctx, n.topic.Name())
 	require.NoError(t, err)
@@ -124,17 +125,17 @@ func TestWhatIsWrongWithASchedule(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	ctx, name := t.Context(), redistest.Name(t)
-	for _, s := range []wakebell.RecurringSchedules{n.Client().Schedules(), dial(t, n).Schedules()} {
+	for _, s := range []recurring.Operator{n.Client().Schedules(), dial(t, n).Schedules()} {
 		_, err := s.Get(ctx, name)
-		require.ErrorIs(t, err, wakebell.ErrNoSchedule)
-		require.ErrorIs(t, s.Delete(ctx, name), wakebell.ErrNoSchedule)
-		require.ErrorIs(t, s.Pause(ctx, name), wakebell.ErrNoSchedule)
+		require.ErrorIs(t, err, recurring.ErrNotFound)
+		require.ErrorIs(t, s.Delete(ctx, name), recurring.ErrNotFound)
+		require.ErrorIs(t, s.Pause(ctx, name), recurring.ErrNotFound)
 		_, err = s.RunNow(ctx, name)
-		require.ErrorIs(t, err, wakebell.ErrNoSchedule)
+		require.ErrorIs(t, err, recurring.ErrNotFound)
 		_, err = s.Preview(ctx, name, -1)
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
-		require.ErrorIs(t, s.Put(ctx, n.topic.Recurring(name, wakebell.Recurrence{}, "x")), wakebell.ErrInvalid)
-		require.ErrorIs(t, s.Put(ctx, n.topic.Recurring(name, wakebell.Recurrence{Cron: "nonsense"}, "x")), wakebell.ErrInvalid)
+		require.ErrorIs(t, s.Put(ctx, n.topic.Recurring(name, recurring.Rule{}, "x")), wakebell.ErrInvalid)
+		require.ErrorIs(t, s.Put(ctx, n.topic.Recurring(name, recurring.Rule{Cron: "nonsense"}, "x")), wakebell.ErrInvalid)
 	}
 }
 

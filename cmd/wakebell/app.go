@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // The exit codes.
@@ -141,7 +142,7 @@ func (a *app) exitCode(cmd *cobra.Command, err error) int {
 	case !a.began || usage || errors.Is(err, wakebell.ErrInvalid):
 		a.notef("See '%s --help'.\n", cmd.CommandPath())
 		return exitUsage
-	case errors.Is(err, wakebell.ErrNotFound), errors.Is(err, wakebell.ErrNoSchedule), errors.Is(err, errNotHeld), errors.Is(err, errNoGate):
+	case errors.Is(err, wakebell.ErrNotFound), errors.Is(err, recurring.ErrNotFound), errors.Is(err, errNotHeld), errors.Is(err, errNoGate):
 		return exitNotFound
 	default:
 		return exitError

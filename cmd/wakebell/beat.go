@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 type beatFlags struct {
@@ -69,8 +70,8 @@ type fireLine struct {
 	Run     int64  `json:"run"`
 }
 
-func newFireLine(r wakebell.ScheduleRun) fireLine {
-	return fireLine{r.Name, stamp(r.Due), stamp(r.Fired), r.Run}
+func newFireLine(r recurring.Run) fireLine {
+	return fireLine{r.Name, stamp(r.Due), stamp(r.Fired), r.Number}
 }
 
 func (a *app) beat(ctx context.Context, f *beatFlags) (err error) {
@@ -91,9 +92,9 @@ func (a *app) beat(ctx context.Context, f *beatFlags) (err error) {
 	log := f.log.logger(a.stderr)
 	sys, err := wakebell.New(newActorSystem(log), conn.rdb, wakebell.Config{
 		Keys: conn.settings.keys, Prefix: conn.settings.prefix, WaitForRedis: f.wait, DrainTimeout: -1, Logger: log,
-		Beat: &wakebell.Beat{
+		Scheduler: &recurring.SchedulerConfig{
 			Celery: f.celery, Zone: zone, TakeLock: f.takeLock, MaxInterval: f.maxInterval,
-			OnFire: func(r wakebell.ScheduleRun) {
+			OnFire: func(r recurring.Run) {
 				line, err := jsonLine(newFireLine(r))
 				if err == nil {
 					_, err = out.Write(line)

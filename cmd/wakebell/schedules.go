@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -30,7 +31,7 @@ that Python processes saved.`,
 
 // onSchedules makes a command run fn with the recurring schedules of Redis or of the
 // node of --remote.
-func (a *app) onSchedules(cmd *cobra.Command, fn func(ctx context.Context, s wakebell.RecurringSchedules, args []string) error) *cobra.Command {
+func (a *app) onSchedules(cmd *cobra.Command, fn func(ctx context.Context, s recurring.Operator, args []string) error) *cobra.Command {
 	a.keyPrefixFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		if a.remoteAddress() == "" {
@@ -45,9 +46,9 @@ func (a *app) onSchedules(cmd *cobra.Command, fn func(ctx context.Context, s wak
 }
 
 // onEach makes a command call do for each named schedule.
-func (a *app) onEach(cmd *cobra.Command, do func(context.Context, wakebell.RecurringSchedules, string) error) *cobra.Command {
+func (a *app) onEach(cmd *cobra.Command, do func(context.Context, recurring.Operator, string) error) *cobra.Command {
 	cmd.Args = cobra.MinimumNArgs(1)
-	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, names []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, names []string) error {
 		for _, name := range names {
 			if err := do(ctx, s, name); err != nil {
 				return err

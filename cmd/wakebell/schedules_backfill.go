@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // backfilledLine is the JSON line of schedules backfill.
@@ -35,7 +35,7 @@ prints nothing; the error says how many runs were fired before it.`,
 	_ = cmd.MarkFlagRequired("to")
 	a.celeryFlag(cmd)
 	a.outputFlag(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, args []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
 		first, err := instantFlag("from", from)
 		if err != nil {
 			return err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 func (a *app) schedulesExportCommand() *cobra.Command {
@@ -20,7 +20,7 @@ have). Schedules that cannot be read are reported on stderr, and the exit code i
 1.`,
 		Example: `  wakebell schedules export > schedules.jsonl`,
 	}
-	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, names []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, names []string) error {
 		if len(names) == 0 {
 			for state, err := range s.List(ctx) {
 				if err != nil {

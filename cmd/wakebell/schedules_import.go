@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 func (a *app) schedulesImportCommand() *cobra.Command {
@@ -19,10 +19,10 @@ runs count as missed. It stops at the first line that cannot be decoded.`,
 		Example: `  wakebell schedules import < schedules.jsonl`,
 		Args:    cobra.NoArgs,
 	}
-	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, _ []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, _ []string) error {
 		lines := json.NewDecoder(a.stdin)
 		for lines.More() {
-			var dump wakebell.ScheduleDump
+			var dump recurring.Dump
 			if err := lines.Decode(&dump); err != nil {
 				return usagef("stdin: %v", err)
 			}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // recurringLine is the JSON line of schedules ls.
@@ -24,13 +24,13 @@ type recurringLine struct {
 	Fault   string `json:"fault"`
 }
 
-func newRecurringLine(prefix string, s wakebell.RecurringState) recurringLine {
+func newRecurringLine(prefix string, s recurring.State) recurringLine {
 	topic := s.Topic
 	if topic != "" && !s.Celery {
 		topic = prefix + topic
 	}
 	return recurringLine{
-		s.Name, topic, s.Rule, s.Recurrence.Zone, stamp(s.Next), stamp(s.LastRun), s.Runs, s.Paused, s.Celery, s.Fault,
+		s.Name, topic, s.RuleText, s.Rule.Zone, stamp(s.Next), stamp(s.LastRun), s.Runs, s.Paused, s.Celery, s.Fault,
 	}
 }
 
@@ -47,7 +47,7 @@ last_run, runs, paused, celery and fault.`,
 		Args:    cobra.NoArgs,
 	}
 	a.outputFlag(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, _ []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, _ []string) error {
 		var all []recurringLine
 		for state, err := range s.List(ctx) {
 			if err != nil {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 func (a *app) schedulesPauseCommand() *cobra.Command {
@@ -15,7 +15,7 @@ func (a *app) schedulesPauseCommand() *cobra.Command {
 		Long: `Pauses recurring schedules until resume, also for Python beats. It stops at the
 first absent schedule, with exit code 3.`,
 		Example: `  wakebell schedules pause nightly`,
-	}, func(ctx context.Context, s wakebell.RecurringSchedules, name string) error { return s.Pause(ctx, name) })
+	}, func(ctx context.Context, s recurring.Operator, name string) error { return s.Pause(ctx, name) })
 }
 
 func (a *app) schedulesResumeCommand() *cobra.Command {
@@ -26,7 +26,7 @@ func (a *app) schedulesResumeCommand() *cobra.Command {
 by the pause do not count as missed. It stops at the first absent schedule, with
 exit code 3.`,
 		Example: `  wakebell schedules resume nightly`,
-	}, func(ctx context.Context, s wakebell.RecurringSchedules, name string) error {
+	}, func(ctx context.Context, s recurring.Operator, name string) error {
 		return s.Resume(ctx, name)
 	})
 }

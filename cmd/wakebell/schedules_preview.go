@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 func (a *app) schedulesPreviewCommand() *cobra.Command {
@@ -22,7 +22,7 @@ With -o json each is a line with name and due.`,
 	}
 	cmd.Flags().IntVarP(&n, "n", "n", 10, "`number` of runs, up to 10,000")
 	a.outputFlag(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, args []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
 		next, err := s.Preview(ctx, args[0], n)
 		if err != nil {
 			return err

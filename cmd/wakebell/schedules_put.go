@@ -7,11 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 type putFlags struct {
 	topic, json      string
-	when             wakebell.Recurrence
+	when             recurring.Rule
 	until            string
 	misfire, overlap choice
 }
@@ -36,7 +37,7 @@ fires once. --rrule takes a rule of RFC 5545, as in
 	}
 	a.topicFlag(cmd, &f.topic, "`topic` of the runs")
 	f.register(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, args []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
 		r, err := f.recurring(args[0], cmd.Flags().Changed("json"))
 		if err != nil {
 			return err
@@ -67,7 +68,7 @@ func (f *putFlags) register(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("relative", "rrule")
 }
 
-func (f *putFlags) recurring(name string, hasBody bool) (r wakebell.Recurring, err error) {
+func (f *putFlags) recurring(name string, hasBody bool) (r recurring.Schedule, err error) {
 	when := f.when
 	if f.until != "" {
 		if when.Until, err = instantFlag("until", f.until); err != nil {
@@ -75,10 +76,10 @@ func (f *putFlags) recurring(name string, hasBody bool) (r wakebell.Recurring, e
 		}
 	}
 	if f.misfire.value != "once" {
-		when.Misfire = wakebell.Misfire(f.misfire.value)
+		when.Misfire = recurring.Misfire(f.misfire.value)
 	}
 	if f.overlap.value != "allow" {
-		when.Overlap = wakebell.Overlap(f.overlap.value)
+		when.Overlap = recurring.Overlap(f.overlap.value)
 	}
 	if !hasBody {
 		return wakebell.NewTopic[[]byte](f.topic).Recurring(name, when, nil), nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 func (a *app) schedulesRmCommand() *cobra.Command {
@@ -22,7 +22,7 @@ absent schedule, with exit code 3.`,
 		Args:    cobra.MinimumNArgs(1),
 	}
 	yesFlag(cmd, &yes, "do not ask for confirmation")
-	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, names []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, names []string) error {
 		err := a.confirm(yes, func() (string, error) {
 			return fmt.Sprintf("Remove %s?", strings.Join(names, ", ")), nil
 		})

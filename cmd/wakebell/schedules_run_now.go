@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 func (a *app) schedulesRunNowCommand() *cobra.Command {
@@ -18,7 +18,7 @@ due, fired_at and run. It stops at the first absent schedule, with exit code 3.`
 		Example: `  wakebell schedules run-now nightly`,
 	}
 	a.celeryFlag(cmd)
-	return a.onEach(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, name string) error {
+	return a.onEach(cmd, func(ctx context.Context, s recurring.Operator, name string) error {
 		run, err := s.RunNow(ctx, name)
 		if err != nil {
 			return err

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 func (a *app) schedulesShowCommand() *cobra.Command {
@@ -21,7 +21,7 @@ max_runs, misfire and overlap.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	a.outputFlag(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s wakebell.RecurringSchedules, args []string) error {
+	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
 		state, err := s.Get(ctx, args[0])
 		if err != nil {
 			return err
@@ -30,8 +30,8 @@ max_runs, misfire and overlap.`,
 	})
 }
 
-func (a *app) showRecurring(s wakebell.RecurringState) error {
-	l, w := newRecurringLine(a.prefix, s), s.Recurrence
+func (a *app) showRecurring(s recurring.State) error {
+	l, w := newRecurringLine(a.prefix, s), s.Rule
 	misfire, overlap := cmp.Or(string(w.Misfire), "once"), cmp.Or(string(w.Overlap), "allow")
 	if a.wantsJSON() {
 		return a.printJSON(struct {

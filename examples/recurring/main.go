@@ -14,6 +14,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // Reports is the topic of the runs.
@@ -42,8 +43,8 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 		return nil
 	}
 	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Handle(Reports, report, wakebell.MaxConcurrent(1))},
-		Beat:     &wakebell.Beat{},
+		Handlers:  []wakebell.Handler{wakebell.Handle(Reports, report, wakebell.MaxConcurrent(1))},
+		Scheduler: &recurring.SchedulerConfig{},
 	})
 	if err != nil {
 		return err
@@ -57,9 +58,9 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	return sys.Stop()
 }
 
-func story(ctx context.Context, s *wakebell.Schedules, out *log.Logger, handled <-chan struct{}) error {
+func story(ctx context.Context, s *recurring.Schedules, out *log.Logger, handled <-chan struct{}) error {
 	// Every night would be Cron: "30 2 * * *", Zone: "Europe/Berlin".
-	when := wakebell.Recurrence{Every: 200 * time.Millisecond, MaxRuns: 3}
+	when := recurring.Rule{Every: 200 * time.Millisecond, MaxRuns: 3}
 	if err := s.Put(ctx, Reports.Recurring("sales", when, "sales of the day")); err != nil {
 		return err
 	}

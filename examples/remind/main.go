@@ -1,6 +1,6 @@
-// Remind shows an actor that reminds itself: a cart that closes when nothing happens to
-// it for a while. The process restarts before that; the reminder is
-// still there, and is delivered until the cart has acknowledged it.
+// Remind sets a reminder for an actor: a cart that closes when it is idle for a
+// while. The process ends before that and starts again. The reminder is delivered
+// until the cart acknowledges it.
 package main
 
 import (
@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/reminder"
 )
 
 func main() {
@@ -50,10 +51,8 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 func live(ctx context.Context, rdb *redis.Client, c *cart, do func(*actor.RootContext, *actor.PID)) error {
 	system := actor.NewActorSystem()
 	sys, err := wakebell.New(system, rdb, wakebell.Config{
-		// The name stays the same over restarts of this node.
-		Reminders: &wakebell.RemindersConfig{As: "shop-1", Handler: []wakebell.HandlerOption{
-			wakebell.RetryBackoff(100*time.Millisecond, time.Minute),
-		}},
+		// The name of this node stays the same after a restart.
+		Reminders: &reminder.Config{Node: "shop-1", RetryInitial: 100 * time.Millisecond, RetryLimit: time.Minute},
 	})
 	if err != nil {
 		return err
@@ -77,14 +76,14 @@ type cart struct {
 	kept, closed chan struct{} // end the runs of the example
 }
 
-// Receive never waits for Redis: RemindMe sends a request, and its result is a message.
+// Receive never waits for Redis: the outcome of Set arrives as a message.
 func (s *cart) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case put:
 		s.out.Printf("%s is in the cart", m.what)
-		// Setting it again would delay it: there is one reminder of each name.
-		if err := wakebell.RemindMe(c, "close", wakebell.In(5*time.Second), wrapperspb.String(m.what)); err != nil {
-			s.out.Print(err) // invalid arguments
+		// It replaces the reminder with the same name.
+		if err := reminder.Set(c, "close", reminder.In(5*time.Second), wrapperspb.String(m.what)); err != nil {
+			s.out.Print(err) // what is wrong with the arguments
 		}
 	case *messages.SetReminderResponse:
 		s.out.Printf("it will be reminded to %s", m.GetName())

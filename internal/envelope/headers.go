@@ -1,5 +1,26 @@
 package envelope
 
+import (
+	"errors"
+	"fmt"
+)
+
+// CheckHeader reports why a user may not set a header: the key is empty or
+// reserved for a field of the envelope, or a part has over MaxHeaderBytes.
+func CheckHeader(key, value string) error {
+	switch {
+	case key == "":
+		return errors.New("the key is empty")
+	case len(key) > MaxHeaderBytes:
+		return fmt.Errorf("the key has %d bytes, at most %d", len(key), MaxHeaderBytes)
+	case len(value) > MaxHeaderBytes:
+		return fmt.Errorf("the value has %d bytes, at most %d", len(value), MaxHeaderBytes)
+	case key == HeaderCorrelationID || key == HeaderContentType || key == HeaderReplyTo:
+		return errors.New("the key is reserved for a field of the envelope")
+	}
+	return nil
+}
+
 // scanLimit is the number of headers up to which a linear search is cheaper than
 // a map. It is also the size of AppendTo's buffer on the stack.
 const scanLimit = 16

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 // shortBeats is how long a round kills beats, which is similar to the other
@@ -79,7 +80,7 @@ func (w *world) recur(load beatLoad, prefix string) *runAccount {
 		name := fmt.Sprintf("schedule-%d", i)
 		account.expect(name, start, every)
 		require.NoError(w, client.Schedules().Put(w.Context(), wakebell.NewTopic[Work](topic).Recurring(name,
-			wakebell.Recurrence{Every: every, Start: start, Misfire: wakebell.MisfireAll, MisfireLimit: allMisfires}, Work{})))
+			recurring.Rule{Every: every, Start: start, Misfire: recurring.MisfireAll, MisfireLimit: allMisfires}, Work{})))
 	}
 	return account
 }

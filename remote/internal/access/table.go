@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/remote/rights"
 )
@@ -132,7 +132,7 @@ var Needs = tableOf(
 
 // remindersTopic is what a right to set reminders names, whatever the topic is called
 // at the node.
-const remindersTopic = wakebell.DefaultRemindersTopic
+const remindersTopic = reminder.DefaultTopic
 
 func topic(a rights.Action, name string) need {
 	return need{action: a, kinds: []rights.Kind{rights.KindTopic}, name: name}

@@ -1,0 +1,74 @@
+// Package clientstore opens the Redis store of the public clients. It checks
+// what their configurations have in common and fills in the defaults.
+package clientstore
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
+)
+
+// DefaultPayloadLimit is the default of Config.PayloadLimit, in bytes.
+const DefaultPayloadLimit = 1 << 20
+
+const (
+	maxPayloadLimit = 512 << 20 // the most bytes of a Redis string
+
+	// defaultRetryFor is the time for a call whose context has no deadline.
+	defaultRetryFor = 2 * time.Second
+)
+
+// Config is what the configurations of the clients have in common.
+type Config struct {
+	Keys         timers.Keys
+	PayloadLimit int           // in bytes, 0 to 512 MiB; 0 means DefaultPayloadLimit
+	RetryFor     time.Duration // 0: the context's deadline, or 2 s; negative: no retries
+	Logger       *slog.Logger  // nil means slog.Default()
+}
+
+// WithDefaults returns the configuration with the defaults filled in.
+func (c Config) WithDefaults() Config {
+	c.Keys = c.Keys.WithDefaults()
+	if c.PayloadLimit == 0 {
+		c.PayloadLimit = DefaultPayloadLimit
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func (c Config) retry() redisops.Retry {
+	switch {
+	case c.RetryFor < 0:
+		return redisops.Retry{}
+	case c.RetryFor == 0:
+		return redisops.Retry{Otherwise: defaultRetryFor}
+	default:
+		return redisops.Retry{Otherwise: c.RetryFor, Most: c.RetryFor}
+	}
+}
+
+// Open returns the store on rdb, without a call to Redis. Errors wrap
+// redisops.ErrInvalid.
+func Open(rdb redis.UniversalClient, cfg Config) (*timers.Timers, error) {
+	cfg = cfg.WithDefaults()
+	if rdb == nil {
+		return nil, argument.Invalid("rdb", "nil")
+	}
+	if cfg.PayloadLimit < 0 || cfg.PayloadLimit > maxPayloadLimit {
+		return nil, argument.Invalid("PayloadLimit", "%d is not within 0 and %d", cfg.PayloadLimit, maxPayloadLimit)
+	}
+	store, err := timers.New(rdb, cfg.Keys)
+	if err != nil {
+		return nil, err
+	}
+	store.Logger, store.Retry = cfg.Logger, cfg.retry()
+	store.MaxPayload = max(timers.DefaultMaxPayload, cfg.PayloadLimit)
+	return store, nil
+}

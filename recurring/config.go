@@ -1,0 +1,58 @@
+package recurring
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/clientstore"
+	"github.com/wakebell/wakebell/internal/firing"
+	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/redisops/timers"
+)
+
+// Config configures Schedules; the zero value works.
+type Config struct {
+	// Keys are the base names of the Redis keys.
+	Keys timers.Keys
+
+	// Prefix is put before the names of schedules and topics.
+	Prefix string
+
+	// PayloadLimit bounds the body of a run with its headers, in bytes; default
+	// 1 MiB, at most 512 MiB.
+	PayloadLimit int
+
+	// Celery makes RunNow and Backfill send Celery messages for the entries that
+	// Python processes stored, as SchedulerConfig.Celery does.
+	Celery bool
+
+	// Zone is the time zone of crontabs and relative intervals that name none.
+	// Default UTC.
+	Zone *time.Location
+
+	// RetryFor is for how long a call is retried while Redis is unavailable.
+	// 0, the default, means until the deadline of its context, or for 2 s without
+	// one. Above 0 it bounds both. Negative: each call is made once.
+	RetryFor time.Duration
+
+	// Logger receives what no caller receives; nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// New returns Schedules on rdb, which the caller owns and closes. It does not
+// call Redis. Errors wrap wakebell.ErrInvalid.
+func New(rdb redis.UniversalClient, cfg Config) (*Schedules, error) {
+	common := clientstore.Config{
+		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+	}.WithDefaults()
+	timers, err := clientstore.Open(rdb, common)
+	if err != nil {
+		return nil, err
+	}
+	store := schedulestore.New(timers)
+	return &Schedules{store, firing.Hand{Store: store, Zone: cfg.Zone, Maker: firing.Maker{
+		Prefix: cfg.Prefix, Limit: common.PayloadLimit, Celery: cfg.Celery, Shares: store.Shares,
+	}}}, nil
+}

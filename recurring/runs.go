@@ -1,0 +1,84 @@
+package recurring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// RunNow fires a recurring schedule now, in addition to its instants and also
+// while it is paused, and returns the run. It fires once, also when go-redis
+// sends the command again after a lost reply. Errors: ErrNotFound.
+func (s *Schedules) RunNow(ctx context.Context, name string) (Run, error) {
+	fire, err := s.hand.RunNow(ctx, name)
+	return Run{Name: fire.Name, Due: fire.Due, Fired: fire.Fired, Number: fire.Run}, err
+}
+
+// Run is a run that was fired.
+type Run struct {
+	Name   string    // the schedule's name, without the prefix if it begins with it
+	Due    time.Time // the instant that the run was fired for
+	Fired  time.Time // when it was fired, by Redis's clock
+	Number int64     // the number of the run, from 1
+}
+
+// Preview returns the next n instants of a recurring schedule, 0 to 10,000, by
+// Redis's clock; fewer if it ends before. Errors: ErrNotFound, or one that wraps
+// wakebell.ErrInvalid for an n out of range or a rule that takes too long.
+func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Time, error) {
+	if n < 0 || n > mostAtOnce {
+		return nil, argument.Invalid("n", "%d, want 0 to %d", n, mostAtOnce)
+	}
+	_, e, err := s.hand.Read(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.Within(ctx)
+	all := e.Preview(now, n)
+	return all, unfound(name, e.Err())
+}
+
+// unfound returns the error of instants that were not found within the bounds of a
+// rule.
+func unfound(name string, err error) error {
+	if errors.Is(err, recur.ErrTooMuch) {
+		err = fmt.Errorf("%w: recurring schedule %s: %w", redisops.ErrInvalid, argument.Clip(name), err)
+	}
+	return err
+}
+
+// MaxBackfill is the maximum number of runs of one Backfill.
+const MaxBackfill = mostAtOnce
+
+// Backfill fires all instants of a recurring schedule with from ≤ instant < to,
+// whether they were fired before or not, and returns their number. The runs do not
+// count for MaxRuns. Each fires once, also when go-redis sends a command again
+// after a lost reply. Errors: ErrNotFound, or one that wraps wakebell.ErrInvalid
+// for more than MaxBackfill instants, before the first is fired.
+func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time) (int, error) {
+	if !from.Before(to) {
+		return 0, argument.Invalid("from", "it is not before to")
+	}
+	_, e, err := s.hand.Read(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	e.Within(ctx)
+	if _, more := e.Between(from, to, MaxBackfill); more {
+		return 0, argument.Invalid("from, to", "more than %d runs", MaxBackfill)
+	}
+	if err := unfound(name, e.Err()); err != nil {
+		return 0, err
+	}
+	n, _, err := s.hand.Backfill(ctx, name, from, to, MaxBackfill)
+	return n, err
+}

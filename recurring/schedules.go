@@ -1,0 +1,202 @@
+package recurring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
+
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/firing"
+	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/redisops"
+)
+
+// ErrNotFound reports that there is no recurring schedule with this name.
+var ErrNotFound = schedulestore.ErrNoSchedule
+
+// Schedules stores, inspects and fires recurring schedules. It is safe for
+// concurrent use, and needs no Close.
+//
+// With a prefix it adds the prefix to the names of schedules and topics. It finds
+// the schedules that were stored with the same prefix, and those of Python
+// processes whose name and task begin with it.
+//
+// Every call may be repeated when its outcome is unknown. Beside the listed
+// errors, calls return those of Redis that package wakebell documents, such as
+// wakebell.ErrUnavailable.
+type Schedules struct {
+	store *schedulestore.Store
+	hand  firing.Hand
+}
+
+// Put stores recurring schedules. Each replaces the one with its name. With the
+// same rule it keeps the instants and the number of runs, so that storing it again
+// does not delay it; with another rule it starts again. A paused schedule stays
+// paused. All schedules are validated before the first is stored; after an error
+// of Redis, some may be stored. Errors wrap wakebell.ErrInvalid for a schedule
+// that is wrong, or whose name is that of another prefix.
+func (s *Schedules) Put(ctx context.Context, schedules ...Schedule) error {
+	for _, r := range schedules {
+		if err := r.Validate(); err != nil {
+			return fmt.Errorf("recurring schedule %s: %w", argument.Clip(r.Name), err)
+		}
+	}
+	for _, r := range schedules {
+		if err := firing.Again(ctx, func() error { return s.put(ctx, r) }); err != nil {
+			return fmt.Errorf("recurring schedule %s: %w", argument.Clip(r.Name), err)
+		}
+	}
+	return nil
+}
+
+func (s *Schedules) put(ctx context.Context, r Schedule) error {
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := s.found(ctx, r.Name)
+	if err != nil {
+		return err
+	}
+	var old *recur.Entry
+	if e, err := recur.Read(found, s.hand.Full(r.Name), s.hand.Zone); err == nil {
+		old = &e
+	}
+	e, err := r.entry(s.hand.Maker.Prefix, now, old, s.hand.Zone)
+	if err != nil {
+		return err
+	}
+	if err := s.hand.Maker.Check(ctx, &e); err != nil {
+		return fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
+	}
+	return s.store.Put(ctx, s.hand.Full(r.Name), found, e.Raw(), firing.ScoreAt(e, now))
+}
+
+// found returns the stored bytes that a write of the schedule replaces.
+func (s *Schedules) found(ctx context.Context, name string) (recur.Raw, error) {
+	raw, err := s.hand.Load(ctx, name)
+	if errors.Is(err, ErrNotFound) {
+		err = argument.Invalid("name", "%s is the name of a schedule with another prefix", argument.Clip(name))
+	}
+	return raw, err
+}
+
+// Get returns a recurring schedule. Errors: ErrNotFound.
+func (s *Schedules) Get(ctx context.Context, name string) (State, error) {
+	_, e, err := s.hand.Read(ctx, name)
+	if errors.Is(err, recur.ErrSyntax) {
+		return State{Name: name, Fault: err.Error()}, nil
+	}
+	if err != nil {
+		return State{}, err
+	}
+	return s.state(&e), nil
+}
+
+// List yields all recurring schedules in no particular order, also those that
+// cannot be read. An error ends it.
+func (s *Schedules) List(ctx context.Context) iter.Seq2[State, error] {
+	return func(yield func(State, error) bool) {
+		for name, err := range s.Names(ctx) {
+			var state State
+			if err == nil {
+				state, err = s.Get(ctx, name)
+			}
+			if errors.Is(err, ErrNotFound) {
+				continue // it was deleted meanwhile
+			}
+			if !yield(state, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Names yields the name of each recurring schedule once, in no particular order.
+// An error ends it.
+func (s *Schedules) Names(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		seen := map[string]bool{}
+		for cursor := uint64(0); ; {
+			members, next, err := s.store.Names(ctx, cursor)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for _, m := range members {
+				name, ok := strings.CutPrefix(m.Name, s.hand.Maker.Prefix)
+				if ok && !seen[name] && !yield(name, nil) {
+					return
+				}
+				seen[name] = true
+			}
+			if cursor = next; cursor == 0 {
+				return
+			}
+		}
+	}
+}
+
+// Delete deletes a recurring schedule. Timers that it fired stay. Errors:
+// ErrNotFound.
+func (s *Schedules) Delete(ctx context.Context, name string) error {
+	found, err := s.remove(ctx, name, nil)
+	if err == nil && !found {
+		err = fmt.Errorf("%w: %s", ErrNotFound, argument.Clip(name))
+	}
+	return err
+}
+
+// remove deletes the schedule if it has this prefix and the condition, if not
+// nil, holds. It reports whether it deleted one.
+func (s *Schedules) remove(ctx context.Context, name string, condition func(recur.Ours) bool) (found bool, err error) {
+	err = firing.Again(ctx, func() error {
+		raw, err := s.hand.Load(ctx, name)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if ours, err := recur.ReadOurs(raw.Ours); condition != nil && (err != nil || !condition(ours)) {
+			return nil
+		}
+		found, err = s.store.Delete(ctx, s.hand.Full(name), raw.Ours)
+		return err
+	})
+	return found, err
+}
+
+// Pause stops a recurring schedule, for Python beats too, until Resume. A paused
+// schedule stays paused when it is paused again. Errors: ErrNotFound.
+func (s *Schedules) Pause(ctx context.Context, name string) error {
+	return s.enable(ctx, name, false)
+}
+
+// Resume ends a pause. The schedule continues with its next instant; runs during
+// the pause do not count as missed. Errors: ErrNotFound.
+func (s *Schedules) Resume(ctx context.Context, name string) error {
+	return s.enable(ctx, name, true)
+}
+
+func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
+	return firing.Again(ctx, func() error {
+		raw, e, err := s.hand.Read(ctx, name)
+		if err != nil || e.Enabled() == on {
+			return err
+		}
+		now, err := s.store.Now(ctx)
+		if err != nil {
+			return err
+		}
+		e.SetEnabled(on)
+		if on {
+			e.Skip(now)
+		}
+		return s.store.Put(ctx, s.hand.Full(name), raw, e.Raw(), firing.ScoreAt(e, now))
+	})
+}

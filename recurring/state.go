@@ -1,0 +1,45 @@
+package recurring
+
+import (
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/recur"
+)
+
+// State is a recurring schedule as it is stored.
+type State struct {
+	Name     string
+	Topic    string // of the runs; for Celery messages the name of the task
+	RuleText string // the rule as text: "every 30s", "cron 0 9 * * 1-5"
+
+	// Rule has the fields of the rule except Every, Relative and Crontab, which
+	// are only in RuleText. It is empty for an entry that Python stored.
+	Rule Rule
+
+	Next    time.Time // the next instant, in the past while it is overdue; zero: none
+	LastRun time.Time // the latest instant that was fired; zero: none yet
+	Runs    int64     // the number of the last run
+	Paused  bool      // by Pause, or disabled by Python
+	Celery  bool      // stored by Celery: the runs are Celery messages
+
+	// Fault says why the entry cannot be read; empty: it can. With a Fault, only
+	// Name is set beside it, and the entry does not fire until it is changed.
+	Fault string
+}
+
+func (s *Schedules) state(e *recur.Entry) State {
+	o, prefix := e.Ours, s.hand.Maker.Prefix
+	state := State{
+		Name: strings.TrimPrefix(e.Definition.Name, prefix), Topic: e.Topic(), RuleText: e.Rule(), Next: e.Due(), LastRun: e.LastRun(),
+		Runs: max(o.Run, e.Meta.Runs), Paused: !e.Enabled(), Celery: o.Celery,
+		Rule: Rule{
+			Cron: o.Cron, RRule: o.Source, Zone: o.Zone, SkipGaps: o.SkipGaps, Jitter: o.Jitter, Start: o.Start, Until: o.Until,
+			MaxRuns: o.MaxRuns, Misfire: Misfire(o.Misfire), MisfireLimit: o.MisfireLimit, Overlap: Overlap(o.Overlap), Headers: o.Headers,
+		},
+	}
+	if !o.Celery {
+		state.Topic = strings.TrimPrefix(state.Topic, prefix)
+	}
+	return state
+}

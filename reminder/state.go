@@ -1,0 +1,206 @@
+package reminder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
+)
+
+// State is a reminder as it is stored.
+type State struct {
+	To   Recipient
+	Name string
+
+	// Message is the message of the reminder. List leaves it out.
+	Message *anypb.Any
+
+	// Due is the next instant: the one it was set for, that of its next attempt,
+	// the end of the wait for an answer, or the next instant of a recurring
+	// reminder.
+	Due time.Time
+
+	// RuleText is the rule of a recurring reminder, as in recurring.State; empty:
+	// it is a one-time reminder.
+	RuleText string
+
+	// Status, Attempts and LastError describe the timer of a one-time reminder:
+	// its status, the number of deliveries so far, and the error of the last
+	// failure. A recurring reminder has the status Pending.
+	Status    Status
+	Attempts  int
+	LastError string
+}
+
+// Status is the status of a one-time reminder.
+type Status string
+
+const (
+	// Pending waits for its instant.
+	Pending Status = "pending"
+	// Retrying waits for its next attempt.
+	Retrying Status = "retrying"
+	// Running waits for the answer of the recipient.
+	Running Status = "running"
+)
+
+// Get returns the reminder of a recipient with this name. Errors:
+// wakebell.ErrNotFound, or those of Set.
+func (r *Reminders) Get(ctx context.Context, to Recipient, name string) (State, error) {
+	s, err := r.named(to, name)
+	if err != nil {
+		return State{}, err
+	}
+	timer, err := r.node.Store.Get(ctx, r.node.Prefix+s.topic, s.id)
+	if errors.Is(err, redisops.ErrNotFound) {
+		return s.recurringState(ctx, true)
+	}
+	if err != nil {
+		return State{}, err
+	}
+	state := s.state(timer)
+	env, _ := envelope.Decode(timer.Payload) // a malformed one is decoded as a whole
+	body, err := bodies.Decode(env.Body, env.ContentType)
+	state.Message = body.GetMessage()
+	return state, err
+}
+
+func (s *stored) state(t timers.Timer) State {
+	state := State{
+		To: s.to, Name: s.name, Due: t.Due, Status: Pending, Attempts: t.Claims, LastError: t.LastError,
+	}
+	switch {
+	case t.Running:
+		state.Status = Running
+	case t.Claims > 0:
+		state.Status = Retrying
+	}
+	return state
+}
+
+// recurringState reads a recurring reminder.
+func (s *stored) recurringState(ctx context.Context, withMessage bool) (State, error) {
+	found, err := s.node.Schedules.Get(ctx, s.schedule)
+	if errors.Is(err, recurring.ErrNotFound) {
+		err = fmt.Errorf("%w: reminder %s of %s", redisops.ErrNotFound, argument.Clip(s.name), argument.Clip(s.to.String()))
+	}
+	if err != nil {
+		return State{}, err
+	}
+	state := State{To: s.to, Name: s.name, Due: found.Next, RuleText: found.RuleText, Status: Pending}
+	if found.Fault != "" {
+		return state, fmt.Errorf("reminder %s of %s: %s", argument.Clip(s.name), argument.Clip(s.to.String()), found.Fault)
+	}
+	if !withMessage {
+		return state, nil
+	}
+	ours, err := s.scheduleFields(ctx, s.schedule)
+	if err != nil {
+		return State{}, err
+	}
+	body, err := bodies.Decode(ours.Body, ours.ContentType)
+	state.Message = body.GetMessage()
+	return state, err
+}
+
+// List yields the reminders of a recipient, or with the zero Recipient those of
+// all recipients that this node delivers to: first the one-time reminders, ordered
+// by Due. It reads all of them, so it is for operators and tools. An error ends it.
+func (r *Reminders) List(ctx context.Context, to Recipient) iter.Seq2[State, error] {
+	return func(yield func(State, error) bool) {
+		if r.cfg == nil {
+			yield(State{}, ErrDisabled)
+			return
+		}
+		if r.isLocal(to.Address) {
+			to.Address = ""
+		}
+		for _, list := range []iter.Seq2[State, error]{r.listOnce(ctx, to), r.listRecurring(ctx, to)} {
+			for state, err := range list {
+				if !yield(state, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// listOnce yields the one-time reminders of a recipient.
+func (r *Reminders) listOnce(ctx context.Context, to Recipient) iter.Seq2[State, error] {
+	return func(yield func(State, error) bool) {
+		for _, topic := range r.topics() {
+			for page := (timers.Filter{}); ; {
+				timers, next, err := r.node.Store.List(ctx, r.node.Prefix+topic, page)
+				if err != nil {
+					yield(State{}, err)
+					return
+				}
+				for _, t := range timers {
+					s, ok := r.parse(t.ID, to)
+					if ok && !yield(s.state(t), nil) {
+						return
+					}
+				}
+				if next == "" {
+					break
+				}
+				page.After = next
+			}
+		}
+	}
+}
+
+// listRecurring yields the recurring reminders of a recipient.
+func (r *Reminders) listRecurring(ctx context.Context, to Recipient) iter.Seq2[State, error] {
+	return func(yield func(State, error) bool) {
+		for name, err := range r.node.Schedules.Names(ctx) {
+			if err != nil {
+				yield(State{}, err)
+				return
+			}
+			s, ok := r.parseSchedule(name, to)
+			if !ok {
+				continue
+			}
+			state, err := s.recurringState(ctx, false)
+			if errors.Is(err, redisops.ErrNotFound) {
+				continue // it was deleted meanwhile
+			}
+			if !yield(state, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// parse returns the reminder with this id, if it is for to.
+func (r *Reminders) parse(id string, to Recipient) (*stored, bool) {
+	recipient, name, ok := parseID(id)
+	if !ok || (to != Recipient{} && to != recipient) {
+		return nil, false
+	}
+	s, err := r.named(recipient, name)
+	return s, err == nil
+}
+
+// parseSchedule returns the recurring reminder of a schedule, if it is for to.
+func (r *Reminders) parseSchedule(schedule string, to Recipient) (*stored, bool) {
+	for _, topic := range r.topics() {
+		if id, ok := strings.CutPrefix(schedule, schedulePrefix(topic)); ok {
+			if s, ok := r.parse(id, to); ok {
+				return s, true
+			}
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,42 @@
+package wakebell
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/wakebell/wakebell/internal/firing"
+	"github.com/wakebell/wakebell/internal/link"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/reminder"
+)
+
+// Reminders returns the System's reminders. Without Config.Reminders its calls
+// fail with reminder.ErrDisabled.
+func (s *System) Reminders() *reminder.Reminders { return s.reminders }
+
+// remind adds the handlers of the reminders to the configuration. The store, the
+// schedules and the limit of the node are filled in when they are known.
+func (s *System) remind(cfg *Config) *link.ReminderNode {
+	node := &link.ReminderNode{
+		Actors: s.actors, Name: cfg.Name, Prefix: cfg.Prefix,
+		Code: codeOf, Nack: nack, Reject: Reject, Unreadable: ErrUnreadable,
+	}
+	reminders, parts := link.Reminders(cfg.Reminders, node)
+	s.reminders, s.reminding = reminders.(*reminder.Reminders), parts
+	handlers := cfg.Handlers[:len(cfg.Handlers):len(cfg.Handlers)]
+	for _, topic := range parts.Topics {
+		handlers = append(handlers, Handle(NewTopic[*messages.KeptReminder](topic), s.deliverReminder,
+			MaxConcurrent(parts.MaxConcurrent), MaxAttempts(parts.MaxAttempts), RetryBackoff(parts.RetryInitial, parts.RetryLimit)))
+	}
+	cfg.Handlers = handlers
+	return node
+}
+
+func (s *System) deliverReminder(ctx context.Context, t Timer[*messages.KeptReminder]) error {
+	schedule, _ := t.Headers.Get(firing.HeaderSchedule)
+	header, _ := t.Headers.Get(firing.HeaderRun)
+	run, _ := strconv.ParseUint(header, 10, 64) // 0 for a one-time reminder
+	return s.reminding.Deliver(ctx, link.ReminderTimer{
+		Body: t.Body, Raw: t.Raw, Activation: t.Activation, Attempt: t.Attempt, Schedule: schedule, Run: run,
+	})
+}

@@ -1,0 +1,83 @@
+package wakebell
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/wakebell/wakebell/actors/scheduler"
+	"github.com/wakebell/wakebell/internal/firing"
+	"github.com/wakebell/wakebell/recurring"
+	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
+)
+
+// defaultMaxInterval is the default of RedBeat.
+const defaultMaxInterval = 300 * time.Second
+
+// lockToken returns the token of RedBeat's lock that all nodes with the same keys
+// share, in the form of RedBeat's tokens.
+func lockToken(k Keys) string {
+	sum := sha256.Sum256([]byte("wakebell " + k.WithDefaults().Beat))
+	return hex.EncodeToString(sum[:16])
+}
+
+// scheduler returns the configuration of the scheduler's actor, or nil.
+func (s *System) scheduler() *scheduler.Config {
+	b := s.cfg.Scheduler
+	if b == nil {
+		return nil
+	}
+	store := schedulestore.New(s.store) // without retries: the actor retries
+	maker := firing.Maker{
+		Prefix: s.cfg.Prefix, Limit: s.client.limit, Celery: b.Celery, Shares: schedulestore.New(s.client.store).Shares,
+	}
+	cfg := firing.Config{
+		Store: store, Maker: maker, Log: s.cfg.Logger, Zone: b.Zone,
+		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle,
+	}
+	if cfg.MaxInterval == 0 {
+		cfg.MaxInterval = defaultMaxInterval
+	}
+	if b.TakeLock {
+		cfg.Token = lockToken(s.cfg.Keys)
+	}
+	if b.OnFire != nil {
+		cfg.OnFire = func(f firing.Fire) { s.onFire(recurring.Run{Name: f.Name, Due: f.Due, Fired: f.Fired, Number: f.Run}) }
+	}
+	return &scheduler.Config{
+		Schedule: func() scheduler.Schedule { return firing.New(cfg) },
+		Listen:   store.Listen,
+	}
+}
+
+// onFire calls user code, whose panic must not stop the scheduler.
+func (s *System) onFire(run recurring.Run) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.cfg.Logger.Error("OnFire panicked", "schedule", run.Name, "panic", fmt.Sprint(r))
+		}
+	}()
+	s.cfg.Scheduler.OnFire(run)
+}
+
+// reconcile stores the schedules of the configuration, and deletes those of an
+// earlier one.
+func (s *System) reconcile(ctx context.Context) error {
+	b := s.cfg.Scheduler
+	if b == nil {
+		return nil
+	}
+	if err := schedulestore.New(s.client.store).Check(ctx); err != nil {
+		return err
+	}
+	if b.Schedules == nil {
+		return nil
+	}
+	deleted, err := s.client.schedules.Reconcile(ctx, b.Owner, b.Schedules...)
+	for _, name := range deleted {
+		s.cfg.Logger.InfoContext(ctx, "recurring schedule deleted: it is no longer configured", "schedule", name, "owner", b.Owner)
+	}
+	return err
+}

@@ -134,8 +134,7 @@ func (k *gatekeeper) Receive(c actor.Context) {
 	case withdraw:
 		k.withdraw(m.waiter)
 	case isWaiting:
-		q := k.queues[m.gate]
-		m.answer <- q != nil && q.waiting[m.ticket] != nil
+		k.answerWaiting(m)
 	case releaseTurn:
 		k.release(m)
 	case closeGates:

@@ -21,6 +21,7 @@ type gateQueue struct {
 	blocked    bool                    // inFlight failed, and waits until the store is available
 	coalescing bool                    // the next request is delayed; see coalesce
 	floor      gate.Ticket             // the highest ticket that had a turn
+	questions  []isWaiting             // to be answered when inFlight is answered
 }
 
 func (k *gatekeeper) queue(name string) *gateQueue {
@@ -112,4 +113,30 @@ func (k *gatekeeper) rejoin(q *gateQueue, w *waiter) {
 	k.numbers++
 	w.number = k.numbers
 	q.joins = append(q.joins, w)
+}
+
+// answerWaiting reports whether a ticket is waiting in this process. While a
+// request to join is in flight, the store may have issued the ticket already: then
+// the answer waits for the reply.
+func (k *gatekeeper) answerWaiting(m isWaiting) {
+	q := k.queues[m.gate]
+	switch {
+	case q == nil:
+		m.answer <- false
+	case q.waiting[m.ticket] != nil:
+		m.answer <- true
+	case q.turn != nil && gate.Ticket(q.turn.Fence) == m.ticket, q.inFlight == nil, len(q.inFlight.joins) == 0:
+		m.answer <- false
+	default:
+		q.questions = append(q.questions, m)
+	}
+}
+
+// answerQuestions answers the questions that waited for the reply of a request.
+func (k *gatekeeper) answerQuestions(q *gateQueue) {
+	questions := q.questions
+	q.questions = nil
+	for _, m := range questions {
+		m.answer <- q.waiting[m.ticket] != nil
+	}
 }

@@ -99,6 +99,7 @@ func (k *gatekeeper) answered(m gateAnswered) {
 	q, f := m.queue, m.request
 	if m.err != nil {
 		k.failed(q, m.err)
+		k.answerQuestions(q)
 		k.pump(q)
 		return
 	}
@@ -111,6 +112,7 @@ func (k *gatekeeper) answered(m gateAnswered) {
 	}
 	q.poll = q.poll || m.reply.More
 	k.applyTurn(q, f, m.reply)
+	k.answerQuestions(q)
 	if len(f.returns) > 0 && q.turn != nil {
 		q.coalescing = true
 		k.incarnation.send(coalesce{k.incarnation, q, false})

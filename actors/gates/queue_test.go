@@ -1,0 +1,37 @@
+package gates
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The store may have issued a ticket before the reply to its request arrives: until
+// then the process does not know whether the ticket waits.
+func TestWaitingIsAnsweredAfterTheRequestInFlight(t *testing.T) {
+	t.Parallel()
+	k := &gatekeeper{queues: map[string]*gateQueue{}}
+	ask := func() chan bool {
+		question := isWaiting{"gate", 7, make(chan bool, 1)}
+		k.answerWaiting(question)
+		return question.answer
+	}
+	require.False(t, <-ask(), "the gate is not in use")
+
+	q, w := k.queue("gate"), &waiter{}
+	require.False(t, <-ask(), "no request is in flight")
+	q.inFlight = &gateRequest{joins: []*waiter{w}}
+	early, other := ask(), ask()
+	require.Empty(t, early)
+	q.inFlight, q.waiting[7] = nil, w
+	k.answerQuestions(q)
+	require.True(t, <-early)
+	require.True(t, <-other)
+	require.True(t, <-ask())
+
+	q.inFlight, q.turn = &gateRequest{joins: []*waiter{{}}}, &Turn{Fence: 8}
+	delete(q.waiting, 7)
+	require.Empty(t, ask())
+	q.turn = &Turn{Fence: 7}
+	require.False(t, <-ask(), "the ticket has the turn")
+}

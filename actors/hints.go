@@ -66,7 +66,7 @@ func (s *supervisor) subscribeHints() {
 	if s.stopped {
 		return
 	}
-	// nolint:forbidigo // the context lasts as long as the supervisor, which stop
+	//nolint:forbidigo // the context lasts as long as the supervisor, which stop
 	// ends
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stopHints = cancel

@@ -178,4 +178,3 @@ func (rt *Runtime) all() []*poller.Shared {
 	byName := func(a, b *poller.Shared) int { return cmp.Compare(a.Source.Name(), b.Source.Name()) }
 	return slices.SortedFunc(maps.Values(rt.topics), byName)
 }
-

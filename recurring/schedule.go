@@ -5,9 +5,8 @@ import (
 	"errors"
 	"strings"
 
-	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
-
 	"github.com/wakebell/wakebell/internal/argument"
+	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 )
 
 // Schedule is a recurring schedule to be stored by Schedules.Put.

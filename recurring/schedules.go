@@ -7,12 +7,11 @@ import (
 	"iter"
 	"strings"
 
-	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
-
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/redisops"
+	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 )
 
 // ErrNotFound reports that there is no recurring schedule with this name.

@@ -211,9 +211,9 @@ func (h *honest) table(ran map[string][]span) string {
 				took, without = append(took, r.Took), append(without, r.Took-r.Stall)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%v\t%v\t%v\t%v\t\n", name, len(spans), len(took), took.at(0.5), took.at(0.99), took.at(1), without.at(1))
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%v\t%v\t%v\t%v\t\n", name, len(spans), len(took), took.at(0.5), took.at(0.99), took.at(1), without.at(1))
 	}
-	fmt.Fprintln(w, "honest answers beside\truns\tanswers\tp50\tp99\tmost\twithout stalls\t")
+	_, _ = fmt.Fprintln(w, "honest answers beside\truns\tanswers\tp50\tp99\tmost\twithout stalls\t")
 	for _, a := range attacks {
 		row(a.name, ran[a.name])
 	}

@@ -72,7 +72,6 @@ func TestHostile(t *testing.T) { //nolint:paralleltest // it measures how long a
 	s.honest = stayHonest(t, s.node.node)
 	eventually(t, func() bool { return s.honest.during(time.Time{}) >= 100 }) // what is made once is there
 	before := s.node.usage(t)
-	rssBefore, _ := resident(s.node.cmd.Process.Pid)
 	rssBefore, measured := resident(s.node.cmd.Process.Pid) // since the first call
 	began, rounds := time.Now(), 0
 	for !t.Failed() && (rounds == 0 || time.Since(began) < max(*hostileFor, 5*time.Second)) {

@@ -147,7 +147,7 @@ func (t *Publisher) Watch(f *Feed, d, subscribed time.Duration) {
 		t.watched = append(t.watched, f)
 	}
 	if t.cancel == nil { // otherwise it runs
-		// nolint:forbidigo // the context lasts as long as the runtime; Stop ends
+		//nolint:forbidigo // the context lasts as long as the runtime; Stop ends
 		// it
 		ctx, cancel := context.WithCancel(context.Background())
 		t.cancel = cancel

@@ -180,7 +180,7 @@ func (k *gatekeeper) start(c actor.Context) {
 	k.queues, k.owners = map[string]*gateQueue{}, map[string]*turnOwner{}
 	k.remotePlaces = newRemotePlaces()
 	incarnation := &incarnation{process: k.cfg.Process()}
-	// nolint:forbidigo // the context lasts as long as the incarnation, which
+	//nolint:forbidigo // the context lasts as long as the incarnation, which
 	// stop ends
 	incarnation.ctx, incarnation.cancel = context.WithCancel(context.Background())
 	root, self := k.root, k.self

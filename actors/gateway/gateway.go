@@ -1,6 +1,7 @@
-// gateway is the actor that schedules by message. Its Receive never blocks:
-// requests are carried out in goroutines that it owns. Every accepted request is
-// answered, by its result or by the end of its context.
+// Package gateway has the actor that carries out requests which arrive as messages:
+// it orders requests about the same timer, bounds what each principal may have
+// queued and running, and answers every request. It declares the interface Timers
+// that it consumes. It makes no compatibility promise.
 package gateway
 
 import (
@@ -56,8 +57,8 @@ var (
 )
 
 // gateway is the actor that schedules by message. Its Receive never blocks:
-// requests are carried out in goroutines that it owns. Whatever it has taken is
-// answered, by the end of its work or by that of its context.
+// requests are carried out in goroutines that it owns. Every accepted request is
+// answered, by its result or by the end of its context.
 type gateway struct {
 	timers      Timers
 	env         *host.Env
@@ -149,7 +150,7 @@ func requestContext(ctx context.Context, c actor.Context) context.Context {
 
 func (g *gateway) start(c actor.Context) {
 	g.self, g.parent, g.root = c.Self(), c.Parent(), c.ActorSystem().Root
-	// nolint:forbidigo // the context lasts as long as the incarnation, which
+	//nolint:forbidigo // the context lasts as long as the incarnation, which
 	// stop ends
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.calls = NewCalls()

@@ -53,7 +53,7 @@ func (d queuedDeadTimer) size() int { return len(d.ID) + len(d.Payload) + len(d.
 // NewDeadLetterHook returns a hook for call; nil: dead letters are only counted.
 func NewDeadLetterHook(call func(context.Context, DeadTimer), log *slog.Logger) *DeadLetterHook {
 	h := &DeadLetterHook{call: call, log: log}
-	// nolint:forbidigo // the context lasts as long as the runtime; End ends it
+	//nolint:forbidigo // the context lasts as long as the runtime; End ends it
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h
 }

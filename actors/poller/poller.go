@@ -1,6 +1,12 @@
-// poller is the actor that owns the leases of a topic: it claims them over its
-// streams, passes them to handlers and settles them with the handlers' outcomes.
-// All of its state is accessed in Receive only.
+// Package poller has the actors that deliver the timers of a topic: a poller that
+// owns the leases, and the handler actors that run user code. It declares the
+// [Source] that it consumes. It makes no compatibility promise.
+//
+// Files by concept: poller, pump, replies (the exchange loop), stream (one sequence
+// of exchanges), lease, heartbeat, settle, runqueue, handler, delivery (a lease and
+// its handler), forward (delivery to actors), pace, peek, prefetch (when and how much
+// to claim), orphans, deadhook, events, counters (what others learn), topic, override
+// (settings), protocol (the messages between poller and supervisor), drain, clock.
 package poller
 
 import (
@@ -14,9 +20,9 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// poller is the actor that owns a topic's leases: it claims them over its
-// streams, hands them to handlers, and settles them with the handlers'
-// outcomes. All of its state is touched in Receive only.
+// poller is the actor that owns the leases of a topic: it claims them over its
+// streams, passes them to handlers and settles them with the handlers' outcomes.
+// All of its state is accessed in Receive only.
 type poller struct {
 	*Shared
 	Settings           // in force; they shadow those of Shared

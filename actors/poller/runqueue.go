@@ -43,7 +43,7 @@ type completion struct {
 func newRunQueue(root *actor.RootContext, poller *actor.PID, incarnation uint64) *runQueue {
 	r := &runQueue{incarnation: incarnation}
 	r.readyCond = sync.NewCond(&r.readyMu)
-	// nolint:forbidigo // the context lasts as long as the incarnation, which
+	//nolint:forbidigo // the context lasts as long as the incarnation, which
 	// stop ends
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	r.toPoller = func(message any) { r.send(root, poller, message) }

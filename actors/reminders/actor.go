@@ -47,7 +47,7 @@ func (r *reminders) Receive(c actor.Context) {
 
 func (r *reminders) start(c actor.Context) {
 	r.self, r.root = c.Self(), c.ActorSystem().Root
-	// nolint:forbidigo // the context lasts as long as the incarnation, which
+	//nolint:forbidigo // the context lasts as long as the incarnation, which
 	// stop ends
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	r.calls = gateway.NewCalls()

@@ -1,9 +1,5 @@
-// reminders is the actor that sets and delivers reminders. Its Receive never
-// blocks: calls run in goroutines that it owns.
-//
-// A recipient usually sets its next reminder before it answers. So its Ack is
-// held back until its earlier calls are done, and becomes a Nack if one failed: a
-// reminder is removed only when its consequences are stored.
+// Package reminders has the actor that sets reminders and delivers them to actors.
+// It makes no compatibility promise.
 package reminders
 
 import (
@@ -59,12 +55,12 @@ var (
 	ErrCrashed = errors.New("the actor of the reminders crashed")
 )
 
-// reminders is the actor that sets reminders for others and hands them out. Its
-// Receive never blocks: what it is asked for is done in goroutines that it owns.
+// reminders is the actor that sets and delivers reminders. Its Receive never
+// blocks: calls run in goroutines that it owns.
 //
-// An actor that is reminded usually sets its next reminder before it answers. So
-// its Ack is held back until what it has asked for is done, and is a Nack if
-// that failed: a reminder is gone only when what came of it is kept.
+// A recipient usually sets its next reminder before it answers. So its Ack is
+// held back until its earlier calls are done, and becomes a Nack if one failed: a
+// reminder is removed only when its consequences are stored.
 type reminders struct {
 	env         *host.Env
 	read        func(Request, *actor.PID) (Call, error)

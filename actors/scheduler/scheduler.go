@@ -1,5 +1,5 @@
-// scheduler is the actor that fires recurring schedules. Its Receive never
-// blocks: a step runs in a goroutine, one at a time.
+// Package scheduler has the actor that fires recurring schedules. It owns the engine
+// and its pace. It makes no compatibility promise.
 package scheduler
 
 import (
@@ -43,8 +43,8 @@ const (
 	maxRetry   = 5 * time.Second
 )
 
-// scheduler is the actor that fires recurring schedules. Its Receive never blocks: a
-// turn runs in a goroutine, one at a time.
+// scheduler is the actor that fires recurring schedules. Its Receive never
+// blocks: a step runs in a goroutine, one at a time.
 type scheduler struct {
 	config      Config
 	env         *host.Env
@@ -104,7 +104,7 @@ func (b *scheduler) Receive(c actor.Context) {
 
 func (b *scheduler) start(c actor.Context) {
 	b.self, b.root = c.Self(), c.ActorSystem().Root
-	// nolint:forbidigo // the context lasts as long as the incarnation, which
+	//nolint:forbidigo // the context lasts as long as the incarnation, which
 	// stop ends
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.schedule = b.config.Schedule()

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -42,17 +43,13 @@ func (bearer) RequireTransportSecurity() bool { return false }
 
 // Run runs the program. It reads commands and prints events.
 func Run(o Options, commands io.Reader, out io.Writer) {
-	lines := make(chan string, 10_000)
-	go func() {
-		w := bufio.NewWriter(out)
-		for line := range lines {
-			_, _ = fmt.Fprintln(w, line) // the reader may have ended
-			if len(lines) == 0 {
-				_ = w.Flush()
-			}
-		}
-	}()
-	p := &program{Options: o, gateway: actor.NewPID(o.Node, "wakebell/gateway"), say: func(line string) { lines <- line }}
+	var mu sync.Mutex
+	say := func(line string) { // at once: a lease is acknowledged after its line is printed
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = io.WriteString(out, line+"\n") // the reader may have ended
+	}
+	p := &program{Options: o, gateway: actor.NewPID(o.Node, "wakebell/gateway"), say: say}
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(slog.DiscardHandler)
 	}))

@@ -9,7 +9,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,22 +23,29 @@ import (
 // no Example uses, and whose values none gets.
 func TestEveryExportedNameIsInAnExample(t *testing.T) {
 	t.Parallel()
-	pkg, shown := examples(t)
-	var missing []string
-	for _, name := range exported(pkg) {
-		if !shown[name] {
-			missing = append(missing, name)
-		}
+	for _, dir := range []string{".", "gate", "queue", "recurring", "reminder"} {
+		t.Run(dir, func(t *testing.T) {
+			t.Parallel()
+			pkg, shown := examples(t, dir)
+			var missing []string
+			for _, name := range exported(pkg) {
+				if !shown[name] {
+					missing = append(missing, name)
+				}
+			}
+			require.Empty(t, missing, "exported, and in no Example")
+		})
 	}
-	require.Empty(t, missing, "exported, and in no Example")
 }
+
+var testFunction = regexp.MustCompile(`^(Test|Fuzz|Benchmark)[A-Z]`)
 
 // exported are the functions and types of a package, and the methods, as
 // "Type.Method".
 func exported(pkg *types.Package) (names []string) {
 	for _, name := range pkg.Scope().Names() {
 		obj := pkg.Scope().Lookup(name)
-		if !obj.Exported() {
+		if !obj.Exported() || testFunction.MatchString(name) { // the package may be compiled with its tests
 			continue
 		}
 		switch obj := obj.(type) {
@@ -57,33 +66,33 @@ func exported(pkg *types.Package) (names []string) {
 	return names
 }
 
-// examples type-checks the tests of this package, and returns the package and
+// examples type-checks the tests of the package in dir, and returns the package and
 // the names of it that its example files use.
-func examples(t *testing.T) (pkg *types.Package, shown map[string]bool) {
+func examples(t *testing.T, dir string) (pkg *types.Package, shown map[string]bool) {
 	t.Helper()
-	const path = "github.com/wakebell/wakebell"
+	importPath := path.Join("github.com/wakebell/wakebell", dir)
 	fset := token.NewFileSet()
-	names, err := filepath.Glob("*_test.go")
+	names, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	require.NoError(t, err)
 	var files []*ast.File
 	for _, name := range names {
 		file, err := parser.ParseFile(fset, name, nil, 0)
 		require.NoError(t, err)
-		if file.Name.Name == "wakebell_test" {
+		if strings.HasSuffix(file.Name.Name, "_test") {
 			files = append(files, file)
 		}
 	}
-	imports := importer.ForCompiler(fset, "gc", compiled(t))
+	imports := importer.ForCompiler(fset, "gc", compiled(t, dir))
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
-	_, err = (&types.Config{Importer: imports}).Check(path+"_test", fset, files, info)
+	_, err = (&types.Config{Importer: imports}).Check(importPath+"_test", fset, files, info)
 	require.NoError(t, err)
-	pkg, err = imports.Import(path)
+	pkg, err = imports.Import(importPath)
 	require.NoError(t, err)
 
 	shown = map[string]bool{}
 	named := namedBy(pkg)
 	inExample := func(pos token.Pos) bool {
-		return strings.HasPrefix(filepath.Base(fset.Position(pos).Filename), "example_")
+		return strings.HasPrefix(filepath.Base(fset.Position(pos).Filename), "example")
 	}
 	for ident, obj := range info.Uses {
 		if inExample(ident.Pos()) && obj.Pkg() == pkg {
@@ -147,15 +156,16 @@ func typesIn(of types.Type) (found []*types.TypeName) {
 }
 
 // compiled finds the compiled form of what the tests import.
-func compiled(t *testing.T) importer.Lookup {
+func compiled(t *testing.T, dir string) importer.Lookup {
 	t.Helper()
 	const form = "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}"
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-test", "-f", form, ".").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-test", "-f", form, "./"+dir).Output()
 	require.NoError(t, err)
 	paths := map[string]string{}
 	for line := range strings.Lines(string(out)) {
-		path, file, _ := strings.Cut(strings.TrimSpace(line), "=")
-		paths[path] = file
+		of, file, _ := strings.Cut(strings.TrimSpace(line), "=")
+		of, _, _ = strings.Cut(of, " ") // the variant that is compiled for a test of its dependency
+		paths[of] = file
 	}
-	return func(path string) (io.ReadCloser, error) { return os.Open(paths[path]) }
+	return func(of string) (io.ReadCloser, error) { return os.Open(paths[of]) }
 }

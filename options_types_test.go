@@ -27,7 +27,7 @@ func TestOptionsFitWhatTheyConfigure(t *testing.T) {
 		ofQueues = "QueueHandlerOption"
 	)
 	fset := token.NewFileSet()
-	imports := importer.ForCompiler(fset, "gc", compiled(t))
+	imports := importer.ForCompiler(fset, "gc", compiled(t, "."))
 	for expression, lacks := range map[string]string{
 		topic + common + ", " + tuning + ", wakebell.RetryOnLeaseExpiry())":                                                                      "",
 		mail + common + ", " + tuning + ", wakebell.KeepCompleted(1), wakebell.KeepFailed(1), wakebell.ErrorsAreFinal(), wakebell.AtMostOnce())": "",

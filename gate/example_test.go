@@ -29,10 +29,12 @@ func ExampleNew() {
 	turn, err := gates.Acquire(context.Background(), "deploy")
 	check(err)
 	fmt.Println("behind", turn.Gate())
-	check(gates.Close()) // hands over
+	fmt.Println("actor:", gates.PID().GetId()) // for actors of the same ActorSystem; see System.Gates
+	check(gates.Close())                       // hands over
 	fmt.Println(context.Cause(turn.Context()))
 	// Output:
 	// behind deploy
+	// actor: gates
 	// the gates are closed
 }
 

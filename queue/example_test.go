@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/embedded"
+	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 )
 
@@ -216,4 +217,12 @@ func ExampleQueue_Settings() {
 	check(err)
 	fmt.Println(settings.Keys.Name, settings.DeduplicationWindow, settings.PendingCap, settings.WhenFull == queue.FullWaits)
 	// Output: welcomes 24h0m0s 10000 true
+}
+
+// An actor that ForwardQueue delivers to reads the body of a lease.
+func ExampleQueue_Read() {
+	body, err := Welcomes.Read(&messages.Lease{Body: []byte(`{"User":"ann"}`)})
+	check(err)
+	fmt.Println(body.User)
+	// Output: ann
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/recurring"
 )
 
@@ -155,4 +156,54 @@ func ExampleSchedules_Reconcile() {
 		fmt.Println("deleted", deleted)
 	})
 	// Output: deleted [hourly]
+}
+
+// Schedules need no Client and no System.
+func ExampleNew() {
+	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer server.Close()
+	schedules, err := recurring.New(server.Client(), recurring.Config{Prefix: "billing-"})
+	check(err)
+	ctx := context.Background()
+	check(schedules.Put(ctx, nightly.Recurring("sales", recurring.Rule{Every: time.Hour}, Report{"sales"})))
+	for name, err := range schedules.Names(ctx) {
+		check(err)
+		fmt.Println(name)
+	}
+	// Output: sales
+}
+
+func ExampleOperator() {
+	// It takes Schedules of this process, or those of a Client of package remote.
+	pauseAll := func(ctx context.Context, of recurring.Operator) {
+		for state, err := range of.List(ctx) {
+			check(err)
+			check(of.Pause(ctx, state.Name))
+		}
+	}
+	connect(func(ctx context.Context, schedules *recurring.Schedules) {
+		check(schedules.Put(ctx, nightly.Recurring("hourly", recurring.Rule{Every: time.Hour}, Report{"hour"})))
+		pauseAll(ctx, schedules)
+		state, err := schedules.Get(ctx, "hourly")
+		check(err)
+		fmt.Println("paused:", state.Paused)
+	})
+	// Output: paused: true
+}
+
+// A configuration can be checked before it is used.
+func ExampleSchedule_Validate() {
+	task := recurring.Schedule{
+		Name: "cleanup", Topic: "app.tasks.cleanup", Rule: recurring.Rule{Every: time.Hour},
+		Celery: &recurring.CeleryTask{Args: []byte(`[30]`)},
+	}
+	fmt.Println(task.Validate())
+	task.Rule.Cron = "0 3 * * *"
+	fmt.Println(errors.Is(task.Validate(), wakebell.ErrInvalid))
+	scheduler := &recurring.SchedulerConfig{Owner: "reporting", Schedules: []recurring.Schedule{task}}
+	fmt.Println(errors.Is(scheduler.Validate(), wakebell.ErrInvalid))
+	// Output:
+	// <nil>
+	// true
+	// true
 }

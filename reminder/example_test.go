@@ -3,6 +3,7 @@ package reminder_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -146,4 +147,18 @@ func ExampleReminders_PID() {
 		fmt.Println(sys.Reminders().PID().GetId())
 	})
 	// Output: wakebell/reminders
+}
+
+func ExampleRecipient() {
+	to := reminder.Identity("cart", "17")
+	fmt.Println(to.String(), to.Validate())
+	fmt.Println(reminder.Identity("cart", "").Validate())
+	when := reminder.At(time.Date(2030, 1, 1, 9, 0, 0, 0, time.UTC))
+	_ = when                                         // an argument of reminder.Set
+	cfg := &reminder.Config{AckTimeout: time.Second} // Node is missing
+	fmt.Println(errors.Is(cfg.Validate(), wakebell.ErrInvalid))
+	// Output:
+	// cart 17 <nil>
+	// the recipient has no id
+	// true
 }

@@ -121,7 +121,7 @@ func TestSchedulesAtOnceTravelTogether(t *testing.T) {
 			seen[a.done.ID] = true
 		}
 		require.Len(t, seen, 50, "each has its own answer")
-		require.EqualValues(t, maxFlights+1, s.calls.Load(), "calls")
+		require.EqualValues(t, maxInFlight+1, s.calls.Load(), "calls")
 		require.Equal(t, 2*scriptTakes, time.Since(began))
 		for id := range seen {
 			got, err := f.Get(t.Context(), f.topic, id)
@@ -150,7 +150,7 @@ func TestSchedulesOfOneIDTravelApart(t *testing.T) {
 
 func TestALargeScheduleDoesNotCrowdOutOthers(t *testing.T) {
 	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
-		first := f.schedules(t.Context(), idsUpTo(maxFlights)...)
+		first := f.schedules(t.Context(), idsUpTo(maxInFlight)...)
 		synctest.Wait()
 		large := make([]Entry, 3)
 		for i := range large {
@@ -166,16 +166,16 @@ func TestALargeScheduleDoesNotCrowdOutOthers(t *testing.T) {
 		for range large {
 			require.NoError(t, <-done)
 		}
-		for range maxFlights {
+		for range maxInFlight {
 			require.NoError(t, (<-first).err)
 		}
-		require.EqualValues(t, maxFlights+2, s.calls.Load(), "two in a call, and one")
+		require.EqualValues(t, maxInFlight+2, s.calls.Load(), "two in a call, and one")
 	})
 }
 
 func TestAScheduleThatIsGivenUp(t *testing.T) {
 	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
-		first := f.schedules(t.Context(), idsUpTo(maxFlights)...)
+		first := f.schedules(t.Context(), idsUpTo(maxInFlight)...)
 		synctest.Wait()
 		ctx, giveUp := context.WithCancel(t.Context())
 		waits, patient := f.schedules(ctx, "waits"), f.schedules(t.Context(), "patient")
@@ -183,7 +183,7 @@ func TestAScheduleThatIsGivenUp(t *testing.T) {
 		giveUp()
 		require.ErrorIs(t, (<-waits).err, context.Canceled)
 		require.NoError(t, (<-patient).err)
-		for range maxFlights {
+		for range maxInFlight {
 			require.NoError(t, (<-first).err)
 		}
 		_, err := f.Get(t.Context(), f.topic, "waits")
@@ -195,12 +195,12 @@ func TestAScheduleThatIsGivenUp(t *testing.T) {
 // given up, not when one has.
 func TestACallThatNobodyWaitsFor(t *testing.T) {
 	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
-		first := f.schedules(t.Context(), idsUpTo(maxFlights)...)
+		first := f.schedules(t.Context(), idsUpTo(maxInFlight)...)
 		synctest.Wait()
 		ctx, giveUp := context.WithCancel(t.Context())
 		longer, giveUpToo := context.WithCancel(t.Context())
 		one, other := f.schedules(ctx, "one"), f.schedules(longer, "other")
-		for range maxFlights {
+		for range maxInFlight {
 			require.NoError(t, (<-first).err)
 		}
 		synctest.Wait() // they travel

@@ -42,7 +42,7 @@ func TestOnceFiresOnce(t *testing.T) {
 	for name, c := range cases {
 		for policy := Replace; policy <= Debounce; policy++ {
 			if want := c.want; want != Replaced || policy == Replace {
-				t.Run(name+"/"+string(policyLetters[policy]), func(t *testing.T) {
+				t.Run(name+"/"+string(policyCodes[policy]), func(t *testing.T) {
 					t.Parallel()
 					onEach(t, func(t *testing.T, f *fixture) {
 						due := f.schedule(t, e)[0].Due

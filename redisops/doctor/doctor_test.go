@@ -245,7 +245,7 @@ func TestRightsCoverTheScripts(t *testing.T) {
 	t.Parallel()
 	s, err := timers.New(redistest.Shared(t), timers.Keys{})
 	require.NoError(t, err)
-	p := &patient{doctor: &doctor{Timers: s}, topic: "t", keys: s.Keys().Of("t")}
+	p := &topicExam{doctor: &doctor{Timers: s}, topic: "t", keys: s.Keys().Of("t")}
 	// try.lua runs TIME. Without RENAME a batch goes through the script alone.
 	known := []string{"TIME", "RENAME"}
 	for _, r := range p.needed() {
@@ -304,7 +304,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 		require.Equal(t, Good, found.Grade, found.Found)
 		require.Contains(t, found.Found, way)
 
-		p := &patient{doctor: &doctor{Timers: admin.Timers}, topic: admin.topic, keys: admin.key}
+		p := &topicExam{doctor: &doctor{Timers: admin.Timers}, topic: admin.topic, keys: admin.key}
 		grades, tried := map[string]Grade{}, map[string]bool{}
 		for _, r := range p.needed() {
 			grades[r.command] = worse(grades[r.command], r.grade)

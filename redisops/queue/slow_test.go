@@ -72,7 +72,7 @@ for from = tonumber(ARGV[1]), tonumber(ARGV[1]) + 9999, 100 do
 end
 close(KEYS[1], KEYS[2], KEYS[3], 0)`)
 	for from := 0; from < n; from += 10_000 {
-		require.ErrorIs(t, script.Run(t.Context(), f.rdb, f.keys.ofLetters(), from).Err(), redis.Nil)
+		require.ErrorIs(t, script.Run(t.Context(), f.rdb, f.keys.deadKeys(), from).Err(), redis.Nil)
 	}
 }
 

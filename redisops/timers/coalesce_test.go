@@ -18,7 +18,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 )
 
-// slowly is a Redis, in virtual time, each of whose scripts takes 10 ms, or
+// slowly is a client hook, in virtual time, that makes each script take 10 ms, or
 // less if its context ends.
 type slowly struct {
 	calls, ended atomic.Int64
@@ -67,8 +67,8 @@ func (s *slowly) pass(ctx context.Context, cmds ...redis.Cmder) (err error) {
 	return err
 }
 
-// crowded runs a test on a slow Redis that knows the script.
-func crowded(t *testing.T, test func(t *testing.T, f *fixture, s *slowly)) {
+// withSlowRedis runs a test on a slow Redis that has the script loaded.
+func withSlowRedis(t *testing.T, test func(t *testing.T, f *fixture, s *slowly)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,8 +110,8 @@ func idsUpTo(n int) []string {
 	return ids
 }
 
-func TestSchedulesAtOnceTravelTogether(t *testing.T) {
-	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
+func TestConcurrentSchedulesAreBatched(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		began := time.Now()
 		answers, seen := f.schedules(t.Context(), idsUpTo(50)...), map[string]bool{}
 		for range 50 {
@@ -131,8 +131,8 @@ func TestSchedulesAtOnceTravelTogether(t *testing.T) {
 	})
 }
 
-func TestSchedulesOfOneIDTravelApart(t *testing.T) {
-	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
+func TestSchedulesOfOneIDAreNotBatchedTogether(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		ids := make([]string, 12)
 		for i := range ids {
 			ids[i] = "same"
@@ -148,8 +148,8 @@ func TestSchedulesOfOneIDTravelApart(t *testing.T) {
 	})
 }
 
-func TestALargeScheduleDoesNotCrowdOutOthers(t *testing.T) {
-	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
+func TestALargeScheduleDoesNotDelayOthers(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		first := f.schedules(t.Context(), idsUpTo(maxInFlight)...)
 		synctest.Wait()
 		large := make([]Entry, 3)
@@ -173,8 +173,8 @@ func TestALargeScheduleDoesNotCrowdOutOthers(t *testing.T) {
 	})
 }
 
-func TestAScheduleThatIsGivenUp(t *testing.T) {
-	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
+func TestAScheduleWhoseContextEndsWhileWaiting(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		first := f.schedules(t.Context(), idsUpTo(maxInFlight)...)
 		synctest.Wait()
 		ctx, giveUp := context.WithCancel(t.Context())
@@ -187,14 +187,14 @@ func TestAScheduleThatIsGivenUp(t *testing.T) {
 			require.NoError(t, (<-first).err)
 		}
 		_, err := f.Get(t.Context(), f.topic, "waits")
-		require.ErrorIs(t, err, redisops.ErrNotFound, "it had not set out")
+		require.ErrorIs(t, err, redisops.ErrNotFound, "the waiting schedule was not sent")
 	})
 }
 
-// TestACallThatNobodyWaitsFor: a call is ended when all of its callers have
-// given up, not when one has.
-func TestACallThatNobodyWaitsFor(t *testing.T) {
-	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
+// TestACallWithoutWaitersIsCancelled checks that a call is cancelled when all of
+// its callers have given up, not when one has.
+func TestACallWithoutWaitersIsCancelled(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		first := f.schedules(t.Context(), idsUpTo(maxInFlight)...)
 		synctest.Wait()
 		ctx, giveUp := context.WithCancel(t.Context())
@@ -203,7 +203,7 @@ func TestACallThatNobodyWaitsFor(t *testing.T) {
 		for range maxInFlight {
 			require.NoError(t, (<-first).err)
 		}
-		synctest.Wait() // they travel
+		synctest.Wait() // both are sent
 		giveUp()
 		require.ErrorIs(t, (<-one).err, context.Canceled)
 		require.Zero(t, s.ended.Load())
@@ -215,7 +215,7 @@ func TestACallThatNobodyWaitsFor(t *testing.T) {
 }
 
 func TestACallThatFailsFailsForAll(t *testing.T) {
-	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		s.fail = errors.New("as the test wants it")
 		answers := f.schedules(t.Context(), idsUpTo(20)...)
 		for range 20 {

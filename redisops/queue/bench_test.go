@@ -69,7 +69,7 @@ func BenchmarkQueueExchange(b *testing.B) {
 // Redis.
 func BenchmarkQueueAck(b *testing.B) {
 	for _, n := range []int{100, 10_000, 100_000} {
-		for _, place := range []string{"oldest", "newest", "midst"} {
+		for _, place := range []string{"oldest", "newest", "middle"} {
 			b.Run(fmt.Sprintf("%d/%s", n, place), func(b *testing.B) {
 				f := benchQueue(b, n)
 				var leases []exchange.Lease
@@ -90,7 +90,7 @@ func BenchmarkQueueAck(b *testing.B) {
 						before = micros()
 						b.StartTimer()
 					}
-					i := map[string]int{"oldest": 0, "newest": len(leases) - 1, "midst": len(leases) / 2}[place]
+					i := map[string]int{"oldest": 0, "newest": len(leases) - 1, "middle": len(leases) / 2}[place]
 					require.Empty(b, f.settle(b, storetest.Verdict(exchange.Ack, leases[i])).Refused)
 					leases = append(leases[:i], leases[i+1:]...)
 					acked++

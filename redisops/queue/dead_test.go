@@ -282,10 +282,10 @@ func TestAMessageThatWasReleasedLeavesProcessing(t *testing.T) {
 		}
 		f.put(t, texts...)
 		l := append(f.claim(t, n/2).Leases, f.claim(t, n/2).Leases...)
-		midst := l[n/2]
-		f.settle(t, storetest.Verdict(exchange.Release, midst))
+		middle := l[n/2]
+		f.settle(t, storetest.Verdict(exchange.Release, middle))
 		again := f.claim(t, 1).Leases[0]
-		require.Equal(t, midst.ID, again.ID)
+		require.Equal(t, middle.ID, again.ID)
 		rest := l
 		for range 2 { // so that it is in the middle again
 			more := make([]string, 150)
@@ -297,7 +297,7 @@ func TestAMessageThatWasReleasedLeavesProcessing(t *testing.T) {
 		}
 		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, again)).Refused)
 		for _, other := range rest {
-			if other.ID != midst.ID {
+			if other.ID != middle.ID {
 				require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, other)).Refused)
 			}
 		}

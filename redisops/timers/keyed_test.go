@@ -33,7 +33,7 @@ func TestAKeyedCallIsDoneOnce(t *testing.T) {
 
 		cancel := NewKey("me", "c", []byte("cancel"))
 		for range 2 {
-			found, err := f.CancelKeyed(ctx, f.topic, cancel, "a", "nobody")
+			found, err := f.CancelKeyed(ctx, f.topic, cancel, "a", "absent")
 			require.NoError(t, err)
 			require.Equal(t, []Presence{Pending, Absent}, found)
 		}

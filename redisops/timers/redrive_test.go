@@ -141,10 +141,10 @@ func (f *fixture) tryRedrive(t *testing.T, state string, overwrite bool) {
 	states[state](t, f)
 	before, err := f.Get(t.Context(), f.topic, "a")
 	live := err == nil
-	var told []RedrivenLetter
+	var reported []RedrivenLetter
 	done, err := f.Redrive(t.Context(), f.topic, RedriveOptions{
 		Filter: DeadFilter{Entry: entry}, Overwrite: overwrite, In: time.Minute,
-		Each: func(l RedrivenLetter) { told = append(told, l) },
+		Each: func(l RedrivenLetter) { reported = append(reported, l) },
 	})
 	require.NoError(t, err)
 	want, counts := Redriven, RedriveResult{Redriven: 1}
@@ -154,7 +154,7 @@ func (f *fixture) tryRedrive(t *testing.T, state string, overwrite bool) {
 	case live:
 		want, counts = SkippedLive, RedriveResult{SkippedLive: 1}
 	}
-	require.Equal(t, []RedrivenLetter{{Entry: entry, ID: "a", Outcome: want}}, told)
+	require.Equal(t, []RedrivenLetter{{Entry: entry, ID: "a", Outcome: want}}, reported)
 	require.Equal(t, counts, done)
 	_, err = f.DeadLetter(t.Context(), f.topic, entry)
 	if want == SkippedLive {

@@ -132,11 +132,11 @@ func TestCallsWhoseReplyIsLostAreRetried(t *testing.T) {
 		"redrive": func(t *testing.T, f *fixture, lose func()) {
 			f.dead(t, 5)
 			lose()
-			var told []string
-			done, err := f.Redrive(ctx, f.topic, RedriveOptions{Rate: 10_000, Each: func(l RedrivenLetter) { told = append(told, l.ID) }})
+			var reported []string
+			done, err := f.Redrive(ctx, f.topic, RedriveOptions{Rate: 10_000, Each: func(l RedrivenLetter) { reported = append(reported, l.ID) }})
 			require.NoError(t, err)
 			require.Equal(t, RedriveResult{Redriven: 5}, done)
-			require.Equal(t, []string{"0", "1", "2", "3", "4"}, told)
+			require.Equal(t, []string{"0", "1", "2", "3", "4"}, reported)
 			require.EqualValues(t, 5, f.rdb.ZCard(ctx, f.key.Timeline).Val())
 		},
 		"delete dead letters": func(t *testing.T, f *fixture, lose func()) {

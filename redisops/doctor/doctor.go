@@ -118,7 +118,7 @@ func (d *doctor) unreachable(server string, err error) {
 	case redis.IsPermissionError(err), redis.IsAuthError(err):
 		do = "give the right user and password, and the user +@connection"
 	case errors.As(err, &fromRedis) && errors.Is(err, exchange.ErrUnavailable):
-		do = "wait until it serves again, or mend what it says"
+		do = "wait until Redis serves requests again, or fix the reported error"
 	}
 	d.add(Finding{Check: serverChecks[0], Server: server, Grade: Bad, Found: err.Error(), Do: do})
 	d.notChecked(serverChecks[1:], Finding{Server: server}, errUnreachable)

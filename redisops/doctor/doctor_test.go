@@ -136,8 +136,8 @@ func TestDiagnoseFindsFaults(t *testing.T) {
 		repair func()
 	}{
 		{"fine", func() {}, "orders", Good, "none", func() {}},
-		{"nothing kept", func() {}, "persistence", Bad, "no timer outlives a restart", func() {}},
-		{"snapshots", set("save", "3600 1"), "persistence", Warn, "snapshots alone", set("save", "")},
+		{"nothing kept", func() {}, "persistence", Bad, "timers are lost when Redis restarts", func() {}},
+		{"snapshots", set("save", "3600 1"), "persistence", Warn, "snapshots only", set("save", "")},
 		{"no sync", func() { set("appendonly", "yes")(); set("appendfsync", "no")() }, "persistence", Warn, "appendfsync no", set("appendfsync", "everysec")},
 		{"no replica", func() {}, "replicas", Warn, "none", func() {}},
 		{"evicts, unbounded", set("maxmemory-policy", "allkeys-lru"), "eviction", Warn, "no maxmemory", func() {}},
@@ -153,7 +153,7 @@ func TestDiagnoseFindsFaults(t *testing.T) {
 		{"wrong payloads", func() { do("RENAME", f.key.Payloads, "kept")(); do("SET", f.key.Payloads, "x")() }, "orphans", Unknown, "wrong type", func() { do("DEL", f.key.Payloads)(); do("RENAME", "kept", f.key.Payloads)() }},
 		{"mangled", do("HSET", f.key.Control, "lease_ttl", "soon"), "orders", Bad, "lease_ttl", do("DEL", f.key.Control)},
 		{"paused", do("HSET", f.key.Control, "paused", "1", "by", "ada"), "orders", Warn, "paused by ada", do("DEL", f.key.Control)},
-		{"tuned", do("HSET", f.key.Control, "max_attempts", "7"), "orders", Good, "settings", do("DEL", f.key.Control)},
+		{"tuned", do("HSET", f.key.Control, "max_attempts", "7"), "orders", Good, "overrides", do("DEL", f.key.Control)},
 	} {
 		c.harm()
 		keys := f.everything(t)

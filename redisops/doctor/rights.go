@@ -89,14 +89,14 @@ func (p *topicExam) rights(ctx context.Context) {
 	way := "as ACL DRYRUN says"
 	if err != nil {
 		missing, err = p.tried(ctx)
-		way = "as was tried; HSETNX and SADD cannot be"
+		way = "as tried; HSETNX and SADD cannot be tried"
 	}
 	if err != nil {
 		p.unknown("rights", err)
 		return
 	}
 	if len(missing) == 0 {
-		p.add("rights", Good, "the user may do all that is needed, "+way, "")
+		p.add("rights", Good, "the user has all needed rights, "+way, "")
 		return
 	}
 	grade := Good

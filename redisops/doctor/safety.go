@@ -33,11 +33,11 @@ func (v *serverExam) persistence(ctx context.Context) {
 	const do = "set appendonly to yes"
 	switch {
 	case err != nil:
-		v.add(check, Warn, "no append-only file, and whether there are snapshots is unknown: "+err.Error(), do)
+		v.add(check, Warn, "no append-only file, and the setting for snapshots is unknown: "+err.Error(), do)
 	case save == "":
-		v.add(check, Bad, "none: no timer outlives a restart of Redis", do)
+		v.add(check, Bad, "no persistence: timers are lost when Redis restarts", do)
 	default:
-		v.add(check, Warn, fmt.Sprintf("snapshots alone (%s): a crash loses what was scheduled since the last", saved), do)
+		v.add(check, Warn, fmt.Sprintf("snapshots only (%s): a crash loses timers scheduled since the last one", saved), do)
 	}
 }
 
@@ -48,7 +48,7 @@ func (v *serverExam) appendOnly(ctx context.Context) {
 	case err != nil:
 		v.add(check, Good, "append-only file; how often it is synced is unknown", "")
 	case fsync == "no":
-		v.add(check, Warn, "append-only file, appendfsync no: a crash of the machine loses what the system has not written yet", "set appendfsync to everysec or always")
+		v.add(check, Warn, "append-only file, appendfsync no: a crash of the machine loses writes that the system has not flushed yet", "set appendfsync to everysec or always")
 	default:
 		v.add(check, Good, "append-only file, appendfsync "+fsync, "")
 	}
@@ -62,7 +62,7 @@ func (v *serverExam) replicas(ctx context.Context) {
 		return
 	}
 	if role != "master" {
-		v.add(check, Bad, "this is a "+role+", which takes no writes", "give the address of the master, or a redis+sentinel URL")
+		v.add(check, Bad, "this is a "+role+", which accepts no writes", "give the address of the master, or a redis+sentinel URL")
 		return
 	}
 	said, ok := v.infoField(check, "connected_slaves")
@@ -79,16 +79,16 @@ func (v *serverExam) replicas(ctx context.Context) {
 		return
 	}
 	if behind := v.behind(count); behind > 0 {
-		v.add(check, Warn, fmt.Sprintf("%d of %d are not in step", behind, count), "read the logs of the replicas: a failover loses what they do not have")
+		v.add(check, Warn, fmt.Sprintf("%d of %d are not up to date", behind, count), "read the logs of the replicas: a failover loses the writes that they lack")
 		return
 	}
 	least, err := v.setting(ctx, "min-replicas-to-write")
-	found := fmt.Sprintf("%d in step", count)
+	found := fmt.Sprintf("%d up to date", count)
 	switch {
 	case err != nil:
 		v.add(check, Good, found+"; min-replicas-to-write is unknown", "")
 	case least == "0":
-		v.add(check, Warn, found+", min-replicas-to-write 0: a master that is cut off goes on acknowledging what a failover drops", "set min-replicas-to-write to 1")
+		v.add(check, Warn, found+", min-replicas-to-write 0: an isolated master acknowledges writes that a failover loses", "set min-replicas-to-write to 1")
 	default:
 		v.add(check, Good, found+", min-replicas-to-write "+least, "")
 	}

@@ -156,7 +156,7 @@ func (v *serverExam) eviction() {
 	case policy == "noeviction":
 		v.add("eviction", Good, policy, "")
 	case !bounded:
-		v.add("eviction", Warn, policy+", without effect as long as there is no maxmemory", do)
+		v.add("eviction", Warn, policy+", without effect while there is no maxmemory", do)
 	case strings.HasPrefix(policy, "volatile-"):
 		v.add("eviction", Warn, policy+": marks of Once and the answers to repeated exchanges may be dropped early", do)
 	default:
@@ -209,10 +209,10 @@ func (v *serverExam) clock(ctx context.Context) {
 	if offset < 0 {
 		than = "behind"
 	}
-	found := fmt.Sprintf("Redis is %s %s this machine, give or take %s; delivery goes by Redis's clock alone",
+	found := fmt.Sprintf("Redis is %s %s this machine, ±%s; delivery uses Redis's clock only",
 		inMillis(offset.Abs()), than, inMillis(trip/2))
 	if offset.Abs()-trip/2 > clockOff {
-		v.add("clock", Warn, found, "set the clocks right: instants that are taken from this machine's clock are off by that much")
+		v.add("clock", Warn, found, "synchronize the clocks: instants from this machine's clock are off by that much")
 		return
 	}
 	v.add("clock", Good, found, "")

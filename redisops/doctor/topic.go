@@ -105,7 +105,7 @@ func (p *topicExam) scripts(ctx context.Context) {
 	case scripts.IsDenied(err):
 		p.add("scripts", Bad, err.Error(), "give the user +@scripting, +time and the topic's keys")
 	default:
-		p.add("scripts", Bad, err.Error(), "mend what Redis says: without scripts nothing works")
+		p.add("scripts", Bad, err.Error(), "fix the error that Redis reports: every operation needs scripts")
 	}
 }
 
@@ -115,11 +115,11 @@ func (p *topicExam) orders(ctx context.Context) {
 	case scripts.IsDenied(err):
 		p.unknown("orders", err) // the check rights recommends what to do
 	case err != nil:
-		p.add("orders", Bad, err.Error(), "correct or remove the field: nodes keep what they had, and new ones do not start on the topic")
+		p.add("orders", Bad, err.Error(), "correct or remove the field: running nodes keep their control, and new nodes do not start the topic")
 	case c.Paused:
 		p.add("orders", Warn, "paused by "+c.PausedBy+": "+c.Reason, "resume it when it is time")
 	case c.Settings != timers.Settings{}:
-		p.add("orders", Good, "not paused; some settings are in force for all nodes", "")
+		p.add("orders", Good, "not paused; overrides apply to all nodes", "")
 	default:
 		p.add("orders", Good, "none", "")
 	}
@@ -158,7 +158,7 @@ func (p *topicExam) orphans(ctx context.Context) {
 		text += fmt.Sprintf(", among about %d entries of a larger topic", orphanLimit)
 	}
 	if len(found) > 0 {
-		p.add("orphans", Warn, text, "nothing, if few: a node removes them. If they return, look for who writes or deletes keys by hand")
+		p.add("orphans", Warn, text, "nothing if few: nodes remove them. If they return, find the program that writes or deletes keys directly")
 		return
 	}
 	p.add("orphans", Good, text, "")

@@ -3,47 +3,47 @@ package redisops
 import "errors"
 
 var (
-	// ErrNotFound says that there is no such timer.
+	// ErrNotFound reports that no timer has the given id.
 	ErrNotFound = errors.New("timer not found")
 
-	// ErrInvalid is wrapped by errors about an argument; they name it and its
-	// bound. Nothing was written.
+	// ErrInvalid is wrapped by errors about an argument. They name the argument and
+	// its bound. Nothing was written.
 	ErrInvalid = errors.New("invalid argument")
 
-	// ErrWrongType says that a key holds a value of another type; the error
-	// names both. Nothing was written.
+	// ErrWrongType reports that a key holds a value of another type. The error
+	// names both types. Nothing was written.
 	ErrWrongType = errors.New("wrong type of key")
 
-	// ErrMemoryFull says that Redis refused to write because it has reached
+	// ErrMemoryFull reports that Redis refused to write because it has reached
 	// maxmemory. Nothing was written.
 	ErrMemoryFull = errors.New("redis memory is full")
 
-	// ErrChannelDenied says that the user of the connection has no right to a
-	// channel. Pollers go on by polling; events cannot be watched.
+	// ErrChannelDenied reports that the connection's user has no right to a
+	// channel. Pollers continue by polling; events cannot be watched.
 	ErrChannelDenied = errors.New("no right to the channel")
 
-	// ErrUnsupported says that the server cannot keep timers: it is too old, or
-	// a Cluster that would spread a topic over several slots.
+	// ErrUnsupported reports that the server cannot store timers: its version is
+	// too old, or it is a Cluster that would spread a topic over several slots.
 	ErrUnsupported = errors.New("redis server not usable")
 
-	// ErrKeyUsed says that an idempotency key was used for another call within
+	// ErrKeyUsed reports that an idempotency key was used for another call within
 	// the last 24 hours. Nothing was written.
 	ErrKeyUsed = errors.New("the idempotency key was used for another call")
 
-	// ErrDenied says that Redis did not let the user of the connection do it:
-	// wrong credentials, or no right to a command, a key or a channel. Nothing
-	// was written.
+	// ErrDenied reports that Redis refused the connection's user: its credentials
+	// are wrong, or it has no right to a command, a key or a channel. Nothing was
+	// written.
 	ErrDenied = errors.New("redis denies it to this user")
 
-	// ErrTooLarge says that a payload has more bytes than MaxPayload, so it was
-	// not read.
+	// ErrTooLarge reports that a payload has more bytes than MaxPayload. It was not
+	// read.
 	ErrTooLarge = errors.New("payload too large")
 
-	// ErrGateExhausted says that a gate has no more tokens below 2^53, because
-	// tokens were lifted too far. Remove it.
+	// ErrGateExhausted reports that a gate has no fencing tokens left below 2^53,
+	// because its tokens were raised too far. Remove the gate.
 	ErrGateExhausted = errors.New("the fencing tokens of the gate are used up: remove it")
 
-	// ErrQueueFull says that a queue holds as many messages as its cap allows;
-	// nothing was written.
+	// ErrQueueFull reports that a queue holds as many messages as its cap allows.
+	// Nothing was written.
 	ErrQueueFull = errors.New("queue is full")
 )

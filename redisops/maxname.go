@@ -1,4 +1,4 @@
 package redisops
 
-// MaxName is the most bytes of an id or a topic.
+// MaxName is the maximum length of an id or a topic, in bytes.
 const MaxName = 512

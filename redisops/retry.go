@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Retry is for how long a call is made again while Redis is unavailable. The
-// zero value is: not at all.
+// Retry bounds the time for which a call is retried while Redis is unavailable. The
+// zero value disables retries.
 type Retry struct {
-	// Otherwise is how long, where the context has no deadline.
+	// Otherwise is the bound when the context has no deadline.
 	Otherwise time.Duration
-	// Most bounds it where the context has a later deadline; 0: it does not.
+	// Most bounds the time when the context has a later deadline; 0 means no bound.
 	Most time.Duration
 }
 
 // defaultRetry is the budget of a call whose context has no deadline.
 const defaultRetry = 2 * time.Second
 
-// RetryFor is the Retry of a client's RetryFor: 0 means until the deadline of the
-// context, or 2 s without one; a positive d bounds both; a negative d means that
-// each call is made once.
+// RetryFor returns the Retry for a client's RetryFor setting: 0 means until the
+// deadline of the context, or 2 s without one; a positive d bounds both; a negative
+// d disables retries.
 func RetryFor(d time.Duration) Retry {
 	switch {
 	case d < 0:
@@ -31,7 +31,7 @@ func RetryFor(d time.Duration) Retry {
 	}
 }
 
-// Budget is how long a call that begins now may take with its retries.
+// Budget returns how long a call that begins now may take, retries included.
 func (r Retry) Budget(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {

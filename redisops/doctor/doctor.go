@@ -15,32 +15,32 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// Grade says how a check came out.
+// Grade is the result of a check.
 type Grade string
 
 const (
-	// Good: as it should be.
+	// Good means that nothing needs to be done.
 	Good Grade = "good"
-	// Warn: it works, and timers may be late or lost in a case that is named.
+	// Warn means that timers may be late or lost in the case that Found names.
 	Warn Grade = "warn"
-	// Bad: timers are not kept, not delivered or not safe.
+	// Bad means that timers are not stored, not delivered or not safe.
 	Bad Grade = "bad"
-	// Unknown: the check could not be made; Found says why.
+	// Unknown means that the check could not run; Found says why.
 	Unknown Grade = "unknown"
 )
 
-// Finding is what one check of Diagnose found.
+// Finding is the result of one check of Diagnose.
 type Finding struct {
-	Check  string // its name, which does not change: one of Checks
-	Server string // host:port of the master it is about, in a Cluster; else empty
-	Topic  string // the topic it is about; empty: the server
+	Check  string // stable name of the check, one of Checks
+	Server string // host:port of the checked master in a Cluster; else empty
+	Topic  string // the checked topic; empty for a check of the server
 	Grade  Grade
-	Found  string // what there is
-	Do     string // what to do about it; empty when there is nothing to do
+	Found  string // what the check found
+	Do     string // recommended action; empty if none is needed
 }
 
-// Checks are the names of all checks, in their order: first those of the
-// server, then those of a topic.
+// Checks returns the names of all checks in order: first those of the server, then
+// those of a topic.
 func Checks() []string { return append(slices.Clone(serverChecks), topicChecks...) }
 
 var (
@@ -48,12 +48,11 @@ var (
 	topicChecks  = []string{"slots", "types", "scripts", "rights", "orders", "orphans"}
 )
 
-// Diagnose checks whether Redis is fit to keep these topics, and what is wrong
-// with them. It writes nothing, but for a message that no node reads. A check
-// that cannot be made is Unknown and stops no other, so every check has a
-// Finding: those of the server once, or for each master of a Cluster, and
-// those of a topic for each topic. The error wraps [ErrInvalid], and is about
-// a topic.
+// Diagnose checks whether Redis is fit to store these topics, and examines their
+// keys. It writes nothing, except a message on a channel that nodes ignore. A check
+// that cannot run is Unknown and does not stop the others, so every check has a
+// Finding: those of the server once, or for each master of a Cluster, and those of
+// a topic for each topic. The error wraps [ErrInvalid] and is about a topic.
 func Diagnose(ctx context.Context, s *timers.Timers, topics ...string) ([]Finding, error) {
 	for _, topic := range topics {
 		if err := layout.CheckTopic(topic); err != nil {
@@ -63,9 +62,9 @@ func Diagnose(ctx context.Context, s *timers.Timers, topics ...string) ([]Findin
 	d := &doctor{Timers: s}
 	down := d.servers(ctx)
 	for _, topic := range topics {
-		p := &patient{doctor: d, topic: topic, keys: s.Keys().Of(topic)}
+		p := &topicExam{doctor: d, topic: topic, keys: s.Keys().Of(topic)}
 		if down != nil {
-			d.unmade(topicChecks, Finding{Topic: topic}, down)
+			d.notChecked(topicChecks, Finding{Topic: topic}, down)
 			continue
 		}
 		p.examine(ctx)
@@ -73,7 +72,7 @@ func Diagnose(ctx context.Context, s *timers.Timers, topics ...string) ([]Findin
 	return d.findings, nil
 }
 
-// doctor gathers findings.
+// doctor collects findings.
 type doctor struct {
 	*timers.Timers
 	findings []Finding
@@ -81,8 +80,8 @@ type doctor struct {
 
 func (d *doctor) add(f Finding) { d.findings = append(d.findings, f) }
 
-// unmade adds that checks could not be made.
-func (d *doctor) unmade(checks []string, f Finding, why error) {
+// notChecked adds findings for checks that could not run.
+func (d *doctor) notChecked(checks []string, f Finding, why error) {
 	for _, check := range checks {
 		f.Check, f.Grade, f.Found = check, Unknown, "not checked: "+why.Error()
 		d.add(f)
@@ -91,7 +90,7 @@ func (d *doctor) unmade(checks []string, f Finding, why error) {
 
 var errUnreachable = errors.New("redis is not reachable")
 
-// servers checks the server, or all masters of a Cluster; the error is that
+// servers checks the server, or all masters of a Cluster. It returns an error if
 // none of them answers.
 func (d *doctor) servers(ctx context.Context) error {
 	nodes, err := d.Nodes(ctx)
@@ -101,7 +100,7 @@ func (d *doctor) servers(ctx context.Context) error {
 	}
 	down := errUnreachable
 	for _, node := range nodes {
-		v := &visit{doctor: d, node: node}
+		v := &serverExam{doctor: d, node: node}
 		if client, ok := node.(*redis.Client); ok && len(nodes) > 1 {
 			v.server = client.Options().Addr
 		}
@@ -119,13 +118,13 @@ func (d *doctor) unreachable(server string, err error) {
 	case redis.IsPermissionError(err), redis.IsAuthError(err):
 		do = "give the right user and password, and the user +@connection"
 	case errors.As(err, &fromRedis) && errors.Is(err, exchange.ErrUnavailable):
-		do = "wait until it serves again, or mend what it says"
+		do = "wait until Redis serves requests again, or fix the reported error"
 	}
 	d.add(Finding{Check: serverChecks[0], Server: server, Grade: Bad, Found: err.Error(), Do: do})
-	d.unmade(serverChecks[1:], Finding{Server: server}, errUnreachable)
+	d.notChecked(serverChecks[1:], Finding{Server: server}, errUnreachable)
 }
 
-// worse is the graver of two grades; what is not known is less than a warning.
+// worse returns the more severe of two grades; Unknown is less severe than Warn.
 func worse(a, b Grade) Grade {
 	order := []Grade{Good, Unknown, Warn, Bad}
 	if slices.Index(order, b) > slices.Index(order, a) {

@@ -21,7 +21,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// doctorFixture is a store and a topic of its own.
+// fixture is a store and a topic of its own.
 type fixture struct {
 	*timers.Timers
 	rdb   *redis.Client
@@ -37,7 +37,7 @@ func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 	return (&fixture{Timers: s, rdb: rdb}).on(redistest.Name(t))
 }
 
-// on gives the same store with another topic.
+// on returns a fixture of the same store with another topic.
 func (f *fixture) on(topic string) *fixture {
 	return &fixture{f.Timers, f.rdb, topic, f.Keys().Of(topic)}
 }
@@ -51,8 +51,8 @@ func (f *fixture) due(t testing.TB, ids ...string) {
 	}
 }
 
-// bury makes the first timer a dead letter.
-func (f *fixture) bury(t testing.TB) {
+// makeDead makes the first timer a dead letter.
+func (f *fixture) makeDead(t testing.TB) {
 	t.Helper()
 	src := f.Source(f.topic, timers.SourceOptions{})
 	r := &exchange.Request{Incarnation: "x", Sequence: 1, Want: 1, LeaseTTL: time.Minute}
@@ -63,8 +63,8 @@ func (f *fixture) bury(t testing.TB) {
 	require.NoError(t, err)
 }
 
-// diagnose gives the findings on the fixture's topic by check, of which there
-// has to be one each.
+// diagnose returns the findings on the fixture's topic by check, and requires one
+// each.
 func (f *fixture) diagnose(t testing.TB) map[string]Finding {
 	t.Helper()
 	list, err := Diagnose(t.Context(), f.Timers, f.topic)
@@ -83,7 +83,7 @@ func (f *fixture) diagnose(t testing.TB) map[string]Finding {
 	return found
 }
 
-// everything is all that the server has, byte by byte.
+// everything returns all that the server stores, byte by byte.
 func (f *fixture) everything(t testing.TB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -93,14 +93,15 @@ func (f *fixture) everything(t testing.TB) map[string]string {
 	return all
 }
 
-// A server as it should be is good in all, and the same after it.
+// TestDiagnoseAHealthyRedis checks that all findings of a healthy server are good,
+// and that the server is unchanged.
 func TestDiagnoseAHealthyRedis(t *testing.T) {
 	t.Parallel()
 	w := redistest.Sentinel(t, "--appendonly", "yes", "--min-replicas-to-write", "1")
 	f := newFixture(t, w.Client(t))
 	f.due(t, "a", "b", "c")
-	f.bury(t)
-	require.NoError(t, f.rdb.Persist(t.Context(), f.key.Hint).Err()) // else it may end meanwhile
+	f.makeDead(t)
+	require.NoError(t, f.rdb.Persist(t.Context(), f.key.Hint).Err()) // otherwise it may expire meanwhile
 	before := f.everything(t)
 	for check, found := range f.diagnose(t) {
 		require.Equal(t, Good, found.Grade, "%s: %s", check, found.Found)
@@ -110,7 +111,8 @@ func TestDiagnoseAHealthyRedis(t *testing.T) {
 	require.Equal(t, before, f.everything(t))
 }
 
-// Each fault is found by its check, and what it says names it.
+// TestDiagnoseFindsFaults checks that each fault is found by its check and named in
+// the finding.
 func TestDiagnoseFindsFaults(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -118,7 +120,7 @@ func TestDiagnoseFindsFaults(t *testing.T) {
 	ctx := t.Context()
 	_, err := f.Schedule(ctx, f.topic, timers.Entry{ID: "a", Payload: []byte("x"), In: time.Hour})
 	require.NoError(t, err)
-	require.NoError(t, f.rdb.Del(ctx, f.key.Hint).Err()) // which would end by itself meanwhile
+	require.NoError(t, f.rdb.Del(ctx, f.key.Hint).Err()) // it would expire meanwhile
 	set := func(name, value string) func() {
 		return func() { require.NoError(t, f.rdb.ConfigSet(ctx, name, value).Err()) }
 	}
@@ -134,8 +136,8 @@ func TestDiagnoseFindsFaults(t *testing.T) {
 		repair func()
 	}{
 		{"fine", func() {}, "orders", Good, "none", func() {}},
-		{"nothing kept", func() {}, "persistence", Bad, "no timer outlives a restart", func() {}},
-		{"snapshots", set("save", "3600 1"), "persistence", Warn, "snapshots alone", set("save", "")},
+		{"nothing kept", func() {}, "persistence", Bad, "timers are lost when Redis restarts", func() {}},
+		{"snapshots", set("save", "3600 1"), "persistence", Warn, "snapshots only", set("save", "")},
 		{"no sync", func() { set("appendonly", "yes")(); set("appendfsync", "no")() }, "persistence", Warn, "appendfsync no", set("appendfsync", "everysec")},
 		{"no replica", func() {}, "replicas", Warn, "none", func() {}},
 		{"evicts, unbounded", set("maxmemory-policy", "allkeys-lru"), "eviction", Warn, "no maxmemory", func() {}},
@@ -151,14 +153,14 @@ func TestDiagnoseFindsFaults(t *testing.T) {
 		{"wrong payloads", func() { do("RENAME", f.key.Payloads, "kept")(); do("SET", f.key.Payloads, "x")() }, "orphans", Unknown, "wrong type", func() { do("DEL", f.key.Payloads)(); do("RENAME", "kept", f.key.Payloads)() }},
 		{"mangled", do("HSET", f.key.Control, "lease_ttl", "soon"), "orders", Bad, "lease_ttl", do("DEL", f.key.Control)},
 		{"paused", do("HSET", f.key.Control, "paused", "1", "by", "ada"), "orders", Warn, "paused by ada", do("DEL", f.key.Control)},
-		{"tuned", do("HSET", f.key.Control, "max_attempts", "7"), "orders", Good, "settings", do("DEL", f.key.Control)},
+		{"tuned", do("HSET", f.key.Control, "max_attempts", "7"), "orders", Good, "overrides", do("DEL", f.key.Control)},
 	} {
 		c.harm()
 		keys := f.everything(t)
 		found := f.diagnose(t)[c.check]
 		require.Equal(t, c.grade, found.Grade, "%s: %s", c.name, found.Found)
 		require.Contains(t, found.Found, c.says, c.name)
-		require.Equal(t, keys, f.everything(t), "%s: it is found, not removed", c.name)
+		require.Equal(t, keys, f.everything(t), "%s: the fault is found, not removed", c.name)
 		c.repair()
 	}
 }
@@ -179,7 +181,8 @@ func TestDiagnoseAReplica(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.HasPrefix(g.diagnose(t)["replicas"].Found, "none") }, 30*time.Second, 50*time.Millisecond)
 }
 
-// One that does not answer ends no check in an error, and keeps nobody long.
+// TestDiagnoseWithoutRedis checks that a server that does not answer causes
+// findings, not an error, within a short time.
 func TestDiagnoseWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--requirepass", "secret")
@@ -240,12 +243,12 @@ func TestDiagnoseACluster(t *testing.T) {
 
 var commandUse = regexp.MustCompile(`(?:p?call|variadic|collect)\('([A-Z]+)'`)
 
-// The rights that are checked are those that the scripts use.
+// TestRightsCoverTheScripts checks that the rights are those that the scripts use.
 func TestRightsCoverTheScripts(t *testing.T) {
 	t.Parallel()
 	s, err := timers.New(redistest.Shared(t), timers.Keys{})
 	require.NoError(t, err)
-	p := &patient{doctor: &doctor{Timers: s}, topic: "t", keys: s.Keys().Of("t")}
+	p := &topicExam{doctor: &doctor{Timers: s}, topic: "t", keys: s.Keys().Of("t")}
 	// try.lua runs TIME. Without RENAME a batch goes through the script alone.
 	known := []string{"TIME", "RENAME"}
 	for _, r := range p.needed() {
@@ -267,13 +270,14 @@ func TestRightsCoverTheScripts(t *testing.T) {
 	}
 }
 
-// Each right that is missing is found, by the server's own word or by trying.
+// TestRightsThatAreMissing checks that each missing right is found, with ACL DRYRUN
+// or by trying.
 func TestRightsThatAreMissing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	admin := newFixture(t, server.Client(t))
 	admin.due(t, "a")
-	require.NoError(t, admin.rdb.Persist(t.Context(), admin.key.Hint).Err()) // else it may end meanwhile
+	require.NoError(t, admin.rdb.Persist(t.Context(), admin.key.Hint).Err()) // otherwise it may expire meanwhile
 	before := admin.everything(t)
 	rules := func(t *testing.T, user string, rules ...string) *fixture {
 		t.Helper()
@@ -304,7 +308,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 		require.Equal(t, Good, found.Grade, found.Found)
 		require.Contains(t, found.Found, way)
 
-		p := &patient{doctor: &doctor{Timers: admin.Timers}, topic: admin.topic, keys: admin.key}
+		p := &topicExam{doctor: &doctor{Timers: admin.Timers}, topic: admin.topic, keys: admin.key}
 		grades, tried := map[string]Grade{}, map[string]bool{}
 		for _, r := range p.needed() {
 			grades[r.command] = worse(grades[r.command], r.grade)
@@ -345,9 +349,9 @@ func TestRightsThatAreMissing(t *testing.T) {
 	require.Equal(t, Good, noInfo["version"].Grade)
 }
 
-// newerWords has the server refuse a command of a script in the words of Redis
-// 7.2 and later and of Valkey (scriptVerifyACL and getAclErrorMessage there),
-// which name the command and have no code; 7.0 says the same in other words.
+// newerWords changes the error of a refused command of a script to that of Redis
+// 7.2 and later and of Valkey (scriptVerifyACL and getAclErrorMessage there), which
+// name the command and have no code; 7.0 has another text.
 type newerWords struct{ user string }
 
 func (newerWords) DialHook(next redis.DialHook) redis.DialHook { return next }

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// subscribeLimit is how long a subscription is waited for.
+	// subscribeLimit is how long the check waits for a subscription.
 	subscribeLimit = 3 * time.Second
-	// none is no id of a timer.
+	// none is never the id of a timer.
 	none = "\x00 doctor"
 )
 
-// purpose is what a right is for.
+// purpose is the use of a right.
 type purpose struct {
-	grade   Grade // without it
-	without string
+	grade   Grade  // grade of a missing right
+	without string // consequence of a missing right
 }
 
 var (
@@ -35,19 +35,19 @@ var (
 	toRemove   = purpose{Warn, "cancelling or forgetting all of a topic fails"}
 )
 
-// right is a command on a key, or a channel, that the user needs.
+// right is a command on a key or a channel that the user needs.
 type right struct {
 	purpose
 	command string
-	key     string   // or channel
-	rest    []string // with which it changes nothing
-	untried bool     // there is nothing with which it would change nothing
+	key     string   // key or channel
+	rest    []string // arguments with which the command changes nothing
+	untried bool     // no such arguments exist
 }
 
-// needed are the rights that clients and nodes of a topic need. With these
+// needed returns the rights that clients and nodes of a topic need. With these
 // arguments a command changes nothing: it names a member that no timer has, or
-// fails when its rights have been checked.
-func (p *patient) needed() []right {
+// fails after its rights have been checked.
+func (p *topicExam) needed() []right {
 	k := p.keys
 	unused := k.Stream("doctor", 0)
 	var all []right
@@ -82,20 +82,21 @@ func (p *patient) needed() []right {
 		right{purpose: toRegister, command: "SADD", key: p.Timers.Keys().Topics, rest: []string{p.topic}, untried: true})
 }
 
-// rights asks Redis what the user may do, or finds out.
-func (p *patient) rights(ctx context.Context) {
+// rights checks with ACL DRYRUN what the user may do, or else by trying the
+// commands.
+func (p *topicExam) rights(ctx context.Context) {
 	missing, err := p.asked(ctx)
 	way := "as ACL DRYRUN says"
 	if err != nil {
 		missing, err = p.tried(ctx)
-		way = "as was tried; HSETNX and SADD cannot be"
+		way = "as tried; HSETNX and SADD cannot be tried"
 	}
 	if err != nil {
 		p.unknown("rights", err)
 		return
 	}
 	if len(missing) == 0 {
-		p.add("rights", Good, "the user may do all that is needed, "+way, "")
+		p.add("rights", Good, "the user has all needed rights, "+way, "")
 		return
 	}
 	grade := Good
@@ -118,9 +119,9 @@ func (p *patient) rights(ctx context.Context) {
 		"give the user these rights, of which docs/keys.md has the list; without them "+strings.Join(losses, ", "))
 }
 
-// asked asks for every right with ACL DRYRUN, which came with Redis 7.0 and is
-// itself a right.
-func (p *patient) asked(ctx context.Context) (missing []right, err error) {
+// asked checks every right with ACL DRYRUN, which came with Redis 7.0 and itself
+// needs a right.
+func (p *topicExam) asked(ctx context.Context) (missing []right, err error) {
 	node := p.RDB
 	if cluster, ok := p.RDB.(*redis.ClusterClient); ok {
 		if node, err = cluster.MasterForKey(ctx, p.keys.Timeline); err != nil {
@@ -154,9 +155,9 @@ func (p *patient) asked(ctx context.Context) (missing []right, err error) {
 	return missing, nil
 }
 
-// tried runs every command as scripts do, with arguments with which it changes
+// tried runs every command in a script, with arguments with which it changes
 // nothing.
-func (p *patient) tried(ctx context.Context) (missing []right, err error) {
+func (p *topicExam) tried(ctx context.Context) (missing []right, err error) {
 	for _, r := range p.needed() {
 		switch {
 		case r.command == "SUBSCRIBE":
@@ -176,37 +177,37 @@ func (p *patient) tried(ctx context.Context) (missing []right, err error) {
 	return missing, nil
 }
 
-// Try runs a command in a script. The error is that of the script, or that the
-// user may not run it; what else the command says does not matter.
-func (p *patient) try(ctx context.Context, key, command string, rest ...string) error {
-	said, err := p.say(ctx, key, command, rest...)
+// try runs a command in a script. The error is that of the script, or that the user
+// may not run the command; other errors of the command are ignored.
+func (p *topicExam) try(ctx context.Context, key, command string, rest ...string) error {
+	said, err := p.runCommand(ctx, key, command, rest...)
 	if err == nil && scripts.IsDenied(said) {
 		return said
 	}
 	return err
 }
 
-// say runs a command in a script; said is its error.
-func (p *patient) say(ctx context.Context, key, command string, rest ...string) (said, err error) {
+// runCommand runs a command in a script; said is the error of the command.
+func (p *topicExam) runCommand(ctx context.Context, key, command string, rest ...string) (said, err error) {
 	args := []any{command}
 	for _, arg := range rest {
 		args = append(args, arg)
 	}
 	text, err := p.RunText(ctx, tryScript, []string{key}, args...)
 	if err == nil && text != "" {
-		said = scripts.WrapReply([]string{key}, saidError(text))
+		said = scripts.WrapReply([]string{key}, commandError(text))
 	}
 	return said, err
 }
 
-// saidError is an error that Redis told a script.
-type saidError string
+// commandError is an error that Redis returned to a script.
+type commandError string
 
-func (e saidError) Error() string { return string(e) }
+func (e commandError) Error() string { return string(e) }
 
-func (p *patient) trySubscribe(ctx context.Context, channel string) error {
+func (p *topicExam) trySubscribe(ctx context.Context, channel string) error {
 	sub := p.RDB.Subscribe(ctx)
-	defer func() { _ = sub.Close() }() // it was a try
+	defer func() { _ = sub.Close() }() // the subscription was only a try
 	err := sub.Subscribe(ctx, channel)
 	if err == nil {
 		_, err = sub.ReceiveTimeout(ctx, subscribeLimit)

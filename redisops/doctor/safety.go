@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// persistence checks what is left of the timers when the server restarts.
-func (v *visit) persistence(ctx context.Context) {
+// persistence checks which timers survive a restart of the server.
+func (v *serverExam) persistence(ctx context.Context) {
 	const check = "persistence"
-	aof, ok := v.told(check, "aof_enabled")
+	aof, ok := v.infoField(check, "aof_enabled")
 	if !ok {
 		return
 	}
@@ -33,40 +33,39 @@ func (v *visit) persistence(ctx context.Context) {
 	const do = "set appendonly to yes"
 	switch {
 	case err != nil:
-		v.add(check, Warn, "no append-only file, and whether there are snapshots is not told: "+err.Error(), do)
+		v.add(check, Warn, "no append-only file, and the setting for snapshots is unknown: "+err.Error(), do)
 	case save == "":
-		v.add(check, Bad, "none: no timer outlives a restart of Redis", do)
+		v.add(check, Bad, "no persistence: timers are lost when Redis restarts", do)
 	default:
-		v.add(check, Warn, fmt.Sprintf("snapshots alone (%s): a crash loses what was scheduled since the last", saved), do)
+		v.add(check, Warn, fmt.Sprintf("snapshots only (%s): a crash loses timers scheduled since the last one", saved), do)
 	}
 }
 
-func (v *visit) appendOnly(ctx context.Context) {
+func (v *serverExam) appendOnly(ctx context.Context) {
 	const check = "persistence"
 	fsync, err := v.setting(ctx, "appendfsync")
 	switch {
 	case err != nil:
-		v.add(check, Good, "append-only file; how often it is synced is not told", "")
+		v.add(check, Good, "append-only file; how often it is synced is unknown", "")
 	case fsync == "no":
-		v.add(check, Warn, "append-only file, appendfsync no: a crash of the machine loses what the system has not written yet", "set appendfsync to everysec or always")
+		v.add(check, Warn, "append-only file, appendfsync no: a crash of the machine loses writes that the system has not flushed yet", "set appendfsync to everysec or always")
 	default:
 		v.add(check, Good, "append-only file, appendfsync "+fsync, "")
 	}
 }
 
-// replicas checks what is left of the timers when the server does not come
-// back.
-func (v *visit) replicas(ctx context.Context) {
+// replicas checks which timers survive the loss of the server.
+func (v *serverExam) replicas(ctx context.Context) {
 	const check = "replicas"
-	role, ok := v.told(check, "role")
+	role, ok := v.infoField(check, "role")
 	if !ok {
 		return
 	}
 	if role != "master" {
-		v.add(check, Bad, "this is a "+role+", which takes no writes", "give the address of the master, or a redis+sentinel URL")
+		v.add(check, Bad, "this is a "+role+", which accepts no writes", "give the address of the master, or a redis+sentinel URL")
 		return
 	}
-	said, ok := v.told(check, "connected_slaves")
+	said, ok := v.infoField(check, "connected_slaves")
 	if !ok {
 		return
 	}
@@ -80,28 +79,28 @@ func (v *visit) replicas(ctx context.Context) {
 		return
 	}
 	if behind := v.behind(count); behind > 0 {
-		v.add(check, Warn, fmt.Sprintf("%d of %d are not in step", behind, count), "read the logs of the replicas: a failover loses what they do not have")
+		v.add(check, Warn, fmt.Sprintf("%d of %d are not up to date", behind, count), "read the logs of the replicas: a failover loses the writes that they lack")
 		return
 	}
 	least, err := v.setting(ctx, "min-replicas-to-write")
-	found := fmt.Sprintf("%d in step", count)
+	found := fmt.Sprintf("%d up to date", count)
 	switch {
 	case err != nil:
-		v.add(check, Good, found+"; min-replicas-to-write is not told", "")
+		v.add(check, Good, found+"; min-replicas-to-write is unknown", "")
 	case least == "0":
-		v.add(check, Warn, found+", min-replicas-to-write 0: a master that is cut off goes on acknowledging what a failover drops", "set min-replicas-to-write to 1")
+		v.add(check, Warn, found+", min-replicas-to-write 0: an isolated master acknowledges writes that a failover loses", "set min-replicas-to-write to 1")
 	default:
 		v.add(check, Good, found+", min-replicas-to-write "+least, "")
 	}
 }
 
-// behind counts the replicas that are not there, or not up to date. INFO has a
+// behind counts the replicas that are disconnected or not up to date. INFO has a
 // line such as slave0:ip=…,port=…,state=online,offset=…,lag=1 for each.
-func (v *visit) behind(count int) (behind int) {
+func (v *serverExam) behind(count int) (behind int) {
 	for i := range count {
 		line, ok := v.info["slave"+strconv.Itoa(i)]
 		if !ok {
-			continue // of a line that is not told nothing is known
+			continue // nothing is known without the line
 		}
 		fields := map[string]string{}
 		for field := range strings.SplitSeq(line, ",") {

@@ -6,5 +6,6 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// TestDoctorHeaders checks that what a header lists is what the script uses, no more and no less.
+// TestDoctorHeaders checks that the header of each script lists exactly what the
+// script uses.
 func TestDoctorHeaders(t *testing.T) { storetest.CheckHeaders(t, lua) }

@@ -24,10 +24,10 @@ const (
 	behindReplica = 10 * time.Second
 )
 
-var errNotTold = errors.New("the server does not tell")
+var errUnknown = errors.New("not reported by the server")
 
-// visit checks one server.
-type visit struct {
+// serverExam examines one server.
+type serverExam struct {
 	*doctor
 	node   redis.Cmdable
 	server string
@@ -36,12 +36,12 @@ type visit struct {
 	infoErr error
 }
 
-func (v *visit) add(check string, g Grade, found, do string) {
+func (v *serverExam) add(check string, g Grade, found, do string) {
 	v.doctor.add(Finding{Check: check, Server: v.server, Grade: g, Found: found, Do: do})
 }
 
-// unknown adds that a check could not be made, and what right it needs.
-func (v *visit) unknown(check string, err error, right string) {
+// unknown adds a check that could not run, and the right that it needs.
+func (v *serverExam) unknown(check string, err error, right string) {
 	do := ""
 	if redis.IsPermissionError(err) {
 		do = "to have it checked, give the user " + right
@@ -49,8 +49,8 @@ func (v *visit) unknown(check string, err error, right string) {
 	v.add(check, Unknown, "not checked: "+err.Error(), do)
 }
 
-// examine makes all checks; false: nobody answers.
-func (v *visit) examine(ctx context.Context) bool {
+// examine runs all checks. It returns false if the server does not answer.
+func (v *serverExam) examine(ctx context.Context) bool {
 	trip, err := v.ping(ctx)
 	if err != nil {
 		v.unreachable(v.server, scripts.Wrap(ctx, nil, err))
@@ -76,8 +76,8 @@ func (v *visit) examine(ctx context.Context) bool {
 	return true
 }
 
-// ping gives the fastest round trip of a few.
-func (v *visit) ping(ctx context.Context) (fastest time.Duration, err error) {
+// ping returns the fastest of a few round trips.
+func (v *serverExam) ping(ctx context.Context) (fastest time.Duration, err error) {
 	for i := range pings {
 		began := time.Now()
 		if err := v.node.Ping(ctx).Err(); err != nil {
@@ -90,34 +90,34 @@ func (v *visit) ping(ctx context.Context) (fastest time.Duration, err error) {
 	return fastest, nil
 }
 
-// told gives a field of INFO; false: it is not known, and the check has been
-// added as such.
-func (v *visit) told(check, field string) (string, bool) {
+// infoField returns a field of INFO. If the field is missing, it adds the check as
+// Unknown and returns false.
+func (v *serverExam) infoField(check, field string) (string, bool) {
 	value, ok := v.info[field]
 	if !ok {
 		err := v.infoErr
 		if err == nil {
-			err = fmt.Errorf("%w: no %s in INFO", errNotTold, field)
+			err = fmt.Errorf("%w: no %s in INFO", errUnknown, field)
 		}
 		v.unknown(check, err, "+info")
 	}
 	return value, ok
 }
 
-// setting reads a setting of the server; not everybody may.
-func (v *visit) setting(ctx context.Context, name string) (string, error) {
+// setting reads a setting of the server, which needs the right to CONFIG GET.
+func (v *serverExam) setting(ctx context.Context, name string) (string, error) {
 	found, err := v.node.ConfigGet(ctx, name).Result()
 	if err != nil {
 		return "", scripts.Wrap(ctx, nil, err)
 	}
 	value, ok := found[name]
 	if !ok {
-		return "", fmt.Errorf("%w: %s", errNotTold, name)
+		return "", fmt.Errorf("%w: %s", errUnknown, name)
 	}
 	return value, nil
 }
 
-func (v *visit) version(ctx context.Context) {
+func (v *serverExam) version(ctx context.Context) {
 	const do = "use Redis 6.2 or later"
 	if found := v.info["redis_version"]; found != "" {
 		if tooOld(found) {
@@ -127,7 +127,7 @@ func (v *visit) version(ctx context.Context) {
 		v.add("version", Good, found, "")
 		return
 	}
-	// Without INFO, a command that came with 6.2 tells it.
+	// Without INFO, a command that came with 6.2 shows the version.
 	switch err := v.CheckVersion(ctx, nil); {
 	case errors.Is(err, redisops.ErrUnsupported):
 		v.add("version", Bad, "older than 6.2", do)
@@ -138,15 +138,16 @@ func (v *visit) version(ctx context.Context) {
 	}
 }
 
-// tooOld reads a version such as 7.0.15; what it cannot read is not too old.
+// tooOld reads a version such as 7.0.15. A version that it cannot read is not too
+// old.
 func tooOld(version string) bool {
 	var major, minor int
-	n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor) // n says it
+	n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor) // n counts the numbers that were read
 	return n == 2 && (major < 6 || major == 6 && minor < 2)
 }
 
-func (v *visit) eviction() {
-	policy, ok := v.told("eviction", "maxmemory_policy")
+func (v *serverExam) eviction() {
+	policy, ok := v.infoField("eviction", "maxmemory_policy")
 	if !ok {
 		return
 	}
@@ -155,7 +156,7 @@ func (v *visit) eviction() {
 	case policy == "noeviction":
 		v.add("eviction", Good, policy, "")
 	case !bounded:
-		v.add("eviction", Warn, policy+", without effect as long as there is no maxmemory", do)
+		v.add("eviction", Warn, policy+", without effect while there is no maxmemory", do)
 	case strings.HasPrefix(policy, "volatile-"):
 		v.add("eviction", Warn, policy+": marks of Once and the answers to repeated exchanges may be dropped early", do)
 	default:
@@ -163,13 +164,13 @@ func (v *visit) eviction() {
 	}
 }
 
-func (v *visit) memory() {
+func (v *serverExam) memory() {
 	const check = "memory"
-	used, ok := v.told(check, "used_memory")
+	used, ok := v.infoField(check, "used_memory")
 	if !ok {
 		return
 	}
-	limit, ok := v.told(check, "maxmemory")
+	limit, ok := v.infoField(check, "maxmemory")
 	if !ok {
 		return
 	}
@@ -195,7 +196,7 @@ func (v *visit) memory() {
 	}
 }
 
-func (v *visit) clock(ctx context.Context) {
+func (v *serverExam) clock(ctx context.Context) {
 	began := time.Now()
 	theirs, err := v.node.Time(ctx).Result()
 	trip := time.Since(began)
@@ -208,10 +209,10 @@ func (v *visit) clock(ctx context.Context) {
 	if offset < 0 {
 		than = "behind"
 	}
-	found := fmt.Sprintf("Redis is %s %s this machine, give or take %s; delivery goes by Redis's clock alone",
+	found := fmt.Sprintf("Redis is %s %s this machine, ±%s; delivery uses Redis's clock only",
 		inMillis(offset.Abs()), than, inMillis(trip/2))
 	if offset.Abs()-trip/2 > clockOff {
-		v.add("clock", Warn, found, "set the clocks right: instants that are taken from this machine's clock are off by that much")
+		v.add("clock", Warn, found, "synchronize the clocks: instants from this machine's clock are off by that much")
 		return
 	}
 	v.add("clock", Good, found, "")

@@ -15,30 +15,30 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// orphanLimit is how many entries of a key are looked at for orphans, about.
+// orphanLimit is about how many entries of a key are examined for orphans.
 const orphanLimit = 100_000
 
-// barePage is how many entries one script call looks at.
+// barePage is how many entries one script call examines.
 const barePage = 512
 
-// patient is a topic that is checked.
-type patient struct {
+// topicExam examines one topic.
+type topicExam struct {
 	*doctor
 	topic string
 	keys  timers.TopicKeys
 }
 
-func (p *patient) add(check string, g Grade, found, do string) {
+func (p *topicExam) add(check string, g Grade, found, do string) {
 	p.doctor.add(Finding{Check: check, Topic: p.topic, Grade: g, Found: found, Do: do})
 }
 
-func (p *patient) unknown(check string, err error) {
-	p.unmade([]string{check}, Finding{Topic: p.topic}, err)
+func (p *topicExam) unknown(check string, err error) {
+	p.notChecked([]string{check}, Finding{Topic: p.topic}, err)
 }
 
-func (p *patient) examine(ctx context.Context) {
+func (p *topicExam) examine(ctx context.Context) {
 	if !p.slots(ctx) {
-		p.unmade(topicChecks[1:], Finding{Topic: p.topic}, fmt.Errorf("%w: the keys are in several slots", redisops.ErrUnsupported))
+		p.notChecked(topicChecks[1:], Finding{Topic: p.topic}, fmt.Errorf("%w: the keys are in several slots", redisops.ErrUnsupported))
 		return
 	}
 	p.types(ctx)
@@ -48,8 +48,8 @@ func (p *patient) examine(ctx context.Context) {
 	p.orphans(ctx)
 }
 
-// slots reports false where a Cluster spreads the topic.
-func (p *patient) slots(ctx context.Context) bool {
+// slots returns false if a Cluster spreads the topic over several slots.
+func (p *topicExam) slots(ctx context.Context) bool {
 	if !p.Clustered(ctx) {
 		p.add("slots", Good, "not a Cluster", "")
 		return true
@@ -62,7 +62,7 @@ func (p *patient) slots(ctx context.Context) bool {
 	return true
 }
 
-func (p *patient) types(ctx context.Context) {
+func (p *topicExam) types(ctx context.Context) {
 	want := []struct{ key, kind string }{
 		{p.keys.Timeline, "zset"},
 		{p.keys.Payloads, "hash"},
@@ -95,39 +95,39 @@ func (p *patient) types(ctx context.Context) {
 	p.add("types", Good, "all keys hold what they should", "")
 }
 
-// scripts runs one that writes nothing, in the way in which a poller's would
-// be refused: a replica, a full disk, too few replicas.
-func (p *patient) scripts(ctx context.Context) {
-	said, err := p.say(ctx, p.keys.Leases, "HDEL", none)
+// scripts runs a script that writes nothing but is refused in the same cases as a
+// poller's: on a replica, with a full disk, or with too few replicas.
+func (p *topicExam) scripts(ctx context.Context) {
+	said, err := p.runCommand(ctx, p.keys.Leases, "HDEL", none)
 	switch err = errors.Join(said, err); {
 	case err == nil, scripts.IsDenied(said):
-		p.add("scripts", Good, "loaded and run", "") // and what it may not, rights says
+		p.add("scripts", Good, "loaded and run", "") // the check rights reports what the user may not do
 	case scripts.IsDenied(err):
 		p.add("scripts", Bad, err.Error(), "give the user +@scripting, +time and the topic's keys")
 	default:
-		p.add("scripts", Bad, err.Error(), "mend what Redis says: without scripts nothing works")
+		p.add("scripts", Bad, err.Error(), "fix the error that Redis reports: every operation needs scripts")
 	}
 }
 
-func (p *patient) orders(ctx context.Context) {
+func (p *topicExam) orders(ctx context.Context) {
 	c, err := p.Control(ctx, p.topic)
 	switch {
 	case scripts.IsDenied(err):
-		p.unknown("orders", err) // rights says what to do
+		p.unknown("orders", err) // the check rights recommends what to do
 	case err != nil:
-		p.add("orders", Bad, err.Error(), "correct or remove the field: nodes keep what they had, and new ones do not start on the topic")
+		p.add("orders", Bad, err.Error(), "correct or remove the field: running nodes keep their control, and new nodes do not start the topic")
 	case c.Paused:
 		p.add("orders", Warn, "paused by "+c.PausedBy+": "+c.Reason, "resume it when it is time")
 	case c.Settings != timers.Settings{}:
-		p.add("orders", Good, "not paused; some settings are in force for all nodes", "")
+		p.add("orders", Good, "not paused; overrides apply to all nodes", "")
 	default:
 		p.add("orders", Good, "none", "")
 	}
 }
 
-// orphans looks for payloads and records without a timer, and for timers
-// without a payload.
-func (p *patient) orphans(ctx context.Context) {
+// orphans looks for payloads and records without a timer, and for timers without a
+// payload.
+func (p *topicExam) orphans(ctx context.Context) {
 	var found []string
 	all := true
 	for _, hash := range []struct{ key, what string }{{p.keys.Payloads, "payloads"}, {p.keys.Leases, "lease records"}} {
@@ -158,14 +158,15 @@ func (p *patient) orphans(ctx context.Context) {
 		text += fmt.Sprintf(", among about %d entries of a larger topic", orphanLimit)
 	}
 	if len(found) > 0 {
-		p.add("orphans", Warn, text, "nothing, if few: a node removes them. If they return, look for who writes or deletes keys by hand")
+		p.add("orphans", Warn, text, "nothing if few: nodes remove them. If they return, find the program that writes or deletes keys directly")
 		return
 	}
 	p.add("orphans", Good, text, "")
 }
 
-// withoutPayload counts timers that carry nothing; ended: it saw them all.
-func (p *patient) withoutPayload(ctx context.Context) (missing int, ended bool, err error) {
+// withoutPayload counts timers without a payload; ended reports that it examined
+// all.
+func (p *topicExam) withoutPayload(ctx context.Context) (missing int, ended bool, err error) {
 	cursor := "0"
 	for examined := 0; examined < orphanLimit; {
 		list, err := p.RunList(ctx, 3, bareScript, []string{p.keys.Timeline, p.keys.Payloads}, cursor, barePage)

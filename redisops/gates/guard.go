@@ -13,41 +13,44 @@ import (
 )
 
 var (
-	// ErrFenceStale says that a resource has seen a newer token: another process
-	// has had the turn since, and has used it. It is also what a token gets that
-	// is older than what the guard remembers and does not have the turn.
+	// ErrFenceStale reports that a newer token was used for a resource: another
+	// process has had the turn since. A token that is older than what the guard
+	// remembers and does not have the turn gets the same error.
 	ErrFenceStale = errors.New("fencing token is stale: a newer one was used")
 
-	// ErrFenceRegressed says that a token has the turn and yet the resource has
-	// seen a newer one: the gate lost data, and its tokens stepped back. Repair
-	// lifts them.
+	// ErrFenceRegressed reports that a token has the turn although a newer one was
+	// used for the resource: the gate lost data, and its tokens stepped back.
+	// Repair raises them.
 	ErrFenceRegressed = errors.New("fencing tokens have stepped back: repair the gate")
 
-	// ErrFenceUnknown says that no turn has had a token: it was made up, or Redis
-	// has lost the turn.
+	// ErrFenceUnknown reports that the token was never issued for a turn: it was
+	// invented, or Redis has lost the turn.
 	ErrFenceUnknown = errors.New("no turn has had this fencing token")
 )
 
 const (
 	// GuardLife is how long a guard remembers a token. A token that was issued
-	// longer ago, and that the guard does not know, passes only in its turn.
+	// earlier, and that the guard does not know, is accepted only while it has the
+	// turn.
 	GuardLife = time.Hour
-	// GuardLifeElsewhere is that of a guard that does not know who has the turn.
+	// GuardLifeElsewhere is GuardLife for a guard on another Redis, which does not
+	// know which token has the turn.
 	GuardLifeElsewhere = 7 * 24 * time.Hour
 
-	// MaxFloor bounds what tokens can be lifted to: far enough below 2^53 that
-	// the gate does not run out of them.
+	// MaxFloor bounds the value to which tokens can be raised: far enough below
+	// 2^53 that the gate does not exhaust them.
 	MaxFloor = 9_000_000_000_000_000
 
-	// removedField is the field of a guard in which lua/remove.lua leaves the
-	// last ticket. No resource has this name.
+	// removedField is the field of a guard in which lua/remove.lua stores the last
+	// ticket. No resource has this name.
 	removedField = ""
 )
 
-// Guard accepts a token for a resource, and remembers it, unless a newer one
-// was accepted before or no turn has had it. With elsewhere the gate is on
-// another Redis: then a token up to a day ahead of the clock may have had a turn.
-// Errors: [ErrFenceStale], [ErrFenceRegressed], [ErrFenceUnknown].
+// Guard accepts a token for a resource and remembers it, unless a newer one was
+// accepted before or the token was never issued for a turn. Elsewhere means that
+// the gate is on another Redis; a token up to a day ahead of the clock may then
+// have had a turn. Errors wrap [ErrFenceStale], [ErrFenceRegressed] or
+// [ErrFenceUnknown].
 func (s *Store) Guard(ctx context.Context, name, resource string, fence uint64, elsewhere bool) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -89,21 +92,21 @@ func (s *Store) Guard(ctx context.Context, name, resource string, fence uint64, 
 	return fmt.Errorf("%w: guard: %q", scripts.ErrReply, text)
 }
 
-// Repaired is what a repair did.
+// Repaired is the result of a repair.
 type Repaired struct {
 	Before  uint64 // the last token that had been issued
-	After   uint64 // tokens go on above this one
-	Removed int    // tickets that were behind: their owners join again
-	// Cleared counts resources whose guard had a token that was never issued. They
-	// accept the present turn again, and no turn before it.
+	After   uint64 // the next tokens are above this one
+	Removed int    // number of tickets below After, whose owners join again
+	// Cleared is the number of resources whose guard had a token that was never
+	// issued. They accept the present turn again, and no earlier turn.
 	Cleared int
 }
 
-// Repair lifts the tokens of a gate above all that its guard has seen, and
-// above floor, which is one that was seen elsewhere, or 0. A turn below is
-// taken away, tickets below are removed. Tokens of the guard that are over a day
-// ahead of Redis's clock and of this machine's, and above all that were issued,
-// do not come from a loss of data: they lift nothing and are cleared.
+// Repair raises the tokens of a gate above all tokens that its guard knows, and
+// above floor, a token seen elsewhere, or 0. A turn with a lower token is revoked;
+// lower tickets are removed. A token of the guard that is more than a day ahead of
+// Redis's clock and this machine's, and above all issued tokens, does not come from
+// a loss of data. It raises nothing and is cleared.
 func (s *Store) Repair(ctx context.Context, name string, floor uint64, t gate.Terms) (Repaired, error) {
 	if err := CheckName(name); err != nil {
 		return Repaired{}, err
@@ -128,7 +131,7 @@ func (s *Store) Repair(ctx context.Context, name string, floor uint64, t gate.Te
 	return all, nil
 }
 
-// repairPage repairs with a part of what the guard has seen.
+// repairPage repairs with one page of the guard's tokens.
 func (s *Store) repairPage(ctx context.Context, name string, floor uint64, t gate.Terms, cursor string) (Repaired, string, error) {
 	k := s.keys
 	keys := []string{k.state(name), k.stream(name), k.guard(name), k.Deadlines, k.Presence, k.Mark}
@@ -148,19 +151,19 @@ func (s *Store) repairPage(ctx context.Context, name string, floor uint64, t gat
 	return r, reply[4], read.err
 }
 
-// Removal is what became of a gate that was to be removed.
+// Removal is the result of Remove.
 type Removal struct {
 	Existed bool
-	InUse   bool   // it is held or waited for, and was left as it is
-	Holder  uint64 // the token of its turn; 0: none
-	Waiting int    // how many waited
-	Last    uint64 // the last token that was issued
+	InUse   bool   // the gate is held or has waiters, and was not changed
+	Holder  uint64 // token of its turn; 0: none
+	Waiting int    // number of waiters
+	Last    uint64 // last token issued
 }
 
-// Remove removes a gate: its queue, its turn and what its guard remembers. One
-// that is held or waited for is removed only with force: then its turn is lost,
-// and those who wait take new tickets. Tokens go on above the last one, unless
-// they had been lifted over a day ahead of the clock.
+// Remove removes a gate: its queue, its turn and the tokens of its guard. A gate
+// that is held or has waiters is removed only with force: its turn is then lost,
+// and the waiters take new tickets. Later tokens are above the last one, unless it
+// had been raised to more than a day ahead of the clock.
 func (s *Store) Remove(ctx context.Context, name string, force bool, t gate.Terms) (Removal, error) {
 	if err := CheckName(name); err != nil {
 		return Removal{}, err

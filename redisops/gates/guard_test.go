@@ -17,8 +17,8 @@ func (f *fixture) guards(t testing.TB, resource string, fence gate.Ticket) error
 	return f.Guard(t.Context(), f.gate, resource, uint64(fence), false)
 }
 
-// No token that did not have a turn moves the guard: one call must not shut out
-// the holder.
+// TestAMadeUpFenceIsRefused checks that a token without a turn does not change the
+// guard; otherwise one call could lock out the holder.
 func TestAMadeUpFenceIsRefused(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -40,9 +40,9 @@ func TestAMadeUpFenceIsRefused(t *testing.T) {
 	})
 }
 
-// A turn that a process passes on to itself is no unknown one, before the store
-// hears of it and after.
-func TestThePassedOnPassTheGuard(t *testing.T) {
+// TestTurnsPassedOnLocallyPassTheGuard checks that the guard accepts the token of a
+// turn that a process passes on to itself, before and after the store is notified.
+func TestTurnsPassedOnLocallyPassTheGuard(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		first, _ := f.join(t)
@@ -55,7 +55,7 @@ func TestThePassedOnPassTheGuard(t *testing.T) {
 	})
 }
 
-// Elsewhere nothing is known of turns but the clock.
+// On another Redis the guard knows only the clock, not the turns.
 func TestAGuardElsewhereGoesByTheClock(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -68,7 +68,7 @@ func TestAGuardElsewhereGoesByTheClock(t *testing.T) {
 	})
 }
 
-// What the guard has forgotten lets no stale token through.
+// A stale token is refused even if the guard has forgotten the newer one.
 func TestAGuardThatHasForgotten(t *testing.T) {
 	t.Parallel()
 	rdb, m := redistest.Embedded(t)
@@ -88,7 +88,8 @@ func TestAGuardThatHasForgotten(t *testing.T) {
 	require.NoError(t, f.guards(t, "db", held), "it has the turn, however long ago it was issued")
 }
 
-// A resource that is not used any more does not stay as long as others are.
+// TestAGuardForgetsResourcesOneByOne checks that an unused resource expires
+// although others are used.
 func TestAGuardForgetsResourcesOneByOne(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
@@ -103,7 +104,8 @@ func TestAGuardForgetsResourcesOneByOne(t *testing.T) {
 	require.Less(t, f.rdb.HLen(t.Context(), f.keys.guard(f.gate)).Val(), int64(500))
 }
 
-// Repair clears what no turn can have written, and keeps the gate where it is.
+// TestRepairClearsAPoisonedGuard checks that repair clears tokens that were never
+// issued, and does not raise the gate.
 func TestRepairClearsAPoisonedGuard(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -119,7 +121,7 @@ func TestRepairClearsAPoisonedGuard(t *testing.T) {
 		repaired, err := f.Repair(t.Context(), f.gate, 0, f.terms)
 		require.NoError(t, err)
 		require.Equal(t, Repaired{Before: uint64(held), After: uint64(held), Cleared: 3}, repaired)
-		require.Equal(t, []bool{false}, f.beat(t, held).Lost, "the turn goes on")
+		require.Equal(t, []bool{false}, f.beat(t, held).Lost, "the turn continues")
 		for _, resource := range []string{"db", "other", "text"} {
 			require.ErrorIs(t, f.guards(t, resource, stale), ErrFenceStale)
 			require.NoError(t, f.guards(t, resource, held))
@@ -129,7 +131,8 @@ func TestRepairClearsAPoisonedGuard(t *testing.T) {
 	})
 }
 
-// A loss of data lifts the gate, also with more resources than one step takes.
+// TestRepairLiftsAfterALossOfData checks that repair raises the gate after a loss
+// of data, with more resources than one step reads.
 func TestRepairLiftsAfterALossOfData(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -147,7 +150,8 @@ func TestRepairLiftsAfterALossOfData(t *testing.T) {
 	})
 }
 
-// What was lifted as far as numbers go can be left again.
+// TestAGateWithoutTokensIsRemoved checks that removing a gate whose tokens are
+// exhausted makes it usable again.
 func TestAGateWithoutTokensIsRemoved(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

@@ -18,42 +18,42 @@ import (
 // maxWaiters bounds the waiters that Show lists.
 const maxWaiters = 100
 
-// Info is a gate as Redis has it.
+// Info is the state of a gate in Redis.
 type Info struct {
 	Name string
 	Now  time.Time // Redis's clock
 
-	// Holder has the turn; its Fence is 0 when nobody does.
+	// Holder has the turn; its Fence is 0 if the gate is free.
 	Holder Ticket
-	// Confirmed says that the holder knows; else the turn is being handed to it.
+	// Confirmed reports that the holder has received the turn; otherwise it is
+	// being handed over.
 	Confirmed bool
-	// Until is when the lease ends unless it is extended, or, of one that is
-	// not confirmed, when the turn goes on to the next.
+	// Until is when the lease expires unless it is extended. For an unconfirmed
+	// holder it is when the turn passes to the next waiter.
 	Until time.Time
 
-	Waiting int      // how many wait
-	Waiters []Ticket // the first 100 of them, in order
+	Waiting int      // number of waiters
+	Waiters []Ticket // the first 100 waiters, in order
 
-	// LastFence is the highest token that was issued; 0: none that is remembered,
-	// as of a gate that was never used or was idle for 5 minutes.
+	// LastFence is the highest token issued; 0 if none is stored, for a gate that
+	// was never used or was idle for 5 minutes.
 	LastFence uint64
-	// Guard is the newest token seen, by resource; of more than 1,000 resources it
-	// has 1,000.
+	// Guard is the newest token used, by resource; at most 1,000 resources.
 	Guard map[string]uint64
 
-	// Err says what of the gate cannot be read. List yields it with the gate and
-	// goes on.
+	// Err reports what of the gate cannot be read. List yields it with the gate and
+	// continues.
 	Err error
 }
 
-// Ticket is somebody at a gate.
+// Ticket is a process's place at a gate.
 type Ticket struct {
-	Fence uint64 // its ticket: the fencing token, once it has the turn
+	Fence uint64 // the ticket, which becomes the fencing token of the turn
 	// Process is host:pid:random of the process.
 	Process string
 }
 
-// Show reads a gate; one that was never used is a gate that nobody holds.
+// Show reads a gate. A gate that was never used is reported as free.
 func (s *Store) Show(ctx context.Context, name string) (Info, error) {
 	return s.show(ctx, name, maxWaiters)
 }
@@ -100,7 +100,7 @@ func (s *Store) show(ctx context.Context, name string, most int) (Info, error) {
 	return info, read.err
 }
 
-// numberReader reads numbers of a reply and keeps the first error.
+// numberReader reads numbers of a reply and retains the first error.
 type numberReader struct{ err error }
 
 func (r *numberReader) number(text string) uint64 {
@@ -111,7 +111,7 @@ func (r *numberReader) number(text string) uint64 {
 	return n
 }
 
-// processOf takes the number off an owner.
+// processOf removes the number from an owner.
 func processOf(owner string) string {
 	if i := strings.LastIndexByte(owner, '#'); i >= 0 {
 		return owner[:i]
@@ -119,9 +119,9 @@ func processOf(owner string) string {
 	return owner
 }
 
-// List yields the gates that are held or waited for, without their waiters, in
-// no order. One that comes into use meanwhile may be missed. A gate that cannot
-// be read is yielded with its Err.
+// List yields the gates that are held or have waiters, without the waiters, in no
+// particular order. A gate that comes into use meanwhile may be missing. A gate
+// that cannot be read is yielded with its Err.
 func (s *Store) List(ctx context.Context) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		var cursor uint64
@@ -152,8 +152,8 @@ func (s *Store) List(ctx context.Context) iter.Seq2[Info, error] {
 	}
 }
 
-// Release takes the turn with this token away from its holder, and hands over
-// to the next. It reports whether the token had the turn.
+// Release revokes the turn with this token and passes it to the next waiter. It
+// reports whether the token had the turn.
 func (s *Store) Release(ctx context.Context, name string, fence uint64, t gate.Terms) (bool, error) {
 	if err := CheckName(name); err != nil {
 		return false, err

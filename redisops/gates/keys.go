@@ -10,22 +10,22 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 )
 
-// Keys are the base names of what the gates keep. The key of gate N is the
-// base name, a colon and N. By default all begin with the hash tag "{gates}":
-// on a Redis Cluster all gates of one Keys must be in one slot.
+// Keys are the base names of the keys of gates. The key of gate N is the base name,
+// a colon and N. By default all begin with the hash tag "{gates}", because on a
+// Redis Cluster all gates of one Keys must be in one slot.
 type Keys struct {
 	Stream    string // stream: the tickets in order; default "{gates}:stream"
-	Group     string // consumer group of the streams, its pending entry is the turn; default "gates"
-	Signal    string // a process's channel is this, a colon and its name; default "{gates}:signal"
-	State     string // hash: who has the turn; default "{gates}:state"
-	Guard     string // hash: resource → newest token seen; default "{gates}:guard"
+	Group     string // consumer group of the streams, whose pending entry is the turn; default "gates"
+	Signal    string // prefix of a process's channel, before a colon and its name; default "{gates}:signal"
+	State     string // hash: holder of the turn; default "{gates}:state"
+	Guard     string // hash: resource → newest token used; default "{gates}:guard"
 	Exchange  string // last request of a process at a gate; default "{gates}:exchange"
-	Presence  string // zset, one key for all: process → until when it lives; default "{gates}:presence"
-	Deadlines string // zset, one key for all: gate in use → when to look at it; default "{gates}:deadlines"
+	Presence  string // zset, one key for all: process → when its presence expires; default "{gates}:presence"
+	Deadlines string // zset, one key for all: gate in use → when to check it; default "{gates}:deadlines"
 	Mark      string // string, one key for all: the highest ticket of any gate; default "{gates}:mark"
 }
 
-// WithDefaults fills in the names that are empty.
+// WithDefaults sets the empty names to their defaults.
 func (k Keys) WithDefaults() Keys {
 	for _, n := range k.names() {
 		if *n.Value == "" {
@@ -35,7 +35,7 @@ func (k Keys) WithDefaults() Keys {
 	return k
 }
 
-// Validate reports all names that are empty or given twice; the error wraps
+// Validate reports all names that are empty or used twice; the error wraps
 // [ErrInvalid].
 func (k Keys) Validate() error {
 	var errs []error
@@ -54,7 +54,7 @@ func (k Keys) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Bases are all base names.
+// Bases returns all base names.
 func (k Keys) Bases() []string { return layout.Bases(k.names()) }
 
 func (k *Keys) names() []layout.KeyName {
@@ -71,7 +71,7 @@ func (k *Keys) names() []layout.KeyName {
 	}
 }
 
-// checkSlots says whether a Cluster keeps all keys in one slot.
+// checkSlots reports as an error that a Cluster has the keys in several slots.
 func (k Keys) checkSlots(rdb redis.UniversalClient) error {
 	if _, clustered := rdb.(*redis.ClusterClient); !clustered {
 		return nil
@@ -90,7 +90,8 @@ func (k Keys) state(gate string) string  { return k.State + ":" + gate }
 func (k Keys) guard(gate string) string  { return k.Guard + ":" + gate }
 func (k Keys) channels() string          { return k.Signal + ":" }
 
-// exchange escapes the colons of the process, which ends at the first one.
+// exchange escapes the colons of the process, because the process ends at the first
+// colon.
 func (k Keys) exchange(gate, process string) string {
 	return k.Exchange + ":" + layout.EscapeColons.Replace(process) + ":" + gate
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// use takes and gives back a turn, and returns its token.
+// use takes and releases a turn, and returns its token.
 func (f *fixture) use(t testing.TB) gate.Ticket {
 	t.Helper()
 	ticket, turn := f.join(t)
@@ -22,14 +22,15 @@ func (f *fixture) use(t testing.TB) gate.Ticket {
 	return ticket
 }
 
-// expire does at once what Redis does when the keys of a gate have been idle.
+// expire does at once what Redis does when the keys of a gate were idle for long
+// enough.
 func (f *fixture) expire(t testing.TB) {
 	t.Helper()
 	k := f.keys
 	require.NoError(t, f.rdb.Del(t.Context(), k.state(f.gate), k.stream(f.gate), k.guard(f.gate)).Err())
 }
 
-// Every key that a gate leaves has an end.
+// TestAnIdleGateExpires checks that every key of a gate has a time to live.
 func TestAnIdleGateExpires(t *testing.T) {
 	t.Parallel()
 	rdb, _ := redistest.Embedded(t)
@@ -65,7 +66,8 @@ func TestAnIdleGateExpires(t *testing.T) {
 	}
 }
 
-// Tokens grow for ever, also when the gate has expired and the clock steps back.
+// TestTokensGrowWhenAGateHasExpired checks that tokens keep growing when the gate
+// has expired and the clock steps back.
 func TestTokensGrowWhenAGateHasExpired(t *testing.T) {
 	t.Parallel()
 	rdb, m := redistest.Embedded(t)
@@ -82,8 +84,9 @@ func TestTokensGrowWhenAGateHasExpired(t *testing.T) {
 	}
 }
 
-// A gate whose tokens were lifted far ahead of the clock is kept until the clock
-// has passed them, and lifts no other gate.
+// TestALiftedGateIsKeptAndLiftsNoOther checks that a gate whose tokens are far
+// ahead of the clock is stored until the clock has passed them, and does not raise
+// other gates.
 func TestALiftedGateIsKeptAndLiftsNoOther(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -100,7 +103,8 @@ func TestALiftedGateIsKeptAndLiftsNoOther(t *testing.T) {
 	})
 }
 
-// A deadline that outlived its gate does not call processes for ever.
+// TestADeadlineOfAnExpiredGateIsRemoved checks that the deadline of an expired gate
+// does not notify processes forever.
 func TestADeadlineOfAnExpiredGateIsRemoved(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t).Client(t))
@@ -134,7 +138,7 @@ func TestAGateIsRemoved(t *testing.T) {
 		third, _ := b.join(t)
 		inUse := Removal{Existed: true, InUse: true, Holder: uint64(second), Waiting: 1, Last: uint64(third)}
 		require.Equal(t, inUse, remove(false))
-		require.Equal(t, []bool{false}, a.beat(t, second).Lost, "it was left as it is")
+		require.Equal(t, []bool{false}, a.beat(t, second).Lost, "the gate was not changed")
 		inUse.InUse = false
 		require.Equal(t, inUse, remove(true))
 		require.Equal(t, []bool{true}, a.beat(t, second).Lost)
@@ -152,7 +156,7 @@ func TestAGateIsRemoved(t *testing.T) {
 	})
 }
 
-// One key of another type is judged by itself.
+// A key of another type affects only its own gate.
 func TestABrokenGateEndsNoOtherTurn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t).Client(t))
@@ -184,7 +188,7 @@ func TestABrokenGateEndsNoOtherTurn(t *testing.T) {
 	require.ErrorIs(t, found[names[2]], redisops.ErrWrongType)
 	require.NoError(t, found[names[3]])
 
-	// A gate at which nothing can be done is not named as overdue for ever.
+	// The overdue gate is broken, so it must not be reported as overdue forever.
 	f.gate = names[1]
 	_, err = f.Exchange(t.Context(), f.request())
 	require.ErrorIs(t, err, redisops.ErrWrongType)
@@ -192,7 +196,8 @@ func TestABrokenGateEndsNoOtherTurn(t *testing.T) {
 	require.EqualValues(t, 3, f.rdb.ZCard(t.Context(), f.keys.Deadlines).Val())
 }
 
-// A late copy of a look confirms no grant of which its process has not heard.
+// TestALateLookConfirmsNothing checks that a late copy of a request confirms no
+// grant that its process has not received.
 func TestALateLookConfirmsNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

@@ -14,20 +14,20 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// gateModel is a gate in plain Go: a queue whose first has the turn. Leases are
-// long, so that the clock decides nothing by accident; what it decides is
-// tested one by one.
+// model is a gate in plain Go: a queue whose first ticket has the turn. Leases are
+// long, so that the result does not depend on the clock; expiry has tests of its
+// own.
 type model struct {
 	t         testing.TB
 	processes []*gateModelProcess
 	queue     []gateModelTicket
-	confirmed bool        // the turn's process knows
-	last      gate.Ticket // the last that was issued
-	granted   gate.Ticket // the highest that has had the turn
-	guard     gate.Ticket // newest token seen
+	confirmed bool        // the process has received its turn
+	last      gate.Ticket // the last ticket issued
+	granted   gate.Ticket // the highest ticket that has had the turn
+	guard     gate.Ticket // newest token used
 
-	tail  *gateModelProcess // whose ticket is the last
-	since gate.Ticket       // the first of those of tail that nobody else's follows
+	tail  *gateModelProcess // process of the last ticket
+	since gate.Ticket       // first of the tail process's tickets without a later ticket of another process
 }
 
 type gateModelTicket struct {
@@ -70,7 +70,7 @@ func (m *model) process(rt *rapid.T) *gateModelProcess {
 	return rapid.SampledFrom(m.processes).Draw(rt, "process")
 }
 
-// remove takes a ticket out.
+// remove removes a ticket.
 func (m *model) remove(ticket gate.Ticket) {
 	i := slices.IndexFunc(m.queue, func(q gateModelTicket) bool { return q.ticket == ticket })
 	if i < 0 {
@@ -82,7 +82,7 @@ func (m *model) remove(ticket gate.Ticket) {
 	}
 }
 
-// held is the ticket of a process that has the turn; asking confirms it.
+// held returns the ticket of a process that has the turn, and confirms it.
 func (m *model) held(p *gateModelProcess) gate.Ticket {
 	if len(m.queue) == 0 || m.queue[0].process != p {
 		return 0
@@ -91,8 +91,8 @@ func (m *model) held(p *gateModelProcess) gate.Ticket {
 	return m.queue[0].ticket
 }
 
-// step runs a few operations of a process at once: gives, then joins, then
-// tries, whatever their order.
+// step runs several operations of a process at once: first releases, then joins,
+// then tries.
 func (m *model) step(rt *rapid.T) {
 	p := m.process(rt)
 	var ops []gate.Op
@@ -126,7 +126,7 @@ func (m *model) step(rt *rapid.T) {
 				m.remove(op.Ticket)
 				require.Equal(rt, op.Ticket == turn, done.Had)
 				if done.Had {
-					turn = 0 // it is given back once
+					turn = 0 // it is released once
 				}
 			case kind == gate.Try && len(m.queue) > 0:
 				require.Zero(rt, done.Ticket)
@@ -145,7 +145,7 @@ func (m *model) step(rt *rapid.T) {
 	m.checkSince(rt, p, p.reply)
 }
 
-// checkSince compares which tickets are one process's in a row.
+// checkSince compares which consecutive tickets belong to one process.
 func (m *model) checkSince(rt *rapid.T, p *gateModelProcess, reply *gate.Reply) {
 	if m.tail != p {
 		require.Zero(rt, reply.Since)
@@ -168,8 +168,8 @@ func (m *model) look(rt *rapid.T) {
 	m.checkSince(rt, p, p.reply)
 }
 
-// replay sends the last request again: it is answered again and changes nothing.
-// One before it is refused.
+// replay sends the last request again: the reply is the same and nothing changes.
+// An earlier request is refused.
 func (m *model) replay(rt *rapid.T) {
 	p := m.process(rt)
 	if p.last == nil {
@@ -184,7 +184,7 @@ func (m *model) replay(rt *rapid.T) {
 	}
 }
 
-// force takes a turn away, whoever has it.
+// force revokes a turn, whichever process holds it.
 func (m *model) force(rt *rapid.T) {
 	p := m.process(rt)
 	if len(p.seen) == 0 {
@@ -200,7 +200,7 @@ func (m *model) force(rt *rapid.T) {
 	}
 }
 
-// beat extends what is held and nothing else.
+// beat extends held turns and nothing else.
 func (m *model) beat(rt *rapid.T) {
 	p := m.process(rt)
 	if len(p.seen) == 0 {
@@ -242,7 +242,8 @@ func (m *model) passable(ticket gate.Ticket) bool {
 	return i >= 0 && m.queue[i].process == m.queue[0].process
 }
 
-// repair removes what is behind the guard, and nothing where all is well.
+// repair removes tickets below the guard's tokens, and nothing in a consistent
+// gate.
 func (m *model) repair(rt *rapid.T) {
 	p := m.process(rt)
 	var behind []gate.Ticket

@@ -6,5 +6,6 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// TestGateHeaders checks that what a header lists is what the script uses, no more and no less.
+// TestGateHeaders checks that the header of each script lists exactly what the
+// script uses.
 func TestGateHeaders(t *testing.T) { storetest.CheckHeaders(t, lua) }

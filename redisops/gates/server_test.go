@@ -14,8 +14,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// everyStep takes all steps that there are at a gate, with a hand-over from f to
-// another process.
+// everyStep runs all operations of a gate, with a hand-over from f to another
+// process.
 func (f *fixture) everyStep(t *testing.T) {
 	t.Helper()
 	a, b := f, f.other()
@@ -45,7 +45,7 @@ func (f *fixture) everyStep(t *testing.T) {
 	require.True(t, removed.Existed)
 }
 
-// The rights that docs/keys.md names are enough.
+// TestGatesWithTheDocumentedRights checks that the rights in docs/keys.md suffice.
 func TestGatesWithTheDocumentedRights(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -98,7 +98,8 @@ func TestGatesOnACluster(t *testing.T) {
 	require.ErrorContains(t, err, "{tag}")
 }
 
-// A clock that is set back holds up for a lease at most.
+// TestAGateWhoseClockIsSetBack checks that a clock that is set back delays a gate
+// by a lease at most.
 func TestAGateWhoseClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	rdb, m := redistest.Embedded(t)
@@ -112,15 +113,15 @@ func TestAGateWhoseClockIsSetBack(t *testing.T) {
 	ticket, turn := b.join(t)
 	require.False(t, turn)
 	m.SetTime(now.Add(-time.Hour))
-	require.Zero(t, b.held(t), "it may still be there")
+	require.Zero(t, b.held(t), "the holder may still be alive")
 	m.SetTime(now.Add(-time.Hour + 59*time.Second))
 	require.Zero(t, b.held(t))
 	m.SetTime(now.Add(-time.Hour + 61*time.Second))
 	require.Equal(t, ticket, b.held(t))
 }
 
-// A state that is deleted by hand evicts nobody: whose ticket is pending has the
-// turn.
+// TestAGateWhoseStateIsDeleted checks that waiters keep their place when the state
+// is deleted by hand: the process whose ticket is pending has the turn.
 func TestAGateWhoseStateIsDeleted(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

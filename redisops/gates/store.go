@@ -15,17 +15,17 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// Store is the store of gates, FIFO locks with fencing tokens, on one Redis.
-// The contract is that of package gate.
+// Store is the store of gates, FIFO locks with fencing tokens, on one Redis. It
+// fulfils the contract of package gate.
 type Store struct {
-	scripts.Runner // whose Retry is zero: the gates actor tries again, and knows what has become of it
+	scripts.Runner // Retry is zero, because the gates actor retries itself
 	keys           Keys
 	log            *slog.Logger
 }
 
-// New gives the store that keeps its gates under keys; empty names take
-// their defaults. The caller owns rdb. Errors wrap [ErrInvalid] or
-// [ErrUnsupported]. A nil log discards.
+// New returns the store that keeps its gates under keys; empty names take their
+// defaults. The caller owns rdb. Errors wrap [ErrInvalid] or [ErrUnsupported]. A
+// nil log discards messages.
 func New(rdb redis.UniversalClient, keys Keys, log *slog.Logger) (*Store, error) {
 	keys = keys.WithDefaults()
 	if rdb == nil {
@@ -43,8 +43,7 @@ func New(rdb redis.UniversalClient, keys Keys, log *slog.Logger) (*Store, error)
 	return &Store{Runner: scripts.Runner{RDB: rdb}, keys: keys, log: log}, nil
 }
 
-// CheckName says whether a gate may have this name; the error wraps
-// [ErrInvalid].
+// CheckName checks the name of a gate; the error wraps [ErrInvalid].
 func CheckName(name string) error {
 	if name == "" || len(name) > redisops.MaxName {
 		return fmt.Errorf("%w: gate: %d bytes, want 1 to %d", redisops.ErrInvalid, len(name), redisops.MaxName)
@@ -59,19 +58,19 @@ func (s *Store) Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, err
 	}
 	k := s.keys
 	keys := []string{k.state(r.Gate), k.stream(r.Gate), k.exchange(r.Gate, r.Process), k.Deadlines, k.Presence, k.Mark}
-	letters := make([]byte, len(r.Ops))
+	codes := make([]byte, len(r.Ops))
 	args := make([]any, 0, 10+len(r.Ops))
 	args = append(args, r.Gate, k.Group, r.Process, k.channels(), r.Sequence, ticketText(r.Floor),
 		wholeMicros(r.Lease), wholeMicros(r.Signal), wholeMicros(r.Presence), "")
 	for i, op := range r.Ops {
-		letters[i] = byte(op.Kind)
+		codes[i] = byte(op.Kind)
 		if op.Kind.Gives() {
 			args = append(args, ticketText(op.Ticket))
 		} else {
 			args = append(args, op.Number)
 		}
 	}
-	args[9] = string(letters)
+	args[9] = string(codes)
 	text, err := s.RunText(ctx, exchangeScript, keys, args...)
 	if err != nil {
 		return nil, fmt.Errorf("gate %q: %w", r.Gate, err)
@@ -108,7 +107,7 @@ func readReply(text string, ops []gate.Op) (*gate.Reply, error) {
 	return reply, nil
 }
 
-// Beat says that a process lives and extends its turns, 500 at most.
+// Beat reports that a process is alive and extends its turns, at most 500.
 func (s *Store) Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error) {
 	keys := []string{s.keys.Presence, s.keys.Deadlines}
 	args := []any{b.Process, wholeMicros(b.Presence), wholeMicros(b.Lease)}
@@ -126,7 +125,7 @@ func (s *Store) Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error) {
 	}
 	now, err := strconv.ParseInt(reply[0], 10, 64)
 	if err != nil || len(reply[2]) != len(b.Turns) {
-		return nil, fmt.Errorf("%w: beat: %q, %d letters", scripts.ErrReply, reply[0], len(reply[2]))
+		return nil, fmt.Errorf("%w: beat: %q, %d codes", scripts.ErrReply, reply[0], len(reply[2]))
 	}
 	pulse := &gate.Pulse{Now: time.UnixMicro(now), Lapsed: reply[1] == "1", Overdue: reply[3:], Lost: make([]bool, len(b.Turns))}
 	for i, letter := range []byte(reply[2]) {
@@ -135,7 +134,7 @@ func (s *Store) Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error) {
 	return pulse, nil
 }
 
-// Places says what has become of tickets, 500 at most, of any gates.
+// Places returns the state of tickets, at most 500, of any gates.
 func (s *Store) Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, error) {
 	var keys []string
 	var args []any
@@ -148,7 +147,7 @@ func (s *Store) Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, 
 		return nil, fmt.Errorf("places: %w", err)
 	}
 	if len(text) != len(tickets) {
-		return nil, fmt.Errorf("%w: %d letters, want %d", scripts.ErrReply, len(text), len(tickets))
+		return nil, fmt.Errorf("%w: %d codes, want %d", scripts.ErrReply, len(text), len(tickets))
 	}
 	places := make([]gate.Place, len(text))
 	for i, letter := range []byte(text) {
@@ -157,10 +156,9 @@ func (s *Store) Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, 
 	return places, nil
 }
 
-// Listen delivers what there is for the process at gates, until ctx ends, over
-// one connection. subscribed is called after each confirmed (re)subscription:
-// signals may have been missed. It returns ctx's error, or one that wraps
-// [ErrChannelDenied].
+// Listen delivers the signals for the process until ctx ends, over one connection.
+// It calls subscribed after each confirmed (re)subscription, because signals may
+// have been missed. The error is ctx's, or wraps [ErrChannelDenied].
 func (s *Store) Listen(ctx context.Context, process string, subscribed func(), deliver func(gate.Signal)) error {
 	l := scripts.Listener{
 		RDB: s.RDB, Log: s.log, Channels: []string{s.keys.channels() + process},
@@ -178,7 +176,8 @@ func (s *Store) Listen(ctx context.Context, process string, subscribed func(), d
 	return l.Run(ctx)
 }
 
-// readSignal reads what lua/turns.lua publishes; anything else is passed over.
+// readSignal reads a signal that lua/turns.lua publishes; it ignores other
+// messages.
 func readSignal(text string) (gate.Signal, bool) {
 	first, rest, _ := strings.Cut(text, " ")
 	second, name, ok := strings.Cut(rest, " ")

@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// gateFixture is a process at a gate of its own.
+// fixture is a process at a gate of its own.
 type fixture struct {
 	*Store
 	rdb      *redis.Client
@@ -28,7 +28,7 @@ type fixture struct {
 	numbers  uint64
 }
 
-// longTerms are such that the clock decides nothing by accident.
+// longTerms are so long that the result does not depend on the clock.
 var longTerms = gate.Terms{Lease: time.Hour, Signal: time.Hour, Presence: time.Hour}
 
 func newFixture(t testing.TB, rdb *redis.Client) *fixture {
@@ -40,7 +40,7 @@ func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 	return f.other()
 }
 
-// other is another process at the same gate.
+// other returns another process at the same gate.
 func (f *fixture) other() *fixture {
 	return &fixture{Store: f.Store, rdb: f.rdb, gate: f.gate, process: fmt.Sprintf("host:1:%x", rand.Uint64()), terms: longTerms}
 }
@@ -71,7 +71,7 @@ func (f *fixture) do(t testing.TB, ops ...gate.Op) *gate.Reply {
 	return reply
 }
 
-// join takes a ticket and says whether it is the turn.
+// join takes a ticket and reports whether it has the turn.
 func (f *fixture) join(t testing.TB) (ticket gate.Ticket, turn bool) {
 	t.Helper()
 	reply := f.do(t, gate.Op{Kind: gate.Join})
@@ -126,7 +126,7 @@ func TestAGateIsFIFO(t *testing.T) {
 		require.Equal(t, []Ticket{{uint64(third), a.process}}, info.Waiters)
 		require.Equal(t, second, b.held(t))
 		require.True(t, f.show(t).Confirmed)
-		require.False(t, a.give(t, first), "it is no turn any more")
+		require.False(t, a.give(t, first), "the turn has ended")
 		reply := b.do(t, gate.Op{Kind: gate.Join}, gate.Op{Kind: gate.Give, Ticket: second})
 		require.True(t, reply.Done[1].Had)
 		require.Zero(t, reply.Held)
@@ -138,7 +138,8 @@ func TestAGateIsFIFO(t *testing.T) {
 	})
 }
 
-// What users of the queue in Python look at shows the same here.
+// TestTheStreamShowsHolderAndWaiters checks that the stream shows what users of the
+// Python lock read.
 func TestTheStreamShowsHolderAndWaiters(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -179,7 +180,7 @@ func TestAnExchangeOfAGateIsReplaySafe(t *testing.T) {
 		for range 2 {
 			reply, err := f.Exchange(t.Context(), give)
 			require.NoError(t, err)
-			require.True(t, reply.Done[0].Had, "also when it is said again")
+			require.True(t, reply.Done[0].Had, "also when it is repeated")
 			require.Equal(t, first.Done[1].Ticket, reply.Held)
 		}
 		_, err = f.Exchange(t.Context(), join)
@@ -188,7 +189,8 @@ func TestAnExchangeOfAGateIsReplaySafe(t *testing.T) {
 	})
 }
 
-// A turn lasts for as long as it is extended, and then for a lease.
+// TestALeaseEnds checks that a turn lasts as long as it is extended, and then for
+// one lease.
 func TestALeaseEnds(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -211,7 +213,7 @@ func TestALeaseEnds(t *testing.T) {
 
 func TestOverdueGatesAreNamed(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, redistest.Start(t).Client(t)) // deadlines are of all gates
+	f := newFixture(t, redistest.Start(t).Client(t)) // all gates share the deadlines
 	a, b := f, f.other()
 	first, _ := a.join(t)
 	waiting, _ := b.join(t)
@@ -226,8 +228,9 @@ func TestOverdueGatesAreNamed(t *testing.T) {
 	require.Empty(t, b.beat(t).Overdue)
 }
 
-// A grant waits for its process no longer than Signal.
-func TestAGrantThatNobodyConfirmsGoesOn(t *testing.T) {
+// TestAnUnconfirmedGrantPassesOn checks that a grant waits for its process no
+// longer than Signal.
+func TestAnUnconfirmedGrantPassesOn(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		a, b, c := f, f.other(), f.other()
@@ -244,10 +247,11 @@ func TestAGrantThatNobodyConfirmsGoesOn(t *testing.T) {
 	})
 }
 
-// Those whose process does not live are passed over in one step.
-func TestTheDeadArePassedOver(t *testing.T) {
+// TestTicketsOfDeadProcessesAreSkipped checks that the tickets of dead processes
+// are skipped in one step.
+func TestTicketsOfDeadProcessesAreSkipped(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, redistest.Start(t).Client(t)) // presence is of all gates
+	f := newFixture(t, redistest.Start(t).Client(t)) // all gates share the presence
 	a, dead, c := f, f.other(), f.other()
 	c.beat(t)
 	first, _ := a.join(t)
@@ -266,9 +270,10 @@ func TestTheDeadArePassedOver(t *testing.T) {
 	require.Zero(t, f.show(t).Waiting)
 }
 
-// After a time in which nobody could beat, absence proves nothing: neither
-// before somebody does again, nor for a while after.
-func TestAfterAnOutageNobodyIsTakenForDead(t *testing.T) {
+// TestAfterAnOutageNoProcessCountsAsDead checks that absence proves nothing after a
+// time without heartbeats: neither before the first heartbeat, nor for a while
+// after it.
+func TestAfterAnOutageNoProcessCountsAsDead(t *testing.T) {
 	t.Parallel()
 	for _, beaten := range []bool{false, true} {
 		f := newFixture(t, redistest.Start(t).Client(t))
@@ -276,7 +281,7 @@ func TestAfterAnOutageNobodyIsTakenForDead(t *testing.T) {
 		for _, p := range []*fixture{a, b} {
 			p.terms.Presence = 20 * time.Millisecond
 			if beaten {
-				p.terms.Presence = 5 * time.Second // which is how long nobody is taken for dead then
+				p.terms.Presence = 5 * time.Second // during this time no process counts as dead
 			}
 			p.beat(t)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// A gate whose state has an unreadable number keeps its holder and its order, and
-// its tickets only grow.
+// TestUnreadableNumbersStopNoGate checks that a gate with an unreadable number in
+// its state keeps its holder and its order, and that its tickets only grow.
 func TestUnreadableNumbersStopNoGate(t *testing.T) {
 	t.Parallel()
 	for _, field := range []string{"last", "granted", "holder", "until", "lease", "since"} {
@@ -30,7 +30,7 @@ func TestUnreadableNumbersStopNoGate(t *testing.T) {
 					second, _ := b.join(t)
 					state := a.keys.state(a.gate)
 					require.NoError(t, f.rdb.HSet(t.Context(), state, field, text).Err())
-					if field != "holder" { // then the turn has no name until the state is healed
+					if field != "holder" { // then the holder is unknown until the state is healed
 						require.NoError(t, a.guards(t, "db", first), "%q", text)
 						require.Equal(t, []bool{false}, a.beat(t, first).Lost, "%q", text)
 						require.NoError(t, f.rdb.HSet(t.Context(), state, field, text).Err())
@@ -53,7 +53,8 @@ func TestUnreadableNumbersStopNoGate(t *testing.T) {
 	}
 }
 
-// What of the keys that all gates share cannot be read counts as not there.
+// TestUnreadableSharedNumbersOfGates checks that unreadable values in the keys that
+// all gates share count as absent.
 func TestUnreadableSharedNumbersOfGates(t *testing.T) {
 	t.Parallel()
 	embedded, _ := redistest.Embedded(t)
@@ -78,8 +79,8 @@ func TestUnreadableSharedNumbersOfGates(t *testing.T) {
 	}
 }
 
-// An unreadable token of one resource, or of a gate that was removed, refuses no
-// turn, and a repair clears it.
+// TestUnreadableTokensOfAGuard checks that an unreadable token of a resource, or of
+// a removed gate, refuses no turn, and that a repair clears it.
 func TestUnreadableTokensOfAGuard(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -100,7 +101,8 @@ func TestUnreadableTokensOfAGuard(t *testing.T) {
 	})
 }
 
-// An entry of a gate's stream that no gate has written is passed over.
+// TestForeignEntriesOfAGate checks that foreign entries of a gate's stream are
+// ignored.
 func TestForeignEntriesOfAGate(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

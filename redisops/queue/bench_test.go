@@ -30,8 +30,8 @@ func (f *fixture) fill(b *testing.B, n int) {
 	require.NoError(b, err)
 }
 
-// BenchmarkQueueExchange settles a batch and claims the next, and reports what a
-// message costs Redis.
+// BenchmarkQueueExchange settles a batch and claims the next, and reports the cost
+// of a message in Redis.
 func BenchmarkQueueExchange(b *testing.B) {
 	for _, size := range []int{1, 10, 100} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {
@@ -64,12 +64,12 @@ func BenchmarkQueueExchange(b *testing.B) {
 	}
 }
 
-// BenchmarkQueueAck settles one message at a time while many are in processing,
-// at the ends of their list and in its midst, and reports what an ack costs
+// BenchmarkQueueAck settles one message at a time while many are in processing, at
+// the ends and in the middle of their list, and reports the cost of an ack in
 // Redis.
 func BenchmarkQueueAck(b *testing.B) {
 	for _, n := range []int{100, 10_000, 100_000} {
-		for _, place := range []string{"oldest", "newest", "midst"} {
+		for _, place := range []string{"oldest", "newest", "middle"} {
 			b.Run(fmt.Sprintf("%d/%s", n, place), func(b *testing.B) {
 				f := benchQueue(b, n)
 				var leases []exchange.Lease
@@ -90,7 +90,7 @@ func BenchmarkQueueAck(b *testing.B) {
 						before = micros()
 						b.StartTimer()
 					}
-					i := map[string]int{"oldest": 0, "newest": len(leases) - 1, "midst": len(leases) / 2}[place]
+					i := map[string]int{"oldest": 0, "newest": len(leases) - 1, "middle": len(leases) / 2}[place]
 					require.Empty(b, f.settle(b, storetest.Verdict(exchange.Ack, leases[i])).Refused)
 					leases = append(leases[:i], leases[i+1:]...)
 					acked++

@@ -16,23 +16,24 @@ import (
 
 // DeadLetter is a dead letter of a queue.
 type DeadLetter struct {
-	// Entry names it; letters with the same payload that Python wrote share one.
+	// Entry identifies it; dead letters with the same payload that Python wrote share
+	// one Entry.
 	Entry   string
 	Payload []byte
 
-	// What follows is zero of a letter that Python wrote.
+	// The fields below are zero for a dead letter that Python wrote.
 
 	ID         string // of the message
 	Reason     string
 	Deliveries int
-	At         time.Time // when it died
+	At         time.Time // when it was dead-lettered
 }
 
-// DeadLetters reads a page of the dead letters, the oldest first. After is
-// what next was of the page before, empty at the start; next is empty at the
-// end. Entry chooses one, empty for all. A page holds at most limit letters (1
-// to 1000; 0 means 100) and about 1 MiB; with Entry it may be empty and have a
-// next one.
+// DeadLetters reads a page of dead letters, the oldest first. After is empty for
+// the first page, and the next value of the previous page otherwise; next is empty
+// after the last page. Entry selects one dead letter; empty selects all. A page has
+// at most limit dead letters (1 to 1000; 0 means 100) and about 1 MiB; with Entry
+// it may be empty and have a next page.
 func (q *Queue) DeadLetters(ctx context.Context, entry, after string, limit int) (letters []DeadLetter, next string, err error) {
 	if limit == 0 {
 		limit = layout.DefaultPage
@@ -46,7 +47,7 @@ func (q *Queue) DeadLetters(ctx context.Context, entry, after string, limit int)
 	if _, err := strconv.ParseUint(after, 10, 53); err != nil {
 		return nil, "", fmt.Errorf("%w: after: %q is not where a page ended", redisops.ErrInvalid, after)
 	}
-	values, err := q.letters(ctx, entry, after, limit)
+	values, err := q.deadPage(ctx, entry, after, limit)
 	if err != nil {
 		return nil, "", err
 	}
@@ -56,20 +57,20 @@ func (q *Queue) DeadLetters(ctx context.Context, entry, after string, limit int)
 	return letters, values[0], nil
 }
 
-// letters is a page as lua/list_dead.lua answers it.
-func (q *Queue) letters(ctx context.Context, entry, after string, limit int) ([]string, error) {
-	list, err := q.timers.RunList(ctx, 1, listDeadScript, q.keys.ofLetters(), after, limit, layout.DeadPageBytes, entry)
+// deadPage returns a page as lua/list_dead.lua returns it.
+func (q *Queue) deadPage(ctx context.Context, entry, after string, limit int) ([]string, error) {
+	list, err := q.timers.RunList(ctx, 1, listDeadScript, q.keys.deadKeys(), after, limit, layout.DeadPageBytes, entry)
 	if err != nil {
 		return nil, fmt.Errorf("dead letters of queue %q: %w", q.Name(), err)
 	}
 	return scripts.Texts(list)
 }
 
-// before is how many dead letters are before the first one of an entry; false:
-// there is none.
+// before returns how many dead letters precede the first one of an entry, or false
+// if there is none.
 func (q *Queue) before(ctx context.Context, entry string) (string, bool, error) {
 	for after := "0"; after != ""; {
-		values, err := q.letters(ctx, entry, after, 1)
+		values, err := q.deadPage(ctx, entry, after, 1)
 		if err != nil {
 			return "", false, err
 		}
@@ -96,8 +97,8 @@ func readDeadLetter(entry, payload, record string) DeadLetter {
 	return l
 }
 
-// DeadLetter reads one dead letter; [ErrNotFound] when there is none. For one
-// that Python wrote it looks through the list.
+// DeadLetter reads one dead letter. The error wraps [ErrNotFound] if there is none.
+// For a dead letter that Python wrote it searches the list.
 func (q *Queue) DeadLetter(ctx context.Context, entry string) (DeadLetter, error) {
 	if entry == "" {
 		return DeadLetter{}, fmt.Errorf("%w: entry: empty", redisops.ErrInvalid)
@@ -116,20 +117,21 @@ func (q *Queue) DeadLetter(ctx context.Context, entry string) (DeadLetter, error
 	}
 }
 
-// LetterOutcome says what became of a dead letter of a queue.
+// LetterOutcome is the outcome of RedriveLetter.
 type LetterOutcome uint8
 
 const (
-	// LetterRedriven: it is a message again, with a new id.
+	// LetterRedriven means that the dead letter is a message again, with a new id.
 	LetterRedriven LetterOutcome = iota + 1
-	// LetterDuplicate: it stays, because another message has its deduplication key.
+	// LetterDuplicate means that the dead letter stays, because another message has
+	// its deduplication key.
 	LetterDuplicate
-	// LetterAbsent: it was not there.
+	// LetterAbsent means that the dead letter did not exist.
 	LetterAbsent
 )
 
-// RedriveLetter publishes a dead letter again, with a fresh id and, if it is not
-// empty, with a deduplication key, and deletes it, in one step.
+// RedriveLetter publishes a dead letter again and deletes it, in one step. The
+// message has a new id and, if key is not empty, a deduplication key.
 func (q *Queue) RedriveLetter(ctx context.Context, l DeadLetter, key string, o PublishOptions) (LetterOutcome, string, error) {
 	o, err := o.check()
 	if err != nil {
@@ -170,12 +172,12 @@ func (q *Queue) RedriveLetter(ctx context.Context, l DeadLetter, key string, o P
 	}
 }
 
-// DiscardLetters deletes dead letters, and says how many of them were there.
+// DiscardLetters deletes dead letters and returns how many of them existed.
 func (q *Queue) DiscardLetters(ctx context.Context, letters ...DeadLetter) (int, error) {
-	total, before := 0, "" // before the first of those that are left
+	total, before := 0, "" // position before the first remaining one
 	for len(letters) > 0 {
-		looked, deleted, far, err := q.discard(ctx, letters, before)
-		total, before, letters = total+deleted, "", letters[looked:]
+		examined, deleted, far, err := q.discard(ctx, letters, before)
+		total, before, letters = total+deleted, "", letters[examined:]
 		if err != nil {
 			return total, fmt.Errorf("delete dead letters of queue %q: %w", q.Name(), err)
 		}
@@ -193,9 +195,9 @@ func (q *Queue) DiscardLetters(ctx context.Context, letters ...DeadLetter) (int,
 	return total, nil
 }
 
-// discard is one step of DiscardLetters: far says that the first letter after
-// those that it looked at has to be searched for.
-func (q *Queue) discard(ctx context.Context, letters []DeadLetter, before string) (looked, deleted int, far bool, err error) {
+// discard is one step of DiscardLetters. Far means that the first dead letter after
+// the examined ones must be searched for.
+func (q *Queue) discard(ctx context.Context, letters []DeadLetter, before string) (examined, deleted int, far bool, err error) {
 	args := make([]any, 0, 3*layout.BatchEntries)
 	for size := 0; len(args) < 3*min(len(letters), layout.BatchEntries); before = "" {
 		l := letters[len(args)/3]
@@ -204,7 +206,7 @@ func (q *Queue) discard(ctx context.Context, letters []DeadLetter, before string
 		}
 		args = append(args, l.Entry, l.Payload, before)
 	}
-	list, err := q.timers.RunList(ctx, 3, discardScript, q.keys.ofLetters(), args...)
+	list, err := q.timers.RunList(ctx, 3, discardScript, q.keys.deadKeys(), args...)
 	if err != nil {
 		return 0, 0, false, err
 	}
@@ -212,14 +214,14 @@ func (q *Queue) discard(ctx context.Context, letters []DeadLetter, before string
 	if err != nil {
 		return 0, 0, false, err
 	}
-	looked, err1 := strconv.Atoi(values[0])
+	examined, err1 := strconv.Atoi(values[0])
 	deleted, err2 := strconv.Atoi(values[1])
 	far = values[2] == "1"
-	if err := errors.Join(err1, err2); err != nil || looked > len(letters) || looked == 0 && !far {
+	if err := errors.Join(err1, err2); err != nil || examined > len(letters) || examined == 0 && !far {
 		return 0, 0, false, fmt.Errorf("%w: %q, %w", scripts.ErrReply, values, err)
 	}
-	return looked, deleted, far && looked < len(letters), nil
+	return examined, deleted, far && examined < len(letters), nil
 }
 
-// ofLetters are the keys of dead letters.
-func (k queueKeys) ofLetters() []string { return []string{k.dlq, k.places, k.records} }
+// deadKeys are the keys of dead letters.
+func (k queueKeys) deadKeys() []string { return []string{k.dlq, k.places, k.records} }

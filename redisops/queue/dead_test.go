@@ -15,8 +15,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// bury makes dead letters of new messages, whose reasons are counted.
-func (f *fixture) bury(t testing.TB, from int, payloads ...string) {
+// makeDead makes dead letters of new messages, whose reasons are counted.
+func (f *fixture) makeDead(t testing.TB, from int, payloads ...string) {
 	t.Helper()
 	f.put(t, payloads...)
 	var settle []exchange.Settlement
@@ -51,7 +51,7 @@ func TestEqualDeadLettersKeepTheirRecordsOnEachPage(t *testing.T) {
 		var want []string
 		for i := range 12 {
 			payload := []string{"{}", "other", "{}"}[i%3]
-			f.bury(t, i, payload)
+			f.makeDead(t, i, payload)
 			want = append(want, payload+strconv.Itoa(i))
 		}
 		for page := 1; page <= 13; page++ {
@@ -64,7 +64,7 @@ func TestEqualDeadLettersKeepTheirRecordsOnEachPage(t *testing.T) {
 			}
 		}
 		_, all := f.letterTexts(t, 100)
-		for _, i := range []int{5, 0, 11, 6} { // in the midst and at both ends
+		for _, i := range []int{5, 0, 11, 6} { // in the middle and at both ends
 			n, err := f.DiscardLetters(t.Context(), all[i], all[i])
 			require.NoError(t, err)
 			require.Equal(t, 1, n)
@@ -79,17 +79,18 @@ func TestEqualDeadLettersKeepTheirRecordsOnEachPage(t *testing.T) {
 	})
 }
 
-// The cap takes the oldest, with their records, a bounded number at a time.
+// TestTheCapOfDeadLettersIsReachedInSteps checks that the cap removes the oldest
+// dead letters with their records, a bounded number in each step.
 func TestTheCapOfDeadLettersIsReachedInSteps(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		for i := range 4 {
-			f.bury(t, 0, slices.Repeat([]string{"{}"}, 400)...)
+			f.makeDead(t, 0, slices.Repeat([]string{"{}"}, 400)...)
 			require.EqualValues(t, 400*(i+1), f.rdb.LLen(t.Context(), f.keys.dlq).Val())
 		}
 		capped := f.holder(SourceOptions{DeadCap: 3})
 		for i := range 4 {
-			capped.bury(t, i, "{}")
+			capped.makeDead(t, i, "{}")
 			require.EqualValues(t, []int{1100, 600, 100, 3}[i], f.rdb.LLen(t.Context(), f.keys.dlq).Val())
 		}
 		got, _ := f.letterTexts(t, 2)
@@ -101,8 +102,9 @@ func TestTheCapOfDeadLettersIsReachedInSteps(t *testing.T) {
 	})
 }
 
-// Python adds at the head and takes from the tail: what is known of ours stays
-// with them, and Python's are listed, redriven and deleted as well.
+// TestDeadLettersAreSharedWithPython checks that Wakebell's dead letters keep their
+// records while Python adds at the head and removes from the tail, and that
+// Python's are listed, redriven and deleted as well.
 func TestDeadLettersAreSharedWithPython(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -115,11 +117,11 @@ func TestDeadLettersAreSharedWithPython(t *testing.T) {
 			require.Equal(t, letters, got)
 		}
 		push("old", "{}")
-		f.bury(t, 1, "{}", "a")
+		f.makeDead(t, 1, "{}", "a")
 		want("old", "{}", "{}1", "a2")
 		push("{}", "p")
 		want("old", "{}", "{}1", "a2", "{}", "p")
-		f.bury(t, 3, "b")
+		f.makeDead(t, 3, "b")
 		want("old", "{}", "{}1", "a2", "{}", "p", "b3")
 		take()
 		require.True(t, f.claim(t, 1).Orphans)
@@ -136,7 +138,7 @@ func TestDeadLettersAreSharedWithPython(t *testing.T) {
 		n, err := f.DiscardLetters(ctx, all[3], all[4], all[1])
 		require.NoError(t, err)
 		require.Equal(t, 3, n)
-		want("a2", "{}", "b3", "q") // Python's equal ones share a name
+		want("a2", "{}", "b3", "q") // equal dead letters of Python share an Entry
 		outcome, _, err := f.RedriveLetter(ctx, all[6], "", PublishOptions{})
 		require.NoError(t, err)
 		require.Equal(t, LetterRedriven, outcome)
@@ -147,7 +149,7 @@ func TestDeadLettersAreSharedWithPython(t *testing.T) {
 		want()
 		push("z")
 		f.claim(t, 1)
-		f.bury(t, 4, "b")
+		f.makeDead(t, 4, "b")
 		want("z", "b4")
 		require.NoError(t, f.rdb.Del(ctx, f.keys.dlq).Err())
 		removed, err := f.src.Heal(ctx)
@@ -157,11 +159,12 @@ func TestDeadLettersAreSharedWithPython(t *testing.T) {
 	})
 }
 
-// Letters of Python that come in a burst get their places over several calls.
+// TestABurstOfPythonsDeadLettersIsCaughtUpWith checks that a burst of dead letters
+// from Python gets its places over several calls.
 func TestABurstOfPythonsDeadLettersIsCaughtUpWith(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
-	f.bury(t, 1, "a")
+	f.makeDead(t, 1, "a")
 	for i := range 25 {
 		burst := make([]any, 100)
 		for j := range burst {
@@ -169,18 +172,19 @@ func TestABurstOfPythonsDeadLettersIsCaughtUpWith(t *testing.T) {
 		}
 		require.NoError(t, f.rdb.LPush(t.Context(), f.keys.dlq, burst...).Err())
 	}
-	f.bury(t, 2, "b")
+	f.makeDead(t, 2, "b")
 	got, _ := f.letterTexts(t, 1000)
 	require.Equal(t, "a1", got[0])
-	require.Equal(t, "b", got[2501], "there was no place for it yet")
+	require.Equal(t, "b", got[2501], "it had no place yet")
 	_, err := f.src.Heal(t.Context())
 	require.NoError(t, err)
-	f.bury(t, 3, "c")
+	f.makeDead(t, 3, "c")
 	got, _ = f.letterTexts(t, 1000)
 	require.Equal(t, []string{"a1", "c3"}, []string{got[0], got[2502]})
 }
 
-// Letters that are deep inside are reached by another's place.
+// TestDeadLettersDeepInsideALongListAreRemoved checks that dead letters in the
+// middle of a long list are found through the place of another.
 func TestDeadLettersDeepInsideALongListAreRemoved(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
@@ -198,7 +202,7 @@ func TestDeadLettersDeepInsideALongListAreRemoved(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, count)
 
-	f.bury(t, 1, "ours")
+	f.makeDead(t, 1, "ours")
 	f.seed(t, "dead", 60_000)
 	for range 60 {
 		_, err = f.src.Heal(t.Context())
@@ -215,19 +219,21 @@ func TestDeadLettersDeepInsideALongListAreRemoved(t *testing.T) {
 	require.ErrorIs(t, err, redisops.ErrNotFound)
 }
 
-// What an older version kept of dead letters stops nothing.
+// TestRecordsOfAnOlderVersionAreLeftAlone checks that records of an older version
+// have no effect.
 func TestRecordsOfAnOlderVersionAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		require.NoError(t, f.rdb.HSet(t.Context(), f.Name()+"::wakebell:letters", redisHash("{}"), "x 1 1 1 1\nab").Err())
 		require.NoError(t, f.rdb.LPush(t.Context(), f.keys.dlq, "{}").Err())
-		f.bury(t, 1, "{}")
+		f.makeDead(t, 1, "{}")
 		got, _ := f.letterTexts(t, 1)
 		require.Equal(t, []string{"{}", "{}1"}, got)
 	})
 }
 
-// The key of a message that died does not keep it from being published again.
+// TestADeadLetterIsRedrivenUnderItsOwnKey checks that the deduplication key of a
+// dead-lettered message does not prevent its redrive.
 func TestADeadLetterIsRedrivenUnderItsOwnKey(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -263,8 +269,9 @@ func TestADeadLetterIsRedrivenUnderItsOwnKey(t *testing.T) {
 	})
 }
 
-// A message that was given back in the midst of a long list, claimed again and
-// settled there, has two entries to leave out.
+// TestAMessageThatWasReleasedLeavesProcessing checks a message that was released in
+// the middle of a long list, claimed again and settled there: two entries of the
+// list are stale.
 func TestAMessageThatWasReleasedLeavesProcessing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -275,12 +282,12 @@ func TestAMessageThatWasReleasedLeavesProcessing(t *testing.T) {
 		}
 		f.put(t, texts...)
 		l := append(f.claim(t, n/2).Leases, f.claim(t, n/2).Leases...)
-		midst := l[n/2]
-		f.settle(t, storetest.Verdict(exchange.Release, midst))
+		middle := l[n/2]
+		f.settle(t, storetest.Verdict(exchange.Release, middle))
 		again := f.claim(t, 1).Leases[0]
-		require.Equal(t, midst.ID, again.ID)
+		require.Equal(t, middle.ID, again.ID)
 		rest := l
-		for range 2 { // so that it is in the midst again
+		for range 2 { // so that it is in the middle again
 			more := make([]string, 150)
 			for i := range more {
 				more[i] = "more"
@@ -290,7 +297,7 @@ func TestAMessageThatWasReleasedLeavesProcessing(t *testing.T) {
 		}
 		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, again)).Refused)
 		for _, other := range rest {
-			if other.ID != midst.ID {
+			if other.ID != middle.ID {
 				require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, other)).Refused)
 			}
 		}
@@ -301,8 +308,8 @@ func TestAMessageThatWasReleasedLeavesProcessing(t *testing.T) {
 	})
 }
 
-// A queue that was not capped before shrinks by a bounded number of messages at
-// each publish.
+// TestDroppingTheOldestIsBounded checks that a queue without an earlier cap shrinks
+// by a bounded number of messages with each publish.
 func TestDroppingTheOldestIsBounded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
@@ -322,9 +329,9 @@ func TestDroppingTheOldestIsBounded(t *testing.T) {
 	}
 }
 
-// The key of a message that is dropped is freed where its publisher kept which it
-// is; of others nobody knows it, and it lasts for its window.
-func TestKeysOfDroppedMessagesThatNobodyKnows(t *testing.T) {
+// TestKeysOfDroppedMessagesWithoutOwner checks that the key of a dropped message is
+// released if its publisher stored the key; otherwise the key lasts for its window.
+func TestKeysOfDroppedMessagesWithoutOwner(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.publish(t, PublishOptions{}, NewMessage([]byte("a"), "a"))
@@ -332,13 +339,13 @@ func TestKeysOfDroppedMessagesThatNobodyKnows(t *testing.T) {
 		f.publish(t, drop, NewMessage([]byte("b"), "b"))
 		f.publish(t, drop, NewMessage([]byte("c"), "c"))
 		require.False(t, f.publish(t, PublishOptions{}, NewMessage([]byte("a"), "a"))[0].Fresh)
-		require.Positive(t, f.rdb.PTTL(t.Context(), f.keys.deduplication+"a").Val(), "it has an end")
+		require.Positive(t, f.rdb.PTTL(t.Context(), f.keys.deduplication+"a").Val(), "the key expires")
 		require.True(t, f.publish(t, PublishOptions{}, NewMessage([]byte("b"), "b"))[0].Fresh)
 	})
 }
 
-// Many settlements are made in steps, and a retry is answered as the first try
-// was.
+// TestALargeExchangeIsAnsweredAgain checks that many settlements are made in steps,
+// and that a retry returns the answer of the first try.
 func TestALargeExchangeIsAnsweredAgain(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

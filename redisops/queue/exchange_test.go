@@ -38,12 +38,12 @@ func TestQueueIsFirstInFirstOut(t *testing.T) {
 	})
 }
 
-func TestQueueRefusesWhoHasLostTheLease(t *testing.T) {
+func TestQueueRefusesALostLease(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.put(t, "a")
 		first := f.lapse(t, 1)[0]
-		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Nack, first)).Refused, "late, but nobody has it")
+		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Nack, first)).Refused, "late, but no other consumer has claimed it")
 		f.pass(t, time.Now())
 		second := f.claim(t, 1).Leases[0]
 		require.Equal(t, 2, second.Claims)
@@ -107,7 +107,7 @@ func TestQueueGivesUpAfterTooManyDeliveries(t *testing.T) {
 		require.Equal(t, "poison", string(b.Payload))
 		require.Equal(t, tooManyDeliveries, b.Reason)
 		require.Equal(t, 2, b.Claims)
-		require.Equal(t, []string{"poison"}, f.list(t, f.keys.dlq), "as the peer keeps it")
+		require.Equal(t, []string{"poison"}, f.list(t, f.keys.dlq), "as the peer stores it")
 		letter, err := f.DeadLetter(t.Context(), b.Entry)
 		require.NoError(t, err)
 		require.Equal(t, DeadLetter{
@@ -118,7 +118,7 @@ func TestQueueGivesUpAfterTooManyDeliveries(t *testing.T) {
 	})
 }
 
-// The peer gives up at most 100 in a poll, and reclaims as many.
+// The peer dead-letters at most 100 messages in a poll, and reclaims as many.
 func TestQueuePoisonAndExpiryHaveNoLimitOfAHundred(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -131,13 +131,13 @@ func TestQueuePoisonAndExpiryHaveNoLimitOfAHundred(t *testing.T) {
 		f.put(t, texts...)
 		require.Len(t, h.lapse(t, n), n)
 		f.put(t, "good")
-		buried := 0
+		deadLettered := 0
 		reply := h.claim(t, 5)
 		for ; len(reply.Leases) == 0; reply = h.claim(t, 5) {
 			require.Zero(t, reply.Next, "there is more")
-			buried += len(reply.Buried)
+			deadLettered += len(reply.Buried)
 		}
-		require.Equal(t, n, buried+len(reply.Buried))
+		require.Equal(t, n, deadLettered+len(reply.Buried))
 		require.Equal(t, []string{"good"}, payloads(reply.Leases))
 
 		f.put(t, texts...)
@@ -153,10 +153,10 @@ func TestQueueKeepsCompletedAndFailed(t *testing.T) {
 		h := f.holder(SourceOptions{Completed: 2, Failed: 1, DeadCap: 1})
 		f.put(t, "a", "b", "c", "d\x00é", "e\xff", "f", "g")
 		l := h.claim(t, 7).Leases
-		bury := storetest.Verdict(exchange.Bury, l[5])
-		bury.Reason = "bad: é\nline"
+		reject := storetest.Verdict(exchange.Bury, l[5])
+		reject.Reason = "bad: é\nline"
 		reply := h.settle(t, storetest.Verdict(exchange.Ack, l[0]), storetest.Verdict(exchange.Ack, l[1]), storetest.Verdict(exchange.Ack, l[2]),
-			storetest.Verdict(exchange.Fail, l[3]), storetest.Verdict(exchange.Fail, l[4]), bury)
+			storetest.Verdict(exchange.Fail, l[3]), storetest.Verdict(exchange.Fail, l[4]), reject)
 		require.Empty(t, reply.Refused)
 		require.Equal(t, []string{"c", "b"}, f.list(t, f.keys.completed))
 		require.Equal(t, []string{"e\xff"}, f.list(t, f.keys.failed))
@@ -173,8 +173,8 @@ func TestQueueKeepsCompletedAndFailed(t *testing.T) {
 	})
 }
 
-// An exchange is answered again with what is still held, and a late one does
-// nothing.
+// TestQueueExchangeIsAnsweredAgain checks that a repeated exchange returns what is
+// still held, and that a late one does nothing.
 func TestQueueExchangeIsAnsweredAgain(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -200,7 +200,8 @@ func TestQueueExchangeIsAnsweredAgain(t *testing.T) {
 	})
 }
 
-// Messages without an envelope may be equal: each is handled and leaves once.
+// TestQueueTellsEqualMessagesWithoutEnvelopeApart checks that each of several equal
+// messages without an envelope is handled and removed once.
 func TestQueueTellsEqualMessagesWithoutEnvelopeApart(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -230,17 +231,18 @@ func TestQueueWithoutVisibilityTimeout(t *testing.T) {
 		require.Equal(t, reply.Leases, h.run(t, r).Leases, "a lost reply loses no message")
 		require.Empty(t, h.extend(t, time.Minute, reply.Leases[0]).Refused)
 		require.Empty(t, f.claim(t, 1).Leases[0].Fault)
-		require.Empty(t, f.claim(t, 9).Leases, "nobody else gets what a crash interrupts")
+		require.Empty(t, f.claim(t, 9).Leases, "a message is lost if a crash interrupts its handler")
 		nack := storetest.Verdict(exchange.Nack, reply.Leases[1])
 		require.Empty(t, h.settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]), nack, storetest.Verdict(exchange.Release, reply.Leases[2])).Refused)
 		require.Equal(t, []string{"b"}, f.list(t, f.keys.failed), "no second delivery")
 		require.Len(t, h.settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0])).Refused, 1)
-		require.Equal(t, []string{"c"}, payloads(h.claim(t, 5).Leases), "given back by a drain")
+		require.Equal(t, []string{"c"}, payloads(h.claim(t, 5).Leases), "released by a drain")
 	})
 }
 
-// What is settled in the midst of a long list is left out later, at a bounded
-// cost, and nobody gets it again.
+// TestQueueLeavesNothingBehindInALongProcessingList checks that messages settled in
+// the middle of a long list are removed later, at a bounded cost, and are not
+// delivered again.
 func TestQueueLeavesNothingBehindInALongProcessingList(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

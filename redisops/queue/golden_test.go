@@ -81,12 +81,12 @@ func (d goldenDump) pairs(t *testing.T) map[string]string {
 	return out
 }
 
-// patience is how much further from now deadlines are than they were from then:
-// a second is too short for a busy machine.
+// patience is how much later than in the dump deadlines are: a second is too short
+// for a busy machine.
 const patience = 60
 
-// restore puts what the peer left into a queue of this test; its deadlines are
-// from now as they were from then, but further away.
+// restore writes the keys of the peer into a queue of this test. Deadlines have the
+// same distance from now as in the dump, plus patience.
 func restore(t *testing.T, f *fixture, s goldenStep) {
 	t.Helper()
 	ctx := t.Context()
@@ -128,8 +128,8 @@ func (f *fixture) expire(t *testing.T) {
 	}
 }
 
-// same compares what is in Redis with what the peer left, but for instants, its
-// records of claims and our own keys.
+// same compares Redis with the keys of the peer, without instants, its records of
+// claims and Wakebell's own keys.
 func (f *fixture) same(t *testing.T, s goldenStep) {
 	t.Helper()
 	ctx := t.Context()
@@ -166,14 +166,14 @@ func (f *fixture) same(t *testing.T, s goldenStep) {
 	}
 	slices.Sort(want)
 	got := f.left(t)
-	if held { // it may keep its records of what is still held
+	if held { // the peer may keep its records of messages that are still held
 		got = slices.DeleteFunc(got, func(key string) bool { return strings.Contains(key, "claim_result") })
 	}
 	slices.Sort(got)
 	require.Equal(t, want, got)
 }
 
-// peersLease is what a Python consumer holds of the first message in processing.
+// peersLease is the lease of a Python consumer on the first message in processing.
 func (f *fixture) peersLease(t *testing.T) exchange.Lease {
 	t.Helper()
 	value := f.list(t, f.keys.processing)[0]
@@ -181,8 +181,8 @@ func (f *fixture) peersLease(t *testing.T) exchange.Lease {
 	return exchange.Lease{ID: "x", Token: exchange.Token(token + " " + value)}
 }
 
-// Every state that Python left can be continued, and what is left then has the
-// bytes that Python would leave.
+// TestQueueGoldenSteps checks that Wakebell can continue from every state that
+// Python leaves, and that the result has the bytes that Python would leave.
 func TestQueueGoldenSteps(t *testing.T) {
 	t.Parallel()
 	steps := goldenSteps(t)

@@ -14,25 +14,25 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// Stats are a queue in numbers.
+// Stats are the statistics of a queue.
 type Stats struct {
-	Pending    int64 // wait to be claimed
-	Processing int64 // are held, or wait for their next attempt
-	Ended      int64 // of these, those whose lease has ended: they can be claimed
-	Unleased   int64 // of these, those that are delivered at most once
-	Completed  int64 // payloads kept of what was handled
-	Failed     int64 // payloads kept of what failed for good
+	Pending    int64 // waiting to be claimed
+	Processing int64 // leased, or waiting for their next attempt
+	Ended      int64 // of Processing: lease expired, can be claimed
+	Unleased   int64 // of Processing: delivered at most once, without a lease
+	Completed  int64 // stored payloads of handled messages
+	Failed     int64 // stored payloads of messages that failed permanently
 	Dead       int64 // dead letters
 
-	// Oldest is when the message was published that is claimed next; zero when
-	// none waits, or when its id does not tell.
+	// Oldest is when the next message to be claimed was published; zero if none
+	// waits, or if its id does not contain the instant.
 	Oldest time.Time
 	// Now is Redis's clock.
 	Now time.Time
 }
 
-// Stats describes the queue in numbers, by one script whose cost does not grow
-// with it.
+// Stats returns the statistics of the queue. It runs one script, whose cost does
+// not grow with the queue.
 func (q *Queue) Stats(ctx context.Context) (Stats, error) {
 	k := q.keys
 	list, err := q.timers.RunList(ctx, 9, statsScript,
@@ -51,7 +51,7 @@ func (q *Queue) Stats(ctx context.Context) (Stats, error) {
 			return Stats{}, fmt.Errorf("%w: %w", scripts.ErrReply, err)
 		}
 	}
-	st.Processing = max(st.Processing, 0) // Python may have removed what is noted as gone
+	st.Processing = max(st.Processing, 0) // Python may have removed messages that gone still lists
 	st.Unleased = max(st.Processing-leased, 0)
 	st.Now = scripts.ReadInstant(values[0])
 	if id, _, err := stored.Decode(values[8]); err == nil {
@@ -62,20 +62,20 @@ func (q *Queue) Stats(ctx context.Context) (Stats, error) {
 	return st, nil
 }
 
-// StoredMessage is a message as it stands in its queue.
+// StoredMessage is a message as Redis stores it.
 type StoredMessage struct {
-	ID         string // empty of one that has no envelope
+	ID         string // empty if the message has no envelope
 	Payload    []byte
 	Fault      string // why its envelope cannot be read
-	Running    bool   // a consumer holds it, or it waits for its next attempt
+	Running    bool   // leased, or waiting for its next attempt
 	Deliveries int    // so far
 	Deadline   time.Time
 }
 
-// Messages reads a page of a queue: of those that wait, in the order in which
-// they are claimed, or of those that are held, by their deadlines. From counts
-// the messages to pass over; limit is 1 to 1000. What changes meanwhile may be
-// seen twice or not.
+// Messages reads a page of a queue: the waiting messages in the order in which they
+// are claimed or, with running, the leased ones by lease expiry. From is the number
+// of messages to skip; limit is 1 to 1000. A message that changes meanwhile may be
+// returned twice or not at all.
 func (q *Queue) Messages(ctx context.Context, running bool, from int64, limit int) ([]StoredMessage, error) {
 	if from < 0 || limit < 1 || limit > layout.MaxPage {
 		return nil, fmt.Errorf("%w: page: %d from %d, want 1 to %d from 0", redisops.ErrInvalid, limit, from, layout.MaxPage)
@@ -118,9 +118,9 @@ func (q *Queue) Messages(ctx context.Context, running bool, from int64, limit in
 	return out, nil
 }
 
-// Purge deletes the messages that wait, and with running those that are held
-// too: their holders then lose their leases. It answers how many. It goes on in
-// steps of 500 until there are none, or ctx ends.
+// Purge deletes the waiting messages and, with running, the leased ones too, whose
+// holders then lose their leases. It returns the number of deleted messages. It
+// works in steps of 500 until none are left or ctx ends.
 func (q *Queue) Purge(ctx context.Context, running bool) (deleted int64, err error) {
 	lists := []string{"pending"}
 	if running {
@@ -149,8 +149,8 @@ func (q *Queue) Purge(ctx context.Context, running bool) (deleted int64, err err
 	return deleted, nil
 }
 
-// PurgeKept deletes the payloads that are kept of what was handled and of what
-// failed, and answers how many there were.
+// PurgeKept deletes the stored payloads of handled and failed messages and returns
+// their number.
 func (q *Queue) PurgeKept(ctx context.Context) (int64, error) {
 	pipe := q.timers.RDB.TxPipeline()
 	completed, failed := pipe.LLen(ctx, q.keys.completed), pipe.LLen(ctx, q.keys.failed)

@@ -31,7 +31,7 @@ func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	})
 }
 
-// queueFixture is a queue of its own, and a poller's view of it that counts the
+// fixture is a queue of its own, and a poller's source of it that counts the
 // sequence of one stream.
 type fixture struct {
 	*Queue
@@ -56,7 +56,7 @@ func queueOn(t testing.TB, rdb *redis.Client, name string) *fixture {
 	return (&fixture{Queue: q, rdb: rdb}).holder(SourceOptions{})
 }
 
-// holder gives a second poller of the same queue.
+// holder returns a second poller of the same queue.
 func (f *fixture) holder(o SourceOptions) *fixture {
 	g := *f
 	g.src, g.incarnation, g.sequence = f.Source(o), fmt.Sprintf("%x", rand.Uint64()), 0
@@ -80,7 +80,7 @@ func (f *fixture) claim(t testing.TB, want int) *exchange.Reply {
 	return f.run(t, f.request(want, time.Minute))
 }
 
-// lapse claims for as short as can be, and waits until the leases have ended.
+// lapse claims with the shortest lease, and waits until the leases have expired.
 func (f *fixture) lapse(t testing.TB, want int) []exchange.Lease {
 	t.Helper()
 	reply := f.run(t, f.request(want, time.Millisecond))
@@ -137,7 +137,7 @@ func (f *fixture) list(t testing.TB, key string) []string {
 	return values
 }
 
-// left are the keys of the queue that are there, without our own.
+// left returns the existing keys of the queue, without Wakebell's own.
 func (f *fixture) left(t testing.TB) []string {
 	t.Helper()
 	keys, err := f.rdb.Keys(context.Background(), f.Name()+"::*").Result()
@@ -159,14 +159,13 @@ func payloads(leases []exchange.Lease) []string {
 	return out
 }
 
-// redisHash is how a dead letter of Python's is named.
+// redisHash returns the Entry of a dead letter that Python wrote.
 func redisHash(payload string) string {
 	sum := sha1.Sum([]byte(payload)) //nolint:gosec // as lua/list_dead.lua names it
 	return hex.EncodeToString(sum[:])
 }
 
-// headerWords are what the keys of a queue have in them that the headers call
-// otherwise.
+// headerWords maps words of script headers to parts of key names that differ.
 var headerWords = map[string]string{
 	"deadlines": "processing:lease_deadlines", "tokens": "processing:lease_tokens",
 	"counter": "processing:lease_token_counter", "counts": "processing:delivery_counts",

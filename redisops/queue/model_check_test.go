@@ -31,7 +31,7 @@ func (m *model) check(rt *rapid.T) {
 	held := slices.Concat(m.held, m.expired)
 	require.Len(rt, processing, len(held))
 	for _, mm := range held {
-		if len(mm.token) < 5 { // a nack's is nobody's
+		if len(mm.token) < 5 { // the token of a nack belongs to no holder
 			require.Equal(rt, mm.token, processing[mm.payload])
 		}
 	}

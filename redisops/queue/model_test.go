@@ -15,9 +15,9 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// queueModel is a queue in plain Go: what two holders and a Python-like peer on
-// it must see. A lease lasts an hour or a millisecond, which is waited out, so
-// that the clock decides nothing by accident.
+// model is a queue in plain Go: what two holders and a Python-like peer must
+// observe. A lease lasts an hour or a millisecond, which is waited out, so that the
+// result does not depend on the clock.
 type model struct {
 	t       testing.TB
 	f       *fixture
@@ -25,7 +25,7 @@ type model struct {
 
 	pending   []*modelMessage // the next one first
 	expired   []*modelMessage // the oldest deadline first
-	held      []*modelMessage // by someone, or waiting for its next attempt
+	held      []*modelMessage // leased, or waiting for its next attempt
 	keys      map[string]*modelMessage
 	dead      []string
 	completed []string
@@ -38,7 +38,7 @@ type modelMessage struct {
 	payload, key string
 	order        int // of publishing
 	deliveries   int
-	token        string // of who holds it
+	token        string // token of its holder
 }
 
 type queueModelHolder struct {
@@ -124,10 +124,10 @@ func (m *model) claim(rt *rapid.T) {
 	m.claimed(rt, h, want, brief)
 }
 
-// claimed is what a claim must have got.
+// claimed returns what a claim must return.
 func (m *model) claimed(rt *rapid.T, h *queueModelHolder, want int, brief bool) {
 	var got []*modelMessage
-	var buried []string
+	var deadLettered []string
 	for len(got) < want && len(m.expired)+len(m.pending) > 0 {
 		from := &m.pending
 		if len(m.expired) > 0 {
@@ -136,8 +136,8 @@ func (m *model) claimed(rt *rapid.T, h *queueModelHolder, want int, brief bool) 
 		mm := (*from)[0]
 		*from = (*from)[1:]
 		if mm.deliveries >= modelDeliveries {
-			buried = append(buried, mm.payload)
-			m.bury(mm)
+			deadLettered = append(deadLettered, mm.payload)
+			m.makeDead(mm)
 			continue
 		}
 		got = append(got, mm)
@@ -156,8 +156,8 @@ func (m *model) claimed(rt *rapid.T, h *queueModelHolder, want int, brief bool) 
 			died = append(died, string(b.Payload))
 		}
 	}
-	require.Equal(rt, buried, died)
-	if brief { // they have one deadline, and are then in the order of their ids
+	require.Equal(rt, deadLettered, died)
+	if brief { // equal deadlines are ordered by id
 		slices.SortFunc(got, func(a, b *modelMessage) int { return a.order - b.order })
 		m.expired = append(m.expired, got...)
 		m.f.pass(m.t, h.reply.Now.Add(2*time.Millisecond))
@@ -166,8 +166,8 @@ func (m *model) claimed(rt *rapid.T, h *queueModelHolder, want int, brief bool) 
 	}
 }
 
-// bury notes that a message is dead, and frees its key if it is still its own.
-func (m *model) bury(mm *modelMessage) {
+// makeDead notes that a message is dead, and frees its key if it is still its own.
+func (m *model) makeDead(mm *modelMessage) {
 	m.dead, mm.token = append(m.dead, mm.payload), ""
 	m.free(mm)
 }
@@ -212,7 +212,7 @@ func (m *model) settle(rt *rapid.T) {
 	m.claimed(rt, h, want, false)
 }
 
-// settled does what the script must do, verdict by verdict.
+// settled updates the model as the script must, verdict by verdict.
 func (m *model) settled(seen []modelSeen, settle []exchange.Settlement) (refused []int) {
 	var released []modelSeen
 	for _, kind := range verdicts {
@@ -231,10 +231,10 @@ func (m *model) settled(seen []modelSeen, settle []exchange.Settlement) (refused
 				m.completed = append(m.completed, mm.payload)
 			case exchange.Nack:
 				m.tokens++
-				mm.token = fmt.Sprint("nack ", m.tokens) // nobody has it
+				mm.token = fmt.Sprint("nack ", m.tokens) // it has no holder
 				m.held = append(m.held, mm)
 			case exchange.Bury:
-				m.bury(mm)
+				m.makeDead(mm)
 			case exchange.Fail:
 				m.failed = append(m.failed, mm.payload)
 				m.free(mm)
@@ -278,8 +278,8 @@ func (m *model) extend(rt *rapid.T) {
 	}
 }
 
-// replay asks for the last answer again: what was claimed then and is held
-// still, and what was refused.
+// replay sends the last request again: the reply has the claims that are still
+// held, and the refusals.
 func (m *model) replay(rt *rapid.T) {
 	h := m.holder(rt)
 	if h.last == nil {

@@ -13,52 +13,52 @@ import (
 )
 
 const (
-	// DefaultWindow is how long a deduplication key suppresses.
+	// DefaultWindow is the default of PublishOptions.Window.
 	DefaultWindow = time.Hour
-	// MaxWindow is the longest window.
+	// MaxWindow is the maximum of PublishOptions.Window.
 	MaxWindow = 100 * 365 * 24 * time.Hour
 
-	// rememberPublish is how long the answer to a publish is kept, so that a retry
-	// of the same call is answered and not run again.
+	// rememberPublish is how long the answer to a publish is stored, so that a
+	// retry of the same call returns it instead of publishing again.
 	rememberPublish = time.Minute
-	// publishFor is for how long one step is tried at most, so that the last try
-	// still finds the answer of the first.
+	// publishFor bounds the retries of one step, so that the last retry still finds
+	// the answer of the first try.
 	publishFor = 45 * time.Second
 )
 
-// PublishOptions say how messages are published; the zero value takes the
+// PublishOptions determine how messages are published; the zero value takes the
 // defaults.
 type PublishOptions struct {
-	// Window is how long a deduplication key suppresses, 1 ms to 100 years;
-	// default 1 h.
+	// Window is how long a deduplication key suppresses messages, 1 ms to 100
+	// years; default 1 h.
 	Window time.Duration
-	// Cap is the most messages that may wait; 0: no such bound.
+	// Cap is the maximum number of waiting messages; 0 means no cap.
 	Cap int
 	// DropOldest makes room at the cap by deleting the oldest messages, at most 500
-	// more in one step than it publishes; else a publish beyond it is ErrQueueFull.
+	// more in one step than it publishes. Without it a publish beyond the cap fails
+	// with ErrQueueFull.
 	DropOldest bool
-	// OwnKeys has Redis keep which deduplication key a message has, so that the
-	// key can be released: a small key for as long as the window. With DropOldest
-	// it is so in any case.
+	// OwnKeys stores which deduplication key a message has, so that the key can be
+	// released: a small Redis key for as long as the window. DropOldest implies it.
 	OwnKeys bool
 }
 
 // Message is one message to publish.
 type Message struct {
 	Payload []byte
-	// Key suppresses further messages of the same key within the window; empty:
-	// none.
+	// Key suppresses further messages with the same key within the window; empty
+	// means no deduplication.
 	Key string
 
-	tail string // of the id; made at the first publish, and the same at the next
+	tail string // end of the id; set at the first publish and reused by retries
 }
 
-// NewMessage makes a message. To publish the very same one again is a retry.
+// NewMessage returns a new message. Publishing the same Message again is a retry.
 func NewMessage(payload []byte, key string) Message {
 	return Message{Payload: payload, Key: key, tail: newTail()}
 }
 
-// MessageOf is the message that has this Tail; empty: a new one.
+// MessageOf returns the message with this Tail; an empty tail makes a new one.
 func MessageOf(payload []byte, key, tail string) (Message, error) {
 	if tail == "" {
 		return NewMessage(payload, key), nil
@@ -69,10 +69,10 @@ func MessageOf(payload []byte, key, tail string) (Message, error) {
 	return Message{Payload: payload, Key: key, tail: tail}, nil
 }
 
-// tailDigits are those that an id ends with.
+// tailDigits is the number of digits of a tail.
 const tailDigits = 20
 
-// Tail tells the message from others; see NewMessage.
+// Tail identifies the message; see NewMessage.
 func (m *Message) Tail() string {
 	if m.tail == "" {
 		m.tail = newTail()
@@ -80,17 +80,17 @@ func (m *Message) Tail() string {
 	return m.tail
 }
 
-// Published says what became of a message.
+// Published is the result of publishing a message.
 type Published struct {
-	ID    string // of the one there was, if not Fresh; empty if that is not known
+	ID    string // id of the message; of the earlier one if not Fresh, empty if unknown
 	Fresh bool
 }
 
-// Publish publishes messages, up to 500 or 1 MiB in one atomic step. It is safe
-// to call again with the same messages: those that were published answer Fresh
-// again, for a minute, or within the window where they all have a Key. Errors
-// wrap [ErrInvalid], [ErrQueueFull] or [ErrMemoryFull], when the step in question
-// wrote nothing, or [exchange.ErrUnavailable]; steps before it were taken.
+// Publish publishes messages, up to 500 or 1 MiB in one atomic step. It is safe to
+// repeat with the same messages: those already published are reported as Fresh
+// again, for a minute, or within the window if they all have a Key. Errors wrap
+// [ErrInvalid], [ErrQueueFull] or [ErrMemoryFull], if the failed step wrote
+// nothing, or [exchange.ErrUnavailable]. Earlier steps took effect.
 func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Message) (out []Published, dropped int, err error) {
 	if o, err = o.check(); err != nil {
 		return nil, 0, err
@@ -137,18 +137,19 @@ func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Messag
 	k := q.keys
 	keys := make([]string, 4, 4+len(messages))
 	keys[0], keys[1], keys[2], keys[3] = k.pending, k.counts, k.hint, k.published+messages[0].tail
-	letters := make([]byte, len(messages))
+	codes := make([]byte, len(messages))
 	args := make([]any, 6+2*len(messages))
 	for i := range messages {
 		m := &messages[i]
-		letters[i] = '-'
+		codes[i] = '-'
 		if m.Key != "" {
-			letters[i] = 'k'
+			codes[i] = 'k'
 			keys = append(keys, k.deduplication+m.Key)
 		}
 		args[6+i], args[6+len(messages)+i] = &m.tail, stored.Rest(m.Payload)
 	}
-	// A key within its window is answer enough, as long as nobody releases it.
+	// A key within its window is proof enough that the message was published,
+	// unless keys can be released.
 	remember := rememberPublish
 	if len(keys) == 4+len(messages) && o.Window > rememberPublish && !o.OwnKeys {
 		remember = 0
@@ -161,7 +162,7 @@ func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Messag
 		drop = "1"
 	}
 	args[0], args[1], args[2], args[3] = o.Cap, drop, o.Window.Milliseconds(), remember.Milliseconds()
-	args[4], args[5] = owners, letters
+	args[4], args[5] = owners, codes
 	ctx, cancel := context.WithTimeout(ctx, publishFor)
 	defer cancel()
 	text, err := q.timers.RunText(ctx, publishScript, keys, args...)

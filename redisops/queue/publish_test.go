@@ -38,7 +38,7 @@ func TestPublishSuppressesDuplicates(t *testing.T) {
 	})
 }
 
-// A retry of a call is answered as the call was, whatever has happened to its
+// A retry of a call gets the answer of the call, whatever has happened to its
 // messages since.
 func TestPublishIsAnsweredAgain(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,8 @@ func TestPublishDropsTheOldestAndFreesItsKey(t *testing.T) {
 	})
 }
 
-// What fails for good frees its key, but not that of a newer publish.
+// TestAKeyIsFreedByItsOwnMessageOnly checks that a permanently failed message
+// releases its key, but not the key of a newer publish.
 func TestAKeyIsFreedByItsOwnMessageOnly(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -117,7 +118,7 @@ func TestAKeyIsFreedByItsOwnMessageOnly(t *testing.T) {
 
 		plain := f.holder(SourceOptions{})
 		plain.settle(t, storetest.Verdict(exchange.Fail, plain.claim(t, 1).Leases[0]))
-		require.Equal(t, fresh.ID, f.rdb.Get(t.Context(), key).Val(), "not unless told")
+		require.Equal(t, fresh.ID, f.rdb.Get(t.Context(), key).Val(), "only with FreeKeys")
 	})
 }
 
@@ -134,7 +135,7 @@ func TestPublishWakesOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Regexp(t, `^due 0 \d`, message.Payload)
 	require.Zero(t, f.claim(t, 1).Next)
-	f.put(t, "c") // the hint of a is good still
+	f.put(t, "c") // the hint of a is still outstanding
 	f.claim(t, 9)
 	f.put(t, "d")
 	message, err = sub.ReceiveMessage(t.Context())
@@ -163,18 +164,18 @@ func TestLargeBatchesArePublishedInParts(t *testing.T) {
 	require.Len(t, f.publish(t, PublishOptions{}, big, big), 2)
 }
 
-func TestQueueLettersAreListedRedrivenAndDiscarded(t *testing.T) {
+func TestDeadLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		bury := func(payload, reason string) {
+		reject := func(payload, reason string) {
 			f.put(t, payload)
 			s := storetest.Verdict(exchange.Bury, f.claim(t, 1).Leases[0])
 			s.Reason = reason
 			require.Empty(t, f.settle(t, s).Refused)
 		}
-		bury("twin", "first")
-		bury("x", "bad")
-		bury("twin", "second")
+		reject("twin", "first")
+		reject("x", "bad")
+		reject("twin", "second")
 		require.NoError(t, f.rdb.LPush(t.Context(), f.keys.dlq, "Python's").Err())
 		letters, next, err := f.DeadLetters(t.Context(), "", "", 3)
 		require.NoError(t, err)
@@ -221,7 +222,7 @@ func TestQueueLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 	})
 }
 
-func TestQueueLettersAreReadToTheEndWhateverThePage(t *testing.T) {
+func TestDeadLettersAreReadToTheEndWithAnyPageSize(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		const all = 40
@@ -246,7 +247,7 @@ func TestQueueLettersAreReadToTheEndWhateverThePage(t *testing.T) {
 	})
 }
 
-func TestQueueHealsRecordsOfLettersThatPythonTook(t *testing.T) {
+func TestHealRemovesRecordsOfDeadLettersThatPythonRemoved(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.put(t, "a", "b")
@@ -358,7 +359,7 @@ func TestQueueKeysShareASlot(t *testing.T) {
 	require.ErrorIs(t, checkSlots(plain.Keys(), Name{Name: "q"}), redisops.ErrUnsupported)
 }
 
-// A script is not rolled back: it looks at all types before it writes.
+// A script is not rolled back, so it checks all types before it writes.
 func TestQueueChecksTypesFirst(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

@@ -16,21 +16,21 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// DefaultSeparator stands between the name of a queue and what a key is for.
+// DefaultSeparator separates the name of a queue from the purpose of a key.
 const DefaultSeparator = "::"
 
-// Name says which keys a queue has; see docs/keys.md.
+// Name determines the keys of a queue; see docs/keys.md.
 type Name struct {
 	Name string // 1 to 512 bytes, without NUL and without the separator
 
-	// Separator stands between the name and what a key is for; empty: "::".
+	// Separator separates the name from the purpose of a key; empty means "::".
 	Separator string
-	// DeadLetters is the key of the list of dead letters; empty: the name, the
+	// DeadLetters is the key of the list of dead letters; empty means the name, the
 	// separator and "dlq".
 	DeadLetters string
 }
 
-// Validate says what no queue can be called; the error wraps [ErrInvalid].
+// Validate checks the name; the error wraps [ErrInvalid].
 func (n Name) Validate() error {
 	n = n.withDefaults()
 	switch {
@@ -58,21 +58,21 @@ func (n Name) withDefaults() Name {
 	return n
 }
 
-// queueKeys are the keys of a queue. Those from pending to backrefs are shared
+// queueKeys are the keys of a queue. The keys from pending to backrefs are shared
 // with redis-message-queue.
 type queueKeys struct {
 	pending, processing, completed, failed, dlq string
-	deduplication                               string // begins the keys
+	deduplication                               string // prefix of the keys
 
 	deadlines, tokens, counter, counts string
 	refs, ids, backrefs                string
 
 	places, records      string // of dead letters
 	gone, hint, exchange string
-	published, owners    string // begin keys
+	published, owners    string // prefixes of keys
 }
 
-// of gives the keys of a queue; with HashTag its name is in braces.
+// keysOf returns the keys of a queue; with HashTag its name is in braces.
 func keysOf(k timers.Keys, n Name) queueKeys {
 	n = n.withDefaults()
 	name := n.Name
@@ -97,7 +97,7 @@ func keysOf(k timers.Keys, n Name) queueKeys {
 	return q
 }
 
-// stream is the exchange key of one stream of an incarnation.
+// stream returns the exchange key of one stream of an incarnation.
 func (q queueKeys) stream(incarnation string, stream int) string {
 	return q.exchange + ":" + incarnation + ":" + strconv.Itoa(stream)
 }
@@ -109,8 +109,8 @@ type Queue struct {
 	keys   queueKeys
 }
 
-// New gives the queue of that name, on the same Redis and with the same rule
-// for hash tags. The error wraps [ErrInvalid].
+// New returns the queue with that name, on the Redis of s and with its HashTag
+// setting. The error wraps [ErrInvalid].
 func New(s *timers.Timers, name Name) (*Queue, error) {
 	if err := name.Validate(); err != nil {
 		return nil, err
@@ -118,12 +118,12 @@ func New(s *timers.Timers, name Name) (*Queue, error) {
 	return &Queue{timers: s, name: name, keys: keysOf(s.Keys(), name)}, nil
 }
 
-// Name is the queue's name.
+// Name returns the queue's name.
 func (q *Queue) Name() string { return q.name.Name }
 
-// Check says at the start whether Redis can keep these queues: in a
-// Cluster all keys of a queue must be in one slot. Errors wrap
-// [exchange.ErrUnavailable] or [ErrUnsupported].
+// Check verifies at startup that Redis can store these queues: in a Cluster all
+// keys of a queue must be in one slot. Errors wrap [exchange.ErrUnavailable] or
+// [ErrUnsupported].
 func Check(ctx context.Context, s *timers.Timers, names []Name) error {
 	for _, name := range names {
 		if err := name.Validate(); err != nil {
@@ -177,7 +177,7 @@ func Listen(ctx context.Context, s *timers.Timers, topics []string, queues []*Qu
 	return s.ListenChannels(ctx, channels, deliver)
 }
 
-// published counts the messages of this process, from a random number on.
+// published counts the messages of this process, starting at a random number.
 var published = func() *atomic.Uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -186,9 +186,9 @@ var published = func() *atomic.Uint64 {
 	return n
 }()
 
-// newTail makes the 20 digits that an id ends with: what makes it a UUID of
-// version 7, a count of 36 bits, so that messages of one millisecond are in
-// order, and 38 random bits.
+// newTail returns the 20 digits at the end of an id: the version and variant of a
+// UUID of version 7, a counter of 36 bits, so that messages of one millisecond are
+// in order, and 38 random bits.
 func newTail() string {
 	var b [10]byte
 	_, _ = rand.Read(b[5:])

@@ -9,8 +9,9 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// A lease that is held does not keep the memory of its reply: a peer that holds one
-// lease of each reply would make the node keep all of them.
+// TestALeaseDoesNotKeepItsReply checks that a held lease does not retain the memory
+// of its reply. Otherwise a peer that holds one lease of each reply would make the
+// node retain all of them.
 func TestALeaseDoesNotKeepItsReply(t *testing.T) { // not parallel: it measures the heap
 	const replies, leases = 100, 500
 	message := "token 1 560 \x1eRMQ1:{\"id\":\"" + strings.Repeat("a", 32) + "\",\"payload\":\"" + strings.Repeat("x", 500) + "\"}"

@@ -6,5 +6,6 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// TestQueueHeaders checks that what a header lists is what the script uses, no more and no less.
+// TestQueueHeaders checks that the header of each script lists exactly what the
+// script uses.
 func TestQueueHeaders(t *testing.T) { storetest.CheckHeaders(t, lua) }

@@ -19,9 +19,9 @@ import (
 
 const million = 1_000_000
 
-// seedQueue fills the lists of a queue, 10,000 entries a call: it pushes messages
-// to pending or processing, the latter with a lease that has ended, or dead
-// letters as Python writes them.
+// seed fills the lists of a queue, 10,000 entries in a call. It pushes messages to
+// pending, or to processing with an expired lease, or dead letters as Python writes
+// them.
 var seedQueue = redis.NewScript(`
 for from = tonumber(ARGV[2]), tonumber(ARGV[2]) + 9999, 100 do
   local list, deadlines, tokens, counts = {}, {}, {}, {}
@@ -54,8 +54,8 @@ func (f *fixture) seed(t testing.TB, what string, n int) {
 	}
 }
 
-// place gives the letters that seed wrote a place and a record each, as if a node
-// had written them.
+// place writes a place and a record for each seeded dead letter, as if a node had
+// written them.
 func (f *fixture) place(t testing.TB, n int) {
 	t.Helper()
 	script := redis.NewScript(scripts.Prelude() + lua.Source("shared") + lua.Source("dead") + `
@@ -72,11 +72,11 @@ for from = tonumber(ARGV[1]), tonumber(ARGV[1]) + 9999, 100 do
 end
 close(KEYS[1], KEYS[2], KEYS[3], 0)`)
 	for from := 0; from < n; from += 10_000 {
-		require.ErrorIs(t, script.Run(t.Context(), f.rdb, f.keys.ofLetters(), from).Err(), redis.Nil)
+		require.ErrorIs(t, script.Run(t.Context(), f.rdb, f.keys.deadKeys(), from).Err(), redis.Nil)
 	}
 }
 
-// page reads dead letters, from a count of those before them.
+// page reads dead letters after a number of others.
 func (f *fixture) page(t testing.TB, from, n int) []DeadLetter {
 	t.Helper()
 	var all []DeadLetter
@@ -159,7 +159,7 @@ func TestQueueScriptsAreBoundedAtAMillionMessages(t *testing.T) {
 	bounded("purge processing", func() { purge("processing") })
 }
 
-func TestQueueLettersAreBoundedAtAMillion(t *testing.T) {
+func TestDeadLettersAreBoundedAtAMillion(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	rdb := server.Client(t)
@@ -202,7 +202,7 @@ func TestQueueLettersAreBoundedAtAMillion(t *testing.T) {
 			require.Equal(t, 500, n)
 		})
 		capped := f.holder(SourceOptions{DeadCap: 1000})
-		bounded("bury", func() {
+		bounded("reject", func() {
 			f.put(t, slices.Repeat([]string{"again"}, 500)...)
 			var settle []exchange.Settlement
 			for _, l := range capped.claim(t, 500).Leases {
@@ -217,7 +217,8 @@ func TestQueueLettersAreBoundedAtAMillion(t *testing.T) {
 	})
 }
 
-// What was 1.8 s: payloads that are not UTF-8, decoded byte by byte.
+// TestQueueKeepsLargePayloadsInBoundedTime checks payloads that are not UTF-8,
+// which once took 1.8 s to decode byte by byte.
 func TestQueueKeepsLargePayloadsInBoundedTime(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

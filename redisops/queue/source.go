@@ -16,40 +16,39 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// SourceOptions bound the view that a poller has of a queue; the zero value takes
-// the defaults.
+// SourceOptions bound a source; the zero value takes the defaults.
 type SourceOptions struct {
-	// MaxBytes is the most that one reply holds of messages, default 256 KiB; the
-	// first lease passes in any case.
+	// MaxBytes is the maximum size of the messages in one reply, default 256 KiB;
+	// the first lease passes in any case.
 	MaxBytes int
-	// MaxDeliveries is how often a message is delivered; the next claim makes it a
-	// dead letter, "too many deliveries". 0: no such bound.
+	// MaxDeliveries is how many times a message is delivered; the next claim
+	// dead-letters it with the reason "too many deliveries". 0 means no bound.
 	MaxDeliveries int
-	// DeadCap is how many dead letters are kept, the oldest go first, at most 500
-	// more in one step than it adds. 0: all.
+	// DeadCap is how many dead letters are stored; the oldest are removed first, at
+	// most 500 more in one step than it adds. 0 means no cap.
 	DeadCap int64
-	// Completed and Failed are how many payloads are kept of what was handled, and
-	// of what ended with [exchange.Fail]. 0: none.
+	// Completed and Failed are how many payloads are stored of handled messages,
+	// and of messages that ended with [exchange.Fail]. 0 means none.
 	Completed, Failed int64
-	// AtMostOnce gives messages no visibility timeout: what a crash interrupts is
-	// lost.
+	// AtMostOnce gives messages no visibility timeout: a message is lost if a crash
+	// interrupts its handler.
 	AtMostOnce bool
-	// FreeKeys has what fails for good release its deduplication key, if the
-	// publisher said which it is.
+	// FreeKeys releases the deduplication key of a message that fails permanently,
+	// if the publisher stored the key (OwnKeys).
 	FreeKeys bool
 }
 
-// Source is a queue as its poller sees it.
+// Source is the source from which the poller of a queue claims leases.
 type Source struct {
 	*Queue
 	shard string
 	opts  SourceOptions
 }
 
-// Shard is as of [TimerSource.Shard].
+// Shard is like [timers.TimerSource.Shard].
 func (s *Source) Shard() string { return s.shard }
 
-// Source gives the view of a queue that a poller works on.
+// Source returns the source of a queue for its poller.
 func (q *Queue) Source(o SourceOptions) *Source {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = layout.DefaultReplyBytes
@@ -60,13 +59,13 @@ func (q *Queue) Source(o SourceOptions) *Source {
 }
 
 // Exchange runs one exchange; see package exchange for its contract. Errors are
-// those of [TimerSource.Exchange]. What is much to settle is settled in steps
-// before the last one, which extends and claims; each step of a retry is answered
-// as it was.
+// those of [timers.TimerSource.Exchange]. Many settlements are sent in several
+// steps; the last step extends and claims. Each step of a retry returns its first
+// answer.
 //
-// A lease's token holds the message as it is stored, for that is its identity.
-// Failures are the deliveries before, as Redis does not tell those that crashed
-// from those that failed.
+// A lease's token contains the message as it is stored, because that is its
+// identity. Failures are the earlier deliveries, because Redis does not distinguish
+// crashes from failures.
 func (s *Source) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
 	if err := scripts.CheckRequest(r, exchange.Fail); err != nil {
 		return nil, err
@@ -96,13 +95,14 @@ func (s *Source) Exchange(ctx context.Context, r *exchange.Request) (*exchange.R
 }
 
 const (
-	// Settlements that go in one script call, at the most: a dead letter takes
-	// 30 µs, and of large messages each byte is hashed and copied several times.
+	// stepSettlements and stepBytes bound the settlements of one script call: a
+	// dead letter takes 30 µs, and each byte of a large message is hashed and
+	// copied several times.
 	stepSettlements = 150
 	stepBytes       = 1 << 20
 )
 
-// fitting is how many of the first settlements go in one script call.
+// fitting returns how many of the first settlements one script call carries.
 func fitting(list []exchange.Settlement) int {
 	size := 0
 	for i := range min(len(list), stepSettlements) {
@@ -113,8 +113,8 @@ func fitting(list []exchange.Settlement) int {
 	return min(len(list), stepSettlements)
 }
 
-// add puts what earlier steps of an exchange answered before the reply of this
-// one, whose settlements begin at an index.
+// add puts the results of earlier steps before those of this reply, whose
+// settlements begin at index from.
 func add(reply, earlier *exchange.Reply, from int) {
 	for i := range reply.Refused {
 		reply.Refused[i].Index += from
@@ -128,7 +128,7 @@ func add(reply, earlier *exchange.Reply, from int) {
 	reply.Buried = append(earlier.Buried, reply.Buried...)
 }
 
-// exchange is one script call; stream is where its answer is kept.
+// exchange runs one script call; stream is the key of its stored answer.
 func (s *Source) exchange(ctx context.Context, r *exchange.Request, stream string) (*exchange.Reply, error) {
 	k := s.keys
 	keys := []string{
@@ -151,11 +151,11 @@ func (s *Source) exchange(ctx context.Context, r *exchange.Request, stream strin
 	return reply, nil
 }
 
-// verdicts is the order in which the script takes settlements.
+// verdicts is the order in which the script expects settlements.
 var verdicts = [...]exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Bury, exchange.Fail, exchange.Release}
 
-// args lays out the request as lua/exchange.lua says; order gives the
-// place in the request of each settlement there.
+// args lays out the request as lua/exchange.lua expects; order maps the settlements
+// there to indices of the request.
 func (s *Source) args(r *exchange.Request) (args []any, order []int, err error) {
 	ttl := max(r.LeaseTTL.Milliseconds(), 1)
 	if s.opts.AtMostOnce {
@@ -219,8 +219,8 @@ func (s *Source) args(r *exchange.Request) (args []any, order []int, err error) 
 	return args, order, err
 }
 
-// keeps reports whether the script needs the payload of a message that is
-// settled so.
+// keeps reports whether the script needs the payload of a message with this
+// verdict.
 func (s *Source) keeps(v exchange.Verdict) bool {
 	switch v {
 	case exchange.Ack:
@@ -232,8 +232,7 @@ func (s *Source) keeps(v exchange.Verdict) bool {
 	}
 }
 
-// slowPayload is the payload of a message that a script would take long to
-// decode.
+// slowPayload returns the payload of a message that is slow to decode in a script.
 func slowPayload(message string) ([]byte, bool) {
 	if len(message) < 1<<10 {
 		return nil, false
@@ -242,9 +241,9 @@ func slowPayload(message string) ([]byte, bool) {
 	return payload, err == nil
 }
 
-// parse reads the answer of lua/exchange.lua. What it returns does not keep the
-// memory of the text. A message that is delivered at most once is valid for ttl: no
-// other consumer takes it.
+// parse reads the reply of lua/exchange.lua. The result does not retain the memory
+// of the text. A message that is delivered at most once is valid for ttl, because
+// no other consumer can claim it.
 func (s *Source) parse(text string, ttl time.Duration) (*exchange.Reply, error) {
 	r := answerReader{scripts.Reader{Text: text}}
 	out := new(exchange.Reply)
@@ -255,12 +254,12 @@ func (s *Source) parse(text string, ttl time.Duration) (*exchange.Reply, error) 
 	}
 	out.Next = time.Duration(min(r.Integer(), int(scripts.MaxMicros))) * time.Microsecond
 	out.Orphans = r.Integer() != 0
-	refused, buried, leases := r.Count(), r.Count(), r.Count()
+	refused, dead, leases := r.Count(), r.Count(), r.Count()
 	for range refused {
 		out.Refused = append(out.Refused, r.Refusal())
 	}
-	for range buried {
-		out.Buried = append(out.Buried, r.queueBurial())
+	for range dead {
+		out.Buried = append(out.Buried, r.deadLetter())
 	}
 	if leases > 0 && r.Err == nil {
 		out.Leases = make([]exchange.Lease, leases)
@@ -279,10 +278,10 @@ func (s *Source) parse(text string, ttl time.Duration) (*exchange.Reply, error) 
 
 const tooManyDeliveries = "too many deliveries"
 
-// answerReader reads the parts of an exchange's answer.
+// answerReader reads the parts of an exchange's reply.
 type answerReader struct{ scripts.Reader }
 
-func (r *answerReader) queueBurial() exchange.Burial {
+func (r *answerReader) deadLetter() exchange.Burial {
 	b := exchange.Burial{Index: r.Integer(), Entry: strings.Clone(r.Word()), At: scripts.Instant(r.Score()), Claims: r.Integer()}
 	idBytes, payloadBytes := r.Count(), r.Count()
 	b.ID = strings.Clone(r.Take(idBytes))
@@ -313,8 +312,8 @@ func (r *answerReader) message(now time.Time) exchange.Lease {
 	return l
 }
 
-// publishedAt reads the instant out of an id that is a UUID of version 7, as
-// Wakebell makes them; others do not tell it, and it is now.
+// publishedAt reads the instant of an id that is a UUID of version 7, as Wakebell
+// generates them. For other ids it returns now.
 func publishedAt(id string, now time.Time) time.Time {
 	if len(id) != 32 || id[12] != '7' {
 		return now
@@ -329,10 +328,9 @@ func publishedAt(id string, now time.Time) time.Time {
 // healSteps bounds the script calls of one Heal.
 const healSteps = 100
 
-// Heal brings what is known of the dead letters in line with their list, from
-// which Python takes and to which it adds, and answers how many records of
-// letters that are gone it has removed. What is left after 100 steps is for the
-// next call.
+// Heal synchronizes the records of dead letters with their list, from which Python
+// programs remove and to which they add. It returns how many records of absent dead
+// letters it has removed. It ends after 100 steps; the next call continues.
 func (s *Source) Heal(ctx context.Context) (removed int, err error) {
 	for range healSteps {
 		list, err := s.timers.RunList(ctx, 2, healScript, []string{s.keys.dlq, s.keys.places, s.keys.records})

@@ -13,8 +13,9 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// A count of deliveries that cannot be read counts as none: the message and those
-// beside it are delivered, and each of its settlements works.
+// TestUnreadableCountsOfDeliveries checks that an unreadable count of deliveries
+// counts as none: its message and the others are delivered, and each settlement
+// works.
 func TestUnreadableCountsOfDeliveries(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -48,7 +49,8 @@ func TestUnreadableCountsOfDeliveries(t *testing.T) {
 	})
 }
 
-// A counter of tokens that Redis or Lua cannot count on goes on from the clock.
+// TestUnreadableCounterOfTokens checks that a token counter that Redis or Lua
+// cannot increment continues from the clock.
 func TestUnreadableCounterOfTokens(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -68,7 +70,8 @@ func TestUnreadableCounterOfTokens(t *testing.T) {
 	})
 }
 
-// A place of a dead letter that no queue has written does not stop those after it.
+// TestUnreadablePlacesOfDeadLetters checks that a foreign place of a dead letter
+// does not hide those after it.
 func TestUnreadablePlacesOfDeadLetters(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -82,7 +85,8 @@ func TestUnreadablePlacesOfDeadLetters(t *testing.T) {
 	})
 }
 
-// The answer that is kept of an exchange counts as none when it cannot be read.
+// TestUnreadableAnswersOfQueueExchanges checks that an unreadable stored answer of
+// an exchange counts as none.
 func TestUnreadableAnswersOfQueueExchanges(t *testing.T) {
 	t.Parallel()
 	for _, text := range append(storetest.NoIntegers, "", "1", "1\n", "1 x", "1\n1 0 0 0 9\n", "1\n1 0 0 0 2\nxyz", "1 1 0 0 0 0\nxyz") {

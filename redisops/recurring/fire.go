@@ -12,72 +12,72 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// Firing is what is to become of an entry that is due.
+// Firing is the change that a due entry is to undergo.
 type Firing struct {
 	Name string
-	Raw  recur.Raw // the bytes that the decision was made on
+	Raw  recur.Raw // the bytes on which the decision was made
 
-	Meta, Ours []byte    // what they become
-	Score      int64     // of the next instant
-	Due        time.Time // before it nothing is done; zero: at once
+	Meta, Ours []byte    // their new values
+	Score      int64     // score of the next instant
+	Due        time.Time // the entry does not fire before it; zero: at once
 
-	// Last, if not empty, is the id of a timer of Topic that must be gone.
+	// Last, if not empty, is the id of a timer of Topic. The entry fires only if
+	// that timer is gone.
 	Topic, Last string
 
-	Runs []Run // none: the entry goes on without
+	Runs []Run // none: only the entry changes
 
-	// Once, where it is set, has the entry fired once: with the same key again
-	// nothing is done, and the answer has what Keep was the first time. Such a
-	// firing is alone in its call.
+	// Once, if set, makes the entry fire once: a second call with the same key does
+	// nothing and returns the Keep of the first. Such a firing must be the only one
+	// of its call.
 	Once *timers.Key
 	Keep string
 }
 
-// Run is a timer, or a Celery message.
+// Run is a timer or a Celery message.
 type Run struct {
 	Topic   string // full name
 	ID      string
 	Payload []byte
 	At      time.Time
 
-	Queue   string // key of the list of a Celery broker, in place of a topic
-	Binding string // and of the set of its bindings
-	Member  string // which the set has
+	Queue   string // key of the list of a Celery broker, instead of a topic
+	Binding string // key of the set of its bindings
+	Member  string // member of that set
 }
 
-// Fate says what became of a firing.
+// Fate is the outcome of a firing.
 type Fate byte
 
-// What becomes of a firing.
+// Outcomes of a firing.
 const (
 	Fired       Fate = 'f'
-	Changed     Fate = 'c' // its bytes are others by now; nothing was done
+	Changed     Fate = 'c' // its bytes have changed; nothing was done
 	Gone        Fate = 'g' // the entry was deleted
-	Early       Fate = 'e' // it is not due by Redis's clock
-	Overlapping Fate = 'o' // the timer of the last run is still there
-	Unreadable  Fate = 'x' // its key holds something else
-	Done        Fate = 'd' // it was fired under its key before, at FireReply.Now
+	Early       Fate = 'e' // the entry is not due by Redis's clock
+	Overlapping Fate = 'o' // the timer of the last run still exists
+	Unreadable  Fate = 'x' // its key holds another type
+	Done        Fate = 'd' // the entry was fired with the same key before, at FireReply.Now
 )
 
-// FireReply answers a call of Fire.
+// FireReply is the reply to a call of Fire.
 type FireReply struct {
 	Now    time.Time
 	Lock   Lock
-	Barred bool              // somebody else's lock forbade all of it
-	Fates  []Fate            // one for each firing
-	Found  map[int]recur.Raw // of those that were changed
-	Kept   string            // of one that is Done
+	Barred bool              // another process holds the lock; nothing was done
+	Fates  []Fate            // one per firing
+	Found  map[int]recur.Raw // current bytes of firings with the fate Changed, by index
+	Kept   string            // Keep of the first call, for the fate Done
 }
 
-// target is where runs go: four keys of a script.
+// target is the destination of runs: four keys of a script.
 type target struct {
 	kind byte
 	keys [4]string
 }
 
-// Fire carries out firings in one atomic step, at most 500 and about 1 MiB of
-// them in a call: see [FireBatch]. Dead is a lock that is not respected. With a
-// token the lock is ours.
+// Fire applies firings in one atomic step, at most 500 and about 1 MiB of them in a
+// call: see [FireBatch]. Dead is a lock to ignore. A token takes the lock.
 func (b *Store) Fire(ctx context.Context, token string, dead Lock, firings []Firing) (FireReply, error) {
 	var targets []target
 	known := map[string]int{}
@@ -194,7 +194,7 @@ func readFired(list []any, n int) (FireReply, error) {
 	return reply, nil
 }
 
-// FireBatch is how many of the firings go in one call.
+// FireBatch returns how many of the firings one call carries.
 func FireBatch(firings []Firing) int {
 	size := 0
 	for i := range firings {
@@ -210,8 +210,8 @@ func FireBatch(firings []Firing) int {
 	return len(firings)
 }
 
-// Send puts a timer out of the outbox of an entry into its topic, unless that
-// run or a later one was put before.
+// Send moves a timer from the outbox of an entry to its topic, unless that run or a
+// later one was sent before.
 func (b *Store) Send(ctx context.Context, name, incarnation string, p recur.Put) error {
 	k := b.timers.Keys().Of(p.Topic)
 	_, err := b.timers.RunText(ctx, sendScript, []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.Runs},
@@ -223,7 +223,7 @@ func (b *Store) Send(ctx context.Context, name, incarnation string, p recur.Put)
 	return nil
 }
 
-// Waiting reports whether a timer is in its topic.
+// Waiting reports whether a timer exists in its topic.
 func (b *Store) Waiting(ctx context.Context, topic, id string) (bool, error) {
 	scores, err := b.rdb().ZMScore(ctx, b.timers.Keys().Of(topic).Timeline, id).Result()
 	if err != nil {

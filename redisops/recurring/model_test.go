@@ -12,8 +12,8 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// beatModel is what the store of recurring schedules ought to hold. Several
-// nodes decide on what they have read, which may be old.
+// model is the expected state of the store of recurring schedules. Several nodes
+// decide on what they have read, which may be old.
 type model struct {
 	entries map[string]recur.Raw
 	scores  map[string]int64
@@ -22,8 +22,8 @@ type model struct {
 	version int
 }
 
-// TestBeatModel does what nodes, Python processes and people do to entries, in
-// any order, and compares all that Redis holds.
+// TestBeatModel applies operations of nodes, Python processes and people to
+// entries, in any order, and compares all that Redis stores.
 func TestBeatModel(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
@@ -39,7 +39,7 @@ func TestBeatModel(t *testing.T) {
 			return raw(fmt.Sprintf("-%d-%d", round, m.version))
 		}
 		rt.Repeat(map[string]func(*rapid.T){
-			"save": func(rt *rapid.T) { // as Python: without a look
+			"save": func(rt *rapid.T) { // as Python does: without a check
 				name, r := names.Draw(rt, "name"), fresh()
 				m.scores[name] = int64(m.version)
 				require.NoError(rt, f.Put(t.Context(), name, f.load(name), r, int64(m.version)))

@@ -6,5 +6,6 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// TestBeatHeaders checks that what a header lists is what the script uses, no more and no less.
+// TestBeatHeaders checks that the header of each script lists exactly what the
+// script uses.
 func TestBeatHeaders(t *testing.T) { storetest.CheckHeaders(t, lua) }

@@ -7,15 +7,15 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 )
 
-// statics is the set of the names that a service has put. The owner is escaped,
-// so that those of two prefixes never meet.
+// statics is the key of the set of names that a service has written. Prefix and
+// owner are escaped, so that the keys of two prefixes never collide.
 func (b *Store) statics(prefix, owner string) string {
 	return b.prefix + ":wakebell-statics:" + layout.EscapeColons.Replace(prefix) + ":" + layout.EscapeColons.Replace(owner)
 }
 
-// Statics are the names of the entries that a service of a prefix has put from its
-// configuration. RedBeat's own set is left to it: a Python beat deletes what it
-// does not have itself.
+// Statics returns the names of the entries that a service with a prefix has written
+// from its configuration. RedBeat's own set is not used, because a Python beat
+// deletes the members that it does not know.
 func (b *Store) Statics(ctx context.Context, prefix, owner string) ([]string, error) {
 	var names []string
 	err := b.again(ctx, func() (err error) {
@@ -28,14 +28,14 @@ func (b *Store) Statics(ctx context.Context, prefix, owner string) ([]string, er
 	return names, nil
 }
 
-// AddStatics notes names as put by a service.
+// AddStatics adds names to those that a service has written.
 func (b *Store) AddStatics(ctx context.Context, prefix, owner string, names ...string) error {
 	return b.noteStatics(ctx, names, func(values []any) error {
 		return b.rdb().SAdd(ctx, b.statics(prefix, owner), values...).Err()
 	})
 }
 
-// DropStatics takes names out of those of a service.
+// DropStatics removes names from those of a service.
 func (b *Store) DropStatics(ctx context.Context, prefix, owner string, names ...string) error {
 	return b.noteStatics(ctx, names, func(values []any) error {
 		return b.rdb().SRem(ctx, b.statics(prefix, owner), values...).Err()

@@ -19,21 +19,21 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// ErrChanged says that a recurring schedule was changed by somebody else
-// meanwhile; nothing was written.
+// ErrChanged reports that another process changed the recurring schedule meanwhile;
+// nothing was written.
 var ErrChanged = errors.New("the recurring schedule was changed meanwhile")
 
-// ErrNoSchedule says that there is no recurring schedule of this name.
+// ErrNoSchedule reports that no recurring schedule has this name.
 var ErrNoSchedule = errors.New("recurring schedule not found")
 
 // Store is the store of recurring schedules, under the keys of RedBeat.
 type Store struct {
 	timers *timers.Timers
 	prefix string
-	spread atomic.Int32 // whether the server is a Cluster: 1 yes, -1 no, 0 not asked yet
+	spread atomic.Int32 // whether the server is a Cluster: 1 yes, -1 no, 0 not known yet
 }
 
-// New gives the store of recurring schedules of the same Redis.
+// New returns the store of recurring schedules on the Redis of s.
 func New(s *timers.Timers) *Store { return &Store{timers: s, prefix: s.Keys().Beat} }
 
 func (b *Store) schedule() string         { return b.prefix + ":schedule" }
@@ -47,12 +47,12 @@ func (b *Store) nameOf(key string) string   { return strings.TrimPrefix(key, b.p
 func (b *Store) ours(member string) bool    { return strings.HasPrefix(member, b.prefix) }
 func (b *Store) rdb() redis.UniversalClient { return b.timers.RDB }
 
-// Again makes a call once more where the store is set to.
+// again makes a call, with the retries of the store.
 func (b *Store) again(ctx context.Context, call func() error) error {
 	return b.timers.Again(ctx, func() error { return scripts.Wrap(ctx, nil, call()) })
 }
 
-// MaxName is the most bytes of the name of a recurring schedule.
+// MaxName is the maximum length of the name of a recurring schedule, in bytes.
 const MaxName = 400
 
 func checkName(name string) error {
@@ -65,7 +65,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// Check says whether the schedules can be kept: in a Cluster all of their keys
+// Check verifies that Redis can store the schedules: in a Cluster all of their keys
 // must be in one slot. The error wraps [ErrUnsupported].
 func (b *Store) Check(ctx context.Context) error {
 	if !b.clustered(ctx) {
@@ -77,13 +77,13 @@ func (b *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// Shares reports whether a topic may be written in one script with the
-// schedule: always, but in a Cluster with another slot.
+// Shares reports whether one script may write the topic and the schedule: always,
+// except in a Cluster where they are in different slots.
 func (b *Store) Shares(ctx context.Context, topic string) bool {
 	return layout.SlotOf(b.schedule()) == layout.SlotOf(b.timers.Keys().Of(topic).Timeline) || !b.clustered(ctx)
 }
 
-// clustered asks once.
+// clustered asks the server once and caches the answer.
 func (b *Store) clustered(ctx context.Context) bool {
 	if b.spread.Load() == 0 {
 		answer := int32(-1)
@@ -98,15 +98,15 @@ func (b *Store) clustered(ctx context.Context) bool {
 	return b.spread.Load() == 1
 }
 
-// Lock is who holds the lock of a beat.
+// Lock is the lock of a beat.
 type Lock struct {
-	Holder string // its token; empty: nobody
-	// Ends is when it ends unless it is renewed, in ms since 1970 by Redis's
-	// clock; -1: never.
+	Holder string // token of the holder; empty: the lock is free
+	// Ends is when the lock expires unless it is renewed, in ms since 1970 by
+	// Redis's clock; -1 means never.
 	Ends int64
 }
 
-// dead names a lock that is to be ignored, for a script.
+// dead formats a lock that a script is to ignore.
 func (l Lock) dead() string {
 	if l.Holder == "" {
 		return ""
@@ -114,23 +114,23 @@ func (l Lock) dead() string {
 	return l.Holder + " " + strconv.FormatInt(l.Ends, 10)
 }
 
-// Member is a place in the schedule.
+// Member is an entry's place in the schedule.
 type Member struct {
 	Name  string
 	Score float64 // seconds since 1970, at or before the instant; -1: never
 }
 
-// Looked answers a look.
+// Looked is the reply to Look.
 type Looked struct {
 	Now  time.Time // by Redis's clock
 	Lock Lock
 	Due  []Member // up to 1,000 within the horizon, in the order of their scores
-	Page []Member // those of the ranks asked for
+	Page []Member // members of the requested ranks
 }
 
-// Look asks what is due within a horizon, from the offset on, and for a page of
-// the schedule by rank; a page of 0 is none. With a token it takes the lock, if
-// nobody else has it.
+// Look returns what is due within a horizon, starting at offset, and a page of the
+// schedule by rank; a page of 0 returns none. With a token it takes the lock if it
+// is free or already held with that token.
 func (b *Store) Look(ctx context.Context, token string, horizon time.Duration, offset int, from, page int) (Looked, error) {
 	last := from + page - 1
 	if page == 0 {
@@ -159,7 +159,7 @@ func (b *Store) Look(ctx context.Context, token string, horizon time.Duration, o
 	return out, err
 }
 
-// readLocked reads now, the holder of the lock, and for how long.
+// readLocked reads Redis's clock, the holder of the lock, and how long it holds it.
 func readLocked(values []string) (Looked, error) {
 	now, err := scripts.ReadScore(values[0])
 	if err != nil {
@@ -190,7 +190,7 @@ func (b *Store) members(values []string) ([]Member, error) {
 	return all, nil
 }
 
-// Load reads entries; one that is absent has no definition.
+// Load reads entries; an absent entry has no definition.
 func (b *Store) Load(ctx context.Context, names ...string) ([]recur.Raw, error) {
 	out := make([]recur.Raw, 0, len(names))
 	for part := range slices.Chunk(names, layout.BatchEntries) {
@@ -203,7 +203,7 @@ func (b *Store) Load(ctx context.Context, names ...string) ([]recur.Raw, error) 
 			_, err := pipe.Exec(ctx)
 			return err
 		})
-		// Of several answers one may be about a key that holds something else.
+		// One of several answers may be about a key that holds another type.
 		if err != nil && !errors.Is(err, redisops.ErrWrongType) {
 			return nil, fmt.Errorf("load recurring schedules: %w", err)
 		}
@@ -216,7 +216,7 @@ func (b *Store) Load(ctx context.Context, names ...string) ([]recur.Raw, error) 
 				}
 			}
 			if err := cmd.Err(); err != nil {
-				raw.Definition = []byte("{}") // there is something that cannot be read
+				raw.Definition = []byte("{}") // the entry exists but cannot be read
 			}
 			out = append(out, raw)
 		}
@@ -224,8 +224,8 @@ func (b *Store) Load(ctx context.Context, names ...string) ([]recur.Raw, error) 
 	return out, nil
 }
 
-// Names reads a page of the names of all entries, in no order. Start with
-// cursor 0; next is 0 at the end. A name may come twice.
+// Names reads a page of the names of all entries, in no particular order. Start
+// with cursor 0; next is 0 after the last page. A name may occur twice.
 func (b *Store) Names(ctx context.Context, cursor uint64) (all []Member, next uint64, err error) {
 	var values []string
 	err = b.again(ctx, func() (err error) {
@@ -239,8 +239,8 @@ func (b *Store) Names(ctx context.Context, cursor uint64) (all []Member, next ui
 	return all, next, err
 }
 
-// Put writes an entry in place of what was found, and tells the beats. Score is
-// that of the next instant. Errors: [ErrChanged], [ErrInvalid].
+// Put writes an entry if its bytes are still found, and notifies the beats. Score
+// is that of the next instant. Errors wrap [ErrChanged] or [ErrInvalid].
 func (b *Store) Put(ctx context.Context, name string, found, raw recur.Raw, score int64) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -256,8 +256,8 @@ func (b *Store) Put(ctx context.Context, name string, found, raw recur.Raw, scor
 	return nil
 }
 
-// Delete removes an entry whose third field is still what was found; found says
-// whether there was one. Error: [ErrChanged].
+// Delete removes an entry if its third field is still ours; found reports whether
+// there was one. The error wraps [ErrChanged].
 func (b *Store) Delete(ctx context.Context, name string, ours []byte) (found bool, err error) {
 	if err := checkName(name); err != nil {
 		return false, err
@@ -272,7 +272,7 @@ func (b *Store) Delete(ctx context.Context, name string, ours []byte) (found boo
 	return reply == "yes", nil
 }
 
-// Now is Redis's clock.
+// Now returns the time of Redis's clock.
 func (b *Store) Now(ctx context.Context) (time.Time, error) {
 	var now time.Time
 	err := b.again(ctx, func() (err error) {
@@ -285,8 +285,9 @@ func (b *Store) Now(ctx context.Context) (time.Time, error) {
 	return now.UTC(), nil
 }
 
-// Listen calls deliver whenever an entry was changed by us, and once the
-// subscription is confirmed, until ctx ends or [ErrChannelDenied].
+// Listen calls deliver when a Wakebell process changes an entry, and when the
+// subscription is confirmed, until ctx ends. The error is ctx's or wraps
+// [ErrChannelDenied].
 func (b *Store) Listen(ctx context.Context, deliver func()) error {
 	return b.timers.Receive(ctx, []string{b.hint()},
 		func(string) error { deliver(); return nil },

@@ -16,8 +16,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// beatFixture is a store of recurring schedules under keys of its own, and a
-// topic for their runs.
+// fixture is a store of recurring schedules under keys of its own, and a topic for
+// their runs.
 type fixture struct {
 	*Store
 	t     testing.TB
@@ -63,7 +63,7 @@ func (f *fixture) score(name string) float64 {
 	return f.rdb.ZScore(f.t.Context(), f.schedule(), f.entry(name)).Val()
 }
 
-// firing is one of an entry with a run on the fixture's topic.
+// firing returns a firing of an entry with a run on the fixture's topic.
 func (f *fixture) firing(name, old, id string) Firing {
 	return Firing{
 		Name: name, Raw: raw(old), Meta: []byte("meta"), Ours: []byte("ours"), Score: 4102444800, Topic: f.topic,
@@ -78,7 +78,7 @@ func (f *fixture) fire(token string, dead Lock, firings ...Firing) FireReply {
 	return reply
 }
 
-// timers are the ids in the fixture's topic.
+// timers returns the ids in the fixture's topic.
 func (f *fixture) ids() []string {
 	f.t.Helper()
 	k := f.timers.Keys().Of(f.topic)
@@ -105,7 +105,7 @@ func TestBeatFire(t *testing.T) {
 		require.Equal(t, recur.Raw{Definition: []byte("d1"), Meta: []byte("meta"), Ours: []byte("ours")}, f.load("a"))
 		require.InDelta(t, 4102444800, f.score("a"), 0)
 		require.Equal(t, raw("1"), f.load("early"))
-		require.ErrorIs(t, f.rdb.ZScore(t.Context(), f.schedule(), f.entry("gone")).Err(), redis.Nil, "no half is left")
+		require.ErrorIs(t, f.rdb.ZScore(t.Context(), f.schedule(), f.entry("gone")).Err(), redis.Nil, "no partial change remains")
 		require.Zero(t, f.rdb.Exists(t.Context(), f.entry("gone")).Val())
 
 		again := f.fire("", Lock{}, f.firing("a", "1", "a@1"))
@@ -130,8 +130,8 @@ func TestBeatOverlap(t *testing.T) {
 	})
 }
 
-// A foreign lock bars all, in the same step; one that is known to be dead does
-// not, until it is renewed.
+// TestBeatForeignLock checks that a foreign lock prevents all firings in the same
+// step, and that a lock that is known to be dead does not, until it is renewed.
 func TestBeatForeignLock(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -147,7 +147,7 @@ func TestBeatForeignLock(t *testing.T) {
 
 		other := reply.Lock
 		other.Ends -= 60_000
-		require.True(t, f.fire("", other, f.firing("a", "1", "a@1")).Barred, "it was renewed since")
+		require.True(t, f.fire("", other, f.firing("a", "1", "a@1")).Barred, "the lock was renewed since")
 		require.False(t, f.fire("", reply.Lock, f.firing("a", "1", "a@1")).Barred)
 		require.Equal(t, []string{"a@1"}, f.ids())
 	})
@@ -161,7 +161,7 @@ func TestBeatOwnLock(t *testing.T) {
 		require.Equal(t, "fleet", looked.Lock.Holder)
 		require.Positive(t, f.rdb.PTTL(t.Context(), f.lock()).Val())
 		f.put("a", recur.Raw{}, raw("1"))
-		require.False(t, f.fire("fleet", Lock{}, f.firing("a", "1", "a@1")).Barred, "another node of ours")
+		require.False(t, f.fire("fleet", Lock{}, f.firing("a", "1", "a@1")).Barred, "another Wakebell node")
 	})
 }
 
@@ -213,7 +213,8 @@ func TestBeatPutAndDelete(t *testing.T) {
 	})
 }
 
-// A run that goes through the outbox is put once, whoever sends it.
+// TestBeatSend checks that a run in the outbox is sent once, whichever node sends
+// it.
 func TestBeatSend(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -231,7 +232,7 @@ func TestBeatSend(t *testing.T) {
 		put("x", 2)
 		require.Zero(t, count())
 		put("y", 1)
-		require.Equal(t, int64(1), count(), "an entry of the same name, made anew")
+		require.Equal(t, int64(1), count(), "a new entry of the same name")
 	})
 }
 
@@ -247,7 +248,8 @@ func TestBeatFiresCelery(t *testing.T) {
 	})
 }
 
-// A batch whose topic holds something else changes nothing: no run is consumed.
+// TestBeatFireIsAllOrNothing checks that a batch whose topic has a wrong type
+// changes nothing: no run is consumed.
 func TestBeatFireIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

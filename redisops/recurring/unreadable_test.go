@@ -13,7 +13,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// A last run that cannot be read counts as none, and holds back no run.
+// TestUnreadableLastRun checks that an unreadable last run counts as none, and
+// delays no run.
 func TestUnreadableLastRun(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -28,8 +29,8 @@ func TestUnreadableLastRun(t *testing.T) {
 	})
 }
 
-// A lock whose holder has written anything, and members of the schedule with any
-// score, stop neither the look nor the firing.
+// TestOddLocksAndScoresOfABeat checks that a lock with any holder, and members of
+// the schedule with any score, stop neither the look nor the firing.
 func TestOddLocksAndScoresOfABeat(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

@@ -13,17 +13,17 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// Presence says what a cancel found.
+// Presence describes a timer that a call found.
 type Presence uint8
 
-// What Cancel found under an id.
+// Results of Cancel for an id.
 const (
-	Absent  Presence = iota + 1 // there was no such timer
-	Pending                     // it will not fire
-	Running                     // a handler runs; its holder is told
+	Absent  Presence = iota + 1 // no timer has the id
+	Pending                     // the timer was waiting and will not fire
+	Running                     // a handler runs; its node is notified
 )
 
-const presenceLetters = "apr"
+const presenceCodes = "apr"
 
 func (p Presence) String() string {
 	switch p {
@@ -38,15 +38,15 @@ func (p Presence) String() string {
 	}
 }
 
-// Cancel removes timers, at most 500 in a round trip, and answers for each in
-// order what it found. A timer that a Python peer handles is found pending.
-// When a later round trip fails, the answers of those before it are returned
-// beside the error.
+// Cancel removes timers, at most 500 in a round trip, and returns what it found for
+// each id, in the order of ids. A timer that a Python peer handles is reported as
+// Pending. If a later round trip fails, Cancel returns the results of the earlier
+// ones with the error.
 func (s *Timers) Cancel(ctx context.Context, topic string, ids ...string) ([]Presence, error) {
 	return s.CancelKeyed(ctx, topic, nil, ids...)
 }
 
-// CancelKeyed is Cancel with an idempotency key; nil: none.
+// CancelKeyed is Cancel with an idempotency key; nil means none.
 func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ...string) ([]Presence, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return nil, err
@@ -67,14 +67,14 @@ func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ..
 			return found, fmt.Errorf("cancel on %q: %w", topic, err)
 		}
 		for i := range part {
-			found = append(found, Presence(strings.IndexByte(presenceLetters, reply[i])+1))
+			found = append(found, Presence(strings.IndexByte(presenceCodes, reply[i])+1))
 		}
 	}
 	return found, nil
 }
 
-// CancelAll removes every timer of the topic and answers how many there were.
-// Dead letters stay.
+// CancelAll removes every timer of the topic and returns their number. Dead letters
+// stay.
 func (s *Timers) CancelAll(ctx context.Context, topic string) (int64, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return 0, err
@@ -87,11 +87,11 @@ func (s *Timers) CancelAll(ctx context.Context, topic string) (int64, error) {
 	return strconv.ParseInt(reply, 10, 64)
 }
 
-// Reschedule gives a timer a new instant: at, or where that is zero in from
-// Redis's now. It is a new timer with the payload of the old one: attempts are
-// counted anew, a handler that runs is superseded and its payload is delivered
-// again. The outcome is Moved or Superseded; [ErrNotFound] when there is no
-// such timer.
+// Reschedule sets a new instant for a timer: at, or, if at is zero, Redis's now
+// plus in. The result is a new timer with the payload of the old one: attempts are
+// counted from zero, and a running handler is superseded and its payload delivered
+// again. The outcome is Moved or Superseded. The error wraps [ErrNotFound] if there
+// is no such timer.
 func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time, in time.Duration) (Scheduled, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return Scheduled{}, err
@@ -114,10 +114,10 @@ func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time,
 	return readScheduled(id, reply)
 }
 
-// RunNow makes a timer due now. One that waits for its next attempt keeps its
-// activation and its attempts; for another, now is its activation. One that is
-// due already or runs is not changed, and the answer says which: Pending or
-// Running. [ErrNotFound] when there is no such timer.
+// RunNow makes a timer due now. A timer that waits for a retry keeps its activation
+// and its attempts; any other timer gets now as its activation. A timer that is
+// already due or running does not change; the result is then Pending or Running.
+// The error wraps [ErrNotFound] if there is no such timer.
 func (s *Timers) RunNow(ctx context.Context, topic, id string) (Presence, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return 0, err
@@ -130,7 +130,7 @@ func (s *Timers) RunNow(ctx context.Context, topic, id string) (Presence, error)
 	if err != nil {
 		return 0, fmt.Errorf("run %q on %q now: %w", id, topic, err)
 	}
-	found := Presence(strings.Index(presenceLetters, reply) + 1)
+	found := Presence(strings.Index(presenceCodes, reply) + 1)
 	if found == Absent {
 		return Absent, fmt.Errorf("%w: %q on %q", redisops.ErrNotFound, id, topic)
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// Check says at the start whether Redis can keep these topics: it answers, is
-// at least version 6.2, and in a Cluster has all keys of a topic in one slot. An
-// eviction policy that may drop timers is logged.
-// Errors wrap [exchange.ErrUnavailable] or [ErrUnsupported].
+// Check verifies at startup that Redis can store these topics: it answers, is at
+// least version 6.2, and in a Cluster keeps all keys of a topic in one slot. It
+// logs a warning for an eviction policy that may drop timers. Errors wrap
+// [exchange.ErrUnavailable] or [ErrUnsupported].
 func (s *Timers) Check(ctx context.Context, topics []string) error {
 	for _, topic := range topics {
 		if err := layout.CheckTopic(topic); err != nil {
@@ -41,8 +41,8 @@ func (s *Timers) Check(ctx context.Context, topics []string) error {
 	return nil
 }
 
-// checkEviction warns of a Redis that drops timers when its memory is full. A
-// user without the right to ask is not told.
+// checkEviction logs a warning for a Redis that drops timers when its memory is
+// full. It logs nothing if the user has no right to INFO.
 func (s *Timers) checkEviction(ctx context.Context) {
 	servers, err := s.Nodes(ctx)
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *Timers) checkEviction(ctx context.Context) {
 	}
 }
 
-// learnShards notes which server of a Cluster has which slots. Without the
-// right to ask, all are taken for one.
+// learnShards stores which server of a Cluster has which slots. Without the right
+// to CLUSTER SLOTS, all slots count as one shard.
 func (s *Timers) learnShards(ctx context.Context) {
 	shards, err := s.RDB.ClusterSlots(ctx).Result()
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Timers) learnShards(ctx context.Context) {
 	s.shards = shards
 }
 
-// ShardOf is the address of the server that has a key, as Check last found it.
+// ShardOf returns the address of the server that has a key, as of the last Check.
 func (s *Timers) ShardOf(key string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,9 +88,10 @@ func (s *Timers) ShardOf(key string) string {
 	return ""
 }
 
-// CheckVersion asks for a command that came with 6.2, which needs fewer rights
-// than INFO, of a key that the user may read: a topic's. Without topics the
-// user may have no right to the key; the command is known then.
+// CheckVersion sends ZMSCORE, a command that came with Redis 6.2 and needs fewer
+// rights than INFO, for a key that the user may read: a topic's timeline. Without
+// topics the user may have no right to the key; the permission error then shows
+// that the server knows the command.
 func (s *Timers) CheckVersion(ctx context.Context, topics []string) error {
 	topic := "check"
 	if len(topics) > 0 {
@@ -107,7 +108,8 @@ func (s *Timers) CheckVersion(ctx context.Context, topics []string) error {
 	}
 }
 
-// CheckSlots says whether a Cluster has all keys of a topic in one slot.
+// CheckSlots reports as an error that a Cluster has not all keys of a topic in one
+// slot.
 func (s *Timers) CheckSlots(topic string) error {
 	k := s.keys.Of(topic)
 	for _, key := range []string{k.Payloads, k.Leases, k.Dead, k.Stream("x", 0), k.Hint, k.Control, k.Mark("x")} {

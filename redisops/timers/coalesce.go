@@ -9,47 +9,46 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 )
 
-// gatherer lets concurrent schedules of a topic travel together: while
-// maxFlights calls of the script are under way, what comes meanwhile waits, and
-// goes in one call as soon as one of them returns. A schedule that is alone
-// waits for nothing.
-type gatherer struct {
+// coalescer sends concurrent schedules of a topic in one call: while maxInFlight
+// calls of the script are in batchCall, later schedules wait, and the next call
+// carries them as soon as a call returns. A schedule without others does not wait.
+type coalescer struct {
 	mu     sync.Mutex
-	topics map[string]*crowd // those with a call under way
+	topics map[string]*pendingSchedules // topics with a call in batchCall
 }
 
-// maxFlights is how many calls a topic may have under way: more of them are
-// smaller, and cost Redis and the client more.
-const maxFlights = 4
+// maxInFlight is how many calls a topic may have in batchCall: more calls are smaller,
+// and cost Redis and the client more.
+const maxInFlight = 4
 
-// crowd is what is being scheduled on one topic.
-type crowd struct {
-	flights int
-	waiting []*ticket
+// pendingSchedules are the schedules in progress on one topic.
+type pendingSchedules struct {
+	inFlight int
+	waiting  []*waiter
 }
 
-// ticket is one schedule that waits to travel with others.
-type ticket struct {
-	entries []Entry
-	ctx     context.Context //nolint:containedctx // of the caller, who waits
-	flight  *flight         // nil until it travels
-	done    chan struct{}   // closed when answer and err are set
-	answer  []Scheduled
-	err     error
+// waiter is one schedule that waits to be sent with others.
+type waiter struct {
+	entries   []Entry
+	ctx       context.Context //nolint:containedctx // of the waiting caller
+	batchCall *batchCall      // nil until it is sent
+	done      chan struct{}   // closed when answer and err are set
+	answer    []Scheduled
+	err       error
 }
 
-// flight is one call for several tickets.
-type flight struct {
-	tickets []*ticket
-	waiting atomic.Int32 // callers that have not given up
+// batchCall is one call for several waiters.
+type batchCall struct {
+	waiters []*waiter
+	waiting atomic.Int32 // callers whose context has not ended
 	cancel  context.CancelFunc
 }
 
-// schedule calls the script for a batch, alone or with others.
+// schedule calls the script for a batch, alone or together with other batches.
 func (s *Timers) schedule(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
 	t := s.gather.enter(ctx, topic, entries)
 	if t == nil {
-		defer s.depart(topic)
+		defer s.finish(topic)
 		return s.scheduleUnkeyed(ctx, topic, entries)
 	}
 	select {
@@ -61,91 +60,92 @@ func (s *Timers) schedule(ctx context.Context, topic string, entries []Entry) ([
 	}
 }
 
-// enter gives a ticket to wait with; nil: the caller may go at once, and has to
-// depart afterwards.
-func (g *gatherer) enter(ctx context.Context, topic string, entries []Entry) *ticket {
+// enter returns a waiter to wait with. If it returns nil, the caller may call the
+// script at once, and must call finish afterwards.
+func (g *coalescer) enter(ctx context.Context, topic string, entries []Entry) *waiter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := g.topics[topic]
 	if c == nil {
-		c = &crowd{}
+		c = &pendingSchedules{}
 		g.topics[topic] = c
 	}
-	if c.flights < maxFlights {
-		c.flights++
+	if c.inFlight < maxInFlight {
+		c.inFlight++
 		return nil
 	}
-	t := &ticket{entries: entries, ctx: ctx, done: make(chan struct{})}
+	t := &waiter{entries: entries, ctx: ctx, done: make(chan struct{})}
 	c.waiting = append(c.waiting, t)
 	return t
 }
 
-// leave gives up a ticket. What travels already may be written all the same; a
-// call that nobody waits for any more is ended.
-func (g *gatherer) leave(topic string, t *ticket) {
+// leave removes a waiter whose caller gives up. If its batch is already sent, the
+// entries may be written all the same; a call without remaining waiters is
+// cancelled.
+func (g *coalescer) leave(topic string, t *waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if t.flight == nil {
+	if t.batchCall == nil {
 		c := g.topics[topic]
-		c.waiting = slices.DeleteFunc(c.waiting, func(other *ticket) bool { return other == t })
+		c.waiting = slices.DeleteFunc(c.waiting, func(other *waiter) bool { return other == t })
 		return
 	}
-	if t.flight.waiting.Add(-1) == 0 {
-		t.flight.cancel()
+	if t.batchCall.waiting.Add(-1) == 0 {
+		t.batchCall.cancel()
 	}
 }
 
-// depart ends a call and sends those who wait on the next.
-func (s *Timers) depart(topic string) {
+// finish ends a call and sends the next batch of waiting schedules.
+func (s *Timers) finish(topic string) {
 	f, ctx := s.gather.next(topic)
 	if f != nil {
-		go s.fly(ctx, topic, f)
+		go s.send(ctx, topic, f)
 	}
 }
 
-// next makes a call of those who wait; nil: nobody waits.
-func (g *gatherer) next(topic string) (*flight, context.Context) {
+// next makes a call of the waiting schedules, or returns nil if there are none.
+func (g *coalescer) next(topic string) (*batchCall, context.Context) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := g.topics[topic]
 	if len(c.waiting) == 0 {
-		if c.flights--; c.flights == 0 {
+		if c.inFlight--; c.inFlight == 0 {
 			delete(g.topics, topic)
 		}
 		return nil, nil
 	}
-	f := &flight{}
-	f.tickets, c.waiting = board(c.waiting)
-	f.waiting.Store(int32(len(f.tickets))) //nolint:gosec // bounded by BatchEntries
-	// Its life is that of all its callers, not of one.
-	ctx, cancel := context.WithCancel(context.WithoutCancel(f.tickets[0].ctx))
+	f := &batchCall{}
+	f.waiters, c.waiting = takeBatch(c.waiting)
+	f.waiting.Store(int32(len(f.waiters))) //nolint:gosec // bounded by BatchEntries
+	// The call lasts as long as any of its callers waits, not only the first.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(f.waiters[0].ctx))
 	f.cancel = cancel
-	for _, t := range f.tickets {
-		t.flight = f
+	for _, t := range f.waiters {
+		t.batchCall = f
 	}
 	return f, ctx
 }
 
-// board divides those who wait: who goes together in one call, of ids that
-// occur once, and who has to wait on.
-func board(waiting []*ticket) (going, staying []*ticket) {
+// takeBatch divides the waiting schedules into those that one call can carry, with
+// distinct ids, and the rest.
+func takeBatch(waiting []*waiter) (taken, rest []*waiter) {
 	ids, count, size := map[string]struct{}{}, 0, 0
 	for _, t := range waiting {
 		if count > 0 && !t.fits(ids, count, size) {
-			staying = append(staying, t)
+			rest = append(rest, t)
 			continue
 		}
-		going = append(going, t)
+		taken = append(taken, t)
 		for i := range t.entries {
 			ids[t.entries[i].ID] = struct{}{}
 			size += len(t.entries[i].Payload)
 		}
 		count += len(t.entries)
 	}
-	return going, staying
+	return taken, rest
 }
 
-func (t *ticket) fits(ids map[string]struct{}, count, size int) bool {
+func (t *waiter) fits(ids map[string]struct{}, count, size int) bool {
 	for i := range t.entries {
 		if _, twice := ids[t.entries[i].ID]; twice {
 			return false
@@ -155,16 +155,16 @@ func (t *ticket) fits(ids map[string]struct{}, count, size int) bool {
 	return count+len(t.entries) <= layout.BatchEntries && size <= layout.BatchBytes
 }
 
-// fly makes the call and gives everybody what is theirs.
-func (s *Timers) fly(ctx context.Context, topic string, f *flight) {
-	defer s.depart(topic)
+// send makes the call and gives each waiter its part of the answer.
+func (s *Timers) send(ctx context.Context, topic string, f *batchCall) {
+	defer s.finish(topic)
 	defer f.cancel()
 	var entries []Entry
-	for _, t := range f.tickets {
+	for _, t := range f.waiters {
 		entries = append(entries, t.entries...)
 	}
 	answers, err := s.scheduleUnkeyed(ctx, topic, entries)
-	for _, t := range f.tickets {
+	for _, t := range f.waiters {
 		if t.err = err; err == nil {
 			t.answer, answers = answers[:len(t.entries):len(t.entries)], answers[len(t.entries):]
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 )
 
-// slowly is a Redis, in virtual time, each of whose scripts takes 10 ms, or
+// slowly is a client hook, in virtual time, that makes each script take 10 ms, or
 // less if its context ends.
 type slowly struct {
 	calls, ended atomic.Int64
@@ -67,8 +67,8 @@ func (s *slowly) pass(ctx context.Context, cmds ...redis.Cmder) (err error) {
 	return err
 }
 
-// crowded runs a test on a slow Redis that knows the script.
-func crowded(t *testing.T, test func(t *testing.T, f *fixture, s *slowly)) {
+// withSlowRedis runs a test on a slow Redis that has the script loaded.
+func withSlowRedis(t *testing.T, test func(t *testing.T, f *fixture, s *slowly)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,8 +110,8 @@ func idsUpTo(n int) []string {
 	return ids
 }
 
-func TestSchedulesAtOnceTravelTogether(t *testing.T) {
-	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
+func TestConcurrentSchedulesAreBatched(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		began := time.Now()
 		answers, seen := f.schedules(t.Context(), idsUpTo(50)...), map[string]bool{}
 		for range 50 {
@@ -121,7 +121,7 @@ func TestSchedulesAtOnceTravelTogether(t *testing.T) {
 			seen[a.done.ID] = true
 		}
 		require.Len(t, seen, 50, "each has its own answer")
-		require.EqualValues(t, maxFlights+1, s.calls.Load(), "calls")
+		require.EqualValues(t, maxInFlight+1, s.calls.Load(), "calls")
 		require.Equal(t, 2*scriptTakes, time.Since(began))
 		for id := range seen {
 			got, err := f.Get(t.Context(), f.topic, id)
@@ -131,8 +131,8 @@ func TestSchedulesAtOnceTravelTogether(t *testing.T) {
 	})
 }
 
-func TestSchedulesOfOneIDTravelApart(t *testing.T) {
-	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
+func TestSchedulesOfOneIDAreNotBatchedTogether(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		ids := make([]string, 12)
 		for i := range ids {
 			ids[i] = "same"
@@ -148,9 +148,9 @@ func TestSchedulesOfOneIDTravelApart(t *testing.T) {
 	})
 }
 
-func TestALargeScheduleDoesNotCrowdOutOthers(t *testing.T) {
-	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
-		first := f.schedules(t.Context(), idsUpTo(maxFlights)...)
+func TestALargeScheduleDoesNotDelayOthers(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
+		first := f.schedules(t.Context(), idsUpTo(maxInFlight)...)
 		synctest.Wait()
 		large := make([]Entry, 3)
 		for i := range large {
@@ -166,16 +166,16 @@ func TestALargeScheduleDoesNotCrowdOutOthers(t *testing.T) {
 		for range large {
 			require.NoError(t, <-done)
 		}
-		for range maxFlights {
+		for range maxInFlight {
 			require.NoError(t, (<-first).err)
 		}
-		require.EqualValues(t, maxFlights+2, s.calls.Load(), "two in a call, and one")
+		require.EqualValues(t, maxInFlight+2, s.calls.Load(), "two in a call, and one")
 	})
 }
 
-func TestAScheduleThatIsGivenUp(t *testing.T) {
-	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
-		first := f.schedules(t.Context(), idsUpTo(maxFlights)...)
+func TestAScheduleWhoseContextEndsWhileWaiting(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
+		first := f.schedules(t.Context(), idsUpTo(maxInFlight)...)
 		synctest.Wait()
 		ctx, giveUp := context.WithCancel(t.Context())
 		waits, patient := f.schedules(ctx, "waits"), f.schedules(t.Context(), "patient")
@@ -183,27 +183,27 @@ func TestAScheduleThatIsGivenUp(t *testing.T) {
 		giveUp()
 		require.ErrorIs(t, (<-waits).err, context.Canceled)
 		require.NoError(t, (<-patient).err)
-		for range maxFlights {
+		for range maxInFlight {
 			require.NoError(t, (<-first).err)
 		}
 		_, err := f.Get(t.Context(), f.topic, "waits")
-		require.ErrorIs(t, err, redisops.ErrNotFound, "it had not set out")
+		require.ErrorIs(t, err, redisops.ErrNotFound, "the waiting schedule was not sent")
 	})
 }
 
-// TestACallThatNobodyWaitsFor: a call is ended when all of its callers have
-// given up, not when one has.
-func TestACallThatNobodyWaitsFor(t *testing.T) {
-	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
-		first := f.schedules(t.Context(), idsUpTo(maxFlights)...)
+// TestACallWithoutWaitersIsCancelled checks that a call is cancelled when all of
+// its callers have given up, not when one has.
+func TestACallWithoutWaitersIsCancelled(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
+		first := f.schedules(t.Context(), idsUpTo(maxInFlight)...)
 		synctest.Wait()
 		ctx, giveUp := context.WithCancel(t.Context())
 		longer, giveUpToo := context.WithCancel(t.Context())
 		one, other := f.schedules(ctx, "one"), f.schedules(longer, "other")
-		for range maxFlights {
+		for range maxInFlight {
 			require.NoError(t, (<-first).err)
 		}
-		synctest.Wait() // they travel
+		synctest.Wait() // both are sent
 		giveUp()
 		require.ErrorIs(t, (<-one).err, context.Canceled)
 		require.Zero(t, s.ended.Load())
@@ -215,7 +215,7 @@ func TestACallThatNobodyWaitsFor(t *testing.T) {
 }
 
 func TestACallThatFailsFailsForAll(t *testing.T) {
-	crowded(t, func(t *testing.T, f *fixture, s *slowly) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		s.fail = errors.New("as the test wants it")
 		answers := f.schedules(t.Context(), idsUpTo(20)...)
 		for range 20 {

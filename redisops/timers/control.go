@@ -16,25 +16,25 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// Control is what has been ordered of a topic, for all nodes that handle it.
-// The zero value is that of a topic of which nothing was.
+// Control is the cluster-wide control of a topic: it applies to all nodes that
+// handle the topic. The zero value means no pause and no overrides.
 type Control struct {
-	Paused   bool      // its nodes take no timers; what runs goes on
+	Paused   bool      // its nodes claim no timers; running handlers continue
 	PausedAt time.Time // by Redis's clock
 	PausedBy string
-	Reason   string // for the pause
+	Reason   string // of the pause
 
-	// Settings are in force in place of the nodes' own.
+	// Settings override the nodes' own options.
 	Settings Settings
 }
 
-// Settings override the options that the nodes were given for a topic. What is
-// zero is left to the node.
+// Settings override the options that nodes were given for a topic. A zero field
+// leaves the option to the node.
 type Settings struct {
-	MaxConcurrent int // 1 to 10,000, of each node
+	MaxConcurrent int // per node, 1 to 10,000
 
 	LeaseTTL    time.Duration // 100 ms to 24 h
-	MaxLeaseAge time.Duration // 1 ms to 30 days; negative: off, whatever the node says
+	MaxLeaseAge time.Duration // 1 ms to 30 days; negative: off on every node
 
 	PollingInterval    time.Duration // 1 ms to 1 h
 	MaxPollingInterval time.Duration // 1 ms to 1 h
@@ -44,13 +44,14 @@ type Settings struct {
 	MaxAttempts  int           // 1 to 1,000,000
 }
 
-// setting is a field of Settings, as its name in the hash and its bounds.
+// setting is a field of Settings with its name in the hash and its bounds. Either
+// number or duration is set.
 type setting struct {
 	name      string
-	number    *int           // or
-	duration  *time.Duration // one of the two
+	number    *int
+	duration  *time.Duration
 	low, high int64
-	off       bool // negative values turn it off; kept as 0
+	off       bool // negative values turn it off; stored as 0
 }
 
 func (s *Settings) fields() []setting {
@@ -75,7 +76,8 @@ func (f setting) value() int64 {
 	return int64(*f.duration)
 }
 
-// text writes a value as it is kept: "20", "1m30s"; "0s" of what is off.
+// text formats a value as it is stored: "20", "1m30s"; "0s" for a setting that is
+// off.
 func (f setting) text(value int64) string {
 	if f.off {
 		value = max(value, 0)
@@ -86,7 +88,7 @@ func (f setting) text(value int64) string {
 	return time.Duration(value).String()
 }
 
-// read reads what text wrote, or somebody by hand.
+// read parses a stored value, which may have been written by hand.
 func (f setting) read(text string) (err error) {
 	if f.number != nil {
 		*f.number, err = strconv.Atoi(text)
@@ -109,7 +111,7 @@ func (f setting) check() error {
 	return nil
 }
 
-// Validate reports all settings that are out of their bounds; the error wraps
+// Validate reports all settings that are out of bounds; the error wraps
 // [ErrInvalid].
 func (s Settings) Validate() error {
 	var errs []error
@@ -124,11 +126,11 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Pause orders all nodes to take no timers of the topic until Resume; what runs
-// goes on, and schedules are taken. By and reason, at most 1,024 bytes each, are
-// kept for whoever looks. A topic that is paused stays so since it was first.
-// Nodes are told by a hint, [exchange.HintControl]; one that misses it reads the
-// order when it subscribes again, or looks.
+// Pause makes all nodes stop claiming timers of the topic until Resume. Running
+// handlers continue, and schedules are accepted. By and reason, at most 1,024 bytes
+// each, are stored for display. Pausing a paused topic keeps the time of the first
+// pause. Nodes are notified by a hint, [exchange.HintControl]. A node that misses
+// the hint reads the pause when it subscribes again or next reads the controls.
 func (s *Timers) Pause(ctx context.Context, topic, by, reason string) (Control, error) {
 	return s.control(ctx, topic, "pause", scripts.Clip(by, scripts.MaxReason), scripts.Clip(reason, scripts.MaxReason))
 }
@@ -138,8 +140,8 @@ func (s *Timers) Resume(ctx context.Context, topic string) (Control, error) {
 	return s.control(ctx, topic, "resume")
 }
 
-// Retune puts settings in force on all nodes in place of all that were; the
-// zero value leaves the nodes to their own. A pause stays.
+// Retune replaces the overrides that apply to all nodes; the zero value removes all
+// overrides. A pause stays.
 func (s *Timers) Retune(ctx context.Context, topic string, set Settings) (Control, error) {
 	if err := set.Validate(); err != nil {
 		return Control{}, err
@@ -174,7 +176,7 @@ func (s *Timers) control(ctx context.Context, topic string, args ...any) (Contro
 	return readControl(k.Control, fields)
 }
 
-// Control reads what is ordered of a topic.
+// Control reads the pause and the overrides of a topic.
 func (s *Timers) Control(ctx context.Context, topic string) (Control, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return Control{}, err
@@ -196,8 +198,8 @@ func readControlReply(ctx context.Context, key string, reply *redis.MapStringStr
 	return readControl(key, fields)
 }
 
-// readControl passes over fields that it does not know. One that it cannot read
-// is an error: a node then keeps what it had.
+// readControl ignores unknown fields. It fails on a field that it cannot read; a
+// node then keeps the control that it applies.
 func readControl(key string, fields map[string]string) (Control, error) {
 	c := Control{PausedBy: fields["by"], Reason: fields["reason"]}
 	if at, ok := fields["paused"]; ok {

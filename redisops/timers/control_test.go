@@ -36,9 +36,9 @@ func TestPauseAndResume(t *testing.T) {
 		require.Equal(t, exchange.Hint{Source: f.topic, Kind: exchange.HintControl, Sent: h.Sent}, h)
 		require.WithinDuration(t, f.now(t), h.Sent, time.Minute)
 
-		again, err := f.Pause(t.Context(), f.topic, "somebody else", "")
+		again, err := f.Pause(t.Context(), f.topic, "another operator", "")
 		require.NoError(t, err)
-		require.Equal(t, Control{Paused: true, PausedAt: paused.PausedAt, PausedBy: "somebody else"}, again, "since it was first")
+		require.Equal(t, Control{Paused: true, PausedAt: paused.PausedAt, PausedBy: "another operator"}, again, "the time of the first pause stays")
 		next(t, hints)
 		require.True(t, f.rdb.SIsMember(t.Context(), f.keys.Topics, f.topic).Val())
 
@@ -66,15 +66,15 @@ func TestRetune(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, all, got.Settings)
 		require.Equal(t, "why", got.Reason, "a pause stays")
-		require.Equal(t, "1m30s", f.rdb.HGet(t.Context(), f.key.Control, "lease_ttl").Val(), "to be read by hand")
+		require.Equal(t, "1m30s", f.rdb.HGet(t.Context(), f.key.Control, "lease_ttl").Val(), "stored in a readable form")
 
 		got, err = f.Retune(t.Context(), f.topic, Settings{MaxLeaseAge: -time.Hour})
 		require.NoError(t, err)
-		require.Equal(t, Settings{MaxLeaseAge: -1}, got.Settings, "off, which is not: left to the node")
+		require.Equal(t, Settings{MaxLeaseAge: -1}, got.Settings, "off differs from unset")
 		require.Equal(t, "0s", f.rdb.HGet(t.Context(), f.key.Control, "max_lease_age").Val())
 		got, err = f.Retune(t.Context(), f.topic, Settings{MaxAttempts: 5})
 		require.NoError(t, err)
-		require.Equal(t, Settings{MaxAttempts: 5}, got.Settings, "in place of all that were")
+		require.Equal(t, Settings{MaxAttempts: 5}, got.Settings, "replaces all overrides")
 		_, err = f.Resume(t.Context(), f.topic)
 		require.NoError(t, err)
 		require.Equal(t, Control{Settings: Settings{MaxAttempts: 5}}, f.control(t))
@@ -116,7 +116,7 @@ func TestControlIsChecked(t *testing.T) {
 		require.ErrorContains(t, err, `read "lease_ttl" of`)
 		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Control, "lease_ttl", "1ms").Err())
 		_, err = f.Control(t.Context(), f.topic)
-		require.ErrorIs(t, err, redisops.ErrInvalid, "out of its bounds")
+		require.ErrorIs(t, err, redisops.ErrInvalid, "out of bounds")
 
 		require.NoError(t, f.rdb.Set(t.Context(), f.key.Control, "x", 0).Err())
 		_, err = f.Control(t.Context(), f.topic)
@@ -127,7 +127,8 @@ func TestControlIsChecked(t *testing.T) {
 	})
 }
 
-// A topic can be paused when memory is full, and by a user without channels.
+// TestPauseInTrouble checks that a topic can be paused when memory is full, and by
+// a user without channels.
 func TestPauseInTrouble(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory-policy", "noeviction")

@@ -14,32 +14,33 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// DeadLetter is a timer that was given up.
+// DeadLetter is a timer that was rejected, used up its attempts or could not be
+// decoded.
 type DeadLetter struct {
-	Entry      string // its own id, in the order of dying
+	Entry      string // stream id of the dead letter, in the order in which timers were dead-lettered
 	ID         string // of the timer
 	Payload    []byte
 	Claims     int // deliveries
 	Failures   int // nacks
 	Reason     string
-	Activation time.Time // for when it was scheduled
-	At         time.Time // when it died
+	Activation time.Time // instant for which it was scheduled
+	At         time.Time // when it was dead-lettered
 }
 
 var streamID = regexp.MustCompile(`^\d+-\d+$`)
 
-// DeadFilter chooses dead letters; the zero value takes all. Ages are by
-// Redis's clock, each time a page is read.
+// DeadFilter selects dead letters; the zero value selects all. Ages are by Redis's
+// clock at the time each page is read.
 type DeadFilter struct {
 	Entry        string        // only this one
-	Reason       string        // only those whose reason has this text in it
-	ReasonPrefix string        // only those whose reason begins with it
-	OlderThan    time.Duration // only those that died at least so long ago
-	NewerThan    time.Duration // only those that died at most so long ago; 0: all
+	Reason       string        // only those whose reason contains this text
+	ReasonPrefix string        // only those whose reason begins with this text
+	OlderThan    time.Duration // only those dead-lettered at least this long ago; 0: all
+	NewerThan    time.Duration // only those dead-lettered at most this long ago; 0: all
 }
 
-// args are what walk in lua/letters.lua takes; from and upto are where it
-// begins and ends.
+// args are the arguments of walk in lua/letters.lua; from and upto bound the
+// entries.
 func (f DeadFilter) args(from, upto string, limit int) ([]any, error) {
 	switch {
 	case f.OlderThan < 0, f.NewerThan < 0:
@@ -60,10 +61,11 @@ func (f DeadFilter) args(from, upto string, limit int) ([]any, error) {
 	return []any{from, upto, limit, layout.DeadPageBytes, f.Reason, f.ReasonPrefix, older, newer}, nil
 }
 
-// DeadLetters reads a page of dead letters, the oldest first. After is what
-// next was of the page before, empty at the start; next is empty at the end. A
-// page holds at most limit letters (1 to 1000; 0 means 100) and about 1 MiB; as
-// no more is looked at, a filter may leave a page empty that has a next one.
+// DeadLetters reads a page of dead letters, the oldest first. After is empty for
+// the first page, and the next value of the previous page otherwise; next is empty
+// after the last page. A page has at most limit dead letters (1 to 1000; 0 means
+// 100) and about 1 MiB. A filter examines no more than that, so a page may be empty
+// and have a next page.
 func (s *Timers) DeadLetters(ctx context.Context, topic string, f DeadFilter, after string, limit int) (letters []DeadLetter, next string, err error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return nil, "", err
@@ -93,8 +95,8 @@ func (s *Timers) DeadLetters(ctx context.Context, topic string, f DeadFilter, af
 	return letters, strings.TrimPrefix(next, "("), err
 }
 
-// readDeadLetters reads what the scripts answer: where to go on, then entries
-// and their fields.
+// readDeadLetters reads the reply of the scripts: the position of the next page,
+// then entries and their fields.
 func readDeadLetters(list []any) (letters []DeadLetter, next string, err error) {
 	for v := list[1:]; len(v) >= 2; v = v[2:] {
 		entry, _ := v[0].(string)
@@ -109,7 +111,7 @@ func readDeadLetters(list []any) (letters []DeadLetter, next string, err error) 
 	return letters, next, nil
 }
 
-// LastDead reads the last n dead letters of a topic (1 to 1000), the oldest of
+// LastDead reads the last n dead letters of a topic (n is 1 to 1000), the oldest of
 // them first.
 func (s *Timers) LastDead(ctx context.Context, topic string, n int) ([]DeadLetter, error) {
 	if err := layout.CheckTopic(topic); err != nil {
@@ -134,7 +136,7 @@ func (s *Timers) LastDead(ctx context.Context, topic string, n int) ([]DeadLette
 	return all, nil
 }
 
-// DeadLetter reads one dead letter; [ErrNotFound] when there is none.
+// DeadLetter reads one dead letter. The error wraps [ErrNotFound] if there is none.
 func (s *Timers) DeadLetter(ctx context.Context, topic, entry string) (DeadLetter, error) {
 	if entry == "" {
 		return DeadLetter{}, fmt.Errorf("%w: entry: empty", redisops.ErrInvalid)
@@ -149,8 +151,8 @@ func (s *Timers) DeadLetter(ctx context.Context, topic, entry string) (DeadLette
 	return letters[0], nil
 }
 
-// readDeadLetter takes what it can: an entry that somebody else added is shown
-// as far as it can be read.
+// readDeadLetter ignores what it cannot read, because another program may have
+// added the entry.
 func readDeadLetter(entry string, values []string) DeadLetter {
 	d := DeadLetter{Entry: entry}
 	for ; len(values) >= 2; values = values[2:] {

@@ -13,9 +13,9 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// BenchmarkExchange settles a batch and claims the next, and reports what a
-// timer costs Redis: the time of its scripts, and the CPU time of its process,
-// which other work on the machine disturbs less.
+// BenchmarkExchange settles a batch and claims the next, and reports the cost of a
+// timer in Redis: the time of its scripts, and the CPU time of its process, which
+// other work on the machine affects less.
 func BenchmarkExchange(b *testing.B) {
 	for _, size := range []int{1, 10, 100} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) { benchmarkExchange(b, size) })

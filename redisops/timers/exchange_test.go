@@ -95,15 +95,15 @@ func TestNackAtOnceIsClaimedAgain(t *testing.T) {
 	})
 }
 
-func TestBuryKeepsACopyWithItsReason(t *testing.T) {
+func TestADeadLetterHasPayloadAndReason(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b")
 		leases := f.claim(t, 2).Leases
-		bury := storetest.Verdict(exchange.Bury, leases[0])
-		bury.Reason = "no such account"
+		reject := storetest.Verdict(exchange.Bury, leases[0])
+		reject.Reason = "no such account"
 		nack := storetest.Verdict(exchange.Nack, leases[1])
-		require.Empty(t, f.settle(t, bury, nack).Refused)
+		require.Empty(t, f.settle(t, reject, nack).Refused)
 		_, err := f.Get(t.Context(), f.topic, "a")
 		require.ErrorIs(t, err, redisops.ErrNotFound)
 		letters, next, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 0)
@@ -202,7 +202,8 @@ func TestReleaseOfARetryGoesBackToItsPlace(t *testing.T) {
 	})
 }
 
-// After a release by the next holder, the token of the one before stays void.
+// TestReleaseRevivesNoOldToken checks that the token of an earlier holder stays
+// void after a release by the next holder.
 func TestReleaseRevivesNoOldToken(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -260,7 +261,7 @@ func TestRefusalsKeepTheOrderOfTheRequest(t *testing.T) {
 	})
 }
 
-// A lease that ended comes back with its activation and its claims.
+// An expired lease is claimed again with its activation and its claims.
 func TestExpiredLeaseComesBack(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -283,7 +284,7 @@ func TestExpiredLeaseComesBack(t *testing.T) {
 	})
 }
 
-func TestNeverSettledIsBuried(t *testing.T) {
+func TestNeverSettledIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")

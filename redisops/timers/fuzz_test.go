@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// A hint comes from anybody who may publish: it is read or passed over.
+// FuzzReadHint checks that any message on the channel is read or ignored.
 func FuzzReadHint(f *testing.F) {
 	for _, text := range []string{
 		"due 1500000 1795246719.123", "due 0 0", "check 1795246719.123 id with spaces", "control 1.5", "",
@@ -25,7 +25,7 @@ func FuzzReadHint(f *testing.F) {
 			require.GreaterOrEqual(t, h.In, time.Duration(0))
 		}
 		_, ok = readHint("", text)
-		require.False(t, ok, "of no topic")
+		require.False(t, ok, "without a topic")
 	})
 }
 
@@ -43,7 +43,8 @@ func FuzzReadScheduled(f *testing.F) {
 	})
 }
 
-// What somebody wrote by hand into an order is within its bounds, or refused.
+// FuzzReadControl checks that a control that was written by hand is within its
+// bounds or rejected.
 func FuzzReadControl(f *testing.F) {
 	f.Add("max_concurrent", "20", "1795246719.123")
 	f.Add("max_lease_age", "0s", "")
@@ -85,7 +86,7 @@ func FuzzReadStats(f *testing.F) {
 	})
 }
 
-// Where a page of timers goes on is the caller's word.
+// FuzzCursor checks that any cursor of a caller is read or rejected.
 func FuzzCursor(f *testing.F) {
 	f.Add("1795246719.123", "id", "")
 	f.Add("nan", "x", "")

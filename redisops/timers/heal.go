@@ -16,15 +16,15 @@ const (
 	healPageSize = 256 << 10 // bytes that a page may read before pages get smaller
 )
 
-// Sweep is how far Heal has come in a hash.
+// Sweep is the progress of Heal in a hash.
 type Sweep struct {
 	Cursor string
 	page   int
 }
 
-// Heal removes payloads and lease records that have no timer, and answers how
-// many. One call looks at about 10,000 entries of each; the next one goes on
-// from there.
+// Heal removes payloads and lease records without a timer and returns their number.
+// One call examines about 10,000 entries of each hash; the next call continues from
+// there.
 func (t *TimerSource) Heal(ctx context.Context) (removed int, err error) {
 	if err := layout.CheckTopic(t.topic); err != nil {
 		return 0, err
@@ -41,12 +41,13 @@ func (t *TimerSource) Heal(ctx context.Context) (removed int, err error) {
 	return removed, nil
 }
 
-// Swept is what a part of a sweep came across.
+// Swept counts the entries that a part of a sweep examined and found without a
+// timer.
 type Swept struct{ examined, Orphans int }
 
-// Sweep looks for entries of a hash that have no timer, and removes them if it
-// is told to. It ends after limit entries, or at the end of the hash: then at
-// is zero again.
+// Sweep looks for entries of a hash without a timer, and removes them if remove is
+// true. It ends after limit entries or at the end of the hash, where it sets at to
+// zero.
 func (s *Timers) Sweep(ctx context.Context, timeline, hash string, at *Sweep, limit int, remove bool) (done Swept, err error) {
 	if at.Cursor == "" {
 		*at = Sweep{Cursor: "0", page: healFirst}

@@ -39,7 +39,7 @@ func next(t *testing.T, hints <-chan exchange.Hint) exchange.Hint {
 	}
 }
 
-// quiet says that no hint was sent: a marker sent now is the next to arrive.
+// quiet requires that no hint was sent: a marker sent now must be the next message.
 func (f *fixture) quiet(t *testing.T, hints <-chan exchange.Hint, why string) {
 	t.Helper()
 	require.NoError(t, f.rdb.Publish(t.Context(), f.key.Hint, "check 1 marker").Err())
@@ -67,11 +67,11 @@ func TestHintsWhenTheHeadIsLowered(t *testing.T) {
 
 		lease := f.claim(t, 1).Leases[0]
 		f.schedule(t, Entry{ID: "gone"})
-		require.Zero(t, next(t, hints).In, "what the last hint was about is taken")
+		require.Zero(t, next(t, hints).In, "the timer of the last hint is claimed")
 		_, err := f.Cancel(t.Context(), f.topic, "gone")
 		require.NoError(t, err)
 		f.schedule(t, Entry{ID: "now too"})
-		f.quiet(t, hints, "a hint is outstanding: pollers look already")
+		f.quiet(t, hints, "a hint is outstanding, so pollers already poll")
 		require.Empty(t, f.claim(t, 0).Leases)
 		require.EqualValues(t, 1, f.rdb.Exists(t.Context(), f.key.Hint).Val(), "something is due")
 		other := f.claim(t, 5).Leases[0]
@@ -121,7 +121,7 @@ func TestListenSurvivesARestart(t *testing.T) {
 	require.Equal(t, exchange.HintDue, next(t, hints).Kind)
 }
 
-func TestBadHintsArePassedOver(t *testing.T) {
+func TestBadHintsAreIgnored(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "due", "due 1", "due x 1", "due 1 x", "due -1 1", "check x ", "other 1 2", "check 1", "control", "control x", "tail", "tail x", "tail 0", "tail -1"} {
 		_, ok := readHint("t", text)

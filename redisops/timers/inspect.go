@@ -14,24 +14,25 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// Timer is what the store knows of a timer.
+// Timer is a timer as Redis stores it.
 type Timer struct {
 	ID string
 
-	// Due is the instant at which it can be claimed: while it is leased, the end
-	// of the lease; after a failure, that of the next attempt.
+	// Due is the instant at which the timer can be claimed: for a leased timer the
+	// lease expiry, after a failure the instant of the next attempt.
 	Due time.Time
-	// Activation is the instant for which it was scheduled. For a timer that a
-	// Python peer handles it is unknown and equals Due.
+	// Activation is the instant for which the timer was scheduled. For a timer that
+	// a Python peer handles it is unknown and equals Due.
 	Activation time.Time
-	// NeverDue: somebody gave it an infinite instant; Due and Activation are zero.
+	// NeverDue reports that the timer has an infinite instant; Due and Activation
+	// are zero.
 	NeverDue bool
 
-	Running   bool      // a lease on it is good
-	LeaseEnds time.Time // of a running one
+	Running   bool      // its lease has not expired
+	LeaseEnds time.Time // lease expiry of a running timer
 
 	// FirstScheduled is when Debounce first scheduled a timer that has not failed
-	// since; zero of any other.
+	// since; zero for any other timer.
 	FirstScheduled time.Time
 
 	Claims    int // deliveries so far
@@ -41,9 +42,9 @@ type Timer struct {
 	Payload []byte // Get only
 }
 
-// Get reads a timer; [ErrNotFound] when there is none. Where its payload is over
-// MaxPayload, the error wraps [ErrTooLarge] and the rest of the timer is returned
-// beside it.
+// Get reads a timer. The error wraps [ErrNotFound] if there is none. If the payload
+// is larger than MaxPayload, the error wraps [ErrTooLarge], and Get returns the
+// rest of the timer with it.
 func (s *Timers) Get(ctx context.Context, topic, id string) (Timer, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return Timer{}, err
@@ -97,17 +98,17 @@ func describe(id, scoreText, record string, now float64) (Timer, error) {
 	return t, nil
 }
 
-// Filter chooses timers for List; its zero value takes the first 100 of all.
+// Filter selects timers for List; the zero value selects the first 100 of all.
 type Filter struct {
-	DueBefore time.Time // only those due before it; zero: all
-	Leased    bool      // only those that run
-	After     Cursor    // where the page before ended
+	DueBefore time.Time // only timers due before this instant; zero: all
+	Leased    bool      // only running timers
+	After     Cursor    // end of the previous page
 	Limit     int       // timers in a page, 1 to 1000; 0 means 100
 }
 
-// Cursor marks the end of a page; empty means the start, or that no more
-// follow. It stays good when timers come and go: it names a place in the order,
-// not a count.
+// Cursor marks the end of a page. An empty Cursor means the start, or that no page
+// follows. It stays valid when timers are added or removed, because it names a
+// position in the order, not a count.
 type Cursor string
 
 func newCursor(score, id string) Cursor {
@@ -132,10 +133,9 @@ func (c Cursor) read() (score, id string, err error) {
 	return score, id, nil
 }
 
-// List reads a page of timers in the order of their instants, then ids. A call
-// looks at no more than 1,000 timers, so with a filter a page may be empty and
-// yet have a next one. For the leased ones it looks at the lease records where
-// there are at most 1,000 of them.
+// List reads a page of timers, ordered by instant, then id. A call examines at most
+// 1,000 timers, so with a filter a page may be empty and yet have a next page. For
+// Leased it reads the lease records instead if there are at most 1,000 of them.
 func (s *Timers) List(ctx context.Context, topic string, f Filter) (timers []Timer, next Cursor, err error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return nil, "", err
@@ -185,7 +185,7 @@ func (s *Timers) List(ctx context.Context, topic string, f Filter) (timers []Tim
 // Counts are the sizes of a topic.
 type Counts struct {
 	Total int64 // timers, leased ones included
-	Due   int64 // those that can be claimed now
+	Due   int64 // timers that can be claimed now
 	Dead  int64 // dead letters
 }
 

@@ -105,7 +105,7 @@ func TestListFilters(t *testing.T) {
 		}))
 		require.Equal(t, leases[0].Activation, f.get(t, "first").Activation)
 
-		// Where few are leased, no other timers are looked at.
+		// If few timers are leased, no others are examined.
 		page, next, err := f.List(t.Context(), f.topic, Filter{Leased: true, Limit: 1})
 		require.NoError(t, err)
 		require.Len(t, page, 1)
@@ -118,8 +118,8 @@ func TestListFilters(t *testing.T) {
 	})
 }
 
-// More leases than one call looks at are listed too, in order, and without those
-// that are due.
+// TestListManyLeases lists more leases than one call examines, in order, and
+// without due timers.
 func TestListManyLeases(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -135,7 +135,8 @@ func TestListManyLeases(t *testing.T) {
 	})
 }
 
-// Nothing leased is found out in one call, whatever waits.
+// TestListNothingLeased checks that one call suffices to find no leases, however
+// many timers wait.
 func TestListNothingLeased(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -156,7 +157,7 @@ func TestTopics(t *testing.T) {
 			require.NoError(t, err)
 			topics := []string{"one", "two:three", "a{b}c", "nul\x00\n"}
 			for _, topic := range topics {
-				// The check of key names is for those with the usual bases.
+				// The check of key names applies to keys with the usual bases only.
 				require.NoError(t, f.rdb.ZAdd(t.Context(), s.keys.Of(topic).Timeline, z(1, "x")).Err())
 				require.NoError(t, s.Register(t.Context(), topic))
 			}

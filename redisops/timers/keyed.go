@@ -13,35 +13,35 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// KeyLife is how long the answer to a call with an idempotency key is kept.
+// KeyLife is how long Redis stores the answer to a call with an idempotency key.
 const KeyLife = 24 * time.Hour
 
-// Key makes a call safe to repeat: for KeyLife the same call with the same key
-// in the topic is not done again, but answered as it was first.
+// Key is an idempotency key: for KeyLife, the same call with the same key in the
+// topic is not executed again but answered with the first result.
 type Key struct {
 	name string // hash of the owner and the key
-	call string // hash of what is asked for
-	at   int    // which part of a call that takes several round trips
+	call string // hash of the call's content
+	at   int    // index of the first item of this round trip, for a call of several round trips
 
-	brief bool // the key of one call alone, which is not made again later
+	brief bool // the key serves a single call, which is not repeated later
 }
 
-// NewKey is the key of an owner for a call, which content tells from others.
+// NewKey returns the key of an owner for a call. Content distinguishes the call
+// from other calls with the same key.
 func NewKey(owner, key string, content []byte) *Key {
 	call := sha256.Sum256(content)
 	return &Key{name: hash(owner + "\x00" + key), call: hex.EncodeToString(call[:16])}
 }
 
-// NewCallKey is a key for one call alone: what it does is done once, however often
-// its commands are sent while it lasts.
+// NewCallKey returns a key for a single call: it takes effect once, however often
+// its commands are sent during the call.
 func NewCallKey() *Key {
 	key := NewKey("", uuid.NewString(), nil)
 	key.brief = true
 	return key
 }
 
-// Life is for how long the key is kept: beyond the last time that the call may be
-// sent again.
+// Life returns how long Redis stores the key: longer than the call may be retried.
 func (k *Key) Life(ctx context.Context, r redisops.Retry) time.Duration {
 	if !k.brief {
 		return KeyLife
@@ -54,11 +54,10 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ID is an id for a timer that is given none: the same in every call with the
-// key.
+// ID returns an id for a timer without one: the same in every call with the key.
 func (k *Key) ID() string { return hash(k.name + k.call)[:32] }
 
-// Number is the key for the n-th item of a call, for ID.
+// Number returns the key from which ID derives the id of the n-th item of a call.
 func (k *Key) Number(n int) *Key {
 	if k == nil {
 		return nil
@@ -66,10 +65,11 @@ func (k *Key) Number(n int) *Key {
 	return &Key{name: k.name, call: k.call + strconv.Itoa(n)}
 }
 
-// Part is the key of the n-th part of a call, which is done or not by itself.
+// Part returns the key of the n-th part of a call. Each part takes effect by
+// itself.
 func (k *Key) Part(n int) *Key { return k.part(n) }
 
-// part is the key of the round trip that begins with this item.
+// part returns the key of the round trip that begins with item at.
 func (k *Key) part(at int) *Key {
 	if k == nil {
 		return nil
@@ -79,14 +79,16 @@ func (k *Key) part(at int) *Key {
 	return &part
 }
 
-// Suffix ends the name in Redis of what is kept for this part of the call.
+// Suffix returns the end of the Redis key that stores the answer to this part of
+// the call.
 func (k *Key) Suffix() string { return k.name + ":" + strconv.Itoa(k.at) }
 
-// Content is a hash of what is asked for, which tells a call from another with
-// the same key.
+// Content returns a hash of the call's content, which distinguishes the call from
+// others with the same key.
 func (k *Key) Content() string { return k.call }
 
-// runKeyed runs a script, or what keeps its answer under a key.
+// runKeyed runs plain or, if there is an idempotency key, the script keyed, which
+// stores its answer under that key.
 func (s *Timers) runKeyed(ctx context.Context, plain, keyed *redis.Script, k TopicKeys, key *Key, keys []string, args []any) (string, error) {
 	if key == nil {
 		return s.RunText(ctx, plain, keys, args...)

@@ -29,11 +29,11 @@ func TestAKeyedCallIsDoneOnce(t *testing.T) {
 		require.ErrorIs(t, err, redisops.ErrKeyUsed)
 		other, err := f.ScheduleKeyed(ctx, f.topic, NewKey("you", "k", []byte("schedule a and b")), entries...)
 		require.NoError(t, err)
-		require.Equal(t, Created, other[0].Outcome, "another's key is another key")
+		require.Equal(t, Created, other[0].Outcome, "the key of another owner is a different key")
 
 		cancel := NewKey("me", "c", []byte("cancel"))
 		for range 2 {
-			found, err := f.CancelKeyed(ctx, f.topic, cancel, "a", "nobody")
+			found, err := f.CancelKeyed(ctx, f.topic, cancel, "a", "absent")
 			require.NoError(t, err)
 			require.Equal(t, []Presence{Pending, Absent}, found)
 		}

@@ -19,20 +19,20 @@ type Keys struct {
 	Dead     string // stream of dead letters; default "timers_dead"
 	Exchange string // last exchange of a stream; default "timers_exchange"
 	Hint     string // outstanding hint, and the channel of hints; default "timers_hint"
-	Control  string // hash: what is ordered of the topic; default "timers_control"
+	Control  string // hash: pause and overrides of the topic; default "timers_control"
 	Once     string // mark of a timer with Once; default "timers_once"
 	Keyed    string // answer to a call with an idempotency key; default "timers_keyed"
 	Events   string // channel of events; default "timers_events"
-	Runs     string // hash: recurring schedule → last run put, in a Cluster; default "timers_runs"
-	Topics   string // set of all topics, one key in all; default "timers_topics"
-	Beat     string // put before the keys of recurring schedules; default "redbeat:"
+	Runs     string // hash: recurring schedule → last run scheduled, in a Cluster; default "timers_runs"
+	Topics   string // set of all topics, a single key; default "timers_topics"
+	Beat     string // prefix of the keys of recurring schedules; default "redbeat:"
 
 	// HashTag writes topics in braces, so that Redis Cluster keeps all keys of a
 	// topic in one slot. A Python peer then uses "{T}" as its topic.
 	HashTag bool
 }
 
-// WithDefaults fills in the names that are empty.
+// WithDefaults sets the empty names to their defaults.
 func (k Keys) WithDefaults() Keys {
 	for _, n := range k.names() {
 		if *n.Value == "" {
@@ -42,7 +42,7 @@ func (k Keys) WithDefaults() Keys {
 	return k
 }
 
-// Validate reports all names that are empty or given twice; the error wraps
+// Validate reports all names that are empty or used twice; the error wraps
 // [ErrInvalid].
 func (k Keys) Validate() error {
 	var errs []error
@@ -60,7 +60,7 @@ func (k Keys) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Bases are all base names.
+// Bases returns all base names.
 func (k Keys) Bases() []string { return layout.Bases(k.names()) }
 
 func (k *Keys) names() []layout.KeyName {
@@ -93,7 +93,7 @@ type TopicKeys struct {
 	Timeline, Payloads, Leases, Dead, exchange, Hint, Control, once, Keyed, events, Runs string
 }
 
-// Of are the keys of a topic.
+// Of returns the keys of a topic.
 func (k Keys) Of(topic string) TopicKeys {
 	return TopicKeys{
 		Timeline: k.key(k.Timeline, topic),
@@ -110,23 +110,23 @@ func (k Keys) Of(topic string) TopicKeys {
 	}
 }
 
-// Stream is the exchange key of one stream of an incarnation. What follows the
-// topic comes after the hash tag, so it keeps the slot.
+// Stream returns the exchange key of one stream of an incarnation. The suffix comes
+// after the hash tag, so the key stays in the topic's slot.
 func (t TopicKeys) Stream(incarnation string, stream int) string {
 	return t.exchange + ":" + incarnation + ":" + strconv.Itoa(stream)
 }
 
-// apart is where the payloads are within a transaction that writes a batch; no
+// apart is the key of the payloads within a transaction that writes a batch. No
 // other command ever sees it.
 func (t TopicKeys) apart() string { return t.exchange + ":apart" }
 
-// Mark is the once key of an id. Colons of the id are escaped: otherwise the
-// ids of one topic could meet those of another.
+// Mark returns the once key of an id. Colons of the id are escaped; otherwise keys
+// of different topics could collide.
 func (t TopicKeys) Mark(id string) string {
 	return t.once + ":" + layout.EscapeColons.Replace(id)
 }
 
-// topicOf undoes key.
+// topicOf is the inverse of key.
 func (k Keys) topicOf(base, key string) (string, bool) {
 	topic, ok := strings.CutPrefix(key, base+":")
 	if ok && k.HashTag {

@@ -15,7 +15,8 @@ func (k *known) size() int {
 	return len(k.young) + len(k.older)
 }
 
-// A client that schedules on ever new topics keeps a bounded number of them.
+// TestTopicsThatAStoreRemembersAreBounded checks that a client that schedules on
+// ever new topics stores a bounded number of them.
 func TestTopicsThatAStoreRemembersAreBounded(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

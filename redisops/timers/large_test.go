@@ -13,16 +13,16 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// foreign writes a timer that is due as a peer does, with a payload of so many
-// bytes.
+// foreign writes a due timer as a peer does, with a payload of size bytes.
 func (f *fixture) foreign(t *testing.T, id string, size int) {
 	t.Helper()
 	require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, id, strings.Repeat("x", size)).Err())
 	require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, redis.Z{Score: 5, Member: id}).Err())
 }
 
-// A payload over the limit is dead-lettered by its name and its size, and the
-// timers beside it are delivered.
+// TestTooLargePayloads checks that a timer whose payload is over the limit is
+// dead-lettered with the size as the reason, and that the timers beside it are
+// delivered.
 func TestTooLargePayloads(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -45,7 +45,7 @@ func TestTooLargePayloads(t *testing.T) {
 
 		request := f.request(10, time.Minute)
 		const reason = "the payload has 1001 bytes, more than 1000"
-		for range 2 { // the second is the answer that is kept
+		for range 2 { // the second is the stored answer
 			reply := f.run(t, request)
 			require.Equal(t, []string{"limit", "a"}, storetest.IDs(reply.Leases))
 			require.Len(t, reply.Buried, 1)
@@ -66,8 +66,9 @@ func TestTooLargePayloads(t *testing.T) {
 	})
 }
 
-// A payload that another program made too large while its timer was leased is
-// neither read nor kept when the lease ends or is settled.
+// TestPayloadsThatBecomeTooLarge checks that a payload that another program made
+// too large while its timer was leased is neither read nor stored when the lease
+// expires or is settled.
 func TestPayloadsThatBecomeTooLarge(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -96,7 +97,7 @@ func withoutPlace(b exchange.Burial) exchange.Burial {
 	return b
 }
 
-// firstDead is the oldest dead letter of the topic.
+// firstDead returns the oldest dead letter of the topic.
 func (f *fixture) firstDead(t *testing.T) DeadLetter {
 	t.Helper()
 	letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)

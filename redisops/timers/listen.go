@@ -15,9 +15,9 @@ import (
 )
 
 // Listen delivers the hints of topics until ctx ends, over one connection. It
-// returns ctx's error, or one that wraps [ErrChannelDenied]: then the caller
-// polls without hints. It connects again by itself; after each confirmed
-// (re)subscription of a topic it delivers a HintSubscribed, for hints may have
+// returns ctx's error, or an error that wraps [ErrChannelDenied]; the caller then
+// polls without hints. It reconnects automatically. After each confirmed
+// (re)subscription of a topic it delivers a HintSubscribed, because hints may have
 // been missed. Deliver is called from one goroutine and must not block.
 func (s *Timers) Listen(ctx context.Context, topics []string, deliver func(exchange.Hint)) error {
 	channels := make(map[string]string, len(topics))
@@ -30,7 +30,8 @@ func (s *Timers) Listen(ctx context.Context, topics []string, deliver func(excha
 	return s.ListenChannels(ctx, channels, deliver)
 }
 
-// ListenChannels delivers what comes on channels, each of which is a source's.
+// ListenChannels delivers the messages of channels. The map gives the source of
+// each channel.
 func (s *Timers) ListenChannels(ctx context.Context, channels map[string]string, deliver func(exchange.Hint)) error {
 	if len(channels) == 0 {
 		<-ctx.Done()
@@ -47,8 +48,8 @@ func (s *Timers) ListenChannels(ctx context.Context, channels map[string]string,
 	})
 }
 
-// Receive keeps a subscription to channels. Confirmed is called with each that is
-// (re)subscribed, and received with each message.
+// Receive maintains a subscription to channels. It calls confirmed for each channel
+// that is (re)subscribed, and received for each message.
 func (s *Timers) Receive(
 	ctx context.Context, channels []string, confirmed func(channel string) error, received func(channel, text string) error,
 ) error {
@@ -58,7 +59,7 @@ func (s *Timers) Receive(
 	return l.Run(ctx)
 }
 
-// readHint reads what prelude.lua publishes; anything else is passed over.
+// readHint reads a hint that prelude.lua publishes; it ignores other messages.
 func readHint(topic, text string) (exchange.Hint, bool) {
 	kind, rest, _ := strings.Cut(text, " ")
 	switch kind {
@@ -92,7 +93,7 @@ func readHint(topic, text string) (exchange.Hint, bool) {
 	}
 }
 
-// readWatching reads what watching writes, without its second figure too.
+// readWatching reads a message of watching; the second figure may be missing.
 func readWatching(topic, text string) (exchange.Hint, bool) {
 	first, second, _ := strings.Cut(text, " ")
 	us, err := strconv.ParseInt(first, 10, 64)

@@ -46,13 +46,13 @@ func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 	return (&fixture{Timers: s, rdb: rdb}).on(fmt.Sprintf("%s-%x", t.Name(), rand.Uint64()))
 }
 
-// on gives the same store with another topic.
+// on returns a fixture of the same store with another topic.
 func (f *fixture) on(topic string) *fixture {
 	g := &fixture{Timers: f.Timers, rdb: f.rdb, topic: topic, key: f.keys.Of(topic)}
 	return g.holder(SourceOptions{})
 }
 
-// holder gives a second poller of the same topic.
+// holder returns a second poller of the same topic.
 func (f *fixture) holder(o SourceOptions) *fixture {
 	g := *f
 	g.src, g.incarnation, g.sequence = f.Source(f.topic, o), fmt.Sprintf("%x", rand.Uint64()), 0

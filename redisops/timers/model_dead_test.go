@@ -14,8 +14,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// checkStats compares the numbers with the model. No instant of it passes
-// between the two.
+// checkStats compares the statistics with the model.
 func (m *model) checkStats(rt *rapid.T) {
 	st := m.f.stats(m.t)
 	st.OldestDue, st.Lag = time.Time{}, 0
@@ -35,8 +34,8 @@ func (m *model) checkStats(rt *rapid.T) {
 	require.Equal(rt, want, st)
 }
 
-// bury makes a dead letter of a timer, and says what an exchange says of it.
-func (m *model) bury(index int, id string) exchange.Burial {
+// makeDead makes a dead letter of a timer, and returns what an exchange reports of it.
+func (m *model) makeDead(index int, id string) exchange.Burial {
 	timer := m.timers[id]
 	b := exchange.Burial{
 		Index: index, ID: id, Claims: timer.rec.claims, Failures: timer.rec.failures,
@@ -50,9 +49,9 @@ func (m *model) bury(index int, id string) exchange.Burial {
 	return b
 }
 
-// checkBuried compares what an exchange says that it buried with what it was
-// to bury, which are the last letters.
-func (m *model) checkBuried(rt *rapid.T, want []exchange.Burial, got *exchange.Reply) {
+// checkDead compares the dead letters that an exchange reports with the expected
+// ones, which are the last of the topic.
+func (m *model) checkDead(rt *rapid.T, want []exchange.Burial, got *exchange.Reply) {
 	if len(want) > 0 {
 		letters, _, err := m.f.DeadLetters(m.t.Context(), m.f.topic, DeadFilter{}, "", layout.MaxPage)
 		require.NoError(rt, err)
@@ -65,9 +64,9 @@ func (m *model) checkBuried(rt *rapid.T, want []exchange.Burial, got *exchange.R
 	require.Equal(rt, want, got.Buried)
 }
 
-// checkBuriedAgain compares what an exchange says that it buried when it is
-// answered again: all of it, but for the payloads of letters that are gone.
-func (m *model) checkBuriedAgain(rt *rapid.T, first, again []exchange.Burial) {
+// checkDeadAgain compares the dead letters that a replayed exchange reports: all of
+// them, but without the payloads of dead letters that are gone.
+func (m *model) checkDeadAgain(rt *rapid.T, first, again []exchange.Burial) {
 	var want []exchange.Burial
 	for _, b := range first {
 		_, err := m.f.DeadLetter(m.t.Context(), m.f.topic, b.Entry)
@@ -79,7 +78,7 @@ func (m *model) checkBuriedAgain(rt *rapid.T, first, again []exchange.Burial) {
 	require.Equal(rt, want, again)
 }
 
-// letter draws a dead letter; false when there is none.
+// letter draws a dead letter; false if there is none.
 func (m *model) letter(rt *rapid.T) (i int, entry string, ok bool) {
 	letters, next, err := m.f.DeadLetters(m.t.Context(), m.f.topic, DeadFilter{}, "", layout.MaxPage)
 	require.NoError(rt, err)
@@ -95,7 +94,7 @@ func (m *model) letter(rt *rapid.T) (i int, entry string, ok bool) {
 	return i, letters[i].Entry, true
 }
 
-// redrive redrives one letter, or all of them.
+// redrive redrives one dead letter, or all of them.
 func (m *model) redrive(rt *rapid.T) {
 	at, entry, ok := m.letter(rt)
 	if !ok {

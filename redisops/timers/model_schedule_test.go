@@ -10,18 +10,18 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// held says whether a holder of ours has a good lease on a timer.
+// held reports whether a Wakebell holder has a valid lease on a timer.
 func (m *model) held(id string) bool {
 	timer := m.timers[id]
 	return timer != nil && timer.rec != nil && timer.rec.leased && timer.score > m.now()
 }
 
-// Score is what the store has: only Redis knows its now.
+// score reads the stored score, because only Redis knows its now.
 func (m *model) score(id string) float64 {
 	return m.f.rdb.ZScore(m.t.Context(), m.f.key.Timeline, id).Val()
 }
 
-// schedule schedules two timers in one batch, each with a policy of its own.
+// schedule schedules two timers in one batch, each with its own policy.
 func (m *model) schedule(rt *rapid.T) {
 	ids := rapid.SliceOfNDistinct(modelIDs, 1, 2, rapid.ID[string]).Draw(rt, "ids")
 	entries := make([]Entry, len(ids))
@@ -65,7 +65,7 @@ func drawEntry(rt *rapid.T, id string) Entry {
 	return e
 }
 
-// outcome is what scheduling an entry must answer.
+// outcome is the expected outcome of scheduling an entry.
 func (m *model) outcome(e *Entry) Outcome {
 	timer := m.timers[e.ID]
 	mark, marked := m.marks[e.ID]
@@ -88,7 +88,7 @@ func (m *model) outcome(e *Entry) Outcome {
 	}
 }
 
-// written takes over what an entry became.
+// written updates the model with what an entry became.
 func (m *model) written(rt *rapid.T, e *Entry, got Scheduled, old *modelTimer) {
 	timer := &modelTimer{score: m.score(e.ID), payload: string(e.Payload)}
 	require.Equal(rt, scripts.Instant(timer.score), got.Due)

@@ -19,9 +19,9 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// model is the store in plain Go: what two holders and a Python-like peer on
-// one topic must see. Instants are long past or far away, so that the clock
-// decides nothing by accident; a lease of a millisecond is waited out.
+// model is the store in plain Go: what two holders and a Python-like peer on one
+// topic must observe. Instants are long past or far in the future, so that the
+// result does not depend on the clock; a lease of a millisecond is waited out.
 type model struct {
 	t       testing.TB
 	f       *fixture
@@ -40,7 +40,7 @@ const modelMaxClaims = 2
 type modelTimer struct {
 	score   float64
 	payload string
-	rec     *modelRecord // nil once somebody else writes the score
+	rec     *modelRecord // nil once another program writes the score
 }
 
 type modelRecord struct {
@@ -52,7 +52,7 @@ type modelRecord struct {
 
 type modelHolder struct {
 	*fixture
-	seen  []exchange.Lease // every lease it ever had, good or not
+	seen  []exchange.Lease // every lease it ever had, valid or not
 	last  *exchange.Request
 	reply *exchange.Reply
 }
@@ -60,7 +60,7 @@ type modelHolder struct {
 func TestModel(t *testing.T) {
 	t.Parallel()
 	base := newFixture(t, redistest.Shared(t))
-	base.apartFrom = 1 // where the model's batches may have their payloads apart, they do
+	base.apartFrom = 1 // payloads are sent apart wherever they may be
 	rapid.Check(t, func(rt *rapid.T) {
 		f := base.on(fmt.Sprintf("model-%x", rand.Uint64()))
 		m := &model{t: t, f: f, timers: map[string]*modelTimer{}, marks: map[string]float64{}}
@@ -126,7 +126,7 @@ func (m *model) claim(rt *rapid.T) {
 	m.claimFor(rt, rapid.IntRange(0, 4).Draw(rt, "want"), ttl)
 }
 
-// crash claims and lets the leases end, until what is due is given up.
+// crash claims and lets the leases expire, until the due timers are dead-lettered.
 func (m *model) crash(rt *rapid.T) {
 	want := rapid.IntRange(1, 4).Draw(rt, "want")
 	for range modelMaxClaims + 1 {
@@ -141,9 +141,9 @@ func (m *model) claimFor(rt *rapid.T, want int, ttl time.Duration) {
 	m.claimed(rt, h)
 }
 
-// claimed compares what a request claimed with what was due, and what it made
-// dead letters with those that its settlements were to make and those it gave up.
-func (m *model) claimed(rt *rapid.T, h *modelHolder, buried ...exchange.Burial) {
+// claimed compares what a request claimed with what was due, and its dead letters
+// with those of its settlements and those with too many claims.
+func (m *model) claimed(rt *rapid.T, h *modelHolder, deadLettered ...exchange.Burial) {
 	type due struct {
 		id    string
 		timer *modelTimer
@@ -165,10 +165,10 @@ func (m *model) claimed(rt *rapid.T, h *modelHolder, buried ...exchange.Burial) 
 		if rec == nil || rec.claims-rec.failures < modelMaxClaims {
 			return false
 		}
-		buried = append(buried, m.bury(-1, d.id))
+		deadLettered = append(deadLettered, m.makeDead(-1, d.id))
 		return true
 	})
-	m.checkBuried(rt, buried, h.reply)
+	m.checkDead(rt, deadLettered, h.reply)
 	require.Len(rt, h.reply.Leases, len(all))
 	for i, d := range all {
 		l, timer := h.reply.Leases[i], d.timer
@@ -177,7 +177,7 @@ func (m *model) claimed(rt *rapid.T, h *modelHolder, buried ...exchange.Burial) 
 		}
 		timer.rec.before = timer.score
 		if timer.rec.leased {
-			timer.rec.before += 1e-6 // the score is a token of the holder before
+			timer.rec.before += 1e-6 // the score is a token of the previous holder
 		}
 		timer.rec.leased = true
 		timer.rec.claims++
@@ -192,7 +192,7 @@ func (m *model) claimed(rt *rapid.T, h *modelHolder, buried ...exchange.Burial) 
 	m.await(end, h.last.LeaseTTL)
 }
 
-// await lets a short lease end.
+// await waits until a short lease has expired.
 func (m *model) await(end float64, ttl time.Duration) {
 	for ttl == time.Millisecond && m.now() <= end {
 		runtime.Gosched() // until the lease has ended
@@ -205,7 +205,7 @@ func parse(rt *rapid.T, token string) float64 {
 	return x
 }
 
-// Refusal says whether and why a lease is refused; 0: it is not.
+// refusal returns why a lease is refused; 0 if it is not.
 func (m *model) refusal(rt *rapid.T, l exchange.Lease) exchange.Why {
 	token := parse(rt, string(l.Token))
 	timer := m.timers[l.ID]
@@ -240,7 +240,7 @@ func (m *model) settle(rt *rapid.T) {
 	}
 	require.Empty(rt, h.reply.Refused)
 	if v == exchange.Bury {
-		m.checkBuried(rt, []exchange.Burial{m.bury(0, l.ID)}, h.reply)
+		m.checkDead(rt, []exchange.Burial{m.makeDead(0, l.ID)}, h.reply)
 		return
 	}
 	require.Empty(rt, h.reply.Buried)
@@ -290,8 +290,8 @@ func (m *model) extend(rt *rapid.T) {
 	m.await(m.timers[l.ID].score, h.last.LeaseTTL)
 }
 
-// replay sends the last request again: nothing changes, and what is still held
-// is answered.
+// replay sends the last request again: nothing changes, and the reply has the
+// leases that are still held.
 func (m *model) replay(rt *rapid.T) {
 	h := m.holder(rt)
 	if h.last == nil {
@@ -300,7 +300,7 @@ func (m *model) replay(rt *rapid.T) {
 	again := h.run(m.t, h.last)
 	require.Equal(rt, h.reply.Refused, again.Refused)
 	require.Equal(rt, h.reply.Extended, again.Extended)
-	m.checkBuriedAgain(rt, h.reply.Buried, again.Buried)
+	m.checkDeadAgain(rt, h.reply.Buried, again.Buried)
 	var want []exchange.Lease
 	for _, l := range h.reply.Leases {
 		if timer := m.timers[l.ID]; timer != nil && timer.rec != nil && timer.score == parse(rt, string(l.Token)) {

@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// cancelAll cancels all timers, as we do or as the peer does.
+// cancelAll cancels all timers, as Wakebell or as the peer does.
 func (m *model) cancelAll(rt *rapid.T) {
 	ctx := m.t.Context()
 	if rapid.Bool().Draw(rt, "peer") {
@@ -25,7 +25,7 @@ func (m *model) cancelAll(rt *rapid.T) {
 	clear(m.timers)
 }
 
-// forget removes all but the marks of Once.
+// forget removes everything except the marks of Once.
 func (m *model) forget(rt *rapid.T) {
 	ctx := m.t.Context()
 	require.NoError(rt, m.f.Forget(ctx, m.f.topic))
@@ -36,7 +36,7 @@ func (m *model) forget(rt *rapid.T) {
 	m.dead, m.order = nil, Control{}
 }
 
-// heal removes what has no timer, and nothing else.
+// heal removes entries without a timer, and nothing else.
 func (m *model) heal(rt *rapid.T) {
 	ctx := m.t.Context()
 	orphans := func() (n int) {
@@ -56,7 +56,7 @@ func (m *model) heal(rt *rapid.T) {
 	require.Zero(rt, orphans())
 }
 
-// control orders something of the topic.
+// control changes the control of the topic.
 func (m *model) control(rt *rapid.T) {
 	ctx, topic := m.t.Context(), m.f.topic
 	var got Control
@@ -65,7 +65,7 @@ func (m *model) control(rt *rapid.T) {
 	case "pause":
 		by, reason := rapid.StringN(0, 3, -1).Draw(rt, "by"), rapid.StringN(0, 3, -1).Draw(rt, "reason")
 		got, err = m.f.Pause(ctx, topic, by, reason)
-		if !m.order.Paused { // since when, only Redis knows
+		if !m.order.Paused { // only Redis knows since when
 			require.WithinDuration(rt, m.f.now(m.t), got.PausedAt, time.Minute)
 			m.order.PausedAt = got.PausedAt
 		}
@@ -85,7 +85,7 @@ func (m *model) control(rt *rapid.T) {
 	require.Equal(rt, m.order, got)
 }
 
-// checkControl compares what is ordered with the model.
+// checkControl compares the control with the model.
 func (m *model) checkControl(rt *rapid.T) {
 	got, err := m.f.Control(m.t.Context(), m.f.topic)
 	require.NoError(rt, err)
@@ -98,7 +98,7 @@ func (m *model) whole(rt *rapid.T) {
 	if len(h.seen) == 0 {
 		return
 	}
-	// Of each id one lease: of two, the first that is good would count.
+	// One lease of each id: of two, the first valid one would count.
 	leases := rapid.SliceOfNDistinct(rapid.SampledFrom(h.seen), 1, 3,
 		func(l exchange.Lease) string { return l.ID }).Draw(rt, "leases")
 	h.last = h.request(rapid.IntRange(0, 4).Draw(rt, "want"), time.Hour)
@@ -125,14 +125,14 @@ func (m *model) whole(rt *rapid.T) {
 	m.claimed(rt, h, m.apply(rt, h, good)...)
 }
 
-// apply does to the model what an exchange settled and extended, of the leases
-// that were good.
-func (m *model) apply(rt *rapid.T, h *modelHolder, good []exchange.Lease) (buried []exchange.Burial) {
+// apply updates the model with what an exchange settled and extended, for the
+// leases that were valid.
+func (m *model) apply(rt *rapid.T, h *modelHolder, good []exchange.Lease) (deadLettered []exchange.Burial) {
 	for i, s := range h.last.Settle {
 		switch {
 		case !slices.ContainsFunc(good, func(l exchange.Lease) bool { return l.ID == s.ID }):
 		case s.Verdict == exchange.Bury:
-			buried = append(buried, m.bury(i, s.ID))
+			deadLettered = append(deadLettered, m.makeDead(i, s.ID))
 		default:
 			m.settled(s.ID, s.Verdict)
 		}
@@ -144,5 +144,5 @@ func (m *model) apply(rt *rapid.T, h *modelHolder, good []exchange.Lease) (burie
 			m.timers[l.ID].score = parse(rt, string(l.Token))
 		}
 	}
-	return buried
+	return deadLettered
 }

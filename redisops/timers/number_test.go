@@ -39,7 +39,8 @@ func someNumbers() []string {
 	return all
 }
 
-// callLua gives each text to an expression of Lua over s and returns the answers.
+// callLua evaluates an expression of Lua over s for each text and returns the
+// results.
 func callLua(t *testing.T, f *fixture, expression string, all []string) []string {
 	t.Helper()
 	script := redis.NewScript(scripts.Prelude() + `
@@ -60,8 +61,9 @@ return out`)
 	return found
 }
 
-// A number that Lua reads and Go refuses stops its topic: Go refuses the whole
-// answer of the exchange.
+// TestNumbersAreReadAlike checks that Lua and Go accept the same numbers. A number
+// that Lua accepts and Go rejects would stop its topic, because Go rejects the
+// whole reply of the exchange.
 func TestNumbersAreReadAlike(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -103,8 +105,8 @@ func lowered(text string) string {
 	}
 }
 
-// oddRecords are lease records with a text in each of their places; %s is the
-// score that was written.
+// oddRecords are lease records with a text in each of their fields; %s is the score
+// that was written.
 func oddRecords(text string) []string {
 	return []string{
 		"l:" + text + ":0:1:%s", "l:1:" + text + ":1:%s", "l:1:0:" + text + ":%s", "w:1:1:1:%s:" + text,
@@ -139,8 +141,8 @@ func filled(format, score string) string {
 	return format
 }
 
-// Timers whose lease records cannot be read are handled as if they had none, and
-// no command about them fails.
+// TestUnreadableRecordsStopNothing checks that timers with unreadable lease records
+// are handled as if they had none, and that no command about them fails.
 func TestUnreadableRecordsStopNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -199,8 +201,8 @@ func TestUnreadableRecordsStopNothing(t *testing.T) {
 	})
 }
 
-// A score that is too far off for an integer of µs stops neither the exchange
-// nor the peek, and no timer before it.
+// TestScoresFarAway checks that a score too far in the future for an integer of µs
+// stops neither the exchange nor the peek, and no earlier timer.
 func TestScoresFarAway(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -222,7 +224,7 @@ func TestScoresFarAway(t *testing.T) {
 	})
 }
 
-// A mark of Once that cannot be read counts as none.
+// TestUnreadableMarkOfOnce checks that an unreadable mark of Once counts as none.
 func TestUnreadableMarkOfOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

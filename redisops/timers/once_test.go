@@ -13,8 +13,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// Within its window a schedule that is tried again changes nothing once the
-// timer was delivered, whatever has become of it.
+// TestOnceFiresOnce checks that a repeated schedule changes nothing within the
+// window once the timer was delivered, whatever its state is.
 func TestOnceFiresOnce(t *testing.T) {
 	t.Parallel()
 	e := Entry{ID: "a", Payload: []byte("x"), Once: time.Hour}
@@ -42,7 +42,7 @@ func TestOnceFiresOnce(t *testing.T) {
 	for name, c := range cases {
 		for policy := Replace; policy <= Debounce; policy++ {
 			if want := c.want; want != Replaced || policy == Replace {
-				t.Run(name+"/"+string(policyLetters[policy]), func(t *testing.T) {
+				t.Run(name+"/"+string(policyCodes[policy]), func(t *testing.T) {
 					t.Parallel()
 					onEach(t, func(t *testing.T, f *fixture) {
 						due := f.schedule(t, e)[0].Due
@@ -69,8 +69,9 @@ func TestOnceFiresOnce(t *testing.T) {
 	}
 }
 
-// Until it is delivered the policy counts, and without Once nothing is asked.
-func TestOnceLeavesThePolicyItsSay(t *testing.T) {
+// TestThePolicyOfOnceAppliesUntilDelivery checks that the policy applies until the
+// timer is delivered, and that a schedule without Once ignores the mark.
+func TestThePolicyOfOnceAppliesUntilDelivery(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		e := Entry{ID: "a", In: time.Hour, Once: time.Minute}
@@ -109,8 +110,9 @@ func TestTheWindowOfOnceEnds(t *testing.T) {
 	require.Positive(t, f.rdb.PTTL(t.Context(), f.key.Mark("far")).Val())
 }
 
-// Ids with colons of one topic do not meet those of another.
-func TestMarksOfTopicsDoNotMeet(t *testing.T) {
+// TestMarksOfTopicsDoNotCollide checks that ids with colons of one topic do not
+// collide with those of another.
+func TestMarksOfTopicsDoNotCollide(t *testing.T) {
 	t.Parallel()
 	k := Keys{}.WithDefaults()
 	require.NotEqual(t, k.Of("a").Mark("b:c"), k.Of("a:b").Mark("c"))

@@ -14,24 +14,23 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// overviewPage is how many topics are asked for in one round trip.
+// overviewPage is how many topics one round trip reads.
 const overviewPage = 100
 
-// Overview is what there is to see of a topic at a glance.
+// Overview is the state of a topic: its statistics and its control.
 type Overview struct {
 	Topic   string
 	Stats   Stats
 	Control Control
 
-	// Err says what of it could not be read, and is zero here: a key holds
-	// another type, or an order was written by hand.
+	// Err reports what could not be read; that part is zero here. Causes are a key
+	// of another type, or a control that was written by hand.
 	Err error
 }
 
-// Overview looks at topics, in their order, 100 in a round trip. A topic of
-// which something cannot be read says so in its Err and spoils no other; the
-// error of the call is that of ctx, or of a Redis that answers for none of a
-// hundred.
+// Overview reads topics, in their order, 100 in a round trip. If part of a topic
+// cannot be read, its Err reports it and the other topics are unaffected. The error
+// of the call is that of ctx, or of a Redis that answers for none of 100 topics.
 func (s *Timers) Overview(ctx context.Context, topics ...string) ([]Overview, error) {
 	for _, topic := range topics {
 		if err := layout.CheckTopic(topic); err != nil {
@@ -73,7 +72,7 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []Overview {
 	page := make([]Overview, len(topics))
 	for i, topic := range topics {
 		o := Overview{Topic: topic}
-		// A control hash of another type fails both: the first says it.
+		// A control hash of another type fails both; the first error reports it.
 		if o.Control, o.Err = readControlReply(ctx, s.keys.Of(topic).Control, controls[i]); o.Err != nil {
 			o.Control = Control{}
 		}
@@ -86,7 +85,7 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []Overview {
 	return page
 }
 
-// readStatsReply asks again where the server did not know the script.
+// readStatsReply retries if the server did not know the script.
 func (s *Timers) readStatsReply(ctx context.Context, topic string, reply *redis.Cmd) (Stats, error) {
 	keys := statsKeys(s.keys.Of(topic))
 	list, err := reply.Slice()
@@ -101,25 +100,25 @@ func (s *Timers) readStatsReply(ctx context.Context, topic string, reply *redis.
 	return readStats(list)
 }
 
-// topicsAtOnce is how many topics one round trip of Behind asks for.
-const topicsAtOnce = 200
+// behindPage is how many topics one round trip of Behind reads.
+const behindPage = 200
 
-// Behind is how far the delivery of a topic is behind.
+// Behind is the delay in the delivery of a topic.
 type Behind struct {
 	Topic string
-	By    time.Duration // for how long the first timer has been due that nobody has; 0: none is
+	By    time.Duration // how long the first unclaimed timer has been due; 0: none is due
 	Err   error         // of this topic alone
 }
 
-// Behind asks how far topics are behind, at one cheap command each. Its error is
-// of Redis as a whole.
+// Behind reads how far topics are behind, with one cheap command for each. Its
+// error concerns Redis as a whole.
 func (s *Timers) Behind(ctx context.Context, topics []string) ([]Behind, error) {
 	now, err := s.RDB.Time(ctx).Result()
 	if err != nil {
 		return nil, fmt.Errorf("ask the time: %w", scripts.Wrap(ctx, nil, err))
 	}
 	all := make([]Behind, 0, len(topics))
-	for part := range slices.Chunk(topics, topicsAtOnce) {
+	for part := range slices.Chunk(topics, behindPage) {
 		pipe := s.RDB.Pipeline()
 		heads := make([]*redis.ZSliceCmd, len(part))
 		for i, topic := range part {
@@ -133,12 +132,12 @@ func (s *Timers) Behind(ctx context.Context, topics []string) ([]Behind, error) 
 	return all, nil
 }
 
-// behind reads the head of a topic. What a handler has is leased, and its score
-// lies ahead.
+// behind reads the head of a topic. A timer that a handler has is leased, so its
+// score lies in the future.
 func behind(ctx context.Context, topic string, head *redis.ZSliceCmd, now time.Time) Behind {
 	first, err := head.Result()
 	b := Behind{Topic: topic, Err: scripts.Wrap(ctx, nil, err)}
-	if len(first) > 0 && first[0].Score > 0 { // one of -inf is put right when it is claimed
+	if len(first) > 0 && first[0].Score > 0 { // the claim corrects a score of -inf
 		b.By = max(now.Sub(scripts.Instant(first[0].Score)), 0)
 	}
 	return b

@@ -15,7 +15,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 )
 
-// What is wrong with one topic is shown there, and spoils no other.
+// TestOverview checks that a fault of one topic is reported there and does not
+// affect the others.
 func TestOverview(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

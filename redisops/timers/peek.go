@@ -15,69 +15,70 @@ import (
 )
 
 const (
-	// glanceEvery is how long glances that come one after the other wait for
-	// company; one that comes alone does not wait.
-	glanceEvery = 10 * time.Millisecond
-	// glancesAtOnce bounds the topics of one command.
-	glancesAtOnce = 500
+	// peekEvery is the least time between two batches of peeks. A peek that comes
+	// later is sent at once.
+	peekEvery = 10 * time.Millisecond
+	// peeksPerCommand bounds the topics of one command.
+	peeksPerCommand = 500
 )
 
-// lookout lets the glances of all topics travel together, so that what idle
-// topics cost does not grow with their number but with that of the commands.
-type lookout struct {
+// peeker batches the peeks of all topics, so that the cost of idle topics grows
+// with the number of commands, not of topics.
+type peeker struct {
 	mu      sync.Mutex
-	waiting []*glance
+	waiting []*peek
 	running bool
-	last    time.Time // when the last commands went out; the goroutine's
+	last    time.Time // when the last commands were sent; used by the goroutine only
 }
 
-// glance is one topic that waits to be looked at.
-type glance struct {
+// peek is a topic that waits for the answer to its Glance.
+type peek struct {
 	source *TimerSource
-	ctx    context.Context //nolint:containedctx // of the caller, who waits
+	ctx    context.Context //nolint:containedctx // of the waiting caller
 	done   chan struct{}   // closed when answer and err are set
 	answer exchange.Glance
 	err    error
 }
 
-// Glance says when the first timer of the topic is due. It changes nothing and
-// costs a fraction of an exchange, the less the more topics ask: it may wait a
-// few milliseconds for others to travel with. Errors are those of Exchange.
+// Glance reports when the first timer of the topic is due. It changes nothing and
+// costs a fraction of an exchange, less with more topics: it may wait a few
+// milliseconds to be batched. Errors are those of Exchange.
 func (t *TimerSource) Glance(ctx context.Context) (exchange.Glance, error) {
-	g := &glance{source: t, ctx: ctx, done: make(chan struct{})}
-	t.timers.lookout.enter(t.timers, g)
+	p := &peek{source: t, ctx: ctx, done: make(chan struct{})}
+	t.timers.peeker.enter(t.timers, p)
 	select {
-	case <-g.done:
-		if g.err != nil {
-			return exchange.Glance{}, fmt.Errorf("glance at %q: %w", t.topic, g.err)
+	case <-p.done:
+		if p.err != nil {
+			return exchange.Glance{}, fmt.Errorf("peek at %q: %w", t.topic, p.err)
 		}
-		return g.answer, nil
+		return p.answer, nil
 	case <-ctx.Done():
 		return exchange.Glance{}, ctx.Err()
 	}
 }
 
-func (l *lookout) enter(s *Timers, g *glance) {
+func (l *peeker) enter(s *Timers, p *peek) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting = append(l.waiting, g)
+	l.waiting = append(l.waiting, p)
 	if !l.running {
 		l.running = true
 		go l.run(s)
 	}
 }
 
-// Run looks as long as somebody waits. It does not wait for the answers: a
-// connection that hangs, or a shard that is down, holds up nobody else.
-func (l *lookout) run(s *Timers) {
+// run sends peeks until none wait. It does not wait for the answers: a connection
+// that hangs, or a shard that is down, does not delay the other peeks.
+func (l *peeker) run(s *Timers) {
 	for all := l.next(); len(all) > 0; all = l.next() {
 		s.look(all)
 	}
 }
 
-// next waits for its time and takes those who wait; none: it is over.
-func (l *lookout) next() []*glance {
-	for pause := time.Until(l.last.Add(glanceEvery)); pause > 0; pause = time.Until(l.last.Add(glanceEvery)) {
+// next waits until peekEvery has passed and takes the waiting peeks; it returns
+// none at the end.
+func (l *peeker) next() []*peek {
+	for pause := time.Until(l.last.Add(peekEvery)); pause > 0; pause = time.Until(l.last.Add(peekEvery)) {
 		<-time.After(pause)
 	}
 	l.mu.Lock()
@@ -88,59 +89,58 @@ func (l *lookout) next() []*glance {
 	return all
 }
 
-// look has all answered, each command in the context of the first who waits for
-// it.
-func (s *Timers) look(all []*glance) {
-	all = slices.DeleteFunc(all, func(g *glance) bool { return g.ctx.Err() != nil })
-	for _, group := range s.together(all) {
-		for part := range slices.Chunk(group, glancesAtOnce) {
+// look answers all peeks. Each command has the context of its first peek.
+func (s *Timers) look(all []*peek) {
+	all = slices.DeleteFunc(all, func(p *peek) bool { return p.ctx.Err() != nil })
+	for _, group := range s.groupPeeks(all) {
+		for part := range slices.Chunk(group, peeksPerCommand) {
 			go func() {
 				s.lookAt(part)
-				for _, g := range part {
-					close(g.done)
+				for _, p := range part {
+					close(p.done)
 				}
 			}()
 		}
 	}
 }
 
-// together divides glances by what one command may ask for: on one server all
-// of those that were empty last time, and all others; elsewhere those of a slot.
-func (s *Timers) together(all []*glance) [][]*glance {
+// groupPeeks divides peeks by command: on one server the topics that were empty
+// last time, and the others; elsewhere by slot as well.
+func (s *Timers) groupPeeks(all []*peek) [][]*peek {
 	type kind struct {
 		slot  int
 		empty bool
 	}
 	_, single := s.RDB.(*redis.Client)
-	kinds, groups := map[kind]int{}, [][]*glance{}
-	for _, g := range all {
-		k := kind{empty: g.source.empty.Load()}
+	kinds, groups := map[kind]int{}, [][]*peek{}
+	for _, p := range all {
+		k := kind{empty: p.source.empty.Load()}
 		if !single {
-			k.slot = layout.SlotOf(g.source.keys.Timeline)
+			k.slot = layout.SlotOf(p.source.keys.Timeline)
 		}
 		i, known := kinds[k]
 		if !known {
 			i = len(groups)
 			kinds[k], groups = i, append(groups, nil)
 		}
-		groups[i] = append(groups[i], g)
+		groups[i] = append(groups[i], p)
 	}
 	return groups
 }
 
-// lookAt answers glances that one command may ask for. That topics which were
-// empty still are is told by a single EXISTS.
-func (s *Timers) lookAt(part []*glance) {
+// lookAt answers the peeks of one command. A single EXISTS shows that the topics
+// which were empty still are.
+func (s *Timers) lookAt(part []*peek) {
 	keys := make([]string, len(part))
-	for i, g := range part {
-		keys[i] = g.source.keys.Timeline
+	for i, p := range part {
+		keys[i] = p.source.keys.Timeline
 	}
 	ctx := part[0].ctx
 	if part[0].source.empty.Load() {
 		found, err := s.RDB.Exists(ctx, keys...).Result()
 		if found == 0 || err != nil {
-			for _, g := range part {
-				g.answer, g.err = exchange.Glance{Next: -1}, scripts.Wrap(ctx, keys, err)
+			for _, p := range part {
+				p.answer, p.err = exchange.Glance{Next: -1}, scripts.Wrap(ctx, keys, err)
 			}
 			return
 		}
@@ -151,12 +151,12 @@ func (s *Timers) lookAt(part []*glance) {
 		r.Err = err
 	}
 	now := scripts.Instant(r.Score())
-	for _, g := range part {
+	for _, p := range part {
 		next := r.Integer()
-		g.answer = exchange.Glance{Now: now, Next: time.Duration(min(next, int(scripts.MaxMicros))) * time.Microsecond}
-		g.source.empty.Store(next < 0)
+		p.answer = exchange.Glance{Now: now, Next: time.Duration(min(next, int(scripts.MaxMicros))) * time.Microsecond}
+		p.source.empty.Store(next < 0)
 	}
-	for _, g := range part {
-		g.err = r.Err
+	for _, p := range part {
+		p.err = r.Err
 	}
 }

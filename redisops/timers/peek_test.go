@@ -15,7 +15,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-func TestGlance(t *testing.T) {
+func TestPeek(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		look := func() time.Duration {
@@ -24,7 +24,7 @@ func TestGlance(t *testing.T) {
 			return answer.Next
 		}
 		require.Negative(t, look(), "nothing is scheduled")
-		require.Negative(t, look(), "still nothing: asked in another way")
+		require.Negative(t, look(), "still nothing, now read with EXISTS")
 
 		f.schedule(t, Entry{ID: "hour", In: time.Hour})
 		require.InDelta(t, time.Hour, look(), float64(time.Minute))
@@ -32,21 +32,22 @@ func TestGlance(t *testing.T) {
 		answer, err := f.src.Glance(t.Context())
 		require.NoError(t, err)
 		require.WithinDuration(t, reply.Now.Add(reply.Next), answer.Now.Add(answer.Next), 2*time.Microsecond,
-			"the same instant as an exchange tells")
+			"the same instant as an exchange reports")
 
 		f.schedule(t, Entry{ID: "now"})
 		require.Zero(t, look())
 		f.claim(t, 1)
-		require.Positive(t, look(), "what is leased is not due")
+		require.Positive(t, look(), "a leased timer is not due")
 		require.NoError(t, f.rdb.Del(t.Context(), f.key.Timeline).Err())
 		require.Negative(t, look())
 		require.NoError(t, f.rdb.Set(t.Context(), f.key.Timeline, "not a timeline", 0).Err())
-		require.Zero(t, look(), "an exchange is to say what is wrong")
+		require.Zero(t, look(), "the exchange reports the error")
 	})
 }
 
-// Topics that are idle at the same time cost one command between them.
-func TestGlancesTravelTogether(t *testing.T) {
+// TestPeeksAreBatched checks that topics that are idle at the same time cost one
+// command in all.
+func TestPeeksAreBatched(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s, err := New(server.Client(t), Keys{})
@@ -85,8 +86,9 @@ func TestGlancesTravelTogether(t *testing.T) {
 	}
 }
 
-// Who asks no longer keeps nobody waiting, and nobody else either.
-func TestAGlanceEndsWithItsContext(t *testing.T) {
+// TestAPeekEndsWithItsContext checks that a peek whose context has ended delays
+// neither its caller nor the other peeks.
+func TestAPeekEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s, err := New(server.Client(t), Keys{})
@@ -108,7 +110,7 @@ func TestAGlanceEndsWithItsContext(t *testing.T) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// commands is how often Redis has run these.
+// commands returns how many times Redis has run the named commands.
 func commands(t *testing.T, rdb *redis.Client, names ...string) (total int) {
 	t.Helper()
 	info, err := rdb.InfoMap(t.Context(), "commandstats").Result()
@@ -126,8 +128,9 @@ func commands(t *testing.T, rdb *redis.Client, names ...string) (total int) {
 	return total
 }
 
-// A connection that hangs holds up those who travel on it, and nobody else.
-func TestGlancesDoNotWaitForEachOther(t *testing.T) {
+// TestPeeksDoNotWaitForEachOther checks that a connection that hangs delays only
+// the peeks that were sent on it.
+func TestPeeksDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
 	s, err := New(rdb, Keys{})
@@ -146,7 +149,7 @@ func TestGlancesDoNotWaitForEachOther(t *testing.T) {
 	require.NoError(t, <-stuck)
 }
 
-// hang is a hook that keeps the first command back until it is released.
+// hang is a hook that delays the first command until it is released.
 type hang struct {
 	came             atomic.Bool
 	reached, release chan struct{}

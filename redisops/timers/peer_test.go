@@ -13,7 +13,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// The peer's commands, as faststream-redis-timers sends them.
+// peerPublish and peerCommit send the commands of faststream-redis-timers.
 func (f *fixture) peerPublish(t testing.TB, id string, score float64) {
 	t.Helper()
 	pipe := f.rdb.TxPipeline()
@@ -40,7 +40,8 @@ func TestPeersTimersAreClaimed(t *testing.T) {
 	})
 }
 
-// A record is void once somebody else has written the score.
+// TestPeerReschedulesWhatWeHold checks that a record is void once another program
+// has written the score.
 func TestPeerReschedulesWhatWeHold(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -57,7 +58,7 @@ func TestPeerReschedulesWhatWeHold(t *testing.T) {
 		require.Equal(t, "peer's a", string(again.Payload))
 		f.peerCommit(t, "a")
 		require.Equal(t, exchange.Cancelled, f.extend(t, time.Minute, again).Refused[0].Why)
-		require.True(t, f.claim(t, 1).Orphans, "the lease record is left")
+		require.True(t, f.claim(t, 1).Orphans, "the lease record remains")
 		removed, err := f.src.Heal(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1, removed)
@@ -105,7 +106,8 @@ func TestHealSweepsOrphans(t *testing.T) {
 	})
 }
 
-// Somebody who deletes the leases by hand loses attempts, not timers.
+// TestWithoutItsRecordALeaseIsStillGood checks that deleting the lease records by
+// hand loses attempts, not timers.
 func TestWithoutItsRecordALeaseIsStillGood(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -122,8 +124,9 @@ func TestWithoutItsRecordALeaseIsStillGood(t *testing.T) {
 	})
 }
 
-// A record that says no activation is none: else every claim of the timer
-// would answer what nobody can read.
+// TestARecordWithoutAnActivationIsVoid checks that a record with an unreadable
+// activation is void; otherwise every claim of the timer would return an unreadable
+// reply.
 func TestARecordWithoutAnActivationIsVoid(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

@@ -31,7 +31,7 @@ var states = map[string]func(t *testing.T, f *fixture){
 	},
 }
 
-// lease gives a lease on a new timer "a".
+// lease returns a lease on a new timer "a".
 func (f *fixture) lease(t *testing.T, ttl time.Duration) exchange.Lease {
 	t.Helper()
 	f.schedule(t, Entry{ID: "a", Payload: []byte("old")})
@@ -52,7 +52,8 @@ func (f *fixture) now(t testing.TB) time.Time {
 	return now
 }
 
-// Each policy in each state: what it answers, and whose body is left.
+// TestPoliciesInEachState checks the outcome of each policy in each state, and
+// which body remains.
 func TestPoliciesInEachState(t *testing.T) {
 	t.Parallel()
 	const hours = 2 * time.Hour
@@ -148,7 +149,8 @@ func TestPoliciesInOneBatch(t *testing.T) {
 	})
 }
 
-// first makes a debounced timer look as if it had been scheduled that long ago.
+// first changes the record of a debounced timer as if it had been scheduled that
+// long ago.
 func (f *fixture) first(t *testing.T, id string, ago time.Duration) time.Time {
 	t.Helper()
 	at := f.now(t).Add(-ago).Truncate(time.Second).UTC()
@@ -179,8 +181,8 @@ func TestDebounceNeverPassesItsMax(t *testing.T) {
 	})
 }
 
-// The first schedule is remembered until a delivery failed, and forgotten when
-// the timer is anything but moved by a debounce.
+// TestWhenDebounceStartsAnew checks that the first schedule is stored until a
+// delivery fails, and forgotten when anything but a debounce moves the timer.
 func TestWhenDebounceStartsAnew(t *testing.T) {
 	t.Parallel()
 	e := Entry{ID: "a", In: time.Hour, Policy: Debounce, MaxDelay: 30 * time.Hour}

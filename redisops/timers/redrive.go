@@ -16,23 +16,23 @@ import (
 const (
 	defaultRate   = 100
 	maxRate       = 10_000
-	redriveBatch  = 100 // letters of one script call, fewer at low rates
-	batchesSecond = 10  // script calls a second at low rates
+	redriveBatch  = 100 // dead letters of one script call, fewer at low rates
+	batchesSecond = 10  // script calls per second at low rates
 )
 
-// RedriveOptions say which dead letters become timers again, and how.
+// RedriveOptions select dead letters to redrive, and how.
 type RedriveOptions struct {
 	Filter DeadFilter
 
-	// In is the delay after which the timers are due; default 0, at once.
+	// In is the delay after which the timers are due; default 0, due at once.
 	In time.Duration
-	// Overwrite redrives also where a timer of the same id exists, which it
-	// replaces. Without it such a letter is skipped.
+	// Overwrite redrives a dead letter even if a timer of the same id exists, which
+	// it replaces. By default such a dead letter is skipped.
 	Overwrite bool
-	// Rate is how many timers are made a second, 1 to 10,000; 0 means 100.
+	// Rate is how many timers are created per second, 1 to 10,000; 0 means 100.
 	Rate int
-	// Each, if not nil, is told of every letter. It is called from the goroutine
-	// of Redrive.
+	// Each, if not nil, is called with each dead letter and its outcome, from the
+	// goroutine of Redrive.
 	Each func(RedrivenLetter)
 }
 
@@ -46,18 +46,18 @@ func (o *RedriveOptions) check() error {
 	return nil
 }
 
-// RedriveOutcome says what became of a dead letter.
+// RedriveOutcome is the outcome of Redrive for a dead letter.
 type RedriveOutcome uint8
 
-// What Redrive made of a letter.
+// Outcomes of Redrive for a dead letter.
 const (
 	Redriven      RedriveOutcome = iota + 1 // it is a timer again
-	Overwritten                             // the same; it replaced a timer of its id
-	SkippedLive                             // it stays: there is a timer of its id
-	SkippedBroken                           // it stays: it has no id or no payload
+	Overwritten                             // it is a timer again and replaced a timer of its id
+	SkippedLive                             // it stays, because a timer of its id exists
+	SkippedBroken                           // it stays, because it has no id or no payload
 )
 
-const redriveLetters = "dolb"
+const redriveCodes = "dolb"
 
 func (o RedriveOutcome) String() string {
 	switch o {
@@ -74,19 +74,19 @@ func (o RedriveOutcome) String() string {
 	}
 }
 
-// RedrivenLetter names a dead letter and what became of it.
+// RedrivenLetter is a dead letter and its outcome.
 type RedrivenLetter struct {
-	Entry   string // of the letter
+	Entry   string // of the dead letter
 	ID      string // of the timer
 	Outcome RedriveOutcome
 }
 
-// RedriveResult counts the letters by what became of them.
+// RedriveResult counts dead letters by outcome.
 type RedriveResult struct {
 	Redriven, Overwritten, SkippedLive, SkippedBroken int64
 }
 
-// Add counts a letter.
+// Add counts a dead letter.
 func (r *RedriveResult) Add(o RedriveOutcome) {
 	switch o {
 	case Redriven:
@@ -100,18 +100,18 @@ func (r *RedriveResult) Add(o RedriveOutcome) {
 	}
 }
 
-// made is how many became timers.
+// made returns how many dead letters became timers.
 func (r *RedriveResult) made() int64 { return r.Redriven + r.Overwritten }
 
-// Redrive makes timers of dead letters again, the oldest first, and deletes
-// those letters; for each that is one step, whole or not at all. Attempts are
-// counted anew, and now plus In is the activation. What dies meanwhile is left
-// for the next call.
+// Redrive turns dead letters into timers again, the oldest first, and deletes them.
+// Each is one atomic step. Attempts are counted from zero, and the activation is
+// now plus In. Timers that are dead-lettered during the call are left for the next
+// one.
 //
-// It runs until all are done or ctx ends; what was done until then is returned
-// beside the error. A step whose reply was lost and that is made again within two
-// minutes answers as it did. With a filter for one Entry, [ErrNotFound] says that there is
-// no such letter.
+// Redrive runs until all dead letters are done or ctx ends, and returns the result
+// so far with the error. A step whose reply was lost and that is sent again within
+// two minutes returns its first answer. With a filter for one Entry, the error
+// wraps [ErrNotFound] if there is no such dead letter.
 func (s *Timers) Redrive(ctx context.Context, topic string, o RedriveOptions) (RedriveResult, error) {
 	var done RedriveResult
 	if err := layout.CheckTopic(topic); err != nil {
@@ -120,9 +120,9 @@ func (s *Timers) Redrive(ctx context.Context, topic string, o RedriveOptions) (R
 	if err := o.check(); err != nil {
 		return done, err
 	}
-	life := rand.Text()
+	incarnation := rand.Text()
 	for from, upto, call := "-", "", 1; from != ""; call++ {
-		page, next, end, err := s.redrivePage(ctx, topic, &o, from, upto, life, call)
+		page, next, end, err := s.redrivePage(ctx, topic, &o, from, upto, incarnation, call)
 		if err != nil {
 			return done, fmt.Errorf("redrive on %q: %w", topic, err)
 		}
@@ -151,7 +151,7 @@ func (s *Timers) Redrive(ctx context.Context, topic string, o RedriveOptions) (R
 	return done, nil
 }
 
-func (s *Timers) redrivePage(ctx context.Context, topic string, o *RedriveOptions, from, upto, life string, call int) (page []RedrivenLetter, next, end string, err error) {
+func (s *Timers) redrivePage(ctx context.Context, topic string, o *RedriveOptions, from, upto, incarnation string, call int) (page []RedrivenLetter, next, end string, err error) {
 	limit := min(redriveBatch, max(1, o.Rate/batchesSecond))
 	args, err := o.Filter.args(from, upto, limit)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *Timers) redrivePage(ctx context.Context, topic string, o *RedriveOption
 		overwrite = "1"
 	}
 	k := s.keys.Of(topic)
-	list, err := s.RunList(ctx, 2, redriveScript, []string{k.Timeline, k.Payloads, k.Leases, k.Dead, k.Hint, k.Stream(life, 0)},
+	list, err := s.RunList(ctx, 2, redriveScript, []string{k.Timeline, k.Payloads, k.Leases, k.Dead, k.Hint, k.Stream(incarnation, 0)},
 		append(args, overwrite, scripts.DelayMicros(o.In), call)...)
 	if err != nil {
 		return nil, "", "", err
@@ -172,27 +172,27 @@ func (s *Timers) redrivePage(ctx context.Context, topic string, o *RedriveOption
 		return nil, "", "", err
 	}
 	for v := values[2:]; len(v) >= 3; v = v[3:] {
-		outcome := RedriveOutcome(strings.Index(redriveLetters, v[2]) + 1)
+		outcome := RedriveOutcome(strings.Index(redriveCodes, v[2]) + 1)
 		page = append(page, RedrivenLetter{Entry: v[0], ID: v[1], Outcome: outcome})
 	}
 	return page, values[0], values[1], nil
 }
 
-// DeleteDead deletes dead letters and answers how many. What dies meanwhile
-// stays. After an error or the end of ctx, what was deleted until then is
-// returned beside it. With a filter for one Entry, [ErrNotFound] says that
-// there is no such letter.
+// DeleteDead deletes dead letters and returns their number. Timers that are
+// dead-lettered during the call stay. After an error or the end of ctx, it returns
+// the number deleted so far with the error. With a filter for one Entry, the error
+// wraps [ErrNotFound] if there is no such dead letter.
 func (s *Timers) DeleteDead(ctx context.Context, topic string, f DeadFilter) (deleted int64, err error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return 0, err
 	}
-	k, life := s.keys.Of(topic), rand.Text()
+	k, incarnation := s.keys.Of(topic), rand.Text()
 	for from, upto, call := "-", "", 1; from != ""; call++ {
 		args, err := f.args(from, upto, layout.MaxPage)
 		if err != nil {
 			return deleted, err
 		}
-		list, err := s.RunList(ctx, 3, deleteDeadScript, []string{k.Dead, k.Stream(life, 0)}, append(args, call)...)
+		list, err := s.RunList(ctx, 3, deleteDeadScript, []string{k.Dead, k.Stream(incarnation, 0)}, append(args, call)...)
 		if err != nil {
 			return deleted, fmt.Errorf("delete dead letters of %q: %w", topic, err)
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// bury makes dead letters of new timers, each with a reason.
-func (f *fixture) bury(t testing.TB, reason string, ids ...string) {
+// makeDead makes dead letters of new timers, each with a reason.
+func (f *fixture) makeDead(t testing.TB, reason string, ids ...string) {
 	t.Helper()
 	f.due(t, ids...)
 	var list []exchange.Settlement
@@ -30,8 +30,8 @@ func (f *fixture) bury(t testing.TB, reason string, ids ...string) {
 	require.Empty(t, f.settle(t, list...).Refused)
 }
 
-// grave adds a dead letter that died that long ago.
-func (f *fixture) grave(t testing.TB, id string, ago time.Duration) string {
+// addDead adds a dead letter that is as old as ago.
+func (f *fixture) addDead(t testing.TB, id string, ago time.Duration) string {
 	t.Helper()
 	entry, err := f.rdb.XAdd(t.Context(), &redis.XAddArgs{
 		Stream: f.key.Dead, ID: fmt.Sprintf("%d-0", f.now(t).Add(-ago).UnixMilli()),
@@ -41,7 +41,7 @@ func (f *fixture) grave(t testing.TB, id string, ago time.Duration) string {
 	return entry
 }
 
-// letters are the ids of all dead letters of a filter.
+// letters returns the ids of all dead letters that a filter selects.
 func (f *fixture) letters(t testing.TB, filter DeadFilter) (found []string) {
 	t.Helper()
 	for after := ""; ; {
@@ -59,11 +59,11 @@ func (f *fixture) letters(t testing.TB, filter DeadFilter) (found []string) {
 func TestDeadLettersAreFiltered(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		old := f.grave(t, "old", 48*time.Hour)
-		f.grave(t, "less old", time.Hour)
-		f.bury(t, "card: declined", "a", "b", "c")
-		f.bury(t, "bank: card [unknown] 100%", "d")
-		f.bury(t, "", "e")
+		old := f.addDead(t, "old", 48*time.Hour)
+		f.addDead(t, "less old", time.Hour)
+		f.makeDead(t, "card: declined", "a", "b", "c")
+		f.makeDead(t, "bank: card [unknown] 100%", "d")
+		f.makeDead(t, "", "e")
 		for name, c := range map[string]struct {
 			DeadFilter
 			want []string
@@ -92,7 +92,8 @@ func TestDeadLettersAreFiltered(t *testing.T) {
 	})
 }
 
-// A page looks at 1,000 letters and 1 MiB, whatever matches.
+// TestPagesOfDeadLettersAreBounded checks that a page examines at most 1,000 dead
+// letters and 1 MiB, however many match.
 func TestPagesOfDeadLettersAreBounded(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -136,14 +137,14 @@ func TestRedriveInEachState(t *testing.T) {
 
 func (f *fixture) tryRedrive(t *testing.T, state string, overwrite bool) {
 	t.Helper()
-	entry := f.grave(t, "a", time.Hour)
+	entry := f.addDead(t, "a", time.Hour)
 	states[state](t, f)
 	before, err := f.Get(t.Context(), f.topic, "a")
 	live := err == nil
-	var told []RedrivenLetter
+	var reported []RedrivenLetter
 	done, err := f.Redrive(t.Context(), f.topic, RedriveOptions{
 		Filter: DeadFilter{Entry: entry}, Overwrite: overwrite, In: time.Minute,
-		Each: func(l RedrivenLetter) { told = append(told, l) },
+		Each: func(l RedrivenLetter) { reported = append(reported, l) },
 	})
 	require.NoError(t, err)
 	want, counts := Redriven, RedriveResult{Redriven: 1}
@@ -153,11 +154,11 @@ func (f *fixture) tryRedrive(t *testing.T, state string, overwrite bool) {
 	case live:
 		want, counts = SkippedLive, RedriveResult{SkippedLive: 1}
 	}
-	require.Equal(t, []RedrivenLetter{{Entry: entry, ID: "a", Outcome: want}}, told)
+	require.Equal(t, []RedrivenLetter{{Entry: entry, ID: "a", Outcome: want}}, reported)
 	require.Equal(t, counts, done)
 	_, err = f.DeadLetter(t.Context(), f.topic, entry)
 	if want == SkippedLive {
-		require.NoError(t, err, "the letter stays")
+		require.NoError(t, err, "the dead letter stays")
 		require.Equal(t, before, f.get(t, "a"))
 		return
 	}
@@ -171,34 +172,34 @@ func TestRedriveAll(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		names := numbered(250)
-		f.bury(t, "boom", names...)
-		f.bury(t, "boom", "twice")
-		f.bury(t, "boom", "twice")
-		f.bury(t, "other", "kept")
+		f.makeDead(t, "boom", names...)
+		f.makeDead(t, "boom", "twice")
+		f.makeDead(t, "boom", "twice")
+		f.makeDead(t, "other", "kept")
 		require.NoError(t, f.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: f.key.Dead, Values: []string{"reason", "boom"}}).Err())
 		hints := f.listen(t)
 		require.NoError(t, f.rdb.Del(t.Context(), f.key.Hint).Err())
 		done, err := f.Redrive(t.Context(), f.topic, RedriveOptions{Filter: DeadFilter{Reason: "boom"}, Rate: maxRate})
 		require.NoError(t, err)
 		require.Equal(t, RedriveResult{Redriven: 251, SkippedLive: 1, SkippedBroken: 1}, done)
-		require.Zero(t, next(t, hints).In, "pollers are told")
+		require.Zero(t, next(t, hints).In, "pollers receive a hint")
 		require.Equal(t, []string{"twice", "kept", ""}, f.letters(t, DeadFilter{}))
 		leases := f.claim(t, 1000).Leases
-		require.Equal(t, append(names, "twice"), storetest.IDs(leases), "in the order of dying")
+		require.Equal(t, append(names, "twice"), storetest.IDs(leases), "in the order in which they were dead-lettered")
 		require.Equal(t, 1, leases[0].Claims, "attempts start anew")
 		require.True(t, f.rdb.SIsMember(t.Context(), f.keys.Topics, f.topic).Val())
 	})
 }
 
-// What dies while a redrive goes on is not redriven again and again.
+// Timers that are dead-lettered during a redrive are not redriven again by it.
 func TestRedriveDoesNotChaseItsOwn(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		f.bury(t, "boom", numbered(30)...)
+		f.makeDead(t, "boom", numbered(30)...)
 		n := 0
 		_, err := f.Redrive(t.Context(), f.topic, RedriveOptions{Rate: 1000, Each: func(RedrivenLetter) {
 			if n++; n == 1 {
-				f.grave(t, "died meanwhile", -time.Minute)
+				f.addDead(t, "died meanwhile", -time.Minute)
 			}
 		}})
 		require.NoError(t, err)
@@ -207,10 +208,10 @@ func TestRedriveDoesNotChaseItsOwn(t *testing.T) {
 	})
 }
 
-func TestRedriveSupersedesOnlyWhenTold(t *testing.T) {
+func TestRedriveSupersedesOnlyWithOverwrite(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		f.grave(t, "a", time.Hour)
+		f.addDead(t, "a", time.Hour)
 		lease := f.lease(t, time.Hour)
 		_, err := f.Redrive(t.Context(), f.topic, RedriveOptions{})
 		require.NoError(t, err)
@@ -222,21 +223,21 @@ func TestRedriveSupersedesOnlyWhenTold(t *testing.T) {
 	})
 }
 
-// 40 letters at 10 a second take 4 seconds less the last one; the end of the
-// context ends them sooner.
+// 40 dead letters at 10 per second take 4 seconds less the last one, or less if the
+// context ends.
 func TestRedriveKeepsItsRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		f := newFixture(t, rdb)
-		f.bury(t, "boom", numbered(40)...)
+		f.makeDead(t, "boom", numbered(40)...)
 		began := time.Now()
 		done, err := f.Redrive(t.Context(), f.topic, RedriveOptions{Rate: 10})
 		require.NoError(t, err)
 		require.EqualValues(t, 40, done.Redriven)
 		require.Equal(t, 3900*time.Millisecond, time.Since(began))
 
-		f.bury(t, "boom", numbered(40)...)
+		f.makeDead(t, "boom", numbered(40)...)
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		done, err = f.Redrive(ctx, f.topic, RedriveOptions{Rate: 10})
@@ -249,8 +250,8 @@ func TestRedriveKeepsItsRate(t *testing.T) {
 func TestDeleteDead(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		f.bury(t, "boom", "a", "b", "c")
-		f.bury(t, "card", "d", "e")
+		f.makeDead(t, "boom", "a", "b", "c")
+		f.makeDead(t, "card", "d", "e")
 		first, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
 		require.NoError(t, err)
 		one := DeadFilter{Entry: first[0].Entry}
@@ -273,11 +274,12 @@ func TestDeleteDead(t *testing.T) {
 	})
 }
 
-// A full Redis refuses to redrive, and no letter is lost.
+// TestRedriveIntoAFullRedis checks that a full Redis refuses to redrive, and that
+// no dead letter is lost.
 func TestRedriveIntoAFullRedis(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t, "--maxmemory-policy", "noeviction").Client(t))
-	f.bury(t, "boom", "a", "b")
+	f.makeDead(t, "boom", "a", "b")
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	_, err := f.Redrive(t.Context(), f.topic, RedriveOptions{})
 	require.ErrorIs(t, err, redisops.ErrMemoryFull)

@@ -37,7 +37,7 @@ func TestReplayAnswersAgain(t *testing.T) {
 		_, err := f.Cancel(t.Context(), f.topic, "c")
 		require.NoError(t, err)
 		f.schedule(t, Entry{ID: "d", In: time.Hour})
-		require.Empty(t, f.run(t, r).Leases, "what is not held any more is left out")
+		require.Empty(t, f.run(t, r).Leases, "leases that are no longer held are left out")
 
 		require.Equal(t, []string{"e"}, storetest.IDs(f.claim(t, 5).Leases))
 		_, err = f.src.Exchange(t.Context(), r)
@@ -46,8 +46,9 @@ func TestReplayAnswersAgain(t *testing.T) {
 	})
 }
 
-// A burial whose answer is lost is told again, as is one that the claim did.
-func TestReplayNamesTheBuriedAgain(t *testing.T) {
+// TestReplayReportsDeadLettersAgain checks that a lost reply is repeated with its
+// dead letters, including those that the claim made.
+func TestReplayReportsDeadLettersAgain(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f = f.holder(SourceOptions{MaxClaims: 1})
@@ -80,10 +81,10 @@ func TestReplayNamesTheBuriedAgain(t *testing.T) {
 
 		require.NoError(t, f.rdb.Del(t.Context(), f.key.Dead).Err())
 		again := f.run(t, r).Buried
-		require.Empty(t, again[2].Payload, "the letter is gone, its name is not")
+		require.Empty(t, again[2].Payload, "the dead letter is gone but still reported")
 		again[2].Payload = first.Buried[2].Payload
 		require.Equal(t, first.Buried, again)
-		require.Empty(t, f.claim(t, 5).Buried, "each is told by its own exchange")
+		require.Empty(t, f.claim(t, 5).Buried, "each is reported by its own exchange only")
 	})
 }
 
@@ -102,8 +103,8 @@ func TestStreamsAndIncarnationsCountApart(t *testing.T) {
 	})
 }
 
-// lossy loses the answer of a command after Redis has run it, as a network
-// does, so that the client sends it again.
+// lossy loses the reply to a command after Redis has run it, as a network may, so
+// that the client sends it again.
 type lossy struct {
 	net.Conn
 	lose *atomic.Int32
@@ -118,8 +119,8 @@ func (c lossy) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// One call whose answers are lost is sent four times by the client: it must
-// claim ten timers and know of ten.
+// TestLostRepliesClaimNothingTwice checks a call that the client sends four times
+// because the replies are lost: it must claim ten timers and return ten.
 func TestLostRepliesClaimNothingTwice(t *testing.T) {
 	t.Parallel()
 	var lose atomic.Int32
@@ -136,7 +137,7 @@ func TestLostRepliesClaimNothingTwice(t *testing.T) {
 		names[i] = fmt.Sprintf("%02d", i)
 	}
 	f.due(t, names...)
-	f.claim(t, 0) // the script is known, so that one answer is one exchange
+	f.claim(t, 0) // loads the script, so that one reply is one exchange
 	require.NoError(t, rdb.Ping(t.Context()).Err())
 	lose.Store(1)
 	reply := f.claim(t, 10)

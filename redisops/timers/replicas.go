@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// MaxReplicas is the most replicas that a schedule can wait for.
+	// MaxReplicas is the maximum number of replicas that a schedule can wait for.
 	MaxReplicas = 100
-	// MaxReplicaTimeout is the longest that it can wait for them.
+	// MaxReplicaTimeout is the longest time that a schedule can wait for replicas.
 	MaxReplicaTimeout = time.Minute
 
-	// waitSlack is how late Redis may answer a WAIT: it looks at its blocked
+	// waitSlack is how late Redis may answer a WAIT, because it checks its blocked
 	// clients ten times a second.
 	waitSlack = 500 * time.Millisecond
 )
@@ -26,8 +26,8 @@ const (
 // ErrTooFewReplicas is wrapped by a [ReplicasError].
 var ErrTooFewReplicas = errors.New("too few replicas confirmed")
 
-// ReplicasError says that timers are stored, and that fewer replicas than asked
-// for confirmed them in time. It wraps [ErrTooFewReplicas].
+// ReplicasError reports that timers are stored, and that fewer replicas than
+// requested confirmed them in time. It wraps [ErrTooFewReplicas].
 type ReplicasError struct {
 	Want, Got int
 	Waited    time.Duration
@@ -39,8 +39,8 @@ func (e *ReplicasError) Error() string {
 
 func (e *ReplicasError) Unwrap() error { return ErrTooFewReplicas }
 
-// confirmation is what a batch of entries asks of replicas: the most that any
-// of them does. The zero value asks for none.
+// confirmation is what a batch of entries requires of replicas: the maximum over
+// its entries. The zero value requires none.
 type confirmation struct {
 	replicas int
 	timeout  time.Duration
@@ -54,9 +54,9 @@ func confirmationOf(entries []Entry) (c confirmation) {
 	return c
 }
 
-// runConfirmed runs a script, then WAIT, and answers how many replicas have
-// confirmed all that was written. Both travel in one pipeline: WAIT asks of the
-// writes of its own connection, and on another it would confirm nothing at all.
+// runConfirmed runs a script, then WAIT, and returns how many replicas have
+// confirmed the writes. Both are sent in one pipeline, because WAIT covers the
+// writes of its own connection only.
 func (s *Timers) runConfirmed(ctx context.Context, c confirmation, script *redis.Script, keys []string, args ...any) (reply string, confirmed int, err error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		c.timeout = max(min(c.timeout, time.Until(deadline)), time.Millisecond)
@@ -65,7 +65,7 @@ func (s *Timers) runConfirmed(ctx context.Context, c confirmation, script *redis
 	if err != nil {
 		return "", 0, scripts.Wrap(ctx, keys, err)
 	}
-	if read := rdb.Options().ReadTimeout; read > 0 { // else it waits for as long as it takes
+	if read := rdb.Options().ReadTimeout; read > 0 { // without a read timeout there is nothing to extend
 		rdb = rdb.WithTimeout(read + c.timeout + waitSlack)
 	}
 	ran, waited := pipeWait(ctx, rdb, c, func(p redis.Pipeliner) *redis.Cmd { return script.EvalSha(ctx, p, keys, args...) })
@@ -88,7 +88,7 @@ func pipeWait(ctx context.Context, rdb *redis.Client, c confirmation, run func(r
 	return ran, waited
 }
 
-// master is the one server that keeps a key.
+// master returns the client of the server that has a key.
 func (s *Timers) master(ctx context.Context, key string) (*redis.Client, error) {
 	switch rdb := s.RDB.(type) {
 	case *redis.Client:

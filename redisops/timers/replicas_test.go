@@ -35,7 +35,7 @@ func TestReplicasConfirm(t *testing.T) {
 	out := f.schedule(t, e)
 	require.Equal(t, Created, out[0].Outcome)
 	require.Equal(t, 1, out[0].Replicas)
-	require.NoError(t, copied.ZScore(t.Context(), f.key.Timeline, "a").Err(), "it has it")
+	require.NoError(t, copied.ZScore(t.Context(), f.key.Timeline, "a").Err(), "the replica has the timer")
 	require.Zero(t, f.schedule(t, Entry{ID: "plain"})[0].Replicas)
 
 	replica.Pause()
@@ -58,17 +58,18 @@ func TestReplicasConfirm(t *testing.T) {
 	replica.Resume()
 	e.ReplicaTimeout = 20 * time.Second
 	out, err = f.Schedule(t.Context(), f.topic, e)
-	require.NoError(t, err, "the same call again asks again")
+	require.NoError(t, err, "repeating the call waits again")
 	require.Equal(t, Replaced, out[0].Outcome)
 	require.Equal(t, 1, out[0].Replicas)
 	e.Replicas, e.ReplicaTimeout = 2, 20*time.Millisecond
-	require.Eventually(t, func() bool { // the one that there is may take longer
+	require.Eventually(t, func() bool { // the existing one may take longer
 		_, err = f.Schedule(t.Context(), f.topic, e)
 		return errors.As(err, &short) && short.Got == 1
 	}, 30*time.Second, time.Millisecond)
 }
 
-// A wait longer than the client's read timeout is no timeout of the client's.
+// TestReplicasMayTakeLongerThanARead checks that a wait longer than the client's
+// read timeout does not time out.
 func TestReplicasMayTakeLongerThanARead(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = 4*time.Second, -1 })
@@ -77,7 +78,8 @@ func TestReplicasMayTakeLongerThanARead(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooFewReplicas)
 }
 
-// All of a batch in several round trips is stored, whatever replicas say.
+// TestReplicasOfALargeBatch checks that a batch of several round trips is stored as
+// a whole even if too few replicas confirm.
 func TestReplicasOfALargeBatch(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t).Client(t))

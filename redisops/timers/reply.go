@@ -9,11 +9,11 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// replyReader reads the parts of an exchange's answer.
+// replyReader reads the parts of an exchange's reply.
 type replyReader struct{ scripts.Reader }
 
-// parseReply reads the answer of lua/exchange.lua. The ids share the reply's
-// memory, the payloads one copy of it.
+// parseReply reads the reply of lua/exchange.lua. The ids share the reply's memory;
+// the payloads share one copy of it.
 func parseReply(text string) (*exchange.Reply, error) {
 	r := replyReader{scripts.Reader{Text: text}}
 	out := new(exchange.Reply)
@@ -26,8 +26,8 @@ func parseReply(text string) (*exchange.Reply, error) {
 	out.Next = time.Duration(min(next, int(scripts.MaxMicros))) * time.Microsecond
 	out.Healed = r.Integer()
 	out.Orphans = r.Integer() != 0
-	refused, buried, leases := r.Integer(), r.Integer(), r.Integer()
-	if r2.Err != nil || min(refused, buried, leases) < 0 || max(refused, buried, leases) > len(r.Text) {
+	refused, dead, leases := r.Integer(), r.Integer(), r.Integer()
+	if r2.Err != nil || min(refused, dead, leases) < 0 || max(refused, dead, leases) > len(r.Text) {
 		r.Fail("a bad first line")
 	}
 	if r.Err == nil && refused > 0 {
@@ -36,10 +36,10 @@ func parseReply(text string) (*exchange.Reply, error) {
 			out.Refused[i] = r.Refusal()
 		}
 	}
-	if r.Err == nil && buried > 0 {
-		out.Buried = make([]exchange.Burial, buried)
+	if r.Err == nil && dead > 0 {
+		out.Buried = make([]exchange.Burial, dead)
 		for i := range out.Buried {
-			out.Buried[i] = r.burial()
+			out.Buried[i] = r.deadLetter()
 		}
 	}
 	if r.Err == nil && leases > 0 {
@@ -54,17 +54,17 @@ func parseReply(text string) (*exchange.Reply, error) {
 	return out, nil
 }
 
-// burial copies what it reads: dead letters outlive the reply.
-func (r *replyReader) burial() exchange.Burial {
+// deadLetter copies what it reads, because dead letters outlive the reply.
+func (r *replyReader) deadLetter() exchange.Burial {
 	b := exchange.Burial{Index: r.Integer(), Entry: strings.Clone(r.Word()), At: scripts.Instant(r.Score())}
 	b.Claims, b.Failures, b.Activation = r.Integer(), r.Integer(), scripts.Instant(r.Score())
 	idBytes, payloadBytes := r.Count(), r.Count()
 	b.ID = strings.Clone(r.Take(idBytes))
-	switch told := r.Take(payloadBytes); {
+	switch rest := r.Take(payloadBytes); {
 	case b.Index == tooLarge:
-		b.Index, b.Reason = -1, strings.Clone(told)
+		b.Index, b.Reason = -1, strings.Clone(rest)
 	case b.Index < 0:
-		b.Index, b.Payload, b.Reason = -1, []byte(told), neverSettled
+		b.Index, b.Payload, b.Reason = -1, []byte(rest), neverSettled
 	}
 	return b
 }
@@ -72,7 +72,8 @@ func (r *replyReader) burial() exchange.Burial {
 // tooLarge is the index of a timer whose payload is over the limit.
 const tooLarge = -2
 
-// neverSettled is the reason that the claim gives in lua/exchange.lua.
+// neverSettled is the reason that lua/exchange.lua gives for a timer that was
+// claimed too often without a verdict.
 const neverSettled = "never settled"
 
 func (r *replyReader) leases(out *exchange.Reply, n int) {
@@ -95,19 +96,18 @@ func (r *replyReader) leases(out *exchange.Reply, n int) {
 	}
 }
 
-// leaseRecord is what the store keeps of a timer that was claimed: see
-// lua/prelude.lua, which writes it.
+// leaseRecord is the record of a timer that was claimed; lua/prelude.lua writes it.
 type leaseRecord struct {
 	leased           bool
 	claims, failures int
 	activation       float64
 	lastError        string
-	first            float64 // of a debounced one: when it was first scheduled; else 0
+	first            float64 // when a debounced timer was first scheduled; else 0
 }
 
-// readRecord reads a record that belongs to a score, as current in
-// lua/prelude.lua does. It is void when another process has written the score
-// since, or when it cannot be read.
+// readRecord reads a record that belongs to a score, as current in lua/prelude.lua
+// does. The record is void if another process has written the score since, or if it
+// cannot be read.
 func readRecord(text string, score float64) (leaseRecord, bool) {
 	f := strings.SplitN(text, ":", 7)
 	if len(f) < 5 || (f[0] != "l" && f[0] != "w") {
@@ -153,7 +153,7 @@ type copier struct {
 }
 
 // sharedBytes bounds what leases share, so that a lease that is held for long does
-// not keep the memory of the whole reply.
+// not retain the memory of the whole reply.
 const sharedBytes = 1 << 10
 
 // cut returns the id and the payload that begin at an offset.

@@ -51,8 +51,9 @@ func TestEveryCutReplyIsAnError(t *testing.T) {
 	require.ErrorIs(t, err, scripts.ErrReply)
 }
 
-// A lease that is held does not keep the memory of its reply: a peer that holds one
-// lease of each reply would make the node keep all of them.
+// TestALeaseDoesNotKeepItsReply checks that a held lease does not retain the memory
+// of its reply. Otherwise a peer that holds one lease of each reply would make the
+// node retain all of them.
 func TestALeaseDoesNotKeepItsReply(t *testing.T) { // not parallel: it measures the heap
 	const replies, leases = 100, 500
 	text := "1795246719.5 1795246749.5 250000 1 1 0 0 500\n" + strings.Repeat("2 500 1 0 1795246000.25\nid"+strings.Repeat("x", 500), leases)
@@ -66,7 +67,7 @@ func FuzzParseReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := parseReply(text)
 		if err == nil && len(r.Leases)+len(r.Refused)+len(r.Buried) > len(text) {
-			t.Fatalf("%d leases, %d burials in %d bytes", len(r.Leases), len(r.Buried), len(text))
+			t.Fatalf("%d leases, %d dead letters in %d bytes", len(r.Leases), len(r.Buried), len(text))
 		}
 	})
 }
@@ -76,7 +77,7 @@ func FuzzReadRecord(f *testing.F) {
 	f.Add("w:2:1:5:7:5:an error: with colons", 7.0)
 	f.Fuzz(func(t *testing.T, text string, score float64) {
 		if r, ok := readRecord(text, score); !ok && r != (leaseRecord{}) {
-			t.Fatal("a record that is not ours must be empty")
+			t.Fatal("a record that Wakebell did not write must be empty")
 		}
 	})
 }

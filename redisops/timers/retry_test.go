@@ -21,8 +21,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// losing gives a store whose client retries nothing by itself, behind a proxy
-// that loses the next reply of a script.
+// losing returns a store whose client does not retry by itself, behind a proxy that
+// loses the next reply of a script.
 func losing(t *testing.T, r redisops.Retry) (f *fixture, lose func()) {
 	t.Helper()
 	proxy := faultproxy.Start(t, redistest.SharedAddr(t))
@@ -36,15 +36,15 @@ func losing(t *testing.T, r redisops.Retry) (f *fixture, lose func()) {
 	rdb := redistest.Shared(t, func(o *redis.Options) { o.Addr, o.MaxRetries = proxy.Addr, -1 })
 	f = newFixture(t, rdb)
 	f.Retry = r
-	for _, script := range lua.Loaded { // so that the reply that is lost is no NOSCRIPT
+	for _, script := range lua.Loaded { // so that the lost reply is not NOSCRIPT
 		require.NoError(t, script.Load(t.Context(), rdb).Err())
 	}
 	return f, func() { next.Store(true) }
 }
 
-// Every call is made again when its reply was lost, and does what it would
-// have done.
-func TestCallsWhoseReplyIsLostAreMadeAgain(t *testing.T) {
+// TestCallsWhoseReplyIsLostAreRetried checks that every call is retried when its
+// reply was lost, with the effect of a single call.
+func TestCallsWhoseReplyIsLostAreRetried(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	cases := map[string]func(t *testing.T, f *fixture, lose func()){
@@ -132,11 +132,11 @@ func TestCallsWhoseReplyIsLostAreMadeAgain(t *testing.T) {
 		"redrive": func(t *testing.T, f *fixture, lose func()) {
 			f.dead(t, 5)
 			lose()
-			var told []string
-			done, err := f.Redrive(ctx, f.topic, RedriveOptions{Rate: 10_000, Each: func(l RedrivenLetter) { told = append(told, l.ID) }})
+			var reported []string
+			done, err := f.Redrive(ctx, f.topic, RedriveOptions{Rate: 10_000, Each: func(l RedrivenLetter) { reported = append(reported, l.ID) }})
 			require.NoError(t, err)
 			require.Equal(t, RedriveResult{Redriven: 5}, done)
-			require.Equal(t, []string{"0", "1", "2", "3", "4"}, told)
+			require.Equal(t, []string{"0", "1", "2", "3", "4"}, reported)
 			require.EqualValues(t, 5, f.rdb.ZCard(ctx, f.key.Timeline).Val())
 		},
 		"delete dead letters": func(t *testing.T, f *fixture, lose func()) {
@@ -165,7 +165,8 @@ func (f *fixture) dead(t testing.TB, n int) {
 	}
 }
 
-// The client's own retries, of which nobody is told, count as well.
+// TestARedriveThatTheClientRepeatsCountsOnce checks that the retries inside the
+// Redis client, which the store does not see, do not count twice.
 func TestARedriveThatTheClientRepeatsCountsOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -186,7 +187,7 @@ func TestARedriveThatTheClientRepeatsCountsOnce(t *testing.T) {
 	})
 }
 
-// refusing counts the connections that it does not make.
+// refusing is a dialer that counts and refuses connections.
 func refusing(n *atomic.Int32) func(*redis.Options) {
 	return func(o *redis.Options) {
 		o.MaxRetries, o.DialerRetries = -1, 1
@@ -230,14 +231,14 @@ func TestTheBudgetOfACall(t *testing.T) {
 				began := time.Now()
 				_, err = s.Get(ctx, "t", "x")
 				took := time.Since(began)
-				require.ErrorIs(t, err, exchange.ErrUnavailable, "what went wrong, not that time is over")
+				require.ErrorIs(t, err, exchange.ErrUnavailable, "the cause, not the end of the budget")
 				if c.want == 0 {
 					require.EqualValues(t, 1, tries.Load())
 					return
 				}
 				require.LessOrEqual(t, took, c.want)
-				require.Greater(t, took, c.want-1500*time.Millisecond, "it goes on while a delay fits")
-				// From 25 ms, doubled up to 1 s: few.
+				require.Greater(t, took, c.want-1500*time.Millisecond, "retries continue while a delay fits")
+				// Delays double from 25 ms to 1 s, so there are few tries.
 				require.Less(t, tries.Load(), int32(10+2*c.want.Seconds()))
 				require.Greater(t, tries.Load(), int32(5))
 			})
@@ -261,7 +262,7 @@ func TestACancelledCallSaysWhyItWaited(t *testing.T) {
 	})
 }
 
-// What time does not cure is not tried again.
+// TestOtherErrorsAreNotRetried checks that permanent errors are not retried.
 func TestOtherErrorsAreNotRetried(t *testing.T) {
 	t.Parallel()
 	rdb, server := redistest.Embedded(t, func(o *redis.Options) { o.MaxRetries = -1 })
@@ -279,8 +280,9 @@ func TestOtherErrorsAreNotRetried(t *testing.T) {
 	require.ErrorIs(t, err, redis.ErrClosed)
 }
 
-// A call to a server that refuses connections fails within the budget. The tries of
-// go-redis count, whose first takes almost 2 s.
+// TestRefusedConnectionsAreGivenUpInTime checks that a call to a server that
+// refuses connections fails within the budget. The tries of go-redis count; its
+// first one takes almost 2 s.
 func TestRefusedConnectionsAreGivenUpInTime(t *testing.T) {
 	t.Parallel()
 	const budget = 2 * time.Second

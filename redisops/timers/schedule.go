@@ -16,73 +16,73 @@ import (
 // MaxOnce is the longest window of Once.
 const MaxOnce = 100 * 365 * 24 * time.Hour
 
-// Policy says what a schedule does when the id exists.
+// Policy decides what a schedule does if the id exists.
 type Policy uint8
 
 const (
-	// Replace gives the id the new payload and instant; a handler that runs
-	// is superseded.
+	// Replace gives the id the new payload and instant; a running handler is
+	// superseded.
 	Replace Policy = iota
 	// Keep changes nothing.
 	Keep
-	// Earliest replaces where the new instant is before the one at which the
-	// timer is due next, else it changes nothing; a handler that runs is
-	// superseded.
+	// Earliest replaces the timer if the new instant is before the one at which it
+	// is due next; otherwise it changes nothing. A running handler is superseded.
 	Earliest
-	// Debounce moves the timer to In from now with the new payload, but never
-	// later than MaxDelay after it was first scheduled; a handler that runs is
-	// superseded. A delivery that failed ends the count from the first.
+	// Debounce moves the timer to In from now with the new payload, but never later
+	// than MaxDelay after it was first scheduled; a running handler is superseded.
+	// A failed delivery restarts MaxDelay.
 	Debounce
 )
 
-const policyLetters = "rked"
+const policyCodes = "rked"
 
 // Entry is one timer to schedule.
 type Entry struct {
 	ID      string // valid UTF-8, 1 to 512 bytes
 	Payload []byte
 
-	// At is the instant at which the timer becomes due, rounded up to the µs;
-	// the past is due at once. It lies before the year 10000.
+	// At is the instant at which the timer becomes due, rounded up to the µs. A
+	// past instant is due at once. It must be before the year 10000.
 	At time.Time
-	// In is used when At is zero: the delay from Redis's now. Negative: none.
+	// In is the delay from Redis's now; it is used if At is zero. Negative means
+	// none.
 	In time.Duration
 
 	Policy Policy
-	// MaxDelay is Debounce's: how long after it was first scheduled the timer is
-	// due at the latest; at least In, or 0 for no bound.
+	// MaxDelay is for Debounce: the longest time from the first schedule to the
+	// instant at which the timer is due; at least In, or 0 for no bound.
 	MaxDelay time.Duration
 
-	// Once, if not 0, has the id fire once from now until Once after its
-	// instant: scheduled again with Once meanwhile, a timer that was delivered or
-	// moved is kept, and one that is gone (handled, dead, cancelled) is not
-	// written again. 1 ms to 100 years. The id keeps a small key for as long.
+	// Once, if not 0, makes the id fire once from now until Once after its instant.
+	// If it is scheduled again with Once meanwhile, a timer that was delivered or
+	// moved is unchanged, and a timer that is gone (handled, dead-lettered,
+	// cancelled) is not written again. 1 ms to 100 years. A small key is stored for
+	// the id for as long.
 	Once time.Duration
 
-	// Replicas is how many replicas are to confirm the timer before Schedule
-	// returns, at most MaxReplicas, and ReplicaTimeout for how long it waits for
-	// them, 1 ms to MaxReplicaTimeout; 0: none. Of a batch the most that one of
-	// its entries asks for counts.
+	// Replicas is how many replicas must confirm the timer before Schedule returns,
+	// 0 to MaxReplicas. ReplicaTimeout is how long Schedule waits for them, 1 ms to
+	// MaxReplicaTimeout. The largest values of its entries apply to a batch.
 	Replicas       int
 	ReplicaTimeout time.Duration
 }
 
-// Outcome says what a schedule did.
+// Outcome is what a schedule did.
 type Outcome uint8
 
-// What a schedule found under the id and did.
+// Outcomes of a schedule.
 const (
 	Created     Outcome = iota + 1 // the id was absent
 	Replaced                       // it was pending and has the new payload and instant
-	Superseded                     // the same; a handler runs and is superseded
+	Superseded                     // it has the new payload and instant; a running handler is superseded
 	KeptPending                    // it was pending and is unchanged
 	KeptRunning                    // a handler runs; nothing changed
 	KeptEarlier                    // it was pending, due as early or earlier, and is unchanged
 	Moved                          // it was pending and has a new instant
-	AlreadyDone                    // it was scheduled with Once and is gone; nothing changed
+	AlreadyDone                    // it was scheduled with Once and no longer exists; nothing changed
 )
 
-const outcomeLetters = "crspkemo"
+const outcomeCodes = "crspkemo"
 
 func (o Outcome) String() string {
 	switch o {
@@ -107,32 +107,31 @@ func (o Outcome) String() string {
 	}
 }
 
-// Scheduled tells what became of an Entry.
+// Scheduled is the result of scheduling an Entry.
 type Scheduled struct {
 	ID string
-	// Due is when the timer is due, by Redis's clock; of one that was kept, the
-	// activation it had; of one that is done, the instant at which it was due.
+	// Due is when the timer is due, by Redis's clock; for an unchanged timer its
+	// activation; for AlreadyDone the instant at which it was due.
 	Due time.Time
-	// Outcome says whether the timer is new, or what was found under its id.
+	// Outcome reports whether the timer is new, and otherwise what was found.
 	Outcome Outcome
-	// Found is the instant at which the timer that was found was due next (of a
-	// running one, the end of its lease); zero where there was none.
+	// Found is the instant at which the existing timer was due next (the lease
+	// expiry of a running one); zero if there was none.
 	Found time.Time
-	// Replicas is how many replicas confirmed it; 0 where none were asked.
+	// Replicas is how many replicas confirmed the timer; 0 if none were requested.
 	Replicas int
 }
 
-// Schedule writes timers, at most 500 and about 1 MiB of payload in a round
-// trip. All entries are checked before the first is written: an id that is
-// empty, too long, not UTF-8 or given twice is an error that wraps
-// [ErrInvalid]. Of several round trips two are under way at a time; when one
-// fails, the answers of those before it are returned beside the error, and one
-// after it may have been written.
+// Schedule writes timers, at most 500 and about 1 MiB of payload in a round trip.
+// It checks all entries before it writes the first: an id that is empty, too long,
+// not UTF-8 or given twice is an error that wraps [ErrInvalid]. Two round trips are
+// in flight at a time. If one fails, Schedule returns the results of the earlier
+// ones with the error; a later one may have been written.
 func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) ([]Scheduled, error) {
 	return s.ScheduleKeyed(ctx, topic, nil, entries...)
 }
 
-// ScheduleKeyed is Schedule with an idempotency key; nil: none.
+// ScheduleKeyed is Schedule with an idempotency key; nil means none.
 func (s *Timers) ScheduleKeyed(ctx context.Context, topic string, key *Key, entries ...Entry) ([]Scheduled, error) {
 	if err := checkEntries(topic, entries); err != nil {
 		return nil, err
@@ -150,15 +149,15 @@ func (s *Timers) ScheduleKeyed(ctx context.Context, topic string, key *Key, entr
 	if len(done) > 0 {
 		s.Remember(ctx, topic)
 	}
-	if err != nil { // it is stored, all of it
+	if err != nil { // all entries are stored
 		err = fmt.Errorf("schedule on %q: %w", topic, err)
 	}
 	return done, err
 }
 
-// scheduleSafely calls the script for a batch, and again while Redis is
-// unavailable: each caller for as long as its own context says, whoever travels
-// with it. Who waits for replicas travels alone.
+// scheduleSafely calls the script for a batch and retries while Redis is
+// unavailable. Each caller retries for as long as its own context allows, even if
+// its batch is sent with others. A batch that waits for replicas is sent alone.
 func (s *Timers) scheduleSafely(ctx context.Context, topic string, entries []Entry) (done []Scheduled, err error) {
 	call := s.schedule
 	if confirmationOf(entries).replicas > 0 {
@@ -188,9 +187,8 @@ func checkEntries(topic string, entries []Entry) error {
 
 var seed = maphash.MakeSeed()
 
-// Twice returns the index of the first entry whose id one before it has; -1:
-// there is none. It is a small hash table, as a map would cost a tenth of a
-// schedule.
+// Twice returns the index of the first entry whose id occurs before, or -1. It uses
+// a small hash table, because a map would cost a tenth of a schedule.
 func Twice(entries []Entry) int {
 	if len(entries) < 2 {
 		return -1
@@ -205,13 +203,12 @@ func Twice(entries []Entry) int {
 			}
 			place = (place + 1) & mask
 		}
-		places[place] = int32(i + 1) //nolint:gosec // as many entries do not fit into memory
+		places[place] = int32(i + 1) //nolint:gosec // so many entries do not fit into memory
 	}
 	return -1
 }
 
-// Validate reports what is wrong with an entry by itself; the error wraps
-// [ErrInvalid].
+// Validate checks an entry by itself; the error wraps [ErrInvalid].
 func (e *Entry) Validate() error {
 	if err := layout.CheckID(e.ID); err != nil {
 		return err
@@ -222,7 +219,8 @@ func (e *Entry) Validate() error {
 	return nil
 }
 
-// fault says what is wrong with an entry beside its id; empty: nothing.
+// fault describes what is wrong with an entry, apart from its id; empty means
+// valid.
 func (e *Entry) fault() string {
 	switch {
 	case e.Policy > Debounce:
@@ -247,7 +245,7 @@ func (e *Entry) fault() string {
 	return ""
 }
 
-// batch is how many of the entries go in one call.
+// batch returns how many of the entries one call carries.
 func batch(entries []Entry) int {
 	size := 0
 	for i, e := range entries {

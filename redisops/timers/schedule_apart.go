@@ -10,16 +10,16 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// apartFrom is the least number of entries of a batch whose payloads travel apart:
-// below it, the transaction costs more than the copies.
+// apartFrom is the least number of entries of a batch whose payloads are sent
+// apart: below it, the transaction costs more than the copies.
 const apartFrom = 50
 
-// errNotApart says that Redis refused a batch whose payloads were apart.
+// errNotApart reports that Redis refused a batch whose payloads were sent apart.
 var errNotApart = errors.New("refused with payloads apart")
 
-// apart reports whether a batch may have its payloads apart: those of all of its
-// entries are written whatever is there, and the script, which would write none
-// where a key is of another type, has found all of the topic as they should be.
+// apart reports whether the payloads of a batch may be sent apart: all entries are
+// written whatever exists, and the topic's keys have the right types, as the script
+// found earlier. The script would write nothing if a key had another type.
 func (s *Timers) apart(topic string, entries []Entry) bool {
 	if len(entries) < s.apartFrom || s.transactionless.Load() {
 		return false
@@ -33,12 +33,13 @@ func (s *Timers) apart(topic string, entries []Entry) bool {
 }
 
 // scheduleApart writes a batch as one transaction: the script gets the ids and the
-// instants, and a command beside it writes the payloads, which Lua would copy
-// twice more. Redis does not undo a transaction of which a command fails, so the
-// payloads are written to a key of their own. Only a script that ran has moved the
-// topic's payloads there, and only then are they moved back, together with the new
-// ones (lua/apart.lua). What Redis refuses is errNotApart, and nothing was
-// written: the script alone says why or, where the transaction was at fault, does it.
+// instants, and a separate command writes the payloads, which Lua would copy twice
+// more. Redis does not undo a transaction if one of its commands fails, so the
+// payloads are written to a key of their own. Only a script that succeeded has
+// moved the topic's payloads there, and only then are they moved back, together
+// with the new ones (lua/apart.lua). If Redis refuses the transaction, the error is
+// errNotApart and nothing was written; the caller then runs the script alone, which
+// succeeds or returns the reason.
 func (s *Timers) scheduleApart(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
 	k := s.keys.Of(topic)
 	keys, args := scheduleCall(k, entries, true)

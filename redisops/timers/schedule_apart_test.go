@@ -16,7 +16,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// transactions counts those that a client begins.
+// transactions counts the transactions that a client begins.
 type transactions struct{ atomic.Int64 }
 
 func (n *transactions) DialHook(next redis.DialHook) redis.DialHook {
@@ -41,7 +41,7 @@ func (f *fixture) counted() *transactions {
 	return n
 }
 
-// many are n entries with a payload that says which they are.
+// many returns n entries with a payload that identifies them.
 func many(n int, payload string) []Entry {
 	entries := make([]Entry, n)
 	for i := range entries {
@@ -65,7 +65,7 @@ func TestPayloadsApart(t *testing.T) {
 		for _, got := range f.schedule(t, first...) {
 			require.Equal(t, Created, got.Outcome)
 		}
-		require.Zero(t, n.Load(), "nobody knows yet what keys there are")
+		require.Zero(t, n.Load(), "the types of the keys are not known yet")
 		second := many(3*apartFrom, "second ")
 		for i, got := range f.schedule(t, second...) {
 			require.Equal(t, i < apartFrom, got.Outcome == Replaced)
@@ -86,11 +86,11 @@ func TestPayloadsApart(t *testing.T) {
 		kept := many(apartFrom, "kept ")
 		kept[3].Policy = Keep
 		require.Equal(t, KeptPending, f.schedule(t, kept...)[3].Outcome)
-		require.EqualValues(t, 2, n.Load(), "what may be kept does not travel apart")
+		require.EqualValues(t, 2, n.Load(), "entries that may be kept are not sent apart")
 	})
 }
 
-// A script that Redis has forgotten leaves nothing half done.
+// A script that Redis no longer has leaves no partial change.
 func TestPayloadsApartWithoutTheScript(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t).Client(t))
@@ -103,8 +103,8 @@ func TestPayloadsApartWithoutTheScript(t *testing.T) {
 	f.has(t, second)
 }
 
-// crash is a client that ends after its first pipeline: what it sends afterwards
-// never leaves it.
+// crash is a hook that simulates the end of a client after its first pipeline: it
+// sends nothing afterwards.
 type crash struct{ crashed atomic.Bool }
 
 var errCrashed = errors.New("the client has crashed")
@@ -129,9 +129,9 @@ func (c *crash) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	}
 }
 
-// A batch of which the script did not run changes nothing, also where its client
-// ends before it can send it again: a timer that exists must not have the new
-// body at its old instant.
+// TestPayloadsApartOfAClientThatCrashes checks that a batch whose script did not
+// run changes nothing, even if its client ends before it can retry: an existing
+// timer must not have the new body at its old instant.
 func TestPayloadsApartOfAClientThatCrashes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -164,7 +164,8 @@ func TestPayloadsApartOfAClientThatCrashes(t *testing.T) {
 	}
 }
 
-// A key that was right and is no more is an error.
+// TestPayloadsApartOfABrokenTopic checks that a key that has changed its type is an
+// error.
 func TestPayloadsApartOfABrokenTopic(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -177,7 +178,7 @@ func TestPayloadsApartOfABrokenTopic(t *testing.T) {
 			require.ErrorIs(t, err, redisops.ErrWrongType)
 			require.ErrorContains(t, err, f.key.Timeline)
 		}
-		require.EqualValues(t, 1, n.Load(), "what was found broken does not travel apart")
+		require.EqualValues(t, 1, n.Load(), "payloads of a broken topic are not sent apart")
 		require.NoError(t, f.rdb.Del(t.Context(), f.key.Timeline).Err())
 		_, err := f.src.Heal(t.Context())
 		require.NoError(t, err)
@@ -197,8 +198,8 @@ func TestPayloadsApartInAFullRedis(t *testing.T) {
 	f.has(t, first)
 }
 
-// A user who may not use transactions schedules all the same, and is not asked
-// to again.
+// TestPayloadsApartWithoutTransactions checks that a user without the right to
+// transactions can schedule, and that transactions are not tried again.
 func TestPayloadsApartWithoutTransactions(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

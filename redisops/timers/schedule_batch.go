@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// roundTrip is the answer to a batch that is one of several.
+// roundTrip is one of several batches of a call, with its result.
 type roundTrip struct {
 	done  []Scheduled
 	err   error
@@ -18,7 +18,7 @@ type roundTrip struct {
 }
 
 // scheduleAll writes entries in as many round trips as they need. While Redis
-// works on one, the next is made and sent.
+// executes one, it prepares and sends the next.
 func (s *Timers) scheduleAll(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
 	switch n := batch(entries); {
 	case n == 0:
@@ -28,29 +28,29 @@ func (s *Timers) scheduleAll(ctx context.Context, topic string, entries []Entry)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var under []*roundTrip // way, in order
+	var inFlight []*roundTrip // in the order of entries
 	done := make([]Scheduled, 0, len(entries))
 	var short error
-	for len(entries)+len(under) > 0 {
-		if len(entries) > 0 && len(under) < 2 {
+	for len(entries)+len(inFlight) > 0 {
+		if len(entries) > 0 && len(inFlight) < 2 {
 			n := batch(entries)
 			trip, part := &roundTrip{ready: make(chan struct{})}, entries[:n]
 			go func() {
 				defer close(trip.ready)
 				trip.done, trip.err = s.scheduleSafely(ctx, topic, part)
 			}()
-			under, entries = append(under, trip), entries[n:]
+			inFlight, entries = append(inFlight, trip), entries[n:]
 			continue
 		}
-		first := under[0]
-		under = under[1:]
+		first := inFlight[0]
+		inFlight = inFlight[1:]
 		<-first.ready
 		switch {
-		case errors.Is(first.err, ErrTooFewReplicas): // it is stored, and so can be the others
+		case errors.Is(first.err, ErrTooFewReplicas): // the batch is stored, so the rest can be as well
 			short = first.err
 		case first.err != nil:
 			cancel()
-			for _, trip := range under {
+			for _, trip := range inFlight {
 				<-trip.ready
 			}
 			return done, first.err
@@ -60,8 +60,8 @@ func (s *Timers) scheduleAll(ctx context.Context, topic string, entries []Entry)
 	return done, short
 }
 
-// scheduleInTurn writes entries one round trip after the other, each of which is
-// done once in any case.
+// scheduleInTurn writes entries one round trip after the other. Each takes effect
+// once, even if it is retried.
 func (s *Timers) scheduleInTurn(ctx context.Context, topic string, key *Key, entries []Entry) ([]Scheduled, error) {
 	done := make([]Scheduled, 0, len(entries))
 	var short error
@@ -73,7 +73,7 @@ func (s *Timers) scheduleInTurn(ctx context.Context, topic string, key *Key, ent
 			return err
 		})
 		switch {
-		case errors.Is(err, ErrTooFewReplicas): // it is stored, and so can be the others
+		case errors.Is(err, ErrTooFewReplicas): // the batch is stored, so the rest can be as well
 			short = err
 		case err != nil:
 			return done, err
@@ -121,7 +121,8 @@ func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entr
 	return out, err
 }
 
-// scheduleCall is what lua/schedule.lua takes, with the payloads or with them apart.
+// scheduleCall returns the keys and arguments of lua/schedule.lua, with the
+// payloads or without.
 func scheduleCall(k TopicKeys, entries []Entry, apart bool) (keys []string, args []any) {
 	const fixed = 4
 	n, words := len(entries), 2
@@ -129,7 +130,7 @@ func scheduleCall(k TopicKeys, entries []Entry, apart bool) (keys []string, args
 		words = 1
 	}
 	instants := n
-	if together(entries) {
+	if sameInstant(entries) {
 		instants = 1
 	}
 	keys = []string{k.Timeline, k.Payloads, k.Leases, k.Hint}
@@ -142,7 +143,7 @@ func scheduleCall(k TopicKeys, entries []Entry, apart bool) (keys []string, args
 	var windows []any
 	for i := range entries {
 		e := &entries[i]
-		policies[i], onces[i] = policyLetters[e.Policy], '-'
+		policies[i], onces[i] = policyCodes[e.Policy], '-'
 		args[fixed+words*i] = &e.ID
 		if !apart {
 			args[fixed+words*i+1] = e.Payload
@@ -162,8 +163,8 @@ func scheduleCall(k TopicKeys, entries []Entry, apart bool) (keys []string, args
 	return keys, append(args, windows...)
 }
 
-// together reports whether all entries are given the same instant or delay.
-func together(entries []Entry) bool {
+// sameInstant reports whether all entries have the same instant or delay.
+func sameInstant(entries []Entry) bool {
 	for i := range entries {
 		if entries[i].In != entries[0].In || !entries[i].At.Equal(entries[0].At) {
 			return false
@@ -172,14 +173,14 @@ func together(entries []Entry) bool {
 	return true
 }
 
-// readBatch reads what lua/schedule.lua answers.
+// readBatch reads the reply of lua/schedule.lua.
 func readBatch(entries []Entry, reply string, confirmed int) (out []Scheduled, err error) {
 	out = make([]Scheduled, len(entries))
 	r := scripts.Reader{Text: reply}
 	if rest, all := strings.CutPrefix(reply, "a "); all {
 		return allCreated(entries, out, strings.TrimSuffix(rest, "\n"), confirmed)
 	}
-	var last string // the due instant that was read last: those of a batch are often the same
+	var last string // the due instant that was read last, because those of a batch are often equal
 	var due time.Time
 	for i := range entries {
 		outcome, word, found := r.Word(), r.Word(), r.Word()
@@ -191,7 +192,7 @@ func readBatch(entries []Entry, reply string, confirmed int) (out []Scheduled, e
 			last, due = word, scripts.Instant(score)
 		}
 		out[i] = Scheduled{
-			ID: entries[i].ID, Due: due, Replicas: confirmed, Outcome: Outcome(strings.Index(outcomeLetters, outcome) + 1),
+			ID: entries[i].ID, Due: due, Replicas: confirmed, Outcome: Outcome(strings.Index(outcomeCodes, outcome) + 1),
 		}
 		if found != "-" {
 			score, err := scripts.ReadScore(found)
@@ -210,7 +211,7 @@ func readBatch(entries []Entry, reply string, confirmed int) (out []Scheduled, e
 	return out, nil
 }
 
-// allCreated is the answer where no id was there and all are due at once.
+// allCreated returns the results if no id existed and all timers are due at once.
 func allCreated(entries []Entry, out []Scheduled, due string, confirmed int) ([]Scheduled, error) {
 	score, err := scripts.ReadScore(due)
 	if err != nil {
@@ -223,7 +224,7 @@ func allCreated(entries []Entry, out []Scheduled, due string, confirmed int) ([]
 	return out, nil
 }
 
-// instantArg writes an instant, or a delay where there is none, for a script.
+// instantArg formats an instant, or a delay if the instant is zero, for a script.
 func instantArg(at time.Time, in time.Duration) string {
 	if at.IsZero() {
 		return "+" + scripts.DelayMicros(in)
@@ -231,7 +232,7 @@ func instantArg(at time.Time, in time.Duration) string {
 	return scripts.ScoreText(at)
 }
 
-// readScheduled reads "outcome due found"; found is - for none.
+// readScheduled reads "outcome due found"; found is - if there was no timer.
 func readScheduled(id, line string) (Scheduled, error) {
 	f := strings.Fields(line)
 	if len(f) != 3 {
@@ -241,7 +242,7 @@ func readScheduled(id, line string) (Scheduled, error) {
 	if err != nil {
 		return Scheduled{}, err
 	}
-	out := Scheduled{ID: id, Due: scripts.Instant(due), Outcome: Outcome(strings.Index(outcomeLetters, f[0]) + 1)}
+	out := Scheduled{ID: id, Due: scripts.Instant(due), Outcome: Outcome(strings.Index(outcomeCodes, f[0]) + 1)}
 	if f[2] != "-" {
 		found, err := scripts.ReadScore(f[2])
 		if err != nil {

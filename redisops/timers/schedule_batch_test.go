@@ -11,8 +11,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// A batch of which some are there already answers for each what was found, also
-// where the instant is the same as before.
+// TestScheduleBatchFindsWhatWasThere checks that a batch with some existing ids
+// reports each of them, even if the instant is the same as before.
 func TestScheduleBatchFindsWhatWasThere(t *testing.T) {
 	t.Parallel()
 	at := time.Now().Add(time.Hour).Truncate(time.Microsecond)
@@ -54,7 +54,8 @@ func TestScheduleBatchFindsWhatWasThere(t *testing.T) {
 	}
 }
 
-// A batch of which each has an instant of its own is answered one by one.
+// TestScheduleBatchOfInstants checks that a batch with different instants is
+// answered one by one.
 func TestScheduleBatchOfInstants(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -69,7 +70,8 @@ func TestScheduleBatchOfInstants(t *testing.T) {
 	})
 }
 
-// A lease is superseded by a batch, and its holder learns it.
+// TestScheduleBatchSupersedes checks that a batch supersedes a lease, and that the
+// holder is notified.
 func TestScheduleBatchSupersedes(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

@@ -14,8 +14,8 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// BenchmarkSchedule schedules timers of 100 bytes one by one, from so many
-// goroutines at a time.
+// BenchmarkSchedule schedules timers of 100 bytes one by one, from several
+// goroutines.
 func BenchmarkSchedule(b *testing.B) {
 	for _, callers := range []int{1, 4, 50} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) { benchmarkSchedule(b, callers) })
@@ -51,8 +51,8 @@ func benchmarkSchedule(b *testing.B, callers int) {
 	}
 }
 
-// BenchmarkScheduleBatch schedules batches of timers of 100 bytes and reports
-// what a timer costs Redis, in CPU time of its process.
+// BenchmarkScheduleBatch schedules batches of timers of 100 bytes and reports the
+// cost of a timer in CPU time of Redis's process.
 func BenchmarkScheduleBatch(b *testing.B) {
 	for _, size := range []int{16, 50, 100, 200, 500} {
 		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) { benchmarkScheduleBatch(b, size) })
@@ -85,7 +85,8 @@ func benchmarkScheduleBatch(b *testing.B, size int) {
 
 var cpuUsed = regexp.MustCompile(`used_cpu_(?:sys|user)_main_thread:([\d.]+)`)
 
-// cpuSeconds is what the thread of Redis that runs commands has used, as INFO says.
+// cpuSeconds returns the CPU time of the Redis thread that runs commands, from
+// INFO.
 func cpuSeconds(b testing.TB, info string) (seconds float64) {
 	b.Helper()
 	found := cpuUsed.FindAllStringSubmatch(info, -1)

@@ -17,11 +17,11 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// slowest is how long a command may hold up Redis.
+// slowest is how long a command may block Redis.
 const slowest = 10 * time.Millisecond
 
-// loadScript writes timers and dead letters within Redis: from, to, the instant
-// of the first, and how many are letters.
+// loadScript writes timers and dead letters within Redis: from, to, the instant of
+// the first, and the number of dead letters.
 var loadScript = redis.NewScript(`
 local body = string.rep('x', 200)
 for i = tonumber(ARGV[1]), tonumber(ARGV[2]) - 1, 100 do
@@ -40,7 +40,8 @@ for j = 1, tonumber(ARGV[4]) do
 end
 return 0`)
 
-// Load fills a topic with timers, the first due at an instant, and with dead letters.
+// load fills a topic with timers, the first of them due at an instant, and with
+// dead letters.
 func (f *fixture) load(t *testing.T, timers, letters int, first int64) {
 	t.Helper()
 	const step = 10_000
@@ -51,10 +52,10 @@ func (f *fixture) load(t *testing.T, timers, letters int, first int64) {
 	}
 }
 
-// requireQuick requires that a call holds up Redis for at most slowest with each
-// of its commands. Where one took longer by the clock, other processes of the
-// machine may have had the processor, so then the time counts that Redis itself
-// had it: for each command on average, and in the best of several tries.
+// requireQuick requires that each command of a call blocks Redis for at most
+// slowest. If one took longer by the clock, other processes of the machine may have
+// used the processor; then the CPU time of Redis counts: for each command on
+// average, and the best of several tries.
 func (f *fixture) requireQuick(t *testing.T, name string, call func(try int) error) {
 	t.Helper()
 	const tries = 10
@@ -80,8 +81,8 @@ func (f *fixture) requireQuick(t *testing.T, name string, call func(try int) err
 	require.LessOrEqual(t, best, slowest, "%s: %.200s", name, command)
 }
 
-// topLevel leaves out what the test itself asks and, where there are scripts, the
-// commands within them.
+// topLevel removes the test's own commands and, if there are scripts, the commands
+// within them.
 func topLevel(log []redis.SlowLog) []redis.SlowLog {
 	is := func(names ...string) func(redis.SlowLog) bool {
 		return func(l redis.SlowLog) bool { return slices.Contains(names, strings.ToLower(l.Args[0])) }
@@ -93,7 +94,8 @@ func topLevel(log []redis.SlowLog) []redis.SlowLog {
 	return slices.DeleteFunc(log, is("slowlog", "info"))
 }
 
-// No command of the store holds up Redis for long, at the sizes of docs/scale.md.
+// TestNothingHoldsUpRedis checks that no command of the store blocks Redis for
+// long, at the sizes of docs/scale.md.
 func TestNothingHoldsUpRedis(t *testing.T) {
 	t.Parallel()
 	timers, letters := 1_000_000, 100_000
@@ -142,7 +144,7 @@ func (f *fixture) quickToLook(t *testing.T, timers int) {
 	require.EqualValues(t, timers, total.Total)
 }
 
-// batchOf are as many entries as go in one call, under ids of a try.
+// batchOf returns as many entries as one call carries, with ids of a try.
 func batchOf(name string, try int, with Entry) []Entry {
 	entries := make([]Entry, layout.BatchEntries)
 	for i := range entries {
@@ -274,7 +276,8 @@ func (f *fixture) quickDeadLetters(t *testing.T) {
 	})
 }
 
-// quickToRemove removes what was loaded, and for further tries topics of so many timers.
+// quickToRemove removes the loaded timers and, for further tries, topics of the
+// given number of timers.
 func (f *fixture) quickToRemove(t *testing.T, timers int) {
 	t.Helper()
 	big := f.topic

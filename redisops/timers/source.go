@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	claimMost = 500 // leases of one exchange: more of them would hold up Redis
-	maxError  = 256 // bytes of a nack's error that are kept
+	claimMost = 500 // leases of one exchange; more would block Redis for too long
+	maxError  = 256 // bytes of a nack's error that are stored
 )
 
 // SourceOptions bound a source; the zero value takes the defaults.
 type SourceOptions struct {
-	// MaxBytes is the most payload in one reply, default 256 KiB; the first
-	// lease passes in any case.
+	// MaxBytes is the maximum payload of one reply in bytes, default 256 KiB; the
+	// first lease passes in any case.
 	MaxBytes int
-	// MaxClaims is how many times a timer may be claimed without a verdict; one
-	// claim more makes it a dead letter, "never settled". 0: no such bound.
+	// MaxClaims is how many times a timer may be claimed without a verdict; the
+	// next claim dead-letters it with the reason "never settled". 0 means no bound.
 	MaxClaims int
-	// DeadCap is about how many dead letters are kept, the oldest go first. 0:
-	// all of them.
+	// DeadCap is about how many dead letters are stored; the oldest are removed
+	// first. 0 means no cap.
 	DeadCap int64
 }
 
-// TimerSource is a topic as its poller sees it.
+// TimerSource is the source from which the poller of a topic claims leases.
 type TimerSource struct {
 	timers *Timers
 	topic  string
@@ -37,13 +37,13 @@ type TimerSource struct {
 	keys   TopicKeys
 	opts   SourceOptions
 
-	empty atomic.Bool // it had no timers when Glance last asked
+	empty atomic.Bool // the topic had no timers at the last Glance
 
 	mu    sync.Mutex // held by Heal
 	sweep [2]Sweep   // of the payloads, of the lease records
 }
 
-// Source gives the view of a topic that a poller works on.
+// Source returns the source of a topic for its poller.
 func (s *Timers) Source(topic string, o SourceOptions) *TimerSource {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = layout.DefaultReplyBytes
@@ -53,17 +53,17 @@ func (s *Timers) Source(topic string, o SourceOptions) *TimerSource {
 	return &TimerSource{timers: s, topic: topic, shard: s.ShardOf(k.Timeline), keys: k, opts: o}
 }
 
-// Name is the topic.
+// Name returns the topic.
 func (t *TimerSource) Name() string { return t.topic }
 
-// Shard names the server of a Cluster that kept the topic when Check was last
-// called; empty where there is but one. It is a group that fails together as a
-// rule, so one that has moved since does no harm.
+// Shard names the server of a Cluster that had the topic at the last call of Check;
+// empty if there is only one. Topics of a shard usually fail together; a topic that
+// has moved since does no harm.
 func (t *TimerSource) Shard() string { return t.shard }
 
-// Exchange runs one exchange; see package exchange for its contract. Errors
-// wrap [ErrInvalid] (nothing was sent), [exchange.ErrStale] (nothing was done)
-// or [exchange.ErrUnavailable] (it may have been done: send it again).
+// Exchange runs one exchange; see package exchange for its contract. Errors wrap
+// [ErrInvalid] (nothing was sent), [exchange.ErrStale] (nothing was done) or
+// [exchange.ErrUnavailable] (it may have been done; send it again).
 func (t *TimerSource) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
 	if err := t.check(r); err != nil {
 		return nil, err
@@ -93,20 +93,20 @@ func (t *TimerSource) check(r *exchange.Request) error {
 	return scripts.CheckRequest(r, exchange.Release)
 }
 
-// args lays out the request as lua/exchange.lua says. Pointers are passed where
-// they save an allocation.
+// args lays out the request as lua/exchange.lua expects. Pointers are passed to
+// save allocations.
 func (t *TimerSource) args(r *exchange.Request) []any {
 	var count [exchange.Release + 1]int
 	for i := range r.Settle {
 		count[r.Settle[i].Verdict]++
 	}
-	nacks, buries := count[exchange.Nack], count[exchange.Bury]
+	nacks, dead := count[exchange.Nack], count[exchange.Bury]
 	total := len(r.Settle) + len(r.Extend)
 	const fixed = 12
-	args := make([]any, fixed+2*total, fixed+2*total+2*nacks+buries)
+	args := make([]any, fixed+2*total, fixed+2*total+2*nacks+dead)
 	for i, v := range [fixed]any{
 		r.Sequence, scripts.DelayText(r.LeaseTTL), min(r.Want, claimMost), t.opts.MaxBytes, t.opts.MaxClaims, t.opts.DeadCap,
-		count[exchange.Ack], nacks, buries, count[exchange.Release], len(r.Extend), t.timers.maxPayload(),
+		count[exchange.Ack], nacks, dead, count[exchange.Release], len(r.Extend), t.timers.maxPayload(),
 	} {
 		args[i] = v
 	}
@@ -125,7 +125,7 @@ func (t *TimerSource) args(r *exchange.Request) []any {
 	for i := range r.Extend {
 		put(&r.Extend[i])
 	}
-	if nacks+buries > 0 {
+	if nacks+dead > 0 {
 		args = appendReasons(args, r.Settle)
 	}
 	return args

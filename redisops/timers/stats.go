@@ -13,35 +13,35 @@ import (
 
 const (
 	statsSample = 1000 // lease records that Stats reads
-	statsValues = 10   // that its script answers
+	statsValues = 10   // values in the reply of its script
 )
 
-// Stats are a topic in numbers. Every timer is counted once: Total is the sum
-// of Pending, Due, Leased and Retrying.
+// Stats are the statistics of a topic. Every timer is counted once: Total is the
+// sum of Pending, Due, Leased and Retrying.
 type Stats struct {
 	Total    int64 // timers
-	Pending  int64 // not due yet; those that a Python peer handles among them
+	Pending  int64 // not due yet, including timers that a Python peer handles
 	Due      int64 // can be claimed now
-	Leased   int64 // a lease of ours on them is good: a handler has them
-	Retrying int64 // wait for their next attempt
+	Leased   int64 // leased by a Wakebell node: a handler has them
+	Retrying int64 // waiting for their next attempt
 	Dead     int64 // dead letters
 
-	// Estimated says that Pending, Leased and Retrying are estimates, from 1,000
-	// lease records drawn at random: there are more.
+	// Estimated reports that Pending, Leased and Retrying are estimates from 1,000
+	// lease records drawn at random, because there are more.
 	Estimated bool
 
-	// OldestDue is the instant since when the first of the due has been; zero
-	// when none is.
+	// OldestDue is the instant at which the first due timer became due; zero if
+	// none is due.
 	OldestDue time.Time
-	// Lag is how long that is, by Redis's clock.
+	// Lag is the time since OldestDue, by Redis's clock.
 	Lag time.Duration
 
 	Paused   bool // see Pause
 	PausedAt time.Time
 }
 
-// Stats describes a topic in numbers. It is one script, whose cost does not grow
-// with the topic.
+// Stats returns the statistics of a topic. It runs one script, whose cost does not
+// grow with the topic.
 func (s *Timers) Stats(ctx context.Context, topic string) (Stats, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return Stats{}, err

@@ -55,7 +55,7 @@ func TestStatsCountEachTimerOnce(t *testing.T) {
 	})
 }
 
-// Beyond 1,000 lease records some are drawn; the sum stays right.
+// Above 1,000 lease records Stats reads a sample; the sum stays exact.
 func TestStatsOfManyLeasesAreEstimated(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -103,7 +103,7 @@ func TestStatsAreCheap(t *testing.T) {
 		require.EqualValues(t, 198_000, f.stats(t).Due)
 		return len(f.rdb.SlowLogGet(t.Context(), 10).Val()) > 0
 	}
-	for try := 0; slow(); try++ { // a busy machine stops Redis now and then, not each time
+	for try := 0; slow(); try++ { // a busy machine delays Redis sometimes, not every time
 		require.Less(t, try, 20, "over 20 ms each time")
 	}
 }

@@ -15,17 +15,16 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// watchFor is for how long nodes tell what happens after a watcher has announced
-// itself.
+// watchFor is how long nodes publish events after a watcher's announcement.
 const watchFor = 10 * time.Second
 
-// eventsMessage is a message on the channel of events; docs/keys.md has it.
+// eventsMessage is a message on the channel of events; see docs/keys.md.
 type eventsMessage struct {
 	Node   string      `json:"node"`
 	Events []wireEvent `json:"events"`
 }
 
-// wireEvent is an event as it travels; instants and durations in µs.
+// wireEvent is an event as it is published; instants and durations in µs.
 type wireEvent struct {
 	Kind     string `json:"event"`
 	At       int64  `json:"at,omitempty"`
@@ -39,8 +38,8 @@ type wireEvent struct {
 	Missed   int    `json:"missed,omitempty"`
 }
 
-// PublishEvents sends events of one node to who watches the topic. Errors wrap
-// [ErrChannelDenied] or [exchange.ErrUnavailable].
+// PublishEvents publishes events of one node to the watchers of the topic. Errors
+// wrap [ErrChannelDenied] or [exchange.ErrUnavailable].
 func (s *Timers) PublishEvents(ctx context.Context, topic string, events []exchange.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -73,7 +72,7 @@ func (s *Timers) publish(ctx context.Context, channel string, text []byte) error
 	return nil
 }
 
-// readEvents reads a message; what is no message of events is passed over.
+// readEvents reads a message; it ignores messages of another format.
 func readEvents(topic, text string) []exchange.Event {
 	var m eventsMessage
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
@@ -97,12 +96,12 @@ func micros(us int64) time.Duration {
 	return time.Duration(min(max(us, -scripts.MaxMicros), scripts.MaxMicros)) * time.Microsecond
 }
 
-// Tail watches what happens on a topic, on all nodes, until yield says false
-// or ctx ends. It subscribes to the channel of events, and says on that of
-// hints every few seconds that somebody watches: nodes tell events only then.
-// An [exchange.EventAttached] comes first, and again after the connection was
-// lost. Errors: ctx's, or one that wraps [ErrChannelDenied], or, at the start
-// alone, [exchange.ErrUnavailable].
+// Tail watches the events of a topic on all nodes until yield returns false or ctx
+// ends. It subscribes to the channel of events, and announces itself on the channel
+// of hints every few seconds, because nodes publish events only while the topic is
+// watched. An [exchange.EventAttached] comes first, and again after each
+// reconnection. The error is ctx's, or wraps [ErrChannelDenied] or, at the start
+// only, [exchange.ErrUnavailable].
 func (s *Timers) Tail(ctx context.Context, topic string, yield func(exchange.Event) bool) error {
 	if err := layout.CheckTopic(topic); err != nil {
 		return err
@@ -149,8 +148,8 @@ func (s *Timers) Tail(ctx context.Context, topic string, yield func(exchange.Eve
 	return nil
 }
 
-// announce says again and again that somebody watches. That it failed is
-// noticed by the subscription, which shares the fate of Redis.
+// announce repeats the announcement. It ignores failures, because the subscription
+// uses the same Redis and reports them.
 func (s *Timers) announce(ctx context.Context, channel string, since *atomic.Int64) {
 	tick := time.NewTicker(exchange.AnnounceEvery)
 	defer tick.Stop()
@@ -164,9 +163,9 @@ func (s *Timers) announce(ctx context.Context, channel string, since *atomic.Int
 	}
 }
 
-// watching is the announcement of a watcher: for how long events are to be told,
-// and for how long it has been subscribed. A node that has just started sends
-// what it did in that time.
+// watching is the announcement of a watcher: for how long it needs events, and for
+// how long it has been subscribed. A node that has just started publishes its
+// events of that time.
 func watching(since *atomic.Int64) []byte {
 	watched := int64(0)
 	if at := since.Load(); at > 0 {

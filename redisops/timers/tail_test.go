@@ -45,7 +45,7 @@ func nextEvent(t *testing.T, events <-chan exchange.Event) exchange.Event {
 	}
 }
 
-func TestEventsTravelWhole(t *testing.T) {
+func TestEventsArriveComplete(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		events := f.tail(t)
@@ -73,12 +73,13 @@ func TestEventsTravelWhole(t *testing.T) {
 			require.NoError(t, f.rdb.Publish(t.Context(), f.key.events, text).Err())
 		}
 		require.NoError(t, f.PublishEvents(t.Context(), f.topic, sent[2:3]))
-		require.Equal(t, sent[2], nextEvent(t, events), "what is no message of events is passed over")
+		require.Equal(t, sent[2], nextEvent(t, events), "messages of another format are ignored")
 	})
 }
 
-// Nodes hear that somebody watches, and the loop ends when it is told to.
-func TestTailSaysThatSomebodyWatches(t *testing.T) {
+// TestTailAnnouncesItself checks that nodes receive the announcement of a watcher,
+// and that the loop ends when yield returns false.
+func TestTailAnnouncesItself(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		hints := f.listen(t)

@@ -13,19 +13,20 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// DefaultMaxPayload is the most bytes of a payload that is read, unless
-// MaxPayload says otherwise. While Redis copies a payload it answers no one else.
+// DefaultMaxPayload is the default of MaxPayload. While Redis copies a payload it
+// serves no other client.
 const DefaultMaxPayload = 16 << 20
 
 // Timers is the store of timers on one Redis.
 type Timers struct {
-	// Logger takes what goes wrong beside an operation that succeeded. Set it
-	// before use; nil discards.
+	// Logger receives problems beside an operation that succeeded. Set it before
+	// use; nil discards them.
 	Logger *slog.Logger
 
-	// MaxPayload is the most bytes of a payload that is read. A timer with more is
-	// never copied: a claim makes it a dead letter without its payload, and Get
-	// fails with [ErrTooLarge]. Set it before use; 0 means DefaultMaxPayload.
+	// MaxPayload is the maximum payload that is read, in bytes. A larger payload is
+	// never copied: a claim dead-letters its timer without the payload, and Get
+	// fails with [ErrTooLarge]. Set it before use; 0 means DefaultMaxPayload, 16
+	// MiB.
 	MaxPayload int
 
 	// PingEvery is how long the connection of Listen may be silent before it is
@@ -33,9 +34,9 @@ type Timers struct {
 	PingEvery time.Duration
 
 	scripts.Runner
-	keys    Keys
-	gather  gatherer
-	lookout lookout
+	keys   Keys
+	gather coalescer
+	peeker peeker
 
 	apartFrom       int
 	transactionless atomic.Bool // the user may not use MULTI
@@ -46,8 +47,8 @@ type Timers struct {
 	shards []redis.ClusterSlot // as Check last found them; none: one server
 }
 
-// New gives the store that keeps its timers under keys; empty names take
-// their defaults. The caller owns rdb.
+// New returns the store that keeps its timers under keys; empty names take their
+// defaults. The caller owns rdb and closes it.
 func New(rdb redis.UniversalClient, keys Keys) (*Timers, error) {
 	keys = keys.WithDefaults()
 	if err := keys.Validate(); err != nil {
@@ -58,11 +59,11 @@ func New(rdb redis.UniversalClient, keys Keys) (*Timers, error) {
 	}
 	return &Timers{
 		Runner: scripts.Runner{RDB: rdb}, keys: keys, apartFrom: apartFrom,
-		gather: gatherer{topics: map[string]*crowd{}},
+		gather: coalescer{topics: map[string]*pendingSchedules{}},
 	}, nil
 }
 
-// Keys are the names in use.
+// Keys returns the names in use.
 func (s *Timers) Keys() Keys { return s.keys }
 
 func (s *Timers) maxPayload() int {

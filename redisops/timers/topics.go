@@ -19,7 +19,7 @@ const (
 	nodeShift     = 56 // the top byte of a cursor is the node; no server's cursor reaches it
 )
 
-// Register puts a topic in the registry. Schedule does it by itself.
+// Register adds a topic to the registry. Schedule does so automatically.
 func (s *Timers) Register(ctx context.Context, topic string) error {
 	if err := layout.CheckTopic(topic); err != nil {
 		return err
@@ -34,10 +34,9 @@ func (s *Timers) register(ctx context.Context, topic string) error {
 	return nil
 }
 
-// Forget removes all that Redis keeps of a topic: its timers, its dead letters,
-// what is ordered of it and its place in the registry; marks of Once end by
-// themselves. What a node that handles it holds is
-// cancelled; if it is scheduled on again, it is registered again within a
+// Forget removes all keys of a topic: its timers, its dead letters, its control and
+// its place in the registry. Marks of Once expire. Leases that a node holds are
+// cancelled. If the topic is scheduled on again, it is registered again within a
 // minute.
 func (s *Timers) Forget(ctx context.Context, topic string) error {
 	if _, err := s.CancelAll(ctx, topic); err != nil {
@@ -58,8 +57,8 @@ func (s *Timers) Forget(ctx context.Context, topic string) error {
 	return nil
 }
 
-// Remember registers a topic that was scheduled on, at most once a minute. The
-// schedule has succeeded, so a failure is only logged.
+// Remember registers a topic after a schedule, at most once a minute. The schedule
+// has succeeded, so a failure is only logged.
 func (s *Timers) Remember(ctx context.Context, topic string) {
 	if !s.topics.register(topic) {
 		return
@@ -69,8 +68,8 @@ func (s *Timers) Remember(ctx context.Context, topic string) {
 	}
 }
 
-// Topics reads a page of the registry, in no order. Start with cursor 0; next
-// is 0 at the end. A name may come twice.
+// Topics reads a page of the registry, in no particular order. Start with cursor 0;
+// next is 0 after the last page. A name may occur twice.
 func (s *Timers) Topics(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
 	err = s.Again(ctx, func() (err error) {
 		names, next, err = s.RDB.SScan(ctx, s.keys.Topics, cursor, "", layout.ScanPage).Result()
@@ -82,9 +81,9 @@ func (s *Timers) Topics(ctx context.Context, cursor uint64) (names []string, nex
 	return names, next, nil
 }
 
-// DiscoverTopics reads a page of the topics that have a timeline, in no order:
-// it also finds those that only Python wrote, and costs a walk over all keys of
-// Redis. Pages, which may be empty, go as with Topics.
+// DiscoverTopics reads a page of the topics that have a timeline, in no particular
+// order. It also finds topics that only Python wrote, and scans all keys of Redis.
+// Cursors work as with Topics; pages may be empty.
 func (s *Timers) DiscoverTopics(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
 	node, err := s.Nodes(ctx)
 	if err != nil {
@@ -121,27 +120,28 @@ func globEscape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
 }
 
-// maxKnown is the most topics of a generation of known, of which it keeps two.
+// maxKnown is the maximum number of topics of one generation of known, which has
+// two.
 const maxKnown = 4096
 
-// known is what a store remembers of the topics that it used lately. What it
-// forgets costs one command more when the topic is used again. It forgets a topic
-// that was not used for two minutes, and earlier where many others are.
+// known caches facts about recently used topics. A miss costs one more command. A
+// topic that is not used for two minutes is removed, and earlier if many others are
+// used.
 //
-// Topics are kept in two generations: one that is used moves to the younger, and
+// The cache has two generations: a topic that is used moves to the younger, and
 // when that is full or a minute old, it replaces the older.
 type known struct {
 	mu           sync.Mutex
 	young, older map[string]knownTopic
-	since        time.Time // when the younger began
+	since        time.Time // when the younger generation began
 }
 
 type knownTopic struct {
-	registered time.Time // when it was last put in the registry; zero: not known
-	sound      bool      // a script has found its keys of the right types
+	registered time.Time // when it was last registered; zero: unknown
+	sound      bool      // a script found keys of the right types
 }
 
-// of is what is known of a topic. The caller holds mu.
+// Of returns what is known of a topic. The caller holds mu.
 func (k *known) Of(topic string) knownTopic {
 	if t, ok := k.young[topic]; ok {
 		return t
@@ -149,7 +149,7 @@ func (k *known) Of(topic string) knownTopic {
 	return k.older[topic]
 }
 
-// Set remembers a topic. The caller holds mu.
+// set stores what is known of a topic. The caller holds mu.
 func (k *known) set(topic string, t knownTopic) {
 	if now := time.Now(); k.young == nil || len(k.young) >= maxKnown || now.Sub(k.since) >= registerEvery {
 		k.young, k.older, k.since = map[string]knownTopic{}, k.young, now
@@ -158,14 +158,14 @@ func (k *known) set(topic string, t knownTopic) {
 	delete(k.older, topic)
 }
 
-// sound reports whether the keys of a topic were as they should be.
+// sound reports whether the keys of a topic had the right types.
 func (k *known) sound(topic string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.Of(topic).sound
 }
 
-// found remembers whether the keys of a topic are as they should be.
+// found stores whether the keys of a topic have the right types.
 func (k *known) found(topic string, sound bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -174,8 +174,7 @@ func (k *known) found(topic string, sound bool) {
 	k.set(topic, t)
 }
 
-// register reports whether a topic is to be put in the registry, which the caller
-// then does.
+// register reports whether the caller must add a topic to the registry now.
 func (k *known) register(topic string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -188,7 +187,7 @@ func (k *known) register(topic string) bool {
 	return true
 }
 
-// forget forgets a topic that was removed.
+// forget removes a topic that was deleted.
 func (k *known) forget(topic string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

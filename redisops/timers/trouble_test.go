@@ -21,7 +21,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// A full Redis refuses new timers and lets those that it has be handled.
+// TestFullMemoryCanBeDrained checks that a full Redis refuses new timers and lets
+// existing ones be handled.
 func TestFullMemoryCanBeDrained(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t, "--maxmemory-policy", "noeviction").Client(t))
@@ -49,7 +50,8 @@ func TestFullMemoryCanBeDrained(t *testing.T) {
 	require.Equal(t, []Presence{Running}, found)
 }
 
-// With a key of a wrong type nothing is written, and the error names it.
+// TestWrongTypesLeaveAllUntouched checks that nothing is written if a key has a
+// wrong type, and that the error names the key.
 func TestWrongTypesLeaveAllUntouched(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -85,11 +87,11 @@ func TestWrongTypesLeaveAllUntouched(t *testing.T) {
 		}
 		require.NoError(t, f.rdb.Set(ctx, f.keys.Topics, "x", 0).Err())
 		require.NoError(t, f.rdb.Del(ctx, f.keys.Topics).Err())
-		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused, "and all is well again")
+		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused, "settling works again")
 	})
 }
 
-// dump is all of a topic's keys that hold what they should.
+// dump returns all of a topic's keys that have the right type.
 func (f *fixture) dump(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder
@@ -106,7 +108,8 @@ func (f *fixture) dump(t *testing.T) string {
 	return out.String()
 }
 
-// A user without rights on channels and on the registry can do all the work.
+// TestWithoutChannelRights checks that a user without rights on channels and on the
+// registry can schedule and handle timers.
 func TestWithoutChannelRights(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -129,14 +132,15 @@ func TestWithoutChannelRights(t *testing.T) {
 	require.ErrorIs(t, err, redisops.ErrChannelDenied)
 }
 
-// A user with rights on one topic alone passes the check of that topic.
+// TestCheckNeedsNoOtherTopic checks that a user with rights on a single topic
+// passes the check of that topic.
 func TestCheckNeedsNoOtherTopic(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	require.NoError(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "narrow", "on", ">secret", "+@all", "~timers_*:mine").Err())
 	f := newFixture(t, server.Client(t, func(o *redis.Options) { o.Username, o.Password = "narrow", "secret" }))
 	require.NoError(t, f.Check(t.Context(), []string{"mine"}))
-	require.NoError(t, f.Check(t.Context(), nil), "it answers, and knows the commands")
+	require.NoError(t, f.Check(t.Context(), nil), "the server answers and knows the commands")
 	require.ErrorContains(t, f.Check(t.Context(), []string{"other"}), "NOPERM")
 }
 
@@ -150,8 +154,8 @@ func TestCheckRefusesAnOldRedis(t *testing.T) {
 	}
 }
 
-// busy is how long Redis has computed for its clients, which is what blocks
-// others, and not how long the machine kept it waiting.
+// busy returns how long Redis has computed for its clients, which blocks others,
+// without the time for which the machine delayed it.
 func (f *fixture) busy(t *testing.T) (total time.Duration) {
 	t.Helper()
 	info, err := f.rdb.InfoMap(t.Context(), "cpu").Result()
@@ -180,7 +184,7 @@ func TestRepliesAreBoundedInBytes(t *testing.T) {
 		require.Zero(t, reply.Next)
 		require.Less(t, f.busy(t)-before, 300*time.Millisecond)
 	}
-	// Large ones behind many small ones: a step of 16 is read at most.
+	// Large payloads follow many small ones; a step reads at most 16.
 	for i := range 70 {
 		f.schedule(t, Entry{ID: fmt.Sprintf("small %02d", i), At: time.Unix(1, 0)})
 	}
@@ -220,7 +224,7 @@ func TestDialTimeoutMeansUnavailable(t *testing.T) {
 	t.Parallel()
 	dialer := net.Dialer{Timeout: time.Nanosecond}
 	_, err := dialer.DialContext(t.Context(), "tcp", redistest.SharedAddr(t))
-	require.ErrorIs(t, err, context.DeadlineExceeded, "as the net package says it")
+	require.ErrorIs(t, err, context.DeadlineExceeded, "the error of the net package")
 	require.ErrorIs(t, scripts.Wrap(t.Context(), nil, err), exchange.ErrUnavailable)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 0)

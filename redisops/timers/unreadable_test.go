@@ -10,7 +10,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// The answer that is kept of an exchange counts as none when it cannot be read.
+// TestUnreadableAnswersOfExchanges checks that an unreadable stored answer of an
+// exchange counts as none.
 func TestUnreadableAnswersOfExchanges(t *testing.T) {
 	t.Parallel()
 	for _, text := range append(storetest.NoIntegers, "", "1", "1\n", "1 x", "1\n1 0 0 0 9\n", "1\n1 0 0 0 2\nxyz", "1 1 0 0 0 0\nxyz") {

@@ -4,7 +4,7 @@
 -- KEYS: state stream exchange deadlines presence mark
 -- ARGV: gate group process channels sequence floor lease signal life ops ...
 --   channels is the start of a process's channel; floor is a ticket, lease,
---   signal and life (of the presence) are in µs; ops has a letter for each
+--   signal and life (of the presence) are in µs; ops has a code for each
 --   operation: j join, t try, g give, or p give of a turn that the process passed
 --   on to the ticket itself; then comes its number (j, t) or its ticket (g, p).
 -- Returns: one string of lines: now in µs; the ticket of the process that has the turn, or

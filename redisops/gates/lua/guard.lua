@@ -5,7 +5,7 @@
 -- ARGV: resource ticket life elsewhere
 --   life is how long, in µs, the guard remembers; elsewhere is 1 where the gate
 --   itself is on another Redis, so that nothing here says which tokens there are.
--- Returns: a letter and a token: a accepted, s stale and the newest that was seen,
+-- Returns: a code and a token: a accepted, s stale and the newest that was used,
 --   r regressed: the same, yet the token has the turn; o old: issued before what
 --   the guard remembers; u unknown: above the one given, the last that had the turn;
 --   f full: this many resources are remembered.

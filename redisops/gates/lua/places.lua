@@ -1,10 +1,10 @@
--- Says what has become of tickets.
+-- Returns the state of tickets.
 --
 -- KEYS: ...
 --   the state and the stream of the gate of each ticket.
 -- ARGV: ...
 --   the tickets.
--- Returns: a letter for each: w waits, h has the turn, g gone, also where a key
+-- Returns: a code for each: w waits, h has the turn, g gone, also where a key
 --   of its gate is of another type, which says nothing of the others.
 
 local function is(key, kind)

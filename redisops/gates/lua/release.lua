@@ -1,4 +1,4 @@
--- Takes a turn away from its holder, whoever asks, and does what is due.
+-- Revokes a turn for any caller, and passes it on.
 --
 -- KEYS: state stream deadlines presence mark
 -- ARGV: gate group channels ticket lease signal life

@@ -1,7 +1,7 @@
 -- Turns: put before the scripts that change who has a gate's turn.
 --
 -- A ticket is a number of µs; the id of its entry in the stream is the number
--- and '-0'. The state says who has the turn: holder (the ticket, '' for nobody),
+-- and '-0'. The state says who has the turn: holder (the ticket, '' for none),
 -- owner, process, kind (p provisional, h held), until (when the lease ends, in
 -- µs) and lease (how long it was then); last is the last ticket issued, granted
 -- the highest one that has had the turn. All tickets from since to last are of
@@ -139,9 +139,9 @@ local function signal(g, channels)
   end
 end
 
--- alive says whether a process may be waited for. When nobody at all has beaten
--- for a while (Redis was down, or nobody was there), and for one life after
--- that, absence proves nothing.
+-- alive reports whether a process may be waited for. If no process has sent a
+-- heartbeat for a while (Redis was down, or none was running), and for one life
+-- after that, absence proves nothing.
 local function alive(g, process)
   if process == g.process_of_caller then return true end
   local seen = redis.call('ZSCORE', g.presence, process)
@@ -180,7 +180,7 @@ local function following(g)
 end
 
 -- hold gives the turn to a ticket: for good if its process is the caller, which
--- gets the answer; provisionally if it has to be told.
+-- gets the answer; provisionally if it must be notified.
 local function hold(g, ticket, owner, process, terms)
   g.holder, g.owner, g.process, g.changed = ticket, owner, process, true
   g.granted = math.max(g.granted, tonumber(ticket))

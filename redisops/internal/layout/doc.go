@@ -1,4 +1,4 @@
-// Package layout has what the stores agree on about keys and calls: which names
-// are accepted, the defaults of key names, the slot of a key in a Cluster, and the
-// bounds of one script call.
+// Package layout has what the stores share about keys and calls: the names that are
+// accepted, the type of key names and their defaults, the slot of a key in a
+// Cluster, and the bounds of one script call.
 package layout

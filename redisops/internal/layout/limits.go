@@ -1,9 +1,9 @@
 package layout
 
-// The bounds of one script call and of one reply that all stores keep.
+// Bounds of one script call and of one reply, for all stores.
 const (
 	BatchEntries = 500     // entries of one script call
-	BatchBytes   = 1 << 20 // payload of one script call, unless one entry alone has more
+	BatchBytes   = 1 << 20 // payload of one script call in bytes, unless a single entry has more
 
 	DefaultPage   = 100
 	MaxPage       = 1000

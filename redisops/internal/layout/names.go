@@ -8,16 +8,16 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// Slots is how many slots a Cluster has.
+// Slots is the number of slots of a Cluster.
 const Slots = 16384
 
-// KeyName is a name that keys are given, and its default.
+// KeyName is a configurable name of keys and its default.
 type KeyName struct {
 	Field, Preset string
 	Value         *string
 }
 
-// Bases are the values of names.
+// Bases returns the values of names.
 func Bases(names []KeyName) []string {
 	all := make([]string, len(names))
 	for i, n := range names {
@@ -26,10 +26,11 @@ func Bases(names []KeyName) []string {
 	return all
 }
 
-// EscapeColons writes a part of a key that ends at a colon.
+// EscapeColons escapes a part of a key that ends at a colon.
 var EscapeColons = strings.NewReplacer("%", "%25", ":", "%3A")
 
-// SlotOf is the slot of a key: CRC16 (XMODEM) of its hash tag, if it has one.
+// SlotOf returns the slot of a key: CRC16 (XMODEM) of its hash tag, if it has one,
+// or of the key.
 func SlotOf(key string) int {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
@@ -50,7 +51,7 @@ func SlotOf(key string) int {
 	return int(crc % Slots)
 }
 
-// CheckTopic says whether a topic may have this name.
+// CheckTopic checks the name of a topic.
 func CheckTopic(topic string) error {
 	if topic == "" || len(topic) > redisops.MaxName {
 		return fmt.Errorf("%w: topic: %d bytes, want 1 to %d", redisops.ErrInvalid, len(topic), redisops.MaxName)
@@ -58,7 +59,7 @@ func CheckTopic(topic string) error {
 	return nil
 }
 
-// FaultOf says what is wrong with an id; empty: nothing.
+// FaultOf describes what is wrong with an id; empty means valid.
 func FaultOf(id string) string {
 	switch {
 	case id == "" || len(id) > redisops.MaxName:
@@ -70,7 +71,7 @@ func FaultOf(id string) string {
 	}
 }
 
-// CheckID says whether a timer may have this id.
+// CheckID checks the id of a timer.
 func CheckID(id string) error {
 	if fault := FaultOf(id); fault != "" {
 		return fmt.Errorf("%w: %s", redisops.ErrInvalid, fault)

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	firstRetry = 25 * time.Millisecond // ±50 %, doubled with each further one
+	firstRetry = 25 * time.Millisecond // ±50 %, doubled for each further retry
 	maxRetry   = time.Second
 )
 
-// Again makes a call, and makes it again while Redis is unavailable and the
-// budget lasts, which counts from the beginning of the first try. No try begins
-// that would outlast it by taking as long as the one before: go-redis by itself
-// dials a server that refuses connections for 2 s. Every call that goes through
-// it may be made twice: what it writes it writes once, or in the same way again.
+// Again makes a call, and retries it while Redis is unavailable and the budget
+// lasts. The budget counts from the beginning of the first try. No try begins that
+// would exceed the budget if it took as long as the previous one, because go-redis
+// itself dials a server that refuses connections for 2 s. Every call may run twice,
+// so its writes must be idempotent.
 func (s Runner) Again(ctx context.Context, call func() error) error {
 	end := time.Now().Add(s.Retry.Budget(ctx))
-	var took time.Duration // of the last try
+	var took time.Duration // duration of the last try
 	try := func() error {
 		began := time.Now()
 		err := s.findingMasters(ctx, call)
@@ -50,14 +50,15 @@ func (s Runner) Again(ctx context.Context, call func() error) error {
 		return struct{}{}, err
 	}, backoff.WithBackOff(delays), backoff.WithMaxElapsedTime(time.Until(end)))
 	if ctx.Err() != nil && err != nil && !errors.Is(err, exchange.ErrUnavailable) {
-		// It ended during a delay or a try: why it took so long is worth knowing.
+		// The context ended during a delay or a try. The last error says why it
+		// took so long.
 		return fmt.Errorf("%w: %w", err, last)
 	}
 	return err
 }
 
-// passing reports whether an error is one that time alone may cure soon. A
-// client that was closed stays closed.
+// passing reports whether an error may be temporary. A client that was closed stays
+// closed.
 func passing(err error) bool {
 	return errors.Is(err, exchange.ErrUnavailable) && !errors.Is(err, redis.ErrClosed)
 }

@@ -19,31 +19,31 @@ import (
 const (
 	pingEvery       = 15 * time.Second
 	listenBackoff   = 100 * time.Millisecond
-	maxListenPause  = time.Second // what is scheduled meanwhile is found by polling
+	maxListenPause  = time.Second // until the connection is back, pollers find timers by polling
 	channelsAtOnce  = 1000
 	settledSession  = 30 * time.Second // a session this long resets the backoff
-	silentPingLimit = 2                // pings without an answer that end a session
+	silentPingLimit = 2                // unanswered pings that end a session
 )
 
-// ErrEnough ends a listener.
+// ErrEnough ends a Listener without an error.
 var ErrEnough = errors.New("enough")
 
-// Listener keeps a subscription to channels, over one connection at a time.
+// Listener maintains a subscription to channels, over one connection at a time.
 type Listener struct {
 	RDB       redis.UniversalClient
 	Log       *slog.Logger
-	PingEvery time.Duration // of a silent connection; 0: the default
+	PingEvery time.Duration // interval of pings on a silent connection; 0: 15 s
 	Channels  []string
 
-	// Each confirmed (re)subscription is told to confirmed, each message to
-	// received; both are called from the goroutine of run. What they return ends
-	// the connection, and ErrEnough all of it.
+	// Confirmed is called for each (re)subscribed channel, Received for each
+	// message, both from the goroutine of Run. An error ends the connection;
+	// ErrEnough ends Run.
 	Confirmed func(channel string) error
 	Received  func(channel, text string) error
 }
 
-// Run listens until ctx ends, or the client is closed, or the user may not
-// subscribe: ErrChannelDenied.
+// Run listens until ctx ends, the client is closed, or the user may not subscribe;
+// then the error wraps ErrChannelDenied.
 func (l Listener) Run(ctx context.Context) error {
 	pause := listenBackoff
 	for {
@@ -65,7 +65,7 @@ func (l Listener) Run(ctx context.Context) error {
 			pause = listenBackoff
 		}
 		level := slog.LevelWarn
-		if pause > listenBackoff { // logged when it was lost
+		if pause > listenBackoff { // the first loss was logged as a warning
 			level = slog.LevelDebug
 		}
 		l.Log.Log(ctx, level, "subscription lost", "err", err, "pause", pause)
@@ -82,8 +82,8 @@ func (l Listener) Run(ctx context.Context) error {
 // once is one session: a connection from its subscription to its end.
 func (l Listener) once(ctx context.Context) error {
 	sub := l.RDB.Subscribe(ctx)
-	defer func() { _ = sub.Close() }() // the session is over; nobody could use the error
-	// Closing is what wakes a blocked read.
+	defer func() { _ = sub.Close() }() // the session is over, so the error is of no use
+	// Closing the connection interrupts a blocked read.
 	stop := context.AfterFunc(ctx, func() { _ = sub.Close() })
 	defer stop()
 

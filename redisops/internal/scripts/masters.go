@@ -14,18 +14,18 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// findMasters has the client of a Cluster look up, in the background, which
-// servers are masters. By itself it does so every minute, and when a server
-// redirects it: a master that was killed redirects nobody, and its successor is
-// not asked. Elsewhere it does nothing.
+// findMasters makes the client of a Cluster look up in the background which servers
+// are masters. The client itself does so every minute, and when a server redirects
+// it. A master that was killed does not redirect, and the client does not ask its
+// successor. For other clients findMasters does nothing.
 func (s Runner) findMasters(ctx context.Context) {
 	if cluster, ok := s.RDB.(*redis.ClusterClient); ok {
 		cluster.ReloadState(ctx)
 	}
 }
 
-// findingMasters makes a call, and has masters looked up while it takes long and
-// when it fails because its server does not serve.
+// findingMasters makes a call, and looks up the masters of a Cluster if the call is
+// slow or fails because its server is unavailable.
 func (s Runner) findingMasters(ctx context.Context, call func() error) error {
 	if _, ok := s.RDB.(*redis.ClusterClient); !ok {
 		return call()
@@ -39,8 +39,8 @@ func (s Runner) findingMasters(ctx context.Context, call func() error) error {
 	return err
 }
 
-// Moved has a Cluster looked at again of which the slots have moved; the call
-// may be made again then.
+// Moved looks up the masters of a Cluster if err reports that a slot has moved, and
+// makes the error one that is retried.
 func (s Runner) Moved(ctx context.Context, err error) error {
 	_, clustered := s.RDB.(*redis.ClusterClient)
 	elsewhere := redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
@@ -51,11 +51,11 @@ func (s Runner) Moved(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", exchange.ErrUnavailable, err)
 }
 
-// slowAnswer is how long a command of a Cluster may take before its masters are
+// slowAnswer is how long a command of a Cluster may take before the masters are
 // looked up again.
 const slowAnswer = 250 * time.Millisecond
 
-// Nodes are the servers that together have all keys, in a lasting order.
+// Nodes returns the servers that together have all keys, in a stable order.
 func (s Runner) Nodes(ctx context.Context) ([]redis.Cmdable, error) {
 	cluster, ok := s.RDB.(*redis.ClusterClient)
 	if !ok {
@@ -79,8 +79,9 @@ func (s Runner) Nodes(ctx context.Context) ([]redis.Cmdable, error) {
 	return nodes, err
 }
 
-// Clustered asks INFO where the client does not say; without the right to ask,
-// a plain client is taken to talk to a plain server.
+// Clustered reports whether the server is part of a Cluster. It asks INFO if the
+// type of the client does not show it; without the right to INFO, a plain client
+// counts as one of a plain server.
 func (s Runner) Clustered(ctx context.Context) bool {
 	if _, ok := s.RDB.(*redis.ClusterClient); ok {
 		return true

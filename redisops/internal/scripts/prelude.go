@@ -5,5 +5,5 @@ import "embed"
 //go:embed lua/prelude.lua
 var shared embed.FS
 
-// Prelude is what all scripts but bare ones begin with.
+// Prelude returns the text with which all scripts except bare ones begin.
 func Prelude() string { return sourceOf(shared, "prelude") }

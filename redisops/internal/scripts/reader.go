@@ -9,10 +9,10 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// Reader walks a packed reply. After its first fault it yields zero values, and
-// Err says so.
+// Reader reads a packed reply. After its first error it returns zero values and
+// sets Err.
 type Reader struct {
-	Text string // what is left
+	Text string // unread rest
 	Err  error
 }
 
@@ -28,8 +28,8 @@ func (r *Reader) Word() string {
 	return w
 }
 
-// Count reads a number that is not negative and at most what is left, which
-// bounds anything allocated for it.
+// Count reads a number that is not negative and at most the length of the rest,
+// which bounds allocations for it.
 func (r *Reader) Count() int {
 	n := r.Integer()
 	if n < 0 || n > len(r.Text) {
@@ -39,7 +39,7 @@ func (r *Reader) Count() int {
 	return n
 }
 
-// Integer reads a whole number.
+// Integer reads an integer.
 func (r *Reader) Integer() int {
 	w := r.Word()
 	n, err := strconv.Atoi(w)
@@ -69,7 +69,7 @@ func (r *Reader) Take(n int) string {
 	return s
 }
 
-// Fail records the first fault and ends the reading.
+// Fail records the first error and ends reading.
 func (r *Reader) Fail(why string) {
 	if r.Err == nil {
 		r.Err = fmt.Errorf("%w: %s, %d bytes before the end", ErrReply, why, len(r.Text))
@@ -77,7 +77,7 @@ func (r *Reader) Fail(why string) {
 	r.Text = ""
 }
 
-// MaxMicros is the most microseconds that a time.Duration can hold.
+// MaxMicros is the maximum number of microseconds in a time.Duration.
 const MaxMicros = int64(1<<63-1) / int64(time.Microsecond)
 
 // Refusal reads why a settlement was refused.

@@ -10,14 +10,14 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// maxWant is the most leases that a request may ask for.
+// maxWant is the maximum number of leases that a request may ask for.
 const maxWant = 10_000
 
-// MaxReason is the most bytes of the reason of a dead letter.
+// MaxReason is the maximum length of the reason of a dead letter, in bytes.
 const MaxReason = 1024
 
-// CheckRequest checks what all sources ask for; last is the last verdict that
-// this one knows.
+// CheckRequest checks the parts of a request that all sources share. Last is the
+// last verdict that the source supports.
 func CheckRequest(r *exchange.Request, last exchange.Verdict) error {
 	switch {
 	case r.Incarnation == "":
@@ -39,7 +39,7 @@ func CheckRequest(r *exchange.Request, last exchange.Verdict) error {
 	return nil
 }
 
-// Clip shortens a text to n bytes without cutting a character.
+// Clip shortens a text to at most n bytes without cutting a character.
 func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -50,7 +50,7 @@ func Clip(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-// Reorder turns indices of an order into what stands there in it.
+// Reorder replaces indices into order by the elements of order.
 func Reorder(reply *exchange.Reply, order []int) {
 	for i := range reply.Refused {
 		if at := reply.Refused[i].Index; at < len(order) {

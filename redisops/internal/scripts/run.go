@@ -14,13 +14,13 @@ type Runner struct {
 	// RDB is the client; its owner closes it.
 	RDB redis.UniversalClient
 
-	// Retry has calls made again while Redis is unavailable. Set it before use;
-	// the zero value has each made once, as a source's exchanges must be.
+	// Retry bounds retries while Redis is unavailable. Set it before use. The zero
+	// value disables retries, which the exchanges of a source require.
 	Retry redisops.Retry
 }
 
-// Run runs a script by its hash, or as a whole where Redis does not know it;
-// either way it is one script, never its commands one by one.
+// Run runs a script by its hash, or sends its text if Redis does not know the hash.
+// Either way it is one script, never its commands one by one.
 func (s Runner) Run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
 	var reply any
 	err := s.Again(ctx, func() (err error) {
@@ -30,13 +30,13 @@ func (s Runner) Run(ctx context.Context, script *redis.Script, keys []string, ar
 	return reply, err
 }
 
-// Try is run without another try.
+// Try runs a script as Run does, without retries.
 func (s Runner) Try(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
 	reply, err := script.Run(ctx, s.RDB, keys, args...).Result()
 	return reply, Wrap(ctx, keys, s.Moved(ctx, err))
 }
 
-// RunText runs a script that answers one string.
+// RunText runs a script that returns one string.
 func (s Runner) RunText(ctx context.Context, script *redis.Script, keys []string, args ...any) (string, error) {
 	return AsText(s.Run(ctx, script, keys, args...))
 }
@@ -53,7 +53,7 @@ func AsText(reply any, err error) (string, error) {
 	return text, nil
 }
 
-// RunList runs a script that answers a list of at least n values.
+// RunList runs a script that returns a list of at least n values.
 func (s Runner) RunList(ctx context.Context, n int, script *redis.Script, keys []string, args ...any) ([]any, error) {
 	reply, err := s.Run(ctx, script, keys, args...)
 	return asList(n, reply, err)

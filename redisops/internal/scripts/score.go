@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// LastInstant and FirstInstant bound what a score is read as: instants that
-// time.Time can print and JSON can carry.
+// FirstInstant and LastInstant bound the instants that are read from scores:
+// time.Time can print them and JSON can carry them.
 var (
 	FirstInstant = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 	LastInstant  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 )
 
-// ScoreText writes an instant as a score, rounded up to the µs so that it is
-// never early.
+// ScoreText formats an instant as a score, rounded up to the µs so that it is never
+// early.
 func ScoreText(t time.Time) string {
 	us := t.UnixMicro()
 	if t.Nanosecond()%1000 != 0 {
@@ -25,13 +25,14 @@ func ScoreText(t time.Time) string {
 	return strconv.FormatFloat(float64(us)/1e6, 'f', 6, 64)
 }
 
-// DelayText writes a duration in seconds; negative ones are none.
+// DelayText formats a duration in seconds; a negative one is 0.
 func DelayText(d time.Duration) string {
 	return strconv.FormatFloat(max(d, 0).Seconds(), 'f', -1, 64)
 }
 
-// ReadScore reads a score as Redis writes it: exactly what number in
-// lua/prelude.lua reads. ParseFloat alone reads more, such as hexadecimal digits.
+// ReadScore reads a score as Redis writes it. It accepts exactly what number in
+// lua/prelude.lua accepts; ParseFloat alone accepts more, such as hexadecimal
+// digits.
 func ReadScore(text string) (float64, error) {
 	switch text {
 	case "inf", "+inf":
@@ -76,7 +77,7 @@ func digits(text string) bool {
 	return true
 }
 
-// ReadCount reads a count of a lease record: exactly what counted in
+// ReadCount reads a count of a lease record. It accepts exactly what counted in
 // lua/prelude.lua accepts.
 func ReadCount(text string) (int, bool) {
 	if text == "" || len(text) > 9 || !digits(text) || (len(text) > 1 && text[0] == '0') {
@@ -86,7 +87,8 @@ func ReadCount(text string) (int, bool) {
 	return n, err == nil
 }
 
-// Instant reads a score as an instant to the nearest µs, within the bounds.
+// Instant converts a score to an instant, to the nearest µs, between FirstInstant
+// and LastInstant.
 func Instant(score float64) time.Time {
 	switch us := math.Round(score * 1e6); {
 	case us >= float64(LastInstant.UnixMicro()):
@@ -98,7 +100,7 @@ func Instant(score float64) time.Time {
 	}
 }
 
-// Between is the time from one score to another, to the nearest µs.
+// Between returns the time from one score to another, to the nearest µs.
 func Between(from, to float64) time.Duration {
 	us := math.Round((to - from) * 1e6)
 	if math.IsNaN(us) { // both are infinite
@@ -108,7 +110,7 @@ func Between(from, to float64) time.Duration {
 	return time.Duration(min(max(us, -limit), limit)) * time.Microsecond
 }
 
-// DelayMicros writes a delay in µs, rounded up; negative ones are none.
+// DelayMicros formats a delay in µs, rounded up; a negative one is 0.
 func DelayMicros(d time.Duration) string {
 	us := max(d, 0) / time.Microsecond
 	if d%time.Microsecond > 0 {
@@ -117,7 +119,8 @@ func DelayMicros(d time.Duration) string {
 	return strconv.FormatInt(int64(us), 10)
 }
 
-// ReadInstant reads a score as an instant; the zero time when it is none.
+// ReadInstant reads a score as an instant; it returns the zero time if text is not
+// a score.
 func ReadInstant(text string) time.Time {
 	score, err := ReadScore(text)
 	if err != nil {

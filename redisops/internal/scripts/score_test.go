@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A score that was read can be written, and is read the same again.
+// FuzzReadScore checks that formatting a score that was read gives the same score
+// again.
 func FuzzReadScore(f *testing.F) {
 	for _, text := range []string{"1795246719.123", "inf", "-inf", "nan", "1e400", "-0", "0x1p-2", "1_0", ""} {
 		f.Add(text)

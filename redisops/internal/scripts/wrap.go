@@ -16,13 +16,13 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// ErrReply says that a script answered what it should not.
+// ErrReply reports that a script returned an unexpected reply.
 var ErrReply = errors.New("unexpected reply of a script")
 
-// meanings is what the codes of Redis's replies mean; those that are not here
-// mean nothing but themselves. STALE, WRONGTYPE and CROSSSLOT say more, see WrapReply.
+// meanings maps the codes of Redis's errors to errors of this project. WrapReply
+// handles STALE, WRONGTYPE and CROSSSLOT, which carry details.
 var meanings = map[string]error{
-	// A server that is there but does not serve, or not any more.
+	// The server is reachable but does not serve requests.
 	"LOADING":     exchange.ErrUnavailable,
 	"READONLY":    exchange.ErrUnavailable,
 	"MASTERDOWN":  exchange.ErrUnavailable,
@@ -36,12 +36,12 @@ var meanings = map[string]error{
 	"NOPERM":      redisops.ErrDenied,
 	"NOAUTH":      redisops.ErrDenied,
 	"WRONGPASS":   redisops.ErrDenied,
-	// A Cluster, and a client that does not know it.
+	// A Cluster that the client does not treat as one.
 	"MOVED": redisops.ErrUnsupported,
 	"ASK":   redisops.ErrUnsupported,
 }
 
-// sentences are the beginnings of errors that have no code: of Redis, and of
+// sentences are the beginnings of errors that have no code, of Redis and of
 // go-redis, which does not export them.
 var sentences = []struct {
 	begins string
@@ -55,11 +55,12 @@ var sentences = []struct {
 	{"redis: all ring shards are down", exchange.ErrUnavailable},
 }
 
-// scriptError finds the reply that ended a script where Redis 6.2 wraps it:
-// "ERR Error running script (…): @user_script:5: @user_script: 5: -OOM …".
+// scriptError finds the error that ended a script in the text with which Redis 6.2
+// wraps it: "ERR Error running script (…): @user_script:5: @user_script: 5: -OOM
+// …".
 var scriptError = regexp.MustCompile(`@user_script: ?\d+: -?([A-Z]+ .*)`)
 
-// Wrap says what an error of Redis means. Errors of ctx stay recognisable.
+// Wrap classifies an error of Redis. Errors of ctx remain recognizable.
 func Wrap(ctx context.Context, keys []string, err error) error {
 	switch {
 	case err == nil:
@@ -69,8 +70,8 @@ func Wrap(ctx context.Context, keys []string, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
-	// From here on a deadline is the connection's: a dial that timed out says
-	// context.DeadlineExceeded too.
+	// From here on a deadline is the connection's, because a dial that timed out
+	// returns context.DeadlineExceeded too.
 	for _, s := range sentences {
 		if strings.HasPrefix(err.Error(), s.begins) {
 			return fmt.Errorf("%w: %w", s.means, err)
@@ -90,21 +91,21 @@ func Wrap(ctx context.Context, keys []string, err error) error {
 	return err
 }
 
-// deniedInScript reports whether Redis refused a command that a script ran. The
-// refusal has no code there, and its words depend on the version.
+// deniedInScript reports whether Redis refused a command of a script. Within a
+// script the error has no code, and its text depends on the version.
 func deniedInScript(text string) bool {
 	return strings.Contains(text, "The user executing the script can't") || // Redis 6.2 and 7.0
 		strings.Contains(text, "ACL failure in script: ") // Redis 7.2 and later, Valkey
 }
 
-// IsDenied reports whether err, as Redis answers it or wrapped, is the refusal
-// of a right that the user lacks.
+// IsDenied reports whether err, as Redis returns it or wrapped, says that the user
+// lacks a right.
 func IsDenied(err error) bool {
 	return err != nil && (redis.IsPermissionError(err) || strings.Contains(err.Error(), "NOPERM") ||
 		deniedInScript(err.Error()))
 }
 
-// WrapReply says what an error that Redis answered means.
+// WrapReply classifies an error that Redis returned.
 func WrapReply(keys []string, err error) error {
 	text := err.Error()
 	if deniedInScript(text) {
@@ -134,8 +135,8 @@ func WrapReply(keys []string, err error) error {
 	return err
 }
 
-// wrongType reads "index found want", what the scripts answer; with another
-// text it is Redis's own error.
+// wrongType reads "index found want", which the scripts return; any other text is
+// Redis's own error.
 func wrongType(keys []string, rest string, err error) error {
 	fields := strings.Fields(rest)
 	if len(fields) == 3 {

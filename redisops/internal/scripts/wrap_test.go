@@ -18,7 +18,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 )
 
-// Errors are read too.
+// FuzzWrapReply checks that any text of an error can be classified.
 func FuzzWrapReply(f *testing.F) {
 	f.Add("ERR Error running script (call to f_0): @user_script:9: @user_script: 9: -OOM command not allowed")
 	f.Add("WRONGTYPE 1 string hash")
@@ -29,8 +29,8 @@ func FuzzWrapReply(f *testing.F) {
 	})
 }
 
-// Every code and sentence that is known has a meaning here, and the other way
-// round; the root package says which of them may be retried.
+// TestWhatRedisErrorsMean checks that every known code and sentence is listed here,
+// and the other way round. The root package defines which of them may be retried.
 func TestWhatRedisErrorsMean(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
@@ -100,7 +100,7 @@ func TestWhatRedisErrorsMean(t *testing.T) {
 	}
 }
 
-// lastOf is what of a reply has to be in the error: who looks wants to know.
+// lastOf is the part of a reply that the error must contain, for diagnosis.
 func lastOf(text string) string {
 	if strings.HasPrefix(text, "WRONGTYPE") || strings.HasPrefix(text, "STALE") {
 		return ""
@@ -108,8 +108,8 @@ func lastOf(text string) string {
 	return text
 }
 
-// Whatever befalls a connection, it is the server as a whole that does not
-// answer.
+// TestWhatNetworkErrorsMean checks that all errors of a connection mean that the
+// server is unavailable.
 func TestWhatNetworkErrorsMean(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{

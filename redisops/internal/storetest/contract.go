@@ -16,11 +16,11 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// header is what a script says of itself.
+// header is the header comment of a script.
 type header struct {
 	keys, args []string
-	moreKeys   bool // more keys follow those that have a name
-	more       bool // more arguments follow those that have a name
+	moreKeys   bool // more keys follow the named ones
+	more       bool // more arguments follow the named ones
 	returns    bool
 }
 
@@ -47,7 +47,7 @@ func readHeader(t testing.TB, set *scripts.Set, name string) (header, string) {
 	return h, body
 }
 
-// cutMore takes the "..." off the end of a list.
+// cutMore removes the "..." at the end of a list.
 func cutMore(words []string) (named []string, more bool) {
 	if n := len(words); n > 0 && words[n-1] == "..." {
 		return words[:n-1], true
@@ -81,7 +81,7 @@ func CheckHeaders(t *testing.T, set *scripts.Set) {
 	}
 }
 
-// requireAllUsed wants each file to be a script or a part of one.
+// requireAllUsed requires that each file is a script or a part of one.
 func requireAllUsed(t *testing.T, set *scripts.Set) {
 	t.Helper()
 	files, err := fs.Glob(set.Files, "lua/*.lua")
@@ -92,7 +92,8 @@ func requireAllUsed(t *testing.T, set *scripts.Set) {
 	}
 }
 
-// used is how many of KEYS or ARGV a script uses; it must leave none out.
+// used returns how many of KEYS or ARGV a script uses, and requires that it uses
+// them without gaps.
 func used(t *testing.T, use *regexp.Regexp, body string) int {
 	t.Helper()
 	seen := map[int]bool{}
@@ -107,17 +108,18 @@ func used(t *testing.T, use *regexp.Regexp, body string) int {
 	return len(seen)
 }
 
-// contract is a hook that compares every script call of a test with the header
-// of its script.
+// contract is a client hook that compares every script call of a test with the
+// header of its script.
 type contract struct {
 	t       testing.TB
-	names   map[string]string // by hash
+	names   map[string]string // names of scripts by hash
 	headers map[string]header
 	named   func(key, word string) bool
 }
 
-// Contract is a hook that compares every script call of a test with the header of
-// its script. Named reports whether a key is one that the header calls word.
+// Contract returns a client hook that compares every script call of a test with the
+// header of its script. Named reports whether a key is the one that the header
+// calls word.
 func Contract(t testing.TB, set *scripts.Set, named func(key, word string) bool) redis.Hook {
 	t.Helper()
 	c := contract{t, map[string]string{}, map[string]header{}, named}
@@ -169,5 +171,5 @@ func (c contract) check(args []any) {
 	}
 }
 
-// OfTopic reports whether a key is the one of a topic that headers call word.
+// OfTopic reports whether key is the topic's key that headers call word.
 func OfTopic(key, word string) bool { return strings.HasPrefix(key, "timers_"+word+":") }

@@ -1,4 +1,4 @@
-// Package storetest has what the tests of several stores need: checks of the
+// Package storetest has helpers for the tests of several stores: checks of the
 // headers of scripts, and a client hook that compares every script call with the
 // header of its script.
 package storetest

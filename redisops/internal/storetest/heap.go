@@ -9,8 +9,8 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// HoldsLittle checks that one held lease of each reply keeps at most 8 KiB, whatever
-// came with it.
+// HoldsLittle checks that one held lease of each reply retains at most 8 KiB,
+// whatever else the reply contained.
 func HoldsLittle(t *testing.T, replies, leases int, parse func() (*exchange.Reply, error)) {
 	t.Helper()
 	held, before := make([]exchange.Lease, replies), heap()

@@ -12,14 +12,14 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// NoRetries has a client report a refused connection at once.
+// NoRetries makes a client report a refused connection at once.
 func NoRetries(o *redis.Options) {
 	o.MaxRetries, o.DialerRetries, o.ReadTimeout = -1, 1, 30*time.Second
 }
 
 var evalsha = regexp.MustCompile(`cmdstat_evalsha:calls=\d+,usec=(\d+)`)
 
-// ScriptMicros reads from INFO commandstats how long scripts have run.
+// ScriptMicros reads from INFO commandstats how long scripts have run, in µs.
 func ScriptMicros(b *testing.B, info string) float64 {
 	b.Helper()
 	m := evalsha.FindStringSubmatch(info)
@@ -31,15 +31,15 @@ func ScriptMicros(b *testing.B, info string) float64 {
 	return us
 }
 
-// Held names a lease in a request.
+// Held returns the reference to a lease for a request.
 func Held(l exchange.Lease) exchange.Held { return exchange.Held{ID: l.ID, Token: l.Token} }
 
-// Verdict settles a lease.
+// Verdict returns the settlement of a lease.
 func Verdict(v exchange.Verdict, l exchange.Lease) exchange.Settlement {
 	return exchange.Settlement{Held: Held(l), Verdict: v}
 }
 
-// IDs are the ids of leases.
+// IDs returns the ids of leases.
 func IDs(leases []exchange.Lease) []string {
 	out := make([]string, len(leases))
 	for i, l := range leases {

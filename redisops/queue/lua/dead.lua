@@ -1,19 +1,19 @@
 -- Queue_dead: put before the scripts of queues that touch dead letters.
 --
 -- The list dlq is the peer's: payloads, the newest at the head. Beside it are two
--- keys of ours. Places is a sorted set with a member for each letter in the same
--- order, so that the rank of a member from its end is the index of its letter
--- from the head. Records is a hash: member -> what is known of that letter; the
--- letters of the peer have a member without a record. The peer takes from the
--- tail, which moves no index from the head. It adds at the head: how many letters
+-- keys of Wakebell. Places is a sorted set with a member for each dead letter in
+-- the same order, so that the rank of a member from its end is the index of its
+-- dead letter from the head. Records is a hash: member -> what is known of that
+-- dead letter; those of the peer have a member without a record. The peer removes
+-- from the tail, which moves no index from the head. It adds at the head: how many
 -- are new there is found by the field '' of records, with the length of the list
 -- and the fingerprint of its head after our last write.
 
--- FAR bounds how many letters one removal walks over, at 25 ns each.
+-- FAR bounds how many dead letters one removal walks over, at 25 ns each.
 local FAR = 50000
--- CATCH_UP bounds how many letters of the peer get a place in one call.
+-- CATCH_UP bounds how many dead letters of the peer get a place in one call.
 local CATCH_UP = 1000
--- FORGET bounds how many records of letters that left are removed in one call.
+-- FORGET bounds how many records of absent dead letters are removed in one call.
 local FORGET = 1000
 
 -- fingerprint tells payloads apart without reading all of a large one.
@@ -21,8 +21,8 @@ local function fingerprint(payload)
   return #payload .. ':' .. string.sub(redis.sha1hex(string.sub(payload, 1, 256) .. string.sub(payload, -256)), 1, 16)
 end
 
--- unplaced is how many letters at the head have no place yet. It is nil when the
--- letter that was the head is not found among the next 1,000: then no letter is
+-- unplaced is how many dead letters at the head have no place yet. It is nil when the
+-- former head is not found among the next 1,000: then no dead letter is
 -- known to be the one of a place.
 local function unplaced(dlq, records)
   local state = redis.call('HGET', records, '')
@@ -55,7 +55,7 @@ local function forget(dlq, places, records, behind)
   return n
 end
 
--- open has the letters of the peer placed, and answers how many are left without
+-- open gives the peer's dead letters a place, and returns how many are left without
 -- a place, and the next number for a place. Its first write is one that Redis
 -- allows when its memory is full.
 local function open(dlq, places, records, micros)
@@ -92,13 +92,13 @@ local function close(dlq, places, records, behind)
   return forgotten
 end
 
--- place_at is the member of the letter at an index, nil when it has none.
+-- place_at is the member of the dead letter at an index, nil when it has none.
 local function place_at(places, behind, index)
   if index < behind then return nil end
   return redis.call('ZREVRANGE', places, index - behind, index - behind)[1]
 end
 
--- search looks for a letter by its payload, up to FAR from either end: for one
+-- search looks for a dead letter by its payload, up to FAR from either end: for one
 -- without a record, or else for its twin. It answers nil when there is none, and
 -- then whether there may be one further inside.
 local function search(dlq, places, records, behind, length, payload)
@@ -116,7 +116,7 @@ local function search(dlq, places, records, behind, length, payload)
   return nil, length > 2 * FAR
 end
 
--- index_of finds a letter from the head, nil when it is not there. Entry is its
+-- index_of finds a dead letter from the head, nil when it is not there. Entry is its
 -- place, or the hash of its payload; hint, from the tail, is where to look for the
 -- latter, '' for anywhere. The second answer is whether it may be further inside
 -- the list than was looked.
@@ -136,9 +136,9 @@ local function index_of(dlq, places, records, behind, length, entry, payload, hi
   return nil, false
 end
 
--- nearer is for a letter further than FAR from both ends, to which a walk would
+-- nearer is for a dead letter further than FAR from both ends, to which a walk would
 -- take too long: one that is nearer is put into its place, and the answer is where
--- that one was. Only the order of the letters changes.
+-- that one was. Only the order of the dead letters changes.
 local function nearer(dlq, places, records, behind, length, index)
   if math.min(index, length - 1 - index) < FAR then return index end
   local place = place_at(places, behind, index)
@@ -155,12 +155,12 @@ local function nearer(dlq, places, records, behind, length, index)
   return other
 end
 
--- MARK stands for a letter in the list from when it is found until it is removed,
+-- MARK stands for a dead letter in the list from when it is found until it is removed,
 -- all in one call.
 local MARK = '\0wakebell: removed'
 
 -- remove takes what is marked out of the list, with its places and records, and
--- answers how many letters have no place then.
+-- returns how many dead letters then have no place.
 local function remove(dlq, places, records, behind, length, indices)
   local members, near, left = {}, 0, behind
   for _, index in ipairs(indices) do

@@ -4,7 +4,7 @@
 -- ARGV: ...
 --   of each an entry, a payload, and how many are before it: '' where that is not
 --   known.
--- Returns: how many of the letters were looked at, how many of these were there,
+-- Returns: how many dead letters were examined, how many of these existed,
 --   and 1 when the next one may be too far inside the list to find it by its
 --   payload, else 0; as texts.
 

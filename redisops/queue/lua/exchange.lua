@@ -272,7 +272,7 @@ local function consider(stored, delivered)
   return true, true
 end
 
--- steps reads in growing steps, so that large payloads are not read in vain.
+-- steps reads in growing steps, so that large payloads are not read needlessly.
 local function steps(read, took)
   local step, at = 1, 0
   while not full and #claimed < want do
@@ -313,7 +313,7 @@ if want > 0 then
       gave_up[#gave_up + 1] = stored
       return
     end
-    -- Two equal messages without an envelope cannot be told apart while both
+    -- Two equal messages without an envelope cannot be distinguished while both
     -- are held: the second one gets an envelope.
     if not once and string.sub(stored, 1, #PREFIX) ~= PREFIX then
       if here[stored] or redis.call('HEXISTS', tokens, stored) == 1 then

@@ -14,7 +14,7 @@ local length = redis.call('LLEN', KEYS[1])
 local behind = unplaced(KEYS[1], KEYS[3])
 local out, bytes, seen, step = {''}, 0, 0, 1
 
--- show answers with a letter, if it is one that was asked for.
+-- show adds a dead letter to the reply, if it was requested.
 local function show(payload, place, at)
   local known = place and redis.call('HGET', KEYS[3], place)
   local print, record = string.match(known or '', '^(%S+) (.*)$')

@@ -6,7 +6,7 @@
 -- ARGV: cap drop window remember owners keyed ...
 --   cap 0 for none; drop 1: the oldest go, a bounded number of them, 0: FULL; window in ms; remember how
 --   long in ms the answer is kept, 0 not at all; owners begins the keys that say
---   which deduplication key a message has, '' for none; keyed has a letter for
+--   which deduplication key a message has, '' for none; keyed has a code for
 --   each message: k or -. Then come the ends of the ids, 20 digits, and the
 --   envelopes from after the id.
 -- Returns: one string, "dropped\n", then for each message "outcome id\n": f it

@@ -3,7 +3,7 @@
 -- KEYS: pending dlq places records hint published ...
 --   its deduplication key, if it has one.
 -- ARGV: payload entry before tail envelope window owners
---   before is how many letters are before it, '' where that is not known; tail is
+--   before is how many dead letters precede it, '' if unknown; tail is
 --   the end of the new id and envelope what follows it; window in ms and owners as
 --   of publish.lua.
 -- Returns: an outcome and an id: r redriven, d there is another message of its

@@ -102,7 +102,7 @@ local function forget_claims(refs, ids, backrefs, tokens)
   for _, token in ipairs(tokens) do
     local result = redis.call('HGET', refs, token)
     if result then
-      redis.pcall('DEL', result) -- its slot is not ours to know
+      redis.pcall('DEL', result) -- its slot is unknown
       redis.call('HDEL', refs, token)
     end
     local claim = redis.call('HGET', backrefs, token)

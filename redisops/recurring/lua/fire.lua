@@ -8,7 +8,7 @@
 --   hash of each entry.
 -- ARGV: token ignored targets members ...
 --   token is ours where the lock is to be taken, or empty; ignored the token of
---   a lock that is not, a space and its end in ms. Targets has a letter for each: t a topic, c a
+--   a lock that is not, a space and its end in ms. Targets has a code for each: t a topic, c a
 --   Celery queue. Members is how many entries there are. Then for each entry:
 --   its member of the schedule; the definition, meta and third field decided on; the new meta, third
 --   field and score; the instant before which it is not due; the number of a

@@ -1,10 +1,10 @@
--- Part of the beat's scripts: the lock that a Python beat holds, or ours.
+-- Part of the beat's scripts: the lock of a Python beat, or of Wakebell.
 
--- OURS bounds, in milliseconds, for how long our lock outlives us.
+-- OURS bounds, in milliseconds, how long Wakebell's lock outlives its nodes.
 local OURS = '30000'
 
--- take takes the lock, or holds it on, where nobody else does. All our nodes
--- have the same token.
+-- take takes or extends the lock, unless another holder has it. All Wakebell
+-- nodes have the same token.
 local function take(key, token)
   local holder = redis.call('GET', key)
   if not holder or holder == token then redis.call('SET', key, token, 'PX', OURS) end
@@ -17,7 +17,7 @@ local function lock(key)
   return holder, string.format('%d', redis.call('PTTL', key))
 end
 
--- barred says whether somebody else's lock forbids to fire. A holder that is
+-- barred reports whether a foreign lock forbids firing. A holder that is
 -- known to be dead is ignored, as long as it has not renewed: ignored is its
 -- token, a space, and the instant in ms at which its lock ends, or -1.
 local function barred(holder, left, token, ignored, now)

@@ -1,7 +1,7 @@
 -- Once: put after a script that was made a function, work, and that fires one
 -- entry. The mark of the operation is the last of KEYS. When the entry was fired
 -- under it before, it is not fired again, and the answer is what was kept then,
--- with the letter d. Of ARGV the last are what is to be kept, what tells the
+-- with the code d. The last of ARGV are the text to store, what distinguishes the
 -- operation from another with the same mark, and for how many ms.
 local key, life, call, keep = KEYS[#KEYS], ARGV[#ARGV], ARGV[#ARGV - 1], ARGV[#ARGV - 2]
 KEYS[#KEYS] = nil

@@ -4,7 +4,7 @@
 --   the schedule and the hash of the entry.
 -- ARGV: member definition meta ours new_definition new_meta new_ours score hint
 --   the fields as they were found, empty for absent, and as they are to be; hint
---   is a channel to tell.
+--   is a channel to notify.
 -- Returns: ok, or changed.
 
 local bad = mistyped('zset', 'hash')

@@ -1,5 +1,5 @@
--- Puts the timer of a run that its entry has in its outbox: once, whoever sends
--- it how often.
+-- Puts the timer of a run that its entry has in its outbox: once, however often
+-- and by whichever node it is sent.
 --
 -- KEYS: timeline payloads leases hint runs
 -- ARGV: name incarnation run id payload instant

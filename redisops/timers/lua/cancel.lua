@@ -3,7 +3,7 @@
 -- KEYS: timeline payloads leases hint
 -- ARGV: ...
 --   the ids.
--- Returns: one string, a letter for each id: a absent, p pending, r running.
+-- Returns: one string, a code for each id: a absent, p pending, r running.
 
 local bad = mistyped('zset', 'hash', 'hash', 'string')
 if bad then return bad end

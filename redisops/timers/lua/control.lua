@@ -1,9 +1,9 @@
--- Pauses, resumes or retunes a topic, and tells its nodes.
+-- Pauses, resumes or retunes a topic, and notifies its nodes.
 --
 -- KEYS: control hint
 -- ARGV: action ...
---   pause, then by whom and why; resume; or tune, then the fields and values of
---   all settings that are to be in force.
+--   pause, then the operator and the reason; resume; or tune, then the fields and values of
+--   all overrides that are to apply.
 -- Returns: the fields and values that are left.
 
 local bad = mistyped('hash', 'string')

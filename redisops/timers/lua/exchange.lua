@@ -147,8 +147,8 @@ local scored = {}         -- score, id, …
 local recorded = {}       -- id, record, …
 local refused, refusals = 0, {}
 
--- bury makes a dead letter of what the settlement of that index ends; -1 and -2:
--- of what the claim gives up. Without a payload the letter has none either.
+-- bury dead-letters the timer of the settlement with that index; -1 and -2 mean
+-- the claim. Without a payload the dead letter has none either.
 local function bury(index, id, payload, r, reason)
   local entry = {dead}
   if dead_cap ~= '0' then
@@ -209,8 +209,8 @@ if total > acks then
   local delays = base + 2 * total
   local i = acks
 
-  -- mine gives the record of the i-th lease; without one (somebody deleted
-  -- the hash) what can be known.
+  -- mine returns the record of the i-th lease, or what is known without it (the
+  -- hash was deleted by hand).
   local function mine()
     return current(records[i - acks], scores[i]) or
       {claims = 1, failures = 0, activation = now_text, before = now_text, first = '', err = ''}

@@ -2,7 +2,7 @@
 -- Keyed: put after a script that was made a function, work. With an idempotency
 -- key, which is the last of KEYS, the answer of the first call is kept for as
 -- long as the last of ARGV says, in ms, and given again; the argument before it
--- tells the call, for a key is good for one call alone.
+-- identifies the call, because a key is valid for one call only.
 local key, call, life = KEYS[#KEYS], ARGV[#ARGV - 1], ARGV[#ARGV]
 KEYS[#KEYS] = nil
 ARGV[#ARGV] = nil

@@ -7,8 +7,8 @@
 -- KEYS: timeline payloads leases hint ...
 --   the once keys of the timers that have one, in order; or the key apart.
 -- ARGV: policies onces instants words ...
---   policies has one letter for each timer: r replace, k keep, e earliest, d
---   debounce; onces a letter for each: o or -; instants is how many there are:
+--   policies has one code for each timer: r replace, k keep, e earliest, d
+--   debounce; onces a code for each: o or -; instants is how many there are:
 --   one for each timer, or 1 for all; words is 2, or 1 where payloads are apart.
 --   Then come the ids, each with its payload if it has two words, and the
 --   instants: seconds since 1970, or a delay in µs from now after a '+'; then for

@@ -9,7 +9,7 @@ local CHUNK = 1000
 -- linearly, at twice the cost per timer.
 local SENTINEL = 'not a lease: this field keeps the hash a hash table, whose look-ups do not scan'
 
--- HINT_LIFE bounds, in milliseconds, for how long a hint that nobody received
+-- HINT_LIFE bounds, in milliseconds, for how long a hint without a receiver
 -- holds back the next one: two default polling intervals.
 local HINT_LIFE = '10000'
 

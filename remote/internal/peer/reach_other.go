@@ -1,6 +1,6 @@
 //go:build !linux
 
-package remote
+package peer
 
 import "time"
 

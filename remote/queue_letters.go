@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/queue"
@@ -15,7 +17,7 @@ import (
 func (q *Queues) DeadLetters(ctx context.Context, name queue.Keys, from int64) iter.Seq2[queue.DeadLetter, error] {
 	if from < 0 {
 		return func(yield func(queue.DeadLetter, error) bool) {
-			yield(queue.DeadLetter{}, wire.Invalid("from", "%d is negative", from))
+			yield(queue.DeadLetter{}, argument.Invalid("from", "%d is negative", from))
 		}
 	}
 	request := &messages.ListQueueDeadLettersRequest{Name: name.Name, Queue: wire.QueueMessage(name), From: uint64(from)}
@@ -58,7 +60,7 @@ func (q *Queues) DeleteDeadLetters(ctx context.Context, name queue.Keys, letters
 		n := q.fittingLetters(letters)
 		request := &messages.DeleteQueueDeadLettersRequest{Name: name.Name, Queue: wire.QueueMessage(name)}
 		for _, l := range letters[:n] {
-			request.DeadLetters = append(request.DeadLetters, &messages.QueueDeadLetter{Entry: wire.Text(l.Entry), Body: l.Payload})
+			request.DeadLetters = append(request.DeadLetters, &messages.QueueDeadLetter{Entry: text.Valid(l.Entry), Body: l.Payload})
 		}
 		answer, err := once(ctx, q.client, rpc.OperationsClient.DeleteQueueDeadLetters, request)
 		total += int(answer.GetCount())

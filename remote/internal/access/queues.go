@@ -7,6 +7,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -49,12 +51,12 @@ func (k *QueueKeys) Settle(request proto.Message) error {
 	named := k.named[name]
 	if _, subscribes := request.(*messages.SubscribeRequest); subscribes && queue == nil {
 		if named != nil {
-			return fmt.Errorf("%w: subscribe to topic %q: the node's configuration names a queue of this name", wakebell.ErrConflict, wire.Clip(name))
+			return fmt.Errorf("%w: subscribe to topic %q: the node's configuration names a queue of this name", wakebell.ErrConflict, text.Clip(name, wire.MaxShown))
 		}
 		return nil
 	}
 	if k.system.Reserves(name) {
-		return wire.Invalid("queue", "the keys of %q would be among those of topics, gates or recurring schedules", wire.Clip(name))
+		return argument.Invalid("queue", "the keys of %q would be among those of topics, gates or recurring schedules", text.Clip(name, wire.MaxShown))
 	}
 	separator := queue.GetSeparator()
 	if separator == defaultSeparator && named.GetSeparator() == "" {
@@ -76,8 +78,8 @@ func (k *QueueKeys) Settle(request proto.Message) error {
 }
 
 func notTheNodes(name, what, given string) error {
-	return wire.Invalid("queue", "the %s of %q is not %q: a queue has those keys that the node's configuration names (Config.Queues), else the default ones",
-		what, wire.Clip(name), wire.Clip(given))
+	return argument.Invalid("queue", "the %s of %q is not %q: a queue has those keys that the node's configuration names (Config.Queues), else the default ones",
+		what, text.Clip(name, wire.MaxShown), text.Clip(given, wire.MaxShown))
 }
 
 // queueField is the field of every request about a queue that says which keys it has.
@@ -103,7 +105,7 @@ func ValidQueues(queues []queue.Keys) (errs []error) {
 			errs = append(errs, fmt.Errorf("config: Queues: %w", err))
 		}
 		if seen[name.Name] {
-			errs = append(errs, wire.Invalid("Queues", "%q is named twice", wire.Clip(name.Name)))
+			errs = append(errs, argument.Invalid("Queues", "%q is named twice", text.Clip(name.Name, wire.MaxShown)))
 		}
 		seen[name.Name] = true
 	}

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -199,7 +200,7 @@ func tableOf(rules ...requestRule) map[string]func(proto.Message) []need {
 }
 
 func (n need) String() string {
-	name := fmt.Sprintf("%q", wire.Clip(n.name))
+	name := fmt.Sprintf("%q", text.Clip(n.name, wire.MaxShown))
 	if n.every {
 		name = "*"
 	}

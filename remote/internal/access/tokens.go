@@ -7,7 +7,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/internal/argument"
 )
 
 const (
@@ -21,7 +21,7 @@ func CheckTokens(tokens map[string]string) error {
 	for token, owner := range tokens {
 		errs = append(errs, CheckToken("Tokens", token))
 		if owner == "" || len(owner) > maxOwner {
-			errs = append(errs, wire.Invalid("Tokens", "an owner of %d bytes, want 1 to %d", len(owner), maxOwner))
+			errs = append(errs, argument.Invalid("Tokens", "an owner of %d bytes, want 1 to %d", len(owner), maxOwner))
 		}
 	}
 	return errors.Join(errs...)
@@ -30,10 +30,10 @@ func CheckTokens(tokens map[string]string) error {
 // CheckToken reports what is wrong with a token in a field of a configuration.
 func CheckToken(field, token string) error {
 	if len(token) < minToken || len(token) > maxToken {
-		return wire.Invalid(field, "a token of %d bytes, want %d to %d", len(token), minToken, maxToken)
+		return argument.Invalid(field, "a token of %d bytes, want %d to %d", len(token), minToken, maxToken)
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return wire.Invalid(field, "a token has a byte that is not printable ASCII")
+		return argument.Invalid(field, "a token has a byte that is not printable ASCII")
 	}
 	return nil
 }
@@ -75,12 +75,12 @@ func CheckCertificates(tokens, certificates map[string]string, asked bool) error
 		name, named := strings.CutPrefix(certificate, byName)
 		switch {
 		case !known:
-			errs = append(errs, wire.Invalid("TokenCertificates", "a token that is not among Tokens"))
+			errs = append(errs, argument.Invalid("TokenCertificates", "a token that is not among Tokens"))
 		case !asked:
-			errs = append(errs, wire.Invalid("TokenCertificates", "peers show no certificates: it needs TLS.ClientCAs"))
+			errs = append(errs, argument.Invalid("TokenCertificates", "peers show no certificates: it needs TLS.ClientCAs"))
 		case printed && err == nil && len(bytes) == sha256.Size, named && name != "":
 		default:
-			errs = append(errs, wire.Invalid("TokenCertificates", "%q, want cn:NAME or sha256: and 64 hexadecimal digits", certificate))
+			errs = append(errs, argument.Invalid("TokenCertificates", "%q, want cn:NAME or sha256: and 64 hexadecimal digits", certificate))
 		}
 	}
 	return errors.Join(errs...)

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
@@ -120,7 +121,7 @@ func checkSenders(senders []*actor.PID, from *peer) error {
 		case sender == nil || sender.GetId() == "" || len(sender.GetId()) > maxID:
 			return hostile("a sender without a proper id")
 		case sender.GetAddress() != from.address:
-			return hostile("a sender at %q, which is not the peer's %q", wire.Clip(sender.GetAddress()), from.address)
+			return hostile("a sender at %q, which is not the peer's %q", text.Clip(sender.GetAddress(), wire.MaxShown), from.address)
 		}
 	}
 	return nil
@@ -192,7 +193,7 @@ func (a *admission) indexes(e *premote.MessageEnvelope) error {
 func (a *admission) body(kind string, e *premote.MessageEnvelope) error {
 	known, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(kind))
 	if err != nil {
-		return hostile("type %q: %v", wire.Clip(kind), err)
+		return hostile("type %q: %v", text.Clip(kind, wire.MaxShown), err)
 	}
 	if err := wire.CountParts(e.GetMessageData(), known.Descriptor(), &a.budget); err != nil {
 		return hostile("a %q: %v", kind, err)
@@ -251,8 +252,8 @@ func (a *admission) system(kind string, to *Entry, e *premote.MessageEnvelope) (
 func (a *admission) drop(format string, args ...any) {
 	if a.in.dropped == "" {
 		for i := range args {
-			if text, ok := args[i].(string); ok {
-				args[i] = wire.Clip(text)
+			if s, ok := args[i].(string); ok {
+				args[i] = text.Clip(s, wire.MaxShown)
 			}
 		}
 		a.in.dropped = fmt.Sprintf(format, args...)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	gpeer "google.golang.org/grpc/peer"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/access"
@@ -102,7 +103,7 @@ func (g *Guard) Listen() (err error) {
 	}
 	host, port, err := wire.HostPort(g.Cfg.Address)
 	if err != nil {
-		return wire.Invalid("Address", "%v", err)
+		return argument.Invalid("Address", "%v", err)
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/access"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -49,7 +50,7 @@ func (g *Guard) Allowed(w Caller, request proto.Message) error {
 	}
 	for _, n := range of(request) {
 		if !n.IsGranted(granted, w.Owner) {
-			return fmt.Errorf("%w: %q may not %s", errForbidden, wire.Clip(w.Owner), n)
+			return fmt.Errorf("%w: %q may not %s", errForbidden, text.Clip(w.Owner, wire.MaxShown), n)
 		}
 	}
 	return nil

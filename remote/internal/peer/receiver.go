@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
@@ -87,11 +88,11 @@ func (in *inbound) arrive(hello *premote.ConnectRequest) error {
 	}
 	host, port, err := wire.HostPort(address)
 	if err != nil || port == 0 || len(address) > maxID {
-		return hostile("the address %q", wire.Clip(address))
+		return hostile("the address %q", text.Clip(address, wire.MaxShown))
 	}
 	dial, err := in.who.where(in.ctx, host, port)
 	if in.guard.Filter.addresses[address] || err != nil {
-		return hostile("the address %q, which is not where it connects from", wire.Clip(address))
+		return hostile("the address %q, which is not where it connects from", text.Clip(address, wire.MaxShown))
 	}
 	p, err := in.guard.Peers.arrive(address, dial, in.who)
 	if err != nil {
@@ -133,7 +134,7 @@ func (in *inbound) pass(batch *premote.MessageBatch, e *premote.MessageEnvelope)
 	kind := batch.GetTypeNames()[e.GetTypeId()]
 	known, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(kind))
 	if err != nil {
-		return hostile("type %q: %v", wire.Clip(kind), err)
+		return hostile("type %q: %v", text.Clip(kind, wire.MaxShown), err)
 	}
 	message := known.New().Interface()
 	if err := proto.Unmarshal(e.GetMessageData(), message); err != nil {

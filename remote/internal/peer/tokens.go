@@ -3,8 +3,8 @@ package peer
 import (
 	"slices"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/remote/internal/access"
-	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
 // know takes who has which token, and tells of operators whom nobody can be: a
@@ -26,7 +26,7 @@ func (g *Guard) know(known *access.TokenOwners) {
 // among them, or are bound to another certificate now, end at once.
 func (g *Guard) SetTokens(tokens, certificates map[string]string) error {
 	if (len(tokens) == 0) != (len(*g.owners.Load()) == 0) {
-		return wire.Invalid("Tokens", "whether peers need one is decided by Serve")
+		return argument.Invalid("Tokens", "whether peers need one is decided by Serve")
 	}
 	if err := access.CheckTokens(tokens); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
@@ -57,7 +58,7 @@ func (o *operations) redriveDeadLetters(ctx context.Context, m *messages.Redrive
 		left := false
 		options.Each = func(l wakebell.RedrivenLetter) {
 			if !left && !yield(&messages.RedriveDeadLettersResponse{
-				Entry: wire.Text(l.Entry), Id: wire.Text(l.ID), Outcome: messages.RedriveOutcome(l.Outcome),
+				Entry: text.Valid(l.Entry), Id: text.Valid(l.ID), Outcome: messages.RedriveOutcome(l.Outcome),
 			}, nil) {
 				left = true
 				cancel()

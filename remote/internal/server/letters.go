@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -35,12 +37,12 @@ func (o *operations) RedriveQueueDeadLetter(ctx context.Context, m *messages.Red
 			Key:    func(queue.DeadLetter) string { return m.GetKey() },
 			Window: m.GetWindow().AsDuration(), FreeKeyOnFailure: m.GetFreesKeys(),
 		})
-	return &messages.RedriveQueueDeadLetterResponse{Outcome: messages.QueueRedriveOutcome(outcome), Id: wire.Text(id)}, err
+	return &messages.RedriveQueueDeadLetterResponse{Outcome: messages.QueueRedriveOutcome(outcome), Id: text.Valid(id)}, err
 }
 
 func (o *operations) DeleteQueueDeadLetters(ctx context.Context, m *messages.DeleteQueueDeadLettersRequest) (*messages.DeleteQueueDeadLettersResponse, error) {
 	if len(m.GetDeadLetters()) > wire.MaxLetters {
-		return nil, wire.Invalid("dead_letters", "%d, at most %d", len(m.GetDeadLetters()), wire.MaxLetters)
+		return nil, argument.Invalid("dead_letters", "%d, at most %d", len(m.GetDeadLetters()), wire.MaxLetters)
 	}
 	letters := make([]queue.DeadLetter, len(m.GetDeadLetters()))
 	for i, l := range m.GetDeadLetters() {

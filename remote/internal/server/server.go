@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/access"
 	"github.com/wakebell/wakebell/remote/internal/peer"
@@ -118,7 +119,7 @@ func (s *Server) SetTokens(tokens, certificates map[string]string) error {
 // there.
 func (s *Server) SetRights(granted *rights.Grants) error {
 	if granted == nil || s.guard.Rights.Load() == nil {
-		return wire.Invalid("Rights", "whether there are any is decided by Serve")
+		return argument.Invalid("Rights", "whether there are any is decided by Serve")
 	}
 	s.guard.Rights.Store(granted)
 	s.system.ActorSystem().Root.Send(s.router, subscriptions.RightsChanged{})

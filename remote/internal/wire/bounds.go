@@ -31,3 +31,6 @@ const (
 
 // MaxOverviews is how many topics a request is about.
 const MaxOverviews = 1000
+
+// MaxShown bounds, in bytes, how much of a text of a peer errors and log messages show.
+const MaxShown = 80

@@ -22,7 +22,7 @@ func (q *Queues) DeadLetters(ctx context.Context, name queue.Keys, from int64) i
 	}
 	request := &messages.ListQueueDeadLettersRequest{Name: name.Name, Queue: wire.QueueMessage(name), From: uint64(from)}
 	return wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueDeadLetters, request), func(m *messages.ListQueueDeadLettersResponse) queue.DeadLetter {
-		return wire.LetterOf(m.GetDeadLetter())
+		return wire.QueueDeadLetterOf(m.GetDeadLetter())
 	})
 }
 
@@ -34,7 +34,7 @@ func (q *Queues) DeadLetter(ctx context.Context, name queue.Keys, entry string) 
 	if err != nil {
 		return queue.DeadLetter{}, err
 	}
-	return wire.LetterOf(answer.GetDeadLetter()), nil
+	return wire.QueueDeadLetterOf(answer.GetDeadLetter()), nil
 }
 
 // RedriveDeadLetter is that of queue.Client. When the link breaks it fails with
@@ -73,9 +73,9 @@ func (q *Queues) DeleteDeadLetters(ctx context.Context, name queue.Keys, letters
 
 // fittingLetters is how many of the first letters go in one request.
 func (q *Queues) fittingLetters(letters []queue.DeadLetter) (n int) {
-	for size := wire.FrameOverhead; n < min(len(letters), wire.MaxLetters); n++ {
+	for size := wire.FrameOverhead; n < min(len(letters), wire.MaxDeadLetters); n++ {
 		size += len(letters[n].Payload) + len(letters[n].Entry) + wire.EnvelopeOverhead
-		if n > 0 && size > min(wire.MaxLettersBytes, q.client.cfg.MaxMessage/2) {
+		if n > 0 && size > min(wire.MaxDeadLettersBytes, q.client.cfg.MaxMessage/2) {
 			break
 		}
 	}

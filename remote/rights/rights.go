@@ -38,9 +38,9 @@ var (
 	rightKinds = []Kind{KindTopic, KindQueue, KindGate, KindSchedule}
 )
 
-// everybody is the principal of what is granted to all, those without credentials
+// anyPrincipal is the principal of what is granted to all, those without credentials
 // among them.
-const everybody = "*"
+const anyPrincipal = "*"
 
 // grant allows a principal some actions on what a pattern names.
 type grant struct {
@@ -69,7 +69,7 @@ func newRights(grants []grant) *Grants {
 func (g grant) validate() error {
 	switch {
 	case g.principal == "":
-		return argument.Invalid("principal", "empty, want the name of a token or certificate, or %s", everybody)
+		return argument.Invalid("principal", "empty, want the name of a token or certificate, or %s", anyPrincipal)
 	case len(g.actions) == 0:
 		return argument.Invalid("actions", "none, want some of %s", listed("", actions))
 	case !slices.Contains(rightKinds, g.kind):
@@ -125,8 +125,8 @@ func (r *Grants) AllowAll(principal string, action Action, kind Kind) bool {
 }
 
 func (r *Grants) find(principal string, action Action, kind Kind, is func(pattern string) bool) (grant, bool) {
-	for _, who := range []string{principal, everybody} {
-		for _, g := range r.grants[who] {
+	for _, p := range []string{principal, anyPrincipal} {
+		for _, g := range r.grants[p] {
 			if g.kind == kind && slices.Contains(g.actions, action) && is(g.pattern) {
 				return g, true
 			}

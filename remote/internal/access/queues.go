@@ -65,9 +65,9 @@ func (k *QueueKeys) Settle(request proto.Message) error {
 	if separator != "" && separator != named.GetSeparator() {
 		return notTheNodes(name, "separator", separator)
 	}
-	letters := queue.GetDeadLetters()
-	if letters != "" && letters != named.GetDeadLetters() {
-		return notTheNodes(name, "key of dead letters", letters)
+	deadLetters := queue.GetDeadLetters()
+	if deadLetters != "" && deadLetters != named.GetDeadLetters() {
+		return notTheNodes(name, "key of dead deadLetters", deadLetters)
 	}
 	if named == nil {
 		named = &messages.Queue{}

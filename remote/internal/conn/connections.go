@@ -70,7 +70,7 @@ func (c *Connections) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthI
 	if err != nil {
 		if !errors.Is(err, io.EOF) && !left.over() { // else it is a probe, or was closed by us
 			c.Refused(left.host, fmt.Errorf("the TLS handshake failed: %w", err))
-			sayTLS(raw, err)
+			sendTLSAlert(raw, err)
 		}
 		_ = left.Close() // the error of the handshake says more
 		return nil, nil, err
@@ -93,9 +93,9 @@ func (h *handshaking) Close() error {
 	return h.Connection.Close()
 }
 
-// sayTLS answers a peer that speaks HTTP/2 without TLS with an alert, which tells
+// sendTLSAlert answers a peer that speaks HTTP/2 without TLS with an alert, which tells
 // it what is wrong.
-func sayTLS(raw net.Conn, err error) {
+func sendTLSAlert(raw net.Conn, err error) {
 	plain, ok := errors.AsType[tls.RecordHeaderError](err)
 	if !ok || string(plain.RecordHeader[:]) != "PRI *" {
 		return
@@ -120,7 +120,7 @@ func (c *Connections) Enter(conn *Connection) bool {
 	}
 	var evicted *Connection
 	if c.waiting.Len() >= c.waiters {
-		evicted = c.crowded()
+		evicted = c.oldestOfBusiestHost()
 		c.drop(evicted)
 	}
 	c.conns[conn.from] = conn
@@ -139,9 +139,9 @@ func (c *Connections) Enter(conn *Connection) bool {
 	return true
 }
 
-// crowded is the oldest connection that waits, of the host that has most of
+// oldestOfBusiestHost is the oldest connection that waits, of the host that has most of
 // them. The lock is held.
-func (c *Connections) crowded() *Connection {
+func (c *Connections) oldestOfBusiestHost() *Connection {
 	hosts, most := map[string]int{}, 0
 	for e := c.waiting.Front(); e != nil; e = e.Next() {
 		host := e.Value.(*Connection).host
@@ -220,17 +220,17 @@ func (c *Connections) At(from net.Addr) *Connection {
 // CloseUnless ends the connections on which another token is used than those.
 func (c *Connections) CloseUnless(known func(access.TokenHash) bool) {
 	c.mu.Lock()
-	var strange []*Connection
+	var revoked []*Connection
 	for _, conn := range c.conns {
 		for token := range conn.shown {
 			if !known(token) {
-				strange = append(strange, conn)
+				revoked = append(revoked, conn)
 				break
 			}
 		}
 	}
 	c.mu.Unlock()
-	for _, conn := range strange {
+	for _, conn := range revoked {
 		_ = conn.Close() // it is over either way
 	}
 }

@@ -17,7 +17,7 @@ import (
 // has to be the one that the peer connects from. A name has to stand for that, or
 // be in the peer's certificate; then it may be another address, but none of the
 // node's own machine or link.
-func (w Caller) where(ctx context.Context, host string, port int) (string, error) {
+func (w Caller) dialAddress(ctx context.Context, host string, port int) (string, error) {
 	from := net.ParseIP(w.host)
 	if ip := net.ParseIP(host); ip != nil {
 		if from != nil && from.Equal(ip) {
@@ -26,13 +26,13 @@ func (w Caller) where(ctx context.Context, host string, port int) (string, error
 		if w.names(host) && foreign(ip, from) {
 			return net.JoinHostPort(ip.String(), strconv.Itoa(port)), nil
 		}
-		return "", errElsewhere
+		return "", errForeignAddress
 	}
 	ctx, cancel := context.WithTimeout(ctx, wire.DialTimeout)
 	defer cancel()
 	found, err := lookupHost(ctx, host)
 	if err != nil {
-		return "", errElsewhere
+		return "", errForeignAddress
 	}
 	if slices.ContainsFunc(found, func(a string) bool { ip := net.ParseIP(a); return ip != nil && ip.Equal(from) }) {
 		return net.JoinHostPort(w.host, strconv.Itoa(port)), nil
@@ -44,10 +44,10 @@ func (w Caller) where(ctx context.Context, host string, port int) (string, error
 			}
 		}
 	}
-	return "", errElsewhere
+	return "", errForeignAddress
 }
 
-var errElsewhere = errors.New("it is not where it connects from")
+var errForeignAddress = errors.New("it is not where it connects from")
 
 // lookupHost is the resolver; a test has another.
 var lookupHost = net.DefaultResolver.LookupHost
@@ -75,11 +75,11 @@ type Caller struct {
 // Party is what is charged to the caller.
 func (w Caller) Party() limits.Party { return limits.Party{Principal: w.Owner, Host: w.host} }
 
-type whoKey struct{}
+type callerKey struct{}
 
 // CallerOf is who makes a call that begin has let in.
 func CallerOf(ctx context.Context) Caller {
-	caller, _ := ctx.Value(whoKey{}).(Caller)
+	caller, _ := ctx.Value(callerKey{}).(Caller)
 	return caller
 }
 

@@ -45,7 +45,7 @@ func TestWhatIsDialledWasChecked(t *testing.T) { //nolint:paralleltest // it cha
 		{named(true), "loopback.example", ""},
 		{named(true), "link.example", ""},
 	} {
-		dial, err := c.w.where(t.Context(), c.host, 70)
+		dial, err := c.w.dialAddress(t.Context(), c.host, 70)
 		require.Equal(t, c.dial, dial, c.host)
 		require.Equal(t, c.dial == "", err != nil, c.host)
 		host, _, _ := net.SplitHostPort(dial)

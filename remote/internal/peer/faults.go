@@ -10,10 +10,10 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// plainFaults are what peers are told of failures that lie in the node or in its
+// publicFaults are what peers are told of failures that lie in the node or in its
 // Redis: the texts of those have addresses, keys and commands in them, which are
 // for the node's log alone. Errors of other codes are about what the peer asked.
-var plainFaults = map[messages.Code]string{
+var publicFaults = map[messages.Code]string{
 	messages.Code_CODE_UNAVAILABLE:    "the node or its redis is unavailable",
 	messages.Code_CODE_MEMORY_FULL:    "the node's redis is out of memory",
 	messages.Code_CODE_WRONG_TYPE:     "a key holds something else",
@@ -30,16 +30,16 @@ func (g *Guard) Discreet(m proto.Message) proto.Message {
 	case *messages.Error:
 		return g.DiscreetError(m)
 	case *messages.ReminderFailed:
-		if g.tells(m.GetError().GetCode(), m.GetError().GetMessage()) {
+		if g.isPrivate(m.GetError().GetCode(), m.GetError().GetMessage()) {
 			m = proto.CloneOf(m)
 			m.Error = g.DiscreetError(m.GetError())
 		}
 		return m
 	case *messages.TurnRefused:
-		if g.tells(m.GetCode(), m.GetReason()) {
+		if g.isPrivate(m.GetCode(), m.GetReason()) {
 			g.failed(m.GetCode(), m.GetReason())
 			m = proto.CloneOf(m)
-			m.Reason = plainFaults[m.GetCode()]
+			m.Reason = publicFaults[m.GetCode()]
 		}
 		return m
 	}
@@ -48,12 +48,12 @@ func (g *Guard) Discreet(m proto.Message) proto.Message {
 
 // DiscreetError is discreet for an Error; nil stays nil.
 func (g *Guard) DiscreetError(e *messages.Error) *messages.Error {
-	if !g.tells(e.GetCode(), e.GetMessage()) {
+	if !g.isPrivate(e.GetCode(), e.GetMessage()) {
 		return e
 	}
 	g.failed(e.GetCode(), e.GetMessage())
 	e = proto.CloneOf(e)
-	e.Message = plainFaults[e.GetCode()]
+	e.Message = publicFaults[e.GetCode()]
 	return e
 }
 
@@ -68,18 +68,18 @@ func Overloaded(full error) *messages.Error {
 // ErrorOf is an error of a call as its caller may have it.
 func ErrorOf(ctx context.Context, err error) *messages.Error {
 	e := wakebell.ErrorMessage(err)
-	if v := visitOf(ctx); v != nil {
+	if v := callOf(ctx); v != nil {
 		return v.guard.DiscreetError(e)
 	}
 	return e
 }
 
 // tells reports whether a text may have more in it than is for a peer.
-func (g *Guard) tells(code messages.Code, text string) bool {
+func (g *Guard) isPrivate(code messages.Code, text string) bool {
 	if code == messages.Code_CODE_DENIED && !strings.Contains(text, wakebell.ErrDenied.Error()) {
 		return false // the node's own refusal
 	}
-	plain, internal := plainFaults[code]
+	plain, internal := publicFaults[code]
 	return internal && text != plain
 }
 

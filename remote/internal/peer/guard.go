@@ -69,15 +69,15 @@ func NewGuard(system *actor.ActorSystem, cfg Settings) *Guard {
 		},
 	}
 	g.Peers.leases = g.Leases
-	g.know(access.Owners(cfg.Tokens, cfg.TokenCertificates))
+	g.setOwners(access.Owners(cfg.Tokens, cfg.TokenCertificates))
 	g.Rights.Store(cfg.Rights)
-	g.Peers.keep(cfg.Peers, cfg.Token)
+	g.Peers.addConfigured(cfg.Peers, cfg.Token)
 	g.Lines = loglimit.Limiter{Every: time.Minute, Each: limits.LogLines.Principal, Total: limits.LogLines.Total}
 	g.streams = limits.NewBudget(limits.Streams)
 	g.bodies = limits.NewBudget(limits.Messages(cfg.MaxMessage))
 	g.dials = newDials()
 	g.Connections = conn.NewConnections(cfg.MaxConnections, cfg.TLS)
-	g.Connections.Refused = func(host string, err error) { g.complain(host, "", err) }
+	g.Connections.Refused = func(host string, err error) { g.logRefusal(host, "", err) }
 	g.Connections.Count = g.intakeOf
 	//nolint:forbidigo // its life is its own: stop ends it
 	g.Closing, g.Close = context.WithCancel(context.Background())
@@ -166,7 +166,7 @@ func (g *Guard) Stop() {
 
 // Note writes down what a peer has done that it should not have.
 func (g *Guard) Note(ctx context.Context, w Caller, err error, more ...any) {
-	g.complain(w.host, w.Owner, err, more...)
+	g.logRefusal(w.host, w.Owner, err, more...)
 }
 
 // refused writes down a call without credentials.
@@ -175,13 +175,13 @@ func (g *Guard) refused(ctx context.Context, err error) {
 	if p, ok := gpeer.FromContext(ctx); ok {
 		host = conn.HostOf(p.Addr)
 	}
-	g.complain(host, "", err)
+	g.logRefusal(host, "", err)
 }
 
 // complain writes down what a host or an owner has done: of each one line a
 // minute, with how many there were since the one before, and of all a bounded
 // number.
-func (g *Guard) complain(host, owner string, err error, more ...any) {
+func (g *Guard) logRefusal(host, owner string, err error, more ...any) {
 	if skipped, ok := g.Lines.Allow(host + "\x00" + owner); ok && g.Closing.Err() == nil {
 		g.Log.Warn("a peer was refused", append([]any{"host", host, "owner", owner, "err", err.Error(), "skipped", skipped}, more...)...)
 	}

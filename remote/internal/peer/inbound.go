@@ -56,9 +56,9 @@ func (g *Guard) unary(ctx context.Context, request any, info *grpc.UnaryServerIn
 		return nil, errShutting
 	}
 	defer g.Running.Done()
-	who := CallerOf(ctx) // begin has let it in
-	defer g.recovered(ctx, who, &err)
-	visitOf(ctx).arrived()
+	caller := CallerOf(ctx) // begin has let it in
+	defer g.recovered(ctx, caller, &err)
+	callOf(ctx).arrived()
 	return handler(ctx, request)
 }
 
@@ -78,12 +78,12 @@ func (g *Guard) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 		return errShutting
 	}
 	defer g.Running.Done()
-	who := CallerOf(ss.Context()) // begin has let it in
-	defer g.recovered(ss.Context(), who, &err)
+	caller := CallerOf(ss.Context()) // begin has let it in
+	defer g.recovered(ss.Context(), caller, &err)
 	ctx, cancel := context.WithCancelCause(ss.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(g.Closing, func() { cancel(errClosing) })()
-	return handler(srv, &caller{ss, ctx, visitOf(ctx)})
+	return handler(srv, &countedStream{ss, ctx, callOf(ctx)})
 }
 
 var errClosing = errors.New("shutting down")

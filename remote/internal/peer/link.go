@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// RestAfter is how long after a link failed the peer is not dialled again:
+	// RedialAfter is how long after a link failed the peer is not dialled again:
 	// what is for it meanwhile are dead letters.
-	RestAfter = time.Second
+	RedialAfter = time.Second
 )
 
 // link is a stream to a peer, for what goes to its actors.
@@ -37,7 +37,7 @@ func (g *Guard) write(p *peer) {
 	defer cancel()
 	p.onCut(cancel)
 	err := g.connectAndWrite(ctx, p)
-	g.parted(p, err)
+	g.linkLost(p, err)
 }
 
 func (g *Guard) connectAndWrite(ctx context.Context, p *peer) error {
@@ -73,7 +73,7 @@ func (g *Guard) connectAndWrite(ctx context.Context, p *peer) error {
 			return ctx.Err()
 		}
 		for batch := p.Take(limit); batch != nil; batch = p.Take(limit) {
-			late := time.AfterFunc(OwedFor, func() { cancel(ErrNotReading) })
+			late := time.AfterFunc(ReadTimeout, func() { cancel(ErrNotReading) })
 			err := l.stream.Send(batch.message())
 			late.Stop()
 			if err != nil {
@@ -85,8 +85,8 @@ func (g *Guard) connectAndWrite(ctx context.Context, p *peer) error {
 }
 
 var (
-	errLinkLost = errors.New("the peer has gone")
-	errNoHello  = errors.New("the peer does not say hello")
+	errLinkLost    = errors.New("the peer has gone")
+	errNoHandshake = errors.New("the peer does not say hello")
 )
 
 // origin is whose link it is, where that connects from, and what is dialled. A
@@ -94,7 +94,7 @@ var (
 func (p *peer) origin() (owner, host, dial string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.kept || p.dial == "" {
+	if p.configured || p.dial == "" {
 		return "", p.address, p.address
 	}
 	return p.owner, p.host, p.dial
@@ -103,7 +103,7 @@ func (p *peer) origin() (owner, host, dial string) {
 // connect says hello and waits for the answer.
 func (g *Guard) connect(ctx context.Context, p *peer, conn *grpc.ClientConn) (*link, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	late := time.AfterFunc(wire.DialTimeout, func() { cancel(errNoHello) })
+	late := time.AfterFunc(wire.DialTimeout, func() { cancel(errNoHandshake) })
 	defer late.Stop()
 	if p.token != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+p.token)
@@ -124,7 +124,7 @@ func (g *Guard) connect(ctx context.Context, p *peer, conn *grpc.ClientConn) (*l
 	case err != nil:
 		return nil, err
 	case answer.GetConnectResponse() == nil || answer.GetConnectResponse().GetBlocked():
-		return nil, errNoHello
+		return nil, errNoHandshake
 	}
 	l := &link{stream: stream, lost: make(chan struct{})}
 	go func() {
@@ -135,11 +135,11 @@ func (g *Guard) connect(ctx context.Context, p *peer, conn *grpc.ClientConn) (*l
 }
 
 // parted tells those who wait for a peer that its link is lost.
-func (g *Guard) parted(p *peer, err error) {
-	left, watchers := p.part()
+func (g *Guard) linkLost(p *peer, err error) {
+	left, watchers := p.closeLink()
 	if err != nil && g.Closing.Err() == nil && !p.removed() {
 		owner, host, _ := p.origin()
-		g.complain(host, owner, fmt.Errorf("the link to it: %w", err), "address", p.address)
+		g.logRefusal(host, owner, fmt.Errorf("the link to it: %w", err), "address", p.address)
 	}
 	for _, e := range left {
 		e.undeliverable(g.system)
@@ -204,7 +204,7 @@ func (g *Guard) deliver(e *outgoing) {
 		e.undeliverable(g.system)
 	case firstMail:
 		if !g.Enter() {
-			g.parted(p, nil)
+			g.linkLost(p, nil)
 			return
 		}
 		go g.write(p)

@@ -85,9 +85,9 @@ func (p *peer) enqueue(e *outgoing) mailState {
 	switch {
 	case p.gone, len(p.mail) >= maxMail:
 		return refusedMail
-	case !p.writing && time.Now().Before(p.rest):
+	case !p.writing && time.Now().Before(p.notBefore):
 		return refusedMail
-	case p.mailroom.Take(e.mailed()) != nil:
+	case p.mailBytes.Take(e.mailed()) != nil:
 		return refusedMail
 	}
 	if e.watcher != nil {
@@ -123,13 +123,13 @@ func (p *peer) unwatch(watchee, watcher string) {
 }
 
 // part ends the writing: what waits, and who is to be told.
-func (p *peer) part() ([]*outgoing, []watching) {
+func (p *peer) closeLink() ([]*outgoing, []watching) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left, watchers := p.mail, p.watchees
 	p.mail, p.watchees = nil, nil
-	p.mailroom.Clear()
-	p.writing, p.up, p.rest = false, false, time.Now().Add(RestAfter)
+	p.mailBytes.Clear()
+	p.writing, p.up, p.notBefore = false, false, time.Now().Add(RedialAfter)
 	p.Clear()
 	return left, watchers
 }
@@ -158,7 +158,7 @@ func (p *peer) Take(limit int) *frame {
 		size, n = size+next, n+1
 	}
 	taken := p.mail[:n:n]
-	p.mailroom.Give(mailed)
+	p.mailBytes.Give(mailed)
 	if p.mail = p.mail[n:]; len(p.mail) == 0 {
 		p.mail = nil
 	}

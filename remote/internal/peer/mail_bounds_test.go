@@ -55,9 +55,9 @@ func TestMailIsBoundedPerPrincipalHostAndInTotal(t *testing.T) {
 		target: actor.NewPID("h:200", "a"), body: &messages.LeasesEnded{}, kind: "x", data: make([]byte, 1000),
 	}), "others have room")
 	require.NotNil(t, first.Take(stockFrame))
-	left, _ := first.part()
+	left, _ := first.closeLink()
 	require.NotEmpty(t, left)
-	require.Zero(t, first.mailroom.InUse(), "what is gone is not counted")
+	require.Zero(t, first.mailBytes.InUse(), "what is gone is not counted")
 }
 
 func TestWatchesAreBoundedPerPrincipal(t *testing.T) {

@@ -14,14 +14,14 @@ var errAddressHeld = errors.New("the address is another peer's")
 // peer is a process at an address, from its first stream to the end of its
 // last, or one of Config.Peers. Only a peer is dialled, and only an answer to it is sent.
 type peer struct {
-	address string
-	owner   string         // by its credentials
-	token   string         // that it showed, and is shown when it is dialled
-	kept    bool           // it is one of Config.Peers
-	dial    string         // what is dialled for address: what was checked; empty: address
-	host    string         // where it connects from
-	debts   Debts          // what it asks for
-	leases  *limits.Holder // what its subscribers have not been sent yet; nil: it has not come yet
+	address    string
+	owner      string         // by its credentials
+	token      string         // that it showed, and is shown when it is dialled
+	configured bool           // it is one of Config.Peers
+	dial       string         // what is dialled for address: what was checked; empty: address
+	host       string         // where it connects from
+	window     ResponseWindow // what it asks for
+	leases     *limits.Holder // what its subscribers have not been sent yet; nil: it has not come yet
 
 	mu      sync.Mutex
 	streams int                    // inbound
@@ -29,14 +29,14 @@ type peer struct {
 	cut     context.CancelFunc     // of the link; nil: there was none
 	gone    bool                   // it is no peer any more
 
-	mail     []*outgoing    // that wait for the link
-	mailroom *limits.Holder // of their bytes; nil: the peer has not come yet
-	watching *limits.Holder // of those in watched
-	writing  bool           // somebody sends it
-	up       bool           // the link, while it is written to
-	rest     time.Time      // not dialled again before
-	watchees []watching
-	wake     chan struct{} // has room for one
+	mail      []*outgoing    // that wait for the link
+	mailBytes *limits.Holder // of their bytes; nil: the peer has not come yet
+	watching  *limits.Holder // of those in watched
+	writing   bool           // somebody sends it
+	up        bool           // the link, while it is written to
+	notBefore time.Time      // not dialled again before
+	watchees  []watching
+	wake      chan struct{} // has room for one
 }
 
 // peers are all that there are.
@@ -56,11 +56,11 @@ func newPeer(address, owner, token string) *peer {
 
 // keep notes peers that are dialled before they have come, and after they have
 // gone.
-func (b *peers) keep(addresses []string, token string) {
+func (b *peers) addConfigured(addresses []string, token string) {
 	for _, address := range addresses {
 		p := newPeer(address, "", token)
-		p.mailroom = b.mail.Holder(limits.Party{Principal: "\x00" + address, Host: "\x00" + address}) // until it has come
-		p.kept = true
+		p.mailBytes = b.mail.Holder(limits.Party{Principal: "\x00" + address, Host: "\x00" + address}) // until it has come
+		p.configured = true
 		b.known[address] = p
 	}
 }
@@ -78,22 +78,22 @@ func (b *peers) arrive(address, dial string, w Caller) (*peer, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.kept && p.streams == 0 { // whoever it is
+	if p.configured && p.streams == 0 { // whoever it is
 		p.owner = owner
 	}
 	if p.owner != owner {
 		return nil, errAddressHeld
 	}
-	if !p.kept {
+	if !p.configured {
 		p.token, p.dial, p.host = token, dial, w.host
 	}
 	if p.streams == 0 {
 		p.host = host
 		of := limits.Party{Principal: owner, Host: host}
-		p.debts.belong(b.Answers.Holder(of))
+		p.window.belong(b.Answers.Holder(of))
 		p.leases.Clear()
 		p.leases = b.leases.Holder(of)
-		p.mailroom = p.mailroom.MoveTo(b.mail.Holder(of))
+		p.mailBytes = p.mailBytes.MoveTo(b.mail.Holder(of))
 		p.watching = p.watching.MoveTo(b.watches.Holder(of))
 	}
 	p.streams++
@@ -109,7 +109,7 @@ func (b *peers) leave(p *peer) (gone bool) {
 	if p.streams--; p.streams > 0 {
 		return false
 	}
-	if p.kept {
+	if p.configured {
 		p.Clear()
 		return true
 	}
@@ -131,7 +131,7 @@ func (b *peers) At(address string) (*peer, bool) {
 
 // Clear forgets what waits for the peer to read it. The lock is held.
 func (p *peer) Clear() {
-	p.debts.Clear()
+	p.window.Clear()
 	p.leases.Clear()
 }
 

@@ -27,11 +27,11 @@ type receiver struct {
 
 // Receive takes what a peer sends, from its hello to its end.
 func (r receiver) Receive(stream premote.Remoting_ReceiveServer) error {
-	caller, ok := stream.Context().Value(whoKey{}).(Caller)
+	caller, ok := stream.Context().Value(callerKey{}).(Caller)
 	if !ok {
 		return status.Error(codes.Unauthenticated, "nobody")
 	}
-	in := &inbound{stream: stream, ctx: stream.Context(), guard: r.guard, who: caller, turns: NewTurns(r.guard.system)}
+	in := &inbound{stream: stream, ctx: stream.Context(), guard: r.guard, caller: caller, turns: NewTurns(r.guard.system)}
 	defer in.turns.Close()
 	defer in.leave()
 	err := in.Serve()
@@ -51,7 +51,7 @@ type inbound struct {
 	stream premote.Remoting_ReceiveServer
 	ctx    context.Context //nolint:containedctx // that of the stream
 	guard  *Guard
-	who    Caller
+	caller Caller
 
 	peer  *peer // nil until it has said where it is
 	turns *Turns
@@ -90,11 +90,11 @@ func (in *inbound) arrive(hello *premote.ConnectRequest) error {
 	if err != nil || port == 0 || len(address) > maxID {
 		return hostile("the address %q", text.Clip(address, wire.MaxShown))
 	}
-	dial, err := in.who.where(in.ctx, host, port)
+	dial, err := in.caller.dialAddress(in.ctx, host, port)
 	if in.guard.Filter.addresses[address] || err != nil {
 		return hostile("the address %q, which is not where it connects from", text.Clip(address, wire.MaxShown))
 	}
-	p, err := in.guard.Peers.arrive(address, dial, in.who)
+	p, err := in.guard.Peers.arrive(address, dial, in.caller)
 	if err != nil {
 		return fmt.Errorf("%w: the address %q: %w", errHostile, address, err)
 	}
@@ -114,11 +114,11 @@ func (in *inbound) batch(batch *premote.MessageBatch) error {
 		return err
 	}
 	if got.dropped != "" {
-		in.guard.Note(in.ctx, in.who, errors.New(got.dropped))
+		in.guard.Note(in.ctx, in.caller, errors.New(got.dropped))
 	}
 	for _, e := range batch.GetEnvelopes() {
 		if e.GetSender() > 0 {
-			if err := in.peer.debts.Ask(in.ctx, batch.GetTypeNames()[e.GetTypeId()]); err != nil {
+			if err := in.peer.window.Ask(in.ctx, batch.GetTypeNames()[e.GetTypeId()]); err != nil {
 				return err
 			}
 		}
@@ -156,10 +156,10 @@ func (in *inbound) pass(batch *premote.MessageBatch, e *premote.MessageEnvelope)
 			sender.RequestId = e.GetSenderRequestId()
 		}
 		if fault := in.Permit(message); fault != nil {
-			in.guard.Deny(in.ctx, in.who, message, fault, in.answerTo(sender))
+			in.guard.Deny(in.ctx, in.caller, message, fault, in.answerTo(sender))
 			return nil
 		}
-		system.Root.Send(target, &actor.MessageEnvelope{Header: in.who.Header(), Message: message, Sender: sender})
+		system.Root.Send(target, &actor.MessageEnvelope{Header: in.caller.Header(), Message: message, Sender: sender})
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func (in *inbound) Permit(m proto.Message) *messages.Error {
 	if _, ours := access.Needs[wire.FullName(m)]; !ours {
 		return nil
 	}
-	return in.guard.Permit(in.who, m)
+	return in.guard.Permit(in.caller, m)
 }
 
 // answerTo answers the sender of a message; nil: nobody

@@ -9,7 +9,7 @@ import (
 
 // know takes who has which token, and tells of operators whom nobody can be: a
 // name that is misspelt would else be found out when it is needed.
-func (g *Guard) know(known *access.TokenOwners) {
+func (g *Guard) setOwners(known *access.TokenOwners) {
 	g.owners.Store(known)
 	named := known.Names()
 	if len(named) == 0 && g.Cfg.asksForCertificates() {
@@ -35,7 +35,7 @@ func (g *Guard) SetTokens(tokens, certificates map[string]string) error {
 		return err
 	}
 	before, known := *g.owners.Load(), access.Owners(tokens, certificates)
-	g.know(known)
+	g.setOwners(known)
 	g.Connections.CloseUnless(func(token access.TokenHash) bool {
 		now, ok := (*known)[token]
 		return ok && (now.Certificate == "" || now.Certificate == before[token].Certificate)

@@ -16,12 +16,12 @@ func (p *peer) count(e *outgoing, limit int) bool {
 	switch {
 	case wire.ForSubscriber[e.kind]:
 		return TakeUnsent(p.unsentLeases(), e.kind, e.size())
-	case wire.IsAnswer[e.kind] && !p.debts.Answered(e.kind, e.size()):
+	case wire.IsAnswer[e.kind] && !p.window.Answered(e.kind, e.size()):
 		e.body = NoRoom(e.body)
 		if !e.encode(limit) {
 			return false // an Error fits
 		}
-		p.debts.Queue(e.size())
+		p.window.Queue(e.size())
 	}
 	return true
 }
@@ -32,13 +32,13 @@ func (p *peer) uncount(e *outgoing) {
 	case wire.ForSubscriber[e.kind]:
 		p.unsentLeases().Give(e.size())
 	case wire.IsAnswer[e.kind]:
-		p.debts.Paid(e.size())
+		p.window.Free(e.size())
 	}
 }
 
 // sent notes that a frame was sent.
 func (p *peer) sent(f *frame) {
-	p.debts.Paid(f.answers)
+	p.window.Free(f.answers)
 	p.unsentLeases().Give(f.leases)
 }
 

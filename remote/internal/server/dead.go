@@ -22,12 +22,12 @@ func (o *operations) listDeadLetters(ctx context.Context, m *messages.ListDeadLe
 		return wire.Each(o.client().DeadLetters(ctx, m.GetTopic(), wire.DeadFilterOf(m.GetFilter())), listedDeadLetter)
 	}
 	return func(yield func(*messages.ListDeadLettersResponse, error) bool) {
-		letters, err := o.client().LastDead(ctx, m.GetTopic(), int(min(m.GetLast(), math.MaxInt32)))
+		deadLetters, err := o.client().LastDead(ctx, m.GetTopic(), int(min(m.GetLast(), math.MaxInt32)))
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		for _, d := range letters {
+		for _, d := range deadLetters {
 			if !yield(listedDeadLetter(d), nil) {
 				return
 			}

@@ -39,7 +39,7 @@ type operations struct {
 
 // runningOperation is one that goes on, and ends when it is not allowed any more.
 type runningOperation struct {
-	who     peer.Caller
+	caller  peer.Caller
 	request proto.Message
 	end     context.CancelCauseFunc
 }
@@ -96,7 +96,7 @@ func (o *operations) recheck() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for run := range o.running {
-		if err := o.guard.Allowed(run.who, run.request); err != nil {
+		if err := o.guard.Allowed(run.caller, run.request); err != nil {
 			run.end(err)
 		}
 	}

@@ -65,13 +65,13 @@ func (h *healthService) Check(ctx context.Context, r *grpc_health_v1.HealthCheck
 func (h *healthService) Watch(r *grpc_health_v1.HealthCheckRequest, stream grpc_health_v1.Health_WatchServer) error {
 	again := time.NewTicker(healthEvery)
 	defer again.Stop()
-	told := grpc_health_v1.HealthCheckResponse_UNKNOWN
+	sent := grpc_health_v1.HealthCheckResponse_UNKNOWN
 	for {
-		if is := h.now(stream.Context(), r.GetService()); is != told {
+		if is := h.now(stream.Context(), r.GetService()); is != sent {
 			if err := stream.Send(&grpc_health_v1.HealthCheckResponse{Status: is}); err != nil {
 				return err
 			}
-			told = is
+			sent = is
 		}
 		select {
 		case <-again.C:

@@ -33,10 +33,10 @@ const (
 type session struct {
 	server *Server
 	stream grpc.ServerStream
-	who    peer.Caller
+	caller peer.Caller
 	self   *actor.PID
-	debts  peer.Debts     // what it asks for
-	leases *limits.Holder // what subscribers have not been sent yet
+	window peer.ResponseWindow // what it asks for
+	leases *limits.Holder      // what subscribers have not been sent yet
 	turns  *peer.Turns
 
 	mu       sync.Mutex
@@ -69,7 +69,7 @@ func (s *Server) session(stream grpc.ServerStream) error {
 	caller := peer.CallerOf(stream.Context())
 	system := s.system.ActorSystem()
 	n := &session{
-		server: s, stream: stream, who: caller, debts: peer.Debts{Of: s.guard.Peers.Answers.Holder(caller.Party())},
+		server: s, stream: stream, caller: caller, window: peer.ResponseWindow{Of: s.guard.Peers.Answers.Holder(caller.Party())},
 		leases: s.guard.Leases.Holder(caller.Party()), turns: peer.NewTurns(system),
 		watchers: map[string]*actor.PID{}, wake: make(chan struct{}, 1),
 	}
@@ -98,14 +98,14 @@ func (n *session) end(why actor.TerminatedReason) {
 	watchers := n.watchers
 	n.watchers, n.out = nil, nil
 	n.mu.Unlock()
-	n.debts.Clear()
+	n.window.Clear()
 	n.leases.Clear()
 	for _, w := range watchers {
-		n.tellEnd(w)
+		n.notifyEnd(w)
 	}
 }
 
-func (n *session) tellEnd(watcher *actor.PID) {
+func (n *session) notifyEnd(watcher *actor.PID) {
 	if ref, ok := n.server.system.ActorSystem().ProcessRegistry.GetLocal(watcher.GetId()); ok {
 		ref.SendSystemMessage(watcher, &actor.Terminated{Who: n.self, Why: n.over})
 	}
@@ -117,7 +117,7 @@ func (n *session) SendUserMessage(_ *actor.PID, message any) {
 	if m, ok := body.(proto.Message); ok {
 		body = n.server.guard.Discreet(m)
 	}
-	next := newReply(n.server.guard.Visible(n.who.Owner, body))
+	next := newReply(n.server.guard.Visible(n.caller.Owner, body))
 	if next.Reply == nil {
 		return
 	}
@@ -152,7 +152,7 @@ func (n *session) SendSystemMessage(_ *actor.PID, message any) {
 	}
 	n.mu.Unlock()
 	if m, ok := message.(*actor.Watch); ok && ended {
-		n.tellEnd(m.GetWatcher())
+		n.notifyEnd(m.GetWatcher())
 	}
 }
 
@@ -169,17 +169,17 @@ func (n *session) write(ctx context.Context) {
 		}
 		runtime.Gosched() // what is about to be answered as well fills the frame
 		for {
-			frame, paid, leases := n.Take()
+			frame, answers, leases := n.Take()
 			if frame == nil {
 				break
 			}
-			late := time.AfterFunc(peer.OwedFor, n.Cut)
+			late := time.AfterFunc(peer.ReadTimeout, n.Cut)
 			err := n.stream.SendMsg(frame)
 			late.Stop()
 			if err != nil {
 				return // read learns of it too
 			}
-			n.debts.Paid(paid)
+			n.window.Free(answers)
 			n.leases.Give(leases)
 		}
 	}
@@ -188,20 +188,20 @@ func (n *session) write(ctx context.Context) {
 // Cut ends the connection of a caller that does not read: only that ends a
 // SendMsg that waits for it.
 func (n *session) Cut() {
-	n.server.guard.Note(n.stream.Context(), n.who, peer.ErrNotReading)
+	n.server.guard.Note(n.stream.Context(), n.caller, peer.ErrNotReading)
 	if p, ok := gpeer.FromContext(n.stream.Context()); ok {
 		n.server.guard.Connections.Cut(p.Addr)
 	}
 }
 
 // Take is the next frame, and what it takes of the debts and of the leases.
-func (n *session) Take() (frame *messages.Replies, paid, leases int) {
+func (n *session) Take() (frame *messages.Replies, answers, leases int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	count, size := 0, 0
 	for count < len(n.out) && count < maxReplies && size < maxReplyBytes {
 		size += n.out[count].size
-		paid += n.out[count].answer
+		answers += n.out[count].answer
 		leases += n.out[count].lease
 		count++
 	}
@@ -216,7 +216,7 @@ func (n *session) Take() (frame *messages.Replies, paid, leases int) {
 	if n.out = n.out[count:]; len(n.out) == 0 {
 		n.out = nil
 	}
-	return frame, paid, leases
+	return frame, answers, leases
 }
 
 // read has commands carried out, until the caller has no more: nil, or is gone.
@@ -239,7 +239,7 @@ func (n *session) read(ctx context.Context) error {
 				return status.Error(codes.InvalidArgument, "an empty command, or a newer one")
 			}
 			kind := wire.FullName(m)
-			if err := n.debts.Ask(ctx, kind); err != nil {
+			if err := n.window.Ask(ctx, kind); err != nil {
 				return status.Error(codes.ResourceExhausted, err.Error())
 			}
 			if to := n.pass(m, kind); to != nil {
@@ -263,8 +263,8 @@ func (n *session) pass(m proto.Message, kind string) *actor.PID {
 		to = n.server.gates
 	}
 	system := n.server.system.ActorSystem()
-	if fault := n.server.guard.Permit(n.who, m); fault != nil {
-		n.server.guard.Deny(n.stream.Context(), n.who, m, fault, func(answer proto.Message) { system.Root.Send(n.self, answer) })
+	if fault := n.server.guard.Permit(n.caller, m); fault != nil {
+		n.server.guard.Deny(n.stream.Context(), n.caller, m, fault, func(answer proto.Message) { system.Root.Send(n.self, answer) })
 		return nil
 	}
 	if _, there := system.ProcessRegistry.GetLocal(to.GetId()); !there {
@@ -275,7 +275,7 @@ func (n *session) pass(m proto.Message, kind string) *actor.PID {
 		}
 		return nil
 	}
-	system.Root.Send(to, &actor.MessageEnvelope{Header: n.who.Header(), Message: m, Sender: n.self})
+	system.Root.Send(to, &actor.MessageEnvelope{Header: n.caller.Header(), Message: m, Sender: n.self})
 	return to
 }
 

@@ -12,10 +12,10 @@ func (n *session) count(r *reply, kind string) bool {
 	case wire.ForSubscriber[kind]:
 		r.lease = size
 		return peer.TakeUnsent(n.leases, kind, size)
-	case wire.IsAnswer[kind] && !n.debts.Answered(kind, size):
+	case wire.IsAnswer[kind] && !n.window.Answered(kind, size):
 		*r = newReply(peer.NoRoom(wire.Inside(r.Reply)))
 		r.answer = r.size + peer.AnswerOverhead
-		n.debts.Queue(r.answer)
+		n.window.Queue(r.answer)
 	case wire.IsAnswer[kind]:
 		r.answer = size
 	}

@@ -15,24 +15,24 @@ import (
 // what the subscriber's own clock was then, at least. Counted from there the
 // subscriber's end of the lease comes before the node's.
 
-// clock is what a subscriber told of its clock.
+// clock is what a subscriber reported of its clock.
 type clock struct {
-	told  time.Duration
-	heard time.Time // zero: nothing
+	reported   time.Duration
+	receivedAt time.Time // zero: nothing
 }
 
-func (k *clock) tell(told *durationpb.Duration, now time.Time) {
-	if told.IsValid() {
-		k.told, k.heard = told.AsDuration(), now
+func (k *clock) update(reported *durationpb.Duration, now time.Time) {
+	if reported.IsValid() {
+		k.reported, k.receivedAt = reported.AsDuration(), now
 	}
 }
 
 // At is the subscriber's clock, or a little less; nil: it is not known.
 func (k *clock) At(now time.Time) *durationpb.Duration {
-	if k.heard.IsZero() {
+	if k.receivedAt.IsZero() {
 		return nil
 	}
-	return durationpb.New(k.told + now.Sub(k.heard))
+	return durationpb.New(k.reported + now.Sub(k.receivedAt))
 }
 
 // ttlOf is how long a lease is good.

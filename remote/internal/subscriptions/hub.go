@@ -30,13 +30,13 @@ type hub struct {
 	ctx   context.Context //nolint:containedctx // of the actor's life
 	end   context.CancelFunc
 
-	subscribers map[subscriberKey]*subscriber
-	order       []*subscriber // those that can take leases, in turn
-	turn        int
-	held        map[uint64]*held // by delivery
-	waiting     []*held          // that no subscriber has credits and memory for
-	shelf       *limits.Holder   // the memory that those take
-	flushing    bool
+	subscribers   map[subscriberKey]*subscriber
+	order         []*subscriber // those that can take leases, in turn
+	turn          int
+	held          map[uint64]*held // by delivery
+	waiting       []*held          // that no subscriber has credits and memory for
+	waitingMemory *limits.Holder   // the memory that those take
+	flushing      bool
 
 	tuning   *tuning
 	arrivals *arrivals
@@ -80,7 +80,7 @@ type held struct {
 	until time.Time // the node has given it up, if it said nothing before
 	gone  bool
 
-	shelved bool // it takes memory of the hub's shelf
+	counted bool // it takes memory of the hub's waitingMemory
 }
 
 // asked is a SubscribeRequest that is not answered yet.
@@ -108,8 +108,8 @@ func newHub(shared *hubs, topic string, t *tuning, a *arrivals) *hub {
 	return &hub{
 		hubs: shared, topic: topic,
 		subscribers: map[subscriberKey]*subscriber{}, held: map[uint64]*held{}, holdings: map[string]*holding{},
-		shelf:  shared.guard.WaitingLeases.Holder(limits.Party{}),
-		tuning: t, arrivals: a,
+		waitingMemory: shared.guard.WaitingLeases.Holder(limits.Party{}),
+		tuning:        t, arrivals: a,
 	}
 }
 
@@ -148,8 +148,8 @@ func (h *hub) Receive(c actor.Context) {
 		h.terminated(m)
 	case graceOver:
 		h.graceOver(m)
-	case restOver:
-		h.restOver(m)
+	case idleOver:
+		h.idleOver(m)
 	case RightsChanged:
 		h.rightsChanged()
 	}
@@ -163,7 +163,7 @@ func (h *hub) Stop() {
 	if h.sweeping != nil {
 		h.sweeping.Stop()
 	}
-	h.shelf.Clear()
+	h.waitingMemory.Clear()
 	for _, s := range h.subscribers {
 		s.memory.Clear()
 	}
@@ -187,7 +187,7 @@ func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, ho
 	if fault != nil {
 		fault.Request = m.GetRequest()
 		c.Respond(fault)
-		h.rest()
+		h.closeIfIdle()
 		return
 	}
 	if s == nil {
@@ -198,7 +198,7 @@ func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, ho
 	// It grows over the lives of nodes too.
 	s.generation = max(s.generation+1, uint64(time.Now().UnixMicro())) //nolint:gosec // after 1970
 	s.credits, s.to, s.out, s.clock = credits, c.Sender(), nil, clock{}
-	s.clock.tell(m.GetClock(), time.Now())
+	s.clock.update(m.GetClock(), time.Now())
 	h.remember(s, host)
 	c.Watch(s.to)
 	if !slices.Contains(h.order, s) {
@@ -229,12 +229,12 @@ func (h *hub) answerAsked() {
 
 func (h *hub) unsubscribe(m *messages.UnsubscribeRequest, owner string) {
 	if s := h.subscribers[subscriberKey{owner, m.GetSubscriber()}]; s != nil {
-		h.giveUp(s)
+		h.endSubscription(s)
 	}
 }
 
-// giveUp ends a subscription and gives back what its subscriber held.
-func (h *hub) giveUp(s *subscriber) {
+// endSubscription ends a subscription and gives back what its subscriber held.
+func (h *hub) endSubscription(s *subscriber) {
 	h.leaveOrder(s)
 	s.to = nil
 	h.drop(s)
@@ -272,19 +272,19 @@ func (h *hub) terminated(m *actor.Terminated) {
 
 func (h *hub) graceOver(m graceOver) {
 	if s := h.subscribers[m.key]; s != nil && s.generation == m.generation && s.to == nil {
-		h.giveUp(s)
+		h.endSubscription(s)
 	}
 }
 
 // outOfReach leaves what subscribers behind a broken link hold to its end:
 // they may be at work on it.
-func (h *hub) outOfReach(who *actor.PID) {
-	for _, s := range h.At(who) {
+func (h *hub) outOfReach(pid *actor.PID) {
+	for _, s := range h.At(pid) {
 		h.await(s)
 		h.detach(s)
 	}
 	for _, s := range h.subscribers {
-		if s.to == nil && same(s.last, who) {
+		if s.to == nil && same(s.last, pid) {
 			s.generation++ // its end, which came first, was that of the link
 		}
 	}
@@ -294,9 +294,9 @@ func same(a, b *actor.PID) bool {
 	return a != nil && b != nil && a.GetId() == b.GetId() && a.GetAddress() == b.GetAddress()
 }
 
-func (h *hub) At(who *actor.PID) (all []*subscriber) {
+func (h *hub) At(pid *actor.PID) (all []*subscriber) {
 	for _, s := range h.subscribers {
-		if same(s.to, who) {
+		if same(s.to, pid) {
 			all = append(all, s)
 		}
 	}

@@ -21,16 +21,16 @@ const (
 
 // arrived takes what has come from the topic's poller.
 func (h *hub) arrived() {
-	news := h.arrivals.collect()
+	pending := h.arrivals.collect()
 	now := time.Now()
-	for _, l := range news.leases {
+	for _, l := range pending.leases {
 		h.lease(l, now)
 	}
-	h.extended(news.extended, now)
-	for _, m := range news.ended {
+	h.extended(pending.extended, now)
+	for _, m := range pending.ended {
 		h.leaseEnded(m)
 	}
-	if len(news.leases) > 0 {
+	if len(pending.leases) > 0 {
 		h.later()
 	}
 }
@@ -57,7 +57,7 @@ func (h *hub) deal() {
 			if s == nil {
 				return
 			}
-			h.unshelve(l)
+			h.releaseMemory(l)
 			h.give(s, l)
 		}
 		h.waiting[0] = nil
@@ -122,7 +122,7 @@ func (h *hub) leasesFor(s *subscriber, n int, now time.Time) *messages.Leases {
 func (h *hub) verdicts(m *messages.Verdicts, owner string, sender *actor.PID) {
 	key := subscriberKey{owner, m.GetSubscriber()}
 	if s := h.subscribers[key]; s != nil && same(s.to, sender) {
-		s.clock.tell(m.GetClock(), time.Now())
+		s.clock.update(m.GetClock(), time.Now())
 	}
 	for _, v := range m.GetVerdicts() {
 		delivery, answer := wire.AnswerOf(v)
@@ -145,7 +145,7 @@ func (h *hub) verdicts(m *messages.Verdicts, owner string, sender *actor.PID) {
 
 // free forgets a lease that is over.
 func (h *hub) free(l *held) {
-	h.unshelve(l)
+	h.releaseMemory(l)
 	delete(h.held, l.lease.GetDelivery())
 	if s := l.of; s != nil {
 		h.use(s, -1)

@@ -63,19 +63,19 @@ func (h *hub) short() bool {
 // wait keeps a lease until there is a subscriber for it. What there is no room
 // for is given back.
 func (h *hub) wait(l *held) {
-	if h.shelf.Take(l.size) != nil {
+	if h.waitingMemory.Take(l.size) != nil {
 		l.lease.Answer(l.lease.Release())
 		h.free(l)
 		return
 	}
-	l.shelved = true
+	l.counted = true
 	h.waiting = append(h.waiting, l)
 }
 
-// unshelve gives back the memory of a lease that waits no longer.
-func (h *hub) unshelve(l *held) {
-	if l.shelved {
-		l.shelved = false
-		h.shelf.Give(l.size)
+// releaseMemory gives back the memory of a lease that waits no longer.
+func (h *hub) releaseMemory(l *held) {
+	if l.counted {
+		l.counted = false
+		h.waitingMemory.Give(l.size)
 	}
 }

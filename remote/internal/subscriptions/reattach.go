@@ -14,7 +14,7 @@ import (
 // and are attached again once the link is up again.
 
 const (
-	reattachFirst = peer.RestAfter + 100*time.Millisecond // an earlier try is refused
+	reattachFirst = peer.RedialAfter + 100*time.Millisecond // an earlier try is refused
 	reattachMax   = 30 * time.Second
 )
 

@@ -17,19 +17,19 @@ func (h *hub) rightsChanged() {
 		if _, ok := granted.Allow(s.key.owner, rights.ActionHandle, kind, h.topic); ok {
 			continue
 		}
-		h.dismiss(s)
+		h.revoke(s)
 	}
 }
 
-// dismiss ends a subscription, and tells its subscriber of each lease that it held.
-func (h *hub) dismiss(s *subscriber) {
+// revoke ends a subscription, and tells its subscriber of each lease that it held.
+func (h *hub) revoke(s *subscriber) {
 	to, ended := s.to, []*messages.LeaseEnded(nil)
 	for _, l := range h.held {
 		if l.of == s {
 			ended = append(ended, &messages.LeaseEnded{Id: l.lease.GetId(), Delivery: l.lease.GetDelivery()})
 		}
 	}
-	h.giveUp(s)
+	h.endSubscription(s)
 	if to != nil && len(ended) > 0 {
 		h.root.Send(to, &messages.LeasesEnded{Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Ended: ended})
 	}

@@ -64,7 +64,7 @@ func (h *hub) drop(s *subscriber) {
 		return
 	}
 	h.lingering = &s.party
-	h.rest()
+	h.closeIfIdle()
 }
 
 // use counts leases that a subscriber holds, or no longer holds.

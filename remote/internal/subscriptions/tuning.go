@@ -15,8 +15,8 @@ import (
 // absent is the capacity of a topic that the System does not handle.
 const absent = -1
 
-// tuning is what the System is told of the topic: how many leases it may have.
-// It is told by one goroutine at a time. It outlives a crash of the hub.
+// tuning is what the System is reported of the topic: how many leases it may have.
+// It is reported by one goroutine at a time. It outlives a crash of the hub.
 type tuning struct {
 	have, want int
 	busy       bool
@@ -110,12 +110,12 @@ func (h *hub) tuned(m tuned) {
 	if m.err != nil {
 		h.refuseAsked(m.err)
 		h.later()
-		h.rest()
+		h.closeIfIdle()
 		return
 	}
 	h.answerAsked()
 	h.tune()
-	h.rest()
+	h.closeIfIdle()
 }
 
 // refuseAsked answers those that wait for a topic that cannot be handled.

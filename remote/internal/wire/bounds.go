@@ -13,11 +13,11 @@ const (
 	EnvelopeOverhead = 48
 )
 
-// MaxLetters and MaxLettersBytes bound what goes in one DeleteQueueDeadLettersRequest;
+// MaxDeadLetters and MaxDeadLettersBytes bound what goes in one DeleteQueueDeadLettersRequest;
 // a single letter may be larger.
 const (
-	MaxLetters      = 1000
-	MaxLettersBytes = 1 << 20
+	MaxDeadLetters      = 1000
+	MaxDeadLettersBytes = 1 << 20
 )
 
 // MaxKey bounds a key, in bytes.

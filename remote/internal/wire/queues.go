@@ -7,16 +7,16 @@ import (
 	"github.com/wakebell/wakebell/queue"
 )
 
-// LetterMessage converts a dead letter of a queue to a message.
-func LetterMessage(l queue.DeadLetter) *messages.QueueDeadLetter {
+// QueueDeadLetterMessage converts a dead letter of a queue to a message.
+func QueueDeadLetterMessage(l queue.DeadLetter) *messages.QueueDeadLetter {
 	return &messages.QueueDeadLetter{
 		Entry: text.Valid(l.Entry), Body: l.Payload, Id: text.Valid(l.ID), Reason: text.Valid(l.Reason),
 		Deliveries: fields.Count(l.Deliveries), At: fields.Timestamp(l.At),
 	}
 }
 
-// LetterOf is the inverse of LetterMessage.
-func LetterOf(m *messages.QueueDeadLetter) queue.DeadLetter {
+// QueueDeadLetterOf is the inverse of QueueDeadLetterMessage.
+func QueueDeadLetterOf(m *messages.QueueDeadLetter) queue.DeadLetter {
 	return queue.DeadLetter{
 		Entry: m.GetEntry(), Payload: m.GetBody(), ID: m.GetId(), Reason: m.GetReason(),
 		Deliveries: int(m.GetDeliveries()), At: fields.Time(m.GetAt()),

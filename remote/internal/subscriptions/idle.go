@@ -12,8 +12,8 @@ import (
 // comes back, and then has the router remove it.
 
 type (
-	// restOver ends the grace that is charged to idle.
-	restOver struct{ idle *limits.Party }
+	// idleOver ends the grace that is charged to idle.
+	idleOver struct{ idle *limits.Party }
 	// hubIdle asks the router to remove a hub to which this many Subscribes have come.
 	hubIdle struct {
 		hub   *actor.PID
@@ -23,13 +23,13 @@ type (
 )
 
 // rest begins the grace when the topic is closed.
-func (h *hub) rest() {
+func (h *hub) closeIfIdle() {
 	if h.tuning.have != absent || h.tuning.busy || len(h.subscribers) > 0 || len(h.asked) > 0 {
 		return
 	}
 	if h.lingering == nil {
 		if h.idle == nil { // nothing was ever subscribed to here
-			h.leave()
+			h.requestRemoval()
 		}
 		return
 	}
@@ -37,11 +37,11 @@ func (h *hub) rest() {
 	h.lingering = nil
 	h.subscriptions.Give(*of, 1)
 	if h.idleTopics.Take(*of, 1) != nil {
-		h.leave()
+		h.requestRemoval()
 		return
 	}
 	h.idle = of
-	root, self, ctx, over := h.root, h.self, h.ctx, restOver{of}
+	root, self, ctx, over := h.root, h.self, h.ctx, idleOver{of}
 	time.AfterFunc(topicGrace, func() {
 		if ctx.Err() == nil {
 			root.Send(self, over)
@@ -49,13 +49,13 @@ func (h *hub) rest() {
 	})
 }
 
-// restOver ends the grace, unless somebody has subscribed meanwhile.
-func (h *hub) restOver(m restOver) {
+// idleOver ends the grace, unless somebody has subscribed meanwhile.
+func (h *hub) idleOver(m idleOver) {
 	if h.idle == m.idle {
 		h.idleTopics.Give(*h.idle, 1)
 		h.idle = nil
-		h.leave()
+		h.requestRemoval()
 	}
 }
 
-func (h *hub) leave() { h.root.Send(h.router, hubIdle{h.self, h.topic, h.tuning.got}) }
+func (h *hub) requestRemoval() { h.root.Send(h.router, hubIdle{h.self, h.topic, h.tuning.got}) }

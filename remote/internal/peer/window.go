@@ -18,9 +18,9 @@ const (
 	lightAnswer                       = 4 << 10
 	firstHeavy, leastHeavy, mostHeavy = 1 << 20, 64 << 10, 8 << 20
 
-	// OwedFor is how long a peer may leave its answers unread while it asks for
+	// ReadTimeout is how long a peer may leave its answers unread while it asks for
 	// more.
-	OwedFor = time.Minute
+	ReadTimeout = time.Minute
 
 	// AnswerOverhead is what an answer takes besides its encoding, about.
 	AnswerOverhead = 256
@@ -29,8 +29,8 @@ const (
 // ErrNotReading ends a stream whose peer asks for more and reads none of its answers.
 var ErrNotReading = errors.New("the peer does not read its answers")
 
-// Debts are the answers that were asked for on a stream and have not been sent.
-type Debts struct {
+// ResponseWindow are the answers that were asked for on a stream and have not been sent.
+type ResponseWindow struct {
 	Of *limits.Holder // nil: nobody asks on it
 
 	mu      sync.Mutex
@@ -42,7 +42,7 @@ type Debts struct {
 }
 
 // belong has what is asked from now on counted for a holder.
-func (d *Debts) belong(to *limits.Holder) {
+func (d *ResponseWindow) belong(to *limits.Holder) {
 	d.Clear()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -53,7 +53,7 @@ func (d *Debts) belong(to *limits.Holder) {
 // waits until there is some: what a peer does not read must not pile up here.
 // Turns are waited for as long as it takes, so nothing stays reserved for those:
 // the gates bound how many wait.
-func (d *Debts) Ask(ctx context.Context, kind string) error {
+func (d *ResponseWindow) Ask(ctx context.Context, kind string) error {
 	if !wire.IsAnswered[kind] || d.Of == nil {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (d *Debts) Ask(ctx context.Context, kind string) error {
 	return nil
 }
 
-func (d *Debts) size(kind string) int {
+func (d *ResponseWindow) size(kind string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -88,14 +88,14 @@ func (d *Debts) size(kind string) int {
 }
 
 // reserve waits for room, and takes it. A stream that has answers to read and
-// reads none of them for OwedFor is not waited for.
-func (d *Debts) reserve(ctx context.Context, kind string) (int, error) {
+// reads none of them for ReadTimeout is not waited for.
+func (d *ResponseWindow) reserve(ctx context.Context, kind string) (int, error) {
 	n := d.size(kind)
 	full := d.Of.TakeOrWait(n)
 	if full == nil {
 		return n, nil
 	}
-	late := time.NewTicker(OwedFor)
+	late := time.NewTicker(ReadTimeout)
 	defer late.Stop()
 	for before := d.sent(); full != nil; {
 		select {
@@ -115,13 +115,13 @@ func (d *Debts) reserve(ctx context.Context, kind string) (int, error) {
 	return n, nil
 }
 
-func (d *Debts) sent() uint64 {
+func (d *ResponseWindow) sent() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.sends
 }
 
-func (d *Debts) unread() bool {
+func (d *ResponseWindow) unread() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.queued > 0
@@ -130,7 +130,7 @@ func (d *Debts) unread() bool {
 // Answered counts an answer that waits to be sent, instead of what was reserved
 // for it; false: there is no room for it. An Error needs none: it is small, and
 // there is one for a request at most.
-func (d *Debts) Answered(kind string, size int) bool {
+func (d *ResponseWindow) Answered(kind string, size int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.Of == nil {
@@ -154,7 +154,7 @@ func (d *Debts) Answered(kind string, size int) bool {
 }
 
 // Queue counts an answer that takes the place of one without room.
-func (d *Debts) Queue(size int) {
+func (d *ResponseWindow) Queue(size int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.Of.Force(size)
@@ -164,7 +164,7 @@ func (d *Debts) Queue(size int) {
 // Settle gives back what was reserved for the request that is answered. Which
 // one an Error answers is not known, nor does it matter in the end: each answer
 // takes away one request.
-func (d *Debts) Settle(kind string) {
+func (d *ResponseWindow) Settle(kind string) {
 	n := 0
 	switch {
 	case len(d.heavy) > 0 && (wire.Heavy[kind] || d.light == 0):
@@ -177,7 +177,7 @@ func (d *Debts) Settle(kind string) {
 }
 
 // Paid gives back what was taken for answers that were sent.
-func (d *Debts) Paid(bytes int) {
+func (d *ResponseWindow) Free(bytes int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if bytes == 0 || d.Of == nil {
@@ -189,7 +189,7 @@ func (d *Debts) Paid(bytes int) {
 }
 
 // Clear forgets all of them: the peer does not get them.
-func (d *Debts) Clear() {
+func (d *ResponseWindow) Clear() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.light, d.heavy, d.queued = 0, nil, 0

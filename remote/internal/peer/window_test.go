@@ -16,7 +16,7 @@ func TestRequestsWaitForRoomAndAPeerThatReadsNothingIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		get, timer := wire.FullName(&messages.GetTimerRequest{}), wire.FullName(&messages.GetTimerResponse{})
-		d := &Debts{Of: limits.NewBudget(limits.Answers).Holder(limits.Party{Principal: "a", Host: "h"})}
+		d := &ResponseWindow{Of: limits.NewBudget(limits.Answers).Holder(limits.Party{Principal: "a", Host: "h"})}
 		for range limits.Answers.Holder / firstHeavy {
 			require.NoError(t, d.Ask(t.Context(), get))
 		}
@@ -34,7 +34,7 @@ func TestRequestsWaitForRoomAndAPeerThatReadsNothingIsGivenUp(t *testing.T) {
 		for range 2 {
 			if err := d.Ask(t.Context(), get); err != nil {
 				require.ErrorIs(t, err, ErrNotReading)
-				require.GreaterOrEqual(t, time.Since(began), OwedFor)
+				require.GreaterOrEqual(t, time.Since(began), ReadTimeout)
 				return
 			}
 		}
@@ -43,19 +43,19 @@ func TestRequestsWaitForRoomAndAPeerThatReadsNothingIsGivenUp(t *testing.T) {
 }
 
 // What an Error answers is not known: the books are right again in the end.
-func TestErrorsLeaveNoDebts(t *testing.T) {
+func TestErrorsLeaveNoResponseWindow(t *testing.T) {
 	t.Parallel()
-	d := &Debts{Of: limits.NewBudget(limits.Answers).Holder(limits.Party{Principal: "a", Host: "h"})}
+	d := &ResponseWindow{Of: limits.NewBudget(limits.Answers).Holder(limits.Party{Principal: "a", Host: "h"})}
 	require.NoError(t, d.Ask(t.Context(), wire.FullName(&messages.AcquireTurnRequest{})))
 	for range 10_000 {
 		require.NoError(t, d.Ask(t.Context(), wire.FullName(&messages.GetTimerRequest{})))
 		require.NoError(t, d.Ask(t.Context(), wire.FullName(&messages.GetTopicStatsRequest{})))
 		for range 2 {
 			require.True(t, d.Answered(wire.FullName(&messages.Error{}), 300))
-			d.Paid(300)
+			d.Free(300)
 		}
 	}
 	require.True(t, d.Answered(wire.FullName(&messages.Turn{}), 300))
-	d.Paid(300)
+	d.Free(300)
 	require.Zero(t, d.Of.InUse())
 }

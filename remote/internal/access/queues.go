@@ -14,18 +14,18 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// defaultSeparator is that of a queue without a separator of its own.
+// defaultSeparator is the separator of queues without one in their configuration.
 const defaultSeparator = "::"
 
-// QueueKeys are the queues whose keys the node's configuration names, by their names
-// without the System's prefix. The keys of all others are those that a queue has by
-// default: a peer names queues, never keys.
+// QueueKeys are the queues with keys in the node's configuration, by their names
+// without the System's prefix. All other queues have the default keys: a peer names
+// queues, never keys.
 type QueueKeys struct {
 	system *wakebell.System
 	named  map[string]*messages.Queue
 }
 
-// NewQueueKeys returns the keys of the queues that a configuration names.
+// NewQueueKeys returns the keys of the configured queues.
 func NewQueueKeys(system *wakebell.System, queues []queue.Keys) *QueueKeys {
 	k := &QueueKeys{system: system, named: map[string]*messages.Queue{}}
 	for _, name := range queues {
@@ -41,8 +41,8 @@ func withoutDefault(name queue.Keys) queue.Keys {
 	return name
 }
 
-// Settle writes into a request about a queue which keys the queue has. A request
-// that names others is refused.
+// Settle sets the keys of the queue in a request about a queue. It returns an error
+// if the request names other keys.
 func (k *QueueKeys) Settle(request proto.Message) error {
 	name, queue, is := queueIn(request)
 	if !is || k == nil {
@@ -82,11 +82,11 @@ func notTheNodes(name, what, given string) error {
 		what, text.Clip(name, wire.MaxShown), text.Clip(given, wire.MaxShown))
 }
 
-// queueField is the field of every request about a queue that says which keys it has.
+// queueField is the field that holds the keys, in every request about a queue.
 const queueField protoreflect.Name = "queue"
 
-// queueIn is the queue that a request is about, if it is of a kind that may be
-// about one.
+// queueIn returns the queue of a request. is reports whether requests of this type
+// can be about a queue.
 func queueIn(request proto.Message) (name string, queue *messages.Queue, is bool) {
 	switch m := request.(type) {
 	case *messages.SubscribeRequest:
@@ -97,7 +97,7 @@ func queueIn(request proto.Message) (name string, queue *messages.Queue, is bool
 	return "", nil, false
 }
 
-// ValidQueues reports what is wrong with the queues of a configuration.
+// ValidQueues returns the errors in the queues of a configuration.
 func ValidQueues(queues []queue.Keys) (errs []error) {
 	seen := map[string]bool{}
 	for _, name := range queues {

@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// ControlMessage converts the settings that hold for all nodes to a message.
+// ControlMessage converts the cluster-wide settings of a topic to a message.
 func ControlMessage(c wakebell.Control) *messages.TopicControl {
 	return &messages.TopicControl{
 		Paused: c.Paused, PausedAt: fields.Timestamp(c.PausedAt), PausedBy: text.Valid(c.PausedBy), Reason: text.Valid(c.Reason),
@@ -47,7 +47,7 @@ func SettingsOf(m *messages.TopicSettings) wakebell.Settings {
 	}
 }
 
-// Span is a duration, or absent where it is zero.
+// Span returns d as a field of a message, or nil if d is zero.
 func Span(d time.Duration) *durationpb.Duration {
 	if d == 0 {
 		return nil

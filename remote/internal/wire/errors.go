@@ -7,7 +7,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// StatusOf is an Error as gRPC has errors; the Error itself is in its details.
+// StatusOf converts an Error to a gRPC status, with the Error itself in the details.
 func StatusOf(e *messages.Error) error {
 	code, ok := map[messages.Code]codes.Code{
 		messages.Code_CODE_INVALID:     codes.InvalidArgument,

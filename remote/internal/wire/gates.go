@@ -24,7 +24,7 @@ func GateMessage(g gate.Info) *messages.GateState {
 		m.Waiters = append(m.Waiters, ticketMessage(w))
 	}
 	for resource, fence := range g.Guard {
-		m.Guard[text.Valid(resource)] = max(fence, m.Guard[text.Valid(resource)]) // of names that travel as one
+		m.Guard[text.Valid(resource)] = max(fence, m.Guard[text.Valid(resource)]) // different names can become equal once they are valid UTF-8
 	}
 	return m
 }

@@ -23,7 +23,7 @@ func QueueDeadLetterOf(m *messages.QueueDeadLetter) queue.DeadLetter {
 	}
 }
 
-// OfQueue is a request about a queue.
+// OfQueue is implemented by requests about a queue.
 type OfQueue interface {
 	GetName() string
 	GetQueue() *messages.Queue

@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// States are the states of timers, by those of messages.
+// States maps the states of timers in messages to wakebell.State.
 var States = map[messages.State]wakebell.State{
 	messages.State_STATE_PENDING:  wakebell.StatePending,
 	messages.State_STATE_RETRYING: wakebell.StateRetrying,
@@ -29,7 +29,7 @@ func ContentOf(c *messages.Content) wakebell.Content {
 	return content
 }
 
-// Each makes others of what a list yields.
+// Each returns a sequence of converted values. It ends after the first error.
 func Each[A, B any](all iter.Seq2[A, error], made func(A) B) iter.Seq2[B, error] {
 	return func(yield func(B, error) bool) {
 		for a, err := range all {
@@ -45,7 +45,7 @@ func Each[A, B any](all iter.Seq2[A, error], made func(A) B) iter.Seq2[B, error]
 	}
 }
 
-// StatsOf converts the numbers of a topic.
+// StatsOf is the inverse of wakebell.StatsMessage.
 func StatsOf(m *messages.TopicStats) wakebell.Stats {
 	return wakebell.Stats{
 		Total: m.GetTotal(), Pending: m.GetPending(), Due: m.GetDue(), Leased: m.GetLeased(), Retrying: m.GetRetrying(), Dead: m.GetDead(),
@@ -54,7 +54,8 @@ func StatsOf(m *messages.TopicStats) wakebell.Stats {
 	}
 }
 
-// AnswerOf returns the delivery that a verdict is about, and what an actor would answer.
+// AnswerOf returns the delivery of a verdict, and the message with which an actor
+// would settle it.
 func AnswerOf(v *messages.Verdict) (delivery uint64, answer any) {
 	switch k := v.GetKind().(type) {
 	case *messages.Verdict_Ack:

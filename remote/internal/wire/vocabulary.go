@@ -62,10 +62,10 @@ var (
 	EndsLongWait = SetOf(names(&messages.Turn{}, &messages.TurnRefused{}))
 )
 
-// IsAnswer are the names of all responses.
+// IsAnswered are the names of the requests that get a response.
 var IsAnswered = SetOf(slices.Concat(Requests, Turning, Reminding, names(&messages.SubscribeRequest{}, &messages.UnsubscribeRequest{})))
 
-// IsAnswer has the names of all answers.
+// IsAnswer are the names of all responses.
 var IsAnswer = SetOf(slices.Concat(answers, reminders, []string{undelivered}))
 
 func names(of ...proto.Message) []string {

@@ -7,31 +7,31 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// arrivals are leases on their way from a topic's handlers to its hub, which is
-// reported once for all that gather until it looks. They outlive a crash of the hub.
+// arrivals collects leases on their way from a topic's handlers to its hub. It
+// notifies the hub once per batch. It survives a crash of the hub.
 type arrivals struct {
 	mu      sync.Mutex
 	notify  func()
 	pending pending
 }
 
-// pending are what gathers.
+// pending is the batch that has not been collected.
 type pending struct {
 	leases, extended []*poller.ForwardedLease
 	ended            []*messages.LeaseEnded
 }
 
-// arrived is what a hub is reported.
+// arrived notifies a hub of a batch.
 type arrived struct{}
 
-// begin has a hub reported from now on.
+// begin starts an empty batch and sets how the hub is notified.
 func (a *arrivals) begin(notify func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.notify, a.pending = notify, pending{} // those before ended with the hub before
+	a.notify, a.pending = notify, pending{} // earlier leases ended with the previous hub
 }
 
-// Take implements actors.Taker.
+// Take implements poller.LeaseSink.
 func (a *arrivals) Take(h *poller.ForwardedLease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -39,7 +39,7 @@ func (a *arrivals) Take(h *poller.ForwardedLease) {
 	a.first()
 }
 
-// Extended implements actors.Taker.
+// Extended implements poller.LeaseSink.
 func (a *arrivals) Extended(h *poller.ForwardedLease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,7 +47,7 @@ func (a *arrivals) Extended(h *poller.ForwardedLease) {
 	a.first()
 }
 
-// Over implements actors.Taker.
+// Over implements poller.LeaseSink.
 func (a *arrivals) Over(m *messages.LeaseEnded) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

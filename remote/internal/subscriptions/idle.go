@@ -8,13 +8,14 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
-// A hub that has no subscriber closes the topic, stays for topicGrace in case one
-// comes back, and then has the router remove it.
+// A hub without subscribers closes the topic, stays for topicGrace in case one
+// comes back, and is then removed by the router.
 
 type (
-	// idleOver ends the grace that is charged to idle.
+	// idleOver ends the grace period that is charged to idle.
 	idleOver struct{ idle *limits.Party }
-	// hubIdle asks the router to remove a hub to which this many Subscribes have come.
+	// hubIdle requests that the router remove a hub that has received this many
+	// SubscribeRequests.
 	hubIdle struct {
 		hub   *actor.PID
 		topic string
@@ -22,13 +23,13 @@ type (
 	}
 )
 
-// rest begins the grace when the topic is closed.
+// closeIfIdle starts the grace period once the topic is closed.
 func (h *hub) closeIfIdle() {
 	if h.tuning.have != absent || h.tuning.busy || len(h.subscribers) > 0 || len(h.asked) > 0 {
 		return
 	}
 	if h.lingering == nil {
-		if h.idle == nil { // nothing was ever subscribed to here
+		if h.idle == nil { // there has been no subscription
 			h.requestRemoval()
 		}
 		return
@@ -49,7 +50,7 @@ func (h *hub) closeIfIdle() {
 	})
 }
 
-// idleOver ends the grace, unless somebody has subscribed meanwhile.
+// idleOver ends the grace period, unless there is a new subscription.
 func (h *hub) idleOver(m idleOver) {
 	if h.idle == m.idle {
 		h.idleTopics.Give(*h.idle, 1)

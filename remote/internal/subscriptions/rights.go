@@ -5,8 +5,8 @@ import (
 	"github.com/wakebell/wakebell/remote/rights"
 )
 
-// RightsChanged ends the subscriptions of those who may not handle the topic any
-// more, and gives back what they hold.
+// rightsChanged ends the subscriptions of principals without the right to handle the
+// topic, and releases their leases.
 func (h *hub) rightsChanged() {
 	kind := rights.KindTopic
 	if h.tuning.queue != nil {
@@ -21,7 +21,8 @@ func (h *hub) rightsChanged() {
 	}
 }
 
-// revoke ends a subscription, and tells its subscriber of each lease that it held.
+// revoke ends a subscription, and notifies its subscriber of each lease that it
+// held.
 func (h *hub) revoke(s *subscriber) {
 	to, ended := s.to, []*messages.LeaseEnded(nil)
 	for _, l := range h.held {
@@ -35,5 +36,5 @@ func (h *hub) revoke(s *subscriber) {
 	}
 }
 
-// RightsChanged has hubs end the subscriptions that are not allowed any more.
+// RightsChanged makes hubs end the subscriptions that are no longer permitted.
 type RightsChanged struct{}

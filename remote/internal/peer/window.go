@@ -12,36 +12,37 @@ import (
 )
 
 const (
-	// What is reserved for the answer to a request until it is there: of a light
-	// one, and of one with bodies or many lines. The latter follows the size of
-	// the stream's answers between the other two bounds.
+	// Bytes reserved for a response until it is there: for a light request, and for a
+	// heavy one, with bodies or many entries. The latter adapts to the size of the
+	// stream's responses between the two bounds.
 	lightAnswer                       = 4 << 10
 	firstHeavy, leastHeavy, mostHeavy = 1 << 20, 64 << 10, 8 << 20
 
-	// ReadTimeout is how long a peer may leave its answers unread while it asks for
-	// more.
+	// ReadTimeout is how long a peer may leave its responses unread while it sends more
+	// requests.
 	ReadTimeout = time.Minute
 
-	// AnswerOverhead is what an answer takes besides its encoding, about.
+	// AnswerOverhead estimates the memory of a response, in bytes, besides its encoding.
 	AnswerOverhead = 256
 )
 
-// ErrNotReading ends a stream whose peer asks for more and reads none of its answers.
+// ErrNotReading ends a stream whose peer sends requests and reads none of its
+// responses.
 var ErrNotReading = errors.New("the peer does not read its answers")
 
-// ResponseWindow are the answers that were asked for on a stream and have not been sent.
+// ResponseWindow bounds the requested responses of a stream that have not been sent.
 type ResponseWindow struct {
-	Of *limits.Holder // nil: nobody asks on it
+	Of *limits.Holder // nil: no bound
 
 	mu      sync.Mutex
-	light   int    // requests without an answer
-	heavy   []int  // what is reserved for each heavy one, oldest first
-	queued  int    // bytes of answers that wait to be sent
-	typical int    // what is reserved for a heavy one; 0: none has come yet
-	sends   uint64 // grows when answers are sent, or dropped
+	light   int    // light requests without a response
+	heavy   []int  // bytes reserved for each heavy request, oldest first
+	queued  int    // bytes of responses that wait to be sent
+	typical int    // bytes to reserve for a heavy request; 0: no response yet
+	sends   uint64 // grows when responses are sent or dropped
 }
 
-// belong has what is asked from now on counted for a holder.
+// belong charges new requests to another holder.
 func (d *ResponseWindow) belong(to *limits.Holder) {
 	d.Clear()
 	d.mu.Lock()
@@ -49,10 +50,10 @@ func (d *ResponseWindow) belong(to *limits.Holder) {
 	d.Of = to
 }
 
-// Ask reserves room for the answer to a request, before it is passed on, and
-// waits until there is some: what a peer does not read must not pile up here.
-// Turns are waited for as long as it takes, so nothing stays reserved for those:
-// the gates bound how many wait.
+// Ask reserves room for the response to a request before the request is passed on,
+// and waits until there is room, so that unread responses do not pile up. A request
+// for a turn waits for any time, so nothing stays reserved for it: the gates bound
+// the waiters.
 func (d *ResponseWindow) Ask(ctx context.Context, kind string) error {
 	if !wire.IsAnswered[kind] || d.Of == nil {
 		return nil
@@ -87,8 +88,8 @@ func (d *ResponseWindow) size(kind string) int {
 	}
 }
 
-// reserve waits for room, and takes it. A stream that has answers to read and
-// reads none of them for ReadTimeout is not waited for.
+// reserve waits for room and takes it. It fails if the stream has unread responses
+// and the peer reads none of them for ReadTimeout.
 func (d *ResponseWindow) reserve(ctx context.Context, kind string) (int, error) {
 	n := d.size(kind)
 	full := d.Of.TakeOrWait(n)
@@ -109,7 +110,7 @@ func (d *ResponseWindow) reserve(ctx context.Context, kind string) (int, error) 
 			}
 			before = now
 		}
-		n = d.size(kind) // answers that came meanwhile tell more
+		n = d.size(kind) // the typical size may have changed
 		full = d.Of.TakeOrWait(n)
 	}
 	return n, nil
@@ -127,9 +128,9 @@ func (d *ResponseWindow) unread() bool {
 	return d.queued > 0
 }
 
-// Answered counts an answer that waits to be sent, instead of what was reserved
-// for it; false: there is no room for it. An Error needs none: it is small, and
-// there is one for a request at most.
+// Answered replaces the reservation of a request by the size of its response. It
+// returns false if there is no room. An Error needs none: it is small, and a request
+// has at most one.
 func (d *ResponseWindow) Answered(kind string, size int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -140,11 +141,11 @@ func (d *ResponseWindow) Answered(kind string, size int) bool {
 		d.Settle(kind)
 	}
 	if wire.Heavy[kind] {
-		// Twice, because the next one may be larger; it is slow to forget.
+		// Twice the size, because the next one may be larger; it decays slowly.
 		d.typical = max(2*size, d.typical-d.typical/8)
 	}
 	switch {
-	case size <= lightAnswer: // it replaces what was reserved
+	case size <= lightAnswer: // it replaces the reservation
 		d.Of.Force(size)
 	case d.Of.Take(size) != nil:
 		return false
@@ -153,7 +154,7 @@ func (d *ResponseWindow) Answered(kind string, size int) bool {
 	return true
 }
 
-// Queue counts an answer that takes the place of one without room.
+// Queue counts an Error that replaces a response without room.
 func (d *ResponseWindow) Queue(size int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -161,9 +162,9 @@ func (d *ResponseWindow) Queue(size int) {
 	d.queued += size
 }
 
-// Settle gives back what was reserved for the request that is answered. Which
-// one an Error answers is not known, nor does it matter in the end: each answer
-// takes away one request.
+// Settle returns the reservation of an answered request. It is unknown which request
+// an Error answers, but each response removes one request, so the sums agree in the
+// end.
 func (d *ResponseWindow) Settle(kind string) {
 	n := 0
 	switch {
@@ -176,7 +177,7 @@ func (d *ResponseWindow) Settle(kind string) {
 	d.Of.Give(n)
 }
 
-// Paid gives back what was taken for answers that were sent.
+// Free returns the bytes of responses that were sent.
 func (d *ResponseWindow) Free(bytes int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -184,11 +185,11 @@ func (d *ResponseWindow) Free(bytes int) {
 		return
 	}
 	d.sends++
-	d.queued = max(d.queued-bytes, 0) // they may be forgotten already
+	d.queued = max(d.queued-bytes, 0) // Clear may have come first
 	d.Of.Give(bytes)
 }
 
-// Clear forgets all of them: the peer does not get them.
+// Clear forgets all requests and responses: the peer does not receive them.
 func (d *ResponseWindow) Clear() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -199,16 +200,17 @@ func (d *ResponseWindow) Clear() {
 	}
 }
 
-// NoRoom is the answer instead of one that there is no room for.
+// NoRoom returns the Error that replaces a response without room.
 func NoRoom(answer any) *messages.Error {
-	fault := messages.Failure(messages.Code_CODE_OVERLOADED, "the answers that wait to be read are too large; read them and ask again")
+	fault := messages.Failure(messages.Code_CODE_OVERLOADED, "the responses that wait to be read are too large; read them and retry")
 	if a, ok := answer.(messages.Answer); ok {
 		fault.Request = a.GetRequest()
 	}
 	return fault
 }
 
-// TakeUnsent counts a message for subscribers; false: it is to be dropped.
+// TakeUnsent counts a message for subscribers. It returns false if the message is to
+// be dropped.
 func TakeUnsent(h *limits.Holder, kind string, size int) bool {
 	if kind == wire.Extensions {
 		return h.Take(size) == nil

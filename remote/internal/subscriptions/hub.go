@@ -80,7 +80,7 @@ type held struct {
 	until time.Time // the lease has expired by then, even without a notification
 	gone  bool
 
-	counted bool // it takes memory of the hub's waitingMemory
+	counted bool // it is charged to waitingMemory
 }
 
 // asked is an unanswered SubscribeRequest.

@@ -7,13 +7,13 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/access"
 )
 
-// know takes who has which token, and tells of operators whom nobody can be: a
-// name that is misspelt would else be found out when it is needed.
+// setOwners replaces the owners of tokens, and logs operators without a token, which
+// are probably misspelt.
 func (g *Guard) setOwners(known *access.TokenOwners) {
 	g.owners.Store(known)
 	named := known.Names()
 	if len(named) == 0 && g.Cfg.asksForCertificates() {
-		return // certificates name them
+		return // owners are the names of certificates
 	}
 	for _, operator := range g.Cfg.Operators {
 		if !slices.Contains(named, operator) {
@@ -22,8 +22,8 @@ func (g *Guard) setOwners(known *access.TokenOwners) {
 	}
 }
 
-// SetTokens replaces who has which token. Connections by tokens that are no longer
-// among them, or are bound to another certificate now, end at once.
+// SetTokens replaces the tokens. Connections with a removed token, or with a token
+// that is bound to another certificate now, end at once.
 func (g *Guard) SetTokens(tokens, certificates map[string]string) error {
 	if (len(tokens) == 0) != (len(*g.owners.Load()) == 0) {
 		return argument.Invalid("Tokens", "whether peers need one is decided by Serve")

@@ -10,8 +10,8 @@ import (
 // settled or over, and once more while it waits to be sent: when it is over it
 // may wait still.
 
-// Count counts a message for the peer. An answer that there is no room for
-// becomes an Error. False: the message is dropped.
+// count counts a message to the peer. It replaces a response without room by an
+// Error. It returns false if the message is to be dropped.
 func (p *peer) count(e *outgoing, limit int) bool {
 	switch {
 	case wire.ForSubscriber[e.kind]:
@@ -26,7 +26,7 @@ func (p *peer) count(e *outgoing, limit int) bool {
 	return true
 }
 
-// uncount takes a message back that cannot be sent.
+// uncount reverses count for a message that cannot be sent.
 func (p *peer) uncount(e *outgoing) {
 	switch {
 	case wire.ForSubscriber[e.kind]:
@@ -36,7 +36,7 @@ func (p *peer) uncount(e *outgoing) {
 	}
 }
 
-// sent notes that a frame was sent.
+// sent frees the bytes of a frame that was sent.
 func (p *peer) sent(f *frame) {
 	p.window.Free(f.answers)
 	p.unsentLeases().Give(f.leases)

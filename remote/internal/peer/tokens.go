@@ -17,7 +17,7 @@ func (g *Guard) setOwners(known *access.TokenOwners) {
 	}
 	for _, operator := range g.Cfg.Operators {
 		if !slices.Contains(named, operator) {
-			g.Log.Warn("nobody is this operator: no token has the name", "operator", operator)
+			g.Log.Warn("an operator has no token", "operator", operator)
 		}
 	}
 }

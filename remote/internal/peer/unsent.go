@@ -5,10 +5,9 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// What waits to be sent is counted: answers as debts of the stream, what is for
-// subscribers as leases. A lease counts from when it is given until it is
-// settled or over, and once more while it waits to be sent: when it is over it
-// may wait still.
+// Unsent messages are counted: responses in the window of the stream, messages to
+// subscribers as leases. A lease counts from its delivery until it is settled or
+// expires, and in addition while it waits to be sent, which can take longer.
 
 // count counts a message to the peer. It replaces a response without room by an
 // Error. It returns false if the message is to be dropped.

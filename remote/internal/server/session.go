@@ -23,20 +23,20 @@ import (
 
 const (
 	maxCommands = 1000
-	// A frame of replies is closed when it has as many, or as many bytes.
+	// A frame of replies is closed at this number of replies or of bytes.
 	maxReplies    = 1000
 	maxReplyBytes = 1 << 20
 )
 
-// session is a stream of commands and replies. Among our actors it is a process
-// without a mailbox: answers and leases that are sent to it wait for the stream.
+// session is a stream of commands and replies. For local actors it is a process
+// without a mailbox: responses and leases that are sent to it wait for the stream.
 type session struct {
 	server *Server
 	stream grpc.ServerStream
 	caller peer.Caller
 	self   *actor.PID
-	window peer.ResponseWindow // what it asks for
-	leases *limits.Holder      // what subscribers have not been sent yet
+	window peer.ResponseWindow // the responses that it waits for
+	leases *limits.Holder      // unsent messages to subscribers
 	turns  *peer.Turns
 
 	mu       sync.Mutex
@@ -48,12 +48,12 @@ type session struct {
 	wake chan struct{} // has room for one
 }
 
-// reply waits for the stream.
+// reply is a message that waits for the stream.
 type reply struct {
 	*messages.Reply
 	size   int
-	answer int // what it takes of the debts; 0: it answers nothing
-	lease  int // what it takes of the leases; 0: it is not for a subscriber
+	answer int // bytes in the window; 0: it is no response
+	lease  int // bytes of the leases; 0: it is not for a subscriber
 }
 
 func newReply(message any) reply {
@@ -64,7 +64,7 @@ func newReply(message any) reply {
 	return r
 }
 
-// session serves one until its end.
+// session serves a session until its end.
 func (s *Server) session(stream grpc.ServerStream) error {
 	caller := peer.CallerOf(stream.Context())
 	system := s.system.ActorSystem()
@@ -82,15 +82,15 @@ func (s *Server) session(stream grpc.ServerStream) error {
 	err := n.read(ctx)
 	cancel()
 	writing.Wait()
-	if err == nil { // the caller has ended in order
+	if err == nil { // the caller closed the stream
 		n.end(actor.TerminatedReason_Stopped)
-	} else { // it may be back
+	} else { // the caller may come back
 		n.end(actor.TerminatedReason_AddressTerminated)
 	}
 	return err
 }
 
-// end tells those who watch the session.
+// end notifies the watchers of the session.
 func (n *session) end(why actor.TerminatedReason) {
 	n.server.system.ActorSystem().ProcessRegistry.Remove(n.self)
 	n.mu.Lock()
@@ -111,7 +111,7 @@ func (n *session) notifyEnd(watcher *actor.PID) {
 	}
 }
 
-// SendUserMessage implements actor.Process: it takes what is for the caller.
+// SendUserMessage implements actor.Process. It queues a message for the caller.
 func (n *session) SendUserMessage(_ *actor.PID, message any) {
 	body := actor.UnwrapEnvelopeMessage(message)
 	if m, ok := body.(proto.Message); ok {
@@ -156,10 +156,10 @@ func (n *session) SendSystemMessage(_ *actor.PID, message any) {
 	}
 }
 
-// Stop implements actor.Process: it ends with its stream.
+// Stop implements actor.Process. The session ends with its stream.
 func (n *session) Stop(*actor.PID) {}
 
-// write sends what has gathered.
+// write sends the waiting replies.
 func (n *session) write(ctx context.Context) {
 	for {
 		select {
@@ -167,7 +167,7 @@ func (n *session) write(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		runtime.Gosched() // what is about to be answered as well fills the frame
+		runtime.Gosched() // responses that are nearly ready join the frame
 		for {
 			frame, answers, leases := n.Take()
 			if frame == nil {
@@ -177,7 +177,7 @@ func (n *session) write(ctx context.Context) {
 			err := n.stream.SendMsg(frame)
 			late.Stop()
 			if err != nil {
-				return // read learns of it too
+				return // read receives the error too
 			}
 			n.window.Free(answers)
 			n.leases.Give(leases)
@@ -185,8 +185,8 @@ func (n *session) write(ctx context.Context) {
 	}
 }
 
-// Cut ends the connection of a caller that does not read: only that ends a
-// SendMsg that waits for it.
+// Cut closes the connection of a caller that does not read: nothing else ends a
+// blocked SendMsg.
 func (n *session) Cut() {
 	n.server.guard.Note(n.stream.Context(), n.caller, peer.ErrNotReading)
 	if p, ok := gpeer.FromContext(n.stream.Context()); ok {
@@ -194,7 +194,7 @@ func (n *session) Cut() {
 	}
 }
 
-// Take is the next frame, and what it takes of the debts and of the leases.
+// Take returns the next frame, and the bytes of its responses and leases.
 func (n *session) Take() (frame *messages.Replies, answers, leases int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -219,7 +219,8 @@ func (n *session) Take() (frame *messages.Replies, answers, leases int) {
 	return frame, answers, leases
 }
 
-// read has commands carried out, until the caller has no more: nil, or is gone.
+// read carries out commands until the caller closes the stream, which returns nil,
+// or the stream fails.
 func (n *session) read(ctx context.Context) error {
 	for {
 		frame := &messages.Commands{}
@@ -252,8 +253,8 @@ func (n *session) read(ctx context.Context) error {
 	}
 }
 
-// pass gives a command to its actor. Before the System's Start, and after its
-// Stop, there is none: nil.
+// pass sends a command to its actor and returns the actor. It returns nil if the
+// actor does not exist, as before the System's Start and after its Stop.
 func (n *session) pass(m proto.Message, kind string) *actor.PID {
 	to := n.server.system.Gateway()
 	switch {

@@ -31,8 +31,8 @@ func (o *operations) tail(ctx context.Context, m *messages.TailRequest) iter.Seq
 	})
 }
 
-// bare is the name of a topic without the System's prefix; false: it is not one
-// of the System's.
+// bare returns the name of a topic without the System's prefix. It returns false if
+// the topic is not the System's.
 func (o *operations) bare(topic string) (string, bool) {
 	name, ours := strings.CutPrefix(topic, o.client().Prefix())
 	return name, ours && name != ""

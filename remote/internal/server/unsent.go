@@ -5,7 +5,8 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// Count counts a reply for the caller of a session. False: it is dropped.
+// count counts a reply to the caller of a session. It returns false if the reply is
+// to be dropped.
 func (n *session) count(r *reply, kind string) bool {
 	size := r.size + peer.AnswerOverhead
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-func TestRequestsWaitForRoomAndAPeerThatReadsNothingIsGivenUp(t *testing.T) {
+func TestRequestsWaitForRoomUntilThePeerIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		get, timer := wire.FullName(&messages.GetTimerRequest{}), wire.FullName(&messages.GetTimerResponse{})
@@ -24,7 +24,7 @@ func TestRequestsWaitForRoomAndAPeerThatReadsNothingIsGivenUp(t *testing.T) {
 		go func() { asked <- d.Ask(t.Context(), get) }()
 		synctest.Wait()
 		require.Empty(t, asked)
-		require.True(t, d.Answered(timer, 1000), "an answer takes less than what was reserved")
+		require.True(t, d.Answered(timer, 1000), "the response is smaller than its reservation")
 		require.NoError(t, <-asked)
 
 		for range limits.Answers.Holder/firstHeavy - 1 {
@@ -42,8 +42,8 @@ func TestRequestsWaitForRoomAndAPeerThatReadsNothingIsGivenUp(t *testing.T) {
 	})
 }
 
-// What an Error answers is not known: the books are right again in the end.
-func TestErrorsLeaveNoResponseWindow(t *testing.T) {
+// It is unknown which request an Error answers, but the counts return to zero.
+func TestErrorsLeaveTheWindowEmpty(t *testing.T) {
 	t.Parallel()
 	d := &ResponseWindow{Of: limits.NewBudget(limits.Answers).Holder(limits.Party{Principal: "a", Host: "h"})}
 	require.NoError(t, d.Ask(t.Context(), wire.FullName(&messages.AcquireTurnRequest{})))

@@ -4,6 +4,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
+	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
@@ -18,15 +19,15 @@ type scheduled interface {
 
 func scheduledOf(m scheduled) wakebell.Scheduled {
 	return wakebell.Scheduled{
-		ID: m.GetId(), Due: wire.InstantOf(m.GetDue()),
-		Outcome: wakebell.Outcome(m.GetOutcome()), Found: wire.InstantOf(m.GetFound()), //nolint:gosec // numbered alike
+		ID: m.GetId(), Due: fields.Time(m.GetDue()),
+		Outcome: wakebell.Outcome(m.GetOutcome()), Found: fields.Time(m.GetFound()), //nolint:gosec // numbered alike
 	}
 }
 
 func infoOf(topic string, t *messages.Timer) wakebell.Info {
 	return wakebell.Info{
 		ID: t.GetId(), Topic: topic, State: wire.States[t.GetState()],
-		Due: wire.InstantOf(t.GetDue()), Activation: wire.InstantOf(t.GetActivation()),
+		Due: fields.Time(t.GetDue()), Activation: fields.Time(t.GetActivation()),
 		Attempts: int(t.GetAttempts()), Failures: int(t.GetFailures()), LastError: t.GetLastError(),
 	}
 }

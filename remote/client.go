@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/access"
@@ -79,10 +80,10 @@ func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) 
 		cfg.TurnTTL = DefaultTurnTTL
 	}
 	if cfg.TurnTTL < time.Second || cfg.TurnTTL > 24*time.Hour {
-		return nil, wire.Invalid("TurnTTL", "%v, want 1s to 24h", cfg.TurnTTL)
+		return nil, argument.Invalid("TurnTTL", "%v, want 1s to 24h", cfg.TurnTTL)
 	}
 	if _, port, err := wire.HostPort(address); err != nil || port == 0 {
-		return nil, wire.Invalid("address", "%q is no host:port", address)
+		return nil, argument.Invalid("address", "%q is no host:port", address)
 	}
 	if cfg.Token != "" {
 		if err := access.CheckToken("Token", cfg.Token); err != nil {
@@ -241,7 +242,7 @@ func (c *Client) Reschedule(ctx context.Context, topic, id string, when wakebell
 	case *messages.ScheduleRequest_In:
 		request.When = &messages.RescheduleRequest_In{In: w.In}
 	default:
-		return wakebell.Scheduled{}, wire.Invalid("when", "want In or At")
+		return wakebell.Scheduled{}, argument.Invalid("when", "want In or At")
 	}
 	answer, err := call[*messages.RescheduleResponse](ctx, c, request)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -92,7 +93,7 @@ func travels(request any) error {
 		return wire.ErrNoMessage
 	}
 	if _, err := proto.Marshal(m); err != nil {
-		return wire.Invalid("request", "%v", err)
+		return argument.Invalid("request", "%v", err)
 	}
 	return nil
 }

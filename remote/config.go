@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/access"
 	"github.com/wakebell/wakebell/remote/internal/peer"
@@ -159,24 +160,24 @@ func (c Config) validate() error {
 	var errs []error
 	host, port, err := wire.HostPort(c.Address)
 	if err != nil {
-		errs = append(errs, wire.Invalid("Address", "%v", err))
+		errs = append(errs, argument.Invalid("Address", "%v", err))
 	}
 	if c.Advertise != "" {
 		if h, p, err := wire.HostPort(c.Advertise); err != nil || h == "" || p == 0 {
-			errs = append(errs, wire.Invalid("Advertise", "%q is no host:port", c.Advertise))
+			errs = append(errs, argument.Invalid("Advertise", "%q is no host:port", c.Advertise))
 		}
 	} else if ip := net.ParseIP(host); err == nil && (host == "" || (ip != nil && ip.IsUnspecified())) {
-		errs = append(errs, wire.Invalid("Advertise", "empty: nobody can answer to %s", net.JoinHostPort(host, strconv.Itoa(port))))
+		errs = append(errs, argument.Invalid("Advertise", "empty: nobody can answer to %s", net.JoinHostPort(host, strconv.Itoa(port))))
 	}
 	errs = append(errs, access.CheckTokens(c.Tokens))
 	for _, queue := range c.CeleryQueues {
 		if queue == "" || strings.ContainsAny(queue, "\x00\x06\x16") {
-			errs = append(errs, wire.Invalid("CeleryQueues", "%q is no name of a queue", queue))
+			errs = append(errs, argument.Invalid("CeleryQueues", "%q is no name of a queue", queue))
 		}
 	}
 	errs = append(errs, access.ValidQueues(c.Queues)...)
 	if c.Rights != nil && c.Operators != nil {
-		errs = append(errs, wire.Invalid("Rights", "they and Operators exclude each other: grant operate and read instead"))
+		errs = append(errs, argument.Invalid("Rights", "they and Operators exclude each other: grant operate and read instead"))
 	}
 	errs = append(errs, access.CheckCertificates(c.Tokens, c.TokenCertificates, c.TLS != nil && c.TLS.ClientCAs != nil))
 	if c.Token != "" {
@@ -184,14 +185,14 @@ func (c Config) validate() error {
 	}
 	for _, peer := range c.Peers {
 		if h, p, err := wire.HostPort(peer); err != nil || h == "" || p == 0 {
-			errs = append(errs, wire.Invalid("Peers", "%q is no host:port", peer))
+			errs = append(errs, argument.Invalid("Peers", "%q is no host:port", peer))
 		}
 	}
 	if c.MaxMessage < minMessage || c.MaxMessage > maxMessage {
-		errs = append(errs, wire.Invalid("MaxMessage", "%d is not within %d and %d", c.MaxMessage, minMessage, maxMessage))
+		errs = append(errs, argument.Invalid("MaxMessage", "%d is not within %d and %d", c.MaxMessage, minMessage, maxMessage))
 	}
 	if c.MaxConnections < 1 {
-		errs = append(errs, wire.Invalid("MaxConnections", "%d, want at least 1", c.MaxConnections))
+		errs = append(errs, argument.Invalid("MaxConnections", "%d, want at least 1", c.MaxConnections))
 	}
 	if err == nil {
 		errs = append(errs, c.secure(host))

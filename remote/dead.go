@@ -5,6 +5,8 @@ import (
 	"iter"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/argument"
+	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -18,10 +20,10 @@ func (c *Client) DeadLetters(ctx context.Context, topic string, f wakebell.DeadF
 // LastDead is that of wakebell.Client.
 func (c *Client) LastDead(ctx context.Context, topic string, n int) ([]wakebell.DeadLetter, error) {
 	if n < 1 {
-		return nil, wire.Invalid("n", "%d, want 1 to 1000", n)
+		return nil, argument.Invalid("n", "%d, want 1 to 1000", n)
 	}
 	var all []wakebell.DeadLetter
-	for d, err := range c.listDeadLetters(ctx, &messages.ListDeadLettersRequest{Topic: topic, Last: wire.Count(n)}) {
+	for d, err := range c.listDeadLetters(ctx, &messages.ListDeadLettersRequest{Topic: topic, Last: fields.Count(n)}) {
 		if err != nil {
 			return nil, err
 		}
@@ -50,10 +52,10 @@ func (c *Client) DeadLetter(ctx context.Context, topic, entry string) (wakebell.
 func (c *Client) Redrive(ctx context.Context, topic string, o wakebell.RedriveOptions) (wakebell.RedriveResult, error) {
 	var done wakebell.RedriveResult
 	if o.Rate < 0 {
-		return done, wire.Invalid("rate", "%d a second, want 1 to 10000", o.Rate)
+		return done, argument.Invalid("rate", "%d a second, want 1 to 10000", o.Rate)
 	}
 	request := &messages.RedriveDeadLettersRequest{
-		Topic: topic, Filter: wire.DeadFilterMessage(o.Filter), In: wire.Span(o.In), Overwrite: o.Overwrite, Rate: wire.Count(o.Rate),
+		Topic: topic, Filter: wire.DeadFilterMessage(o.Filter), In: wire.Span(o.In), Overwrite: o.Overwrite, Rate: fields.Count(o.Rate),
 	}
 	for m, err := range list(ctx, c, rpc.OperationsClient.RedriveDeadLetters, request) {
 		if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/queue"
@@ -15,12 +17,12 @@ import (
 func (q *Queues) DeadLetters(ctx context.Context, name queue.Keys, from int64) iter.Seq2[queue.DeadLetter, error] {
 	if from < 0 {
 		return func(yield func(queue.DeadLetter, error) bool) {
-			yield(queue.DeadLetter{}, wire.Invalid("from", "%d is negative", from))
+			yield(queue.DeadLetter{}, argument.Invalid("from", "%d is negative", from))
 		}
 	}
 	request := &messages.ListQueueDeadLettersRequest{Name: name.Name, Queue: wire.QueueMessage(name), From: uint64(from)}
 	return wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueDeadLetters, request), func(m *messages.ListQueueDeadLettersResponse) queue.DeadLetter {
-		return wire.LetterOf(m.GetDeadLetter())
+		return wire.QueueDeadLetterOf(m.GetDeadLetter())
 	})
 }
 
@@ -32,7 +34,7 @@ func (q *Queues) DeadLetter(ctx context.Context, name queue.Keys, entry string) 
 	if err != nil {
 		return queue.DeadLetter{}, err
 	}
-	return wire.LetterOf(answer.GetDeadLetter()), nil
+	return wire.QueueDeadLetterOf(answer.GetDeadLetter()), nil
 }
 
 // RedriveDeadLetter is that of queue.Client. When the link breaks it fails with
@@ -58,7 +60,7 @@ func (q *Queues) DeleteDeadLetters(ctx context.Context, name queue.Keys, letters
 		n := q.fittingLetters(letters)
 		request := &messages.DeleteQueueDeadLettersRequest{Name: name.Name, Queue: wire.QueueMessage(name)}
 		for _, l := range letters[:n] {
-			request.DeadLetters = append(request.DeadLetters, &messages.QueueDeadLetter{Entry: wire.Text(l.Entry), Body: l.Payload})
+			request.DeadLetters = append(request.DeadLetters, &messages.QueueDeadLetter{Entry: text.Valid(l.Entry), Body: l.Payload})
 		}
 		answer, err := once(ctx, q.client, rpc.OperationsClient.DeleteQueueDeadLetters, request)
 		total += int(answer.GetCount())
@@ -71,9 +73,9 @@ func (q *Queues) DeleteDeadLetters(ctx context.Context, name queue.Keys, letters
 
 // fittingLetters is how many of the first letters go in one request.
 func (q *Queues) fittingLetters(letters []queue.DeadLetter) (n int) {
-	for size := wire.FrameOverhead; n < min(len(letters), wire.MaxLetters); n++ {
+	for size := wire.FrameOverhead; n < min(len(letters), wire.MaxDeadLetters); n++ {
 		size += len(letters[n].Payload) + len(letters[n].Entry) + wire.EnvelopeOverhead
-		if n > 0 && size > min(wire.MaxLettersBytes, q.client.cfg.MaxMessage/2) {
+		if n > 0 && size > min(wire.MaxDeadLettersBytes, q.client.cfg.MaxMessage/2) {
 			break
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/queue"
@@ -32,7 +33,7 @@ func (q *Queues) Stats(ctx context.Context, name queue.Keys) (queue.Stats, error
 	return queue.Stats{
 		Pending: m.GetPending(), Processing: m.GetProcessing(), Ended: m.GetEnded(), Unleased: m.GetUnleased(),
 		Completed: m.GetCompleted(), Failed: m.GetFailed(), Dead: m.GetDead(),
-		Oldest: wire.InstantOf(m.GetOldest()), Now: wire.InstantOf(m.GetNow()),
+		Oldest: fields.Time(m.GetOldest()), Now: fields.Time(m.GetNow()),
 	}, nil
 }
 
@@ -44,7 +45,7 @@ func (q *Queues) Messages(ctx context.Context, name queue.Keys, running bool) it
 		m := answer.GetMessage()
 		return queue.Message{
 			ID: m.GetId(), Payload: m.GetBody(), Fault: m.GetFault(), Running: m.GetRunning(),
-			Deliveries: int(m.GetDeliveries()), Deadline: wire.InstantOf(m.GetDeadline()),
+			Deliveries: int(m.GetDeliveries()), Deadline: fields.Time(m.GetDeadline()),
 		}
 	})
 }

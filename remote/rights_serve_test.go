@@ -20,8 +20,8 @@ import (
 	"github.com/wakebell/wakebell/remote/rights"
 )
 
-// filtered are the calls that everybody may make: they answer with what the caller
-// may read.
+// filtered are the calls without a right of their own: their responses are filtered by
+// what the caller may read.
 var filtered = map[string]bool{"ListTopicsRequest": true, "ListGatesRequest": true, "ListRecurringRequest": true}
 
 func rightsOf(t testing.TB, text string) *rights.Grants {
@@ -38,7 +38,7 @@ func withRights(t testing.TB, text string) remote.Config {
 	return cfg
 }
 
-// about is a request about something of a name, in every field that names something.
+// about returns a request with the name in every field that names an object.
 func about(t testing.TB, m protoreflect.MessageDescriptor, name string) proto.Message {
 	t.Helper()
 	request := message(t, m)
@@ -60,8 +60,8 @@ func about(t testing.TB, m protoreflect.MessageDescriptor, name string) proto.Me
 	return request
 }
 
-// A request that the table of rights does not have is refused to everybody, so
-// whoever may do all shows which are missing; who may do nothing, which are open.
+// A request that is missing in the table is refused to a principal with all rights. A
+// request without needs is permitted to a principal without rights.
 func TestEveryRequestIsInTheTableOfRights(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withRights(t, "tests * *"))
@@ -91,9 +91,8 @@ func TestEveryRequestIsInTheTableOfRights(t *testing.T) {
 	}
 }
 
-// Rights hold at every way in: what a principal may do to one name it may not do to
-// another.
-func TestRightsHoldAtEveryWayIn(t *testing.T) {
+// Every entry point enforces rights: a right to one name does not permit another.
+func TestEveryEntryPointEnforcesRights(t *testing.T) {
 	t.Parallel()
 	allowed, other := redistest.Name(t), redistest.Name(t)
 	n := serve(t, withRights(t, "mallory * topic:"+allowed+" queue:"+allowed+" gate:"+allowed+" schedule:"+allowed))
@@ -131,8 +130,8 @@ func TestRightsHoldAtEveryWayIn(t *testing.T) {
 	require.NoError(t, c.Schedules().Delete(ctx, allowed))
 }
 
-// The right to a topic gives nothing of the queue of its name, nor the reverse, also
-// where one of the two is subscribed to.
+// The right to a topic does not include the queue of the same name, nor the reverse,
+// even while one of them has a subscription.
 func TestTheRightToATopicIsNotOneToTheQueueOfItsName(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
@@ -159,8 +158,8 @@ func TestTheRightToATopicIsNotOneToTheQueueOfItsName(t *testing.T) {
 	require.Contains(t, string(leases.GetLeases()[0].GetBody()), "message")
 }
 
-// A listing has what the caller may read.
-func TestListingsHaveWhatMayBeRead(t *testing.T) {
+// Listings contain only what the caller may read.
+func TestListingsAreFilteredByRights(t *testing.T) {
 	t.Parallel()
 	seen, hidden := redistest.Name(t), redistest.Name(t)
 	n := serve(t, withRights(t, "mallory read topic:"+seen+" gate:"+seen+" schedule:"+seen))
@@ -190,11 +189,11 @@ func TestListingsHaveWhatMayBeRead(t *testing.T) {
 	}
 	require.Equal(t, []string{seen, seen, seen}, found)
 	for _, err := range c.Topics(ctx, true) {
-		require.ErrorIs(t, err, wakebell.ErrForbidden, "it walks over all keys")
+		require.ErrorIs(t, err, wakebell.ErrForbidden, "it scans all keys")
 	}
 }
 
-// Rights that are taken away end what goes on by them.
+// Removed rights end the operations and subscriptions that depend on them.
 func TestRightsAreReplacedWhileTheNodeRuns(t *testing.T) {
 	t.Parallel()
 	cfg := withMallory()

@@ -9,7 +9,9 @@ import (
 	"github.com/google/uuid"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/gateway"
+	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/recurring"
@@ -68,7 +70,7 @@ func (s *Schedules) RunNow(ctx context.Context, name string) (recurring.Run, err
 		return recurring.Run{}, err
 	}
 	return recurring.Run{
-		Name: run.GetName(), Due: wire.InstantOf(run.GetDue()), Fired: wire.InstantOf(run.GetFired()), Number: run.GetRun(),
+		Name: run.GetName(), Due: fields.Time(run.GetDue()), Fired: fields.Time(run.GetFired()), Number: run.GetRun(),
 	}, nil
 }
 
@@ -108,7 +110,7 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[recurring.State, error] 
 // Preview is that of recurring.Schedules.
 func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Time, error) {
 	if n < 0 {
-		return nil, wire.Invalid("n", "%d, want 0 to 10,000", n)
+		return nil, argument.Invalid("n", "%d, want 0 to 10,000", n)
 	}
 	answer, err := call[*messages.PreviewRecurringResponse](ctx, s.client, &messages.PreviewRecurringRequest{Name: name, Count: uint32(min(n, 1<<30))}) //nolint:gosec // bounded
 	if err != nil {
@@ -116,7 +118,7 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 	}
 	instants := make([]time.Time, len(answer.GetInstants()))
 	for i, at := range answer.GetInstants() {
-		instants[i] = wire.InstantOf(at)
+		instants[i] = fields.Time(at)
 	}
 	return instants, nil
 }

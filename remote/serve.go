@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/remote/internal/server"
-	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/remote/rights"
 )
 
@@ -28,7 +28,7 @@ var ErrStarted = errors.New("the system was started before it was served")
 // listen.
 func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
 	if sys == nil {
-		return nil, wire.Invalid("system", "nil")
+		return nil, argument.Invalid("system", "nil")
 	}
 	if _, running := sys.ActorSystem().ProcessRegistry.GetLocal(sys.Gateway().GetId()); running {
 		return nil, ErrStarted

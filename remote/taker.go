@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -46,11 +47,11 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 		s.Credits = 5
 	}
 	if handle == nil {
-		return wire.Invalid("handle", "nil")
+		return argument.Invalid("handle", "nil")
 	}
 	if s.Queue.Name != "" {
 		if s.Topic != "" {
-			return wire.Invalid("Topic", "%q, and a Queue %q too", s.Topic, s.Queue.Name)
+			return argument.Invalid("Topic", "%q, and a Queue %q too", s.Topic, s.Queue.Name)
 		}
 		s.Topic = s.Queue.Name
 	}
@@ -64,7 +65,7 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 	c.link.mu.Lock()
 	if c.link.takers[key] != nil {
 		c.link.mu.Unlock()
-		return wire.Invalid("Name", "%q subscribes to %q already", s.Name, s.Topic)
+		return argument.Invalid("Name", "%q subscribes to %q already", s.Name, s.Topic)
 	}
 	c.link.takers[key] = t
 	c.link.mu.Unlock()

@@ -51,7 +51,7 @@ func TestTokensAreReplacedWhileItServes(t *testing.T) {
 // somebody is in need of it.
 func TestOperatorsWhomNobodyIsAreTold(t *testing.T) {
 	t.Parallel()
-	const about = "nobody is this operator"
+	const about = "an operator has no token"
 	cfg := withToken()
 	cfg.Operators = []string{"tests", "tsets"}
 	n := serve(t, cfg)

@@ -10,22 +10,22 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// Parse reads the text of a file of rights. A line grants:
+// Parse parses the text of a file of rights. Each line grants actions:
 //
 //	# principal  actions          what
 //	billing      schedule,read    topic:invoices.* topic:refunds
 //	billing      handle           queue:mail
 //	ops          *                *
 //
-// Fields stand between blanks; one with a blank in it is in double quotes, as a
-// string of Go is. Actions are schedule, handle, read and operate with commas
-// between them, or * for all. What they are on is a topic, queue, gate or schedule
-// (a recurring one), a colon and a pattern; * alone is all names of all kinds. In a
-// pattern * stands for any text, ? for any one character, and \ before one of them
-// for itself. The principal, the owner of a token or the common name of a
-// certificate, may be *: everybody. What begins with # is a comment.
+// Fields are separated by blanks. A field that contains a blank is in double quotes,
+// like a Go string. The actions are schedule, handle, read and operate, separated by
+// commas, or * for all. An object is a kind (topic, queue, gate, or schedule for a
+// recurring schedule), a colon and a pattern; * alone is every name of every kind. In
+// a pattern * matches any text, ? matches one character, and \ escapes either of them.
+// The principal is the owner of a token or the common name of a certificate, or * for
+// everybody. # starts a comment.
 //
-// The error names every line that is wrong, and wraps wakebell.ErrInvalid.
+// The error names every invalid line, and wraps wakebell.ErrInvalid.
 func Parse(text string) (*Grants, error) {
 	var grants []grant
 	var errs []error
@@ -44,7 +44,7 @@ func Parse(text string) (*Grants, error) {
 	return newRights(grants), nil
 }
 
-// grantsOf reads one line.
+// grantsOf parses one line.
 func grantsOf(line string, number int) ([]grant, error) {
 	fields, err := fieldsOf(line)
 	switch {
@@ -92,7 +92,7 @@ func withColon() []string {
 	return all
 }
 
-// fieldsOf are the fields of a line, without quotes and comment.
+// fieldsOf splits a line into its fields, without quotes and comment.
 func fieldsOf(line string) (fields []string, err error) {
 	for rest := strings.TrimSpace(line); rest != "" && rest[0] != '#'; rest = strings.TrimLeft(rest, " \t") {
 		if rest[0] != '"' {

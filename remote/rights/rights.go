@@ -7,22 +7,23 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 )
 
-// Action is what a right allows. None includes another.
+// Action is what a right allows. No action includes another.
 type Action string
 
 // The actions.
 const (
-	// ActionSchedule: to make and change timers, messages and recurring schedules.
+	// ActionSchedule allows to create and change timers, messages and recurring
+	// schedules.
 	ActionSchedule Action = "schedule"
-	// ActionHandle: to subscribe to a topic or queue, and to take turns at a gate.
+	// ActionHandle allows to subscribe to a topic or queue, and to take turns at a gate.
 	ActionHandle Action = "handle"
-	// ActionRead: to look, and to find it in listings.
+	// ActionRead allows to read something and to see it in listings.
 	ActionRead Action = "read"
-	// ActionOperate: to pause, override, redrive, purge, repair and so on.
+	// ActionOperate allows to pause, override, redrive, purge, repair and so on.
 	ActionOperate Action = "operate"
 )
 
-// Kind is what has a name that a right is for.
+// Kind is the type of the object that a right is for.
 type Kind string
 
 // The kinds.
@@ -38,21 +39,21 @@ var (
 	rightKinds = []Kind{KindTopic, KindQueue, KindGate, KindSchedule}
 )
 
-// everybody is the principal of what is granted to all, those without credentials
-// among them.
-const everybody = "*"
+// anyPrincipal is the principal of rights granted to all callers, including callers
+// without credentials.
+const anyPrincipal = "*"
 
-// grant allows a principal some actions on what a pattern names.
+// grant allows a principal some actions on the names that match a pattern.
 type grant struct {
 	principal string
 	actions   []Action
 	kind      Kind
 	pattern   string
-	line      int // of the file
+	line      int // line number in the file
 }
 
-// Grants are what principals may do; what no line of Parse grants is denied. A
-// *Rights does not change.
+// Grants are the rights of all principals. Everything that no line of Parse grants
+// is denied. Grants are immutable and safe for concurrent use.
 type Grants struct {
 	grants map[string][]grant // by principal
 	count  int
@@ -69,7 +70,7 @@ func newRights(grants []grant) *Grants {
 func (g grant) validate() error {
 	switch {
 	case g.principal == "":
-		return argument.Invalid("principal", "empty, want the name of a token or certificate, or %s", everybody)
+		return argument.Invalid("principal", "empty, want the name of a token or certificate, or %s", anyPrincipal)
 	case len(g.actions) == 0:
 		return argument.Invalid("actions", "none, want some of %s", listed("", actions))
 	case !slices.Contains(rightKinds, g.kind):
@@ -93,19 +94,20 @@ func listed[T ~string](before string, all []T) string {
 	return strings.Join(texts, ", ")
 }
 
-// Len is how many patterns are granted.
+// Len returns the number of granted patterns. A line can grant several.
 func (r *Grants) Len() int { return r.count }
 
-// Allow reports whether a principal may do this, and the number of the line that
-// grants it. The name is the one that peers use, without the System's prefix.
+// Allow reports whether a principal may perform an action on a name, and the number
+// of the line that grants it, counted from 1. The name is without the System's
+// prefix.
 func (r *Grants) Allow(principal string, action Action, kind Kind, name string) (line int, ok bool) {
 	g, ok := r.find(principal, action, kind, func(pattern string) bool { return matches(pattern, name) })
 	return g.line, ok
 }
 
-// Check is Allow of what people write: an action, and a name with its kind and a colon
-// before it, as in topic:invoices. An error, which wraps wakebell.ErrInvalid, says
-// that there is no such action or kind.
+// Check is Allow for text input: an action, and a kind and a name separated by a
+// colon, as in topic:invoices. The error wraps wakebell.ErrInvalid if the action or
+// the kind does not exist.
 func (r *Grants) Check(principal, action, what string) (line int, ok bool, err error) {
 	kind, name, colon := strings.Cut(what, ":")
 	switch {
@@ -118,15 +120,16 @@ func (r *Grants) Check(principal, action, what string) (line int, ok bool, err e
 	return line, ok, nil
 }
 
-// AllowAll reports whether a principal may do this whatever the name.
+// AllowAll reports whether a principal may perform an action on every name of a
+// kind.
 func (r *Grants) AllowAll(principal string, action Action, kind Kind) bool {
 	_, ok := r.find(principal, action, kind, func(pattern string) bool { return strings.Trim(pattern, "*") == "" })
 	return ok
 }
 
 func (r *Grants) find(principal string, action Action, kind Kind, is func(pattern string) bool) (grant, bool) {
-	for _, who := range []string{principal, everybody} {
-		for _, g := range r.grants[who] {
+	for _, p := range []string{principal, anyPrincipal} {
+		for _, g := range r.grants[p] {
 			if g.kind == kind && slices.Contains(g.actions, action) && is(g.pattern) {
 				return g, true
 			}
@@ -135,12 +138,12 @@ func (r *Grants) find(principal string, action Action, kind Kind, is func(patter
 	return grant{}, false
 }
 
-// matches reports whether a name is one of a pattern's. It takes at most as many
-// steps as the product of their lengths.
+// matches reports whether a name matches a pattern. The number of steps is at most
+// the product of their lengths.
 func matches(pattern, name string) bool {
 	p, n := []rune(pattern), []rune(name)
-	at, of := 0, 0         // in name and pattern
-	star, retried := -1, 0 // the last * in the pattern, and what it was tried with
+	at, of := 0, 0         // positions in name and pattern
+	star, retried := -1, 0 // positions of the last * in the pattern, and of its last attempt in the name
 	for at < len(n) {
 		literal, next := of, of+1
 		if of < len(p) && p[of] == '\\' && of+1 < len(p) {

@@ -62,7 +62,7 @@ func TestRightsByPattern(t *testing.T) {
 		{"escapes", rights.ActionRead, rights.KindTopic, "cxd", 0},
 		{"", rights.ActionRead, rights.KindGate, "public", 8},
 		{"billing", rights.ActionRead, rights.KindGate, "public", 8},
-		{"nobody", rights.ActionRead, rights.KindGate, "private", 0},
+		{"unknown", rights.ActionRead, rights.KindGate, "private", 0},
 		{"", rights.ActionRead, rights.KindTopic, "refunds", 0},
 	} {
 		line, ok := granted.Allow(c.principal, c.action, c.kind, c.name)
@@ -73,7 +73,7 @@ func TestRightsByPattern(t *testing.T) {
 	require.False(t, ok, "an empty file allows nothing")
 }
 
-// A pattern with many stars takes no longer than its length times the name's.
+// Matching takes at most the length of the pattern times the length of the name.
 func TestAPatternIsMatchedInBoundedTime(t *testing.T) {
 	t.Parallel()
 	granted := rightsOf(t, "x read topic:"+strings.Repeat("*a", 200)+"b")
@@ -81,7 +81,7 @@ func TestAPatternIsMatchedInBoundedTime(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestWrongRightsAreRefusedByLine(t *testing.T) {
+func TestParseNamesInvalidLines(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"billing":                              "line 1: invalid argument: 1 fields, want a principal, actions, and what they are on",
@@ -101,7 +101,7 @@ func TestWrongRightsAreRefusedByLine(t *testing.T) {
 		require.ErrorContains(t, err, want, text)
 	}
 	_, err := rights.Parse("a\nb\nc read topic:x\nd")
-	require.Len(t, strings.Split(err.Error(), "\n"), 3, "every wrong line is named")
+	require.Len(t, strings.Split(err.Error(), "\n"), 3, "every invalid line is named")
 }
 
 func ExampleParse() {

@@ -1,3 +1,3 @@
-// Package access decides what a peer may ask for: tokens and their owners, the rights
-// that each request needs, and the keys of queues.
+// Package access decides what a peer may request: it knows the owners of tokens, the
+// rights that each request needs, and the keys of queues.
 package access

@@ -7,23 +7,25 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// defaultSeparator is that of a queue without a separator of its own.
+// defaultSeparator is the separator of queues without one in their configuration.
 const defaultSeparator = "::"
 
-// QueueKeys are the queues whose keys the node's configuration names, by their names
-// without the System's prefix. The keys of all others are those that a queue has by
-// default: a peer names queues, never keys.
+// QueueKeys are the queues with keys in the node's configuration, by their names
+// without the System's prefix. All other queues have the default keys: a peer names
+// queues, never keys.
 type QueueKeys struct {
 	system *wakebell.System
 	named  map[string]*messages.Queue
 }
 
-// NewQueueKeys returns the keys of the queues that a configuration names.
+// NewQueueKeys returns the keys of the configured queues.
 func NewQueueKeys(system *wakebell.System, queues []queue.Keys) *QueueKeys {
 	k := &QueueKeys{system: system, named: map[string]*messages.Queue{}}
 	for _, name := range queues {
@@ -39,8 +41,8 @@ func withoutDefault(name queue.Keys) queue.Keys {
 	return name
 }
 
-// Settle writes into a request about a queue which keys the queue has. A request
-// that names others is refused.
+// Settle sets the keys of the queue in a request about a queue. It returns an error
+// if the request names other keys.
 func (k *QueueKeys) Settle(request proto.Message) error {
 	name, queue, is := queueIn(request)
 	if !is || k == nil {
@@ -49,12 +51,12 @@ func (k *QueueKeys) Settle(request proto.Message) error {
 	named := k.named[name]
 	if _, subscribes := request.(*messages.SubscribeRequest); subscribes && queue == nil {
 		if named != nil {
-			return fmt.Errorf("%w: subscribe to topic %q: the node's configuration names a queue of this name", wakebell.ErrConflict, wire.Clip(name))
+			return fmt.Errorf("%w: subscribe to topic %q: the node's configuration names a queue of this name", wakebell.ErrConflict, text.Clip(name, wire.MaxShown))
 		}
 		return nil
 	}
 	if k.system.Reserves(name) {
-		return wire.Invalid("queue", "the keys of %q would be among those of topics, gates or recurring schedules", wire.Clip(name))
+		return argument.Invalid("queue", "the keys of %q would be among those of topics, gates or recurring schedules", text.Clip(name, wire.MaxShown))
 	}
 	separator := queue.GetSeparator()
 	if separator == defaultSeparator && named.GetSeparator() == "" {
@@ -63,9 +65,9 @@ func (k *QueueKeys) Settle(request proto.Message) error {
 	if separator != "" && separator != named.GetSeparator() {
 		return notTheNodes(name, "separator", separator)
 	}
-	letters := queue.GetDeadLetters()
-	if letters != "" && letters != named.GetDeadLetters() {
-		return notTheNodes(name, "key of dead letters", letters)
+	deadLetters := queue.GetDeadLetters()
+	if deadLetters != "" && deadLetters != named.GetDeadLetters() {
+		return notTheNodes(name, "key of dead deadLetters", deadLetters)
 	}
 	if named == nil {
 		named = &messages.Queue{}
@@ -76,15 +78,15 @@ func (k *QueueKeys) Settle(request proto.Message) error {
 }
 
 func notTheNodes(name, what, given string) error {
-	return wire.Invalid("queue", "the %s of %q is not %q: a queue has those keys that the node's configuration names (Config.Queues), else the default ones",
-		what, wire.Clip(name), wire.Clip(given))
+	return argument.Invalid("queue", "the %s of %q is not %q: a queue has those keys that the node's configuration names (Config.Queues), else the default ones",
+		what, text.Clip(name, wire.MaxShown), text.Clip(given, wire.MaxShown))
 }
 
-// queueField is the field of every request about a queue that says which keys it has.
+// queueField is the field that holds the keys, in every request about a queue.
 const queueField protoreflect.Name = "queue"
 
-// queueIn is the queue that a request is about, if it is of a kind that may be
-// about one.
+// queueIn returns the queue of a request. is reports whether requests of this type
+// can be about a queue.
 func queueIn(request proto.Message) (name string, queue *messages.Queue, is bool) {
 	switch m := request.(type) {
 	case *messages.SubscribeRequest:
@@ -95,7 +97,7 @@ func queueIn(request proto.Message) (name string, queue *messages.Queue, is bool
 	return "", nil, false
 }
 
-// ValidQueues reports what is wrong with the queues of a configuration.
+// ValidQueues returns the errors in the queues of a configuration.
 func ValidQueues(queues []queue.Keys) (errs []error) {
 	seen := map[string]bool{}
 	for _, name := range queues {
@@ -103,7 +105,7 @@ func ValidQueues(queues []queue.Keys) (errs []error) {
 			errs = append(errs, fmt.Errorf("config: Queues: %w", err))
 		}
 		if seen[name.Name] {
-			errs = append(errs, wire.Invalid("Queues", "%q is named twice", wire.Clip(name.Name)))
+			errs = append(errs, argument.Invalid("Queues", "%q is named twice", text.Clip(name.Name, wire.MaxShown)))
 		}
 		seen[name.Name] = true
 	}

@@ -6,14 +6,15 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/remote/rights"
 )
 
-// need is a right that a request takes: the action on the name, as one of the
-// kinds. With every it takes the action on all names.
+// need is a right that a request takes: the action on the name, as one of the kinds.
+// With every it takes the action on all names.
 type need struct {
 	action rights.Action
 	kinds  []rights.Kind
@@ -21,11 +22,11 @@ type need struct {
 	every  bool
 }
 
-// Needs of each request, by its full name: the one place that decides what a request
-// takes. A request that is not in it is refused where there are rights.
+// Needs maps the full name of each request to the rights that it needs. It is the
+// only place that decides this. A node with rights refuses requests that are not in it.
 //
-// What has no needs is answered by what the caller may read (the listings), or names
-// something that only its owner knows (answers to reminders).
+// Requests without needs are listings, whose responses are filtered, and verdicts on
+// reminders, whose delivery only the owner knows.
 var Needs = tableOf(
 	onTopic[*messages.ScheduleRequest](rights.ActionSchedule),
 	rule(func(m *messages.ScheduleBatchRequest) (all []need) {
@@ -47,7 +48,7 @@ var Needs = tableOf(
 		}
 		return []need{topic(rights.ActionHandle, m.GetTopic())}
 	}),
-	// These do not tell a topic from a queue, and are only about what was subscribed to.
+	// These do not distinguish topics from queues. They only act on existing subscriptions.
 	rule(func(m *messages.UnsubscribeRequest) []need { return subscribed(m.GetTopic()) }),
 	rule(func(m *messages.Verdicts) []need { return subscribed(m.GetTopic()) }),
 
@@ -56,7 +57,7 @@ var Needs = tableOf(
 	rule(func(m *messages.PutRecurringRequest) (all []need) {
 		for _, s := range m.GetSchedules() {
 			all = append(all, schedule(rights.ActionSchedule, s.GetName()))
-			if s.GetCelery() == nil { // else it is a task, and the node says where tasks may go
+			if s.GetCelery() == nil { // the node's configuration bounds the queues of Celery tasks
 				all = append(all, topic(rights.ActionSchedule, s.GetTopic()))
 			}
 		}
@@ -74,7 +75,7 @@ var Needs = tableOf(
 	onGate[*messages.ReleaseTurnRequest](rights.ActionHandle),
 	onGate[*messages.GuardTurnRequest](rights.ActionHandle),
 
-	// A reminder is a timer of the sender's own in the topic of the reminders.
+	// A reminder is a timer in the topic of the reminders.
 	rule(func(*messages.SetReminderRequest) []need { return []need{topic(rights.ActionSchedule, remindersTopic)} }),
 	rule(func(*messages.ForgetReminderRequest) []need {
 		return []need{topic(rights.ActionSchedule, remindersTopic)}
@@ -82,7 +83,7 @@ var Needs = tableOf(
 	free[*messages.Ack](), free[*messages.Nack](), free[*messages.Reject](),
 
 	rule(func(m *messages.ListTopicsRequest) []need {
-		if m.GetDiscover() { // it walks over all keys
+		if m.GetDiscover() { // it scans all keys
 			return []need{{action: rights.ActionOperate, kinds: []rights.Kind{rights.KindTopic}, every: true}}
 		}
 		return nil // filtered
@@ -94,7 +95,7 @@ var Needs = tableOf(
 	onTopic[*messages.PauseTopicRequest](rights.ActionOperate),
 	onTopic[*messages.ResumeTopicRequest](rights.ActionOperate),
 	onTopic[*messages.RetuneTopicRequest](rights.ActionOperate),
-	rule(func(m *messages.DiagnoseRequest) []need { // it tells of the servers as well
+	rule(func(m *messages.DiagnoseRequest) []need { // it reports on the servers as well
 		if len(m.GetTopics()) == 0 {
 			return []need{{action: rights.ActionOperate, kinds: []rights.Kind{rights.KindTopic}, every: true}}
 		}
@@ -121,7 +122,7 @@ var Needs = tableOf(
 	onGate[*messages.RemoveGateRequest](rights.ActionOperate),
 
 	onName[*messages.ExportRecurringRequest](rights.KindSchedule, rights.ActionRead),
-	rule(func(m *messages.ImportRecurringRequest) []need { // its text says on which topic it runs
+	rule(func(m *messages.ImportRecurringRequest) []need { // the topic is inside the exported definition
 		return []need{
 			schedule(rights.ActionOperate, m.GetSchedule().GetName()),
 			{action: rights.ActionSchedule, kinds: []rights.Kind{rights.KindTopic}, every: true},
@@ -130,7 +131,7 @@ var Needs = tableOf(
 	onName[*messages.BackfillRecurringRequest](rights.KindSchedule, rights.ActionOperate),
 )
 
-// remindersTopic is what a right to set reminders names, whatever the topic is called
+// remindersTopic is the name that rights use for reminders, whatever their topic is
 // at the node.
 const remindersTopic = reminder.DefaultTopic
 
@@ -153,7 +154,7 @@ func subscribed(name string) []need {
 	return []need{{action: rights.ActionHandle, kinds: []rights.Kind{rights.KindTopic, rights.KindQueue}, name: name}}
 }
 
-// requestRule says what requests of a name need.
+// requestRule returns the needs of the requests with a full name.
 type requestRule struct {
 	name  string
 	needs func(proto.Message) []need
@@ -162,7 +163,7 @@ type requestRule struct {
 func rule[M proto.Message](of func(M) []need) requestRule {
 	var m M
 	return requestRule{wire.FullName(m), func(m proto.Message) []need {
-		typed, _ := m.(M) // which the table is asked for
+		typed, _ := m.(M) // the table is keyed by the type
 		return of(typed)
 	}}
 }
@@ -199,7 +200,7 @@ func tableOf(rules ...requestRule) map[string]func(proto.Message) []need {
 }
 
 func (n need) String() string {
-	name := fmt.Sprintf("%q", wire.Clip(n.name))
+	name := fmt.Sprintf("%q", text.Clip(n.name, wire.MaxShown))
 	if n.every {
 		name = "*"
 	}
@@ -214,7 +215,7 @@ func kindsText(kinds []rights.Kind) string {
 	return strings.Join(texts, ", ")
 }
 
-// IsGranted reports whether a principal has what a request needs.
+// IsGranted reports whether a principal has the right.
 func (n need) IsGranted(to *rights.Grants, principal string) bool {
 	for _, kind := range n.kinds {
 		if n.every && to.AllowAll(principal, n.action, kind) {

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/internal/argument"
 )
 
 const (
@@ -15,43 +15,45 @@ const (
 	maxOwner           = 256
 )
 
-// CheckTokens reports what is wrong with the tokens of a configuration.
+// CheckTokens returns the errors in the tokens of a configuration.
 func CheckTokens(tokens map[string]string) error {
 	var errs []error
 	for token, owner := range tokens {
 		errs = append(errs, CheckToken("Tokens", token))
 		if owner == "" || len(owner) > maxOwner {
-			errs = append(errs, wire.Invalid("Tokens", "an owner of %d bytes, want 1 to %d", len(owner), maxOwner))
+			errs = append(errs, argument.Invalid("Tokens", "an owner of %d bytes, want 1 to %d", len(owner), maxOwner))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// CheckToken reports what is wrong with a token in a field of a configuration.
+// CheckToken checks one token of a configuration field.
 func CheckToken(field, token string) error {
 	if len(token) < minToken || len(token) > maxToken {
-		return wire.Invalid(field, "a token of %d bytes, want %d to %d", len(token), minToken, maxToken)
+		return argument.Invalid(field, "a token of %d bytes, want %d to %d", len(token), minToken, maxToken)
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return wire.Invalid(field, "a token has a byte that is not printable ASCII")
+		return argument.Invalid(field, "a token has a byte that is not printable ASCII")
 	}
 	return nil
 }
 
-// TokenHash stands for a token: a look-up by it takes as long for a wrong token as
-// for one that is nearly right.
+// TokenHash is the SHA-256 of a token. A lookup by hash takes equally long for every
+// wrong token.
 type TokenHash [sha256.Size]byte
 
-// tokenOwner is whose a token is, and the certificate it is good with.
+// tokenOwner is the owner of a token, and the certificate that the token is bound
+// to.
 type tokenOwner struct {
 	Name        string
-	Certificate string // empty: any, and none
+	Certificate string // empty: bound to none
 }
 
-// TokenOwners are the owners of tokens, by the hashes of those.
+// TokenOwners maps the hashes of tokens to their owners.
 type TokenOwners map[TokenHash]tokenOwner
 
-// Owners returns the owners of tokens, with the certificates that the tokens are bound to.
+// Owners returns the owners of tokens, with the certificates that the tokens are
+// bound to.
 func Owners(tokens, certificates map[string]string) *TokenOwners {
 	hashed := make(TokenOwners, len(tokens))
 	for token, owner := range tokens {
@@ -65,7 +67,8 @@ const (
 	byFingerprint = "sha256:"
 )
 
-// CheckCertificates checks what tokens are bound to.
+// CheckCertificates checks the certificates that tokens are bound to. asked is
+// whether the node requests certificates.
 func CheckCertificates(tokens, certificates map[string]string, asked bool) error {
 	var errs []error
 	for token, certificate := range certificates {
@@ -75,19 +78,19 @@ func CheckCertificates(tokens, certificates map[string]string, asked bool) error
 		name, named := strings.CutPrefix(certificate, byName)
 		switch {
 		case !known:
-			errs = append(errs, wire.Invalid("TokenCertificates", "a token that is not among Tokens"))
+			errs = append(errs, argument.Invalid("TokenCertificates", "the token is not in Tokens"))
 		case !asked:
-			errs = append(errs, wire.Invalid("TokenCertificates", "peers show no certificates: it needs TLS.ClientCAs"))
+			errs = append(errs, argument.Invalid("TokenCertificates", "the node requests no certificates; set TLS.ClientCAs"))
 		case printed && err == nil && len(bytes) == sha256.Size, named && name != "":
 		default:
-			errs = append(errs, wire.Invalid("TokenCertificates", "%q, want cn:NAME or sha256: and 64 hexadecimal digits", certificate))
+			errs = append(errs, argument.Invalid("TokenCertificates", "%q, want cn:NAME or sha256: and 64 hexadecimal digits", certificate))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Takes reports whether the token is good with a certificate; nil: none was
-// shown.
+// Takes reports whether the token is valid with a client certificate. nil means that
+// the client has none.
 func (o tokenOwner) Takes(shown *x509.Certificate) bool {
 	switch {
 	case o.Certificate == "":
@@ -102,7 +105,7 @@ func (o tokenOwner) Takes(shown *x509.Certificate) bool {
 	return strings.EqualFold(o.Certificate, byFingerprint+hex.EncodeToString(digest[:]))
 }
 
-// Names are the names of all owners.
+// Names returns the names of all owners.
 func (o TokenOwners) Names() []string {
 	var names []string
 	for _, owner := range o {

@@ -20,34 +20,35 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// firstCallWithin is how long a connection may take from its begin to its first
-// call with credentials.
+// firstCallWithin is how long after connecting the first call with credentials must
+// arrive.
 const firstCallWithin = 10 * time.Second
 
 var (
 	errTooManyConnections = errors.New("too many connections")
 	errNoFirstCall        = fmt.Errorf("no call with credentials within %v of connecting", firstCallWithin)
-	errEvicted            = errors.New("the connection made room for newer ones: too many have no call with credentials yet")
+	errEvicted            = errors.New("evicted by a newer connection: too many connections without a call with credentials")
 )
 
-// Connections are credentials that know every connection of a listener. A
-// connection waits until its first call with credentials; those that wait have
-// places of their own, and the oldest one of the host that has the most makes
-// room for the next. So connections without credentials keep nobody out.
+// Connections are transport credentials that track every connection of a listener. A
+// connection waits until its first call with credentials. Waiting connections are
+// bounded separately; beyond the bound the oldest one of the host with most waiting
+// connections is evicted. So connections without credentials do not keep others out.
 type Connections struct {
 	credentials.TransportCredentials
 	shares  *limits.Budget // of connections with credentials
-	waiters int            // how many may wait
+	waiters int            // maximum number of waiting connections
 	Refused func(host string, err error)
 	Count   func(net.Conn, *Connection) net.Conn
 
 	mu      sync.Mutex
 	conns   map[string]*Connection // by the addresses of their peers
-	waiting *ordered.List          // of *connection, the oldest first
+	waiting *ordered.List          // of *Connection, the oldest first
 	closed  bool
 }
 
-// NewConnections returns credentials that admit at most so many connections; nil: without TLS.
+// NewConnections returns credentials that admit at most most connections, without
+// TLS if cfg is nil.
 func NewConnections(most int, cfg *tls.Config) *Connections {
 	return &Connections{
 		TransportCredentials: wire.Transport(cfg),
@@ -68,9 +69,9 @@ func (c *Connections) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthI
 	conn, info, err := c.TransportCredentials.ServerHandshake(held)
 	held.done.Store(true)
 	if err != nil {
-		if !errors.Is(err, io.EOF) && !left.over() { // else it is a probe, or was closed by us
+		if !errors.Is(err, io.EOF) && !left.over() { // else it was a probe, or was closed by the node
 			c.Refused(left.host, fmt.Errorf("the TLS handshake failed: %w", err))
-			sayTLS(raw, err)
+			sendTLSAlert(raw, err)
 		}
 		_ = left.Close() // the error of the handshake says more
 		return nil, nil, err
@@ -78,8 +79,8 @@ func (c *Connections) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthI
 	return c.Count(conn, left), info, nil
 }
 
-// handshaking is a connection that a failed handshake leaves open, so that its
-// peer can be told why.
+// handshaking is a connection that stays open after a failed handshake, so that the
+// peer can receive an alert.
 type handshaking struct {
 	*Connection
 	done atomic.Bool
@@ -93,25 +94,26 @@ func (h *handshaking) Close() error {
 	return h.Connection.Close()
 }
 
-// sayTLS answers a peer that speaks HTTP/2 without TLS with an alert, which tells
-// it what is wrong.
-func sayTLS(raw net.Conn, err error) {
+// sendTLSAlert sends an alert to a peer that speaks HTTP/2 without TLS, so that its
+// error names the cause.
+func sendTLSAlert(raw net.Conn, err error) {
 	plain, ok := errors.AsType[tls.RecordHeaderError](err)
 	if !ok || string(plain.RecordHeader[:]) != "PRI *" {
 		return
 	}
-	_ = raw.SetDeadline(time.Now().Add(time.Second)) // it is a courtesy
+	_ = raw.SetDeadline(time.Now().Add(time.Second)) // best effort
 	_, _ = raw.Write(wire.AlertProtocolVersion)
 	if half, ok := raw.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
-	_, _ = io.CopyN(io.Discard, raw, 4096) // what is left unread would reset the connection
+	_, _ = io.CopyN(io.Discard, raw, 4096) // unread bytes would reset the connection
 }
 
 // Clone implements credentials.TransportCredentials.
 func (c *Connections) Clone() credentials.TransportCredentials { return c }
 
-// Enter has a connection wait for its first call.
+// Enter adds a connection that waits for its first call. It returns false after
+// CloseAll.
 func (c *Connections) Enter(conn *Connection) bool {
 	c.mu.Lock()
 	if c.closed {
@@ -120,7 +122,7 @@ func (c *Connections) Enter(conn *Connection) bool {
 	}
 	var evicted *Connection
 	if c.waiting.Len() >= c.waiters {
-		evicted = c.crowded()
+		evicted = c.oldestOfBusiestHost()
 		c.drop(evicted)
 	}
 	c.conns[conn.from] = conn
@@ -139,9 +141,9 @@ func (c *Connections) Enter(conn *Connection) bool {
 	return true
 }
 
-// crowded is the oldest connection that waits, of the host that has most of
-// them. The lock is held.
-func (c *Connections) crowded() *Connection {
+// oldestOfBusiestHost returns the oldest waiting connection of the host with most of
+// them. The caller holds the lock.
+func (c *Connections) oldestOfBusiestHost() *Connection {
 	hosts, most := map[string]int{}, 0
 	for e := c.waiting.Front(); e != nil; e = e.Next() {
 		host := e.Value.(*Connection).host
@@ -162,7 +164,7 @@ func (c *Connections) still(conn *Connection) bool {
 	return conn.waits != nil
 }
 
-// drop forgets a connection. The lock is held.
+// drop forgets a connection. The caller holds the lock.
 func (c *Connections) drop(conn *Connection) {
 	if conn.waits != nil {
 		c.waiting.Remove(conn.waits)
@@ -182,8 +184,8 @@ func (c *Connections) drop(conn *Connection) {
 	}
 }
 
-// Admit takes the credentials of a call. With the first ones the connection
-// counts for their owner. The error says which bound is reached.
+// Admit accepts the credentials of a call. With its first credentials the connection
+// is charged to their owner. The error names the bound that is reached.
 func (c *Connections) Admit(from net.Addr, owner string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +203,7 @@ func (c *Connections) Admit(from net.Addr, owner string) error {
 	return nil
 }
 
-// Show notes that a token is used on the connection from an address.
+// Show records that a token is used on the connection from an address.
 func (c *Connections) Show(from net.Addr, token access.TokenHash) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,33 +212,33 @@ func (c *Connections) Show(from net.Addr, token access.TokenHash) {
 	}
 }
 
-// At is the connection from an address; nil: it is over.
+// At returns the connection from an address, or nil if it has ended.
 func (c *Connections) At(from net.Addr) *Connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.conns[from.String()]
 }
 
-// CloseUnless ends the connections on which another token is used than those.
+// CloseUnless closes the connections on which a token is used that is not known.
 func (c *Connections) CloseUnless(known func(access.TokenHash) bool) {
 	c.mu.Lock()
-	var strange []*Connection
+	var revoked []*Connection
 	for _, conn := range c.conns {
 		for token := range conn.shown {
 			if !known(token) {
-				strange = append(strange, conn)
+				revoked = append(revoked, conn)
 				break
 			}
 		}
 	}
 	c.mu.Unlock()
-	for _, conn := range strange {
+	for _, conn := range revoked {
 		_ = conn.Close() // it is over either way
 	}
 }
 
-// CloseAll ends all connections and lets none in any more: the only way to end
-// a call that waits for its peer.
+// CloseAll closes all connections and admits no new ones. Nothing else ends a call
+// that waits for its peer.
 func (c *Connections) CloseAll() {
 	c.mu.Lock()
 	c.closed = true
@@ -247,27 +249,28 @@ func (c *Connections) CloseAll() {
 	}
 }
 
-// Connection is one, from its first byte. What is not its net.Conn is guarded by
-// the lock of the connections.
+// Connection is one connection, from its first byte. Fields other than the net.Conn
+// are guarded by the lock of Connections.
 type Connection struct {
 	net.Conn
 	of         *Connections
 	from, host string
-	ended      chan struct{} // closed with it
+	ended      chan struct{} // closed with the connection
 	intake     atomic.Pointer[Intake]
 
-	first    *time.Timer                   // ends it while it waits
-	waits    *ordered.Element              // nil: it has shown credentials, or is over
-	owner    string                        // by the first credentials
-	admitted bool                          // it counts for the owner
-	gone     bool                          // ended is closed
-	shown    map[access.TokenHash]struct{} // the tokens by which its calls were let in
+	first    *time.Timer                   // closes the connection while it waits
+	waits    *ordered.Element              // nil: it has credentials, or has ended
+	owner    string                        // of the first credentials
+	admitted bool                          // it is charged to the owner
+	gone     bool                          // whether ended is closed
+	shown    map[access.TokenHash]struct{} // the tokens of its calls
 }
 
-// Party is what it is charged to, once it is admitted. The lock is held.
+// Party returns the party that an admitted connection is charged to. The caller
+// holds the lock.
 func (c *Connection) Party() limits.Party { return limits.Party{Principal: c.owner, Host: c.host} }
 
-// Close ends the connection and gives its place back.
+// Close closes the connection and frees its place.
 func (c *Connection) Close() error {
 	c.of.mu.Lock()
 	c.of.drop(c)
@@ -284,17 +287,18 @@ func (c *Connection) over() bool {
 	}
 }
 
-// Counting is what counts its messages.
+// Counting returns the Intake that counts the messages of the connection.
 func (c *Connection) Counting() *Intake { return c.intake.Load() }
 
-// account is what the connection is charged to; false: it has shown no credentials.
+// account returns the party that is charged. known is false if the connection has no
+// credentials yet.
 func (c *Connection) account() (of limits.Party, known bool) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	return c.Party(), c.admitted
 }
 
-// Cut ends the connection from an address.
+// Cut closes the connection from an address.
 func (c *Connections) Cut(from net.Addr) {
 	c.mu.Lock()
 	conn := c.conns[from.String()]

@@ -1,3 +1,3 @@
 // Package conn bounds the connections of a listener, and the messages that arrive on
-// them before anything of them is decoded.
+// them before they are decoded.
 package conn

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The frames of HTTP/2 that matter here, RFC 9113.
+// The HTTP/2 frames that matter here, see RFC 9113.
 const (
 	frameData, frameHeaders, frameReset = 0, 1, 3
 	flagEndStream, flagPadded           = 1, 8
@@ -13,17 +13,17 @@ const (
 	prefaceBytes                        = 24
 )
 
-// frameSink takes what a frameReader finds.
+// frameSink receives the frames that a frameReader finds.
 type frameSink interface {
 	begin(*frameReader) error
 	data(stream uint32, p []byte)
 }
 
-// frameReader finds the frames in what passes by.
+// frameReader finds the HTTP/2 frames in a stream of bytes.
 type frameReader struct {
-	skip         int // of the preface, before the first frame
+	skip         int // bytes of the preface that are left, before the first frame
 	head         [frameHeader]byte
-	have         int    // of the head
+	have         int    // bytes of the head that have been read
 	left, pad    uint32 // of the payload; bytes of padding at its end
 	padded       bool   // the length of the padding comes next
 	kind, flags  byte
@@ -64,7 +64,7 @@ func (f *frameReader) start() {
 	f.left, f.pad, f.padded = f.size, 0, f.kind == frameData && f.flags&flagPadded != 0
 }
 
-// payload takes a part of what is left of a frame.
+// payload processes the next part of a frame's payload.
 func (f *frameReader) payload(p []byte, to frameSink) {
 	f.left -= uint32(len(p)) //nolint:gosec // at most left
 	if f.kind != frameData {
@@ -73,7 +73,7 @@ func (f *frameReader) payload(p []byte, to frameSink) {
 	if f.padded && len(p) > 0 {
 		f.pad, f.padded, p = uint32(p[0]), false, p[1:]
 	}
-	if over := int64(f.pad) - int64(f.left); over > 0 { // the end of it is padding
+	if over := int64(f.pad) - int64(f.left); over > 0 { // the end of p is padding
 		p = p[:max(int64(len(p))-over, 0)]
 	}
 	to.data(f.stream, p)

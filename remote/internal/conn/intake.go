@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// StreamWindow is how much of a stream a peer may send that is not read; a
-	// message up to it is held by this alone.
+	// StreamWindow is how many unread bytes of a stream a peer may send. Messages up to
+	// this size are bounded by it alone.
 	StreamWindow = limits.StreamWindow
-	// ConnWindow is the same of a connection.
+	// ConnWindow is the same for a connection.
 	ConnWindow = 1 << 20
 
-	// BodyWithin is how long a message may take from its first byte to its last,
-	// and a second more for each bodyRate bytes.
+	// BodyWithin is how long a message may take from its first byte to its last, plus
+	// one second for each bodyRate bytes.
 	BodyWithin = 10 * time.Second
 	bodyRate   = 256 << 10
 
-	// maxTracked bounds the streams of a connection whose end has not been sent.
+	// maxTracked bounds the open streams of a connection.
 	maxTracked = 1024
 
-	// prefixBytes come before a message of gRPC: whether it is compressed, and
-	// its length.
+	// prefixBytes is the length of gRPC's prefix of a message: the flag for compression
+	// and the message's length.
 	prefixBytes = 5
 )
 
@@ -36,40 +36,40 @@ var (
 	errManyStreams = errors.New("too many streams without an end")
 )
 
-// Intake is a connection whose messages are counted while they arrive. gRPC
-// takes a message of any stream in full before it tells of it; so this follows
-// the frames of HTTP/2 on their way to it. A message that is larger than a
-// window is counted with its whole length before more of it is read, so that
-// all of those that are let in can be completed.
+// Intake is a connection that counts messages while they arrive. gRPC reads a
+// message of any stream in full before it delivers it, so Intake parses the HTTP/2
+// frames before gRPC does. A message that is larger than a window is counted with
+// its whole length before more of it is read, so that every admitted message can be
+// completed.
 type Intake struct {
 	net.Conn
 	of      *Connection
 	budget  *limits.Budget // bytes of messages
-	limit   uint32         // of a message, beyond which gRPC refuses it
+	limit   uint32         // maximum length of a message; gRPC refuses longer ones
 	refused func(host string, err error)
 	in, out frameReader
 
 	mu      sync.Mutex
 	streams map[uint32]*incoming
-	wanted  []*incoming // that are to be counted before the next read
-	counted int         // of streams
-	bounded bool        // the next read has a deadline
+	wanted  []*incoming // to be counted before the next read
+	counted int         // streams whose message is counted
+	bounded bool        // whether the next read has a deadline
 	closed  bool
 }
 
-// incoming is the message that arrives in a stream.
+// incoming is the message that arrives on a stream.
 type incoming struct {
 	stream uint32
 	prefix [prefixBytes]byte
-	have   int    // of the prefix
-	left   uint32 // of the message
+	have   int    // bytes of the prefix that have arrived
+	left   uint32 // bytes of the message to come
 	size   uint32
-	until  time.Time // it has to be there
-	held   int       // bytes that are counted for it
+	until  time.Time // deadline of its arrival
+	held   int       // bytes counted for it
 	done   bool      // it has arrived
 }
 
-// NewIntake has the messages that arrive on a connection counted in a budget.
+// NewIntake wraps a connection. It counts the arriving messages in a budget.
 func NewIntake(conn net.Conn, of *Connection, budget *limits.Budget, limit int, refused func(host string, err error)) *Intake {
 	in := &Intake{
 		Conn: conn, of: of, budget: budget, limit: uint32(limit), refused: refused, //nolint:gosec // at most 1 GiB
@@ -80,7 +80,7 @@ func NewIntake(conn net.Conn, of *Connection, budget *limits.Budget, limit int, 
 	return in
 }
 
-// Party is what its messages are charged to.
+// Party returns the party that is charged for the messages.
 func (c *Intake) Party() limits.Party {
 	of, _ := c.of.account()
 	return of
@@ -113,12 +113,12 @@ func (c *Intake) Read(p []byte) (int, error) {
 
 func (c *Intake) refuse(err error) error {
 	c.refused(c.of.host, err)
-	_ = c.Conn.Close() // it is over either way
+	_ = c.Conn.Close() // the connection ends either way
 	return err
 }
 
-// Admit counts what was announced by the last read. Before the first call with
-// credentials nothing is: gRPC has refused its streams.
+// Admit counts the messages that the last read announced. It skips them before the
+// first call with credentials, because gRPC has refused their streams.
 func (c *Intake) Admit() error {
 	c.mu.Lock()
 	wanted := c.wanted
@@ -139,7 +139,7 @@ func (c *Intake) Admit() error {
 			return err
 		}
 		c.mu.Lock()
-		if c.streams[m.stream] != m || c.closed { // it ended meanwhile
+		if c.streams[m.stream] != m || c.closed { // the stream ended meanwhile
 			c.mu.Unlock()
 			c.budget.Give(of, int(m.size))
 			continue
@@ -157,7 +157,7 @@ func (c *Intake) isBounded() bool {
 	return c.bounded
 }
 
-// bound has the next read end when the first message is late.
+// bound sets the deadline of the next read to the earliest deadline of a message.
 func (c *Intake) bound() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,10 +177,10 @@ func (c *Intake) bound() error {
 	return c.SetReadDeadline(first)
 }
 
-// Write implements net.Conn: what ends a stream is looked for.
+// Write implements net.Conn. It looks for frames that end a stream.
 func (c *Intake) Write(p []byte) (int, error) {
 	c.mu.Lock()
-	_ = c.out.read(p, (*sent)(c)) // it has no limit
+	_ = c.out.read(p, (*sent)(c)) // sent.begin returns no error
 	c.mu.Unlock()
 	return c.Conn.Write(p)
 }
@@ -202,7 +202,7 @@ func (c *Intake) forget(stream uint32) {
 	c.end(stream)
 }
 
-// end forgets a stream. The lock is held.
+// end forgets a stream. The caller holds the lock.
 func (c *Intake) end(stream uint32) {
 	if m := c.streams[stream]; m != nil {
 		c.release(m)
@@ -210,7 +210,7 @@ func (c *Intake) end(stream uint32) {
 	}
 }
 
-// release gives back what is counted for a message. The lock is held.
+// release returns the bytes counted for a message. The caller holds the lock.
 func (c *Intake) release(m *incoming) {
 	if m.held > 0 {
 		c.budget.Give(c.Party(), m.held)
@@ -219,8 +219,8 @@ func (c *Intake) release(m *incoming) {
 	}
 }
 
-// Taken hands what is counted for a message of this size to who carries it out;
-// 0: nothing is.
+// Taken transfers the bytes counted for a message of this size to the call that
+// carries it out. It returns 0 if none are counted.
 func (c *Intake) Taken(size int) int {
 	if size <= StreamWindow {
 		return 0
@@ -253,7 +253,7 @@ func (c *Intake) begin(f *frameReader) error {
 	return nil
 }
 
-// data implements frameSink: bytes of messages, one after the other.
+// data implements frameSink. p is a part of a sequence of messages.
 func (c *Intake) data(stream uint32, p []byte) {
 	m := c.streams[stream]
 	for m != nil && len(p) > 0 {
@@ -261,7 +261,7 @@ func (c *Intake) data(stream uint32, p []byte) {
 			n := copy(m.prefix[m.have:], p)
 			m.have, p = m.have+n, p[n:]
 			if m.have == prefixBytes {
-				c.release(m) // of the message before; whoever has it has taken it
+				c.release(m) // of the previous message, unless its call has taken it
 				m.size = binary.BigEndian.Uint32(m.prefix[1:])
 				m.left, m.done = m.size, false
 				if m.size > StreamWindow && m.size <= c.limit {
@@ -278,7 +278,7 @@ func (c *Intake) data(stream uint32, p []byte) {
 	}
 }
 
-// sent is an intake as the frames see it that are sent.
+// sent is an Intake as the sink of outgoing frames.
 type sent Intake
 
 // begin implements frameSink.

@@ -5,62 +5,61 @@ import (
 	"github.com/wakebell/wakebell/actors/gateway"
 )
 
-// Bound is how much of a resource peers can make the node hold: one principal,
-// one host, and all of them together. 0: there is no bound of its own; the one
-// beside it holds.
+// Bound limits how much of a resource peers can make the node hold: per principal,
+// per host and in total. Zero means that this level has no limit.
 type Bound struct {
 	Name                   string
-	Note                   string // what the table adds to the name
+	Note                   string // appended to the name in the table
 	Principal, Host, Total int
 
 	// Holder bounds one stream, subscription or peer.
 	Holder int
-	// Share is what a principal has room for, whatever others hold. With a share, a
-	// holder that has nothing has room for one item within the bounds of the host
-	// and in total, and a principal that has nothing for one beyond all bounds.
-	// 0: the bounds hold without an exception.
+	// Share is reserved for each principal, independent of the usage of others. With a
+	// share, a holder without anything may exceed the bounds of its principal by one
+	// item, and a principal without anything may exceed all bounds by one item. 0: the
+	// bounds have no exception.
 	Share int
 }
 
 // The bounds that do not depend on the node's configuration.
 var (
-	// Streams are calls and sessions.
+	// Streams bounds calls and sessions.
 	Streams = Bound{Name: "streams", Note: ", which are calls and sessions", Principal: 512, Host: 1024, Total: 4096}
-	// Dialing bounds the links to peers that are tried at once.
+	// Dialing bounds the concurrent attempts to dial peers.
 	Dialing = Bound{Name: "links to peers being dialled", Principal: 16, Host: 32, Total: 128}
-	// FailedDials bounds the tries that fail.
+	// FailedDials bounds the attempts that fail, per minute.
 	FailedDials = Bound{Name: "failed dials a minute", Principal: 120, Host: 240, Total: 1200}
-	// LogLines bounds lines about peers: of one kind of one principal or host, and
-	// all.
+	// LogLines bounds log lines about peers: lines of one kind per principal or host,
+	// and all lines.
 	LogLines = Bound{Name: "log lines a minute", Principal: 1, Host: 1, Total: 60}
-	// Subscriptions bounds the subscriptions. Every topic that is open for
-	// subscribers has one.
+	// Subscriptions bounds the subscriptions, and with them the topics that are open for
+	// subscribers.
 	Subscriptions = Bound{Name: "subscriptions", Principal: 2_000, Host: 4_000, Total: 10_000}
-	// IdleTopics bounds the topics without a subscriber that stay open for a while;
-	// beyond it they close at once.
+	// IdleTopics bounds the topics that stay open for a while without a subscriber.
+	// Topics beyond the bound close at once.
 	IdleTopics = Bound{Name: "topics that their last subscriber has left", Principal: 256, Host: 512, Total: 2_048}
-	// Operations bounds the calls of Operations that end soon.
+	// Operations bounds the short calls of Operations.
 	Operations = Bound{Name: "operations", Principal: 16, Host: 48, Total: 64}
-	// LongOperations bounds those that may go on for as long as the caller reads:
-	// Tail, RedriveDead, and listings.
+	// LongOperations bounds the calls that last as long as the caller reads: Tail,
+	// RedriveDead and listings.
 	LongOperations = Bound{Name: "operations that go on", Note: ": Tail, RedriveDead and listings", Principal: 16, Host: 48, Total: 128}
-	// Answers bounds the bytes of answers that were asked for and not sent. While
-	// one of these is reached, the requests of the stream wait.
+	// Answers bounds the bytes of requested responses that have not been sent. While it
+	// is reached, the requests of the stream wait.
 	Answers = Bound{
 		Name:      "bytes of answers that were asked for and not sent",
 		Principal: 8 << 20, Host: 32 << 20, Total: 128 << 20, Holder: 4 << 20, Share: 256 << 10,
 	}
-	// Leases bounds the bodies of leases in the hands of subscribers. While one of
-	// these is reached, the subscription gets no more leases.
+	// Leases bounds the bodies of leases that subscribers hold. While it is reached, the
+	// subscription receives no more leases.
 	Leases = Bound{
 		Name:      "bytes of leases in the hands of subscribers",
 		Principal: 12 << 20, Host: 48 << 20, Total: 256 << 20, Holder: 8 << 20, Share: 1 << 20,
 	}
-	// WaitingLeases bounds the bodies of leases that wait for a subscriber, of one
-	// topic (the holder) and of all. Leases beyond the bound are returned to Redis.
+	// WaitingLeases bounds the bodies of leases that wait for a subscriber, per topic
+	// (the holder) and in total. Leases beyond the bound are returned to Redis.
 	WaitingLeases = Bound{Name: "bytes of leases that wait for a subscriber", Total: 8 << 20, Holder: 2 << 20}
-	// Mail bounds what waits for the link to a peer: answers and leases, which are
-	// counted above as well, and all else. What comes beyond is dropped.
+	// Mail bounds the messages that wait for the link to a peer. Responses and leases
+	// count here as well as above. Messages beyond the bound are dropped.
 	Mail = Bound{
 		Name:      "bytes of messages that wait for the links to peers",
 		Principal: 64 << 20, Host: 128 << 20, Total: 512 << 20, Holder: 64 << 20, Share: 1 << 20,
@@ -72,23 +71,23 @@ var (
 	}
 )
 
-// StreamWindow is how many bytes of a stream a peer may send that are not read; a
-// message up to it is held by this alone.
+// StreamWindow is how many unread bytes of a stream a peer may send. Messages up to
+// this size are bounded by it alone.
 const StreamWindow = 64 << 10
 
-// Connections bounds connections of which there are most at a time.
+// Connections returns the bound of connections for a maximum of most.
 func Connections(most int) Bound {
 	return Bound{Name: "connections", Principal: quarters(most, 2), Host: quarters(most, 3), Total: most}
 }
 
-// Waiting bounds those that have made no authenticated call yet. The least is
-// for nodes that allow few connections.
+// Waiting returns the bound of connections without an authenticated call. It is at
+// least 16, for nodes that allow few connections.
 func Waiting(most int) Bound {
 	return Bound{Name: "connections without an authenticated call", Total: max(quarters(most, 2), 16)}
 }
 
-// Messages bounds the messages that have begun to arrive and are not carried out
-// yet.
+// Messages returns the bound of messages from their first byte until they are
+// carried out.
 func Messages(largest int) Bound {
 	return Bound{
 		Name: "bytes of messages", Note: " over 64 KiB, from their first byte until they are carried out",
@@ -98,7 +97,7 @@ func Messages(largest int) Bound {
 
 func quarters(most, n int) int { return (most*n + 3) / 4 }
 
-// Table lists all bounds. docs/remote.md shows it for the defaults.
+// Table lists all bounds. docs/remote.md shows it with the default arguments.
 func Table(maxConnections, maxMessage int) []Bound {
 	return []Bound{
 		Connections(maxConnections),

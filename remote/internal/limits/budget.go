@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Party is what a resource is charged to. One without a principal has the bounds
-// of its host alone.
+// Party is charged for a resource. A Party without a principal has only the bounds
+// of its host.
 type Party struct{ Principal, Host string }
 
-// owner tells apart those that have a share: principals, and the hosts of peers
-// without one.
+// owner returns the key of the share: the principal, or the host of a peer without
+// one.
 func (p Party) owner() Party {
 	if p.Principal != "" {
 		p.Host = ""
@@ -21,38 +21,38 @@ func (p Party) owner() Party {
 	return p
 }
 
-// Budget counts what is held of one resource.
+// Budget counts how much of one resource is in use.
 type Budget struct {
 	bound Bound
 
 	mu      sync.Mutex
 	total   int
-	owners  map[Party]int // without those that hold nothing
+	owners  map[Party]int // only parties with a usage above 0
 	hosts   map[string]int
-	changed chan struct{} // closed when something is given back; nil: nothing waits for it
+	changed chan struct{} // closed when something is given back; nil: no waiters
 }
 
-// NewBudget returns a budget of which nothing is held.
+// NewBudget returns an unused budget.
 func NewBudget(b Bound) *Budget {
 	return &Budget{bound: b, owners: map[Party]int{}, hosts: map[string]int{}}
 }
 
-// fullError says which bound was reached.
+// fullError names the bound that was reached.
 type fullError struct{ name, whose string }
 
 func (e fullError) Error() string { return "too many " + e.name + e.whose }
 
-// Take takes n for a party. The error says which bound is reached.
+// Take charges n to a party. The error names the bound that is reached.
 func (b *Budget) Take(of Party, n int) error { return b.Holder(of).Take(n) }
 
-// Give gives back what Take took.
+// Give returns what Take charged.
 func (b *Budget) Give(of Party, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.add(of, -n)
 }
 
-// Await is Take that waits for room: until end is closed, or limit is over.
+// Await is Take, but waits for room for at most limit, or until end is closed.
 func (b *Budget) Await(of Party, n int, limit time.Duration, end <-chan struct{}) error {
 	h := b.Holder(of)
 	changed, err := h.takeOrWait(n)
@@ -74,9 +74,9 @@ func (b *Budget) Await(of Party, n int, limit time.Duration, end <-chan struct{}
 	return nil
 }
 
-// room is how much a holder that has used so much may still take, and spare how
-// much if it has nothing: with a share, one item is not refused for what other
-// holders of the principal have.
+// room returns how much a holder with this usage may still take, and in spare how
+// much it could take if it held nothing: with a share, one item is not refused
+// because of other holders of the principal.
 func (b *Budget) room(of Party, used int) (room, spare int) {
 	mine := b.owners[of.owner()]
 	share := max(b.bound.Share-mine, 0)
@@ -88,7 +88,7 @@ func (b *Budget) room(of Party, used int) (room, spare int) {
 	return max(room, share), spare
 }
 
-// left is what a bound leaves; 0 bounds nothing.
+// left returns what a bound leaves. A bound of 0 is unlimited.
 func left(bound, used int) int {
 	if bound == 0 {
 		return math.MaxInt
@@ -96,7 +96,7 @@ func left(bound, used int) int {
 	return bound - used
 }
 
-// full says which bound leaves no n to a holder.
+// full returns the error for the bound that leaves no room for n.
 func (b *Budget) full(of Party, n int) error {
 	switch {
 	case of.Principal != "" && left(b.bound.Principal, b.owners[of.owner()]) < n:
@@ -109,8 +109,7 @@ func (b *Budget) full(of Party, n int) error {
 	return fullError{b.bound.Name, " of this stream or subscription"}
 }
 
-// add counts what a party holds from now on. What is given back lets go on what
-// waits for it.
+// add changes the usage of a party by n. It wakes the waiters if n is negative.
 func (b *Budget) add(of Party, n int) {
 	b.total += n
 	addTo(b.owners, of.owner(), n)

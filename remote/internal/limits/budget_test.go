@@ -21,40 +21,40 @@ func TestABudgetBoundsPrincipalsHostsAndAll(t *testing.T) {
 	b.Give(Party{"a", "h"}, 2)
 	b.Give(Party{"b", "h"}, 1)
 	b.Give(Party{"c", "g"}, 1)
-	require.Equal(t, NewBudget(b.bound), b, "nothing is kept of those that hold nothing")
+	require.Equal(t, NewBudget(b.bound), b, "parties without a usage are removed")
 
 	require.NoError(t, b.Take(Party{"", "h"}, 3), "a party without a principal has the bounds of its host")
 	require.EqualError(t, b.Take(Party{"", "h"}, 1), "too many places of this host")
 	require.NoError(t, b.Take(Party{"", "i"}, 1))
 }
 
-func TestAShareIsThereWhateverOthersHold(t *testing.T) {
+func TestAShareIsReservedForEachPrincipal(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(Bound{Name: "bytes", Holder: 10, Principal: 15, Host: 20, Total: 30, Share: 2})
 	a1, a2 := b.Holder(Party{"a", "h"}), b.Holder(Party{"a", "h"})
 	require.NoError(t, a1.Take(10))
 	require.EqualError(t, a1.Take(1), "too many bytes of this stream or subscription")
-	require.NoError(t, a2.Take(6), "one item is not refused for what others of the principal have")
+	require.NoError(t, a2.Take(6), "one item is not refused because of other holders of the principal")
 	require.EqualError(t, a2.Take(1), "too many bytes of this principal")
 	other := b.Holder(Party{"b", "h"})
 	require.NoError(t, other.Take(2), "a principal has its share")
 	require.NoError(t, other.Take(2))
 	require.EqualError(t, other.Take(1), "too many bytes of this host")
 	far := b.Holder(Party{"c", "elsewhere"})
-	require.NoError(t, far.Take(10), "there is room in all")
+	require.NoError(t, far.Take(10), "the total has room")
 	require.Error(t, far.Take(1))
 	require.EqualError(t, b.Holder(Party{"c", "elsewhere"}).Take(1), "too many bytes")
 	unnamed := b.Holder(Party{"", "third"})
 	require.NoError(t, unnamed.Take(12), "one item of a principal, or of a host without one, is not refused")
 	require.Error(t, unnamed.Take(1))
-	require.NoError(t, b.Holder(Party{"", "fourth"}).Take(2), "hosts do not share as if they were one principal")
+	require.NoError(t, b.Holder(Party{"", "fourth"}).Take(2), "hosts without a principal have separate shares")
 
 	unnamed.Clear()
 	a1.Give(10)
-	require.NoError(t, b.Holder(Party{"c", "elsewhere"}).Take(1), "what is given back is there for others")
+	require.NoError(t, b.Holder(Party{"c", "elsewhere"}).Take(1), "others can take what is returned")
 }
 
-func TestAwaitTakesWhatIsGivenBack(t *testing.T) {
+func TestAwaitWaitsForReturns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(Bound{Name: "places", Total: 2})
@@ -75,11 +75,11 @@ func TestAwaitTakesWhatIsGivenBack(t *testing.T) {
 		end := make(chan struct{})
 		close(end)
 		require.Error(t, b.Await(a, 1, time.Minute, end))
-		require.Equal(t, time.Minute, time.Since(began), "it does not wait beyond its end")
+		require.Equal(t, time.Minute, time.Since(began), "it does not wait after end is closed")
 	})
 }
 
-// Whatever is taken and given back, the sums are those of the holders.
+// The counts of a budget equal the sums of its holders after any sequence of calls.
 func TestABudgetIsTheSumOfItsHolders(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

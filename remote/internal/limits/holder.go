@@ -2,18 +2,18 @@ package limits
 
 import "math"
 
-// Holder is one stream, subscription or peer that something is held for. A nil
-// Holder has no bounds.
+// Holder is one stream, subscription or peer with a usage of its own. A nil Holder
+// has no bounds.
 type Holder struct {
 	of    *Budget
 	party Party
 	used  int // guarded by of.mu
 }
 
-// Holder returns a holder that has nothing.
+// Holder returns a holder with no usage.
 func (b *Budget) Holder(of Party) *Holder { return &Holder{of: b, party: of} }
 
-// Take takes n. The error says which bound is reached.
+// Take charges n to the holder. The error names the bound that is reached.
 func (h *Holder) Take(n int) error {
 	if h == nil {
 		return nil
@@ -23,8 +23,8 @@ func (h *Holder) Take(n int) error {
 	return h.take(n)
 }
 
-// TakeOrWait is Take; without room it returns a channel that is closed when
-// there may be.
+// TakeOrWait is Take. Without room it returns a channel that is closed when there
+// may be room.
 func (h *Holder) TakeOrWait(n int) (full <-chan struct{}) {
 	full, _ = h.takeOrWait(n)
 	return full
@@ -59,15 +59,15 @@ func (h *Holder) take(n int) error {
 	return nil
 }
 
-// Left is how much the holder may still take, and spare how much it could if it
-// had nothing.
+// Left returns how much the holder may still take, and in spare how much it could
+// take if it held nothing.
 func (h *Holder) Left() (room, spare int) {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	return h.of.room(h.party, h.used)
 }
 
-// InUse is how much the holder has.
+// InUse returns the usage of the holder.
 func (h *Holder) InUse() int {
 	if h == nil {
 		return 0
@@ -77,7 +77,7 @@ func (h *Holder) InUse() int {
 	return h.used
 }
 
-// Force takes n whatever the bounds are.
+// Force charges n regardless of the bounds.
 func (h *Holder) Force(n int) {
 	if h == nil {
 		return
@@ -87,7 +87,7 @@ func (h *Holder) Force(n int) {
 	h.add(n)
 }
 
-// Give gives n back, or what the holder has.
+// Give returns n, or the whole usage if that is less.
 func (h *Holder) Give(n int) {
 	if h == nil {
 		return
@@ -99,15 +99,15 @@ func (h *Holder) Give(n int) {
 	}
 }
 
-// MoveTo has another holder hold what this one does; the bounds of that one count
-// from the next item on.
+// MoveTo moves the usage to another holder, regardless of the bounds of that one,
+// and returns it.
 func (h *Holder) MoveTo(other *Holder) *Holder {
 	other.Force(h.InUse())
 	h.Clear()
 	return other
 }
 
-// Clear gives back all that the holder has.
+// Clear returns the whole usage.
 func (h *Holder) Clear() { h.Give(math.MaxInt) }
 
 func (h *Holder) add(n int) {

@@ -12,12 +12,13 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// where is where a peer is dialled that says to be at host: the address that was
-// checked, and never a name, which could be another address by then. An address
-// has to be the one that the peer connects from. A name has to stand for that, or
-// be in the peer's certificate; then it may be another address, but none of the
-// node's own machine or link.
-func (w Caller) where(ctx context.Context, host string, port int) (string, error) {
+// dialAddress returns the address to dial for a peer that claims to be at host. It
+// returns the address that was checked, never a name, which could resolve to another
+// address later. A claimed address must be the one that the peer connects from. A
+// claimed name must resolve to that address or be in the peer's certificate; in the
+// latter case it may be another address, but not one of the node's own machine or
+// link.
+func (w Caller) dialAddress(ctx context.Context, host string, port int) (string, error) {
 	from := net.ParseIP(w.host)
 	if ip := net.ParseIP(host); ip != nil {
 		if from != nil && from.Equal(ip) {
@@ -26,13 +27,13 @@ func (w Caller) where(ctx context.Context, host string, port int) (string, error
 		if w.names(host) && foreign(ip, from) {
 			return net.JoinHostPort(ip.String(), strconv.Itoa(port)), nil
 		}
-		return "", errElsewhere
+		return "", errForeignAddress
 	}
 	ctx, cancel := context.WithTimeout(ctx, wire.DialTimeout)
 	defer cancel()
 	found, err := lookupHost(ctx, host)
 	if err != nil {
-		return "", errElsewhere
+		return "", errForeignAddress
 	}
 	if slices.ContainsFunc(found, func(a string) bool { ip := net.ParseIP(a); return ip != nil && ip.Equal(from) }) {
 		return net.JoinHostPort(w.host, strconv.Itoa(port)), nil
@@ -44,15 +45,15 @@ func (w Caller) where(ctx context.Context, host string, port int) (string, error
 			}
 		}
 	}
-	return "", errElsewhere
+	return "", errForeignAddress
 }
 
-var errElsewhere = errors.New("it is not where it connects from")
+var errForeignAddress = errors.New("it is not where it connects from")
 
-// lookupHost is the resolver; a test has another.
+// lookupHost resolves names. Tests replace it.
 var lookupHost = net.DefaultResolver.LookupHost
 
-// foreign reports whether an address that a peer names beside its own may be
+// foreign reports whether an address that a peer names in addition to its own may be
 // dialled.
 func foreign(ip, from net.IP) bool {
 	switch {
@@ -63,28 +64,28 @@ func foreign(ip, from net.IP) bool {
 	}
 }
 
-// Caller is a caller that has shown who it is.
+// Caller is an authenticated caller.
 type Caller struct {
-	Owner  string // empty: no credentials are asked for
+	Owner  string // empty: no credentials are required
 	token  string
-	celery string // queues that are open to peers, as the header has them
-	host   string // where it connects from
+	celery string // queues that are open to peers, as in the header
+	host   string // the host that it connects from
 	names  func(host string) bool
 }
 
-// Party is what is charged to the caller.
+// Party returns the party that is charged for the caller.
 func (w Caller) Party() limits.Party { return limits.Party{Principal: w.Owner, Host: w.host} }
 
-type whoKey struct{}
+type callerKey struct{}
 
-// CallerOf is who makes a call that begin has let in.
+// CallerOf returns the authenticated caller of a call.
 func CallerOf(ctx context.Context) Caller {
-	caller, _ := ctx.Value(whoKey{}).(Caller)
+	caller, _ := ctx.Value(callerKey{}).(Caller)
 	return caller
 }
 
-// Header says which principal sends a message, from which host, and to which
-// Celery queues it may have tasks sent.
+// Header returns the header of a message: its principal, its host, and the Celery
+// queues that are open to it.
 func (w Caller) Header() map[string]string {
 	return map[string]string{messages.PrincipalHeader: w.Owner, messages.HostHeader: w.host, messages.CeleryHeader: w.celery}
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
-// dials bound what peers can have the node dial: links that are tried at once,
-// and tries that failed within a minute, of a principal, of a host and in total.
-// A peer that listens at its address costs none of the latter.
+// dials bounds the dials on behalf of peers: concurrent attempts, and attempts that
+// failed within a minute, per principal, per host and in total. A peer that listens
+// at its address uses up none of the latter.
 type dials struct {
 	trying *limits.Budget
 	failed *limits.Budget
 
 	mu     sync.Mutex
-	minute time.Time // when what has failed is forgotten
+	minute time.Time // when the count of failures is reset
 }
 
 func newDials() dials {
@@ -27,9 +27,10 @@ func newDials() dials {
 	}
 }
 
-var errTooManyDials = errors.New("too many addresses of this peer were dialled in vain")
+var errTooManyDials = errors.New("too many failed dials to addresses of this peer")
 
-// begin takes a place for a dial, and what ends it: with whether it worked.
+// begin takes a place for a dial. The caller ends it with whether the dial
+// succeeded.
 func (d *dials) begin(owner, host string) (end func(worked bool), err error) {
 	of, failed := limits.Party{Principal: owner, Host: host}, d.failures()
 	if err := failed.Take(of, 1); err != nil {
@@ -50,7 +51,7 @@ func (d *dials) begin(owner, host string) (end func(worked bool), err error) {
 	}, nil
 }
 
-// failures are those of this minute.
+// failures returns the budget of the current minute.
 func (d *dials) failures() *limits.Budget {
 	d.mu.Lock()
 	defer d.mu.Unlock()

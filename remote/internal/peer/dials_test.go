@@ -11,8 +11,8 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
-// A name is resolved once, and what is dialled is the address that was checked.
-func TestWhatIsDialledWasChecked(t *testing.T) { //nolint:paralleltest // it changes the resolver
+// A name is resolved once, and the checked address is dialled.
+func TestOnlyCheckedAddressesAreDialled(t *testing.T) { //nolint:paralleltest // it changes the resolver
 	resolver := lookupHost
 	t.Cleanup(func() { lookupHost = resolver })
 	lookupHost = func(_ context.Context, host string) ([]string, error) {
@@ -45,7 +45,7 @@ func TestWhatIsDialledWasChecked(t *testing.T) { //nolint:paralleltest // it cha
 		{named(true), "loopback.example", ""},
 		{named(true), "link.example", ""},
 	} {
-		dial, err := c.w.where(t.Context(), c.host, 70)
+		dial, err := c.w.dialAddress(t.Context(), c.host, 70)
 		require.Equal(t, c.dial, dial, c.host)
 		require.Equal(t, c.dial == "", err != nil, c.host)
 		host, _, _ := net.SplitHostPort(dial)
@@ -66,7 +66,7 @@ func TestDialsAreBounded(t *testing.T) {
 	require.ErrorIs(t, err, errTooManyDials)
 	for range 2 * limits.FailedDials.Principal {
 		end, err := d.begin("honest", "h")
-		require.NoError(t, err, "one that works costs nothing")
+		require.NoError(t, err, "a successful dial uses up nothing")
 		end(true)
 	}
 }

@@ -1,3 +1,4 @@
-// Package peer speaks the protocol of protoactor's remote with peers: it authenticates
-// every call, checks every frame, and keeps the links on which peers get their answers.
+// Package peer implements the protocol of protoactor's remote: it authenticates
+// every call, checks every frame, and keeps the links on which peers receive
+// responses.
 package peer

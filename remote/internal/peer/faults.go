@@ -10,10 +10,10 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// plainFaults are what peers are told of failures that lie in the node or in its
-// Redis: the texts of those have addresses, keys and commands in them, which are
-// for the node's log alone. Errors of other codes are about what the peer asked.
-var plainFaults = map[messages.Code]string{
+// publicFaults replace the texts of failures of the node or its Redis. Those texts
+// contain addresses, keys and commands, and appear only in the node's log. Errors
+// with other codes are about the peer's own request.
+var publicFaults = map[messages.Code]string{
 	messages.Code_CODE_UNAVAILABLE:    "the node or its redis is unavailable",
 	messages.Code_CODE_MEMORY_FULL:    "the node's redis is out of memory",
 	messages.Code_CODE_WRONG_TYPE:     "a key holds something else",
@@ -23,41 +23,41 @@ var plainFaults = map[messages.Code]string{
 	messages.Code_CODE_INTERNAL:       "the node failed; its log says why",
 }
 
-// Discreet is a message as a peer may have it: without what it should not know
-// of the node. The message itself may be others' as well and is not changed.
+// Discreet returns a message without internals of the node. It does not change the
+// message, which may be shared.
 func (g *Guard) Discreet(m proto.Message) proto.Message {
 	switch m := m.(type) {
 	case *messages.Error:
 		return g.DiscreetError(m)
 	case *messages.ReminderFailed:
-		if g.tells(m.GetError().GetCode(), m.GetError().GetMessage()) {
+		if g.isPrivate(m.GetError().GetCode(), m.GetError().GetMessage()) {
 			m = proto.CloneOf(m)
 			m.Error = g.DiscreetError(m.GetError())
 		}
 		return m
 	case *messages.TurnRefused:
-		if g.tells(m.GetCode(), m.GetReason()) {
+		if g.isPrivate(m.GetCode(), m.GetReason()) {
 			g.failed(m.GetCode(), m.GetReason())
 			m = proto.CloneOf(m)
-			m.Reason = plainFaults[m.GetCode()]
+			m.Reason = publicFaults[m.GetCode()]
 		}
 		return m
 	}
 	return m
 }
 
-// DiscreetError is discreet for an Error; nil stays nil.
+// DiscreetError is Discreet for an Error. It returns nil for nil.
 func (g *Guard) DiscreetError(e *messages.Error) *messages.Error {
-	if !g.tells(e.GetCode(), e.GetMessage()) {
+	if !g.isPrivate(e.GetCode(), e.GetMessage()) {
 		return e
 	}
 	g.failed(e.GetCode(), e.GetMessage())
 	e = proto.CloneOf(e)
-	e.Message = plainFaults[e.GetCode()]
+	e.Message = publicFaults[e.GetCode()]
 	return e
 }
 
-// Overloaded is the answer to a request beyond a bound; nil for none.
+// Overloaded returns the Error for a request beyond a bound, or nil if full is nil.
 func Overloaded(full error) *messages.Error {
 	if full == nil {
 		return nil
@@ -65,25 +65,25 @@ func Overloaded(full error) *messages.Error {
 	return messages.Failure(messages.Code_CODE_OVERLOADED, full.Error())
 }
 
-// ErrorOf is an error of a call as its caller may have it.
+// ErrorOf converts an error of a call to the Error for its caller.
 func ErrorOf(ctx context.Context, err error) *messages.Error {
 	e := wakebell.ErrorMessage(err)
-	if v := visitOf(ctx); v != nil {
+	if v := callOf(ctx); v != nil {
 		return v.guard.DiscreetError(e)
 	}
 	return e
 }
 
-// tells reports whether a text may have more in it than is for a peer.
-func (g *Guard) tells(code messages.Code, text string) bool {
+// isPrivate reports whether a text may contain internals of the node.
+func (g *Guard) isPrivate(code messages.Code, text string) bool {
 	if code == messages.Code_CODE_DENIED && !strings.Contains(text, wakebell.ErrDenied.Error()) {
 		return false // the node's own refusal
 	}
-	plain, internal := plainFaults[code]
+	plain, internal := publicFaults[code]
 	return internal && text != plain
 }
 
-// failed logs what a peer is not told.
+// failed logs an error that is hidden from the peer.
 func (g *Guard) failed(code messages.Code, text string) {
 	if skipped, ok := g.Lines.Allow("failed " + code.String()); ok {
 		g.Log.Warn("a peer's request failed", "code", code.String(), "err", text, "skipped", skipped)

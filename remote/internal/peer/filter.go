@@ -11,46 +11,49 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// The system messages that are let through; Stop, PoisonPill and all others of
-// package actor are nobody's to send from outside.
+// The system messages that peers may send. Stop, PoisonPill and all other messages
+// of package actor are rejected.
 const (
 	watchType      = "actor.Watch"
 	unwatchType    = "actor.Unwatch"
 	terminatedType = "actor.Terminated"
 )
 
+// maxID bounds the id of an actor, in bytes.
 const maxID = 512 // bytes of the id of an actor
 
-// errHostile is wrapped by what no honest peer sends; it ends the stream.
+// errHostile is wrapped by the errors for messages that only a faulty or hostile
+// peer sends. It ends the stream.
 var errHostile = errors.New("refused")
 
 func hostile(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errHostile, fmt.Sprintf(format, args...))
 }
 
-// Entry is an actor of ours that peers may send to.
+// Entry is a local actor that peers may send to.
 type Entry struct {
-	Takes map[string]string // type of message → the actor that gets it
+	Takes map[string]string // type of message → id of the actor that receives it
 
 	Watch      bool // peers may watch it
-	Terminated bool // it watches actors of peers
+	Terminated bool // it watches actors of peers, so it receives Terminated
 }
 
-// filter decides what of an inbound batch reaches our actors. It trusts
-// nothing in a batch: protoactor's reader indexes its tables unchecked, looks
-// types up unchecked, passes on to any address, and stops whom it is told to.
+// filter decides which envelopes of an inbound batch reach local actors. It
+// validates everything: protoactor's reader does not check the indexes and types of
+// a batch, forwards to any address, and stops any actor on request.
 type filter struct {
-	addresses map[string]bool // under which we are known
+	addresses map[string]bool // addresses of this node
 	celery    string          // queues that are open to peers, as the header has them
 
 	mu      sync.RWMutex
 	entries map[string]*Entry // by the actor's id
 }
 
-// Open lets peers send to an actor, or opens it further.
+// Open permits peers to send to an actor, or changes what they may send.
 func (f *filter) Open(id string, change func(*Entry)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,7 +68,7 @@ func (f *filter) Open(id string, change func(*Entry)) {
 	f.entries[id] = next
 }
 
-// Close lets peers send to an actor no longer: it ends.
+// Close forbids peers to send to an actor, which ends.
 func (f *filter) Close(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,14 +81,14 @@ func (f *filter) entry(id string) *Entry {
 	return f.entries[id]
 }
 
-// admitted is what became of a batch.
+// admitted is the result for a batch.
 type admitted struct {
-	targets map[string]struct{} // the actors that get something
-	dropped string              // why something was dropped; empty: nothing was
+	targets map[string]struct{} // the actors that receive something
+	dropped string              // why an envelope was dropped; empty: none was
 }
 
-// Admit takes out of a batch what may not pass, and writes who sends it into
-// what may. An error says that the batch comes from no honest peer.
+// Admit removes the envelopes that are not permitted, and sets the header of the
+// others to the sender. An error means that the peer is faulty or hostile.
 func (f *filter) Admit(batch *premote.MessageBatch, from *peer) (admitted, error) {
 	in := admitted{targets: map[string]struct{}{}}
 	if err := checkSenders(batch.GetSenders(), from); err != nil {
@@ -120,25 +123,25 @@ func checkSenders(senders []*actor.PID, from *peer) error {
 		case sender == nil || sender.GetId() == "" || len(sender.GetId()) > maxID:
 			return hostile("a sender without a proper id")
 		case sender.GetAddress() != from.address:
-			return hostile("a sender at %q, which is not the peer's %q", wire.Clip(sender.GetAddress()), from.address)
+			return hostile("a sender at %q, which is not the peer's %q", text.Clip(sender.GetAddress(), wire.MaxShown), from.address)
 		}
 	}
 	return nil
 }
 
-// admission is the work on one batch.
+// admission is the state of the check of one batch.
 type admission struct {
 	filter  *filter
 	batch   *premote.MessageBatch
 	from    *peer
-	entries []*Entry // of the batch's targets; nil: none of ours
+	entries []*Entry // of the batch's targets; nil: not open to peers
 	header  *premote.MessageHeader
 	in      *admitted
 	budget  int
-	moved   map[string]int32 // where the actors stand among the targets that were not named
+	moved   map[string]int32 // indexes of the actors that were added to the targets
 }
 
-// envelope reports whether an envelope may pass.
+// envelope reports whether an envelope is permitted.
 func (a *admission) envelope(e *premote.MessageEnvelope) (bool, error) {
 	if err := a.indexes(e); err != nil {
 		return false, err
@@ -187,12 +190,12 @@ func (a *admission) indexes(e *premote.MessageEnvelope) error {
 	return nil
 }
 
-// body checks what protoactor will decode: that there is such a type, and that
-// it is not larger in memory than it looks.
+// body checks that the type exists and that the decoded message is not much larger
+// than its bytes.
 func (a *admission) body(kind string, e *premote.MessageEnvelope) error {
 	known, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(kind))
 	if err != nil {
-		return hostile("type %q: %v", wire.Clip(kind), err)
+		return hostile("type %q: %v", text.Clip(kind, wire.MaxShown), err)
 	}
 	if err := wire.CountParts(e.GetMessageData(), known.Descriptor(), &a.budget); err != nil {
 		return hostile("a %q: %v", kind, err)
@@ -200,14 +203,14 @@ func (a *admission) body(kind string, e *premote.MessageEnvelope) error {
 	return nil
 }
 
-// reroute has an envelope delivered to another actor of ours.
+// reroute changes the target of an envelope to another local actor.
 func (a *admission) reroute(e *premote.MessageEnvelope, id string) {
 	at, ok := a.moved[id]
 	if !ok {
 		address := a.batch.GetTargets()[e.GetTarget()].GetAddress()
 		at = int32(len(a.batch.GetTargets())) //nolint:gosec // bounded by MaxParts
 		a.batch.Targets = append(a.batch.Targets, actor.NewPID(address, id))
-		a.entries = append(a.entries, nil) // nobody's envelope names it
+		a.entries = append(a.entries, nil) // no envelope of the peer names it
 		if a.moved == nil {
 			a.moved = map[string]int32{}
 		}
@@ -216,7 +219,8 @@ func (a *admission) reroute(e *premote.MessageEnvelope, id string) {
 	e.Target = at
 }
 
-// system lets peers watch what they may, and tell the end of what is theirs.
+// system checks a Watch, Unwatch or Terminated. A peer may watch permitted actors,
+// and report the end of its own actors.
 func (a *admission) system(kind string, to *Entry, e *premote.MessageEnvelope) (bool, error) {
 	target := a.batch.GetTargets()[e.GetTarget()].GetId()
 	if kind == terminatedType {
@@ -251,8 +255,8 @@ func (a *admission) system(kind string, to *Entry, e *premote.MessageEnvelope) (
 func (a *admission) drop(format string, args ...any) {
 	if a.in.dropped == "" {
 		for i := range args {
-			if text, ok := args[i].(string); ok {
-				args[i] = wire.Clip(text)
+			if s, ok := args[i].(string); ok {
+				args[i] = text.Clip(s, wire.MaxShown)
 			}
 		}
 		a.in.dropped = fmt.Sprintf(format, args...)

@@ -10,8 +10,8 @@ import (
 // Peers receive findings without the addresses of Redis: a master of a Cluster is
 // numbered in the order in which Diagnose lists it, and addresses in texts are cut.
 
-// addresses matches what an error or a check may say about where a server is:
-// what is dialled or looked up, addresses of IP, and names with a port.
+// addresses matches the addresses of servers in errors and findings: what is dialled
+// or looked up, IP addresses, and names with a port.
 var addresses = regexp.MustCompile(
 	`(?:dial|read|write|lookup) [a-z0-9]+ \S+(?:->\S+)?|lookup \S+(?: on \S+)?` +
 		`|\[[0-9a-fA-F:.%a-z]+\](?::\d+)?|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b` +
@@ -19,7 +19,8 @@ var addresses = regexp.MustCompile(
 
 const withheld = "(address withheld)"
 
-// Findings scrubs those of one Diagnose; the log has what is withheld.
+// Findings removes addresses from the findings of one Diagnose, and logs the
+// original text.
 func (g *Guard) Findings(found []wakebell.Finding) []wakebell.Finding {
 	numbers := map[string]string{"": ""}
 	out := make([]wakebell.Finding, len(found))

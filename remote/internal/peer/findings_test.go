@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
-func TestFindingsTellNoAddresses(t *testing.T) {
+func TestFindingsHideAddresses(t *testing.T) {
 	t.Parallel()
 	g := &Guard{Log: slog.New(slog.DiscardHandler), Lines: loglimit.Limiter{Every: time.Minute, Each: limits.LogLines.Principal, Total: limits.LogLines.Total}}
 	g.Closing, g.Close = t.Context(), func() {}

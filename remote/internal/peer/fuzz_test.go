@@ -30,11 +30,11 @@ func fuzzed(t testing.TB) (*filter, *peer) {
 			e.Takes[kind] = "gates"
 		}
 	})
-	return f, newPeer(there, "somebody", "")
+	return f, newPeer(there, "alice", "")
 }
 
-// FuzzInboundBatch shows that whatever comes in, what passes is what
-// protoactor's reader handles, and is meant for our actors.
+// FuzzInboundBatch checks that admitted envelopes are valid for protoactor's reader
+// and addressed to actors that are open to peers.
 func FuzzInboundBatch(f *testing.F) {
 	seed := func(m proto.Message, change func(*premote.MessageBatch)) {
 		body, err := proto.Marshal(m)
@@ -80,8 +80,7 @@ func FuzzInboundBatch(f *testing.F) {
 	})
 }
 
-// passed does with an envelope what protoactor's reader does, and asserts
-// where it goes.
+// passed decodes an envelope as protoactor's reader does, and asserts its target.
 func passed(t *testing.T, batch *premote.MessageBatch, e *premote.MessageEnvelope) {
 	t.Helper()
 	target := batch.Targets[e.Target]
@@ -103,7 +102,7 @@ func passed(t *testing.T, batch *premote.MessageBatch, e *premote.MessageEnvelop
 		require.Contains(t, []string{"gateway", "hub", "gates"}, target.GetId())
 		require.Equal(t, wire.SetOf(wire.Subscribing)[kind], target.GetId() == "hub", kind)
 		require.Equal(t, wire.SetOf(wire.Turning)[kind], target.GetId() == "gates", kind)
-		require.Equal(t, "somebody", e.GetMessageHeader().GetHeaderData()[messages.PrincipalHeader])
+		require.Equal(t, "alice", e.GetMessageHeader().GetHeaderData()[messages.PrincipalHeader])
 		require.NotContains(t, []string{"actor.Stop", "actor.PoisonPill"}, kind)
 	}
 }

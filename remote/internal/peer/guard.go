@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	gpeer "google.golang.org/grpc/peer"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/access"
@@ -25,21 +26,21 @@ import (
 	"github.com/wakebell/wakebell/remote/rights"
 )
 
-// Guard stands between peers and the actors of a system: it speaks the
-// protocol of protoactor's remote, and nothing passes in or out without it.
+// Guard mediates between peers and the actors of a system: it implements the
+// protocol of protoactor's remote and checks every message in both directions.
 type Guard struct {
 	Cfg           Settings
 	system        *actor.ActorSystem
 	Log           *slog.Logger
 	owners        atomic.Pointer[access.TokenOwners]
-	Rights        atomic.Pointer[rights.Grants] // nil: everybody who is served may do all
+	Rights        atomic.Pointer[rights.Grants] // nil: every admitted caller may do everything
 	Queues        *access.QueueKeys
 	Peers         peers
-	Leases        *limits.Budget // of what subscribers hold
-	WaitingLeases *limits.Budget // of leases that wait for a subscriber
+	Leases        *limits.Budget // leases that subscribers hold
+	WaitingLeases *limits.Budget // leases that wait for a subscriber
 	Filter        filter
 	Services      []func(grpc.ServiceRegistrar)
-	CarryOut      grpc.UnaryServerInterceptor // of the services
+	CarryOut      grpc.UnaryServerInterceptor // interceptor of the services
 	Connections   *conn.Connections
 	streams       *limits.Budget // of all connections
 	bodies        *limits.Budget // bytes of messages
@@ -49,7 +50,7 @@ type Guard struct {
 	server   *grpc.Server
 	listener net.Listener
 	serving  sync.WaitGroup  // of the server
-	Closing  context.Context //nolint:containedctx // of the guard's own life
+	Closing  context.Context //nolint:containedctx // ends with Stop
 	Close    context.CancelFunc
 
 	mu      sync.Mutex // guards closed, and Add of running
@@ -57,7 +58,7 @@ type Guard struct {
 	Running sync.WaitGroup // calls and links
 }
 
-// NewGuard opens nothing yet.
+// NewGuard returns a Guard that does not listen yet.
 func NewGuard(system *actor.ActorSystem, cfg Settings) *Guard {
 	g := &Guard{
 		Cfg: cfg, system: system, Log: cfg.Logger,
@@ -68,17 +69,17 @@ func NewGuard(system *actor.ActorSystem, cfg Settings) *Guard {
 		},
 	}
 	g.Peers.leases = g.Leases
-	g.know(access.Owners(cfg.Tokens, cfg.TokenCertificates))
+	g.setOwners(access.Owners(cfg.Tokens, cfg.TokenCertificates))
 	g.Rights.Store(cfg.Rights)
-	g.Peers.keep(cfg.Peers, cfg.Token)
+	g.Peers.addConfigured(cfg.Peers, cfg.Token)
 	g.Lines = loglimit.Limiter{Every: time.Minute, Each: limits.LogLines.Principal, Total: limits.LogLines.Total}
 	g.streams = limits.NewBudget(limits.Streams)
 	g.bodies = limits.NewBudget(limits.Messages(cfg.MaxMessage))
 	g.dials = newDials()
 	g.Connections = conn.NewConnections(cfg.MaxConnections, cfg.TLS)
-	g.Connections.Refused = func(host string, err error) { g.complain(host, "", err) }
+	g.Connections.Refused = func(host string, err error) { g.logRefusal(host, "", err) }
 	g.Connections.Count = g.intakeOf
-	//nolint:forbidigo // its life is its own: stop ends it
+	//nolint:forbidigo // ended by Stop
 	g.Closing, g.Close = context.WithCancel(context.Background())
 	for _, a := range cfg.Allow {
 		g.Filter.Open(a.Actor, func(e *Entry) {
@@ -91,18 +92,19 @@ func NewGuard(system *actor.ActorSystem, cfg Settings) *Guard {
 	return g
 }
 
-// ErrListening says that the ActorSystem is remote already: it has one address.
-var ErrListening = errors.New("the actor system listens already")
+// ErrListening is the error if the ActorSystem already has a remote address. It has
+// only one.
+var ErrListening = errors.New("the actor system is already listening")
 
-// Listen takes the address; serve lets peers in. It must come before any actor of the system that peers are to
-// answer is spawned: one that runs already has no address.
+// Listen opens the listener; Serve accepts peers. Call Listen before spawning any
+// actor that peers address: an actor that is already running has no address.
 func (g *Guard) Listen() (err error) {
 	if g.system.Address() != unlistened {
 		return ErrListening
 	}
 	host, port, err := wire.HostPort(g.Cfg.Address)
 	if err != nil {
-		return wire.Invalid("Address", "%v", err)
+		return argument.Invalid("Address", "%v", err)
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
@@ -124,7 +126,7 @@ func (g *Guard) Listen() (err error) {
 	return nil
 }
 
-// Serve lets peers in.
+// Serve accepts peers.
 func (g *Guard) Serve() {
 	g.serving.Go(func() {
 		if err := g.server.Serve(g.listener); err != nil && g.Closing.Err() == nil {
@@ -133,10 +135,11 @@ func (g *Guard) Serve() {
 	})
 }
 
-// unlistened is the address of a system before it listens.
+// unlistened is the address of a system that does not listen.
 const unlistened = "nonhost"
 
-// Enter counts a call or a link that begins; false: none may any more.
+// Enter counts a call or link that begins. It returns false after Stop. The caller
+// calls Running.Done at its end.
 func (g *Guard) Enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -146,7 +149,7 @@ func (g *Guard) Enter() bool {
 	return !g.closed
 }
 
-// Stop ends all calls and links, and listens no more.
+// Stop ends all calls and links, and closes the listener.
 func (g *Guard) Stop() {
 	g.mu.Lock()
 	again := g.closed
@@ -158,29 +161,28 @@ func (g *Guard) Stop() {
 	g.Close()
 	g.Connections.CloseAll()
 	g.server.Stop()
-	_ = g.listener.Close() // it is, if it has been served
+	_ = g.listener.Close() // already closed if Serve was called
 	g.Running.Wait()
 	g.serving.Wait()
 }
 
-// Note writes down what a peer has done that it should not have.
+// Note logs what the Guard refused from a caller.
 func (g *Guard) Note(ctx context.Context, w Caller, err error, more ...any) {
-	g.complain(w.host, w.Owner, err, more...)
+	g.logRefusal(w.host, w.Owner, err, more...)
 }
 
-// refused writes down a call without credentials.
+// refused logs a call without credentials.
 func (g *Guard) refused(ctx context.Context, err error) {
 	host := ""
 	if p, ok := gpeer.FromContext(ctx); ok {
 		host = conn.HostOf(p.Addr)
 	}
-	g.complain(host, "", err)
+	g.logRefusal(host, "", err)
 }
 
-// complain writes down what a host or an owner has done: of each one line a
-// minute, with how many there were since the one before, and of all a bounded
-// number.
-func (g *Guard) complain(host, owner string, err error, more ...any) {
+// logRefusal logs a refusal: one line a minute per host and owner, with the number
+// of skipped lines, and a bounded number of lines in total.
+func (g *Guard) logRefusal(host, owner string, err error, more ...any) {
 	if skipped, ok := g.Lines.Allow(host + "\x00" + owner); ok && g.Closing.Err() == nil {
 		g.Log.Warn("a peer was refused", append([]any{"host", host, "owner", owner, "err", err.Error(), "skipped", skipped}, more...)...)
 	}

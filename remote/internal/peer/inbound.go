@@ -25,12 +25,12 @@ import (
 )
 
 const (
-	maxStreams     = 64 // of a connection
+	maxStreams     = 64 // per connection
 	maxHeaderBytes = 16 << 10
 	handshake      = 10 * time.Second
 )
 
-// serverOptions are those of the server that protoactor starts.
+// serverOptions returns the options of the gRPC server.
 func (g *Guard) serverOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.Creds(g.Connections),
@@ -50,21 +50,21 @@ func (g *Guard) serverOptions() []grpc.ServerOption {
 	}
 }
 
-// unary is what every call passes that is no stream, once its request is there.
+// unary wraps every unary call, after its request has arrived.
 func (g *Guard) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
 	if !g.Enter() {
 		return nil, errShutting
 	}
 	defer g.Running.Done()
-	who := CallerOf(ctx) // begin has let it in
-	defer g.recovered(ctx, who, &err)
-	visitOf(ctx).arrived()
+	caller := CallerOf(ctx) // begin has let it in
+	defer g.recovered(ctx, caller, &err)
+	callOf(ctx).arrived()
 	return handler(ctx, request)
 }
 
 var errShutting = status.Error(codes.Unavailable, "shutting down")
 
-// recovered makes an error of a panic.
+// recovered converts a panic to an error.
 func (g *Guard) recovered(ctx context.Context, w Caller, err *error) {
 	if reason := recover(); reason != nil {
 		g.Note(ctx, w, fmt.Errorf("a call panicked: %v", reason), "stack", string(debug.Stack()))
@@ -72,23 +72,23 @@ func (g *Guard) recovered(ctx context.Context, w Caller, err *error) {
 	}
 }
 
-// stream is what every stream passes.
+// stream wraps every stream.
 func (g *Guard) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	if !g.Enter() {
 		return errShutting
 	}
 	defer g.Running.Done()
-	who := CallerOf(ss.Context()) // begin has let it in
-	defer g.recovered(ss.Context(), who, &err)
+	caller := CallerOf(ss.Context()) // begin has let it in
+	defer g.recovered(ss.Context(), caller, &err)
 	ctx, cancel := context.WithCancelCause(ss.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(g.Closing, func() { cancel(errClosing) })()
-	return handler(srv, &caller{ss, ctx, visitOf(ctx)})
+	return handler(srv, &countedStream{ss, ctx, callOf(ctx)})
 }
 
 var errClosing = errors.New("shutting down")
 
-// authenticate tells who calls, or refuses.
+// authenticate returns the caller, or an error.
 func (g *Guard) authenticate(ctx context.Context) (Caller, error) {
 	w := Caller{names: func(string) bool { return false }, celery: messages.CeleryQueues(g.Cfg.CeleryQueues)}
 	p, ok := gpeer.FromContext(ctx)
@@ -116,7 +116,7 @@ func (g *Guard) authenticate(ctx context.Context) (Caller, error) {
 	owner, ours := known[hash]
 	if ours {
 		g.Connections.Show(p.Addr, hash)
-		_, ours = (*g.owners.Load())[hash] // it may have been taken back before it was noted
+		_, ours = (*g.owners.Load())[hash] // SetTokens may have run before Show
 	}
 	if !ok || !ours {
 		return w, status.Error(codes.Unauthenticated, "the token is not known")

@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// RestAfter is how long after a link failed the peer is not dialled again:
-	// what is for it meanwhile are dead letters.
-	RestAfter = time.Second
+	// RedialAfter is how long a peer is not dialled after its link failed. Messages to
+	// it are dead letters meanwhile.
+	RedialAfter = time.Second
 )
 
-// link is a stream to a peer, for what goes to its actors.
+// link is the stream on which a peer's actors receive messages.
 type link struct {
 	stream premote.Remoting_ReceiveClient
-	lost   chan struct{} // closed when the peer has gone
+	lost   chan struct{} // closed when the stream ends
 }
 
-// write sends a peer what is for its actors, from the first message on until
-// the link is lost. It runs in a goroutine of its own.
+// write dials a peer and sends the messages to its actors until the link breaks. It
+// runs in its own goroutine.
 func (g *Guard) write(p *peer) {
 	defer g.Running.Done()
 	ctx, cancel := context.WithCancel(g.Closing)
 	defer cancel()
 	p.onCut(cancel)
 	err := g.connectAndWrite(ctx, p)
-	g.parted(p, err)
+	g.linkLost(p, err)
 }
 
 func (g *Guard) connectAndWrite(ctx context.Context, p *peer) error {
@@ -73,7 +73,7 @@ func (g *Guard) connectAndWrite(ctx context.Context, p *peer) error {
 			return ctx.Err()
 		}
 		for batch := p.Take(limit); batch != nil; batch = p.Take(limit) {
-			late := time.AfterFunc(OwedFor, func() { cancel(ErrNotReading) })
+			late := time.AfterFunc(ReadTimeout, func() { cancel(ErrNotReading) })
 			err := l.stream.Send(batch.message())
 			late.Stop()
 			if err != nil {
@@ -85,25 +85,25 @@ func (g *Guard) connectAndWrite(ctx context.Context, p *peer) error {
 }
 
 var (
-	errLinkLost = errors.New("the peer has gone")
-	errNoHello  = errors.New("the peer does not say hello")
+	errLinkLost    = errors.New("the peer closed the link")
+	errNoHandshake = errors.New("the peer does not complete the handshake")
 )
 
-// origin is whose link it is, where that connects from, and what is dialled. A
-// peer of the configuration counts for itself.
+// origin returns the owner and the host that are charged for the link, and the
+// address to dial. A configured peer is charged itself.
 func (p *peer) origin() (owner, host, dial string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.kept || p.dial == "" {
+	if p.configured || p.dial == "" {
 		return "", p.address, p.address
 	}
 	return p.owner, p.host, p.dial
 }
 
-// connect says hello and waits for the answer.
+// connect performs the handshake.
 func (g *Guard) connect(ctx context.Context, p *peer, conn *grpc.ClientConn) (*link, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	late := time.AfterFunc(wire.DialTimeout, func() { cancel(errNoHello) })
+	late := time.AfterFunc(wire.DialTimeout, func() { cancel(errNoHandshake) })
 	defer late.Stop()
 	if p.token != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+p.token)
@@ -124,22 +124,23 @@ func (g *Guard) connect(ctx context.Context, p *peer, conn *grpc.ClientConn) (*l
 	case err != nil:
 		return nil, err
 	case answer.GetConnectResponse() == nil || answer.GetConnectResponse().GetBlocked():
-		return nil, errNoHello
+		return nil, errNoHandshake
 	}
 	l := &link{stream: stream, lost: make(chan struct{})}
 	go func() {
 		defer close(l.lost)
-		_, _ = stream.Recv() // nothing more comes but its end
+		_, _ = stream.Recv() // the peer sends nothing but the end of the stream
 	}()
 	return l, nil
 }
 
-// parted tells those who wait for a peer that its link is lost.
-func (g *Guard) parted(p *peer, err error) {
-	left, watchers := p.part()
+// linkLost returns unsent messages as dead letters and notifies the watchers of the
+// peer's actors.
+func (g *Guard) linkLost(p *peer, err error) {
+	left, watchers := p.closeLink()
 	if err != nil && g.Closing.Err() == nil && !p.removed() {
 		owner, host, _ := p.origin()
-		g.complain(host, owner, fmt.Errorf("the link to it: %w", err), "address", p.address)
+		g.logRefusal(host, owner, fmt.Errorf("the link to it: %w", err), "address", p.address)
 	}
 	for _, e := range left {
 		e.undeliverable(g.system)
@@ -152,12 +153,12 @@ func (g *Guard) parted(p *peer, err error) {
 	}
 }
 
-// process is an actor at a peer, as actors of ours send to it.
+// process is a remote actor, as local actors send to it.
 type process struct {
 	guard *Guard
 }
 
-// resolve is what our system asks about PIDs of other addresses.
+// resolve returns the process of a PID with another address.
 func (g *Guard) resolve(*actor.PID) (actor.Process, bool) { return process{g}, true }
 
 func (r process) SendUserMessage(pid *actor.PID, message any) {
@@ -184,8 +185,8 @@ func (r process) SendSystemMessage(pid *actor.PID, message any) {
 
 func (r process) Stop(pid *actor.PID) { r.SendSystemMessage(pid, &actor.Stop{}) }
 
-// deliver gives a message to the link of its peer. An address that is not a
-// peer's is never dialled: in an envelope it is only a claim.
+// deliver queues a message for the link of its peer. Addresses other than those of
+// peers are never dialled: in an envelope an address is only a claim.
 func (g *Guard) deliver(e *outgoing) {
 	if m, isProto := e.body.(proto.Message); isProto {
 		e.body = g.Discreet(m)
@@ -204,7 +205,7 @@ func (g *Guard) deliver(e *outgoing) {
 		e.undeliverable(g.system)
 	case firstMail:
 		if !g.Enter() {
-			g.parted(p, nil)
+			g.linkLost(p, nil)
 			return
 		}
 		go g.write(p)

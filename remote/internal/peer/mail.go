@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// What waits for a link is bounded, in bytes by limits.Mail; what comes beyond are
-	// dead letters.
+	// maxMail bounds the messages that wait for a link. limits.Mail bounds their bytes.
+	// Messages beyond the bounds are dead letters.
 	maxMail = 20_000
 	// maxBatch bounds the messages in a frame.
 	maxBatch = 1000
-	// stockFrame bounds their bytes, unless one alone is larger: a stock gRPC
-	// server refuses 4 MiB and ends the stream, with all that was in the frame.
+	// stockFrame bounds the bytes of a frame, unless one message alone is larger: a
+	// stock gRPC server rejects 4 MiB and ends the stream, and the whole frame is lost.
 	stockFrame = 4<<20 - 64<<10
 )
 
@@ -26,13 +26,13 @@ type outgoing struct {
 	target, sender *actor.PID
 	body           any
 	header         map[string]string
-	watcher        *actor.PID // of a Watch
+	watcher        *actor.PID // set for a Watch
 
 	kind string
 	data []byte
 }
 
-// encode makes bytes of the message; false: it cannot be sent.
+// encode marshals the message. It returns false if the message cannot be sent.
 func (e *outgoing) encode(limit int) bool {
 	m, ok := e.body.(proto.Message)
 	if !ok {
@@ -46,7 +46,7 @@ func (e *outgoing) encode(limit int) bool {
 	return true
 }
 
-// Names is what the PIDs and the header take, at the most.
+// Names returns an upper bound of the bytes of the PIDs and the header.
 func (e *outgoing) Names() int {
 	n := len(e.kind) + len(e.target.GetId()) + len(e.target.GetAddress()) + len(e.sender.GetId()) + len(e.sender.GetAddress())
 	for key, value := range e.header {
@@ -55,7 +55,7 @@ func (e *outgoing) Names() int {
 	return n + wire.EnvelopeOverhead
 }
 
-// undeliverable makes a dead letter of it: its sender is told.
+// undeliverable sends the message to the dead letters, which notify its sender.
 func (e *outgoing) undeliverable(system *actor.ActorSystem) {
 	switch e.body.(type) {
 	case *actor.Watch, *actor.Unwatch, *actor.Stop:
@@ -74,20 +74,20 @@ type mailState int
 
 const (
 	queuedMail  mailState = iota
-	firstMail             // nobody writes yet
-	refusedMail           // too much waits, or the link has just failed
+	firstMail             // the caller starts the link
+	refusedMail           // too many messages wait, or the link has just failed
 )
 
-// enqueue puts a message in the queue of the link.
+// enqueue adds a message to the queue of the link.
 func (p *peer) enqueue(e *outgoing) mailState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.gone, len(p.mail) >= maxMail:
 		return refusedMail
-	case !p.writing && time.Now().Before(p.rest):
+	case !p.writing && time.Now().Before(p.notBefore):
 		return refusedMail
-	case p.mailroom.Take(e.mailed()) != nil:
+	case p.mailBytes.Take(e.mailed()) != nil:
 		return refusedMail
 	}
 	if e.watcher != nil {
@@ -105,10 +105,10 @@ func (p *peer) enqueue(e *outgoing) mailState {
 	return firstMail
 }
 
-// watching is an actor of ours that watches one of a peer.
+// watching is a local actor that watches an actor of a peer.
 type watching struct{ watcher, watchee *actor.PID }
 
-// unwatch forgets who watches an actor of the peer; an empty watcher: all do.
+// unwatch removes a watcher of an actor of the peer.
 func (p *peer) unwatch(watchee, watcher string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,30 +122,31 @@ func (p *peer) unwatch(watchee, watcher string) {
 	p.watchees = kept
 }
 
-// part ends the writing: what waits, and who is to be told.
-func (p *peer) part() ([]*outgoing, []watching) {
+// closeLink ends the link. It returns the unsent messages and the watchers to
+// notify.
+func (p *peer) closeLink() ([]*outgoing, []watching) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left, watchers := p.mail, p.watchees
 	p.mail, p.watchees = nil, nil
-	p.mailroom.Clear()
-	p.writing, p.up, p.rest = false, false, time.Now().Add(RestAfter)
+	p.mailBytes.Clear()
+	p.writing, p.up, p.notBefore = false, false, time.Now().Add(RedialAfter)
 	p.Clear()
 	return left, watchers
 }
 
-// frame is what goes to a peer at once.
+// frame is a batch of messages to a peer.
 type frame struct {
 	batch   *premote.MessageBatch
-	answers int // bytes of those in it
-	leases  int // bytes of what is for subscribers
+	answers int // bytes of the responses in it
+	leases  int // bytes of the messages to subscribers in it
 }
 
 func (f *frame) message() *premote.RemoteMessage {
 	return &premote.RemoteMessage{MessageType: &premote.RemoteMessage_MessageBatch{MessageBatch: f.batch}}
 }
 
-// Take makes a frame of what waits; nil: nothing does.
+// Take returns a frame of waiting messages, or nil if there are none.
 func (p *peer) Take(limit int) *frame {
 	p.mu.Lock()
 	n, size, mailed := 0, wire.FrameOverhead, 0
@@ -158,7 +159,7 @@ func (p *peer) Take(limit int) *frame {
 		size, n = size+next, n+1
 	}
 	taken := p.mail[:n:n]
-	p.mailroom.Give(mailed)
+	p.mailBytes.Give(mailed)
 	if p.mail = p.mail[n:]; len(p.mail) == 0 {
 		p.mail = nil
 	}
@@ -174,7 +175,7 @@ func (p *peer) Take(limit int) *frame {
 	return f
 }
 
-// add puts a message in the frame; the maps are where the tables have what.
+// add adds a message to the frame. The maps hold the indexes of the batch's tables.
 func (f *frame) add(e *outgoing, kinds, targets, senders map[string]int32) {
 	b := f.batch
 	kind, ok := kinds[e.kind]
@@ -196,7 +197,7 @@ func (f *frame) add(e *outgoing, kinds, targets, senders map[string]int32) {
 		at, ok := senders[key]
 		if !ok {
 			b.Senders = append(b.Senders, actor.NewPID(e.sender.GetAddress(), e.sender.GetId()))
-			at = index(len(b.Senders)) // 0 is for none
+			at = index(len(b.Senders)) // 0 means no sender
 			senders[key] = at
 		}
 		envelope.Sender = at
@@ -213,10 +214,10 @@ func (f *frame) add(e *outgoing, kinds, targets, senders map[string]int32) {
 	}
 }
 
-// size is what a message takes while it waits.
+// size estimates the memory of a waiting message, in bytes.
 func (e *outgoing) size() int { return len(e.data) + AnswerOverhead }
 
-// mailed is what it takes in the mail.
+// mailed returns the bytes that count against limits.Mail.
 func (e *outgoing) mailed() int { return e.size() + e.Names() }
 
 func index(n int) int32 { return int32(n) } //nolint:gosec // bounded by maxBatch

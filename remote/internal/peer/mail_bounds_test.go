@@ -32,7 +32,7 @@ func fill(t *testing.T, p *peer) (bytes int) {
 	return 0
 }
 
-// Peers of one principal whose links are not read hold no more than one peer may.
+// Peers of one principal that do not read their links hold no more than one peer may.
 func TestMailIsBoundedPerPrincipalHostAndInTotal(t *testing.T) {
 	t.Parallel()
 	all := testPeers()
@@ -55,9 +55,9 @@ func TestMailIsBoundedPerPrincipalHostAndInTotal(t *testing.T) {
 		target: actor.NewPID("h:200", "a"), body: &messages.LeasesEnded{}, kind: "x", data: make([]byte, 1000),
 	}), "others have room")
 	require.NotNil(t, first.Take(stockFrame))
-	left, _ := first.part()
+	left, _ := first.closeLink()
 	require.NotEmpty(t, left)
-	require.Zero(t, first.mailroom.InUse(), "what is gone is not counted")
+	require.Zero(t, first.mailBytes.InUse(), "dropped mail is not counted")
 }
 
 func TestWatchesAreBoundedPerPrincipal(t *testing.T) {
@@ -76,7 +76,7 @@ func TestWatchesAreBoundedPerPrincipal(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, watched, limits.Watches.Principal+10)
-	require.True(t, peers[0].watches("gateway", "0", true), "it watches that already")
+	require.True(t, peers[0].watches("gateway", "0", true), "it already watches that actor")
 	require.True(t, peers[0].watches("gateway", "0", false))
 	require.True(t, peers[0].watches("gateway", "0", false))
 	for _, p := range peers {

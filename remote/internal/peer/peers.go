@@ -9,37 +9,37 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
-var errAddressHeld = errors.New("the address is another peer's")
+var errAddressHeld = errors.New("the address belongs to another peer")
 
-// peer is a process at an address, from its first stream to the end of its
-// last, or one of Config.Peers. Only a peer is dialled, and only an answer to it is sent.
+// peer is a process at an address, from its first stream to the end of its last, or
+// one of Config.Peers. Only peers are dialled, and only peers receive responses.
 type peer struct {
-	address string
-	owner   string         // by its credentials
-	token   string         // that it showed, and is shown when it is dialled
-	kept    bool           // it is one of Config.Peers
-	dial    string         // what is dialled for address: what was checked; empty: address
-	host    string         // where it connects from
-	debts   Debts          // what it asks for
-	leases  *limits.Holder // what its subscribers have not been sent yet; nil: it has not come yet
+	address    string
+	owner      string         // by its credentials
+	token      string         // token of the peer, sent back when it is dialled
+	configured bool           // one of Config.Peers
+	dial       string         // checked address to dial; empty: address
+	host       string         // host that it connects from
+	window     ResponseWindow // what it asks for
+	leases     *limits.Holder // what its subscribers have not been sent yet; nil: it has not come yet
 
 	mu      sync.Mutex
 	streams int                    // inbound
-	watched map[[2]string]struct{} // its actors, and those of ours that they watch
-	cut     context.CancelFunc     // of the link; nil: there was none
-	gone    bool                   // it is no peer any more
+	watched map[[2]string]struct{} // pairs of a local actor and its watcher at the peer
+	cut     context.CancelFunc     // ends the link; nil: there was none
+	gone    bool                   // removed from peers
 
-	mail     []*outgoing    // that wait for the link
-	mailroom *limits.Holder // of their bytes; nil: the peer has not come yet
-	watching *limits.Holder // of those in watched
-	writing  bool           // somebody sends it
-	up       bool           // the link, while it is written to
-	rest     time.Time      // not dialled again before
-	watchees []watching
-	wake     chan struct{} // has room for one
+	mail      []*outgoing    // messages that wait for the link
+	mailBytes *limits.Holder // of their bytes; nil: the peer has not come yet
+	watching  *limits.Holder // of those in watched
+	writing   bool           // a goroutine writes the link
+	up        bool           // whether the link is up
+	notBefore time.Time      // time of the earliest next dial
+	watchees  []watching
+	wake      chan struct{} // has room for one
 }
 
-// peers are all that there are.
+// peers is the set of all peers.
 type peers struct {
 	Answers, leases, mail, watches *limits.Budget
 
@@ -54,19 +54,19 @@ func newPeer(address, owner, token string) *peer {
 	}
 }
 
-// keep notes peers that are dialled before they have come, and after they have
-// gone.
-func (b *peers) keep(addresses []string, token string) {
+// addConfigured adds the peers that are dialled before their first and after their
+// last stream.
+func (b *peers) addConfigured(addresses []string, token string) {
 	for _, address := range addresses {
 		p := newPeer(address, "", token)
-		p.mailroom = b.mail.Holder(limits.Party{Principal: "\x00" + address, Host: "\x00" + address}) // until it has come
-		p.kept = true
+		p.mailBytes = b.mail.Holder(limits.Party{Principal: "\x00" + address, Host: "\x00" + address}) // until its first stream
+		p.configured = true
 		b.known[address] = p
 	}
 }
 
-// arrive notes a stream of a peer that says where it is. Two owners cannot be
-// at one address. What is dialled for it was checked.
+// arrive adds a stream of a peer at an address. Two owners cannot share an address.
+// dial is the checked address.
 func (b *peers) arrive(address, dial string, w Caller) (*peer, error) {
 	owner, host, token := w.Owner, w.host, w.token
 	b.mu.Lock()
@@ -78,29 +78,29 @@ func (b *peers) arrive(address, dial string, w Caller) (*peer, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.kept && p.streams == 0 { // whoever it is
+	if p.configured && p.streams == 0 { // any owner
 		p.owner = owner
 	}
 	if p.owner != owner {
 		return nil, errAddressHeld
 	}
-	if !p.kept {
+	if !p.configured {
 		p.token, p.dial, p.host = token, dial, w.host
 	}
 	if p.streams == 0 {
 		p.host = host
 		of := limits.Party{Principal: owner, Host: host}
-		p.debts.belong(b.Answers.Holder(of))
+		p.window.belong(b.Answers.Holder(of))
 		p.leases.Clear()
 		p.leases = b.leases.Holder(of)
-		p.mailroom = p.mailroom.MoveTo(b.mail.Holder(of))
+		p.mailBytes = p.mailBytes.MoveTo(b.mail.Holder(of))
 		p.watching = p.watching.MoveTo(b.watches.Holder(of))
 	}
 	p.streams++
 	return p, nil
 }
 
-// leave notes the end of a stream, and reports whether it was the last.
+// leave removes a stream, and reports whether it was the last one.
 func (b *peers) leave(p *peer) (gone bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +109,7 @@ func (b *peers) leave(p *peer) (gone bool) {
 	if p.streams--; p.streams > 0 {
 		return false
 	}
-	if p.kept {
+	if p.configured {
 		p.Clear()
 		return true
 	}
@@ -129,13 +129,13 @@ func (b *peers) At(address string) (*peer, bool) {
 	return p, ok
 }
 
-// Clear forgets what waits for the peer to read it. The lock is held.
+// Clear forgets the unread responses and leases. The caller holds the lock.
 func (p *peer) Clear() {
-	p.debts.Clear()
+	p.window.Clear()
 	p.leases.Clear()
 }
 
-// onCut has the link ended when the peer is gone.
+// onCut sets the function that ends the link when the peer is gone.
 func (p *peer) onCut(cancel context.CancelFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,8 +150,8 @@ func (p *peer) removed() bool {
 	return p.gone
 }
 
-// watches notes that the peer watches an actor of ours, or does no longer;
-// false: it watches too many.
+// watches records that the peer starts or stops to watch a local actor. It returns
+// false if it watches too many.
 func (p *peer) watches(target, watcher string, on bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,7 +170,7 @@ func (p *peer) watches(target, watcher string, on bool) bool {
 	return true
 }
 
-// unwatched takes what the peer watches, to be undone when it is gone.
+// unwatched removes and returns what the peer watches.
 func (p *peer) unwatched() map[[2]string]struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/access"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -16,9 +17,9 @@ import (
 
 var errForbidden = fmt.Errorf("%w by the rights of this node", wakebell.ErrForbidden)
 
-// Permit decides whether a caller's request is carried out: every way in asks it
-// before the request goes to an actor. It writes into the request which keys its
-// queue has. Nil: it is carried out.
+// Permit decides whether a caller's request is carried out. Every entry point calls
+// it before the request goes to an actor. It sets the keys of the queue in the
+// request. It returns nil if the request is permitted.
 func (g *Guard) Permit(w Caller, request proto.Message) *messages.Error {
 	if err := g.Allowed(w, request); err != nil {
 		return g.refusal(request, err)
@@ -37,7 +38,7 @@ func (g *Guard) refusal(request proto.Message, err error) *messages.Error {
 	return fault
 }
 
-// Allowed reports what of the caller's rights is missing for a request.
+// Allowed returns an error if the caller lacks a right for a request.
 func (g *Guard) Allowed(w Caller, request proto.Message) error {
 	granted := g.Rights.Load()
 	if granted == nil {
@@ -49,13 +50,13 @@ func (g *Guard) Allowed(w Caller, request proto.Message) error {
 	}
 	for _, n := range of(request) {
 		if !n.IsGranted(granted, w.Owner) {
-			return fmt.Errorf("%w: %q may not %s", errForbidden, wire.Clip(w.Owner), n)
+			return fmt.Errorf("%w: %q may not %s", errForbidden, text.Clip(w.Owner, wire.MaxShown), n)
 		}
 	}
 	return nil
 }
 
-// Sees reports whether a caller finds a name in a listing.
+// Sees reports whether a principal may see a name in listings.
 func (g *Guard) Sees(principal string, kind rights.Kind, name string) bool {
 	granted := g.Rights.Load()
 	if granted == nil {
@@ -65,8 +66,8 @@ func (g *Guard) Sees(principal string, kind rights.Kind, name string) bool {
 	return ok
 }
 
-// Visible is what of an answer a principal may read: the answers of the gateway that
-// list names.
+// Visible filters a response of the gateway that lists names. It keeps what the
+// principal may read.
 func (g *Guard) Visible(principal string, answer any) any {
 	page, ok := answer.(*messages.ListRecurringResponse)
 	if !ok || g.Rights.Load() == nil {
@@ -81,20 +82,20 @@ func (g *Guard) Visible(principal string, answer any) any {
 	return seen
 }
 
-// visibleAt is visible to the peer at an address.
+// visibleAt is Visible for the peer at an address.
 func (g *Guard) visibleAt(address string, answer any) any {
 	if _, page := answer.(*messages.ListRecurringResponse); !page {
 		return answer
 	}
 	p, ok := g.Peers.At(address)
 	if !ok {
-		return answer // which is delivered to nobody
+		return answer // it is not delivered
 	}
 	return g.Visible(p.owner, answer)
 }
 
-// Deny tells the sender of a message that it was not carried out; where nobody waits
-// for an answer it is written down.
+// Deny answers a request that was not permitted, or logs it if the sender expects no
+// response.
 func (g *Guard) Deny(ctx context.Context, w Caller, request proto.Message, fault *messages.Error, answer func(proto.Message)) {
 	switch m := request.(type) {
 	case *messages.SetReminderRequest:

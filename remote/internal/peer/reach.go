@@ -9,20 +9,19 @@ import (
 )
 
 const (
-	// peerIdle, peerProbe and peerProbes have the kernel find out that the
-	// machine of a peer is gone. gRPC's own pings would do that too, but a stock
-	// gRPC server answers more than one in five minutes with GOAWAY. Whether the
-	// process of a peer answers is found out by the pings on the connection that
-	// it made to here, which every gRPC client takes.
+	// peerIdle, peerProbe and peerProbes are TCP keepalive settings, which detect that a
+	// peer's machine is gone. gRPC pings would do so too, but a stock gRPC server
+	// answers more than one in five minutes with GOAWAY. Pings on the connection from
+	// the peer, which every gRPC client answers, detect that its process hangs.
 	peerIdle   = 10 * time.Second
 	peerProbe  = 5 * time.Second
 	peerProbes = 3
 
-	// unacknowledged is how long what was sent may stay without acknowledgement.
+	// unacknowledged is how long sent bytes may stay without acknowledgement.
 	unacknowledged = 15 * time.Second
 )
 
-// peerDialer dials peers.
+// peerDialer returns the dialer for peers.
 func peerDialer() *net.Dialer {
 	return &net.Dialer{
 		Timeout:         wire.DialTimeout,
@@ -33,8 +32,8 @@ func peerDialer() *net.Dialer {
 	}
 }
 
-// Reach reports whether a peer is there, by a stream of its own, and whether
-// the link to it is up.
+// Reach reports whether a peer has a stream to the node, and whether the link to it
+// is up.
 func (b *peers) Reach(address string) (there, up bool) {
 	p, ok := b.At(address)
 	if !ok {
@@ -45,7 +44,7 @@ func (b *peers) Reach(address string) (there, up bool) {
 	return p.streams > 0 && !p.gone, p.up
 }
 
-// isUp notes that the link to the peer is up.
+// isUp records that the link to the peer is up.
 func (p *peer) isUp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// tcpUserTimeout is TCP_USER_TIMEOUT, which package syscall does not name.
+// tcpUserTimeout is TCP_USER_TIMEOUT, which package syscall does not define.
 const tcpUserTimeout = 0x12
 
-// boundUnacknowledged ends a connection on which what was sent is not
-// acknowledged for d. Where the kernel has no such bound, the one of its
-// retransmissions holds.
+// boundUnacknowledged makes the kernel close a connection whose sent bytes are not
+// acknowledged for d. Errors are ignored: without the option the kernel's
+// retransmission limit applies.
 func boundUnacknowledged(fd uintptr, d time.Duration) {
 	_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(d.Milliseconds())) //nolint:gosec // a file descriptor
 }

@@ -1,9 +1,8 @@
 //go:build !linux
 
-package remote
+package peer
 
 import "time"
 
-// boundUnacknowledged leaves it to the kernel how long what was sent may stay
-// without acknowledgement.
+// boundUnacknowledged does nothing: the kernel's retransmission limit applies.
 func boundUnacknowledged(uintptr, time.Duration) {}

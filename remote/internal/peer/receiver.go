@@ -14,23 +14,24 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// receiver serves protoactor's remote.Remoting: streams on which peers send to
-// our actors. Its calls that list processes are not served.
+// receiver serves protoactor's remote.Remoting: streams on which peers send to local
+// actors. Its calls that list processes are not implemented.
 type receiver struct {
 	premote.UnimplementedRemotingServer
 	guard *Guard
 }
 
-// Receive takes what a peer sends, from its hello to its end.
+// Receive handles a stream of a peer, from its handshake to its end.
 func (r receiver) Receive(stream premote.Remoting_ReceiveServer) error {
-	caller, ok := stream.Context().Value(whoKey{}).(Caller)
+	caller, ok := stream.Context().Value(callerKey{}).(Caller)
 	if !ok {
-		return status.Error(codes.Unauthenticated, "nobody")
+		return status.Error(codes.Unauthenticated, "no credentials")
 	}
-	in := &inbound{stream: stream, ctx: stream.Context(), guard: r.guard, who: caller, turns: NewTurns(r.guard.system)}
+	in := &inbound{stream: stream, ctx: stream.Context(), guard: r.guard, caller: caller, turns: NewTurns(r.guard.system)}
 	defer in.turns.Close()
 	defer in.leave()
 	err := in.Serve()
@@ -45,20 +46,20 @@ func (r receiver) Receive(stream premote.Remoting_ReceiveServer) error {
 	return err
 }
 
-// inbound is a stream on which a peer sends to our actors.
+// inbound is a stream on which a peer sends to local actors.
 type inbound struct {
 	stream premote.Remoting_ReceiveServer
-	ctx    context.Context //nolint:containedctx // that of the stream
+	ctx    context.Context //nolint:containedctx // the stream's context
 	guard  *Guard
-	who    Caller
+	caller Caller
 
-	peer  *peer // nil until it has said where it is
+	peer  *peer // nil before the handshake
 	turns *Turns
 }
 
-// Serve takes frames, one after the other. It does not take one before our
-// actors have come to what was in the last but one, so their mailboxes stay
-// short. It passes no request on before there is room for its answer.
+// Serve handles frames one after the other. It reads a frame only when local actors
+// have handled the last but one, so that their mailboxes stay short, and passes a
+// request on only when there is room for its response.
 func (in *inbound) Serve() error {
 	for {
 		m, err := in.stream.Recv()
@@ -79,7 +80,7 @@ func (in *inbound) Serve() error {
 	}
 }
 
-// arrive takes a peer's hello: the address must be its own.
+// arrive handles the handshake of a peer. The address must be its own.
 func (in *inbound) arrive(hello *premote.ConnectRequest) error {
 	address := hello.GetServerConnection().GetAddress()
 	if in.peer != nil || hello.GetServerConnection() == nil {
@@ -87,13 +88,13 @@ func (in *inbound) arrive(hello *premote.ConnectRequest) error {
 	}
 	host, port, err := wire.HostPort(address)
 	if err != nil || port == 0 || len(address) > maxID {
-		return hostile("the address %q", wire.Clip(address))
+		return hostile("the address %q", text.Clip(address, wire.MaxShown))
 	}
-	dial, err := in.who.where(in.ctx, host, port)
+	dial, err := in.caller.dialAddress(in.ctx, host, port)
 	if in.guard.Filter.addresses[address] || err != nil {
-		return hostile("the address %q, which is not where it connects from", wire.Clip(address))
+		return hostile("the address %q, which is not where it connects from", text.Clip(address, wire.MaxShown))
 	}
-	p, err := in.guard.Peers.arrive(address, dial, in.who)
+	p, err := in.guard.Peers.arrive(address, dial, in.caller)
 	if err != nil {
 		return fmt.Errorf("%w: the address %q: %w", errHostile, address, err)
 	}
@@ -103,7 +104,7 @@ func (in *inbound) arrive(hello *premote.ConnectRequest) error {
 	}})
 }
 
-// batch gives our actors what of a batch may pass.
+// batch passes the permitted envelopes of a batch to local actors.
 func (in *inbound) batch(batch *premote.MessageBatch) error {
 	if in.peer == nil {
 		return hostile("a batch before the hello")
@@ -113,11 +114,11 @@ func (in *inbound) batch(batch *premote.MessageBatch) error {
 		return err
 	}
 	if got.dropped != "" {
-		in.guard.Note(in.ctx, in.who, errors.New(got.dropped))
+		in.guard.Note(in.ctx, in.caller, errors.New(got.dropped))
 	}
 	for _, e := range batch.GetEnvelopes() {
 		if e.GetSender() > 0 {
-			if err := in.peer.debts.Ask(in.ctx, batch.GetTypeNames()[e.GetTypeId()]); err != nil {
+			if err := in.peer.window.Ask(in.ctx, batch.GetTypeNames()[e.GetTypeId()]); err != nil {
 				return err
 			}
 		}
@@ -128,12 +129,12 @@ func (in *inbound) batch(batch *premote.MessageBatch) error {
 	return in.turns.Take(in.ctx, got.targets)
 }
 
-// pass gives a message that was admitted to its actor.
+// pass sends an admitted message to its actor.
 func (in *inbound) pass(batch *premote.MessageBatch, e *premote.MessageEnvelope) error {
 	kind := batch.GetTypeNames()[e.GetTypeId()]
 	known, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(kind))
 	if err != nil {
-		return hostile("type %q: %v", wire.Clip(kind), err)
+		return hostile("type %q: %v", text.Clip(kind, wire.MaxShown), err)
 	}
 	message := known.New().Interface()
 	if err := proto.Unmarshal(e.GetMessageData(), message); err != nil {
@@ -155,23 +156,23 @@ func (in *inbound) pass(batch *premote.MessageBatch, e *premote.MessageEnvelope)
 			sender.RequestId = e.GetSenderRequestId()
 		}
 		if fault := in.Permit(message); fault != nil {
-			in.guard.Deny(in.ctx, in.who, message, fault, in.answerTo(sender))
+			in.guard.Deny(in.ctx, in.caller, message, fault, in.answerTo(sender))
 			return nil
 		}
-		system.Root.Send(target, &actor.MessageEnvelope{Header: in.who.Header(), Message: message, Sender: sender})
+		system.Root.Send(target, &actor.MessageEnvelope{Header: in.caller.Header(), Message: message, Sender: sender})
 	}
 	return nil
 }
 
-// tell gives an actor of ours a system message. Who watches one that is not
-// there is told by the dead letters.
+// tell sends a system message to a local actor. If the actor does not exist, the
+// dead letters answer a Watch.
 func (in *inbound) tell(target *actor.PID, m proto.Message) {
 	ref, _ := in.guard.system.ProcessRegistry.GetLocal(target.GetId())
 	ref.SendSystemMessage(target, m)
 }
 
-// leave notes that the stream has ended. With the last of a peer its link is
-// cut, and it watches nobody any more.
+// leave handles the end of the stream. The last stream of a peer ends its link and
+// its watches.
 func (in *inbound) leave() {
 	if in.peer == nil || !in.guard.Peers.leave(in.peer) {
 		return

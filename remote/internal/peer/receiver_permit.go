@@ -9,17 +9,17 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// Permit decides whether a message of the peer is passed on. What Config.Allow lets in
-// beside Wakebell's own requests is the configuration's to decide.
+// Permit decides whether a message of the peer is passed on. Messages other than
+// Wakebell's requests were admitted by Config.Allow.
 func (in *inbound) Permit(m proto.Message) *messages.Error {
 	if _, ours := access.Needs[wire.FullName(m)]; !ours {
 		return nil
 	}
-	return in.guard.Permit(in.who, m)
+	return in.guard.Permit(in.caller, m)
 }
 
-// answerTo answers the sender of a message; nil: nobody
-// waits.
+// answerTo returns a function that answers the sender of a message, or nil if there
+// is no sender.
 func (in *inbound) answerTo(sender *actor.PID) func(proto.Message) {
 	if sender == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/remote/rights"
 )
 
-// Settings are remote.Config, checked and with its defaults.
+// Settings is a validated remote.Config with defaults.
 type Settings struct {
 	Address, Advertise         string
 	TLS                        *tls.Config

@@ -3,30 +3,30 @@ package peer
 import (
 	"slices"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/remote/internal/access"
-	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// know takes who has which token, and tells of operators whom nobody can be: a
-// name that is misspelt would else be found out when it is needed.
-func (g *Guard) know(known *access.TokenOwners) {
+// setOwners replaces the owners of tokens, and logs operators without a token, which
+// are probably misspelt.
+func (g *Guard) setOwners(known *access.TokenOwners) {
 	g.owners.Store(known)
 	named := known.Names()
 	if len(named) == 0 && g.Cfg.asksForCertificates() {
-		return // certificates name them
+		return // owners are the names of certificates
 	}
 	for _, operator := range g.Cfg.Operators {
 		if !slices.Contains(named, operator) {
-			g.Log.Warn("nobody is this operator: no token has the name", "operator", operator)
+			g.Log.Warn("an operator has no token", "operator", operator)
 		}
 	}
 }
 
-// SetTokens replaces who has which token. Connections by tokens that are no longer
-// among them, or are bound to another certificate now, end at once.
+// SetTokens replaces the tokens. Connections with a removed token, or with a token
+// that is bound to another certificate now, end at once.
 func (g *Guard) SetTokens(tokens, certificates map[string]string) error {
 	if (len(tokens) == 0) != (len(*g.owners.Load()) == 0) {
-		return wire.Invalid("Tokens", "whether peers need one is decided by Serve")
+		return argument.Invalid("Tokens", "whether peers need one is decided by Serve")
 	}
 	if err := access.CheckTokens(tokens); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (g *Guard) SetTokens(tokens, certificates map[string]string) error {
 		return err
 	}
 	before, known := *g.owners.Load(), access.Owners(tokens, certificates)
-	g.know(known)
+	g.setOwners(known)
 	g.Connections.CloseUnless(func(token access.TokenHash) bool {
 		now, ok := (*known)[token]
 		return ok && (now.Certificate == "" || now.Certificate == before[token].Certificate)

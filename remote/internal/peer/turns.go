@@ -10,12 +10,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// turnTimeout is how long an actor of ours may take to come to what a peer
-// has sent; only one that crashes again and again takes so long.
+// turnTimeout is how long a local actor may take to handle the messages of a peer.
+// Only an actor that crashes repeatedly takes so long.
 const turnTimeout = 30 * time.Second
 
-// Turns keep the mailboxes of our actors short: whoever feeds them goes on when
-// they have come to what they were fed before. It is a process that they tell.
+// Turns keeps the mailboxes of local actors short: a sender continues when the
+// actors have handled its previous messages. It is a process that receives their
+// acknowledgements.
 type Turns struct {
 	system *actor.ActorSystem
 	self   *actor.PID
@@ -24,18 +25,18 @@ type Turns struct {
 	wake   chan struct{} // has room for one
 }
 
-// NewTurns registers turns with an ActorSystem.
+// NewTurns registers a Turns with an ActorSystem.
 func NewTurns(system *actor.ActorSystem) *Turns {
 	t := &Turns{system: system, wake: make(chan struct{}, 1)}
 	t.self, _ = system.ProcessRegistry.Add(t, "wakebell-turns"+system.ProcessRegistry.NextId())
 	return t
 }
 
-// Close removes them from the ActorSystem.
+// Close removes it from the ActorSystem.
 func (t *Turns) Close() { t.system.ProcessRegistry.Remove(t.self) }
 
-// SendUserMessage implements actor.Process: an actor has come to our question,
-// or there is none.
+// SendUserMessage implements actor.Process. An actor has reached a Touch, or does
+// not exist.
 func (t *Turns) SendUserMessage(*actor.PID, any) {
 	t.came.Add(1)
 	select {
@@ -50,8 +51,8 @@ func (t *Turns) SendSystemMessage(*actor.PID, any) {}
 // Stop implements actor.Process.
 func (t *Turns) Stop(*actor.PID) {}
 
-// Take asks the actors that got something to say so, and waits until those that
-// got something before have.
+// Take sends a Touch to the actors that received a message, and waits until all
+// earlier ones are answered.
 func (t *Turns) Take(ctx context.Context, targets map[string]struct{}) error {
 	before := t.asked
 	for id := range targets {
@@ -69,7 +70,7 @@ func (t *Turns) Take(ctx context.Context, targets map[string]struct{}) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-late.C:
-			return status.Error(codes.Unavailable, "an actor does not come to its messages")
+			return status.Error(codes.Unavailable, "an actor does not handle its messages")
 		}
 	}
 	return ctx.Err()

@@ -5,40 +5,39 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// What waits to be sent is counted: answers as debts of the stream, what is for
-// subscribers as leases. A lease counts from when it is given until it is
-// settled or over, and once more while it waits to be sent: when it is over it
-// may wait still.
+// Unsent messages are counted: responses in the window of the stream, messages to
+// subscribers as leases. A lease counts from its delivery until it is settled or
+// expires, and in addition while it waits to be sent, which can take longer.
 
-// Count counts a message for the peer. An answer that there is no room for
-// becomes an Error. False: the message is dropped.
+// count counts a message to the peer. It replaces a response without room by an
+// Error. It returns false if the message is to be dropped.
 func (p *peer) count(e *outgoing, limit int) bool {
 	switch {
 	case wire.ForSubscriber[e.kind]:
 		return TakeUnsent(p.unsentLeases(), e.kind, e.size())
-	case wire.IsAnswer[e.kind] && !p.debts.Answered(e.kind, e.size()):
+	case wire.IsAnswer[e.kind] && !p.window.Answered(e.kind, e.size()):
 		e.body = NoRoom(e.body)
 		if !e.encode(limit) {
 			return false // an Error fits
 		}
-		p.debts.Queue(e.size())
+		p.window.Queue(e.size())
 	}
 	return true
 }
 
-// uncount takes a message back that cannot be sent.
+// uncount reverses count for a message that cannot be sent.
 func (p *peer) uncount(e *outgoing) {
 	switch {
 	case wire.ForSubscriber[e.kind]:
 		p.unsentLeases().Give(e.size())
 	case wire.IsAnswer[e.kind]:
-		p.debts.Paid(e.size())
+		p.window.Free(e.size())
 	}
 }
 
-// sent notes that a frame was sent.
+// sent frees the bytes of a frame that was sent.
 func (p *peer) sent(f *frame) {
-	p.debts.Paid(f.answers)
+	p.window.Free(f.answers)
 	p.unsentLeases().Give(f.leases)
 }
 

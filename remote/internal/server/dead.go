@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
@@ -21,12 +22,12 @@ func (o *operations) listDeadLetters(ctx context.Context, m *messages.ListDeadLe
 		return wire.Each(o.client().DeadLetters(ctx, m.GetTopic(), wire.DeadFilterOf(m.GetFilter())), listedDeadLetter)
 	}
 	return func(yield func(*messages.ListDeadLettersResponse, error) bool) {
-		letters, err := o.client().LastDead(ctx, m.GetTopic(), int(min(m.GetLast(), math.MaxInt32)))
+		deadLetters, err := o.client().LastDead(ctx, m.GetTopic(), int(min(m.GetLast(), math.MaxInt32)))
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		for _, d := range letters {
+		for _, d := range deadLetters {
 			if !yield(listedDeadLetter(d), nil) {
 				return
 			}
@@ -57,7 +58,7 @@ func (o *operations) redriveDeadLetters(ctx context.Context, m *messages.Redrive
 		left := false
 		options.Each = func(l wakebell.RedrivenLetter) {
 			if !left && !yield(&messages.RedriveDeadLettersResponse{
-				Entry: wire.Text(l.Entry), Id: wire.Text(l.ID), Outcome: messages.RedriveOutcome(l.Outcome),
+				Entry: text.Valid(l.Entry), Id: text.Valid(l.ID), Outcome: messages.RedriveOutcome(l.Outcome),
 			}, nil) {
 				left = true
 				cancel()

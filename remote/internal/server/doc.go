@@ -1,3 +1,3 @@
-// Package server has the gRPC services of a node: Timers with its sessions, Operations,
-// and health.
+// Package server implements the gRPC services of a node: Timers with its sessions,
+// Operations, and health.
 package server

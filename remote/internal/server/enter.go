@@ -19,27 +19,27 @@ import (
 	"github.com/wakebell/wakebell/remote/rights"
 )
 
-// operations is the service Operations of messages/services.proto; carryOutOperation
-// and listing let its callers in.
+// operations implements the service Operations of messages/services.proto.
+// carryOutOperation and listing admit its callers.
 type operations struct {
 	rpc.UnsafeOperationsServer
 
 	system    *wakebell.System
 	guard     *peer.Guard
 	operators []string // nil: all
-	celery    string   // queues that are open to peers
+	celery    string   // Celery queues that are open to peers
 
-	// Those that end soon, and those that may go on for as long as their caller reads:
-	// these take no room from those.
+	// short bounds operations that end soon, long those that last as long as their caller
+	// reads. The latter take no room from the former.
 	short, long *limits.Budget
 
 	mu      sync.Mutex
-	running map[*runningOperation]struct{} // that go on
+	running map[*runningOperation]struct{} // long operations
 }
 
-// runningOperation is one that goes on, and ends when it is not allowed any more.
+// runningOperation is a long operation. It ends when it is no longer permitted.
 type runningOperation struct {
-	who     peer.Caller
+	caller  peer.Caller
 	request proto.Message
 	end     context.CancelCauseFunc
 }
@@ -52,8 +52,7 @@ func newOperations(system *wakebell.System, g *peer.Guard) *operations {
 	}
 }
 
-// Enter lets in a caller that may have the request carried out, while there is room
-// for it.
+// Enter admits a caller with permission for the request, if there is room for it.
 func (o *operations) Enter(ctx context.Context, request proto.Message, room *limits.Budget) (context.Context, func(), error) {
 	caller := peer.CallerOf(ctx)
 	if o.operators != nil && !slices.Contains(o.operators, caller.Owner) {
@@ -83,7 +82,7 @@ func (o *operations) Enter(ctx context.Context, request proto.Message, room *lim
 	}, nil
 }
 
-// ended is the error of an operation, which may have been ended by recheck.
+// ended returns the error of an operation, or the reason why recheck ended it.
 func ended(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, wakebell.ErrForbidden) {
 		return cause
@@ -91,18 +90,18 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// recheck ends what goes on by rights that are no longer there.
+// recheck ends the long operations that are no longer permitted.
 func (o *operations) recheck() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for run := range o.running {
-		if err := o.guard.Allowed(run.who, run.request); err != nil {
+		if err := o.guard.Allowed(run.caller, run.request); err != nil {
 			run.end(err)
 		}
 	}
 }
 
-// Sees reports whether the caller finds a name in a listing.
+// Sees reports whether the caller may see a name in listings.
 func (o *operations) Sees(ctx context.Context, kind rights.Kind, name string) bool {
 	caller := peer.CallerOf(ctx)
 	return o.guard.Sees(caller.Owner, kind, name)

@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// healthFresh is for how long what the System said of its health is good: it
-	// asks Redis and every poller, and peers may ask as often as they like.
+	// healthFresh is how long the health of the System is cached: a check queries Redis
+	// and every poller, and peers may check at any rate.
 	healthFresh = 100 * time.Millisecond
-	// healthEvery is how often it is looked at for those who watch.
+	// healthEvery is how often the health is checked for watchers.
 	healthEvery = time.Second
 )
 
-// healthService is gRPC's: a System that is ready serves, one that has not
-// started, drains or has no Redis does not.
+// healthService is gRPC's health service. A System that is ready serves; one that
+// has not started, drains or cannot reach Redis does not.
 type healthService struct {
 	grpc_health_v1.UnimplementedHealthServer
 	system *wakebell.System
 
-	mu     sync.Mutex // held while the System is asked
+	mu     sync.Mutex // held during the check
 	status grpc_health_v1.HealthCheckResponse_ServingStatus
-	asked  time.Time // when it had answered; zero: never
+	asked  time.Time // time of the last check; zero: never
 }
 
-// now is the health of a service. It takes a second at most, which is what
-// System.Health takes where nothing answers.
+// now returns the health of a service. It takes at most one second, the timeout of
+// System.Health.
 func (h *healthService) now(ctx context.Context, service string) grpc_health_v1.HealthCheckResponse_ServingStatus {
 	if service != "" && service != rpc.Timers_ServiceDesc.ServiceName && service != rpc.Operations_ServiceDesc.ServiceName {
 		return grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN
@@ -44,7 +44,7 @@ func (h *healthService) now(ctx context.Context, service string) grpc_health_v1.
 		return h.status
 	}
 	h.status = grpc_health_v1.HealthCheckResponse_NOT_SERVING
-	if h.system.Health(context.WithoutCancel(ctx)).Ready { // the answer is for others as well
+	if h.system.Health(context.WithoutCancel(ctx)).Ready { // the result is cached for other callers
 		h.status = grpc_health_v1.HealthCheckResponse_SERVING
 	}
 	h.asked = time.Now()
@@ -60,18 +60,18 @@ func (h *healthService) Check(ctx context.Context, r *grpc_health_v1.HealthCheck
 	return &grpc_health_v1.HealthCheckResponse{Status: is}, nil
 }
 
-// Watch implements grpc_health_v1.HealthServer: it tells what is so, and then
-// what changes.
+// Watch implements grpc_health_v1.HealthServer. It sends the current status, and
+// then every change.
 func (h *healthService) Watch(r *grpc_health_v1.HealthCheckRequest, stream grpc_health_v1.Health_WatchServer) error {
 	again := time.NewTicker(healthEvery)
 	defer again.Stop()
-	told := grpc_health_v1.HealthCheckResponse_UNKNOWN
+	sent := grpc_health_v1.HealthCheckResponse_UNKNOWN
 	for {
-		if is := h.now(stream.Context(), r.GetService()); is != told {
+		if is := h.now(stream.Context(), r.GetService()); is != sent {
 			if err := stream.Send(&grpc_health_v1.HealthCheckResponse{Status: is}); err != nil {
 				return err
 			}
-			told = is
+			sent = is
 		}
 		select {
 		case <-again.C:

@@ -13,8 +13,9 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// carryOutOperation lets in the callers of unary calls of Operations, and makes their
-// errors those of gRPC. Calls of other services it passes on. Streams have listing.
+// carryOutOperation admits the callers of unary calls of Operations, and converts
+// their errors to gRPC statuses. It passes on calls of other services. Streams use
+// listing instead.
 func carryOutOperation(ctx context.Context, request any, info *grpc.UnaryServerInfo, do grpc.UnaryHandler) (any, error) {
 	o, ok := info.Server.(*operations)
 	if !ok {
@@ -36,8 +37,8 @@ func carryOutOperation(ctx context.Context, request any, info *grpc.UnaryServerI
 	return answer, nil
 }
 
-// listing answers a call of Operations with a stream. A caller that reads slowly does
-// not delay others.
+// listing carries out a streaming call of Operations. A caller that reads slowly
+// does not delay others.
 func listing[R, A any, P interface {
 	*R
 	proto.Message
@@ -63,7 +64,8 @@ func listing[R, A any, P interface {
 
 func (o *operations) client() *wakebell.Client { return o.system.Client() }
 
-// context is ctx with whose operation it is, and what that may reach.
+// context adds the principal of the caller, and the Celery queues that are open to
+// it.
 func (o *operations) context(ctx context.Context) context.Context {
 	caller := peer.CallerOf(ctx)
 	return messages.WithCelery(messages.WithPrincipal(ctx, caller.Owner), o.celery)

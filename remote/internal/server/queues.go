@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/wakebell/wakebell/internal/text"
+	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -18,7 +20,7 @@ func (o *operations) GetQueueStats(ctx context.Context, m *messages.GetQueueStat
 	}
 	return &messages.GetQueueStatsResponse{Stats: &messages.QueueStats{
 		Pending: st.Pending, Processing: st.Processing, Ended: st.Ended, Unleased: st.Unleased,
-		Completed: st.Completed, Failed: st.Failed, Dead: st.Dead, Oldest: wire.Timestamp(st.Oldest), Now: wire.Timestamp(st.Now),
+		Completed: st.Completed, Failed: st.Failed, Dead: st.Dead, Oldest: fields.Timestamp(st.Oldest), Now: fields.Timestamp(st.Now),
 	}}, nil
 }
 
@@ -30,8 +32,8 @@ func (o *operations) listQueueMessages(ctx context.Context, m *messages.ListQueu
 	all := o.client().Queues().Messages(ctx, wire.QueueName(m), m.GetRunning())
 	return wire.Each(all, func(q queue.Message) *messages.ListQueueMessagesResponse {
 		return &messages.ListQueueMessagesResponse{Message: &messages.QueuedMessage{
-			Id: wire.Text(q.ID), Body: q.Payload, Fault: wire.Text(q.Fault), Running: q.Running,
-			Deliveries: wire.Count(q.Deliveries), Deadline: wire.Timestamp(q.Deadline),
+			Id: text.Valid(q.ID), Body: q.Payload, Fault: text.Valid(q.Fault), Running: q.Running,
+			Deliveries: fields.Count(q.Deliveries), Deadline: fields.Timestamp(q.Deadline),
 		}}
 	})
 }

@@ -5,6 +5,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/internal/argument"
+	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
@@ -21,13 +23,13 @@ func (o *operations) ImportRecurring(ctx context.Context, m *messages.ImportRecu
 func (o *operations) BackfillRecurring(ctx context.Context, m *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error) {
 	for _, at := range []*timestamppb.Timestamp{m.GetFrom(), m.GetTo()} {
 		if err := at.CheckValid(); err != nil {
-			return nil, wire.Invalid("from, to", "%v", err)
+			return nil, argument.Invalid("from, to", "%v", err)
 		}
 	}
 	if len(m.GetKey()) > wire.MaxKey {
-		return nil, wire.Invalid("key", "%d bytes, at most %d", len(m.GetKey()), wire.MaxKey)
+		return nil, argument.Invalid("key", "%d bytes, at most %d", len(m.GetKey()), wire.MaxKey)
 	}
 	ctx = messages.WithOnce(ctx, m.GetKey())
 	n, err := o.client().Schedules().Backfill(ctx, m.GetName(), m.GetFrom().AsTime(), m.GetTo().AsTime())
-	return &messages.BackfillRecurringResponse{Count: wire.Count(n)}, err
+	return &messages.BackfillRecurringResponse{Count: fields.Count(n)}, err
 }

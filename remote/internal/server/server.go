@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/access"
 	"github.com/wakebell/wakebell/remote/internal/peer"
@@ -19,7 +20,7 @@ import (
 )
 
 // Server serves a System to other processes: its gateway, its gates and its
-// reminders, subscriptions, and what operators ask.
+// reminders, subscriptions and operations.
 type Server struct {
 	guard  *peer.Guard
 	system *wakebell.System
@@ -29,7 +30,7 @@ type Server struct {
 	operations *operations
 }
 
-// Start listens, and lets peers in. It comes before the System's Start.
+// Start listens and accepts peers. Call it before the System's Start.
 func Start(sys *wakebell.System, cfg peer.Settings) (*Server, error) {
 	actors := sys.ActorSystem()
 	g := peer.NewGuard(actors, cfg)
@@ -48,12 +49,11 @@ func Start(sys *wakebell.System, cfg peer.Settings) (*Server, error) {
 	return s, nil
 }
 
-// routerSuffix is the name of the actor that has the subscriptions of a
-// System, after the System's own.
+// routerSuffix is the name of the router of subscriptions, after the System's name.
 const routerSuffix = "-subscriptions"
 
-// spawn starts the actor of the subscriptions. It comes after listen, for it
-// has to have an address.
+// spawn starts the router of subscriptions. It must come after Listen, because the
+// router needs an address.
 func (s *Server) spawn() error {
 	gateway := s.system.Gateway().GetId()
 	name := strings.TrimSuffix(gateway, "/gateway") + routerSuffix
@@ -71,7 +71,7 @@ func (s *Server) spawn() error {
 	return nil
 }
 
-// Open says what peers may ask for.
+// Open sets what peers may send, and to which actors.
 func (s *Server) Open() {
 	gateway := s.system.Gateway().GetId()
 	s.guard.Filter.Open(gateway, func(e *peer.Entry) {
@@ -103,9 +103,9 @@ func (s *Server) Open() {
 	})
 }
 
-// Stop ends all links and listens no more.
+// Stop ends all links and closes the listener.
 func (s *Server) Stop() {
-	_ = s.system.ActorSystem().Root.StopFuture(s.router).Wait() // it holds nothing that could hang
+	_ = s.system.ActorSystem().Root.StopFuture(s.router).Wait() // the router always stops
 	s.guard.Stop()
 }
 
@@ -114,11 +114,11 @@ func (s *Server) SetTokens(tokens, certificates map[string]string) error {
 	return s.guard.SetTokens(tokens, certificates)
 }
 
-// SetRights replaces the rights, and ends what goes on by those that are no longer
-// there.
+// SetRights replaces the rights, and ends operations and subscriptions that are no
+// longer permitted.
 func (s *Server) SetRights(granted *rights.Grants) error {
 	if granted == nil || s.guard.Rights.Load() == nil {
-		return wire.Invalid("Rights", "whether there are any is decided by Serve")
+		return argument.Invalid("Rights", "whether there are any is decided by Serve")
 	}
 	s.guard.Rights.Store(granted)
 	s.system.ActorSystem().Root.Send(s.router, subscriptions.RightsChanged{})

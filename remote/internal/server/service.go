@@ -15,7 +15,8 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// countedService is a generated service whose requests are counted while they are read.
+// countedService wraps a generated service so that the bytes of its requests are
+// counted.
 func countedService(generated grpc.ServiceDesc) *grpc.ServiceDesc {
 	service := generated
 	service.Methods = slices.Clone(generated.Methods)
@@ -33,7 +34,7 @@ func countedService(generated grpc.ServiceDesc) *grpc.ServiceDesc {
 	return &service
 }
 
-// Ask has the gateway carry out a request.
+// ask sends a request to the gateway and waits for the response.
 func ask[A messages.Answer](ctx context.Context, s *Server, request messages.Request) (A, error) {
 	var none A
 	caller := peer.CallerOf(ctx)

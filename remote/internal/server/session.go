@@ -23,20 +23,20 @@ import (
 
 const (
 	maxCommands = 1000
-	// A frame of replies is closed when it has as many, or as many bytes.
+	// A frame of replies is closed at this number of replies or of bytes.
 	maxReplies    = 1000
 	maxReplyBytes = 1 << 20
 )
 
-// session is a stream of commands and replies. Among our actors it is a process
-// without a mailbox: answers and leases that are sent to it wait for the stream.
+// session is a stream of commands and replies. For local actors it is a process
+// without a mailbox: responses and leases that are sent to it wait for the stream.
 type session struct {
 	server *Server
 	stream grpc.ServerStream
-	who    peer.Caller
+	caller peer.Caller
 	self   *actor.PID
-	debts  peer.Debts     // what it asks for
-	leases *limits.Holder // what subscribers have not been sent yet
+	window peer.ResponseWindow // the responses that it waits for
+	leases *limits.Holder      // unsent messages to subscribers
 	turns  *peer.Turns
 
 	mu       sync.Mutex
@@ -48,12 +48,12 @@ type session struct {
 	wake chan struct{} // has room for one
 }
 
-// reply waits for the stream.
+// reply is a message that waits for the stream.
 type reply struct {
 	*messages.Reply
 	size   int
-	answer int // what it takes of the debts; 0: it answers nothing
-	lease  int // what it takes of the leases; 0: it is not for a subscriber
+	answer int // bytes in the window; 0: it is no response
+	lease  int // bytes of the leases; 0: it is not for a subscriber
 }
 
 func newReply(message any) reply {
@@ -64,12 +64,12 @@ func newReply(message any) reply {
 	return r
 }
 
-// session serves one until its end.
+// session serves a session until its end.
 func (s *Server) session(stream grpc.ServerStream) error {
 	caller := peer.CallerOf(stream.Context())
 	system := s.system.ActorSystem()
 	n := &session{
-		server: s, stream: stream, who: caller, debts: peer.Debts{Of: s.guard.Peers.Answers.Holder(caller.Party())},
+		server: s, stream: stream, caller: caller, window: peer.ResponseWindow{Of: s.guard.Peers.Answers.Holder(caller.Party())},
 		leases: s.guard.Leases.Holder(caller.Party()), turns: peer.NewTurns(system),
 		watchers: map[string]*actor.PID{}, wake: make(chan struct{}, 1),
 	}
@@ -82,15 +82,15 @@ func (s *Server) session(stream grpc.ServerStream) error {
 	err := n.read(ctx)
 	cancel()
 	writing.Wait()
-	if err == nil { // the caller has ended in order
+	if err == nil { // the caller closed the stream
 		n.end(actor.TerminatedReason_Stopped)
-	} else { // it may be back
+	} else { // the caller may come back
 		n.end(actor.TerminatedReason_AddressTerminated)
 	}
 	return err
 }
 
-// end tells those who watch the session.
+// end notifies the watchers of the session.
 func (n *session) end(why actor.TerminatedReason) {
 	n.server.system.ActorSystem().ProcessRegistry.Remove(n.self)
 	n.mu.Lock()
@@ -98,26 +98,26 @@ func (n *session) end(why actor.TerminatedReason) {
 	watchers := n.watchers
 	n.watchers, n.out = nil, nil
 	n.mu.Unlock()
-	n.debts.Clear()
+	n.window.Clear()
 	n.leases.Clear()
 	for _, w := range watchers {
-		n.tellEnd(w)
+		n.notifyEnd(w)
 	}
 }
 
-func (n *session) tellEnd(watcher *actor.PID) {
+func (n *session) notifyEnd(watcher *actor.PID) {
 	if ref, ok := n.server.system.ActorSystem().ProcessRegistry.GetLocal(watcher.GetId()); ok {
 		ref.SendSystemMessage(watcher, &actor.Terminated{Who: n.self, Why: n.over})
 	}
 }
 
-// SendUserMessage implements actor.Process: it takes what is for the caller.
+// SendUserMessage implements actor.Process. It queues a message for the caller.
 func (n *session) SendUserMessage(_ *actor.PID, message any) {
 	body := actor.UnwrapEnvelopeMessage(message)
 	if m, ok := body.(proto.Message); ok {
 		body = n.server.guard.Discreet(m)
 	}
-	next := newReply(n.server.guard.Visible(n.who.Owner, body))
+	next := newReply(n.server.guard.Visible(n.caller.Owner, body))
 	if next.Reply == nil {
 		return
 	}
@@ -152,14 +152,14 @@ func (n *session) SendSystemMessage(_ *actor.PID, message any) {
 	}
 	n.mu.Unlock()
 	if m, ok := message.(*actor.Watch); ok && ended {
-		n.tellEnd(m.GetWatcher())
+		n.notifyEnd(m.GetWatcher())
 	}
 }
 
-// Stop implements actor.Process: it ends with its stream.
+// Stop implements actor.Process. The session ends with its stream.
 func (n *session) Stop(*actor.PID) {}
 
-// write sends what has gathered.
+// write sends the waiting replies.
 func (n *session) write(ctx context.Context) {
 	for {
 		select {
@@ -167,41 +167,41 @@ func (n *session) write(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		runtime.Gosched() // what is about to be answered as well fills the frame
+		runtime.Gosched() // responses that are nearly ready join the frame
 		for {
-			frame, paid, leases := n.Take()
+			frame, answers, leases := n.Take()
 			if frame == nil {
 				break
 			}
-			late := time.AfterFunc(peer.OwedFor, n.Cut)
+			late := time.AfterFunc(peer.ReadTimeout, n.Cut)
 			err := n.stream.SendMsg(frame)
 			late.Stop()
 			if err != nil {
-				return // read learns of it too
+				return // read receives the error too
 			}
-			n.debts.Paid(paid)
+			n.window.Free(answers)
 			n.leases.Give(leases)
 		}
 	}
 }
 
-// Cut ends the connection of a caller that does not read: only that ends a
-// SendMsg that waits for it.
+// Cut closes the connection of a caller that does not read: nothing else ends a
+// blocked SendMsg.
 func (n *session) Cut() {
-	n.server.guard.Note(n.stream.Context(), n.who, peer.ErrNotReading)
+	n.server.guard.Note(n.stream.Context(), n.caller, peer.ErrNotReading)
 	if p, ok := gpeer.FromContext(n.stream.Context()); ok {
 		n.server.guard.Connections.Cut(p.Addr)
 	}
 }
 
-// Take is the next frame, and what it takes of the debts and of the leases.
-func (n *session) Take() (frame *messages.Replies, paid, leases int) {
+// Take returns the next frame, and the bytes of its responses and leases.
+func (n *session) Take() (frame *messages.Replies, answers, leases int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	count, size := 0, 0
 	for count < len(n.out) && count < maxReplies && size < maxReplyBytes {
 		size += n.out[count].size
-		paid += n.out[count].answer
+		answers += n.out[count].answer
 		leases += n.out[count].lease
 		count++
 	}
@@ -216,10 +216,11 @@ func (n *session) Take() (frame *messages.Replies, paid, leases int) {
 	if n.out = n.out[count:]; len(n.out) == 0 {
 		n.out = nil
 	}
-	return frame, paid, leases
+	return frame, answers, leases
 }
 
-// read has commands carried out, until the caller has no more: nil, or is gone.
+// read carries out commands until the caller closes the stream, which returns nil,
+// or the stream fails.
 func (n *session) read(ctx context.Context) error {
 	for {
 		frame := &messages.Commands{}
@@ -239,7 +240,7 @@ func (n *session) read(ctx context.Context) error {
 				return status.Error(codes.InvalidArgument, "an empty command, or a newer one")
 			}
 			kind := wire.FullName(m)
-			if err := n.debts.Ask(ctx, kind); err != nil {
+			if err := n.window.Ask(ctx, kind); err != nil {
 				return status.Error(codes.ResourceExhausted, err.Error())
 			}
 			if to := n.pass(m, kind); to != nil {
@@ -252,8 +253,8 @@ func (n *session) read(ctx context.Context) error {
 	}
 }
 
-// pass gives a command to its actor. Before the System's Start, and after its
-// Stop, there is none: nil.
+// pass sends a command to its actor and returns the actor. It returns nil if the
+// actor does not exist, as before the System's Start and after its Stop.
 func (n *session) pass(m proto.Message, kind string) *actor.PID {
 	to := n.server.system.Gateway()
 	switch {
@@ -263,8 +264,8 @@ func (n *session) pass(m proto.Message, kind string) *actor.PID {
 		to = n.server.gates
 	}
 	system := n.server.system.ActorSystem()
-	if fault := n.server.guard.Permit(n.who, m); fault != nil {
-		n.server.guard.Deny(n.stream.Context(), n.who, m, fault, func(answer proto.Message) { system.Root.Send(n.self, answer) })
+	if fault := n.server.guard.Permit(n.caller, m); fault != nil {
+		n.server.guard.Deny(n.stream.Context(), n.caller, m, fault, func(answer proto.Message) { system.Root.Send(n.self, answer) })
 		return nil
 	}
 	if _, there := system.ProcessRegistry.GetLocal(to.GetId()); !there {
@@ -275,7 +276,7 @@ func (n *session) pass(m proto.Message, kind string) *actor.PID {
 		}
 		return nil
 	}
-	system.Root.Send(to, &actor.MessageEnvelope{Header: n.who.Header(), Message: m, Sender: n.self})
+	system.Root.Send(to, &actor.MessageEnvelope{Header: n.caller.Header(), Message: m, Sender: n.self})
 	return to
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/wakebell/wakebell/messages/rpc"
 )
 
-// timers is the service Timers of messages/services.proto. The gateway carries out its
-// calls.
+// timers implements the service Timers of messages/services.proto. The gateway
+// carries out its calls.
 type timers struct {
 	rpc.UnsafeTimersServer
 

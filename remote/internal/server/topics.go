@@ -8,6 +8,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/text"
+	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/peer"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -22,14 +25,14 @@ func (o *operations) tail(ctx context.Context, m *messages.TailRequest) iter.Seq
 	return wire.Each(o.client().Tail(ctx, m.GetTopic()), func(e wakebell.Event) *messages.TailResponse {
 		topic, _ := o.bare(e.Topic)
 		return &messages.TailResponse{Event: &messages.TopicEvent{
-			Kind: wire.Text(string(e.Kind)), Topic: wire.Text(topic), Node: wire.Text(e.Node), At: wire.Timestamp(e.At), Id: wire.Text(e.ID), Attempt: wire.Count(e.Attempt),
-			Lateness: wire.Span(e.Lateness), Took: wire.Span(e.Took), RetryIn: wire.Span(e.RetryIn), Text: wire.Text(e.Text), Entry: wire.Text(e.Entry), Missed: wire.Count(e.Missed),
+			Kind: text.Valid(string(e.Kind)), Topic: text.Valid(topic), Node: text.Valid(e.Node), At: fields.Timestamp(e.At), Id: text.Valid(e.ID), Attempt: fields.Count(e.Attempt),
+			Lateness: wire.Span(e.Lateness), Took: wire.Span(e.Took), RetryIn: wire.Span(e.RetryIn), Text: text.Valid(e.Text), Entry: text.Valid(e.Entry), Missed: fields.Count(e.Missed),
 		}}
 	})
 }
 
-// bare is the name of a topic without the System's prefix; false: it is not one
-// of the System's.
+// bare returns the name of a topic without the System's prefix. It returns false if
+// the topic is not the System's.
 func (o *operations) bare(topic string) (string, bool) {
 	name, ours := strings.CutPrefix(topic, o.client().Prefix())
 	return name, ours && name != ""
@@ -46,7 +49,7 @@ func (o *operations) listTopics(ctx context.Context, m *messages.ListTopicsReque
 			if err == nil && (!ours || !o.Sees(ctx, rights.KindTopic, name)) {
 				continue
 			}
-			if !yield(&messages.ListTopicsResponse{Topic: wire.Text(name)}, err) {
+			if !yield(&messages.ListTopicsResponse{Topic: text.Valid(name)}, err) {
 				return
 			}
 		}
@@ -55,7 +58,7 @@ func (o *operations) listTopics(ctx context.Context, m *messages.ListTopicsReque
 
 func (o *operations) GetOverviews(ctx context.Context, m *messages.GetOverviewsRequest) (*messages.GetOverviewsResponse, error) {
 	if len(m.GetTopics()) > wire.MaxOverviews {
-		return nil, wire.Invalid("topics", "%d, at most %d", len(m.GetTopics()), wire.MaxOverviews)
+		return nil, argument.Invalid("topics", "%d, at most %d", len(m.GetTopics()), wire.MaxOverviews)
 	}
 	all, err := o.client().Overview(ctx, m.GetTopics()...)
 	if err != nil {
@@ -90,7 +93,7 @@ func (o *operations) Diagnose(ctx context.Context, m *messages.DiagnoseRequest) 
 	for _, f := range o.guard.Findings(found) {
 		topic, _ := o.bare(f.Topic)
 		answer.Findings = append(answer.Findings, &messages.Finding{
-			Check: f.Check, Server: wire.Text(f.Server), Topic: wire.Text(topic), Grade: string(f.Grade), Found: wire.Text(f.Found), Do: wire.Text(f.Do),
+			Check: f.Check, Server: text.Valid(f.Server), Topic: text.Valid(topic), Grade: string(f.Grade), Found: text.Valid(f.Found), Do: text.Valid(f.Do),
 		})
 	}
 	return answer, nil

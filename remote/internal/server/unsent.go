@@ -5,17 +5,18 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// Count counts a reply for the caller of a session. False: it is dropped.
+// count counts a reply to the caller of a session. It returns false if the reply is
+// to be dropped.
 func (n *session) count(r *reply, kind string) bool {
 	size := r.size + peer.AnswerOverhead
 	switch {
 	case wire.ForSubscriber[kind]:
 		r.lease = size
 		return peer.TakeUnsent(n.leases, kind, size)
-	case wire.IsAnswer[kind] && !n.debts.Answered(kind, size):
+	case wire.IsAnswer[kind] && !n.window.Answered(kind, size):
 		*r = newReply(peer.NoRoom(wire.Inside(r.Reply)))
 		r.answer = r.size + peer.AnswerOverhead
-		n.debts.Queue(r.answer)
+		n.window.Queue(r.answer)
 	case wire.IsAnswer[kind]:
 		r.answer = size
 	}

@@ -7,64 +7,64 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// arrivals are leases on their way from a topic's handlers to its hub, which is
-// told once for all that gather until it looks. They outlive a crash of the hub.
+// arrivals collects leases on their way from a topic's handlers to its hub. It
+// notifies the hub once per batch. It survives a crash of the hub.
 type arrivals struct {
-	mu   sync.Mutex
-	tell func()
-	news news
+	mu      sync.Mutex
+	notify  func()
+	pending pending
 }
 
-// news are what gathers.
-type news struct {
+// pending is the batch that has not been collected.
+type pending struct {
 	leases, extended []*poller.ForwardedLease
 	ended            []*messages.LeaseEnded
 }
 
-// arrived is what a hub is told.
+// arrived notifies a hub of a batch.
 type arrived struct{}
 
-// begin has a hub told from now on.
-func (a *arrivals) begin(tell func()) {
+// begin starts an empty batch and sets how the hub is notified.
+func (a *arrivals) begin(notify func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.tell, a.news = tell, news{} // those before ended with the hub before
+	a.notify, a.pending = notify, pending{} // earlier leases ended with the previous hub
 }
 
-// Take implements actors.Taker.
+// Take implements poller.LeaseSink.
 func (a *arrivals) Take(h *poller.ForwardedLease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.news.leases = append(a.news.leases, h)
+	a.pending.leases = append(a.pending.leases, h)
 	a.first()
 }
 
-// Extended implements actors.Taker.
+// Extended implements poller.LeaseSink.
 func (a *arrivals) Extended(h *poller.ForwardedLease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.news.extended = append(a.news.extended, h)
+	a.pending.extended = append(a.pending.extended, h)
 	a.first()
 }
 
-// Over implements actors.Taker.
+// Over implements poller.LeaseSink.
 func (a *arrivals) Over(m *messages.LeaseEnded) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.news.ended = append(a.news.ended, m)
+	a.pending.ended = append(a.pending.ended, m)
 	a.first()
 }
 
 func (a *arrivals) first() {
-	if len(a.news.leases)+len(a.news.extended)+len(a.news.ended) == 1 {
-		a.tell()
+	if len(a.pending.leases)+len(a.pending.extended)+len(a.pending.ended) == 1 {
+		a.notify()
 	}
 }
 
-func (a *arrivals) collect() news {
+func (a *arrivals) collect() pending {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	taken := a.news
-	a.news = news{}
+	taken := a.pending
+	a.pending = pending{}
 	return taken
 }

@@ -10,37 +10,38 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// A lease is on the way to its subscriber for any time: a link can stand still
-// and then deliver. So the hub sends how long it was good when it was sent, and
-// what the subscriber's own clock was then, at least. Counted from there the
-// subscriber's end of the lease comes before the node's.
+// A lease can take any time to reach its subscriber: a link can stall and then
+// deliver. So the hub sends the duration for which the lease was valid when it was sent,
+// and a lower bound of the subscriber's own clock at that time. Counted from there, the
+// subscriber's lease expires before the node's.
 
-// clock is what a subscriber told of its clock.
+// clock is the last reading of a subscriber's clock.
 type clock struct {
-	told  time.Duration
-	heard time.Time // zero: nothing
+	reported   time.Duration
+	receivedAt time.Time // zero: no reading
 }
 
-func (k *clock) tell(told *durationpb.Duration, now time.Time) {
-	if told.IsValid() {
-		k.told, k.heard = told.AsDuration(), now
+func (k *clock) update(reported *durationpb.Duration, now time.Time) {
+	if reported.IsValid() {
+		k.reported, k.receivedAt = reported.AsDuration(), now
 	}
 }
 
-// At is the subscriber's clock, or a little less; nil: it is not known.
+// At estimates the subscriber's clock, never too high. It returns nil without a
+// reading.
 func (k *clock) At(now time.Time) *durationpb.Duration {
-	if k.heard.IsZero() {
+	if k.receivedAt.IsZero() {
 		return nil
 	}
-	return durationpb.New(k.told + now.Sub(k.heard))
+	return durationpb.New(k.reported + now.Sub(k.receivedAt))
 }
 
-// ttlOf is how long a lease is good.
+// ttlOf returns the remaining duration of a lease.
 func ttlOf(l *poller.ForwardedLease, now time.Time) *durationpb.Duration {
 	return durationpb.New(max(l.Until().Sub(now), 0))
 }
 
-// extended tells subscribers that what they asked for is confirmed.
+// extended notifies subscribers of confirmed extensions.
 func (h *hub) extended(all []*poller.ForwardedLease, now time.Time) {
 	confirmed := map[*subscriber][]*messages.LeaseExtended{}
 	for _, m := range all {

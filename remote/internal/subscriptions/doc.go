@@ -1,3 +1,3 @@
-// Package subscriptions gives the leases of topics and queues to subscribers. A Router
-// has one hub for each topic.
+// Package subscriptions distributes the leases of topics and queues to subscribers.
+// A router has one hub for each topic.
 package subscriptions

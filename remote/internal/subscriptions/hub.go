@@ -15,82 +15,82 @@ import (
 )
 
 const (
-	// sweepEvery is how often a hub looks for leases that are over.
+	// sweepEvery is how often a hub looks for expired leases.
 	sweepEvery = 250 * time.Millisecond
 )
 
-// hub gives the leases of a topic to its subscribers. What arrives for it is
-// what the topic is forwarded to: the poller gives it as many leases as all of
-// them have credits, and it gives each as many as it has.
+// hub distributes the leases of a topic to its subscribers. It is the target of a
+// forwarding handler. The poller claims as many leases as all subscribers have
+// credits for, and the hub gives each subscriber as many as it has credits.
 type hub struct {
 	*hubs
 	topic string
 	self  *actor.PID
 	root  *actor.RootContext
-	ctx   context.Context //nolint:containedctx // of the actor's life
+	ctx   context.Context //nolint:containedctx // ends with the actor
 	end   context.CancelFunc
 
-	subscribers map[subscriberKey]*subscriber
-	order       []*subscriber // those that can take leases, in turn
-	turn        int
-	held        map[uint64]*held // by delivery
-	waiting     []*held          // that no subscriber has credits and memory for
-	shelf       *limits.Holder   // the memory that those take
-	flushing    bool
+	subscribers   map[subscriberKey]*subscriber
+	order         []*subscriber // subscribers that can take leases, in turn
+	turn          int
+	held          map[uint64]*held // by delivery
+	waiting       []*held          // leases that no subscriber has credits and memory for
+	waitingMemory *limits.Holder   // the memory of waiting leases
+	flushing      bool
 
 	tuning   *tuning
 	arrivals *arrivals
-	asked    []asked // subscriptions that wait for the topic
+	asked    []asked // subscriptions that wait until the topic is handled
 	sweeping *time.Timer
 
 	router    *actor.PID
 	holdings  map[string]*holding // by principal
-	used      int                 // leases that all hold
-	lingering *limits.Party       // what the subscription of the last subscriber is charged to, until the topic is closed
-	idle      *limits.Party       // what the closed topic is charged to
+	used      int                 // leases that all subscribers hold
+	lingering *limits.Party       // charged for the last subscription until the topic is closed
+	idle      *limits.Party       // charged for the closed topic
 
-	reattaching bool // it will look after those that are awaited
+	reattaching bool // a reattach message is scheduled
 }
 
-// subscriberKey tells subscribers apart: of two owners both may use a name.
+// subscriberKey identifies a subscriber. Two owners may use the same name.
 type subscriberKey struct{ owner, name string }
 
 type subscriber struct {
 	key        subscriberKey
 	generation uint64
 	credits    int
-	to         *actor.PID // nil: out of reach, or gone
-	last       *actor.PID // where it was then
-	awaited    bool       // its peer is there: it is attached again when the link is up
+	to         *actor.PID // nil: unreachable or ended
+	last       *actor.PID // to, before it became unreachable
+	awaited    bool       // its peer is connected: it is attached again when the link is up
 	clock      clock
-	party      limits.Party   // whom its subscription is charged to
-	mine       *holding       // of its principal
+	party      limits.Party   // charged for the subscription
+	mine       *holding       // the holding of its principal
 	used       int            // leases that it holds
-	memory     *limits.Holder // that they take
-	typical    int            // bytes of one
+	memory     *limits.Holder // the memory of those leases
+	typical    int            // bytes of a typical lease
 	out        []*poller.ForwardedLease
 }
 
-// held is a lease in the hands of a subscriber, or on the way there.
+// held is a lease that a subscriber holds, or that is on its way there.
 type held struct {
 	lease *poller.ForwardedLease
-	of    *subscriber // nil: it waits
+	of    *subscriber // nil: the lease waits for a subscriber
 	size  int
 	since time.Time
-	until time.Time // the node has given it up, if it said nothing before
+	until time.Time // the lease has expired by then, even without a notification
 	gone  bool
 
-	shelved bool // it takes memory of the hub's shelf
+	counted bool // it is charged to waitingMemory
 }
 
-// asked is a SubscribeRequest that is not answered yet.
+// asked is an unanswered SubscribeRequest.
 type asked struct {
 	message *messages.SubscribeRequest
 	sender  *actor.PID
 	of      *subscriber
 }
 
-// Messages of a hub to itself.
+// Messages that a hub sends to itself.
 type (
 	flush struct{}
 	sweep struct{}
@@ -108,8 +108,8 @@ func newHub(shared *hubs, topic string, t *tuning, a *arrivals) *hub {
 	return &hub{
 		hubs: shared, topic: topic,
 		subscribers: map[subscriberKey]*subscriber{}, held: map[uint64]*held{}, holdings: map[string]*holding{},
-		shelf:  shared.guard.WaitingLeases.Holder(limits.Party{}),
-		tuning: t, arrivals: a,
+		waitingMemory: shared.guard.WaitingLeases.Holder(limits.Party{}),
+		tuning:        t, arrivals: a,
 	}
 }
 
@@ -124,7 +124,7 @@ func (h *hub) Receive(c actor.Context) {
 		h.arrivals.begin(func() { h.root.Send(h.self, arrived{}) })
 		h.ctx, h.end = context.WithCancel(h.guard.Closing)
 		h.tuning.busy = false
-		h.tune() // nothing at first; after a crash, what was had is not wanted
+		h.tune() // no leases at first; after a crash the topic is closed
 	case *actor.Stopping, *actor.Restarting:
 		h.Stop()
 	case *messages.SubscribeRequest:
@@ -148,8 +148,8 @@ func (h *hub) Receive(c actor.Context) {
 		h.terminated(m)
 	case graceOver:
 		h.graceOver(m)
-	case restOver:
-		h.restOver(m)
+	case idleOver:
+		h.idleOver(m)
 	case RightsChanged:
 		h.rightsChanged()
 	}
@@ -163,13 +163,13 @@ func (h *hub) Stop() {
 	if h.sweeping != nil {
 		h.sweeping.Stop()
 	}
-	h.shelf.Clear()
+	h.waitingMemory.Clear()
 	for _, s := range h.subscribers {
 		s.memory.Clear()
 	}
 }
 
-// subscribe makes or replaces a subscription.
+// subscribe creates or replaces a subscription.
 func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, host string) {
 	key := subscriberKey{owner, m.GetSubscriber()}
 	s := h.subscribers[key]
@@ -187,7 +187,7 @@ func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, ho
 	if fault != nil {
 		fault.Request = m.GetRequest()
 		c.Respond(fault)
-		h.rest()
+		h.closeIfIdle()
 		return
 	}
 	if s == nil {
@@ -195,10 +195,10 @@ func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, ho
 	} else if s.to != nil && !s.to.Equal(c.Sender()) {
 		c.Unwatch(s.to)
 	}
-	// It grows over the lives of nodes too.
+	// Generations grow across restarts of the node too.
 	s.generation = max(s.generation+1, uint64(time.Now().UnixMicro())) //nolint:gosec // after 1970
 	s.credits, s.to, s.out, s.clock = credits, c.Sender(), nil, clock{}
-	s.clock.tell(m.GetClock(), time.Now())
+	s.clock.update(m.GetClock(), time.Now())
 	h.remember(s, host)
 	c.Watch(s.to)
 	if !slices.Contains(h.order, s) {
@@ -209,7 +209,7 @@ func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, ho
 	h.answerAsked()
 }
 
-// answerAsked answers the subscriptions whose topic is there.
+// answerAsked answers the pending requests once the topic is handled.
 func (h *hub) answerAsked() {
 	if h.tuning.have == absent {
 		return
@@ -229,16 +229,16 @@ func (h *hub) answerAsked() {
 
 func (h *hub) unsubscribe(m *messages.UnsubscribeRequest, owner string) {
 	if s := h.subscribers[subscriberKey{owner, m.GetSubscriber()}]; s != nil {
-		h.giveUp(s)
+		h.endSubscription(s)
 	}
 }
 
-// giveUp ends a subscription and gives back what its subscriber held.
-func (h *hub) giveUp(s *subscriber) {
+// endSubscription ends a subscription and releases the leases of its subscriber.
+func (h *hub) endSubscription(s *subscriber) {
 	h.leaveOrder(s)
 	s.to = nil
 	h.drop(s)
-	h.tune() // before what is given back is due again
+	h.tune() // before the released leases are due again
 	for _, l := range h.held {
 		if l.of == s {
 			l.lease.Answer(l.lease.Release())
@@ -252,7 +252,7 @@ func (h *hub) leaveOrder(s *subscriber) {
 	h.order = slices.DeleteFunc(h.order, func(other *subscriber) bool { return other == s })
 }
 
-// terminated takes the end of a subscriber's actor, or of the link to it.
+// terminated handles the end of a subscriber's actor, or of the link to it.
 func (h *hub) terminated(m *actor.Terminated) {
 	if m.GetWhy() == actor.TerminatedReason_AddressTerminated {
 		h.outOfReach(m.GetWho())
@@ -272,20 +272,20 @@ func (h *hub) terminated(m *actor.Terminated) {
 
 func (h *hub) graceOver(m graceOver) {
 	if s := h.subscribers[m.key]; s != nil && s.generation == m.generation && s.to == nil {
-		h.giveUp(s)
+		h.endSubscription(s)
 	}
 }
 
-// outOfReach leaves what subscribers behind a broken link hold to its end:
-// they may be at work on it.
-func (h *hub) outOfReach(who *actor.PID) {
-	for _, s := range h.At(who) {
+// outOfReach detaches the subscribers behind a broken link. Their leases run until
+// they expire, because the subscribers may be working on them.
+func (h *hub) outOfReach(pid *actor.PID) {
+	for _, s := range h.At(pid) {
 		h.await(s)
 		h.detach(s)
 	}
 	for _, s := range h.subscribers {
-		if s.to == nil && same(s.last, who) {
-			s.generation++ // its end, which came first, was that of the link
+		if s.to == nil && same(s.last, pid) {
+			s.generation++ // its earlier end was caused by the link: cancel graceOver
 		}
 	}
 }
@@ -294,16 +294,16 @@ func same(a, b *actor.PID) bool {
 	return a != nil && b != nil && a.GetId() == b.GetId() && a.GetAddress() == b.GetAddress()
 }
 
-func (h *hub) At(who *actor.PID) (all []*subscriber) {
+func (h *hub) At(pid *actor.PID) (all []*subscriber) {
 	for _, s := range h.subscribers {
-		if same(s.to, who) {
+		if same(s.to, pid) {
 			all = append(all, s)
 		}
 	}
 	return all
 }
 
-// detach keeps leases from a subscriber until it subscribes again.
+// detach stops leases to a subscriber until it subscribes again.
 func (h *hub) detach(s *subscriber) {
 	s.last, s.to, s.out = s.to, nil, nil
 	h.leaveOrder(s)
@@ -311,7 +311,7 @@ func (h *hub) detach(s *subscriber) {
 	h.tune()
 }
 
-// forget drops a subscriber that is out of reach and holds nothing.
+// forget removes an unreachable subscriber that holds no leases.
 func (h *hub) forget(s *subscriber) {
 	if s.to == nil && !s.awaited && s.used == 0 && h.subscribers[s.key] == s {
 		h.drop(s)

@@ -11,26 +11,25 @@ import (
 )
 
 const (
-	// A batch of leases is bounded so that it fits a frame with others.
+	// A batch of leases is bounded so that it fits into a frame with others.
 	maxLeases     = 500
 	maxLeaseBytes = 1 << 20
-	// waitFor is how long a lease waits for a subscriber that can take it,
-	// before it is given back.
+	// waitFor is how long a lease waits for a subscriber before it is released.
 	waitFor = 500 * time.Millisecond
 )
 
-// arrived takes what has come from the topic's poller.
+// arrived processes a batch from the topic's poller.
 func (h *hub) arrived() {
-	news := h.arrivals.collect()
+	pending := h.arrivals.collect()
 	now := time.Now()
-	for _, l := range news.leases {
+	for _, l := range pending.leases {
 		h.lease(l, now)
 	}
-	h.extended(news.extended, now)
-	for _, m := range news.ended {
+	h.extended(pending.extended, now)
+	for _, m := range pending.ended {
 		h.leaseEnded(m)
 	}
-	if len(news.leases) > 0 {
+	if len(pending.leases) > 0 {
 		h.later()
 	}
 }
@@ -48,7 +47,7 @@ func (h *hub) lease(m *poller.ForwardedLease, now time.Time) {
 	}
 }
 
-// deal gives what waits to those who have credits.
+// deal gives waiting leases to subscribers with credits.
 func (h *hub) deal() {
 	for len(h.waiting) > 0 {
 		l := h.waiting[0]
@@ -57,7 +56,7 @@ func (h *hub) deal() {
 			if s == nil {
 				return
 			}
-			h.unshelve(l)
+			h.releaseMemory(l)
 			h.give(s, l)
 		}
 		h.waiting[0] = nil
@@ -66,8 +65,8 @@ func (h *hub) deal() {
 	h.waiting = nil
 }
 
-// next is the subscriber whose turn it is, of those that can take a lease of a
-// size. The memory for it is taken.
+// next returns the next subscriber in turn that can take a lease of this size, and
+// charges the memory to it. It returns nil if there is none.
 func (h *hub) next(size int) *subscriber {
 	for range h.order {
 		h.turn = (h.turn + 1) % len(h.order)
@@ -82,13 +81,13 @@ func (h *hub) give(s *subscriber, l *held) {
 	l.of = s
 	h.use(s, 1)
 	s.out = append(s.out, l.lease)
-	if !h.flushing { // after what is in the mailbox: so leases gather
+	if !h.flushing { // after the messages in the mailbox, so that leases are batched
 		h.flushing = true
 		h.root.Send(h.self, flush{})
 	}
 }
 
-// flush sends subscribers what has gathered for them.
+// flush sends the batches of all subscribers.
 func (h *hub) flush() {
 	h.flushing = false
 	now := time.Now()
@@ -106,7 +105,7 @@ func (h *hub) flush() {
 	}
 }
 
-// leasesFor are the next n leases that gathered for a subscriber.
+// leasesFor returns the next n leases of a subscriber's batch.
 func (h *hub) leasesFor(s *subscriber, n int, now time.Time) *messages.Leases {
 	m := &messages.Leases{
 		Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Leases: make([]*messages.Lease, n), Clock: s.clock.At(now),
@@ -118,17 +117,17 @@ func (h *hub) leasesFor(s *subscriber, n int, now time.Time) *messages.Leases {
 	return m
 }
 
-// verdicts takes what a subscriber says of its leases.
+// verdicts applies the verdicts of a subscriber.
 func (h *hub) verdicts(m *messages.Verdicts, owner string, sender *actor.PID) {
 	key := subscriberKey{owner, m.GetSubscriber()}
 	if s := h.subscribers[key]; s != nil && same(s.to, sender) {
-		s.clock.tell(m.GetClock(), time.Now())
+		s.clock.update(m.GetClock(), time.Now())
 	}
 	for _, v := range m.GetVerdicts() {
 		delivery, answer := wire.AnswerOf(v)
 		l := h.held[delivery]
 		if answer == nil || l == nil || l.of == nil || l.of.key != key || l.lease.GetId() != v.GetId() {
-			continue // not its own, or over
+			continue // another subscriber's, or expired
 		}
 		if _, more := answer.(*messages.Extend); more {
 			l.lease.Extend()
@@ -143,9 +142,9 @@ func (h *hub) verdicts(m *messages.Verdicts, owner string, sender *actor.PID) {
 	}
 }
 
-// free forgets a lease that is over.
+// free forgets a settled or expired lease.
 func (h *hub) free(l *held) {
-	h.unshelve(l)
+	h.releaseMemory(l)
 	delete(h.held, l.lease.GetDelivery())
 	if s := l.of; s != nil {
 		h.use(s, -1)
@@ -155,7 +154,7 @@ func (h *hub) free(l *held) {
 	l.gone = true
 }
 
-// leaseEnded tells a subscriber that a lease is no longer its own.
+// leaseEnded notifies a subscriber that it lost a lease.
 func (h *hub) leaseEnded(m *messages.LeaseEnded) {
 	l := h.held[m.GetDelivery()]
 	if l == nil {
@@ -171,7 +170,7 @@ func (h *hub) leaseEnded(m *messages.LeaseEnded) {
 	h.tune()
 }
 
-// later has the hub look again for leases that are over, as long as it has any.
+// later schedules the next sweep.
 func (h *hub) later() {
 	if h.sweeping != nil {
 		return
@@ -184,8 +183,8 @@ func (h *hub) later() {
 	})
 }
 
-// sweep gives back what nobody can take, and forgets what the node gave up
-// without a word, as when its poller crashed.
+// sweep releases leases that wait too long, and forgets leases that expired without
+// a notification, as when their poller crashed.
 func (h *hub) sweep() {
 	h.sweeping = nil
 	now := time.Now()

@@ -6,9 +6,10 @@ import (
 )
 
 const (
-	// leaseOverhead is what a lease takes besides its body and headers, about.
+	// leaseOverhead estimates the memory of a lease, in bytes, besides its body and
+	// headers.
 	leaseOverhead = 512
-	// firstLease is taken for the size of a lease before there was one.
+	// firstLease is the assumed size of a lease, in bytes, until the first one arrives.
 	firstLease = 4 << 10
 )
 
@@ -20,15 +21,16 @@ func sizeOf(l *messages.Lease) int {
 	return n
 }
 
-// remember counts what a subscriber holds for its principal and host, which may
-// be others than before.
+// remember charges the leases of a subscriber to its principal and to its current
+// host.
 func (h *hub) remember(s *subscriber, host string) {
 	s.memory = s.memory.MoveTo(h.guard.Leases.Holder(limits.Party{Principal: s.key.owner, Host: host}))
 }
 
-// Takes is how many leases the topic may have for the subscriber: what its
-// memory has room for, going by the size of those that it holds. While there is
-// much room it is its credits, so that not every lease changes the topic.
+// Takes returns how many leases the topic may claim for the subscriber: as many as
+// fit its memory, judged by the size of the leases that it holds. While at least
+// half of the memory is free it returns the credits, so that not every lease changes
+// the topic's settings.
 func (s *subscriber) Takes() int {
 	if s.to == nil || s.used >= s.credits {
 		return s.used
@@ -49,8 +51,8 @@ func (s *subscriber) Takes() int {
 	return min(s.credits, s.used+more)
 }
 
-// short reports whether subscribers would take more leases if there were memory
-// for them.
+// short reports whether subscribers would take more leases if there were memory for
+// them.
 func (h *hub) short() bool {
 	for _, s := range h.order {
 		if s.Takes() < s.credits {
@@ -60,22 +62,22 @@ func (h *hub) short() bool {
 	return false
 }
 
-// wait keeps a lease until there is a subscriber for it. What there is no room
-// for is given back.
+// wait stores a lease until a subscriber can take it. Without room it releases the
+// lease.
 func (h *hub) wait(l *held) {
-	if h.shelf.Take(l.size) != nil {
+	if h.waitingMemory.Take(l.size) != nil {
 		l.lease.Answer(l.lease.Release())
 		h.free(l)
 		return
 	}
-	l.shelved = true
+	l.counted = true
 	h.waiting = append(h.waiting, l)
 }
 
-// unshelve gives back the memory of a lease that waits no longer.
-func (h *hub) unshelve(l *held) {
-	if l.shelved {
-		l.shelved = false
-		h.shelf.Give(l.size)
+// releaseMemory returns the memory of a lease that no longer waits.
+func (h *hub) releaseMemory(l *held) {
+	if l.counted {
+		l.counted = false
+		h.waitingMemory.Give(l.size)
 	}
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/peer"
 )
 
-// A link to a peer can break while the peer is well, and hears nothing of it: it
-// still has its own stream to here. Its subscriptions are kept, get no leases,
-// and are attached again once the link is up again.
+// A link to a peer can break while the peer is healthy and does not notice: its own
+// stream to the node still works. Its subscriptions are kept without leases, and are
+// attached again once the link is up again.
 
 const (
-	reattachFirst = peer.RestAfter + 100*time.Millisecond // an earlier try is refused
+	reattachFirst = peer.RedialAfter + 100*time.Millisecond // an earlier try is refused
 	reattachMax   = 30 * time.Second
 )
 
-// reattach has a hub look whether detached subscribers can be reached again.
+// reattach triggers a check of whether detached subscribers are reachable again.
 type reattach struct{ pause time.Duration }
 
-// await keeps a subscriber that is out of reach, if its peer is there.
+// await keeps an unreachable subscriber if its peer is still connected.
 func (h *hub) await(s *subscriber) {
 	if there, _ := h.guard.Peers.Reach(s.to.GetAddress()); there {
 		s.awaited = true
@@ -48,7 +48,7 @@ func (h *hub) reattach(c actor.Context, m reattach) {
 	for _, s := range h.subscribers {
 		switch there, up := h.reachable(s); {
 		case !s.awaited:
-		case s.to != nil: // it has subscribed anew
+		case s.to != nil: // it has subscribed again
 			s.awaited = false
 		case !there:
 			s.awaited = false
@@ -74,7 +74,7 @@ func (h *hub) reachable(s *subscriber) (there, up bool) {
 	return h.guard.Peers.Reach(s.last.GetAddress())
 }
 
-// attach gives leases again to a subscriber that can be reached again.
+// attach resumes leases to a subscriber that is reachable again.
 func (h *hub) attach(c actor.Context, s *subscriber) {
 	s.awaited, s.to = false, s.last
 	c.Watch(s.to)

@@ -5,8 +5,8 @@ import (
 	"github.com/wakebell/wakebell/remote/rights"
 )
 
-// RightsChanged ends the subscriptions of those who may not handle the topic any
-// more, and gives back what they hold.
+// rightsChanged ends the subscriptions of principals without the right to handle the
+// topic, and releases their leases.
 func (h *hub) rightsChanged() {
 	kind := rights.KindTopic
 	if h.tuning.queue != nil {
@@ -17,23 +17,24 @@ func (h *hub) rightsChanged() {
 		if _, ok := granted.Allow(s.key.owner, rights.ActionHandle, kind, h.topic); ok {
 			continue
 		}
-		h.dismiss(s)
+		h.revoke(s)
 	}
 }
 
-// dismiss ends a subscription, and tells its subscriber of each lease that it held.
-func (h *hub) dismiss(s *subscriber) {
+// revoke ends a subscription, and notifies its subscriber of each lease that it
+// held.
+func (h *hub) revoke(s *subscriber) {
 	to, ended := s.to, []*messages.LeaseEnded(nil)
 	for _, l := range h.held {
 		if l.of == s {
 			ended = append(ended, &messages.LeaseEnded{Id: l.lease.GetId(), Delivery: l.lease.GetDelivery()})
 		}
 	}
-	h.giveUp(s)
+	h.endSubscription(s)
 	if to != nil && len(ended) > 0 {
 		h.root.Send(to, &messages.LeasesEnded{Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Ended: ended})
 	}
 }
 
-// RightsChanged has hubs end the subscriptions that are not allowed any more.
+// RightsChanged makes hubs end the subscriptions that are no longer permitted.
 type RightsChanged struct{}

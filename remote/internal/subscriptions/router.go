@@ -9,19 +9,19 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/peer"
 )
 
-// router passes what subscribers send to the hubs of their topics.
+// router forwards the messages of subscribers to the hubs of their topics.
 type router struct {
 	hubs  *hubs
 	topic map[string]*openTopic
 }
 
-// openTopic is a topic that has a hub.
+// openTopic is a topic with a hub.
 type openTopic struct {
 	hub  *actor.PID
-	sent uint64 // Subscribes that went to it
+	sent uint64 // SubscribeRequests forwarded to the hub
 }
 
-// hubs is what the hubs of a server share.
+// hubs is the state that the hubs of a server share.
 type hubs struct {
 	system *wakebell.System
 	guard  *peer.Guard
@@ -36,7 +36,7 @@ func newHubs(system *wakebell.System, g *peer.Guard) *hubs {
 	}
 }
 
-// RouterProps makes the actor of the subscriptions of a System.
+// RouterProps returns the props of the router of a System's subscriptions.
 func RouterProps(system *wakebell.System, g *peer.Guard) *actor.Props {
 	shared := newHubs(system, g)
 	return actor.PropsFromProducer(func() actor.Actor { return &router{hubs: shared} })
@@ -72,8 +72,8 @@ func (r *router) Receive(c actor.Context) {
 	}
 }
 
-// remove ends the hub of a topic without subscribers, unless a SubscribeRequest is on its
-// way there.
+// remove ends the hub of a topic without subscribers, unless a SubscribeRequest is
+// on its way to it.
 func (r *router) remove(c actor.Context, m hubIdle) {
 	if open := r.topic[m.topic]; open != nil && open.hub.Equal(m.hub) && open.sent == m.got {
 		delete(r.topic, m.topic)
@@ -82,7 +82,7 @@ func (r *router) remove(c actor.Context, m hubIdle) {
 	}
 }
 
-// hub is that of a subscription's topic, spawned where there is none.
+// hub returns the hub of a subscription's topic. It spawns one if there is none.
 func (r *router) hub(c actor.Context, m *messages.SubscribeRequest) (*actor.PID, *messages.Error) {
 	switch {
 	case c.Sender() == nil:

@@ -12,26 +12,26 @@ const (
 	// maxCredits bounds the leases of a subscriber, and of a topic at a node. One
 	// principal holds at most half of what the others on the topic do not.
 	maxCredits = 10_000
-	// maxSubscribers bounds those of a topic at a node. One principal has at most
-	// half of what the others on the topic leave.
+	// maxSubscribers bounds the subscribers of a topic at a node. One principal has at
+	// most half of what the others on the topic leave.
 	maxSubscribers = 1000
 	maxName        = 512 // bytes of a topic
 	maxSubscriber  = 256 // bytes of a subscriber's name
 )
 
-// half is how much one of several may hold of a resource of which the others hold
-// so much already: at most half of what they leave, so that there is always some
-// left for the next. At least 1.
+// half returns how much of a resource one party may hold while others hold the given
+// amount: half of what they leave, at least 1. So there is always some left for the
+// next party.
 func half(most, others int) int { return max(1, (most-others)/2) }
 
-// holding is what the subscribers of one principal have of a topic.
+// holding is the usage of a topic by the subscribers of one principal.
 type holding struct {
 	subscribers int
-	takes       int // leases that the topic may have for them, by capacity
+	takes       int // leases that the topic may claim for them; set by capacity
 	used        int // leases that they hold
 }
 
-// join makes a subscriber, charged to its holder.
+// join creates a subscriber, charged to a party.
 func (h *hub) join(key subscriberKey, of limits.Party) *subscriber {
 	if h.lingering != nil {
 		h.subscriptions.Give(*h.lingering, 1)
@@ -52,7 +52,7 @@ func (h *hub) join(key subscriberKey, of limits.Party) *subscriber {
 	return s
 }
 
-// drop forgets a subscriber. The last one's subscription is charged until the
+// drop removes a subscriber. The subscription of the last one is charged until the
 // topic is closed.
 func (h *hub) drop(s *subscriber) {
 	delete(h.subscribers, s.key)
@@ -64,10 +64,10 @@ func (h *hub) drop(s *subscriber) {
 		return
 	}
 	h.lingering = &s.party
-	h.rest()
+	h.closeIfIdle()
 }
 
-// use counts leases that a subscriber holds, or no longer holds.
+// use changes the number of leases that a subscriber holds.
 func (h *hub) use(s *subscriber, n int) {
 	s.used += n
 	s.mine.used += n
@@ -77,13 +77,13 @@ func (h *hub) use(s *subscriber, n int) {
 	}
 }
 
-// room reports whether a subscriber may have one more lease: it has credits, and
-// its principal does not hold more than half of what the others leave.
+// room reports whether a subscriber may have one more lease: it has credits, and its
+// principal does not hold more than half of what the others leave.
 func (h *hub) room(s *subscriber) bool {
 	return s.used < s.credits && s.mine.used < half(maxCredits, h.used-s.mine.used)
 }
 
-// capacity is how many leases all subscribers may have.
+// capacity returns how many leases all subscribers together may have.
 func (h *hub) capacity() (all int) {
 	for _, mine := range h.holdings {
 		mine.takes = 0
@@ -97,8 +97,8 @@ func (h *hub) capacity() (all int) {
 	return all
 }
 
-// fits reports whether a principal may have a subscriber more, or one with more
-// credits.
+// fits reports whether a principal may add a subscriber, or change the credits of
+// one.
 func (h *hub) fits(key subscriberKey, credits int) bool {
 	mine := h.holdings[key.owner]
 	if mine == nil {
@@ -115,7 +115,8 @@ func (h *hub) fits(key subscriberKey, credits int) bool {
 	return h.subscribers[key] != nil || mine.subscribers < half(maxSubscribers, len(h.subscribers)-mine.subscribers)
 }
 
-// settleCharges takes the charges of all subscribers back: the hub ends or has crashed.
+// settleCharges returns the charges of all subscribers, when the hub stops or has
+// crashed.
 func (h *hub) settleCharges() {
 	for _, s := range h.subscribers {
 		h.subscriptions.Give(s.party, 1)

@@ -15,17 +15,17 @@ import (
 // absent is the capacity of a topic that the System does not handle.
 const absent = -1
 
-// tuning is what the System is told of the topic: how many leases it may have.
-// It is told by one goroutine at a time. It outlives a crash of the hub.
+// tuning is the state of a topic in the System: how many leases it may have. One
+// goroutine at a time changes it. It survives a crash of the hub.
 type tuning struct {
 	have, want int
 	busy       bool
-	queue      *messages.Queue // nil: it is a topic; it changes while have is absent
-	got        uint64          // Subscribes that have come
+	queue      *messages.Queue // nil: it is a topic; changes only while have is absent
+	got        uint64          // SubscribeRequests received
 }
 
-// tune has the System take as many leases of the topic as all subscribers can
-// hold; none at all when there is no subscriber.
+// tune sets the number of leases of the topic to what all subscribers can hold.
+// Without subscribers it removes the topic from the System.
 func (h *hub) tune() {
 	want := min(h.capacity(), maxCredits)
 	if want == 0 && len(h.held) == 0 && len(h.waiting) == 0 {
@@ -33,7 +33,7 @@ func (h *hub) tune() {
 	}
 	h.tuning.want = want
 	if h.short() {
-		h.later() // others may give memory back
+		h.later() // other holders may free memory
 	}
 	if h.tuning.busy || want == h.tuning.have {
 		return
@@ -52,7 +52,8 @@ func (h *hub) tune() {
 	}()
 }
 
-// apply changes what the System does with the topic.
+// apply changes how the System handles the topic, and returns the resulting
+// capacity.
 func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) (now int, err error) {
 	switch {
 	case have == absent:
@@ -71,14 +72,14 @@ func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) 
 	}
 	switch {
 	case errors.Is(err, wakebell.ErrNoTopic), want == absent && errors.Is(err, wakebell.ErrUnfinished):
-		return absent, nil // it is removed, whoever did it and whatever is left behind
+		return absent, nil // the topic is removed, even if work is left
 	case err != nil:
 		return have, err
 	}
 	return want, nil
 }
 
-// handler forwards up to so many leases of the topic, or of the queue, to the hub.
+// handler forwards up to this many leases of the topic or queue to the hub.
 func (h *hub) handler(keys *messages.Queue, leases int) wakebell.Handler {
 	to := wakebell.ToTaker(h.arrivals)
 	if keys == nil {
@@ -96,7 +97,8 @@ func (h *hub) handler(keys *messages.Queue, leases int) wakebell.Handler {
 	return wakebell.ForwardQueue(queue.New[[]byte](h.topic, options...), to, handling...)
 }
 
-// isFor reports whether a subscription is to what the hub has, or has none yet.
+// isFor reports whether a subscription matches the topic or queue of the hub. A hub
+// without subscribers adopts it.
 func (h *hub) isFor(queue *messages.Queue) bool {
 	t := h.tuning
 	if t.have == absent && !t.busy && len(h.subscribers) == 0 {
@@ -110,21 +112,21 @@ func (h *hub) tuned(m tuned) {
 	if m.err != nil {
 		h.refuseAsked(m.err)
 		h.later()
-		h.rest()
+		h.closeIfIdle()
 		return
 	}
 	h.answerAsked()
 	h.tune()
-	h.rest()
+	h.closeIfIdle()
 }
 
-// refuseAsked answers those that wait for a topic that cannot be handled.
+// refuseAsked answers the pending requests for a topic that cannot be handled.
 func (h *hub) refuseAsked(err error) {
 	if h.tuning.have != absent {
 		if errors.Is(err, wakebell.ErrNotRunning) {
-			return // a System that has stopped handles nothing, which is what its end is for
+			return // a stopped System handles no topic
 		}
-		h.guard.Log.Warn("a topic that is subscribed to cannot be changed", "topic", h.topic, "err", err)
+		h.guard.Log.Warn("change of a subscribed topic failed", "topic", h.topic, "err", err)
 		return
 	}
 	code := messages.Code_CODE_UNAVAILABLE

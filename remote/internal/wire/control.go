@@ -6,13 +6,15 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/text"
+	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 )
 
-// ControlMessage converts the settings that hold for all nodes to a message.
+// ControlMessage converts the cluster-wide settings of a topic to a message.
 func ControlMessage(c wakebell.Control) *messages.TopicControl {
 	return &messages.TopicControl{
-		Paused: c.Paused, PausedAt: Timestamp(c.PausedAt), PausedBy: Text(c.PausedBy), Reason: Text(c.Reason),
+		Paused: c.Paused, PausedAt: fields.Timestamp(c.PausedAt), PausedBy: text.Valid(c.PausedBy), Reason: text.Valid(c.Reason),
 		Settings: SettingsMessage(c.Settings),
 	}
 }
@@ -20,7 +22,7 @@ func ControlMessage(c wakebell.Control) *messages.TopicControl {
 // ControlOf is the inverse of ControlMessage.
 func ControlOf(m *messages.TopicControl) wakebell.Control {
 	return wakebell.Control{
-		Paused: m.GetPaused(), PausedAt: InstantOf(m.GetPausedAt()), PausedBy: m.GetPausedBy(), Reason: m.GetReason(),
+		Paused: m.GetPaused(), PausedAt: fields.Time(m.GetPausedAt()), PausedBy: m.GetPausedBy(), Reason: m.GetReason(),
 		Settings: SettingsOf(m.GetSettings()),
 	}
 }
@@ -28,7 +30,7 @@ func ControlOf(m *messages.TopicControl) wakebell.Control {
 // SettingsMessage converts the settings of a topic to a message.
 func SettingsMessage(s wakebell.Settings) *messages.TopicSettings {
 	return &messages.TopicSettings{
-		MaxConcurrent: Count(s.MaxConcurrent), MaxAttempts: Count(s.MaxAttempts),
+		MaxConcurrent: fields.Count(s.MaxConcurrent), MaxAttempts: fields.Count(s.MaxAttempts),
 		LeaseTtl: Span(s.LeaseTTL), MaxLeaseAge: Span(s.MaxLeaseAge),
 		PollingInterval: Span(s.PollingInterval), MaxPollingInterval: Span(s.MaxPollingInterval),
 		RetryInitial: Span(s.RetryInitial), RetryLimit: Span(s.RetryLimit),
@@ -45,7 +47,7 @@ func SettingsOf(m *messages.TopicSettings) wakebell.Settings {
 	}
 }
 
-// Span is a duration, or absent where it is zero.
+// Span returns d as a field of a message, or nil if d is zero.
 func Span(d time.Duration) *durationpb.Duration {
 	if d == 0 {
 		return nil

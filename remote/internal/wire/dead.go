@@ -1,16 +1,16 @@
 package wire
 
 import (
-	"strings"
-
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/text"
+	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 )
 
 // DeadFilterMessage converts a filter of dead letters to a message.
 func DeadFilterMessage(f wakebell.DeadFilter) *messages.DeadLetterFilter {
 	return &messages.DeadLetterFilter{
-		Entry: f.Entry, Reason: Text(f.Reason), ReasonPrefix: Text(f.ReasonPrefix), OlderThan: Span(f.OlderThan), NewerThan: Span(f.NewerThan),
+		Entry: f.Entry, Reason: text.Valid(f.Reason), ReasonPrefix: text.Valid(f.ReasonPrefix), OlderThan: Span(f.OlderThan), NewerThan: Span(f.NewerThan),
 	}
 }
 
@@ -25,8 +25,8 @@ func DeadFilterOf(m *messages.DeadLetterFilter) wakebell.DeadFilter {
 // DeadMessage converts a dead letter to a message.
 func DeadMessage(d wakebell.DeadLetter) *messages.DeadLetter {
 	return &messages.DeadLetter{
-		Entry: Text(d.Entry), Id: Text(d.ID), Reason: Text(d.Reason), Attempts: Count(d.Attempts), Failures: Count(d.Failures),
-		Activation: Timestamp(d.Activation), Died: Timestamp(d.Died), Content: wakebell.ContentMessage(d.Content),
+		Entry: text.Valid(d.Entry), Id: text.Valid(d.ID), Reason: text.Valid(d.Reason), Attempts: fields.Count(d.Attempts), Failures: fields.Count(d.Failures),
+		Activation: fields.Timestamp(d.Activation), Died: fields.Timestamp(d.Died), Content: wakebell.ContentMessage(d.Content),
 	}
 }
 
@@ -34,9 +34,6 @@ func DeadMessage(d wakebell.DeadLetter) *messages.DeadLetter {
 func DeadOf(topic string, m *messages.DeadLetter) wakebell.DeadLetter {
 	return wakebell.DeadLetter{
 		Entry: m.GetEntry(), ID: m.GetId(), Topic: topic, Reason: m.GetReason(), Attempts: int(m.GetAttempts()), Failures: int(m.GetFailures()),
-		Activation: InstantOf(m.GetActivation()), Died: InstantOf(m.GetDied()), Content: ContentOf(m.GetContent()),
+		Activation: fields.Time(m.GetActivation()), Died: fields.Time(m.GetDied()), Content: ContentOf(m.GetContent()),
 	}
 }
-
-// Text is what fits the wire of a text that somebody else wrote.
-func Text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

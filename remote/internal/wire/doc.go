@@ -1,3 +1,3 @@
-// Package wire has what a server and a client of it share: the codec, which messages are
-// requests and answers, and conversions between messages and the types of Wakebell.
+// Package wire holds what server and client share: the codec, the lists of requests
+// and responses, and conversions between messages and the types of Wakebell.
 package wire

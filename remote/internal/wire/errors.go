@@ -1,21 +1,13 @@
 package wire
 
 import (
-	"fmt"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Invalid returns an error that wraps wakebell.ErrInvalid and names the field.
-func Invalid(field, format string, args ...any) error {
-	return fmt.Errorf("%w: %s: %s", wakebell.ErrInvalid, field, fmt.Sprintf(format, args...))
-}
-
-// StatusOf is an Error as gRPC has errors; the Error itself is in its details.
+// StatusOf converts an Error to a gRPC status, with the Error itself in the details.
 func StatusOf(e *messages.Error) error {
 	code, ok := map[messages.Code]codes.Code{
 		messages.Code_CODE_INVALID:     codes.InvalidArgument,

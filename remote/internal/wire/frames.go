@@ -10,22 +10,22 @@ import (
 )
 
 // MaxParts bounds the strings, byte strings and messages in a frame. An empty
-// message takes two bytes on the wire and a hundred in memory, so a bound in
-// bytes alone would let a frame of 8 MiB become a gigabyte.
+// message takes two bytes on the wire and a hundred in memory, so that a bound in
+// bytes alone would let a frame of 8 MiB grow to a gigabyte.
 const MaxParts = 200_000
 
 var errTooManyParts = errors.New("a frame with too many parts")
 
-// Frames is protobuf as gRPC speaks it, with that bound.
+// Frames is gRPC's protobuf codec, with a bound on the parts of a message.
 type Frames struct {
-	Plain int // bytes of a message that is for no call of ours; 0: no bound
+	Plain int // maximum bytes of a message that is not Counted; 0: no bound
 }
 
 var errTooLarge = errors.New("a message that is too large for this service")
 
-// Counted is where a message goes whose bytes are counted.
+// Counted wraps a message so that its bytes are counted before it is decoded.
 type Counted interface {
-	// Arrived counts the bytes, and returns the message that they are.
+	// Arrived counts the bytes and returns the message to decode into.
 	Arrived(bytes int) proto.Message
 }
 
@@ -45,7 +45,7 @@ func (Frames) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.SliceBuffer(data)}, nil
 }
 
-// ErrNoMessage says that a value is none that the codec takes.
+// ErrNoMessage is the error for values that are not protobuf messages.
 var ErrNoMessage = errors.New("not a protobuf message")
 
 // Unmarshal implements encoding.CodecV2.
@@ -59,7 +59,7 @@ func (f Frames) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return ErrNoMessage
 	}
-	var pool mem.BufferPool = mem.NopBufferPool{} // what is large and rare does not wait in a pool
+	var pool mem.BufferPool = mem.NopBufferPool{} // large, rare buffers are not pooled
 	if data.Len() <= maxPooled {
 		pool = mem.DefaultBufferPool()
 	}
@@ -69,15 +69,15 @@ func (f Frames) Unmarshal(data mem.BufferSlice, v any) error {
 	if err := CountParts(whole.ReadOnlyData(), m.ProtoReflect().Descriptor(), &budget); err != nil {
 		return err
 	}
-	// A field that the message does not have is not kept: it would take as much again.
+	// Unknown fields are discarded: keeping them would double the memory.
 	return proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(whole.ReadOnlyData(), m)
 }
 
-// maxPooled bounds the buffers that are used again.
+// maxPooled is the largest buffer, in bytes, that is pooled.
 const maxPooled = 64 << 10
 
-// CountParts takes the parts of an encoded message from the budget. What is no
-// protobuf is left to the decoder to refuse.
+// CountParts subtracts the parts of an encoded message from the budget. The decoder
+// rejects data that is not protobuf.
 func CountParts(data []byte, of protoreflect.MessageDescriptor, budget *int) error {
 	for len(data) > 0 {
 		number, kind, n := protowire.ConsumeTag(data)

@@ -7,7 +7,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// kinds are the messages that a oneof called kind takes, by their full names.
+// kinds are the fields of a oneof named kind, by the full names of their messages.
 type kinds map[protoreflect.FullName]protoreflect.FieldDescriptor
 
 var (
@@ -24,7 +24,8 @@ func kindsOf(m proto.Message) kinds {
 	return all
 }
 
-// put puts a message in its oneof; false: it is not for it.
+// put sets the oneof to a message. It returns false if the oneof has no field for
+// it.
 func (k kinds) put(into, m proto.Message) bool {
 	field := k[proto.MessageName(m)]
 	if field == nil {
@@ -34,7 +35,7 @@ func (k kinds) put(into, m proto.Message) bool {
 	return true
 }
 
-// chosen is the message that the oneof has; nil: none.
+// chosen returns the message that the oneof holds, or nil.
 func chosen(m proto.Message) proto.Message {
 	r := m.ProtoReflect()
 	if !r.IsValid() {
@@ -47,8 +48,8 @@ func chosen(m proto.Message) proto.Message {
 	return r.Get(field).Message().Interface()
 }
 
-// ReplyOf wraps what is for a session; nil: it is not for it. What comes by the
-// thousand goes without reflection, here and below.
+// ReplyOf wraps a message for a session, or returns nil if sessions do not receive
+// it. The most frequent messages avoid reflection, here and below.
 func ReplyOf(message any) *messages.Reply {
 	switch m := message.(type) {
 	case *messages.ScheduleResponse:
@@ -63,7 +64,7 @@ func ReplyOf(message any) *messages.Reply {
 	return nil
 }
 
-// CommandOf wraps what is for the gateway, the subscriptions or the gates.
+// CommandOf wraps a message to the gateway, the subscriptions or the gates.
 func CommandOf(m proto.Message) *messages.Command {
 	command := new(messages.Command)
 	switch m := m.(type) {
@@ -77,7 +78,7 @@ func CommandOf(m proto.Message) *messages.Command {
 	return command
 }
 
-// Commanded is what is inside a command; nil: nothing that is known.
+// Commanded returns the message inside a command, or nil if it is unknown.
 func Commanded(c *messages.Command) proto.Message {
 	switch k := c.GetKind().(type) {
 	case *messages.Command_Schedule:
@@ -92,7 +93,7 @@ func Commanded(c *messages.Command) proto.Message {
 	return chosen(c)
 }
 
-// Inside is what is inside a reply.
+// Inside returns the message inside a reply, or nil.
 func Inside(r *messages.Reply) proto.Message {
 	switch k := r.GetKind().(type) {
 	case *messages.Reply_Schedule:

@@ -6,14 +6,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Question is what is answered with its number.
+// Question is a request with a number, which its response repeats.
 type Question interface {
 	proto.Message
 	GetRequest() uint64
 }
 
-// AlertProtocolVersion is a TLS record: the peer's protocol is not spoken here.
+// AlertProtocolVersion is a TLS record with the fatal alert protocol_version.
 var AlertProtocolVersion = []byte{21, 3, 1, 0, 2, 2, 70}
 
-// AnswerWithin is what a request has beyond its own timeout for its answer.
+// AnswerWithin is how long a client waits for a response beyond the timeout of the
+// request.
 const AnswerWithin = 5 * time.Second

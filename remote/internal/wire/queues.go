@@ -1,27 +1,29 @@
 package wire
 
 import (
+	"github.com/wakebell/wakebell/internal/text"
+	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 )
 
-// LetterMessage converts a dead letter of a queue to a message.
-func LetterMessage(l queue.DeadLetter) *messages.QueueDeadLetter {
+// QueueDeadLetterMessage converts a dead letter of a queue to a message.
+func QueueDeadLetterMessage(l queue.DeadLetter) *messages.QueueDeadLetter {
 	return &messages.QueueDeadLetter{
-		Entry: Text(l.Entry), Body: l.Payload, Id: Text(l.ID), Reason: Text(l.Reason),
-		Deliveries: Count(l.Deliveries), At: Timestamp(l.At),
+		Entry: text.Valid(l.Entry), Body: l.Payload, Id: text.Valid(l.ID), Reason: text.Valid(l.Reason),
+		Deliveries: fields.Count(l.Deliveries), At: fields.Timestamp(l.At),
 	}
 }
 
-// LetterOf is the inverse of LetterMessage.
-func LetterOf(m *messages.QueueDeadLetter) queue.DeadLetter {
+// QueueDeadLetterOf is the inverse of QueueDeadLetterMessage.
+func QueueDeadLetterOf(m *messages.QueueDeadLetter) queue.DeadLetter {
 	return queue.DeadLetter{
 		Entry: m.GetEntry(), Payload: m.GetBody(), ID: m.GetId(), Reason: m.GetReason(),
-		Deliveries: int(m.GetDeliveries()), At: InstantOf(m.GetAt()),
+		Deliveries: int(m.GetDeliveries()), At: fields.Time(m.GetAt()),
 	}
 }
 
-// OfQueue is a request about a queue.
+// OfQueue is implemented by requests about a queue.
 type OfQueue interface {
 	GetName() string
 	GetQueue() *messages.Queue

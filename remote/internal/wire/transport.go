@@ -14,13 +14,14 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// RedialFirst and RedialMax bound the pause before a link that broke is dialled again.
+// RedialFirst and RedialMax are the first and the longest pause before a broken link
+// is dialled again.
 const (
 	RedialFirst = 50 * time.Millisecond
 	RedialMax   = 2 * time.Second
 )
 
-// HostPort splits an address, whose port has to be a number.
+// HostPort splits an address into its host and its numeric port.
 func HostPort(address string) (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -33,24 +34,24 @@ func HostPort(address string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// DialTimeout bounds one try to connect.
+// DialTimeout bounds one attempt to connect.
 const DialTimeout = 5 * time.Second
 
-// PingAfter is after how long without a word a link is asked whether it is there.
+// PingAfter is how long a link may be idle before it is pinged.
 const PingAfter = 10 * time.Second
 
-// PingTimeout is how long the answer to a ping may take.
+// PingTimeout is how long the response to a ping may take.
 const PingTimeout = 5 * time.Second
 
-// Pings are those of a Client to a Server, which takes them. A peer may be a
-// stock gRPC server, which does not.
+// Pings are the keepalive parameters of a Client. A Server permits them; a peer may
+// be a stock gRPC server, which does not.
 var Pings = keepalive.ClientParameters{Time: PingAfter, Timeout: PingTimeout, PermitWithoutStream: true}
 
-// DialOptions are those for dialling; nil: without TLS.
+// DialOptions returns the options for dialling. A nil tls dials without TLS.
 func DialOptions(tls *tls.Config, maxMessage int) []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(Transport(tls)),
-		// Its own would have whoever was away for minutes wait for two more.
+		// gRPC's default backoff grows to two minutes.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: RedialFirst, Multiplier: 2, Jitter: 0.2, MaxDelay: RedialMax / 4},
 			MinConnectTimeout: DialTimeout,
@@ -64,7 +65,7 @@ func DialOptions(tls *tls.Config, maxMessage int) []grpc.DialOption {
 	}
 }
 
-// Transport returns the credentials of a connection; nil: without TLS.
+// Transport returns the credentials of a connection, without TLS if cfg is nil.
 func Transport(cfg *tls.Config) credentials.TransportCredentials {
 	if cfg == nil {
 		return insecure.NewCredentials()

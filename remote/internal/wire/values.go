@@ -4,23 +4,13 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"time"
-
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
+	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 )
 
-// InstantOf converts a timestamp; absent: the zero time.
-func InstantOf(t *timestamppb.Timestamp) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.AsTime()
-}
-
-// States are the states of timers, by those of messages.
+// States maps the states of timers in messages to wakebell.State.
 var States = map[messages.State]wakebell.State{
 	messages.State_STATE_PENDING:  wakebell.StatePending,
 	messages.State_STATE_RETRYING: wakebell.StateRetrying,
@@ -39,18 +29,7 @@ func ContentOf(c *messages.Content) wakebell.Content {
 	return content
 }
 
-// Timestamp is t, or absent where it is zero.
-func Timestamp(t time.Time) *timestamppb.Timestamp {
-	if t.IsZero() {
-		return nil
-	}
-	return timestamppb.New(t)
-}
-
-// Count is a count that fits the wire.
-func Count(n int) uint32 { return uint32(min(max(n, 0), 1<<31)) } //nolint:gosec // bounded
-
-// Each makes others of what a list yields.
+// Each returns a sequence of converted values. It ends after the first error.
 func Each[A, B any](all iter.Seq2[A, error], made func(A) B) iter.Seq2[B, error] {
 	return func(yield func(B, error) bool) {
 		for a, err := range all {
@@ -66,25 +45,17 @@ func Each[A, B any](all iter.Seq2[A, error], made func(A) B) iter.Seq2[B, error]
 	}
 }
 
-// StatsOf converts the numbers of a topic.
+// StatsOf is the inverse of wakebell.StatsMessage.
 func StatsOf(m *messages.TopicStats) wakebell.Stats {
 	return wakebell.Stats{
 		Total: m.GetTotal(), Pending: m.GetPending(), Due: m.GetDue(), Leased: m.GetLeased(), Retrying: m.GetRetrying(), Dead: m.GetDead(),
-		Estimated: m.GetEstimated(), OldestDue: InstantOf(m.GetOldestDue()), Lag: m.GetLag().AsDuration(),
-		Paused: m.GetPausedAt() != nil, PausedAt: InstantOf(m.GetPausedAt()),
+		Estimated: m.GetEstimated(), OldestDue: fields.Time(m.GetOldestDue()), Lag: m.GetLag().AsDuration(),
+		Paused: m.GetPausedAt() != nil, PausedAt: fields.Time(m.GetPausedAt()),
 	}
 }
 
-// Clip shortens what is shown of a peer's text.
-func Clip(s string) string {
-	const most = 80
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
-}
-
-// AnswerOf returns the delivery that a verdict is about, and what an actor would answer.
+// AnswerOf returns the delivery of a verdict, and the message with which an actor
+// would settle it.
 func AnswerOf(v *messages.Verdict) (delivery uint64, answer any) {
 	switch k := v.GetKind().(type) {
 	case *messages.Verdict_Ack:

@@ -12,8 +12,8 @@ import (
 // FullName returns the full name of a message.
 func FullName(m proto.Message) string { return string(proto.MessageName(m)) }
 
-// What the gateway takes itself, what subscriptions and gates take in its name,
-// and what all answer.
+// Requests are handled by the gateway itself, Subscribing and Turning by the actors
+// of subscriptions and gates on its behalf. answers are the responses of all three.
 var (
 	Requests = names(
 		&messages.ScheduleRequest{}, &messages.ScheduleBatchRequest{}, &messages.CancelRequest{}, &messages.GetTimerRequest{},
@@ -33,38 +33,39 @@ var (
 		&messages.PreviewRecurringResponse{}, &messages.PublishResponse{}, &messages.GuardTurnResponse{},
 		&messages.Turn{}, &messages.TurnRefused{}, &messages.ExtendTurnResponse{}, &messages.ReleaseTurnResponse{},
 	)
-	// What the reminders take: wishes, and the answers of those who are reminded.
+	// Reminding are requests to the reminders. Reminded are the verdicts of the actors
+	// that receive reminders.
 	Reminding = names(&messages.SetReminderRequest{}, &messages.ForgetReminderRequest{})
 	Reminded  = names(&messages.Ack{}, &messages.Nack{}, &messages.Reject{})
 	reminders = names(&messages.SetReminderResponse{}, &messages.ForgetReminderResponse{}, &messages.ReminderFailed{})
-	// undelivered answers what found no actor.
+	// undelivered is the response to a message without a recipient.
 	undelivered = FullName(&actor.DeadLetterResponse{})
 
-	// heavy are questions and answers with bodies, or many lines.
+	// Heavy are requests and responses with bodies or many entries.
 	Heavy = SetOf(names(
 		&messages.GetTimerRequest{}, &messages.ListTimersRequest{}, &messages.GetTimerResponse{}, &messages.ListTimersResponse{},
 		&messages.ListRecurringRequest{}, &messages.ListRecurringResponse{}, &messages.PreviewRecurringRequest{}, &messages.PreviewRecurringResponse{},
 	))
 )
 
-// ForSubscriber is what subscribers are sent without having asked. Without an
-// extension a lease ends earlier, so there is no harm in dropping one.
+// ForSubscriber are messages to subscribers that are no responses. Extensions may be
+// dropped: without one a lease only ends earlier.
 var (
 	ForSubscriber = SetOf(names(&messages.Leases{}, &messages.LeasesEnded{}, &messages.LeasesExtended{}))
 	Extensions    = FullName(&messages.LeasesExtended{})
 )
 
-// WaitsLong are requests that are answered when it is their turn, EndsLongWait
-// their answers.
+// WaitsLong are requests that wait for a turn, EndsLongWait
+// are their responses.
 var (
 	WaitsLong    = SetOf(names(&messages.AcquireTurnRequest{}))
 	EndsLongWait = SetOf(names(&messages.Turn{}, &messages.TurnRefused{}))
 )
 
-// IsAnswered are what is answered with one of answers or reminders.
+// IsAnswered are the names of the requests that get a response.
 var IsAnswered = SetOf(slices.Concat(Requests, Turning, Reminding, names(&messages.SubscribeRequest{}, &messages.UnsubscribeRequest{})))
 
-// IsAnswer has the names of all answers.
+// IsAnswer are the names of all responses.
 var IsAnswer = SetOf(slices.Concat(answers, reminders, []string{undelivered}))
 
 func names(of ...proto.Message) []string {

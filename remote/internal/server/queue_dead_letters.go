@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -19,13 +21,13 @@ func (o *operations) ListQueueDeadLetters(m *messages.ListQueueDeadLettersReques
 func (o *operations) listQueueDeadLetters(ctx context.Context, m *messages.ListQueueDeadLettersRequest) iter.Seq2[*messages.ListQueueDeadLettersResponse, error] {
 	from := int64(min(m.GetFrom(), math.MaxInt64)) //nolint:gosec // bounded
 	return wire.Each(o.client().Queues().DeadLetters(ctx, wire.QueueName(m), from), func(l queue.DeadLetter) *messages.ListQueueDeadLettersResponse {
-		return &messages.ListQueueDeadLettersResponse{DeadLetter: wire.LetterMessage(l)}
+		return &messages.ListQueueDeadLettersResponse{DeadLetter: wire.QueueDeadLetterMessage(l)}
 	})
 }
 
 func (o *operations) GetQueueDeadLetter(ctx context.Context, m *messages.GetQueueDeadLetterRequest) (*messages.GetQueueDeadLetterResponse, error) {
 	l, err := o.client().Queues().DeadLetter(ctx, wire.QueueName(m), m.GetEntry())
-	return &messages.GetQueueDeadLetterResponse{DeadLetter: wire.LetterMessage(l)}, err
+	return &messages.GetQueueDeadLetterResponse{DeadLetter: wire.QueueDeadLetterMessage(l)}, err
 }
 
 func (o *operations) RedriveQueueDeadLetter(ctx context.Context, m *messages.RedriveQueueDeadLetterRequest) (*messages.RedriveQueueDeadLetterResponse, error) {
@@ -35,17 +37,17 @@ func (o *operations) RedriveQueueDeadLetter(ctx context.Context, m *messages.Red
 			Key:    func(queue.DeadLetter) string { return m.GetKey() },
 			Window: m.GetWindow().AsDuration(), FreeKeyOnFailure: m.GetFreesKeys(),
 		})
-	return &messages.RedriveQueueDeadLetterResponse{Outcome: messages.QueueRedriveOutcome(outcome), Id: wire.Text(id)}, err
+	return &messages.RedriveQueueDeadLetterResponse{Outcome: messages.QueueRedriveOutcome(outcome), Id: text.Valid(id)}, err
 }
 
 func (o *operations) DeleteQueueDeadLetters(ctx context.Context, m *messages.DeleteQueueDeadLettersRequest) (*messages.DeleteQueueDeadLettersResponse, error) {
-	if len(m.GetDeadLetters()) > wire.MaxLetters {
-		return nil, wire.Invalid("dead_letters", "%d, at most %d", len(m.GetDeadLetters()), wire.MaxLetters)
+	if len(m.GetDeadLetters()) > wire.MaxDeadLetters {
+		return nil, argument.Invalid("dead_letters", "%d, at most %d", len(m.GetDeadLetters()), wire.MaxDeadLetters)
 	}
-	letters := make([]queue.DeadLetter, len(m.GetDeadLetters()))
+	deadLetters := make([]queue.DeadLetter, len(m.GetDeadLetters()))
 	for i, l := range m.GetDeadLetters() {
-		letters[i] = wire.LetterOf(l)
+		deadLetters[i] = wire.QueueDeadLetterOf(l)
 	}
-	n, err := o.client().Queues().DeleteDeadLetters(ctx, wire.QueueName(m), letters...)
+	n, err := o.client().Queues().DeleteDeadLetters(ctx, wire.QueueName(m), deadLetters...)
 	return &messages.DeleteQueueDeadLettersResponse{Count: int64(n)}, err
 }

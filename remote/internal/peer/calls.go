@@ -17,25 +17,26 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/conn"
 )
 
-// maxPlain bounds a request of a service that is not ours, as of gRPC's health.
+// maxPlain bounds, in bytes, the requests of services other than Wakebell's, such as
+// gRPC's health service.
 const maxPlain = 64 << 10
 
-// visit is a stream, from its headers to its end.
-type visit struct {
+// call is a stream, from its headers to its end.
+type call struct {
 	guard  *Guard
-	who    Caller
+	caller Caller
 	intake *conn.Intake
-	late   *time.Timer // ends it while its request has not arrived; nil: it may wait
+	late   *time.Timer // cancels the call if its request does not arrive; nil: no limit
 
 	mu    sync.Mutex
-	held  int // bytes of the message that is carried out
+	held  int // bytes counted for the message that is carried out
 	ended bool
 }
 
-type visitKey struct{}
+type callKey struct{}
 
-// begin is what every stream passes before anything but its headers is read: so
-// nothing is kept for a caller without credentials. It must not block.
+// begin authenticates every stream before anything but its headers is read, so that
+// a caller without credentials takes no memory. It must not block.
 func (g *Guard) begin(ctx context.Context, info *tap.Info) (context.Context, error) {
 	w, err := g.authenticate(ctx)
 	if err != nil {
@@ -51,11 +52,11 @@ func (g *Guard) begin(ctx context.Context, info *tap.Info) (context.Context, err
 		g.Note(ctx, w, err)
 		return nil, status.Error(codes.ResourceExhausted, err.Error())
 	}
-	c := &visit{guard: g, who: w}
+	c := &call{guard: g, caller: w}
 	if at := g.Connections.At(from.Addr); at != nil {
 		c.intake = at.Counting()
 	}
-	ctx = context.WithValue(context.WithValue(ctx, whoKey{}, w), visitKey{}, c)
+	ctx = context.WithValue(context.WithValue(ctx, callerKey{}, w), callKey{}, c)
 	if !mayWait[info.FullMethodName] {
 		late, cancel := context.WithCancel(ctx)
 		ctx, c.late = late, time.AfterFunc(conn.BodyWithin, cancel)
@@ -64,35 +65,35 @@ func (g *Guard) begin(ctx context.Context, info *tap.Info) (context.Context, err
 	return ctx, nil
 }
 
-// mayWait are the calls whose caller may say something at any time.
+// mayWait are the calls without a deadline for their first message.
 var mayWait = map[string]bool{
 	rpc.Timers_Session_FullMethodName:                           true,
 	"/remote.Remoting/Receive":                                  true,
 	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": true,
 }
 
-func visitOf(ctx context.Context) *visit {
-	c, _ := ctx.Value(visitKey{}).(*visit)
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
 	return c
 }
 
-// arrived notes that the request is there.
-func (c *visit) arrived() {
+// arrived stops the deadline of the request.
+func (c *call) arrived() {
 	if c != nil && c.late != nil {
 		c.late.Stop()
 	}
 }
 
-// Take has the call hold what is counted for a message of this size, and gives
-// back what it held for the one before.
-func (c *visit) Take(size int) {
+// Take transfers the bytes counted for a message of this size to the call, and
+// returns those of the previous message.
+func (c *call) Take(size int) {
 	if c == nil || c.intake == nil {
 		return
 	}
 	c.hold(c.intake.Taken(size))
 }
 
-func (c *visit) hold(n int) {
+func (c *call) hold(n int) {
 	c.mu.Lock()
 	before := c.held
 	if c.held = n; c.ended {
@@ -104,24 +105,24 @@ func (c *visit) hold(n int) {
 	}
 }
 
-func (c *visit) end() {
+func (c *call) end() {
 	c.arrived()
 	c.mu.Lock()
 	c.ended = true
 	c.mu.Unlock()
 	c.hold(0)
-	c.guard.streams.Give(c.who.Party(), 1)
+	c.guard.streams.Give(c.caller.Party(), 1)
 }
 
-// Counted is where the request of a call goes whose bytes are counted.
+// Counted wraps a request so that its bytes are counted when it is decoded.
 func Counted(ctx context.Context, request proto.Message) any {
-	return &received{request, visitOf(ctx)}
+	return &received{request, callOf(ctx)}
 }
 
-// received is where a message of a call goes.
+// received implements wire.Counted for the message of a call.
 type received struct {
 	proto.Message
-	call *visit
+	call *call
 }
 
 // Arrived implements wire.Counted.
@@ -130,23 +131,24 @@ func (r *received) Arrived(bytes int) proto.Message {
 	return r.Message
 }
 
-// intakeOf counts the messages of a connection.
+// intakeOf wraps a connection so that its messages are counted.
 func (g *Guard) intakeOf(raw net.Conn, of *conn.Connection) net.Conn {
-	return conn.NewIntake(raw, of, g.bodies, g.Cfg.MaxMessage, func(host string, err error) { g.complain(host, "", err) })
+	return conn.NewIntake(raw, of, g.bodies, g.Cfg.MaxMessage, func(host string, err error) { g.logRefusal(host, "", err) })
 }
 
-// caller is a stream with who calls in its context.
-type caller struct {
+// countedStream is a stream with counted messages and a context that ends with the
+// Guard.
+type countedStream struct {
 	grpc.ServerStream
 	ctx  context.Context //nolint:containedctx // that of the stream
-	call *visit
+	call *call
 }
 
-func (c *caller) Context() context.Context { return c.ctx }
+func (c *countedStream) Context() context.Context { return c.ctx }
 
-// RecvMsg implements grpc.ServerStream. What the message before held is given
-// back: it has been carried out.
-func (c *caller) RecvMsg(m any) error {
+// RecvMsg implements grpc.ServerStream. It returns the bytes of the previous
+// message, which has been carried out.
+func (c *countedStream) RecvMsg(m any) error {
 	into, ok := m.(proto.Message)
 	if !ok || c.call == nil {
 		return c.ServerStream.RecvMsg(m)

@@ -12,11 +12,11 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-func TestRequestsWaitForRoomAndAPeerThatReadsNothingIsGivenUp(t *testing.T) {
+func TestRequestsWaitForRoomUntilThePeerIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		get, timer := wire.FullName(&messages.GetTimerRequest{}), wire.FullName(&messages.GetTimerResponse{})
-		d := &Debts{Of: limits.NewBudget(limits.Answers).Holder(limits.Party{Principal: "a", Host: "h"})}
+		d := &ResponseWindow{Of: limits.NewBudget(limits.Answers).Holder(limits.Party{Principal: "a", Host: "h"})}
 		for range limits.Answers.Holder / firstHeavy {
 			require.NoError(t, d.Ask(t.Context(), get))
 		}
@@ -24,7 +24,7 @@ func TestRequestsWaitForRoomAndAPeerThatReadsNothingIsGivenUp(t *testing.T) {
 		go func() { asked <- d.Ask(t.Context(), get) }()
 		synctest.Wait()
 		require.Empty(t, asked)
-		require.True(t, d.Answered(timer, 1000), "an answer takes less than what was reserved")
+		require.True(t, d.Answered(timer, 1000), "the response is smaller than its reservation")
 		require.NoError(t, <-asked)
 
 		for range limits.Answers.Holder/firstHeavy - 1 {
@@ -34,7 +34,7 @@ func TestRequestsWaitForRoomAndAPeerThatReadsNothingIsGivenUp(t *testing.T) {
 		for range 2 {
 			if err := d.Ask(t.Context(), get); err != nil {
 				require.ErrorIs(t, err, ErrNotReading)
-				require.GreaterOrEqual(t, time.Since(began), OwedFor)
+				require.GreaterOrEqual(t, time.Since(began), ReadTimeout)
 				return
 			}
 		}
@@ -42,20 +42,20 @@ func TestRequestsWaitForRoomAndAPeerThatReadsNothingIsGivenUp(t *testing.T) {
 	})
 }
 
-// What an Error answers is not known: the books are right again in the end.
-func TestErrorsLeaveNoDebts(t *testing.T) {
+// It is unknown which request an Error answers, but the counts return to zero.
+func TestErrorsLeaveTheWindowEmpty(t *testing.T) {
 	t.Parallel()
-	d := &Debts{Of: limits.NewBudget(limits.Answers).Holder(limits.Party{Principal: "a", Host: "h"})}
+	d := &ResponseWindow{Of: limits.NewBudget(limits.Answers).Holder(limits.Party{Principal: "a", Host: "h"})}
 	require.NoError(t, d.Ask(t.Context(), wire.FullName(&messages.AcquireTurnRequest{})))
 	for range 10_000 {
 		require.NoError(t, d.Ask(t.Context(), wire.FullName(&messages.GetTimerRequest{})))
 		require.NoError(t, d.Ask(t.Context(), wire.FullName(&messages.GetTopicStatsRequest{})))
 		for range 2 {
 			require.True(t, d.Answered(wire.FullName(&messages.Error{}), 300))
-			d.Paid(300)
+			d.Free(300)
 		}
 	}
 	require.True(t, d.Answered(wire.FullName(&messages.Turn{}), 300))
-	d.Paid(300)
+	d.Free(300)
 	require.Zero(t, d.Of.InUse())
 }

@@ -23,7 +23,7 @@ func ExampleForwardQueue() {
 		}
 	})
 	run(wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.ForwardQueue(Welcomes, wakebell.ToEach(clerk))},
+		Handlers: []wakebell.Handler{wakebell.ForwardQueue(Welcomes, wakebell.ToEachActor(clerk))},
 	}, func(sys *wakebell.System) {
 		_, err := Welcomes.Publish(context.Background(), sys.Client().Queues(), Welcome{"ann"})
 		check(err)

@@ -216,7 +216,7 @@ func ExampleGroup() {
 	// charge inv-42 of billing:invoices
 }
 
-func ExampleTo() {
+func ExampleToActor() {
 	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
 	system := actorSystem()
@@ -239,7 +239,7 @@ func ExampleTo() {
 	}))
 	sys, err := wakebell.New(system, server.Client(), wakebell.Config{
 		Logger:   quiet,
-		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.To(ledger))},
+		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.ToActor(ledger))},
 	})
 	check(err)
 	check(sys.Start(context.Background()))

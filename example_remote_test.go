@@ -60,7 +60,7 @@ func ExampleTarget_Told() {
 		}
 	})
 	run(wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.ToEach(clerk).Told())},
+		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.ToEachActor(clerk).Told())},
 	}, func(sys *wakebell.System) {
 		ctx := context.Background()
 		if _, err := Invoices.Schedule(ctx, sys.Client(), Invoice{"42", 995}, wakebell.ID("inv-42")); err != nil {

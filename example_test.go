@@ -156,7 +156,7 @@ func ExampleForward() {
 		c.Respond(lease.Ack())
 	})
 	run(wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Forward(Invoices, wakebell.ToEach(clerk)),
+		wakebell.Forward(Invoices, wakebell.ToEachActor(clerk)),
 	}}, func(sys *wakebell.System) {
 		if _, err := Invoices.Schedule(context.Background(), sys.Client(), Invoice{"42", 995}); err != nil {
 			log.Fatal(err)

@@ -17,14 +17,14 @@ import (
 // Target is a user's own actor that handles the timers of a topic.
 type Target struct{ target *poller.Target }
 
-// To is an actor that runs already. It gets up to MaxConcurrent leases at once.
+// ToActor is an actor that runs already. It gets up to MaxConcurrent leases at once.
 // It is watched: when it ends, what it had comes back when the leases end.
-func To(pid *actor.PID) Target { return Target{&poller.Target{PID: pid}} }
+func ToActor(pid *actor.PID) Target { return Target{&poller.Target{PID: pid}} }
 
-// ToEach is an actor spawned from props for each of up to MaxConcurrent
+// ToEachActor is an actor spawned from props for each of up to MaxConcurrent
 // handlers, one lease at a time each. One that fails is restarted; its timer
 // comes back when its lease ends.
-func ToEach(props *actor.Props) Target { return Target{&poller.Target{Props: props}} }
+func ToEachActor(props *actor.Props) Target { return Target{&poller.Target{Props: props}} }
 
 // ToTaker is one that gets leases by calls, and is told when they end: cheaper
 // than an actor for whoever takes very many.
@@ -53,7 +53,7 @@ func Forward[T any](topic Topic[T], to Target, opts ...HandlerOption) Handler {
 // handler is h with the Target.
 func (t Target) handler(h Handler) Handler {
 	if t.target == nil || (t.target.PID == nil && t.target.Props == nil && t.target.Sink == nil) {
-		h.err = errors.Join(h.err, invalid("Forward", "no actor; use To or ToEach"))
+		h.err = errors.Join(h.err, invalid("Forward", "no actor; use ToActor or ToEachActor"))
 		return h
 	}
 	h.set.target = t.target

@@ -64,7 +64,7 @@ func TestOfFindsTheSystem(t *testing.T) {
 	found := make(chan *wakebell.System, 1)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	sys, err := wakebell.New(system, rdb, wakebell.Config{Logger: quiet, Handlers: []wakebell.Handler{
-		wakebell.Forward(topic, wakebell.ToEach(actor.PropsFromFunc(func(c actor.Context) {
+		wakebell.Forward(topic, wakebell.ToEachActor(actor.PropsFromFunc(func(c actor.Context) {
 			if lease, ok := c.Message().(*messages.Lease); ok {
 				s, _ := wakebell.Of(c.ActorSystem())
 				found <- s
@@ -350,7 +350,7 @@ func TestAnActorReschedulesItsLeaseByMessage(t *testing.T) {
 	}
 	system := actorSystem()
 	sys, err := wakebell.New(system, redistest.Shared(t), wakebell.Config{Logger: quiet, Handlers: []wakebell.Handler{
-		wakebell.Forward(topic, wakebell.ToEach(actor.PropsFromFunc(clerk))),
+		wakebell.Forward(topic, wakebell.ToEachActor(actor.PropsFromFunc(clerk))),
 	}})
 	require.NoError(t, err)
 	launch(t, sys)

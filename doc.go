@@ -20,7 +20,7 @@
 // What is to happen again and again is a [Recurring] schedule of
 // [Client.Schedules], which a node with a [Beat] fires.
 //
-// An actor in the same ActorSystem finds the System with [Of], and schedules by
+// An actor in the same ActorSystem finds the System with [SystemOf], and schedules by
 // a message to its [System.Gateway] where it must not wait for Redis.
 //
 // # Guarantees

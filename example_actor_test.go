@@ -28,7 +28,7 @@ func ExampleSystem_Gateway() {
 			if err != nil {
 				log.Fatal(err)
 			}
-			sys, _ := wakebell.Of(c.ActorSystem())
+			sys, _ := wakebell.SystemOf(c.ActorSystem())
 			c.Request(sys.Gateway(), request)
 		case *messages.ScheduleResponse:
 			fmt.Println(m.GetId(), "is", m.GetOutcome())
@@ -47,13 +47,13 @@ func ExampleSystem_Gateway() {
 	// Output: inv-42 is OUTCOME_CREATED
 }
 
-func ExampleOf() {
+func ExampleSystemOf() {
 	done := make(chan struct{})
 	// An actor that schedules by call: it waits for Redis, and does nothing
 	// else meanwhile.
 	shop := actor.PropsFromFunc(func(c actor.Context) {
 		if m, ok := c.Message().(order); ok {
-			sys, _ := wakebell.Of(c.ActorSystem())
+			sys, _ := wakebell.SystemOf(c.ActorSystem())
 			id, err := Invoices.Schedule(context.Background(), sys.Client(), Invoice{m.number, 995},
 				wakebell.ID("inv-"+m.number), wakebell.In(72*time.Hour))
 			fmt.Println(id, err)
@@ -68,12 +68,12 @@ func ExampleOf() {
 	// Output: inv-42 <nil>
 }
 
-func ExampleOfNamed() {
+func ExampleSystemNamed() {
 	system := actorSystem()
 	runIn(system, wakebell.Config{Name: "billing"}, func(sys *wakebell.System) {
-		found, ok := wakebell.OfNamed(system, "billing")
+		found, ok := wakebell.SystemNamed(system, "billing")
 		fmt.Println(found == sys, ok)
-		_, ok = wakebell.Of(system) // the one with the default name
+		_, ok = wakebell.SystemOf(system) // the one with the default name
 		fmt.Println(ok)
 	})
 	// Output:

@@ -14,20 +14,20 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-// Of returns the System of actorSystem, from its Start to its Stop: an actor
+// SystemOf returns the System of actorSystem, from its Start to its Stop: an actor
 // calls it with its context's ActorSystem. It is the one whose Config.Name is
-// DefaultName; OfNamed finds the others.
+// DefaultName; SystemNamed finds the others.
 //
 // The calls of its Client wait for Redis, and an actor that waits in Receive
 // does nothing else meanwhile. To schedule without waiting it sends a message
 // to the System's Gateway.
-func Of(actorSystem *actor.ActorSystem) (*System, bool) {
-	return OfNamed(actorSystem, DefaultName)
+func SystemOf(actorSystem *actor.ActorSystem) (*System, bool) {
+	return SystemNamed(actorSystem, DefaultName)
 }
 
-// OfNamed returns the System of this Config.Name of actorSystem, from its Start
+// SystemNamed returns the System of this Config.Name of actorSystem, from its Start
 // to its Stop.
-func OfNamed(actorSystem *actor.ActorSystem, name string) (*System, bool) {
+func SystemNamed(actorSystem *actor.ActorSystem, name string) (*System, bool) {
 	if actorSystem == nil {
 		return nil, false
 	}

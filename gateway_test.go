@@ -66,7 +66,7 @@ func TestOfFindsTheSystem(t *testing.T) {
 	sys, err := wakebell.New(system, rdb, wakebell.Config{Logger: quiet, Handlers: []wakebell.Handler{
 		wakebell.Forward(topic, wakebell.ToEachActor(actor.PropsFromFunc(func(c actor.Context) {
 			if lease, ok := c.Message().(*messages.Lease); ok {
-				s, _ := wakebell.Of(c.ActorSystem())
+				s, _ := wakebell.SystemOf(c.ActorSystem())
 				found <- s
 				c.Respond(lease.Ack())
 			}
@@ -76,26 +76,26 @@ func TestOfFindsTheSystem(t *testing.T) {
 	other, err := wakebell.New(system, rdb, wakebell.Config{Name: "other", Logger: quiet})
 	require.NoError(t, err)
 
-	_, ok := wakebell.Of(system)
+	_, ok := wakebell.SystemOf(system)
 	require.False(t, ok, "before Start")
 	require.NoError(t, other.Start(t.Context()))
-	_, ok = wakebell.Of(system)
+	_, ok = wakebell.SystemOf(system)
 	require.False(t, ok, "it has another name")
 	require.NoError(t, sys.Start(t.Context()))
 	_, err = topic.Schedule(t.Context(), sys.Client(), "x")
 	require.NoError(t, err)
 	require.Same(t, sys, receive(t, found))
-	s, ok := wakebell.OfNamed(system, "other")
+	s, ok := wakebell.SystemNamed(system, "other")
 	require.True(t, ok)
 	require.Same(t, other, s)
 
 	require.NoError(t, sys.Stop())
-	_, ok = wakebell.Of(system)
+	_, ok = wakebell.SystemOf(system)
 	require.False(t, ok, "after Stop")
 	require.NoError(t, other.Stop())
-	_, ok = wakebell.Of(nil)
+	_, ok = wakebell.SystemOf(nil)
 	require.False(t, ok)
-	_, ok = wakebell.Of(actorSystem())
+	_, ok = wakebell.SystemOf(actorSystem())
 	require.False(t, ok)
 }
 
@@ -337,7 +337,7 @@ func TestAnActorReschedulesItsLeaseByMessage(t *testing.T) {
 				return
 			}
 			again.Request = m.GetDelivery()
-			sys, _ := wakebell.Of(c.ActorSystem())
+			sys, _ := wakebell.SystemOf(c.ActorSystem())
 			sender := c.Sender()
 			waiting[again.GetRequest()] = func(*messages.ScheduleResponse) { c.Send(sender, m.Ack()) }
 			c.Request(sys.Gateway(), again)

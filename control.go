@@ -21,7 +21,7 @@ type Settings = timers.Settings
 // looks, at most 1,024 bytes each. It returns what is ordered now.
 //
 // Nodes are told at once; one that missed it reads the order when it is
-// connected again. System.Pause is for one node alone.
+// connected again. System.PauseLocal is for one node alone.
 func (c *Client) Pause(ctx context.Context, topic, by, reason string) (Control, error) {
 	full, err := c.fullName(topic)
 	if err != nil {

@@ -78,28 +78,28 @@ func ExampleSystem_Remove() {
 	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, pay)}}, func(sys *wakebell.System) {
 		check(sys.Remove("invoices"))
 		bill(sys.Client(), "inv-42") // for other nodes
-		fmt.Println(errors.Is(sys.Pause("invoices"), wakebell.ErrNoTopic))
+		fmt.Println(errors.Is(sys.PauseLocal("invoices"), wakebell.ErrNoTopic))
 	})
 	// Output: true
 }
 
-func ExampleSystem_Retune() {
+func ExampleSystem_RetuneLocal() {
 	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, pay)}}, func(sys *wakebell.System) {
-		fmt.Println(sys.Retune("invoices", wakebell.MaxConcurrent(50), wakebell.LeaseTTL(time.Minute)))
-		fmt.Println(errors.Is(sys.Retune("invoices", wakebell.MaxConcurrent(0)), wakebell.ErrInvalid))
+		fmt.Println(sys.RetuneLocal("invoices", wakebell.MaxConcurrent(50), wakebell.LeaseTTL(time.Minute)))
+		fmt.Println(errors.Is(sys.RetuneLocal("invoices", wakebell.MaxConcurrent(0)), wakebell.ErrInvalid))
 	})
 	// Output:
 	// <nil>
 	// true
 }
 
-func ExampleSystem_Pause() {
+func ExampleSystem_PauseLocal() {
 	paid := make(chan string)
 	handle := func(_ context.Context, t wakebell.Timer[Invoice]) error { paid <- t.ID; return nil }
 	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, handle)}}, func(sys *wakebell.System) {
-		check(sys.Pause("invoices")) // this node alone; Client.Pause is for all
+		check(sys.PauseLocal("invoices")) // this node alone; Client.Pause is for all
 		bill(sys.Client(), "inv-42")
-		check(sys.Resume("invoices"))
+		check(sys.ResumeLocal("invoices"))
 		fmt.Println(<-paid)
 	})
 	// Output: inv-42

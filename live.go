@@ -111,11 +111,11 @@ func (s *System) untilRemoved(ctx context.Context, topic string) error {
 	}
 }
 
-// Retune changes options of a topic while it runs: MaxConcurrent, LeaseTTL,
+// RetuneLocal changes options of a topic while it runs: MaxConcurrent, LeaseTTL,
 // MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryBackoff and
 // MaxAttempts. Handlers that run are not touched.
 // Errors: ErrInvalid, ErrNoTopic, ErrNotRunning.
-func (s *System) Retune(topic string, opts ...TuningOption) error {
+func (s *System) RetuneLocal(topic string, opts ...TuningOption) error {
 	return s.change(func(rt *actors.Runtime) error {
 		set, ok := s.settings[topic]
 		if !ok || s.removing[topic] != nil {
@@ -132,12 +132,12 @@ func (s *System) Retune(topic string, opts ...TuningOption) error {
 	})
 }
 
-// Pause keeps this System from taking timers of a topic until Resume; what
+// PauseLocal keeps this System from taking timers of a topic until ResumeLocal; what
 // runs goes on. Errors: ErrNoTopic, ErrNotRunning.
-func (s *System) Pause(topic string) error { return s.pause(topic, true) }
+func (s *System) PauseLocal(topic string) error { return s.pause(topic, true) }
 
-// Resume ends a Pause.
-func (s *System) Resume(topic string) error { return s.pause(topic, false) }
+// ResumeLocal ends a PauseLocal.
+func (s *System) ResumeLocal(topic string) error { return s.pause(topic, false) }
 
 func (s *System) pause(topic string, paused bool) error {
 	return s.change(func(rt *actors.Runtime) error {

@@ -97,7 +97,7 @@ type CommonOption interface {
 }
 
 // TuningOption configures the handler of a topic or of a queue, and can be changed
-// while the handler runs: see System.Retune.
+// while the handler runs: see System.RetuneLocal.
 type TuningOption interface {
 	CommonOption
 	tune(s *settings) error

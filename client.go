@@ -129,7 +129,7 @@ const (
 	KeptPending = timers.KeptPending
 	// KeptRunning: a timer whose handler runs was kept.
 	KeptRunning = timers.KeptRunning
-	// KeptEarlier: a pending timer that is due as early was kept by Earliest.
+	// KeptEarlier: a pending timer that is due as early was kept by PolicyEarliest.
 	KeptEarlier = timers.KeptEarlier
 	// Moved: a pending timer was moved by Debounce or Reschedule.
 	Moved = timers.Moved

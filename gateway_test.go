@@ -243,9 +243,9 @@ func TestAMessageHasThePolicyOfItsDraft(t *testing.T) {
 	hour, soon := wakebell.In(time.Hour), wakebell.At(time.Now().Add(time.Minute))
 	for name, opts := range map[string][2][]wakebell.ScheduleOption{
 		"replace":      {{hour}, {soon}},
-		"keep":         {{hour}, {soon, wakebell.IfExists(wakebell.Keep)}},
-		"earlier":      {{hour}, {soon, wakebell.IfExists(wakebell.Earliest)}},
-		"later":        {{soon}, {hour, wakebell.IfExists(wakebell.Earliest)}},
+		"keep":         {{hour}, {soon, wakebell.IfExists(wakebell.PolicyKeep)}},
+		"earlier":      {{hour}, {soon, wakebell.IfExists(wakebell.PolicyEarliest)}},
+		"later":        {{soon}, {hour, wakebell.IfExists(wakebell.PolicyEarliest)}},
 		"debounce":     {{wakebell.Debounce(time.Minute, time.Hour)}, {wakebell.Debounce(2*time.Hour, 3*time.Hour)}},
 		"no limit":     {{wakebell.Debounce(time.Minute, 0)}, {wakebell.Debounce(2*time.Hour, 0)}},
 		"at the limit": {{wakebell.Debounce(time.Minute, time.Hour)}, {wakebell.Debounce(time.Hour, time.Hour)}},
@@ -302,8 +302,8 @@ func TestTheEnumerationsAreNumberedAlike(t *testing.T) {
 		require.Equal(t, name, messages.Presence(number).String())
 	}
 	for name, policy := range map[string]wakebell.Policy{
-		"POLICY_KEEP":     wakebell.Keep,
-		"POLICY_EARLIEST": wakebell.Earliest,
+		"POLICY_KEEP":     wakebell.PolicyKeep,
+		"POLICY_EARLIEST": wakebell.PolicyEarliest,
 	} {
 		m, err := wakebell.ScheduleMessage(wakebell.NewTopic[string]("x").Draft("x", wakebell.IfExists(policy)))
 		require.NoError(t, err)

@@ -39,7 +39,7 @@ func ScheduleMessage(d Draft) (*messages.ScheduleRequest, error) {
 	case d.planned:
 		m.When = &messages.ScheduleRequest_In{In: durationpb.New(d.in)}
 	}
-	if d.policy == Keep || d.policy == Earliest {
+	if d.policy == PolicyKeep || d.policy == PolicyEarliest {
 		m.IfExists = messages.Policy(d.policy) + messages.Policy_POLICY_REPLACE
 	}
 	if d.once != 0 {

@@ -14,7 +14,7 @@ func (c *Client) Reschedule(ctx context.Context, topic, id string, when Schedule
 	if err := when(&d); err != nil {
 		return Scheduled{}, err
 	}
-	if !d.planned || d.policy != Replace {
+	if !d.planned || d.policy != PolicyReplace {
 		return Scheduled{}, invalid("when", "want In or At")
 	}
 	full, err := c.fullName(topic)

@@ -11,23 +11,23 @@ import (
 type Policy = timers.Policy
 
 const (
-	// Replace gives the id the new body and instant. A handler that runs on
+	// PolicyReplace gives the id the new body and instant. A handler that runs on
 	// the old ones is superseded: it goes on, and its verdict counts no more.
-	Replace = timers.Replace
-	// Keep changes nothing.
-	Keep = timers.Keep
-	// Earliest replaces a pending timer if the new instant is before the one
+	PolicyReplace = timers.Replace
+	// PolicyKeep changes nothing.
+	PolicyKeep = timers.Keep
+	// PolicyEarliest replaces a pending timer if the new instant is before the one
 	// at which it would be delivered next, else it changes nothing. A handler
 	// that runs is superseded.
-	Earliest = timers.Earliest
+	PolicyEarliest = timers.Earliest
 )
 
-// IfExists says what to do when the id exists; default Replace. Debounce is a
+// IfExists says what to do when the id exists; default PolicyReplace. Debounce is a
 // policy of its own and excludes it.
 func IfExists(p Policy) ScheduleOption {
 	return func(d *Draft) error {
 		switch {
-		case p > Earliest:
+		case p > PolicyEarliest:
 			return invalid("IfExists", "unknown policy %d", p)
 		case d.policy == timers.Debounce:
 			return invalid("IfExists", "Debounce is the policy")
@@ -53,7 +53,7 @@ func Debounce(d, limit time.Duration) ScheduleOption {
 			return invalid("Debounce", "%v, want above 0", d)
 		case limit != 0 && limit < d:
 			return invalid("Debounce", "a limit of %v, want at least the delay of %v, or 0", limit, d)
-		case draft.policy != Replace:
+		case draft.policy != PolicyReplace:
 			return invalid("Debounce", "it is a policy of its own, without IfExists")
 		}
 		draft.in, draft.maxDelay, draft.policy = d, limit, timers.Debounce

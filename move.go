@@ -40,12 +40,18 @@ func (c *Client) RunNow(ctx context.Context, topic, id string) (Presence, error)
 	return c.store.RunNow(ctx, full, id)
 }
 
-// Reschedule is Client.Reschedule on the topic.
-func (t Topic[T]) Reschedule(ctx context.Context, c *Client, id string, when ScheduleOption) (Scheduled, error) {
+// Reschedule gives a timer of the topic a new instant; see Client.Reschedule.
+func (t Topic[T]) Reschedule(ctx context.Context, c Timers, id string, when ScheduleOption) (Scheduled, error) {
+	if c == nil {
+		return Scheduled{}, invalid("client", "nil")
+	}
 	return c.Reschedule(ctx, t.name, id, when)
 }
 
-// RunNow is Client.RunNow on the topic.
-func (t Topic[T]) RunNow(ctx context.Context, c *Client, id string) (Presence, error) {
+// RunNow makes a timer of the topic due now; see Client.RunNow.
+func (t Topic[T]) RunNow(ctx context.Context, c Timers, id string) (Presence, error) {
+	if c == nil {
+		return Absent, invalid("client", "nil")
+	}
 	return c.RunNow(ctx, t.name, id)
 }

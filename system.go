@@ -245,7 +245,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 	if q := h.set.queue; q != nil {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
 	} else {
-		topic.ReadOverride = s.order(s.cfg.Prefix + h.topic)
+		topic.ReadOverride = s.readOverride(s.cfg.Prefix + h.topic)
 	}
 	return topic
 }

@@ -50,7 +50,7 @@ type System struct {
 	runtime *actors.Runtime // nil before Start
 	stopped chan struct{}   // closed when Stop is done; nil before Stop
 	stopErr error
-	looking *look // at Redis, for Health; nil: none is under way
+	probing *probe // of Redis, for Health; nil if none is in flight
 }
 
 // New makes a System in actorSystem on rdb, both of which the caller owns and

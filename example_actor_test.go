@@ -13,13 +13,13 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// order asks an actor to take an order.
+// order is a message to the actor of the shop.
 type order struct{ number string }
 
 func ExampleSystem_Gateway() {
 	done := make(chan struct{})
-	// An actor that schedules by message: it goes on at once, and the answer
-	// comes as mail.
+	// An actor that schedules by message does not wait: it receives the answer
+	// as a message.
 	shop := actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
 		case order:
@@ -37,7 +37,7 @@ func ExampleSystem_Gateway() {
 			log.Fatal(wakebell.AnswerError(m))
 		}
 	})
-	// A System without handlers delivers nothing, and schedules.
+	// A System without handlers delivers no timers, and its gateway schedules.
 	system := actorSystem()
 	runIn(system, wakebell.Config{}, func(sys *wakebell.System) {
 		root := sys.ActorSystem().Root
@@ -49,8 +49,8 @@ func ExampleSystem_Gateway() {
 
 func ExampleSystemOf() {
 	done := make(chan struct{})
-	// An actor that schedules by call: it waits for Redis, and does nothing
-	// else meanwhile.
+	// An actor that schedules by call waits for Redis, and handles no other
+	// message during that time.
 	shop := actor.PropsFromFunc(func(c actor.Context) {
 		if m, ok := c.Message().(order); ok {
 			sys, _ := wakebell.SystemOf(c.ActorSystem())
@@ -84,7 +84,7 @@ func ExampleSystemNamed() {
 func ExampleAnswered() {
 	system := actorSystem()
 	runIn(system, wakebell.Config{}, func(sys *wakebell.System) {
-		// Outside actors a future waits for the answer.
+		// Outside of actors, wait for the answer with a future.
 		ask := func(request messages.Request) *actor.Future {
 			return system.Root.RequestFuture(sys.Gateway(), request, 15*time.Second)
 		}

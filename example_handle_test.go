@@ -38,7 +38,7 @@ func ExampleHandle() {
 }
 
 func ExampleMeta() {
-	// What timers of every type have is a Meta.
+	// Meta has the fields that timers of all types share.
 	describe := func(m wakebell.Meta) string {
 		tenant, _ := m.Headers.Get("x-tenant")
 		return fmt.Sprintf("%s of %s for %s", m.ID, m.Topic, tenant)
@@ -169,7 +169,7 @@ func ExampleRetryOnLeaseExpiry() {
 	// Output: attempt 2 failures 0
 }
 
-// tagged is a middleware that says where it stands.
+// tagged returns a middleware that prints its name.
 func tagged(name string) wakebell.Middleware {
 	return func(next wakebell.HandlerFunc) wakebell.HandlerFunc {
 		return func(ctx context.Context, t wakebell.Timer[[]byte]) error {

@@ -31,7 +31,7 @@ func ExampleSystem_Run() {
 	defer server.Close()
 	sys, err := wakebell.New(actorSystem(), server.Client(), wakebell.Config{Logger: quiet})
 	check(err)
-	// Yours: signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// In a program: signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, stop := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer stop()
 	fmt.Println(sys.Run(ctx)) // starts, waits for the end of ctx, drains

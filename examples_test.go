@@ -18,7 +18,7 @@ import (
 )
 
 // TestEveryExportedNameIsInAnExample fails for functions, methods and types that
-// no Example uses, and whose values none gets.
+// no Example uses, neither by name nor by a value.
 func TestEveryExportedNameIsInAnExample(t *testing.T) {
 	t.Parallel()
 	pkg, shown := examples(t)
@@ -28,7 +28,7 @@ func TestEveryExportedNameIsInAnExample(t *testing.T) {
 			missing = append(missing, name)
 		}
 	}
-	require.Empty(t, missing, "exported, and in no Example")
+	require.Empty(t, missing, "exported names without an Example")
 }
 
 // exported are the functions and types of a package, and the methods, as

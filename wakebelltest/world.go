@@ -79,7 +79,7 @@ func inBubble(t testing.TB) {
 	t.Helper()
 	defer func() {
 		if recover() != nil {
-			t.Fatal("wakebelltest: New wants to be called in a synctest bubble; Run makes one")
+			t.Fatal("wakebelltest: New must be called in a synctest bubble; use Run outside of one")
 		}
 	}()
 	synctest.Wait()

@@ -217,7 +217,7 @@ func ExampleGroup() {
 }
 
 func ExampleToActor() {
-	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	server := embedded.Start() // in a program: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
 	system := actorSystem()
 	done, sum := make(chan struct{}), 0

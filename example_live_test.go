@@ -11,7 +11,7 @@ import (
 )
 
 func ExampleNew() {
-	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	server := embedded.Start() // in a program: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
 	_, err := wakebell.New(actorSystem(), server.Client(), wakebell.Config{
 		DrainTimeout: -time.Second, // not at all
@@ -27,7 +27,7 @@ func ExampleNew() {
 func pay(context.Context, wakebell.Timer[Invoice]) error { return nil }
 
 func ExampleSystem_Run() {
-	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	server := embedded.Start() // in a program: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
 	sys, err := wakebell.New(actorSystem(), server.Client(), wakebell.Config{Logger: quiet})
 	check(err)
@@ -39,7 +39,7 @@ func ExampleSystem_Run() {
 }
 
 func ExampleSystem_Start() {
-	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	server := embedded.Start() // in a program: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
 	sys, err := wakebell.New(actorSystem(), server.Client(), wakebell.Config{Logger: quiet})
 	check(err)

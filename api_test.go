@@ -197,7 +197,7 @@ func TestPoliciesAndCancel(t *testing.T) {
 		require.Equal(t, id, scheduled[0].ID)
 		return scheduled[0].Outcome
 	}
-	later, keep := wakebell.In(time.Hour), wakebell.IfExists(wakebell.Keep)
+	later, keep := wakebell.In(time.Hour), wakebell.IfExists(wakebell.PolicyKeep)
 	require.Equal(t, wakebell.Created, outcome("a", later, keep))
 	require.Equal(t, wakebell.KeptPending, outcome("a", wakebell.In(0), keep))
 	require.Equal(t, wakebell.Replaced, outcome("a", later))

@@ -16,11 +16,11 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// Keys are the base names of the Redis keys; see docs/keys.md. The zero value
-// is what faststream-redis-timers uses by default.
+// Keys holds the base names of the Redis keys; see docs/keys.md. The zero value
+// stands for the defaults of faststream-redis-timers.
 type Keys = timers.Keys
 
-// DefaultPayloadLimit is how large a body may be with its headers.
+// DefaultPayloadLimit is the default of ClientConfig.PayloadLimit, in bytes.
 const DefaultPayloadLimit = clientstore.DefaultPayloadLimit
 
 // ClientConfig configures a Client; the zero value works.
@@ -28,49 +28,51 @@ type ClientConfig struct {
 	// Keys are the base names of the Redis keys.
 	Keys Keys
 
-	// Prefix is put before the name of every topic, as a router of
-	// faststream-redis-timers does.
+	// Prefix precedes the name of every topic in Redis, as the prefix of a
+	// router of faststream-redis-timers does. Default: none.
 	Prefix string
 
-	// PayloadLimit bounds a body with its headers, in bytes; 0 means
-	// DefaultPayloadLimit, at most 512 MiB. What other programs wrote is read up to
-	// 16 MiB, or up to PayloadLimit if that is more; a timer above it becomes a
-	// dead letter without its payload. So a limit over 16 MiB has to be that of
-	// the nodes as well.
+	// PayloadLimit bounds a body with its headers, in bytes: up to 512 MiB; 0
+	// means DefaultPayloadLimit. Payloads that other programs wrote are read up
+	// to 16 MiB, or up to PayloadLimit if it is larger; a timer with a larger
+	// payload is dead-lettered without it. So if the limit of a client is over
+	// 16 MiB, the nodes need the same limit.
 	PayloadLimit int
 
 	// Celery makes Schedules.RunNow and Backfill send Celery messages for the
 	// entries that Python processes stored, as recurring.SchedulerConfig.Celery does.
 	Celery bool
 
-	// RetryFor is for how long a call is made again, with growing, jittered
-	// delays from 25 ms to 1 s, while Redis is unavailable. 0, the default:
-	// until the deadline of its context, or for 2 s where that has none. Above 0
-	// it bounds both. Negative: each call is made once. It counts from the
-	// beginning of the call, and what go-redis retries by itself is part of it.
-	// A call is not made again if it would outlast RetryFor by taking as long as
-	// the last time; a server that does not answer at all holds up even a call
-	// that is made once for the timeouts of the go-redis client.
+	// RetryFor bounds the retries of a call while Redis is unavailable, counted
+	// from the beginning of the call. Retries have jittered delays that grow
+	// from 25 ms to 1 s. 0, the default, retries until the deadline of the
+	// call's context, or for 2 s if it has none. A positive value bounds both
+	// cases. A negative value disables retries.
+	//
+	// Retries inside go-redis count too. A call is not retried if another
+	// attempt of the same length would exceed RetryFor. If the server does not
+	// answer at all, even a single attempt takes the timeouts of the go-redis
+	// client.
 	RetryFor time.Duration
 
-	// Logger gets what no caller can be told; nil means slog.Default().
+	// Logger receives warnings that no call returns; nil means slog.Default().
 	Logger *slog.Logger
 }
 
-// queues is the configuration of the client of the queues.
+// queues returns the configuration of the queue client.
 func (c ClientConfig) queues() queue.Config {
 	return queue.Config{Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor}
 }
 
-// Client schedules, cancels and inspects timers. It starts nothing and needs
-// no Close; it is safe for concurrent use.
+// Client schedules, cancels and inspects timers. It starts no goroutines and
+// needs no Close; it is safe for concurrent use.
 //
-// Every call may be made again when its outcome is unknown, and is, within
-// ClientConfig.RetryFor: what it writes is written once, or in the same way
-// again. What a second call answers is what it found, which the first may have
-// left: Cancel finds nothing, Schedule finds the timer, RunNow and Reschedule of
-// a timer that was due at once may find it handled, and gone. Redrive and
-// DeleteDead answer and count as the first did.
+// Every call is idempotent. A Client retries a call whose outcome is unknown
+// for ClientConfig.RetryFor, and callers may retry it too. A retry reports the
+// state that it finds, which may be the result of the first attempt: Cancel
+// finds no timer, Schedule finds the timer, and RunNow and Reschedule of a timer
+// that was due at once may not find it any more. Redrive and DeleteDead return
+// the same counts as the first attempt.
 type Client struct {
 	store  *timers.Timers
 	prefix string
@@ -80,13 +82,13 @@ type Client struct {
 	queues    *queue.Client
 }
 
-// NewClient makes a Client on rdb, which the caller owns and closes. It does
-// not speak to Redis yet.
+// NewClient returns a Client that uses rdb, which the caller owns and closes. It
+// does not connect to Redis. The error wraps ErrInvalid.
 func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 	return newClient(rdb, cfg, nil)
 }
 
-// newClient also takes the time zone of crontabs that name none.
+// newClient also takes the time zone of crontabs without one.
 func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location) (*Client, error) {
 	common := clientstore.Config{
 		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
@@ -111,50 +113,53 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 	}, nil
 }
 
-// Scheduled tells what a draft became: Due by Redis's clock, Outcome whether the
-// timer is new or what was found under its id, Found when that was due.
+// Scheduled is the result of scheduling a draft: ID, Due by Redis's clock,
+// Outcome, and Found, the instant at which a timer found under the id was due.
 type Scheduled = timers.Scheduled
 
-// Outcome says what scheduling found and did.
+// Outcome is what scheduling found under the id and did with it.
 type Outcome = timers.Outcome
 
 const (
-	// Created: the id was free.
+	// Created means that the id was free.
 	Created = timers.Created
-	// Replaced: a pending timer was replaced.
+	// Replaced means that a pending timer was replaced.
 	Replaced = timers.Replaced
-	// Superseded: a timer was replaced while its handler ran.
+	// Superseded means that a timer was replaced while its handler ran.
 	Superseded = timers.Superseded
-	// KeptPending: a pending timer was kept.
+	// KeptPending means that a pending timer was kept.
 	KeptPending = timers.KeptPending
-	// KeptRunning: a timer whose handler runs was kept.
+	// KeptRunning means that a timer was kept whose handler runs.
 	KeptRunning = timers.KeptRunning
-	// KeptEarlier: a pending timer that is due as early was kept by Earliest.
+	// KeptEarlier means that PolicyEarliest kept a pending timer, because it is
+	// not due later than the new instant.
 	KeptEarlier = timers.KeptEarlier
-	// Moved: a pending timer was moved by Debounce or Reschedule.
+	// Moved means that Debounce or Reschedule moved a pending timer.
 	Moved = timers.Moved
-	// AlreadyDone: a timer that was scheduled with Once is gone; nothing was
-	// written.
+	// AlreadyDone means that a timer that was scheduled with Once is gone;
+	// nothing was written.
 	AlreadyDone = timers.AlreadyDone
 )
 
-// Schedule stores drafts, of one topic or of several. All are checked before
-// the first is written; an error names the draft by its index. Those of one
-// topic are stored in one atomic round trip, up to 500 of them and 1 MiB, more
-// in several: after an error part of a larger batch may be stored, and the
-// same call may be made again. With ErrTooFewReplicas all of it is stored, and
-// what is returned beside it is true.
+// Schedule stores drafts of one or several topics, and returns the results in
+// the same order. It checks all drafts before it writes the first; an error names
+// the draft by its index.
+//
+// Up to 500 drafts and 1 MiB of one topic are stored in one atomic round trip,
+// larger batches in several. After an error, part of a larger batch may be
+// stored; repeat the same call to store the rest. With ErrTooFewReplicas all
+// drafts are stored, and the results are valid.
 func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]Scheduled, error) {
 	return c.schedule(ctx, nil, drafts)
 }
 
-// schedule stores drafts, with an idempotency key or without.
+// schedule stores drafts; key is the idempotency key or nil.
 func (c *Client) schedule(ctx context.Context, key *timers.Key, drafts []Draft) ([]Scheduled, error) {
 	batches, err := c.batches(drafts)
 	if err != nil {
 		return nil, err
 	}
-	if len(batches) == 1 { // of one topic: the answers are in order as they are
+	if len(batches) == 1 { // the results are already in the order of the drafts
 		stored, err := c.store.ScheduleKeyed(ctx, batches[0].topic, key, batches[0].entries...)
 		if err != nil && !errors.Is(err, ErrTooFewReplicas) {
 			return nil, err
@@ -178,7 +183,7 @@ func (c *Client) schedule(ctx context.Context, key *timers.Key, drafts []Draft) 
 	return out, short
 }
 
-// batch is the drafts of one topic, with their indexes in the call.
+// batch holds the drafts of one topic, with their indexes in the call.
 type batch struct {
 	topic   string
 	entries []timers.Entry
@@ -192,7 +197,7 @@ func newBatch(topic string, n int) *batch {
 	}
 }
 
-// batches checks drafts and sorts them by topic.
+// batches checks drafts and groups them by topic.
 func (c *Client) batches(drafts []Draft) ([]*batch, error) {
 	var batches []*batch
 	byTopic := map[string]*batch{}
@@ -205,7 +210,7 @@ func (c *Client) batches(drafts []Draft) ([]*batch, error) {
 				return nil, fmt.Errorf("timer %d: %w", i, err)
 			}
 			room := 1
-			if i == 0 { // most often all are of one topic
+			if i == 0 { // usually all drafts are of one topic
 				room = len(drafts)
 			}
 			b = newBatch(topic, room)
@@ -226,8 +231,8 @@ func (c *Client) batches(drafts []Draft) ([]*batch, error) {
 	return batches, nil
 }
 
-// Queues returns the client of the queues, with the Client's prefix, limit and
-// retries.
+// Queues returns a queue client with the Client's prefix, payload limit and
+// RetryFor.
 func (c *Client) Queues() *queue.Client {
 	if c == nil {
 		return nil
@@ -235,7 +240,7 @@ func (c *Client) Queues() *queue.Client {
 	return c.queues
 }
 
-// Prefix is what the Client puts before the name of every topic.
+// Prefix returns ClientConfig.Prefix.
 func (c *Client) Prefix() string { return c.prefix }
 
 // fullName puts the prefix before the name of a topic, which must not be
@@ -254,20 +259,21 @@ func (c *Client) fullName(topic string) (string, error) {
 	return full, nil
 }
 
-// Presence says what a timer was doing.
+// Presence is the state in which a call found a timer.
 type Presence = timers.Presence
 
 const (
-	// Absent: there was no such timer.
+	// Absent means that the timer did not exist.
 	Absent = timers.Absent
-	// Pending: it waited to become due, or to be retried.
+	// Pending means that the timer waited until due, or until its next attempt.
 	Pending = timers.Pending
-	// Running: a handler had it.
+	// Running means that a handler held the timer.
 	Running = timers.Running
 )
 
-// Cancel removes timers of a topic and says, in the order of ids, what each
-// was doing. The contexts of handlers that run on them end with ErrCancelled.
+// Cancel removes timers of a topic and returns the states in which it found
+// them, in the order of ids. The context of a handler that runs on one of them is
+// cancelled with the cause ErrCancelled.
 func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]Presence, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
@@ -276,8 +282,8 @@ func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]Pre
 	return c.store.Cancel(ctx, full, ids...)
 }
 
-// CancelAll removes all timers of a topic, running ones included, and returns
-// how many there were. Dead letters stay.
+// CancelAll removes all timers of a topic, including running ones, and returns
+// their number. Dead letters stay.
 func (c *Client) CancelAll(ctx context.Context, topic string) (int64, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
@@ -286,8 +292,9 @@ func (c *Client) CancelAll(ctx context.Context, topic string) (int64, error) {
 	return c.store.CancelAll(ctx, full)
 }
 
-// Forget removes all that Redis keeps of a topic: its timers, its dead letters
-// and its name in the list of topics. It is for topics that are no longer used.
+// Forget removes all data of a topic from Redis: its timers, its dead letters
+// and its name in the list of topics. Use it for topics that are no longer in
+// use.
 func (c *Client) Forget(ctx context.Context, topic string) error {
 	full, err := c.fullName(topic)
 	if err != nil {
@@ -296,6 +303,6 @@ func (c *Client) Forget(ctx context.Context, topic string) error {
 	return c.store.Forget(ctx, full)
 }
 
-// Schedules returns the recurring schedules of the Client's Redis, with its keys,
-// prefix and limit.
+// Schedules returns the recurring schedules in the Client's Redis, with the
+// Client's keys, prefix and payload limit.
 func (c *Client) Schedules() *recurring.Schedules { return c.schedules }

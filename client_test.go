@@ -39,3 +39,18 @@ func TestErrorsNameTheTopicOnce(t *testing.T) {
 		require.Equal(t, 1, strings.Count(err.Error(), what), err.Error())
 	}
 }
+
+// Each call of a topic takes the interface Timers, so a nil client is an error
+// and not a panic.
+func TestTopicCallsWithoutAClientAreInvalid(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string]("x")
+	for name, call := range map[string]func() error{
+		"schedule":   func() error { _, err := topic.Schedule(t.Context(), nil, "x"); return err },
+		"cancel":     func() error { _, err := topic.Cancel(t.Context(), nil, "x"); return err },
+		"reschedule": func() error { _, err := topic.Reschedule(t.Context(), nil, "x", wakebell.In(0)); return err },
+		"run now":    func() error { _, err := topic.RunNow(t.Context(), nil, "x"); return err },
+	} {
+		require.ErrorIs(t, call(), wakebell.ErrInvalid, name)
+	}
+}

@@ -19,67 +19,68 @@ import (
 // DefaultName is the name of a System in its ActorSystem.
 const DefaultName = actors.DefaultName
 
-// Config configures a System. The zero value works; it handles nothing, and
-// schedules by message.
+// Config configures a System. With the zero value, the System handles no topic
+// and its gateway schedules timers.
 type Config struct {
-	// Handlers are the topics that this node handles, each at most once.
+	// Handlers are the handlers of this node, at most one for each topic or
+	// queue.
 	Handlers []Handler
 
-	// Middleware wraps the handling of all topics; the first is the outermost.
+	// Middleware wraps the handlers of all topics and queues; the first is the
+	// outermost.
 	Middleware []Middleware
 
-	// Scheduler makes this node fire recurring schedules; nil: it fires none.
+	// Scheduler makes this node fire recurring schedules; nil disables it.
 	Scheduler *recurring.SchedulerConfig
 
-	// Reminders makes this node store and deliver reminders for actors; nil: it has
-	// none.
+	// Reminders makes this node store and deliver reminders for actors; nil
+	// disables them.
 	Reminders *reminder.Config
 
-	// Name is the root supervisor's name in the ActorSystem; default
-	// DefaultName. Several Systems in one ActorSystem need different ones.
+	// Name is the name of the root supervisor in the ActorSystem, without / and
+	// $; default DefaultName. Each System of an ActorSystem needs its own name.
 	Name string
 
-	// Keys, Prefix and PayloadLimit are those of ClientConfig; RetryFor is that
-	// of System.Client. What the System itself asks of Redis has a backoff of its
-	// own.
+	// Keys, Prefix, PayloadLimit and RetryFor are the fields of ClientConfig.
+	// RetryFor applies to the calls of System.Client; the System's own requests
+	// to Redis are retried with a backoff of their own.
 	Keys         Keys
 	Prefix       string
 	PayloadLimit int
 	RetryFor     time.Duration
 
-	// DrainTimeout is how long Stop waits for running handlers before their
-	// contexts end, and for OnDead; default 20 s, at most 1 h, negative: not at
-	// all. Stop takes at most 7 s more than this, and does not use it when no
-	// handler runs and nothing is left to settle, even while Redis is down.
+	// DrainTimeout is how long Stop waits for running handlers before it cancels
+	// their contexts, and for OnDead: up to 1 h, default 20 s; a negative value
+	// means no wait. Stop takes at most 7 s longer. It returns earlier, also
+	// while Redis is down, if no handler runs and no settlement is left.
 	DrainTimeout time.Duration
 
-	// WaitForRedis is how long Start tries a Redis that is unavailable;
-	// default 0: it fails at once. Once started, a System waits for as long as
-	// it takes.
+	// WaitForRedis is how long Start retries while Redis is unavailable;
+	// default 0, which means that Start fails at once. After Start, the System
+	// recovers from outages of any length.
 	WaitForRedis time.Duration
 
-	// DeadLetterCap bounds the dead letters of each topic, the oldest are
-	// dropped; Redis may keep about 100 more, which it drops in one go. Default
-	// 0: none is ever dropped.
+	// DeadLetterCap bounds the number of dead letters of each topic by dropping
+	// the oldest. Redis may keep about 100 more, because it drops them in
+	// batches. Default 0, which means no bound.
 	DeadLetterCap int64
 
-	// OnDead is called for each timer that this node has made a dead letter,
-	// whatever the reason, after Redis has confirmed it: normally once. It is
-	// not called for a timer that was dead before, nor for one that was rejected
-	// where DiscardRejected says so. A node that dies in between does not call
-	// it, so it is for telling people, not for keeping books: the dead letter
-	// stays in any case.
+	// OnDead is called when this node has dead-lettered a timer, after Redis
+	// confirmed it: normally once for each timer. It is not called for a timer
+	// that was discarded because of DiscardRejected. A node that crashes in
+	// between does not call it, so use it for notifications, not for accounting:
+	// the dead letter is stored in any case.
 	//
-	// It is called outside of the delivery, one call at a time, for all topics.
-	// Up to 1,000 dead letters (and 16 MiB) wait for it; for what dies beyond,
-	// it is not called, which Counters count and the log says. A panic is logged.
-	// Its context ends when Stop's DrainTimeout is over.
+	// Calls are sequential for all topics, and outside of deliveries. Up to
+	// 1,000 dead letters and 16 MiB wait for a call; OnDead is not called for
+	// dead letters beyond that, which are counted in Counters and logged. A panic
+	// is logged. The context is cancelled when Stop's DrainTimeout is over.
 	OnDead func(context.Context, DeadLetter)
 
-	// Gates configures System.Gates. Its Logger is the System's unless set.
+	// Gates configures System.Gates. Its Logger defaults to the System's.
 	Gates gate.Config
 
-	// Logger; nil means slog.Default().
+	// Logger receives the System's log; nil means slog.Default().
 	Logger *slog.Logger
 }
 
@@ -100,7 +101,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// client is the configuration of the System's Client.
+// client returns the configuration of the System's Client.
 func (c Config) client() ClientConfig {
 	return ClientConfig{
 		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger,
@@ -108,7 +109,7 @@ func (c Config) client() ClientConfig {
 	}
 }
 
-// zone returns the time zone of crontabs that name none.
+// zone returns the time zone of crontabs without one.
 func (c Config) zone() *time.Location {
 	if c.Scheduler == nil {
 		return nil
@@ -119,7 +120,7 @@ func (c Config) zone() *time.Location {
 func (c Config) validate() error {
 	var errs []error
 	if strings.ContainsAny(c.Name, "/$") {
-		errs = append(errs, invalid("Name", "%q has a / or a $, which actor names give a meaning", c.Name))
+		errs = append(errs, invalid("Name", "%q contains / or $, which are reserved in actor names", c.Name))
 	}
 	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour), c.Scheduler.Validate(), c.Reminders.Validate())
 	if c.WaitForRedis < 0 {
@@ -148,7 +149,7 @@ func (c Config) validateHandler(field string, h Handler) error {
 	err := h.err
 	switch {
 	case h.fn == nil:
-		return invalid(field, "the zero Handler; use Handle or Forward")
+		return invalid(field, "zero Handler; use Handle, Forward, HandleQueue or ForwardQueue")
 	case h.topic == "":
 		err = errors.Join(err, invalid("topic", "empty"))
 	case len(c.Prefix+h.topic) > redisops.MaxName:

@@ -8,20 +8,21 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// Control is what has been ordered of a topic, for all nodes that handle it. It
-// is kept in Redis.
+// Control holds the cluster-wide settings of a topic: whether it is paused, and
+// Settings that override the options of the nodes. Redis stores it.
 type Control = timers.Control
 
-// Settings override the options that the nodes gave a topic; what is zero is
-// left to the node.
+// Settings override the options of a topic's handlers on all nodes. A zero field
+// leaves the option of the node in force.
 type Settings = timers.Settings
 
-// Pause orders all nodes to take no timers of the topic until Resume: what runs
-// goes on, and what is scheduled waits. By and reason are kept for whoever
-// looks, at most 1,024 bytes each. It returns what is ordered now.
+// Pause stops all nodes from claiming timers of the topic until Resume. Running
+// handlers continue; timers can still be scheduled, and wait. Control returns by
+// and reason, which have at most 1,024 bytes each. Pause returns the resulting
+// Control.
 //
-// Nodes are told at once; one that missed it reads the order when it is
-// connected again. System.Pause is for one node alone.
+// Nodes receive the change by Pub/Sub; a node that missed it applies it when it
+// reconnects. System.PauseLocal pauses a topic on one node.
 func (c *Client) Pause(ctx context.Context, topic, by, reason string) (Control, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
@@ -30,7 +31,7 @@ func (c *Client) Pause(ctx context.Context, topic, by, reason string) (Control, 
 	return c.store.Pause(ctx, full, by, reason)
 }
 
-// Resume ends a Pause; settings stay. It returns what is ordered now.
+// Resume ends a Pause; Settings stay in force. It returns the resulting Control.
 func (c *Client) Resume(ctx context.Context, topic string) (Control, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
@@ -39,9 +40,9 @@ func (c *Client) Resume(ctx context.Context, topic string) (Control, error) {
 	return c.store.Resume(ctx, full)
 }
 
-// Retune puts settings of a topic in force on all nodes, in place of all that
-// were; the zero value leaves the nodes to their own options. Handlers that run
-// are not touched, and a pause stays. It returns what is ordered now.
+// Retune overrides the options of a topic on all nodes. It replaces all earlier
+// overrides; the zero value removes them. Running handlers are not affected, and
+// a pause stays in force. It returns the resulting Control.
 func (c *Client) Retune(ctx context.Context, topic string, s Settings) (Control, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
@@ -50,7 +51,8 @@ func (c *Client) Retune(ctx context.Context, topic string, s Settings) (Control,
 	return c.store.Retune(ctx, full, s)
 }
 
-// Control returns what is ordered of a topic; the zero value: nothing.
+// Control returns the cluster-wide settings of a topic; the zero value means
+// that there are none.
 func (c *Client) Control(ctx context.Context, topic string) (Control, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
@@ -59,8 +61,9 @@ func (c *Client) Control(ctx context.Context, topic string) (Control, error) {
 	return c.store.Control(ctx, full)
 }
 
-// order reads for the actors what is ordered of a topic.
-func (s *System) order(topic string) func(context.Context) (poller.ClusterOverride, error) {
+// readOverride returns the function by which a poller reads the cluster-wide
+// settings of its topic.
+func (s *System) readOverride(topic string) func(context.Context) (poller.ClusterOverride, error) {
 	return func(ctx context.Context) (poller.ClusterOverride, error) {
 		c, err := s.store.Control(ctx, topic)
 		if err != nil {
@@ -70,8 +73,8 @@ func (s *System) order(topic string) func(context.Context) (poller.ClusterOverri
 	}
 }
 
-// override puts what is ordered in place of a node's own settings. Where the
-// two together make no sense, the caps give way.
+// override replaces settings of a node by the cluster-wide ones. If the two
+// contradict each other, the upper bounds are raised.
 func override(to *poller.Settings, with Settings) {
 	to.MaxConcurrent = cmp.Or(with.MaxConcurrent, to.MaxConcurrent)
 	to.LeaseTTL = cmp.Or(with.LeaseTTL, to.LeaseTTL)

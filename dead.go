@@ -10,24 +10,26 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// DeadLetter is a timer that was given up.
+// DeadLetter is a timer that was rejected or failed too often. It is no longer
+// delivered, unless Redrive makes it a timer again.
 type DeadLetter struct {
-	Entry      string // its own id, in the order of dying
-	ID         string // of the timer
-	Topic      string // with its prefix
-	Reason     string
-	Attempts   int
-	Failures   int
-	Activation time.Time
-	Died       time.Time
+	Entry      string    // id of the dead letter; entries sort by age
+	ID         string    // id of the timer
+	Topic      string    // with its prefix
+	Reason     string    // error of the last failure, or the rejection
+	Attempts   int       // deliveries
+	Failures   int       // deliveries that ended in an error
+	Activation time.Time // instant for which the timer was scheduled
+	Died       time.Time // when it was dead-lettered, by Redis's clock
 	Content    Content
 }
 
-// DeadFilter chooses dead letters; the zero value takes all.
+// DeadFilter selects dead letters; the zero value selects all.
 type DeadFilter = timers.DeadFilter
 
-// DeadLetters yields the dead letters of a topic that the filter takes, oldest
-// first, in pages as the loop goes on. An error is yielded last.
+// DeadLetters returns an iterator over the dead letters of a topic that the
+// filter selects, oldest first. It reads them in pages. After an error, which it
+// yields with a zero DeadLetter, it ends.
 func (c *Client) DeadLetters(ctx context.Context, topic string, f DeadFilter) iter.Seq2[DeadLetter, error] {
 	return paging.All(func(after string) ([]DeadLetter, string, error) {
 		full, err := c.fullName(topic)
@@ -43,8 +45,7 @@ func (c *Client) DeadLetters(ctx context.Context, topic string, f DeadFilter) it
 	})
 }
 
-// DeadLetter reads one dead letter by its Entry; ErrNotFound when there is
-// none.
+// DeadLetter returns a dead letter by its Entry, or ErrNotFound.
 func (c *Client) DeadLetter(ctx context.Context, topic, entry string) (DeadLetter, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
@@ -65,8 +66,8 @@ func deadLetterOf(topic string, d timers.DeadLetter) DeadLetter {
 	}
 }
 
-// LastDead reads the last n dead letters of a topic (1 – 1,000), the oldest of
-// them first.
+// LastDead returns the newest n dead letters of a topic, the oldest of them
+// first; n is between 1 and 1,000.
 func (c *Client) LastDead(ctx context.Context, topic string, n int) ([]DeadLetter, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
@@ -83,14 +84,14 @@ func (c *Client) LastDead(ctx context.Context, topic string, n int) ([]DeadLette
 	return dead, nil
 }
 
-// onDead is OnDead as the actors call it.
+// onDead adapts Config.OnDead to the pollers; nil if it is not set.
 func (s *System) onDead() func(context.Context, poller.DeadTimer) {
 	if s.cfg.OnDead == nil {
 		return nil
 	}
 	return func(ctx context.Context, d poller.DeadTimer) {
 		body := content(d.Payload, d.ID)
-		if s.queueNamed(d.Topic) != nil { // it has no envelope
+		if s.queueNamed(d.Topic) != nil { // messages of queues have no envelope
 			body = Content{Body: d.Payload, CorrelationID: d.ID}
 		}
 		s.cfg.OnDead(ctx, DeadLetter{
@@ -101,37 +102,40 @@ func (s *System) onDead() func(context.Context, poller.DeadTimer) {
 	}
 }
 
-// RedriveOptions say which dead letters become timers again, and how: the zero
-// value redrives all, 100 a second, and leaves live timers alone.
+// RedriveOptions select dead letters and set the rate of a redrive. The zero
+// value redrives all, 100 a second, and does not overwrite live timers.
 type RedriveOptions = timers.RedriveOptions
 
-// RedrivenLetter names a dead letter and what became of it.
+// RedrivenLetter names a dead letter and the outcome of its redrive.
 type RedrivenLetter = timers.RedrivenLetter
 
-// RedriveResult counts dead letters by what became of them.
+// RedriveResult counts dead letters by the outcome of their redrive.
 type RedriveResult = timers.RedriveResult
 
-// RedriveOutcome says what became of a dead letter.
+// RedriveOutcome is the outcome of the redrive of one dead letter.
 type RedriveOutcome = timers.RedriveOutcome
 
 const (
-	// Redriven: it is a timer again.
+	// Redriven means that the dead letter is a timer again.
 	Redriven = timers.Redriven
-	// Overwritten: it is a timer again, and replaced one of its id.
+	// Overwritten means that the dead letter is a timer again and replaced a
+	// timer of the same id.
 	Overwritten = timers.Overwritten
-	// SkippedLive: it stays, for there is a timer of its id.
+	// SkippedLive means that the dead letter stays, because a timer of the same
+	// id exists.
 	SkippedLive = timers.SkippedLive
-	// SkippedBroken: it stays, for it has no id or no payload.
+	// SkippedBroken means that the dead letter stays, because it has no id or no
+	// payload.
 	SkippedBroken = timers.SkippedBroken
 )
 
-// Redrive makes timers of dead letters again, the oldest first, and deletes
-// those letters, each in one step. The attempts of the timers start anew. What
-// dies meanwhile is left for the next call.
+// Redrive turns dead letters into timers again, the oldest first, and deletes
+// them, each in one atomic step. The attempts of the timers are counted from 0.
+// Timers that are dead-lettered during the call are not part of it.
 //
-// It returns when all are done, or with an error and what was done until then;
-// calling again goes on. A redrive of one Entry that is not there is
-// ErrNotFound.
+// After an error, the result counts the dead letters processed so far; another
+// call continues. If the options select one Entry that does not exist, the error
+// is ErrNotFound.
 func (c *Client) Redrive(ctx context.Context, topic string, o RedriveOptions) (RedriveResult, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
@@ -140,9 +144,10 @@ func (c *Client) Redrive(ctx context.Context, topic string, o RedriveOptions) (R
 	return c.store.Redrive(ctx, full, o)
 }
 
-// DeleteDead deletes the dead letters that the filter takes, and returns how
-// many; the zero filter takes all there are. After an error it may have deleted
-// some, which it counts. Of one Entry that is not there it is ErrNotFound.
+// DeleteDead deletes the dead letters that the filter selects, and returns their
+// number; the zero filter selects all. After an error, the number is that of the
+// dead letters deleted so far. If the filter selects one Entry that does not
+// exist, the error is ErrNotFound.
 func (c *Client) DeleteDead(ctx context.Context, topic string, f DeadFilter) (int64, error) {
 	full, err := c.fullName(topic)
 	if err != nil {

@@ -6,34 +6,35 @@ import (
 	"github.com/wakebell/wakebell/redisops/doctor"
 )
 
-// Finding is what one check of Client.Diagnose found: whether it is good, and
-// what to do if it is not.
+// Finding is the result of one check of Client.Diagnose, with advice if the
+// check did not pass.
 type Finding = doctor.Finding
 
-// Grade says how a check came out.
+// Grade is the severity of a Finding.
 type Grade = doctor.Grade
 
 // Grades of a Finding.
 const (
-	// Good: as it should be.
+	// Good means that the check passed.
 	Good = doctor.Good
-	// Warn: it works, and timers may be late or lost in a case that is named.
+	// Warn means that timers may be late or lost in the case that the Finding
+	// names.
 	Warn = doctor.Warn
-	// Bad: timers are not kept, not delivered or not safe.
+	// Bad means that timers are not stored, not delivered or not safe.
 	Bad = doctor.Bad
-	// Unknown: the check could not be made; the Finding says why.
+	// Unknown means that the check could not run; the Finding gives the reason.
 	Unknown = doctor.Unknown
 )
 
-// Diagnose checks whether Redis is fit to keep these topics: whether it answers
-// and how fast, its version, eviction policy, memory, persistence, replicas and
-// clock; and of each topic its slots, the types of its keys, whether scripts
-// run, the rights of the user, orders, and what belongs to no timer. It writes
-// nothing. A check that cannot be made is Unknown and stops no other, so
-// every check has its Finding; docs/cli.md lists them. The error is about an
-// argument.
+// Diagnose checks whether Redis is suitable for these topics. It checks latency,
+// version, eviction policy, memory, persistence, replicas and clock of the
+// server, and for each topic its slots, the types of its keys, scripts, the
+// permissions of the user, cluster-wide settings, and data without a timer. It
+// writes nothing. A check that cannot run is Unknown and does not affect the
+// others, so every check has a Finding; docs/cli.md lists them. The error
+// concerns the arguments.
 //
-// It looks at up to about 100,000 entries of each topic, a few hundred at a
+// Diagnose reads up to about 100,000 entries of each topic, a few hundred at a
 // time.
 func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]Finding, error) {
 	full := make([]string, len(topics))

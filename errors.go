@@ -18,73 +18,73 @@ import (
 // Errors to branch on with errors.Is.
 var (
 	// ErrInvalid is wrapped by errors about an argument or a configuration
-	// field. They name it and its bound; nothing was written.
+	// field. Their text names it and its bound. Nothing was written.
 	ErrInvalid = redisops.ErrInvalid
 
-	// ErrNotFound says that there is no such timer.
+	// ErrNotFound means that the timer or dead letter does not exist.
 	ErrNotFound = redisops.ErrNotFound
 
-	// ErrUnavailable is wrapped by errors that say that Redis as a whole does
-	// not serve now: unreachable, loading, failing over. The outcome of the
-	// call is unknown; calling again is safe.
+	// ErrUnavailable is wrapped by errors of a Redis that is unreachable,
+	// loading or failing over. The outcome of the call is unknown; repeating it
+	// is safe.
 	ErrUnavailable = exchange.ErrUnavailable
 
-	// ErrMemoryFull says that Redis has reached maxmemory; nothing was written.
+	// ErrMemoryFull means that Redis has reached maxmemory; nothing was written.
 	ErrMemoryFull = redisops.ErrMemoryFull
 
-	// ErrForbidden says that the rights of a node do not allow what was asked of it
-	// over the network. Nothing was done.
+	// ErrForbidden means that a node refused a request over the network, because
+	// the client lacks the permission for it. Nothing was done.
 	ErrForbidden = exchange.ErrForbidden
 
-	// ErrDenied says that Redis did not let the user of the connection do it:
-	// wrong credentials, or no right to a command or a key.
+	// ErrDenied means that Redis rejected the credentials, or that the Redis
+	// user lacks the permission for a command or a key.
 	ErrDenied = redisops.ErrDenied
 
-	// ErrTooFewReplicas says that a timer is stored, and that fewer replicas
-	// than WithReplicas asks for confirmed it in time. A *ReplicasError has the
+	// ErrTooFewReplicas means that the timer is stored, but fewer replicas than
+	// WithReplicas requires confirmed it in time. A *ReplicasError has the
 	// numbers.
 	ErrTooFewReplicas = timers.ErrTooFewReplicas
 
-	// ErrWrongType says that a key of the topic holds something else.
+	// ErrWrongType means that a key of the topic holds a value of another type.
 	ErrWrongType = redisops.ErrWrongType
 
-	// ErrTooLarge is wrapped by the error of Get for a timer whose payload, which
-	// another program wrote, has more bytes than are read: 16 MiB, or PayloadLimit
-	// if that is more. The error names both sizes.
+	// ErrTooLarge is wrapped by the error of Get for a timer of another program
+	// whose payload exceeds the limit for reading: 16 MiB, or PayloadLimit if it
+	// is larger. The text names both sizes.
 	ErrTooLarge = redisops.ErrTooLarge
 
-	// ErrUnsupported says that the Redis server cannot keep timers: it is too
-	// old, or a Cluster that would spread a topic over several slots.
+	// ErrUnsupported means that the Redis server cannot store timers: it is too
+	// old, or a Cluster in which the keys of a topic have different slots.
 	ErrUnsupported = redisops.ErrUnsupported
 
-	// ErrKeyUsed says that an idempotency key was used for another request
+	// ErrKeyUsed means that an idempotency key was used for another request
 	// within the last 24 hours; nothing was written.
 	ErrKeyUsed = redisops.ErrKeyUsed
 
-	// ErrChannelDenied says that the Redis user has no right to a channel that
-	// Tail needs; see docs/keys.md.
+	// ErrChannelDenied means that the Redis user lacks the permission for a
+	// channel that Tail needs; see docs/keys.md.
 	ErrChannelDenied = redisops.ErrChannelDenied
 
-	// ErrUnfinished is wrapped by System.Stop when handlers did not return in
-	// time. Their timers were released; the error names them.
+	// ErrUnfinished is wrapped by the error of System.Stop when handlers did not
+	// return in time. Their timers were released; the text names them.
 	ErrUnfinished = errors.New("handlers did not return in time")
 
-	// ErrNameTaken says that the ActorSystem has a System of this name already.
+	// ErrNameTaken means that the ActorSystem already has a System of this name.
 	ErrNameTaken = actors.ErrNameTaken
 
-	// ErrStarted says that the System was started before.
+	// ErrStarted means that the System was started before.
 	ErrStarted = errors.New("system was started before")
 )
 
-// ReplicasError says how many replicas confirmed a timer; see WithReplicas.
+// ReplicasError has the number of replicas that confirmed a timer; see
+// WithReplicas.
 type ReplicasError = timers.ReplicasError
 
-// Retryable reports whether the call that gave err may succeed when it is made
-// again as it was, later: Redis is unavailable or full, fewer replicas than
-// asked for have confirmed, or the deadline of the context passed. It is false
-// for what the caller has to change, for what is not there, for a context that
-// was cancelled and for a Redis client that was closed. All calls are safe to
-// make again; see Client.
+// Retryable reports whether the same call may succeed later: Redis is
+// unavailable or out of memory, too few replicas confirmed, or the deadline of
+// the context passed. It returns false for errors that the caller has to correct,
+// for ErrNotFound, for a cancelled context and for a closed Redis client. All
+// calls are safe to repeat; see Client.
 func Retryable(err error) bool {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, redis.ErrClosed):
@@ -95,30 +95,33 @@ func Retryable(err error) bool {
 	}
 }
 
-// Why a handler's context ended, as context.Cause tells.
+// Causes of the end of a handler's context (see context.Cause), and errors of
+// Meta.Settle and Meta.Extend.
 var (
-	// ErrCancelled: the timer was cancelled while its handler ran.
+	// ErrCancelled means that the timer was cancelled while its handler ran.
 	ErrCancelled = poller.ErrCancelled
-	// ErrLeaseLost: the lease ended before it could be extended; another
-	// handler may have the timer now.
+	// ErrLeaseLost means that the lease expired before it was extended. Another
+	// handler may hold the timer now.
 	ErrLeaseLost = poller.ErrLeaseLost
-	// ErrSuperseded: the timer was scheduled again while its handler ran. It
-	// ends no context; Settle and Extend return it.
+	// ErrSuperseded means that the timer was scheduled again while its handler
+	// ran. Settle and Extend return it; it does not cancel a context.
 	ErrSuperseded = poller.ErrSuperseded
-	// ErrSettled: Settle was called before. It ends no context.
+	// ErrSettled means that Settle was called before. It does not cancel a
+	// context.
 	ErrSettled = poller.ErrSettled
-	// ErrLeaseTooOld: the handler ran longer than MaxLeaseAge.
+	// ErrLeaseTooOld means that the handler ran longer than MaxLeaseAge.
 	ErrLeaseTooOld = poller.ErrLeaseTooOld
-	// ErrDraining: the drain's deadline passed; the timer is released. Of a
-	// request to the gateway: Stop has begun, and it was refused.
+	// ErrDraining means that the drain's timeout passed and the timer is
+	// released. As an answer of the gateway, it means that Stop has begun and
+	// the request was refused.
 	ErrDraining = poller.ErrDraining
-	// ErrStopped: the runtime was stopped without a drain.
+	// ErrStopped means that the System was stopped without a drain.
 	ErrStopped = poller.ErrStopped
 )
 
-// Reject ends a timer for good: it is not retried but becomes a dead letter
-// with err as its reason (or is discarded, see DiscardRejected). A handler
-// returns it, wrapped or not; Reject(nil) is a rejection without a reason.
+// Reject returns the error by which a handler dead-letters its timer without
+// further retries; err is the reason. With DiscardRejected the timer is deleted
+// instead. The handler may wrap the error. Reject(nil) gives no reason.
 func Reject(err error) error { return &rejection{err} }
 
 type rejection struct{ err error }
@@ -132,16 +135,16 @@ func (r *rejection) Error() string {
 
 func (r *rejection) Unwrap() error { return r.err }
 
-// RetryIn has a timer retried after d (at least 0) instead of the topic's
-// backoff. It counts as a failure. A handler returns it, wrapped or not; to
-// give a reason too, wrap it: fmt.Errorf("bank is closed: %w", RetryIn(d)).
+// RetryIn returns the error by which a handler retries its timer after d, which
+// is at least 0, instead of the topic's backoff. It counts as a failure. To give
+// a reason, wrap it: fmt.Errorf("bank is closed: %w", RetryIn(d)).
 func RetryIn(d time.Duration) error { return &retryIn{d} }
 
 type retryIn struct{ delay time.Duration }
 
 func (r *retryIn) Error() string { return "retry in " + r.delay.String() }
 
-// verdict turns what a handler returned into an outcome.
+// verdict converts the error of a handler into an outcome.
 func verdict(err error) poller.Outcome {
 	if err == nil {
 		return poller.Succeeded()
@@ -164,7 +167,7 @@ func verdict(err error) poller.Outcome {
 	return poller.Failed(err)
 }
 
-// invalid says that field is wrong and why.
+// invalid returns an ErrInvalid about a field.
 func invalid(field, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrInvalid, field, fmt.Sprintf(format, args...))
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// order asks an actor to take an order.
+// order is a message to the actor of the shop.
 type order struct{ number string }
 
 func ExampleSystem_Gateway() {
 	done := make(chan struct{})
-	// An actor that schedules by message: it goes on at once, and the answer
-	// comes as mail.
+	// An actor that schedules by message does not wait: it receives the answer
+	// as a message.
 	shop := actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
 		case order:
@@ -28,7 +28,7 @@ func ExampleSystem_Gateway() {
 			if err != nil {
 				log.Fatal(err)
 			}
-			sys, _ := wakebell.Of(c.ActorSystem())
+			sys, _ := wakebell.SystemOf(c.ActorSystem())
 			c.Request(sys.Gateway(), request)
 		case *messages.ScheduleResponse:
 			fmt.Println(m.GetId(), "is", m.GetOutcome())
@@ -37,7 +37,7 @@ func ExampleSystem_Gateway() {
 			log.Fatal(wakebell.AnswerError(m))
 		}
 	})
-	// A System without handlers delivers nothing, and schedules.
+	// A System without handlers delivers no timers, and its gateway schedules.
 	system := actorSystem()
 	runIn(system, wakebell.Config{}, func(sys *wakebell.System) {
 		root := sys.ActorSystem().Root
@@ -47,13 +47,13 @@ func ExampleSystem_Gateway() {
 	// Output: inv-42 is OUTCOME_CREATED
 }
 
-func ExampleOf() {
+func ExampleSystemOf() {
 	done := make(chan struct{})
-	// An actor that schedules by call: it waits for Redis, and does nothing
-	// else meanwhile.
+	// An actor that schedules by call waits for Redis, and handles no other
+	// message during that time.
 	shop := actor.PropsFromFunc(func(c actor.Context) {
 		if m, ok := c.Message().(order); ok {
-			sys, _ := wakebell.Of(c.ActorSystem())
+			sys, _ := wakebell.SystemOf(c.ActorSystem())
 			id, err := Invoices.Schedule(context.Background(), sys.Client(), Invoice{m.number, 995},
 				wakebell.ID("inv-"+m.number), wakebell.In(72*time.Hour))
 			fmt.Println(id, err)
@@ -68,12 +68,12 @@ func ExampleOf() {
 	// Output: inv-42 <nil>
 }
 
-func ExampleOfNamed() {
+func ExampleSystemNamed() {
 	system := actorSystem()
 	runIn(system, wakebell.Config{Name: "billing"}, func(sys *wakebell.System) {
-		found, ok := wakebell.OfNamed(system, "billing")
+		found, ok := wakebell.SystemNamed(system, "billing")
 		fmt.Println(found == sys, ok)
-		_, ok = wakebell.Of(system) // the one with the default name
+		_, ok = wakebell.SystemOf(system) // the one with the default name
 		fmt.Println(ok)
 	})
 	// Output:
@@ -84,7 +84,7 @@ func ExampleOfNamed() {
 func ExampleAnswered() {
 	system := actorSystem()
 	runIn(system, wakebell.Config{}, func(sys *wakebell.System) {
-		// Outside actors a future waits for the answer.
+		// Outside of actors, wait for the answer with a future.
 		ask := func(request messages.Request) *actor.Future {
 			return system.Root.RequestFuture(sys.Gateway(), request, 15*time.Second)
 		}

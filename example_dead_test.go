@@ -8,7 +8,7 @@ import (
 )
 
 func ExampleClient_DeadLetters() {
-	bury(func(ctx context.Context, sys *wakebell.System) {
+	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
 		filter := wakebell.DeadFilter{Reason: "account"} // zero: all
 		for letter, err := range sys.Client().DeadLetters(ctx, "invoices", filter) {
 			check(err)
@@ -21,7 +21,7 @@ func ExampleClient_DeadLetters() {
 }
 
 func ExampleClient_DeadLetter() {
-	bury(func(ctx context.Context, sys *wakebell.System) {
+	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
 		c := sys.Client()
 		for listed, err := range c.DeadLetters(ctx, "invoices", wakebell.DeadFilter{}) {
 			check(err)
@@ -34,7 +34,7 @@ func ExampleClient_DeadLetter() {
 }
 
 func ExampleClient_LastDead() {
-	bury(func(ctx context.Context, sys *wakebell.System) {
+	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
 		letters, err := sys.Client().LastDead(ctx, "invoices", 2)
 		check(err)
 		for _, letter := range letters {
@@ -47,7 +47,7 @@ func ExampleClient_LastDead() {
 }
 
 func ExampleClient_Redrive() {
-	bury(func(ctx context.Context, sys *wakebell.System) {
+	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
 		c := sys.Client()
 		bill(c, "inv-43") // lives again already
 		became := map[string]wakebell.RedriveOutcome{}
@@ -66,7 +66,7 @@ func ExampleClient_Redrive() {
 }
 
 func ExampleClient_DeleteDead() {
-	bury(func(ctx context.Context, sys *wakebell.System) {
+	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
 		fmt.Println(sys.Client().DeleteDead(ctx, "invoices", wakebell.DeadFilter{ReasonPrefix: "no such"}))
 	}, "42", "43")
 	// Output: 2 <nil>

@@ -23,7 +23,7 @@ func ExampleForwardQueue() {
 		}
 	})
 	run(wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.ForwardQueue(Welcomes, wakebell.ToEach(clerk))},
+		Handlers: []wakebell.Handler{wakebell.ForwardQueue(Welcomes, wakebell.ToEachActor(clerk))},
 	}, func(sys *wakebell.System) {
 		_, err := Welcomes.Publish(context.Background(), sys.Client().Queues(), Welcome{"ann"})
 		check(err)
@@ -33,7 +33,7 @@ func ExampleForwardQueue() {
 }
 
 func ExampleClient_Schedules() {
-	// It accepts the Schedules of a Client here or in package remote.
+	// The interface accepts the Schedules of a Client and of a remote.Client.
 	nightly := func(ctx context.Context, schedules recurring.Operator) error {
 		return schedules.Put(ctx, Invoices.Recurring("nightly", recurring.Rule{Cron: "0 3 * * *"}, Invoice{}))
 	}
@@ -46,7 +46,7 @@ func ExampleClient_Schedules() {
 	// Output: cron 0 3 * * *
 }
 
-// printer is an actors.Taker that acknowledges what it gets.
+// printer is a LeaseSink that acknowledges each lease.
 type printer chan string
 
 func (p printer) Take(h *poller.ForwardedLease) {

@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// customs is an actor that goes through a gate.
+// customs is an actor that acquires a gate.
 type customs struct {
 	gates *actor.PID
 	done  chan struct{}

@@ -38,7 +38,7 @@ func ExampleHandle() {
 }
 
 func ExampleMeta() {
-	// What timers of every type have is a Meta.
+	// Meta has the fields that timers of all types share.
 	describe := func(m wakebell.Meta) string {
 		tenant, _ := m.Headers.Get("x-tenant")
 		return fmt.Sprintf("%s of %s for %s", m.ID, m.Topic, tenant)
@@ -169,7 +169,7 @@ func ExampleRetryOnLeaseExpiry() {
 	// Output: attempt 2 failures 0
 }
 
-// tagged is a middleware that says where it stands.
+// tagged returns a middleware that prints its name.
 func tagged(name string) wakebell.Middleware {
 	return func(next wakebell.HandlerFunc) wakebell.HandlerFunc {
 		return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
@@ -216,8 +216,8 @@ func ExampleGroup() {
 	// charge inv-42 of billing:invoices
 }
 
-func ExampleTo() {
-	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+func ExampleToActor() {
+	server := embedded.Start() // in a program: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
 	system := actorSystem()
 	done, sum := make(chan struct{}), 0
@@ -239,7 +239,7 @@ func ExampleTo() {
 	}))
 	sys, err := wakebell.New(system, server.Client(), wakebell.Config{
 		Logger:   quiet,
-		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.To(ledger))},
+		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.ToActor(ledger))},
 	})
 	check(err)
 	check(sys.Start(context.Background()))

@@ -11,7 +11,7 @@ import (
 )
 
 func ExampleNewClient() {
-	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	server := embedded.Start() // in a program: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
 	rdb := server.Client()
 	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{

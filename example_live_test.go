@@ -11,7 +11,7 @@ import (
 )
 
 func ExampleNew() {
-	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	server := embedded.Start() // in a program: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
 	_, err := wakebell.New(actorSystem(), server.Client(), wakebell.Config{
 		DrainTimeout: -time.Second, // not at all
@@ -27,11 +27,11 @@ func ExampleNew() {
 func pay(context.Context, wakebell.Timer[Invoice]) error { return nil }
 
 func ExampleSystem_Run() {
-	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	server := embedded.Start() // in a program: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
 	sys, err := wakebell.New(actorSystem(), server.Client(), wakebell.Config{Logger: quiet})
 	check(err)
-	// Yours: signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// In a program: signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, stop := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer stop()
 	fmt.Println(sys.Run(ctx)) // starts, waits for the end of ctx, drains
@@ -39,7 +39,7 @@ func ExampleSystem_Run() {
 }
 
 func ExampleSystem_Start() {
-	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	server := embedded.Start() // in a program: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
 	sys, err := wakebell.New(actorSystem(), server.Client(), wakebell.Config{Logger: quiet})
 	check(err)
@@ -78,28 +78,28 @@ func ExampleSystem_Remove() {
 	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, pay)}}, func(sys *wakebell.System) {
 		check(sys.Remove("invoices"))
 		bill(sys.Client(), "inv-42") // for other nodes
-		fmt.Println(errors.Is(sys.Pause("invoices"), wakebell.ErrNoTopic))
+		fmt.Println(errors.Is(sys.PauseLocal("invoices"), wakebell.ErrNoTopic))
 	})
 	// Output: true
 }
 
-func ExampleSystem_Retune() {
+func ExampleSystem_RetuneLocal() {
 	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, pay)}}, func(sys *wakebell.System) {
-		fmt.Println(sys.Retune("invoices", wakebell.MaxConcurrent(50), wakebell.LeaseTTL(time.Minute)))
-		fmt.Println(errors.Is(sys.Retune("invoices", wakebell.MaxConcurrent(0)), wakebell.ErrInvalid))
+		fmt.Println(sys.RetuneLocal("invoices", wakebell.MaxConcurrent(50), wakebell.LeaseTTL(time.Minute)))
+		fmt.Println(errors.Is(sys.RetuneLocal("invoices", wakebell.MaxConcurrent(0)), wakebell.ErrInvalid))
 	})
 	// Output:
 	// <nil>
 	// true
 }
 
-func ExampleSystem_Pause() {
+func ExampleSystem_PauseLocal() {
 	paid := make(chan string)
 	handle := func(_ context.Context, t wakebell.Timer[Invoice]) error { paid <- t.ID; return nil }
 	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, handle)}}, func(sys *wakebell.System) {
-		check(sys.Pause("invoices")) // this node alone; Client.Pause is for all
+		check(sys.PauseLocal("invoices")) // this node alone; Client.Pause is for all
 		bill(sys.Client(), "inv-42")
-		check(sys.Resume("invoices"))
+		check(sys.ResumeLocal("invoices"))
 		fmt.Println(<-paid)
 	})
 	// Output: inv-42

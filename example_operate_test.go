@@ -10,7 +10,7 @@ import (
 )
 
 func ExampleOperator() {
-	// It takes a Client of this process or one of package remote.
+	// The interface accepts a Client and a remote.Client.
 	maintain := func(ctx context.Context, of wakebell.Operator, topic string) error {
 		_, err := of.Pause(ctx, topic, "ops", "the database moves")
 		return err

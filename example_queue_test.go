@@ -40,7 +40,8 @@ func ExampleHandleQueue() {
 	// Output: welcome, ann
 }
 
-// As redis-message-queue does: an error ends a message, whose payload is kept.
+// A message whose handler fails is not retried, as in redis-message-queue. Its
+// payload is kept.
 func ExampleErrorsAreFinal() {
 	mail := queue.New[string]("mail")
 	failed := make(chan struct{})
@@ -55,7 +56,7 @@ func ExampleErrorsAreFinal() {
 		_, err := mail.Publish(ctx, sys.Client().Queues(), "hello")
 		check(err)
 		<-failed
-		check(sys.Remove("mail")) // what was decided is settled
+		check(sys.Remove("mail")) // waits for the settlement
 		st, err := sys.Client().Queues().Stats(ctx, mail.Keys())
 		check(err)
 		fmt.Println(st.Failed, "failed,", st.Pending+st.Processing, "left")
@@ -63,7 +64,7 @@ func ExampleErrorsAreFinal() {
 	// Output: 1 failed, 0 left
 }
 
-// AtMostOnce is for what is worse done twice than not at all.
+// Use AtMostOnce if handling a message twice is worse than losing it.
 func ExampleAtMostOnce() {
 	alarms := queue.New[string]("alarms")
 	got := make(chan string)

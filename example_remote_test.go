@@ -14,7 +14,7 @@ import (
 )
 
 func ExampleTimers() {
-	// It takes a Client of this process or one of package remote alike.
+	// The interface accepts a Client and a remote.Client.
 	remind := func(ctx context.Context, timers wakebell.Timers, number string) error {
 		_, err := Invoices.Schedule(ctx, timers, Invoice{number, 995}, wakebell.ID("inv-"+number), wakebell.In(72*time.Hour))
 		return err
@@ -31,7 +31,7 @@ func ExampleTimers() {
 
 func ExampleSystem_Reserves() {
 	run(wakebell.Config{}, func(sys *wakebell.System) {
-		// The list of its messages would be timers_timeline:mail::pending, which is the
+		// The key of its pending messages, timers_timeline:mail::pending, is also the
 		// timeline of the topic "mail::pending".
 		fmt.Println(sys.Reserves("mail"), sys.Reserves("timers_timeline:mail"))
 	})
@@ -60,7 +60,7 @@ func ExampleTarget_Told() {
 		}
 	})
 	run(wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.ToEach(clerk).Told())},
+		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.ToEachActor(clerk).Told())},
 	}, func(sys *wakebell.System) {
 		ctx := context.Background()
 		if _, err := Invoices.Schedule(ctx, sys.Client(), Invoice{"42", 995}, wakebell.ID("inv-42")); err != nil {

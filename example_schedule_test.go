@@ -111,10 +111,10 @@ func ExampleIfExists() {
 			check(err)
 			fmt.Println(stored[0].Outcome)
 		}
-		put(2*time.Hour, wakebell.Replace)
-		put(1*time.Hour, wakebell.Keep)
-		put(3*time.Hour, wakebell.Earliest)
-		put(1*time.Hour, wakebell.Earliest)
+		put(2*time.Hour, wakebell.PolicyReplace)
+		put(1*time.Hour, wakebell.PolicyKeep)
+		put(3*time.Hour, wakebell.PolicyEarliest)
+		put(1*time.Hour, wakebell.PolicyEarliest)
 	})
 	// Output:
 	// created

@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/internal/embedded"
 )
 
-// connect calls use with a Client on a Redis of its own.
+// connect calls use with a Client of a new Redis.
 func connect(use func(context.Context, *wakebell.Client)) {
 	server := embedded.Start()
 	defer server.Close()
@@ -20,8 +20,9 @@ func connect(use func(context.Context, *wakebell.Client)) {
 	use(context.Background(), c)
 }
 
-// bury calls use when invoices of these numbers have died, in this order.
-func bury(use func(context.Context, *wakebell.System), numbers ...string) {
+// withDeadLetters calls use after invoices of these numbers were dead-lettered, in
+// this order.
+func withDeadLetters(use func(context.Context, *wakebell.System), numbers ...string) {
 	died := make(chan struct{})
 	reject := func(_ context.Context, t wakebell.Timer[Invoice]) error {
 		died <- struct{}{}
@@ -35,12 +36,12 @@ func bury(use func(context.Context, *wakebell.System), numbers ...string) {
 			bill(sys.Client(), "inv-"+number)
 			<-died
 		}
-		check(sys.Remove(Invoices.Name())) // what was decided is settled
+		check(sys.Remove(Invoices.Name())) // waits for the settlements
 		use(ctx, sys)
 	})
 }
 
-// bill stores an invoice of 995 cents that is due at once, or as opts say.
+// bill schedules an invoice of 995 cents, due at once unless opts change that.
 func bill(c *wakebell.Client, id string, opts ...wakebell.ScheduleOption) {
 	_, err := Invoices.Schedule(context.Background(), c, Invoice{"42", 995}, append(opts, wakebell.ID(id))...)
 	check(err)

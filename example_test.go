@@ -21,10 +21,10 @@ type Invoice struct {
 
 var Invoices = wakebell.NewTopic[Invoice]("invoices")
 
-// run starts a System on a Redis of its own, calls use and stops.
+// run starts a System with a new Redis, calls use and stops the System.
 func run(cfg wakebell.Config, use func(*wakebell.System)) { runIn(actorSystem(), cfg, use) }
 
-// runIn is run in an ActorSystem that the caller has.
+// runIn is run in the caller's ActorSystem.
 func runIn(system *actor.ActorSystem, cfg wakebell.Config, use func(*wakebell.System)) {
 	server := embedded.Start()
 	defer server.Close()
@@ -110,7 +110,7 @@ func ExampleReject() {
 }
 
 func ExampleMiddleware() {
-	// A middleware that bounds how long a handler may take.
+	// timeout bounds the duration of a handler.
 	timeout := func(d time.Duration) wakebell.Middleware {
 		return func(next wakebell.HandlerFunc) wakebell.HandlerFunc {
 			return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
@@ -156,7 +156,7 @@ func ExampleForward() {
 		c.Respond(lease.Ack())
 	})
 	run(wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Forward(Invoices, wakebell.ToEach(clerk)),
+		wakebell.Forward(Invoices, wakebell.ToEachActor(clerk)),
 	}}, func(sys *wakebell.System) {
 		if _, err := Invoices.Schedule(context.Background(), sys.Client(), Invoice{"42", 995}); err != nil {
 			log.Fatal(err)

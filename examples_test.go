@@ -20,7 +20,7 @@ import (
 )
 
 // TestEveryExportedNameIsInAnExample fails for functions, methods and types that
-// no Example uses, and whose values none gets.
+// no Example uses, neither by name nor by a value.
 func TestEveryExportedNameIsInAnExample(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{".", "gate", "queue", "recurring", "reminder"} {

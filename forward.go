@@ -14,24 +14,27 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Target is a user's own actor that handles the timers of a topic.
+// Target is an actor, or a LeaseSink, that handles the timers of a topic or the
+// messages of a queue.
 type Target struct{ target *poller.Target }
 
-// To is an actor that runs already. It gets up to MaxConcurrent leases at once.
-// It is watched: when it ends, what it had comes back when the leases end.
-func To(pid *actor.PID) Target { return Target{&poller.Target{PID: pid}} }
+// ToActor returns a Target that forwards to a running actor, up to MaxConcurrent
+// leases at once. If the actor stops, its timers are delivered again when their
+// leases expire.
+func ToActor(pid *actor.PID) Target { return Target{&poller.Target{PID: pid}} }
 
-// ToEach is an actor spawned from props for each of up to MaxConcurrent
-// handlers, one lease at a time each. One that fails is restarted; its timer
-// comes back when its lease ends.
-func ToEach(props *actor.Props) Target { return Target{&poller.Target{Props: props}} }
+// ToEachActor returns a Target that spawns up to MaxConcurrent actors from props
+// and forwards one lease at a time to each. An actor that fails is restarted;
+// its timer is delivered again when its lease expires.
+func ToEachActor(props *actor.Props) Target { return Target{&poller.Target{Props: props}} }
 
-// ToTaker is one that gets leases by calls, and is told when they end: cheaper
-// than an actor for whoever takes very many.
+// ToTaker returns a Target that passes leases and their ends to a LeaseSink by
+// function calls. At high rates it costs less than an actor.
 func ToTaker(taker poller.LeaseSink) Target { return Target{&poller.Target{Sink: taker}} }
 
-// Told is the Target, told with a *messages.LeaseEnded when a lease that it has
-// not answered ends: the timer was cancelled, say.
+// Told returns a copy of the Target that also receives a *messages.LeaseEnded
+// when a lease ends before it was answered, for instance because the timer was
+// cancelled.
 func (t Target) Told() Target {
 	if t.target == nil {
 		return t
@@ -41,26 +44,26 @@ func (t Target) Told() Target {
 	return Target{&told}
 }
 
-// Forward has the timers of a topic delivered to an actor of the caller's. It
-// gets a *messages.Lease and answers its sender with lease.Ack(), Nack(err),
-// NackIn(d, err), Reject(err) or Release(), now or later. Its silence ends with the
-// lease: without an answer within LeaseTTL the timer comes back; lease.Extend()
-// gives it LeaseTTL more. Topic.Read reads the body.
+// Forward returns a Handler that delivers the timers of a topic to an actor of
+// the caller. The actor receives a *messages.Lease and answers its sender with
+// lease.Ack(), Nack(err), NackIn(d, err), Reject(err) or Release(), at once or
+// later. Without an answer within LeaseTTL, the timer is delivered again;
+// lease.Extend() extends the lease by LeaseTTL. Topic.Read decodes the body.
 func Forward[T any](topic Topic[T], to Target, opts ...HandlerOption) Handler {
 	return to.handler(newHandler(topic.name, forward, opts))
 }
 
-// handler is h with the Target.
+// handler returns h with the Target.
 func (t Target) handler(h Handler) Handler {
 	if t.target == nil || (t.target.PID == nil && t.target.Props == nil && t.target.Sink == nil) {
-		h.err = errors.Join(h.err, invalid("Forward", "no actor; use To or ToEach"))
+		h.err = errors.Join(h.err, invalid("Forward", "no actor; use ToActor or ToEachActor"))
 		return h
 	}
 	h.set.target = t.target
 	return h
 }
 
-// Read reads the body of a forwarded timer.
+// Read decodes the body of a forwarded timer. The error wraps ErrUnreadable.
 func (t Topic[T]) Read(l *messages.Lease) (T, error) {
 	body, err := t.codec.Decode(l.GetBody(), l.GetContentType())
 	if err != nil {
@@ -88,7 +91,7 @@ func forward(ctx context.Context, t Timer[[]byte]) error {
 	return outcome(answer)
 }
 
-// outcome returns the error of a handler that an answer stands for.
+// outcome converts the answer of an actor into the error of a handler.
 func outcome(answer any) error {
 	switch a := answer.(type) {
 	case *messages.Ack:
@@ -102,7 +105,7 @@ func outcome(answer any) error {
 	}
 }
 
-// errReleased has a timer given back as if it had not been delivered.
+// errReleased is the verdict that returns a timer as if it had not been delivered.
 var errReleased = errors.New("released")
 
 func nack(a *messages.Nack) error {
@@ -116,7 +119,7 @@ func nack(a *messages.Nack) error {
 	}
 }
 
-// crash is an error that is no verdict.
+// crash is an error that leaves the timer to its lease.
 type crash struct{ error }
 
 func (c *crash) Unwrap() error { return c.error }

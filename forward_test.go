@@ -32,7 +32,7 @@ func forwarding(t *testing.T, rdb redis.UniversalClient, target func(*actor.Acto
 // to is a target of one actor that calls receive.
 func to(receive actor.ReceiveFunc) func(*actor.ActorSystem) wakebell.Target {
 	return func(s *actor.ActorSystem) wakebell.Target {
-		return wakebell.To(s.Root.Spawn(actor.PropsFromFunc(receive)))
+		return wakebell.ToActor(s.Root.Spawn(actor.PropsFromFunc(receive)))
 	}
 }
 
@@ -144,7 +144,7 @@ func TestEachHandlerHasAnActorOfItsOwn(t *testing.T) {
 	both := make(chan string, 2)
 	release := make(chan struct{})
 	sys, topic := forwarding(t, redistest.Shared(t), func(*actor.ActorSystem) wakebell.Target {
-		return wakebell.ToEach(actor.PropsFromProducer(func() actor.Actor {
+		return wakebell.ToEachActor(actor.PropsFromProducer(func() actor.Actor {
 			spawned.Add(1)
 			return actor.ReceiveFunc(func(c actor.Context) {
 				if lease, ok := c.Message().(*messages.Lease); ok {
@@ -172,7 +172,7 @@ func TestAnActorThatFailsIsRestartedAndItsTimerComesBack(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		attempts := make(chan uint32, 4)
 		sys, topic := forwarding(t, rdb, func(*actor.ActorSystem) wakebell.Target {
-			return wakebell.ToEach(actor.PropsFromFunc(func(c actor.Context) {
+			return wakebell.ToEachActor(actor.PropsFromFunc(func(c actor.Context) {
 				if lease, ok := c.Message().(*messages.Lease); ok {
 					attempts <- lease.GetAttempt()
 					if lease.GetAttempt() == 1 {
@@ -193,7 +193,7 @@ func TestAnActorThatFailsIsRestartedAndItsTimerComesBack(t *testing.T) {
 
 func TestForwardingNeedsAnActor(t *testing.T) {
 	t.Parallel()
-	for _, target := range []wakebell.Target{{}, wakebell.To(nil), wakebell.ToEach(nil)} {
+	for _, target := range []wakebell.Target{{}, wakebell.ToActor(nil), wakebell.ToEachActor(nil)} {
 		_, err := wakebell.New(actor.NewActorSystem(), redistest.Shared(t), wakebell.Config{Handlers: []wakebell.Handler{
 			wakebell.Forward(wakebell.NewTopic[string]("x"), target),
 		}})

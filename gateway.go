@@ -14,20 +14,20 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-// Of returns the System of actorSystem, from its Start to its Stop: an actor
-// calls it with its context's ActorSystem. It is the one whose Config.Name is
-// DefaultName; OfNamed finds the others.
+// SystemOf returns the System with the name DefaultName in actorSystem, and
+// whether there is one: from its Start to its Stop. An actor calls it with
+// Context.ActorSystem. SystemNamed finds Systems with other names.
 //
-// The calls of its Client wait for Redis, and an actor that waits in Receive
-// does nothing else meanwhile. To schedule without waiting it sends a message
-// to the System's Gateway.
-func Of(actorSystem *actor.ActorSystem) (*System, bool) {
-	return OfNamed(actorSystem, DefaultName)
+// The calls of the System's Client wait for Redis, and block an actor that makes
+// them in Receive. To schedule without waiting, send a message to the System's
+// Gateway.
+func SystemOf(actorSystem *actor.ActorSystem) (*System, bool) {
+	return SystemNamed(actorSystem, DefaultName)
 }
 
-// OfNamed returns the System of this Config.Name of actorSystem, from its Start
-// to its Stop.
-func OfNamed(actorSystem *actor.ActorSystem, name string) (*System, bool) {
+// SystemNamed returns the System with this Config.Name in actorSystem, and
+// whether there is one: from its Start to its Stop.
+func SystemNamed(actorSystem *actor.ActorSystem, name string) (*System, bool) {
 	if actorSystem == nil {
 		return nil, false
 	}
@@ -36,41 +36,41 @@ func OfNamed(actorSystem *actor.ActorSystem, name string) (*System, bool) {
 	return s, ok
 }
 
-// Gateway is the actor that schedules by message, at the well-known name
-// wakebell/gateway (the System's name before it). It is there when Start has
-// returned, whether or not the System has Handlers.
+// Gateway returns the actor that carries out requests sent as messages. Its name
+// is wakebell/gateway, where wakebell is the name of the System. It exists when
+// Start has returned, whether or not the System has Handlers.
 //
-// It takes the requests of the gRPC service Timers: *messages.ScheduleRequest,
-// CancelRequest, GetTimerRequest and so on. A message must not be changed once it is
-// sent. The answer of *messages.ScheduleRequest is *messages.ScheduleResponse or
-// *messages.Error, and so on; see Answered and AnswerError. A request without a sender is carried
-// out too, and its failure logged. Requests about the same timer, recurring
-// schedule or queue are carried out in the order in which they came, any others
-// at the same time.
+// The gateway accepts the requests of the gRPC service Timers:
+// *messages.ScheduleRequest, CancelRequest, GetTimerRequest and so on. A message
+// must not be changed after it was sent. The answer to a *messages.ScheduleRequest
+// is a *messages.ScheduleResponse or a *messages.Error, and so on; see Answered
+// and AnswerError. A request without a sender is carried out too, and its failure
+// is logged. Requests about the same timer, recurring schedule or queue are
+// carried out in the order in which they arrive, others concurrently.
 //
-// Each is answered within its timeout, by default 10 s. When too many wait (a
-// thousand, or 64 MiB) new ones are refused at once: ErrOverloaded; when Stop
-// has begun: ErrDraining. When the gateway crashes or stops with requests that
-// it has taken, they are answered: ErrUnavailable. Only the message that
-// crashes it is not, so a future should have a timeout above the request's.
+// A request is answered within its timeout, by default 10 s. If 1,000 requests
+// or 64 MiB wait, further ones are refused with ErrOverloaded; after Stop has
+// begun, with ErrDraining. If the gateway crashes or stops, the requests that it
+// had accepted are answered with ErrUnavailable. A message that crashes the
+// gateway gets no answer, so a future needs a timeout above that of the request.
 func (s *System) Gateway() *actor.PID { return gateway.PID(s.actors, s.cfg.Name) }
 
-// ErrOverloaded says that too many requests wait at the gateway; nothing was
-// begun.
+// ErrOverloaded means that too many requests wait at the gateway; nothing was
+// done.
 var ErrOverloaded = errors.New("too many requests wait at the gateway")
 
-// ErrConflict says that somebody else has what was asked for: an idempotency
-// key that was used for another request, or a topic that the node handles
-// itself. Nothing was done.
-var ErrConflict = errors.New("somebody else has it")
+// ErrConflict means that a request conflicts with another owner: its idempotency
+// key was used for another request, or the node handles the topic itself.
+// Nothing was done.
+var ErrConflict = errors.New("conflict: held by another owner")
 
-// Answered reads the answer to a request, as in
+// Answered returns the answer to a request, as in
 //
 //	future := c.RequestFuture(sys.Gateway(), request, 15*time.Second)
 //	scheduled, err := wakebell.Answered[*messages.ScheduleResponse](future.Result())
 //
-// Errors are those of AnswerError; ErrNotRunning when there is no gateway; and
-// one that wraps context.DeadlineExceeded when the future timed out.
+// Its errors are those of AnswerError, ErrNotRunning if there is no gateway, and
+// context.DeadlineExceeded if the future timed out.
 func Answered[A messages.Answer](answer any, err error) (A, error) {
 	var none A
 	switch {
@@ -91,10 +91,10 @@ func Answered[A messages.Answer](answer any, err error) (A, error) {
 	}
 }
 
-// AnswerError is an Error of the gateway as an error that wraps what the same
-// call of a Client, of Schedules or of Gates does (ErrInvalid, ErrNotFound, and
-// so on), ErrOverloaded, ErrDraining, ErrConflict, context.DeadlineExceeded, or,
-// for any other code, none of them.
+// AnswerError converts an Error of the gateway. The result wraps the error that
+// the same call of a Client, of recurring.Schedules or of gate.Gates wraps
+// (ErrInvalid, ErrNotFound and so on), or ErrOverloaded, ErrDraining, ErrConflict
+// or context.DeadlineExceeded. For an unknown code it wraps none of them.
 func AnswerError(e *messages.Error) error {
 	failed := &answerError{text: e.GetMessage()}
 	for _, c := range codes {
@@ -105,28 +105,28 @@ func AnswerError(e *messages.Error) error {
 	return failed
 }
 
-// ErrorMessage is an error as it travels: what AnswerError makes an error of
-// again that wraps the same. Its text is cut to 1,024 bytes.
+// ErrorMessage converts an error to a message; AnswerError converts it back to an
+// error that wraps the same sentinel. The text is cut to 1,024 bytes.
 func ErrorMessage(err error) *messages.Error { return messages.Failure(codeOf(err), err.Error()) }
 
-// answerError has the text that the gateway gave.
+// answerError has the text of a *messages.Error.
 type answerError struct {
-	sentinel error // nil: none
+	sentinel error // may be nil
 	text     string
 }
 
 func (e *answerError) Error() string { return "gateway: " + e.text }
 func (e *answerError) Unwrap() error { return e.sentinel }
 
-// codes are the errors that have a code. An error that wraps several has the
-// code of the first.
+// codes maps errors to codes. An error that wraps several has the code of the
+// first.
 var codes = []struct {
 	code messages.Code
 	err  error
 }{
 	{messages.Code_CODE_INVALID, ErrInvalid},
 	{messages.Code_CODE_NOT_FOUND, ErrNotFound},
-	{messages.Code_CODE_UNAVAILABLE, ErrUnavailable}, // also of a dial that timed out
+	{messages.Code_CODE_UNAVAILABLE, ErrUnavailable}, // before the deadline: a dial that timed out wraps both
 	{messages.Code_CODE_MEMORY_FULL, ErrMemoryFull},
 	{messages.Code_CODE_WRONG_TYPE, ErrWrongType},
 	{messages.Code_CODE_TOO_LARGE, ErrTooLarge},
@@ -155,7 +155,7 @@ func codeOf(err error) messages.Code {
 			return c.code
 		}
 	}
-	if errors.Is(err, context.Canceled) { // the gateway ended meanwhile
+	if errors.Is(err, context.Canceled) { // the gateway stopped
 		return messages.Code_CODE_UNAVAILABLE
 	}
 	return messages.Code_CODE_INTERNAL

@@ -64,9 +64,9 @@ func TestOfFindsTheSystem(t *testing.T) {
 	found := make(chan *wakebell.System, 1)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	sys, err := wakebell.New(system, rdb, wakebell.Config{Logger: quiet, Handlers: []wakebell.Handler{
-		wakebell.Forward(topic, wakebell.ToEach(actor.PropsFromFunc(func(c actor.Context) {
+		wakebell.Forward(topic, wakebell.ToEachActor(actor.PropsFromFunc(func(c actor.Context) {
 			if lease, ok := c.Message().(*messages.Lease); ok {
-				s, _ := wakebell.Of(c.ActorSystem())
+				s, _ := wakebell.SystemOf(c.ActorSystem())
 				found <- s
 				c.Respond(lease.Ack())
 			}
@@ -76,26 +76,26 @@ func TestOfFindsTheSystem(t *testing.T) {
 	other, err := wakebell.New(system, rdb, wakebell.Config{Name: "other", Logger: quiet})
 	require.NoError(t, err)
 
-	_, ok := wakebell.Of(system)
+	_, ok := wakebell.SystemOf(system)
 	require.False(t, ok, "before Start")
 	require.NoError(t, other.Start(t.Context()))
-	_, ok = wakebell.Of(system)
+	_, ok = wakebell.SystemOf(system)
 	require.False(t, ok, "it has another name")
 	require.NoError(t, sys.Start(t.Context()))
 	_, err = topic.Schedule(t.Context(), sys.Client(), "x")
 	require.NoError(t, err)
 	require.Same(t, sys, receive(t, found))
-	s, ok := wakebell.OfNamed(system, "other")
+	s, ok := wakebell.SystemNamed(system, "other")
 	require.True(t, ok)
 	require.Same(t, other, s)
 
 	require.NoError(t, sys.Stop())
-	_, ok = wakebell.Of(system)
+	_, ok = wakebell.SystemOf(system)
 	require.False(t, ok, "after Stop")
 	require.NoError(t, other.Stop())
-	_, ok = wakebell.Of(nil)
+	_, ok = wakebell.SystemOf(nil)
 	require.False(t, ok)
-	_, ok = wakebell.Of(actorSystem())
+	_, ok = wakebell.SystemOf(actorSystem())
 	require.False(t, ok)
 }
 
@@ -243,9 +243,9 @@ func TestAMessageHasThePolicyOfItsDraft(t *testing.T) {
 	hour, soon := wakebell.In(time.Hour), wakebell.At(time.Now().Add(time.Minute))
 	for name, opts := range map[string][2][]wakebell.ScheduleOption{
 		"replace":      {{hour}, {soon}},
-		"keep":         {{hour}, {soon, wakebell.IfExists(wakebell.Keep)}},
-		"earlier":      {{hour}, {soon, wakebell.IfExists(wakebell.Earliest)}},
-		"later":        {{soon}, {hour, wakebell.IfExists(wakebell.Earliest)}},
+		"keep":         {{hour}, {soon, wakebell.IfExists(wakebell.PolicyKeep)}},
+		"earlier":      {{hour}, {soon, wakebell.IfExists(wakebell.PolicyEarliest)}},
+		"later":        {{soon}, {hour, wakebell.IfExists(wakebell.PolicyEarliest)}},
 		"debounce":     {{wakebell.Debounce(time.Minute, time.Hour)}, {wakebell.Debounce(2*time.Hour, 3*time.Hour)}},
 		"no limit":     {{wakebell.Debounce(time.Minute, 0)}, {wakebell.Debounce(2*time.Hour, 0)}},
 		"at the limit": {{wakebell.Debounce(time.Minute, time.Hour)}, {wakebell.Debounce(time.Hour, time.Hour)}},
@@ -302,8 +302,8 @@ func TestTheEnumerationsAreNumberedAlike(t *testing.T) {
 		require.Equal(t, name, messages.Presence(number).String())
 	}
 	for name, policy := range map[string]wakebell.Policy{
-		"POLICY_KEEP":     wakebell.Keep,
-		"POLICY_EARLIEST": wakebell.Earliest,
+		"POLICY_KEEP":     wakebell.PolicyKeep,
+		"POLICY_EARLIEST": wakebell.PolicyEarliest,
 	} {
 		m, err := wakebell.ScheduleMessage(wakebell.NewTopic[string]("x").Draft("x", wakebell.IfExists(policy)))
 		require.NoError(t, err)
@@ -337,7 +337,7 @@ func TestAnActorReschedulesItsLeaseByMessage(t *testing.T) {
 				return
 			}
 			again.Request = m.GetDelivery()
-			sys, _ := wakebell.Of(c.ActorSystem())
+			sys, _ := wakebell.SystemOf(c.ActorSystem())
 			sender := c.Sender()
 			waiting[again.GetRequest()] = func(*messages.ScheduleResponse) { c.Send(sender, m.Ack()) }
 			c.Request(sys.Gateway(), again)
@@ -350,7 +350,7 @@ func TestAnActorReschedulesItsLeaseByMessage(t *testing.T) {
 	}
 	system := actorSystem()
 	sys, err := wakebell.New(system, redistest.Shared(t), wakebell.Config{Logger: quiet, Handlers: []wakebell.Handler{
-		wakebell.Forward(topic, wakebell.ToEach(actor.PropsFromFunc(clerk))),
+		wakebell.Forward(topic, wakebell.ToEachActor(actor.PropsFromFunc(clerk))),
 	}})
 	require.NoError(t, err)
 	launch(t, sys)

@@ -9,13 +9,14 @@ import (
 	"github.com/wakebell/wakebell/queue"
 )
 
-// Message is what a handler of a queue gets. Its Activation is when it was
-// published, as its id tells (Python's ids do not: then it is when it was
-// claimed), Failures the deliveries before, for whatever reason.
+// Message is what the handler of a queue receives. Activation is the instant of
+// publication, taken from the id; for messages from Python, whose ids do not
+// contain it, it is the instant of the claim. Failures counts the earlier
+// deliveries, whatever their outcome.
 type Message[T any] = Timer[T]
 
-// HandleQueue has fn called for every message of a queue, as Handle does for the
-// timers of a topic.
+// HandleQueue returns a Handler that calls fn for each message of a queue, as
+// Handle does for the timers of a topic.
 func HandleQueue[T any](q queue.Queue[T], fn func(context.Context, Message[T]) error, opts ...QueueHandlerOption) Handler {
 	body := codec.For[T]()
 	h := queueHandler(q, typed(body, fn), opts)
@@ -25,8 +26,8 @@ func HandleQueue[T any](q queue.Queue[T], fn func(context.Context, Message[T]) e
 	return h
 }
 
-// ForwardQueue has the messages of a queue delivered to an actor, as Forward does
-// with the timers of a topic. Queue.Read reads the body.
+// ForwardQueue returns a Handler that delivers the messages of a queue to an
+// actor, as Forward does with the timers of a topic. Queue.Read decodes the body.
 func ForwardQueue[T any](q queue.Queue[T], to Target, opts ...QueueHandlerOption) Handler {
 	return to.handler(queueHandler(q, forward, opts))
 }

@@ -10,48 +10,49 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 )
 
-// Timer is what a handler gets.
+// Timer is what the handler of a topic receives.
 type Timer[T any] struct {
 	Body T
 	Meta
 }
 
-// Meta is what a timer carries besides its body.
+// Meta holds the fields of a timer besides its decoded body.
 type Meta struct {
 	ID    string
 	Topic string // with its prefix
 
-	// Activation is the instant the timer was scheduled for, over all retries.
+	// Activation is the instant for which the timer was scheduled; retries do
+	// not change it.
 	Activation time.Time
-	// Delivered is Redis's clock when this delivery was claimed.
+	// Delivered is the instant of this delivery's claim, by Redis's clock.
 	Delivered time.Time
-	// Attempt counts deliveries from 1, those that crashed included.
+	// Attempt counts deliveries from 1, including those that crashed.
 	Attempt int
-	// Failures counts those that ended in an error.
+	// Failures counts the deliveries that ended in an error.
 	Failures int
 
-	CorrelationID string // by default the id of the timer
-	ContentType   string // of the body; empty: none was given
+	CorrelationID string // default: the id of the timer
+	ContentType   string // of the body; may be empty
 	ReplyTo       string
 	Headers       Headers
 
-	// Raw is the body as it travelled, whatever middleware made of it. It must not
-	// be modified.
+	// Raw is the encoded body before any middleware. It must not be modified.
 	Raw []byte
 
-	delivery holder // nil in a Timer that no System delivered
+	delivery holder // nil in a Timer that was not delivered
 }
 
-// Lateness is how long after its activation the timer was delivered, by
-// Redis's clock.
+// Lateness returns the time between Activation and Delivered.
 func (m Meta) Lateness() time.Duration { return m.Delivered.Sub(m.Activation) }
 
-// Settle settles the timer as returning err would (nil: ack), while the
-// handler goes on: for what should not be done again although there is more to
-// do. It returns once Redis has confirmed it; what the handler returns later
-// does not count. Errors: ErrSettled when it was settled before, ErrSuperseded,
-// ErrCancelled or ErrLeaseLost when the timer is no longer the handler's, or
-// ctx's, which ends the wait but not the settlement.
+// Settle settles the timer before the handler returns, as returning err would: a
+// nil err acknowledges it. Use it if the handler has more to do that must not
+// cause a redelivery. Settle returns when Redis has confirmed the settlement; the
+// error that the handler returns later is ignored.
+//
+// Errors are ErrSettled if the timer was settled before; ErrSuperseded,
+// ErrCancelled or ErrLeaseLost if the handler no longer holds the timer; and the
+// error of ctx, which ends the wait but not the settlement.
 func (m Meta) Settle(ctx context.Context, err error) error {
 	if m.delivery == nil {
 		return errNoDelivery
@@ -59,9 +60,9 @@ func (m Meta) Settle(ctx context.Context, err error) error {
 	return m.delivery.Settle(ctx, err)
 }
 
-// Extend extends the lease and returns once Redis has confirmed it. Leases are
-// extended by themselves; Extend is for who must know that the timer is still
-// theirs before a step that hurts when done twice. Errors are those of Settle.
+// Extend extends the lease and returns when Redis has confirmed it. The System
+// extends leases automatically; call Extend before a step that must not run twice,
+// to verify that the handler still holds the timer. Errors are those of Settle.
 func (m Meta) Extend(ctx context.Context) error {
 	if m.delivery == nil {
 		return errNoDelivery
@@ -69,13 +70,13 @@ func (m Meta) Extend(ctx context.Context) error {
 	return m.delivery.Extend(ctx)
 }
 
-var errNoDelivery = fmt.Errorf("%w: timer: no System delivered it", ErrInvalid)
+var errNoDelivery = fmt.Errorf("%w: timer: it was not delivered by a System", ErrInvalid)
 
-// Headers are the headers that the scheduler gave, in order, without those
-// that have a field in Timer.
+// Headers are the headers of a timer in their order, without those that have a
+// field in Meta.
 type Headers []envelope.Header
 
-// Get returns the value of a header and whether it is there.
+// Get returns the value of a header and whether it is set.
 func (h Headers) Get(key string) (value string, ok bool) {
 	i := slices.IndexFunc(h, func(e envelope.Header) bool { return e.Key == key })
 	if i < 0 {
@@ -93,29 +94,31 @@ func (h Headers) Map() map[string]string {
 	return m
 }
 
-// Handler ties a topic to a function. Handle makes it.
+// Handler connects a topic or a queue to a function or an actor. Handle, Forward,
+// HandleQueue and ForwardQueue return Handlers.
 type Handler struct {
 	topic string
 	fn    HandlerFunc
 	set   settings
 	err   error
 
-	// read reads what travels in a delivery; nil: the envelope of a timer.
+	// read decodes the payload of a delivery; nil stands for envelope.Decode.
 	read func(payload []byte) (envelope.Envelope, error)
 }
 
-// Handle has fn called for every timer of a topic that is due, by up to
-// MaxConcurrent goroutines at once. What fn returns is its verdict:
+// Handle returns a Handler that calls fn for each due timer of a topic, in up to
+// MaxConcurrent goroutines at once. The error of fn is its verdict:
 //
-//	nil          the timer is done (ack)
-//	Reject(err)  it becomes a dead letter at once
-//	RetryIn(d)   it is tried again after d
-//	any error    it is tried again after the topic's backoff (nack)
+//	nil          ack: the timer is deleted
+//	Reject(err)  reject: the timer is dead-lettered
+//	RetryIn(d)   nack: the timer is retried after d
+//	any error    nack: the timer is retried after the topic's backoff
 //
-// A panic is a crash: it is logged, and the timer comes back when its lease
-// ends. A body that is not a T becomes a dead letter without reaching fn. The
-// context ends when the timer is no longer fn's; context.Cause says why. A
-// timer may be delivered more than once, so fn should be idempotent.
+// A panic is logged, and the timer is delivered again when its lease expires. A
+// timer whose body cannot be decoded into a T is dead-lettered without a call of
+// fn. The context is cancelled when fn no longer holds the timer; context.Cause
+// returns the reason. A timer may be delivered more than once, so fn should be
+// idempotent.
 func Handle[T any](topic Topic[T], fn func(context.Context, Timer[T]) error, opts ...HandlerOption) Handler {
 	h := newHandler(topic.name, typed(topic.codec, fn), opts)
 	if fn == nil {

@@ -14,52 +14,52 @@ import (
 const (
 	// healthLimit bounds Health where its context has no deadline.
 	healthLimit = time.Second
-	// lookLimit bounds a look at Redis that Health no longer waits for.
-	lookLimit = 10 * time.Second
+	// probeLimit bounds a request to Redis for which Health no longer waits.
+	probeLimit = 10 * time.Second
 )
 
-// Health is how a System is.
+// Health is the liveness and readiness of a System.
 type Health struct {
-	// Live is false when a poller, or the supervisor of all of them, has not
-	// answered for 30 s: a new process is the cure. A Redis that is down, a
-	// handler that hangs, a drain do not make it false, for they are not cured by
-	// one.
+	// Live is false if a poller, or the supervisor of the pollers, has not
+	// answered for 30 s, and the process should be restarted. An outage of
+	// Redis, a hanging handler or a drain does not make it false, because a
+	// restart does not help there.
 	Live bool
-	// Ready is true while the System takes timers: it is started and not
-	// draining, Redis answers, and every poller answers and may exchange. A pause,
-	// or a topic that is broken in itself, does not make it false.
+	// Ready reports whether the System claims timers: it is started and not
+	// draining, Redis answers, and every poller answers and reaches Redis. A
+	// paused topic, or a topic whose own keys fail, does not make it false.
 	Ready bool
-	// Problems are what is wrong, in words; a ready System may have some.
+	// Problems describes what is wrong, for people. A ready System may have some.
 	Problems []string
 
-	Redis      error // why Redis is not reachable; nil: it is
-	Draining   bool  // it stops, or has stopped
+	Redis      error // why Redis is not reachable; nil if it is
+	Draining   bool  // the System stops, or has stopped
 	ClockSteps ClockSteps
-	Listener   string        // host:port at which package remote serves it; empty: actors.NoAddress, or it is not started
-	Topics     []TopicHealth // in the order of their names
+	Listener   string        // host:port of package remote; empty if nothing listens
+	Topics     []TopicHealth // sorted by name
 }
 
-// ClockSteps are the steps of Redis's clock, against the monotonic one of this
-// machine, that a System noticed: those of more than 1 s.
+// ClockSteps are the steps of Redis's clock of more than 1 s, measured against
+// the monotonic clock of this machine.
 type ClockSteps = poller.ClockSteps
 
-// TopicHealth is how the delivery of a topic is.
+// TopicHealth is the health of the poller of one topic.
 type TopicHealth struct {
 	Topic        string        // with its prefix
-	Silent       time.Duration // for how long its poller has not answered; 0: it does
-	LastExchange time.Time     // when Redis last answered it; zero: never
-	DownSince    time.Time     // since when its Redis has been down; zero: it is not
-	Behind       time.Duration // for how long the first timer has been due that no node has
-	Paused       bool          // on this node or on all
-	Running      int           // timers that are with handlers or on their way there
-	Failures     int           // exchanges in a row that failed for this topic alone
-	Err          error         // of the last of them; nil: none
+	Silent       time.Duration // time for which the poller has not answered; 0 if it answers
+	LastExchange time.Time     // when Redis last answered the poller; zero if never
+	DownSince    time.Time     // begin of the outage of Redis; zero if there is none
+	Behind       time.Duration // time since the first unclaimed timer became due
+	Paused       bool          // on this node or on all nodes
+	Running      int           // timers that the node holds
+	Failures     int           // consecutive requests to Redis that failed for this topic only
+	Err          error         // error of the last failure; nil if Failures is 0
 }
 
-// Health looks at the System: it asks Redis and every poller, and waits for them
-// until the deadline of ctx, or for 1 s where it has none. It may be called at
-// any time, and costs Redis one small command per topic, none while an outage is
-// known.
+// Health checks the System: it queries Redis and every poller, and waits for
+// their answers until the deadline of ctx, or for 1 s if ctx has none. It may be
+// called at any time. It costs Redis one small command per topic, and none during
+// a known outage.
 func (s *System) Health(ctx context.Context) Health {
 	ctx, cancel := withDefaultTimeout(ctx, healthLimit)
 	defer cancel()
@@ -68,13 +68,13 @@ func (s *System) Health(ctx context.Context) Health {
 	s.mu.Unlock()
 
 	h := Health{Live: true, Draining: stopping}
-	var vitals actors.Health
+	var snapshot actors.Health
 	switch {
 	case runtime == nil && !stopping:
 		h.problem("not started")
 	case runtime != nil && !stopping:
-		vitals = ask(ctx, runtime)
-		h.Draining, h.ClockSteps = vitals.Draining, vitals.ClockSteps
+		snapshot = healthOf(ctx, runtime)
+		h.Draining, h.ClockSteps = snapshot.Draining, snapshot.ClockSteps
 		if address := s.actors.Address(); address != actors.NoAddress {
 			h.Listener = address
 		}
@@ -83,16 +83,16 @@ func (s *System) Health(ctx context.Context) Health {
 		h.problem("draining, or stopped")
 	}
 	h.Ready = len(h.Problems) == 0
-	h.alive("the supervisor", vitals.Silent)
+	h.alive("the supervisor", snapshot.Silent)
 	var reachable []string
-	for _, v := range vitals.Pollers {
+	for _, v := range snapshot.Pollers {
 		h.topic(v)
 		if v.DownSince.IsZero() {
 			reachable = append(reachable, v.Topic)
 		}
 	}
-	if len(reachable) > 0 || len(vitals.Pollers) == 0 {
-		h.behind(s.lookAtRedis(ctx, reachable))
+	if len(reachable) > 0 || len(snapshot.Pollers) == 0 {
+		h.behind(s.probeRedis(ctx, reachable))
 	}
 	if h.ClockSteps.Count > 0 {
 		h.problem("the clock of redis has stepped %d times, last at %s by %v",
@@ -101,8 +101,9 @@ func (s *System) Health(ctx context.Context) Health {
 	return h
 }
 
-// ask leaves half of the time to the look at Redis, should somebody be silent.
-func ask(ctx context.Context, rt *actors.Runtime) actors.Health {
+// healthOf waits for half of the time at most, so that an actor that does not
+// answer leaves time for the request to Redis.
+func healthOf(ctx context.Context, rt *actors.Runtime) actors.Health {
 	deadline, _ := ctx.Deadline()
 	ctx, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
 	defer cancel()
@@ -120,14 +121,14 @@ func (h *Health) problem(format string, args ...any) {
 	h.Problems = append(h.Problems, fmt.Sprintf(format, args...))
 }
 
-// alive judges who does not answer.
-func (h *Health) alive(who string, silent time.Duration) {
+// alive notes for how long an actor has not answered.
+func (h *Health) alive(name string, silent time.Duration) {
 	if silent == 0 {
 		return
 	}
 	h.Ready = false
 	h.Live = h.Live && silent < actors.StuckAfter
-	h.problem("%s does not answer, for %v", who, silent.Round(time.Millisecond))
+	h.problem("%s has not answered for %v", name, silent.Round(time.Millisecond))
 }
 
 func (h *Health) topic(v poller.Health) {
@@ -148,7 +149,7 @@ func (h *Health) topic(v poller.Health) {
 	})
 }
 
-// behind takes what a look at Redis found.
+// behind adds the result of a probe of Redis.
 func (h *Health) behind(found []timers.Behind, err error) {
 	if err != nil {
 		h.Redis, h.Ready = errors.Join(h.Redis, err), false
@@ -170,38 +171,38 @@ func (h *Health) behind(found []timers.Behind, err error) {
 	}
 }
 
-// look is one look at Redis.
-type look struct {
+// probe is one request to Redis on behalf of Health.
+type probe struct {
 	done  chan struct{} // closed when found and err are set
 	found []timers.Behind
 	err   error
 }
 
-// lookAtRedis looks at Redis, or waits for the look that is under way: one that
-// hangs is not joined by others.
-func (s *System) lookAtRedis(ctx context.Context, topics []string) ([]timers.Behind, error) {
+// probeRedis starts a probe, or waits for the one in flight, so that probes do
+// not pile up while Redis hangs.
+func (s *System) probeRedis(ctx context.Context, topics []string) ([]timers.Behind, error) {
 	s.mu.Lock()
-	l := s.looking
-	if l == nil {
-		l = &look{done: make(chan struct{})}
-		s.looking = l
-		go s.look(context.WithoutCancel(ctx), l, topics)
+	p := s.probing
+	if p == nil {
+		p = &probe{done: make(chan struct{})}
+		s.probing = p
+		go s.runProbe(context.WithoutCancel(ctx), p, topics)
 	}
 	s.mu.Unlock()
 	select {
-	case <-l.done:
-		return l.found, l.err
+	case <-p.done:
+		return p.found, p.err
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: no answer in time", ErrUnavailable)
 	}
 }
 
-func (s *System) look(ctx context.Context, l *look, topics []string) {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+func (s *System) runProbe(ctx context.Context, p *probe, topics []string) {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
-	l.found, l.err = s.store.Behind(ctx, topics)
+	p.found, p.err = s.store.Behind(ctx, topics)
 	s.mu.Lock()
-	s.looking = nil
+	s.probing = nil
 	s.mu.Unlock()
-	close(l.done)
+	close(p.done)
 }

@@ -55,7 +55,7 @@ func TestHealthOverALife(t *testing.T) {
 	require.NoError(t, h.Redis)
 
 	launch(t, sys)
-	require.NoError(t, sys.Pause("idle"))
+	require.NoError(t, sys.PauseLocal("idle"))
 	_, err := idle.Schedule(t.Context(), sys.Client(), "x", wakebell.At(time.Now().Add(-time.Hour)))
 	require.NoError(t, err)
 	_, err = good.Schedule(t.Context(), sys.Client(), "x")

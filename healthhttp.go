@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// HealthHandler serves Health over HTTP: GET /livez is answered with 200 while
-// the System is Live, /readyz while it is Ready, and both else with 503. The body
-// is JSON and says why. It has no authentication, names topics and shows errors:
-// serve it where only those who may know can reach it.
+// HealthHandler returns a handler of liveness and readiness probes: GET /livez
+// answers 200 while Health is Live, GET /readyz while it is Ready, and otherwise
+// 503. The body is JSON with the reasons. The handler has no authentication, and
+// its answers contain topic names and error texts: do not expose it to untrusted
+// networks.
 func (s *System) HealthHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", s.serveHealth(func(h Health) bool { return h.Live }))
@@ -25,12 +26,12 @@ func (s *System) serveHealth(good func(Health) bool) http.HandlerFunc {
 		if !good(h) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		// A client that has gone is nobody to tell.
+		// An error means that the client has disconnected.
 		_ = json.NewEncoder(w).Encode(h.view())
 	}
 }
 
-// The body of an answer: durations in seconds, instants as RFC 3339 or null,
+// The body of a response: durations in seconds, instants as RFC 3339 or null,
 // errors as text or null.
 type (
 	healthView struct {

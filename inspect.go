@@ -11,38 +11,41 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// Info is what Redis knows of a timer.
+// Info is the state of a timer in Redis.
 type Info struct {
 	ID    string
 	Topic string // with its prefix
 	State State
 
-	// Due is when it can be delivered next: the instant it was scheduled for,
-	// that of its next attempt, or, while it runs, the end of its lease.
+	// Due is when the timer can be delivered next: the instant for which it was
+	// scheduled, the instant of its next attempt, or, while it runs, the expiry
+	// of its lease.
 	Due time.Time
-	// Activation is the instant it was scheduled for, over all retries.
+	// Activation is the instant for which the timer was scheduled; retries do
+	// not change it.
 	Activation time.Time
 
 	Attempts  int    // deliveries so far
-	Failures  int    // those that ended in an error
+	Failures  int    // deliveries that ended in an error
 	LastError string // of the last failure
 }
 
-// State is where a timer stands.
+// State is the state of a timer.
 type State string
 
 const (
-	// StatePending waits for its instant.
+	// StatePending means that the timer waits for its instant.
 	StatePending State = "pending"
-	// StateRetrying waits for its next attempt.
+	// StateRetrying means that the timer waits for its next attempt.
 	StateRetrying State = "retrying"
-	// StateRunning is with a handler.
+	// StateRunning means that a handler holds the timer.
 	StateRunning State = "running"
-	// StateNever has an infinite instant, which no Wakebell client writes.
+	// StateNever means that the timer has an infinite instant. Other programs
+	// can write such timers; Wakebell does not.
 	StateNever State = "never"
 )
 
-// Content is what travels in a timer.
+// Content is the body of a timer, still encoded, with its headers.
 type Content struct {
 	CorrelationID string
 	ContentType   string
@@ -51,8 +54,8 @@ type Content struct {
 	Body          []byte
 }
 
-// Get reads a timer with its content; ErrNotFound when there is none, ErrTooLarge
-// when its payload has more bytes than are read.
+// Get returns a timer with its content. Errors include ErrNotFound, and
+// ErrTooLarge if the payload exceeds the limit for reading.
 func (c *Client) Get(ctx context.Context, topic, id string) (Info, Content, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
@@ -65,15 +68,15 @@ func (c *Client) Get(ctx context.Context, topic, id string) (Info, Content, erro
 	return infoOf(full, t), content(t.Payload, t.ID), nil
 }
 
-// Filter chooses timers; the zero value takes all.
+// Filter selects timers; the zero value selects all.
 type Filter struct {
-	DueBefore time.Time // only those due before it
-	Running   bool      // only those that a handler has
+	DueBefore time.Time // only timers that are due before it
+	Running   bool      // only timers that a handler holds
 }
 
-// List yields the timers of a topic in the order of Due, then ID. It reads
-// them in pages as the loop goes on, so what changes meanwhile may be seen or
-// not. An error is yielded last.
+// List returns an iterator over the timers of a topic, sorted by Due, then ID. It
+// reads them in pages, so it may or may not yield timers that change during the
+// iteration. After an error, which it yields with a zero Info, it ends.
 func (c *Client) List(ctx context.Context, topic string, f Filter) iter.Seq2[Info, error] {
 	return paging.All(func(after timers.Cursor) ([]Info, timers.Cursor, error) {
 		full, err := c.fullName(topic)
@@ -89,7 +92,7 @@ func (c *Client) List(ctx context.Context, topic string, f Filter) iter.Seq2[Inf
 	})
 }
 
-// Counts are the sizes of a topic.
+// Counts are the numbers of timers and dead letters of a topic.
 type Counts = timers.Counts
 
 // Count counts the timers and the dead letters of a topic.
@@ -101,13 +104,13 @@ func (c *Client) Count(ctx context.Context, topic string) (Counts, error) {
 	return c.store.Count(ctx, full)
 }
 
-// Stats are a topic in numbers.
+// Stats are the statistics of a topic.
 type Stats = timers.Stats
 
-// Stats counts the timers of a topic by where they stand, and tells since when
-// the first that is due has been and whether the topic is paused. Its cost does
-// not grow with the topic; where more than 1,000 timers are leased or were
-// tried, some counts are estimates, which it says.
+// Stats counts the timers of a topic by state, and reports since when the first
+// due timer waits and whether the topic is paused. Its cost does not grow with
+// the number of timers: if more than 1,000 timers are leased or were attempted,
+// some counts are estimates, and Estimated is set.
 func (c *Client) Stats(ctx context.Context, topic string) (Stats, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
@@ -116,13 +119,13 @@ func (c *Client) Stats(ctx context.Context, topic string) (Stats, error) {
 	return c.store.Stats(ctx, full)
 }
 
-// Overview is what there is to see of a topic at a glance: its numbers, and
-// what is ordered of it.
+// Overview is the statistics of a topic and its cluster-wide settings.
 type Overview = timers.Overview
 
-// Overview looks at topics, in their order, 100 of them in a round trip. What
-// cannot be read of one is in its Err, and spoils no other; the error of the
-// call is ctx's, or one of a Redis that answers for none of a hundred.
+// Overview returns the overviews of topics in the same order, with one round trip
+// for each 100 topics. An error that concerns one topic is in the Err of its
+// Overview. The call returns an error if ctx ends, or if Redis answers for none
+// of the topics of a round trip.
 func (c *Client) Overview(ctx context.Context, topics ...string) ([]Overview, error) {
 	full := make([]string, len(topics))
 	for i, topic := range topics {
@@ -134,10 +137,11 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]Overview, er
 	return c.store.Overview(ctx, full...)
 }
 
-// Topics yields the full names of the topics, in no order, each once. They are
-// those on which Wakebell scheduled or which a node handled; discover also
-// scans the whole of Redis for those that only Python peers know, which takes
-// as long as Redis is large. An error is yielded last.
+// Topics returns an iterator over the full names of the topics that Wakebell
+// scheduled on or handled, each once and in no particular order. With discover,
+// it also scans the whole keyspace for topics that only Python peers use; the
+// duration grows with the number of keys in Redis. After an error, which it yields
+// with an empty name, it ends.
 func (c *Client) Topics(ctx context.Context, discover bool) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		seen := map[string]bool{}
@@ -176,7 +180,7 @@ func infoOf(topic string, t timers.Timer) Info {
 	return info
 }
 
-// content takes a payload apart. One that contradicts itself is shown whole.
+// content decodes a payload. If it is malformed, Body is the whole payload.
 func content(payload []byte, id string) Content {
 	env, _ := envelope.Decode(payload)
 	return Content{

@@ -10,18 +10,18 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Errors of the calls that change a System while it runs.
+// Errors of the calls that change a running System.
 var (
-	// ErrNoTopic says that this System does not handle the topic.
+	// ErrNoTopic means that this System does not handle the topic.
 	ErrNoTopic = actors.ErrNoTopic
-	// ErrTopicTaken says that this System handles the topic already.
+	// ErrTopicTaken means that this System already handles the topic.
 	ErrTopicTaken = actors.ErrTopicTaken
-	// ErrNotRunning says that the System is not started, or is stopped.
+	// ErrNotRunning means that the System is not started, or is stopped.
 	ErrNotRunning = actors.ErrNotRunning
 )
 
-// Add has the System handle one more topic from now on. Errors: ErrInvalid,
-// ErrTopicTaken, ErrNotRunning, or those of Start.
+// Add adds a handler to the running System. Errors are ErrInvalid, ErrTopicTaken,
+// ErrNotRunning, and those of Start.
 func (s *System) Add(ctx context.Context, h Handler) error {
 	if err := s.cfg.validateHandler("handler", h); err != nil {
 		return err
@@ -48,26 +48,27 @@ func (s *System) Add(ctx context.Context, h Handler) error {
 	})
 }
 
-// Remove stops handling a topic: it is drained as Stop does, with DrainTimeout,
-// while other topics may be changed. Its timers stay in Redis. Errors: ErrNoTopic,
-// ErrNotRunning, or ErrUnfinished, which names handlers that did not return.
+// Remove drains a topic as Stop does, within DrainTimeout, and removes its
+// handler. The timers of the topic stay in Redis. Other topics may be changed
+// during the drain. Errors are ErrNoTopic, ErrNotRunning, and ErrUnfinished, whose
+// text names the handlers that did not return.
 func (s *System) Remove(topic string) error {
 	var drained *messages.TopicDrained
 	removed := make(chan struct{})
 	rt, err := s.beginRemoval(topic, removed)
 	if err == nil {
-		drained, err = rt.Remove(s.cfg.Prefix+topic, s.cfg.DrainTimeout) // without the lock, which a drain would hold for long
+		drained, err = rt.Remove(s.cfg.Prefix+topic, s.cfg.DrainTimeout) // without the lock, because a drain takes long
 		s.endRemoval(topic, removed, err == nil)
 	}
 	if err != nil {
-		return s.whyNot(err)
+		return s.wrapStopped(err)
 	}
 	return unfinished(&messages.Drained{Topics: []*messages.TopicDrained{drained}})
 }
 
 // beginRemoval marks a topic as being removed until endRemoval.
 func (s *System) beginRemoval(topic string, removed chan struct{}) (*actors.Runtime, error) {
-	//nolint:forbidigo // a drain has its own bound
+	//nolint:forbidigo // DrainTimeout bounds the drain
 	if err := s.untilRemoved(context.Background(), topic); err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func (s *System) endRemoval(topic string, removed chan struct{}, done bool) {
 	defer s.changing.Unlock()
 	if done {
 		delete(s.settings, topic)
-		s.queues.Delete(s.cfg.Prefix + topic) // the next of this name may be none
+		s.queues.Delete(s.cfg.Prefix + topic) // the next handler of this name may be that of a topic
 	}
 	delete(s.removing, topic)
 	close(removed)
@@ -111,11 +112,11 @@ func (s *System) untilRemoved(ctx context.Context, topic string) error {
 	}
 }
 
-// Retune changes options of a topic while it runs: MaxConcurrent, LeaseTTL,
-// MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryBackoff and
-// MaxAttempts. Handlers that run are not touched.
-// Errors: ErrInvalid, ErrNoTopic, ErrNotRunning.
-func (s *System) Retune(topic string, opts ...TuningOption) error {
+// RetuneLocal changes options of a topic on this node: MaxConcurrent, LeaseTTL,
+// MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryBackoff and MaxAttempts.
+// Running handlers are not affected. Client.Retune changes all nodes. Errors are
+// ErrInvalid, ErrNoTopic and ErrNotRunning.
+func (s *System) RetuneLocal(topic string, opts ...TuningOption) error {
 	return s.change(func(rt *actors.Runtime) error {
 		set, ok := s.settings[topic]
 		if !ok || s.removing[topic] != nil {
@@ -132,12 +133,14 @@ func (s *System) Retune(topic string, opts ...TuningOption) error {
 	})
 }
 
-// Pause keeps this System from taking timers of a topic until Resume; what
-// runs goes on. Errors: ErrNoTopic, ErrNotRunning.
-func (s *System) Pause(topic string) error { return s.pause(topic, true) }
+// PauseLocal stops this node from claiming timers of a topic until ResumeLocal.
+// Running handlers continue. Client.Pause pauses all nodes. Errors are ErrNoTopic
+// and ErrNotRunning.
+func (s *System) PauseLocal(topic string) error { return s.pause(topic, true) }
 
-// Resume ends a Pause.
-func (s *System) Resume(topic string) error { return s.pause(topic, false) }
+// ResumeLocal ends a PauseLocal; it does not end a Client.Pause. Errors are
+// ErrNoTopic and ErrNotRunning.
+func (s *System) ResumeLocal(topic string) error { return s.pause(topic, false) }
 
 func (s *System) pause(topic string, paused bool) error {
 	return s.change(func(rt *actors.Runtime) error {
@@ -148,7 +151,7 @@ func (s *System) pause(topic string, paused bool) error {
 	})
 }
 
-// change runs one change of the running System at a time.
+// change serializes changes of the running System.
 func (s *System) change(do func(*actors.Runtime) error) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -156,18 +159,18 @@ func (s *System) change(do func(*actors.Runtime) error) error {
 	if rt == nil {
 		return ErrNotRunning
 	}
-	return s.whyNot(do(rt))
+	return s.wrapStopped(do(rt))
 }
 
-// whyNot is the error of a change, which may have failed because the System ended.
-func (s *System) whyNot(err error) error {
+// wrapStopped wraps ErrNotRunning if a change failed because the System was stopped.
+func (s *System) wrapStopped(err error) error {
 	if errors.Is(err, actors.ErrNoAnswer) && s.running() == nil {
-		return fmt.Errorf("%w: %w", ErrNotRunning, err) // it was stopped meanwhile
+		return fmt.Errorf("%w: %w", ErrNotRunning, err) // it was stopped during the change
 	}
 	return err
 }
 
-// running is what runs; nil: nothing yet, or no more.
+// running returns the runtime; nil before Start and after Stop.
 func (s *System) running() *actors.Runtime {
 	s.mu.Lock()
 	defer s.mu.Unlock()

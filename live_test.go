@@ -107,8 +107,8 @@ func TestOtherTopicsAreChangedWhileOneIsRemoved(t *testing.T) {
 		require.NoError(t, sys.Add(t.Context(), added))
 		schedule(t, sys, next, "a")
 		require.Equal(t, "a", receive(t, ids))
-		require.ErrorIs(t, sys.Resume(slow.Name()), wakebell.ErrNoTopic)
-		require.ErrorIs(t, sys.Retune(slow.Name(), wakebell.MaxConcurrent(1)), wakebell.ErrNoTopic)
+		require.ErrorIs(t, sys.ResumeLocal(slow.Name()), wakebell.ErrNoTopic)
+		require.ErrorIs(t, sys.RetuneLocal(slow.Name(), wakebell.MaxConcurrent(1)), wakebell.ErrNoTopic)
 		require.Less(t, time.Since(began), time.Minute)
 		release()
 		require.ErrorIs(t, errors.Join(receive(t, removed), receive(t, removed)), wakebell.ErrNoTopic, "it is removed once")
@@ -125,13 +125,13 @@ func TestAPausedTopicTakesNothingUntilItIsResumed(t *testing.T) {
 	schedule(t, sys, topic, "before")
 	require.Equal(t, "before", <-ids)
 
-	require.NoError(t, sys.Pause(topic.Name()))
+	require.NoError(t, sys.PauseLocal(topic.Name()))
 	schedule(t, sys, topic, "meanwhile")
 	require.Never(t, func() bool { return len(ids) > 0 }, 100*time.Millisecond, 10*time.Millisecond)
 
-	require.NoError(t, sys.Resume(topic.Name()))
+	require.NoError(t, sys.ResumeLocal(topic.Name()))
 	require.Equal(t, "meanwhile", <-ids)
-	require.ErrorIs(t, sys.Pause("unknown"), wakebell.ErrNoTopic)
+	require.ErrorIs(t, sys.PauseLocal("unknown"), wakebell.ErrNoTopic)
 }
 
 func TestMaxConcurrentIsRetunedWhileItRuns(t *testing.T) {
@@ -143,7 +143,7 @@ func TestMaxConcurrentIsRetunedWhileItRuns(t *testing.T) {
 		schedule(t, sys, topic, string(rune('A'+i)))
 	}
 	<-running
-	require.NoError(t, sys.Retune(topic.Name(), wakebell.MaxConcurrent(80)))
+	require.NoError(t, sys.RetuneLocal(topic.Name(), wakebell.MaxConcurrent(80)))
 	for range 79 { // over two streams now
 		<-running
 	}
@@ -160,9 +160,9 @@ func TestRetuneRefusesWhatCannotBe(t *testing.T) {
 		nil, wakebell.MaxConcurrent(0),
 		wakebell.PollingInterval(time.Minute), // above MaxPollingInterval
 	} {
-		require.ErrorIs(t, sys.Retune(topic.Name(), opt), wakebell.ErrInvalid)
+		require.ErrorIs(t, sys.RetuneLocal(topic.Name(), opt), wakebell.ErrInvalid)
 	}
-	require.ErrorIs(t, sys.Retune("unknown", wakebell.MaxConcurrent(2)), wakebell.ErrNoTopic)
+	require.ErrorIs(t, sys.RetuneLocal("unknown", wakebell.MaxConcurrent(2)), wakebell.ErrNoTopic)
 }
 
 func TestAChangeNeedsARunningSystem(t *testing.T) {

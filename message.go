@@ -13,8 +13,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// ScheduleMessage is a draft as a message to the gateway. Errors are those of
-// the draft; its size is checked there.
+// ScheduleMessage converts a draft to a request for the gateway. Its error is
+// that of the draft; the gateway checks the size.
 func ScheduleMessage(d Draft) (*messages.ScheduleRequest, error) {
 	if d.err != nil {
 		return nil, d.err
@@ -39,7 +39,7 @@ func ScheduleMessage(d Draft) (*messages.ScheduleRequest, error) {
 	case d.planned:
 		m.When = &messages.ScheduleRequest_In{In: durationpb.New(d.in)}
 	}
-	if d.policy == Keep || d.policy == Earliest {
+	if d.policy == PolicyKeep || d.policy == PolicyEarliest {
 		m.IfExists = messages.Policy(d.policy) + messages.Policy_POLICY_REPLACE
 	}
 	if d.once != 0 {
@@ -48,14 +48,14 @@ func ScheduleMessage(d Draft) (*messages.ScheduleRequest, error) {
 	return m, nil
 }
 
-// draftOf is the draft of a message; what is wrong with it is said when it is
-// used.
+// draftOf converts a request to a draft. If the request is invalid, scheduling
+// the draft returns the error.
 func draftOf(m *messages.ScheduleRequest, key *timers.Key) Draft {
 	var opts []ScheduleOption
 	switch {
 	case m.GetId() != "":
 		opts = append(opts, ID(m.GetId()))
-	case key != nil: // asked again, it must be the same
+	case key != nil: // a repeated request needs the same id
 		opts = append(opts, ID(key.ID()))
 	}
 	opts = append(opts, ContentType(m.GetContentType()), CorrelationID(m.GetCorrelationId()))
@@ -84,7 +84,7 @@ func draftOf(m *messages.ScheduleRequest, key *timers.Key) Draft {
 	return NewTopic[[]byte](m.GetTopic()).Draft(m.GetBody(), opts...)
 }
 
-// wrong is an option that was found wrong already.
+// wrong returns an option that fails with err.
 func wrong(err error) ScheduleOption { return func(*Draft) error { return err } }
 
 func at(t *timestamppb.Timestamp) ScheduleOption {
@@ -108,7 +108,7 @@ func debounce(m *messages.Debounce) ScheduleOption {
 	})
 }
 
-// spanning is an option that takes a duration.
+// spanning returns the option for a duration, if it is valid.
 func spanning(field string, d *durationpb.Duration, option func(time.Duration) ScheduleOption) ScheduleOption {
 	span := d.AsDuration()
 	switch {

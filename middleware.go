@@ -10,22 +10,22 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 )
 
-// HandlerFunc handles a timer whose body is still bytes. What it returns is
-// the verdict, as in Handle.
+// HandlerFunc handles a timer with an encoded body. Its error is the verdict, as
+// in Handle.
 type HandlerFunc func(ctx context.Context, t Timer[[]byte]) error
 
 // Middleware wraps the handling of timers: it runs code before and after next,
 // changes the context or the verdict, or does not call next at all. It runs in
 // the handler's goroutine, so a panic in it is a crash of the handler.
 //
-// It may replace t.Body, or change it in place, and t.ContentType with it: to
-// decrypt or to unpack, say. What is inside of it reads what it left there; with
-// Forward that is what the lease carries. t.Raw stays what travelled, and so do
-// retries and dead letters: the next delivery begins with the original body.
+// It may replace t.Body and t.ContentType, or change t.Body in place, for instance
+// to decrypt or decompress it. The next middleware and the handler receive the
+// result; with Forward, the lease does. t.Raw is not affected, nor are retries and
+// dead letters: the next delivery starts with the original body.
 type Middleware func(next HandlerFunc) HandlerFunc
 
-// With wraps the handling of a topic or queue in middleware; the first is the outermost.
-// That of Config.Middleware is outside of it.
+// With wraps the handler of a topic or queue in middleware; the first is the
+// outermost. Config.Middleware is outside of it.
 func With(mw ...Middleware) CommonOption {
 	return commonOption(func(s *settings) error {
 		if slices.ContainsFunc(mw, func(m Middleware) bool { return m == nil }) {
@@ -36,11 +36,12 @@ func With(mw ...Middleware) CommonOption {
 	})
 }
 
-// ErrUnreadable is wrapped by what next returns for a body that is not of the
-// topic's type: the timer becomes a dead letter, whatever the reject policy.
+// ErrUnreadable is wrapped by the error that a middleware receives from next if
+// the body cannot be decoded into the type of the topic. The timer is
+// dead-lettered, also with DiscardRejected.
 var ErrUnreadable = codec.ErrUnreadable
 
-// typed is the innermost HandlerFunc of a topic: it reads the body as a T.
+// typed returns the innermost HandlerFunc of a topic, which decodes the body.
 func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) HandlerFunc {
 	return func(ctx context.Context, raw Timer[[]byte]) error {
 		body, err := c.Decode(raw.Body, raw.ContentType)
@@ -51,8 +52,7 @@ func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) Ha
 	}
 }
 
-// chain makes what the actors call of a handler's innermost HandlerFunc and the
-// middleware around it.
+// chain wraps a handler's innermost HandlerFunc in middleware for the pollers.
 func chain(h Handler, mw []Middleware) poller.Handle {
 	fn, read := h.fn, h.read
 	if read == nil {
@@ -67,7 +67,7 @@ func chain(h Handler, mw []Middleware) poller.Handle {
 			return poller.Undeliverable(err)
 		}
 		body := env.Body
-		if len(mw) > 0 { // which may change it in place
+		if len(mw) > 0 { // middleware may change the body in place
 			body = slices.Clone(body)
 		}
 		return verdict(fn(ctx, Timer[[]byte]{Body: body, Meta: meta(d, env)}))
@@ -91,9 +91,9 @@ func meta(d *poller.Delivery, env envelope.Envelope) Meta {
 	}
 }
 
-// Group puts prefix before the topics of handlers, as a router of
-// faststream-redis-timers does, and middleware around them all. Those who
-// schedule use Topic.Under, those who publish Queue.Under.
+// Group returns copies of handlers whose topics and queues have prefix before
+// their names, wrapped in middleware, as a router of faststream-redis-timers does.
+// Clients use Topic.Under to schedule and Queue.Under to publish.
 func Group(prefix string, handlers []Handler, mw ...Middleware) []Handler {
 	grouped := slices.Clone(handlers)
 	for i := range grouped {

@@ -2,10 +2,10 @@ package wakebell
 
 import "context"
 
-// Reschedule gives a timer a new instant, by In or At, and leaves its body. It
-// counts as a new timer: its attempts start anew, and if a handler runs it is
-// superseded, so that the timer is delivered again at the new instant. The
-// outcome is Moved or Superseded; ErrNotFound when there is no such timer.
+// Reschedule gives a timer a new instant, by In or At, and keeps its body. The
+// result counts as a new timer: its attempts are counted from 0, and a running
+// handler is superseded, so that the timer is delivered again at the new instant.
+// The Outcome is Moved or Superseded. Errors include ErrNotFound.
 func (c *Client) Reschedule(ctx context.Context, topic, id string, when ScheduleOption) (Scheduled, error) {
 	var d Draft
 	if when == nil {
@@ -14,7 +14,7 @@ func (c *Client) Reschedule(ctx context.Context, topic, id string, when Schedule
 	if err := when(&d); err != nil {
 		return Scheduled{}, err
 	}
-	if !d.planned || d.policy != Replace {
+	if !d.planned || d.policy != PolicyReplace {
 		return Scheduled{}, invalid("when", "want In or At")
 	}
 	full, err := c.fullName(topic)
@@ -28,10 +28,11 @@ func (c *Client) Reschedule(ctx context.Context, topic, id string, when Schedule
 	return s, nil
 }
 
-// RunNow makes a timer due now. One that waits for its next attempt keeps its
-// Activation and its attempts; for any other, now is the Activation. A timer
-// that is due already or runs is not changed, which the answer says: Pending or
-// Running. ErrNotFound when there is no such timer.
+// RunNow makes a timer due now, and returns the state in which it found it:
+// Pending or Running. A timer that waits for its next attempt keeps its Activation
+// and its attempts; a timer that was not delivered yet gets the present as its
+// Activation. A timer that is due or running is not changed. Errors include
+// ErrNotFound.
 func (c *Client) RunNow(ctx context.Context, topic, id string) (Presence, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
@@ -40,12 +41,18 @@ func (c *Client) RunNow(ctx context.Context, topic, id string) (Presence, error)
 	return c.store.RunNow(ctx, full, id)
 }
 
-// Reschedule is Client.Reschedule on the topic.
-func (t Topic[T]) Reschedule(ctx context.Context, c *Client, id string, when ScheduleOption) (Scheduled, error) {
+// Reschedule gives a timer of the topic a new instant; see Client.Reschedule.
+func (t Topic[T]) Reschedule(ctx context.Context, c Timers, id string, when ScheduleOption) (Scheduled, error) {
+	if c == nil {
+		return Scheduled{}, invalid("client", "nil")
+	}
 	return c.Reschedule(ctx, t.name, id, when)
 }
 
-// RunNow is Client.RunNow on the topic.
-func (t Topic[T]) RunNow(ctx context.Context, c *Client, id string) (Presence, error) {
+// RunNow makes a timer of the topic due now; see Client.RunNow.
+func (t Topic[T]) RunNow(ctx context.Context, c Timers, id string) (Presence, error) {
+	if c == nil {
+		return Absent, invalid("client", "nil")
+	}
 	return c.RunNow(ctx, t.name, id)
 }

@@ -35,8 +35,7 @@ func defaultSettings() settings {
 	}
 }
 
-// applyAll applies options with one of their methods, and reports all that are
-// wrong.
+// applyAll applies options by one of their methods, and joins their errors.
 func applyAll[O any](s *settings, opts []O, apply func(O, *settings) error) error {
 	var errs []error
 	for i, opt := range opts {
@@ -49,7 +48,7 @@ func applyAll[O any](s *settings, opts []O, apply func(O, *settings) error) erro
 	return errors.Join(errs...)
 }
 
-// retune applies options to the settings of a handler that runs.
+// retune applies options to the settings of a running handler.
 func (s *settings) retune(opts []TuningOption) error {
 	return errors.Join(applyAll(s, opts, TuningOption.tune), s.validate())
 }
@@ -62,7 +61,7 @@ func (s settings) validate() error {
 	return nil
 }
 
-// tunable are the settings that may change while a topic is handled.
+// tunable returns the settings that may change while a topic is handled.
 func (s settings) tunable() poller.Settings {
 	return poller.Settings{
 		MaxConcurrent:      s.maxConcurrent,
@@ -78,14 +77,14 @@ func (s settings) tunable() poller.Settings {
 	}
 }
 
-// HandlerOption configures the handler of a topic: see Handle and Forward. A wrong
-// value makes New fail with ErrInvalid.
+// HandlerOption configures the handler of a topic; see Handle and Forward. New
+// returns ErrInvalid for an option that is out of its range.
 type HandlerOption interface {
 	applyTopic(s *settings) error
 }
 
-// QueueHandlerOption configures the handler of a queue: see HandleQueue and
-// ForwardQueue. A wrong value makes New fail with ErrInvalid.
+// QueueHandlerOption configures the handler of a queue; see HandleQueue and
+// ForwardQueue. New returns ErrInvalid for an option that is out of its range.
 type QueueHandlerOption interface {
 	applyQueue(s *settings) error
 }
@@ -97,7 +96,7 @@ type CommonOption interface {
 }
 
 // TuningOption configures the handler of a topic or of a queue, and can be changed
-// while the handler runs: see System.Retune.
+// while the handler runs; see System.RetuneLocal.
 type TuningOption interface {
 	CommonOption
 	tune(s *settings) error
@@ -118,7 +117,7 @@ func (o tuningOption) applyTopic(s *settings) error { return o(s) }
 func (o tuningOption) applyQueue(s *settings) error { return o(s) }
 func (o tuningOption) tune(s *settings) error       { return o(s) }
 
-// MaxConcurrent is how many timers of the topic this node handles at once,
+// MaxConcurrent sets how many timers of the topic this node handles at once,
 // 1 – 10,000; default 5.
 func MaxConcurrent(n int) TuningOption {
 	return tuningOption(func(s *settings) error {
@@ -127,9 +126,9 @@ func MaxConcurrent(n int) TuningOption {
 	})
 }
 
-// LeaseTTL is how long a crashed node keeps its timers from the others,
-// 100 ms – 24 h; default 30 s. While a handler runs, its lease is extended at
-// a third of it.
+// LeaseTTL sets the lifetime of a lease, 100 ms – 24 h; default 30 s, for queues
+// 5 min. Timers of a crashed node are delivered again when their leases expire.
+// While a handler runs, its lease is extended after each third of the lifetime.
 func LeaseTTL(d time.Duration) TuningOption {
 	return tuningOption(func(s *settings) error {
 		s.leaseTTL = d
@@ -137,9 +136,10 @@ func LeaseTTL(d time.Duration) TuningOption {
 	})
 }
 
-// MaxLeaseAge ends a handler that runs longer: its context ends with
-// ErrLeaseTooOld, its slot is freed, and the timer is retried as after an
-// error. 0 – 30 days; default 0, which is off.
+// MaxLeaseAge bounds the duration of a handler, 0 – 30 days; default 0, which
+// means no bound, for queues 1 h. After that, the context of the handler is
+// cancelled with the cause ErrLeaseTooOld, the handler no longer counts against
+// MaxConcurrent, and the timer is retried as after an error.
 func MaxLeaseAge(d time.Duration) TuningOption {
 	return tuningOption(func(s *settings) error {
 		s.maxAge = d
@@ -147,8 +147,9 @@ func MaxLeaseAge(d time.Duration) TuningOption {
 	})
 }
 
-// PollingInterval is the first delay of the idle backoff, 1 ms – 1 h; default
-// 50 ms. It matters for timers that Python peers schedule: they send no hints.
+// PollingInterval sets the first delay of the polling backoff on an idle topic,
+// 1 ms – 1 h; default 50 ms. It matters for timers of Python peers, which do not
+// notify the nodes.
 func PollingInterval(d time.Duration) TuningOption {
 	return tuningOption(func(s *settings) error {
 		s.polling = d
@@ -156,8 +157,9 @@ func PollingInterval(d time.Duration) TuningOption {
 	})
 }
 
-// MaxPollingInterval caps the idle backoff, 1 ms – 1 h; default 5 s. After
-// ±50 % of jitter a look may come up to 1.5 × as late.
+// MaxPollingInterval caps the polling backoff on an idle topic, 1 ms – 1 h and at
+// least PollingInterval; default 5 s, for queues 1 s. With a jitter of ±50 %, the
+// longest delay is 1.5 times the cap.
 func MaxPollingInterval(d time.Duration) TuningOption {
 	return tuningOption(func(s *settings) error {
 		s.maxPolling = d
@@ -165,9 +167,9 @@ func MaxPollingInterval(d time.Duration) TuningOption {
 	})
 }
 
-// RetryBackoff is the delay after the first failure, and the cap up to which
-// it doubles with each further one; each varies by ±20 %. 1 ms – 30 days;
-// default 1 s and 1 h.
+// RetryBackoff sets the delay after the first failure, which doubles with each
+// further failure, and its limit. Each is 1 ms – 30 days, the limit at least
+// initial; defaults 1 s and 1 h. Delays have a jitter of ±20 %.
 func RetryBackoff(initial, limit time.Duration) TuningOption {
 	return tuningOption(func(s *settings) error {
 		s.retryInitial, s.retryMax = initial, limit
@@ -179,9 +181,10 @@ func RetryBackoff(initial, limit time.Duration) TuningOption {
 	})
 }
 
-// MaxAttempts is the failure at which a timer becomes a dead letter,
-// 1 – 1,000,000; default 25. Deliveries that end without a verdict (crashes)
-// have a cap of their own, 10 above it.
+// MaxAttempts sets the number of failures after which a timer is dead-lettered,
+// 1 – 1,000,000; default 25, for queues 10. Deliveries of a topic that end without
+// a verdict, such as crashes, are not failures; MaxAttempts + 10 deliveries in
+// all dead-letter a timer too.
 func MaxAttempts(n int) TuningOption {
 	return tuningOption(func(s *settings) error {
 		s.maxAttempts = n
@@ -189,8 +192,8 @@ func MaxAttempts(n int) TuningOption {
 	})
 }
 
-// DiscardRejected removes rejected timers, as faststream-redis-timers does,
-// instead of keeping them as dead letters.
+// DiscardRejected deletes rejected timers, as faststream-redis-timers does,
+// instead of dead-lettering them.
 func DiscardRejected() CommonOption {
 	return commonOption(func(s *settings) error {
 		s.discardRejected = true
@@ -198,10 +201,9 @@ func DiscardRejected() CommonOption {
 	})
 }
 
-// RetryOnLeaseExpiry is for topics. It leaves a timer whose handler failed to its lease, as
-// faststream-redis-timers does: it comes back when the lease ends, and the
-// failure is not counted. What bounds it is the cap on deliveries without a
-// verdict, 10 above MaxAttempts. RetryIn and Reject work as ever.
+// RetryOnLeaseExpiry retries a timer whose handler failed when its lease expires,
+// as faststream-redis-timers does, and does not count the failure. MaxAttempts +
+// 10 deliveries dead-letter the timer. RetryIn and Reject are not affected.
 func RetryOnLeaseExpiry() HandlerOption {
 	return topicOption(func(s *settings) error {
 		s.retryOnExpiry = true
@@ -216,8 +218,8 @@ func within[N ~int | ~int64](field string, n, low, high N) error {
 	return nil
 }
 
-// neverSettledSlack is how many deliveries without a verdict a timer survives
-// beyond MaxAttempts: some are not its fault (a node that was killed).
+// neverSettledSlack is how many deliveries a timer may have beyond MaxAttempts:
+// the timer does not cause all crashes, for instance if a node is killed.
 const neverSettledSlack = 10
 
 func (s settings) maxClaims() int { return min(s.maxAttempts, math.MaxInt32) + neverSettledSlack }

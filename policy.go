@@ -7,27 +7,27 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// Policy says what becomes of a timer whose id exists.
+// Policy is what scheduling does if a timer of the same id exists.
 type Policy = timers.Policy
 
 const (
-	// Replace gives the id the new body and instant. A handler that runs on
-	// the old ones is superseded: it goes on, and its verdict counts no more.
-	Replace = timers.Replace
-	// Keep changes nothing.
-	Keep = timers.Keep
-	// Earliest replaces a pending timer if the new instant is before the one
-	// at which it would be delivered next, else it changes nothing. A handler
-	// that runs is superseded.
-	Earliest = timers.Earliest
+	// PolicyReplace replaces the body and the instant. A running handler is
+	// superseded: it continues, and its verdict is ignored.
+	PolicyReplace = timers.Replace
+	// PolicyKeep keeps the existing timer.
+	PolicyKeep = timers.Keep
+	// PolicyEarliest replaces a pending timer if the new instant is before that
+	// of its next delivery, and otherwise keeps it. A running handler is
+	// superseded.
+	PolicyEarliest = timers.Earliest
 )
 
-// IfExists says what to do when the id exists; default Replace. Debounce is a
-// policy of its own and excludes it.
+// IfExists sets the policy for an existing id; default PolicyReplace. It excludes
+// Debounce, which is a policy of its own.
 func IfExists(p Policy) ScheduleOption {
 	return func(d *Draft) error {
 		switch {
-		case p > Earliest:
+		case p > PolicyEarliest:
 			return invalid("IfExists", "unknown policy %d", p)
 		case d.policy == timers.Debounce:
 			return invalid("IfExists", "Debounce is the policy")
@@ -37,15 +37,15 @@ func IfExists(p Policy) ScheduleOption {
 	}
 }
 
-// Debounce makes the timer due d from now, and if the id is pending moves it
-// there, with the new body: it is delivered when no schedule has come for d,
-// with the last body. Limit bounds how long that may go on: the timer is due at
-// the latest limit after the first schedule; 0 is no bound. d is above 0, limit
-// at least d.
+// Debounce makes the timer due d from now; if the id is pending, it is moved there
+// and gets the new body. So the timer is delivered with the last body, when its id
+// was not scheduled for d. The timer is due limit after the first schedule at the
+// latest; a limit of 0 means no bound. d must be above 0, and limit 0 or at least
+// d.
 //
-// A delivery that failed ends the count: the next schedule is a first one, and
-// so is one that comes while a handler runs, which is superseded. Every caller
-// that uses an id should use the same limit: each call goes by its own.
+// A failed delivery resets the limit: the next schedule counts as the first. So
+// does a schedule while a handler runs, which is superseded. Each call applies its
+// own limit, so use the same one in all calls for an id.
 func Debounce(d, limit time.Duration) ScheduleOption {
 	return func(draft *Draft) error {
 		switch {
@@ -53,7 +53,7 @@ func Debounce(d, limit time.Duration) ScheduleOption {
 			return invalid("Debounce", "%v, want above 0", d)
 		case limit != 0 && limit < d:
 			return invalid("Debounce", "a limit of %v, want at least the delay of %v, or 0", limit, d)
-		case draft.policy != Replace:
+		case draft.policy != PolicyReplace:
 			return invalid("Debounce", "it is a policy of its own, without IfExists")
 		}
 		draft.in, draft.maxDelay, draft.policy = d, limit, timers.Debounce
@@ -61,20 +61,20 @@ func Debounce(d, limit time.Duration) ScheduleOption {
 	}
 }
 
-// Once has the id fire once, however often it is scheduled with Once from now
-// until window (1 ms – 100 years) after the instant at which it is due: the
-// schedule that is retried because its reply was lost does no harm, even when
-// the timer has fired meanwhile. In that time
+// Once makes the id fire once, even if it is scheduled with Once repeatedly, from
+// now until window after the instant at which it is due; window is 1 ms – 100
+// years. Use it if a schedule may be retried after the timer has fired, because
+// the reply was lost. During that time
 //
-//   - a timer that was not delivered yet goes by its policy, as without Once;
-//   - one that was (its handler runs, or it waits for its next attempt) is kept;
-//   - one that is gone, because it was handled, became a dead letter or was
-//     cancelled, is not written again: the outcome is AlreadyDone.
+//   - a timer that was not delivered yet is treated by its policy;
+//   - a timer that was delivered, and runs or waits for its next attempt, is kept;
+//   - a timer that is gone, because it was handled, dead-lettered or cancelled, is
+//     not written again: the Outcome is AlreadyDone.
 //
-// A schedule of the same id without Once asks for none of it. The window should
-// be longer than the retries of the caller and those of the timer together.
-// Redis keeps a small key per timer until the window is over; do without it
-// where Redis may evict keys that expire.
+// A schedule of the same id without Once is not affected. The window should be
+// longer than the retries of the caller and those of the timer together. Redis
+// stores a small key per timer until the window is over; do not use Once if Redis
+// may evict keys with an expiry.
 func Once(window time.Duration) ScheduleOption {
 	return func(d *Draft) error {
 		d.once = window
@@ -82,17 +82,17 @@ func Once(window time.Duration) ScheduleOption {
 	}
 }
 
-// WithReplicas has Schedule return only when n replicas (1 – 100) of the Redis
-// that keeps the timer have confirmed it, or with ErrTooFewReplicas after
-// timeout (1 ms – 1 min, cut to the deadline of the context). The timer is
-// stored in either case and will be delivered; scheduling it again, which is as
-// safe as ever, asks again. Drafts of one topic that are stored together wait for
-// the most that one of them asks for.
+// WithReplicas makes Schedule wait until n replicas (1 – 100) have confirmed the
+// timer, for at most timeout (1 ms – 1 min, shortened to the deadline of the
+// context). If fewer confirm in time, the error is ErrTooFewReplicas. The timer is
+// stored and will be delivered in either case; scheduling it again waits again.
+// Drafts of one topic that are stored together wait for the largest n and timeout
+// among them.
 //
-// It is Redis's WAIT: it makes a failover that loses the timer unlikely, not
-// impossible. A replica has the timer in memory then and not on its disk, and a
-// failover may choose a replica that has not confirmed. It says nothing of what
-// comes later: that the timer was claimed, or handled, is not waited for.
+// WithReplicas uses the WAIT command: it makes the loss of the timer in a failover
+// unlikely, not impossible. A replica that confirmed has the timer in memory, not
+// necessarily on disk, and a failover may promote another replica. Later writes,
+// such as claims and acks, are not waited for.
 func WithReplicas(n int, timeout time.Duration) ScheduleOption {
 	return func(d *Draft) error {
 		d.replicas, d.replicaTimeout = n, timeout

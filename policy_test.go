@@ -17,8 +17,8 @@ func TestPoliciesThroughTheClient(t *testing.T) {
 	drafts := func(body string, when wakebell.ScheduleOption) []wakebell.Draft {
 		return []wakebell.Draft{
 			topic.Draft(body, when, wakebell.ID("replace")),
-			topic.Draft(body, when, wakebell.ID("keep"), wakebell.IfExists(wakebell.Keep)),
-			topic.Draft(body, when, wakebell.ID("earliest"), wakebell.IfExists(wakebell.Earliest)),
+			topic.Draft(body, when, wakebell.ID("keep"), wakebell.IfExists(wakebell.PolicyKeep)),
+			topic.Draft(body, when, wakebell.ID("earliest"), wakebell.IfExists(wakebell.PolicyEarliest)),
 			topic.Draft(body, wakebell.ID("debounce"), wakebell.Debounce(time.Hour, 3*time.Hour)),
 			topic.Draft(body, when, wakebell.ID("once"), wakebell.Once(time.Hour)),
 		}
@@ -64,8 +64,8 @@ func TestScheduleOptionsThatContradict(t *testing.T) {
 		"one of them":              {wakebell.In(hour), debounce},
 		"want above 0":             {wakebell.Debounce(0, hour)},
 		"at least the delay":       {wakebell.Debounce(hour, time.Second)},
-		"a policy of its own":      {wakebell.IfExists(wakebell.Keep), debounce},
-		"Debounce is the policy":   {debounce, wakebell.IfExists(wakebell.Keep)},
+		"a policy of its own":      {wakebell.IfExists(wakebell.PolicyKeep), debounce},
+		"Debounce is the policy":   {debounce, wakebell.IfExists(wakebell.PolicyKeep)},
 		"IfExists: unknown policy": {wakebell.IfExists(3)},
 		"Once: 0s":                 {wakebell.Once(0)},
 	} {

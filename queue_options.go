@@ -28,8 +28,8 @@ func defaultQueueSettings() settings {
 	return s
 }
 
-// KeepCompleted is for queues. It keeps the payloads of the last n messages that
-// were handled, 0 to 1,000,000; default 0.
+// KeepCompleted keeps the payloads of the last n handled messages of a queue,
+// 0 – 1,000,000; default 0.
 func KeepCompleted(n int) QueueHandlerOption {
 	return queueOption(func(s *settings) error {
 		s.queue.completed = int64(n)
@@ -37,8 +37,8 @@ func KeepCompleted(n int) QueueHandlerOption {
 	})
 }
 
-// KeepFailed is for queues. It keeps the payloads of the last n messages that
-// finally failed under ErrorsAreFinal or AtMostOnce, 0 to 1,000,000; default 0.
+// KeepFailed keeps the payloads of the last n messages of a queue that failed
+// under ErrorsAreFinal or AtMostOnce, 0 – 1,000,000; default 0.
 func KeepFailed(n int) QueueHandlerOption {
 	return queueOption(func(s *settings) error {
 		s.queue.failed = int64(n)
@@ -46,10 +46,10 @@ func KeepFailed(n int) QueueHandlerOption {
 	})
 }
 
-// ErrorsAreFinal is for queues. It is the rule of redis-message-queue: a message
-// whose handler returns an error is not tried again; see KeepFailed. Reject still
-// makes a dead letter. A panic and the crash of a node are not errors: the message
-// is delivered again.
+// ErrorsAreFinal disables retries on a queue, as redis-message-queue does: a
+// message whose handler returns an error is not delivered again; see KeepFailed.
+// Reject still dead-letters a message. After a panic or the crash of a node, the
+// message is delivered again.
 func ErrorsAreFinal() QueueHandlerOption {
 	return queueOption(func(s *settings) error {
 		s.queue.finalErrors = true
@@ -57,9 +57,9 @@ func ErrorsAreFinal() QueueHandlerOption {
 	})
 }
 
-// AtMostOnce is for queues. It removes the visibility timeout: no message is
-// delivered twice. The messages that a node holds when it crashes are lost, and
-// stay in the list of those in processing. Errors and panics are final. A drain
+// AtMostOnce disables the visibility timeout of a queue, so that no message is
+// delivered twice. The messages that a node holds when it crashes are lost; they
+// stay in the list of messages in processing. Errors and panics are final. A drain
 // returns only messages that no handler has received.
 func AtMostOnce() QueueHandlerOption {
 	return queueOption(func(s *settings) error {

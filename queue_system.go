@@ -7,7 +7,7 @@ import (
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
 )
 
-// hints listens for what the System handles, be it topics or queues.
+// hints subscribes to the notifications of the System's topics and queues.
 type hints struct{ s *System }
 
 // Listen implements actors.Hints.
@@ -24,14 +24,14 @@ func (l hints) Listen(ctx context.Context, sources []string, deliver func(exchan
 	return queuestore.Listen(ctx, l.s.store, topics, queues, deliver)
 }
 
-// queueNamed is the queue of that full name that the System handles; nil: none.
+// queueNamed returns the queue of that full name that the System handles, or nil.
 func (s *System) queueNamed(full string) *queuestore.Queue {
 	q, _ := s.queues.Load(full)
 	queue, _ := q.(*queuestore.Queue)
 	return queue
 }
 
-// handles notes what a handler handles, before its poller starts.
+// handles registers the queue of a handler, before its poller starts.
 func (s *System) handles(h Handler) error {
 	if h.set.queue == nil {
 		return nil

@@ -10,12 +10,12 @@ import (
 	"github.com/wakebell/wakebell/reminder"
 )
 
-// Reminders returns the System's reminders. Without Config.Reminders its calls
-// fail with reminder.ErrDisabled.
+// Reminders returns the System's reminders. Without Config.Reminders, their calls
+// return reminder.ErrDisabled.
 func (s *System) Reminders() *reminder.Reminders { return s.reminders }
 
-// remind adds the handlers of the reminders to the configuration. The store, the
-// schedules and the limit of the node are filled in when they are known.
+// remind adds the handlers of reminders to the configuration. New sets the store,
+// the schedules and the limit of the node later.
 func (s *System) remind(cfg *Config) *link.ReminderNode {
 	node := &link.ReminderNode{
 		Actors: s.actors, Name: cfg.Name, Prefix: cfg.Prefix,

@@ -15,9 +15,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// requests carries out what the gateway is asked for. It trusts nothing in a
-// request: whatever it is, it goes through the same checks as a call of the
-// Client.
+// requests carries out the requests of the gateway. Each goes through the same
+// checks as a call of the Client, because the sender is not trusted.
 type requests struct {
 	client *Client
 	gates  *gate.Gates
@@ -134,8 +133,8 @@ func (r requests) get(ctx context.Context, m *messages.GetTimerRequest) (message
 	return &messages.GetTimerResponse{Request: m.GetRequest(), Timer: timer}, nil
 }
 
-// ContentMessage is a Content as it travels: what is no UTF-8 is replaced, and of
-// headers with the same key the last remains.
+// ContentMessage converts a Content to a message. Invalid UTF-8 is replaced, and
+// of headers with the same key the last remains.
 func ContentMessage(c Content) *messages.Content {
 	m := &messages.Content{
 		Body: c.Body, ContentType: text.Valid(c.ContentType), CorrelationId: text.Valid(c.CorrelationID), ReplyTo: text.Valid(c.ReplyTo),
@@ -205,7 +204,7 @@ func (r requests) stats(ctx context.Context, m *messages.GetTopicStatsRequest) (
 	return &messages.GetTopicStatsResponse{Request: m.GetRequest(), Stats: StatsMessage(st)}, nil
 }
 
-// StatsMessage is a Stats as it travels.
+// StatsMessage converts a Stats to a message.
 func StatsMessage(st Stats) *messages.TopicStats {
 	return &messages.TopicStats{
 		Total: st.Total, Pending: st.Pending, Due: st.Due, Leased: st.Leased, Retrying: st.Retrying, Dead: st.Dead,
@@ -216,8 +215,8 @@ func StatsMessage(st Stats) *messages.TopicStats {
 // maxKey bounds an idempotency key, in bytes.
 const maxKey = 256
 
-// keyOf is the idempotency key of a request; nil: it has none. The request
-// counts without what differs when it is sent again.
+// keyOf returns the idempotency key of a request, or nil. The fields that differ
+// when a request is repeated are not part of it.
 func keyOf(ctx context.Context, key string, m proto.Message) (*timers.Key, error) {
 	if key == "" {
 		return nil, nil
@@ -237,7 +236,7 @@ func keyOf(ctx context.Context, key string, m proto.Message) (*timers.Key, error
 	return timers.NewKey(messages.Principal(ctx), key, append([]byte(kind+"\x00"), content...)), nil
 }
 
-// namesTimer checks what Redis would find no timer under.
+// namesTimer checks that a timer can have this id.
 func namesTimer(id string) error {
 	switch {
 	case id == "":
@@ -248,7 +247,8 @@ func namesTimer(id string) error {
 	return nil
 }
 
-// The enumerations of outcomes and presences are numbered alike on both sides.
+// The values of outcomes and presences equal those of the messages, so they are
+// converted by type.
 
 func scheduledMessage(request uint64, s Scheduled) *messages.ScheduleResponse {
 	return &messages.ScheduleResponse{

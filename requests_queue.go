@@ -10,8 +10,8 @@ import (
 	"github.com/wakebell/wakebell/queue"
 )
 
-// publish answers a request to publish. A full queue is answered with the messages
-// that were published.
+// publish carries out a publish request. If the queue is full, the answer has the
+// messages that were published.
 func (r requests) publish(ctx context.Context, m *messages.PublishRequest) (messages.Answer, error) {
 	out, err := r.client.queues.Publish(ctx, gateway.PublishDrafts(m)...)
 	if err != nil && !errors.Is(err, queue.ErrFull) {

@@ -17,7 +17,7 @@ import (
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 )
 
-// recurring carries out what the gateway is asked about recurring schedules.
+// recurring carries out requests about recurring schedules.
 func (r requests) recurring(ctx context.Context, request messages.Request) (messages.Answer, error) {
 	schedules := r.client.schedules
 	switch m := request.(type) {
@@ -59,7 +59,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 		}
 		return answer, err
 	default:
-		return nil, invalid("message", "the gateway takes no %T", m)
+		return nil, invalid("message", "the gateway does not accept %T", m)
 	}
 }
 
@@ -68,7 +68,7 @@ func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurringRe
 	if m.GetAfter() != "" {
 		var err error
 		if cursor, err = strconv.ParseUint(m.GetAfter(), 10, 64); err != nil {
-			return nil, invalid("after", "%s is not of a page before", quoted(m.GetAfter()))
+			return nil, invalid("after", "%s is not the next of an earlier answer", quoted(m.GetAfter()))
 		}
 	}
 	members, next, err := schedulestore.New(r.client.store).Names(ctx, cursor)
@@ -79,11 +79,11 @@ func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurringRe
 	for _, member := range members {
 		name, ok := strings.CutPrefix(member.Name, r.client.prefix)
 		if !ok {
-			continue // of another prefix
+			continue // a schedule with another prefix
 		}
 		state, err := r.client.schedules.Get(ctx, name)
 		if errors.Is(err, recurring.ErrNotFound) {
-			continue // it was deleted meanwhile
+			continue // it was deleted after Names
 		}
 		if err != nil {
 			return nil, err

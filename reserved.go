@@ -2,13 +2,13 @@ package wakebell
 
 import "strings"
 
-// Reserves reports whether the keys of a queue of this name, without the System's
-// prefix, would stand among the keys of the System's topics, recurring schedules or
-// gates: whoever may name queues could then reach those.
+// Reserves reports whether the keys of a queue of this name, given without the
+// System's prefix, would lie among the keys of topics, recurring schedules or
+// gates. A client with the permission to use any queue could then change those.
 func (s *System) Reserves(queue string) bool {
 	full := s.cfg.Prefix + queue
 	if s.cfg.Keys.HashTag {
-		full = "{" + full // as the keys begin
+		full = "{" + full // keys of queues begin so
 	}
 	keys := s.cfg.Keys.WithDefaults()
 	for _, base := range keys.Bases() {

@@ -13,11 +13,11 @@ import (
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 )
 
-// defaultMaxInterval is the default of RedBeat.
+// defaultMaxInterval is that of RedBeat.
 const defaultMaxInterval = 300 * time.Second
 
-// lockToken returns the token of RedBeat's lock that all nodes with the same keys
-// share, in the form of RedBeat's tokens.
+// lockToken returns the token of RedBeat's lock, in the format of RedBeat. All
+// nodes with the same keys share it.
 func lockToken(k Keys) string {
 	sum := sha256.Sum256([]byte("wakebell " + k.WithDefaults().Beat))
 	return hex.EncodeToString(sum[:16])
@@ -52,7 +52,7 @@ func (s *System) scheduler() *scheduler.Config {
 	}
 }
 
-// onFire calls user code, whose panic must not stop the scheduler.
+// onFire calls SchedulerConfig.OnFire, whose panic must not stop the scheduler.
 func (s *System) onFire(run recurring.Run) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -62,8 +62,8 @@ func (s *System) onFire(run recurring.Run) {
 	s.cfg.Scheduler.OnFire(run)
 }
 
-// reconcile stores the schedules of the configuration, and deletes those of an
-// earlier one.
+// reconcile stores the schedules of the configuration, and deletes those that an
+// earlier configuration of the same owner stored.
 func (s *System) reconcile(ctx context.Context) error {
 	b := s.cfg.Scheduler
 	if b == nil {

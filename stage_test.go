@@ -161,9 +161,9 @@ func (s *stage) act(t *testing.T, c *cell) string {
 	case "replace":
 		return s.schedule(t, c.id, "new", in).String()
 	case "keep":
-		return s.schedule(t, c.id, "new", in, wakebell.IfExists(wakebell.Keep)).String()
+		return s.schedule(t, c.id, "new", in, wakebell.IfExists(wakebell.PolicyKeep)).String()
 	case "earliest":
-		return s.schedule(t, c.id, "new", in, wakebell.IfExists(wakebell.Earliest)).String()
+		return s.schedule(t, c.id, "new", in, wakebell.IfExists(wakebell.PolicyEarliest)).String()
 	case "debounce":
 		return s.schedule(t, c.id, "new", wakebell.Debounce(delay, 3*s.unit)).String()
 	case "once":

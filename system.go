@@ -25,9 +25,9 @@ import (
 	"github.com/wakebell/wakebell/reminder"
 )
 
-// System is a runtime that delivers timers: a root supervisor in the caller's
-// ActorSystem, with a poller for each topic and a gateway for those who schedule
-// by message. It is started once and stopped once.
+// System is a runtime that delivers timers and messages: a root supervisor in the
+// caller's ActorSystem, with a poller for each topic and queue, and a gateway for
+// requests sent as messages. It is started once and stopped once.
 type System struct {
 	cfg        Config
 	actors     *actor.ActorSystem
@@ -40,22 +40,22 @@ type System struct {
 	reminders *reminder.Reminders
 	reminding link.ReminderParts
 
-	changing sync.Mutex               // held by what changes the System while it runs
-	settings map[string]settings      // of the topics that it handles, without prefix
-	removing map[string]chan struct{} // the topics that are being removed; closed when they are
-	queues   sync.Map                 // the *queuestore.Queue that it handles, by their full names
+	changing sync.Mutex               // serializes changes of the running System
+	settings map[string]settings      // of the handlers, by topic without prefix
+	removing map[string]chan struct{} // topics in removal; the channel is closed at the end
+	queues   sync.Map                 // the *queuestore.Queue of the handlers, by full name
 
 	mu      sync.Mutex
-	started bool            // Start succeeded, or is under way
+	started bool            // Start succeeded, or is in progress
 	runtime *actors.Runtime // nil before Start
 	stopped chan struct{}   // closed when Stop is done; nil before Stop
 	stopErr error
-	looking *look // at Redis, for Health; nil: none is under way
+	probing *probe // of Redis, for Health; nil if none is in flight
 }
 
-// New makes a System in actorSystem on rdb, both of which the caller owns and
-// ends after Stop. It checks the configuration, and neither speaks to Redis
-// nor starts an actor. All that is wrong is in the error.
+// New returns a System in actorSystem that uses rdb. The caller owns both, and
+// closes them after Stop. New does not connect to Redis and starts no actor. Its
+// error wraps ErrInvalid and lists all mistakes in the configuration.
 func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) (*System, error) {
 	cfg = cfg.withDefaults()
 	if actorSystem == nil {
@@ -85,16 +85,15 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	return s, nil
 }
 
-// Client returns a Client with the System's keys, prefix and limit. It works
-// whether or not the System is started.
+// Client returns a Client with the System's keys, prefix and payload limit. It can
+// be used before Start and after Stop.
 func (s *System) Client() *Client { return s.client }
 
-// ActorSystem returns the ActorSystem that New was given.
+// ActorSystem returns the ActorSystem that was passed to New.
 func (s *System) ActorSystem() *actor.ActorSystem { return s.actors }
 
-// Gates returns the System's Gates. They work while it is started: until then
-// and after Stop, Acquire fails with ErrClosed. Stop closes them when the
-// handlers have ended.
+// Gates returns the System's Gates. Before Start and after Stop, Acquire returns
+// gate.ErrClosed. Stop closes the gates after the handlers have ended.
 func (s *System) Gates() *gate.Gates { return s.gates }
 
 func (s *System) runningGates() *actorgates.Gates {
@@ -103,12 +102,12 @@ func (s *System) runningGates() *actorgates.Gates {
 	if s.runtime == nil {
 		return nil
 	}
-	gates, _ := s.runtime.Gates() // asked for at the start
+	gates, _ := s.runtime.Gates() // spawn has checked the error
 	return gates
 }
 
-// Run starts the System, waits until ctx ends, and stops it. Its error is that
-// of Start, or that of Stop; a ctx that ends is none.
+// Run starts the System, waits until ctx is done, and stops it. It returns the
+// error of Start or of Stop, and nil if ctx ended and Stop succeeded.
 func (s *System) Run(ctx context.Context) error {
 	if err := s.Start(ctx); err != nil && ctx.Err() == nil {
 		return err
@@ -117,14 +116,14 @@ func (s *System) Run(ctx context.Context) error {
 	return s.Stop()
 }
 
-// Start checks that Redis can keep the timers, and starts the actors. ctx
-// bounds the start alone. A System starts once: ErrStarted; a Start that failed
-// may be tried again.
+// Start checks that Redis can store the timers, and starts the actors. ctx bounds
+// Start, not the System. A System starts once: a second Start returns ErrStarted,
+// unless the first one failed.
 func (s *System) Start(ctx context.Context) error {
 	if !s.claimStart() {
 		return ErrStarted
 	}
-	checked := s.check(ctx) // may wait for Redis, so without the lock
+	checked := s.check(ctx) // without the lock, because it may wait for Redis
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.spawn(checked)
@@ -132,7 +131,7 @@ func (s *System) Start(ctx context.Context) error {
 	return err
 }
 
-// claimStart lets one Start at a time through.
+// claimStart reports whether this Start may proceed; one at a time may.
 func (s *System) claimStart() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +142,7 @@ func (s *System) claimStart() bool {
 	return true
 }
 
-// spawn starts the actors, if Redis was found fit and Stop has not come first.
+// spawn starts the actors, unless the check failed or Stop was called.
 func (s *System) spawn(checked error) error {
 	switch {
 	case checked != nil:
@@ -177,7 +176,7 @@ func (s *System) spawn(checked error) error {
 	return nil
 }
 
-// checkAgain is how often a Redis that is waited for is tried.
+// checkAgain is the interval of the checks while Redis is unavailable.
 const checkAgain = 250 * time.Millisecond
 
 func (s *System) check(ctx context.Context) error {
@@ -245,12 +244,12 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 	if q := h.set.queue; q != nil {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
 	} else {
-		topic.ReadOverride = s.order(s.cfg.Prefix + h.topic)
+		topic.ReadOverride = s.readOverride(s.cfg.Prefix + h.topic)
 	}
 	return topic
 }
 
-// source is what the poller of a handler takes leases from.
+// source returns the source from which the poller of a handler claims leases.
 func (s *System) source(h Handler) poller.Source {
 	if h.set.queue == nil {
 		return s.store.Source(s.cfg.Prefix+h.topic, timers.SourceOptions{
@@ -267,12 +266,14 @@ func (s *System) tunable(set settings) poller.Settings {
 	return t
 }
 
-// Stop drains and stops the System: the gateway refuses requests and answers
-// those that it has, then no timer is taken any more, running handlers have
-// DrainTimeout to end, then their contexts end with ErrDraining,
-// and what is not settled is released, so that another node has it at once.
-// Stop before Start is fine, and so is a second Stop: it waits for the first.
-// Handlers that did not return are named in an error that wraps ErrUnfinished.
+// Stop drains and stops the System. The gateway refuses new requests and answers
+// the accepted ones. The pollers stop claiming timers and wait up to DrainTimeout
+// for running handlers; then the handlers' contexts are cancelled with the cause
+// ErrDraining, and their timers are released for other nodes. If handlers did not
+// return, the error wraps ErrUnfinished and names their timers.
+//
+// Stop may be called before Start, and more than once: later calls wait for the
+// first and return its error.
 func (s *System) Stop() error {
 	return s.end(func(runtime *actors.Runtime) error {
 		drained, err := runtime.Shutdown(s.cfg.DrainTimeout)
@@ -280,7 +281,7 @@ func (s *System) Stop() error {
 	})
 }
 
-// end ends what runs, once.
+// end ends the runtime once; later calls wait for the first.
 func (s *System) end(how func(*actors.Runtime) error) error {
 	s.mu.Lock()
 	if s.stopped != nil {
@@ -312,10 +313,11 @@ func unfinished(d *messages.Drained) error {
 	return fmt.Errorf("%w: %s", ErrUnfinished, strings.Join(names, ", "))
 }
 
-// Counters count what this System's poller of a topic did since Start.
+// Counters count the work of this System's poller of a topic since Start.
 type Counters = poller.Counters
 
-// Counters returns the counters by full topic name; none before Start.
+// Counters returns the counters of all pollers by full topic name; nil before
+// Start.
 func (s *System) Counters() map[string]Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,56 +10,61 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// Event is something that happened to a timer, as Client.Tail tells it.
+// Event is an event of a topic, as Client.Tail yields it.
 type Event = exchange.Event
 
-// EventKind says what happened.
+// EventKind is the kind of an Event.
 type EventKind = exchange.EventKind
 
-// What may happen. The fields of Event that a kind does not name are zero.
+// Kinds of events. The fields of Event that a kind does not mention are zero.
 const (
-	// EventDelivered: a handler has the timer. With Lateness.
+	// EventDelivered means that a handler received the timer. It has Lateness.
 	EventDelivered = exchange.EventDelivered
-	// EventAcked: it was handled. With Took.
+	// EventAcked means that the timer was handled. It has Took.
 	EventAcked = exchange.EventAcked
-	// EventRetried: it failed and is due again. With Took, RetryIn and the
-	// error as Text.
+	// EventRetried means that the timer failed and will be retried. It has Took,
+	// RetryIn, and the error in Text.
 	EventRetried = exchange.EventRetried
-	// EventDead: it is a dead letter. With its Entry, the reason as Text and,
-	// if a handler had it, Took.
+	// EventDead means that the timer was dead-lettered. It has Entry, the reason
+	// in Text, and Took if a handler received the timer.
 	EventDead = exchange.EventDead
-	// EventDiscarded: it was rejected, see DiscardRejected. With Took and the
-	// reason as Text.
+	// EventDiscarded means that the timer was rejected and deleted; see
+	// DiscardRejected. It has Took, and the reason in Text.
 	EventDiscarded = exchange.EventDiscarded
-	// EventReleased: it was given back without a verdict, as by a drain.
+	// EventReleased means that the timer was returned without a verdict, for
+	// instance by a drain.
 	EventReleased = exchange.EventReleased
-	// EventCrashed: its handler panicked; it comes back when its lease ends.
-	// With Took and the panic as Text.
+	// EventCrashed means that the handler panicked; the timer is delivered again
+	// when its lease expires. It has Took, and the panic in Text.
 	EventCrashed = exchange.EventCrashed
-	// EventSuperseded: it was scheduled again while its handler ran.
+	// EventSuperseded means that the timer was scheduled again while its handler
+	// ran.
 	EventSuperseded = exchange.EventSuperseded
-	// EventCancelled: it was cancelled while its handler ran.
+	// EventCancelled means that the timer was cancelled while its handler ran.
 	EventCancelled = exchange.EventCancelled
-	// EventLost: its lease ended while its handler ran.
+	// EventLost means that the lease expired while the handler ran.
 	EventLost = exchange.EventLost
-	// EventNode: a node is there that handles the topic. With Node alone.
+	// EventNode means that a node handles the topic. It has only Node.
 	EventNode = exchange.EventNode
-	// EventMissed: as many events of a node as Missed says were dropped.
+	// EventMissed means that events of a node were dropped; Missed is their
+	// number.
 	EventMissed = exchange.EventMissed
-	// EventAttached: what happens from now on is told. It is the first event,
-	// and comes again after the connection was lost.
+	// EventAttached means that events are received from now on. It is the first
+	// event, and is repeated when a lost connection is restored.
 	EventAttached = exchange.EventAttached
 )
 
-// Tail yields what happens on a topic, on all nodes that handle it, as it
-// happens, until the loop ends or ctx does; an error is yielded last. It may
-// miss events: nothing waits for it. A node tells at most 20,000 events a
-// second of a topic, and says how many it dropped. Nodes tell events only
-// while somebody watches; of what a node does first, up to 1,000 events are kept
-// until it knows of those who watch, which takes 3 s. Python workers tell none.
+// Tail returns an iterator over the events of a topic on all nodes, as they
+// happen, until the loop or ctx ends. After an error, which it yields with a zero
+// Event, it ends.
 //
-// Errors: ErrUnavailable when Redis does not answer at the start (later it is
-// waited for), ErrChannelDenied, or ctx's.
+// Events may be missed. A node sends at most 20,000 events of a topic per second,
+// and reports how many it dropped. Nodes send events only while at least one Tail
+// runs; a node that starts handling the topic buffers up to 1,000 events for 3 s,
+// until it knows whether one does. Python workers send no events.
+//
+// Errors are ErrUnavailable if Redis does not answer at the start (later outages
+// are waited out), ErrChannelDenied, and the error of ctx.
 func (c *Client) Tail(ctx context.Context, topic string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		full, err := c.fullName(topic)
@@ -72,7 +77,7 @@ func (c *Client) Tail(ctx context.Context, topic string) iter.Seq2[Event, error]
 	}
 }
 
-// nodeName is how events call a System: its host, its process and its name.
+// nodeName returns the Node of events: host, process id and name of the System.
 func nodeName(system string) string {
 	host, err := os.Hostname()
 	if err != nil {

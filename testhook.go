@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// holder is what a timer's Settle and Extend call.
+// holder carries out Meta.Settle and Meta.Extend.
 type holder interface {
 	Settle(ctx context.Context, err error) error
 	Extend(ctx context.Context) error
@@ -35,13 +35,13 @@ func init() {
 	testhook.HolderOf = func(meta any) testhook.Holder { return meta.(Meta).delivery }
 }
 
-// kill ends the System without a drain: its leases come back when they end.
+// kill ends the System without a drain; its leases expire.
 func (s *System) kill() error {
 	return s.end((*actors.Runtime).Stop)
 }
 
-// handedTo is what a handler gets of the draft, delivered at its instant for
-// the first time, and settles with h.
+// handedTo returns the Meta of the draft's first delivery, at its instant; h
+// carries out its Settle and Extend.
 func (d Draft) handedTo(h holder) (Meta, error) {
 	entry, err := d.entry(DefaultPayloadLimit)
 	if err != nil {

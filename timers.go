@@ -9,8 +9,8 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-// Timers is what a Client does, and what package remote's Client does from
-// another process: code that takes it need not know where Redis is.
+// Timers schedules, cancels and inspects timers. A Client implements it with
+// Redis, and the Client of package remote implements it over the network.
 type Timers interface {
 	Schedule(ctx context.Context, drafts ...Draft) ([]Scheduled, error)
 	Cancel(ctx context.Context, topic string, ids ...string) ([]Presence, error)
@@ -21,8 +21,8 @@ type Timers interface {
 	Stats(ctx context.Context, topic string) (Stats, error)
 }
 
-// Operator looks at topics and gives orders about them: a Client here, or one of
-// package remote.
+// Operator inspects and administers topics. A Client and the Client of package
+// remote implement it.
 type Operator interface {
 	Topics(ctx context.Context, discover bool) iter.Seq2[string, error]
 	Overview(ctx context.Context, topics ...string) ([]Overview, error)
@@ -51,14 +51,14 @@ var (
 	_ Operator           = (*Client)(nil)
 )
 
-// IsRejected reports whether an error is a Reject, wrapped or not.
+// IsRejected reports whether err is or wraps an error of Reject.
 func IsRejected(err error) bool {
 	_, ok := errors.AsType[*rejection](err)
 	return ok
 }
 
-// RetryDelay is the delay of a RetryIn, wrapped or not, and whether the error
-// is one.
+// RetryDelay returns the delay if err is or wraps an error of RetryIn, and whether
+// it does.
 func RetryDelay(err error) (time.Duration, bool) {
 	r, ok := errors.AsType[*retryIn](err)
 	if !ok {

@@ -16,20 +16,20 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// Topic is a kind of timer: a name and the type of its bodies. It is a value,
-// usually a package variable, shared by those who schedule and those who
-// handle; the zero value has an empty name, which every use refuses.
+// Topic is a kind of timer: a name and the type of its bodies. It is usually a
+// package variable, shared by the code that schedules and the code that handles.
+// The zero value has an empty name and is invalid.
 //
-// How T travels: string as text/plain, a proto.Message as
-// application/x-protobuf, []byte as it is, anything else as application/json.
-// A Topic[[]byte] delivers bodies of every content type, as they travelled.
+// A string is encoded as text/plain, a proto.Message as application/x-protobuf,
+// and other types as application/json; []byte is not encoded. A Topic[[]byte]
+// delivers bodies of every content type undecoded.
 type Topic[T any] struct {
 	name  string
 	codec codec.Codec[T]
 }
 
-// NewTopic names a topic: 1 – 512 bytes of any text, checked where it is used.
-// A Client or System with a Prefix puts it before the name.
+// NewTopic returns a topic. Its name has 1 – 512 bytes, including the Prefix that
+// a Client or System puts before it; calls that use the topic check the length.
 func NewTopic[T any](name string) Topic[T] {
 	return Topic[T]{name: name, codec: codec.For[T]()}
 }
@@ -37,21 +37,21 @@ func NewTopic[T any](name string) Topic[T] {
 // Name returns the name without any prefix.
 func (t Topic[T]) Name() string { return t.name }
 
-// Under is the topic with prefix before its name, as Group makes it of the
-// handler's.
+// Under returns the topic with prefix before its name, for use with handlers in a
+// Group of this prefix.
 func (t Topic[T]) Under(prefix string) Topic[T] {
 	t.name = prefix + t.name
 	return t
 }
 
 // Schedule stores a timer that delivers body to a handler of the topic, and
-// returns its id: the one given with ID, or a new UUID. Without In or At it is
-// due at once.
+// returns its id: that of the option ID, or a new UUID. Without In, At or Debounce
+// the timer is due at once.
 //
-// Calling again after an error is safe if the id is given: the timer is then
-// replaced by itself. If it was due at once and has fired already, it fires
-// again, unless Once prevents it. With ErrTooFewReplicas it is stored, and the
-// id is returned beside the error.
+// Repeating the call after an error is safe if it has the option ID, because the
+// timer then replaces itself. A timer that was due at once may have fired by then,
+// and fires again; Once prevents this. With ErrTooFewReplicas the timer is stored,
+// and its id is returned with the error.
 func (t Topic[T]) Schedule(ctx context.Context, c Timers, body T, opts ...ScheduleOption) (id string, err error) {
 	if c == nil {
 		return "", invalid("client", "nil")
@@ -63,8 +63,8 @@ func (t Topic[T]) Schedule(ctx context.Context, c Timers, body T, opts ...Schedu
 	return scheduled[0].ID, err
 }
 
-// Draft makes a timer that Client.Schedule stores, alone or with others in one
-// round trip. What is wrong with it is said there.
+// Draft returns a timer for Client.Schedule, which stores several in one round
+// trip and returns the error of an invalid one.
 func (t Topic[T]) Draft(body T, opts ...ScheduleOption) Draft {
 	made := drafts.Get().(*Draft) // nothing else is put there
 	d := t.draft(made, body, opts)
@@ -73,8 +73,9 @@ func (t Topic[T]) Draft(body T, opts ...ScheduleOption) Draft {
 	return d
 }
 
-// drafts are what options change: a function that is called through a variable
-// makes what it points to escape, at a fifth of the memory of a schedule.
+// drafts pools the drafts that options change: options are called through a
+// variable, so their draft escapes to the heap, a fifth of the memory of a
+// schedule.
 var drafts = sync.Pool{New: func() any { return new(Draft) }}
 
 func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
@@ -105,8 +106,8 @@ func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
 	return *d
 }
 
-// Cancel removes a timer and says what it was doing. The context of a handler
-// that runs on it ends with ErrCancelled.
+// Cancel removes a timer and returns the state in which it found it. The context
+// of a running handler is cancelled with the cause ErrCancelled.
 func (t Topic[T]) Cancel(ctx context.Context, c Timers, id string) (Presence, error) {
 	if c == nil {
 		return Absent, invalid("client", "nil")
@@ -118,7 +119,7 @@ func (t Topic[T]) Cancel(ctx context.Context, c Timers, id string) (Presence, er
 	return presences[0], nil
 }
 
-// Draft is a timer that is not yet stored. Topic.Draft makes it.
+// Draft is a timer that is not stored yet. Topic.Draft returns it.
 type Draft struct {
 	topic, id      string
 	env            envelope.Envelope
@@ -128,7 +129,7 @@ type Draft struct {
 	policy         timers.Policy
 	maxDelay       time.Duration // of Debounce
 	once           time.Duration
-	replicas       int // to confirm it within replicaTimeout
+	replicas       int // that must confirm it within replicaTimeout
 	replicaTimeout time.Duration
 	err            error
 }
@@ -157,12 +158,12 @@ func (d Draft) entry(limit int) (timers.Entry, error) {
 	return e, e.Validate()
 }
 
-// ScheduleOption says when and how a timer is scheduled. A wrong one makes
-// Schedule fail with ErrInvalid before anything is written.
+// ScheduleOption sets when and how a timer is scheduled. Schedule returns
+// ErrInvalid for an invalid one, and writes nothing.
 type ScheduleOption func(*Draft) error
 
-// In makes the timer due d after Redis has it, by Redis's clock. A negative d
-// is due at once. In, At and Debounce exclude each other.
+// In makes the timer due d after it is stored, by Redis's clock; at once if d is
+// negative. In, At and Debounce exclude each other.
 func In(d time.Duration) ScheduleOption {
 	return func(draft *Draft) error {
 		draft.in = max(d, 0)
@@ -170,8 +171,8 @@ func In(d time.Duration) ScheduleOption {
 	}
 }
 
-// At makes the timer due at t, rounded up to the microsecond. A t in the past
-// is due at once; the zero time is refused.
+// At makes the timer due at t, rounded up to the microsecond; at once if t is in
+// the past. The zero time is invalid.
 func At(t time.Time) ScheduleOption {
 	return func(draft *Draft) error {
 		if t.IsZero() {
@@ -190,9 +191,9 @@ func (d *Draft) plan() error {
 	return nil
 }
 
-// ID gives the timer an id of the caller's, 1 – 512 bytes of UTF-8, unique in
-// its topic. If a timer of this id exists it is replaced, unless IfExists says
-// otherwise. Default: a new UUID.
+// ID sets the id of the timer, 1 – 512 bytes of UTF-8; default a new UUID. Ids are
+// unique in a topic: an existing timer of the same id is replaced, unless IfExists
+// or Debounce sets another policy.
 func ID(id string) ScheduleOption {
 	return func(d *Draft) error {
 		if id == "" {
@@ -203,9 +204,9 @@ func ID(id string) ScheduleOption {
 	}
 }
 
-// Header adds a header, each part at most 65,535 bytes. The same key again
-// replaces the value. The names correlation_id, content-type and reply_to
-// belong to the envelope: use CorrelationID for the first.
+// Header adds a header; key and value have at most 65,535 bytes each. A second
+// header with the same key replaces the value. The keys correlation_id,
+// content-type and reply_to are reserved; use CorrelationID and ContentType.
 func Header(key, value string) ScheduleOption {
 	return func(d *Draft) error {
 		if err := envelope.CheckHeader(key, value); err != nil {
@@ -216,8 +217,8 @@ func Header(key, value string) ScheduleOption {
 	}
 }
 
-// CorrelationID sets the id that ties the timer to what caused it, at most
-// 65,535 bytes. Default: the timer's id.
+// CorrelationID sets the id that relates the timer to its cause, at most 65,535
+// bytes; default the timer's id.
 func CorrelationID(id string) ScheduleOption {
 	return func(d *Draft) error {
 		if len(id) > envelope.MaxHeaderBytes {
@@ -228,9 +229,9 @@ func CorrelationID(id string) ScheduleOption {
 	}
 }
 
-// ContentType says what the bytes of a body are, at most 65,535 bytes; default
-// none. It is for topics of []byte: the other types have their own content
-// type, and giving another is refused.
+// ContentType sets the media type of the body of a Topic[[]byte], at most 65,535
+// bytes; default none. It is invalid for other topics, whose type determines the
+// content type.
 func ContentType(mediaType string) ScheduleOption {
 	return func(d *Draft) error {
 		if len(mediaType) > envelope.MaxHeaderBytes {
@@ -241,12 +242,12 @@ func ContentType(mediaType string) ScheduleOption {
 	}
 }
 
-// quoted returns an input as it is shown in errors: shortened and in quotes.
+// quoted returns an input for an error text, shortened and in quotes.
 func quoted(s string) string { return strconv.Quote(text.Clip(s, 64)) }
 
 // Recurring returns a recurring schedule whose runs are timers of the topic with
-// this body. Its name has 1 to 400 bytes. Put returns the error of a body that
-// cannot be encoded.
+// this body. Its name has 1 – 400 bytes. If the body cannot be encoded,
+// recurring.Schedules.Put returns the error.
 func (t Topic[T]) Recurring(name string, when recurring.Rule, body T) recurring.Schedule {
 	r := recurring.Schedule{Name: name, Topic: t.name, Rule: when}
 	var err error

@@ -48,7 +48,7 @@ func TestAClientElsewhereIsAsTheClientHere(t *testing.T) {
 		require.Equal(t, "hello", string(content.Body))
 		require.Equal(t, map[string]string{"k": "v"}, content.Headers.Map())
 
-		again, err := c.Schedule(ctx, topic.Draft("x", wakebell.ID(id), wakebell.IfExists(wakebell.Keep)),
+		again, err := c.Schedule(ctx, topic.Draft("x", wakebell.ID(id), wakebell.IfExists(wakebell.PolicyKeep)),
 			topic.Draft("y", wakebell.ID(name+"2"), wakebell.In(2*time.Hour)))
 		require.NoError(t, err)
 		require.Equal(t, wakebell.KeptPending, again[0].Outcome)

@@ -18,46 +18,49 @@ type Delivery struct {
 	At         time.Time // when it was claimed
 	Ended      time.Time // when the handler returned; zero while it runs
 
-	// Outcome is what became of it.
+	// Outcome is the result of the delivery so far.
 	Outcome Outcome
-	// Err is what the handler returned; of a body that no handler could be
-	// given, why not.
+	// Err is the error of the handler, or the reason why the body could not be
+	// passed to it.
 	Err error
 
-	// Content is what the timer carries; Body reads its body.
+	// Content holds the encoded body and the headers; Body decodes the body.
 	Content wakebell.Content
 }
 
-// Outcome is what became of a delivery.
+// Outcome is the result of a delivery.
 type Outcome string
 
-// What becomes of deliveries.
+// Outcomes of deliveries.
 const (
-	// Running: nothing yet, the handler has not returned.
+	// Running means that the handler has not returned.
 	Running Outcome = "running"
-	// Acked: it was handled, and the timer is gone.
+	// Acked means that the timer was handled and deleted.
 	Acked Outcome = "acked"
-	// Retried: it failed, and the timer waits for its next attempt.
+	// Retried means that the handler failed, and the timer waits for its next
+	// attempt.
 	Retried Outcome = "retried"
-	// Dead: it was rejected, or failed for the last time: a dead letter.
+	// Dead means that the timer was dead-lettered.
 	Dead Outcome = "dead"
-	// Discarded: it was rejected, on a topic with DiscardRejected.
+	// Discarded means that the timer was rejected on a topic with
+	// DiscardRejected, and deleted.
 	Discarded Outcome = "discarded"
-	// Released: a drain gave it back, as if it had not been delivered.
+	// Released means that a drain returned the timer as if it had not been
+	// delivered.
 	Released Outcome = "released"
-	// Crashed: the handler panicked or its node crashed. The timer comes back
-	// when its lease ends.
+	// Crashed means that the handler panicked or its node crashed. The timer is
+	// delivered again when its lease expires.
 	Crashed Outcome = "crashed"
-	// Superseded: the timer was scheduled again meanwhile; the verdict does not
-	// count.
+	// Superseded means that the timer was scheduled again while its handler ran.
+	// The verdict is ignored.
 	Superseded Outcome = "superseded"
-	// Cancelled: the timer was cancelled meanwhile.
+	// Cancelled means that the timer was cancelled while its handler ran.
 	Cancelled Outcome = "cancelled"
-	// Lost: the lease ended first.
+	// Lost means that the lease expired while the handler ran.
 	Lost Outcome = "lost"
 )
 
-// String tells the delivery in a line.
+// String describes the delivery in one line.
 func (d Delivery) String() string {
 	s := fmt.Sprintf("%q of %q, attempt %d, delivered at %s: %s", d.ID, d.Topic, d.Attempt, instant(d.At), d.Outcome)
 	if d.Err != nil {
@@ -66,20 +69,21 @@ func (d Delivery) String() string {
 	return s
 }
 
-// instant writes an instant of the world.
+// instant formats an instant.
 func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.999999") }
 
 // Delivered returns the deliveries of a topic so far, in the order of their
-// claims: what handlers were given, and what was dead because none could be
-// given it. Topics are named without the prefix of the Config.
+// claims. They include timers that were dead-lettered without reaching a handler,
+// because their payload cannot be decoded. The topic is named without the prefix
+// of the Config.
 func (w *World) Delivered(topic string) []Delivery {
 	return w.history.deliveries(func(r *record) bool {
 		return r.Topic == topic && (r.begun || r.Outcome == Dead)
 	})
 }
 
-// RequireDelivered returns the last delivery of a timer. A test in which there
-// was none fails there, and is told what was delivered and what is upcoming.
+// RequireDelivered returns the last delivery of a timer. If there is none, the test
+// fails at once with a report of the deliveries and pending timers of the topic.
 func (w *World) RequireDelivered(topic, id string) Delivery {
 	w.t.Helper()
 	var last Delivery

@@ -1,12 +1,12 @@
-// Package wakebelltest tests code that schedules timers and code that handles
-// them, in virtual time: no Redis, no sleeping.
+// Package wakebelltest provides utilities for testing code that schedules or
+// handles timers. Tests run in virtual time and need no Redis server.
 //
 // # Usage
 //
-// [Run] gives a test a [World]: a Redis inside the process, and a node with the
-// handlers of its Config. The test schedules with [World.Client], or has its
-// code do it, lets time pass with [World.Advance], and looks at what was
-// delivered, what would be delivered when, and what is dead:
+// [Run] calls a test with a [World]: a Redis inside the process, and a node with
+// the handlers of a Config. The test, or the code under test, schedules timers with
+// [World.Client]. The test advances the clock with [World.Advance], and examines
+// deliveries, pending timers and dead letters:
 //
 //	func TestAReminderIsSentAfterThreeDays(t *testing.T) {
 //		cfg := wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, remind)}}
@@ -22,40 +22,39 @@
 //		})
 //	}
 //
-// The t inside is that of the bubble; use it, not the one outside. Without
-// Handlers there is no node, and a test sees what its code schedules. A handler
-// alone needs no world: [Timer] makes what it gets.
+// The inner t belongs to the synctest bubble; do not use the outer one inside.
+// Without Handlers there is no node, so a test can examine what its code schedules.
+// A test of a handler alone needs no World: [Timer] returns a timer for it.
 //
 // # Time
 //
-// The world lives in a bubble of testing/synctest. Its clock is time.Now, for
-// the test, for the handlers and for Redis alike; it begins on 2000-01-01 UTC
-// and moves when everybody waits. A handler that sleeps for an hour ends when
-// the test has advanced by one. Delays that are spread by chance outside are in
-// the middle of their spread here, so that a retry comes when its backoff says.
+// The World runs in a bubble of testing/synctest. The test, the handlers and Redis
+// use the same clock, that of time.Now; it starts on 2000-01-01 UTC and advances
+// when all goroutines of the bubble wait. A handler that sleeps for an hour returns
+// when the test has advanced the clock by an hour. There is no jitter: a retry
+// comes exactly after its backoff.
 //
-// # Trouble
+// # Crashes
 //
-// A handler that panics leaves its timer to its lease, as outside, and so does
-// a node that crashes: [World.Crash] and [World.Restart] are for all nodes,
-// those of [Node] for one of several, which [World.Start] makes. A test that
-// failed logs the history of its world.
+// As in production, the timers of a handler that panics or of a node that crashes
+// are delivered again when their leases expire. [World.Crash] and [World.Restart]
+// apply to all nodes. [World.Start] adds nodes, and the methods of [Node] apply to
+// one. If a test fails, the history of its World is logged.
 //
 // # Limits
 //
-//   - The Redis is an imitation (miniredis). It keeps nothing on disk, has no
-//     memory limit, no rights and no Cluster.
-//   - What waits for something outside of the bubble (a network, a process, a
-//     channel made outside) keeps the clock still until it is done, and then the
-//     world goes on at the same instant. Give such code fakes.
-//   - All goroutines that begin in the world must end with it: a handler that
-//     pays no heed to its context fails the test. After a crash it goes on until
-//     it returns, for a goroutine cannot be killed.
-//   - What code under test writes to Redis by itself, as a Python peer does,
-//     sends no hint, and an idle node finds it within an hour: nodes look less
-//     often than their MaxPollingInterval says, because each look costs real
-//     time. A day of an idle topic takes a hundredth of a second, a year some
-//     seconds.
+//   - The Redis is an emulation (miniredis). It has no persistence, no memory
+//     limit, no ACLs and no Cluster.
+//   - The clock stands still while a goroutine waits for something outside of the
+//     bubble: a network, a process, or a channel made outside. Replace these by
+//     fakes.
+//   - All goroutines started in the World must end with it: a handler that ignores
+//     the end of its context fails the test. After a crash of its node, a handler
+//     runs until it returns, because a goroutine cannot be killed.
+//   - Timers that the code under test writes to Redis itself, as a Python peer
+//     does, notify no node. An idle node finds them within an hour: nodes poll less
+//     often than their MaxPollingInterval, because each poll costs real time. A day
+//     of an idle topic takes about 10 ms, a year a few seconds.
 //   - t.Run, t.Parallel and t.Deadline cannot be called in a bubble; call Run in
 //     subtests instead.
 package wakebelltest

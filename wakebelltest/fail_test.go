@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// spy is a testing.TB that a test of failures looks into.
+// spy is a testing.TB that records failures and messages.
 type spy struct {
 	testing.TB
 	mu       sync.Mutex
@@ -19,8 +19,7 @@ type spy struct {
 	cleanups []func()
 }
 
-// failing runs what must fail its test, with its cleanups, and returns what
-// was said.
+// failing runs a test that must fail, with its cleanups, and returns its messages.
 func failing(t testing.TB, test func(t *spy)) string {
 	t.Helper()
 	s := &spy{TB: t}

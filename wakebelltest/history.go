@@ -13,8 +13,8 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// history is what happened in a world. Pollers write to it what passes between
-// them and Redis, handlers when they begin and end.
+// history is the delivery log of a World. Pollers add their exchanges with Redis,
+// and the middleware the begin and end of handlers.
 type history struct {
 	mu    sync.Mutex
 	all   []*record // in the order of the claims
@@ -22,7 +22,7 @@ type history struct {
 	steps int // counts claims and settlements
 }
 
-// record is a Delivery that goes on.
+// record is a Delivery in progress.
 type record struct {
 	Delivery
 	node    *Node
@@ -30,7 +30,7 @@ type record struct {
 	begun   bool
 }
 
-// hold is a lease, as a poller names it to Redis.
+// hold identifies a lease of a poller.
 type hold struct {
 	node  *Node
 	topic string
@@ -49,8 +49,8 @@ type wire struct {
 func (s *wire) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
 	h := s.node.world.history
 	if r.Want > 0 && h.claimedNow() {
-		// A lease is an instant. Two of one id must not be the same, and at a
-		// real Redis no two claims are at one.
+		// The instant of its claim identifies a lease, so two claims of one id
+		// must not share an instant; with a real Redis they never do.
 		<-time.After(time.Microsecond)
 	}
 	reply, err := s.Source.Exchange(ctx, r)
@@ -60,7 +60,8 @@ func (s *wire) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Rep
 	return reply, err
 }
 
-// claimedNow says whether a handler runs on what was claimed at this instant.
+// claimedNow reports whether a handler runs whose timer was claimed at this
+// instant.
 func (h *history) claimedNow() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,7 +123,7 @@ func (h *history) claim(s *wire, l exchange.Lease, now time.Time) {
 	h.held[hold{s.node, s.topic, exchange.Held{ID: l.ID, Token: l.Token}}] = rec
 }
 
-// settled notes what a settlement, or its refusal, made of a delivery.
+// settled sets the outcome of a delivery from its settlement or the refusal.
 func (r *record) settled(s exchange.Settlement, refused exchange.Why) {
 	switch {
 	case refused != 0:
@@ -141,7 +142,7 @@ func (r *record) settled(s exchange.Settlement, refused exchange.Why) {
 	if r.Err == nil && r.Outcome == Dead {
 		r.Err = errors.New(s.Reason)
 	}
-	if !r.begun { // no handler got to see it
+	if !r.begun { // it reached no handler
 		r.Ended = time.Now()
 	}
 }
@@ -174,8 +175,9 @@ func (h *history) middleware(n *Node) wakebell.Middleware {
 // errPanicked is the Err of a delivery whose handler did not return.
 var errPanicked = errors.New("the handler panicked, or ended its goroutine")
 
-// handOver lets the handlers that begin from now on see what the test has read
-// and written so far: time that passes orders nothing for the race detector.
+// handOver orders the test's earlier reads and writes before the handlers that
+// begin from now on. The passing of virtual time does not order them for the race
+// detector.
 func (h *history) handOver() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -194,7 +196,7 @@ func (h *history) begin(n *Node, m wakebell.Meta) *record {
 			return rec
 		}
 	}
-	panic(fmt.Sprintf("wakebelltest: timer %q of %q was handed out and not claimed", m.ID, m.Topic))
+	panic(fmt.Sprintf("wakebelltest: timer %q of %q was delivered but not claimed", m.ID, m.Topic))
 }
 
 func (h *history) finish(ctx context.Context, r *record, err error) {
@@ -210,7 +212,7 @@ func (h *history) finish(ctx context.Context, r *record, err error) {
 	}
 }
 
-// crashed notes that a node is gone, with what it had decided.
+// crashed marks the running deliveries of a node as crashed.
 func (h *history) crashed(n *Node) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -221,14 +223,15 @@ func (h *history) crashed(n *Node) {
 	}
 }
 
-// progress counts what was claimed and settled.
+// progress returns the number of claims and settlements.
 func (h *history) progress() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.steps
 }
 
-// unsettled says whether a handler has returned and Redis does not know yet.
+// unsettled reports whether a handler has returned whose settlement Redis has not
+// confirmed.
 func (h *history) unsettled() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -237,8 +240,8 @@ func (h *history) unsettled() bool {
 
 func (r *record) pending() bool { return !r.Ended.IsZero() && r.Outcome == Running }
 
-// leave gives up waiting for settlements that will not come: with
-// RetryOnLeaseExpiry what failed is left to its lease.
+// leave stops waiting for settlements that are never sent: with RetryOnLeaseExpiry,
+// a failed timer is retried when its lease expires.
 func (h *history) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -249,7 +252,7 @@ func (h *history) leave() {
 	}
 }
 
-// running are the deliveries whose handlers have not returned.
+// running returns the deliveries whose handlers have not returned.
 func (h *history) running() []Delivery {
 	return h.deliveries(func(r *record) bool { return r.begun && r.Ended.IsZero() })
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/wakebell/wakebell/internal/testhook"
 )
 
-// Node is a System in a world, with an ActorSystem of its own. It may be
-// started again after it ended, which makes a new System of the same Config.
+// Node is a System in a World, with its own ActorSystem. Starting it again after
+// Stop or Crash makes a new System with the same Config.
 type Node struct {
 	world   *World
 	number  int // from 1
 	cfg     wakebell.Config
 	running bool
 
-	mu     sync.Mutex // guards what follows, which a poller's start may touch
+	mu     sync.Mutex // guards system and topics, which the start of a poller changes
 	system *wakebell.System
-	topics []string // full names of those it handles, or handled
+	topics []string // full names of the topics that the System has handled
 }
 
-// Start starts one more node in the world.
+// Start adds a node to the World and starts it.
 func (w *World) Start(cfg wakebell.Config) *Node {
 	w.t.Helper()
 	if cfg.Logger == nil {
@@ -40,8 +40,8 @@ func (w *World) Start(cfg wakebell.Config) *Node {
 	return n
 }
 
-// Nodes are the nodes of the world in the order in which they were first
-// started, that of Run's Config being the first.
+// Nodes returns the nodes of the World in the order of their first start; the node
+// of Run's Config is the first.
 func (w *World) Nodes() []*Node { return w.nodes }
 
 // Crash ends all nodes as Node.Crash does. Redis and its timers survive.
@@ -52,8 +52,8 @@ func (w *World) Crash() {
 	}
 }
 
-// Restart stops the nodes that run, as a deployment would, and starts all
-// anew. Handlers that run are waited for, at most DrainTimeout of virtual time.
+// Restart stops the running nodes, as a deployment does, and starts all nodes.
+// It waits for running handlers, at most DrainTimeout of virtual time.
 func (w *World) Restart() {
 	w.t.Helper()
 	for _, n := range w.nodes {
@@ -64,8 +64,8 @@ func (w *World) Restart() {
 	}
 }
 
-// Start starts the node again after Stop or Crash. What is due is delivered by
-// the next Advance.
+// Start starts the node again after Stop or Crash. The next Advance delivers the
+// timers that are due.
 func (n *Node) Start() {
 	w := n.world
 	w.t.Helper()
@@ -90,7 +90,7 @@ func (n *Node) Start() {
 		w.t.Fatalf("wakebelltest: node %d: %v", n.number, err)
 	}
 	n.running = true
-	synctest.Wait() // it hears the hints now
+	synctest.Wait() // until it has subscribed to hints
 }
 
 func newActorSystem(logger *slog.Logger) *actor.ActorSystem {
@@ -108,10 +108,10 @@ func (n *Node) Stop() error {
 	return n.System().Stop()
 }
 
-// Crash ends the node at once, as if its process had died: what its handlers
-// decide from now on is not written, and their timers come back when their
-// leases end. A goroutine cannot be killed, so handlers that run have their
-// contexts ended, with wakebell.ErrStopped, and go on if they pay no heed.
+// Crash ends the node at once, like the death of its process: verdicts of its
+// handlers are no longer written, and their timers are delivered again when their
+// leases expire. The contexts of running handlers are cancelled with the cause
+// wakebell.ErrStopped, because goroutines cannot be killed.
 func (n *Node) Crash() {
 	n.world.t.Helper()
 	if !n.running {
@@ -124,14 +124,14 @@ func (n *Node) Crash() {
 	n.world.history.crashed(n)
 }
 
-// System is the System that runs, or ran last, on the node.
+// System returns the System that runs on the node, or ran last.
 func (n *Node) System() *wakebell.System {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.system
 }
 
-// wire makes the node record what passes between a topic's poller and Redis.
+// wire records the exchanges between the poller of a topic and Redis.
 func (n *Node) wire(source poller.Source) poller.Source {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -139,7 +139,7 @@ func (n *Node) wire(source poller.Source) poller.Source {
 	return &wire{Source: source, node: n, topic: strings.TrimPrefix(source.Name(), n.cfg.Prefix)}
 }
 
-// behind says whether a timer is due that the node may take.
+// behind reports whether a timer is due that the node may claim.
 func (n *Node) behind() bool {
 	n.mu.Lock()
 	topics, system := slices.Clone(n.topics), n.system

@@ -10,8 +10,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// report tells all that happened in the world, for the log of a test that
-// failed.
+// report describes the history of the World, for the log of a failed test.
 func (w *World) report() string {
 	topics := map[string]bool{}
 	for _, d := range w.history.deliveries(func(*record) bool { return true }) {
@@ -30,8 +29,7 @@ func (w *World) report() string {
 	return out.String()
 }
 
-// reportOf tells what was delivered of a topic, what is upcoming and what is
-// dead.
+// reportOf describes the deliveries, pending timers and dead letters of a topic.
 func (w *World) reportOf(topic string) string {
 	var delivered, upcoming, dead []string
 	for _, d := range w.Delivered(topic) {

@@ -9,11 +9,11 @@ import (
 	"github.com/wakebell/wakebell/internal/testhook"
 )
 
-// Timer makes what a handler of the topic gets, for a test that calls the
-// handler itself, with or without a World. The body travels as it would, so it
-// is what would be left of it. The options are those of Topic.Schedule; the
-// timer is delivered at its instant for the first time, and its fields may be
-// changed. Settle and Extend go to the Lease that LeaseOf gives.
+// Timer returns a timer for a test that calls a handler itself, with or without a
+// World. The options are those of Topic.Schedule. The body is encoded and decoded
+// as in a delivery, and the fields are those of the first delivery at the instant
+// of the timer; they may be changed. Settle and Extend call the Lease that LeaseOf
+// returns.
 func Timer[T any](t testing.TB, topic wakebell.Topic[T], body T, opts ...wakebell.ScheduleOption) wakebell.Timer[T] {
 	t.Helper()
 	meta, err := testhook.Meta(topic.Draft(body, opts...), &Lease{})
@@ -27,23 +27,23 @@ func Timer[T any](t testing.TB, topic wakebell.Topic[T], body T, opts ...wakebel
 	return timer
 }
 
-// Lease stands for the lease of a timer that Timer made. It is safe for
-// concurrent use.
+// Lease is a fake lease of a timer that Timer returned. It is safe for concurrent
+// use.
 type Lease struct {
 	mu         sync.Mutex
 	settled    bool
 	verdict    error
 	extensions int
-	cause      error // why it is no longer the handler's; nil: it is
+	cause      error // why the handler lost the lease; nil while it holds it
 }
 
-// LeaseOf is the lease of a timer that Timer made; nil for any other.
+// LeaseOf returns the lease of a timer that Timer returned; nil for any other.
 func LeaseOf(m wakebell.Meta) *Lease {
 	l, _ := testhook.HolderOf(m).(*Lease)
 	return l
 }
 
-// Settle is what Settle of the timer calls.
+// Settle implements Settle of the timer.
 func (l *Lease) Settle(_ context.Context, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +54,7 @@ func (l *Lease) Settle(_ context.Context, err error) error {
 	return nil
 }
 
-// Extend is what Extend of the timer calls.
+// Extend implements Extend of the timer.
 func (l *Lease) Extend(context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,23 +72,23 @@ func (l *Lease) standing() error {
 	return l.cause
 }
 
-// End takes the lease from the handler: from now on Settle and Extend return
-// cause, which is ErrSuperseded, ErrCancelled or ErrLeaseLost of package
-// wakebell. The handler's context is the test's to end.
+// End ends the lease: later calls of Settle and Extend return cause, which is
+// ErrSuperseded, ErrCancelled or ErrLeaseLost of package wakebell. It does not
+// cancel the handler's context, which belongs to the test.
 func (l *Lease) End(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cause = cause
 }
 
-// Settled says whether the handler called Settle, and with what verdict.
+// Settled reports whether the handler called Settle, and its verdict.
 func (l *Lease) Settled() (settled bool, verdict error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.settled, l.verdict
 }
 
-// Extensions counts the calls of Extend that were granted.
+// Extensions returns the number of successful calls of Extend.
 func (l *Lease) Extensions() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

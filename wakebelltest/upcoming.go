@@ -9,16 +9,15 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Upcoming is a timer in Redis, as wakebell.Client sees it. Due is when it is
-// delivered next; of one that is running, when its lease ends unless it is
-// extended.
+// Upcoming is a timer in Redis. Due is the instant of its next delivery; for a
+// running timer, the expiry of its lease.
 type Upcoming struct {
 	wakebell.Info
 	In      time.Duration // from now until Due
 	Content wakebell.Content
 }
 
-// String tells the timer in a line.
+// String describes the timer in one line.
 func (u Upcoming) String() string {
 	s := fmt.Sprintf("%q of %q, %s, due in %v at %s", u.ID, u.Topic, u.State, u.In, instant(u.Due))
 	if u.Attempts > 0 {
@@ -30,8 +29,7 @@ func (u Upcoming) String() string {
 	return s
 }
 
-// Upcoming returns the timers of a topic in the order in which they are due:
-// what would be delivered when.
+// Upcoming returns the timers of a topic in the order in which they are due.
 func (w *World) Upcoming(topic string) []Upcoming {
 	w.t.Helper()
 	all, err := w.upcoming(w.client, topic)
@@ -56,8 +54,8 @@ func (w *World) upcoming(c *wakebell.Client, topic string) ([]Upcoming, error) {
 	return all, nil
 }
 
-// RequireUpcoming returns a timer. A test in which there is none of this id
-// fails there, and is told what is upcoming and what was delivered.
+// RequireUpcoming returns a timer by its id. If there is none, the test fails at
+// once with a report of the pending timers and deliveries of the topic.
 func (w *World) RequireUpcoming(topic, id string) Upcoming {
 	w.t.Helper()
 	for _, u := range w.Upcoming(topic) {
@@ -82,8 +80,8 @@ func (w *World) Dead(topic string) []wakebell.DeadLetter {
 	return all
 }
 
-// Body reads the body of a delivery, an upcoming timer or a dead letter, as a
-// handler of a Topic[T] would get it. A test whose body is not a T fails there.
+// Body decodes the body of a delivery, a pending timer or a dead letter, as for a
+// handler of a Topic[T]. If it cannot be decoded into a T, the test fails at once.
 func Body[T any](t testing.TB, c wakebell.Content) T {
 	t.Helper()
 	body, err := wakebell.NewTopic[T]("body").Read(&messages.Lease{Body: c.Body, ContentType: c.ContentType})

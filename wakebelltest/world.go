@@ -13,9 +13,9 @@ import (
 	"github.com/wakebell/wakebell/internal/embedded"
 )
 
-// World is a Redis and the nodes on it, in the virtual time of a synctest
-// bubble. Its methods are for the goroutine of the test; those that only look
-// may be called by any in the bubble.
+// World is a Redis and its nodes, in the virtual time of a synctest bubble. Its
+// methods must be called in the goroutine of the test, except those that only
+// read, which any goroutine of the bubble may call.
 type World struct {
 	t       testing.TB
 	began   time.Time
@@ -28,14 +28,14 @@ type World struct {
 	nodes   []*Node
 }
 
-// Run runs a test in a world of its own, in virtual time that begins on
-// 2000-01-01 at 00:00 UTC. If cfg has Handlers or Reminders a node with them is started
-// first. The t to use inside is the one that test gets, as with synctest.Test:
-// its Context and Cleanup belong to the bubble.
+// Run calls test with a new World, in virtual time that starts on 2000-01-01 at
+// 00:00 UTC. If cfg has Handlers or Reminders, Run first starts a node with cfg.
+// As with synctest.Test, test must use its own t, whose Context and Cleanup belong
+// to the bubble.
 //
-// When test returns the nodes end as in a crash, and Run waits for all
-// goroutines that began in the world. Of a test that failed it logs what was
-// delivered, what would have been and what is dead.
+// When test returns, the nodes end as in a crash, and Run waits for all goroutines
+// that were started in the World. If test failed, it logs the deliveries, pending
+// timers and dead letters.
 func Run(t *testing.T, cfg wakebell.Config, test func(t *testing.T, w *World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,8 +44,8 @@ func Run(t *testing.T, cfg wakebell.Config, test func(t *testing.T, w *World)) {
 	})
 }
 
-// New makes a world as Run does, in a synctest bubble of the caller's. It ends
-// with t, whose cleanups run in the bubble.
+// New returns a World as Run makes it, in the synctest bubble of the caller. The
+// World ends with t, whose cleanups run in the bubble.
 func New(t testing.TB, cfg wakebell.Config) *World {
 	t.Helper()
 	inBubble(t)
@@ -74,49 +74,49 @@ func New(t testing.TB, cfg wakebell.Config) *World {
 	return w
 }
 
-// inBubble fails a test that is not in a bubble: it would really wait.
+// inBubble fails a test outside of a bubble, because it would wait in real time.
 func inBubble(t testing.TB) {
 	t.Helper()
 	defer func() {
 		if recover() != nil {
-			t.Fatal("wakebelltest: New wants to be called in a synctest bubble; Run makes one")
+			t.Fatal("wakebelltest: New must be called in a synctest bubble; use Run outside of one")
 		}
 	}()
 	synctest.Wait()
 }
 
-// Client schedules, cancels and inspects in this world, with the keys, prefix
-// and limit of the Config that the world was made with.
+// Client returns a client of the World's Redis, with the keys, prefix and payload
+// limit of the Config of Run or New.
 func (w *World) Client() *wakebell.Client { return w.client }
 
-// Redis is the world's connection to its Redis, for code that makes Clients
-// and Systems of its own. Systems that are not started by Start deliver, but
-// Delivered does not have it, Advance does not wait for it (a millisecond more
-// does), and they are the test's to stop. It is closed when the world ends.
+// Redis returns the World's connection to its Redis, for code that makes its own
+// Clients and Systems. The World closes it at the end. The test must stop Systems
+// that were not started by World.Start; Delivered does not include their
+// deliveries, and Advance does not wait for them, unless it is given a millisecond
+// more.
 func (w *World) Redis() *redis.Client { return w.rdb }
 
 const (
-	// firstStep and lastStep are by how much the clock is let run while
-	// something is outstanding. What comes after an instant by rounding comes
-	// within 1 µs, what waits for company within 1 ms.
+	// firstStep and lastStep bound the steps of the clock while work is
+	// outstanding: rounding delays it by up to 1 µs, batching by up to 1 ms.
 	firstStep = time.Microsecond
 	lastStep  = 1024 * time.Microsecond
-	// mostSteps bounds what timers that are due again and again can hold up.
+	// mostSteps bounds the delay by timers that are due again and again.
 	mostSteps = 50 * time.Millisecond
 )
 
-// Advance lets d of virtual time pass, and with it all that happens meanwhile:
-// timers become due and are delivered in the order of their instants, handlers
-// that sleep wake, leases are extended or end, what failed is tried again. It
-// returns when all that is due by then has been handled and settled, and every
-// goroutine of the world waits for something. Advance(0) runs what is due now.
-// Handlers that begin in it see what the test did before, and the test then
-// sees what they did, without a lock; a handler that sleeps over the end of an
-// Advance needs one.
+// Advance advances the virtual clock by d, which must not be negative. Timers
+// become due and are delivered in the order of their instants, sleeping handlers
+// wake, leases are extended or expire, and failed timers are retried. Advance
+// returns when all timers that are due have been handled and settled, and every
+// goroutine of the World waits. Advance(0) delivers the timers that are due now.
 //
-// The clock may stand a millisecond or two past d: instants in Redis are
-// whole microseconds and floats, so it goes on to the next microsecond or the
-// one after it, and settlements wait a millisecond for company.
+// Handlers that begin during Advance can read the data of the test, and the test
+// can read theirs afterwards, without a lock. A handler that still runs at the end
+// of Advance needs one.
+//
+// The clock may advance by up to 2 ms more than d, because Redis rounds instants
+// to microseconds and settlements are batched for a millisecond.
 func (w *World) Advance(d time.Duration) {
 	w.t.Helper()
 	if d < 0 {
@@ -129,8 +129,8 @@ func (w *World) Advance(d time.Duration) {
 	w.settle()
 }
 
-// settle lets the clock run, by steps, until nothing is outstanding or nothing
-// comes of it.
+// settle advances the clock in steps until no work is outstanding, or the steps
+// make no progress.
 func (w *World) settle() {
 	limit := time.Now().Add(mostSteps)
 	for step, seen := firstStep, 0; time.Now().Before(limit); step *= 4 {
@@ -150,8 +150,8 @@ func (w *World) settle() {
 	w.history.leave()
 }
 
-// outstanding says whether a settlement is on its way, or a timer is due that
-// a node may be about to take.
+// outstanding reports whether a settlement is in flight, or a timer is due that a
+// node may claim.
 func (w *World) outstanding() bool {
 	if w.history.unsettled() {
 		return true
@@ -164,12 +164,12 @@ func (w *World) outstanding() bool {
 	return false
 }
 
-// background is a context for looking that outlives the test's.
+// background returns a context that outlives the test's.
 func (w *World) background() context.Context { return context.WithoutCancel(w.t.Context()) }
 
-// lastWords is how long, in virtual time, what ends may take to end: handlers
-// that heed their contexts, and messages that protoactor counts for 5 s.
-const lastWords = time.Minute
+// endTimeout bounds, in virtual time, the end of a World: handlers return after
+// their contexts are cancelled, and protoactor counts dead letters for 5 s.
+const endTimeout = time.Minute
 
 // end ends the world.
 func (w *World) end() {
@@ -180,10 +180,10 @@ func (w *World) end() {
 	for _, n := range w.nodes {
 		n.Crash()
 	}
-	<-time.After(lastWords)
+	<-time.After(endTimeout)
 	for _, r := range w.history.running() {
 		w.t.Errorf("wakebelltest: the handler of %s has not returned %v after its node ended: "+
-			"it must return when its context ends", r, lastWords)
+			"it must return when its context ends", r, endTimeout)
 	}
 	if err := w.rdb.Close(); err != nil {
 		w.t.Errorf("wakebelltest: close the connection (it is the world's to close): %v", err)

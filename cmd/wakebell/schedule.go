@@ -225,9 +225,9 @@ func (f *scheduleFlags) options() ([]wakebell.ScheduleOption, error) {
 	}
 	switch f.ifExists.value {
 	case "keep":
-		options = append(options, wakebell.IfExists(wakebell.Keep))
+		options = append(options, wakebell.IfExists(wakebell.PolicyKeep))
 	case "earliest":
-		options = append(options, wakebell.IfExists(wakebell.Earliest))
+		options = append(options, wakebell.IfExists(wakebell.PolicyEarliest))
 	}
 	if f.given("once") {
 		options = append(options, wakebell.Once(f.once))

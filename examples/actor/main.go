@@ -43,8 +43,8 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	printers := actor.PropsFromProducer(func() actor.Actor { return &printer{out: out, printed: done} })
 
 	sys, err := wakebell.New(system, rdb, wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Forward(Entries, wakebell.To(book)),
-		wakebell.Forward(Receipts, wakebell.ToEach(printers), wakebell.MaxConcurrent(3)),
+		wakebell.Forward(Entries, wakebell.ToActor(book)),
+		wakebell.Forward(Receipts, wakebell.ToEachActor(printers), wakebell.MaxConcurrent(3)),
 	}})
 	if err != nil {
 		return err

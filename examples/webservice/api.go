@@ -41,7 +41,7 @@ func (a api) create(w http.ResponseWriter, r *http.Request) {
 	}
 	opts := []wakebell.ScheduleOption{wakebell.In(in)}
 	if key := r.Header.Get("Idempotency-Key"); key != "" { // a retry of the request changes nothing
-		opts = append(opts, wakebell.ID(key), wakebell.IfExists(wakebell.Keep))
+		opts = append(opts, wakebell.ID(key), wakebell.IfExists(wakebell.PolicyKeep))
 	}
 	scheduled, err := a.client.Schedule(r.Context(), Reminders.Draft(body.Text, opts...))
 	if err != nil {

@@ -64,10 +64,10 @@ func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) 
 	case want == absent:
 		err = h.system.Remove(h.topic)
 	case want == 0:
-		err = h.system.Pause(h.topic)
+		err = h.system.PauseLocal(h.topic)
 	default:
-		if err = h.system.Retune(h.topic, wakebell.MaxConcurrent(want)); err == nil && have == 0 {
-			err = h.system.Resume(h.topic)
+		if err = h.system.RetuneLocal(h.topic, wakebell.MaxConcurrent(want)); err == nil && have == 0 {
+			err = h.system.ResumeLocal(h.topic)
 		}
 	}
 	switch {

@@ -22,7 +22,7 @@ func lasting(t *testing.T, d time.Duration) {
 	}
 }
 
-// doorAttacks are those of hostile_door_test.go.
+// doorAttacks are those of hostile_connections_test.go.
 var doorAttacks = []attack{
 	{"bodies that do not end", func(t *testing.T, n *node, random *rand.Rand) {
 		unfinished := zeros(7 << 20)

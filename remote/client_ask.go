@@ -18,7 +18,7 @@ import (
 func (s *clientLink) wait(ctx context.Context) error {
 	for {
 		s.mu.Lock()
-		up, change, why, left := s.up, s.change, s.why, time.Until(s.down.Add(s.cfg.DeadLink))
+		up, change, why, left := s.up, s.change, s.lastErr, time.Until(s.down.Add(s.cfg.DeadLink))
 		s.mu.Unlock()
 		switch code := status.Code(why); {
 		case s.ctx.Err() != nil:
@@ -27,9 +27,9 @@ func (s *clientLink) wait(ctx context.Context) error {
 			return nil
 		case code == codes.Unauthenticated || code == codes.PermissionDenied:
 			return s.cfg.denied(why)
-		case refuses(why):
+		case refusesCertificate(why):
 			return s.cfg.denied(why)
-		case left <= 0, hopeless(why):
+		case left <= 0, permanent(why):
 			return s.cfg.unavailable(why)
 		}
 		select {

@@ -26,7 +26,7 @@ func call[A messages.Answer](ctx context.Context, c *Client, request messages.Re
 		answer, err := c.link.Ask(ctx, next)
 		if err == nil {
 			a, err := wakebell.Answered[A](answer, nil)
-			if err == nil || !passing(err) {
+			if err == nil || !temporary(err) {
 				return a, err
 			}
 			if c.wait(ctx, pause) != nil {
@@ -42,7 +42,7 @@ func call[A messages.Answer](ctx context.Context, c *Client, request messages.Re
 }
 
 // passing reports whether an answer may be another one soon.
-func passing(err error) bool {
+func temporary(err error) bool {
 	return errors.Is(err, wakebell.ErrOverloaded) || errors.Is(err, wakebell.ErrDraining)
 }
 

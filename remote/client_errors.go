@@ -67,7 +67,7 @@ func plain(err error) string {
 var (
 	errSpeaksTLS   = errors.New("it speaks TLS and was dialled without (tls:// or Config.TLS)")
 	errSpeaksPlain = errors.New("it does not speak TLS and was dialled with it (plain:// or without Config.TLS)")
-	errSaysNothing = errors.New("it closed the connection before it said anything; it may ask for TLS, or for a certificate")
+	errClosedEarly = errors.New("it closed the connection before it said anything; it may ask for TLS, or for a certificate")
 )
 
 // trace is what a client met last when it connected: gRPC tells only its text.
@@ -93,7 +93,7 @@ func (t *trace) reason(err error) error {
 }
 
 // hopeless reports whether trying again as before cannot help.
-func hopeless(err error) bool {
+func permanent(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" {
 		text := op.Err.Error()
 		return strings.Contains(text, "certificate") || strings.Contains(text, "protocol version") || strings.Contains(text, "handshake failure")
@@ -104,7 +104,7 @@ func hopeless(err error) bool {
 }
 
 // refuses reports whether the node refused our certificate.
-func refuses(err error) bool {
+func refusesCertificate(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate")
 }
@@ -169,7 +169,7 @@ func (c *tracedConn) Read(p []byte) (int, error) {
 		c.heard = true
 		c.trace.Note(nil)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.ErrUnexpectedEOF):
-		c.trace.Note(errSaysNothing)
+		c.trace.Note(errClosedEarly)
 	case err != nil && !errors.Is(err, net.ErrClosed):
 		c.trace.Note(err)
 	}

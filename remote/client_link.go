@@ -43,27 +43,26 @@ type clientLink struct {
 	done   sync.WaitGroup
 	room   chan struct{} // a place for each request that is not answered
 
-	mu      sync.Mutex
-	up      bool
-	epoch   uint64        // of the stream
-	change  chan struct{} // closed at each change of up
-	down    time.Time     // since when it is not up
-	why     error         // of the last failure
-	next    uint64
-	waiting map[uint64]chan messages.Answer // closed when the link breaks
-	out     []*messages.Command
-	wake    chan struct{}
-	takers  map[takerKey]*taker
-	turns   map[uint64]*turn // by their places; nil: the client is closed
-	places  chan struct{}    // one for each of turns
+	mu          sync.Mutex
+	up          bool
+	change      chan struct{} // closed at each change of up
+	down        time.Time     // since when it is not up
+	lastErr     error         // why the last stream ended
+	next        uint64
+	waiting     map[uint64]chan messages.Answer // closed when the link breaks
+	out         []*messages.Command
+	wake        chan struct{}
+	subscribers map[subscriberKey]*subscriber
+	turns       map[uint64]*turn // by their places; nil: the client is closed
+	places      chan struct{}    // one for each of turns
 }
 
-type takerKey struct{ topic, name string }
+type subscriberKey struct{ topic, name string }
 
 func newClientLink(timers rpc.TimersClient, cfg DialConfig) *clientLink {
 	s := &clientLink{
 		timers: timers, cfg: cfg, room: make(chan struct{}, maxFlight), change: make(chan struct{}), down: time.Now(),
-		waiting: map[uint64]chan messages.Answer{}, wake: make(chan struct{}, 1), takers: map[takerKey]*taker{},
+		waiting: map[uint64]chan messages.Answer{}, wake: make(chan struct{}, 1), subscribers: map[subscriberKey]*subscriber{},
 		turns: map[uint64]*turn{}, places: make(chan struct{}, maxPlaces),
 	}
 	//nolint:forbidigo // its life is the client's: Close ends it
@@ -149,11 +148,10 @@ func (s *clientLink) stream() error {
 func (s *clientLink) opened() {
 	s.mu.Lock()
 	s.up, s.out = true, nil
-	s.epoch++
 	close(s.change)
 	s.change = make(chan struct{})
-	var all []*taker
-	for _, t := range s.takers {
+	var all []*subscriber
+	for _, t := range s.subscribers {
 		all = append(all, t)
 	}
 	s.mu.Unlock()
@@ -171,7 +169,7 @@ func (s *clientLink) broke(err error) {
 		close(s.change)
 		s.change = make(chan struct{})
 	}
-	s.up, s.why, s.out = false, err, nil
+	s.up, s.lastErr, s.out = false, err, nil
 	for number, answer := range s.waiting {
 		delete(s.waiting, number)
 		close(answer)
@@ -224,15 +222,15 @@ func (s *clientLink) replies(frame *messages.Replies) {
 	for _, r := range frame.GetReplies() {
 		switch m := wire.Inside(r).(type) {
 		case *messages.Leases:
-			if t := s.taker(m.GetTopic(), m.GetSubscriber()); t != nil {
+			if t := s.subscriber(m.GetTopic(), m.GetSubscriber()); t != nil {
 				t.leases(m)
 			}
 		case *messages.LeasesExtended:
-			if t := s.taker(m.GetTopic(), m.GetSubscriber()); t != nil {
+			if t := s.subscriber(m.GetTopic(), m.GetSubscriber()); t != nil {
 				t.extended(m)
 			}
 		case *messages.LeasesEnded:
-			if t := s.taker(m.GetTopic(), m.GetSubscriber()); t != nil {
+			if t := s.subscriber(m.GetTopic(), m.GetSubscriber()); t != nil {
 				t.ended(m)
 			}
 		case *messages.TurnLost:
@@ -249,8 +247,8 @@ func (s *clientLink) replies(frame *messages.Replies) {
 	}
 }
 
-func (s *clientLink) taker(topic, name string) *taker {
+func (s *clientLink) subscriber(topic, name string) *subscriber {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.takers[takerKey{topic, name}]
+	return s.subscribers[subscriberKey{topic, name}]
 }

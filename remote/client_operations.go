@@ -41,7 +41,7 @@ type operation[R, A any] = func(rpc.OperationsClient, context.Context, *R, ...gr
 // once is operate for a call that is not idempotent: when the link breaks, the outcome
 // is unknown.
 func once[R, A any](ctx context.Context, c *Client, call operation[R, A], request *R) (*A, error) {
-	err := travels(request)
+	err := checkEncodable(request)
 	if err == nil {
 		err = c.link.wait(ctx)
 	}
@@ -64,7 +64,7 @@ func list[R, A any](ctx context.Context, c *Client, call streamed[R, A], request
 	return func(yield func(*A, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		err := travels(request)
+		err := checkEncodable(request)
 		if err == nil {
 			err = c.link.wait(ctx)
 		}
@@ -86,7 +86,7 @@ func list[R, A any](ctx context.Context, c *Client, call streamed[R, A], request
 }
 
 // travels rejects texts that are not UTF-8: protobuf cannot encode them.
-func travels(request any) error {
+func checkEncodable(request any) error {
 	m, ok := request.(proto.Message)
 	if !ok {
 		return wire.ErrNoMessage

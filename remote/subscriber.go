@@ -54,19 +54,19 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 		}
 		s.Topic = s.Queue.Name
 	}
-	t := &taker{
+	t := &subscriber{
 		link: c.link, of: s, handle: handle, running: map[uint64]*runningLease{}, crashed: map[uint64]time.Time{},
 		wake: make(chan struct{}, 1), failed: make(chan error, 1),
-		feed: make(chan handed), began: time.Now(),
+		feed: make(chan leaseJob), began: time.Now(),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	key := takerKey{s.Topic, s.Name}
+	key := subscriberKey{s.Topic, s.Name}
 	c.link.mu.Lock()
-	if c.link.takers[key] != nil {
+	if c.link.subscribers[key] != nil {
 		c.link.mu.Unlock()
 		return wire.Invalid("Name", "%q subscribes to %q already", s.Name, s.Topic)
 	}
-	c.link.takers[key] = t
+	c.link.subscribers[key] = t
 	c.link.mu.Unlock()
 	var writing sync.WaitGroup
 	stop := make(chan struct{})
@@ -83,34 +83,34 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 	close(stop)
 	writing.Wait()
 	c.link.mu.Lock()
-	delete(c.link.takers, key)
+	delete(c.link.subscribers, key)
 	c.link.mu.Unlock()
 	return err
 }
 
 // taker is a subscription of a Client.
-type taker struct {
+type subscriber struct {
 	link   *clientLink
 	of     Subscription
 	handle func(context.Context, *messages.Lease) error
 	ctx    context.Context //nolint:containedctx // of all its handlers
 	cancel context.CancelCauseFunc
 	failed chan error
-	feed   chan handed
+	feed   chan leaseJob
 	work   sync.WaitGroup
 	began  time.Time // what its clock counts from
 
-	mu       sync.Mutex
-	stopped  bool
-	running  map[uint64]*runningLease
-	crashed  map[uint64]time.Time // deliveries whose handlers panicked, until their leases end
-	verdicts []*messages.Verdict
-	told     time.Time // when the clock was told last
-	wake     chan struct{}
+	mu        sync.Mutex
+	stopped   bool
+	running   map[uint64]*runningLease
+	crashed   map[uint64]time.Time // deliveries whose handlers panicked, until their leases end
+	verdicts  []*messages.Verdict
+	clockSent time.Time // when the clock was last sent
+	wake      chan struct{}
 }
 
 // subscribe asks for leases, at first and whenever the link is new.
-func (t *taker) subscribe() {
+func (t *subscriber) subscribe() {
 	t.link.done.Go(func() {
 		request := &messages.SubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name, Credits: uint32(min(max(t.of.Credits, 0), 1<<30))} //nolint:gosec // bounded
 		if q := t.of.Queue; q.Name != "" {
@@ -149,19 +149,19 @@ func (t *taker) subscribe() {
 
 // reconcile gives back what the node thinks is ours and is not, as after our
 // process began anew.
-func (t *taker) reconcile(m *messages.SubscribeResponse) {
+func (t *subscriber) reconcile(m *messages.SubscribeResponse) {
 	for _, l := range m.GetHeld() {
 		t.mu.Lock()
 		_, known := t.crashed[l.GetDelivery()] // it comes back when its lease ends
 		known = known || t.running[l.GetDelivery()] != nil
 		t.mu.Unlock()
 		if !known && !t.pending(l.GetDelivery()) {
-			t.say(&messages.Verdict{Id: l.GetId(), Kind: &messages.Verdict_Release{Release: l.Release()}})
+			t.addVerdict(&messages.Verdict{Id: l.GetId(), Kind: &messages.Verdict_Release{Release: l.Release()}})
 		}
 	}
 }
 
-func (t *taker) pending(delivery uint64) bool {
+func (t *subscriber) pending(delivery uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, v := range t.verdicts {
@@ -173,7 +173,7 @@ func (t *taker) pending(delivery uint64) bool {
 }
 
 // leases takes leases and has them handled.
-func (t *taker) leases(m *messages.Leases) {
+func (t *subscriber) leases(m *messages.Leases) {
 	now := time.Now()
 	sent := t.sentAt(m.GetClock(), now)
 	for _, l := range m.GetLeases() {
@@ -183,25 +183,25 @@ func (t *taker) leases(m *messages.Leases) {
 			t.late(l)
 			continue
 		}
-		t.begin(handed{ctx, cancel, l})
+		t.begin(leaseJob{ctx, cancel, l})
 	}
 }
 
 // late reports a lease that is not handled. It comes again when it ends at the node.
-func (t *taker) late(l *messages.Lease) {
+func (t *subscriber) late(l *messages.Lease) {
 	t.link.cfg.Logger.Debug("a lease arrived after its end", "topic", t.of.Topic, "id", l.GetId(),
 		"attempt", l.GetAttempt(), "activation", l.GetActivation().AsTime(), "delivered", l.GetDelivered().AsTime())
 }
 
-// handed is a lease for one of a taker's goroutines.
-type handed struct {
+// leaseJob is a lease for one of a taker's goroutines.
+type leaseJob struct {
 	ctx    context.Context //nolint:containedctx // of this lease
 	cancel context.CancelCauseFunc
 	lease  *messages.Lease
 }
 
 // begin has a goroutine serve a lease: one that is free, or a new one.
-func (t *taker) begin(next handed) {
+func (t *subscriber) begin(next leaseJob) {
 	select {
 	case t.feed <- next:
 		return
@@ -223,7 +223,7 @@ func (t *taker) begin(next handed) {
 
 // Serve handles one lease. A panic is a crash: the timer comes back when its
 // lease ends.
-func (t *taker) Serve(ctx context.Context, l *messages.Lease) {
+func (t *subscriber) Serve(ctx context.Context, l *messages.Lease) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			t.crash(l.GetDelivery())
@@ -232,11 +232,11 @@ func (t *taker) Serve(ctx context.Context, l *messages.Lease) {
 	}()
 	err := t.handle(ctx, l)
 	if t.forget(l.GetDelivery()) {
-		t.say(verdictOf(l, err))
+		t.addVerdict(verdictOf(l, err))
 	}
 }
 
-func (t *taker) crash(delivery uint64) {
+func (t *subscriber) crash(delivery uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r := t.running[delivery]; r != nil {
@@ -245,7 +245,7 @@ func (t *taker) crash(delivery uint64) {
 	}
 }
 
-func (t *taker) forget(delivery uint64) bool {
+func (t *subscriber) forget(delivery uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, ours := t.running[delivery]
@@ -270,7 +270,7 @@ func verdictOf(l *messages.Lease, err error) *messages.Verdict {
 }
 
 // ended ends the contexts of handlers whose leases are no longer ours.
-func (t *taker) ended(m *messages.LeasesEnded) {
+func (t *subscriber) ended(m *messages.LeasesEnded) {
 	for _, e := range m.GetEnded() {
 		cause := wakebell.ErrLeaseLost
 		switch e.GetReason() {
@@ -285,7 +285,7 @@ func (t *taker) ended(m *messages.LeasesEnded) {
 	}
 }
 
-func (t *taker) lose(delivery uint64, cause error) {
+func (t *subscriber) lose(delivery uint64, cause error) {
 	t.mu.Lock()
 	r := t.running[delivery]
 	delete(t.running, delivery)
@@ -297,7 +297,7 @@ func (t *taker) lose(delivery uint64, cause error) {
 
 // Stop ends a subscription: its handlers have a moment to return, and what they
 // hold is given back.
-func (t *taker) Stop(cause error) {
+func (t *subscriber) Stop(cause error) {
 	t.mu.Lock()
 	t.stopped = true
 	t.mu.Unlock()

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// lookEvery is how often leases are looked at that may need more time or
+	// checkEvery is how often leases are looked at that may need more time or
 	// have ended.
-	lookEvery = 100 * time.Millisecond
-	// tellClockEvery is how often an idle subscription tells its clock: between
+	checkEvery = 100 * time.Millisecond
+	// clockEvery is how often an idle subscription tells its clock: between
 	// two of them, clocks that differ by 100 ppm drift by 6 ms.
-	tellClockEvery = time.Minute
+	clockEvery = time.Minute
 )
 
 type runningLease struct {
@@ -32,10 +32,10 @@ func (r *runningLease) goodUntil(until, now time.Time) {
 }
 
 // clock is what the node is told of the local clock.
-func (t *taker) clock() *durationpb.Duration { return durationpb.New(time.Since(t.began)) }
+func (t *subscriber) clock() *durationpb.Duration { return durationpb.New(time.Since(t.began)) }
 
 // sentAt is when a message was sent, or a little earlier.
-func (t *taker) sentAt(clock *durationpb.Duration, now time.Time) time.Time {
+func (t *subscriber) sentAt(clock *durationpb.Duration, now time.Time) time.Time {
 	if !clock.IsValid() { // of a node that tells none
 		return now
 	}
@@ -47,10 +47,10 @@ func (t *taker) sentAt(clock *durationpb.Duration, now time.Time) time.Time {
 }
 
 // hold notes a lease that has come; false: it has ended already, or may have.
-func (t *taker) hold(l *messages.Lease, until, now time.Time, cancel func(error)) bool {
+func (t *subscriber) hold(l *messages.Lease, until, now time.Time, cancel func(error)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stopped || !now.Add(lookEvery).Before(until) {
+	if t.stopped || !now.Add(checkEvery).Before(until) {
 		return false
 	}
 	r := &runningLease{id: l.GetId(), cancel: cancel}
@@ -61,7 +61,7 @@ func (t *taker) hold(l *messages.Lease, until, now time.Time, cancel func(error)
 }
 
 // extended takes the node's word for how long leases are good.
-func (t *taker) extended(m *messages.LeasesExtended) {
+func (t *subscriber) extended(m *messages.LeasesExtended) {
 	now := time.Now()
 	sent := t.sentAt(m.GetClock(), now)
 	t.mu.Lock()
@@ -76,20 +76,20 @@ func (t *taker) extended(m *messages.LeasesExtended) {
 
 // look ends the contexts of leases before they end at the node, and asks for
 // more time for the others. An Extend that is not confirmed is asked for again.
-func (t *taker) look(now time.Time) {
+func (t *subscriber) checkLeases(now time.Time) {
 	var lost []uint64
 	t.mu.Lock()
 	maps.DeleteFunc(t.crashed, func(_ uint64, until time.Time) bool { return now.After(until) })
 	for delivery, r := range t.running {
 		switch {
-		case !now.Add(lookEvery).Before(r.until): // the next look would be too late
+		case !now.Add(checkEvery).Before(r.until): // the next check would be too late
 			lost = append(lost, delivery)
 		case now.After(r.extend):
 			r.extend = now.Add(r.until.Sub(now) / 3)
 			t.verdicts = append(t.verdicts, &messages.Verdict{Id: r.id, Kind: &messages.Verdict_Extend{Extend: &messages.Extend{Delivery: delivery}}})
 		}
 	}
-	idle := now.Sub(t.told) >= tellClockEvery
+	idle := now.Sub(t.clockSent) >= clockEvery
 	t.mu.Unlock()
 	for _, delivery := range lost {
 		t.lose(delivery, wakebell.ErrLeaseLost)
@@ -100,13 +100,13 @@ func (t *taker) look(now time.Time) {
 }
 
 // send sends verdicts, and what the local clock is; false: there is no link.
-func (t *taker) send(verdicts []*messages.Verdict) bool {
+func (t *subscriber) send(verdicts []*messages.Verdict) bool {
 	now := time.Now()
 	if !t.link.send(&messages.Verdicts{Topic: t.of.Topic, Subscriber: t.of.Name, Verdicts: verdicts, Clock: t.clock()}) {
 		return false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.told = now
+	t.clockSent = now
 	return true
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-func (t *taker) say(v *messages.Verdict) {
+func (t *subscriber) addVerdict(v *messages.Verdict) {
 	t.mu.Lock()
 	t.verdicts = append(t.verdicts, v)
 	t.mu.Unlock()
@@ -17,14 +17,14 @@ func (t *taker) say(v *messages.Verdict) {
 }
 
 // write sends verdicts as they gather, and asks for more time.
-func (t *taker) write(stop <-chan struct{}) {
-	look := time.NewTicker(lookEvery)
+func (t *subscriber) write(stop <-chan struct{}) {
+	look := time.NewTicker(checkEvery)
 	defer look.Stop()
 	for {
 		select {
 		case <-t.wake:
 		case <-look.C:
-			t.look(time.Now())
+			t.checkLeases(time.Now())
 		case <-stop:
 			t.flush()
 			return
@@ -34,7 +34,7 @@ func (t *taker) write(stop <-chan struct{}) {
 }
 
 // flush sends what has gathered. Where there is no link it stays, for the next.
-func (t *taker) flush() {
+func (t *subscriber) flush() {
 	t.mu.Lock()
 	all := t.verdicts
 	t.verdicts = nil

@@ -107,7 +107,7 @@ func (t *turn) goodUntil(until time.Time) bool {
 // lose ends the turn, unless it is over.
 func (t *turn) lose(cause error) {
 	if had, first := t.finish(cause, nil); had && first {
-		t.left()
+		t.freePlace()
 	}
 }
 
@@ -128,7 +128,7 @@ func (t *turn) finish(cause error, released chan struct{}) (had, first bool) {
 }
 
 // left makes room for another turn.
-func (t *turn) left() {
+func (t *turn) freePlace() {
 	t.forget()
 	<-t.link.places
 }
@@ -211,7 +211,7 @@ func (t *turn) returnToNode() {
 		case released.GetReason() != "" && !again: // else it was the first that worked
 			t.result = gate.ErrTurnLost
 		}
-		t.left()
+		t.freePlace()
 		close(t.released)
 		return
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// ErrDenied says that the Server does not take the credentials.
+// ErrDenied is returned if the Server rejects the token or the certificate.
 var ErrDenied = errors.New("the credentials are not taken")
 
 var (

@@ -15,32 +15,40 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// Subscription says who subscribes, and to what.
+// Subscription configures Client.Subscribe: the topic or queue, the subscriber's
+// name and its credits. Exactly one of Topic and Queue is set.
 type Subscription struct {
-	Topic string // without prefix
+	Topic string // without the System's prefix
 
-	// Queue is a queue instead, as its Keys say; queue.Queue.Read reads the
-	// bodies. The zero value: it is a topic.
+	// Queue has the Keys of a queue to subscribe to instead of a topic. Decode the
+	// messages with queue.Queue.Read.
 	Queue queue.Keys
 
-	// Name tells subscribers of a topic apart, also after a restart: 1 to 256
-	// bytes. Of two with the same name the later one gets the leases.
+	// Name identifies the subscriber among those of the topic with the same
+	// credentials, 1 to 256 bytes. Use the same name after a restart. A later
+	// subscription with the same name replaces the earlier one.
 	Name string
 
-	// Credits are how many timers are handled at once, 1 to 10,000; default 5.
+	// Credits are how many timers are handled at once, 1 to 10,000. Default: 5.
 	Credits int
 }
 
-// Subscribe has handle called for the timers of a topic, or the messages of a
-// queue, up to Credits at once,
-// until ctx ends: then no more come, those that run have ctx's end in their
-// contexts, and what they make of it still counts if they return within a
-// second. What handle returns is its verdict, as of a handler. Leases are
-// extended for as long as it runs. When the link breaks it subscribes again by
-// itself; timers whose leases ended meanwhile are delivered again.
+// Subscribe calls handle for each timer of a topic or message of a queue, up to
+// Credits at once, until ctx ends. The result of handle settles the lease as that of
+// a wakebell.Handler does: nil acks, wakebell.Reject rejects, any other error nacks.
+// The lease is extended while handle runs. If it is lost, the context of handle is
+// cancelled with a cause such as wakebell.ErrLeaseLost or wakebell.ErrCancelled. A
+// panic of handle is logged, and the timer is delivered again when its lease
+// expires.
 //
-// It returns nil when ctx has ended, else why it cannot subscribe: ErrConflict
-// where the node handles the topic itself, wakebell.ErrInvalid, wakebell.ErrForbidden, ErrDenied.
+// When the link breaks, Subscribe subscribes again; timers whose leases have expired
+// meanwhile are delivered again. When ctx ends, no more timers arrive, the contexts
+// of running calls of handle end, and their results count if they return within 1 s.
+// Other leases are released.
+//
+// Subscribe returns nil when ctx has ended. Otherwise it returns why it cannot
+// subscribe: wakebell.ErrInvalid; wakebell.ErrConflict if the node handles the topic
+// itself; wakebell.ErrForbidden; ErrDenied; or an error if the Client is closed.
 func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(context.Context, *messages.Lease) error) error {
 	if s.Credits == 0 {
 		s.Credits = 5
@@ -50,7 +58,7 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 	}
 	if s.Queue.Name != "" {
 		if s.Topic != "" {
-			return wire.Invalid("Topic", "%q, and a Queue %q too", s.Topic, s.Queue.Name)
+			return wire.Invalid("Topic", "%q and Queue %q are both set, want one of them", s.Topic, s.Queue.Name)
 		}
 		s.Topic = s.Queue.Name
 	}
@@ -64,7 +72,7 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 	c.link.mu.Lock()
 	if c.link.subscribers[key] != nil {
 		c.link.mu.Unlock()
-		return wire.Invalid("Name", "%q subscribes to %q already", s.Name, s.Topic)
+		return wire.Invalid("Name", "%q is already subscribed to %q", s.Name, s.Topic)
 	}
 	c.link.subscribers[key] = t
 	c.link.mu.Unlock()
@@ -98,7 +106,7 @@ type subscriber struct {
 	failed chan error
 	feed   chan leaseJob
 	work   sync.WaitGroup
-	began  time.Time // what its clock counts from
+	began  time.Time // zero of the clock that the node receives
 
 	mu        sync.Mutex
 	stopped   bool
@@ -109,7 +117,7 @@ type subscriber struct {
 	wake      chan struct{}
 }
 
-// subscribe asks for leases, at first and whenever the link is new.
+// subscribe requests leases, at first and over each new link.
 func (t *subscriber) subscribe() {
 	t.link.done.Go(func() {
 		request := &messages.SubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name, Credits: uint32(min(max(t.of.Credits, 0), 1<<30))} //nolint:gosec // bounded
@@ -122,7 +130,7 @@ func (t *subscriber) subscribe() {
 			answer, err := t.link.Ask(ctx, proto.CloneOf(request))
 			cancel()
 			if errors.Is(err, errBroken) || t.ctx.Err() != nil || t.link.ctx.Err() != nil {
-				return // the next link subscribes
+				return // opened subscribes over the next link
 			}
 			if err == nil {
 				var subscribed *messages.SubscribeResponse
@@ -147,8 +155,8 @@ func (t *subscriber) subscribe() {
 	})
 }
 
-// reconcile gives back what the node thinks is ours and is not, as after our
-// process began anew.
+// reconcile releases the leases that the node lists for this subscriber and that it
+// does not have, for example because its process was restarted.
 func (t *subscriber) reconcile(m *messages.SubscribeResponse) {
 	for _, l := range m.GetHeld() {
 		t.mu.Lock()
@@ -172,7 +180,7 @@ func (t *subscriber) pending(delivery uint64) bool {
 	return false
 }
 
-// leases takes leases and has them handled.
+// leases starts the handling of leases that arrived.
 func (t *subscriber) leases(m *messages.Leases) {
 	now := time.Now()
 	sent := t.sentAt(m.GetClock(), now)
@@ -187,7 +195,8 @@ func (t *subscriber) leases(m *messages.Leases) {
 	}
 }
 
-// late reports a lease that is not handled. It comes again when it ends at the node.
+// late logs a lease that is not handled because it expired on the way. The node
+// delivers the timer again.
 func (t *subscriber) late(l *messages.Lease) {
 	t.link.cfg.Logger.Debug("a lease arrived after its end", "topic", t.of.Topic, "id", l.GetId(),
 		"attempt", l.GetAttempt(), "activation", l.GetActivation().AsTime(), "delivered", l.GetDelivered().AsTime())
@@ -200,7 +209,7 @@ type leaseJob struct {
 	lease  *messages.Lease
 }
 
-// begin has a goroutine serve a lease: one that is free, or a new one.
+// begin gives a lease to an idle goroutine, or to a new one.
 func (t *subscriber) begin(next leaseJob) {
 	select {
 	case t.feed <- next:
@@ -221,8 +230,8 @@ func (t *subscriber) begin(next leaseJob) {
 	}()
 }
 
-// Serve handles one lease. A panic is a crash: the timer comes back when its
-// lease ends.
+// Serve handles one lease. A panic settles nothing: the timer is delivered again
+// when its lease expires.
 func (t *subscriber) Serve(ctx context.Context, l *messages.Lease) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -269,7 +278,7 @@ func verdictOf(l *messages.Lease, err error) *messages.Verdict {
 	return v
 }
 
-// ended ends the contexts of handlers whose leases are no longer ours.
+// ended cancels the contexts of handlers whose leases the subscriber no longer has.
 func (t *subscriber) ended(m *messages.LeasesEnded) {
 	for _, e := range m.GetEnded() {
 		cause := wakebell.ErrLeaseLost
@@ -295,8 +304,8 @@ func (t *subscriber) lose(delivery uint64, cause error) {
 	}
 }
 
-// Stop ends a subscription: its handlers have a moment to return, and what they
-// hold is given back.
+// Stop ends a subscription. Its handlers have wire.Grace to return; then the
+// remaining leases are released.
 func (t *subscriber) Stop(cause error) {
 	t.mu.Lock()
 	t.stopped = true
@@ -311,5 +320,5 @@ func (t *subscriber) Stop(cause error) {
 	t.flush()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), wire.Grace)
 	defer cancel()
-	_, _ = t.link.Ask(ctx, &messages.UnsubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name}) // else the leases end by themselves
+	_, _ = t.link.Ask(ctx, &messages.UnsubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name}) // on an error the leases expire
 }

@@ -11,42 +11,44 @@ import (
 )
 
 const (
-	// checkEvery is how often leases are looked at that may need more time or
-	// have ended.
+	// checkEvery is how often a subscriber looks for leases to extend and for
+	// expired leases.
 	checkEvery = 100 * time.Millisecond
-	// clockEvery is how often an idle subscription tells its clock: between
-	// two of them, clocks that differ by 100 ppm drift by 6 ms.
+	// clockEvery is how often an idle subscriber sends its clock. Two clocks that
+	// differ by 100 ppm drift apart by 6 ms in that time.
 	clockEvery = time.Minute
 )
 
 type runningLease struct {
 	id     string
-	extend time.Time // when to ask for more time
-	until  time.Time // when it ends, by what the node has confirmed
+	extend time.Time // when to request the next extension
+	until  time.Time // when it expires, as confirmed by the node
 	cancel func(error)
 }
 
-// goodUntil moves the end of a lease, and when to ask for more time.
+// goodUntil sets the end of a lease and the time of its next extension.
 func (r *runningLease) goodUntil(until, now time.Time) {
 	r.until, r.extend = until, now.Add(until.Sub(now)/3)
 }
 
-// clock is what the node is told of the local clock.
+// clock returns the local clock as the node receives it: the time since began.
 func (t *subscriber) clock() *durationpb.Duration { return durationpb.New(time.Since(t.began)) }
 
-// sentAt is when a message was sent, or a little earlier.
+// sentAt returns when the node sent a message, or a little earlier. The clock is
+// that of the message.
 func (t *subscriber) sentAt(clock *durationpb.Duration, now time.Time) time.Time {
-	if !clock.IsValid() { // of a node that tells none
+	if !clock.IsValid() { // the node sends none
 		return now
 	}
 	sent := t.began.Add(clock.AsDuration())
-	if sent.After(now) { // it was told a time that is not ours
+	if sent.After(now) { // the clock is not one that this subscriber sent
 		return now
 	}
 	return sent
 }
 
-// hold notes a lease that has come; false: it has ended already, or may have.
+// hold stores a lease that arrived. It returns false if the lease has expired or is
+// about to, or if the subscriber is stopped.
 func (t *subscriber) hold(l *messages.Lease, until, now time.Time, cancel func(error)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,7 +62,7 @@ func (t *subscriber) hold(l *messages.Lease, until, now time.Time, cancel func(e
 	return true
 }
 
-// extended takes the node's word for how long leases are good.
+// extended applies the extensions that the node confirms.
 func (t *subscriber) extended(m *messages.LeasesExtended) {
 	now := time.Now()
 	sent := t.sentAt(m.GetClock(), now)
@@ -74,8 +76,9 @@ func (t *subscriber) extended(m *messages.LeasesExtended) {
 	}
 }
 
-// look ends the contexts of leases before they end at the node, and asks for
-// more time for the others. An Extend that is not confirmed is asked for again.
+// checkLeases cancels the contexts of leases shortly before they expire at the node,
+// and requests extensions for the others. An Extend that is not confirmed is
+// repeated.
 func (t *subscriber) checkLeases(now time.Time) {
 	var lost []uint64
 	t.mu.Lock()
@@ -99,7 +102,7 @@ func (t *subscriber) checkLeases(now time.Time) {
 	}
 }
 
-// send sends verdicts, and what the local clock is; false: there is no link.
+// send sends verdicts and the local clock. It returns false if there is no link.
 func (t *subscriber) send(verdicts []*messages.Verdict) bool {
 	now := time.Now()
 	if !t.link.send(&messages.Verdicts{Topic: t.of.Topic, Subscriber: t.of.Name, Verdicts: verdicts, Clock: t.clock()}) {

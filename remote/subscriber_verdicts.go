@@ -6,6 +6,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
+// addVerdict queues a verdict for the next write.
 func (t *subscriber) addVerdict(v *messages.Verdict) {
 	t.mu.Lock()
 	t.verdicts = append(t.verdicts, v)
@@ -16,14 +17,14 @@ func (t *subscriber) addVerdict(v *messages.Verdict) {
 	}
 }
 
-// write sends verdicts as they gather, and asks for more time.
+// write sends queued verdicts and extends leases until stop is closed.
 func (t *subscriber) write(stop <-chan struct{}) {
-	look := time.NewTicker(checkEvery)
-	defer look.Stop()
+	check := time.NewTicker(checkEvery)
+	defer check.Stop()
 	for {
 		select {
 		case <-t.wake:
-		case <-look.C:
+		case <-check.C:
 			t.checkLeases(time.Now())
 		case <-stop:
 			t.flush()
@@ -33,7 +34,7 @@ func (t *subscriber) write(stop <-chan struct{}) {
 	}
 }
 
-// flush sends what has gathered. Where there is no link it stays, for the next.
+// flush sends the queued verdicts. If there is no link, they stay queued.
 func (t *subscriber) flush() {
 	t.mu.Lock()
 	all := t.verdicts

@@ -19,8 +19,8 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// operate makes an idempotent call of Operations, a method of its client. It is sent
-// again when the link breaks, until ctx ends or the link is dead.
+// operate makes an idempotent call of Operations. The call is repeated when the link
+// breaks, until ctx ends or the link has been down for DeadLink.
 func operate[R, A any](ctx context.Context, c *Client, call operation[R, A], request *R) (*A, error) {
 	for pause := wire.RedialFirst; ; pause = min(2*pause, wire.RedialMax) {
 		answer, err := once(ctx, c, call, request)
@@ -38,8 +38,8 @@ func operate[R, A any](ctx context.Context, c *Client, call operation[R, A], req
 // operation is a unary method of the client of Operations.
 type operation[R, A any] = func(rpc.OperationsClient, context.Context, *R, ...grpc.CallOption) (*A, error)
 
-// once is operate for a call that is not idempotent: when the link breaks, the outcome
-// is unknown.
+// once makes a call of Operations that is not idempotent. It is not repeated: when
+// the link breaks, the outcome is unknown.
 func once[R, A any](ctx context.Context, c *Client, call operation[R, A], request *R) (*A, error) {
 	err := checkEncodable(request)
 	if err == nil {
@@ -58,7 +58,7 @@ func once[R, A any](ctx context.Context, c *Client, call operation[R, A], reques
 // streamed is a method of the client of Operations that answers with a stream.
 type streamed[R, A any] = func(rpc.OperationsClient, context.Context, *R, ...grpc.CallOption) (grpc.ServerStreamingClient[A], error)
 
-// list yields the answers of a call of Operations. When the link breaks it ends with
+// list yields the answers of a call of Operations. If the link breaks, it ends with
 // wakebell.ErrUnavailable.
 func list[R, A any](ctx context.Context, c *Client, call streamed[R, A], request *R) iter.Seq2[*A, error] {
 	return func(yield func(*A, error) bool) {
@@ -97,7 +97,7 @@ func checkEncodable(request any) error {
 	return nil
 }
 
-// failure is the error of an operation.
+// failure converts the error of a call of Operations.
 func (c *Client) failure(ctx context.Context, err error) error {
 	for _, detail := range status.Convert(err).Details() {
 		if e, ok := detail.(*messages.Error); ok {

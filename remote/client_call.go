@@ -41,7 +41,7 @@ func call[A messages.Answer](ctx context.Context, c *Client, request messages.Re
 	}
 }
 
-// passing reports whether an answer may be another one soon.
+// temporary reports whether the same request may soon have another answer.
 func temporary(err error) bool {
 	return errors.Is(err, wakebell.ErrOverloaded) || errors.Is(err, wakebell.ErrDraining)
 }

@@ -94,7 +94,7 @@ func (t *trace) reason(err error) error {
 	return err
 }
 
-// hopeless reports whether trying again as before cannot help.
+// permanent reports whether a retry with the same configuration cannot help.
 func permanent(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" {
 		text := op.Err.Error()
@@ -105,7 +105,7 @@ func permanent(err error) bool {
 	return untrusted || unknown || errors.Is(err, errSpeaksTLS) || errors.Is(err, errSpeaksPlain)
 }
 
-// refuses reports whether the node refused our certificate.
+// refusesCertificate reports whether the node rejected the client certificate.
 func refusesCertificate(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate")

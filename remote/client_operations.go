@@ -85,7 +85,8 @@ func list[R, A any](ctx context.Context, c *Client, call streamed[R, A], request
 	}
 }
 
-// travels rejects texts that are not UTF-8: protobuf cannot encode them.
+// checkEncodable rejects requests with texts that are not UTF-8, which protobuf
+// cannot encode.
 func checkEncodable(request any) error {
 	m, ok := request.(proto.Message)
 	if !ok {

@@ -96,7 +96,7 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 	return err
 }
 
-// taker is a subscription of a Client.
+// subscriber is a running call of Client.Subscribe.
 type subscriber struct {
 	link   *clientLink
 	of     Subscription

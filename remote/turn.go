@@ -129,7 +129,7 @@ func (t *turn) finish(cause error, released chan struct{}) (had, first bool) {
 	return t.timer != nil, true
 }
 
-// left makes room for another turn.
+// freePlace removes the turn and frees its place for another one.
 func (t *turn) freePlace() {
 	t.forget()
 	<-t.link.places

@@ -14,7 +14,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// What a peer is told of a Redis that is away has no address in it; the log has.
+// Errors that a peer receives while Redis is down contain no address; the log does.
 func TestErrorsDoNotTellWhereRedisIs(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

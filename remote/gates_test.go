@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// dialWithTurns has turns that outlive their link by ttl.
+// dialWithTurns returns a client whose turns outlive their link by ttl.
 func dialWithTurns(t testing.TB, address string, ttl time.Duration) *remote.Client {
 	t.Helper()
 	c, err := remote.Dial(t.Context(), address, remote.DialConfig{
@@ -47,7 +47,7 @@ func TestGatesElsewhereAreAsTheGatesHere(t *testing.T) {
 			require.ErrorIs(t, gates.Guard(ctx, name, "db", last), gate.ErrFenceStale)
 		}
 		require.ErrorIs(t, gates.Guard(ctx, name, "db", 1<<53-1), gate.ErrFenceUnknown, where)
-		require.NoError(t, turn.Guard(ctx, "db"), "nobody else's call shuts the holder out")
+		require.NoError(t, turn.Guard(ctx, "db"), "another process's call does not shut the holder out")
 		last = turn.Fence()
 		waiting, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		_, err = gates.Acquire(waiting, name)
@@ -78,7 +78,7 @@ func TestOneTurnAtATimeGoesThroughAGate(t *testing.T) {
 			wg.Go(func() {
 				for range 4 {
 					err := gates.With(t.Context(), name, func(_ context.Context, fence uint64) error {
-						inside++ // the race detector would tell of two at once
+						inside++ // the race detector would report two at once
 						fences = append(fences, fence)
 						return nil
 					})
@@ -171,8 +171,9 @@ func TestAClientThatIsClosedGivesItsTurnsBack(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// An actor of another process asks by message. When it ends, its turn is given
-// back at once; when its link breaks, at once without a ttl, else after it.
+// An actor of another process acquires a turn by message. When the actor ends, the
+// turn is released at once. When its link breaks, the turn is released at once
+// without a ttl, and after the ttl otherwise.
 func TestAnActorElsewhereHasATurn(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())

@@ -16,7 +16,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// answerAttacks leave what they have asked for unread.
+// answerAttacks do not read the answers that they request.
 var answerAttacks = []attack{
 	{"large answers that are not read", func(t *testing.T, n *node, random *rand.Rand) {
 		topic := wakebell.NewTopic[string](redistest.Name(t))

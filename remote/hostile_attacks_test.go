@@ -18,7 +18,7 @@ import (
 )
 
 // attacks are all that TestHostile mixes. Each file of attacks has a list of its own.
-var attacks = slices.Concat(frameAttacks, shareAttacks, doorAttacks, answerAttacks)
+var attacks = slices.Concat(frameAttacks, shareAttacks, connectionAttacks, answerAttacks)
 
 var frameAttacks = []attack{
 	{"frames that end a stream", func(t *testing.T, n *node, random *rand.Rand) {

@@ -88,8 +88,8 @@ func (b *besieged) over() {
 	eventually(b.t, func() bool { return runtime.NumGoroutine() <= b.goroutines+5 }, "goroutines")
 }
 
-// crowd runs what so many attackers do at once.
-func crowd(n int, attack func(i int)) {
+// inParallel runs what so many attackers do at once.
+func inParallel(n int, attack func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() { attack(i) })

@@ -116,7 +116,7 @@ func serveElsewhere(t *testing.T) *attackedNode {
 	return n
 }
 
-// usage asks the node what it takes.
+// usage returns the node's use of memory, goroutines and log lines.
 func (n *attackedNode) usage(t *testing.T) (u usage) {
 	t.Helper()
 	_, err := io.WriteString(n.in, "\n")
@@ -163,7 +163,7 @@ func (l *lines) tail() string {
 }
 
 // resident is the most memory of a process that the kernel has counted since the
-// last call; false: this system does not tell.
+// last call; false: this system does not report it.
 func resident(pid int) (most uint64, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -23,7 +23,7 @@ func withMallory() remote.Config {
 	return remote.Config{Tokens: map[string]string{secret: "tests", malloryToken: "mallory"}}
 }
 
-// talker speaks in a session by hand.
+// talker sends frames in a session by hand.
 type talker struct {
 	t       testing.TB
 	stream  grpc.ClientStream
@@ -34,7 +34,7 @@ type talker struct {
 	attacks bool // the node may turn it away: that ends the attack, not the test
 }
 
-// turnedAway ends an attack by a panic: the node has refused to go on with it.
+// turnedAway is the panic that ends an attack whose stream the node has ended.
 type turnedAway struct{ err error }
 
 // assault is talk for an attack.

@@ -21,8 +21,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// Each of these ended a node, stopped its actors or was relayed without the
-// guard.
+// Without the guard, each of these ends the node, stops its actors or is relayed.
 
 // schedule is one that changes nothing of what a test looks at.
 func (s *stranger) schedule(id string) *messages.ScheduleRequest {
@@ -214,8 +213,8 @@ func TestAPeerWatchesSoMuchAndNoMore(t *testing.T) {
 	n.alive(t)
 }
 
-// A million requests whose answers nobody reads: the node reads no more of
-// them than it may owe answers for.
+// A million requests whose answers are not read: the node reads only as many as it
+// has room to answer.
 func TestAMillionRequestsWithoutReadingAnAnswer(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
@@ -260,8 +259,8 @@ func TestAMillionRequestsWithoutReadingAnAnswer(t *testing.T) {
 	require.Less(t, sent, 100)
 }
 
-// Verdicts are not answered, so nothing is owed for them: what holds up a flood
-// of them is that the hub has to come to what came before.
+// Verdicts have no answer, so no room is reserved for them: a flood of them waits for
+// the hub to process the earlier ones.
 func TestAFloodOfVerdictsAboutNothing(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())

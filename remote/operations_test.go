@@ -139,7 +139,7 @@ func TestTopicsElsewhereAreAsTheTopicsHere(t *testing.T) {
 	}
 }
 
-// An overview of what cannot be read spoils no other.
+// A topic that cannot be read does not spoil the overview of the others.
 func TestABrokenTopicElsewhere(t *testing.T) {
 	t.Parallel()
 	n := prefixed(t)

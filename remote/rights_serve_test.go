@@ -20,8 +20,8 @@ import (
 	"github.com/wakebell/wakebell/remote/rights"
 )
 
-// filtered are the calls that everybody may make: they answer with what the caller
-// may read.
+// filtered are the calls that every principal may make: the answers contain only
+// what the caller may read.
 var filtered = map[string]bool{"ListTopicsRequest": true, "ListGatesRequest": true, "ListRecurringRequest": true}
 
 func rightsOf(t testing.TB, text string) *rights.Grants {
@@ -60,8 +60,9 @@ func about(t testing.TB, m protoreflect.MessageDescriptor, name string) proto.Me
 	return request
 }
 
-// A request that the table of rights does not have is refused to everybody, so
-// whoever may do all shows which are missing; who may do nothing, which are open.
+// A request that is not in the table of rights is always refused. So a principal
+// with all rights shows which requests are missing, and one without rights shows
+// which need none.
 func TestEveryRequestIsInTheTableOfRights(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withRights(t, "tests * *"))
@@ -91,8 +92,8 @@ func TestEveryRequestIsInTheTableOfRights(t *testing.T) {
 	}
 }
 
-// Rights hold at every way in: what a principal may do to one name it may not do to
-// another.
+// Rights apply to every kind of request: a principal with a right to one name has
+// none to another.
 func TestRightsHoldAtEveryWayIn(t *testing.T) {
 	t.Parallel()
 	allowed, other := redistest.Name(t), redistest.Name(t)
@@ -131,8 +132,8 @@ func TestRightsHoldAtEveryWayIn(t *testing.T) {
 	require.NoError(t, c.Schedules().Delete(ctx, allowed))
 }
 
-// The right to a topic gives nothing of the queue of its name, nor the reverse, also
-// where one of the two is subscribed to.
+// The right to a topic gives no access to the queue of the same name, nor the
+// reverse, even while one of the two has a subscriber.
 func TestTheRightToATopicIsNotOneToTheQueueOfItsName(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
@@ -159,7 +160,7 @@ func TestTheRightToATopicIsNotOneToTheQueueOfItsName(t *testing.T) {
 	require.Contains(t, string(leases.GetLeases()[0].GetBody()), "message")
 }
 
-// A listing has what the caller may read.
+// A listing contains what the caller may read.
 func TestListingsHaveWhatMayBeRead(t *testing.T) {
 	t.Parallel()
 	seen, hidden := redistest.Name(t), redistest.Name(t)
@@ -194,7 +195,7 @@ func TestListingsHaveWhatMayBeRead(t *testing.T) {
 	}
 }
 
-// Rights that are taken away end what goes on by them.
+// Subscriptions and long calls end when their rights are removed.
 func TestRightsAreReplacedWhileTheNodeRuns(t *testing.T) {
 	t.Parallel()
 	cfg := withMallory()
@@ -224,7 +225,7 @@ func TestRightsAreReplacedWhileTheNodeRuns(t *testing.T) {
 	require.ErrorIs(t, serve(t, withToken()).server.SetRights(cfg.Rights), wakebell.ErrInvalid)
 }
 
-// An actor behind protoactor's remote is held to the same rights.
+// The same rights apply to an actor behind protoactor's remote.
 func TestRightsOfAnActor(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withRights(t, "mallory * *"))

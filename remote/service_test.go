@@ -30,7 +30,7 @@ func message(t testing.TB, of protoreflect.MessageDescriptor) proto.Message {
 	return kind.New().Interface()
 }
 
-// unary calls a method of the service as a program that is not an actor does.
+// unary calls a method of the service as a gRPC client does.
 func unary[R, A any](
 	t testing.TB, n *node, method func(rpc.TimersClient, context.Context, *R, ...grpc.CallOption) (*A, error), request *R,
 ) (*A, error) {
@@ -234,7 +234,7 @@ func TestASessionSpeaksForItselfOnly(t *testing.T) {
 	eventually(t, func() bool { st, err := n.Client().Stats(t.Context(), topic); return err == nil && st.Total == 0 })
 }
 
-// Who asks and does not read is read no more, and others are served.
+// The node stops reading a session that does not read its answers, and serves others.
 func TestASessionThatDoesNotReadItsAnswers(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())

@@ -53,8 +53,8 @@ func TestASubscriberHandlesAQueue(t *testing.T) {
 	require.NoError(t, end())
 }
 
-// What a subscriber of a queue leaves is somebody else's at once, although the
-// lease is of an hour.
+// Messages of a subscriber that leaves are delivered to another one at once, although
+// the lease is an hour long.
 func TestAQueueGoesOnWithTheNextSubscriber(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()

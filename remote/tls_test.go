@@ -37,7 +37,7 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// issue makes a certificate for loopback that is good for so long from now on.
+// issue returns a certificate for loopback that is valid for d from now on.
 func (a *authority) issue(name string, life time.Duration) tls.Certificate {
 	return a.sign(&x509.Certificate{
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -83,7 +83,7 @@ func dialTLS(t testing.TB, n *node, token string, cfg *tls.Config) (*remote.Clie
 	return c, err
 }
 
-// visit is a try to use a node.
+// visit is an attempt to use a node.
 type visit struct {
 	token string
 	tls   *tls.Config
@@ -141,7 +141,7 @@ func TestWhoMayUseANodeWithTLS(t *testing.T) {
 	}
 }
 
-// The owner of what comes in is who the certificate names.
+// The common name of the certificate is the principal.
 func TestACertificateNamesTheOwner(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t)

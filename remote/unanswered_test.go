@@ -58,7 +58,7 @@ func TestACallWithoutADeadlineDoesNotWaitForEver(t *testing.T) {
 		defer cancel()
 		_, err = c.Stats(ctx, "t")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, 75*time.Second, time.Since(began), "who says for how long waits so long")
+		require.Equal(t, 75*time.Second, time.Since(began), "a call with a deadline waits until its deadline")
 	})
 }
 

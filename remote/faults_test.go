@@ -15,7 +15,7 @@ import (
 )
 
 // Errors that a peer receives while Redis is down contain no address; the log does.
-func TestErrorsDoNotTellWhereRedisIs(t *testing.T) {
+func TestErrorsContainNoAddressOfRedis(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	sys, err := wakebell.New(actorSystem(), s.Client(t), wakebell.Config{Logger: quiet, DrainTimeout: -1})

@@ -15,7 +15,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// nodeTurnLease is how long turns outlive a node that is a process of its own.
+// nodeTurnLease is how long turns outlive a node in a separate process.
 const nodeTurnLease = 8 * time.Second
 
 // beWaiter acquires a turn through a node, and prints when it holds the turn.

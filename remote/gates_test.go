@@ -94,7 +94,7 @@ func TestOneTurnAtATimeGoesThroughAGate(t *testing.T) {
 	require.IsIncreasing(t, fences)
 }
 
-func TestATurnIsLostWhereTheNodeSaysSo(t *testing.T) {
+func TestATurnReleasedAtTheNodeIsLost(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	name := redistest.Name(t)
@@ -108,7 +108,7 @@ func TestATurnIsLostWhereTheNodeSaysSo(t *testing.T) {
 	require.ErrorIs(t, turn.Release(t.Context()), gate.ErrTurnLost)
 }
 
-func TestATurnGoesOnOverANewLink(t *testing.T) {
+func TestATurnContinuesOverANewLink(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	link := through(t, n.server.Address())
@@ -137,7 +137,7 @@ func TestATurnOverABrokenLinkEndsBeforeTheNextBegins(t *testing.T) {
 	turn, err := c.Gates().Acquire(t.Context(), name)
 	require.NoError(t, err)
 	waiting := make(chan error, 1)
-	go func() { // its place is given back at once
+	go func() { // its place is released at once
 		_, err := c.Gates().Acquire(t.Context(), name)
 		waiting <- err
 	}()
@@ -153,7 +153,7 @@ func TestATurnOverABrokenLinkEndsBeforeTheNextBegins(t *testing.T) {
 	require.NoError(t, next.Release(t.Context()))
 }
 
-func TestAClientThatIsClosedGivesItsTurnsBack(t *testing.T) {
+func TestAClosedClientReleasesItsTurns(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c, name := dialWithTurns(t, n.server.Address(), time.Hour), redistest.Name(t)
@@ -174,12 +174,12 @@ func TestAClientThatIsClosedGivesItsTurnsBack(t *testing.T) {
 // An actor of another process acquires a turn by message. When the actor ends, the
 // turn is released at once. When its link breaks, the turn is released at once
 // without a ttl, and after the ttl otherwise.
-func TestAnActorElsewhereHasATurn(t *testing.T) {
+func TestAnActorOfAnotherProcessAcquiresATurn(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	for name, ends := range map[string]func(*stranger, *actor.PID){
 		"it ends": func(s *stranger, self *actor.PID) {
-			s.batch(s.letter(s.gates(), &actor.Terminated{Who: self, Why: actor.TerminatedReason_Stopped}))
+			s.batch(s.batchOf(s.gates(), &actor.Terminated{Who: self, Why: actor.TerminatedReason_Stopped}))
 		},
 		"its process ends": func(s *stranger, _ *actor.PID) { _ = s.conn.Close() },
 	} {
@@ -204,7 +204,7 @@ func TestAnActorElsewhereHasATurn(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithATurnIsSaid(t *testing.T) {
+func TestInvalidRequestsForTurnsAreRefused(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	s := meet(t, n)

@@ -193,8 +193,8 @@ func (s *stranger) batch(b *premote.MessageBatch) {
 	s.send(&premote.RemoteMessage{MessageType: &premote.RemoteMessage_MessageBatch{MessageBatch: b}})
 }
 
-// letter is a batch with one message.
-func (s *stranger) letter(to string, m proto.Message) *premote.MessageBatch {
+// batchOf returns a batch with one message.
+func (s *stranger) batchOf(to string, m proto.Message) *premote.MessageBatch {
 	data, err := proto.Marshal(m)
 	require.NoError(s.t, err)
 	return &premote.MessageBatch{

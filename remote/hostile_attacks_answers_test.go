@@ -39,7 +39,7 @@ var answerAttacks = []attack{
 		address := blackHole(t)
 		s := intrude(t, n)
 		s.hello(address).welcomed()
-		b := s.letter(s.gateway(), &messages.GetTopicStatsRequest{Topic: n.topic.Name()})
+		b := s.batchOf(s.gateway(), &messages.GetTopicStatsRequest{Topic: n.topic.Name()})
 		b.Senders = []*actor.PID{actor.NewPID(address, "nobody")}
 		b.Envelopes[0].Sender = 1
 		for len(b.Envelopes) < 1000 {

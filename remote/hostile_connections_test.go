@@ -202,7 +202,7 @@ func TestABodyHasADeadline(t *testing.T) {
 }
 
 // Connections that send nothing, more than a node serves at once.
-func TestSilentConnectionsKeepNobodyOut(t *testing.T) { //nolint:paralleltest // it counts goroutines
+func TestSilentConnectionsDoNotLockClientsOut(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	b := besiege(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -235,7 +235,7 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) { //nolint:paralleltest //
 }
 
 // Connections that speak HTTP/2 and make calls that are refused, or none.
-func TestConnectionsWithoutCredentialsKeepNobodyOut(t *testing.T) { //nolint:paralleltest // it counts goroutines
+func TestConnectionsWithoutCredentialsDoNotLockClientsOut(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	b := besiege(t)
 	var made []*raw
 	for i := range 300 {

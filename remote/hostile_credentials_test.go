@@ -37,7 +37,7 @@ func TestATokenIsBoundToACertificate(t *testing.T) {
 		})
 	}
 	n := serve(t, withToken())
-	require.ErrorIs(t, n.server.SetTokens(map[string]string{secret: "a"}, map[string]string{secret: "cn:a"}), wakebell.ErrInvalid, "no certificate is asked for")
+	require.ErrorIs(t, n.server.SetTokens(map[string]string{secret: "a"}, map[string]string{secret: "cn:a"}), wakebell.ErrInvalid, "no certificate is required")
 }
 
 // Errors name the node and the cause. They are returned at once if a retry cannot

@@ -27,7 +27,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// The node that TestHostile attacks has a process of its own, so that its memory,
+// The node that TestHostile attacks runs in a separate process, so that its memory,
 // goroutines and log are not mixed with those of the attackers.
 
 // introduction is the first line of such a node.
@@ -91,7 +91,7 @@ func beAttacked(redisAddr string) error {
 	return errors.Join(err, sys.Stop())
 }
 
-// memoryHeld is what the Go runtime has from the system and has not given back.
+// memoryHeld is the memory that the Go runtime has not returned to the system.
 func memoryHeld() uint64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)
@@ -104,7 +104,7 @@ type attackedNode struct {
 	*helper
 }
 
-// serveElsewhere starts a node in a process of its own, until the end of the test.
+// serveElsewhere starts a node in a separate process until the end of the test.
 func serveElsewhere(t *testing.T) *attackedNode {
 	t.Helper()
 	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), wakebell.Config{Logger: quiet})

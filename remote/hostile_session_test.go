@@ -29,7 +29,7 @@ type talker struct {
 	stream  grpc.ClientStream
 	end     func()
 	request uint64
-	others  []proto.Message // replies that were not asked for
+	others  []proto.Message // replies to no request
 
 	attacks bool // the node may turn it away: that ends the attack, not the test
 }
@@ -172,7 +172,7 @@ func subscription(topic string, credits uint32) *messages.SubscribeRequest {
 	return &messages.SubscribeRequest{Topic: topic, Subscriber: "s", Credits: credits, Timeout: durationpb.New(patience)}
 }
 
-// subscribes requires that a peer can subscribe to a topic of its own.
+// subscribes requires that a peer can subscribe to another topic.
 func (n *node) subscribes(t testing.TB, token string) {
 	t.Helper()
 	k := talk(t, n, token)

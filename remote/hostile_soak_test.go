@@ -41,7 +41,7 @@ const (
 )
 
 // attack is one way to harm a node, which a hostile peer with a token has. It ends by
-// itself, and leaves nothing of its own behind.
+// itself and leaves nothing behind.
 type attack struct {
 	name string
 	run  func(t *testing.T, n *node, random *rand.Rand)
@@ -70,7 +70,7 @@ type siege struct {
 func TestHostile(t *testing.T) { //nolint:paralleltest // it measures how long answers take
 	s := &siege{node: serveElsewhere(t), ran: map[string][]span{}, random: rand.New(rand.NewPCG(*hostileSeed, 0))} //nolint:gosec // by seed
 	s.honest = stayHonest(t, s.node.node)
-	eventually(t, func() bool { return s.honest.during(time.Time{}) >= 100 }) // what is made once is there
+	eventually(t, func() bool { return s.honest.during(time.Time{}) >= 100 }) // workers and connections have started
 	before := s.node.usage(t)
 	rssBefore, _ := resident(s.node.cmd.Process.Pid)
 	rssBefore, measured := resident(s.node.cmd.Process.Pid) // since the first call

@@ -73,7 +73,7 @@ func TestATopicEndsWithItsLastSubscriber(t *testing.T) {
 }
 
 // A topic stays open for a while after its last subscriber left.
-func TestATopicIsOpenedAgainWhileItIsLeft(t *testing.T) {
+func TestAnIdleTopicIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	k, topic := talk(t, n, secret), redistest.Name(t)

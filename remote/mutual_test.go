@@ -87,7 +87,7 @@ func TestANodeDialsBackWithMutualTLS(t *testing.T) {
 	cfg.ClientCAs = ours.pool
 	right := ours.issue("office", time.Hour)
 
-	t.Run("who is known", func(t *testing.T) {
+	t.Run("known certificates", func(t *testing.T) {
 		t.Parallel()
 		n := serve(t, remote.Config{TLS: cfg})
 		o := open(t, n, ours, right, right)
@@ -98,8 +98,8 @@ func TestANodeDialsBackWithMutualTLS(t *testing.T) {
 		listens tls.Certificate
 		says    string
 	}{
-		"who shows another authority's": {others.issue("office", time.Hour), "unknown authority"},
-		"who shows an old one":          {ours.issue("office", expired), "expired"},
+		"of another authority": {others.issue("office", time.Hour), "unknown authority"},
+		"expired":              {ours.issue("office", expired), "expired"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,7 +111,7 @@ func TestANodeDialsBackWithMutualTLS(t *testing.T) {
 			n.serves(t)
 		})
 	}
-	t.Run("who is not let in", func(t *testing.T) {
+	t.Run("an unknown client certificate", func(t *testing.T) {
 		t.Parallel()
 		n := serve(t, remote.Config{TLS: cfg})
 		wrong := credentials.NewTLS(encrypted(ours.pool, others.issue("office", time.Hour)))

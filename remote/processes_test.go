@@ -28,7 +28,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// Processes of their own: this test binary, told by its environment what to be.
+// Separate processes: this test binary, whose environment says which one to be.
 
 const roleVar = "WAKEBELL_REMOTE_ROLE"
 

@@ -39,7 +39,7 @@ func all[T any](t *testing.T, of iter.Seq2[T, error], travels func(*T)) (found [
 
 func replaced(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// looksOnce is a context that ends after its first check.
+// looksOnce is an Operator that cancels the wait of a drain after its first check.
 type looksOnce struct {
 	queue.Operator
 	tooLate context.CancelCauseFunc
@@ -105,7 +105,7 @@ func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestQueueLettersElsewhereAreAsThoseHere(t *testing.T) {
+func TestDeadLettersOfQueuesElsewhereAreAsThoseHere(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	name, ctx := queue.Keys{Name: redistest.Name(t)}, t.Context()
@@ -132,7 +132,7 @@ func TestQueueLettersElsewhereAreAsThoseHere(t *testing.T) {
 		for _, err := range c.DeadLetters(ctx, name, -1) {
 			require.ErrorIs(t, err, wakebell.ErrInvalid, where)
 		}
-		_, err := c.DeadLetter(ctx, name, "nobody's")
+		_, err := c.DeadLetter(ctx, name, "missing")
 		require.ErrorIs(t, err, wakebell.ErrNotFound, where)
 		_, err = c.DeadLetter(ctx, name, "")
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
@@ -191,7 +191,7 @@ func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
 	require.LessOrEqual(t, ttl, time.Minute)
 }
 
-func TestManyLettersAreDeletedFromElsewhere(t *testing.T) {
+func TestManyDeadLettersOfAQueueAreDeletedFromElsewhere(t *testing.T) {
 	t.Parallel()
 	name, cfg := queue.Keys{Name: redistest.Name(t), DeadLetters: redistest.Name(t) + "::dlq"}, withToken()
 	cfg.Queues = []queue.Keys{name}

@@ -21,7 +21,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// keeping is a System that keeps reminders in a topic of the test's.
+// keeping returns a configuration with reminders in a topic of the test.
 func keeping(t testing.TB, as string) wakebell.Config {
 	t.Helper()
 	return wakebell.Config{Reminders: &reminder.Config{
@@ -30,7 +30,7 @@ func keeping(t testing.TB, as string) wakebell.Config {
 	}}
 }
 
-// keeper returns a served System, with reminders if stores is true.
+// keeper starts a served System, with reminders if its configuration has them.
 func keeper(t testing.TB, cfg remote.Config, of wakebell.Config) *node {
 	t.Helper()
 	n := &node{log: &lines{}, topic: wakebell.NewTopic[string](redistest.Name(t))}

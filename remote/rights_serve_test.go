@@ -161,7 +161,7 @@ func TestTheRightToATopicIsNotOneToTheQueueOfItsName(t *testing.T) {
 }
 
 // A listing contains what the caller may read.
-func TestListingsHaveWhatMayBeRead(t *testing.T) {
+func TestListingsContainOnlyWhatTheCallerMayRead(t *testing.T) {
 	t.Parallel()
 	seen, hidden := redistest.Name(t), redistest.Name(t)
 	n := serve(t, withRights(t, "mallory read topic:"+seen+" gate:"+seen+" schedule:"+seen))
@@ -229,9 +229,9 @@ func TestRightsAreReplacedWhileTheNodeRuns(t *testing.T) {
 func TestRightsOfAnActor(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withRights(t, "mallory * *"))
-	s := meet(t, n) // it is "tests", who may do nothing
+	s := meet(t, n) // it is "tests", which has no rights
 	s.hello(s.address).welcomed()
-	s.batch(s.letter(s.gateway(), s.schedule("x")))
+	s.batch(s.batchOf(s.gateway(), s.schedule("x")))
 	eventually(t, func() bool { return len(n.log.with("may not schedule topic")) == 1 })
 	_, _, err := n.Client().Get(t.Context(), n.topic.Name(), "x")
 	require.ErrorIs(t, err, wakebell.ErrNotFound)

@@ -107,7 +107,7 @@ func TestPeersOfAPrefix(t *testing.T) {
 }
 
 // A repeated request with the same key fires once.
-func TestRunsAskedForAgainFireOnce(t *testing.T) {
+func TestRepeatedRequestsForRunsFireOnce(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	name := redistest.Name(t)

@@ -38,7 +38,7 @@ func unary[R, A any](
 	return method(rpc.NewTimersClient(n.dial(t)), bearing(t.Context(), secret), request)
 }
 
-func TestEveryCallOfTheServiceIsServedToWhoHasTheToken(t *testing.T) {
+func TestEveryCallOfTheServiceNeedsTheToken(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	conn := n.dial(t)
@@ -112,7 +112,7 @@ func TestUnaryCallsAndTheirErrors(t *testing.T) {
 	}
 }
 
-func TestHealthIsServedToWhoHasTheToken(t *testing.T) {
+func TestHealthNeedsTheToken(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c := grpc_health_v1.NewHealthClient(n.dial(t))
@@ -182,7 +182,7 @@ func (c conversation) hear() *messages.Reply {
 	return m.GetReplies()[0]
 }
 
-func TestWhatEndsASession(t *testing.T) {
+func TestInvalidFramesEndASession(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	for name, commands := range map[string][]*messages.Command{

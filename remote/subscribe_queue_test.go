@@ -55,7 +55,7 @@ func TestASubscriberHandlesAQueue(t *testing.T) {
 
 // Messages of a subscriber that leaves are delivered to another one at once, although
 // the lease is an hour long.
-func TestAQueueGoesOnWithTheNextSubscriber(t *testing.T) {
+func TestMessagesOfALeavingSubscriberGoToTheNext(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
 	cfg.QueueHandler = []wakebell.QueueHandlerOption{wakebell.LeaseTTL(time.Hour)}

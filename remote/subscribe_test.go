@@ -123,7 +123,7 @@ func TestSubscribingAgainTakesOver(t *testing.T) {
 	n.settled(t)
 }
 
-func TestWhatASubscriberLeavesIsGivenBackAtOnce(t *testing.T) {
+func TestLeasesOfALeavingSubscriberAreReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
 	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}

@@ -49,7 +49,7 @@ func TestTokensAreReplacedWhileItServes(t *testing.T) {
 
 // A misspelt name of an operator is logged when a node starts, not when the operator
 // makes the first call.
-func TestOperatorsWhomNobodyIsAreTold(t *testing.T) {
+func TestOperatorsWithoutATokenAreLogged(t *testing.T) {
 	t.Parallel()
 	const about = "nobody is this operator"
 	cfg := withToken()

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// patience bounds the waits for what another goroutine or process does.
+// patience bounds the waits for other goroutines and processes.
 const patience = 30 * time.Second
 
 const secret = "a-secret-of-sixteen-bytes"

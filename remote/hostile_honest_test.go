@@ -117,7 +117,7 @@ func (w *stallWatch) run(ctx context.Context) {
 	}
 }
 
-// gap is how late the goroutine is. A tick that is less than a tick late is not.
+// gap returns how late the goroutine is, or 0 if it is less than a tick.
 func (w *stallWatch) gap() time.Duration {
 	if late := time.Since(w.last) - stallTick; late > stallTick {
 		return late
@@ -125,7 +125,7 @@ func (w *stallWatch) gap() time.Duration {
 	return 0
 }
 
-// stalled is the sum so far.
+// stalled returns the sum of all stalls.
 func (w *stallWatch) stalled() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,7 +143,7 @@ func (w *stallWatch) measure(ctx context.Context, request func(context.Context) 
 	return r
 }
 
-// honest is that client for the test.
+// honest is the honest client for the test.
 type honest struct {
 	*helper
 	mu       sync.Mutex
@@ -151,7 +151,7 @@ type honest struct {
 	followed chan struct{} // closed when its process has said all
 }
 
-// stayHonest starts it, and fails the test for what is not answered.
+// stayHonest starts the honest client, and fails the test for each unanswered request.
 func stayHonest(t *testing.T, n *node) *honest {
 	t.Helper()
 	h := &honest{helper: assist(t, "honest", n.address, n.topic.Name()+"-honest"), followed: make(chan struct{})}

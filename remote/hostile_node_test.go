@@ -30,10 +30,10 @@ import (
 // The node that TestHostile attacks runs in a separate process, so that its memory,
 // goroutines and log are not mixed with those of the attackers.
 
-// introduction is the first line of such a node.
+// introduction is the first line that an attacked node prints.
 type introduction struct{ Address, Gateway string }
 
-// usage is what its process takes.
+// usage is the resource usage of its process.
 type usage struct {
 	Goroutines int
 	Live       uint64 // bytes on the heap after a collection
@@ -98,7 +98,7 @@ func memoryHeld() uint64 {
 	return s[0].Value.Uint64() - s[1].Value.Uint64()
 }
 
-// attackedNode is the process of such a node.
+// attackedNode is the process of an attacked node.
 type attackedNode struct {
 	*node
 	*helper

@@ -60,7 +60,7 @@ func intrude(t testing.TB, n *node) *stranger {
 	return s
 }
 
-// fine requires that there is no error, or ends the attack.
+// fine requires that err is nil, or ends the attack.
 func (k *talker) fine(err error) {
 	k.t.Helper()
 	if err != nil && k.attacks {
@@ -89,7 +89,7 @@ func commandWith(m proto.Message) *messages.Command {
 	return c
 }
 
-// say sends commands, all but the last 1,000 of them in frames of their own.
+// say sends commands, all but the last 1,000 of them in separate frames.
 func (k *talker) say(all ...proto.Message) {
 	k.t.Helper()
 	for len(all) > 0 {
@@ -116,7 +116,7 @@ func (k *talker) replies() (all []proto.Message) {
 	return all
 }
 
-// answers are those to requests that were numbered with number, in their order.
+// answers returns the answers to requests that number has numbered, in their order.
 func (k *talker) answers(n int, from uint64) map[uint64]proto.Message {
 	k.t.Helper()
 	got := map[uint64]proto.Message{}

@@ -131,7 +131,7 @@ func beActor(address, topic string) error {
 	return nil
 }
 
-// child is such a process.
+// child is a separate process.
 type child struct {
 	cmd   *exec.Cmd
 	mu    sync.Mutex

@@ -227,7 +227,7 @@ func TestASessionSpeaksForItselfOnly(t *testing.T) {
 		Topic: topic, Subscriber: "them", Verdicts: []*messages.Verdict{{Id: lease.GetId(), Kind: &messages.Verdict_Ack{Ack: lease.Ack()}}, nil, {}},
 	}}})
 	theirs.say(&messages.Command{Kind: &messages.Command_GetTopicStats{GetTopicStats: &messages.GetTopicStatsRequest{Topic: topic}}})
-	require.EqualValues(t, 1, theirs.hear().GetGetTopicStats().GetStats().GetLeased(), "it is still mine")
+	require.EqualValues(t, 1, theirs.hear().GetGetTopicStats().GetStats().GetLeased(), "the lease is still held")
 	mine.say(&messages.Command{Kind: &messages.Command_Verdicts{Verdicts: &messages.Verdicts{
 		Topic: topic, Subscriber: "me", Verdicts: []*messages.Verdict{{Id: lease.GetId(), Kind: &messages.Verdict_Ack{Ack: lease.Ack()}}},
 	}}})

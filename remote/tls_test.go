@@ -70,7 +70,7 @@ func encrypted(pool *x509.CertPool, shown ...tls.Certificate) *tls.Config {
 	return &tls.Config{RootCAs: pool, Certificates: shown, MinVersion: tls.VersionTLS12}
 }
 
-// dialTLS is one attempt that ends soon.
+// dialTLS is one attempt to connect with a short deadline.
 func dialTLS(t testing.TB, n *node, token string, cfg *tls.Config) (*remote.Client, error) {
 	t.Helper()
 	c, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{

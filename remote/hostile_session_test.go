@@ -116,7 +116,7 @@ func (k *talker) replies() (all []proto.Message) {
 	return all
 }
 
-// answers returns the answers to requests that number has numbered, in their order.
+// answers waits for n answers, to the requests with numbers from from on.
 func (k *talker) answers(n int, from uint64) map[uint64]proto.Message {
 	k.t.Helper()
 	got := map[uint64]proto.Message{}
@@ -151,13 +151,13 @@ func (k *talker) asks(all ...proto.Message) []proto.Message {
 	return answers
 }
 
-// Ask is asks of one request.
+// ask sends one request and waits for its answer.
 func (k *talker) ask(m proto.Message) proto.Message {
 	k.t.Helper()
 	return k.asks(m)[0]
 }
 
-// refused asks, and requires an Error of a code.
+// refused sends a request and requires an Error with a code.
 func (k *talker) refused(code messages.Code, m proto.Message) *messages.Error {
 	k.t.Helper()
 	answer := k.ask(m)

@@ -15,8 +15,8 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// answering is a client whose link is well, with a node that says what answer
-// gives it, which may be nothing.
+// answering returns a client with a link that is up, to a node that replies what
+// answer returns; nil: no reply.
 func answering(t *testing.T, answer func(asked proto.Message) messages.Answer) *Client {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())

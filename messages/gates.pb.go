@@ -24,11 +24,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// AcquireTurnRequest asks for a turn at a gate. It is answered with Turn when the
-// turn comes, or with TurnRefused.
+// AcquireTurnRequest queues for a turn at a gate. The answer is Turn when the turn
+// is granted, or TurnRefused.
 //
 // The sender becomes the owner, and is watched: when it ends, its turn or its place
-// in the queue is given back at once. The sender must be an actor, not a future. An
+// in the queue is released at once. The sender must be an actor, not a future. An
 // owner has one turn or place per gate and place number. Owners in other processes
 // have up to 1,000 turns and places together.
 //
@@ -48,7 +48,7 @@ type AcquireTurnRequest struct {
 	Place uint64 `protobuf:"varint,5,opt,name=place,proto3" json:"place,omitempty"`
 	// Give the turn back when no ExtendTurnRequest has arrived for this long, 1 s to
 	// 24 h, also when the link to the owner breaks. Absent: the turn lasts as long as
-	// the owner. It is then given back as soon as the link breaks, possibly before the
+	// the owner. It is then released as soon as the link breaks, possibly before the
 	// owner detects that.
 	Ttl           *durationpb.Duration `protobuf:"bytes,6,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -344,8 +344,8 @@ func (x *TurnLost) GetPlace() uint64 {
 	return 0
 }
 
-// ExtendTurnRequest extends a turn with a ttl. After the link broke it may come
-// from another sender with the same credentials, which becomes the owner.
+// ExtendTurnRequest extends a turn with a ttl. After the link broke, another sender
+// with the same credentials may send it, and becomes the owner.
 type ExtendTurnRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Gate          string                 `protobuf:"bytes,1,opt,name=gate,proto3" json:"gate,omitempty"`

@@ -1,5 +1,5 @@
-// Requests about timers, and their answers. They go to the gateway of a System
-// as messages of actors, or to the service Timers over gRPC.
+// Requests about timers, and their answers. Actors send them to the gateway of a
+// System; other programs call the gRPC service Timers.
 //
 // Every request has a number, which its sender chooses and its answer repeats,
 // and a timeout. The answer of FooRequest is FooResponse or an Error. Topics are
@@ -1197,7 +1197,7 @@ func (x *GetTimerResponse) GetTimer() *Timer {
 	return nil
 }
 
-// Timer is a timer as Redis has it.
+// Timer is a timer as it is stored in Redis.
 type Timer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`

@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Queue defines the keys of a queue beside its name.
+// Queue defines the keys of a queue with a given name.
 type Queue struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Separator in the keys; empty: "::".

@@ -1072,7 +1072,7 @@ type RecurringState struct {
 	Topic string `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
 	// The rule in words.
 	Rule string `protobuf:"bytes,3,opt,name=rule,proto3" json:"rule,omitempty"`
-	// The settings beside the rule.
+	// The other settings of the schedule.
 	Recurrence *Recurrence `protobuf:"bytes,4,opt,name=recurrence,proto3" json:"recurrence,omitempty"`
 	// The next instant; absent: never.
 	Next    *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=next,proto3" json:"next,omitempty"`
@@ -1311,7 +1311,7 @@ func (x *ListRecurringResponse) GetNext() string {
 	return ""
 }
 
-// PreviewRecurringRequest asks for the next instants of a recurring schedule.
+// PreviewRecurringRequest reads the next instants of a recurring schedule.
 type PreviewRecurringRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`

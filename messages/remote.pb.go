@@ -25,8 +25,8 @@ const (
 )
 
 // SubscribeRequest subscribes to the leases of a topic or queue. When a subscriber
-// sends it again, the new subscription replaces the old one, and leases go to where
-// the newer request came from.
+// sends it again, the new subscription replaces the old one, and leases go to the
+// sender of the newer request.
 type SubscribeRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1217,7 +1217,7 @@ type Command_Publish struct {
 }
 
 type Command_AcquireTurn struct {
-	// A turn belongs to the Session that asked for it.
+	// A turn belongs to the Session that acquired it.
 	AcquireTurn *AcquireTurnRequest `protobuf:"bytes,21,opt,name=acquire_turn,json=acquireTurn,proto3,oneof"`
 }
 

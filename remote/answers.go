@@ -17,6 +17,7 @@ type scheduled interface {
 	GetFound() *timestamppb.Timestamp
 }
 
+// scheduledOf converts the answer to a schedule or reschedule request.
 func scheduledOf(m scheduled) wakebell.Scheduled {
 	return wakebell.Scheduled{
 		ID: m.GetId(), Due: fields.Time(m.GetDue()),
@@ -24,6 +25,7 @@ func scheduledOf(m scheduled) wakebell.Scheduled {
 	}
 }
 
+// infoOf converts a timer of a topic.
 func infoOf(topic string, t *messages.Timer) wakebell.Info {
 	return wakebell.Info{
 		ID: t.GetId(), Topic: topic, State: wire.States[t.GetState()],

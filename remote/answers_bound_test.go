@@ -46,7 +46,7 @@ func beAsker(address, topic, requests string) error {
 	return nil
 }
 
-// A batch may ask for more than there is room for: what fits is passed on, and
+// A batch may have more requests than there is room for: those that fit are passed on, and
 // its answers make room for the rest.
 func TestABatchOfManyRequestsIsAnswered(t *testing.T) {
 	t.Parallel()
@@ -59,8 +59,8 @@ func TestABatchOfManyRequestsIsAnswered(t *testing.T) {
 	}
 }
 
-// One frame asks for many large timers, and the answers are not read: the node
-// holds no more of them than the bounds say, and serves others meanwhile.
+// One frame requests many large timers, and the answers are not read: the node holds
+// no more of them than the bounds allow, and serves others meanwhile.
 func TestAFrameOfManyLargeAnswersIsBounded(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
@@ -110,8 +110,8 @@ func TestAFrameOfManyLargeAnswersIsBounded(t *testing.T) {
 	}
 }
 
-// A caller that waits for a turn reads on, and asks for what there is not.
-func TestManyRequestsForWhatThereIsNotBesideAWaitForATurn(t *testing.T) {
+// A client that waits for a turn requests timers that do not exist.
+func TestRequestsForMissingTimersDuringAWaitForATurn(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c := dial(t, n)

@@ -60,7 +60,7 @@ func (s *stranger) gates() string { return s.gateway()[:len(s.gateway())-len("ga
 
 // Ask sends the gateway a message in the name of an actor.
 func (s *stranger) ask(sender *actor.PID, m proto.Message) {
-	b := s.letter(s.gateway(), m)
+	b := s.batchOf(s.gateway(), m)
 	b.Senders, b.Envelopes[0].Sender = []*actor.PID{sender}, 1
 	s.batch(b)
 }

@@ -19,11 +19,15 @@ import (
 )
 
 // Client schedules, cancels, inspects and handles timers of a System in
-// another process, publishes to its queues, keeps its recurring schedules and
-// takes turns at its gates. It is safe for concurrent use. A link that breaks is made
-// again by itself. A call whose context has no deadline gives the node 10 s; when
-// no answer has come after 15 s, over a link that is well, it fails with
-// wakebell.ErrUnavailable, and may or may not have been carried out.
+// another process. It also publishes to the System's queues, stores its recurring
+// schedules and acquires turns at its gates. A Client is safe for concurrent use
+// and reconnects when its link breaks.
+//
+// When the link breaks, requests are sent again until their context ends or the
+// link has been down for DialConfig.DeadLink; methods for which this is not safe
+// say so. If the context has no deadline, the node has 10 s to carry out a request,
+// and the call fails with wakebell.ErrUnavailable if no answer arrives within 15 s.
+// The request may have been carried out nevertheless.
 type Client struct {
 	conn       *grpc.ClientConn
 	operations rpc.OperationsClient
@@ -33,32 +37,33 @@ type Client struct {
 
 var _ wakebell.Timers = (*Client)(nil)
 
-// DefaultDeadLink is how long a link may be down before calls fail.
+// DefaultDeadLink is the default of DialConfig.DeadLink.
 const DefaultDeadLink = 5 * time.Second
 
-// DefaultTurnTTL is how long a turn at a gate outlives its link.
+// DefaultTurnTTL is the default of DialConfig.TurnTTL.
 const DefaultTurnTTL = 10 * time.Second
 
-// DialConfig says how to reach a Server. The zero value is for one on loopback
-// that asks for no credentials.
+// DialConfig configures a Client. The zero value connects to a Server on loopback
+// that requires no credentials.
 type DialConfig struct {
-	// Config has Token, TLS, MaxMessage and Logger; the rest is a Server's.
+	// Config supplies Token, TLS, MaxMessage and Logger. Its other fields apply
+	// only to a Server.
 	Config
 
 	// DeadLink is how long the link may be down before calls fail with
-	// wakebell.ErrUnavailable, whatever time they have left; default
+	// wakebell.ErrUnavailable, even if their deadline is later. Default:
 	// DefaultDeadLink.
 	DeadLink time.Duration
 
-	// TurnTTL is how long turns at gates last at most without a word between
-	// the node and the Client, 1 s to 24 h; default DefaultTurnTTL.
+	// TurnTTL is how long a turn at a gate stays valid without contact between the
+	// Client and the node, 1 s to 24 h. Default: DefaultTurnTTL.
 	TurnTTL time.Duration
 
 	address string // of the node
 	trace   *trace // of its connections
 }
 
-// credentials is ctx for a call that shows the token.
+// credentials returns a context whose calls carry the token.
 func (c DialConfig) credentials(ctx context.Context) context.Context {
 	if c.Token == "" {
 		return ctx
@@ -66,11 +71,13 @@ func (c DialConfig) credentials(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.Token)
 }
 
-// Dial connects to a Server at host:port, and waits until it answers or ctx
-// ends. Errors name the node and the cause: wakebell.ErrInvalid; ErrDenied, where
-// the token or the certificate is refused; or wakebell.ErrUnavailable, after
-// DeadLink, and at once where trying again cannot help: the node's certificate is
-// not trusted, or one end speaks TLS and the other does not.
+// Dial connects to the Server at address (host:port) and waits until it answers or
+// ctx ends. Errors name the address and the cause:
+//   - wakebell.ErrInvalid: the address or a field of cfg is invalid.
+//   - ErrDenied: the node rejects the token or the certificate.
+//   - wakebell.ErrUnavailable: no connection within DeadLink. Dial returns at once
+//     if a retry cannot help: the node's certificate is not trusted, or only one
+//     end uses TLS.
 func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) {
 	cfg.Config = cfg.withDefaults()
 	if cfg.DeadLink <= 0 {
@@ -83,7 +90,7 @@ func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) 
 		return nil, argument.Invalid("TurnTTL", "%v, want 1s to 24h", cfg.TurnTTL)
 	}
 	if _, port, err := wire.HostPort(address); err != nil || port == 0 {
-		return nil, argument.Invalid("address", "%q is no host:port", address)
+		return nil, argument.Invalid("address", "%q, want host:port", address)
 	}
 	if cfg.Token != "" {
 		if err := access.CheckToken("Token", cfg.Token); err != nil {
@@ -103,8 +110,8 @@ func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) 
 	return c, nil
 }
 
-// Close ends the link. Calls that are under way fail; turns are given back, and
-// what subscribers hold after a second.
+// Close closes the link. Calls in flight fail. Turns are released, and the leases
+// of subscribers are released after 1 s.
 func (c *Client) Close() {
 	c.link.Close()
 	_ = c.conn.Close() // it is over either way
@@ -112,11 +119,12 @@ func (c *Client) Close() {
 
 type keyed struct{}
 
-// WithKey is ctx with an idempotency key, of 1 to 256 bytes, for the one call of
-// Schedule or Cancel that is made with it: made again within 24 hours, with the
-// same arguments, it is not carried out again but answered as it was first.
-// Without a key a Schedule that is sent again is replaced by itself; one that
-// was due at once may then be delivered twice.
+// WithKey returns a context with an idempotency key of 1 to 256 bytes for one call
+// of Schedule, Cancel, Schedules.RunNow or Schedules.Backfill. If the call is
+// repeated with the same key and arguments within 24 hours, the node returns the
+// first answer and does nothing else; with other arguments the call fails with
+// wakebell.ErrConflict. Without a key, a Schedule that is sent again replaces its
+// own timer, and a timer that was due at once may be delivered twice.
 func WithKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, keyed{}, key)
 }
@@ -126,8 +134,9 @@ func keyOf(ctx context.Context) string {
 	return key
 }
 
-// Schedule is that of wakebell.Client. An error may come from any of the drafts;
-// the same call may be made again.
+// Schedule does what wakebell.Client.Schedule does. Many drafts are sent in
+// several requests: after an error, some of them may be scheduled. Repeating the
+// call is safe.
 func (c *Client) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebell.Scheduled, error) {
 	timers := make([]*messages.ScheduleRequest, len(drafts))
 	for i, d := range drafts {
@@ -163,10 +172,10 @@ func (c *Client) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wake
 	return done, nil
 }
 
-// maxBatchTimers is how many timers the gateway takes in a request.
+// maxBatchTimers is how many timers the gateway accepts in one request.
 const maxBatchTimers = 1000
 
-// fitting is how many timers go in one request.
+// fitting returns how many of the timers fit into one request.
 func (c *Client) fitting(timers []*messages.ScheduleRequest) int {
 	size := wire.FrameOverhead
 	for i, t := range timers {
@@ -181,7 +190,7 @@ func (c *Client) fitting(timers []*messages.ScheduleRequest) int {
 	return len(timers)
 }
 
-// Cancel is that of wakebell.Client, for up to 1,000 ids.
+// Cancel does what wakebell.Client.Cancel does, for up to 1,000 ids.
 func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]wakebell.Presence, error) {
 	answer, err := call[*messages.CancelResponse](ctx, c, &messages.CancelRequest{Topic: topic, Ids: ids, Key: keyOf(ctx)})
 	if err != nil {
@@ -194,7 +203,7 @@ func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]wak
 	return found, nil
 }
 
-// Get is that of wakebell.Client. The headers are in the order of their names.
+// Get does what wakebell.Client.Get does. The headers are sorted by name.
 func (c *Client) Get(ctx context.Context, topic, id string) (wakebell.Info, wakebell.Content, error) {
 	answer, err := call[*messages.GetTimerResponse](ctx, c, &messages.GetTimerRequest{Topic: topic, Id: id})
 	if err != nil {
@@ -203,7 +212,7 @@ func (c *Client) Get(ctx context.Context, topic, id string) (wakebell.Info, wake
 	return infoOf(topic, answer.GetTimer()), wire.ContentOf(answer.GetTimer().GetContent()), nil
 }
 
-// List is that of wakebell.Client.
+// List does what wakebell.Client.List does.
 func (c *Client) List(ctx context.Context, topic string, f wakebell.Filter) iter.Seq2[wakebell.Info, error] {
 	return func(yield func(wakebell.Info, error) bool) {
 		request := &messages.ListTimersRequest{Topic: topic, Running: f.Running}
@@ -229,7 +238,7 @@ func (c *Client) List(ctx context.Context, topic string, f wakebell.Filter) iter
 	}
 }
 
-// Reschedule is that of wakebell.Client.
+// Reschedule does what wakebell.Client.Reschedule does.
 func (c *Client) Reschedule(ctx context.Context, topic, id string, when wakebell.ScheduleOption) (wakebell.Scheduled, error) {
 	planned, err := wakebell.ScheduleMessage(wakebell.NewTopic[[]byte](topic).Draft(nil, when))
 	if err != nil {
@@ -251,7 +260,7 @@ func (c *Client) Reschedule(ctx context.Context, topic, id string, when wakebell
 	return scheduledOf(answer), nil
 }
 
-// RunNow is that of wakebell.Client.
+// RunNow does what wakebell.Client.RunNow does.
 func (c *Client) RunNow(ctx context.Context, topic, id string) (wakebell.Presence, error) {
 	answer, err := call[*messages.RunNowResponse](ctx, c, &messages.RunNowRequest{Topic: topic, Id: id})
 	if err != nil {
@@ -260,7 +269,7 @@ func (c *Client) RunNow(ctx context.Context, topic, id string) (wakebell.Presenc
 	return wakebell.Presence(answer.GetFound()), nil //nolint:gosec // numbered alike
 }
 
-// Stats is that of wakebell.Client.
+// Stats does what wakebell.Client.Stats does.
 func (c *Client) Stats(ctx context.Context, topic string) (wakebell.Stats, error) {
 	answer, err := call[*messages.GetTopicStatsResponse](ctx, c, &messages.GetTopicStatsRequest{Topic: topic})
 	if err != nil {

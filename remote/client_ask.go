@@ -13,12 +13,13 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// wait waits until the link is up: for DeadLink at most, and not at all where
-// the credentials were refused.
+// wait waits until the link is up, up to DeadLink after it went down. It returns at
+// once if a retry cannot help: the credentials were rejected, or the error is
+// permanent.
 func (s *clientLink) wait(ctx context.Context) error {
 	for {
 		s.mu.Lock()
-		up, change, why, left := s.up, s.change, s.why, time.Until(s.down.Add(s.cfg.DeadLink))
+		up, change, why, left := s.up, s.change, s.lastErr, time.Until(s.down.Add(s.cfg.DeadLink))
 		s.mu.Unlock()
 		switch code := status.Code(why); {
 		case s.ctx.Err() != nil:
@@ -27,9 +28,9 @@ func (s *clientLink) wait(ctx context.Context) error {
 			return nil
 		case code == codes.Unauthenticated || code == codes.PermissionDenied:
 			return s.cfg.denied(why)
-		case refuses(why):
+		case refusesCertificate(why):
 			return s.cfg.denied(why)
-		case left <= 0, hopeless(why):
+		case left <= 0, permanent(why):
 			return s.cfg.unavailable(why)
 		}
 		select {
@@ -45,7 +46,7 @@ func (s *clientLink) wait(ctx context.Context) error {
 	}
 }
 
-// send puts a command in the next frame.
+// send adds a command to the next frame. It returns false if the link is down.
 func (s *clientLink) send(m proto.Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,6 +57,7 @@ func (s *clientLink) send(m proto.Message) bool {
 	return true
 }
 
+// put adds a command to the next frame; mu is held.
 func (s *clientLink) put(m proto.Message) {
 	s.out = append(s.out, wire.CommandOf(m))
 	select {
@@ -64,16 +66,16 @@ func (s *clientLink) put(m proto.Message) {
 	}
 }
 
-// answerLimit is how long an answer is waited for where nobody said for how
-// long: it may be lost although the link is well.
+// answerLimit is how long Ask waits for an answer if the context has no deadline:
+// an answer may be lost although the link is up.
 const answerLimit = requestTimeout + wire.AnswerWithin
 
 var errUnanswered = fmt.Errorf("no answer within %v", answerLimit)
 
-// Ask sends a question once and waits for its answer. Errors: errBroken, ctx's,
-// those of wait, or errUnanswered where ctx has no deadline. Those for turns may
-// take long, and leave the room to others: after errUnanswered they are to be
-// asked again.
+// Ask sends a question once and waits for its answer. Errors: errBroken, that of
+// ctx, those of wait, or errUnanswered if ctx has no deadline. An AcquireTurnRequest
+// may wait for long, so it takes no place among the maxFlight requests, and its
+// caller repeats it after errUnanswered.
 func (s *clientLink) Ask(ctx context.Context, asked wire.Question) (messages.Answer, error) {
 	if err := s.wait(ctx); err != nil {
 		return nil, err

@@ -14,19 +14,19 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// requestTimeout is what the gateway is given of a call without a deadline.
+// requestTimeout is the time that the gateway has for a call without a deadline.
 const requestTimeout = 10 * time.Second
 
-// call sends a request, which is its own from then on, until it is answered for
-// good, or ctx ends, or the link is dead.
+// call sends a request until it has a final answer, ctx ends, or the link has been
+// down for DeadLink. The caller must not use the request afterwards.
 func call[A messages.Answer](ctx context.Context, c *Client, request messages.Request) (A, error) {
 	var none A
 	pause := 20 * time.Millisecond
-	for next := wire.Question(request); ; next = proto.CloneOf(wire.Question(request)) { // which may still be written
+	for next := wire.Question(request); ; next = proto.CloneOf(wire.Question(request)) { // the one before may still be written
 		answer, err := c.link.Ask(ctx, next)
 		if err == nil {
 			a, err := wakebell.Answered[A](answer, nil)
-			if err == nil || !passing(err) {
+			if err == nil || !temporary(err) {
 				return a, err
 			}
 			if c.wait(ctx, pause) != nil {
@@ -41,14 +41,16 @@ func call[A messages.Answer](ctx context.Context, c *Client, request messages.Re
 	}
 }
 
-// passing reports whether an answer may be another one soon.
-func passing(err error) bool {
+// temporary reports whether the same request may soon have another answer.
+func temporary(err error) bool {
 	return errors.Is(err, wakebell.ErrOverloaded) || errors.Is(err, wakebell.ErrDraining)
 }
 
+// wait waits for d before a request is repeated. It fails if ctx has no deadline:
+// then the request is not repeated.
 func (c *Client) wait(ctx context.Context, d time.Duration) error {
 	if _, bounded := ctx.Deadline(); !bounded {
-		return context.DeadlineExceeded // nobody said for how long
+		return context.DeadlineExceeded
 	}
 	select {
 	case <-ctx.Done():
@@ -58,13 +60,13 @@ func (c *Client) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// number makes a question the one that is sent this time.
+// number sets the request number of a question, and the time that is left for it.
 func number(ctx context.Context, asked wire.Question, n uint64) {
 	switch m := asked.(type) {
 	case *messages.ScheduleRequest:
 		m.Request, m.Timeout = n, timeoutOf(ctx)
 		return
-	case *messages.AcquireTurnRequest: // its timeout is another
+	case *messages.AcquireTurnRequest: // its timeout has another meaning
 		m.Request = n
 		return
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// linkError is what is wrong with the link to a node. It wraps a sentinel, whose
-// text it does not have: that of wakebell.ErrUnavailable is about Redis.
+// linkError is an error of the link to a node. It wraps a sentinel without its text,
+// because the text of wakebell.ErrUnavailable is about Redis.
 type linkError struct {
 	address  string
 	what     string
@@ -34,17 +34,18 @@ type linkError struct {
 func (e *linkError) Error() string   { return "node " + e.address + ": " + e.what }
 func (e *linkError) Unwrap() []error { return []error{e.sentinel, e.cause} }
 
-// unavailable says that a node cannot be asked now.
+// unavailable returns the error of a node that cannot be reached now.
 func (c DialConfig) unavailable(cause error) error {
 	return &linkError{c.address, plain(cause), wakebell.ErrUnavailable, cause}
 }
 
+// denied returns the error of credentials that the node rejects.
 func (c DialConfig) denied(cause error) error {
 	return &linkError{c.address, fmt.Sprintf("%v: %s", ErrDenied, plain(cause)), ErrDenied, cause}
 }
 
-// plain is the text of an error without what gRPC and the layers below put
-// before it.
+// plain returns the text of an error without the prefixes of gRPC and the layers
+// below it.
 func plain(err error) string {
 	if s, ok := status.FromError(err); ok && err != nil {
 		return s.Message()
@@ -67,13 +68,13 @@ func plain(err error) string {
 var (
 	errSpeaksTLS   = errors.New("it speaks TLS and was dialled without (tls:// or Config.TLS)")
 	errSpeaksPlain = errors.New("it does not speak TLS and was dialled with it (plain:// or without Config.TLS)")
-	errSaysNothing = errors.New("it closed the connection before it said anything; it may ask for TLS, or for a certificate")
+	errClosedEarly = errors.New("it closed the connection before it sent data; it may require TLS or a client certificate")
 )
 
-// trace is what a client met last when it connected: gRPC tells only its text.
+// trace stores the last error of connecting, because gRPC reports only its text.
 type trace struct {
 	mu  sync.Mutex
-	err error // nil: the link was up since
+	err error // nil: the link has been up since
 }
 
 func (t *trace) Note(err error) {
@@ -82,7 +83,8 @@ func (t *trace) Note(err error) {
 	t.err = err
 }
 
-// reason is why a stream failed, or did not begin.
+// reason returns why a stream failed: the last error of connecting if the node is
+// unavailable, or err.
 func (t *trace) reason(err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,8 +94,8 @@ func (t *trace) reason(err error) error {
 	return err
 }
 
-// hopeless reports whether trying again as before cannot help.
-func hopeless(err error) bool {
+// permanent reports whether a retry with the same configuration cannot help.
+func permanent(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" {
 		text := op.Err.Error()
 		return strings.Contains(text, "certificate") || strings.Contains(text, "protocol version") || strings.Contains(text, "handshake failure")
@@ -103,13 +105,13 @@ func hopeless(err error) bool {
 	return untrusted || unknown || errors.Is(err, errSpeaksTLS) || errors.Is(err, errSpeaksPlain)
 }
 
-// refuses reports whether the node refused our certificate.
-func refuses(err error) bool {
+// refusesCertificate reports whether the node rejected the client certificate.
+func refusesCertificate(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate")
 }
 
-// traced are options of a client that notes what it meets.
+// options returns the options of a connection whose errors the trace stores.
 func (t *trace) options(cfg Config) []grpc.DialOption {
 	return append(wire.DialOptions(cfg.TLS, cfg.MaxMessage),
 		grpc.WithTransportCredentials(&tracedCredentials{wire.Transport(cfg.TLS), t, cfg.TLS != nil}),
@@ -147,7 +149,8 @@ func (c *tracedCredentials) Clone() credentials.TransportCredentials {
 	return &tracedCredentials{c.TransportCredentials.Clone(), c.trace, c.encrypted}
 }
 
-// tracedConn looks at the first bytes that a node says.
+// tracedConn inspects the first bytes that a node sends, to find out whether both
+// ends use TLS.
 type tracedConn struct {
 	net.Conn
 	trace     *trace
@@ -169,7 +172,7 @@ func (c *tracedConn) Read(p []byte) (int, error) {
 		c.heard = true
 		c.trace.Note(nil)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.ErrUnexpectedEOF):
-		c.trace.Note(errSaysNothing)
+		c.trace.Note(errClosedEarly)
 	case err != nil && !errors.Is(err, net.ErrClosed):
 		c.trace.Note(err)
 	}

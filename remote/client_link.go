@@ -17,8 +17,8 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// ErrDenied says that the Server does not take the credentials.
-var ErrDenied = errors.New("the credentials are not taken")
+// ErrDenied is returned if the Server rejects the token or the certificate.
+var ErrDenied = errors.New("the credentials are rejected")
 
 var (
 	errBroken = errors.New("the link broke")
@@ -26,59 +26,60 @@ var (
 )
 
 const (
-	// maxFlight bounds the requests of a client that are not answered.
+	// maxFlight is how many requests of a client may wait for an answer.
 	maxFlight = 512
-	// maxFrame bounds the commands in a frame, maxFrameBytes their bodies.
+	// maxFrame is how many commands a frame has at most. A frame of maxFrameBytes
+	// gets no more commands.
 	maxFrame      = 500
 	maxFrameBytes = 1 << 20
 )
 
-// clientLink keeps a session open: what is asked of it goes in frames, and what
-// comes back goes to who asked.
+// clientLink keeps a session with the node open. It sends commands in frames and
+// passes replies to the callers and subscribers that wait for them.
 type clientLink struct {
 	timers rpc.TimersClient
 	cfg    DialConfig
-	ctx    context.Context //nolint:containedctx // of the session's own life
+	ctx    context.Context //nolint:containedctx // ends when the client is closed
 	end    context.CancelFunc
 	done   sync.WaitGroup
-	room   chan struct{} // a place for each request that is not answered
+	room   chan struct{} // has an element for each request in flight
 
-	mu      sync.Mutex
-	up      bool
-	epoch   uint64        // of the stream
-	change  chan struct{} // closed at each change of up
-	down    time.Time     // since when it is not up
-	why     error         // of the last failure
-	next    uint64
-	waiting map[uint64]chan messages.Answer // closed when the link breaks
-	out     []*messages.Command
-	wake    chan struct{}
-	takers  map[takerKey]*taker
-	turns   map[uint64]*turn // by their places; nil: the client is closed
-	places  chan struct{}    // one for each of turns
+	mu          sync.Mutex
+	up          bool
+	change      chan struct{} // closed at each change of up
+	down        time.Time     // when it went down
+	lastErr     error         // why the last stream ended
+	next        uint64
+	waiting     map[uint64]chan messages.Answer // closed when the link breaks
+	out         []*messages.Command
+	wake        chan struct{}
+	subscribers map[subscriberKey]*subscriber
+	turns       map[uint64]*turn // by place; nil: the client is closed
+	places      chan struct{}    // has an element for each of turns
 }
 
-type takerKey struct{ topic, name string }
+type subscriberKey struct{ topic, name string }
 
 func newClientLink(timers rpc.TimersClient, cfg DialConfig) *clientLink {
 	s := &clientLink{
 		timers: timers, cfg: cfg, room: make(chan struct{}, maxFlight), change: make(chan struct{}), down: time.Now(),
-		waiting: map[uint64]chan messages.Answer{}, wake: make(chan struct{}, 1), takers: map[takerKey]*taker{},
+		waiting: map[uint64]chan messages.Answer{}, wake: make(chan struct{}, 1), subscribers: map[subscriberKey]*subscriber{},
 		turns: map[uint64]*turn{}, places: make(chan struct{}, maxPlaces),
 	}
-	//nolint:forbidigo // its life is the client's: Close ends it
+	//nolint:forbidigo // Close cancels it
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.done.Go(s.run)
 	return s
 }
 
+// Close releases the turns, ends the session and waits for its goroutines.
 func (s *clientLink) Close() {
 	s.releaseAll()
 	s.end()
 	s.done.Wait()
 }
 
-// run keeps a stream open until the client is closed.
+// run opens a stream again and again until the client is closed.
 func (s *clientLink) run() {
 	pause := wire.RedialFirst
 	for s.ctx.Err() == nil {
@@ -96,8 +97,8 @@ func (s *clientLink) run() {
 	s.broke(errClosed)
 }
 
-// stream is one stream from its begin to its end. When the client is closed it
-// ends in order, so that the node knows that nobody comes back.
+// stream opens a stream and reads it to its end. When the client is closed, it sends
+// the end of the stream, so that the node does not wait for a new one.
 func (s *clientLink) stream() error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
 	defer cancel()
@@ -115,7 +116,7 @@ func (s *clientLink) stream() error {
 		late.Stop()
 		return err
 	}
-	// The first exchange tells whether we are let in.
+	// The first answer shows whether the credentials are accepted.
 	hello := &messages.UnsubscribeRequest{Request: 0, Topic: "hello", Subscriber: "hello"}
 	err = stream.Send(&messages.Commands{Commands: []*messages.Command{wire.CommandOf(hello)}})
 	if err == nil || status.Code(err) == codes.Unknown {
@@ -146,14 +147,14 @@ func (s *clientLink) stream() error {
 	return err
 }
 
+// opened marks the link as up and renews all subscriptions.
 func (s *clientLink) opened() {
 	s.mu.Lock()
 	s.up, s.out = true, nil
-	s.epoch++
 	close(s.change)
 	s.change = make(chan struct{})
-	var all []*taker
-	for _, t := range s.takers {
+	var all []*subscriber
+	for _, t := range s.subscribers {
 		all = append(all, t)
 	}
 	s.mu.Unlock()
@@ -162,7 +163,7 @@ func (s *clientLink) opened() {
 	}
 }
 
-// broke answers all that wait that the link broke.
+// broke marks the link as down and fails all waiting requests.
 func (s *clientLink) broke(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,14 +172,15 @@ func (s *clientLink) broke(err error) {
 		close(s.change)
 		s.change = make(chan struct{})
 	}
-	s.up, s.why, s.out = false, err, nil
+	s.up, s.lastErr, s.out = false, err, nil
 	for number, answer := range s.waiting {
 		delete(s.waiting, number)
 		close(answer)
 	}
 }
 
-// write sends what gathers. Without an error it has ended the stream in order.
+// write sends queued commands until the stream or the client ends. It returns nil
+// if it sent the end of the stream.
 func (s *clientLink) write(ctx context.Context, stream rpc.Timers_SessionClient) error {
 	for {
 		closed := false
@@ -189,7 +191,7 @@ func (s *clientLink) write(ctx context.Context, stream rpc.Timers_SessionClient)
 		case <-s.ctx.Done():
 			closed = true
 		}
-		runtime.Gosched() // those who are about to ask as well fill the frame
+		runtime.Gosched() // lets other goroutines add to the frame
 		for frame := s.Take(); frame != nil; frame = s.Take() {
 			if err := stream.Send(frame); err != nil {
 				return err
@@ -201,6 +203,7 @@ func (s *clientLink) write(ctx context.Context, stream rpc.Timers_SessionClient)
 	}
 }
 
+// Take returns the next frame of queued commands, or nil if there are none.
 func (s *clientLink) Take() *messages.Commands {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,20 +222,20 @@ func (s *clientLink) Take() *messages.Commands {
 	return frame
 }
 
-// replies gives what has come to who waits for it.
+// replies passes replies to the requests, subscribers and turns that they are for.
 func (s *clientLink) replies(frame *messages.Replies) {
 	for _, r := range frame.GetReplies() {
 		switch m := wire.Inside(r).(type) {
 		case *messages.Leases:
-			if t := s.taker(m.GetTopic(), m.GetSubscriber()); t != nil {
+			if t := s.subscriber(m.GetTopic(), m.GetSubscriber()); t != nil {
 				t.leases(m)
 			}
 		case *messages.LeasesExtended:
-			if t := s.taker(m.GetTopic(), m.GetSubscriber()); t != nil {
+			if t := s.subscriber(m.GetTopic(), m.GetSubscriber()); t != nil {
 				t.extended(m)
 			}
 		case *messages.LeasesEnded:
-			if t := s.taker(m.GetTopic(), m.GetSubscriber()); t != nil {
+			if t := s.subscriber(m.GetTopic(), m.GetSubscriber()); t != nil {
 				t.ended(m)
 			}
 		case *messages.TurnLost:
@@ -249,8 +252,9 @@ func (s *clientLink) replies(frame *messages.Replies) {
 	}
 }
 
-func (s *clientLink) taker(topic, name string) *taker {
+// subscriber returns the subscriber of a topic or queue by name, or nil.
+func (s *clientLink) subscriber(topic, name string) *subscriber {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.takers[takerKey{topic, name}]
+	return s.subscribers[subscriberKey{topic, name}]
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// operate makes an idempotent call of Operations, a method of its client. It is sent
-// again when the link breaks, until ctx ends or the link is dead.
+// operate makes an idempotent call of Operations. The call is repeated when the link
+// breaks, until ctx ends or the link has been down for DeadLink.
 func operate[R, A any](ctx context.Context, c *Client, call operation[R, A], request *R) (*A, error) {
 	for pause := wire.RedialFirst; ; pause = min(2*pause, wire.RedialMax) {
 		answer, err := once(ctx, c, call, request)
@@ -39,10 +39,10 @@ func operate[R, A any](ctx context.Context, c *Client, call operation[R, A], req
 // operation is a unary method of the client of Operations.
 type operation[R, A any] = func(rpc.OperationsClient, context.Context, *R, ...grpc.CallOption) (*A, error)
 
-// once is operate for a call that is not idempotent: when the link breaks, the outcome
-// is unknown.
+// once makes a call of Operations that is not idempotent. It is not repeated: when
+// the link breaks, the outcome is unknown.
 func once[R, A any](ctx context.Context, c *Client, call operation[R, A], request *R) (*A, error) {
-	err := travels(request)
+	err := checkEncodable(request)
 	if err == nil {
 		err = c.link.wait(ctx)
 	}
@@ -59,13 +59,13 @@ func once[R, A any](ctx context.Context, c *Client, call operation[R, A], reques
 // streamed is a method of the client of Operations that answers with a stream.
 type streamed[R, A any] = func(rpc.OperationsClient, context.Context, *R, ...grpc.CallOption) (grpc.ServerStreamingClient[A], error)
 
-// list yields the answers of a call of Operations. When the link breaks it ends with
+// list yields the answers of a call of Operations. If the link breaks, it ends with
 // wakebell.ErrUnavailable.
 func list[R, A any](ctx context.Context, c *Client, call streamed[R, A], request *R) iter.Seq2[*A, error] {
 	return func(yield func(*A, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		err := travels(request)
+		err := checkEncodable(request)
 		if err == nil {
 			err = c.link.wait(ctx)
 		}
@@ -86,8 +86,9 @@ func list[R, A any](ctx context.Context, c *Client, call streamed[R, A], request
 	}
 }
 
-// travels rejects texts that are not UTF-8: protobuf cannot encode them.
-func travels(request any) error {
+// checkEncodable rejects requests with texts that are not UTF-8, which protobuf
+// cannot encode.
+func checkEncodable(request any) error {
 	m, ok := request.(proto.Message)
 	if !ok {
 		return wire.ErrNoMessage
@@ -98,7 +99,7 @@ func travels(request any) error {
 	return nil
 }
 
-// failure is the error of an operation.
+// failure converts the error of a call of Operations.
 func (c *Client) failure(ctx context.Context, err error) error {
 	for _, detail := range status.Convert(err).Details() {
 		if e, ok := detail.(*messages.Error); ok {

@@ -103,7 +103,7 @@ func TestManyTimersTravelInSeveralRequests(t *testing.T) {
 	require.Equal(t, len(drafts), count)
 }
 
-func TestACallWithAKeyThatIsMadeAgain(t *testing.T) {
+func TestARepeatedCallWithAKeyHasTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c := dial(t, n)
@@ -120,7 +120,7 @@ func TestACallWithAKeyThatIsMadeAgain(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
 }
 
-func TestDialSaysWhatIsWrong(t *testing.T) {
+func TestErrorsOfDial(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	for _, token := range []string{"", "a-wrong-one-of-sixteen-bytes"} {
@@ -237,7 +237,7 @@ func TestCallsSurviveALinkThatIsCutAgainAndAgain(t *testing.T) {
 	link.cut()
 	began := time.Now()
 	_, err = n.topic.Schedule(ctx, impatient, "x")
-	require.ErrorIs(t, err, wakebell.ErrUnavailable, "a dead link is told")
+	require.ErrorIs(t, err, wakebell.ErrUnavailable, "a call over a dead link fails")
 	require.Less(t, time.Since(began), patience)
 	link.dead.Store(false)
 	eventually(t, func() bool {

@@ -19,110 +19,115 @@ import (
 )
 
 const (
-	// DefaultAddress is loopback, with a port that the system chooses.
+	// DefaultAddress is a port of loopback that the operating system chooses.
 	DefaultAddress = "127.0.0.1:0"
 
-	// DefaultMaxMessage is the largest frame that is taken or sent, in bytes.
+	// DefaultMaxMessage is the default of Config.MaxMessage, in bytes.
 	DefaultMaxMessage = 8 << 20
 
 	minMessage = 64 << 10
 	maxMessage = 1 << 30
 
-	// DefaultMaxConnections is how many connections a listener serves at once.
+	// DefaultMaxConnections is the default of Config.MaxConnections.
 	DefaultMaxConnections = 256
 )
 
-// Config says where to listen and whom to serve. The zero value listens on
-// loopback and serves every program of this machine.
+// Config configures a Server: its address, credentials, rights and bounds. The
+// zero value listens on loopback and serves every program on this machine.
 type Config struct {
-	// Address to listen on, host:port; default DefaultAddress. On anything but
-	// loopback Listen refuses to start without TLS, and without Tokens or client
-	// certificates, unless Insecure says otherwise.
+	// Address is the host:port to listen on. Default: DefaultAddress. On an address
+	// other than loopback, Serve returns ErrInsecure unless there are TLS and either
+	// Tokens or client certificates, or Insecure is set.
 	Address string
 
-	// Advertise is the host:port under which others reach this process, if it
-	// is not the one listened on: peers dial it to answer, and messages that
-	// name any other are not taken.
+	// Advertise is the host:port under which peers reach this process. Set it if it
+	// differs from Address, for example behind a proxy or if Address is 0.0.0.0.
+	// Actors of peers send their answers to it; messages to any other address are
+	// dropped.
 	Advertise string
 
-	// Tokens are the bearer tokens that are taken, each with the name of its
-	// owner, which is whose idempotency keys and subscriptions they are. A token
-	// has 16 to 4,096 bytes of printable ASCII without spaces. Empty: none is
-	// asked for.
+	// Tokens maps each valid bearer token to its owner, the principal of the peer:
+	// idempotency keys, subscriptions and rights belong to it. A token has 16 to
+	// 4,096 bytes of printable ASCII without spaces. Empty: no token is required.
 	Tokens map[string]string
 
-	// TokenCertificates bind tokens to the certificates that peers show: by the
-	// token, "cn:" and the common name, or "sha256:" and the fingerprint in
-	// hexadecimal digits. A token that is not among them is good with any. They
-	// need TLS with ClientCAs.
+	// TokenCertificates binds tokens to client certificates. It maps a token to
+	// "cn:" and a common name, or to "sha256:" and a fingerprint in hexadecimal
+	// digits. A token that is not in the map is valid with any certificate. Requires
+	// TLS with ClientCAs.
 	TokenCertificates map[string]string
 
-	// Token is what Dial shows. Empty: the only one of Tokens, if there is one. A
-	// Server that dials a peer to answer shows what the peer has shown.
+	// Token is the token that Dial sends. A Server sends it to Peers. Empty: the
+	// token in Tokens, if there is exactly one. A Server that dials a peer to answer
+	// it sends the peer's own token instead.
 	Token string
 
-	// TLS is for serving and for dialling. With ClientCAs it asks peers for a
-	// certificate (ClientAuth is then RequireAndVerifyClientCert); their owner is
-	// the common name. Nil: no encryption.
+	// TLS is the configuration for incoming and outgoing connections. If it has
+	// ClientCAs, peers need a client certificate (ClientAuth becomes
+	// RequireAndVerifyClientCert), and without Tokens the certificate's common name
+	// is the principal. Nil: no encryption.
 	TLS *tls.Config
 
-	// Insecure lets Listen serve other machines without TLS or credentials.
+	// Insecure allows Serve to serve other machines without TLS or credentials.
 	Insecure bool
 
-	// MaxMessage bounds a frame, in bytes, in both directions; default
-	// DefaultMaxMessage, 64 KiB to 1 GiB. Both ends should have the same.
+	// MaxMessage is the largest frame in both directions, in bytes, 64 KiB to 1 GiB.
+	// Default: DefaultMaxMessage. Both ends should have the same value.
 	MaxMessage int
 
-	// MaxConnections bounds those served at once; default
-	// DefaultMaxConnections. Half of them may be one owner's, three quarters one
-	// host's. As many as half of it may wait for their first call beside them.
+	// MaxConnections is how many connections are served at once, at least 1.
+	// Default: DefaultMaxConnections. One principal may have half of them, one host
+	// three quarters. Connections that have not made an authenticated call yet are
+	// counted separately, up to half of MaxConnections.
 	MaxConnections int
 
-	// Handler are the options of the topics that peers subscribe to, as of
-	// wakebell.Handle. MaxConcurrent follows the credits of the subscribers.
+	// Handler has options of wakebell.Handle for the topics that peers subscribe
+	// to. MaxConcurrent is set by the credits of the subscribers.
 	Handler []wakebell.HandlerOption
 
-	// QueueHandler are the options of the queues that peers subscribe to, as of
-	// wakebell.HandleQueue. MaxConcurrent follows the credits of the subscribers.
+	// QueueHandler has options of wakebell.HandleQueue for the queues that peers
+	// subscribe to. MaxConcurrent is set by the credits of the subscribers.
 	QueueHandler []wakebell.QueueHandlerOption
 
-	// Operators are the owners who may give orders and look at everything: the
-	// service wakebell.v1.Operations, and those methods of Client. Nil: all who are
-	// served; empty: nobody. A name that no token has is told to Logger.
+	// Operators are the principals that may use the service wakebell.v1.Operations
+	// and the methods of Client that call it: overview, pause, retune, redrive,
+	// delete and so on. Nil: every principal. Empty: none. A warning is logged for
+	// each name without a token.
 	Operators []string
 
-	// CeleryQueues are the Celery queues that peers may reach with recurring
-	// schedules of Celery tasks: by putting or importing them, and by firing them
-	// now. Nil: none.
+	// CeleryQueues are the Celery queues that recurring schedules of peers may send
+	// tasks to. It applies to putting, importing, running and backfilling a
+	// schedule. Nil: none.
 	CeleryQueues []string
 
-	// Rights say which principal may do what on which topics, queues, gates and
-	// recurring schedules; they take the place of Operators. Nil: everybody who is
-	// served may do all, but for Operators.
+	// Rights say what each principal may do on which topics, queues, gates and
+	// recurring schedules. Rights and Operators exclude each other. Nil: every
+	// principal may do everything, except as Operators restricts it.
 	Rights *rights.Grants
 
-	// Queues are the queues that have another separator or key of dead letters than
-	// the default ones, by their names without the System's prefix. Peers name
-	// queues, not keys: those of any other queue are the default ones.
+	// Queues are the queues whose key separator or dead-letter key differs from the
+	// default. Their names are without the System's prefix. Peers cannot choose
+	// keys: all other queues have the default ones.
 	Queues []queue.Keys
 
-	// Allow are other actors of this process that peers may send to, and what.
+	// Allow are the actors of this process, besides those of Wakebell, that peers
+	// may send messages to.
 	Allow []Allow
 
-	// Peers are the addresses, host:port, of other Servers that this one dials
-	// when it has something for their actors: reminders. It shows them Token. Any
-	// other peer has to come first.
+	// Peers are the addresses (host:port) of other Servers that this one may dial
+	// to deliver reminders to their actors; it authenticates with Token. Any other
+	// peer has to connect first.
 	Peers []string
 
-	// Logger; nil means slog.Default().
+	// Logger logs the Server's or Client's events. Nil: slog.Default().
 	Logger *slog.Logger
 }
 
-// Allow lets peers send messages of some types to an actor.
+// Allow permits peers to send messages of certain types to an actor.
 type Allow struct {
-	Actor    string   // the id of its PID
-	Messages []string // full names of protobuf messages
-	Watch    bool     // peers may watch it
+	Actor    string   // id of the actor's PID
+	Messages []string // full names of the permitted protobuf messages
+	Watch    bool     // whether peers may watch the actor
 }
 
 func (c Config) withDefaults() Config {
@@ -164,20 +169,20 @@ func (c Config) validate() error {
 	}
 	if c.Advertise != "" {
 		if h, p, err := wire.HostPort(c.Advertise); err != nil || h == "" || p == 0 {
-			errs = append(errs, argument.Invalid("Advertise", "%q is no host:port", c.Advertise))
+			errs = append(errs, argument.Invalid("Advertise", "%q, want host:port", c.Advertise))
 		}
 	} else if ip := net.ParseIP(host); err == nil && (host == "" || (ip != nil && ip.IsUnspecified())) {
-		errs = append(errs, argument.Invalid("Advertise", "empty: nobody can answer to %s", net.JoinHostPort(host, strconv.Itoa(port))))
+		errs = append(errs, argument.Invalid("Advertise", "empty, want host:port: peers cannot send answers to %s", net.JoinHostPort(host, strconv.Itoa(port))))
 	}
 	errs = append(errs, access.CheckTokens(c.Tokens))
 	for _, queue := range c.CeleryQueues {
 		if queue == "" || strings.ContainsAny(queue, "\x00\x06\x16") {
-			errs = append(errs, argument.Invalid("CeleryQueues", "%q is no name of a queue", queue))
+			errs = append(errs, argument.Invalid("CeleryQueues", "%q is not a valid name of a queue", queue))
 		}
 	}
 	errs = append(errs, access.ValidQueues(c.Queues)...)
 	if c.Rights != nil && c.Operators != nil {
-		errs = append(errs, argument.Invalid("Rights", "they and Operators exclude each other: grant operate and read instead"))
+		errs = append(errs, argument.Invalid("Rights", "set together with Operators: grant operate and read in Rights instead"))
 	}
 	errs = append(errs, access.CheckCertificates(c.Tokens, c.TokenCertificates, c.TLS != nil && c.TLS.ClientCAs != nil))
 	if c.Token != "" {
@@ -185,11 +190,11 @@ func (c Config) validate() error {
 	}
 	for _, peer := range c.Peers {
 		if h, p, err := wire.HostPort(peer); err != nil || h == "" || p == 0 {
-			errs = append(errs, argument.Invalid("Peers", "%q is no host:port", peer))
+			errs = append(errs, argument.Invalid("Peers", "%q, want host:port", peer))
 		}
 	}
 	if c.MaxMessage < minMessage || c.MaxMessage > maxMessage {
-		errs = append(errs, argument.Invalid("MaxMessage", "%d is not within %d and %d", c.MaxMessage, minMessage, maxMessage))
+		errs = append(errs, argument.Invalid("MaxMessage", "%d bytes, want %d to %d", c.MaxMessage, minMessage, maxMessage))
 	}
 	if c.MaxConnections < 1 {
 		errs = append(errs, argument.Invalid("MaxConnections", "%d, want at least 1", c.MaxConnections))
@@ -200,7 +205,7 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// Settings are what the parts of a Server need of it.
+// settings returns the configuration for the packages of the Server.
 func (c Config) settings() peer.Settings {
 	s := peer.Settings{
 		Address: c.Address, Advertise: c.Advertise, TLS: c.TLS,
@@ -215,8 +220,8 @@ func (c Config) settings() peer.Settings {
 	return s
 }
 
-// ErrInsecure says that Listen would serve other machines without encryption,
-// or without asking who they are.
+// ErrInsecure is returned by Serve and Run if other machines would be served
+// without encryption or without authentication. Config.Insecure allows it.
 var ErrInsecure = errors.New("insecure")
 
 func (c Config) secure(host string) error {
@@ -224,9 +229,9 @@ func (c Config) secure(host string) error {
 	case c.Insecure, host == "localhost", ip != nil && ip.IsLoopback():
 		return nil
 	case c.TLS == nil:
-		return fmt.Errorf("%w: %s is not loopback, and there is no TLS; Config.Insecure allows it", ErrInsecure, c.Address)
+		return fmt.Errorf("%w: address %s is not loopback and has no TLS; Config.Insecure allows it", ErrInsecure, c.Address)
 	case len(c.Tokens) == 0 && c.TLS.ClientCAs == nil:
-		return fmt.Errorf("%w: %s is not loopback, and there are neither Tokens nor client certificates; Config.Insecure allows it", ErrInsecure, c.Address)
+		return fmt.Errorf("%w: address %s is not loopback and has neither Tokens nor client certificates; Config.Insecure allows it", ErrInsecure, c.Address)
 	}
 	return nil
 }

@@ -20,15 +20,15 @@ func unserved(t testing.TB) *wakebell.System {
 	return sys
 }
 
-func TestServeRefusesWhatIsUnsafe(t *testing.T) {
+func TestServeRejectsInsecureConfigurations(t *testing.T) {
 	t.Parallel()
 	tokens := map[string]string{secret: "tests"}
 	for name, cfg := range map[string]remote.Config{
-		"nothing at all":      {Address: "192.0.2.1:0"},
-		"a token without TLS": {Address: "192.0.2.1:0", Tokens: tokens},
-		"TLS for everybody":   {Address: "192.0.2.1:0", TLS: &tls.Config{MinVersion: tls.VersionTLS13}},
-		"all addresses":       {Address: "0.0.0.0:0", Advertise: "192.0.2.1:7"},
-		"no address":          {Address: ":0", Advertise: "192.0.2.1:7"},
+		"nothing at all":          {Address: "192.0.2.1:0"},
+		"a token without TLS":     {Address: "192.0.2.1:0", Tokens: tokens},
+		"TLS without credentials": {Address: "192.0.2.1:0", TLS: &tls.Config{MinVersion: tls.VersionTLS13}},
+		"all addresses":           {Address: "0.0.0.0:0", Advertise: "192.0.2.1:7"},
+		"no address":              {Address: ":0", Advertise: "192.0.2.1:7"},
 	} {
 		_, err := remote.Serve(unserved(t), cfg)
 		require.ErrorIs(t, err, remote.ErrInsecure, name)
@@ -44,18 +44,18 @@ func TestServeRefusesWhatIsUnsafe(t *testing.T) {
 	}
 }
 
-func TestServeSaysWhatIsWrong(t *testing.T) {
+func TestServeRejectsInvalidConfigurations(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]remote.Config{
-		"no port":            {Address: "127.0.0.1"},
-		"a port beyond":      {Address: "127.0.0.1:70000"},
-		"nowhere to answer":  {Address: "0.0.0.0:0", Insecure: true},
-		"a short token":      {Tokens: map[string]string{"short": "x"}},
-		"a token with space": {Tokens: map[string]string{"a token of sixteen bytes": "x"}},
-		"a token of nobody":  {Tokens: map[string]string{secret: ""}},
-		"tiny frames":        {MaxMessage: 1},
-		"no connections":     {MaxConnections: -1},
-		"advertise nothing":  {Advertise: "here"},
+		"no port":                  {Address: "127.0.0.1"},
+		"a port beyond":            {Address: "127.0.0.1:70000"},
+		"nowhere to answer":        {Address: "0.0.0.0:0", Insecure: true},
+		"a short token":            {Tokens: map[string]string{"short": "x"}},
+		"a token with space":       {Tokens: map[string]string{"a token of sixteen bytes": "x"}},
+		"a token without an owner": {Tokens: map[string]string{secret: ""}},
+		"tiny frames":              {MaxMessage: 1},
+		"no connections":           {MaxConnections: -1},
+		"advertise nothing":        {Advertise: "here"},
 	} {
 		_, err := remote.Serve(unserved(t), cfg)
 		require.ErrorIs(t, err, wakebell.ErrInvalid, name)

@@ -12,12 +12,13 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// DeadLetters is that of wakebell.Client.
+// DeadLetters does what wakebell.Client.DeadLetters does. If the link breaks, it
+// ends with wakebell.ErrUnavailable.
 func (c *Client) DeadLetters(ctx context.Context, topic string, f wakebell.DeadFilter) iter.Seq2[wakebell.DeadLetter, error] {
 	return c.listDeadLetters(ctx, &messages.ListDeadLettersRequest{Topic: topic, Filter: wire.DeadFilterMessage(f)})
 }
 
-// LastDead is that of wakebell.Client.
+// LastDead does what wakebell.Client.LastDead does, for n from 1 to 1,000.
 func (c *Client) LastDead(ctx context.Context, topic string, n int) ([]wakebell.DeadLetter, error) {
 	if n < 1 {
 		return nil, argument.Invalid("n", "%d, want 1 to 1000", n)
@@ -38,7 +39,7 @@ func (c *Client) listDeadLetters(ctx context.Context, request *messages.ListDead
 	})
 }
 
-// DeadLetter is that of wakebell.Client.
+// DeadLetter does what wakebell.Client.DeadLetter does.
 func (c *Client) DeadLetter(ctx context.Context, topic, entry string) (wakebell.DeadLetter, error) {
 	answer, err := operate(ctx, c, rpc.OperationsClient.GetDeadLetter, &messages.GetDeadLetterRequest{Topic: topic, Entry: entry})
 	if err != nil {
@@ -47,8 +48,9 @@ func (c *Client) DeadLetter(ctx context.Context, topic, entry string) (wakebell.
 	return wire.DeadOf(topic, answer.GetDeadLetter()), nil
 }
 
-// Redrive is that of wakebell.Client. When the link breaks it ends with
-// wakebell.ErrUnavailable; what was redriven meanwhile may not be counted.
+// Redrive does what wakebell.Client.Redrive does. If the link breaks, it returns
+// wakebell.ErrUnavailable, and the result may miss dead letters that were redriven.
+// Calling it again continues with the remaining ones.
 func (c *Client) Redrive(ctx context.Context, topic string, o wakebell.RedriveOptions) (wakebell.RedriveResult, error) {
 	var done wakebell.RedriveResult
 	if o.Rate < 0 {
@@ -72,8 +74,9 @@ func (c *Client) Redrive(ctx context.Context, topic string, o wakebell.RedriveOp
 	return done, nil
 }
 
-// DeleteDead is that of wakebell.Client. After an error it counts none; when the
-// link breaks it is wakebell.ErrUnavailable, and nobody knows.
+// DeleteDead does what wakebell.Client.DeleteDead does, but returns 0 with an
+// error. If the link breaks, it returns wakebell.ErrUnavailable, and some dead
+// letters may have been deleted.
 func (c *Client) DeleteDead(ctx context.Context, topic string, f wakebell.DeadFilter) (int64, error) {
 	answer, err := once(ctx, c, rpc.OperationsClient.DeleteDeadLetters, &messages.DeleteDeadLettersRequest{Topic: topic, Filter: wire.DeadFilterMessage(f)})
 	return answer.GetCount(), err

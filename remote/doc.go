@@ -4,7 +4,7 @@
 //
 // # Serving
 //
-// Serve (or Run, which also runs the System) makes a node listen. It speaks the
+// Serve makes a node listen; Run also runs the System. The node speaks the
 // protocol of protoactor's remote, so actors of any protoactor-go process can be
 // peers. Protoactor's own server lets any peer stop any actor, relays messages,
 // dials addresses that a peer names and fails on message types that it does not
@@ -16,8 +16,8 @@
 // # Clients
 //
 // Dial connects a Client to a serving node. A Client has the methods of
-// wakebell.Client, so a Topic schedules and cancels through either, and
-// Client.Gates and Client.Schedules give access to gates and recurring
+// wakebell.Client, so a Topic schedules and cancels through either. Client.Queues,
+// Client.Gates and Client.Schedules give access to queues, gates and recurring
 // schedules. Client.Subscribe handles timers that the node leases: the handler
-// runs in this process, the lease is extended and settled over the link.
+// runs in the Client's process, which extends and settles the lease over the link.
 package remote

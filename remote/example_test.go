@@ -108,7 +108,7 @@ func ExampleQueues_Publish() {
 	// <nil>
 }
 
-// What operators do with a Client of Redis they do from elsewhere as well.
+// Operators use the same calls with a Client of Redis and over the network.
 func ExampleQueues_Stats() {
 	mail := queue.New[string]("mail")
 	served(func(ctx context.Context, c *remote.Client) {
@@ -138,7 +138,7 @@ func ExampleGates_Show() {
 	// <nil>
 }
 
-// served has a node on an embedded Redis, and a client of it.
+// served calls fn with a client of a node on an embedded Redis.
 func served(fn func(ctx context.Context, c *remote.Client)) {
 	redis := embedded.Start()
 	defer redis.Close()

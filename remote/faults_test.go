@@ -14,8 +14,8 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// What a peer is told of a Redis that is away has no address in it; the log has.
-func TestErrorsDoNotTellWhereRedisIs(t *testing.T) {
+// Errors that a peer receives while Redis is down contain no address; the log does.
+func TestErrorsContainNoAddressOfRedis(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	sys, err := wakebell.New(actorSystem(), s.Client(t), wakebell.Config{Logger: quiet, DrainTimeout: -1})

@@ -13,37 +13,38 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// maxPlaces bounds the turns that a Client has or waits for.
+// maxPlaces is how many turns a Client may hold or wait for.
 const maxPlaces = 1000
 
-// Gates gives turns at the gates of a System in another process. A turn belongs
-// to the link's node, which keeps it, and to the Client, which tells the node at
-// a third of the time that is left that it is there. When the link breaks, a
-// turn lasts as long as it is known to be good, up to DialConfig.TurnTTL: over a
-// new link to the same node it goes on, else its context ends with ErrTurnLost,
-// before anybody else can have it. Who waits when the link breaks begins anew,
-// behind the others.
+// Gates acquires turns at the gates of a System in another process. The node
+// extends the turn's lease in Redis, and the Client extends the turn at the node
+// each time a third of the remaining time has passed. When the link breaks, the
+// turn stays valid for up to DialConfig.TurnTTL after the last extension. If the
+// Client reconnects to the same node in time, the turn continues. Otherwise its
+// context is cancelled with gate.ErrTurnLost before the next turn can begin. A call
+// that waits for a turn when the link breaks queues again, behind the other waiters.
 type Gates struct{ client *Client }
 
 var _ gate.Locker = (*Gates)(nil)
 
-// Gates are those of the System.
+// Gates returns the gates of the System.
 func (c *Client) Gates() *Gates { return &Gates{c} }
 
-// Acquire is that of gate.Gates. It waits for as long as ctx allows, and asks
-// the node every 15 s whether it still waits there. Errors are its own, wakebell.ErrOverloaded
-// beyond 1,000 turns and waits with the same credentials, and
-// wakebell.ErrUnavailable when the link is dead.
+// Acquire does what gate.Gates.Acquire does. It waits until ctx ends, and confirms
+// its place at the node every 15 s. Errors are those of gate.Gates.Acquire;
+// wakebell.ErrOverloaded beyond 1,000 turns and waiting calls of a process with the
+// same credentials; and wakebell.ErrUnavailable when the link has been down for
+// DialConfig.DeadLink.
 func (g *Gates) Acquire(ctx context.Context, name string) (gate.Turn, error) {
 	return g.acquire(ctx, name, false)
 }
 
-// TryAcquire is that of gate.Gates.
+// TryAcquire does what gate.Gates.TryAcquire does.
 func (g *Gates) TryAcquire(ctx context.Context, name string) (gate.Turn, error) {
 	return g.acquire(ctx, name, true)
 }
 
-// With is that of gate.Gates.
+// With does what gate.Gates.With does.
 func (g *Gates) With(ctx context.Context, name string, fn func(ctx context.Context, fence uint64) error) error {
 	turn, err := g.Acquire(ctx, name)
 	if err != nil {
@@ -52,7 +53,7 @@ func (g *Gates) With(ctx context.Context, name string, fn func(ctx context.Conte
 	return turn.Do(ctx, fn)
 }
 
-// Guard is that of gate.Gates.
+// Guard does what gate.Gates.Guard does.
 func (g *Gates) Guard(ctx context.Context, name, resource string, fence uint64) error {
 	_, err := call[*messages.GuardTurnResponse](ctx, g.client, &messages.GuardTurnRequest{Gate: name, Resource: resource, Fence: fence})
 	return err
@@ -90,12 +91,13 @@ func (g *Gates) acquire(ctx context.Context, name string, try bool) (gate.Turn, 
 	}
 }
 
-// errAgain says that the place or turn was lost on the way.
-var errAgain = errors.New("ask again")
+// errAgain reports that the place or the turn was lost because the link broke.
+var errAgain = errors.New("acquire again")
 
-// Take asks for the turn, and then how long it is good: the node began to count
-// when it gave it. While it waits it asks again for the same place, which finds
-// a turn whose answer was lost, and a place that the node does not know.
+// Take requests the turn and then extends it, because the node counts the turn's
+// time from the grant. While Take waits, it repeats the request for the same place:
+// that finds a turn whose answer was lost, and makes a new place if the node has
+// none.
 func (t *turn) Take(ctx context.Context, try bool) error {
 	var answer messages.Answer
 	err := errUnanswered

@@ -15,10 +15,10 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// nodeTurnLease is how long turns outlive a node that is a process of its own.
+// nodeTurnLease is how long turns outlive a node in a separate process.
 const nodeTurnLease = 8 * time.Second
 
-// beWaiter takes a turn through a node, and prints when it has it.
+// beWaiter acquires a turn through a node, and prints when it holds the turn.
 func beWaiter(address, name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -36,7 +36,7 @@ func beWaiter(address, name string) error {
 	return turn.Release(ctx)
 }
 
-// acquire waits for the node's start as well.
+// acquire acquires a turn, and waits until the node has started.
 func acquire(ctx context.Context, c *remote.Client, name string) (gate.Turn, error) {
 	for {
 		turn, err := c.Gates().Acquire(ctx, name)
@@ -47,8 +47,8 @@ func acquire(ctx context.Context, c *remote.Client, name string) (gate.Turn, err
 	}
 }
 
-// The node that has a client's turn is killed. Whoever is next, through another
-// node, begins when the client knows that its turn is over.
+// The node that holds a client's turn is killed. The next turn, through another
+// node, begins after the context of the client's turn has ended.
 func TestTheNodeOfATurnIsKilled(t *testing.T) {
 	t.Parallel()
 	redisAddr := redistest.SharedAddr(t)

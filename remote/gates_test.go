@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// dialWithTurns has turns that outlive their link by ttl.
+// dialWithTurns returns a client whose turns outlive their link by ttl.
 func dialWithTurns(t testing.TB, address string, ttl time.Duration) *remote.Client {
 	t.Helper()
 	c, err := remote.Dial(t.Context(), address, remote.DialConfig{
@@ -47,7 +47,7 @@ func TestGatesElsewhereAreAsTheGatesHere(t *testing.T) {
 			require.ErrorIs(t, gates.Guard(ctx, name, "db", last), gate.ErrFenceStale)
 		}
 		require.ErrorIs(t, gates.Guard(ctx, name, "db", 1<<53-1), gate.ErrFenceUnknown, where)
-		require.NoError(t, turn.Guard(ctx, "db"), "nobody else's call shuts the holder out")
+		require.NoError(t, turn.Guard(ctx, "db"), "another process's call does not shut the holder out")
 		last = turn.Fence()
 		waiting, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		_, err = gates.Acquire(waiting, name)
@@ -78,7 +78,7 @@ func TestOneTurnAtATimeGoesThroughAGate(t *testing.T) {
 			wg.Go(func() {
 				for range 4 {
 					err := gates.With(t.Context(), name, func(_ context.Context, fence uint64) error {
-						inside++ // the race detector would tell of two at once
+						inside++ // the race detector would report two at once
 						fences = append(fences, fence)
 						return nil
 					})
@@ -94,7 +94,7 @@ func TestOneTurnAtATimeGoesThroughAGate(t *testing.T) {
 	require.IsIncreasing(t, fences)
 }
 
-func TestATurnIsLostWhereTheNodeSaysSo(t *testing.T) {
+func TestATurnReleasedAtTheNodeIsLost(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	name := redistest.Name(t)
@@ -108,7 +108,7 @@ func TestATurnIsLostWhereTheNodeSaysSo(t *testing.T) {
 	require.ErrorIs(t, turn.Release(t.Context()), gate.ErrTurnLost)
 }
 
-func TestATurnGoesOnOverANewLink(t *testing.T) {
+func TestATurnContinuesOverANewLink(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	link := through(t, n.server.Address())
@@ -137,7 +137,7 @@ func TestATurnOverABrokenLinkEndsBeforeTheNextBegins(t *testing.T) {
 	turn, err := c.Gates().Acquire(t.Context(), name)
 	require.NoError(t, err)
 	waiting := make(chan error, 1)
-	go func() { // its place is given back at once
+	go func() { // its place is released at once
 		_, err := c.Gates().Acquire(t.Context(), name)
 		waiting <- err
 	}()
@@ -153,7 +153,7 @@ func TestATurnOverABrokenLinkEndsBeforeTheNextBegins(t *testing.T) {
 	require.NoError(t, next.Release(t.Context()))
 }
 
-func TestAClientThatIsClosedGivesItsTurnsBack(t *testing.T) {
+func TestAClosedClientReleasesItsTurns(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c, name := dialWithTurns(t, n.server.Address(), time.Hour), redistest.Name(t)
@@ -171,14 +171,15 @@ func TestAClientThatIsClosedGivesItsTurnsBack(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// An actor of another process asks by message. When it ends, its turn is given
-// back at once; when its link breaks, at once without a ttl, else after it.
-func TestAnActorElsewhereHasATurn(t *testing.T) {
+// An actor of another process acquires a turn by message. When the actor ends, the
+// turn is released at once. When its link breaks, the turn is released at once
+// without a ttl, and after the ttl otherwise.
+func TestAnActorOfAnotherProcessAcquiresATurn(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	for name, ends := range map[string]func(*stranger, *actor.PID){
 		"it ends": func(s *stranger, self *actor.PID) {
-			s.batch(s.letter(s.gates(), &actor.Terminated{Who: self, Why: actor.TerminatedReason_Stopped}))
+			s.batch(s.batchOf(s.gates(), &actor.Terminated{Who: self, Why: actor.TerminatedReason_Stopped}))
 		},
 		"its process ends": func(s *stranger, _ *actor.PID) { _ = s.conn.Close() },
 	} {
@@ -203,7 +204,7 @@ func TestAnActorElsewhereHasATurn(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithATurnIsSaid(t *testing.T) {
+func TestInvalidRequestsForTurnsAreRefused(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	s := meet(t, n)

@@ -13,10 +13,11 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
-// GRPCLogger has gRPC log to log, for grpclog.SetLoggerV2, which a program calls
-// once, before it uses gRPC: else gRPC writes lines of its own to stderr, with
-// what peers have sent in them. Warnings and errors are logged as an attribute,
-// which slog escapes: 10 lines of a kind a minute, and 60 of all.
+// GRPCLogger returns a logger for grpclog.SetLoggerV2 that writes gRPC's warnings
+// and errors to log. Without it, gRPC writes to stderr and includes data that peers
+// sent. Here the text is an attribute, which slog escapes, cut to 512 bytes. At
+// most 10 lines of a kind and 60 lines in total are logged per minute. Call
+// SetLoggerV2 once, before the program uses gRPC.
 func GRPCLogger(log *slog.Logger) grpclog.LoggerV2 {
 	return &grpcLogger{log: log, lines: loglimit.Limiter{Every: time.Minute, Each: 10, Total: limits.LogLines.Total}}
 }
@@ -26,7 +27,7 @@ type grpcLogger struct {
 	lines loglimit.Limiter
 }
 
-// maxGRPCLine bounds what is logged of a line, in bytes.
+// maxGRPCLine is how much of a line is logged, in bytes.
 const maxGRPCLine = 512
 
 func (l *grpcLogger) write(level slog.Level, text string) {
@@ -58,10 +59,10 @@ func (l *grpcLogger) Errorf(format string, args ...any) {
 	l.write(slog.LevelError, fmt.Sprintf(format, args...))
 }
 
-// Fatal is an error like the others: no peer and no library ends the program.
+// Fatal logs an error and does not end the program, because a peer may cause it.
 func (l *grpcLogger) Fatal(args ...any)                 { l.Error(args...) }
 func (l *grpcLogger) Fatalln(args ...any)               { l.Errorln(args...) }
 func (l *grpcLogger) Fatalf(format string, args ...any) { l.Errorf(format, args...) }
 
-// V reports whether lines of a verbosity are logged: none.
+// V returns false: no verbose lines are logged.
 func (l *grpcLogger) V(int) bool { return false }

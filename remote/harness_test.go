@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// patience bounds the waits for what another goroutine or process does.
+// patience bounds the waits for other goroutines and processes.
 const patience = 30 * time.Second
 
 const secret = "a-secret-of-sixteen-bytes"
@@ -75,7 +75,7 @@ func (l *lines) with(part string) []string {
 	return found
 }
 
-// node is a served System. One that another process serves has no server and no
+// node is a served System. If another process serves it, it has no server and no
 // log, and its System is not started: it is a client of the same Redis.
 type node struct {
 	*wakebell.System
@@ -86,7 +86,7 @@ type node struct {
 	topic   wakebell.Topic[string]
 }
 
-// Serve runs a System that others reach, until the end of the test.
+// serve runs and serves a System until the end of the test.
 func serve(t testing.TB, cfg remote.Config, handlers ...wakebell.Handler) *node {
 	t.Helper()
 	n := &node{log: &lines{}, topic: wakebell.NewTopic[string](redistest.Name(t))}
@@ -114,8 +114,8 @@ func (n *node) start(t testing.TB, cfg remote.Config, of wakebell.Config) *node 
 	return n
 }
 
-// settled waits until no timer is left, so that no verdict is on its way: a drain
-// has little time for those.
+// settled waits until no timer is left, so that no verdict is in flight: a drain
+// waits only briefly for verdicts.
 func (n *node) settled(t testing.TB) {
 	t.Helper()
 	eventually(t, func() bool {
@@ -128,8 +128,8 @@ func withToken() remote.Config {
 	return remote.Config{Tokens: map[string]string{secret: "tests"}}
 }
 
-// stranger speaks protoactor's protocol by hand, so that it can say what no
-// peer would.
+// stranger speaks protoactor's protocol by hand, so that it can send what no real
+// peer sends.
 type stranger struct {
 	t       testing.TB
 	node    *node
@@ -171,7 +171,7 @@ func meetAs(t testing.TB, n *node, token string) *stranger {
 	return s
 }
 
-// deadAddress is one at which nobody listens.
+// deadAddress returns an address without a listener.
 func deadAddress(t testing.TB) string {
 	t.Helper()
 	return redistest.Address(t)
@@ -179,7 +179,7 @@ func deadAddress(t testing.TB) string {
 
 func (s *stranger) send(m *premote.RemoteMessage) { _ = s.stream.Send(m) }
 
-// hello says where the stranger claims to be.
+// hello announces an address of the stranger.
 func (s *stranger) hello(address string) *stranger {
 	s.send(&premote.RemoteMessage{MessageType: &premote.RemoteMessage_ConnectRequest{ConnectRequest: &premote.ConnectRequest{
 		ConnectionType: &premote.ConnectRequest_ServerConnection{
@@ -193,8 +193,8 @@ func (s *stranger) batch(b *premote.MessageBatch) {
 	s.send(&premote.RemoteMessage{MessageType: &premote.RemoteMessage_MessageBatch{MessageBatch: b}})
 }
 
-// letter is a batch with one message.
-func (s *stranger) letter(to string, m proto.Message) *premote.MessageBatch {
+// batchOf returns a batch with one message.
+func (s *stranger) batchOf(to string, m proto.Message) *premote.MessageBatch {
 	data, err := proto.Marshal(m)
 	require.NoError(s.t, err)
 	return &premote.MessageBatch{
@@ -233,7 +233,7 @@ func (s *stranger) welcomed() *stranger {
 	return s
 }
 
-// alive asserts that the node serves on, here and for peers.
+// alive asserts that the node still serves its own process and peers.
 func (n *node) alive(t testing.TB) {
 	t.Helper()
 	_, err := n.topic.Schedule(t.Context(), n.Client(), "x", wakebell.In(time.Hour))

@@ -13,7 +13,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// Who balances load by health sends nothing to a node that would refuse it.
+// Load balancers send no requests to a node that would refuse them.
 func TestTheHealthServiceFollowsTheSystem(t *testing.T) {
 	t.Parallel()
 	const serving, not = grpc_health_v1.HealthCheckResponse_SERVING, grpc_health_v1.HealthCheckResponse_NOT_SERVING
@@ -81,12 +81,12 @@ func TestTheHealthServiceFollowsTheSystem(t *testing.T) {
 	}
 }
 
-// changes are what a watch has told. There may be more of them than the test
-// makes: a machine that stalls serves nobody for that time.
+// changes are the statuses that a watch received. There may be more of them than the
+// test causes: a machine that stalls is not healthy for that time.
 type changes struct {
 	mu   sync.Mutex
 	last grpc_health_v1.HealthCheckResponse_ServingStatus
-	same bool // something was told that was no change
+	same bool // whether a status was received that was no change
 }
 
 func (c *changes) add(status grpc_health_v1.HealthCheckResponse_ServingStatus) {
@@ -105,10 +105,10 @@ func (c *changes) become(t *testing.T, want grpc_health_v1.HealthCheckResponse_S
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	require.False(t, c.same, "only changes are told")
+	require.False(t, c.same, "only changes are sent")
 }
 
-// Nor to one whose Redis is gone, until it is back.
+// A node without Redis is not healthy until Redis is back.
 func TestTheHealthServiceFollowsRedis(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

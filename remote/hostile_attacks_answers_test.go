@@ -16,7 +16,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// answerAttacks leave what they have asked for unread.
+// answerAttacks do not read the answers that they request.
 var answerAttacks = []attack{
 	{"large answers that are not read", func(t *testing.T, n *node, random *rand.Rand) {
 		topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -39,7 +39,7 @@ var answerAttacks = []attack{
 		address := blackHole(t)
 		s := intrude(t, n)
 		s.hello(address).welcomed()
-		b := s.letter(s.gateway(), &messages.GetTopicStatsRequest{Topic: n.topic.Name()})
+		b := s.batchOf(s.gateway(), &messages.GetTopicStatsRequest{Topic: n.topic.Name()})
 		b.Senders = []*actor.PID{actor.NewPID(address, "nobody")}
 		b.Envelopes[0].Sender = 1
 		for len(b.Envelopes) < 1000 {

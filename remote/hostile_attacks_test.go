@@ -17,14 +17,14 @@ import (
 	"github.com/wakebell/wakebell/queue"
 )
 
-// attacks are all that TestHostile mixes. Each file of attacks has a list of its own.
-var attacks = slices.Concat(frameAttacks, shareAttacks, doorAttacks, answerAttacks)
+// attacks are all attacks that TestHostile mixes. Each file of attacks has its list.
+var attacks = slices.Concat(frameAttacks, shareAttacks, connectionAttacks, answerAttacks)
 
 var frameAttacks = []attack{
 	{"frames that end a stream", func(t *testing.T, n *node, random *rand.Rand) {
 		for range 20 {
 			s := intrude(t, n)
-			b := s.letter(s.gateway(), s.schedule("x"))
+			b := s.batchOf(s.gateway(), s.schedule("x"))
 			switch random.IntN(4) {
 			case 0:
 				b.Envelopes[0].TypeId = int32(random.IntN(1000)) - 500
@@ -43,8 +43,8 @@ var frameAttacks = []attack{
 		s := intrude(t, n)
 		s.hello(s.address).welcomed()
 		for range 200 {
-			s.batch(s.letter(s.gateway(), &actor.Stop{}))
-			s.batch(s.letter("activator", &actor.PoisonPill{}))
+			s.batch(s.batchOf(s.gateway(), &actor.Stop{}))
+			s.batch(s.batchOf("activator", &actor.PoisonPill{}))
 		}
 		_ = s.conn.Close()
 	}},
@@ -52,7 +52,7 @@ var frameAttacks = []attack{
 		s := intrude(t, n)
 		s.hello(s.address).welcomed()
 		for i := range 3000 {
-			s.batch(s.letter(s.gateway(), &actor.Watch{Watcher: actor.NewPID(s.address, "w"+strconv.Itoa(i))}))
+			s.batch(s.batchOf(s.gateway(), &actor.Watch{Watcher: actor.NewPID(s.address, "w"+strconv.Itoa(i))}))
 		}
 		_ = s.conn.Close()
 	}},

@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// A token that was stolen is of no use without the certificate it is bound to.
+// A stolen token is of no use without the certificate that it is bound to.
 func TestATokenIsBoundToACertificate(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t)
@@ -37,11 +37,11 @@ func TestATokenIsBoundToACertificate(t *testing.T) {
 		})
 	}
 	n := serve(t, withToken())
-	require.ErrorIs(t, n.server.SetTokens(map[string]string{secret: "a"}, map[string]string{secret: "cn:a"}), wakebell.ErrInvalid, "no certificate is asked for")
+	require.ErrorIs(t, n.server.SetTokens(map[string]string{secret: "a"}, map[string]string{secret: "cn:a"}), wakebell.ErrInvalid, "no certificate is required")
 }
 
-// What fails says which node it was and why, at once where trying again cannot
-// help. A minute is given to the link.
+// Errors name the node and the cause. They are returned at once if a retry cannot
+// help, although DeadLink is a minute.
 func TestErrorsOfALinkNameTheNode(t *testing.T) {
 	t.Parallel()
 	ours, others := newAuthority(t), newAuthority(t)

@@ -13,11 +13,11 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// mallory is a token of a principal that is no operator; secret is that of the
-// honest one.
+// mallory is the token of a hostile principal, which is not an operator; secret is
+// the token of the honest one.
 const mallory = "mallory-has-a-token-of-her-own"
 
-// besieged is a node that is attacked, and what an attack may cost it.
+// besieged is a node under attack, with bounds for the cost of the attack.
 type besieged struct {
 	*node
 	t          testing.TB
@@ -26,18 +26,17 @@ type besieged struct {
 }
 
 const (
-	// maxGrowth bounds the memory that an attack may cost. Other tests of the
-	// package run beside it; what they take is in it.
+	// maxGrowth bounds the memory that an attack may cost, with the memory of other
+	// tests of the package that run at the same time.
 	maxGrowth = 100 << 20
 	// maxLogged bounds the lines of the log.
 	maxLogged = 300
-	// promptly is how long an honest client waits for an answer. An attack has it
-	// wait for ever or not at all; the bound leaves room for a machine that stalls.
+	// promptly is how long an honest client waits for an answer. A successful attack
+	// delays it without end; the bound leaves room for a machine that stalls.
 	promptly = 8 * time.Second
 )
 
-// besiege serves a System that an attack is made on. Tests that measure memory are
-// not parallel.
+// besiege serves a System for an attack. Tests that measure memory are not parallel.
 func besiege(t testing.TB, change ...func(*remote.Config)) *besieged {
 	t.Helper()
 	cfg := remote.Config{Tokens: map[string]string{secret: "honest", mallory: "mallory"}, Operators: []string{}}
@@ -45,12 +44,12 @@ func besiege(t testing.TB, change ...func(*remote.Config)) *besieged {
 		c(&cfg)
 	}
 	b := &besieged{node: serve(t, cfg), t: t}
-	b.honest() // what is made once is there
+	b.honest() // starts workers and connections
 	b.memory, b.goroutines = heap(), runtime.NumGoroutine()
 	return b
 }
 
-// heap is what lives on it.
+// heap returns the bytes of live objects.
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC() // what the first has put into pools
@@ -59,7 +58,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// honest asserts that another client gets in and is answered.
+// honest asserts that another client can connect and receives answers.
 func (b *besieged) honest() {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), promptly)
@@ -73,7 +72,7 @@ func (b *besieged) honest() {
 	}
 }
 
-// bounded asserts what an attack that is under way may cost.
+// bounded asserts the bounds of a running attack.
 func (b *besieged) bounded() {
 	b.t.Helper()
 	grown := int64(heap()) - int64(b.memory) //nolint:gosec // of a machine
@@ -81,15 +80,15 @@ func (b *besieged) bounded() {
 	require.Less(b.t, strings.Count(strings.Join(b.log.with(""), ""), "\n"), maxLogged, "lines")
 }
 
-// over asserts that nothing is left of an attack.
+// over asserts that the node has released all resources of an attack.
 func (b *besieged) over() {
 	b.t.Helper()
 	b.bounded()
 	eventually(b.t, func() bool { return runtime.NumGoroutine() <= b.goroutines+5 }, "goroutines")
 }
 
-// crowd runs what so many attackers do at once.
-func crowd(n int, attack func(i int)) {
+// inParallel runs n attackers at once.
+func inParallel(n int, attack func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() { attack(i) })

@@ -19,7 +19,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// The honest client beside the attacks has a process of its own too: neither the
+// The honest client runs in a separate process too: neither the
 // attackers' work nor their garbage delays what it measures.
 
 // reply is the answer to one honest request.
@@ -33,7 +33,7 @@ type reply struct {
 // late reports whether it came later than a bound, without the machine's stall.
 func (r reply) late(bound time.Duration) bool { return r.Took-r.Stall > bound }
 
-// beHonest schedules timers, asks for the figures of their topic and handles them,
+// beHonest schedules timers, requests the stats of their topic and handles them,
 // until its stdin ends. It prints a reply for each request.
 func beHonest(address, name string) error {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -117,7 +117,7 @@ func (w *stallWatch) run(ctx context.Context) {
 	}
 }
 
-// gap is how late the goroutine is. A tick that is less than a tick late is not.
+// gap returns how late the goroutine is, or 0 if it is less than a tick.
 func (w *stallWatch) gap() time.Duration {
 	if late := time.Since(w.last) - stallTick; late > stallTick {
 		return late
@@ -125,7 +125,7 @@ func (w *stallWatch) gap() time.Duration {
 	return 0
 }
 
-// stalled is the sum so far.
+// stalled returns the sum of all stalls.
 func (w *stallWatch) stalled() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,7 +143,7 @@ func (w *stallWatch) measure(ctx context.Context, request func(context.Context) 
 	return r
 }
 
-// honest is that client for the test.
+// honest is the honest client for the test.
 type honest struct {
 	*helper
 	mu       sync.Mutex
@@ -151,7 +151,7 @@ type honest struct {
 	followed chan struct{} // closed when its process has said all
 }
 
-// stayHonest starts it, and fails the test for what is not answered.
+// stayHonest starts the honest client, and fails the test for each unanswered request.
 func stayHonest(t *testing.T, n *node) *honest {
 	t.Helper()
 	h := &honest{helper: assist(t, "honest", n.address, n.topic.Name()+"-honest"), followed: make(chan struct{})}
@@ -173,7 +173,7 @@ func stayHonest(t *testing.T, n *node) *honest {
 	return h
 }
 
-// during counts the replies to what was asked for since an instant.
+// during counts the replies to requests since an instant.
 func (h *honest) during(from time.Time) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -197,8 +197,8 @@ func (l latencies) at(q float64) time.Duration {
 	return l[min(int(q*float64(len(l))), len(l)-1)].Round(100 * time.Microsecond)
 }
 
-// table tells how long the replies took beside each attack, as they came and
-// without the stalls of the machine.
+// table returns how long the replies took during each attack, with the stalls of the
+// machine and without.
 func (h *honest) table(ran map[string][]span) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -38,8 +38,8 @@ func (n *node) call(t testing.TB, token string, request proto.Message) error {
 	return n.dial(t).Invoke(ctx, service+string(m.Name()), request, message(t, m.Output()))
 }
 
-// A peer had a node write to, read and delete any list of Redis: the key of the
-// dead letters of a queue was its own to choose.
+// A peer must not choose the key of a queue's dead letters: with it, it could make
+// the node write, read and delete any list of Redis.
 func TestAPeerNamesNoKeys(t *testing.T) {
 	t.Parallel()
 	n, rdb := serve(t, withMallory()), redistest.Shared(t)
@@ -94,8 +94,8 @@ func TestAQueueIsNotNamedLikeOtherKeys(t *testing.T) {
 	}
 }
 
-// Fields of type Queue are the only ones in which a request says which keys it is
-// about, and each is called queue, beside the name of the queue.
+// Only fields of type Queue name keys in a request, and each is called queue and has
+// the name of the queue beside it.
 func TestNoOtherRequestHasKeys(t *testing.T) {
 	t.Parallel()
 	commands := (&messages.Command{}).ProtoReflect().Descriptor().Fields()

@@ -27,13 +27,13 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// The node that TestHostile attacks has a process of its own, so that its memory,
+// The node that TestHostile attacks runs in a separate process, so that its memory,
 // goroutines and log are not mixed with those of the attackers.
 
-// introduction is the first line of such a node.
+// introduction is the first line that an attacked node prints.
 type introduction struct{ Address, Gateway string }
 
-// usage is what its process takes.
+// usage is the resource usage of its process.
 type usage struct {
 	Goroutines int
 	Live       uint64 // bytes on the heap after a collection
@@ -91,20 +91,20 @@ func beAttacked(redisAddr string) error {
 	return errors.Join(err, sys.Stop())
 }
 
-// memoryHeld is what the Go runtime has from the system and has not given back.
+// memoryHeld is the memory that the Go runtime has not returned to the system.
 func memoryHeld() uint64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64() - s[1].Value.Uint64()
 }
 
-// attackedNode is the process of such a node.
+// attackedNode is the process of an attacked node.
 type attackedNode struct {
 	*node
 	*helper
 }
 
-// serveElsewhere starts a node in a process of its own, until the end of the test.
+// serveElsewhere starts a node in a separate process until the end of the test.
 func serveElsewhere(t *testing.T) *attackedNode {
 	t.Helper()
 	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), wakebell.Config{Logger: quiet})
@@ -116,7 +116,7 @@ func serveElsewhere(t *testing.T) *attackedNode {
 	return n
 }
 
-// usage asks the node what it takes.
+// usage returns the node's use of memory, goroutines and log lines.
 func (n *attackedNode) usage(t *testing.T) (u usage) {
 	t.Helper()
 	_, err := io.WriteString(n.in, "\n")
@@ -163,7 +163,7 @@ func (l *lines) tail() string {
 }
 
 // resident is the most memory of a process that the kernel has counted since the
-// last call; false: this system does not tell.
+// last call; false: this system does not report it.
 func resident(pid int) (most uint64, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -21,7 +21,7 @@ func dialAs(t testing.TB, n *node, token string) *remote.Client {
 	return c
 }
 
-// 64 Tails of one principal kept all operators out.
+// 64 Tails of one principal must not lock other operators out.
 func TestAPrincipalHasItsShareOfOperations(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withMallory())
@@ -35,7 +35,7 @@ func TestAPrincipalHasItsShareOfOperations(t *testing.T) {
 		require.ErrorIs(t, err, wakebell.ErrOverloaded)
 	}
 	_, err := mallory.Control(t.Context(), topic)
-	require.NoError(t, err, "what ends soon has room of its own")
+	require.NoError(t, err, "short calls have bounds of their own")
 	events, _ := watch(t.Context(), operator, topic)
 	receive(t, events)
 	cancel()

@@ -18,20 +18,20 @@ var (
 	hostileSeed = flag.Uint64("hostile.seed", 1, "which attacks, and in which order")
 )
 
-// What attacks may cost in all.
+// Bounds for the cost of all attacks together.
 const (
-	// hostileMemory is what the node may grow by at any time.
+	// hostileMemory bounds the growth of the node's memory.
 	hostileMemory = 100 << 20
-	// unseenGarbage is for garbage that a machine with much else to do collects late, in
+	// unseenGarbage allows for garbage that a busy machine collects late, in
 	// the tests of the package.
 	unseenGarbage = 50 << 20
-	// hostileLines bounds what the node logs, of half an hour or less.
+	// hostileLines bounds the log lines of the node in half an hour or less.
 	hostileLines     = 300
 	hostileLinesTime = 30 * time.Minute
 	// promptAnswer bounds the wait for each answer of the honest client, without the
 	// stalls of the machine that it has measured itself.
 	promptAnswer = time.Second
-	// unseenStall is for those that it cannot measure, of the node or of Redis: in
+	// unseenStall allows for stalls of the node or of Redis, which it cannot measure: in
 	// the tests of the package, which run beside others.
 	unseenStall = 5 * time.Second
 	// hostileAnswer is when a request counts as not answered.
@@ -41,7 +41,7 @@ const (
 )
 
 // attack is one way to harm a node, which a hostile peer with a token has. It ends by
-// itself, and leaves nothing of its own behind.
+// itself and leaves nothing behind.
 type attack struct {
 	name string
 	run  func(t *testing.T, n *node, random *rand.Rand)
@@ -55,7 +55,7 @@ func assertNoError(t *testing.T, err error, about string) bool {
 	return err == nil
 }
 
-// siege is a node under attack and the honest client beside.
+// siege is a node under attack with an honest client.
 type siege struct {
 	node   *attackedNode
 	honest *honest
@@ -70,7 +70,7 @@ type siege struct {
 func TestHostile(t *testing.T) { //nolint:paralleltest // it measures how long answers take
 	s := &siege{node: serveElsewhere(t), ran: map[string][]span{}, random: rand.New(rand.NewPCG(*hostileSeed, 0))} //nolint:gosec // by seed
 	s.honest = stayHonest(t, s.node.node)
-	eventually(t, func() bool { return s.honest.during(time.Time{}) >= 100 }) // what is made once is there
+	eventually(t, func() bool { return s.honest.during(time.Time{}) >= 100 }) // workers and connections have started
 	before := s.node.usage(t)
 	rssBefore, measured := resident(s.node.cmd.Process.Pid) // since the first call
 	began, rounds := time.Now(), 0
@@ -122,10 +122,10 @@ func (s *siege) round(t *testing.T) {
 	}
 }
 
-// besideEach is how many honest requests are made beside each attack at least.
+// besideEach is the least number of honest requests during each attack.
 const besideEach = 2
 
-// attack makes an attack until honest requests were answered beside it.
+// attack repeats an attack until besideEach honest requests were answered.
 func (s *siege) attack(t *testing.T, a attack, random *rand.Rand) {
 	began := time.Now()
 	for tries := 0; !t.Failed() && time.Since(began) < patience && (tries == 0 || s.honest.during(began) < besideEach); tries++ {

@@ -15,8 +15,8 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// One principal had the topics of all, and when its session ended the next
-// Subscribe waited for 76 s.
+// One principal must not use up the subscriptions of all, and the end of its session
+// must not delay the next Subscribe (it once did for 76 s).
 func TestAPrincipalHasItsShareOfSubscriptionsAndLeavesQuickly(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withMallory())
@@ -40,7 +40,7 @@ func TestAPrincipalHasItsShareOfSubscriptionsAndLeavesQuickly(t *testing.T) {
 	n.subscribes(t, secret)
 }
 
-// Topics that were subscribed to were there for as long as the node.
+// A topic must not stay open for the life of the node once it had a subscriber.
 func TestATopicEndsWithItsLastSubscriber(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withMallory())
@@ -72,8 +72,8 @@ func TestATopicEndsWithItsLastSubscriber(t *testing.T) {
 	require.IsType(t, &messages.SubscribeResponse{}, k.ask(subscription(name+"0", 1)), "a topic can be opened again")
 }
 
-// A topic that is left in its grace stays open for who comes back.
-func TestATopicIsOpenedAgainWhileItIsLeft(t *testing.T) {
+// A topic stays open for a while after its last subscriber left.
+func TestAnIdleTopicIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	k, topic := talk(t, n, secret), redistest.Name(t)
@@ -84,7 +84,7 @@ func TestATopicIsOpenedAgainWhileItIsLeft(t *testing.T) {
 	require.IsType(t, &messages.SubscribeResponse{}, k.ask(subscription(topic, 1)))
 }
 
-// 10,000 credits on a topic refused every other subscriber.
+// 10,000 credits of one principal on a topic must not shut out other subscribers.
 func TestCreditsOfOnePrincipalLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withMallory())
@@ -115,7 +115,7 @@ func TestCreditsOfOnePrincipalLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
-// A first subscription with keys of its own locked the owner of a queue out.
+// A subscription with keys of its own must not lock the owner of a queue out.
 func TestASubscriberDoesNotChooseTheKeysOfAQueue(t *testing.T) {
 	t.Parallel()
 	named, cfg := redistest.Name(t), withMallory()

@@ -21,8 +21,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// Each of these ended a node, stopped its actors or was relayed without the
-// guard.
+// Without the guard, each of these ends the node, stops its actors or is relayed.
 
 // schedule is one that changes nothing of what a test looks at.
 func (s *stranger) schedule(id string) *messages.ScheduleRequest {
@@ -31,12 +30,12 @@ func (s *stranger) schedule(id string) *messages.ScheduleRequest {
 	}
 }
 
-func TestWhatEndsAStream(t *testing.T) {
+func TestInvalidFramesEndAStream(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	spoil := func(change func(*premote.MessageBatch)) func(*stranger) {
 		return func(s *stranger) {
-			b := s.letter(s.gateway(), s.schedule("x"))
+			b := s.batchOf(s.gateway(), s.schedule("x"))
 			change(b)
 			s.hello(s.address).batch(b)
 		}
@@ -58,7 +57,7 @@ func TestWhatEndsAStream(t *testing.T) {
 		"a sender without an id": spoil(func(b *premote.MessageBatch) {
 			b.Senders, b.Envelopes[0].Sender = []*actor.PID{{}}, 1
 		}),
-		"a batch before the hello": func(s *stranger) { s.batch(s.letter(s.gateway(), s.schedule("x"))) },
+		"a batch before the hello": func(s *stranger) { s.batch(s.batchOf(s.gateway(), s.schedule("x"))) },
 		"a hello from elsewhere":   func(s *stranger) { s.hello("10.0.0.1:80") },
 		"a hello as the node":      func(s *stranger) { s.hello(n.server.Address()) },
 		"a hello without a port":   func(s *stranger) { s.hello("127.0.0.1") },
@@ -67,14 +66,14 @@ func TestWhatEndsAStream(t *testing.T) {
 		"a hello without a connection": func(s *stranger) {
 			s.send(&premote.RemoteMessage{MessageType: &premote.RemoteMessage_ConnectRequest{ConnectRequest: &premote.ConnectRequest{}}})
 		},
-		"the end of somebody else's actor": func(s *stranger) {
-			s.hello(s.address).batch(s.letter(s.gateway(), &actor.Terminated{Who: actor.NewPID("10.0.0.1:80", "x")}))
+		"the end of another process's actor": func(s *stranger) {
+			s.hello(s.address).batch(s.batchOf(s.gateway(), &actor.Terminated{Who: actor.NewPID("10.0.0.1:80", "x")}))
 		},
-		"the end of nobody": func(s *stranger) { s.hello(s.address).batch(s.letter(s.gateway(), &actor.Terminated{})) },
+		"the end of no actor": func(s *stranger) { s.hello(s.address).batch(s.batchOf(s.gateway(), &actor.Terminated{})) },
 		"a watcher elsewhere": func(s *stranger) {
-			s.hello(s.address).batch(s.letter(s.gateway(), &actor.Watch{Watcher: actor.NewPID("10.0.0.1:80", "x")}))
+			s.hello(s.address).batch(s.batchOf(s.gateway(), &actor.Watch{Watcher: actor.NewPID("10.0.0.1:80", "x")}))
 		},
-		"no watcher": func(s *stranger) { s.hello(s.address).batch(s.letter(s.gateway(), &actor.Watch{})) },
+		"no watcher": func(s *stranger) { s.hello(s.address).batch(s.batchOf(s.gateway(), &actor.Watch{})) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,7 +85,7 @@ func TestWhatEndsAStream(t *testing.T) {
 	}
 }
 
-func TestWhatIsDropped(t *testing.T) {
+func TestMessagesThatPeersMayNotSendAreDropped(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	bystander := n.ActorSystem().Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
@@ -99,29 +98,29 @@ func TestWhatIsDropped(t *testing.T) {
 	root := strings.TrimSuffix(gateway, "/gateway")
 	for name, letter := range map[string]func(*stranger) *premote.MessageBatch{
 		"a type that does not exist": func(s *stranger) *premote.MessageBatch {
-			b := s.letter(gateway, s.schedule("x"))
+			b := s.batchOf(gateway, s.schedule("x"))
 			b.TypeNames[0] = "no.such.Type"
 			return b
 		},
-		"stop":                      func(s *stranger) *premote.MessageBatch { return s.letter(gateway, &actor.Stop{}) },
-		"stop the root":             func(s *stranger) *premote.MessageBatch { return s.letter(root, &actor.Stop{}) },
-		"a poison pill":             func(s *stranger) *premote.MessageBatch { return s.letter(gateway, &actor.PoisonPill{}) },
-		"a poison pill to the root": func(s *stranger) *premote.MessageBatch { return s.letter(root, &actor.PoisonPill{}) },
-		"a drain of the root":       func(s *stranger) *premote.MessageBatch { return s.letter(root, &messages.Drain{}) },
-		"an ack to the root":        func(s *stranger) *premote.MessageBatch { return s.letter(root, &messages.TopicDrained{}) },
+		"stop":                      func(s *stranger) *premote.MessageBatch { return s.batchOf(gateway, &actor.Stop{}) },
+		"stop the root":             func(s *stranger) *premote.MessageBatch { return s.batchOf(root, &actor.Stop{}) },
+		"a poison pill":             func(s *stranger) *premote.MessageBatch { return s.batchOf(gateway, &actor.PoisonPill{}) },
+		"a poison pill to the root": func(s *stranger) *premote.MessageBatch { return s.batchOf(root, &actor.PoisonPill{}) },
+		"a drain of the root":       func(s *stranger) *premote.MessageBatch { return s.batchOf(root, &messages.Drain{}) },
+		"an ack to the root":        func(s *stranger) *premote.MessageBatch { return s.batchOf(root, &messages.TopicDrained{}) },
 		"a spawn": func(s *stranger) *premote.MessageBatch {
-			return s.letter("activator", &premote.ActorPidRequest{Name: "x", Kind: "y"})
+			return s.batchOf("activator", &premote.ActorPidRequest{Name: "x", Kind: "y"})
 		},
-		"another actor": func(s *stranger) *premote.MessageBatch { return s.letter(bystander.GetId(), s.schedule("x")) },
+		"another actor": func(s *stranger) *premote.MessageBatch { return s.batchOf(bystander.GetId(), s.schedule("x")) },
 		"watching another actor": func(s *stranger) *premote.MessageBatch {
-			return s.letter(bystander.GetId(), &actor.Watch{Watcher: actor.NewPID(s.address, "w")})
+			return s.batchOf(bystander.GetId(), &actor.Watch{Watcher: actor.NewPID(s.address, "w")})
 		},
 		"a relay": func(s *stranger) *premote.MessageBatch {
-			b := s.letter(gateway, s.schedule("x"))
+			b := s.batchOf(gateway, s.schedule("x"))
 			b.Targets[0].Address = "10.0.0.1:80"
 			return b
 		},
-		"a touch": func(s *stranger) *premote.MessageBatch { return s.letter(gateway, &actor.Touch{}) },
+		"a touch": func(s *stranger) *premote.MessageBatch { return s.batchOf(gateway, &actor.Touch{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +129,7 @@ func TestWhatIsDropped(t *testing.T) {
 			s.hello(s.address).batch(b)
 			// What comes after it on the same stream arrives.
 			id := strings.ReplaceAll(name, " ", "-")
-			s.batch(s.letter(gateway, s.schedule(id)))
+			s.batch(s.batchOf(gateway, s.schedule(id)))
 			eventually(t, func() bool {
 				_, _, err := n.Client().Get(t.Context(), n.topic.Name(), id)
 				return err == nil
@@ -196,26 +195,26 @@ func TestFramesAreBounded(t *testing.T) {
 		for i := range timers {
 			timers[i] = &messages.ScheduleRequest{}
 		}
-		s.batch(s.letter(s.gateway(), &messages.ScheduleBatchRequest{Timers: timers}))
+		s.batch(s.batchOf(s.gateway(), &messages.ScheduleBatchRequest{Timers: timers}))
 		require.Error(t, s.ended())
 		n.alive(t)
 	})
 }
 
-func TestAPeerWatchesSoMuchAndNoMore(t *testing.T) {
+func TestWatchesOfAPeerAreBounded(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	s := meet(t, n)
 	s.hello(s.address).welcomed()
 	for i := range 5000 {
-		s.batch(s.letter(s.gateway(), &actor.Watch{Watcher: actor.NewPID(s.address, "w"+string(rune('a'+i%26))+time.Duration(i).String())}))
+		s.batch(s.batchOf(s.gateway(), &actor.Watch{Watcher: actor.NewPID(s.address, "w"+string(rune('a'+i%26))+time.Duration(i).String())}))
 	}
 	eventually(t, func() bool { return len(n.log.with("it watches too much")) == 1 })
 	n.alive(t)
 }
 
-// A million requests whose answers nobody reads: the node reads no more of
-// them than it may owe answers for.
+// A million requests whose answers are not read: the node reads only as many as it
+// has room to answer.
 func TestAMillionRequestsWithoutReadingAnAnswer(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
@@ -223,7 +222,7 @@ func TestAMillionRequestsWithoutReadingAnAnswer(t *testing.T) {
 	s := meet(t, n)
 	s.hello(address).welcomed()
 	const each = 1000
-	b := s.letter(s.gateway(), &messages.GetTopicStatsRequest{Topic: n.topic.Name()})
+	b := s.batchOf(s.gateway(), &messages.GetTopicStatsRequest{Topic: n.topic.Name()})
 	b.Senders = []*actor.PID{actor.NewPID(address, "nobody")}
 	b.Envelopes[0].Sender = 1
 	for len(b.Envelopes) < each {
@@ -260,8 +259,8 @@ func TestAMillionRequestsWithoutReadingAnAnswer(t *testing.T) {
 	require.Less(t, sent, 100)
 }
 
-// Verdicts are not answered, so nothing is owed for them: what holds up a flood
-// of them is that the hub has to come to what came before.
+// Verdicts have no answer, so no room is reserved for them: a flood of them waits for
+// the hub to process the earlier ones.
 func TestAFloodOfVerdictsAboutNothing(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
@@ -269,7 +268,7 @@ func TestAFloodOfVerdictsAboutNothing(t *testing.T) {
 	s := meet(t, n)
 	s.hello(deadAddress(t)).welcomed()
 	const each, frames = 1000, 200
-	b := s.letter(s.gateway(), &messages.Verdicts{
+	b := s.batchOf(s.gateway(), &messages.Verdicts{
 		Topic: n.topic.Name(), Subscriber: "s",
 		Verdicts: []*messages.Verdict{{Id: "x", Kind: &messages.Verdict_Ack{Ack: &messages.Ack{Delivery: 7}}}},
 	})

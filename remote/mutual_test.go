@@ -24,8 +24,8 @@ import (
 )
 
 // beOffice is an actor's process behind protoactor's own remote with mutual
-// TLS, with its certificates in a directory. It asks a node again and again, and
-// prints what becomes of it, and who dials it.
+// TLS, with its certificates in a directory. It sends requests to a node again and
+// again, and prints the answers and the common name of each peer that dials it.
 func beOffice(address, topic, dir string) error {
 	pool := x509.NewCertPool()
 	authority, err := os.ReadFile(filepath.Join(dir, "authority"))
@@ -78,8 +78,8 @@ func open(t testing.TB, n *node, ours *authority, dials, listens tls.Certificate
 	return spawn(t, "office", n.server.Address(), n.topic.Name(), dir)
 }
 
-// A node dials the processes of actors to answer them: both ends show who they
-// are, whoever dials.
+// A node dials the processes of actors to answer them: both ends authenticate,
+// whichever of them dials.
 func TestANodeDialsBackWithMutualTLS(t *testing.T) {
 	t.Parallel()
 	ours, others := newAuthority(t), newAuthority(t)
@@ -87,7 +87,7 @@ func TestANodeDialsBackWithMutualTLS(t *testing.T) {
 	cfg.ClientCAs = ours.pool
 	right := ours.issue("office", time.Hour)
 
-	t.Run("who is known", func(t *testing.T) {
+	t.Run("known certificates", func(t *testing.T) {
 		t.Parallel()
 		n := serve(t, remote.Config{TLS: cfg})
 		o := open(t, n, ours, right, right)
@@ -98,8 +98,8 @@ func TestANodeDialsBackWithMutualTLS(t *testing.T) {
 		listens tls.Certificate
 		says    string
 	}{
-		"who shows another authority's": {others.issue("office", time.Hour), "unknown authority"},
-		"who shows an old one":          {ours.issue("office", expired), "expired"},
+		"of another authority": {others.issue("office", time.Hour), "unknown authority"},
+		"expired":              {ours.issue("office", expired), "expired"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,7 +111,7 @@ func TestANodeDialsBackWithMutualTLS(t *testing.T) {
 			n.serves(t)
 		})
 	}
-	t.Run("who is not let in", func(t *testing.T) {
+	t.Run("an unknown client certificate", func(t *testing.T) {
 		t.Parallel()
 		n := serve(t, remote.Config{TLS: cfg})
 		wrong := credentials.NewTLS(encrypted(ours.pool, others.issue("office", time.Hour)))
@@ -138,7 +138,7 @@ func TestANodeDialsBackWithMutualTLS(t *testing.T) {
 	})
 }
 
-// serves asserts that the node still carries out what it is asked for here.
+// serves asserts that the node still carries out requests of its own process.
 func (n *node) serves(t testing.TB) {
 	t.Helper()
 	_, err := n.topic.Schedule(t.Context(), n.Client(), "x", wakebell.In(time.Hour))

@@ -139,7 +139,7 @@ func TestTopicsElsewhereAreAsTheTopicsHere(t *testing.T) {
 	}
 }
 
-// An overview of what cannot be read spoils no other.
+// A topic that cannot be read does not spoil the overview of the others.
 func TestABrokenTopicElsewhere(t *testing.T) {
 	t.Parallel()
 	n := prefixed(t)
@@ -182,7 +182,7 @@ func TestDeadLettersElsewhereAreAsTheDeadLettersHere(t *testing.T) {
 		require.NoError(t, err)
 		gone()
 	}
-	rdb, full := redistest.Shared(t), here.Prefix()+topic.Name() // somebody else writes what the wire cannot carry
+	rdb, full := redistest.Shared(t), here.Prefix()+topic.Name() // another client writes what a message cannot represent
 	require.NoError(t, rdb.HSet(ctx, "timers_payloads:"+full, "d\xff", "d").Err())
 	require.NoError(t, rdb.ZAdd(ctx, "timers_timeline:"+full, redis.Z{Member: "d\xff"}).Err())
 	gone()

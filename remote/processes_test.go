@@ -28,7 +28,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// Processes of their own: this test binary, told by its environment what to be.
+// Separate processes: this test binary, whose environment says which one to be.
 
 const roleVar = "WAKEBELL_REMOTE_ROLE"
 
@@ -131,7 +131,7 @@ func beActor(address, topic string) error {
 	return nil
 }
 
-// child is such a process.
+// child is a separate process.
 type child struct {
 	cmd   *exec.Cmd
 	mu    sync.Mutex
@@ -188,7 +188,7 @@ func (c *child) said(line string) int {
 	return c.lines[line]
 }
 
-// after is what a line that begins so goes on with; empty: there was none.
+// after returns the rest of the line with a prefix, or nothing.
 func (c *child) after(begin string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,7 +238,7 @@ func TestAnActorOfAnotherProcess(t *testing.T) {
 	eventually(t, func() bool { return second.said("lease keep") > 0 }, "it came back by expiry")
 	t.Logf("back %v after kill -9, with a lease of 2 s", time.Since(began).Round(time.Millisecond))
 
-	// An actor that ends has its leases given back, after a moment of grace.
+	// The leases of an actor that ends are released after a moment of grace.
 	put("stop")
 	eventually(t, func() bool { return second.said("lease stop") > 0 })
 	third := spawn(t, "actor", n.server.Address(), topic)
@@ -246,8 +246,8 @@ func TestAnActorOfAnotherProcess(t *testing.T) {
 	n.alive(t)
 }
 
-// Nothing is lost when the node that serves is killed: calls wait for its
-// successor, and the subscriber goes on by itself.
+// Nothing is lost when the serving node is killed: calls wait for its successor, and
+// the subscriber reconnects.
 func TestTheServingNodeIsKilled(t *testing.T) {
 	t.Parallel()
 	const timers = 200

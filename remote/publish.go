@@ -11,11 +11,13 @@ import (
 	"github.com/wakebell/wakebell/queue"
 )
 
-// The pauses of a publish that waits for room.
+// roomFirst and roomLast are the first and the longest pause between two attempts
+// of Publish to add to a full queue.
 const roomFirst, roomLast = 5 * time.Millisecond, 250 * time.Millisecond
 
-// Publish is that of queue.Client. Drafts that travel together are checked
-// together; after an error those that are answered are published.
+// Publish does what queue.Client.Publish does. Many drafts are sent in several
+// requests, each checked as a whole. With an error it returns the results of the
+// messages that were published.
 func (q *Queues) Publish(ctx context.Context, drafts ...queue.Draft) ([]queue.Published, error) {
 	out := make([]queue.Published, 0, len(drafts))
 	pause, full := roomFirst, error(nil)

@@ -16,14 +16,14 @@ var (
 	_ queue.Operator  = (*Queues)(nil)
 )
 
-// Queues publishes to the queues of a node, inspects them and redrives their dead
-// letters.
+// Queues publishes to the queues of a node, inspects them, and redrives and deletes
+// their dead letters. Client.Subscribe handles their messages.
 type Queues struct{ client *Client }
 
-// Queues returns the client of the node's queues.
+// Queues returns the queues of the node.
 func (c *Client) Queues() *Queues { return &Queues{c} }
 
-// Stats is that of queue.Client.
+// Stats does what queue.Client.Stats does.
 func (q *Queues) Stats(ctx context.Context, name queue.Keys) (queue.Stats, error) {
 	answer, err := operate(ctx, q.client, rpc.OperationsClient.GetQueueStats, &messages.GetQueueStatsRequest{Name: name.Name, Queue: wire.QueueMessage(name)})
 	if err != nil {
@@ -37,7 +37,7 @@ func (q *Queues) Stats(ctx context.Context, name queue.Keys) (queue.Stats, error
 	}, nil
 }
 
-// Messages is that of queue.Client. When the link breaks it ends with
+// Messages does what queue.Client.Messages does. If the link breaks, it ends with
 // wakebell.ErrUnavailable.
 func (q *Queues) Messages(ctx context.Context, name queue.Keys, running bool) iter.Seq2[queue.Message, error] {
 	request := &messages.ListQueueMessagesRequest{Name: name.Name, Queue: wire.QueueMessage(name), Running: running}
@@ -50,13 +50,14 @@ func (q *Queues) Messages(ctx context.Context, name queue.Keys, running bool) it
 	})
 }
 
-// Purge is that of queue.Client. After an error it counts none of those it
-// has deleted; when the link breaks it is wakebell.ErrUnavailable.
+// Purge does what queue.Client.Purge does, but returns 0 with an error. If the link
+// breaks, it returns wakebell.ErrUnavailable, and messages may have been deleted.
 func (q *Queues) Purge(ctx context.Context, name queue.Keys, running bool) (int64, error) {
 	return q.purge(ctx, &messages.PurgeQueueRequest{Name: name.Name, Queue: wire.QueueMessage(name), Running: running})
 }
 
-// PurgeKept is that of queue.Client, and counts as Purge does.
+// PurgeKept does what queue.Client.PurgeKept does. Its count and errors are as in
+// Purge.
 func (q *Queues) PurgeKept(ctx context.Context, name queue.Keys) (int64, error) {
 	return q.purge(ctx, &messages.PurgeQueueRequest{Name: name.Name, Queue: wire.QueueMessage(name), Kept: true})
 }

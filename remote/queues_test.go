@@ -39,7 +39,7 @@ func all[T any](t *testing.T, of iter.Seq2[T, error], travels func(*T)) (found [
 
 func replaced(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// looksOnce is told that it is too late after its first look.
+// looksOnce is an Operator that cancels the wait of a drain after its first check.
 type looksOnce struct {
 	queue.Operator
 	tooLate context.CancelCauseFunc
@@ -50,8 +50,8 @@ func (l looksOnce) Stats(ctx context.Context, name queue.Keys) (queue.Stats, err
 	return l.Operator.Stats(ctx, name)
 }
 
-// bury makes dead letters of Python of these bodies, the oldest first.
-func bury(t *testing.T, name queue.Keys, bodies ...string) {
+// addDeadLetters adds dead letters as Python writes them, the oldest first.
+func addDeadLetters(t *testing.T, name queue.Keys, bodies ...string) {
 	t.Helper()
 	values := make([]any, len(bodies))
 	for i, body := range bodies {
@@ -105,12 +105,12 @@ func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestQueueLettersElsewhereAreAsThoseHere(t *testing.T) {
+func TestDeadLettersOfQueuesElsewhereAreAsThoseHere(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	name, ctx := queue.Keys{Name: redistest.Name(t)}, t.Context()
 	here, elsewhere := queue.Operator(n.Client().Queues()), queue.Operator(dial(t, n).Queues())
-	bury(t, name, "first", "\xff\x00", "last")
+	addDeadLetters(t, name, "first", "\xff\x00", "last")
 	hash := sha1.Sum([]byte("lastlast")) //nolint:gosec // the fingerprint of a payload
 	fingerprint := "4:" + hex.EncodeToString(hash[:8])
 	rdb, ours := redistest.Shared(t), name.Name+"::wakebell:"
@@ -132,7 +132,7 @@ func TestQueueLettersElsewhereAreAsThoseHere(t *testing.T) {
 		for _, err := range c.DeadLetters(ctx, name, -1) {
 			require.ErrorIs(t, err, wakebell.ErrInvalid, where)
 		}
-		_, err := c.DeadLetter(ctx, name, "nobody's")
+		_, err := c.DeadLetter(ctx, name, "missing")
 		require.ErrorIs(t, err, wakebell.ErrNotFound, where)
 		_, err = c.DeadLetter(ctx, name, "")
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
@@ -165,7 +165,7 @@ func TestQueueLettersElsewhereAreAsThoseHere(t *testing.T) {
 	require.Equal(t, 2, count)
 }
 
-// The keys are told by who redrives.
+// The caller gives the deduplication keys.
 func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
@@ -177,7 +177,7 @@ func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
 	for i := range 2 * 100 { // more than are read at once
 		free = append(free, strconv.Itoa(i))
 	}
-	bury(t, orders.Keys(), append([]string{"taken"}, free...)...)
+	addDeadLetters(t, orders.Keys(), append([]string{"taken"}, free...)...)
 	redriven, err := queue.Redrive(ctx, c.Queues(), orders.Keys(), orders.RedriveOptions())
 	require.NoError(t, err)
 	require.EqualValues(t, len(free), redriven)
@@ -191,7 +191,7 @@ func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
 	require.LessOrEqual(t, ttl, time.Minute)
 }
 
-func TestManyLettersAreDeletedFromElsewhere(t *testing.T) {
+func TestManyDeadLettersOfAQueueAreDeletedFromElsewhere(t *testing.T) {
 	t.Parallel()
 	name, cfg := queue.Keys{Name: redistest.Name(t), DeadLetters: redistest.Name(t) + "::dlq"}, withToken()
 	cfg.Queues = []queue.Keys{name}
@@ -204,7 +204,7 @@ func TestManyLettersAreDeletedFromElsewhere(t *testing.T) {
 	for range 3 {
 		bodies = append(bodies, strings.Repeat("x", 700_000)+strconv.Itoa(len(bodies)))
 	}
-	bury(t, name, bodies...)
+	addDeadLetters(t, name, bodies...)
 	letters := all(t, c.Queues().DeadLetters(ctx, name, 0), func(*queue.DeadLetter) {})
 	require.Len(t, letters, len(bodies))
 	for _, want := range []int{len(bodies), 0} {

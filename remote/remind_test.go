@@ -21,7 +21,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// keeping is a System that keeps reminders in a topic of the test's.
+// keeping returns a configuration with reminders in a topic of the test.
 func keeping(t testing.TB, as string) wakebell.Config {
 	t.Helper()
 	return wakebell.Config{Reminders: &reminder.Config{
@@ -30,7 +30,7 @@ func keeping(t testing.TB, as string) wakebell.Config {
 	}}
 }
 
-// keeper is a System that is served, and keeps reminders if it is told to.
+// keeper starts a served System, with reminders if its configuration has them.
 func keeper(t testing.TB, cfg remote.Config, of wakebell.Config) *node {
 	t.Helper()
 	n := &node{log: &lines{}, topic: wakebell.NewTopic[string](redistest.Name(t))}
@@ -38,7 +38,8 @@ func keeper(t testing.TB, cfg remote.Config, of wakebell.Config) *node {
 	return n.start(t, cfg, of)
 }
 
-// A System reminds an actor of another, which may be away when it is time.
+// A System delivers a reminder to an actor of another System, which may be down when
+// the reminder is due.
 func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	t.Parallel()
 	there := withToken()
@@ -57,7 +58,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 			return err == nil && state.Attempts > 1
 		}
 		return false
-	}, "it is tried while nobody is there")
+	}, "delivery is attempted while the recipient is down")
 
 	got := make(chan string, 100)
 	cart := actor.PropsFromFunc(func(c actor.Context) {
@@ -94,7 +95,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 		return n == 0
 	}, "what was acknowledged is gone")
 
-	// It goes and comes back, and does not say so.
+	// The recipient restarts without a message about it.
 	require.NoError(t, b.Stop())
 	b.server.Stop()
 	set("again")
@@ -106,7 +107,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	b.alive(t)
 }
 
-// That a node is served changes nothing for its own actors.
+// Serving a node changes nothing for its own actors.
 func TestAnActorOfAServedNodeIsReminded(t *testing.T) {
 	t.Parallel()
 	n := keeper(t, withToken(), keeping(t, "a"))
@@ -133,7 +134,7 @@ func TestAnActorOfAServedNodeIsReminded(t *testing.T) {
 }
 
 // beReminded is an actor behind protoactor's own remote, without a System of its
-// own, that asks a node for a reminder and prints it, or only prints it.
+// own, that sets a reminder at a node and prints it, or only prints it.
 func beReminded(node, address string, only bool) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -173,7 +174,7 @@ func beReminded(node, address string, only bool) error {
 	return nil
 }
 
-// An actor without a System asks a node for reminders, and has them after its
+// An actor without a System sets reminders at a node, and receives them after its
 // process was killed.
 func TestAnActorOfAnotherProcessIsReminded(t *testing.T) {
 	t.Parallel()

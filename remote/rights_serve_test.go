@@ -223,13 +223,13 @@ func TestRightsAreReplacedWhileTheNodeRuns(t *testing.T) {
 	require.ErrorIs(t, serve(t, withToken()).server.SetRights(cfg.Rights), wakebell.ErrInvalid)
 }
 
-// An actor behind protoactor's remote is held to the same rights.
+// The same rights apply to an actor behind protoactor's remote.
 func TestRightsOfAnActor(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withRights(t, "mallory * *"))
-	s := meet(t, n) // it is "tests", who may do nothing
+	s := meet(t, n) // it is "tests", which has no rights
 	s.hello(s.address).welcomed()
-	s.batch(s.letter(s.gateway(), s.schedule("x")))
+	s.batch(s.batchOf(s.gateway(), s.schedule("x")))
 	eventually(t, func() bool { return len(n.log.with("may not schedule topic")) == 1 })
 	_, _, err := n.Client().Get(t.Context(), n.topic.Name(), "x")
 	require.ErrorIs(t, err, wakebell.ErrNotFound)

@@ -19,15 +19,15 @@ import (
 )
 
 // Schedules stores and inspects the recurring schedules of a System in another
-// process. Its methods are those of recurring.Schedules.
+// process. It has the methods of recurring.Schedules.
 type Schedules struct{ client *Client }
 
 var _ recurring.Operator = (*Schedules)(nil)
 
-// Schedules are those of the System.
+// Schedules returns the recurring schedules of the System.
 func (c *Client) Schedules() *Schedules { return &Schedules{c} }
 
-// Put is that of recurring.Schedules, for up to 1,000 schedules.
+// Put does what recurring.Schedules.Put does, for up to 1,000 schedules.
 func (s *Schedules) Put(ctx context.Context, schedules ...recurring.Schedule) error {
 	request := &messages.PutRecurringRequest{}
 	for _, r := range schedules {
@@ -41,18 +41,18 @@ func (s *Schedules) Put(ctx context.Context, schedules ...recurring.Schedule) er
 	return err
 }
 
-// Delete is that of recurring.Schedules.
+// Delete does what recurring.Schedules.Delete does.
 func (s *Schedules) Delete(ctx context.Context, name string) error {
 	_, err := call[*messages.DeleteRecurringResponse](ctx, s.client, &messages.DeleteRecurringRequest{Name: name})
 	return err
 }
 
-// Pause is that of recurring.Schedules.
+// Pause does what recurring.Schedules.Pause does.
 func (s *Schedules) Pause(ctx context.Context, name string) error {
 	return s.enable(ctx, name, false)
 }
 
-// Resume is that of recurring.Schedules.
+// Resume does what recurring.Schedules.Resume does.
 func (s *Schedules) Resume(ctx context.Context, name string) error {
 	return s.enable(ctx, name, true)
 }
@@ -62,8 +62,9 @@ func (s *Schedules) enable(ctx context.Context, name string, enabled bool) error
 	return err
 }
 
-// RunNow is that of recurring.Schedules. When the link breaks it is asked for again,
-// and fires once.
+// RunNow does what recurring.Schedules.RunNow does. If the link breaks, the request
+// is repeated with an idempotency key (that of WithKey, or one of its own), so the
+// schedule fires once.
 func (s *Schedules) RunNow(ctx context.Context, name string) (recurring.Run, error) {
 	run, err := call[*messages.RunRecurringResponse](ctx, s.client, &messages.RunRecurringRequest{Name: name, Key: onceKey(ctx)})
 	if err != nil {
@@ -74,7 +75,7 @@ func (s *Schedules) RunNow(ctx context.Context, name string) (recurring.Run, err
 	}, nil
 }
 
-// Get is that of recurring.Schedules.
+// Get does what recurring.Schedules.Get does.
 func (s *Schedules) Get(ctx context.Context, name string) (recurring.State, error) {
 	answer, err := call[*messages.GetRecurringResponse](ctx, s.client, &messages.GetRecurringRequest{Name: name})
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *Schedules) Get(ctx context.Context, name string) (recurring.State, erro
 	return gateway.RecurringState(answer.GetSchedule()), nil
 }
 
-// List is that of recurring.Schedules.
+// List does what recurring.Schedules.List does.
 func (s *Schedules) List(ctx context.Context) iter.Seq2[recurring.State, error] {
 	return func(yield func(recurring.State, error) bool) {
 		seen := map[string]bool{}
@@ -107,7 +108,7 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[recurring.State, error] 
 	}
 }
 
-// Preview is that of recurring.Schedules.
+// Preview does what recurring.Schedules.Preview does.
 func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Time, error) {
 	if n < 0 {
 		return nil, argument.Invalid("n", "%d, want 0 to 10,000", n)
@@ -123,7 +124,7 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 	return instants, nil
 }
 
-// Export is that of recurring.Schedules.
+// Export does what recurring.Schedules.Export does.
 func (s *Schedules) Export(ctx context.Context, name string) (recurring.Dump, error) {
 	answer, err := operate(ctx, s.client, rpc.OperationsClient.ExportRecurring, &messages.ExportRecurringRequest{Name: name})
 	if err != nil {
@@ -132,20 +133,21 @@ func (s *Schedules) Export(ctx context.Context, name string) (recurring.Dump, er
 	return wire.DumpOf(answer.GetSchedule()), nil
 }
 
-// Import is that of recurring.Schedules.
+// Import does what recurring.Schedules.Import does.
 func (s *Schedules) Import(ctx context.Context, d recurring.Dump) error {
 	_, err := operate(ctx, s.client, rpc.OperationsClient.ImportRecurring, &messages.ImportRecurringRequest{Schedule: wire.DumpMessage(d)})
 	return err
 }
 
-// onceKey is the key of a call that is to be done once, however often it is sent:
-// that of WithKey, or one of its own.
+// onceKey returns the idempotency key of a call that must be carried out once,
+// however often it is sent: that of WithKey, or a new one.
 func onceKey(ctx context.Context) string {
 	return cmp.Or(keyOf(ctx), uuid.NewString())
 }
 
-// Backfill is that of recurring.Schedules. After an error it counts none. When the
-// link breaks it is asked for again, and fires each instant once.
+// Backfill does what recurring.Schedules.Backfill does, but returns 0 with an
+// error. If the link breaks, the request is repeated with an idempotency key (that
+// of WithKey, or one of its own), so each instant fires once.
 func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time) (int, error) {
 	answer, err := operate(ctx, s.client, rpc.OperationsClient.BackfillRecurring, &messages.BackfillRecurringRequest{
 		Name: name, From: timestamppb.New(from), To: timestamppb.New(to), Key: onceKey(ctx),

@@ -16,8 +16,8 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// A peer reaches the Celery queues that the node names, and by none of the ways
-// that lead to a list another one.
+// Recurring schedules of a peer reach only the Celery queues in the node's
+// configuration, whatever their options are.
 func TestCeleryQueuesOfPeers(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
@@ -56,7 +56,7 @@ func TestCeleryQueuesOfPeers(t *testing.T) {
 	dump, err := peer.Export(t.Context(), name)
 	require.NoError(t, err)
 
-	// What this process has put, a peer cannot fire onto a queue that is closed.
+	// A peer cannot fire a schedule of the node onto a queue that is closed to peers.
 	require.NoError(t, here.Put(t.Context(), task(map[string]any{"queue": name + "any"})))
 	_, err = peer.RunNow(t.Context(), name)
 	require.ErrorContains(t, err, "not open to peers")
@@ -72,7 +72,7 @@ func TestCeleryQueuesOfPeers(t *testing.T) {
 	require.NoError(t, peer.Delete(t.Context(), name))
 }
 
-// A peer of a System with a prefix sees and touches none of another.
+// A peer of a System with a prefix sees and changes no schedule of another prefix.
 func TestPeersOfAPrefix(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
@@ -106,8 +106,8 @@ func TestPeersOfAPrefix(t *testing.T) {
 	require.EqualValues(t, 1, redistest.Shared(t).ZCard(t.Context(), "timers_timeline:mail-"+name).Val())
 }
 
-// The same request with the same key fires once.
-func TestRunsAskedForAgainFireOnce(t *testing.T) {
+// A repeated request with the same key fires once.
+func TestRepeatedRequestsForRunsFireOnce(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	name := redistest.Name(t)
@@ -136,7 +136,7 @@ func TestRunsAskedForAgainFireOnce(t *testing.T) {
 	require.NoError(t, s.Delete(t.Context(), name))
 }
 
-// Rules that once took all of a node are refused while an honest client is served.
+// Rules that need much CPU are refused, and an honest client is served meanwhile.
 func TestRulesWithoutEnd(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())

@@ -121,7 +121,7 @@ func TestSchedulesAreCarriedElsewhere(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithASchedule(t *testing.T) {
+func TestInvalidRequestsForSchedulesAreRefused(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	ctx, name := t.Context(), redistest.Name(t)

@@ -11,21 +11,21 @@ import (
 	"github.com/wakebell/wakebell/remote/rights"
 )
 
-// Server serves a System to other processes.
+// Server gives other processes access to a System.
 type Server struct {
 	system *wakebell.System
 	server *server.Server
 }
 
-// ErrStarted says that Serve came after the System's Start: actors that run
-// already have no address that a peer could answer to.
+// ErrStarted is returned by Serve if the System was started before: its running
+// actors have PIDs without an address, so peers could not answer them.
 var ErrStarted = errors.New("the system was started before it was served")
 
-// Serve has other processes reach the gateway of a System: actors through
-// protoactor's remote, others through the gRPC service wakebell.v1.Timers. It
-// comes before the System's Start, which what comes in waits for. Errors:
-// wakebell.ErrInvalid, ErrInsecure, ErrStarted, ErrListening, or why it cannot
-// listen.
+// Serve listens and gives other processes access to sys: actors through the
+// protocol of protoactor's remote, other programs through gRPC. Call Serve before
+// sys.Start; requests that arrive earlier wait for it. Errors: wakebell.ErrInvalid,
+// ErrInsecure, ErrStarted, an error if the ActorSystem already has an address, or
+// the error of listening.
 func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
 	if sys == nil {
 		return nil, argument.Invalid("system", "nil")
@@ -44,28 +44,30 @@ func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
 	return &Server{sys, s}, nil
 }
 
-// Address is the host:port under which peers reach the System.
+// Address returns the host:port under which peers reach the System.
 func (s *Server) Address() string { return s.system.ActorSystem().Address() }
 
-// SetTokens replaces Config.Tokens and Config.TokenCertificates, which may be
-// nil. Connections by tokens that are no longer among them, or are bound to
-// another certificate now, end at once, with all that is under way on them. It
-// does not turn the asking for tokens on or off. Errors: wakebell.ErrInvalid.
+// SetTokens replaces Config.Tokens and Config.TokenCertificates; certificates may
+// be nil. Connections whose token is removed or bound to another certificate are
+// closed at once, together with their calls. SetTokens cannot turn authentication
+// on or off: if tokens are empty and Config.Tokens were not, or the reverse, the
+// error is wakebell.ErrInvalid, as it is for invalid tokens.
 func (s *Server) SetTokens(tokens, certificates map[string]string) error {
 	return s.server.SetTokens(tokens, certificates)
 }
 
-// SetRights replaces Config.Rights. What goes on by rights that are no longer there
-// ends: subscriptions, and long operations such as Tail. Turns at gates are not
-// extended any more. It does not turn rights on or off. Errors: wakebell.ErrInvalid.
+// SetRights replaces Config.Rights. Subscriptions and long calls such as Tail that
+// the new rights do not permit end, and turns at gates that they do not permit are
+// no longer extended. SetRights cannot turn rights on or off: if rights or
+// Config.Rights is nil, the error is wakebell.ErrInvalid.
 func (s *Server) SetRights(rights *rights.Grants) error { return s.server.SetRights(rights) }
 
-// Stop ends all links and listens no more. It comes after the System's Stop,
-// which answers what is under way. A second Stop does nothing.
+// Stop stops listening and closes all connections. Call it after the System's
+// Stop, which answers the requests in flight. Further calls do nothing.
 func (s *Server) Stop() { s.server.Stop() }
 
-// Run starts the System, serves it until ctx ends, and stops both. Its error is
-// that of Serve, or of the System's Run.
+// Run serves sys, starts it, and stops both when ctx ends. It returns the error of
+// Serve or of sys.Run.
 func Run(ctx context.Context, sys *wakebell.System, cfg Config) error {
 	s, err := Serve(sys, cfg)
 	if err != nil {

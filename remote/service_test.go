@@ -30,7 +30,7 @@ func message(t testing.TB, of protoreflect.MessageDescriptor) proto.Message {
 	return kind.New().Interface()
 }
 
-// unary calls a method of the service as a program that is not an actor does.
+// unary calls a method of the service as a gRPC client does.
 func unary[R, A any](
 	t testing.TB, n *node, method func(rpc.TimersClient, context.Context, *R, ...grpc.CallOption) (*A, error), request *R,
 ) (*A, error) {
@@ -38,7 +38,7 @@ func unary[R, A any](
 	return method(rpc.NewTimersClient(n.dial(t)), bearing(t.Context(), secret), request)
 }
 
-func TestEveryCallOfTheServiceIsServedToWhoHasTheToken(t *testing.T) {
+func TestEveryCallOfTheServiceNeedsTheToken(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	conn := n.dial(t)
@@ -112,7 +112,7 @@ func TestUnaryCallsAndTheirErrors(t *testing.T) {
 	}
 }
 
-func TestHealthIsServedToWhoHasTheToken(t *testing.T) {
+func TestHealthNeedsTheToken(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c := grpc_health_v1.NewHealthClient(n.dial(t))
@@ -182,7 +182,7 @@ func (c conversation) hear() *messages.Reply {
 	return m.GetReplies()[0]
 }
 
-func TestWhatEndsASession(t *testing.T) {
+func TestInvalidFramesEndASession(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	for name, commands := range map[string][]*messages.Command{
@@ -227,14 +227,14 @@ func TestASessionSpeaksForItselfOnly(t *testing.T) {
 		Topic: topic, Subscriber: "them", Verdicts: []*messages.Verdict{{Id: lease.GetId(), Kind: &messages.Verdict_Ack{Ack: lease.Ack()}}, nil, {}},
 	}}})
 	theirs.say(&messages.Command{Kind: &messages.Command_GetTopicStats{GetTopicStats: &messages.GetTopicStatsRequest{Topic: topic}}})
-	require.EqualValues(t, 1, theirs.hear().GetGetTopicStats().GetStats().GetLeased(), "it is still mine")
+	require.EqualValues(t, 1, theirs.hear().GetGetTopicStats().GetStats().GetLeased(), "the lease is still held")
 	mine.say(&messages.Command{Kind: &messages.Command_Verdicts{Verdicts: &messages.Verdicts{
 		Topic: topic, Subscriber: "me", Verdicts: []*messages.Verdict{{Id: lease.GetId(), Kind: &messages.Verdict_Ack{Ack: lease.Ack()}}},
 	}}})
 	eventually(t, func() bool { st, err := n.Client().Stats(t.Context(), topic); return err == nil && st.Total == 0 })
 }
 
-// Who asks and does not read is read no more, and others are served.
+// The node stops reading a session that does not read its answers, and serves others.
 func TestASessionThatDoesNotReadItsAnswers(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())

@@ -38,8 +38,8 @@ func (s *spans) handler(name string, began chan<- string) func(context.Context, 
 	}
 }
 
-// The link of a subscriber falls silent: neither closed nor answered. Its handler
-// ends before another subscriber has the timer, for a topic and for a queue.
+// The link of a subscriber falls silent: neither closed nor answered. The context of
+// its handler ends before another subscriber gets the timer or message.
 func TestAHandlerBehindASilentLinkEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	for _, isQueue := range []bool{false, true} {
@@ -82,8 +82,7 @@ func TestAHandlerBehindASilentLinkEndsWithItsLease(t *testing.T) {
 	}
 }
 
-// Leases that were on a silent link for longer than they are good reach no
-// handler when it speaks again.
+// Leases that expired on a silent link reach no handler when the link works again.
 func TestALeaseThatComesTooLateIsNotHandled(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()

@@ -53,9 +53,9 @@ func TestASubscriberHandlesAQueue(t *testing.T) {
 	require.NoError(t, end())
 }
 
-// What a subscriber of a queue leaves is somebody else's at once, although the
-// lease is of an hour.
-func TestAQueueGoesOnWithTheNextSubscriber(t *testing.T) {
+// Messages of a subscriber that leaves are delivered to another one at once, although
+// the lease is an hour long.
+func TestMessagesOfALeavingSubscriberGoToTheNext(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
 	cfg.QueueHandler = []wakebell.QueueHandlerOption{wakebell.LeaseTTL(time.Hour)}

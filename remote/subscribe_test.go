@@ -90,7 +90,7 @@ func TestASubscriberHasNoMoreThanItsCredits(t *testing.T) {
 	}
 	_, err := c.Schedule(t.Context(), drafts...)
 	require.NoError(t, err)
-	eventually(t, func() bool { return slow.Load()+quick.Load() == 500 }, "the slow one holds up no other")
+	eventually(t, func() bool { return slow.Load()+quick.Load() == 500 }, "the slow one does not delay the other")
 	require.LessOrEqual(t, peak.Load(), int32(3))
 	close(release)
 	n.settled(t)
@@ -112,8 +112,8 @@ func TestSubscribingAgainTakesOver(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "first", receive(t, held))
 
-	// The same subscriber elsewhere does not know what the first still does: it
-	// gives it back, and has it itself.
+	// The same subscriber in another process does not have the first one's lease: it
+	// releases the lease and then handles the timer itself.
 	subscribe(t, second, remote.Subscription{Topic: topic, Name: "s", Credits: 1}, func(context.Context, *messages.Lease) error {
 		held <- "second"
 		return nil
@@ -123,7 +123,7 @@ func TestSubscribingAgainTakesOver(t *testing.T) {
 	n.settled(t)
 }
 
-func TestWhatASubscriberLeavesIsGivenBackAtOnce(t *testing.T) {
+func TestLeasesOfALeavingSubscriberAreReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
 	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}
@@ -225,8 +225,8 @@ func TestASubscriberComesBackAfterItsLinkBroke(t *testing.T) {
 	}
 }
 
-// A crash is none whose timer is given back, whatever the link does: it counts,
-// and the timer comes back when its lease ends.
+// The lease of a crashed handler is not released when the link breaks: the crash
+// counts as an attempt, and the timer is delivered again when its lease expires.
 func TestACrashOfASubscriberIsNotUndoneByItsLink(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
@@ -249,8 +249,7 @@ func TestACrashOfASubscriberIsNotUndoneByItsLink(t *testing.T) {
 	n.settled(t)
 }
 
-// A System that stops before those who serve it is no fault of theirs, and
-// nothing that the log should tell.
+// Subscribers log no error when their System stops before the Server.
 func TestSubscribersLeaveASystemThatHasStopped(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
@@ -270,8 +269,7 @@ func TestSubscribersLeaveASystemThatHasStopped(t *testing.T) {
 	require.Empty(t, n.log.with("WARN"))
 }
 
-// The topic may be removed by those who have the System; who subscribes adds
-// it again.
+// The node's process may remove the topic; the next subscription adds it again.
 func TestATopicThatWasRemovedIsAddedAgain(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())

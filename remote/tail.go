@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// Tail is that of wakebell.Client. When the link breaks it ends with
+// Tail does what wakebell.Client.Tail does. If the link breaks, it ends with
 // wakebell.ErrUnavailable.
 func (c *Client) Tail(ctx context.Context, topic string) iter.Seq2[wakebell.Event, error] {
 	return wire.Each(list(ctx, c, rpc.OperationsClient.Tail, &messages.TailRequest{Topic: topic}), func(answer *messages.TailResponse) wakebell.Event {

@@ -51,7 +51,7 @@ func TestTailElsewhere(t *testing.T) {
 	require.ErrorIs(t, receive(t, ended), context.Canceled)
 }
 
-// A link that breaks ends what went on; a call with one answer is made again.
+// A link that breaks ends streams; a call with one answer is repeated.
 func TestOperationsOverALinkThatBreaks(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())

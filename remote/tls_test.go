@@ -37,7 +37,7 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// issue makes a certificate for loopback that is good for so long from now on.
+// issue returns a certificate for loopback that is valid for d from now on.
 func (a *authority) issue(name string, life time.Duration) tls.Certificate {
 	return a.sign(&x509.Certificate{
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -70,7 +70,7 @@ func encrypted(pool *x509.CertPool, shown ...tls.Certificate) *tls.Config {
 	return &tls.Config{RootCAs: pool, Certificates: shown, MinVersion: tls.VersionTLS12}
 }
 
-// dialTLS is one attempt that ends soon.
+// dialTLS is one attempt to connect with a short deadline.
 func dialTLS(t testing.TB, n *node, token string, cfg *tls.Config) (*remote.Client, error) {
 	t.Helper()
 	c, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{
@@ -83,14 +83,14 @@ func dialTLS(t testing.TB, n *node, token string, cfg *tls.Config) (*remote.Clie
 	return c, err
 }
 
-// visit is a try to use a node.
+// visit is an attempt to use a node.
 type visit struct {
 	token string
 	tls   *tls.Config
 	fails string // what the error says; empty: none
 }
 
-func TestWhoMayUseANodeWithTLS(t *testing.T) {
+func TestCredentialsOfClientsWithTLS(t *testing.T) {
 	t.Parallel()
 	ours, others := newAuthority(t), newAuthority(t)
 	server := ours.issue("node", time.Hour)
@@ -101,27 +101,27 @@ func TestWhoMayUseANodeWithTLS(t *testing.T) {
 		cases map[string]visit
 	}{
 		"TLS": {remote.Config{TLS: encrypted(nil, server)}, map[string]visit{
-			"who knows the authority":         {"", encrypted(ours.pool), ""},
-			"who does not":                    {"", encrypted(others.pool), "unknown authority"},
-			"who knows another name":          {"", &tls.Config{RootCAs: ours.pool, ServerName: "other"}, "wanted to match other"},
-			"who speaks without TLS":          {"", nil, "it speaks TLS"},
-			"who speaks an old TLS (1.0–1.1)": {"", &tls.Config{RootCAs: ours.pool, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}, "protocol version"},
+			"a known authority":    {"", encrypted(ours.pool), ""},
+			"an unknown authority": {"", encrypted(others.pool), "unknown authority"},
+			"another name":         {"", &tls.Config{RootCAs: ours.pool, ServerName: "other"}, "wanted to match other"},
+			"no TLS":               {"", nil, "it speaks TLS"},
+			"an old TLS (1.0–1.1)": {"", &tls.Config{RootCAs: ours.pool, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}, "protocol version"},
 		}},
 		"an expired certificate": {remote.Config{TLS: encrypted(nil, ours.issue("node", expired))}, map[string]visit{
-			"nobody": {"", encrypted(ours.pool), "expired"},
+			"any client": {"", encrypted(ours.pool), "expired"},
 		}},
 		"mutual TLS": {remote.Config{TLS: mutual(encrypted(nil, server))}, map[string]visit{
-			"who has a certificate": {"", encrypted(ours.pool, ours.issue("a", time.Hour)), ""},
-			"who has none":          {"", encrypted(ours.pool), "certificate required"},
-			"who has an old one":    {"", encrypted(ours.pool, ours.issue("a", expired)), "certificate"},
-			"who has another's":     {"", encrypted(ours.pool, others.issue("a", time.Hour)), "certificate"},
+			"a certificate":                      {"", encrypted(ours.pool, ours.issue("a", time.Hour)), ""},
+			"no certificate":                     {"", encrypted(ours.pool), "certificate required"},
+			"an expired certificate":             {"", encrypted(ours.pool, ours.issue("a", expired)), "certificate"},
+			"a certificate of another authority": {"", encrypted(ours.pool, others.issue("a", time.Hour)), "certificate"},
 		}},
 		"mutual TLS and tokens": {remote.Config{TLS: mutual(encrypted(nil, server)), Tokens: tokens}, map[string]visit{
-			"who has both":                  {secret, encrypted(ours.pool, ours.issue("a", time.Hour)), ""},
-			"who has the certificate only":  {"", encrypted(ours.pool, ours.issue("a", time.Hour)), "bearer token"},
-			"who has a wrong token":         {secret + "x", encrypted(ours.pool, ours.issue("a", time.Hour)), "not known"},
-			"who has the token only":        {secret, encrypted(ours.pool), "certificate required"},
-			"who has the token, and an old": {secret, encrypted(ours.pool, ours.issue("a", expired)), "certificate"},
+			"token and certificate":                {secret, encrypted(ours.pool, ours.issue("a", time.Hour)), ""},
+			"the certificate only":                 {"", encrypted(ours.pool, ours.issue("a", time.Hour)), "bearer token"},
+			"a wrong token":                        {secret + "x", encrypted(ours.pool, ours.issue("a", time.Hour)), "not known"},
+			"the token only":                       {secret, encrypted(ours.pool), "certificate required"},
+			"the token and an expired certificate": {secret, encrypted(ours.pool, ours.issue("a", expired)), "certificate"},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestWhoMayUseANodeWithTLS(t *testing.T) {
 	}
 }
 
-// The owner of what comes in is who the certificate names.
+// The common name of the certificate is the principal.
 func TestACertificateNamesTheOwner(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t)

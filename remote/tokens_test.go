@@ -36,7 +36,7 @@ func TestTokensAreReplacedWhileItServes(t *testing.T) {
 	require.NoError(t, n.server.SetTokens(map[string]string{next: "tests"}, nil))
 	require.ErrorIs(t, with(secret), remote.ErrDenied)
 	require.NoError(t, with(next))
-	require.Error(t, receive(t, ended), "what goes on by a token that was taken back ends")
+	require.Error(t, receive(t, ended), "a subscription ends with its token")
 	_, err := before.Stats(t.Context(), n.topic.Name())
 	require.ErrorIs(t, err, remote.ErrDenied)
 
@@ -47,9 +47,9 @@ func TestTokensAreReplacedWhileItServes(t *testing.T) {
 	require.ErrorIs(t, open.server.SetTokens(map[string]string{secret: "tests"}, nil), wakebell.ErrInvalid)
 }
 
-// A name of an operator that is misspelt is told when a node starts, not when
-// somebody is in need of it.
-func TestOperatorsWhomNobodyIsAreTold(t *testing.T) {
+// A misspelt name of an operator is logged when a node starts, not when the operator
+// makes the first call.
+func TestOperatorsWithoutATokenAreLogged(t *testing.T) {
 	t.Parallel()
 	const about = "an operator has no token"
 	cfg := withToken()

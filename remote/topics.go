@@ -13,13 +13,15 @@ import (
 
 var _ wakebell.Operator = (*Client)(nil)
 
-// Topics is that of wakebell.Client, of those topics that begin with the
-// System's prefix, without it.
+// Topics does what wakebell.Client.Topics does, for the topics whose names begin
+// with the System's prefix. It yields the names without the prefix. If the link
+// breaks, it ends with wakebell.ErrUnavailable.
 func (c *Client) Topics(ctx context.Context, discover bool) iter.Seq2[string, error] {
 	return wire.Each(list(ctx, c, rpc.OperationsClient.ListTopics, &messages.ListTopicsRequest{Discover: discover}), (*messages.ListTopicsResponse).GetTopic)
 }
 
-// Overview is that of wakebell.Client. Topics are named as they were asked for.
+// Overview does what wakebell.Client.Overview does. It returns the names of the
+// topics as they were given.
 func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebell.Overview, error) {
 	var all []wakebell.Overview
 	for part := range slices.Chunk(topics, wire.MaxOverviews) {
@@ -38,7 +40,7 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebell.Ove
 	return all, nil
 }
 
-// Count is that of wakebell.Client.
+// Count does what wakebell.Client.Count does.
 func (c *Client) Count(ctx context.Context, topic string) (wakebell.Counts, error) {
 	st, err := c.Stats(ctx, topic)
 	if err != nil {
@@ -47,21 +49,21 @@ func (c *Client) Count(ctx context.Context, topic string) (wakebell.Counts, erro
 	return wakebell.Counts{Total: st.Total, Due: st.Due, Dead: st.Dead}, nil
 }
 
-// CancelAll is that of wakebell.Client. When the link breaks it fails with
-// wakebell.ErrUnavailable, and nobody knows.
+// CancelAll does what wakebell.Client.CancelAll does. If the link breaks, it
+// returns wakebell.ErrUnavailable, and timers may have been cancelled.
 func (c *Client) CancelAll(ctx context.Context, topic string) (int64, error) {
 	answer, err := once(ctx, c, rpc.OperationsClient.CancelAll, &messages.CancelAllRequest{Topic: topic})
 	return answer.GetCount(), err
 }
 
-// Forget is that of wakebell.Client.
+// Forget does what wakebell.Client.Forget does.
 func (c *Client) Forget(ctx context.Context, topic string) error {
 	_, err := operate(ctx, c, rpc.OperationsClient.ForgetTopic, &messages.ForgetTopicRequest{Topic: topic})
 	return err
 }
 
-// Diagnose is that of wakebell.Client, as the node sees its Redis. It tells no
-// addresses: the masters of a Cluster have numbers.
+// Diagnose does what wakebell.Client.Diagnose does, from the node. The findings
+// contain no addresses: the masters of a Cluster are numbered.
 func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]wakebell.Finding, error) {
 	answer, err := operate(ctx, c, rpc.OperationsClient.Diagnose, &messages.DiagnoseRequest{Topics: topics})
 	if err != nil {

@@ -14,26 +14,26 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// turn is one that a Client has, or asks for.
+// turn is a turn at a gate that a Client holds or waits for.
 type turn struct {
 	gates  *Gates
 	link   *clientLink
 	gate   string
 	place  uint64
-	fence  uint64 // before it is given to the caller
+	fence  uint64 // set before the caller gets the turn
 	waited time.Duration
 	ctx    context.Context //nolint:containedctx // what Context returns
 	end    context.CancelCauseFunc
 
 	mu       sync.Mutex
-	until    time.Time     // by the node's word
-	timer    *time.Timer   // ends ctx then; nil: there was no word, and it is acquire's
-	over     bool          // it was lost or released
-	released chan struct{} // closed when the node has it back; nil: it was not released
-	result   error         // once that is closed
+	until    time.Time     // when it ends, as confirmed by the node
+	timer    *time.Timer   // cancels ctx at until; nil: not confirmed yet, acquire owns the turn
+	over     bool          // whether it was lost or released
+	released chan struct{} // closed when the node has answered the release; nil: not released
+	result   error         // of the release; set before released is closed
 }
 
-// newTurn is a place for a turn; nil: the client is closed.
+// newTurn returns a turn with a new place, or nil if the client is closed.
 func (s *clientLink) newTurn(ctx context.Context, g *Gates, gate string) *turn {
 	t := &turn{gates: g, link: s, gate: gate}
 	t.ctx, t.end = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -48,6 +48,7 @@ func (s *clientLink) newTurn(ctx context.Context, g *Gates, gate string) *turn {
 	return t
 }
 
+// forget removes the turn from the link.
 func (t *turn) forget() {
 	t.link.mu.Lock()
 	defer t.link.mu.Unlock()
@@ -69,8 +70,9 @@ func (t *turn) Guard(ctx context.Context, resource string) error {
 	return t.gates.Guard(ctx, t.gate, resource, t.fence)
 }
 
-// extend asks the node how long the turn is good. Errors: ErrTurnLost, or those
-// of ask.
+// extend requests an extension of the turn. The remaining time in the answer counts
+// from the request, so the turn never lasts longer here than at the node. Errors:
+// gate.ErrTurnLost, or those of Ask.
 func (t *turn) extend(ctx context.Context) error {
 	sent := time.Now()
 	answer, err := t.link.Ask(ctx, &messages.ExtendTurnRequest{Gate: t.gate, Place: t.place, Fence: t.fence})
@@ -91,7 +93,7 @@ func (t *turn) extend(ctx context.Context) error {
 	}
 }
 
-// goodUntil moves the end of the turn; false: it has ended already.
+// goodUntil sets the end of the turn. It returns false if the turn has ended.
 func (t *turn) goodUntil(until time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,15 +106,15 @@ func (t *turn) goodUntil(until time.Time) bool {
 	return true
 }
 
-// lose ends the turn, unless it is over.
+// lose ends the turn with a cause, unless it is over.
 func (t *turn) lose(cause error) {
 	if had, first := t.finish(cause, nil); had && first {
-		t.left()
+		t.freePlace()
 	}
 }
 
-// finish ends the turn's context. It reports whether the Client had the turn,
-// and whether it was not over before.
+// finish cancels the turn's context. It reports whether the Client held the turn,
+// and whether this is the first call.
 func (t *turn) finish(cause error, released chan struct{}) (had, first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,13 +129,13 @@ func (t *turn) finish(cause error, released chan struct{}) (had, first bool) {
 	return t.timer != nil, true
 }
 
-// left makes room for another turn.
-func (t *turn) left() {
+// freePlace removes the turn and frees its place for another one.
+func (t *turn) freePlace() {
 	t.forget()
 	<-t.link.places
 }
 
-// minExtend bounds how often a node is asked.
+// minExtend is the shortest pause between two extensions.
 const minExtend = 20 * time.Millisecond
 
 // keep extends the turn until it is over.
@@ -143,8 +145,8 @@ func (t *turn) keep() {
 		case <-t.ctx.Done():
 			return
 		case <-time.After(max(time.Until(t.Until())/3, minExtend)):
-			// What is not extended ends by itself; an answer that is lost leaves time
-			// to ask again.
+			// The turn ends by itself if it is not extended. The timeout leaves time
+			// for a second request if an answer is lost.
 			ctx, cancel := context.WithTimeout(t.ctx, max(time.Until(t.Until())/2, minExtend))
 			_ = t.extend(ctx)
 			cancel()
@@ -165,7 +167,7 @@ func (t *turn) Do(ctx context.Context, fn func(ctx context.Context, fence uint64
 	return gateturn.Do(ctx, t, fn)
 }
 
-// giveBack releases the turn and waits until the node has it back.
+// giveBack releases the turn and waits for the node's answer.
 func (t *turn) giveBack(ctx context.Context) error {
 	t.release(nil)
 	t.mu.Lock()
@@ -182,8 +184,8 @@ func (t *turn) giveBack(ctx context.Context) error {
 	}
 }
 
-// release ends the turn, if it is not over, and has the node told where the
-// Client had it: then true.
+// release ends the turn unless it is over. If the Client held the turn, release also
+// sends the release to the node and returns true.
 func (t *turn) release(cause error) bool {
 	had, first := t.finish(cause, make(chan struct{}))
 	if had && first {
@@ -192,8 +194,8 @@ func (t *turn) release(cause error) bool {
 	return had && first
 }
 
-// returnToNode reports the release to the node. A node that cannot be reached
-// takes the turn back when its lease ends.
+// returnToNode sends the release to the node. If the node cannot be reached, it takes
+// the turn back when the turn's lease expires.
 func (t *turn) returnToNode() {
 	ctx, cancel := context.WithDeadline(t.link.ctx, t.Until())
 	defer cancel()
@@ -205,19 +207,19 @@ func (t *turn) returnToNode() {
 		released, ok := answer.(*messages.ReleaseTurnResponse)
 		switch {
 		case err != nil:
-			t.result = t.link.cfg.unavailable(fmt.Errorf("the node takes the turn back when its lease ends: %w", err))
+			t.result = t.link.cfg.unavailable(fmt.Errorf("the node takes the turn back when its lease expires: %w", err))
 		case !ok:
 			t.result = fmt.Errorf("unexpected answer %T", answer)
-		case released.GetReason() != "" && !again: // else it was the first that worked
+		case released.GetReason() != "" && !again: // a refused repetition: the first request worked
 			t.result = gate.ErrTurnLost
 		}
-		t.left()
+		t.freePlace()
 		close(t.released)
 		return
 	}
 }
 
-// turnLost takes the node's word that a turn is over.
+// turnLost ends a turn that the node reports as lost.
 func (s *clientLink) turnLost(m *messages.TurnLost) {
 	s.mu.Lock()
 	t := s.turns[m.GetPlace()]
@@ -227,8 +229,8 @@ func (s *clientLink) turnLost(m *messages.TurnLost) {
 	}
 }
 
-// releaseAll gives back what a Client has that is closed, as far as the node
-// takes it within a second. There are no turns after it.
+// releaseAll releases all turns of a client that is closed, and waits up to
+// wire.Grace for the node's answers. There are no new turns afterwards.
 func (s *clientLink) releaseAll() {
 	s.mu.Lock()
 	all := s.turns
@@ -243,6 +245,6 @@ func (s *clientLink) releaseAll() {
 	ctx, cancel := context.WithTimeout(s.ctx, wire.Grace)
 	defer cancel()
 	for _, t := range had {
-		_ = t.Release(ctx) // else the end of the session gives it back
+		_ = t.Release(ctx) // on an error the end of the session releases it
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// answering is a client whose link is well, with a node that says what answer
-// gives it, which may be nothing.
+// answering returns a client with a link that is up, to a node that replies what
+// answer returns; nil: no reply.
 func answering(t *testing.T, answer func(asked proto.Message) messages.Answer) *Client {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
@@ -58,7 +58,7 @@ func TestACallWithoutADeadlineDoesNotWaitForEver(t *testing.T) {
 		defer cancel()
 		_, err = c.Stats(ctx, "t")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, 75*time.Second, time.Since(began), "who says for how long waits so long")
+		require.Equal(t, 75*time.Second, time.Since(began), "a call with a deadline waits until its deadline")
 	})
 }
 

@@ -48,7 +48,7 @@ func TestANodeWithCertificates(t *testing.T) {
 	require.Zero(t, code, stderr)
 	code, stderr = works(address)
 	require.Equal(t, exitError, code)
-	require.Contains(t, stderr, "credentials are not taken")
+	require.Contains(t, stderr, "credentials are rejected")
 	client = client[:2]
 	code, stderr = works(address, "--token-file", tokens)
 	require.Equal(t, exitError, code, "a token and no certificate: %s", stderr)

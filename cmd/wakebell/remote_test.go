@@ -129,7 +129,7 @@ func TestAWrongTokenIsRefused(t *testing.T) {
 	for _, with := range [][]string{{}, {"--token-file", tokenFile(t, "not-"+secret)}} {
 		code, _, stderr := b.plainly(append(with, "--remote", node.listener(), "ls", "-t", "TOPIC")...)
 		require.Equal(t, exitError, code)
-		require.Contains(t, stderr, "credentials are not taken")
+		require.Contains(t, stderr, "credentials are rejected")
 		require.NotContains(t, stderr, secret)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 var _ gate.Operator = (*Gates)(nil)
 
-// List is that of gate.Gates. When the link breaks it ends with
+// List does what gate.Gates.List does. If the link breaks, it ends with
 // wakebell.ErrUnavailable.
 func (g *Gates) List(ctx context.Context) iter.Seq2[gate.Info, error] {
 	return wire.Each(list(ctx, g.client, rpc.OperationsClient.ListGates, &messages.ListGatesRequest{}), func(m *messages.ListGatesResponse) gate.Info {
@@ -20,7 +20,7 @@ func (g *Gates) List(ctx context.Context) iter.Seq2[gate.Info, error] {
 	})
 }
 
-// Show is that of gate.Gates.
+// Show does what gate.Gates.Show does.
 func (g *Gates) Show(ctx context.Context, name string) (gate.Info, error) {
 	answer, err := operate(ctx, g.client, rpc.OperationsClient.GetGate, &messages.GetGateRequest{Gate: name})
 	if err != nil {
@@ -29,15 +29,15 @@ func (g *Gates) Show(ctx context.Context, name string) (gate.Info, error) {
 	return wire.GateOf(answer.GetGate()), nil
 }
 
-// ForceRelease is that of gate.Gates. When the link breaks it may report that
-// the token did not have the turn that it has taken away.
+// ForceRelease does what gate.Gates.ForceRelease does. If the link breaks, it is
+// repeated and may return false although it released the turn.
 func (g *Gates) ForceRelease(ctx context.Context, name string, fence uint64) (bool, error) {
 	answer, err := operate(ctx, g.client, rpc.OperationsClient.ReleaseGate, &messages.ReleaseGateRequest{Gate: name, Fence: fence})
 	return answer.GetReleased(), err
 }
 
-// Repair is that of gate.Gates. When the link breaks it may tell of a gate
-// that it has repaired already.
+// Repair does what gate.Gates.Repair does. If the link breaks, it is repeated and
+// may return the result for a gate that it has already repaired.
 func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (gate.Repaired, error) {
 	answer, err := operate(ctx, g.client, rpc.OperationsClient.RepairGate, &messages.RepairGateRequest{Gate: name, Floor: floor})
 	if err != nil {
@@ -48,8 +48,8 @@ func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (gate.Rep
 	}, nil
 }
 
-// Remove is that of gate.Gates. When the link breaks it may report that there
-// was no gate where it has removed one.
+// Remove does what gate.Gates.Remove does. If the link breaks, it is repeated and
+// may return false although it removed the gate.
 func (g *Gates) Remove(ctx context.Context, name string, force bool) (bool, error) {
 	answer, err := operate(ctx, g.client, rpc.OperationsClient.RemoveGate, &messages.RemoveGateRequest{Gate: name, Force: force})
 	return answer.GetExisted(), err

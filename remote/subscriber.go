@@ -16,32 +16,40 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// Subscription says who subscribes, and to what.
+// Subscription configures Client.Subscribe: the topic or queue, the subscriber's
+// name and its credits. Exactly one of Topic and Queue is set.
 type Subscription struct {
-	Topic string // without prefix
+	Topic string // without the System's prefix
 
-	// Queue is a queue instead, as its Keys say; queue.Queue.Read reads the
-	// bodies. The zero value: it is a topic.
+	// Queue has the Keys of a queue to subscribe to instead of a topic. Decode the
+	// messages with queue.Queue.Read.
 	Queue queue.Keys
 
-	// Name tells subscribers of a topic apart, also after a restart: 1 to 256
-	// bytes. Of two with the same name the later one gets the leases.
+	// Name identifies the subscriber among those of the topic with the same
+	// credentials, 1 to 256 bytes. Use the same name after a restart. A later
+	// subscription with the same name replaces the earlier one.
 	Name string
 
-	// Credits are how many timers are handled at once, 1 to 10,000; default 5.
+	// Credits are how many timers are handled at once, 1 to 10,000. Default: 5.
 	Credits int
 }
 
-// Subscribe has handle called for the timers of a topic, or the messages of a
-// queue, up to Credits at once,
-// until ctx ends: then no more come, those that run have ctx's end in their
-// contexts, and what they make of it still counts if they return within a
-// second. What handle returns is its verdict, as of a handler. Leases are
-// extended for as long as it runs. When the link breaks it subscribes again by
-// itself; timers whose leases ended meanwhile are delivered again.
+// Subscribe calls handle for each timer of a topic or message of a queue, up to
+// Credits at once, until ctx ends. The result of handle settles the lease as that of
+// a wakebell.Handler does: nil acks, wakebell.Reject rejects, any other error nacks.
+// The lease is extended while handle runs. If it is lost, the context of handle is
+// cancelled with a cause such as wakebell.ErrLeaseLost or wakebell.ErrCancelled. A
+// panic of handle is logged, and the timer is delivered again when its lease
+// expires.
 //
-// It returns nil when ctx has ended, else why it cannot subscribe: ErrConflict
-// where the node handles the topic itself, wakebell.ErrInvalid, wakebell.ErrForbidden, ErrDenied.
+// When the link breaks, Subscribe subscribes again; timers whose leases have expired
+// meanwhile are delivered again. When ctx ends, no more timers arrive, the contexts
+// of running calls of handle end, and their results count if they return within 1 s.
+// Other leases are released.
+//
+// Subscribe returns nil when ctx has ended. Otherwise it returns why it cannot
+// subscribe: wakebell.ErrInvalid; wakebell.ErrConflict if the node handles the topic
+// itself; wakebell.ErrForbidden; ErrDenied; or an error if the Client is closed.
 func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(context.Context, *messages.Lease) error) error {
 	if s.Credits == 0 {
 		s.Credits = 5
@@ -51,23 +59,23 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 	}
 	if s.Queue.Name != "" {
 		if s.Topic != "" {
-			return argument.Invalid("Topic", "%q, and a Queue %q too", s.Topic, s.Queue.Name)
+			return argument.Invalid("Topic", "%q and Queue %q are both set, want one of them", s.Topic, s.Queue.Name)
 		}
 		s.Topic = s.Queue.Name
 	}
-	t := &taker{
+	t := &subscriber{
 		link: c.link, of: s, handle: handle, running: map[uint64]*runningLease{}, crashed: map[uint64]time.Time{},
 		wake: make(chan struct{}, 1), failed: make(chan error, 1),
-		feed: make(chan handed), began: time.Now(),
+		feed: make(chan leaseJob), began: time.Now(),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	key := takerKey{s.Topic, s.Name}
+	key := subscriberKey{s.Topic, s.Name}
 	c.link.mu.Lock()
-	if c.link.takers[key] != nil {
+	if c.link.subscribers[key] != nil {
 		c.link.mu.Unlock()
-		return argument.Invalid("Name", "%q subscribes to %q already", s.Name, s.Topic)
+		return argument.Invalid("Name", "%q is already subscribed to %q", s.Name, s.Topic)
 	}
-	c.link.takers[key] = t
+	c.link.subscribers[key] = t
 	c.link.mu.Unlock()
 	var writing sync.WaitGroup
 	stop := make(chan struct{})
@@ -84,34 +92,34 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 	close(stop)
 	writing.Wait()
 	c.link.mu.Lock()
-	delete(c.link.takers, key)
+	delete(c.link.subscribers, key)
 	c.link.mu.Unlock()
 	return err
 }
 
-// taker is a subscription of a Client.
-type taker struct {
+// subscriber is a running call of Client.Subscribe.
+type subscriber struct {
 	link   *clientLink
 	of     Subscription
 	handle func(context.Context, *messages.Lease) error
 	ctx    context.Context //nolint:containedctx // of all its handlers
 	cancel context.CancelCauseFunc
 	failed chan error
-	feed   chan handed
+	feed   chan leaseJob
 	work   sync.WaitGroup
-	began  time.Time // what its clock counts from
+	began  time.Time // zero of the clock that the node receives
 
-	mu       sync.Mutex
-	stopped  bool
-	running  map[uint64]*runningLease
-	crashed  map[uint64]time.Time // deliveries whose handlers panicked, until their leases end
-	verdicts []*messages.Verdict
-	told     time.Time // when the clock was told last
-	wake     chan struct{}
+	mu        sync.Mutex
+	stopped   bool
+	running   map[uint64]*runningLease
+	crashed   map[uint64]time.Time // deliveries whose handlers panicked, until their leases end
+	verdicts  []*messages.Verdict
+	clockSent time.Time // when the clock was last sent
+	wake      chan struct{}
 }
 
-// subscribe asks for leases, at first and whenever the link is new.
-func (t *taker) subscribe() {
+// subscribe requests leases, at first and over each new link.
+func (t *subscriber) subscribe() {
 	t.link.done.Go(func() {
 		request := &messages.SubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name, Credits: uint32(min(max(t.of.Credits, 0), 1<<30))} //nolint:gosec // bounded
 		if q := t.of.Queue; q.Name != "" {
@@ -123,7 +131,7 @@ func (t *taker) subscribe() {
 			answer, err := t.link.Ask(ctx, proto.CloneOf(request))
 			cancel()
 			if errors.Is(err, errBroken) || t.ctx.Err() != nil || t.link.ctx.Err() != nil {
-				return // the next link subscribes
+				return // opened subscribes over the next link
 			}
 			if err == nil {
 				var subscribed *messages.SubscribeResponse
@@ -148,21 +156,21 @@ func (t *taker) subscribe() {
 	})
 }
 
-// reconcile gives back what the node thinks is ours and is not, as after our
-// process began anew.
-func (t *taker) reconcile(m *messages.SubscribeResponse) {
+// reconcile releases the leases that the node lists for this subscriber and that it
+// does not have, for example because its process was restarted.
+func (t *subscriber) reconcile(m *messages.SubscribeResponse) {
 	for _, l := range m.GetHeld() {
 		t.mu.Lock()
 		_, known := t.crashed[l.GetDelivery()] // it comes back when its lease ends
 		known = known || t.running[l.GetDelivery()] != nil
 		t.mu.Unlock()
 		if !known && !t.pending(l.GetDelivery()) {
-			t.say(&messages.Verdict{Id: l.GetId(), Kind: &messages.Verdict_Release{Release: l.Release()}})
+			t.addVerdict(&messages.Verdict{Id: l.GetId(), Kind: &messages.Verdict_Release{Release: l.Release()}})
 		}
 	}
 }
 
-func (t *taker) pending(delivery uint64) bool {
+func (t *subscriber) pending(delivery uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, v := range t.verdicts {
@@ -173,8 +181,8 @@ func (t *taker) pending(delivery uint64) bool {
 	return false
 }
 
-// leases takes leases and has them handled.
-func (t *taker) leases(m *messages.Leases) {
+// leases starts the handling of leases that arrived.
+func (t *subscriber) leases(m *messages.Leases) {
 	now := time.Now()
 	sent := t.sentAt(m.GetClock(), now)
 	for _, l := range m.GetLeases() {
@@ -184,25 +192,26 @@ func (t *taker) leases(m *messages.Leases) {
 			t.late(l)
 			continue
 		}
-		t.begin(handed{ctx, cancel, l})
+		t.begin(leaseJob{ctx, cancel, l})
 	}
 }
 
-// late reports a lease that is not handled. It comes again when it ends at the node.
-func (t *taker) late(l *messages.Lease) {
+// late logs a lease that is not handled because it expired on the way. The node
+// delivers the timer again.
+func (t *subscriber) late(l *messages.Lease) {
 	t.link.cfg.Logger.Debug("a lease arrived after its end", "topic", t.of.Topic, "id", l.GetId(),
 		"attempt", l.GetAttempt(), "activation", l.GetActivation().AsTime(), "delivered", l.GetDelivered().AsTime())
 }
 
-// handed is a lease for one of a taker's goroutines.
-type handed struct {
+// leaseJob is a lease for a goroutine of a taker's goroutines.
+type leaseJob struct {
 	ctx    context.Context //nolint:containedctx // of this lease
 	cancel context.CancelCauseFunc
 	lease  *messages.Lease
 }
 
-// begin has a goroutine serve a lease: one that is free, or a new one.
-func (t *taker) begin(next handed) {
+// begin gives a lease to an idle goroutine, or to a new one.
+func (t *subscriber) begin(next leaseJob) {
 	select {
 	case t.feed <- next:
 		return
@@ -222,9 +231,9 @@ func (t *taker) begin(next handed) {
 	}()
 }
 
-// Serve handles one lease. A panic is a crash: the timer comes back when its
-// lease ends.
-func (t *taker) Serve(ctx context.Context, l *messages.Lease) {
+// Serve handles one lease. A panic settles nothing: the timer is delivered again
+// when its lease expires.
+func (t *subscriber) Serve(ctx context.Context, l *messages.Lease) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			t.crash(l.GetDelivery())
@@ -233,11 +242,11 @@ func (t *taker) Serve(ctx context.Context, l *messages.Lease) {
 	}()
 	err := t.handle(ctx, l)
 	if t.forget(l.GetDelivery()) {
-		t.say(verdictOf(l, err))
+		t.addVerdict(verdictOf(l, err))
 	}
 }
 
-func (t *taker) crash(delivery uint64) {
+func (t *subscriber) crash(delivery uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r := t.running[delivery]; r != nil {
@@ -246,7 +255,7 @@ func (t *taker) crash(delivery uint64) {
 	}
 }
 
-func (t *taker) forget(delivery uint64) bool {
+func (t *subscriber) forget(delivery uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, ours := t.running[delivery]
@@ -270,8 +279,8 @@ func verdictOf(l *messages.Lease, err error) *messages.Verdict {
 	return v
 }
 
-// ended ends the contexts of handlers whose leases are no longer ours.
-func (t *taker) ended(m *messages.LeasesEnded) {
+// ended cancels the contexts of handlers whose leases the subscriber no longer has.
+func (t *subscriber) ended(m *messages.LeasesEnded) {
 	for _, e := range m.GetEnded() {
 		cause := wakebell.ErrLeaseLost
 		switch e.GetReason() {
@@ -286,7 +295,7 @@ func (t *taker) ended(m *messages.LeasesEnded) {
 	}
 }
 
-func (t *taker) lose(delivery uint64, cause error) {
+func (t *subscriber) lose(delivery uint64, cause error) {
 	t.mu.Lock()
 	r := t.running[delivery]
 	delete(t.running, delivery)
@@ -296,9 +305,9 @@ func (t *taker) lose(delivery uint64, cause error) {
 	}
 }
 
-// Stop ends a subscription: its handlers have a moment to return, and what they
-// hold is given back.
-func (t *taker) Stop(cause error) {
+// Stop ends a subscription. Its handlers have wire.Grace to return; then the
+// remaining leases are released.
+func (t *subscriber) Stop(cause error) {
 	t.mu.Lock()
 	t.stopped = true
 	t.mu.Unlock()
@@ -312,5 +321,5 @@ func (t *taker) Stop(cause error) {
 	t.flush()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), wire.Grace)
 	defer cancel()
-	_, _ = t.link.Ask(ctx, &messages.UnsubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name}) // else the leases end by themselves
+	_, _ = t.link.Ask(ctx, &messages.UnsubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name}) // on an error the leases expire
 }

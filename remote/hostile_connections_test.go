@@ -24,8 +24,8 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// raw speaks HTTP/2 by hand: what no library of gRPC would say. It keeps to the
-// flow control of the node, which would end its streams else.
+// raw speaks HTTP/2 by hand, to send what no gRPC library sends. It respects the
+// node's flow control; otherwise the node would end its streams.
 type raw struct {
 	net.Conn
 	head    *hpack.Encoder
@@ -40,7 +40,7 @@ type raw struct {
 	more    chan struct{} // has room for one
 }
 
-// knock connects and says the preface.
+// knock connects and sends the preface.
 func knock(t testing.TB, n *node) *raw {
 	t.Helper()
 	conn, err := net.Dial("tcp", n.address)
@@ -55,7 +55,7 @@ func knock(t testing.TB, n *node) *raw {
 	return r
 }
 
-// Listen takes the windows that the node gives.
+// listen reads the window updates of the node.
 func (r *raw) listen() {
 	for {
 		f, err := r.framer.ReadFrame()
@@ -137,8 +137,7 @@ func (r *raw) send(stream uint32, data []byte, end bool) bool {
 	return true
 }
 
-// zeros is a message of gRPC with one field that no message has, of so many
-// zeros.
+// zeros returns a gRPC message with one unknown field of size zeros.
 func zeros(size int) []byte {
 	field := protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.BytesType), uint64(size))
 	m := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(field)+size))
@@ -147,8 +146,7 @@ func zeros(size int) []byte {
 
 const scheduleMethod, sessionMethod = rpc.Timers_Schedule_FullMethodName, rpc.Timers_Session_FullMethodName
 
-// Bodies without their last byte, without a token and with one: of calls, and of
-// sessions, which may stay open.
+// Bodies of calls and sessions without their last byte, with a token and without.
 func TestBodiesThatDoNotEnd(t *testing.T) { //nolint:paralleltest // it measures memory
 	unfinished := zeros(7 << 20)
 	unfinished = unfinished[:len(unfinished)-1]
@@ -160,7 +158,7 @@ func TestBodiesThatDoNotEnd(t *testing.T) { //nolint:paralleltest // it measures
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := besiege(t)
-			crowd(4, func(int) {
+			inParallel(4, func(int) {
 				r := knock(t, b.node)
 				for range 24 {
 					r.send(r.call(attack.method, attack.token), unfinished, false)
@@ -179,7 +177,7 @@ func TestCompleteBodiesInALoop(t *testing.T) { //nolint:paralleltest // it measu
 	for name, token := range map[string]string{"without a token": "", "with one": mallory} {
 		t.Run(name, func(t *testing.T) {
 			b := besiege(t)
-			crowd(8, func(int) {
+			inParallel(8, func(int) {
 				r := knock(t, b.node)
 				for range 16 {
 					r.send(r.call(scheduleMethod, token), whole, true)
@@ -191,7 +189,7 @@ func TestCompleteBodiesInALoop(t *testing.T) { //nolint:paralleltest // it measu
 	}
 }
 
-// A body that does not arrive ends its call, and one that is large its link.
+// A body that does not arrive ends its call; a large one ends its connection.
 func TestABodyHasADeadline(t *testing.T) {
 	t.Parallel()
 	b := besiege(t)
@@ -203,16 +201,16 @@ func TestABodyHasADeadline(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(began), 9*time.Second)
 }
 
-// Connections that say nothing, more than a node serves at once.
-func TestSilentConnectionsKeepNobodyOut(t *testing.T) { //nolint:paralleltest // it counts goroutines
+// Connections that send nothing, more than a node serves at once.
+func TestSilentConnectionsDoNotLockClientsOut(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	b := besiege(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		crowd(400, func(int) {
-			for ctx.Err() == nil { // each comes back when it was sent away
+		inParallel(400, func(int) {
+			for ctx.Err() == nil { // each reconnects when it was closed
 				conn, err := net.Dial("tcp", b.server.Address())
 				if err == nil {
 					end := context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -237,7 +235,7 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) { //nolint:paralleltest //
 }
 
 // Connections that speak HTTP/2 and make calls that are refused, or none.
-func TestConnectionsWithoutCredentialsKeepNobodyOut(t *testing.T) { //nolint:paralleltest // it counts goroutines
+func TestConnectionsWithoutCredentialsDoNotLockClientsOut(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	b := besiege(t)
 	var made []*raw
 	for i := range 300 {

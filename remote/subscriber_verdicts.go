@@ -6,7 +6,8 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-func (t *taker) say(v *messages.Verdict) {
+// addVerdict queues a verdict for the next write.
+func (t *subscriber) addVerdict(v *messages.Verdict) {
 	t.mu.Lock()
 	t.verdicts = append(t.verdicts, v)
 	t.mu.Unlock()
@@ -16,15 +17,15 @@ func (t *taker) say(v *messages.Verdict) {
 	}
 }
 
-// write sends verdicts as they gather, and asks for more time.
-func (t *taker) write(stop <-chan struct{}) {
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+// write sends queued verdicts and extends leases until stop is closed.
+func (t *subscriber) write(stop <-chan struct{}) {
+	check := time.NewTicker(checkEvery)
+	defer check.Stop()
 	for {
 		select {
 		case <-t.wake:
-		case <-look.C:
-			t.look(time.Now())
+		case <-check.C:
+			t.checkLeases(time.Now())
 		case <-stop:
 			t.flush()
 			return
@@ -33,8 +34,8 @@ func (t *taker) write(stop <-chan struct{}) {
 	}
 }
 
-// flush sends what has gathered. Where there is no link it stays, for the next.
-func (t *taker) flush() {
+// flush sends the queued verdicts. If there is no link, they stay queued.
+func (t *subscriber) flush() {
 	t.mu.Lock()
 	all := t.verdicts
 	t.verdicts = nil

@@ -23,18 +23,18 @@ func withMallory() remote.Config {
 	return remote.Config{Tokens: map[string]string{secret: "tests", malloryToken: "mallory"}}
 }
 
-// talker speaks in a session by hand.
+// talker sends frames in a session by hand.
 type talker struct {
 	t       testing.TB
 	stream  grpc.ClientStream
 	end     func()
 	request uint64
-	others  []proto.Message // replies that were not asked for
+	others  []proto.Message // replies to no request
 
 	attacks bool // the node may turn it away: that ends the attack, not the test
 }
 
-// turnedAway ends an attack by a panic: the node has refused to go on with it.
+// turnedAway is the panic that ends an attack whose stream the node has ended.
 type turnedAway struct{ err error }
 
 // assault is talk for an attack.
@@ -60,7 +60,7 @@ func intrude(t testing.TB, n *node) *stranger {
 	return s
 }
 
-// fine requires that there is no error, or ends the attack.
+// fine requires that err is nil, or ends the attack.
 func (k *talker) fine(err error) {
 	k.t.Helper()
 	if err != nil && k.attacks {
@@ -89,7 +89,7 @@ func commandWith(m proto.Message) *messages.Command {
 	return c
 }
 
-// say sends commands, all but the last 1,000 of them in frames of their own.
+// say sends commands, all but the last 1,000 of them in separate frames.
 func (k *talker) say(all ...proto.Message) {
 	k.t.Helper()
 	for len(all) > 0 {
@@ -116,7 +116,7 @@ func (k *talker) replies() (all []proto.Message) {
 	return all
 }
 
-// answers are those to requests that were numbered with number, in their order.
+// answers waits for n answers, to the requests with numbers from from on.
 func (k *talker) answers(n int, from uint64) map[uint64]proto.Message {
 	k.t.Helper()
 	got := map[uint64]proto.Message{}
@@ -151,13 +151,13 @@ func (k *talker) asks(all ...proto.Message) []proto.Message {
 	return answers
 }
 
-// Ask is asks of one request.
+// ask sends one request and waits for its answer.
 func (k *talker) ask(m proto.Message) proto.Message {
 	k.t.Helper()
 	return k.asks(m)[0]
 }
 
-// refused asks, and requires an Error of a code.
+// refused sends a request and requires an Error with a code.
 func (k *talker) refused(code messages.Code, m proto.Message) *messages.Error {
 	k.t.Helper()
 	answer := k.ask(m)
@@ -172,7 +172,7 @@ func subscription(topic string, credits uint32) *messages.SubscribeRequest {
 	return &messages.SubscribeRequest{Topic: topic, Subscriber: "s", Credits: credits, Timeout: durationpb.New(patience)}
 }
 
-// subscribes requires that a peer can subscribe to a topic of its own.
+// subscribes requires that a peer can subscribe to another topic.
 func (n *node) subscribes(t testing.TB, token string) {
 	t.Helper()
 	k := talk(t, n, token)

@@ -13,7 +13,7 @@ import (
 	"github.com/wakebell/wakebell/messages/rpc"
 )
 
-// lasting waits, so that what an attack has opened is there beside other attacks.
+// lasting waits, so that connections of an attack stay open during other attacks.
 func lasting(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {
@@ -22,14 +22,14 @@ func lasting(t *testing.T, d time.Duration) {
 	}
 }
 
-// doorAttacks are those of hostile_door_test.go.
-var doorAttacks = []attack{
+// connectionAttacks are the attacks of hostile_connections_test.go.
+var connectionAttacks = []attack{
 	{"bodies that do not end", func(t *testing.T, n *node, random *rand.Rand) {
 		unfinished := zeros(7 << 20)
 		unfinished = unfinished[:len(unfinished)-1]
 		method := []string{scheduleMethod, sessionMethod}[random.IntN(2)]
 		token := []string{"", malloryToken}[random.IntN(2)]
-		crowd(3, func(int) {
+		inParallel(3, func(int) {
 			r := knock(t, n)
 			for range 6 {
 				r.send(r.call(method, token), unfinished, false)
@@ -40,7 +40,7 @@ var doorAttacks = []attack{
 	{"complete bodies in a loop", func(t *testing.T, n *node, random *rand.Rand) {
 		whole := zeros(7 << 20)
 		token := []string{"", malloryToken}[random.IntN(2)]
-		crowd(4, func(int) {
+		inParallel(4, func(int) {
 			r := knock(t, n)
 			for range 8 {
 				r.send(r.call(scheduleMethod, token), whole, true)

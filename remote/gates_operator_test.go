@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// gatesOf are the gates of a node, here and elsewhere.
+// gatesOf returns the gates of a node, in its process and over the network.
 func gatesOf(t *testing.T, n *node) (here, elsewhere gate.Operator) {
 	t.Helper()
 	return n.Gates(), dial(t, n).Gates()

@@ -12,8 +12,8 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// DeadLetters is that of queue.Client. When the link breaks it ends with
-// wakebell.ErrUnavailable.
+// DeadLetters does what queue.Client.DeadLetters does. If the link breaks, it ends
+// with wakebell.ErrUnavailable.
 func (q *Queues) DeadLetters(ctx context.Context, name queue.Keys, from int64) iter.Seq2[queue.DeadLetter, error] {
 	if from < 0 {
 		return func(yield func(queue.DeadLetter, error) bool) {
@@ -26,7 +26,7 @@ func (q *Queues) DeadLetters(ctx context.Context, name queue.Keys, from int64) i
 	})
 }
 
-// DeadLetter is that of queue.Client.
+// DeadLetter does what queue.Client.DeadLetter does.
 func (q *Queues) DeadLetter(ctx context.Context, name queue.Keys, entry string) (queue.DeadLetter, error) {
 	answer, err := operate(ctx, q.client, rpc.OperationsClient.GetQueueDeadLetter, &messages.GetQueueDeadLetterRequest{
 		Name: name.Name, Queue: wire.QueueMessage(name), Entry: entry,
@@ -37,8 +37,9 @@ func (q *Queues) DeadLetter(ctx context.Context, name queue.Keys, entry string) 
 	return wire.QueueDeadLetterOf(answer.GetDeadLetter()), nil
 }
 
-// RedriveDeadLetter is that of queue.Client. When the link breaks it fails with
-// wakebell.ErrUnavailable, and nobody knows.
+// RedriveDeadLetter does what queue.Client.RedriveDeadLetter does. If the link
+// breaks, it returns wakebell.ErrUnavailable, and the message may have been
+// published.
 func (q *Queues) RedriveDeadLetter(ctx context.Context, name queue.Keys, l queue.DeadLetter, o queue.RedriveOptions) (queue.RedriveOutcome, string, error) {
 	request := &messages.RedriveQueueDeadLetterRequest{
 		Name: name.Name, Queue: wire.QueueMessage(name), Entry: l.Entry, Body: l.Payload, Window: wire.Span(o.Window), FreesKeys: o.FreeKeyOnFailure,
@@ -53,8 +54,9 @@ func (q *Queues) RedriveDeadLetter(ctx context.Context, name queue.Keys, l queue
 	return queue.RedriveOutcome(answer.GetOutcome()), answer.GetId(), nil //nolint:gosec // numbered alike
 }
 
-// DeleteDeadLetters is that of queue.Client. After an error, as when the link
-// breaks, it may not count all that it has deleted.
+// DeleteDeadLetters does what queue.Client.DeleteDeadLetters does. With an error,
+// such as wakebell.ErrUnavailable after the link broke, the count may miss dead
+// letters that were deleted.
 func (q *Queues) DeleteDeadLetters(ctx context.Context, name queue.Keys, letters ...queue.DeadLetter) (int, error) {
 	for total := 0; ; {
 		n := q.fittingLetters(letters)
@@ -71,7 +73,7 @@ func (q *Queues) DeleteDeadLetters(ctx context.Context, name queue.Keys, letters
 	}
 }
 
-// fittingLetters is how many of the first letters go in one request.
+// fittingLetters returns how many of the first dead letters fit into one request.
 func (q *Queues) fittingLetters(letters []queue.DeadLetter) (n int) {
 	for size := wire.FrameOverhead; n < min(len(letters), wire.MaxDeadLetters); n++ {
 		size += len(letters[n].Payload) + len(letters[n].Entry) + wire.EnvelopeOverhead

@@ -9,27 +9,27 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// Control is that of wakebell.Client.
+// Control does what wakebell.Client.Control does.
 func (c *Client) Control(ctx context.Context, topic string) (wakebell.Control, error) {
 	answer, err := operate(ctx, c, rpc.OperationsClient.GetTopicControl, &messages.GetTopicControlRequest{Topic: topic})
 	return wire.ControlOf(answer.GetControl()), err
 }
 
-// Pause is that of wakebell.Client.
+// Pause does what wakebell.Client.Pause does.
 func (c *Client) Pause(ctx context.Context, topic, by, reason string) (wakebell.Control, error) {
 	answer, err := operate(ctx, c, rpc.OperationsClient.PauseTopic, &messages.PauseTopicRequest{Topic: topic, By: by, Reason: reason})
 	return wire.ControlOf(answer.GetControl()), err
 }
 
-// Resume is that of wakebell.Client.
+// Resume does what wakebell.Client.Resume does.
 func (c *Client) Resume(ctx context.Context, topic string) (wakebell.Control, error) {
 	answer, err := operate(ctx, c, rpc.OperationsClient.ResumeTopic, &messages.ResumeTopicRequest{Topic: topic})
 	return wire.ControlOf(answer.GetControl()), err
 }
 
-// Retune is that of wakebell.Client.
+// Retune does what wakebell.Client.Retune does.
 func (c *Client) Retune(ctx context.Context, topic string, s wakebell.Settings) (wakebell.Control, error) {
-	if err := s.Validate(); err != nil { // which also tells what the wire cannot
+	if err := s.Validate(); err != nil { // also rejects values that the message cannot represent
 		return wakebell.Control{}, err
 	}
 	answer, err := operate(ctx, c, rpc.OperationsClient.RetuneTopic, &messages.RetuneTopicRequest{Topic: topic, Settings: wire.SettingsMessage(s)})

@@ -1,0 +1,115 @@
+package remote
+
+import (
+	"maps"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+)
+
+const (
+	// checkEvery is how often a subscriber looks for leases to extend and for
+	// expired leases.
+	checkEvery = 100 * time.Millisecond
+	// clockEvery is how often an idle subscriber sends its clock. Two clocks that
+	// differ by 100 ppm drift apart by 6 ms in that time.
+	clockEvery = time.Minute
+)
+
+type runningLease struct {
+	id     string
+	extend time.Time // when to request the next extension
+	until  time.Time // when it expires, as confirmed by the node
+	cancel func(error)
+}
+
+// goodUntil sets the end of a lease and the time of its next extension.
+func (r *runningLease) goodUntil(until, now time.Time) {
+	r.until, r.extend = until, now.Add(until.Sub(now)/3)
+}
+
+// clock returns the local clock as the node receives it: the time since began.
+func (t *subscriber) clock() *durationpb.Duration { return durationpb.New(time.Since(t.began)) }
+
+// sentAt returns when the node sent a message, or a little earlier. The clock is
+// that of the message.
+func (t *subscriber) sentAt(clock *durationpb.Duration, now time.Time) time.Time {
+	if !clock.IsValid() { // the node sends none
+		return now
+	}
+	sent := t.began.Add(clock.AsDuration())
+	if sent.After(now) { // the clock is not one that this subscriber sent
+		return now
+	}
+	return sent
+}
+
+// hold stores a lease that arrived. It returns false if the lease has expired or is
+// about to, or if the subscriber is stopped.
+func (t *subscriber) hold(l *messages.Lease, until, now time.Time, cancel func(error)) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped || !now.Add(checkEvery).Before(until) {
+		return false
+	}
+	r := &runningLease{id: l.GetId(), cancel: cancel}
+	r.goodUntil(until, now)
+	t.running[l.GetDelivery()] = r
+	t.work.Add(1)
+	return true
+}
+
+// extended applies the extensions that the node confirms.
+func (t *subscriber) extended(m *messages.LeasesExtended) {
+	now := time.Now()
+	sent := t.sentAt(m.GetClock(), now)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range m.GetExtended() {
+		r, until := t.running[e.GetDelivery()], sent.Add(e.GetTtl().AsDuration())
+		if r != nil && r.id == e.GetId() && until.After(r.until) {
+			r.goodUntil(until, now)
+		}
+	}
+}
+
+// checkLeases cancels the contexts of leases shortly before they expire at the node,
+// and requests extensions for the others. An Extend that is not confirmed is
+// repeated.
+func (t *subscriber) checkLeases(now time.Time) {
+	var lost []uint64
+	t.mu.Lock()
+	maps.DeleteFunc(t.crashed, func(_ uint64, until time.Time) bool { return now.After(until) })
+	for delivery, r := range t.running {
+		switch {
+		case !now.Add(checkEvery).Before(r.until): // the next check would be too late
+			lost = append(lost, delivery)
+		case now.After(r.extend):
+			r.extend = now.Add(r.until.Sub(now) / 3)
+			t.verdicts = append(t.verdicts, &messages.Verdict{Id: r.id, Kind: &messages.Verdict_Extend{Extend: &messages.Extend{Delivery: delivery}}})
+		}
+	}
+	idle := now.Sub(t.clockSent) >= clockEvery
+	t.mu.Unlock()
+	for _, delivery := range lost {
+		t.lose(delivery, wakebell.ErrLeaseLost)
+	}
+	if idle {
+		t.send(nil)
+	}
+}
+
+// send sends verdicts and the local clock. It returns false if there is no link.
+func (t *subscriber) send(verdicts []*messages.Verdict) bool {
+	now := time.Now()
+	if !t.link.send(&messages.Verdicts{Topic: t.of.Topic, Subscriber: t.of.Name, Verdicts: verdicts, Clock: t.clock()}) {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clockSent = now
+	return true
+}

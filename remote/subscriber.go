@@ -203,7 +203,7 @@ func (t *subscriber) late(l *messages.Lease) {
 		"attempt", l.GetAttempt(), "activation", l.GetActivation().AsTime(), "delivered", l.GetDelivered().AsTime())
 }
 
-// leaseJob is a lease for a goroutine of a taker's goroutines.
+// leaseJob is a lease for one of a subscriber's goroutines.
 type leaseJob struct {
 	ctx    context.Context //nolint:containedctx // of this lease
 	cancel context.CancelCauseFunc

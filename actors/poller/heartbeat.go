@@ -101,7 +101,7 @@ func (d *Delivery) Extend(ctx context.Context) error {
 
 type extendNow struct {
 	lease     *lease
-	answer    chan<- error // nil: handed is told
+	answer    chan<- error // nil: forwarded receives the answer
 	forwarded *ForwardedLease
 }
 

@@ -50,7 +50,7 @@ type verdict struct {
 	answer chan<- error  // receives the result; nil: no caller waits
 }
 
-// flight is one exchange under way. Slots are reserved by it from the moment
+// flight is one exchange in flight. Slots are reserved by it from the moment
 // it is sent, so that two exchanges never claim the same slot.
 type flight struct {
 	request   exchange.Request

@@ -121,7 +121,7 @@ type (
 // to an actor, and waits for its answer: a *messages.Ack, Nack or Reject. It sets
 // the number of the delivery. Errors: ErrUnreachable, or the cause of ctx.
 func Remind(ctx context.Context, system *actor.ActorSystem, runtime string, to *actor.PID, m *messages.Reminder) (answer any, err error) {
-	m.Delivery = rand.Uint64() // it tells deliveries apart, it keeps nobody out
+	m.Delivery = rand.Uint64() // a number, not a secret
 	answers := make(chan any, 1)
 	pid := PID(system, runtime)
 	system.Root.Send(pid, deliver{to: to, message: m, answers: answers})

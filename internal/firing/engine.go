@@ -69,7 +69,7 @@ type Engine struct {
 	rank     int       // of the next page
 	complete bool      // all pages were read once
 
-	lock   recurring.Lock // of somebody else, as last seen
+	lock   recurring.Lock // of another beat, as last seen
 	lockAt time.Time      // since when, by Redis's clock
 	dead   recurring.Lock // its holder counts as dead
 	barred bool

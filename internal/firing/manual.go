@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// Hand fires entries for people, whoever has the lock.
+// Hand fires entries on request of an operator, whichever beat has the lock.
 type Hand struct {
 	Store *recurring.Store
 	Maker Maker
@@ -192,7 +192,7 @@ func ScoreAt(e recur.Entry, now time.Time) int64 {
 	}
 }
 
-// fire carries out a firing, past the lock of somebody else.
+// fire carries out a firing, despite the lock of another beat.
 func (h Hand) fire(ctx context.Context, f recurring.Firing) (recurring.FireReply, error) {
 	reply, err := h.Store.Fire(ctx, "", recurring.Lock{}, []recurring.Firing{f})
 	if err == nil && reply.Barred {

@@ -35,7 +35,7 @@ var (
 	ErrStale = errors.New("stale exchange: a later one has been run")
 )
 
-// Token fences a lease: whoever settles or extends it must present the token
+// Token fences a lease: a settlement or an extension must present the token
 // that the claim or the last extension gave. Its content is the source's
 // affair.
 type Token string
@@ -147,7 +147,7 @@ type Burial struct {
 // Request is one exchange.
 type Request struct {
 	// Incarnation names the life of the caller that Sequence counts in; Stream
-	// numbers its streams from 0. At most one request of a stream is under way.
+	// numbers its streams from 0. At most one request of a stream is in flight.
 	Incarnation string
 	Stream      int
 	Sequence    uint64 // from 1

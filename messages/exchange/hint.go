@@ -16,7 +16,7 @@ const (
 	// HintControl: the topic was paused, resumed or retuned; read what is
 	// ordered of it. It is read after HintSubscribed too, and now and then.
 	HintControl
-	// HintTail: somebody watches what happens on the topic, for In from now.
+	// HintTail: a client watches the events of the topic, for In from now.
 	HintTail
 )
 
@@ -28,7 +28,7 @@ type Hint struct {
 
 	// HintDue: In is how long after Sent the head is due (not negative), Sent
 	// (also of HintCheck and HintControl) the source's clock when the hint was
-	// sent. HintTail: In is for how long events are to be told, Watched for how
+	// sent. HintTail: In is how long events are to be published, Watched how
 	// long the watcher has been subscribed to them.
 	In      time.Duration
 	Watched time.Duration

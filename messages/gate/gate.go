@@ -17,8 +17,8 @@
 // That is true of a look too: a late copy of it must not confirm a grant of which
 // its process has not heard.
 //
-// A gate that nobody uses is forgotten. Its tickets go on above the last all the
-// same.
+// An unused gate expires. The tickets of a later gate of the same name are still
+// above its last one.
 package gate
 
 import "time"

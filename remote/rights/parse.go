@@ -23,7 +23,7 @@ import (
 // recurring schedule), a colon and a pattern; * alone is every name of every kind. In
 // a pattern * matches any text, ? matches one character, and \ escapes either of them.
 // The principal is the owner of a token or the common name of a certificate, or * for
-// everybody. # starts a comment.
+// all of them. # starts a comment.
 //
 // The error names every invalid line, and wraps wakebell.ErrInvalid.
 func Parse(text string) (*Grants, error) {

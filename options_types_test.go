@@ -12,13 +12,13 @@ import (
 )
 
 // TestOptionsFitWhatTheyConfigure compiles handlers with each kind of option: an
-// option that its source or Retune does not have is an error of the compiler.
+// option that its source or RetuneLocal does not have is an error of the compiler.
 func TestOptionsFitWhatTheyConfigure(t *testing.T) {
 	t.Parallel()
 	const (
 		topic = "wakebell.Handle(wakebell.NewTopic[string](``), func(context.Context, wakebell.Timer[string]) error { return nil }, "
 		mail  = "wakebell.HandleQueue(queue.New[string](``), func(context.Context, wakebell.Message[string]) error { return nil }, "
-		tune  = "new(wakebell.System).Retune(``, "
+		tune  = "new(wakebell.System).RetuneLocal(``, "
 	)
 	const (
 		common   = "wakebell.DiscardRejected(), wakebell.With()"

@@ -28,7 +28,7 @@ func TestErrorsContainNoAddressOfRedis(t *testing.T) {
 	c, err := remote.Dial(t.Context(), server.Address(), remote.DialConfig{Config: remote.Config{Logger: quiet}})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	n := &node{System: sys, server: server}
+	n := &node{System: sys, server: server, address: server.Address(), gateway: sys.Gateway().GetId()}
 	conn := n.dial(t)
 	s.Kill()
 	_, session := c.Stats(t.Context(), "topic")

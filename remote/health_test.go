@@ -30,7 +30,7 @@ func TestTheHealthServiceFollowsTheSystem(t *testing.T) {
 	require.NoError(t, err)
 	server, err := remote.Serve(sys, remote.Config{Logger: quiet})
 	require.NoError(t, err)
-	n := &node{System: sys, server: server, topic: topic}
+	n := &node{System: sys, server: server, address: server.Address(), topic: topic}
 	t.Cleanup(server.Stop)
 
 	c := grpc_health_v1.NewHealthClient(n.dial(t))
@@ -121,7 +121,7 @@ func TestTheHealthServiceFollowsRedis(t *testing.T) {
 		_ = sys.Stop()
 		server.Stop()
 	})
-	c := grpc_health_v1.NewHealthClient((&node{System: sys, server: server}).dial(t))
+	c := grpc_health_v1.NewHealthClient((&node{System: sys, server: server, address: server.Address()}).dial(t))
 	becomes := func(want grpc_health_v1.HealthCheckResponse_ServingStatus) {
 		t.Helper()
 		eventually(t, func() bool {

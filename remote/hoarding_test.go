@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
 // One principal holds leases of many topics: what they take is bounded for all
@@ -54,7 +55,7 @@ func TestHoardedLeasesAreBoundedForAPrincipal(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, func() bool { return held.Load() > 24<<20 })
+	eventually(t, func() bool { return held.Load() > int64(limits.Leases.Principal)*3/4 })
 	honest, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{Config: remote.Config{Token: otherSecret, Logger: quiet}, DeadLink: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(honest.Close)
@@ -74,7 +75,7 @@ func TestHoardedLeasesAreBoundedForAPrincipal(t *testing.T) {
 		grown = max(grown, int64(heap())-before)
 	}
 	t.Logf("%d MiB held, heap grown by %d MiB", most.Load()>>20, grown>>20)
-	require.LessOrEqual(t, most.Load(), int64(32<<20+topics<<20), "one lease of each topic, and what a principal may have")
+	require.LessOrEqual(t, most.Load(), int64(limits.Leases.Principal+topics<<20), "one lease of each topic, and what a principal may have")
 	require.Less(t, grown, int64(400<<20), "node and hoarder are one process, and other tests run beside them; 720 MiB were there to be had")
 
 	close(release) // what there was no room for comes now

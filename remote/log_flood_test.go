@@ -31,7 +31,7 @@ func TestPeersDoNotFloodTheLog(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))
 	t.Cleanup(func() { _ = sys.Stop(); server.Stop() })
-	n := &node{System: sys, server: server, topic: wakebell.NewTopic[string](redistest.Name(t))}
+	n := &node{System: sys, server: server, address: server.Address(), gateway: sys.Gateway().GetId(), topic: wakebell.NewTopic[string](redistest.Name(t))}
 	began := time.Now()
 
 	lapsing := talk(t, n, malloryToken)

@@ -78,7 +78,7 @@ func TestAReminderThatIsNotKeptIsToldOf(t *testing.T) {
 	var got []string
 	eventually(t, func() bool { got = append(got, m.took()...); return len(got) > 0 })
 	require.Equal(t, []string{"failed close: CODE_UNAVAILABLE"}, got)
-	require.Equal(t, 1, log.count("a reminder was not set"))
+	require.Equal(t, 1, log.count("reminder request failed"))
 	_, err := sys.Reminders().Set(t.Context(), reminder.Actor(pid), "close", reminder.In(0), text("x"))
 	require.ErrorIs(t, err, wakebell.ErrUnavailable)
 }

@@ -77,20 +77,19 @@ const tooLarge = -2
 const neverSettled = "never settled"
 
 func (r *replyReader) leases(out *exchange.Reply, n int) {
-	copies := copier{all: r.Text}
+	var copies copier
 	out.Leases = make([]exchange.Lease, n)
 	for i := range out.Leases {
 		l := &out.Leases[i]
 		idBytes, payloadBytes := r.Count(), r.Count()
 		l.Claims, l.Failures = r.Integer(), r.Integer()
 		l.Activation = scripts.Instant(r.Score())
-		at := len(copies.all) - len(r.Text)
-		r.Take(idBytes)
-		r.Take(payloadBytes)
+		rest := len(r.Text)
+		id, payload := r.Take(idBytes), r.Take(payloadBytes)
 		if r.Err != nil {
 			return
 		}
-		l.ID, l.Payload = copies.cut(at, idBytes, payloadBytes)
+		l.ID, l.Payload = copies.id(id, rest), copies.payload(payload, rest)
 		l.Token = out.Extended
 		l.Fault = layout.FaultOf(l.ID)
 	}
@@ -144,28 +143,42 @@ func readRecord(text string, score float64) (leaseRecord, bool) {
 	return r, true
 }
 
-// copier copies ids and payloads out of a reply. Small leases share a copy.
+// copier copies the ids and payloads of leases out of a reply. Small ones share
+// memory, so that a reply costs few allocations; a lease that is held for long keeps
+// at most idChunk and payloadChunk bytes, not the whole reply.
 type copier struct {
-	all  string
-	from int    // the offset of text
-	text string // a copy of a part of all, which several leases share
-	copy []byte // a second copy of it, for payloads
+	ids      strings.Builder
+	payloads []byte
 }
 
-// sharedBytes bounds what leases share, so that a lease that is held for long does
-// not retain the memory of the whole reply.
-const sharedBytes = 1 << 10
+const (
+	idChunk      = 512
+	payloadChunk = 2 << 10
+)
 
-// cut returns the id and the payload that begin at an offset.
-func (c *copier) cut(at, idBytes, payloadBytes int) (id string, payload []byte) {
-	size := idBytes + payloadBytes
-	if size > sharedBytes/2 {
-		return strings.Clone(c.all[at : at+idBytes]), []byte(c.all[at+idBytes : at+size])
+// id copies an id. Rest is the number of bytes of the reply from here.
+func (c *copier) id(id string, rest int) string {
+	if len(id) > idChunk/4 {
+		return strings.Clone(id)
 	}
-	if at+size > c.from+len(c.text) {
-		c.from, c.text = at, strings.Clone(c.all[at:min(at+sharedBytes, len(c.all))])
-		c.copy = []byte(c.text)
+	if c.ids.Cap()-c.ids.Len() < len(id) {
+		c.ids.Reset()
+		c.ids.Grow(min(idChunk, rest))
 	}
-	at -= c.from
-	return c.text[at : at+idBytes], c.copy[at+idBytes : at+size : at+size]
+	at := c.ids.Len()
+	c.ids.WriteString(id)
+	return c.ids.String()[at:]
+}
+
+// payload copies a payload. Rest is the number of bytes of the reply from here.
+func (c *copier) payload(payload string, rest int) []byte {
+	if len(payload) > payloadChunk/4 {
+		return []byte(payload)
+	}
+	if cap(c.payloads)-len(c.payloads) < len(payload) {
+		c.payloads = make([]byte, 0, min(payloadChunk, rest))
+	}
+	at := len(c.payloads)
+	c.payloads = append(c.payloads, payload...)
+	return c.payloads[at:len(c.payloads):len(c.payloads)]
 }

@@ -1,0 +1,83 @@
+package actors
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/actors/gateway"
+	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/messages"
+)
+
+// crashNow has the gateway that gets it panic in its Receive.
+type crashNow struct{}
+
+type crashing struct{ actor.Context }
+
+func (c crashing) Message() any {
+	message := c.Context.Message()
+	if _, ok := message.(crashNow); ok {
+		panic("crashed on demand")
+	}
+	return message
+}
+
+func TestARequestThatPanicsHarmsNoOther(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		l := &fakeTimers{}
+		l.do = func(_ context.Context, r messages.Request) messages.Answer {
+			if name(r) == "schedule 1" {
+				panic("as the test wants it")
+			}
+			<-time.After(time.Second)
+			return nil
+		}
+		system, rt := gatewayOn(t, l)
+		other := ask(system, schedule(2))
+		fault := refused(t, messages.Code_CODE_INTERNAL, ask(system, schedule(1)))
+		require.Contains(t, fault.GetMessage(), "as the test wants it")
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, other))
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestACrashOfTheGatewayAnswersWhatItHad(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		release := make(chan struct{})
+		l := &fakeTimers{do: until(release)}
+		system, rt := gatewayOn(t, l)
+		began := time.Now()
+		running, waiting := ask(system, schedule(1)), ask(system, schedule(1))
+		synctest.Wait()
+		crash := system.Root.RequestFuture(gateway.PID(system, "wakebell"), crashNow{}, time.Minute)
+		refused(t, messages.Code_CODE_UNAVAILABLE, running)
+		refused(t, messages.Code_CODE_UNAVAILABLE, waiting)
+		require.Equal(t, began, time.Now(), "at once, not after its restart")
+		close(release)
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))), "mail waits for the restart")
+		require.Equal(t, []string{"schedule 1", "schedule 1"}, l.requests(), "what waited was not begun")
+		_, err := crash.Result()
+		require.ErrorIs(t, err, actor.ErrTimeout, "the message that crashed it is lost")
+		require.NoError(t, rt.Stop())
+	})
+}
+
+func TestAStopAnswersWhatTheGatewayHad(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		release := make(chan struct{})
+		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
+		running := ask(system, schedule(1))
+		synctest.Wait()
+		require.NoError(t, rt.Stop())
+		refused(t, messages.Code_CODE_UNAVAILABLE, running)
+		close(release)
+	})
+}

@@ -1,0 +1,109 @@
+package timers
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+)
+
+func TestADeadLetterHasPayloadAndReason(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.due(t, "a", "b")
+		leases := f.claim(t, 2).Leases
+		reject := storetest.Verdict(exchange.Bury, leases[0])
+		reject.Reason = "no such account"
+		nack := storetest.Verdict(exchange.Nack, leases[1])
+		require.Empty(t, f.settle(t, reject, nack).Refused)
+		_, err := f.Get(t.Context(), f.topic, "a")
+		require.ErrorIs(t, err, redisops.ErrNotFound)
+		letters, next, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 0)
+		require.NoError(t, err)
+		require.Empty(t, next)
+		require.Len(t, letters, 1)
+		d := letters[0]
+		require.Equal(t, "a", d.ID)
+		require.Equal(t, "body of a", string(d.Payload))
+		require.Equal(t, "no such account", d.Reason)
+		require.Equal(t, 1, d.Claims)
+		require.Equal(t, leases[0].Activation, d.Activation)
+		require.WithinDuration(t, time.Now(), d.At, time.Minute)
+	})
+}
+
+func TestDeadLettersByPageAndCap(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		var names []string
+		for i := range 30 {
+			names = append(names, fmt.Sprintf("%02d", i))
+		}
+		f.due(t, names...)
+		var list []exchange.Settlement
+		for _, l := range f.claim(t, 30).Leases {
+			list = append(list, storetest.Verdict(exchange.Bury, l))
+		}
+		f.settle(t, list...)
+		var got []string
+		after := ""
+		for {
+			letters, next, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, after, 7)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(letters), 7)
+			for _, d := range letters {
+				got = append(got, d.ID)
+			}
+			if after = next; next == "" {
+				break
+			}
+		}
+		require.Equal(t, names, got)
+		_, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "nonsense", 7)
+		require.ErrorIs(t, err, redisops.ErrInvalid)
+	})
+}
+
+// Redis trims a stream by whole nodes, of 100 entries by default.
+func TestTheOldestDeadLettersLeaveAboveTheCap(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.due(t, numbered(450)...)
+		g := f.holder(SourceOptions{DeadCap: 100})
+		var list []exchange.Settlement
+		for _, l := range g.claim(t, 450).Leases {
+			list = append(list, storetest.Verdict(exchange.Bury, l))
+		}
+		require.Empty(t, g.settle(t, list...).Refused)
+		counts, err := f.Count(t.Context(), f.topic)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, counts.Dead, int64(100))
+		require.LessOrEqual(t, counts.Dead, int64(200))
+		last := f.rdb.XRevRangeN(t.Context(), f.key.Dead, "+", "-", 1).Val()
+		require.Equal(t, "00449", last[0].Values["id"], "the newest stays")
+	})
+}
+
+func TestNeverSettledIsDeadLettered(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.due(t, "a")
+		g := f.holder(SourceOptions{MaxClaims: 2, DeadCap: 1000})
+		claims := 0
+		require.Eventually(t, func() bool {
+			claims += len(g.run(t, g.request(1, time.Millisecond)).Leases)
+			counts, err := f.Count(t.Context(), f.topic)
+			return err == nil && counts.Dead == 1
+		}, 30*time.Second, 2*time.Millisecond)
+		require.Equal(t, 2, claims)
+		letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
+		require.NoError(t, err)
+		require.Equal(t, "never settled", letters[0].Reason)
+		require.Equal(t, 2, letters[0].Claims)
+	})
+}

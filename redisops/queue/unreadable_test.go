@@ -102,3 +102,21 @@ func TestUnreadableAnswersOfQueueExchanges(t *testing.T) {
 		})
 	}
 }
+
+func TestAMessageThatCannotBeReadIsAtFault(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		for i, body := range []string{
+			`bad`, `[]`, `{"payload":"x"}`, `{"id":"a"}`, `{"id":"a","payload":"x","payload_hex":"00"}`, `{"id":"a","payload_hex":"0"}`,
+			`{"id":"a","payload":1}`,
+		} {
+			require.NoError(t, f.rdb.LPush(t.Context(), f.keys.pending, "\x1eRMQ1:"+body).Err())
+			lease := f.claim(t, 1).Leases[0]
+			require.NotEmpty(t, lease.Fault, body)
+			s := storetest.Verdict(exchange.Bury, lease)
+			s.Reason = lease.Fault
+			require.Empty(t, f.settle(t, s).Refused)
+			require.EqualValues(t, i+1, f.rdb.LLen(t.Context(), f.keys.dlq).Val())
+		}
+	})
+}

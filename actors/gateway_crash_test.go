@@ -14,7 +14,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// crashNow has the gateway that gets it panic in its Receive.
+// crashNow makes the receiving actor panic in its Receive.
 type crashNow struct{}
 
 type crashing struct{ actor.Context }
@@ -27,7 +27,7 @@ func (c crashing) Message() any {
 	return message
 }
 
-func TestARequestThatPanicsHarmsNoOther(t *testing.T) {
+func TestAPanickingRequestAffectsNoOther(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		l := &fakeTimers{}
@@ -47,7 +47,7 @@ func TestARequestThatPanicsHarmsNoOther(t *testing.T) {
 	})
 }
 
-func TestACrashOfTheGatewayAnswersWhatItHad(t *testing.T) {
+func TestACrashOfTheGatewayFailsItsRequests(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -59,17 +59,17 @@ func TestACrashOfTheGatewayAnswersWhatItHad(t *testing.T) {
 		crash := system.Root.RequestFuture(gateway.PID(system, "wakebell"), crashNow{}, time.Minute)
 		refused(t, messages.Code_CODE_UNAVAILABLE, running)
 		refused(t, messages.Code_CODE_UNAVAILABLE, waiting)
-		require.Equal(t, began, time.Now(), "at once, not after its restart")
+		require.Equal(t, began, time.Now(), "requests fail at once, not after the restart")
 		close(release)
-		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))), "mail waits for the restart")
-		require.Equal(t, []string{"schedule 1", "schedule 1"}, l.requests(), "what waited was not begun")
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))), "messages wait for the restart")
+		require.Equal(t, []string{"schedule 1", "schedule 1"}, l.requests(), "a request that waited is not executed")
 		_, err := crash.Result()
-		require.ErrorIs(t, err, actor.ErrTimeout, "the message that crashed it is lost")
+		require.ErrorIs(t, err, actor.ErrTimeout, "the message that caused the panic is lost")
 		require.NoError(t, rt.Stop())
 	})
 }
 
-func TestAStopAnswersWhatTheGatewayHad(t *testing.T) {
+func TestAStopOfTheGatewayFailsItsRequests(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})

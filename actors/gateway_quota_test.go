@@ -35,12 +35,12 @@ func TestTooManyRequestsAreRefused(t *testing.T) {
 			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
 		}
 		require.Equal(t, gateway.MaxPrincipalRunning, l.peak)
-		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))), "there is room again")
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))), "there are free places again")
 		require.NoError(t, rt.Stop())
 	})
 }
 
-// by asks as a peer of this principal at this host.
+// by sends a request as a remote peer with this principal and host.
 func by(system *actor.ActorSystem, who, where string, request any) *actor.Future {
 	f := actor.NewFuture(system, time.Hour)
 	system.Root.Send(gateway.PID(system, "wakebell"), &actor.MessageEnvelope{
@@ -50,7 +50,9 @@ func by(system *actor.ActorSystem, who, where string, request any) *actor.Future
 	return f
 }
 
-// One principal asks for as much as it can: others, and this process, have room.
+// TestOnePrincipalDoesNotFillTheGateway checks that requests of other principals
+// and of this process are accepted although one principal has as many requests as
+// it can.
 func TestOnePrincipalDoesNotFillTheGateway(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
@@ -81,8 +83,9 @@ func TestOnePrincipalDoesNotFillTheGateway(t *testing.T) {
 	})
 }
 
-// Principals fill the places with slow requests: others, and this process, are
-// answered. One principal leaves several places, and many leave one for each.
+// TestSlowRequestsLeavePlacesForOthers checks that slow requests do not prevent
+// others, of other principals or of this process, from running. One principal with
+// slow requests leaves several places; many principals leave one for each other.
 func TestSlowRequestsLeavePlacesForOthers(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
@@ -115,7 +118,7 @@ func TestSlowRequestsLeavePlacesForOthers(t *testing.T) {
 			synctest.Wait()
 		}
 		fill("mallory", "h")
-		require.Len(t, l.requests(), gateway.MaxPrincipalRunning, "a principal that is alone has most places")
+		require.Len(t, l.requests(), gateway.MaxPrincipalRunning, "a single principal may use most places")
 		honest(300 * time.Millisecond) // five at a time, or nearly
 
 		for n := range 7 {

@@ -18,10 +18,10 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// ledger stands in for the timers of Redis: it keeps ids in memory, and do
-// says how long a request takes and how it goes wrong.
+// fakeTimers replaces the timers of Redis: it keeps ids in memory. The function do
+// may delay a request and answer it with an error.
 type fakeTimers struct {
-	do func(ctx context.Context, request messages.Request) messages.Answer // nil answer: as it should be
+	do func(ctx context.Context, request messages.Request) messages.Answer // nil: the regular answer
 
 	mu            sync.Mutex
 	timers        map[string]bool
@@ -84,8 +84,8 @@ func (l *fakeTimers) requests() []string {
 	return append([]string(nil), l.began...)
 }
 
-// until has every request take until the channel is closed, whatever its
-// context says.
+// until delays every request until the channel is closed, even if the request's
+// context ends earlier.
 func until(release <-chan struct{}) func(context.Context, messages.Request) messages.Answer {
 	return func(context.Context, messages.Request) messages.Answer {
 		<-release
@@ -106,7 +106,7 @@ func gatewayOn(t *testing.T, l *fakeTimers, topics ...poller.Topic) (*actor.Acto
 	return system, rt
 }
 
-// ask sends a request, whose answer has an hour to come.
+// ask sends a request and waits up to an hour for its answer.
 func ask(system *actor.ActorSystem, request any) *actor.Future {
 	return system.Root.RequestFuture(gateway.PID(system, "wakebell"), request, time.Hour)
 }
@@ -118,7 +118,7 @@ func answered(t *testing.T, f *actor.Future) any {
 	return answer
 }
 
-// refused is the Error that a future brings.
+// refused requires that the answer is an Error with this code, and returns it.
 func refused(t *testing.T, code messages.Code, f *actor.Future) *messages.Error {
 	t.Helper()
 	fault, ok := answered(t, f).(*messages.Error)
@@ -136,7 +136,7 @@ func TestTheGatewayAnswers(t *testing.T) {
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system, rt := gatewayOn(t, &fakeTimers{})
 		_, there := system.ProcessRegistry.GetLocal("wakebell/gateway")
-		require.True(t, there, "when Start has returned the gateway has its name")
+		require.True(t, there, "the gateway is registered when Start has returned")
 		scheduled, ok := answered(t, ask(system, schedule(7))).(*messages.ScheduleResponse)
 		require.True(t, ok)
 		require.Equal(t, uint64(7), scheduled.GetRequest())
@@ -153,7 +153,7 @@ func TestRequestsAboutATimerKeepTheirOrder(t *testing.T) {
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		l := &fakeTimers{}
 		l.do = func(_ context.Context, r messages.Request) messages.Answer {
-			if s, ok := r.(*messages.ScheduleRequest); ok { // each slower than the one after it
+			if s, ok := r.(*messages.ScheduleRequest); ok { // each takes longer than the next one
 				<-time.After(time.Second - time.Duration(s.GetRequest())*time.Millisecond)
 			}
 			return nil
@@ -170,9 +170,9 @@ func TestRequestsAboutATimerKeepTheirOrder(t *testing.T) {
 		for n, f := range last {
 			cancelled, ok := answered(t, f).(*messages.CancelResponse)
 			require.True(t, ok)
-			require.Equal(t, messages.Presence_PRESENCE_PENDING, cancelled.GetFound()[0], "%d was cancelled after it was scheduled", n)
+			require.Equal(t, messages.Presence_PRESENCE_PENDING, cancelled.GetFound()[0], "%d must be cancelled after it was scheduled", n)
 		}
-		require.Equal(t, 3*time.Second, time.Since(began), "the timers did not wait for each other")
+		require.Equal(t, 3*time.Second, time.Since(began), "requests about different timers do not wait for each other")
 		require.Equal(t, 20, l.peak)
 		require.NoError(t, rt.Stop())
 	})
@@ -187,7 +187,7 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 		began := time.Now()
 		short := schedule(1)
 		short.Timeout = durationpb.New(time.Second)
-		behind := schedule(1) // waits for the one before
+		behind := schedule(1) // waits for the first request
 		behind.Timeout = durationpb.New(2 * time.Second)
 		futures := []*actor.Future{ask(system, short), ask(system, behind), ask(system, schedule(2))}
 		for i, after := range []time.Duration{time.Second, 2 * time.Second, gateway.DefaultTimeout} {
@@ -196,7 +196,7 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 		}
 		close(release)
 		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))), "the timer is free again")
-		require.Len(t, l.requests(), 3, "what was answered while it waited is not begun")
+		require.Len(t, l.requests(), 3, "a request whose deadline ended while it waited is not executed")
 		require.NoError(t, rt.Stop())
 	})
 }
@@ -223,7 +223,7 @@ func TestARequestIsAnsweredOnce(t *testing.T) {
 	})
 }
 
-func TestTheNameOfTheGatewayIsTaken(t *testing.T) {
+func TestStartFailsWhenTheGatewaysNameIsTaken(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()

@@ -13,15 +13,15 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// letterTexts reads all dead letters in pages, as payload and reason.
-func (f *fixture) letterTexts(t testing.TB, page int) (texts []string, all []DeadLetter) {
+// deadTexts reads all dead letters in pages, as payload and reason.
+func (f *fixture) deadTexts(t testing.TB, page int) (texts []string, all []DeadLetter) {
 	t.Helper()
 	for next := "0"; next != ""; {
-		var letters []DeadLetter
+		var dead []DeadLetter
 		var err error
-		letters, next, err = f.DeadLetters(t.Context(), "", next, page)
+		dead, next, err = f.DeadLetters(t.Context(), "", next, page)
 		require.NoError(t, err)
-		all = append(all, letters...)
+		all = append(all, dead...)
 	}
 	for _, l := range all {
 		texts = append(texts, string(l.Payload)+l.Reason)
@@ -39,7 +39,7 @@ func TestEqualDeadLettersKeepTheirRecordsOnEachPage(t *testing.T) {
 			want = append(want, payload+strconv.Itoa(i))
 		}
 		for page := 1; page <= 13; page++ {
-			got, all := f.letterTexts(t, page)
+			got, all := f.deadTexts(t, page)
 			require.Equal(t, want, got, "pages of %d", page)
 			for i, l := range all {
 				found, err := f.DeadLetter(t.Context(), l.Entry)
@@ -47,7 +47,7 @@ func TestEqualDeadLettersKeepTheirRecordsOnEachPage(t *testing.T) {
 				require.Equal(t, all[i], found)
 			}
 		}
-		_, all := f.letterTexts(t, 100)
+		_, all := f.deadTexts(t, 100)
 		for _, i := range []int{5, 0, 11, 6} { // in the middle and at both ends
 			n, err := f.DiscardLetters(t.Context(), all[i], all[i])
 			require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestEqualDeadLettersKeepTheirRecordsOnEachPage(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, LetterRedriven, outcome)
 		want[8] = ""
-		got, _ := f.letterTexts(t, 3)
+		got, _ := f.deadTexts(t, 3)
 		require.Equal(t, slices.DeleteFunc(want, func(s string) bool { return s == "" }), got)
 	})
 }
@@ -76,29 +76,29 @@ func TestDeadLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 		reject("x", "bad")
 		reject("twin", "second")
 		require.NoError(t, f.rdb.LPush(t.Context(), f.keys.dlq, "Python's").Err())
-		letters, next, err := f.DeadLetters(t.Context(), "", "", 3)
+		dead, next, err := f.DeadLetters(t.Context(), "", "", 3)
 		require.NoError(t, err)
 		require.Equal(t, "3", next)
 		var reasons []string
-		for _, l := range letters {
+		for _, l := range dead {
 			reasons = append(reasons, string(l.Payload)+" "+l.Reason)
 		}
 		require.Equal(t, []string{"twin first", "x bad", "twin second"}, reasons)
 		onTwo, _, err := f.DeadLetters(t.Context(), "", "2", 3)
 		require.NoError(t, err)
-		require.Equal(t, letters[2], onTwo[0], "a twin on a page of its own")
+		require.Equal(t, dead[2], onTwo[0], "a twin on a page of its own")
 		rest, next, err := f.DeadLetters(t.Context(), "", next, 3)
 		require.NoError(t, err)
 		require.Empty(t, next)
 		require.Equal(t, "Python's", string(rest[0].Payload))
 		require.Zero(t, rest[0].At)
 
-		outcome, id, err := f.RedriveLetter(t.Context(), letters[0], "k", PublishOptions{})
+		outcome, id, err := f.RedriveLetter(t.Context(), dead[0], "k", PublishOptions{})
 		require.NoError(t, err)
 		require.Equal(t, LetterRedriven, outcome)
 		require.Len(t, id, 32)
-		require.NotEqual(t, letters[0].ID, id)
-		outcome, _, err = f.RedriveLetter(t.Context(), letters[2], "k", PublishOptions{})
+		require.NotEqual(t, dead[0].ID, id)
+		outcome, _, err = f.RedriveLetter(t.Context(), dead[2], "k", PublishOptions{})
 		require.NoError(t, err)
 		require.Equal(t, LetterDuplicate, outcome)
 		outcome, _, err = f.RedriveLetter(t.Context(), rest[0], "", PublishOptions{})
@@ -109,14 +109,14 @@ func TestDeadLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 		require.Equal(t, LetterAbsent, outcome)
 		require.Equal(t, []string{"twin", "Python's"}, payloads(f.claim(t, 9).Leases))
 
-		found, err := f.DeadLetter(t.Context(), letters[2].Entry)
+		found, err := f.DeadLetter(t.Context(), dead[2].Entry)
 		require.NoError(t, err)
 		require.Equal(t, "second", found.Reason)
-		n, err := f.DiscardLetters(t.Context(), letters...)
+		n, err := f.DiscardLetters(t.Context(), dead...)
 		require.NoError(t, err)
 		require.Equal(t, 2, n)
 		require.Zero(t, f.rdb.Exists(t.Context(), f.keys.dlq, f.keys.records).Val())
-		_, err = f.DeadLetter(t.Context(), letters[2].Entry)
+		_, err = f.DeadLetter(t.Context(), dead[2].Entry)
 		require.ErrorIs(t, err, redisops.ErrNotFound)
 	})
 }

@@ -20,10 +20,10 @@ func TestDeadLettersAreSharedWithPython(t *testing.T) {
 		ctx := t.Context()
 		push := func(payloads ...any) { require.NoError(t, f.rdb.LPush(ctx, f.keys.dlq, payloads...).Err()) }
 		take := func() { require.NoError(t, f.rdb.RPop(ctx, f.keys.dlq).Err()) }
-		want := func(letters ...string) {
+		want := func(texts ...string) {
 			t.Helper()
-			got, _ := f.letterTexts(t, 2)
-			require.Equal(t, letters, got)
+			got, _ := f.deadTexts(t, 2)
+			require.Equal(t, texts, got)
 		}
 		push("old", "{}")
 		f.makeDead(t, 1, "{}", "a")
@@ -43,7 +43,7 @@ func TestDeadLettersAreSharedWithPython(t *testing.T) {
 		require.NoError(t, f.rdb.RPush(ctx, f.keys.dlq, "{}").Err())
 		want("{}", "{}1", "a2", "{}", "p", "b3", "q")
 
-		_, all := f.letterTexts(t, 100)
+		_, all := f.deadTexts(t, 100)
 		n, err := f.DiscardLetters(ctx, all[3], all[4], all[1])
 		require.NoError(t, err)
 		require.Equal(t, 3, n)
@@ -82,13 +82,13 @@ func TestABurstOfPythonsDeadLettersIsCaughtUpWith(t *testing.T) {
 		require.NoError(t, f.rdb.LPush(t.Context(), f.keys.dlq, burst...).Err())
 	}
 	f.makeDead(t, 2, "b")
-	got, _ := f.letterTexts(t, 1000)
+	got, _ := f.deadTexts(t, 1000)
 	require.Equal(t, "a1", got[0])
 	require.Equal(t, "b", got[2501], "it had no place yet")
 	_, err := f.src.Heal(t.Context())
 	require.NoError(t, err)
 	f.makeDead(t, 3, "c")
-	got, _ = f.letterTexts(t, 1000)
+	got, _ = f.deadTexts(t, 1000)
 	require.Equal(t, []string{"a1", "c3"}, []string{got[0], got[2502]})
 }
 
@@ -100,7 +100,7 @@ func TestRecordsOfAnOlderVersionAreLeftAlone(t *testing.T) {
 		require.NoError(t, f.rdb.HSet(t.Context(), f.Name()+"::wakebell:letters", redisHash("{}"), "x 1 1 1 1\nab").Err())
 		require.NoError(t, f.rdb.LPush(t.Context(), f.keys.dlq, "{}").Err())
 		f.makeDead(t, 1, "{}")
-		got, _ := f.letterTexts(t, 1)
+		got, _ := f.deadTexts(t, 1)
 		require.Equal(t, []string{"{}", "{}1"}, got)
 	})
 }
@@ -118,8 +118,8 @@ func TestHealRemovesRecordsOfDeadLettersThatPythonRemoved(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 		require.False(t, f.claim(t, 1).Orphans)
-		letters, _, err := f.DeadLetters(t.Context(), "", "", 0)
+		dead, _, err := f.DeadLetters(t.Context(), "", "", 0)
 		require.NoError(t, err)
-		require.NotZero(t, letters[0].At)
+		require.NotZero(t, dead[0].At)
 	})
 }

@@ -42,7 +42,7 @@ func TestTheCapOfDeadLettersIsReachedInSteps(t *testing.T) {
 			capped.makeDead(t, i, "{}")
 			require.EqualValues(t, []int{1100, 600, 100, 3}[i], f.rdb.LLen(t.Context(), f.keys.dlq).Val())
 		}
-		got, _ := f.letterTexts(t, 2)
+		got, _ := f.deadTexts(t, 2)
 		require.Equal(t, []string{"{}1", "{}2", "{}3"}, got)
 		_, err := f.src.Heal(t.Context())
 		require.NoError(t, err)
@@ -59,14 +59,14 @@ func TestDeadLettersDeepInsideALongListAreRemoved(t *testing.T) {
 	const n = 110_000
 	f.seed(t, "dead", n)
 	require.NoError(t, f.rdb.LSet(t.Context(), f.keys.dlq, n/2, "Python's").Err())
-	letter, err := f.DeadLetter(t.Context(), redisHash("Python's"))
+	pythons, err := f.DeadLetter(t.Context(), redisHash("Python's"))
 	require.NoError(t, err)
-	outcome, _, err := f.RedriveLetter(t.Context(), letter, "", PublishOptions{})
+	outcome, _, err := f.RedriveLetter(t.Context(), pythons, "", PublishOptions{})
 	require.NoError(t, err)
 	require.Equal(t, LetterRedriven, outcome)
 	require.NoError(t, f.rdb.LSet(t.Context(), f.keys.dlq, n/2, "Python's").Err())
 	gone := DeadLetter{Entry: redisHash("gone"), Payload: []byte("gone")}
-	count, err := f.DiscardLetters(t.Context(), letter, gone, letter)
+	count, err := f.DiscardLetters(t.Context(), pythons, gone, pythons)
 	require.NoError(t, err)
 	require.Equal(t, 1, count)
 
@@ -77,13 +77,13 @@ func TestDeadLettersDeepInsideALongListAreRemoved(t *testing.T) {
 		require.NoError(t, err)
 	}
 	after := strconv.Itoa(n - 2)
-	letters, _, err := f.DeadLetters(t.Context(), "", after, 1)
+	dead, _, err := f.DeadLetters(t.Context(), "", after, 1)
 	require.NoError(t, err)
-	require.Equal(t, "1", letters[0].Reason)
-	count, err = f.DiscardLetters(t.Context(), letters...)
+	require.Equal(t, "1", dead[0].Reason)
+	count, err = f.DiscardLetters(t.Context(), dead...)
 	require.NoError(t, err)
 	require.Equal(t, 1, count)
-	_, err = f.DeadLetter(t.Context(), letters[0].Entry)
+	_, err = f.DeadLetter(t.Context(), dead[0].Entry)
 	require.ErrorIs(t, err, redisops.ErrNotFound)
 }
 
@@ -103,7 +103,7 @@ func TestADeadLetterIsRedrivenUnderItsOwnKey(t *testing.T) {
 			dead := func() DeadLetter {
 				require.True(t, f.publish(t, PublishOptions{OwnKeys: own}, NewMessage([]byte("x"), "k"))[0].Fresh)
 				f.settle(t, storetest.Verdict(exchange.Bury, f.claim(t, 1).Leases[0]))
-				_, all := f.letterTexts(t, 10)
+				_, all := f.deadTexts(t, 10)
 				return all[0]
 			}
 			first := dead()

@@ -108,11 +108,11 @@ func TestQueueGivesUpAfterTooManyDeliveries(t *testing.T) {
 		require.Equal(t, tooManyDeliveries, b.Reason)
 		require.Equal(t, 2, b.Claims)
 		require.Equal(t, []string{"poison"}, f.list(t, f.keys.dlq), "as the peer stores it")
-		letter, err := f.DeadLetter(t.Context(), b.Entry)
+		dead, err := f.DeadLetter(t.Context(), b.Entry)
 		require.NoError(t, err)
 		require.Equal(t, DeadLetter{
 			Entry: b.Entry, Payload: []byte("poison"), ID: b.ID, Reason: b.Reason, Deliveries: 2, At: b.At,
-		}, letter)
+		}, dead)
 		h.settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]))
 		require.ElementsMatch(t, []string{"processing:lease_token_counter", "dlq"}, f.left(t))
 	})
@@ -164,11 +164,11 @@ func TestQueueKeepsCompletedAndFailed(t *testing.T) {
 		last := storetest.Verdict(exchange.Bury, l[6])
 		last.Reason = "worse"
 		h.settle(t, last)
-		letters, next, err := f.DeadLetters(t.Context(), "", "", 0)
+		dead, next, err := f.DeadLetters(t.Context(), "", "", 0)
 		require.NoError(t, err)
 		require.Empty(t, next)
-		require.Len(t, letters, 1, "the cap")
-		require.Equal(t, "worse", letters[0].Reason)
+		require.Len(t, dead, 1, "the cap")
+		require.Equal(t, "worse", dead[0].Reason)
 		require.EqualValues(t, 1, f.rdb.ZCard(t.Context(), f.keys.places).Val())
 	})
 }

@@ -133,10 +133,10 @@ func (m *model) redrive(rt *rapid.T) {
 	if len(m.dead) == 0 {
 		return
 	}
-	i := rapid.IntRange(0, len(m.dead)-1).Draw(rt, "letter")
-	letters, _, err := m.f.DeadLetters(m.t.Context(), "", "", 1000)
+	i := rapid.IntRange(0, len(m.dead)-1).Draw(rt, "dead letter")
+	dead, _, err := m.f.DeadLetters(m.t.Context(), "", "", 1000)
 	require.NoError(rt, err)
-	outcome, _, err := m.f.RedriveLetter(m.t.Context(), letters[i], "", PublishOptions{})
+	outcome, _, err := m.f.RedriveLetter(m.t.Context(), dead[i], "", PublishOptions{})
 	require.NoError(rt, err)
 	require.Equal(rt, LetterRedriven, outcome)
 	m.published++

@@ -81,9 +81,9 @@ func (f *fixture) page(t testing.TB, from, n int) []DeadLetter {
 	t.Helper()
 	var all []DeadLetter
 	for next := fmt.Sprint(from); len(all) < n; {
-		letters, after, err := f.DeadLetters(t.Context(), "", next, min(n-len(all), 1000))
+		dead, after, err := f.DeadLetters(t.Context(), "", next, min(n-len(all), 1000))
 		require.NoError(t, err)
-		all, next = append(all, letters...), after
+		all, next = append(all, dead...), after
 	}
 	return all
 }

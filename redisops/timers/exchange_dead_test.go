@@ -23,11 +23,11 @@ func TestADeadLetterHasPayloadAndReason(t *testing.T) {
 		require.Empty(t, f.settle(t, reject, nack).Refused)
 		_, err := f.Get(t.Context(), f.topic, "a")
 		require.ErrorIs(t, err, redisops.ErrNotFound)
-		letters, next, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 0)
+		dead, next, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 0)
 		require.NoError(t, err)
 		require.Empty(t, next)
-		require.Len(t, letters, 1)
-		d := letters[0]
+		require.Len(t, dead, 1)
+		d := dead[0]
 		require.Equal(t, "a", d.ID)
 		require.Equal(t, "body of a", string(d.Payload))
 		require.Equal(t, "no such account", d.Reason)
@@ -53,10 +53,10 @@ func TestDeadLettersByPageAndCap(t *testing.T) {
 		var got []string
 		after := ""
 		for {
-			letters, next, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, after, 7)
+			dead, next, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, after, 7)
 			require.NoError(t, err)
-			require.LessOrEqual(t, len(letters), 7)
-			for _, d := range letters {
+			require.LessOrEqual(t, len(dead), 7)
+			for _, d := range dead {
 				got = append(got, d.ID)
 			}
 			if after = next; next == "" {
@@ -101,9 +101,9 @@ func TestNeverSettledIsDeadLettered(t *testing.T) {
 			return err == nil && counts.Dead == 1
 		}, 30*time.Second, 2*time.Millisecond)
 		require.Equal(t, 2, claims)
-		letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
+		dead, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
 		require.NoError(t, err)
-		require.Equal(t, "never settled", letters[0].Reason)
-		require.Equal(t, 2, letters[0].Claims)
+		require.Equal(t, "never settled", dead[0].Reason)
+		require.Equal(t, 2, dead[0].Claims)
 	})
 }

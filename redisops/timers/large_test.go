@@ -54,11 +54,11 @@ func TestTooLargePayloads(t *testing.T) {
 				Index: -1, Entry: b.Entry, At: b.At, ID: "large", Activation: time.Unix(4, 0).UTC(), Reason: reason,
 			}, b)
 		}
-		letter, err := f.DeadLetter(t.Context(), f.topic, f.firstDead(t).Entry)
+		dead, err := f.DeadLetter(t.Context(), f.topic, f.firstDead(t).Entry)
 		require.NoError(t, err)
-		require.Equal(t, "large", letter.ID)
-		require.Equal(t, reason, letter.Reason)
-		require.Empty(t, letter.Payload)
+		require.Equal(t, "large", dead.ID)
+		require.Equal(t, reason, dead.Reason)
+		require.Empty(t, dead.Payload)
 		require.False(t, f.rdb.HExists(t.Context(), f.key.Payloads, "large").Val())
 		result, err := f.Redrive(t.Context(), f.topic, RedriveOptions{})
 		require.NoError(t, err)
@@ -100,8 +100,8 @@ func withoutPlace(b exchange.Burial) exchange.Burial {
 // firstDead returns the oldest dead letter of the topic.
 func (f *fixture) firstDead(t *testing.T) DeadLetter {
 	t.Helper()
-	letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
+	dead, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
 	require.NoError(t, err)
-	require.Len(t, letters, 1)
-	return letters[0]
+	require.Len(t, dead, 1)
+	return dead[0]
 }

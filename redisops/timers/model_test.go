@@ -17,16 +17,16 @@ import (
 // topic must observe. Instants are long past or far in the future, so that the
 // result does not depend on the clock; a lease of a millisecond is waited out.
 type model struct {
-	t       testing.TB
-	f       *fixture
-	holders [2]*modelHolder
-	timers  map[string]*modelTimer
-	marks   map[string]float64 // of ids with Once: the instant
-	dead    []modelLetter
-	order   Control
+	t            testing.TB
+	f            *fixture
+	holders      [2]*modelHolder
+	timers       map[string]*modelTimer
+	marks        map[string]float64 // of ids with Once: the instant
+	dead         []modelDead
+	topicControl Control
 }
 
-type modelLetter struct{ id, payload string }
+type modelDead struct{ id, payload string }
 
 // modelMaxClaims is the cap on claims without a verdict.
 const modelMaxClaims = 2

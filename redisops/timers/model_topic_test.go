@@ -33,7 +33,7 @@ func (m *model) forget(rt *rapid.T) {
 	require.Zero(rt, m.f.rdb.Exists(ctx, k.Timeline, k.Payloads, k.Leases, k.Dead, k.Control, k.Hint).Val())
 	require.False(rt, m.f.rdb.SIsMember(ctx, m.f.keys.Topics, m.f.topic).Val())
 	clear(m.timers)
-	m.dead, m.order = nil, Control{}
+	m.dead, m.topicControl = nil, Control{}
 }
 
 // heal removes entries without a timer, and nothing else.
@@ -65,31 +65,31 @@ func (m *model) control(rt *rapid.T) {
 	case "pause":
 		by, reason := rapid.StringN(0, 3, -1).Draw(rt, "by"), rapid.StringN(0, 3, -1).Draw(rt, "reason")
 		got, err = m.f.Pause(ctx, topic, by, reason)
-		if !m.order.Paused { // only Redis knows since when
+		if !m.topicControl.Paused { // only Redis knows since when
 			require.WithinDuration(rt, m.f.now(m.t), got.PausedAt, time.Minute)
-			m.order.PausedAt = got.PausedAt
+			m.topicControl.PausedAt = got.PausedAt
 		}
-		m.order.Paused, m.order.PausedBy, m.order.Reason = true, by, reason
+		m.topicControl.Paused, m.topicControl.PausedBy, m.topicControl.Reason = true, by, reason
 	case "resume":
 		got, err = m.f.Resume(ctx, topic)
-		m.order = Control{Settings: m.order.Settings}
+		m.topicControl = Control{Settings: m.topicControl.Settings}
 	case "retune":
-		m.order.Settings = Settings{
+		m.topicControl.Settings = Settings{
 			MaxConcurrent: rapid.SampledFrom([]int{0, 1, 10_000}).Draw(rt, "max concurrent"),
 			LeaseTTL:      rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(rt, "lease"),
 			RetryLimit:    rapid.SampledFrom([]time.Duration{0, 90 * time.Second}).Draw(rt, "retry limit"),
 		}
-		got, err = m.f.Retune(ctx, topic, m.order.Settings)
+		got, err = m.f.Retune(ctx, topic, m.topicControl.Settings)
 	}
 	require.NoError(rt, err)
-	require.Equal(rt, m.order, got)
+	require.Equal(rt, m.topicControl, got)
 }
 
 // checkControl compares the control with the model.
 func (m *model) checkControl(rt *rapid.T) {
 	got, err := m.f.Control(m.t.Context(), m.f.topic)
 	require.NoError(rt, err)
-	require.Equal(rt, m.order, got)
+	require.Equal(rt, m.topicControl, got)
 }
 
 // whole is an exchange that settles, extends and claims at once.

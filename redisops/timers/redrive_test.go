@@ -41,8 +41,8 @@ func (f *fixture) addDead(t testing.TB, id string, ago time.Duration) string {
 	return entry
 }
 
-// letters returns the ids of all dead letters that a filter selects.
-func (f *fixture) letters(t testing.TB, filter DeadFilter) (found []string) {
+// deadIDs returns the ids of all dead letters that a filter selects.
+func (f *fixture) deadIDs(t testing.TB, filter DeadFilter) (found []string) {
 	t.Helper()
 	for after := ""; ; {
 		page, next, err := f.DeadLetters(t.Context(), f.topic, filter, after, 2)
@@ -82,7 +82,7 @@ func TestDeadLettersAreFiltered(t *testing.T) {
 			"entry, wrong":  {DeadFilter{Entry: "1-1"}, nil},
 			"entry, reason": {DeadFilter{Entry: old, Reason: "card"}, nil},
 		} {
-			require.Equal(t, c.want, f.letters(t, c.DeadFilter), name)
+			require.Equal(t, c.want, f.deadIDs(t, c.DeadFilter), name)
 		}
 		one, err := f.DeadLetter(t.Context(), f.topic, old)
 		require.NoError(t, err)
@@ -115,11 +115,11 @@ func TestPagesOfDeadLettersAreBounded(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, page, 1, "a second one would be over 1 MiB")
 		require.NotEmpty(t, next)
-		require.Equal(t, []string{"big", "big", "big"}, f.letters(t, DeadFilter{Reason: "rare"}))
+		require.Equal(t, []string{"big", "big", "big"}, f.deadIDs(t, DeadFilter{Reason: "rare"}))
 		n, err := f.DeleteDead(t.Context(), f.topic, DeadFilter{Reason: "dull"})
 		require.NoError(t, err)
 		require.EqualValues(t, 1200, n)
-		require.Len(t, f.letters(t, DeadFilter{}), 3)
+		require.Len(t, f.deadIDs(t, DeadFilter{}), 3)
 	})
 }
 
@@ -183,7 +183,7 @@ func TestRedriveAll(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, RedriveResult{Redriven: 251, SkippedLive: 1, SkippedBroken: 1}, done)
 		require.Zero(t, next(t, hints).In, "pollers receive a hint")
-		require.Equal(t, []string{"twice", "kept", ""}, f.letters(t, DeadFilter{}))
+		require.Equal(t, []string{"twice", "kept", ""}, f.deadIDs(t, DeadFilter{}))
 		leases := f.claim(t, 1000).Leases
 		require.Equal(t, append(names, "twice"), storetest.IDs(leases), "in the order in which they were dead-lettered")
 		require.Equal(t, 1, leases[0].Claims, "attempts start anew")
@@ -204,7 +204,7 @@ func TestRedriveDoesNotChaseItsOwn(t *testing.T) {
 		}})
 		require.NoError(t, err)
 		require.Equal(t, 30, n)
-		require.Equal(t, []string{"died meanwhile"}, f.letters(t, DeadFilter{}))
+		require.Equal(t, []string{"died meanwhile"}, f.deadIDs(t, DeadFilter{}))
 	})
 }
 
@@ -243,7 +243,7 @@ func TestRedriveKeepsItsRate(t *testing.T) {
 		done, err = f.Redrive(ctx, f.topic, RedriveOptions{Rate: 10})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.InDelta(t, 15, done.Redriven, 1)
-		require.Len(t, f.letters(t, DeadFilter{}), 40-int(done.Redriven))
+		require.Len(t, f.deadIDs(t, DeadFilter{}), 40-int(done.Redriven))
 	})
 }
 
@@ -265,7 +265,7 @@ func TestDeleteDead(t *testing.T) {
 		n, err = f.DeleteDead(t.Context(), f.topic, DeadFilter{ReasonPrefix: "boom"})
 		require.NoError(t, err)
 		require.EqualValues(t, 2, n)
-		require.Equal(t, []string{"d", "e"}, f.letters(t, DeadFilter{}))
+		require.Equal(t, []string{"d", "e"}, f.deadIDs(t, DeadFilter{}))
 		for _, want := range []int64{2, 0} {
 			n, err = f.DeleteDead(t.Context(), f.topic, DeadFilter{})
 			require.NoError(t, err)
@@ -283,7 +283,7 @@ func TestRedriveIntoAFullRedis(t *testing.T) {
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	_, err := f.Redrive(t.Context(), f.topic, RedriveOptions{})
 	require.ErrorIs(t, err, redisops.ErrMemoryFull)
-	require.Equal(t, []string{"a", "b"}, f.letters(t, DeadFilter{}))
+	require.Equal(t, []string{"a", "b"}, f.deadIDs(t, DeadFilter{}))
 	require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads).Val())
 	n, err := f.DeleteDead(t.Context(), f.topic, DeadFilter{})
 	require.NoError(t, err)

@@ -64,16 +64,16 @@ func TestReplayReportsDeadLettersAgain(t *testing.T) {
 		r.Settle[2].Failed = true
 		first := f.run(t, r)
 		require.Equal(t, []exchange.Refusal{{Index: 3, Why: exchange.Lost}}, first.Refused)
-		letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 0)
+		dead, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 0)
 		require.NoError(t, err)
-		require.Len(t, letters, 3)
+		require.Len(t, dead, 3)
 		for i, index := range []int{0, 2, -1} {
-			b, letter := first.Buried[i], letters[i]
+			b, d := first.Buried[i], dead[i]
 			require.Equal(t, index, b.Index)
 			require.Equal(t, DeadLetter{
-				Entry: b.Entry, ID: b.ID, Payload: letter.Payload, Claims: b.Claims, Failures: b.Failures,
-				Reason: letter.Reason, Activation: b.Activation, At: b.At,
-			}, letter)
+				Entry: b.Entry, ID: b.ID, Payload: d.Payload, Claims: b.Claims, Failures: b.Failures,
+				Reason: d.Reason, Activation: b.Activation, At: b.At,
+			}, d)
 		}
 		require.Equal(t, "never settled", first.Buried[2].Reason)
 		require.Equal(t, "body of ended\n1 -1", string(first.Buried[2].Payload))

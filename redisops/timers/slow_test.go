@@ -42,12 +42,12 @@ return 0`)
 
 // load fills a topic with timers, the first of them due at an instant, and with
 // dead letters.
-func (f *fixture) load(t *testing.T, timers, letters int, first int64) {
+func (f *fixture) load(t *testing.T, timers, dead int, first int64) {
 	t.Helper()
 	const step = 10_000
-	for from := 0; from < max(timers, letters); from += step {
+	for from := 0; from < max(timers, dead); from += step {
 		keys := []string{f.key.Timeline, f.key.Payloads, f.key.Dead}
-		err := loadScript.Run(t.Context(), f.rdb, keys, from, min(from+step, timers), first, max(0, min(step, letters-from))).Err()
+		err := loadScript.Run(t.Context(), f.rdb, keys, from, min(from+step, timers), first, max(0, min(step, dead-from))).Err()
 		require.NoError(t, err)
 	}
 }
@@ -98,12 +98,12 @@ func topLevel(log []redis.SlowLog) []redis.SlowLog {
 // long, at the sizes of docs/scale.md.
 func TestNothingHoldsUpRedis(t *testing.T) {
 	t.Parallel()
-	timers, letters := 1_000_000, 100_000
+	timers, dead := 1_000_000, 100_000
 	if testing.Short() {
-		timers, letters = 100_000, 10_000
+		timers, dead = 100_000, 10_000
 	}
 	f := newFixture(t, redistest.Start(t, "--save", "", "--appendonly", "no").Client(t))
-	f.load(t, timers, letters, time.Now().Add(time.Hour).Unix())
+	f.load(t, timers, dead, time.Now().Add(time.Hour).Unix())
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "slowlog-max-len", "100000").Err())
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "0").Err())
 	f.quickToLook(t, timers)

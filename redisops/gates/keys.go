@@ -1,7 +1,6 @@
 package gates
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
@@ -37,22 +36,7 @@ func (k Keys) WithDefaults() Keys {
 
 // Validate reports all names that are empty or used twice; the error wraps
 // [ErrInvalid].
-func (k Keys) Validate() error {
-	var errs []error
-	first := map[string]string{}
-	for _, n := range k.names() {
-		switch other := first[*n.Value]; {
-		case *n.Value == "":
-			errs = append(errs, fmt.Errorf("%w: gate keys: %s is empty", redisops.ErrInvalid, n.Field))
-		case n.Field == "Group": // no key
-		case other != "":
-			errs = append(errs, fmt.Errorf("%w: gate keys: %s and %s are both %q", redisops.ErrInvalid, other, n.Field, *n.Value))
-		default:
-			first[*n.Value] = n.Field
-		}
-	}
-	return errors.Join(errs...)
-}
+func (k Keys) Validate() error { return layout.CheckNames("gate keys", k.names()) }
 
 // Bases returns all base names.
 func (k Keys) Bases() []string { return layout.Bases(k.names()) }
@@ -60,7 +44,7 @@ func (k Keys) Bases() []string { return layout.Bases(k.names()) }
 func (k *Keys) names() []layout.KeyName {
 	return []layout.KeyName{
 		{Field: "Stream", Preset: "{gates}:stream", Value: &k.Stream},
-		{Field: "Group", Preset: "gates", Value: &k.Group},
+		{Field: "Group", Preset: "gates", Value: &k.Group, NotAKey: true},
 		{Field: "Signal", Preset: "{gates}:signal", Value: &k.Signal},
 		{Field: "State", Preset: "{gates}:state", Value: &k.State},
 		{Field: "Guard", Preset: "{gates}:guard", Value: &k.Guard},

@@ -1,12 +1,9 @@
 package timers
 
 import (
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 )
 
@@ -44,21 +41,7 @@ func (k Keys) WithDefaults() Keys {
 
 // Validate reports all names that are empty or used twice; the error wraps
 // [ErrInvalid].
-func (k Keys) Validate() error {
-	var errs []error
-	first := map[string]string{}
-	for _, n := range k.names() {
-		switch other := first[*n.Value]; {
-		case *n.Value == "":
-			errs = append(errs, fmt.Errorf("%w: keys: %s is empty", redisops.ErrInvalid, n.Field))
-		case other != "":
-			errs = append(errs, fmt.Errorf("%w: keys: %s and %s are both %q", redisops.ErrInvalid, other, n.Field, *n.Value))
-		default:
-			first[*n.Value] = n.Field
-		}
-	}
-	return errors.Join(errs...)
-}
+func (k Keys) Validate() error { return layout.CheckNames("keys", k.names()) }
 
 // Bases returns all base names.
 func (k Keys) Bases() []string { return layout.Bases(k.names()) }

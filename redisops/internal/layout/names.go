@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +16,7 @@ const Slots = 16384
 type KeyName struct {
 	Field, Preset string
 	Value         *string
+	NotAKey       bool // the name is part of a value, so it may equal that of a key
 }
 
 // Bases returns the values of names.
@@ -24,6 +26,25 @@ func Bases(names []KeyName) []string {
 		all[i] = *n.Value
 	}
 	return all
+}
+
+// CheckNames reports all names that are empty, and all names of keys that are used
+// twice. The error wraps [redisops.ErrInvalid]; it begins with what.
+func CheckNames(what string, names []KeyName) error {
+	var errs []error
+	first := map[string]string{}
+	for _, n := range names {
+		switch other := first[*n.Value]; {
+		case *n.Value == "":
+			errs = append(errs, fmt.Errorf("%w: %s: %s is empty", redisops.ErrInvalid, what, n.Field))
+		case n.NotAKey:
+		case other != "":
+			errs = append(errs, fmt.Errorf("%w: %s: %s and %s are both %q", redisops.ErrInvalid, what, other, n.Field, *n.Value))
+		default:
+			first[*n.Value] = n.Field
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // EscapeColons escapes a part of a key that ends at a colon.

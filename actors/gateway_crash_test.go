@@ -14,19 +14,6 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// crashNow makes the receiving actor panic in its Receive.
-type crashNow struct{}
-
-type crashing struct{ actor.Context }
-
-func (c crashing) Message() any {
-	message := c.Context.Message()
-	if _, ok := message.(crashNow); ok {
-		panic("crashed on demand")
-	}
-	return message
-}
-
 func TestAPanickingRequestAffectsNoOther(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
@@ -56,7 +43,7 @@ func TestACrashOfTheGatewayFailsItsRequests(t *testing.T) {
 		began := time.Now()
 		running, waiting := ask(system, schedule(1)), ask(system, schedule(1))
 		synctest.Wait()
-		crash := system.Root.RequestFuture(gateway.PID(system, "wakebell"), crashNow{}, time.Minute)
+		crash := system.Root.RequestFuture(gateway.PID(system, "wakebell"), actortest.CrashNow{}, time.Minute)
 		refused(t, messages.Code_CODE_UNAVAILABLE, running)
 		refused(t, messages.Code_CODE_UNAVAILABLE, waiting)
 		require.Equal(t, began, time.Now(), "requests fail at once, not after the restart")

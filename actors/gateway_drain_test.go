@@ -83,7 +83,7 @@ func TestACrashedGatewayStillDrains(t *testing.T) {
 		running := ask(system, schedule(1))
 		synctest.Wait()
 		done := drained(rt, time.Minute)
-		system.Root.Send(gateway.PID(system, "wakebell"), crashNow{})
+		system.Root.Send(gateway.PID(system, "wakebell"), actortest.CrashNow{})
 		refused(t, messages.Code_CODE_UNAVAILABLE, running)
 		refused(t, messages.Code_CODE_DRAINING, ask(system, schedule(2)))
 		began := time.Now()

@@ -97,11 +97,8 @@ func until(release <-chan struct{}) func(context.Context, messages.Request) mess
 func gatewayOn(t *testing.T, l *fakeTimers, topics ...poller.Topic) (*actor.ActorSystem, *Runtime) {
 	t.Helper()
 	system := actortest.QuietSystem()
-	crash := func(next actor.ContextDecoratorFunc) actor.ContextDecoratorFunc {
-		return func(c actor.Context) actor.Context { return crashing{next(c)} }
-	}
 	cfg := Config{Name: "wakebell", Topics: topics, Timers: l, Logger: actortest.DiscardLogger, Random: func() float64 { return 0.5 }}
-	rt, err := Start(system, cfg.WithProps(actor.WithContextDecorator(crash)))
+	rt, err := Start(system, cfg.WithProps(actor.WithContextDecorator(actortest.CrashOnDemand)))
 	require.NoError(t, err)
 	return system, rt
 }

@@ -23,14 +23,11 @@ import (
 func remindersOn(t *testing.T) (*actor.ActorSystem, *Runtime) {
 	t.Helper()
 	system := actortest.QuietSystem()
-	crash := func(next actor.ContextDecoratorFunc) actor.ContextDecoratorFunc {
-		return func(c actor.Context) actor.Context { return crashing{next(c)} }
-	}
 	cfg := Config{
 		Name: "wakebell", Logger: actortest.DiscardLogger, Random: func() float64 { return 0.5 },
 		Reminders: func(reminders.Request, *actor.PID) (reminders.Call, error) { panic("not in this test") },
 	}
-	rt, err := Start(system, cfg.WithProps(actor.WithContextDecorator(crash)))
+	rt, err := Start(system, cfg.WithProps(actor.WithContextDecorator(actortest.CrashOnDemand)))
 	require.NoError(t, err)
 	return system, rt
 }
@@ -252,7 +249,7 @@ func TestRemindersThatCrashOrStop(t *testing.T) {
 			do  func()
 			why error
 		}{
-			{func() { system.Root.Send(reminders.PID(system, "wakebell"), crashNow{}) }, reminders.ErrCrashed},
+			{func() { system.Root.Send(reminders.PID(system, "wakebell"), actortest.CrashNow{}) }, reminders.ErrCrashed},
 			{func() { require.NoError(t, rt.Stop()) }, poller.ErrStopped},
 		} {
 			running, waiting := asked(system, taking("a", time.Hour, set)), asked(system, taking("a", time.Hour, set))

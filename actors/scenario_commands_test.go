@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/internal/actortest"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
@@ -146,7 +147,7 @@ func (w *world) crash(words []string) {
 	n := w.find(words[0])
 	for _, wire := range n.wires {
 		pid := actor.NewPID(n.system.Address(), n.runtime.PID().GetId()+"/"+actors.PollerName(wire.Name()))
-		n.system.Root.Send(pid, crashNow{})
+		n.system.Root.Send(pid, actortest.CrashNow{})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/internal/actortest"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -229,7 +230,7 @@ func (w *world) node(words []string) {
 	w.nodes = append(w.nodes, n)
 	w.mu.Unlock()
 	var err error
-	n.runtime, err = actors.Start(n.system, cfg.WithProps(actor.WithContextDecorator(crashOnDemand)))
+	n.runtime, err = actors.Start(n.system, cfg.WithProps(actor.WithContextDecorator(actortest.CrashOnDemand)))
 	require.NoError(w.t, err)
 }
 
@@ -290,21 +291,4 @@ func (w *world) end() {
 		}
 	}
 	<-time.After(time.Hour)
-}
-
-// crashNow makes the receiving poller panic in its Receive.
-type crashNow struct{}
-
-type crashing struct{ actor.Context }
-
-func (c crashing) Message() any {
-	message := c.Context.Message()
-	if _, ok := message.(crashNow); ok {
-		panic("crashed on demand")
-	}
-	return message
-}
-
-func crashOnDemand(next actor.ContextDecoratorFunc) actor.ContextDecoratorFunc {
-	return func(c actor.Context) actor.Context { return crashing{next(c)} }
 }

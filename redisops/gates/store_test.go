@@ -47,10 +47,7 @@ func (f *fixture) other() *fixture {
 
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	storetest.OnEach(t, func(t *testing.T, rdb *redis.Client) {
-		t.Helper()
-		test(t, newFixture(t, rdb))
-	})
+	storetest.OnEach(t, newFixture, test)
 }
 
 func (f *fixture) request(ops ...gate.Op) *gate.Request {

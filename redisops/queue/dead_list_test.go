@@ -68,9 +68,9 @@ func TestDeadLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		reject := func(payload, reason string) {
 			f.put(t, payload)
-			s := storetest.Verdict(exchange.Bury, f.claim(t, 1).Leases[0])
+			s := storetest.Verdict(exchange.Bury, f.Claim(t, 1).Leases[0])
 			s.Reason = reason
-			require.Empty(t, f.settle(t, s).Refused)
+			require.Empty(t, f.Settle(t, s).Refused)
 		}
 		reject("twin", "first")
 		reject("x", "bad")
@@ -107,7 +107,7 @@ func TestDeadLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 		outcome, _, err = f.RedriveLetter(t.Context(), rest[0], "", PublishOptions{})
 		require.NoError(t, err)
 		require.Equal(t, LetterAbsent, outcome)
-		require.Equal(t, []string{"twin", "Python's"}, payloads(f.claim(t, 9).Leases))
+		require.Equal(t, []string{"twin", "Python's"}, payloads(f.Claim(t, 9).Leases))
 
 		found, err := f.DeadLetter(t.Context(), dead[2].Entry)
 		require.NoError(t, err)

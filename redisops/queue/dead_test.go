@@ -19,13 +19,13 @@ func (f *fixture) makeDead(t testing.TB, from int, payloads ...string) {
 	t.Helper()
 	f.put(t, payloads...)
 	var settle []exchange.Settlement
-	for i, l := range f.claim(t, len(payloads)).Leases {
+	for i, l := range f.Claim(t, len(payloads)).Leases {
 		s := storetest.Verdict(exchange.Bury, l)
 		s.Reason = strconv.Itoa(from + i)
 		settle = append(settle, s)
 	}
 	require.Len(t, settle, len(payloads))
-	require.Empty(t, f.settle(t, settle...).Refused)
+	require.Empty(t, f.Settle(t, settle...).Refused)
 }
 
 // TestTheCapOfDeadLettersIsReachedInSteps checks that the cap removes the oldest
@@ -102,16 +102,16 @@ func TestADeadLetterIsRedrivenUnderItsOwnKey(t *testing.T) {
 			require.NoError(t, f.rdb.Del(t.Context(), key).Err())
 			dead := func() DeadLetter {
 				require.True(t, f.publish(t, PublishOptions{OwnKeys: own}, NewMessage([]byte("x"), "k"))[0].Fresh)
-				f.settle(t, storetest.Verdict(exchange.Bury, f.claim(t, 1).Leases[0]))
+				f.Settle(t, storetest.Verdict(exchange.Bury, f.Claim(t, 1).Leases[0]))
 				_, all := f.deadTexts(t, 10)
 				return all[0]
 			}
 			first := dead()
 			require.Equal(t, LetterRedriven, redrive(first))
-			again := f.claim(t, 1).Leases
+			again := f.Claim(t, 1).Leases
 			require.Len(t, again, 1)
 			require.Equal(t, again[0].ID, f.rdb.Get(t.Context(), key).Val(), "it has the key now")
-			f.settle(t, storetest.Verdict(exchange.Ack, again[0]))
+			f.Settle(t, storetest.Verdict(exchange.Ack, again[0]))
 			require.NoError(t, f.rdb.Del(t.Context(), key).Err(), "its window is over")
 
 			second := dead()
@@ -136,10 +136,10 @@ func TestAMessageThatWasReleasedLeavesProcessing(t *testing.T) {
 			texts[i] = strconv.Itoa(i)
 		}
 		f.put(t, texts...)
-		l := append(f.claim(t, n/2).Leases, f.claim(t, n/2).Leases...)
+		l := append(f.Claim(t, n/2).Leases, f.Claim(t, n/2).Leases...)
 		middle := l[n/2]
-		f.settle(t, storetest.Verdict(exchange.Release, middle))
-		again := f.claim(t, 1).Leases[0]
+		f.Settle(t, storetest.Verdict(exchange.Release, middle))
+		again := f.Claim(t, 1).Leases[0]
 		require.Equal(t, middle.ID, again.ID)
 		rest := l
 		for range 2 { // so that it is in the middle again
@@ -148,12 +148,12 @@ func TestAMessageThatWasReleasedLeavesProcessing(t *testing.T) {
 				more[i] = "more"
 			}
 			f.put(t, more...)
-			rest = append(rest, f.claim(t, 150).Leases...)
+			rest = append(rest, f.Claim(t, 150).Leases...)
 		}
-		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, again)).Refused)
+		require.Empty(t, f.Settle(t, storetest.Verdict(exchange.Ack, again)).Refused)
 		for _, other := range rest {
 			if other.ID != middle.ID {
-				require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, other)).Refused)
+				require.Empty(t, f.Settle(t, storetest.Verdict(exchange.Ack, other)).Refused)
 			}
 		}
 		st, err := f.Stats(t.Context())
@@ -170,22 +170,22 @@ func TestALargeExchangeIsAnsweredAgain(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		const n = 400
 		f.put(t, slices.Repeat([]string{"x"}, n)...)
-		leases := f.claim(t, n).Leases
+		leases := f.Claim(t, n).Leases
 		f.put(t, "next")
-		r := f.request(1, time.Minute)
+		r := f.Request(1, time.Minute)
 		for i, l := range leases {
 			r.Settle = append(r.Settle, storetest.Verdict([]exchange.Verdict{exchange.Ack, exchange.Bury}[i%2], l))
 		}
 		lost := leases[n-1]
 		lost.Token = "0 lost"
 		r.Settle = append(r.Settle, storetest.Verdict(exchange.Ack, lost))
-		first := f.run(t, r)
+		first := f.Run(t, r)
 		require.Equal(t, []exchange.Refusal{{Index: n, Why: exchange.Lost}}, first.Refused)
 		require.Len(t, first.Buried, n/2)
 		for i, b := range first.Buried {
 			require.Equal(t, 2*i+1, b.Index)
 		}
-		again := f.run(t, r)
+		again := f.Run(t, r)
 		require.Equal(t, first.Refused, again.Refused)
 		require.Equal(t, first.Buried, again.Buried)
 		require.Equal(t, first.Leases, again.Leases)

@@ -194,7 +194,7 @@ func TestQueueGoldenSteps(t *testing.T) {
 	}
 	ack := func(t *testing.T, f *fixture, v exchange.Verdict, l exchange.Lease) {
 		t.Helper()
-		require.Empty(t, f.settle(t, storetest.Verdict(v, l)).Refused)
+		require.Empty(t, f.Settle(t, storetest.Verdict(v, l)).Refused)
 	}
 	first, second := "publish dict (dedup on) + suppressed duplicate", "claimed 1st (in handler)"
 
@@ -204,7 +204,7 @@ func TestQueueGoldenSteps(t *testing.T) {
 		out, _, err := f.Publish(t.Context(), PublishOptions{}, NewMessage([]byte("again"), "a"))
 		require.NoError(t, err)
 		require.Equal(t, []Published{{}}, out, "suppressed by Python's key")
-		reply := f.claim(t, 10)
+		reply := f.Claim(t, 10)
 		require.JSONEq(t, `{"b": [1, 2.5, null, true], "id": "a", "z": 1, "ü": "é\"\\/\u2028😀"}`, string(reply.Leases[0].Payload))
 		require.Equal(t, "6e9759939a824ef091b325afdfa71439", reply.Leases[0].ID)
 		text := "plain ü \x00\x1f text"
@@ -222,7 +222,7 @@ func TestQueueGoldenSteps(t *testing.T) {
 		t.Parallel()
 		f := at(t, second, SourceOptions{Completed: 10})
 		l := f.peersLease(t)
-		require.Empty(t, f.extend(t, time.Hour, l).Refused)
+		require.Empty(t, f.Extend(t, time.Hour, l).Refused)
 		f.same(t, steps[second])
 		ack(t, f, exchange.Ack, l)
 		f.same(t, steps["acked -> completed"])
@@ -230,29 +230,29 @@ func TestQueueGoldenSteps(t *testing.T) {
 	t.Run("fail for good", func(t *testing.T) {
 		t.Parallel()
 		f := at(t, "acked -> completed", SourceOptions{Failed: 10})
-		ack(t, f, exchange.Fail, f.claim(t, 1).Leases[0])
+		ack(t, f, exchange.Fail, f.Claim(t, 1).Leases[0])
 		f.same(t, steps["handler raised -> failed"])
 	})
 	t.Run("reclaim what a dead consumer had", func(t *testing.T) {
 		t.Parallel()
 		f := at(t, "delivery 1 claimed, consumer dies", SourceOptions{MaxDeliveries: 2})
 		theirs := f.peersLease(t)
-		require.Empty(t, f.claim(t, 1).Leases, "it is held")
+		require.Empty(t, f.Claim(t, 1).Leases, "it is held")
 		f.expire(t)
-		l := f.claim(t, 1).Leases[0]
+		l := f.Claim(t, 1).Leases[0]
 		require.Equal(t, 2, l.Claims)
 		f.same(t, steps["delivery 2 claimed, consumer dies"])
 		require.Empty(t, f.rdb.Keys(t.Context(), f.Name()+"::*claim_result*").Val(), "the peer's records of its claim are gone")
-		require.Len(t, f.settle(t, storetest.Verdict(exchange.Ack, theirs)).Refused, 1)
+		require.Len(t, f.Settle(t, storetest.Verdict(exchange.Ack, theirs)).Refused, 1)
 		f.expire(t)
-		require.Len(t, f.claim(t, 1).Buried, 1)
+		require.Len(t, f.Claim(t, 1).Buried, 1)
 		f.same(t, steps["third claim: delivery_count 3 > max 2 -> dlq"])
 	})
 	t.Run("heartbeat", func(t *testing.T) {
 		t.Parallel()
 		f := at(t, "heartbeat: claimed", SourceOptions{})
 		l := f.peersLease(t)
-		require.Empty(t, f.extend(t, 3*time.Second, l).Refused)
+		require.Empty(t, f.Extend(t, 3*time.Second, l).Refused)
 		f.same(t, steps["heartbeat: renewed once (deadline moved)"])
 		ack(t, f, exchange.Ack, l)
 		f.same(t, steps["heartbeat: acked"])
@@ -260,7 +260,7 @@ func TestQueueGoldenSteps(t *testing.T) {
 	t.Run("without a visibility timeout", func(t *testing.T) {
 		t.Parallel()
 		f := at(t, "publish no dedup", SourceOptions{AtMostOnce: true})
-		l := f.claim(t, 1).Leases[0]
+		l := f.Claim(t, 1).Leases[0]
 		f.same(t, steps["claimed without VT"])
 		ack(t, f, exchange.Ack, l)
 		f.same(t, steps["acked without VT"])
@@ -269,19 +269,19 @@ func TestQueueGoldenSteps(t *testing.T) {
 		t.Parallel()
 		f := at(t, "3 of 4 claimed", SourceOptions{})
 		f.expire(t)
-		require.Equal(t, []string{"m0", "m2", "m1", "m3"}, payloads(f.claim(t, 10).Leases), "by deadline, then by id")
+		require.Equal(t, []string{"m0", "m2", "m1", "m3"}, payloads(f.Claim(t, 10).Leases), "by deadline, then by id")
 	})
 	t.Run("what Python reclaimed comes first", func(t *testing.T) {
 		t.Parallel()
 		f := at(t, "late ack of the expired first lease (no-op)", SourceOptions{})
-		reply := f.claim(t, 10)
+		reply := f.Claim(t, 10)
 		require.Equal(t, []string{"m2", "m1", "m3"}, payloads(reply.Leases))
 		require.Equal(t, []int{2, 2, 1}, []int{reply.Leases[0].Claims, reply.Leases[1].Claims, reply.Leases[2].Claims})
 	})
 	t.Run("nothing to do", func(t *testing.T) {
 		t.Parallel()
 		f := at(t, "drain()", SourceOptions{})
-		require.Empty(t, f.claim(t, 1).Leases)
+		require.Empty(t, f.Claim(t, 1).Leases)
 		f.same(t, steps["drain()"])
 	})
 }

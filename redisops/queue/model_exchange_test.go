@@ -19,8 +19,8 @@ func (m *model) claim(rt *rapid.T) {
 	if brief {
 		ttl = time.Millisecond
 	}
-	h.last = h.request(want, ttl)
-	h.reply = h.run(m.t, h.last)
+	h.last = h.Request(want, ttl)
+	h.reply = h.Run(m.t, h.last)
 	m.claimed(rt, h, want, brief)
 }
 
@@ -73,7 +73,7 @@ func (m *model) settle(rt *rapid.T) {
 		return
 	}
 	want := rapid.IntRange(0, 2).Draw(rt, "want")
-	h.last = h.request(want, time.Hour)
+	h.last = h.Request(want, time.Hour)
 	verdicts := []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Bury, exchange.Fail, exchange.Release}
 	var seen []modelSeen
 	for range rapid.IntRange(1, 4).Draw(rt, "settlements") {
@@ -84,7 +84,7 @@ func (m *model) settle(rt *rapid.T) {
 		h.last.Settle = append(h.last.Settle, v)
 	}
 	refused := m.settled(seen, h.last.Settle)
-	h.reply = h.run(m.t, h.last)
+	h.reply = h.Run(m.t, h.last)
 	var got []int
 	for _, r := range h.reply.Refused {
 		require.Equal(rt, exchange.Lost, r.Why)
@@ -145,9 +145,9 @@ func (m *model) extend(rt *rapid.T) {
 		return
 	}
 	s := rapid.SampledFrom(h.seen).Draw(rt, "lease")
-	h.last = h.request(0, time.Hour)
+	h.last = h.Request(0, time.Hour)
 	h.last.Extend = []exchange.Held{storetest.Held(s.lease)}
-	h.reply = h.run(m.t, h.last)
+	h.reply = h.Run(m.t, h.last)
 	require.Empty(rt, h.reply.Extended, "the token stays")
 	if s.message.token != s.token {
 		require.Len(rt, h.reply.Refused, 1)
@@ -167,7 +167,7 @@ func (m *model) replay(rt *rapid.T) {
 	if h.last == nil {
 		return
 	}
-	again := h.run(m.t, h.last)
+	again := h.Run(m.t, h.last)
 	require.Equal(rt, h.reply.Refused, again.Refused)
 	require.Equal(rt, h.reply.Buried, again.Buried)
 	var want []string

@@ -30,7 +30,7 @@ func TestPublishSuppressesDuplicates(t *testing.T) {
 		require.Equal(t, Published{ID: out[0].ID}, out[1], "of one call, too")
 		require.True(t, out[2].Fresh)
 		require.Equal(t, Published{ID: out[0].ID}, f.publish(t, window, NewMessage([]byte("4"), "k"))[0])
-		require.Equal(t, []string{"1", "3"}, payloads(f.claim(t, 9).Leases))
+		require.Equal(t, []string{"1", "3"}, payloads(f.Claim(t, 9).Leases))
 		require.InDelta(t, time.Hour, f.rdb.PTTL(t.Context(), f.keys.deduplication+"k").Val(), float64(time.Minute))
 		require.Equal(t, out[0].ID, f.rdb.Get(t.Context(), f.keys.deduplication+"k").Val())
 	})
@@ -49,11 +49,11 @@ func TestPublishIsAnsweredAgain(t *testing.T) {
 				first := f.publish(t, o, m...)
 				require.Equal(t, first, f.publish(t, o, m...), name)
 				h := f.holder(SourceOptions{FreeKeys: true})
-				leases := h.claim(t, 9).Leases
+				leases := h.Claim(t, 9).Leases
 				require.Len(t, leases, 2, name)
-				h.settle(t, storetest.Verdict(exchange.Fail, leases[0]), storetest.Verdict(exchange.Fail, leases[1]))
+				h.Settle(t, storetest.Verdict(exchange.Fail, leases[0]), storetest.Verdict(exchange.Fail, leases[1]))
 				require.Equal(t, first, f.publish(t, o, m...), name)
-				require.Empty(t, h.claim(t, 9).Leases, name)
+				require.Empty(t, h.Claim(t, 9).Leases, name)
 			}
 		}
 	})
@@ -85,7 +85,7 @@ func TestPublishDropsTheOldestAndFreesItsKey(t *testing.T) {
 		require.Equal(t, 1, dropped)
 		require.Zero(t, f.rdb.Exists(t.Context(), f.keys.deduplication+"a").Val())
 		require.True(t, f.publish(t, o, NewMessage([]byte("a again"), "a"))[0].Fresh)
-		require.Equal(t, []string{"c", "a again"}, payloads(f.claim(t, 9).Leases))
+		require.Equal(t, []string{"c", "a again"}, payloads(f.Claim(t, 9).Leases))
 	})
 }
 
@@ -99,23 +99,23 @@ func TestAKeyIsFreedByItsOwnMessageOnly(t *testing.T) {
 		h := f.holder(SourceOptions{FreeKeys: true, MaxDeliveries: 1})
 		for _, v := range []exchange.Verdict{exchange.Bury, exchange.Fail} {
 			require.True(t, f.publish(t, o, NewMessage([]byte("x"), "k"))[0].Fresh)
-			h.settle(t, storetest.Verdict(v, h.claim(t, 1).Leases[0]))
+			h.Settle(t, storetest.Verdict(v, h.Claim(t, 1).Leases[0]))
 			require.Zero(t, f.rdb.Exists(t.Context(), key).Val())
 		}
 		require.True(t, f.publish(t, o, NewMessage([]byte("x"), "k"))[0].Fresh)
 		h.lapse(t, 1)
-		require.Len(t, h.claim(t, 1).Buried, 1)
+		require.Len(t, h.Claim(t, 1).Buried, 1)
 		require.Zero(t, f.rdb.Exists(t.Context(), key).Val())
 
 		require.True(t, f.publish(t, o, NewMessage([]byte("old"), "k"))[0].Fresh)
-		old := h.claim(t, 1).Leases[0]
+		old := h.Claim(t, 1).Leases[0]
 		require.NoError(t, f.rdb.Del(t.Context(), key).Err(), "its window is over")
 		fresh := f.publish(t, o, NewMessage([]byte("new"), "k"))[0]
-		h.settle(t, storetest.Verdict(exchange.Fail, old))
+		h.Settle(t, storetest.Verdict(exchange.Fail, old))
 		require.Equal(t, fresh.ID, f.rdb.Get(t.Context(), key).Val())
 
 		plain := f.holder(SourceOptions{})
-		plain.settle(t, storetest.Verdict(exchange.Fail, plain.claim(t, 1).Leases[0]))
+		plain.Settle(t, storetest.Verdict(exchange.Fail, plain.Claim(t, 1).Leases[0]))
 		require.Equal(t, fresh.ID, f.rdb.Get(t.Context(), key).Val(), "only with FreeKeys")
 	})
 }
@@ -132,9 +132,9 @@ func TestPublishWakesOnce(t *testing.T) {
 	message, err := sub.ReceiveMessage(t.Context())
 	require.NoError(t, err)
 	require.Regexp(t, `^due 0 \d`, message.Payload)
-	require.Zero(t, f.claim(t, 1).Next)
+	require.Zero(t, f.Claim(t, 1).Next)
 	f.put(t, "c") // the hint of a is still outstanding
-	f.claim(t, 9)
+	f.Claim(t, 9)
 	f.put(t, "d")
 	message, err = sub.ReceiveMessage(t.Context())
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ func TestQueueIsListedMeasuredAndPurged(t *testing.T) {
 		f.publish(t, PublishOptions{OwnKeys: true}, NewMessage([]byte("a"), "k"), NewMessage([]byte("b"), ""))
 		f.put(t, "c")
 		require.NoError(t, f.rdb.LPush(t.Context(), f.keys.pending, "\x1eRMQ1:bad").Err())
-		lease := f.claim(t, 1).Leases[0]
+		lease := f.Claim(t, 1).Leases[0]
 		st, err := f.Stats(t.Context())
 		require.NoError(t, err)
 		require.WithinDuration(t, st.Now, st.Oldest, time.Minute)
@@ -48,7 +48,7 @@ func TestQueueIsListedMeasuredAndPurged(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 1, n)
 		require.Equal(t, []string{"processing:lease_token_counter"}, f.left(t), "the key is freed")
-		require.Equal(t, exchange.Lost, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
+		require.Equal(t, exchange.Lost, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
 	})
 }
 
@@ -103,12 +103,12 @@ func TestQueueChecksTypesFirst(t *testing.T) {
 			} else {
 				require.NoError(t, f.rdb.ZAdd(t.Context(), key, kind).Err())
 			}
-			_, err := f.src.Exchange(t.Context(), f.request(1, time.Minute))
+			_, err := f.src.Exchange(t.Context(), f.Request(1, time.Minute))
 			require.ErrorIs(t, err, redisops.ErrWrongType, key)
 			require.ErrorContains(t, err, key)
 			require.Len(t, f.list(t, k.pending), 1)
 			require.NoError(t, f.rdb.Del(t.Context(), key).Err())
 		}
-		require.Len(t, f.claim(t, 1).Leases, 1)
+		require.Len(t, f.Claim(t, 1).Leases, 1)
 	})
 }

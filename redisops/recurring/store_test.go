@@ -36,10 +36,7 @@ func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	storetest.OnEach(t, func(t *testing.T, rdb *redis.Client) {
-		t.Helper()
-		test(t, newFixture(t, rdb))
-	})
+	storetest.OnEach(t, newFixture, test)
 }
 
 func raw(text string) recur.Raw {

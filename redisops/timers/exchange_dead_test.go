@@ -16,11 +16,11 @@ func TestADeadLetterHasPayloadAndReason(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b")
-		leases := f.claim(t, 2).Leases
+		leases := f.Claim(t, 2).Leases
 		reject := storetest.Verdict(exchange.Bury, leases[0])
 		reject.Reason = "no such account"
 		nack := storetest.Verdict(exchange.Nack, leases[1])
-		require.Empty(t, f.settle(t, reject, nack).Refused)
+		require.Empty(t, f.Settle(t, reject, nack).Refused)
 		_, err := f.Get(t.Context(), f.topic, "a")
 		require.ErrorIs(t, err, redisops.ErrNotFound)
 		dead, next, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 0)
@@ -46,10 +46,10 @@ func TestDeadLettersByPageAndCap(t *testing.T) {
 		}
 		f.due(t, names...)
 		var list []exchange.Settlement
-		for _, l := range f.claim(t, 30).Leases {
+		for _, l := range f.Claim(t, 30).Leases {
 			list = append(list, storetest.Verdict(exchange.Bury, l))
 		}
-		f.settle(t, list...)
+		f.Settle(t, list...)
 		var got []string
 		after := ""
 		for {
@@ -76,10 +76,10 @@ func TestTheOldestDeadLettersLeaveAboveTheCap(t *testing.T) {
 		f.due(t, numbered(450)...)
 		g := f.holder(SourceOptions{DeadCap: 100})
 		var list []exchange.Settlement
-		for _, l := range g.claim(t, 450).Leases {
+		for _, l := range g.Claim(t, 450).Leases {
 			list = append(list, storetest.Verdict(exchange.Bury, l))
 		}
-		require.Empty(t, g.settle(t, list...).Refused)
+		require.Empty(t, g.Settle(t, list...).Refused)
 		counts, err := f.Count(t.Context(), f.topic)
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, counts.Dead, int64(100))
@@ -96,7 +96,7 @@ func TestNeverSettledIsDeadLettered(t *testing.T) {
 		g := f.holder(SourceOptions{MaxClaims: 2, DeadCap: 1000})
 		claims := 0
 		require.Eventually(t, func() bool {
-			claims += len(g.run(t, g.request(1, time.Millisecond)).Leases)
+			claims += len(g.Run(t, g.Request(1, time.Millisecond)).Leases)
 			counts, err := f.Count(t.Context(), f.topic)
 			return err == nil && counts.Dead == 1
 		}, 30*time.Second, 2*time.Millisecond)

@@ -21,7 +21,7 @@ func TestClaimInOrderAndAck(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "c", "a", "b")
 		f.schedule(t, Entry{ID: "later", In: time.Hour})
-		reply := f.claim(t, 2)
+		reply := f.Claim(t, 2)
 		require.Equal(t, []string{"c", "a"}, storetest.IDs(reply.Leases))
 		require.Zero(t, reply.Next, "b is due")
 		require.Equal(t, time.Minute, reply.Remaining)
@@ -33,13 +33,13 @@ func TestClaimInOrderAndAck(t *testing.T) {
 		require.Equal(t, f.get(t, "c").Activation, l.Activation)
 		require.True(t, f.get(t, "c").Running)
 
-		r := f.request(10, time.Minute)
+		r := f.Request(10, time.Minute)
 		r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Ack, reply.Leases[0]), storetest.Verdict(exchange.Ack, reply.Leases[1])}
-		reply = f.run(t, r)
+		reply = f.Run(t, r)
 		require.Equal(t, []string{"b"}, storetest.IDs(reply.Leases))
 		require.Empty(t, reply.Refused)
 		require.InDelta(t, time.Minute, reply.Next, float64(time.Millisecond), "b's lease ends next")
-		f.settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]))
+		f.Settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]))
 		counts, err := f.Count(t.Context(), f.topic)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, counts.Total)
@@ -50,14 +50,14 @@ func TestClaimInOrderAndAck(t *testing.T) {
 func TestNothingThere(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		reply := f.claim(t, 5)
+		reply := f.Claim(t, 5)
 		require.Negative(t, reply.Next)
 		require.Empty(t, reply.Leases)
 		require.False(t, reply.Orphans)
 		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, redis.Z{Score: 1, Member: "x"}).Err())
 		require.NoError(t, f.rdb.Do(t.Context(), "ZADD", f.key.Timeline, "+inf", "x").Err())
 		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, "x", "never").Err())
-		require.Negative(t, f.claim(t, 5).Next, "never due")
+		require.Negative(t, f.Claim(t, 5).Next, "never due")
 		require.True(t, f.get(t, "x").NeverDue)
 	})
 }
@@ -66,10 +66,10 @@ func TestNackWaitsAndCounts(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")
-		first := f.claim(t, 1).Leases[0]
+		first := f.Claim(t, 1).Leases[0]
 		nack := storetest.Verdict(exchange.Nack, first)
 		nack.Delay, nack.Reason = time.Hour, "card: declined\nagain"
-		require.Empty(t, f.settle(t, nack).Refused)
+		require.Empty(t, f.Settle(t, nack).Refused)
 		got := f.get(t, "a")
 		require.Equal(t, 1, got.Claims)
 		require.Equal(t, 1, got.Failures)
@@ -77,7 +77,7 @@ func TestNackWaitsAndCounts(t *testing.T) {
 		require.Equal(t, "card: declined\nagain", got.LastError)
 		require.False(t, got.Running)
 		require.WithinDuration(t, time.Now().Add(time.Hour), got.Due, time.Minute)
-		require.Equal(t, exchange.Superseded, f.settle(t, nack).Refused[0].Why, "a second verdict is refused")
+		require.Equal(t, exchange.Superseded, f.Settle(t, nack).Refused[0].Why, "a second verdict is refused")
 	})
 }
 
@@ -85,10 +85,10 @@ func TestNackAtOnceIsClaimedAgain(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")
-		first := f.claim(t, 1).Leases[0]
-		r := f.request(1, time.Minute)
+		first := f.Claim(t, 1).Leases[0]
+		r := f.Request(1, time.Minute)
 		r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Nack, first)}
-		again := f.run(t, r).Leases[0]
+		again := f.Run(t, r).Leases[0]
 		require.Equal(t, 2, again.Claims)
 		require.Equal(t, 1, again.Failures)
 		require.Equal(t, first.Activation, again.Activation)
@@ -99,17 +99,17 @@ func TestRefusalsKeepTheOrderOfTheRequest(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b")
-		l := f.claim(t, 2).Leases
+		l := f.Claim(t, 2).Leases
 		gone := exchange.Lease{ID: "gone", Token: l[0].Token}
 		lost := exchange.Lease{ID: "a", Token: "12.5"}
-		r := f.request(0, time.Minute)
+		r := f.Request(0, time.Minute)
 		r.Settle = []exchange.Settlement{
 			storetest.Verdict(exchange.Release, gone), storetest.Verdict(exchange.Nack, l[0]), storetest.Verdict(exchange.Bury, lost),
 			storetest.Verdict(exchange.Ack, lost), storetest.Verdict(exchange.Ack, l[1]), storetest.Verdict(exchange.Ack, l[1]),
 		}
 		r.Extend = []exchange.Held{storetest.Held(gone), storetest.Held(l[0]), {ID: "a", Token: "rubbish"}}
 		var got []string
-		for _, x := range f.run(t, r).Refused {
+		for _, x := range f.Run(t, r).Refused {
 			got = append(got, fmt.Sprint(x.Index, x.Why))
 		}
 		require.ElementsMatch(t, []string{
@@ -126,7 +126,7 @@ func TestAwkwardIDsArriveWhole(t *testing.T) {
 			require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z(float64(i), id)).Err())
 			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, id, "p\x00"+id).Err())
 		}
-		reply := f.claim(t, 20)
+		reply := f.Claim(t, 20)
 		require.Equal(t, names, storetest.IDs(reply.Leases))
 		var list []exchange.Settlement
 		for i, l := range reply.Leases {
@@ -134,7 +134,7 @@ func TestAwkwardIDsArriveWhole(t *testing.T) {
 			require.Equal(t, i == 0 || i == 4 || i == 5, l.Fault != "", "%q", l.ID)
 			list = append(list, storetest.Verdict(exchange.Bury, l))
 		}
-		require.Empty(t, f.settle(t, list...).Refused)
+		require.Empty(t, f.Settle(t, list...).Refused)
 		counts, err := f.Count(t.Context(), f.topic)
 		require.NoError(t, err)
 		require.Equal(t, Counts{Dead: int64(len(names))}, counts)
@@ -152,10 +152,10 @@ func TestManyAtOnce(t *testing.T) {
 		f.schedule(t, entries...)
 		var leases []exchange.Lease
 		for range n / claimMost {
-			leases = append(leases, f.claim(t, n).Leases...)
+			leases = append(leases, f.Claim(t, n).Leases...)
 		}
 		require.Len(t, leases, n)
-		r := f.request(n, time.Minute)
+		r := f.Request(n, time.Minute)
 		for i, l := range leases {
 			switch {
 			case i < 1200:
@@ -166,10 +166,10 @@ func TestManyAtOnce(t *testing.T) {
 				r.Extend = append(r.Extend, storetest.Held(l))
 			}
 		}
-		reply := f.run(t, r)
+		reply := f.Run(t, r)
 		require.Empty(t, reply.Refused)
 		require.Len(t, reply.Leases, claimMost)
-		require.Len(t, f.claim(t, n).Leases, 800-claimMost)
+		require.Len(t, f.Claim(t, n).Leases, 800-claimMost)
 		require.Equal(t, 2, reply.Leases[claimMost-1].Claims)
 	})
 }

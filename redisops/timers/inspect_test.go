@@ -94,7 +94,7 @@ func TestListFilters(t *testing.T) {
 		require.Equal(t, []string{"first"}, f.walk(t, Filter{DueBefore: time.Unix(10, 0)}, nil))
 		require.Empty(t, f.walk(t, Filter{Leased: true}, nil))
 
-		leases := f.claim(t, 3).Leases
+		leases := f.Claim(t, 3).Leases
 		require.Equal(t, []string{"00000", "00001", "first"}, f.walk(t, Filter{Leased: true, Limit: 2}, func(page []Timer) {
 			require.LessOrEqual(t, len(page), 2)
 			for _, timer := range page {
@@ -125,7 +125,7 @@ func TestListManyLeases(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.plant(t, 10, numbered(1500)...)
 		for range 3 {
-			require.Len(t, f.claim(t, 3000).Leases, 500)
+			require.Len(t, f.Claim(t, 3000).Leases, 500)
 		}
 		f.plant(t, 5, "due")
 		f.plant(t, 5e9, "later")

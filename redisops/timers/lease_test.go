@@ -15,11 +15,11 @@ func TestReleaseRestoresTheOrder(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b", "c", "d")
-		leases := f.claim(t, 3).Leases
-		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Release, leases[1]), storetest.Verdict(exchange.Release, leases[2]), storetest.Verdict(exchange.Release, leases[0])).Refused)
+		leases := f.Claim(t, 3).Leases
+		require.Empty(t, f.Settle(t, storetest.Verdict(exchange.Release, leases[1]), storetest.Verdict(exchange.Release, leases[2]), storetest.Verdict(exchange.Release, leases[0])).Refused)
 		require.Zero(t, f.get(t, "b").Claims)
 		require.EqualValues(t, 1, f.rdb.HLen(t.Context(), f.key.Leases).Val(), "no record is left")
-		again := f.claim(t, 4).Leases
+		again := f.Claim(t, 4).Leases
 		require.Equal(t, []string{"a", "b", "c", "d"}, storetest.IDs(again))
 		require.Equal(t, 1, again[0].Claims)
 		require.Equal(t, leases[0].Activation, again[0].Activation)
@@ -30,13 +30,13 @@ func TestReleaseOfARetryGoesBackToItsPlace(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")
-		nack := storetest.Verdict(exchange.Nack, f.claim(t, 1).Leases[0])
+		nack := storetest.Verdict(exchange.Nack, f.Claim(t, 1).Leases[0])
 		nack.Reason = "boom"
-		f.settle(t, nack)
+		f.Settle(t, nack)
 		waiting := f.get(t, "a")
-		lease := f.claim(t, 1).Leases[0]
+		lease := f.Claim(t, 1).Leases[0]
 		require.Equal(t, 2, lease.Claims)
-		f.settle(t, storetest.Verdict(exchange.Release, lease))
+		f.Settle(t, storetest.Verdict(exchange.Release, lease))
 		require.Equal(t, waiting, f.get(t, "a"))
 	})
 }
@@ -47,17 +47,17 @@ func TestReleaseRevivesNoOldToken(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")
-		old := f.run(t, f.request(1, time.Millisecond)).Leases[0]
+		old := f.Run(t, f.Request(1, time.Millisecond)).Leases[0]
 		other := f.holder(SourceOptions{})
 		var again []exchange.Lease
 		require.Eventually(t, func() bool {
-			again = other.claim(t, 1).Leases
+			again = other.Claim(t, 1).Leases
 			return len(again) == 1
 		}, 30*time.Second, time.Millisecond)
-		require.Empty(t, other.settle(t, storetest.Verdict(exchange.Release, again[0])).Refused)
+		require.Empty(t, other.Settle(t, storetest.Verdict(exchange.Release, again[0])).Refused)
 		require.Equal(t, 1, f.get(t, "a").Claims)
-		require.Equal(t, exchange.Lost, f.extend(t, time.Minute, old).Refused[0].Why)
-		require.Equal(t, exchange.Lost, f.settle(t, storetest.Verdict(exchange.Ack, old)).Refused[0].Why)
+		require.Equal(t, exchange.Lost, f.Extend(t, time.Minute, old).Refused[0].Why)
+		require.Equal(t, exchange.Lost, f.Settle(t, storetest.Verdict(exchange.Ack, old)).Refused[0].Why)
 	})
 }
 
@@ -65,15 +65,15 @@ func TestExtendMovesTheToken(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b")
-		leases := f.claim(t, 2).Leases
-		reply := f.extend(t, time.Hour, leases[0])
+		leases := f.Claim(t, 2).Leases
+		reply := f.Extend(t, time.Hour, leases[0])
 		require.Empty(t, reply.Refused)
 		require.Equal(t, time.Hour, reply.Remaining)
 		require.WithinDuration(t, reply.Now.Add(time.Hour), f.get(t, "a").LeaseEnds, time.Millisecond)
-		require.Equal(t, exchange.Superseded, f.settle(t, storetest.Verdict(exchange.Ack, leases[0])).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, leases[0])).Refused[0].Why)
 		renewed := leases[0]
 		renewed.Token = reply.Extended
-		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, renewed)).Refused)
+		require.Empty(t, f.Settle(t, storetest.Verdict(exchange.Ack, renewed)).Refused)
 	})
 }
 
@@ -82,11 +82,11 @@ func TestExpiredLeaseComesBack(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")
-		first := f.run(t, f.request(1, time.Millisecond)).Leases[0]
+		first := f.Run(t, f.Request(1, time.Millisecond)).Leases[0]
 		other := f.holder(SourceOptions{})
 		var again exchange.Lease
 		require.Eventually(t, func() bool {
-			reply := other.claim(t, 1)
+			reply := other.Claim(t, 1)
 			if len(reply.Leases) == 0 {
 				return false
 			}
@@ -95,8 +95,8 @@ func TestExpiredLeaseComesBack(t *testing.T) {
 		}, 30*time.Second, time.Millisecond)
 		require.Equal(t, 2, again.Claims)
 		require.Equal(t, first.Activation, again.Activation)
-		require.Equal(t, exchange.Lost, f.settle(t, storetest.Verdict(exchange.Ack, first)).Refused[0].Why)
-		require.Empty(t, other.settle(t, storetest.Verdict(exchange.Ack, again)).Refused)
+		require.Equal(t, exchange.Lost, f.Settle(t, storetest.Verdict(exchange.Ack, first)).Refused[0].Why)
+		require.Empty(t, other.Settle(t, storetest.Verdict(exchange.Ack, again)).Refused)
 	})
 }
 
@@ -111,7 +111,7 @@ func TestTokensOfAwkwardInstants(t *testing.T) {
 			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Leases, id, "l:1:0:1.5:"+end).Err())
 			require.True(t, f.get(t, id).Running, end)
 			ack := exchange.Settlement{Held: exchange.Held{ID: id, Token: exchange.Token(end)}, Verdict: exchange.Ack}
-			require.Empty(t, f.settle(t, ack).Refused, end)
+			require.Empty(t, f.Settle(t, ack).Refused, end)
 		}
 	})
 }

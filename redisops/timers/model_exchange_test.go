@@ -30,8 +30,8 @@ func (m *model) crash(rt *rapid.T) {
 
 func (m *model) claimFor(rt *rapid.T, want int, ttl time.Duration) {
 	h := m.holder(rt)
-	h.last = h.request(want, ttl)
-	h.reply = h.run(m.t, h.last)
+	h.last = h.Request(want, ttl)
+	h.reply = h.Run(m.t, h.last)
 	m.claimed(rt, h)
 }
 
@@ -125,9 +125,9 @@ func (m *model) settle(rt *rapid.T) {
 	s := storetest.Verdict(v, l)
 	s.Delay = rapid.SampledFrom([]time.Duration{0, 0, time.Hour}).Draw(rt, "delay")
 	want := m.refusal(rt, l)
-	h.last = h.request(0, time.Hour)
+	h.last = h.Request(0, time.Hour)
 	h.last.Settle = []exchange.Settlement{s}
-	h.reply = h.run(m.t, h.last)
+	h.reply = h.Run(m.t, h.last)
 	if want != 0 {
 		require.Equal(rt, []exchange.Refusal{{Why: want}}, h.reply.Refused)
 		return
@@ -170,9 +170,9 @@ func (m *model) extend(rt *rapid.T) {
 	i := rapid.IntRange(0, len(h.seen)-1).Draw(rt, "lease")
 	l := h.seen[i]
 	want := m.refusal(rt, l)
-	h.last = h.request(0, rapid.SampledFrom([]time.Duration{time.Hour, time.Millisecond}).Draw(rt, "ttl"))
+	h.last = h.Request(0, rapid.SampledFrom([]time.Duration{time.Hour, time.Millisecond}).Draw(rt, "ttl"))
 	h.last.Extend = []exchange.Held{storetest.Held(l)}
-	h.reply = h.run(m.t, h.last)
+	h.reply = h.Run(m.t, h.last)
 	if want != 0 {
 		require.Equal(rt, []exchange.Refusal{{Why: want}}, h.reply.Refused)
 		return
@@ -191,7 +191,7 @@ func (m *model) replay(rt *rapid.T) {
 	if h.last == nil {
 		return
 	}
-	again := h.run(m.t, h.last)
+	again := h.Run(m.t, h.last)
 	require.Equal(rt, h.reply.Refused, again.Refused)
 	require.Equal(rt, h.reply.Extended, again.Extended)
 	m.checkDeadAgain(rt, h.reply.Buried, again.Buried)

@@ -101,7 +101,7 @@ func (m *model) whole(rt *rapid.T) {
 	// One lease of each id: of two, the first valid one would count.
 	leases := rapid.SliceOfNDistinct(rapid.SampledFrom(h.seen), 1, 3,
 		func(l exchange.Lease) string { return l.ID }).Draw(rt, "leases")
-	h.last = h.request(rapid.IntRange(0, 4).Draw(rt, "want"), time.Hour)
+	h.last = h.Request(rapid.IntRange(0, 4).Draw(rt, "want"), time.Hour)
 	var refused []exchange.Refusal
 	var good []exchange.Lease
 	extends := rapid.Bool().Draw(rt, "extend the last")
@@ -120,7 +120,7 @@ func (m *model) whole(rt *rapid.T) {
 			good = append(good, l)
 		}
 	}
-	h.reply = h.run(m.t, h.last)
+	h.reply = h.Run(m.t, h.last)
 	require.ElementsMatch(rt, refused, h.reply.Refused)
 	m.claimed(rt, h, m.apply(rt, h, good)...)
 }

@@ -188,16 +188,16 @@ func TestUnreadableRecordsStopNothing(t *testing.T) {
 		}
 		f.due(t, names...)
 		write()
-		leases := f.claim(t, len(names)).Leases
+		leases := f.Claim(t, len(names)).Leases
 		require.Len(t, leases, len(names))
 
 		write() // while they are leased
 		for at, l := range leases {
 			s := storetest.Verdict([]exchange.Verdict{exchange.Release, exchange.Nack, exchange.Bury, exchange.Ack}[at%4], l)
 			s.Reason = "reason"
-			require.Empty(t, f.settle(t, s).Refused)
+			require.Empty(t, f.Settle(t, s).Refused)
 		}
-		require.Len(t, f.claim(t, len(names)).Leases, (len(names)+1)/2)
+		require.Len(t, f.Claim(t, len(names)).Leases, (len(names)+1)/2)
 	})
 }
 
@@ -211,11 +211,11 @@ func TestScoresFarAway(t *testing.T) {
 			z := redis.Z{Score: score, Member: "far"}
 			require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z).Err())
 			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, "far", "x").Err())
-			require.Empty(t, f.claim(t, 1).Leases)
+			require.Empty(t, f.Claim(t, 1).Leases)
 			_, err := f.src.Glance(t.Context())
 			require.NoError(t, err)
 			f.due(t, "near")
-			require.Equal(t, []string{"near"}, storetest.IDs(f.claim(t, 2).Leases))
+			require.Equal(t, []string{"near"}, storetest.IDs(f.Claim(t, 2).Leases))
 			_, _, err = f.List(t.Context(), f.topic, Filter{})
 			require.NoError(t, err)
 			_, err = f.RunNow(t.Context(), f.topic, "far")

@@ -23,16 +23,16 @@ func TestOnceFiresOnce(t *testing.T) {
 		want Outcome
 	}{
 		"running":  {func(*testing.T, *fixture, exchange.Lease) {}, KeptRunning},
-		"handled":  {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Ack, l)) }, AlreadyDone},
-		"dead":     {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Bury, l)) }, AlreadyDone},
-		"retrying": {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Nack, l)) }, KeptPending},
-		"released": {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Release, l)) }, Replaced},
+		"handled":  {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Ack, l)) }, AlreadyDone},
+		"dead":     {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Bury, l)) }, AlreadyDone},
+		"retrying": {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Nack, l)) }, KeptPending},
+		"released": {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Release, l)) }, Replaced},
 		"cancelled": {func(t *testing.T, f *fixture, _ exchange.Lease) {
 			_, err := f.Cancel(t.Context(), f.topic, "a")
 			require.NoError(t, err)
 		}, AlreadyDone},
 		"claimed by a peer": {func(t *testing.T, f *fixture, l exchange.Lease) {
-			f.settle(t, storetest.Verdict(exchange.Release, l))
+			f.Settle(t, storetest.Verdict(exchange.Release, l))
 			f.peerClaim(t, "a", time.Hour)
 		}, KeptPending},
 		"replaced without Once": {func(t *testing.T, f *fixture, _ exchange.Lease) {
@@ -46,7 +46,7 @@ func TestOnceFiresOnce(t *testing.T) {
 					t.Parallel()
 					onEach(t, func(t *testing.T, f *fixture) {
 						due := f.schedule(t, e)[0].Due
-						c.then(t, f, f.claim(t, 1).Leases[0])
+						c.then(t, f, f.Claim(t, 1).Leases[0])
 						before := f.dump(t)
 						again := e
 						again.Policy, again.Payload = policy, []byte("y")
@@ -100,7 +100,7 @@ func TestTheWindowOfOnceEnds(t *testing.T) {
 	f := newFixture(t, redistest.Shared(t))
 	e := Entry{ID: "a", Once: 50 * time.Millisecond}
 	require.Equal(t, Created, f.schedule(t, e)[0].Outcome)
-	f.settle(t, storetest.Verdict(exchange.Ack, f.claim(t, 1).Leases[0]))
+	f.Settle(t, storetest.Verdict(exchange.Ack, f.Claim(t, 1).Leases[0]))
 	require.Eventually(t, func() bool { return f.schedule(t, e)[0].Outcome == Created }, 30*time.Second, 5*time.Millisecond)
 	_, err := f.CancelAll(t.Context(), f.topic)
 	require.NoError(t, err)

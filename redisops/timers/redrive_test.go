@@ -21,13 +21,13 @@ func (f *fixture) makeDead(t testing.TB, reason string, ids ...string) {
 	t.Helper()
 	f.due(t, ids...)
 	var list []exchange.Settlement
-	for _, l := range f.claim(t, len(ids)).Leases {
+	for _, l := range f.Claim(t, len(ids)).Leases {
 		s := storetest.Verdict(exchange.Bury, l)
 		s.Reason = reason
 		list = append(list, s)
 	}
 	require.Len(t, list, len(ids))
-	require.Empty(t, f.settle(t, list...).Refused)
+	require.Empty(t, f.Settle(t, list...).Refused)
 }
 
 // addDead adds a dead letter that is as old as ago.
@@ -184,7 +184,7 @@ func TestRedriveAll(t *testing.T) {
 		require.Equal(t, RedriveResult{Redriven: 251, SkippedLive: 1, SkippedBroken: 1}, done)
 		require.Zero(t, next(t, hints).In, "pollers receive a hint")
 		require.Equal(t, []string{"twice", "kept", ""}, f.deadIDs(t, DeadFilter{}))
-		leases := f.claim(t, 1000).Leases
+		leases := f.Claim(t, 1000).Leases
 		require.Equal(t, append(names, "twice"), storetest.IDs(leases), "in the order in which they were dead-lettered")
 		require.Equal(t, 1, leases[0].Claims, "attempts start anew")
 		require.True(t, f.rdb.SIsMember(t.Context(), f.keys.Topics, f.topic).Val())
@@ -215,10 +215,10 @@ func TestRedriveSupersedesOnlyWithOverwrite(t *testing.T) {
 		lease := f.lease(t, time.Hour)
 		_, err := f.Redrive(t.Context(), f.topic, RedriveOptions{})
 		require.NoError(t, err)
-		require.Empty(t, f.extend(t, 2*time.Hour, lease).Refused)
+		require.Empty(t, f.Extend(t, 2*time.Hour, lease).Refused)
 		_, err = f.Redrive(t.Context(), f.topic, RedriveOptions{Overwrite: true})
 		require.NoError(t, err)
-		require.Equal(t, exchange.Superseded, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
 		require.Equal(t, "body of a", string(f.get(t, "a").Payload))
 	})
 }

@@ -64,7 +64,7 @@ func TestCallsWhoseReplyIsLostAreRetried(t *testing.T) {
 		"schedule once": func(t *testing.T, f *fixture, lose func()) {
 			e := Entry{ID: "a", Once: time.Hour}
 			f.schedule(t, e)
-			f.settle(t, storetest.Verdict(exchange.Ack, f.claim(t, 1).Leases[0]))
+			f.Settle(t, storetest.Verdict(exchange.Ack, f.Claim(t, 1).Leases[0]))
 			lose()
 			require.Equal(t, AlreadyDone, f.schedule(t, e)[0].Outcome)
 		},
@@ -161,7 +161,7 @@ func (f *fixture) dead(t testing.TB, n int) {
 	t.Helper()
 	for i := range n {
 		f.due(t, fmt.Sprint(i))
-		f.settle(t, storetest.Verdict(exchange.Bury, f.claim(t, 1).Leases[0]))
+		f.Settle(t, storetest.Verdict(exchange.Bury, f.Claim(t, 1).Leases[0]))
 	}
 }
 

@@ -204,12 +204,12 @@ func (f *fixture) quickToExchange(t *testing.T) {
 			if _, err := f.Schedule(ctx, f.topic, batchOf(fmt.Sprintf("due-%d", v), try, Entry{At: time.Unix(1000, 0)})...); err != nil {
 				return err
 			}
-			reply, err := f.src.Exchange(ctx, f.request(500, time.Minute))
+			reply, err := f.src.Exchange(ctx, f.Request(500, time.Minute))
 			if err != nil {
 				return err
 			}
 			require.Len(t, reply.Leases, 500)
-			again := f.request(500, time.Minute)
+			again := f.Request(500, time.Minute)
 			for _, l := range reply.Leases {
 				if v == 0 {
 					again.Extend = append(again.Extend, storetest.Held(l))
@@ -228,7 +228,7 @@ func (f *fixture) quickToExchange(t *testing.T) {
 	}
 	for range 3 {
 		f.schedule(t, batchOf("due", f.rank(), Entry{At: time.Unix(1000, 0)})...)
-		f.claim(t, 500)
+		f.Claim(t, 500)
 	}
 	f.requireQuick(t, "list what runs, many", func(int) error {
 		_, _, err := f.List(ctx, f.topic, Filter{Leased: true, Limit: 1000})
@@ -237,7 +237,7 @@ func (f *fixture) quickToExchange(t *testing.T) {
 	f.requireQuick(t, "stats of many leases", func(int) error { _, err := f.Stats(ctx, f.topic); return err })
 }
 
-func (f *fixture) rank() int { return int(f.sequence) } //nolint:gosec // a number that is new
+func (f *fixture) rank() int { return int(f.Sequence) } //nolint:gosec // a number that is new
 
 func (f *fixture) quickDeadLetters(t *testing.T) {
 	t.Helper()

@@ -38,7 +38,7 @@ func (s *Stream) Request(want int, ttl time.Duration) *exchange.Request {
 // Run sends a request, which must succeed.
 func (s *Stream) Run(t testing.TB, r *exchange.Request) *exchange.Reply {
 	t.Helper()
-	reply, err := s.source.Exchange(context.Background(), r)
+	reply, err := s.source.Exchange(context.WithoutCancel(t.Context()), r)
 	require.NoError(t, err)
 	return reply
 }

@@ -78,9 +78,8 @@ func (x *wire) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Rep
 	return reply, nil
 }
 
-// Glance peeks at the source. Faults apply to it as to an exchange, and it counts
-// as one.
 func (x *wire) Glance(ctx context.Context) (exchange.Glance, error) {
+	// Faults apply to a peek as to an exchange, and it counts as one.
 	f, down := x.take()
 	what := x.world.of(x.node) + "peek"
 	switch {

@@ -84,7 +84,7 @@ func TestABurstOfPythonsDeadLettersIsCaughtUpWith(t *testing.T) {
 	f.makeDead(t, 2, "b")
 	got, _ := f.deadTexts(t, 1000)
 	require.Equal(t, "a1", got[0])
-	require.Equal(t, "b", got[2501], "it had no place yet")
+	require.Equal(t, "b", got[2501], "Python's dead letter has no place yet")
 	_, err := f.src.Heal(t.Context())
 	require.NoError(t, err)
 	f.makeDead(t, 3, "c")

@@ -70,7 +70,7 @@ func TestDeadLettersDeepInsideALongListAreRemoved(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, count)
 
-	f.makeDead(t, 1, "ours")
+	f.makeDead(t, 1, "Wakebell's")
 	f.seed(t, "dead", 60_000)
 	for range 60 {
 		_, err = f.src.Heal(t.Context())
@@ -110,9 +110,9 @@ func TestADeadLetterIsRedrivenUnderItsOwnKey(t *testing.T) {
 			require.Equal(t, LetterRedriven, redrive(first))
 			again := f.Claim(t, 1).Leases
 			require.Len(t, again, 1)
-			require.Equal(t, again[0].ID, f.rdb.Get(t.Context(), key).Val(), "it has the key now")
+			require.Equal(t, again[0].ID, f.rdb.Get(t.Context(), key).Val(), "the new message owns the key")
 			f.Settle(t, storetest.Verdict(exchange.Ack, again[0]))
-			require.NoError(t, f.rdb.Del(t.Context(), key).Err(), "its window is over")
+			require.NoError(t, f.rdb.Del(t.Context(), key).Err(), "its window has ended")
 
 			second := dead()
 			require.NoError(t, f.rdb.Set(t.Context(), key, "another", time.Hour).Err())
@@ -124,9 +124,9 @@ func TestADeadLetterIsRedrivenUnderItsOwnKey(t *testing.T) {
 	})
 }
 
-// TestAMessageThatWasReleasedLeavesProcessing checks a message that was released in
-// the middle of a long list, claimed again and settled there: two entries of the
-// list are stale.
+// TestAMessageThatWasReleasedLeavesProcessing checks that both entries of a message
+// are removed from a long list if it was released in its middle, claimed again and
+// settled there.
 func TestAMessageThatWasReleasedLeavesProcessing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -142,7 +142,7 @@ func TestAMessageThatWasReleasedLeavesProcessing(t *testing.T) {
 		again := f.Claim(t, 1).Leases[0]
 		require.Equal(t, middle.ID, again.ID)
 		rest := l
-		for range 2 { // so that it is in the middle again
+		for range 2 { // moves it to the middle again
 			more := make([]string, 150)
 			for i := range more {
 				more[i] = "more"

@@ -84,7 +84,7 @@ func TestQueueReleaseRestoresTheOrder(t *testing.T) {
 		require.Zero(t, reply.Next)
 		again := f.Claim(t, 4).Leases
 		require.Equal(t, []string{"a", "b", "c", "d"}, payloads(again))
-		require.Equal(t, 1, again[0].Claims, "a release takes the claim back")
+		require.Equal(t, 1, again[0].Claims, "a release does not count as a delivery")
 
 		f.Settle(t, storetest.Verdict(exchange.Release, again[1]), storetest.Verdict(exchange.Release, again[3]))
 		f.Settle(t, storetest.Verdict(exchange.Release, again[2]), storetest.Verdict(exchange.Release, again[0]))
@@ -118,7 +118,8 @@ func TestQueueGivesUpAfterTooManyDeliveries(t *testing.T) {
 	})
 }
 
-// The peer dead-letters at most 100 messages in a poll, and reclaims as many.
+// TestQueuePoisonAndExpiryHaveNoLimitOfAHundred covers a limit of the peer, which
+// dead-letters and reclaims at most 100 messages in a poll.
 func TestQueuePoisonAndExpiryHaveNoLimitOfAHundred(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -167,7 +168,7 @@ func TestQueueKeepsCompletedAndFailed(t *testing.T) {
 		dead, next, err := f.DeadLetters(t.Context(), "", "", 0)
 		require.NoError(t, err)
 		require.Empty(t, next)
-		require.Len(t, dead, 1, "the cap")
+		require.Len(t, dead, 1, "the cap is one dead letter")
 		require.Equal(t, "worse", dead[0].Reason)
 		require.EqualValues(t, 1, f.rdb.ZCard(t.Context(), f.keys.places).Val())
 	})
@@ -234,7 +235,7 @@ func TestQueueWithoutVisibilityTimeout(t *testing.T) {
 		require.Empty(t, f.Claim(t, 9).Leases, "a message is lost if a crash interrupts its handler")
 		nack := storetest.Verdict(exchange.Nack, reply.Leases[1])
 		require.Empty(t, h.Settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]), nack, storetest.Verdict(exchange.Release, reply.Leases[2])).Refused)
-		require.Equal(t, []string{"b"}, f.list(t, f.keys.failed), "no second delivery")
+		require.Equal(t, []string{"b"}, f.list(t, f.keys.failed), "it is not delivered again")
 		require.Len(t, h.Settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0])).Refused, 1)
 		require.Equal(t, []string{"c"}, payloads(h.Claim(t, 5).Leases), "released by a drain")
 	})

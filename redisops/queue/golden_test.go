@@ -46,7 +46,7 @@ func goldenSteps(t *testing.T) map[string]goldenStep {
 	return steps
 }
 
-// goldenText is a string of the dump: as it is, or as hex with its text.
+// goldenText is a string of the dump, which has it as text or as hex.
 func goldenText(t *testing.T, raw json.RawMessage) string {
 	t.Helper()
 	var text string
@@ -81,8 +81,8 @@ func (d goldenDump) pairs(t *testing.T) map[string]string {
 	return out
 }
 
-// patience is how much later than in the dump deadlines are: a second is too short
-// for a busy machine.
+// patience is added to the deadlines of the dump: a second is too short for a busy
+// machine.
 const patience = 60
 
 // restore writes the keys of the peer into a queue of this test. Deadlines have the
@@ -212,7 +212,7 @@ func TestQueueGoldenSteps(t *testing.T) {
 		require.NoError(t, err)
 		mine := f.list(t, f.keys.pending)[0]
 		theirs := steps[second].Keys["jobs::pending"].list(t)[0]
-		require.Equal(t, theirs[46:], mine[46:], "the same bytes, but for the id")
+		require.Equal(t, theirs[46:], mine[46:], "the bytes are equal except for the id")
 		require.NoError(t, f.rdb.LSet(t.Context(), f.keys.pending, 0, theirs).Err())
 		f.same(t, steps[second])
 		ack(t, f, exchange.Ack, reply.Leases[0])

@@ -105,13 +105,13 @@ func (f *fixture) left(t testing.TB) []string {
 	t.Helper()
 	keys, err := f.rdb.Keys(context.Background(), f.Name()+"::*").Result()
 	require.NoError(t, err)
-	var theirs []string
+	var found []string
 	for _, k := range keys {
 		if name := k[len(f.Name())+2:]; len(name) < 9 || name[:9] != "wakebell:" {
-			theirs = append(theirs, name)
+			found = append(found, name)
 		}
 	}
-	return theirs
+	return found
 }
 
 func payloads(leases []exchange.Lease) []string {

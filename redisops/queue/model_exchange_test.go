@@ -24,7 +24,7 @@ func (m *model) claim(rt *rapid.T) {
 	m.claimed(rt, h, want, brief)
 }
 
-// claimed returns what a claim must return.
+// claimed checks the reply to a claim against the model.
 func (m *model) claimed(rt *rapid.T, h *queueModelHolder, want int, brief bool) {
 	var got []*modelMessage
 	var deadLettered []string
@@ -66,7 +66,7 @@ func (m *model) claimed(rt *rapid.T, h *queueModelHolder, want int, brief bool) 
 	}
 }
 
-// settle settles anything that the holder ever had, and claims on.
+// settle settles any leases that the holder has had, valid or not, and claims more.
 func (m *model) settle(rt *rapid.T) {
 	h := m.holder(rt)
 	if len(h.seen) == 0 {

@@ -29,7 +29,7 @@ type model struct {
 	dead      []string
 	completed []string
 	failed    []string
-	tokens    int // the last one given
+	tokens    int // the last token issued
 	published int
 }
 
@@ -111,7 +111,8 @@ func (m *model) holder(rt *rapid.T) *queueModelHolder {
 	return m.holders[rapid.IntRange(0, 1).Draw(rt, "holder")]
 }
 
-// makeDead notes that a message is dead, and frees its key if it is still its own.
+// makeDead adds a message to the dead letters, and frees its key if the message
+// still owns it.
 func (m *model) makeDead(mm *modelMessage) {
 	m.dead, mm.token = append(m.dead, mm.payload), ""
 	m.free(mm)
@@ -163,7 +164,7 @@ func (m *model) purge(rt *rapid.T) {
 	}
 }
 
-// peerReclaims does what a Python consumer does before it claims.
+// peerReclaims executes the commands of a Python consumer before its claim.
 func (m *model) peerReclaims(rt *rapid.T) {
 	k, ctx := m.f.keys, m.t.Context()
 	for _, mm := range slices.Backward(m.expired) {

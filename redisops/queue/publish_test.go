@@ -36,8 +36,8 @@ func TestPublishSuppressesDuplicates(t *testing.T) {
 	})
 }
 
-// A retry of a call gets the answer of the call, whatever has happened to its
-// messages since.
+// TestPublishIsAnsweredAgain checks that a retry of a call returns the answer of the
+// call, even if its messages have been handled since.
 func TestPublishIsAnsweredAgain(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -70,7 +70,7 @@ func TestPublishAtTheCap(t *testing.T) {
 		f.publish(t, o, NewMessage([]byte("b"), "b"), NewMessage([]byte("dup"), "a"))
 		_, _, err = f.Publish(t.Context(), o, NewMessage([]byte("c"), ""))
 		require.ErrorIs(t, err, redisops.ErrQueueFull)
-		require.False(t, f.publish(t, o, NewMessage([]byte("dup"), "a"))[0].Fresh, "a duplicate needs no room")
+		require.False(t, f.publish(t, o, NewMessage([]byte("dup"), "a"))[0].Fresh, "a duplicate is accepted by a full queue")
 	})
 }
 
@@ -109,7 +109,7 @@ func TestAKeyIsFreedByItsOwnMessageOnly(t *testing.T) {
 
 		require.True(t, f.publish(t, o, NewMessage([]byte("old"), "k"))[0].Fresh)
 		old := h.Claim(t, 1).Leases[0]
-		require.NoError(t, f.rdb.Del(t.Context(), key).Err(), "its window is over")
+		require.NoError(t, f.rdb.Del(t.Context(), key).Err(), "its window has ended")
 		fresh := f.publish(t, o, NewMessage([]byte("new"), "k"))[0]
 		h.Settle(t, storetest.Verdict(exchange.Fail, old))
 		require.Equal(t, fresh.ID, f.rdb.Get(t.Context(), key).Val())
@@ -140,7 +140,7 @@ func TestPublishWakesOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Regexp(t, `^due 0 \d`, message.Payload)
 	_, err = sub.ReceiveTimeout(t.Context(), 50*time.Millisecond)
-	require.Error(t, err, "no third")
+	require.Error(t, err, "two hints in all")
 }
 
 func TestLargeBatchesArePublishedInParts(t *testing.T) {

@@ -90,7 +90,8 @@ func TestQueueKeysShareASlot(t *testing.T) {
 	require.ErrorIs(t, checkSlots(plain.Keys(), Name{Name: "q"}), redisops.ErrUnsupported)
 }
 
-// A script is not rolled back, so it checks all types before it writes.
+// TestQueueChecksTypesFirst checks that a script checks all types before it writes,
+// because Redis does not roll it back.
 func TestQueueChecksTypesFirst(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

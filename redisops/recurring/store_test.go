@@ -140,7 +140,7 @@ func TestBeatForeignLock(t *testing.T) {
 		require.Equal(t, token, reply.Lock.Holder)
 		require.InDelta(t, reply.Now.UnixMilli()+1500_000, reply.Lock.Ends, 60_000)
 		require.True(t, f.fire("ours", Lock{}, f.firing("a", "1", "a@1")).Barred)
-		require.Equal(t, token, f.rdb.Get(t.Context(), f.lock()).Val(), "it is not taken")
+		require.Equal(t, token, f.rdb.Get(t.Context(), f.lock()).Val(), "the lock still has its holder")
 
 		other := reply.Lock
 		other.Ends -= 60_000

@@ -69,7 +69,8 @@ func TestDeadLettersByPageAndCap(t *testing.T) {
 	})
 }
 
-// Redis trims a stream by whole nodes, of 100 entries by default.
+// TestTheOldestDeadLettersLeaveAboveTheCap uses many dead letters, because Redis
+// trims a stream by whole nodes of 100 entries.
 func TestTheOldestDeadLettersLeaveAboveTheCap(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

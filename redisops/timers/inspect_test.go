@@ -62,8 +62,8 @@ func TestListPagesThroughTies(t *testing.T) {
 		names := numbered(10_000)
 		f.plant(t, 5e9+0.123, names...)
 		require.Equal(t, names, f.walk(t, Filter{Limit: 999}, nil))
-		// The member of the cursor leaves after each page: what follows is found
-		// by its place.
+		// The member of the cursor is removed after each page: the next page is
+		// found by its place.
 		got := f.walk(t, Filter{Limit: 900}, func(page []Timer) {
 			if len(page) > 0 {
 				_, err := f.Cancel(t.Context(), f.topic, page[len(page)-1].ID)
@@ -71,7 +71,7 @@ func TestListPagesThroughTies(t *testing.T) {
 			}
 		})
 		require.Equal(t, names, got)
-		// And when it moves away.
+		// The same if the member moves.
 		left := f.walk(t, Filter{Limit: 1000}, nil)
 		got = f.walk(t, Filter{Limit: 400}, func(page []Timer) {
 			if len(page) > 0 {
@@ -135,8 +135,8 @@ func TestListManyLeases(t *testing.T) {
 	})
 }
 
-// TestListNothingLeased checks that one call suffices to find no leases, however
-// many timers wait.
+// TestListNothingLeased checks that one call finds no leases among many pending
+// timers.
 func TestListNothingLeased(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

@@ -77,7 +77,8 @@ func TestExtendMovesTheToken(t *testing.T) {
 	})
 }
 
-// An expired lease is claimed again with its activation and its claims.
+// TestExpiredLeaseComesBack checks that a timer whose lease has expired is claimed
+// again with its activation and its claims.
 func TestExpiredLeaseComesBack(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -100,7 +101,8 @@ func TestExpiredLeaseComesBack(t *testing.T) {
 	})
 }
 
-// Tokens go through Redis's own reading and printing of numbers.
+// TestTokensOfAwkwardInstants checks tokens whose text changes when Redis parses
+// and formats it as a number.
 func TestTokensOfAwkwardInstants(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

@@ -46,7 +46,7 @@ type modelRecord struct {
 
 type modelHolder struct {
 	*fixture
-	seen  []exchange.Lease // every lease it ever had, valid or not
+	seen  []exchange.Lease // all leases of the holder, valid or not
 	last  *exchange.Request
 	reply *exchange.Reply
 }
@@ -115,7 +115,7 @@ func (m *model) cancel(rt *rapid.T) {
 	delete(m.timers, id)
 }
 
-// peer does what faststream-redis-timers does, with plain commands.
+// peer executes the commands of faststream-redis-timers.
 func (m *model) peer(rt *rapid.T) {
 	id := modelIDs.Draw(rt, "id")
 	ctx := m.t.Context()

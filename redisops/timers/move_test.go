@@ -51,7 +51,7 @@ func TestRescheduleSupersedesTheHolder(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		hints := f.listen(t)
 		lease := f.lease(t, time.Hour)
-		next(t, hints) // that it was scheduled
+		next(t, hints) // the hint of the schedule
 		f.Claim(t, 1)  // nothing is due: no hint is outstanding
 		_, err := f.Reschedule(t.Context(), f.topic, "a", time.Time{}, time.Minute)
 		require.NoError(t, err)

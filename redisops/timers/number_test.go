@@ -76,7 +76,7 @@ func TestNumbersAreReadAlike(t *testing.T) {
 			}
 			got, err := scripts.ReadScore(lowered(found))
 			require.NoError(t, err, "%q is %s in Lua", all[i], found)
-			if math.IsInf(want, 0) { // the infinity of the imitation's Lua is the largest number
+			if math.IsInf(want, 0) { // the embedded Redis reads infinity as the largest number
 				require.GreaterOrEqual(t, math.Abs(got), math.MaxFloat64, "%q", all[i])
 			} else if want != got { // a Lua without exponents computes them
 				require.InEpsilon(t, want, got, 1e-12, "%q", all[i])
@@ -93,7 +93,8 @@ func TestNumbersAreReadAlike(t *testing.T) {
 	})
 }
 
-// lowered writes infinity as Redis does: the imitation's Lua has its own words.
+// lowered writes infinity as Redis does. The Lua of the embedded Redis writes it
+// differently.
 func lowered(text string) string {
 	switch text {
 	case "+Inf":

@@ -13,8 +13,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// TestOnceFiresOnce checks that a repeated schedule changes nothing within the
-// window once the timer was delivered, whatever its state is.
+// TestOnceFiresOnce checks that a repeated schedule within the window changes nothing
+// after the timer was delivered, in every state of the timer.
 func TestOnceFiresOnce(t *testing.T) {
 	t.Parallel()
 	e := Entry{ID: "a", Payload: []byte("x"), Once: time.Hour}

@@ -11,8 +11,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// states puts a timer "a" with the body "old" in each state; what is due at all
-// is due in an hour.
+// states puts a timer "a" with the body "old" in each state. A pending timer is due
+// in an hour.
 var states = map[string]func(t *testing.T, f *fixture){
 	"absent":  func(*testing.T, *fixture) {},
 	"pending": func(t *testing.T, f *fixture) { f.schedule(t, Entry{ID: "a", Payload: []byte("old"), In: time.Hour}) },
@@ -38,7 +38,7 @@ func (f *fixture) lease(t *testing.T, ttl time.Duration) exchange.Lease {
 	return f.Run(t, f.Request(1, ttl)).Leases[0]
 }
 
-// peerClaim is what the claim of faststream-redis-timers does.
+// peerClaim executes the commands of a claim of faststream-redis-timers.
 func (f *fixture) peerClaim(t *testing.T, id string, ttl time.Duration) {
 	t.Helper()
 	end := float64(f.now(t).Add(ttl).UnixMicro()) / 1e6

@@ -191,7 +191,8 @@ func TestRedriveAll(t *testing.T) {
 	})
 }
 
-// Timers that are dead-lettered during a redrive are not redriven again by it.
+// TestRedriveDoesNotChaseItsOwn checks that timers that are dead-lettered during a
+// redrive are not redriven again by it.
 func TestRedriveDoesNotChaseItsOwn(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

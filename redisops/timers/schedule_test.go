@@ -74,7 +74,8 @@ func TestPolicies(t *testing.T) {
 	})
 }
 
-// A new instant that equals the end of the lease would make the old token good.
+// TestRescheduleOntoTheTokenMoves checks that a new instant that equals the end of
+// the lease does not make the old token valid.
 func TestRescheduleOntoTheTokenMoves(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

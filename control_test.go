@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-func TestOrdersThroughTheClient(t *testing.T) {
+func TestOverridesThroughTheClient(t *testing.T) {
 	t.Parallel()
 	c, rdb, name := newClient(t)
 	ctx := t.Context()

@@ -20,14 +20,14 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// post is a System and the ActorSystem from which it is asked by message.
+// post is a System and the ActorSystem from which the tests send it messages.
 type post struct {
 	*wakebell.System
 	actors *actor.ActorSystem
 	topic  wakebell.Topic[string]
 }
 
-// posted starts a System that handles nothing, unless cfg says so.
+// posted starts a System without handlers, unless cfg has some.
 func posted(t testing.TB, rdb redis.UniversalClient, cfg wakebell.Config) post {
 	t.Helper()
 	cfg.Logger = quiet
@@ -44,7 +44,7 @@ func (p post) request(request any) *actor.Future {
 	return p.actors.Root.RequestFuture(p.Gateway(), request, patience)
 }
 
-// asked is the answer to a request.
+// asked returns the answer to a request.
 func asked[A messages.Answer](t testing.TB, p post, request any) A {
 	t.Helper()
 	answer, err := wakebell.Answered[A](p.request(request).Result())
@@ -52,13 +52,13 @@ func asked[A messages.Answer](t testing.TB, p post, request any) A {
 	return answer
 }
 
-// refused is the error that a request ends in.
+// refused returns the error that answers a request.
 func refused(p post, request any) error {
 	_, err := wakebell.Answered[messages.Answer](p.request(request).Result())
 	return err
 }
 
-func TestOfFindsTheSystem(t *testing.T) {
+func TestSystemOfFindsTheSystem(t *testing.T) {
 	t.Parallel()
 	rdb, system := redistest.Shared(t), actorSystem()
 	found := make(chan *wakebell.System, 1)
@@ -80,7 +80,7 @@ func TestOfFindsTheSystem(t *testing.T) {
 	require.False(t, ok, "before Start")
 	require.NoError(t, other.Start(t.Context()))
 	_, ok = wakebell.SystemOf(system)
-	require.False(t, ok, "it has another name")
+	require.False(t, ok, "the System has another name")
 	require.NoError(t, sys.Start(t.Context()))
 	_, err = topic.Schedule(t.Context(), sys.Client(), "x")
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestOfFindsTheSystem(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestMessagesDoWhatCallsDo(t *testing.T) {
+func TestMessagesHaveTheEffectOfCalls(t *testing.T) {
 	t.Parallel()
 	p := posted(t, redistest.Shared(t), wakebell.Config{Prefix: redistest.Name(t) + "-"})
 	ctx, c, topic := t.Context(), p.Client(), p.topic.Name()
@@ -144,7 +144,7 @@ func TestMessagesDoWhatCallsDo(t *testing.T) {
 		{Request: 2, Topic: topic, Id: "a", IfExists: messages.Policy_POLICY_KEEP},
 	}})
 	require.Equal(t, uint64(11), batch.GetRequest())
-	require.NotEmpty(t, batch.GetTimers()[0].GetId(), "a new one")
+	require.NotEmpty(t, batch.GetTimers()[0].GetId(), "a new id")
 	require.Equal(t, uint64(2), batch.GetTimers()[1].GetRequest())
 	require.Equal(t, messages.Outcome_OUTCOME_KEPT_PENDING, batch.GetTimers()[1].GetOutcome())
 
@@ -191,7 +191,7 @@ func TestAListComesInPages(t *testing.T) {
 	require.Empty(t, asked[*messages.ListTimersResponse](t, p, &messages.ListTimersRequest{Topic: topic, Running: true}).GetTimers())
 }
 
-// message is what a draft becomes on its way over a network.
+// message converts a draft to the message that represents it on a network.
 func message(t testing.TB, d wakebell.Draft) *messages.ScheduleRequest {
 	t.Helper()
 	m, err := wakebell.ScheduleMessage(d)
@@ -279,8 +279,8 @@ func TestAMessageHasThePolicyOfItsDraft(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-// The gateway's enumerations are made of the library's by their numbers.
-func TestTheEnumerationsAreNumberedAlike(t *testing.T) {
+// The values of the gateway's enumerations equal those of the library.
+func TestTheEnumerationsHaveTheSameNumbers(t *testing.T) {
 	t.Parallel()
 	for name, number := range map[string]int{
 		"OUTCOME_CREATED":      int(wakebell.Created),
@@ -311,13 +311,13 @@ func TestTheEnumerationsAreNumberedAlike(t *testing.T) {
 	}
 }
 
-// An actor that cannot do its work now asks for its timer again, in an hour of
-// its own and with another body, and lets the lease go.
+// An actor that cannot do its work now schedules its timer again for an instant of
+// its choice and with another body, and abandons the lease.
 func TestAnActorReschedulesItsLeaseByMessage(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	bodies, answers := make(chan string, 4), make(chan any, 4)
-	waiting := map[uint64]func(*messages.ScheduleResponse){} // by request; the actor's own
+	waiting := map[uint64]func(*messages.ScheduleResponse){} // by request; only the actor uses it
 	clerk := func(c actor.Context) {
 		switch m := c.Message().(type) {
 		case *messages.Lease:

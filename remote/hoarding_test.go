@@ -17,8 +17,8 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
-// One principal holds leases of many topics: what they take is bounded for all
-// of them, and others are served meanwhile.
+// One principal holds leases of many topics. Their sum is bounded over all topics,
+// and other principals are served meanwhile.
 func TestHoardedLeasesAreBoundedForAPrincipal(t *testing.T) {
 	t.Parallel()
 	const topics, timers, body = 8, 100, 900 << 10
@@ -78,7 +78,7 @@ func TestHoardedLeasesAreBoundedForAPrincipal(t *testing.T) {
 	require.LessOrEqual(t, most.Load(), int64(limits.Leases.Principal+topics<<20), "one lease of each topic, and what a principal may have")
 	require.Less(t, grown, int64(400<<20), "node and hoarder are one process, and other tests run beside them; 720 MiB were there to be had")
 
-	close(release) // what there was no room for comes now
+	close(release) // leases that had no room are delivered now
 	for i := range topics {
 		eventually(t, func() bool {
 			st, err := n.Client().Stats(t.Context(), fmt.Sprint(redistest.Name(t), "-", i))

@@ -74,7 +74,7 @@ func (r *raw) listen() {
 	}
 }
 
-// call begins a call; a token that is empty is not shown.
+// call begins a call. An empty token is not sent.
 func (r *raw) call(method, token string) uint32 {
 	if r.stream == 0 {
 		r.stream = 1
@@ -241,7 +241,7 @@ func TestConnectionsWithoutCredentialsDoNotLockClientsOut(t *testing.T) { //noli
 	for i := range 300 {
 		r := knock(t, b.node)
 		if i%2 == 0 {
-			r.call(scheduleMethod, "a-token-that-nobody-has")
+			r.call(scheduleMethod, "an-unknown-token")
 		}
 		made = append(made, r)
 	}

@@ -149,7 +149,7 @@ func TestLeasesOfALeavingSubscriberAreReleasedAtOnce(t *testing.T) {
 func TestACancelledTimerEndsTheContextOfItsSubscriber(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(12 * time.Second)} // a cancel that is not heard is noticed within a third of it
+	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(12 * time.Second)} // a handler that misses the hint notices the cancel within a third of the lease
 	n := serve(t, cfg)
 	c := dial(t, n)
 	began, ended := make(chan struct{}), make(chan error, 1)

@@ -202,7 +202,7 @@ func TestDeletedEntriesStayDeleted(t *testing.T) {
 		w.engine(nil)
 		w.put("a", 5*time.Second, nil)
 		w.advance(4900 * time.Millisecond)
-		require.NoError(t, w.rdb.Del(t.Context(), "redbeat:a").Err()) // as a Python process that dies before ZREM
+		require.NoError(t, w.rdb.Del(t.Context(), "redbeat:a").Err()) // as a Python process that crashes before ZREM
 		w.advance(10 * time.Second)
 		require.Empty(t, w.recorded())
 		require.Zero(t, w.rdb.Exists(t.Context(), "redbeat:a", "redbeat::schedule").Val())
@@ -251,7 +251,7 @@ func TestForeignLock(t *testing.T) {
 		require.Contains(t, w.recorded(), "#1+")
 		w.advance(60 * time.Second)
 		require.Contains(t, w.recorded(), "#2")
-		renew() // it runs again
+		renew() // the foreign beat runs again
 		w.advance(70 * time.Second)
 		require.Empty(t, w.recorded())
 		require.NoError(t, w.rdb.Del(t.Context(), "redbeat::lock").Err())

@@ -36,7 +36,7 @@ func TestExitCodes(t *testing.T) {
 		{"cancel without ids", []string{"cancel", "-t", "TOPIC"}, exitUsage, "either ids or --all"},
 		{"cancel one and all", []string{"cancel", "-t", "TOPIC", "x", "--all"}, exitUsage, "either ids or --all"},
 		{"cancel all without a terminal", []string{"cancel", "-t", "TOPIC", "--all"}, exitUsage, "--yes"},
-		{"reschedule a missing timer", []string{"reschedule", "-t", "TOPIC", "nobody", "--in", "1h"}, exitNotFound, "timer not found"},
+		{"reschedule a missing timer", []string{"reschedule", "-t", "TOPIC", "missing", "--in", "1h"}, exitNotFound, "timer not found"},
 		{"reschedule without an instant", []string{"reschedule", "-t", "TOPIC", "there"}, exitUsage, "at least one"},
 		{"reschedule to two", []string{"reschedule", "-t", "TOPIC", "there", "--in", "1h", "--at", "2031-01-02T15:04:05Z"}, exitUsage, "none of the others"},
 		{"reschedule to an invalid instant", []string{"reschedule", "-t", "TOPIC", "there", "--at", "soon"}, exitUsage, "--at"},

@@ -119,7 +119,7 @@ func TestLostRepliesLoseNoTimerAndRepeatNone(t *testing.T) {
 					}
 					return nil
 				}, wakebell.MaxConcurrent(10), wakebell.LeaseTTL(time.Hour)))
-			eventually(t, func() bool { return count(t, c, topic.Name()) == 0 }, "none is left leased and forgotten")
+			eventually(t, func() bool { return count(t, c, topic.Name()) == 0 }, "no timer remains leased")
 			eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == timers })
 			require.Greater(t, lost.Load(), int32(10))
 			for i := range handled {

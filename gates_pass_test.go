@@ -92,7 +92,7 @@ func TestATurnThatWasPassedOn(t *testing.T) {
 		turn := receive(t, second)
 		select {
 		case <-third:
-			require.Fail(t, "two hold the gate")
+			require.Fail(t, "the gate has two holders")
 		case <-turn.Context().Done():
 			require.Fail(t, "the turn was lost", context.Cause(turn.Context()))
 		case <-time.After(10 * time.Minute):

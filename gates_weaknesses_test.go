@@ -45,7 +45,7 @@ func TestALiveHolderIsNotEvicted(t *testing.T) {
 		next := waits(t, other, "gate")
 		select {
 		case <-next:
-			require.Fail(t, "two hold the gate")
+			require.Fail(t, "the gate has two holders")
 		case <-turn.Context().Done():
 			require.Fail(t, "the turn was lost", context.Cause(turn.Context()))
 		case <-time.After(10 * time.Minute):

@@ -161,7 +161,7 @@ func TestMessagesHaveTheEffectOfCalls(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
 }
 
-func TestAListComesInPages(t *testing.T) {
+func TestListTimersReturnsPages(t *testing.T) {
 	t.Parallel()
 	p := posted(t, redistest.Shared(t), wakebell.Config{})
 	topic := p.topic.Name()
@@ -238,7 +238,7 @@ func TestAnActorReschedulesItsLeaseByMessage(t *testing.T) {
 	require.Equal(t, "first at attempt 1", receive(t, bodies))
 	require.Equal(t, any(messages.Outcome_OUTCOME_SUPERSEDED), receive(t, answers))
 	require.Equal(t, "second at attempt 1", receive(t, bodies), "it is a new timer")
-	eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 1 }, "the ack of the old lease counts for nothing")
+	eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 1 }, "the ack of the old lease has no effect")
 	require.NoError(t, sys.Stop())
 	_, _, err = sys.Client().Get(context.WithoutCancel(t.Context()), topic.Name(), "a")
 	require.ErrorIs(t, err, wakebell.ErrNotFound)

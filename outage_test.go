@@ -128,7 +128,7 @@ func TestAnOutageIsProbedByFewTopics(t *testing.T) {
 			<-time.After(lasts)
 			t.Logf("at most %d a second", m.busiest(1))
 			require.LessOrEqual(t, m.busiest(1), most)
-			eventually(t, func() bool { return m.busiest(1) > 0 }, "it goes on trying")
+			eventually(t, func() bool { return m.busiest(1) > 0 }, "the node must keep trying")
 
 			o.end(t, server, server.Client(t))
 			seen := map[string]bool{}

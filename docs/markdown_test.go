@@ -7,7 +7,7 @@ import (
 
 // A document is a markdown file in lines, with the fenced blocks that the tests use:
 //
-//	```console        commands after "$ " ("> " goes on), each with its output
+//	```console        commands after "$ " ("> " continues one), each with its output
 //	```go main.go     a file of this name, to be written before what follows
 type document struct {
 	lines  []string

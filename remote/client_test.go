@@ -243,5 +243,5 @@ func TestCallsSurviveALinkThatIsCutAgainAndAgain(t *testing.T) {
 	eventually(t, func() bool {
 		_, err := n.topic.Schedule(ctx, impatient, "x", wakebell.In(time.Hour))
 		return err == nil
-	}, "and it comes back by itself")
+	}, "the client must reconnect automatically")
 }

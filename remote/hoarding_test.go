@@ -75,8 +75,8 @@ func TestHoardedLeasesAreBoundedForAPrincipal(t *testing.T) {
 		grown = max(grown, int64(heap())-before)
 	}
 	t.Logf("%d MiB held, heap grown by %d MiB", most.Load()>>20, grown>>20)
-	require.LessOrEqual(t, most.Load(), int64(limits.Leases.Principal+topics<<20), "one lease of each topic, and what a principal may have")
-	require.Less(t, grown, int64(400<<20), "node and hoarder are one process, and other tests run beside them; 720 MiB were there to be had")
+	require.LessOrEqual(t, most.Load(), int64(limits.Leases.Principal+topics<<20), "one lease of each topic, and the bound of a principal")
+	require.Less(t, grown, int64(400<<20), "the node and the client are one process, and other tests run at the same time; without the bound, 720 MiB would be held")
 
 	close(release) // leases that had no room are delivered now
 	for i := range topics {

@@ -294,5 +294,5 @@ func TestAConnectionHasToMakeACall(t *testing.T) {
 	require.NoError(t, http2.NewFramer(conn, nil).WriteSettings())
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
 	_, err = io.Copy(io.Discard, conn)
-	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it was left open")
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the connection was left open")
 }

@@ -151,7 +151,7 @@ func TestWithoutTheRightTokenNothingIsRead(t *testing.T) {
 		require.Equal(t, codes.Unauthenticated, status.Code(err))
 	}
 	n.alive(t)
-	require.Len(t, n.log.with("a peer was refused"), 1, "one line for a host, however often it tries")
+	require.Len(t, n.log.with("a peer was refused"), 1, "one line per host for any number of attempts")
 }
 
 func TestProtoactorsOwnCallsDoNotPanic(t *testing.T) {

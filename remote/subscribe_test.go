@@ -96,7 +96,7 @@ func TestASubscriberHasNoMoreThanItsCredits(t *testing.T) {
 	n.settled(t)
 }
 
-func TestSubscribingAgainTakesOver(t *testing.T) {
+func TestANewSubscriptionReplacesTheFormer(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	topic := n.topic.Name()
@@ -199,7 +199,7 @@ func TestATopicThatTheNodeHandlesCannotBeSubscribedTo(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-func TestASubscriberComesBackAfterItsLinkBroke(t *testing.T) {
+func TestASubscriberReconnectsAfterItsLinkBroke(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
 	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}

@@ -8,7 +8,7 @@ import (
 )
 
 // A foreign beat is respected while it renews its lock, and counts as dead
-// 330 s after it has stopped to (weaknesses 1 and 2).
+// 330 s after it has stopped renewing (weaknesses 1 and 2).
 func TestForeignLock(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		renew := func() { w.rdb.Set(t.Context(), "redbeat::lock", "foreign", 1500*time.Second) }

@@ -47,7 +47,7 @@ func TestRemoteGatesEqualLocalGates(t *testing.T) {
 			require.ErrorIs(t, gates.Guard(ctx, name, "db", last), gate.ErrFenceStale)
 		}
 		require.ErrorIs(t, gates.Guard(ctx, name, "db", 1<<53-1), gate.ErrFenceUnknown, where)
-		require.NoError(t, turn.Guard(ctx, "db"), "a call of another process must not end the turn")
+		require.NoError(t, turn.Guard(ctx, "db"), "a guard call of another process must not block the holder")
 		last = turn.Fence()
 		waiting, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		_, err = gates.Acquire(waiting, name)

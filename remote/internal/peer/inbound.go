@@ -13,7 +13,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	gpeer "google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -30,6 +32,10 @@ const (
 	handshake      = 10 * time.Second
 )
 
+// frameBuffers are the buffers of arriving frames. gRPC's own pool gives a frame a
+// buffer of up to four times its size; a peer chooses the size of its frames.
+var frameBuffers = mem.NewTieredBufferPool(2<<10, 4<<10, 8<<10, 16<<10, 32<<10)
+
 // serverOptions returns the options of the gRPC server.
 func (g *Guard) serverOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
@@ -40,6 +46,7 @@ func (g *Guard) serverOptions() []grpc.ServerOption {
 		grpc.ForceServerCodecV2(wire.Frames{Plain: maxPlain}),
 		grpc.MaxRecvMsgSize(g.Cfg.MaxMessage),
 		grpc.MaxSendMsgSize(g.Cfg.MaxMessage),
+		experimental.BufferPool(frameBuffers),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.ConnectionTimeout(handshake),

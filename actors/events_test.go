@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/actortest"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // gallery is where events are published in a test.
@@ -24,11 +25,11 @@ type recordedEvents struct {
 	mu     sync.Mutex
 	err    error
 	hold   chan struct{} // if not nil, publishing waits for it
-	events []exchange.Event
+	events []wakebelltype.Event
 	most   int // events of one message
 }
 
-func (g *recordedEvents) PublishEvents(ctx context.Context, topic string, events []exchange.Event) error {
+func (g *recordedEvents) PublishEvents(ctx context.Context, topic string, events []wakebelltype.Event) error {
 	g.mu.Lock()
 	err, hold := g.err, g.hold
 	g.mu.Unlock()
@@ -173,7 +174,7 @@ func TestEventsWaitForNobody(t *testing.T) {
 		g.mu.Lock()
 		last := g.events[len(g.events)-1]
 		g.mu.Unlock()
-		require.Equal(t, exchange.Event{Kind: exchange.EventMissed, Topic: "shelf", Node: "here", Missed: feed.MaxPending}, last)
+		require.Equal(t, wakebelltype.Event{Kind: wakebelltype.EventMissed, Topic: "shelf", Node: "here", Missed: feed.MaxPending}, last)
 		require.Len(t, g.take(), 1+feed.MaxPending+1)
 		require.Equal(t, feed.PublishAtOnce, g.most)
 		require.NoError(t, rt.Stop())

@@ -64,13 +64,16 @@ func (p *poller) countSettled(f *flight, r *exchange.Reply) {
 			p.leaseRefused(f.settling[i].lease, refusal.Why)
 		}
 	}
-	watched := p.Feed.Watched.Load()
+	collects, settled := p.Feed.Collects(), 0
 	for _, v := range f.settling {
 		v.answerSettler()
 		if v.lease.refused != 0 {
 			continue
 		}
-		if watched {
+		if v.kind != exchange.Bury { // its event is a dead letter
+			settled++
+		}
+		if collects {
 			p.emitSettled(v)
 		}
 		switch v.kind {
@@ -83,6 +86,9 @@ func (p *poller) countSettled(f *flight, r *exchange.Reply) {
 		case exchange.Release:
 			p.Counters.released.Add(1)
 		}
+	}
+	if !collects {
+		p.Feed.Miss(settled)
 	}
 }
 
@@ -152,7 +158,7 @@ func (p *poller) confirm(l *lease, sent time.Time, remaining time.Duration) {
 // deliver passes the leases of a reply to the handlers.
 func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 	stale := now.After(f.sent.Add(r.Remaining - p.LeaseTTL/2))
-	watched := p.Feed.Watched.Load()
+	collects, delivered := p.Feed.Collects(), 0
 	for i := range r.Leases {
 		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL}, queued: now, deliveredAt: now}
 		l.lease, l.stream, l.slot = l, s, -1
@@ -169,12 +175,16 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time)
 			}
 			s.hold(l)
 			s.deliveredAt = now
-			p.Counters.delivered.Add(1)
-			if watched {
+			delivered++
+			if collects {
 				p.emit(l, exchange.Event{Kind: exchange.EventDelivered, Lateness: l.Lateness()})
 			}
 			p.queue.push(l)
 		}
+	}
+	p.Counters.delivered.Add(int64(delivered))
+	if !collects {
+		p.Feed.Miss(delivered)
 	}
 	if p.free() < p.prefetch.limit && p.prefetch.checkAt.IsZero() { // some leases wait for a handler
 		p.prefetch.checkAt = now.Add(MaxPrefetchWait)

@@ -36,7 +36,7 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 	if !p.unavailable && !p.overrideAt.IsZero() && !now.Before(p.overrideAt) {
 		p.readOverride()
 	}
-	p.batchAt = time.Time{}
+	p.batchAt, p.windowAt = time.Time{}, time.Time{}
 	p.markSettled()
 	if !p.NoPrefetch {
 		p.prefetch.measure(now)
@@ -47,7 +47,7 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 		switch {
 		case s.flight == nil:
 			if f := p.compose(s, now); f != nil {
-				p.send(s, f)
+				p.send(s, f, now)
 			}
 		case !p.unavailable && !s.retryAt.IsZero() && !now.Before(s.retryAt):
 			p.transmit(s)
@@ -70,7 +70,7 @@ func (p *poller) free() int {
 
 // compose returns the next exchange of an idle stream, or nil.
 func (p *poller) compose(s *stream, now time.Time) *flight {
-	if p.unavailable || p.delayForBatch(s, now) {
+	if p.unavailable || p.delayForBatch(s, now) || p.delayForWindow(s, now) {
 		return nil
 	}
 	f := &flight{}
@@ -170,13 +170,17 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 		})
 	}
 	s.toSettle = append(s.toSettle[:0], s.toSettle[taken:]...)
+	if len(s.toSettle) == 0 {
+		s.urgent, s.settleBy = false, time.Time{}
+	}
 	f.complete = len(s.toSettle) == 0
 }
 
 // send numbers a new exchange and transmits it.
-func (p *poller) send(s *stream, f *flight) {
+func (p *poller) send(s *stream, f *flight, now time.Time) {
 	if !f.peek {
 		s.sequence++
+		s.sentAt = now
 	}
 	f.request.Incarnation, f.request.Stream, f.request.Sequence = s.incarnation, s.number, s.sequence
 	f.request.LeaseTTL = p.LeaseTTL
@@ -212,6 +216,7 @@ func (p *poller) spawnHandlers(c actor.Context) {
 // tick is harmless, so the timer is only moved forward.
 func (p *poller) armTimer(now time.Time) {
 	at := earlier(earlier(p.leasesAt, p.batchAt), p.prefetch.checkAt)
+	at = earlier(at, p.windowAt)
 	if !p.unavailable {
 		at = earlier(at, p.overrideAt)
 		for _, s := range p.streams {
@@ -220,7 +225,7 @@ func (p *poller) armTimer(now time.Time) {
 		// A due poll waits while settlements are delayed: its instant has passed,
 		// and the timer would fire at once, again and again.
 		if first := p.streams[0]; !first.busy() && p.free() > 0 && p.batchAt.IsZero() && p.mayClaim(first) {
-			at = earlier(at, p.pace.wakeAt())
+			at = earlier(at, later(p.pace.wakeAt(), p.windowEnd(first)))
 		}
 	}
 	if at.IsZero() || (!p.timerAt.IsZero() && !at.Before(p.timerAt)) {

@@ -28,6 +28,7 @@ func (p *poller) exchangeAnswered(m exchanged) {
 	p.reportDeadLetters(f, m.reply)
 	p.extensionsAnswered(f, m.reply)
 	p.deliver(s, f, m.reply, now)
+	p.window.answered(now, len(m.reply.Leases))
 	p.plan(f, m.reply)
 }
 
@@ -268,7 +269,7 @@ func (p *poller) probe() {
 	}
 	for _, s := range p.streams {
 		if !s.busy() {
-			p.send(s, &flight{})
+			p.send(s, &flight{}, time.Now())
 			return
 		}
 	}

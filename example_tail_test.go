@@ -7,6 +7,7 @@ import (
 	"log"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func ExampleConfig_onDead() {
@@ -48,11 +49,11 @@ func ExampleClient_Tail() {
 			switch {
 			case err != nil:
 				log.Fatal(err)
-			case e.Kind == wakebell.EventNode: // the node is there: it tells from now on
+			case e.Kind == wakebelltype.EventNode: // the node is there: it tells from now on
 				if _, err := Invoices.Schedule(ctx, sys.Client(), Invoice{"42", 995}, wakebell.ID("inv-42")); err != nil {
 					log.Fatal(err)
 				}
-			case e.Kind == wakebell.EventAcked:
+			case e.Kind == wakebelltype.EventAcked:
 				fmt.Println(e.ID, "was handled at attempt", e.Attempt)
 				return
 			}

@@ -14,14 +14,15 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // tail watches a topic until the end of the test. It waits until so many
 // nodes have said that they are there.
-func tail(t *testing.T, c *wakebell.Client, topic string, nodes int) <-chan wakebell.Event {
+func tail(t *testing.T, c *wakebell.Client, topic string, nodes int) <-chan wakebelltype.Event {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	events := make(chan wakebell.Event, 10_000)
+	events := make(chan wakebelltype.Event, 10_000)
 	ended := make(chan error, 1)
 	go func() {
 		var last error
@@ -36,11 +37,11 @@ func tail(t *testing.T, c *wakebell.Client, topic string, nodes int) <-chan wake
 		cancel()
 		require.ErrorIs(t, receive(t, ended), context.Canceled)
 	})
-	require.Equal(t, wakebell.EventAttached, receive(t, events).Kind)
+	require.Equal(t, wakebelltype.EventAttached, receive(t, events).Kind)
 	seen := map[string]bool{}
 	for len(seen) < nodes {
 		e := receive(t, events)
-		require.Equal(t, wakebell.Event{Kind: wakebell.EventNode, Topic: topic, Node: e.Node}, e)
+		require.Equal(t, wakebelltype.Event{Kind: wakebelltype.EventNode, Topic: topic, Node: e.Node}, e)
 		seen[e.Node] = true
 	}
 	return events
@@ -65,7 +66,7 @@ func TestTailTellsWhatHappens(t *testing.T) {
 	}, wakebell.RetryBackoff(time.Hour, time.Hour)))
 	c := sys.Client()
 	events := tail(t, c, topic.Name(), 1)
-	next := func(kind wakebell.EventKind, id string) wakebell.Event {
+	next := func(kind wakebelltype.EventKind, id string) wakebelltype.Event {
 		t.Helper()
 		e := receive(t, events)
 		require.Equal(t, kind, e.Kind, "%+v", e)
@@ -80,18 +81,18 @@ func TestTailTellsWhatHappens(t *testing.T) {
 		t.Helper()
 		_, err := topic.Schedule(t.Context(), c, "x", wakebell.ID(id))
 		require.NoError(t, err)
-		delivered := next(wakebell.EventDelivered, id)
+		delivered := next(wakebelltype.EventDelivered, id)
 		require.GreaterOrEqual(t, delivered.Lateness, time.Duration(0))
 	}
 	schedule("acked")
-	require.Positive(t, next(wakebell.EventAcked, "acked").Took)
+	require.Positive(t, next(wakebelltype.EventAcked, "acked").Took)
 	schedule("fails")
-	failed := next(wakebell.EventRetried, "fails")
+	failed := next(wakebelltype.EventRetried, "fails")
 	require.InDelta(t, time.Hour, failed.RetryIn, float64(13*time.Minute))
 	require.True(t, strings.HasPrefix(failed.Text, "no"))
 	require.LessOrEqual(t, len(failed.Text), 256)
 	schedule("rejected")
-	dead := next(wakebell.EventDead, "rejected")
+	dead := next(wakebelltype.EventDead, "rejected")
 	require.Equal(t, "never", dead.Text)
 	last, err := c.LastDead(t.Context(), topic.Name(), 10)
 	require.NoError(t, err)
@@ -101,7 +102,7 @@ func TestTailTellsWhatHappens(t *testing.T) {
 	receive(t, began)
 	_, err = topic.Cancel(t.Context(), c, "cancelled")
 	require.NoError(t, err)
-	next(wakebell.EventCancelled, "cancelled")
+	next(wakebelltype.EventCancelled, "cancelled")
 }
 
 // Two processes and a System here tell one who watches.
@@ -124,15 +125,15 @@ func TestTailHearsAllNodes(t *testing.T) {
 	}
 	_, err := c.Schedule(t.Context(), drafts...)
 	require.NoError(t, err)
-	told := map[wakebell.EventKind]int{}
+	told := map[wakebelltype.EventKind]int{}
 	byNode := map[string]int{}
-	for told[wakebell.EventAcked]+told[wakebell.EventMissed] < len(drafts) {
+	for told[wakebelltype.EventAcked]+told[wakebelltype.EventMissed] < len(drafts) {
 		e := receive(t, events)
 		told[e.Kind] += max(e.Missed, 1)
 		byNode[e.Node]++
 	}
-	require.Zero(t, told[wakebell.EventMissed])
-	require.Equal(t, len(drafts), told[wakebell.EventDelivered])
+	require.Zero(t, told[wakebelltype.EventMissed])
+	require.Equal(t, len(drafts), told[wakebelltype.EventDelivered])
 	require.NotEmpty(t, byNode)
 	for _, node := range nodes {
 		require.NoError(t, node.in.Close())
@@ -193,7 +194,7 @@ func TestTailMayBeBrokenOff(t *testing.T) {
 	for range 2 {
 		both.Go(func() {
 			for e, err := range watch {
-				if err != nil || e.Kind != wakebell.EventAttached {
+				if err != nil || e.Kind != wakebelltype.EventAttached {
 					t.Errorf("%+v %v", e, err)
 				}
 				break
@@ -213,7 +214,7 @@ func TestTailReceivesWhatANodeDoesFirst(t *testing.T) {
 	require.NoError(t, err)
 	events := tail(t, c, topic.Name(), 0)
 	serve(t, rdb, wakebell.Handle(topic, nothing))
-	for _, kind := range []wakebell.EventKind{wakebell.EventNode, wakebell.EventDelivered, wakebell.EventAcked} {
+	for _, kind := range []wakebelltype.EventKind{wakebelltype.EventNode, wakebelltype.EventDelivered, wakebelltype.EventAcked} {
 		require.Equal(t, kind, receive(t, events).Kind)
 	}
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/actors/internal/actortest"
-	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestNobodyCanWatchWithoutEvents(t *testing.T) {
+func TestWatchWithoutAPublisherIsIgnored(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
-		var nothing Publisher
+		var none Publisher
 		var f Feed
-		nothing.Watch(&f, time.Minute, 0)
+		none.Watch(&f, time.Minute, 0)
 		require.False(t, f.Watched.Load())
 	})
 }
@@ -33,16 +33,16 @@ func TestFirstEventsAreCollectedUntilTheirRoomIsFull(t *testing.T) {
 		f.KeepEarly()
 		for range MaxPending {
 			require.True(t, f.Collects())
-			f.Add(exchange.Event{Kind: exchange.EventDelivered})
+			f.Add(wakebelltype.Event{Kind: wakebelltype.EventDelivered})
 		}
 		require.False(t, f.Collects())
 		f.Miss(7)
-		f.Add(exchange.Event{Kind: exchange.EventDead})
+		f.Add(wakebelltype.Event{Kind: wakebelltype.EventDead})
 		publisher.Watch(&f, time.Minute, time.Second)
 		require.True(t, f.Collects())
 		events, _ := f.take(time.Now())
 		require.Len(t, events, 1+MaxPending+1, "a greeting, the first events, and the number of missed ones")
-		require.Equal(t, exchange.Event{Kind: exchange.EventMissed, Missed: 8}, events[1+MaxPending])
+		require.Equal(t, wakebelltype.Event{Kind: wakebelltype.EventMissed, Missed: 8}, events[1+MaxPending])
 	})
 }
 
@@ -51,7 +51,7 @@ func TestNothingIsCollectedOrMissedWithoutWatchers(t *testing.T) {
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		var f Feed
 		f.KeepEarly()
-		f.Add(exchange.Event{Kind: exchange.EventDelivered})
+		f.Add(wakebelltype.Event{Kind: wakebelltype.EventDelivered})
 		<-time.After(EarlyFor + time.Millisecond)
 		require.False(t, f.Collects())
 		f.Miss(5)
@@ -63,4 +63,4 @@ func TestNothingIsCollectedOrMissedWithoutWatchers(t *testing.T) {
 // discarded publishes nothing.
 type discarded struct{}
 
-func (discarded) PublishEvents(context.Context, string, []exchange.Event) error { return nil }
+func (discarded) PublishEvents(context.Context, string, []wakebelltype.Event) error { return nil }

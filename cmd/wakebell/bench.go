@@ -172,9 +172,9 @@ func (b *benchRun) run(ctx context.Context) (benchResult, error) {
 	log := slog.New(slog.DiscardHandler)
 	sys, err := wakebell.New(newActorSystem(log), b.conn.rdb, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[[]byte](b.topic), b.counts.handle, b.options()...)},
-		Keys:   b.conn.settings.keys,
-		Prefix: b.conn.settings.prefix,
-		Logger: log,
+		Keys:     b.conn.settings.keys,
+		Prefix:   b.conn.settings.prefix,
+		Logger:   log,
 	})
 	if err != nil {
 		return benchResult{}, err

@@ -56,11 +56,11 @@ func TestManyAcks(t *testing.T) {
 				}
 				f.due(t, ids...)
 				var acks []exchange.Settlement
-				for _, l := range f.claim(t, claimed).Leases[:c.acks] {
+				for _, l := range f.Claim(t, claimed).Leases[:c.acks] {
 					acks = append(acks, storetest.Verdict(exchange.Ack, l))
 				}
 				c.spoil(t, f, acks)
-				require.Equal(t, c.want, f.settle(t, acks...).Refused)
+				require.Equal(t, c.want, f.Settle(t, acks...).Refused)
 				counts, err := f.Count(t.Context(), f.topic)
 				require.NoError(t, err)
 				require.EqualValues(t, c.left, counts.Total)
@@ -76,11 +76,11 @@ func TestATimerThatIsAckedTwiceTakesNoOtherWithIt(t *testing.T) {
 		ids := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
 		f.due(t, ids...)
 		var acks []exchange.Settlement
-		for _, l := range f.claim(t, len(ids)).Leases {
+		for _, l := range f.Claim(t, len(ids)).Leases {
 			acks = append(acks, storetest.Verdict(exchange.Ack, l))
 		}
 		acks[7] = acks[2]
-		f.settle(t, acks...)
+		f.Settle(t, acks...)
 		counts, err := f.Count(t.Context(), f.topic)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, counts.Total)

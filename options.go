@@ -213,9 +213,9 @@ func RetryOnLeaseExpiry() HandlerOption {
 	})
 }
 
-// DeliveryWindow sets for how long after an exchange with Redis a node waits before
-// it sends the next one, 0 – 10 s, so that timers that become due meanwhile, and the
-// verdicts of handlers, share it. A timer that is due after a pause of the topic is
+// DeliveryWindow sets for how long a node waits after it has claimed timers before it
+// claims the next ones, 0 – 10 s, so that timers that become due meanwhile, and the
+// verdicts of handlers, share an exchange with Redis. A timer that is due after a pause of the topic is
 // delivered at once, as are timers that are already late. A window adds at most its
 // length to the lateness of others.
 //

@@ -47,7 +47,7 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 		switch {
 		case s.flight == nil:
 			if f := p.compose(s, now); f != nil {
-				p.send(s, f, now)
+				p.send(s, f)
 			}
 		case !p.unavailable && !s.retryAt.IsZero() && !now.Before(s.retryAt):
 			p.transmit(s)
@@ -177,10 +177,9 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 }
 
 // send numbers a new exchange and transmits it.
-func (p *poller) send(s *stream, f *flight, now time.Time) {
+func (p *poller) send(s *stream, f *flight) {
 	if !f.peek {
 		s.sequence++
-		s.sentAt = now
 	}
 	f.request.Incarnation, f.request.Stream, f.request.Sequence = s.incarnation, s.number, s.sequence
 	f.request.LeaseTTL = p.LeaseTTL

@@ -29,7 +29,7 @@ func (p *poller) exchangeAnswered(m exchanged) {
 	p.reportDeadLetters(f, m.reply)
 	p.extensionsAnswered(f, m.reply)
 	p.deliver(s, f, m.reply, now)
-	p.window.answered(now, len(m.reply.Leases))
+	p.openWindow(s, f, len(m.reply.Leases), now)
 	p.plan(f, m.reply)
 }
 
@@ -270,7 +270,7 @@ func (p *poller) probe() {
 	}
 	for _, s := range p.streams {
 		if !s.busy() {
-			p.send(s, &flight{}, time.Now())
+			p.send(s, &flight{})
 			return
 		}
 	}

@@ -30,7 +30,7 @@ type stream struct {
 	// queued then are not all written.
 	unsettled bool
 
-	sentAt      time.Time // when the last exchange was composed
+	windowFrom  time.Time // when the window began; zero: none is open
 	urgent      bool      // some of toSettle must not wait for the window
 	settleBy    time.Time // when the first lease of toSettle is too old to wait longer; zero: none
 	extendDue   bool      // some of held are due for an extension

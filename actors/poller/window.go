@@ -7,11 +7,12 @@ const AutomaticWindow time.Duration = -1
 
 // window is a performance feature: timers that are due shortly after one another
 // share an exchange, with the settlements of those before them. It decides for how
-// long after an exchange a poller waits before it sends the next one. At 2,000
+// long after an exchange that brought timers a poller waits before it sends the next
+// one. At 2,000
 // timers a second it divides the cost of a timer by six (docs/performance.md). A
 // Topic.Window of 0 switches it off.
 //
-// It counts from the last exchange, so the first timer after a pause never waits. An
+// It counts from the last timers, so the first one after a pause never waits. An
 // automatic window is closed while the topic is quiet, and opens with the rate of
 // timers: from quietRate on, where their exchanges take more than a tenth of a core,
 // up to maxWindow at busyRate. It narrows again above enoughTimers in an exchange,
@@ -80,11 +81,24 @@ func widthFor(rate float64) time.Duration {
 	return min(time.Duration(opened*float64(maxWindow)), time.Duration(enoughTimers/rate*float64(time.Second)))
 }
 
+// openWindow opens the window of a stream when an exchange brought timers. Settlements
+// alone open none, so timers that come further apart than the window never wait.
+func (p *poller) openWindow(s *stream, f *flight, timers int, now time.Time) {
+	p.window.answered(now, timers)
+	s.windowFrom = time.Time{}
+	if timers > 0 {
+		s.windowFrom = f.sent
+	}
+}
+
 // delayForWindow delays the next exchange of a stream until its window has ended,
 // unless something must not wait: a lease, an operator, a handler that waits for the
 // source, or timers that are already late.
 func (p *poller) delayForWindow(s *stream, now time.Time) bool {
-	until := earlier(p.windowEnd(s), s.settleBy)
+	until := p.windowEnd(s)
+	if !s.settleBy.IsZero() && s.settleBy.Before(until) {
+		until = s.settleBy
+	}
 	if !now.Before(until) || s.urgent || s.extendDue || p.pace.backlog || p.paused || p.drain != nil {
 		return false
 	}
@@ -94,7 +108,7 @@ func (p *poller) delayForWindow(s *stream, now time.Time) bool {
 	return true
 }
 
-// windowEnd is when the window of a stream ends.
+// windowEnd is when the window of a stream ends; in the past: none is open.
 func (p *poller) windowEnd(s *stream) time.Time {
-	return s.sentAt.Add(p.window.span(p.LeaseTTL))
+	return s.windowFrom.Add(p.window.span(p.LeaseTTL))
 }

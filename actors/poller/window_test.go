@@ -44,18 +44,20 @@ const roundTrip = 300 * time.Microsecond
 
 func (l *load) run(due []time.Duration) {
 	start := time.Unix(0, 0)
-	var sent, free time.Duration // of the last exchange, and when its reply arrives
-	sent = -time.Hour
+	opened, free := -time.Hour, time.Duration(0) // of the window; when the last reply arrives
 	settle := false
 	for len(due) > 0 || settle {
 		at := nextAt(due, settle, free)
-		at = max(at, free, sent+l.window.span(30*time.Second))
+		at = max(at, free, opened+l.window.span(30*time.Second))
 		claimed, _ := slices.BinarySearch(due, at+1)
 		for _, d := range due[:claimed] {
 			l.late = append(l.late, at-d)
 		}
 		due, settle = due[claimed:], claimed > 0
-		sent, free = at, at+roundTrip
+		if opened = -time.Hour; claimed > 0 {
+			opened = at
+		}
+		free = at + roundTrip
 		l.exchanges++
 		l.window.answered(start.Add(free), claimed)
 	}

@@ -44,12 +44,16 @@ type batchCall struct {
 	cancel  context.CancelFunc
 }
 
-// schedule calls the script for a batch, alone or together with other batches.
-func (s *Timers) schedule(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+// coalesce calls the script for timers of a topic, alone or together with those of
+// other callers. Timers with a key and those that wait for replicas are sent alone.
+func (s *Timers) coalesce(ctx context.Context, topic string, key *Key, entries []Entry) ([]Scheduled, error) {
+	if key != nil || confirmationOf(entries).replicas > 0 {
+		return s.call(ctx, topic, key, entries)
+	}
 	t := s.gather.enter(ctx, topic, entries)
 	if t == nil {
 		defer s.finish(topic)
-		return s.scheduleUnkeyed(ctx, topic, entries)
+		return s.call(ctx, topic, nil, entries)
 	}
 	select {
 	case <-t.done:
@@ -159,11 +163,15 @@ func (t *waiter) fits(ids map[string]struct{}, count, size int) bool {
 func (s *Timers) send(ctx context.Context, topic string, f *batchCall) {
 	defer s.finish(topic)
 	defer f.cancel()
-	var entries []Entry
+	count := 0
+	for _, t := range f.waiters {
+		count += len(t.entries)
+	}
+	entries := make([]Entry, 0, count)
 	for _, t := range f.waiters {
 		entries = append(entries, t.entries...)
 	}
-	answers, err := s.scheduleUnkeyed(ctx, topic, entries)
+	answers, err := s.call(ctx, topic, nil, entries)
 	for _, t := range f.waiters {
 		if t.err = err; err == nil {
 			t.answer, answers = answers[:len(t.entries):len(t.entries)], answers[len(t.entries):]

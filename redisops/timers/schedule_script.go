@@ -1,129 +1,15 @@
 package timers
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
-// roundTrip is one of several batches of a call, with its result.
-type roundTrip struct {
-	done  []Scheduled
-	err   error
-	ready chan struct{} // closed when both are set
-}
-
-// scheduleAll writes entries in as many round trips as they need. While Redis
-// executes one, it prepares and sends the next.
-func (s *Timers) scheduleAll(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
-	switch n := batch(entries); {
-	case n == 0:
-		return nil, nil
-	case n == len(entries):
-		return s.scheduleSafely(ctx, topic, entries)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var inFlight []*roundTrip // in the order of entries
-	done := make([]Scheduled, 0, len(entries))
-	var short error
-	for len(entries)+len(inFlight) > 0 {
-		if len(entries) > 0 && len(inFlight) < 2 {
-			n := batch(entries)
-			trip, part := &roundTrip{ready: make(chan struct{})}, entries[:n]
-			go func() {
-				defer close(trip.ready)
-				trip.done, trip.err = s.scheduleSafely(ctx, topic, part)
-			}()
-			inFlight, entries = append(inFlight, trip), entries[n:]
-			continue
-		}
-		first := inFlight[0]
-		inFlight = inFlight[1:]
-		<-first.ready
-		switch {
-		case errors.Is(first.err, ErrTooFewReplicas): // the batch is stored, so the rest can be as well
-			short = first.err
-		case first.err != nil:
-			cancel()
-			for _, trip := range inFlight {
-				<-trip.ready
-			}
-			return done, first.err
-		}
-		done = append(done, first.done...)
-	}
-	return done, short
-}
-
-// scheduleInTurn writes entries one round trip after the other. Each takes effect
-// once, even if it is retried.
-func (s *Timers) scheduleInTurn(ctx context.Context, topic string, key *Key, entries []Entry) ([]Scheduled, error) {
-	done := make([]Scheduled, 0, len(entries))
-	var short error
-	for len(entries) > 0 {
-		n := batch(entries)
-		var part []Scheduled
-		err := s.Again(ctx, func() (err error) {
-			part, err = s.scheduleBatch(ctx, topic, entries[:n], key.part(len(done)))
-			return err
-		})
-		switch {
-		case errors.Is(err, ErrTooFewReplicas): // the batch is stored, so the rest can be as well
-			short = err
-		case err != nil:
-			return done, err
-		}
-		done = append(done, part...)
-		entries = entries[n:]
-	}
-	return done, short
-}
-
-// scheduleUnkeyed writes a batch in one atomic step.
-func (s *Timers) scheduleUnkeyed(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
-	if s.apart(topic, entries) {
-		done, err := s.scheduleApart(ctx, topic, entries)
-		if !errors.Is(err, errNotApart) {
-			return done, err
-		}
-	}
-	return s.scheduleBatch(ctx, topic, entries, nil)
-}
-
-// scheduleBatch calls the script for a batch.
-func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry, key *Key) ([]Scheduled, error) {
-	k := s.keys.Of(topic)
-	keys, args := scheduleCall(k, entries, false)
-	asked, confirmed := confirmationOf(entries), 0
-	var reply string
-	var err error
-	switch {
-	case key != nil:
-		reply, err = s.runKeyed(ctx, scheduleScript, keyedScheduleScript, k, key, keys, args)
-	case asked.replicas > 0:
-		reply, confirmed, err = s.runConfirmed(ctx, asked, scheduleScript, keys, args...)
-	default:
-		reply, err = scripts.AsText(s.Try(ctx, scheduleScript, keys, args...))
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.topics.found(topic, true)
-	out, err := readBatch(entries, reply, confirmed)
-	if err == nil && confirmed < asked.replicas {
-		err = &ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
-	}
-	return out, err
-}
-
 // scheduleCall returns the keys and arguments of lua/schedule.lua, with the
 // payloads or without.
-func scheduleCall(k TopicKeys, entries []Entry, apart bool) (keys []string, args []any) {
+func scheduleCall(k Keys, topic string, entries []Entry, apart bool) (keys []string, args []any) {
 	const fixed = 4
 	n, words := len(entries), 2
 	if apart {
@@ -133,9 +19,10 @@ func scheduleCall(k TopicKeys, entries []Entry, apart bool) (keys []string, args
 	if sameInstant(entries) {
 		instants = 1
 	}
-	keys = []string{k.Timeline, k.Payloads, k.Leases, k.Hint}
+	// Keys.Of would make all keys of the topic, an allocation for each.
+	keys = []string{k.key(k.Timeline, topic), k.key(k.Payloads, topic), k.key(k.Leases, topic), k.key(k.Hint, topic)}
 	if apart {
-		keys = append(keys, k.apart())
+		keys = append(keys, TopicKeys{exchange: k.key(k.Exchange, topic)}.apart())
 	}
 	policies, onces := make([]byte, n), make([]byte, n)
 	args = make([]any, fixed+words*n+instants)
@@ -156,7 +43,7 @@ func scheduleCall(k TopicKeys, entries []Entry, apart bool) (keys []string, args
 		}
 		if e.Once > 0 {
 			onces[i] = 'o'
-			keys = append(keys, k.Mark(e.ID))
+			keys = append(keys, TopicKeys{once: k.key(k.Once, topic)}.Mark(e.ID))
 			windows = append(windows, scripts.DelayMicros(e.Once))
 		}
 	}
@@ -173,8 +60,8 @@ func sameInstant(entries []Entry) bool {
 	return true
 }
 
-// readBatch reads the reply of lua/schedule.lua.
-func readBatch(entries []Entry, reply string, confirmed int) (out []Scheduled, err error) {
+// readScheduled reads the reply of lua/schedule.lua.
+func readScheduled(entries []Entry, reply string, confirmed int) (out []Scheduled, err error) {
 	out = make([]Scheduled, len(entries))
 	r := scripts.Reader{Text: reply}
 	if rest, all := strings.CutPrefix(reply, "a "); all {
@@ -230,25 +117,4 @@ func instantArg(at time.Time, in time.Duration) string {
 		return "+" + scripts.DelayMicros(in)
 	}
 	return scripts.ScoreText(at)
-}
-
-// readScheduled reads "outcome due found"; found is - if there was no timer.
-func readScheduled(id, line string) (Scheduled, error) {
-	f := strings.Fields(line)
-	if len(f) != 3 {
-		return Scheduled{}, fmt.Errorf("%w: %q", scripts.ErrReply, line)
-	}
-	due, err := scripts.ReadScore(f[1])
-	if err != nil {
-		return Scheduled{}, err
-	}
-	out := Scheduled{ID: id, Due: scripts.Instant(due), Outcome: Outcome(strings.Index(outcomeCodes, f[0]) + 1)}
-	if f[2] != "-" {
-		found, err := scripts.ReadScore(f[2])
-		if err != nil {
-			return Scheduled{}, err
-		}
-		out.Found = scripts.Instant(found)
-	}
-	return out, nil
 }

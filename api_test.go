@@ -13,6 +13,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestThePastFiresAtOnce(t *testing.T) {
@@ -93,7 +94,7 @@ func TestAClientWorksWithoutActors(t *testing.T) {
 	require.Empty(t, list(t, c, "none", wakebell.Filter{}))
 	counts, err := c.Count(t.Context(), "t")
 	require.NoError(t, err)
-	require.Equal(t, wakebell.Counts{Total: 3}, counts)
+	require.Equal(t, wakebelltype.Counts{Total: 3}, counts)
 
 	peer{rdb, "python's"}.publish(t, "x", "y", 1)
 	require.Equal(t, []string{"shop:t", "shop:u"}, topics(t, c, false))
@@ -151,7 +152,7 @@ func TestListsComeInPages(t *testing.T) {
 func TestKeysAndHashTags(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
-	keys := wakebell.Keys{Timeline: "tl", Payloads: "pl", Leases: "le", Dead: "de", Exchange: "ex", Hint: "hi", Topics: "to", HashTag: true}
+	keys := wakebelltype.Keys{Timeline: "tl", Payloads: "pl", Leases: "le", Dead: "de", Exchange: "ex", Hint: "hi", Topics: "to", HashTag: true}
 	topic := wakebell.NewTopic[string]("t")
 	tried := make(chan struct{}, 1)
 	sys := launch(t, build(t, rdb, wakebell.Config{Keys: keys, Prefix: "p:", Handlers: []wakebell.Handler{
@@ -191,19 +192,19 @@ func TestPoliciesAndCancel(t *testing.T) {
 		return nil
 	}, wakebell.LeaseTTL(12*time.Second))) // a cancel that is not heard is noticed within a third of it
 	c := sys.Client()
-	outcome := func(id string, opts ...wakebell.ScheduleOption) wakebell.Outcome {
+	outcome := func(id string, opts ...wakebell.ScheduleOption) wakebelltype.Outcome {
 		scheduled, err := c.Schedule(t.Context(), topic.Draft("x", append(opts, wakebell.ID(id))...))
 		require.NoError(t, err)
 		require.Equal(t, id, scheduled[0].ID)
 		return scheduled[0].Outcome
 	}
-	later, keep := wakebell.In(time.Hour), wakebell.IfExists(wakebell.PolicyKeep)
-	require.Equal(t, wakebell.Created, outcome("a", later, keep))
-	require.Equal(t, wakebell.KeptPending, outcome("a", wakebell.In(0), keep))
-	require.Equal(t, wakebell.Replaced, outcome("a", later))
-	require.Equal(t, wakebell.Created, outcome("run"))
+	later, keep := wakebell.In(time.Hour), wakebell.IfExists(wakebelltype.PolicyKeep)
+	require.Equal(t, wakebelltype.OutcomeCreated, outcome("a", later, keep))
+	require.Equal(t, wakebelltype.OutcomeKeptPending, outcome("a", wakebell.In(0), keep))
+	require.Equal(t, wakebelltype.OutcomeReplaced, outcome("a", later))
+	require.Equal(t, wakebelltype.OutcomeCreated, outcome("run"))
 	require.Equal(t, "run", receive(t, started))
-	require.Equal(t, wakebell.KeptRunning, outcome("run", keep))
+	require.Equal(t, wakebelltype.OutcomeKeptRunning, outcome("run", keep))
 	require.Equal(t, []string{"run"}, list(t, c, topic.Name(), wakebell.Filter{Running: true}))
 	info, _, err := c.Get(t.Context(), topic.Name(), "run")
 	require.NoError(t, err)
@@ -213,11 +214,11 @@ func TestPoliciesAndCancel(t *testing.T) {
 
 	presences, err := c.Cancel(t.Context(), topic.Name(), "none", "a", "run", "a")
 	require.NoError(t, err)
-	require.Equal(t, []wakebell.Presence{wakebell.Absent, wakebell.Pending, wakebell.Running, wakebell.Absent}, presences)
+	require.Equal(t, []wakebelltype.Presence{wakebelltype.PresenceAbsent, wakebelltype.PresencePending, wakebelltype.PresenceRunning, wakebelltype.PresenceAbsent}, presences)
 	require.ErrorIs(t, receive(t, causes), wakebell.ErrCancelled)
 	presence, err := topic.Cancel(t.Context(), c, "run")
 	require.NoError(t, err)
-	require.Equal(t, wakebell.Absent, presence)
+	require.Equal(t, wakebelltype.PresenceAbsent, presence)
 
 	for i := range 3 {
 		outcome(strconv.Itoa(i))

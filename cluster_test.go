@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // topicsOn are n topics of which the keys are on the given third of the slots.
@@ -75,7 +76,7 @@ func TestDeliveriesResumeAfterAClusterFailover(t *testing.T) {
 			drafts = append(drafts, topic.Draft([]byte("x"), wakebell.In(in)))
 		}
 	}
-	_, err := client(t, rdb, wakebell.ClientConfig{Keys: wakebell.Keys{HashTag: true}}).Schedule(t.Context(), drafts...)
+	_, err := client(t, rdb, wakebell.ClientConfig{Keys: wakebelltype.Keys{HashTag: true}}).Schedule(t.Context(), drafts...)
 	require.NoError(t, err)
 	promoted := replicas[0].Client(t)
 	eventually(t, func() bool {
@@ -87,7 +88,7 @@ func TestDeliveriesResumeAfterAClusterFailover(t *testing.T) {
 		}
 		return count >= 2*topics
 	})
-	launch(t, build(t, rdb, wakebell.Config{Handlers: handlers, Keys: wakebell.Keys{HashTag: true}}))
+	launch(t, build(t, rdb, wakebell.Config{Handlers: handlers, Keys: wakebelltype.Keys{HashTag: true}}))
 	eventually(t, func() bool { return seen.oldest().Year() > 1 })
 
 	masters[0].Kill()

@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // kind is one of the sources that all of delivery must be the same over.
@@ -58,7 +59,7 @@ func kinds() []kind {
 		},
 		dead: func(t *testing.T, c *wakebell.Client) (all []string) {
 			t.Helper()
-			for l, err := range c.DeadLetters(t.Context(), "here", wakebell.DeadFilter{}) {
+			for l, err := range c.DeadLetters(t.Context(), "here", wakebelltype.DeadFilter{}) {
 				require.NoError(t, err)
 				all = append(all, string(l.Content.Body)+": "+l.Reason)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // One test for each sequence of the design that was shown to go wrong, with
@@ -179,7 +180,7 @@ func TestWithoutChannelRightsAllWorksByPolling(t *testing.T) {
 	for i := range 10 {
 		scheduled, err := sys.Client().Schedule(t.Context(), topic.Draft(i))
 		require.NoError(t, err)
-		require.Equal(t, wakebell.Created, scheduled[0].Outcome)
+		require.Equal(t, wakebelltype.OutcomeCreated, scheduled[0].Outcome)
 		require.Equal(t, i, receive(t, handled))
 	}
 }

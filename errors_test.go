@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // The table of the package's documentation.
@@ -52,7 +53,7 @@ func TestWhichErrorsMayBeRetried(t *testing.T) {
 	require.False(t, wakebell.Retryable(gaveUp), "whoever cancelled does not want it")
 	closed := fmt.Errorf("%w: %w", wakebell.ErrUnavailable, redis.ErrClosed)
 	require.False(t, wakebell.Retryable(closed), "it stays closed")
-	require.True(t, wakebell.Retryable(fmt.Errorf("x: %w", &wakebell.ReplicasError{Want: 1})))
+	require.True(t, wakebell.Retryable(fmt.Errorf("x: %w", &wakebelltype.ReplicasError{Want: 1})))
 }
 
 // Every call says what a reply means, whatever the command was.
@@ -74,9 +75,9 @@ func TestCallsYieldTheErrorsOfTheTable(t *testing.T) {
 		"control":    func() error { _, err := c.Control(t.Context(), "t"); return err },
 		"pause":      func() error { _, err := c.Pause(t.Context(), "t", "", ""); return err },
 		"resume":     func() error { _, err := c.Resume(t.Context(), "t"); return err },
-		"retune":     func() error { _, err := c.Retune(t.Context(), "t", wakebell.Settings{}); return err },
-		"redrive":    func() error { _, err := c.Redrive(t.Context(), "t", wakebell.RedriveOptions{}); return err },
-		"delete":     func() error { _, err := c.DeleteDead(t.Context(), "t", wakebell.DeadFilter{}); return err },
+		"retune":     func() error { _, err := c.Retune(t.Context(), "t", wakebelltype.Settings{}); return err },
+		"redrive":    func() error { _, err := c.Redrive(t.Context(), "t", wakebelltype.RedriveOptions{}); return err },
+		"delete":     func() error { _, err := c.DeleteDead(t.Context(), "t", wakebelltype.DeadFilter{}); return err },
 		"dead":       func() error { _, err := c.DeadLetter(t.Context(), "t", "1-0"); return err },
 		"list": func() error {
 			for _, err := range c.List(t.Context(), "t", wakebell.Filter{}) {

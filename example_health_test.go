@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func ExampleSystem_Health() {
@@ -17,7 +18,7 @@ func ExampleSystem_Health() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // a second, without
 		defer cancel()
 		h := sys.Health(ctx)
-		fmt.Println(h.Live, h.Ready, h.Problems, h.ClockSteps == wakebell.ClockSteps{})
+		fmt.Println(h.Live, h.Ready, h.Problems, h.ClockSteps == wakebelltype.ClockSteps{})
 		topic := h.Topics[0]
 		fmt.Println(topic.Topic, topic.Running, topic.Err)
 	})
@@ -43,7 +44,7 @@ func ExampleWithReplicas() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		_, err := Invoices.Schedule(ctx, c, Invoice{"42", 995}, wakebell.ID("inv-42"),
 			wakebell.WithReplicas(1, 100*time.Millisecond))
-		var few *wakebell.ReplicasError // this Redis has none: the timer is stored all the same
+		var few *wakebelltype.ReplicasError // this Redis has none: the timer is stored all the same
 		fmt.Println(errors.As(err, &few) && few.Got < few.Want, wakebell.Retryable(err))
 	})
 	// Output: true true

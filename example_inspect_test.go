@@ -8,6 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/embedded"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func ExampleNewClient() {
@@ -15,8 +16,8 @@ func ExampleNewClient() {
 	defer server.Close()
 	rdb := server.Client()
 	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{
-		Prefix:       "billing:",                    // as a router of Python has one
-		Keys:         wakebell.Keys{Dead: "graves"}, // what is left out has its default
+		Prefix:       "billing:",                        // as a router of Python has one
+		Keys:         wakebelltype.Keys{Dead: "graves"}, // what is left out has its default
 		PayloadLimit: 1 << 16,
 	})
 	check(err)
@@ -112,7 +113,7 @@ func ExampleClient_Diagnose() {
 		findings, err := c.Diagnose(ctx, "invoices")
 		check(err)
 		for _, f := range findings {
-			if f.Topic == "invoices" && f.Grade != wakebell.Good && f.Grade != wakebell.Unknown {
+			if f.Topic == "invoices" && f.Grade != wakebelltype.GradeGood && f.Grade != wakebelltype.GradeUnknown {
 				fmt.Println(f.Grade, f.Check)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/embedded"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func ExampleNew() {
@@ -134,7 +135,7 @@ func ExampleClient_Pause() {
 
 func ExampleClient_Retune() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		_, err := c.Retune(ctx, "invoices", wakebell.Settings{MaxConcurrent: 2}) // on all nodes
+		_, err := c.Retune(ctx, "invoices", wakebelltype.Settings{MaxConcurrent: 2}) // on all nodes
 		check(err)
 		order, err := c.Control(ctx, "invoices")
 		check(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func ExampleTopic_Schedule() {
@@ -105,16 +106,16 @@ func ExampleContentType() {
 
 func ExampleIfExists() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		put := func(in time.Duration, p wakebell.Policy) {
+		put := func(in time.Duration, p wakebelltype.Policy) {
 			stored, err := c.Schedule(ctx, Invoices.Draft(Invoice{},
 				wakebell.ID("inv-42"), wakebell.In(in), wakebell.IfExists(p)))
 			check(err)
 			fmt.Println(stored[0].Outcome)
 		}
-		put(2*time.Hour, wakebell.PolicyReplace)
-		put(1*time.Hour, wakebell.PolicyKeep)
-		put(3*time.Hour, wakebell.PolicyEarliest)
-		put(1*time.Hour, wakebell.PolicyEarliest)
+		put(2*time.Hour, wakebelltype.PolicyReplace)
+		put(1*time.Hour, wakebelltype.PolicyKeep)
+		put(3*time.Hour, wakebelltype.PolicyEarliest)
+		put(1*time.Hour, wakebelltype.PolicyEarliest)
 	})
 	// Output:
 	// created
@@ -125,7 +126,7 @@ func ExampleIfExists() {
 
 func ExampleOnce() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		put := func() wakebell.Outcome {
+		put := func() wakebelltype.Outcome {
 			stored, err := c.Schedule(ctx, Invoices.Draft(Invoice{}, wakebell.ID("inv-42"), wakebell.Once(time.Hour)))
 			check(err)
 			return stored[0].Outcome

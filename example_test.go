@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type Invoice struct {
@@ -99,7 +100,7 @@ func ExampleReject() {
 		if err := sys.Stop(); err != nil { // what was decided is settled
 			log.Fatal(err)
 		}
-		for letter, err := range c.DeadLetters(ctx, Invoices.Name(), wakebell.DeadFilter{}) {
+		for letter, err := range c.DeadLetters(ctx, Invoices.Name(), wakebelltype.DeadFilter{}) {
 			if err != nil {
 				log.Fatal(err)
 			}

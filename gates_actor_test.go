@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // asker is an actor that asks for turns and passes on what it is told.
@@ -198,7 +199,7 @@ func TestGatesAreValidated(t *testing.T) {
 		"LeaseTTL":    {LeaseTTL: time.Millisecond},
 		"SignalTTL":   {SignalTTL: time.Hour},
 		"PresenceTTL": {PresenceTTL: time.Millisecond},
-		"both":        {Keys: gate.Keys{Stream: "a", State: "a"}},
+		"both":        {Keys: wakebelltype.GateKeys{Stream: "a", State: "a"}},
 	} {
 		_, err := gate.New(rdb, cfg)
 		require.ErrorIs(t, err, wakebell.ErrInvalid)

@@ -116,7 +116,7 @@ func TestPassingOnAfterALostTicket(t *testing.T) {
 		info, err := g.Show(t.Context(), "gate")
 		require.NoError(t, err)
 		lost := fmt.Sprintf("%d-0", info.Waiters[0].Fence)
-		require.NoError(t, rdb.XDel(t.Context(), gate.Keys{}.WithDefaults().Stream+":gate", lost).Err())
+		require.NoError(t, rdb.XDel(t.Context(), "{gates}:stream:gate", lost).Err())
 		<-time.After(time.Minute) // until it has looked after its tickets
 		require.Equal(t, 3, waiting(t, g, "gate"))
 		release(t, first)

@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	protocol "github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops/gates"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // These are the weaknesses that redis-fifo-lock was shown to have. What waits is
@@ -26,7 +27,7 @@ import (
 // mortal joins a gate as a process that never says that it lives.
 func mortal(t testing.TB, rdb redis.UniversalClient, name, process string, lease time.Duration) {
 	t.Helper()
-	store, err := gates.New(rdb, gate.Keys{}, nil)
+	store, err := gates.New(rdb, wakebelltype.GateKeys{}, nil)
 	require.NoError(t, err)
 	_, err = store.Exchange(t.Context(), &protocol.Request{
 		Gate: name, Process: process, Sequence: 1, Ops: []protocol.Op{{Kind: protocol.Join, Number: 1}},

@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // post is a System and the ActorSystem from which it is asked by message.
@@ -243,9 +244,9 @@ func TestAMessageHasThePolicyOfItsDraft(t *testing.T) {
 	hour, soon := wakebell.In(time.Hour), wakebell.At(time.Now().Add(time.Minute))
 	for name, opts := range map[string][2][]wakebell.ScheduleOption{
 		"replace":      {{hour}, {soon}},
-		"keep":         {{hour}, {soon, wakebell.IfExists(wakebell.PolicyKeep)}},
-		"earlier":      {{hour}, {soon, wakebell.IfExists(wakebell.PolicyEarliest)}},
-		"later":        {{soon}, {hour, wakebell.IfExists(wakebell.PolicyEarliest)}},
+		"keep":         {{hour}, {soon, wakebell.IfExists(wakebelltype.PolicyKeep)}},
+		"earlier":      {{hour}, {soon, wakebell.IfExists(wakebelltype.PolicyEarliest)}},
+		"later":        {{soon}, {hour, wakebell.IfExists(wakebelltype.PolicyEarliest)}},
 		"debounce":     {{wakebell.Debounce(time.Minute, time.Hour)}, {wakebell.Debounce(2*time.Hour, 3*time.Hour)}},
 		"no limit":     {{wakebell.Debounce(time.Minute, 0)}, {wakebell.Debounce(2*time.Hour, 0)}},
 		"at the limit": {{wakebell.Debounce(time.Minute, time.Hour)}, {wakebell.Debounce(time.Hour, time.Hour)}},
@@ -283,27 +284,27 @@ func TestAMessageHasThePolicyOfItsDraft(t *testing.T) {
 func TestTheEnumerationsAreNumberedAlike(t *testing.T) {
 	t.Parallel()
 	for name, number := range map[string]int{
-		"OUTCOME_CREATED":      int(wakebell.Created),
-		"OUTCOME_REPLACED":     int(wakebell.Replaced),
-		"OUTCOME_SUPERSEDED":   int(wakebell.Superseded),
-		"OUTCOME_KEPT_PENDING": int(wakebell.KeptPending),
-		"OUTCOME_KEPT_RUNNING": int(wakebell.KeptRunning),
-		"OUTCOME_KEPT_EARLIER": int(wakebell.KeptEarlier),
-		"OUTCOME_MOVED":        int(wakebell.Moved),
-		"OUTCOME_ALREADY_DONE": int(wakebell.AlreadyDone),
+		"OUTCOME_CREATED":      int(wakebelltype.OutcomeCreated),
+		"OUTCOME_REPLACED":     int(wakebelltype.OutcomeReplaced),
+		"OUTCOME_SUPERSEDED":   int(wakebelltype.OutcomeSuperseded),
+		"OUTCOME_KEPT_PENDING": int(wakebelltype.OutcomeKeptPending),
+		"OUTCOME_KEPT_RUNNING": int(wakebelltype.OutcomeKeptRunning),
+		"OUTCOME_KEPT_EARLIER": int(wakebelltype.OutcomeKeptEarlier),
+		"OUTCOME_MOVED":        int(wakebelltype.OutcomeMoved),
+		"OUTCOME_ALREADY_DONE": int(wakebelltype.OutcomeAlreadyDone),
 	} {
 		require.Equal(t, name, messages.Outcome(number).String())
 	}
 	for name, number := range map[string]int{
-		"PRESENCE_ABSENT":  int(wakebell.Absent),
-		"PRESENCE_PENDING": int(wakebell.Pending),
-		"PRESENCE_RUNNING": int(wakebell.Running),
+		"PRESENCE_ABSENT":  int(wakebelltype.PresenceAbsent),
+		"PRESENCE_PENDING": int(wakebelltype.PresencePending),
+		"PRESENCE_RUNNING": int(wakebelltype.PresenceRunning),
 	} {
 		require.Equal(t, name, messages.Presence(number).String())
 	}
-	for name, policy := range map[string]wakebell.Policy{
-		"POLICY_KEEP":     wakebell.PolicyKeep,
-		"POLICY_EARLIEST": wakebell.PolicyEarliest,
+	for name, policy := range map[string]wakebelltype.Policy{
+		"POLICY_KEEP":     wakebelltype.PolicyKeep,
+		"POLICY_EARLIEST": wakebelltype.PolicyEarliest,
 	} {
 		m, err := wakebell.ScheduleMessage(wakebell.NewTopic[string]("x").Draft("x", wakebell.IfExists(policy)))
 		require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Info is the state of a timer in Redis.
@@ -92,41 +93,32 @@ func (c *Client) List(ctx context.Context, topic string, f Filter) iter.Seq2[Inf
 	})
 }
 
-// Counts are the numbers of timers and dead letters of a topic.
-type Counts = timers.Counts
-
 // Count counts the timers and the dead letters of a topic.
-func (c *Client) Count(ctx context.Context, topic string) (Counts, error) {
+func (c *Client) Count(ctx context.Context, topic string) (wakebelltype.Counts, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
-		return Counts{}, err
+		return wakebelltype.Counts{}, err
 	}
 	return c.store.Count(ctx, full)
 }
-
-// Stats are the statistics of a topic.
-type Stats = timers.Stats
 
 // Stats counts the timers of a topic by state, and reports since when the first
 // due timer waits and whether the topic is paused. Its cost does not grow with
 // the number of timers: if more than 1,000 timers are leased or were attempted,
 // some counts are estimates, and Estimated is set.
-func (c *Client) Stats(ctx context.Context, topic string) (Stats, error) {
+func (c *Client) Stats(ctx context.Context, topic string) (wakebelltype.Stats, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
-		return Stats{}, err
+		return wakebelltype.Stats{}, err
 	}
 	return c.store.Stats(ctx, full)
 }
-
-// Overview is the statistics of a topic and its cluster-wide settings.
-type Overview = timers.Overview
 
 // Overview returns the overviews of topics in the same order, with one round trip
 // for each 100 topics. An error that concerns one topic is in the Err of its
 // Overview. The call returns an error if ctx ends, or if Redis answers for none
 // of the topics of a round trip.
-func (c *Client) Overview(ctx context.Context, topics ...string) ([]Overview, error) {
+func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error) {
 	full := make([]string, len(topics))
 	for i, topic := range topics {
 		var err error

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // collecting is a handler that sends the ids that it gets to a channel.
@@ -219,7 +220,7 @@ func TestAnOrderRetunesANode(t *testing.T) {
 		schedule(t, sys, topic, id)
 	}
 	<-running
-	_, err := sys.Client().Retune(t.Context(), topic.Name(), wakebell.Settings{MaxConcurrent: 3})
+	_, err := sys.Client().Retune(t.Context(), topic.Name(), wakebelltype.Settings{MaxConcurrent: 3})
 	require.NoError(t, err)
 	<-running
 	<-running

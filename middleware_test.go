@@ -13,6 +13,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // trace is a middleware that notes when it is entered and what it sees leave.
@@ -150,7 +151,7 @@ func awaitDead(t *testing.T, sys *wakebell.System, topic string) wakebell.DeadLe
 	var letters []wakebell.DeadLetter
 	require.Eventually(t, func() bool {
 		letters = nil
-		for d, err := range sys.Client().DeadLetters(t.Context(), topic, wakebell.DeadFilter{}) {
+		for d, err := range sys.Client().DeadLetters(t.Context(), topic, wakebelltype.DeadFilter{}) {
 			require.NoError(t, err)
 			letters = append(letters, d)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // undertaker is a System whose OnDead passes on what it is told.
@@ -93,7 +94,7 @@ func TestOnDeadIsNotToldOfTheDiscarded(t *testing.T) {
 	_, err := topic.Schedule(t.Context(), c, "x")
 	require.NoError(t, err)
 	eventually(t, func() bool { return count(t, c, topic.Name()) == 0 })
-	require.Empty(t, letters(t, c, topic.Name(), wakebell.DeadFilter{}))
+	require.Empty(t, letters(t, c, topic.Name(), wakebelltype.DeadFilter{}))
 	require.Empty(t, told)
 }
 
@@ -129,6 +130,6 @@ func TestStopWaitsForOnDead(t *testing.T) {
 		require.EqualValues(t, 2, told.Load())
 		require.EqualValues(t, 1, ended.Load())
 		require.EqualValues(t, 1, sys.Counters()["t"].HookSkipped)
-		require.Len(t, letters(t, sys.Client(), "t", wakebell.DeadFilter{}), 3)
+		require.Len(t, letters(t, sys.Client(), "t", wakebelltype.DeadFilter{}), 3)
 	})
 }

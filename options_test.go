@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // What is wrong with a timer is said before anything is written: which field,
@@ -99,8 +100,8 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 		"WaitForRedis":      {wakebell.Config{WaitForRedis: -1}, []string{"WaitForRedis"}},
 		"DeadLetterCap":     {wakebell.Config{DeadLetterCap: -1}, []string{"DeadLetterCap"}},
 		"PayloadLimit":      {wakebell.Config{PayloadLimit: -1}, []string{"PayloadLimit", "536870912"}},
-		"equal keys":        {wakebell.Config{Keys: wakebell.Keys{Timeline: "k", Payloads: "k"}}, []string{"Timeline", "Payloads", `"k"`}},
-		"several at once":   {wakebell.Config{Name: "$", DeadLetterCap: -1, Keys: wakebell.Keys{Dead: "k", Hint: "k"}}, []string{"Name", "DeadLetterCap", "Dead", "Hint"}},
+		"equal keys":        {wakebell.Config{Keys: wakebelltype.Keys{Timeline: "k", Payloads: "k"}}, []string{"Timeline", "Payloads", `"k"`}},
+		"several at once":   {wakebell.Config{Name: "$", DeadLetterCap: -1, Keys: wakebelltype.Keys{Dead: "k", Hint: "k"}}, []string{"Name", "DeadLetterCap", "Dead", "Hint"}},
 	} {
 		_, err := wakebell.New(actorSystem(), rdb, wrong.cfg)
 		require.ErrorIs(t, err, wakebell.ErrInvalid, name)
@@ -143,7 +144,7 @@ func TestMisusedClients(t *testing.T) {
 				return err
 			},
 			"DeadLetters": func() (err error) {
-				for _, err = range c.DeadLetters(t.Context(), "", wakebell.DeadFilter{}) {
+				for _, err = range c.DeadLetters(t.Context(), "", wakebelltype.DeadFilter{}) {
 					break
 				}
 				return err

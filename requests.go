@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // requests carries out the requests of the gateway. Each goes through the same
@@ -96,7 +97,7 @@ func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatchRe
 }
 
 // write is Client.Schedule with an idempotency key; nil means none.
-func (r requests) write(ctx context.Context, key *timers.Key, drafts ...Draft) ([]Scheduled, error) {
+func (r requests) write(ctx context.Context, key *timers.Key, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
 	b, err := r.client.batch(drafts)
 	if err != nil {
 		return nil, err
@@ -214,7 +215,7 @@ func (r requests) stats(ctx context.Context, m *messages.GetTopicStatsRequest) (
 }
 
 // StatsMessage converts a Stats to a message.
-func StatsMessage(st Stats) *messages.TopicStats {
+func StatsMessage(st wakebelltype.Stats) *messages.TopicStats {
 	return &messages.TopicStats{
 		Total: st.Total, Pending: st.Pending, Due: st.Due, Leased: st.Leased, Retrying: st.Retrying, Dead: st.Dead,
 		Estimated: st.Estimated, OldestDue: wire.Timestamp(st.OldestDue), Lag: durationpb.New(st.Lag), PausedAt: wire.Timestamp(st.PausedAt),
@@ -259,7 +260,7 @@ func namesTimer(id string) error {
 // The values of outcomes and presences equal those of the messages, so they are
 // converted by type.
 
-func scheduledMessage(request uint64, s Scheduled) *messages.ScheduleResponse {
+func scheduledMessage(request uint64, s wakebelltype.Scheduled) *messages.ScheduleResponse {
 	return &messages.ScheduleResponse{
 		Request: request, Id: s.ID, Due: wire.Timestamp(s.Due),
 		Outcome: messages.Outcome(s.Outcome), Found: wire.Timestamp(s.Found),

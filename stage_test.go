@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // stage is where the table of whenTheIDExists is played: one topic with a timer
@@ -95,7 +96,7 @@ func (s *stage) handler() wakebell.Handler {
 	}, wakebell.MaxConcurrent(100))
 }
 
-func (s *stage) schedule(t *testing.T, id, body string, opts ...wakebell.ScheduleOption) wakebell.Outcome {
+func (s *stage) schedule(t *testing.T, id, body string, opts ...wakebell.ScheduleOption) wakebelltype.Outcome {
 	t.Helper()
 	scheduled, err := s.client.Schedule(t.Context(), s.topic.Draft(body, append(opts, wakebell.ID(id))...))
 	require.NoError(t, err)
@@ -161,9 +162,9 @@ func (s *stage) act(t *testing.T, c *cell) string {
 	case "replace":
 		return s.schedule(t, c.id, "new", in).String()
 	case "keep":
-		return s.schedule(t, c.id, "new", in, wakebell.IfExists(wakebell.PolicyKeep)).String()
+		return s.schedule(t, c.id, "new", in, wakebell.IfExists(wakebelltype.PolicyKeep)).String()
 	case "earliest":
-		return s.schedule(t, c.id, "new", in, wakebell.IfExists(wakebell.PolicyEarliest)).String()
+		return s.schedule(t, c.id, "new", in, wakebell.IfExists(wakebelltype.PolicyEarliest)).String()
 	case "debounce":
 		return s.schedule(t, c.id, "new", wakebell.Debounce(delay, 3*s.unit)).String()
 	case "once":

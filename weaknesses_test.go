@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // One test, or two, for each of the nine weaknesses that the Python peer was
@@ -45,7 +46,7 @@ func TestReschedulingWhileRunningKeepsTheNewTimer(t *testing.T) {
 
 	scheduled, err := c.Schedule(t.Context(), topic.Draft("new", wakebell.ID("x"), wakebell.In(time.Hour)))
 	require.NoError(t, err)
-	require.Equal(t, wakebell.Superseded, scheduled[0].Outcome)
+	require.Equal(t, wakebelltype.OutcomeSuperseded, scheduled[0].Outcome)
 	close(finish)
 	eventually(t, func() bool { return sys.Counters()[topic.Name()].Superseded == 1 }, "the old one's ack is refused")
 
@@ -169,7 +170,7 @@ func TestAnUndecodablePayloadBecomesADeadLetter(t *testing.T) {
 
 func deadLetters(t testing.TB, c *wakebell.Client, topic string) (all []wakebell.DeadLetter) {
 	t.Helper()
-	for d, err := range c.DeadLetters(t.Context(), topic, wakebell.DeadFilter{}) {
+	for d, err := range c.DeadLetters(t.Context(), topic, wakebelltype.DeadFilter{}) {
 		require.NoError(t, err)
 		all = append(all, d)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (w *world) schedule(words []string) {
@@ -20,7 +21,7 @@ func (w *world) schedule(words []string) {
 	topic := w.topics[0]
 	for _, word := range words[2:] {
 		if word == "keep" {
-			entry.Policy = timers.Keep
+			entry.Policy = wakebelltype.PolicyKeep
 		}
 		if on, ok := strings.CutPrefix(word, "on="); ok {
 			topic = on
@@ -57,7 +58,7 @@ func (w *world) timers([]string) {
 			}
 			w.note("redis has %s: %s", t.ID, state)
 		}
-		letters, _, err := w.store.DeadLetters(w.t.Context(), topic, timers.DeadFilter{}, "", 0)
+		letters, _, err := w.store.DeadLetters(w.t.Context(), topic, wakebelltype.DeadFilter{}, "", 0)
 		require.NoError(w.t, err)
 		for _, d := range letters {
 			w.note("redis has dead letter %s: %q, claims %d, failures %d", d.ID, d.Reason, d.Claims, d.Failures)

@@ -20,6 +20,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // topicName is the topic of a story that names none.
@@ -54,7 +55,7 @@ type node struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	rdb, m := redistest.Embedded(t)
-	store, err := timers.New(rdb, timers.Keys{})
+	store, err := timers.New(rdb, wakebelltype.Keys{})
 	require.NoError(t, err)
 	return &world{
 		t: t, redis: m, store: store, start: time.Now(), topics: []string{topicName},

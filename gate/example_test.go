@@ -7,8 +7,11 @@ import (
 	"log"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/embedded"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // withGates runs fn with Gates, and closes them.
@@ -107,7 +110,7 @@ func ExampleGates_Show() {
 		check(err)
 		check(turn.Guard(ctx, "cluster"))
 
-		var info gate.Info
+		var info wakebelltype.GateInfo
 		info, err = gates.Show(ctx, "deploy")
 		check(err)
 		holder := info.Holder
@@ -141,7 +144,7 @@ func ExampleGates_ForceRelease() {
 func ExampleGates_Repair() {
 	withGates(gate.Config{}, func(ctx context.Context, gates *gate.Gates) {
 		const seen = 8_000_000_000_000_000 // by a database, before Redis lost its data
-		var repaired gate.Repaired
+		var repaired wakebelltype.GateRepaired
 		repaired, err := gates.Repair(ctx, "ledger", seen)
 		check(err)
 		fmt.Println(repaired.Before, repaired.After, repaired.Removed)
@@ -171,12 +174,10 @@ func ExampleGates_Remove() {
 }
 
 func ExampleKeys() {
-	keys := gate.Keys{Stream: "{shop}:tickets"}.WithDefaults()
-	fmt.Println(keys.Stream, keys.Group, keys.State)
-	keys.State = keys.Stream
-	fmt.Println(keys.Validate())
+	keys := wakebelltype.GateKeys{Stream: "{shop}:tickets", State: "{shop}:tickets"}
+	_, err := gate.New(redis.NewClient(&redis.Options{}), gate.Config{Keys: keys})
+	fmt.Println(err)
 	// Output:
-	// {shop}:tickets gates {gates}:state
 	// invalid argument: gate keys: Stream and State are both "{shop}:tickets"
 }
 

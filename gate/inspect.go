@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Guard accepts a write to a resource of a gate, unless it accepted a write with
@@ -31,14 +33,16 @@ func (g *Gates) Guard(ctx context.Context, name, resource string, fence uint64) 
 
 // Show reads a gate with its first 100 waiters in order. A gate that was never
 // used is shown as one without a holder.
-func (g *Gates) Show(ctx context.Context, name string) (Info, error) {
+func (g *Gates) Show(ctx context.Context, name string) (wakebelltype.GateInfo, error) {
 	return g.store.Show(ctx, name)
 }
 
 // List yields the gates that have a holder or waiters, without the waiters, in
 // no order. A gate that cannot be read is yielded with its Err, and the
 // listing continues.
-func (g *Gates) List(ctx context.Context) iter.Seq2[Info, error] { return g.store.List(ctx) }
+func (g *Gates) List(ctx context.Context) iter.Seq2[wakebelltype.GateInfo, error] {
+	return g.store.List(ctx)
+}
 
 // ForceRelease takes the turn with this token from its holder and hands it over
 // to the next waiter; the holder's context ends with ErrTurnLost. It reports
@@ -55,7 +59,7 @@ func (g *Gates) ForceRelease(ctx context.Context, name string, fence uint64) (bo
 // Tokens in the guard that no turn can have had (above the last token issued and
 // more than a day ahead of the clocks of Redis and of this machine) raise
 // nothing and are cleared. Remove undoes a floor that was too high.
-func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (Repaired, error) {
+func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (wakebelltype.GateRepaired, error) {
 	return g.store.Repair(ctx, name, floor, g.cfg.terms())
 }
 

@@ -8,28 +8,14 @@ import (
 
 	"github.com/wakebell/wakebell/internal/paging"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
-)
-
-// DeadLetter is a dead letter of a queue.
-type DeadLetter = queuestore.DeadLetter
-
-// RedriveOutcome says what became of a dead letter that was redriven.
-type RedriveOutcome = queuestore.LetterOutcome
-
-const (
-	// Redriven: it is a message again, with a new id.
-	Redriven = queuestore.LetterRedriven
-	// Duplicate: it stays, because another message has its deduplication key.
-	Duplicate = queuestore.LetterDuplicate
-	// Absent: there is no such dead letter any more.
-	Absent = queuestore.LetterAbsent
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DeadLetters yields the dead letters of a queue, the oldest first, without the
 // first from of them. It reads pages while the loop runs: a dead letter that changes
 // meanwhile may be yielded twice or not at all. An error is yielded last.
-func (c *Client) DeadLetters(ctx context.Context, name Keys, from int64) iter.Seq2[DeadLetter, error] {
-	return paging.All(func(after string) ([]DeadLetter, string, error) {
+func (c *Client) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, from int64) iter.Seq2[wakebelltype.QueueDeadLetter, error] {
+	return paging.All(func(after string) ([]wakebelltype.QueueDeadLetter, string, error) {
 		q, err := c.queue(name)
 		if err != nil {
 			return nil, "", err
@@ -41,18 +27,18 @@ func (c *Client) DeadLetters(ctx context.Context, name Keys, from int64) iter.Se
 	})
 }
 
-// DeadLetter reads one dead letter by its Entry; wakebell.ErrNotFound when there is
+// QueueDeadLetter reads one dead letter by its Entry; wakebell.ErrNotFound when there is
 // none.
-func (c *Client) DeadLetter(ctx context.Context, name Keys, entry string) (DeadLetter, error) {
+func (c *Client) DeadLetter(ctx context.Context, name wakebelltype.QueueKeys, entry string) (wakebelltype.QueueDeadLetter, error) {
 	q, err := c.queue(name)
 	if err != nil {
-		return DeadLetter{}, err
+		return wakebelltype.QueueDeadLetter{}, err
 	}
 	return q.DeadLetter(ctx, entry)
 }
 
 // DeleteDeadLetters deletes dead letters, and returns how many of them existed.
-func (c *Client) DeleteDeadLetters(ctx context.Context, name Keys, dead ...DeadLetter) (int, error) {
+func (c *Client) DeleteDeadLetters(ctx context.Context, name wakebelltype.QueueKeys, dead ...wakebelltype.QueueDeadLetter) (int, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, err
@@ -66,7 +52,7 @@ type RedriveOptions struct {
 	// Key returns the deduplication key of a dead letter, empty for none; nil: none
 	// has one. The new message takes over a key that the dead one still holds. If
 	// another message holds the key, the dead letter stays.
-	Key func(DeadLetter) string
+	Key func(wakebelltype.QueueDeadLetter) string
 
 	// Window is how long the keys suppress, 1 ms to 100 years; 0 means 1 h.
 	Window time.Duration
@@ -82,7 +68,7 @@ func (q Queue[T]) RedriveOptions() RedriveOptions {
 	if q.key == nil {
 		return o
 	}
-	o.Key = func(l DeadLetter) string {
+	o.Key = func(l wakebelltype.QueueDeadLetter) string {
 		body, err := q.codec.Decode(l.Payload, q.codec.PayloadType())
 		if err != nil {
 			return ""
@@ -94,7 +80,7 @@ func (q Queue[T]) RedriveOptions() RedriveOptions {
 
 // RedriveDeadLetter publishes a dead letter again with a new id and deletes it, in
 // one step. It returns the outcome and the new id.
-func (c *Client) RedriveDeadLetter(ctx context.Context, name Keys, l DeadLetter, o RedriveOptions) (RedriveOutcome, string, error) {
+func (c *Client) RedriveDeadLetter(ctx context.Context, name wakebelltype.QueueKeys, l wakebelltype.QueueDeadLetter, o RedriveOptions) (wakebelltype.QueueRedriveOutcome, string, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, "", err
@@ -111,13 +97,13 @@ const redriveStep = 100
 
 // Redrive publishes all dead letters that exist when it begins, the oldest first,
 // and returns how many it redrove. A call after an error continues.
-func Redrive(ctx context.Context, of Operator, name Keys, o RedriveOptions) (redriven int64, err error) {
+func Redrive(ctx context.Context, of Operator, name wakebelltype.QueueKeys, o RedriveOptions) (redriven int64, err error) {
 	st, err := of.Stats(ctx, name)
 	if err != nil {
 		return 0, err
 	}
 	for left, stayed := st.Dead, int64(0); left > 0; {
-		dead := make([]DeadLetter, 0, redriveStep)
+		dead := make([]wakebelltype.QueueDeadLetter, 0, redriveStep)
 		for l, err := range of.DeadLetters(ctx, name, stayed) {
 			if err != nil {
 				return redriven, err
@@ -135,9 +121,9 @@ func Redrive(ctx context.Context, of Operator, name Keys, o RedriveOptions) (red
 			switch {
 			case err != nil:
 				return redriven, err
-			case outcome == Redriven:
+			case outcome == wakebelltype.QueueRedriveSucceeded:
 				redriven++
-			case outcome == Duplicate:
+			case outcome == wakebelltype.QueueRedriveDuplicate:
 				stayed++
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Welcome is a message of the examples.
@@ -88,7 +89,7 @@ func ExamplePublisher() {
 
 func ExampleOperator() {
 	// It takes a Client of this process or one of package remote.
-	waiting := func(ctx context.Context, of queue.Operator, name queue.Keys) int64 {
+	waiting := func(ctx context.Context, of queue.Operator, name wakebelltype.QueueKeys) int64 {
 		st, err := of.Stats(ctx, name)
 		check(err)
 		return st.Pending
@@ -147,7 +148,7 @@ func ExampleClient_Publish() {
 			check(err)
 			fmt.Println(published[0].Fresh)
 		}
-		st, err := c.Stats(ctx, queue.Keys{Name: "mail"})
+		st, err := c.Stats(ctx, wakebelltype.QueueKeys{Name: "mail"})
 		check(err)
 		fmt.Println(st.Pending, "waits")
 	})
@@ -185,7 +186,7 @@ func ExampleClient_Messages() {
 
 func ExampleRedrive() {
 	rejected(func(ctx context.Context, c *queue.Client) {
-		var dead []queue.DeadLetter
+		var dead []wakebelltype.QueueDeadLetter
 		for l, err := range c.DeadLetters(ctx, Welcomes.Keys(), 0) {
 			check(err)
 			fmt.Println(string(l.Payload), l.Reason)
@@ -195,7 +196,7 @@ func ExampleRedrive() {
 		check(err)
 		outcome, _, err := c.RedriveDeadLetter(ctx, Welcomes.Keys(), bob, Welcomes.RedriveOptions())
 		check(err)
-		fmt.Println("bob redriven:", outcome == queue.Redriven)
+		fmt.Println("bob redriven:", outcome == wakebelltype.QueueRedriveSucceeded)
 		n, err := c.DeleteDeadLetters(ctx, Welcomes.Keys(), dead[0])
 		check(err)
 		fmt.Println("deleted", n)

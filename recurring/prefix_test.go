@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // prefixed is a configuration of a tenant that fires its schedules, and handles
@@ -179,7 +180,7 @@ func TestRunsByHandAreFiredOnce(t *testing.T) {
 	proxy := faultproxy.Start(t, redistest.Shared(t).Options().Addr)
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr, MaxRetries: 3, ReadTimeout: 300 * time.Millisecond})
 	t.Cleanup(func() { _ = rdb.Close() })
-	s := open(t, rdb, recurring.Config{Prefix: prefix, Keys: wakebell.Keys{Beat: prefix + ":"}})
+	s := open(t, rdb, recurring.Config{Prefix: prefix, Keys: wakebelltype.Keys{Beat: prefix + ":"}})
 	require.NoError(t, s.Put(t.Context(), reports.Recurring("r", recurring.Rule{Every: time.Hour, Start: time.Unix(0, 0)}, "x")))
 	run, err := s.RunNow(t.Context(), "r") // has the script known
 	require.NoError(t, err)

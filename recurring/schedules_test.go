@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 var reports = wakebell.NewTopic[string]("reports")
@@ -199,7 +200,7 @@ func TestBrokenSchedulesAreListed(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	prefix := redistest.Name(t)
-	s := open(t, rdb, recurring.Config{Keys: wakebell.Keys{Beat: prefix + ":"}})
+	s := open(t, rdb, recurring.Config{Keys: wakebelltype.Keys{Beat: prefix + ":"}})
 	require.NoError(t, rdb.HSet(t.Context(), prefix+":bad", "definition", "{").Err())
 	require.NoError(t, rdb.Do(t.Context(), "ZADD", prefix+"::schedule", 5, prefix+":bad").Err())
 	require.NoError(t, s.Put(t.Context(), reports.Recurring("good", recurring.Rule{Every: time.Hour}, "x")))
@@ -282,7 +283,7 @@ func TestNewValidatesItsConfiguration(t *testing.T) {
 	for name, cfg := range map[string]recurring.Config{
 		"negative limit": {PayloadLimit: -1},
 		"large limit":    {PayloadLimit: 512<<20 + 1},
-		"same keys":      {Keys: wakebell.Keys{Timeline: "x", Payloads: "x"}},
+		"same keys":      {Keys: wakebelltype.Keys{Timeline: "x", Payloads: "x"}},
 	} {
 		_, err := recurring.New(rdb, cfg)
 		require.ErrorIs(t, err, wakebell.ErrInvalid, name)
@@ -295,7 +296,7 @@ func TestNewValidatesItsConfiguration(t *testing.T) {
 func TestPutRefusesLargeBodies(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
-	s := open(t, redistest.Shared(t), recurring.Config{Keys: wakebell.Keys{Beat: name + ":"}, PayloadLimit: 1000})
+	s := open(t, redistest.Shared(t), recurring.Config{Keys: wakebelltype.Keys{Beat: name + ":"}, PayloadLimit: 1000})
 	put := func(size int) error {
 		return s.Put(t.Context(), recurring.Schedule{
 			Name: "r", Topic: name, Rule: recurring.Rule{Every: time.Hour}, Body: make([]byte, size),
@@ -308,7 +309,7 @@ func TestPutRefusesLargeBodies(t *testing.T) {
 func TestReconcileRefusesAnInvalidConfigurationWhole(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
-	s := open(t, redistest.Shared(t), recurring.Config{Keys: wakebell.Keys{Beat: name + ":"}})
+	s := open(t, redistest.Shared(t), recurring.Config{Keys: wakebelltype.Keys{Beat: name + ":"}})
 	valid := recurring.Schedule{Name: "r", Topic: name, Rule: recurring.Rule{Every: time.Hour}}
 	for what, err := range map[string]error{
 		"no owner":    second(s.Reconcile(t.Context(), "", valid)),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func dial(t testing.TB, n *node) *remote.Client {
@@ -48,15 +49,15 @@ func TestAClientElsewhereIsAsTheClientHere(t *testing.T) {
 		require.Equal(t, "hello", string(content.Body))
 		require.Equal(t, map[string]string{"k": "v"}, content.Headers.Map())
 
-		again, err := c.Schedule(ctx, topic.Draft("x", wakebell.ID(id), wakebell.IfExists(wakebell.PolicyKeep)),
+		again, err := c.Schedule(ctx, topic.Draft("x", wakebell.ID(id), wakebell.IfExists(wakebelltype.PolicyKeep)),
 			topic.Draft("y", wakebell.ID(name+"2"), wakebell.In(2*time.Hour)))
 		require.NoError(t, err)
-		require.Equal(t, wakebell.KeptPending, again[0].Outcome)
-		require.Equal(t, wakebell.Created, again[1].Outcome)
+		require.Equal(t, wakebelltype.OutcomeKeptPending, again[0].Outcome)
+		require.Equal(t, wakebelltype.OutcomeCreated, again[1].Outcome)
 
 		moved, err := c.Reschedule(ctx, topic.Name(), id, wakebell.In(30*time.Minute))
 		require.NoError(t, err)
-		require.Equal(t, wakebell.Moved, moved.Outcome)
+		require.Equal(t, wakebelltype.OutcomeMoved, moved.Outcome)
 		var seen []string
 		for info, err := range c.List(ctx, topic.Name(), wakebell.Filter{DueBefore: time.Now().Add(45 * time.Minute)}) {
 			require.NoError(t, err)
@@ -69,7 +70,7 @@ func TestAClientElsewhereIsAsTheClientHere(t *testing.T) {
 
 		found, err := topic.Cancel(ctx, c, id)
 		require.NoError(t, err)
-		require.Equal(t, wakebell.Pending, found)
+		require.Equal(t, wakebelltype.PresencePending, found)
 		_, err = c.RunNow(ctx, topic.Name(), id)
 		require.ErrorIs(t, err, wakebell.ErrNotFound)
 		_, _, err = c.Get(ctx, topic.Name(), id)
@@ -115,7 +116,7 @@ func TestARepeatedCallWithAKeyHasTheFirstAnswer(t *testing.T) {
 	require.NoError(t, err)
 	again, err := c.Schedule(ctx, draft)
 	require.NoError(t, err)
-	require.Equal(t, wakebell.Created, again[0].Outcome, "the answer of the first")
+	require.Equal(t, wakebelltype.OutcomeCreated, again[0].Outcome, "the answer of the first")
 	_, _, err = c.Get(t.Context(), n.topic.Name(), "a")
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
 }

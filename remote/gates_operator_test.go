@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // gatesOf returns the gates of a node, in its process and over the network.
@@ -23,7 +24,7 @@ func TestAGateLooksTheSameFromElsewhere(t *testing.T) {
 	n := serve(t, withToken())
 	here, elsewhere := gatesOf(t, n)
 	name, ctx := redistest.Name(t), t.Context()
-	same := func() gate.Info {
+	same := func() wakebelltype.GateInfo {
 		t.Helper()
 		want, err := here.Show(ctx, name)
 		require.NoError(t, err)
@@ -92,7 +93,7 @@ func TestGatesAreReleasedAndRepairedFromElsewhere(t *testing.T) {
 		floor := turn.Fence() + 1000
 		repaired, err := of.Repair(ctx, name, floor)
 		require.NoError(t, err, where)
-		require.Equal(t, gate.Repaired{Before: turn.Fence(), After: floor}, repaired, where)
+		require.Equal(t, wakebelltype.GateRepaired{Before: turn.Fence(), After: floor}, repaired, where)
 
 		lifted, err := n.Gates().Acquire(ctx, name)
 		require.NoError(t, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Ask calls an operation as a program that is no actor does, and returns the
@@ -99,12 +100,12 @@ func TestTopicsElsewhereAreAsTheTopicsHere(t *testing.T) {
 		require.Contains(t, topics, map[string]string{"here": full, "elsewhere": name}[where])
 		counts, err := c.Count(ctx, name)
 		require.NoError(t, err)
-		require.Equal(t, wakebell.Counts{Total: 3}, counts)
+		require.Equal(t, wakebelltype.Counts{Total: 3}, counts)
 
-		set := wakebell.Settings{MaxConcurrent: 3, MaxLeaseAge: -1, RetryInitial: time.Second, MaxAttempts: 7}
+		set := wakebelltype.Settings{MaxConcurrent: 3, MaxLeaseAge: -1, RetryInitial: time.Second, MaxAttempts: 7}
 		_, err = c.Retune(ctx, name, set)
 		require.NoError(t, err)
-		_, err = c.Retune(ctx, name, wakebell.Settings{MaxAttempts: -1})
+		_, err = c.Retune(ctx, name, wakebelltype.Settings{MaxAttempts: -1})
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 		ordered, err := c.Pause(ctx, name, "ann", "the bank is down")
 		require.NoError(t, err)
@@ -128,8 +129,8 @@ func TestTopicsElsewhereAreAsTheTopicsHere(t *testing.T) {
 		require.False(t, ordered.Paused)
 		findings, err := c.Diagnose(ctx, name)
 		require.NoError(t, err)
-		require.True(t, slices.ContainsFunc(findings, func(f wakebell.Finding) bool {
-			return f.Check == "scripts" && f.Grade == wakebell.Good && strings.HasSuffix(f.Topic, name)
+		require.True(t, slices.ContainsFunc(findings, func(f wakebelltype.Finding) bool {
+			return f.Check == "scripts" && f.Grade == wakebelltype.GradeGood && strings.HasSuffix(f.Topic, name)
 		}), findings)
 		removed, err := c.CancelAll(ctx, name)
 		require.NoError(t, err)
@@ -188,9 +189,9 @@ func TestDeadLettersElsewhereAreAsTheDeadLettersHere(t *testing.T) {
 	gone()
 	_, err := here.Pause(ctx, topic.Name(), "", "") // what is redriven stays
 	require.NoError(t, err)
-	letters := collect(t, here.DeadLetters(ctx, topic.Name(), wakebell.DeadFilter{}))
+	letters := collect(t, here.DeadLetters(ctx, topic.Name(), wakebelltype.DeadFilter{}))
 	require.Len(t, letters, 4)
-	for i, d := range collect(t, elsewhere.DeadLetters(ctx, topic.Name(), wakebell.DeadFilter{})) {
+	for i, d := range collect(t, elsewhere.DeadLetters(ctx, topic.Name(), wakebelltype.DeadFilter{})) {
 		want := letters[i]
 		want.Topic = topic.Name()
 		for _, text := range []*string{&want.ID, &want.Content.CorrelationID} {
@@ -207,19 +208,19 @@ func TestDeadLettersElsewhereAreAsTheDeadLettersHere(t *testing.T) {
 	_, err = elsewhere.DeadLetter(ctx, topic.Name(), "1-1")
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
 
-	var told []wakebell.RedrivenLetter
-	done, err := elsewhere.Redrive(ctx, topic.Name(), wakebell.RedriveOptions{
-		Filter: wakebell.DeadFilter{NewerThan: time.Hour}, In: time.Hour, Rate: 10_000,
-		Each: func(l wakebell.RedrivenLetter) { told = append(told, l) },
+	var told []wakebelltype.RedrivenLetter
+	done, err := elsewhere.Redrive(ctx, topic.Name(), wakebelltype.RedriveOptions{
+		Filter: wakebelltype.DeadFilter{NewerThan: time.Hour}, In: time.Hour, Rate: 10_000,
+		Each: func(l wakebelltype.RedrivenLetter) { told = append(told, l) },
 	})
 	require.NoError(t, err)
-	require.Equal(t, wakebell.RedriveResult{Redriven: 4}, done)
-	require.Equal(t, wakebell.RedrivenLetter{Entry: letters[0].Entry, ID: "a", Outcome: wakebell.Redriven}, told[0])
-	_, err = elsewhere.Redrive(ctx, topic.Name(), wakebell.RedriveOptions{Filter: wakebell.DeadFilter{Entry: letters[0].Entry}})
+	require.Equal(t, wakebelltype.RedriveResult{Redriven: 4}, done)
+	require.Equal(t, wakebelltype.RedrivenLetter{Entry: letters[0].Entry, ID: "a", Outcome: wakebelltype.RedriveSucceeded}, told[0])
+	_, err = elsewhere.Redrive(ctx, topic.Name(), wakebelltype.RedriveOptions{Filter: wakebelltype.DeadFilter{Entry: letters[0].Entry}})
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
-	_, err = elsewhere.Redrive(ctx, topic.Name(), wakebell.RedriveOptions{Rate: 20_000})
+	_, err = elsewhere.Redrive(ctx, topic.Name(), wakebelltype.RedriveOptions{Rate: 20_000})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
-	deleted, err := elsewhere.DeleteDead(ctx, topic.Name(), wakebell.DeadFilter{})
+	deleted, err := elsewhere.DeleteDead(ctx, topic.Name(), wakebelltype.DeadFilter{})
 	require.NoError(t, err)
 	require.Zero(t, deleted)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 var broken = "\xff\xfe" + strings.Repeat("i", 30) // is no UTF-8, and as long as an id
@@ -45,13 +46,13 @@ type looksOnce struct {
 	tooLate context.CancelCauseFunc
 }
 
-func (l looksOnce) Stats(ctx context.Context, name queue.Keys) (queue.Stats, error) {
+func (l looksOnce) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error) {
 	defer l.tooLate(errors.New("too late"))
 	return l.Operator.Stats(ctx, name)
 }
 
 // addDeadLetters adds dead letters as Python writes them, the oldest first.
-func addDeadLetters(t *testing.T, name queue.Keys, bodies ...string) {
+func addDeadLetters(t *testing.T, name wakebelltype.QueueKeys, bodies ...string) {
 	t.Helper()
 	values := make([]any, len(bodies))
 	for i, body := range bodies {
@@ -63,7 +64,7 @@ func addDeadLetters(t *testing.T, name queue.Keys, bodies ...string) {
 func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
 	t.Parallel()
 	n, rdb := serve(t, withToken()), redistest.Shared(t)
-	name, ctx := queue.Keys{Name: redistest.Name(t)}, t.Context()
+	name, ctx := wakebelltype.QueueKeys{Name: redistest.Name(t)}, t.Context()
 	_, err := queue.New[[]byte](name.Name).PublishAll(ctx, n.Client().Queues(), []byte("text"), []byte("\xff\x00"))
 	require.NoError(t, err)
 	require.NoError(t, rdb.LPush(ctx, name.Name+"::pending",
@@ -83,10 +84,10 @@ func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
 	got.Now = want.Now
 	require.Equal(t, want, got)
 	for running, n := range map[bool]int{false: 5, true: 1} {
-		travels := func(m *queue.Message) { m.ID, m.Fault = replaced(m.ID), replaced(m.Fault) }
+		travels := func(m *wakebelltype.QueueMessage) { m.ID, m.Fault = replaced(m.ID), replaced(m.Fault) }
 		want := all(t, here.Messages(ctx, name, running), travels)
 		require.Len(t, want, n)
-		require.Equal(t, want, all(t, elsewhere.Messages(ctx, name, running), func(*queue.Message) {}))
+		require.Equal(t, want, all(t, elsewhere.Messages(ctx, name, running), func(*wakebelltype.QueueMessage) {}))
 	}
 	count, err := elsewhere.PurgeKept(ctx, name)
 	require.NoError(t, err)
@@ -108,7 +109,7 @@ func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
 func TestDeadLettersOfQueuesElsewhereAreAsThoseHere(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
-	name, ctx := queue.Keys{Name: redistest.Name(t)}, t.Context()
+	name, ctx := wakebelltype.QueueKeys{Name: redistest.Name(t)}, t.Context()
 	here, elsewhere := queue.Operator(n.Client().Queues()), queue.Operator(dial(t, n).Queues())
 	addDeadLetters(t, name, "first", "\xff\x00", "last")
 	hash := sha1.Sum([]byte("lastlast")) //nolint:gosec // the fingerprint of a payload
@@ -117,13 +118,13 @@ func TestDeadLettersOfQueuesElsewhereAreAsThoseHere(t *testing.T) {
 	require.NoError(t, rdb.ZAdd(ctx, ours+"places", redis.Z{Score: 1, Member: "1"}).Err())
 	require.NoError(t, rdb.HSet(ctx, ours+"records", "", "3 "+fingerprint, "1", fingerprint+" 1700000000.5 7 2\n\xfe1no\xfd!").Err())
 
-	travels := func(l *queue.DeadLetter) {
+	travels := func(l *wakebelltype.QueueDeadLetter) {
 		l.Entry, l.ID, l.Reason = replaced(l.Entry), replaced(l.ID), replaced(l.Reason)
 	}
 	for from, n := range []int{3, 2, 1, 0, 0} {
 		want := all(t, here.DeadLetters(ctx, name, int64(from)), travels)
 		require.Len(t, want, n)
-		require.Equal(t, want, all(t, elsewhere.DeadLetters(ctx, name, int64(from)), func(*queue.DeadLetter) {}))
+		require.Equal(t, want, all(t, elsewhere.DeadLetters(ctx, name, int64(from)), func(*wakebelltype.QueueDeadLetter) {}))
 		if from == 2 {
 			require.Equal(t, 7, want[0].Deliveries, "it has a record")
 		}
@@ -136,30 +137,30 @@ func TestDeadLettersOfQueuesElsewhereAreAsThoseHere(t *testing.T) {
 		require.ErrorIs(t, err, wakebell.ErrNotFound, where)
 		_, err = c.DeadLetter(ctx, name, "")
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
-		_, err = c.Stats(ctx, queue.Keys{Name: "a::b"})
+		_, err = c.Stats(ctx, wakebelltype.QueueKeys{Name: "a::b"})
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
-		_, err = c.DeleteDeadLetters(ctx, queue.Keys{})
+		_, err = c.DeleteDeadLetters(ctx, wakebelltype.QueueKeys{})
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
-		_, _, err = c.RedriveDeadLetter(ctx, name, queue.DeadLetter{}, queue.RedriveOptions{Window: -1})
+		_, _, err = c.RedriveDeadLetter(ctx, name, wakebelltype.QueueDeadLetter{}, queue.RedriveOptions{Window: -1})
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
 	}
-	_, err := elsewhere.Stats(ctx, queue.Keys{Name: "\xff"})
+	_, err := elsewhere.Stats(ctx, wakebelltype.QueueKeys{Name: "\xff"})
 	require.ErrorIs(t, err, wakebell.ErrInvalid, "it does not travel")
-	for _, err := range elsewhere.DeadLetters(ctx, queue.Keys{Name: "\xff"}, 0) {
+	for _, err := range elsewhere.DeadLetters(ctx, wakebelltype.QueueKeys{Name: "\xff"}, 0) {
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 	}
-	letters := all(t, elsewhere.DeadLetters(ctx, name, 0), func(*queue.DeadLetter) {})
+	letters := all(t, elsewhere.DeadLetters(ctx, name, 0), func(*wakebelltype.QueueDeadLetter) {})
 	one, err := elsewhere.DeadLetter(ctx, name, letters[1].Entry)
 	require.NoError(t, err)
 	require.Equal(t, letters[1], one)
 	outcome, id, err := elsewhere.RedriveDeadLetter(ctx, name, one, queue.RedriveOptions{})
 	require.NoError(t, err)
-	require.Equal(t, queue.Redriven, outcome)
-	again := all(t, here.Messages(ctx, name, false), func(*queue.Message) {})
+	require.Equal(t, wakebelltype.QueueRedriveSucceeded, outcome)
+	again := all(t, here.Messages(ctx, name, false), func(*wakebelltype.QueueMessage) {})
 	require.Equal(t, []string{id, "\xff\x00"}, []string{again[0].ID, string(again[0].Payload)})
 	outcome, _, err = elsewhere.RedriveDeadLetter(ctx, name, one, queue.RedriveOptions{})
 	require.NoError(t, err)
-	require.Equal(t, queue.Absent, outcome)
+	require.Equal(t, wakebelltype.QueueRedriveAbsent, outcome)
 	count, err := elsewhere.DeleteDeadLetters(ctx, name, letters...) // the broken one too
 	require.NoError(t, err)
 	require.Equal(t, 2, count)
@@ -193,8 +194,8 @@ func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
 
 func TestManyDeadLettersOfAQueueAreDeletedFromElsewhere(t *testing.T) {
 	t.Parallel()
-	name, cfg := queue.Keys{Name: redistest.Name(t), DeadLetters: redistest.Name(t) + "::dlq"}, withToken()
-	cfg.Queues = []queue.Keys{name}
+	name, cfg := wakebelltype.QueueKeys{Name: redistest.Name(t), DeadLetters: redistest.Name(t) + "::dlq"}, withToken()
+	cfg.Queues = []wakebelltype.QueueKeys{name}
 	n := serve(t, cfg)
 	c, ctx := dial(t, n), t.Context()
 	bodies := make([]string, 2100)
@@ -205,7 +206,7 @@ func TestManyDeadLettersOfAQueueAreDeletedFromElsewhere(t *testing.T) {
 		bodies = append(bodies, strings.Repeat("x", 700_000)+strconv.Itoa(len(bodies)))
 	}
 	addDeadLetters(t, name, bodies...)
-	letters := all(t, c.Queues().DeadLetters(ctx, name, 0), func(*queue.DeadLetter) {})
+	letters := all(t, c.Queues().DeadLetters(ctx, name, 0), func(*wakebelltype.QueueDeadLetter) {})
 	require.Len(t, letters, len(bodies))
 	for _, want := range []int{len(bodies), 0} {
 		count, err := c.Queues().DeleteDeadLetters(ctx, name, letters...)

@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/remote/rights"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // filtered are the calls without a right of their own: their responses are filtered by
@@ -102,8 +103,8 @@ func TestEveryEntryPointEnforcesRights(t *testing.T) {
 		_, scheduled := bells.Schedule(ctx, c, "x", wakebell.ID("a"), wakebell.In(time.Hour))
 		_, counted := c.Stats(ctx, name)
 		_, published := queue.New[string](name).Publish(ctx, c.Queues(), "x")
-		_, looked := c.Queues().Stats(ctx, queue.Keys{Name: name})
-		_, purged := c.Queues().Purge(ctx, queue.Keys{Name: name}, false)
+		_, looked := c.Queues().Stats(ctx, wakebelltype.QueueKeys{Name: name})
+		_, purged := c.Queues().Purge(ctx, wakebelltype.QueueKeys{Name: name}, false)
 		put := c.Schedules().Put(ctx, bells.Recurring(name, recurring.Rule{Every: time.Hour}, "x"))
 		_, previewed := c.Schedules().Preview(ctx, name, 1)
 		_, paused := c.Pause(ctx, name, "", "")

@@ -9,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 var _ wakebell.Operator = (*Client)(nil)
@@ -22,15 +23,15 @@ func (c *Client) Topics(ctx context.Context, discover bool) iter.Seq2[string, er
 
 // Overview does what wakebell.Client.Overview does. It returns the names of the
 // topics as they were given.
-func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebell.Overview, error) {
-	var all []wakebell.Overview
+func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error) {
+	var all []wakebelltype.Overview
 	for part := range slices.Chunk(topics, wire.MaxOverviews) {
 		answer, err := operate(ctx, c, rpc.OperationsClient.GetOverviews, &messages.GetOverviewsRequest{Topics: part})
 		if err != nil {
 			return nil, err
 		}
 		for _, t := range answer.GetTopics() {
-			of := wakebell.Overview{Topic: t.GetTopic(), Stats: wire.StatsOf(t.GetStats()), Control: wire.ControlOf(t.GetControl())}
+			of := wakebelltype.Overview{Topic: t.GetTopic(), Stats: wire.StatsOf(t.GetStats()), Control: wire.ControlOf(t.GetControl())}
 			if t.GetFault() != nil {
 				of.Err = wakebell.AnswerError(t.GetFault())
 			}
@@ -41,12 +42,12 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebell.Ove
 }
 
 // Count does what wakebell.Client.Count does.
-func (c *Client) Count(ctx context.Context, topic string) (wakebell.Counts, error) {
+func (c *Client) Count(ctx context.Context, topic string) (wakebelltype.Counts, error) {
 	st, err := c.Stats(ctx, topic)
 	if err != nil {
-		return wakebell.Counts{}, err
+		return wakebelltype.Counts{}, err
 	}
-	return wakebell.Counts{Total: st.Total, Due: st.Due, Dead: st.Dead}, nil
+	return wakebelltype.Counts{Total: st.Total, Due: st.Due, Dead: st.Dead}, nil
 }
 
 // CancelAll does what wakebell.Client.CancelAll does. If the link breaks, it
@@ -64,15 +65,15 @@ func (c *Client) Forget(ctx context.Context, topic string) error {
 
 // Diagnose does what wakebell.Client.Diagnose does, from the node. The findings
 // contain no addresses: the masters of a Cluster are numbered.
-func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]wakebell.Finding, error) {
+func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]wakebelltype.Finding, error) {
 	answer, err := operate(ctx, c, rpc.OperationsClient.Diagnose, &messages.DiagnoseRequest{Topics: topics})
 	if err != nil {
 		return nil, err
 	}
-	found := make([]wakebell.Finding, len(answer.GetFindings()))
+	found := make([]wakebelltype.Finding, len(answer.GetFindings()))
 	for i, f := range answer.GetFindings() {
-		found[i] = wakebell.Finding{
-			Check: f.GetCheck(), Server: f.GetServer(), Topic: f.GetTopic(), Grade: wakebell.Grade(f.GetGrade()), Found: f.GetFound(), Do: f.GetDo(),
+		found[i] = wakebelltype.Finding{
+			Check: f.GetCheck(), Server: f.GetServer(), Topic: f.GetTopic(), Grade: wakebelltype.Grade(f.GetGrade()), Found: f.GetFound(), Do: f.GetDo(),
 		}
 	}
 	return found, nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // report describes the history of the World, for the log of a failed test.
@@ -42,7 +42,7 @@ func (w *World) reportOf(topic string) string {
 	if err != nil {
 		upcoming = append(upcoming, err.Error())
 	}
-	for letter, err := range w.client.DeadLetters(w.background(), topic, wakebell.DeadFilter{}) {
+	for letter, err := range w.client.DeadLetters(w.background(), topic, wakebelltype.DeadFilter{}) {
 		if err != nil {
 			dead = append(dead, err.Error())
 			break

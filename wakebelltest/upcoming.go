@@ -7,6 +7,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Upcoming is a timer in Redis. Due is the instant of its next delivery; for a
@@ -71,7 +72,7 @@ func (w *World) RequireUpcoming(topic, id string) Upcoming {
 func (w *World) Dead(topic string) []wakebell.DeadLetter {
 	w.t.Helper()
 	var all []wakebell.DeadLetter
-	for letter, err := range w.client.DeadLetters(w.background(), topic, wakebell.DeadFilter{}) {
+	for letter, err := range w.client.DeadLetters(w.background(), topic, wakebelltype.DeadFilter{}) {
 		if err != nil {
 			w.t.Fatalf("wakebelltest: dead letters of %q: %v", topic, err)
 		}

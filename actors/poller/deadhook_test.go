@@ -14,6 +14,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/internal/actortest"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // deaths puts deaths of these ids in a hook's queue.
@@ -43,7 +44,7 @@ func TestHookSurvivesItsUser(t *testing.T) {
 		require.Equal(t, []string{"panics", "a", "exits", "b", "exits"}, told)
 		require.Equal(t, 3, strings.Count(log.String(), "dead-letter hook panicked"))
 		require.Contains(t, log.String(), "as the test wants it")
-		require.Equal(t, Counters{HookCalls: 2, HookPanics: 3}, c.Snapshot())
+		require.Equal(t, wakebelltype.Counters{HookCalls: 2, HookPanics: 3}, c.Snapshot())
 		deaths(h, &c, "", "later")
 		synctest.Wait()
 		require.Equal(t, "later", told[len(told)-1])
@@ -76,13 +77,13 @@ func TestHookQueueIsBounded(t *testing.T) {
 					deaths(h, &counts, c.payload, actortest.Numbers(c.room)...)
 					require.Zero(t, counts.Snapshot().HookSkipped)
 					deaths(h, &counts, c.payload, "9", "9", "9")
-					require.Equal(t, Counters{HookSkipped: 3}, counts.Snapshot())
+					require.Equal(t, wakebelltype.Counters{HookSkipped: 3}, counts.Snapshot())
 					require.Equal(t, spell+1, strings.Count(log.String(), "too slow"))
 					for range c.room + 1 {
 						release <- struct{}{}
 					}
 					synctest.Wait()
-					require.Equal(t, Counters{HookSkipped: 3, HookCalls: int64(c.room) + 1}, counts.Snapshot())
+					require.Equal(t, wakebelltype.Counters{HookSkipped: 3, HookCalls: int64(c.room) + 1}, counts.Snapshot())
 					require.Equal(t, spell+1, strings.Count(log.String(), "skipped=3"))
 				}
 				h.End(time.Now(), ErrStopped)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestDoctor(t *testing.T) {
@@ -92,7 +93,7 @@ func TestEmbeddersCanDiagnose(t *testing.T) {
 	require.NoError(t, err)
 	findings, err := c.Diagnose(t.Context(), b.topic)
 	require.NoError(t, err)
-	require.Equal(t, wakebell.Good, findings[0].Grade)
+	require.Equal(t, wakebelltype.GradeGood, findings[0].Grade)
 	require.Equal(t, "p."+b.topic, findings[len(findings)-1].Topic)
 	_, err = c.Diagnose(t.Context(), "")
 	require.ErrorIs(t, err, wakebell.ErrInvalid)

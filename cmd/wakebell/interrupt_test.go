@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // counting schedules batches until it is stopped, or fails.
@@ -22,13 +23,13 @@ type counting struct {
 	ctx   context.Context // of the last call
 }
 
-func (c *counting) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebell.Scheduled, error) {
+func (c *counting) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebelltype.Scheduled, error) {
 	c.calls++
 	c.ctx = ctx
 	if err := c.after(c.calls); err != nil {
 		return nil, err
 	}
-	return make([]wakebell.Scheduled, len(drafts)), ctx.Err()
+	return make([]wakebelltype.Scheduled, len(drafts)), ctx.Err()
 }
 
 func countingFlags(given ...string) *scheduleFlags {

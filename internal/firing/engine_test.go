@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -39,7 +40,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
-		store, err := timers.New(rdb, timers.Keys{})
+		store, err := timers.New(rdb, wakebelltype.Keys{})
 		require.NoError(t, err)
 		w := &world{t: t, rdb: rdb, store: recurring.New(store), began: time.Now()}
 		test(t, w)

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // use takes and releases a turn, and returns its token.
@@ -209,7 +210,7 @@ func TestALateLookConfirmsNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, answered.Held)
 		require.True(t, a.give(t, first))
-		require.Equal(t, Ticket{uint64(second), b.process}, f.show(t).Holder)
+		require.Equal(t, wakebelltype.GateTicket{Fence: uint64(second), Process: b.process}, f.show(t).Holder)
 
 		again, err := b.Exchange(t.Context(), look)
 		require.NoError(t, err)

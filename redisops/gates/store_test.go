@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // fixture is a process at a gate of its own.
@@ -34,7 +35,7 @@ var longTerms = gate.Terms{Lease: time.Hour, Signal: time.Hour, Presence: time.H
 func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 	t.Helper()
 	rdb.AddHook(storetest.Contract(t, lua, namedKey))
-	s, err := New(rdb, Keys{}, nil)
+	s, err := New(rdb, wakebelltype.GateKeys{}, nil)
 	require.NoError(t, err)
 	f := &fixture{Store: s, rdb: rdb, gate: fmt.Sprintf("%s-%x", t.Name(), rand.Uint64())}
 	return f.other()
@@ -99,7 +100,7 @@ func (f *fixture) beat(t testing.TB, turns ...gate.Ticket) *gate.Pulse {
 	return pulse
 }
 
-func (f *fixture) show(t testing.TB) Info {
+func (f *fixture) show(t testing.TB) wakebelltype.GateInfo {
 	t.Helper()
 	info, err := f.Show(t.Context(), f.gate)
 	require.NoError(t, err)
@@ -121,9 +122,9 @@ func TestAGateIsFIFO(t *testing.T) {
 
 		require.True(t, a.give(t, first))
 		info := f.show(t)
-		require.Equal(t, Ticket{uint64(second), b.process}, info.Holder)
+		require.Equal(t, wakebelltype.GateTicket{Fence: uint64(second), Process: b.process}, info.Holder)
 		require.False(t, info.Confirmed)
-		require.Equal(t, []Ticket{{uint64(third), a.process}}, info.Waiters)
+		require.Equal(t, []wakebelltype.GateTicket{{Fence: uint64(third), Process: a.process}}, info.Waiters)
 		require.Equal(t, second, b.held(t))
 		require.True(t, f.show(t).Confirmed)
 		require.False(t, a.give(t, first), "the turn has ended")

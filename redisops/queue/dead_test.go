@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // makeDead makes dead letters of new messages, whose reasons are counted.
@@ -30,10 +31,10 @@ func (f *fixture) makeDead(t testing.TB, from int, payloads ...string) {
 }
 
 // letterTexts reads all dead letters in pages, as payload and reason.
-func (f *fixture) letterTexts(t testing.TB, page int) (texts []string, all []DeadLetter) {
+func (f *fixture) letterTexts(t testing.TB, page int) (texts []string, all []wakebelltype.QueueDeadLetter) {
 	t.Helper()
 	for next := "0"; next != ""; {
-		var letters []DeadLetter
+		var letters []wakebelltype.QueueDeadLetter
 		var err error
 		letters, next, err = f.DeadLetters(t.Context(), "", next, page)
 		require.NoError(t, err)
@@ -72,7 +73,7 @@ func TestEqualDeadLettersKeepTheirRecordsOnEachPage(t *testing.T) {
 		}
 		outcome, _, err := f.RedriveLetter(t.Context(), all[8], "", PublishOptions{})
 		require.NoError(t, err)
-		require.Equal(t, LetterRedriven, outcome)
+		require.Equal(t, wakebelltype.QueueRedriveSucceeded, outcome)
 		want[8] = ""
 		got, _ := f.letterTexts(t, 3)
 		require.Equal(t, slices.DeleteFunc(want, func(s string) bool { return s == "" }), got)
@@ -141,7 +142,7 @@ func TestDeadLettersAreSharedWithPython(t *testing.T) {
 		want("a2", "{}", "b3", "q") // equal dead letters of Python share an Entry
 		outcome, _, err := f.RedriveLetter(ctx, all[6], "", PublishOptions{})
 		require.NoError(t, err)
-		require.Equal(t, LetterRedriven, outcome)
+		require.Equal(t, wakebelltype.QueueRedriveSucceeded, outcome)
 		want("a2", "{}", "b3")
 		take()
 		take()
@@ -195,9 +196,9 @@ func TestDeadLettersDeepInsideALongListAreRemoved(t *testing.T) {
 	require.NoError(t, err)
 	outcome, _, err := f.RedriveLetter(t.Context(), letter, "", PublishOptions{})
 	require.NoError(t, err)
-	require.Equal(t, LetterRedriven, outcome)
+	require.Equal(t, wakebelltype.QueueRedriveSucceeded, outcome)
 	require.NoError(t, f.rdb.LSet(t.Context(), f.keys.dlq, n/2, "Python's").Err())
-	gone := DeadLetter{Entry: redisHash("gone"), Payload: []byte("gone")}
+	gone := wakebelltype.QueueDeadLetter{Entry: redisHash("gone"), Payload: []byte("gone")}
 	count, err := f.DiscardLetters(t.Context(), letter, gone, letter)
 	require.NoError(t, err)
 	require.Equal(t, 1, count)
@@ -237,7 +238,7 @@ func TestRecordsOfAnOlderVersionAreLeftAlone(t *testing.T) {
 func TestADeadLetterIsRedrivenUnderItsOwnKey(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		redrive := func(l DeadLetter) LetterOutcome {
+		redrive := func(l wakebelltype.QueueDeadLetter) wakebelltype.QueueRedriveOutcome {
 			outcome, _, err := f.RedriveLetter(t.Context(), l, "k", PublishOptions{})
 			require.NoError(t, err)
 			return outcome
@@ -245,14 +246,14 @@ func TestADeadLetterIsRedrivenUnderItsOwnKey(t *testing.T) {
 		for _, own := range []bool{false, true} {
 			key := f.keys.deduplication + "k"
 			require.NoError(t, f.rdb.Del(t.Context(), key).Err())
-			dead := func() DeadLetter {
+			dead := func() wakebelltype.QueueDeadLetter {
 				require.True(t, f.publish(t, PublishOptions{OwnKeys: own}, NewMessage([]byte("x"), "k"))[0].Fresh)
 				f.settle(t, storetest.Verdict(exchange.Bury, f.claim(t, 1).Leases[0]))
 				_, all := f.letterTexts(t, 10)
 				return all[0]
 			}
 			first := dead()
-			require.Equal(t, LetterRedriven, redrive(first))
+			require.Equal(t, wakebelltype.QueueRedriveSucceeded, redrive(first))
 			again := f.claim(t, 1).Leases
 			require.Len(t, again, 1)
 			require.Equal(t, again[0].ID, f.rdb.Get(t.Context(), key).Val(), "it has the key now")
@@ -261,7 +262,7 @@ func TestADeadLetterIsRedrivenUnderItsOwnKey(t *testing.T) {
 
 			second := dead()
 			require.NoError(t, f.rdb.Set(t.Context(), key, "another", time.Hour).Err())
-			require.Equal(t, LetterDuplicate, redrive(second))
+			require.Equal(t, wakebelltype.QueueRedriveDuplicate, redrive(second))
 			n, err := f.DiscardLetters(t.Context(), second)
 			require.NoError(t, err)
 			require.Equal(t, 1, n)

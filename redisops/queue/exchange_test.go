@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestQueueIsFirstInFirstOut(t *testing.T) {
@@ -110,7 +111,7 @@ func TestQueueGivesUpAfterTooManyDeliveries(t *testing.T) {
 		require.Equal(t, []string{"poison"}, f.list(t, f.keys.dlq), "as the peer stores it")
 		letter, err := f.DeadLetter(t.Context(), b.Entry)
 		require.NoError(t, err)
-		require.Equal(t, DeadLetter{
+		require.Equal(t, wakebelltype.QueueDeadLetter{
 			Entry: b.Entry, Payload: []byte("poison"), ID: b.ID, Reason: b.Reason, Deliveries: 2, At: b.At,
 		}, letter)
 		h.settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]))

@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // goldenStep is what redis-message-queue left in Redis after an operation.
@@ -203,7 +204,7 @@ func TestQueueGoldenSteps(t *testing.T) {
 		f := at(t, first, SourceOptions{Completed: 10})
 		out, _, err := f.Publish(t.Context(), PublishOptions{}, NewMessage([]byte("again"), "a"))
 		require.NoError(t, err)
-		require.Equal(t, []Published{{}}, out, "suppressed by Python's key")
+		require.Equal(t, []wakebelltype.QueuePublished{{}}, out, "suppressed by Python's key")
 		reply := f.claim(t, 10)
 		require.JSONEq(t, `{"b": [1, 2.5, null, true], "id": "a", "z": 1, "ü": "é\"\\/\u2028😀"}`, string(reply.Leases[0].Payload))
 		require.Equal(t, "6e9759939a824ef091b325afdfa71439", reply.Leases[0].ID)

@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -49,9 +50,9 @@ func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 
 func queueOn(t testing.TB, rdb *redis.Client, name string) *fixture {
 	t.Helper()
-	s, err := timers.New(rdb, timers.Keys{})
+	s, err := timers.New(rdb, wakebelltype.Keys{})
 	require.NoError(t, err)
-	q, err := New(s, Name{Name: name})
+	q, err := New(s, wakebelltype.QueueKeys{Name: name})
 	require.NoError(t, err)
 	return (&fixture{Queue: q, rdb: rdb}).holder(SourceOptions{})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // model is a queue in plain Go: what two holders and a Python-like peer must
@@ -308,7 +309,7 @@ func (m *model) redrive(rt *rapid.T) {
 	require.NoError(rt, err)
 	outcome, _, err := m.f.RedriveLetter(m.t.Context(), letters[i], "", PublishOptions{})
 	require.NoError(rt, err)
-	require.Equal(rt, LetterRedriven, outcome)
+	require.Equal(rt, wakebelltype.QueueRedriveSucceeded, outcome)
 	m.published++
 	m.pending = append(m.pending, &modelMessage{payload: m.dead[i], order: m.published})
 	m.dead = slices.Delete(m.dead, i, i+1)

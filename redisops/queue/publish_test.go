@@ -14,9 +14,10 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (f *fixture) publish(t testing.TB, o PublishOptions, m ...Message) []Published {
+func (f *fixture) publish(t testing.TB, o PublishOptions, m ...Message) []wakebelltype.QueuePublished {
 	t.Helper()
 	out, _, err := f.Publish(t.Context(), o, m...)
 	require.NoError(t, err)
@@ -29,9 +30,9 @@ func TestPublishSuppressesDuplicates(t *testing.T) {
 		window := PublishOptions{Window: time.Hour}
 		out := f.publish(t, window, NewMessage([]byte("1"), "k"), NewMessage([]byte("2"), "k"), NewMessage([]byte("3"), "other"))
 		require.True(t, out[0].Fresh)
-		require.Equal(t, Published{ID: out[0].ID}, out[1], "of one call, too")
+		require.Equal(t, wakebelltype.QueuePublished{ID: out[0].ID}, out[1], "of one call, too")
 		require.True(t, out[2].Fresh)
-		require.Equal(t, Published{ID: out[0].ID}, f.publish(t, window, NewMessage([]byte("4"), "k"))[0])
+		require.Equal(t, wakebelltype.QueuePublished{ID: out[0].ID}, f.publish(t, window, NewMessage([]byte("4"), "k"))[0])
 		require.Equal(t, []string{"1", "3"}, payloads(f.claim(t, 9).Leases))
 		require.InDelta(t, time.Hour, f.rdb.PTTL(t.Context(), f.keys.deduplication+"k").Val(), float64(time.Minute))
 		require.Equal(t, out[0].ID, f.rdb.Get(t.Context(), f.keys.deduplication+"k").Val())
@@ -196,18 +197,18 @@ func TestDeadLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 
 		outcome, id, err := f.RedriveLetter(t.Context(), letters[0], "k", PublishOptions{})
 		require.NoError(t, err)
-		require.Equal(t, LetterRedriven, outcome)
+		require.Equal(t, wakebelltype.QueueRedriveSucceeded, outcome)
 		require.Len(t, id, 32)
 		require.NotEqual(t, letters[0].ID, id)
 		outcome, _, err = f.RedriveLetter(t.Context(), letters[2], "k", PublishOptions{})
 		require.NoError(t, err)
-		require.Equal(t, LetterDuplicate, outcome)
+		require.Equal(t, wakebelltype.QueueRedriveDuplicate, outcome)
 		outcome, _, err = f.RedriveLetter(t.Context(), rest[0], "", PublishOptions{})
 		require.NoError(t, err)
-		require.Equal(t, LetterRedriven, outcome)
+		require.Equal(t, wakebelltype.QueueRedriveSucceeded, outcome)
 		outcome, _, err = f.RedriveLetter(t.Context(), rest[0], "", PublishOptions{})
 		require.NoError(t, err)
-		require.Equal(t, LetterAbsent, outcome)
+		require.Equal(t, wakebelltype.QueueRedriveAbsent, outcome)
 		require.Equal(t, []string{"twin", "Python's"}, payloads(f.claim(t, 9).Leases))
 
 		found, err := f.DeadLetter(t.Context(), letters[2].Entry)
@@ -234,7 +235,7 @@ func TestDeadLettersAreReadToTheEndWithAnyPageSize(t *testing.T) {
 		for limit := 1; limit <= all+1; limit++ {
 			var got []string
 			for next := "0"; next != ""; {
-				var page []DeadLetter
+				var page []wakebelltype.QueueDeadLetter
 				var err error
 				page, next, err = f.DeadLetters(t.Context(), "", next, limit)
 				require.NoError(t, err)
@@ -277,7 +278,7 @@ func TestQueueIsListedMeasuredAndPurged(t *testing.T) {
 		require.NoError(t, err)
 		require.WithinDuration(t, st.Now, st.Oldest, time.Minute)
 		st.Oldest, st.Now = time.Time{}, time.Time{}
-		require.Equal(t, Stats{Pending: 3, Processing: 1}, st)
+		require.Equal(t, wakebelltype.QueueStats{Pending: 3, Processing: 1}, st)
 
 		waiting, err := f.Messages(t.Context(), false, 0, 2)
 		require.NoError(t, err)
@@ -323,9 +324,9 @@ func TestAMessageThatCannotBeReadIsAtFault(t *testing.T) {
 
 func TestQueueNamesThatAreRefused(t *testing.T) {
 	t.Parallel()
-	s, err := timers.New(redistest.Shared(t), timers.Keys{})
+	s, err := timers.New(redistest.Shared(t), wakebelltype.Keys{})
 	require.NoError(t, err)
-	for _, name := range []Name{
+	for _, name := range []wakebelltype.QueueKeys{
 		{},
 		{Name: " \t"},
 		{Name: "a\x00"},
@@ -338,7 +339,7 @@ func TestQueueNamesThatAreRefused(t *testing.T) {
 		_, err := New(s, name)
 		require.ErrorIs(t, err, redisops.ErrInvalid, "%q", name)
 	}
-	q, err := New(s, Name{Name: "a:b", Separator: "/", DeadLetters: "other"})
+	q, err := New(s, wakebelltype.QueueKeys{Name: "a:b", Separator: "/", DeadLetters: "other"})
 	require.NoError(t, err)
 	require.Equal(t, "a:b/processing:lease_tokens", q.keys.tokens)
 	require.Equal(t, "other", q.keys.dlq)
@@ -347,16 +348,16 @@ func TestQueueNamesThatAreRefused(t *testing.T) {
 func TestQueueKeysShareASlot(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
-	plain, err := timers.New(rdb, timers.Keys{})
+	plain, err := timers.New(rdb, wakebelltype.Keys{})
 	require.NoError(t, err)
-	tagged, err := timers.New(rdb, timers.Keys{HashTag: true})
+	tagged, err := timers.New(rdb, wakebelltype.Keys{HashTag: true})
 	require.NoError(t, err)
-	require.ErrorContains(t, checkSlots(plain.Keys(), Name{Name: "q"}), "set HashTag")
-	require.NoError(t, checkSlots(plain.Keys(), Name{Name: "{q}"}))
-	require.NoError(t, checkSlots(tagged.Keys(), Name{Name: "q"}))
-	require.ErrorContains(t, checkSlots(tagged.Keys(), Name{Name: "}q"}), "rename the queue")
-	require.ErrorContains(t, checkSlots(tagged.Keys(), Name{Name: "q", DeadLetters: "dlq"}), "key of dead letters")
-	require.ErrorIs(t, checkSlots(plain.Keys(), Name{Name: "q"}), redisops.ErrUnsupported)
+	require.ErrorContains(t, checkSlots(plain.Keys(), wakebelltype.QueueKeys{Name: "q"}), "set HashTag")
+	require.NoError(t, checkSlots(plain.Keys(), wakebelltype.QueueKeys{Name: "{q}"}))
+	require.NoError(t, checkSlots(tagged.Keys(), wakebelltype.QueueKeys{Name: "q"}))
+	require.ErrorContains(t, checkSlots(tagged.Keys(), wakebelltype.QueueKeys{Name: "}q"}), "rename the queue")
+	require.ErrorContains(t, checkSlots(tagged.Keys(), wakebelltype.QueueKeys{Name: "q", DeadLetters: "dlq"}), "key of dead letters")
+	require.ErrorIs(t, checkSlots(plain.Keys(), wakebelltype.QueueKeys{Name: "q"}), redisops.ErrUnsupported)
 }
 
 // A script is not rolled back, so it checks all types before it writes.

@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const million = 1_000_000
@@ -77,9 +78,9 @@ close(KEYS[1], KEYS[2], KEYS[3], 0)`)
 }
 
 // page reads dead letters after a number of others.
-func (f *fixture) page(t testing.TB, from, n int) []DeadLetter {
+func (f *fixture) page(t testing.TB, from, n int) []wakebelltype.QueueDeadLetter {
 	t.Helper()
-	var all []DeadLetter
+	var all []wakebelltype.QueueDeadLetter
 	for next := fmt.Sprint(from); len(all) < n; {
 		letters, after, err := f.DeadLetters(t.Context(), "", next, min(n-len(all), 1000))
 		require.NoError(t, err)
@@ -186,7 +187,7 @@ func TestDeadLettersAreBoundedAtAMillion(t *testing.T) {
 			bounded(fmt.Sprint("redrive ", at), func() {
 				outcome, _, err := f.RedriveLetter(t.Context(), f.page(t, at, 1)[0], "", PublishOptions{})
 				require.NoError(t, err)
-				require.Equal(t, LetterRedriven, outcome)
+				require.Equal(t, wakebelltype.QueueRedriveSucceeded, outcome)
 			})
 			bounded(fmt.Sprint("delete ", at), func() {
 				n, err := f.DiscardLetters(t.Context(), f.page(t, at, 10)...)

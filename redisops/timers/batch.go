@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Batch is timers of one or several topics, which Add has checked; [Timers.Write]
@@ -152,7 +153,7 @@ func (g *group) place(i int) (taken bool) {
 // valid.
 func (e *Entry) fault() string {
 	switch {
-	case e.Policy > Debounce:
+	case e.Policy > wakebelltype.PolicyDebounce:
 		return fmt.Sprintf("policy: %d is unknown", e.Policy)
 	case e.At.After(scripts.LastInstant):
 		return fmt.Sprintf("at: year %d, want at most 9999", e.At.Year())
@@ -162,7 +163,7 @@ func (e *Entry) fault() string {
 		return fmt.Sprintf("replicas: %d, want 0 to %d", e.Replicas, MaxReplicas)
 	case e.Replicas > 0 && (e.ReplicaTimeout < time.Millisecond || e.ReplicaTimeout > MaxReplicaTimeout):
 		return fmt.Sprintf("replica timeout: %v, want 1ms to %v", e.ReplicaTimeout, MaxReplicaTimeout)
-	case e.Policy != Debounce:
+	case e.Policy != wakebelltype.PolicyDebounce:
 		if e.MaxDelay != 0 {
 			return "max delay: only Debounce has one"
 		}
@@ -179,7 +180,7 @@ type roundTrip struct {
 	topic   string
 	key     *Key
 	entries []Entry
-	done    []Scheduled
+	done    []wakebelltype.Scheduled
 	short   error // wraps ErrTooFewReplicas
 }
 
@@ -210,11 +211,11 @@ func fitting(entries []Entry) int {
 }
 
 // inOrder returns the results of the round trips in the order of Add.
-func (b *Batch) inOrder(trips []roundTrip) (done []Scheduled, short error) {
+func (b *Batch) inOrder(trips []roundTrip) (done []wakebelltype.Scheduled, short error) {
 	if len(trips) == 1 {
 		return trips[0].done, trips[0].short
 	}
-	results := make(map[string][]Scheduled, 1+len(b.others)) // by topic
+	results := make(map[string][]wakebelltype.Scheduled, 1+len(b.others)) // by topic
 	for i := range trips {
 		t := &trips[i]
 		results[t.topic] = append(results[t.topic], t.done...)
@@ -223,7 +224,7 @@ func (b *Batch) inOrder(trips []roundTrip) (done []Scheduled, short error) {
 	if b.owners == nil {
 		return results[trips[0].topic], short
 	}
-	done = make([]Scheduled, len(b.owners))
+	done = make([]wakebelltype.Scheduled, len(b.owners))
 	for i, at := range b.owners {
 		topic := b.group(at).topic
 		done[i], results[topic] = results[topic][0], results[topic][1:]

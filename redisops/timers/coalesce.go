@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // coalescer sends concurrent schedules of a topic in one call: while maxInFlight
@@ -33,7 +34,7 @@ type waiter struct {
 	ctx       context.Context //nolint:containedctx // of the waiting caller
 	batchCall *batchCall      // nil until it is sent
 	done      chan struct{}   // closed when answer and err are set
-	answer    []Scheduled
+	answer    []wakebelltype.Scheduled
 	err       error
 }
 
@@ -46,7 +47,7 @@ type batchCall struct {
 
 // coalesce calls the script for timers of a topic, alone or together with those of
 // other callers. Timers with a key and those that wait for replicas are sent alone.
-func (s *Timers) coalesce(ctx context.Context, topic string, key *Key, entries []Entry) ([]Scheduled, error) {
+func (s *Timers) coalesce(ctx context.Context, topic string, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
 	if key != nil || confirmationOf(entries).replicas > 0 {
 		return s.call(ctx, topic, key, entries)
 	}

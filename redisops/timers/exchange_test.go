@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func z(score float64, member string) redis.Z { return redis.Z{Score: score, Member: member} }
@@ -106,7 +107,7 @@ func TestADeadLetterHasPayloadAndReason(t *testing.T) {
 		require.Empty(t, f.settle(t, reject, nack).Refused)
 		_, err := f.Get(t.Context(), f.topic, "a")
 		require.ErrorIs(t, err, redisops.ErrNotFound)
-		letters, next, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 0)
+		letters, next, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 0)
 		require.NoError(t, err)
 		require.Empty(t, next)
 		require.Len(t, letters, 1)
@@ -136,7 +137,7 @@ func TestDeadLettersByPageAndCap(t *testing.T) {
 		var got []string
 		after := ""
 		for {
-			letters, next, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, after, 7)
+			letters, next, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, after, 7)
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(letters), 7)
 			for _, d := range letters {
@@ -147,7 +148,7 @@ func TestDeadLettersByPageAndCap(t *testing.T) {
 			}
 		}
 		require.Equal(t, names, got)
-		_, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "nonsense", 7)
+		_, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "nonsense", 7)
 		require.ErrorIs(t, err, redisops.ErrInvalid)
 	})
 }
@@ -296,7 +297,7 @@ func TestNeverSettledIsDeadLettered(t *testing.T) {
 			return err == nil && counts.Dead == 1
 		}, 30*time.Second, 2*time.Millisecond)
 		require.Equal(t, 2, claims)
-		letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
+		letters, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 1)
 		require.NoError(t, err)
 		require.Equal(t, "never settled", letters[0].Reason)
 		require.Equal(t, 2, letters[0].Claims)
@@ -338,7 +339,7 @@ func TestAwkwardIDsArriveWhole(t *testing.T) {
 		require.Empty(t, f.settle(t, list...).Refused)
 		counts, err := f.Count(t.Context(), f.topic)
 		require.NoError(t, err)
-		require.Equal(t, Counts{Dead: int64(len(names))}, counts)
+		require.Equal(t, wakebelltype.Counts{Dead: int64(len(names))}, counts)
 	})
 }
 

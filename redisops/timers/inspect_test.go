@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // walk reads all pages; between is called after each.
@@ -152,7 +153,7 @@ func TestTopics(t *testing.T) {
 	t.Parallel()
 	for _, tagged := range []bool{false, true} {
 		onEach(t, func(t *testing.T, f *fixture) {
-			keys := Keys{Timeline: "tl[a-z]*?" + redistest.Name(t), Topics: "topics-" + redistest.Name(t), HashTag: tagged}
+			keys := wakebelltype.Keys{Timeline: "tl[a-z]*?" + redistest.Name(t), Topics: "topics-" + redistest.Name(t), HashTag: tagged}
 			s, err := New(f.rdb, keys)
 			require.NoError(t, err)
 			topics := []string{"one", "two:three", "a{b}c", "nul\x00\n"}

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // foreign writes a due timer as a peer does, with a payload of size bytes.
@@ -41,7 +42,7 @@ func TestTooLargePayloads(t *testing.T) {
 		require.Len(t, listed, 3)
 		moved, err := f.Reschedule(t.Context(), f.topic, "large", time.Unix(4, 0), 0)
 		require.NoError(t, err)
-		require.Equal(t, Moved, moved.Outcome)
+		require.Equal(t, wakebelltype.OutcomeMoved, moved.Outcome)
 
 		request := f.request(10, time.Minute)
 		const reason = "the payload has 1001 bytes, more than 1000"
@@ -60,9 +61,9 @@ func TestTooLargePayloads(t *testing.T) {
 		require.Equal(t, reason, letter.Reason)
 		require.Empty(t, letter.Payload)
 		require.False(t, f.rdb.HExists(t.Context(), f.key.Payloads, "large").Val())
-		result, err := f.Redrive(t.Context(), f.topic, RedriveOptions{})
+		result, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{})
 		require.NoError(t, err)
-		require.Equal(t, RedriveResult{SkippedBroken: 1}, result, "there is nothing to deliver")
+		require.Equal(t, wakebelltype.RedriveResult{SkippedBroken: 1}, result, "there is nothing to deliver")
 	})
 }
 
@@ -100,7 +101,7 @@ func withoutPlace(b exchange.Burial) exchange.Burial {
 // firstDead returns the oldest dead letter of the topic.
 func (f *fixture) firstDead(t *testing.T) DeadLetter {
 	t.Helper()
-	letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
+	letters, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 1)
 	require.NoError(t, err)
 	require.Len(t, letters, 1)
 	return letters[0]

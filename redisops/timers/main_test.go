@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -41,7 +42,7 @@ type fixture struct {
 func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 	t.Helper()
 	rdb.AddHook(storetest.Contract(t, lua, storetest.OfTopic))
-	s, err := New(rdb, Keys{})
+	s, err := New(rdb, wakebelltype.Keys{})
 	require.NoError(t, err)
 	return (&fixture{Timers: s, rdb: rdb}).on(fmt.Sprintf("%s-%x", t.Name(), rand.Uint64()))
 }
@@ -92,7 +93,7 @@ func (f *fixture) extend(t testing.TB, ttl time.Duration, leases ...exchange.Lea
 	return f.run(t, r)
 }
 
-func (f *fixture) schedule(t testing.TB, entries ...Entry) []Scheduled {
+func (f *fixture) schedule(t testing.TB, entries ...Entry) []wakebelltype.Scheduled {
 	t.Helper()
 	out, err := f.Schedule(context.Background(), f.topic, entries...)
 	require.NoError(t, err)
@@ -100,7 +101,7 @@ func (f *fixture) schedule(t testing.TB, entries ...Entry) []Scheduled {
 }
 
 // scheduleKeyed schedules timers with an idempotency key.
-func (f *fixture) scheduleKeyed(ctx context.Context, key *Key, entries ...Entry) ([]Scheduled, error) {
+func (f *fixture) scheduleKeyed(ctx context.Context, key *Key, entries ...Entry) ([]wakebelltype.Scheduled, error) {
 	b, err := checkedBatch(f.topic, entries)
 	if err != nil {
 		return nil, err

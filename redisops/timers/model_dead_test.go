@@ -12,13 +12,14 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // checkStats compares the statistics with the model.
 func (m *model) checkStats(rt *rapid.T) {
 	st := m.f.stats(m.t)
 	st.OldestDue, st.Lag = time.Time{}, 0
-	want := Stats{Total: int64(len(m.timers)), Dead: int64(len(m.dead)), Paused: m.order.Paused, PausedAt: m.order.PausedAt}
+	want := wakebelltype.Stats{Total: int64(len(m.timers)), Dead: int64(len(m.dead)), Paused: m.order.Paused, PausedAt: m.order.PausedAt}
 	for id, timer := range m.timers {
 		switch {
 		case timer.score <= m.now():
@@ -53,7 +54,7 @@ func (m *model) makeDead(index int, id string) exchange.Burial {
 // ones, which are the last of the topic.
 func (m *model) checkDead(rt *rapid.T, want []exchange.Burial, got *exchange.Reply) {
 	if len(want) > 0 {
-		letters, _, err := m.f.DeadLetters(m.t.Context(), m.f.topic, DeadFilter{}, "", layout.MaxPage)
+		letters, _, err := m.f.DeadLetters(m.t.Context(), m.f.topic, wakebelltype.DeadFilter{}, "", layout.MaxPage)
 		require.NoError(rt, err)
 		require.Len(rt, letters, len(m.dead))
 		for i := range want {
@@ -80,7 +81,7 @@ func (m *model) checkDeadAgain(rt *rapid.T, first, again []exchange.Burial) {
 
 // letter draws a dead letter; false if there is none.
 func (m *model) letter(rt *rapid.T) (i int, entry string, ok bool) {
-	letters, next, err := m.f.DeadLetters(m.t.Context(), m.f.topic, DeadFilter{}, "", layout.MaxPage)
+	letters, next, err := m.f.DeadLetters(m.t.Context(), m.f.topic, wakebelltype.DeadFilter{}, "", layout.MaxPage)
 	require.NoError(rt, err)
 	require.Empty(rt, next)
 	require.Len(rt, letters, len(m.dead))
@@ -100,23 +101,23 @@ func (m *model) redrive(rt *rapid.T) {
 	if !ok {
 		return
 	}
-	o := RedriveOptions{Rate: maxRate, Overwrite: rapid.Bool().Draw(rt, "overwrite")}
+	o := wakebelltype.RedriveOptions{Rate: maxRate, Overwrite: rapid.Bool().Draw(rt, "overwrite")}
 	all := m.dead
 	if rapid.Bool().Draw(rt, "one") {
 		o.Filter.Entry, all = entry, all[at:at+1]
 	}
-	var got, want []RedriveOutcome
-	o.Each = func(l RedrivenLetter) { got = append(got, l.Outcome) }
+	var got, want []wakebelltype.RedriveOutcome
+	o.Each = func(l wakebelltype.RedrivenLetter) { got = append(got, l.Outcome) }
 	var left []modelLetter
 	redriven := map[string]bool{}
 	for _, letter := range all {
-		outcome := Redriven
+		outcome := wakebelltype.RedriveSucceeded
 		if live := m.timers[letter.id] != nil; live && !o.Overwrite {
-			outcome = SkippedLive
+			outcome = wakebelltype.RedriveSkippedLive
 			left = append(left, letter)
 		} else {
 			if live {
-				outcome = Overwritten
+				outcome = wakebelltype.RedriveOverwrote
 			}
 			m.timers[letter.id] = &modelTimer{payload: letter.payload}
 			redriven[letter.id] = true
@@ -145,13 +146,13 @@ func (m *model) deleteDead(rt *rapid.T) {
 		return
 	}
 	if rapid.IntRange(0, 3).Draw(rt, "all") == 0 {
-		n, err := m.f.DeleteDead(m.t.Context(), m.f.topic, DeadFilter{})
+		n, err := m.f.DeleteDead(m.t.Context(), m.f.topic, wakebelltype.DeadFilter{})
 		require.NoError(rt, err)
 		require.EqualValues(rt, len(m.dead), n)
 		m.dead = nil
 		return
 	}
-	n, err := m.f.DeleteDead(m.t.Context(), m.f.topic, DeadFilter{Entry: entry})
+	n, err := m.f.DeleteDead(m.t.Context(), m.f.topic, wakebelltype.DeadFilter{Entry: entry})
 	require.NoError(rt, err)
 	require.EqualValues(rt, 1, n)
 	m.dead = slices.Delete(m.dead, at, at+1)

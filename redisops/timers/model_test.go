@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // model is the store in plain Go: what two holders and a Python-like peer on one
@@ -29,7 +30,7 @@ type model struct {
 	timers  map[string]*modelTimer
 	marks   map[string]float64 // of ids with Once: the instant
 	dead    []modelLetter
-	order   Control
+	order   wakebelltype.Control
 }
 
 type modelLetter struct{ id, payload string }
@@ -108,11 +109,11 @@ func (m *model) now() float64 {
 
 func (m *model) cancel(rt *rapid.T) {
 	id := modelIDs.Draw(rt, "id")
-	want := Absent
+	want := wakebelltype.PresenceAbsent
 	if m.timers[id] != nil {
-		want = Pending
+		want = wakebelltype.PresencePending
 		if m.held(id) {
-			want = Running
+			want = wakebelltype.PresenceRunning
 		}
 	}
 	found, err := m.f.Cancel(m.t.Context(), m.f.topic, id)

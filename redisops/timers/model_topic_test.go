@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // cancelAll cancels all timers, as Wakebell or as the peer does.
@@ -33,7 +34,7 @@ func (m *model) forget(rt *rapid.T) {
 	require.Zero(rt, m.f.rdb.Exists(ctx, k.Timeline, k.Payloads, k.Leases, k.Dead, k.Control, k.Hint).Val())
 	require.False(rt, m.f.rdb.SIsMember(ctx, m.f.keys.Topics, m.f.topic).Val())
 	clear(m.timers)
-	m.dead, m.order = nil, Control{}
+	m.dead, m.order = nil, wakebelltype.Control{}
 }
 
 // heal removes entries without a timer, and nothing else.
@@ -59,7 +60,7 @@ func (m *model) heal(rt *rapid.T) {
 // control changes the control of the topic.
 func (m *model) control(rt *rapid.T) {
 	ctx, topic := m.t.Context(), m.f.topic
-	var got Control
+	var got wakebelltype.Control
 	var err error
 	switch rapid.SampledFrom([]string{"pause", "resume", "retune"}).Draw(rt, "what") {
 	case "pause":
@@ -72,9 +73,9 @@ func (m *model) control(rt *rapid.T) {
 		m.order.Paused, m.order.PausedBy, m.order.Reason = true, by, reason
 	case "resume":
 		got, err = m.f.Resume(ctx, topic)
-		m.order = Control{Settings: m.order.Settings}
+		m.order = wakebelltype.Control{Settings: m.order.Settings}
 	case "retune":
-		m.order.Settings = Settings{
+		m.order.Settings = wakebelltype.Settings{
 			MaxConcurrent: rapid.SampledFrom([]int{0, 1, 10_000}).Draw(rt, "max concurrent"),
 			LeaseTTL:      rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(rt, "lease"),
 			RetryLimit:    rapid.SampledFrom([]time.Duration{0, 90 * time.Second}).Draw(rt, "retry limit"),

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // oddNumbers are texts that a parser of Lua or of Go reads as a number, and
@@ -175,7 +176,7 @@ func TestUnreadableRecordsStopNothing(t *testing.T) {
 		require.NoError(t, err)
 		for i, id := range names {
 			f.get(t, id)
-			entry := Entry{ID: id, Payload: []byte("x"), In: time.Minute, Policy: Debounce, MaxDelay: time.Hour}
+			entry := Entry{ID: id, Payload: []byte("x"), In: time.Minute, Policy: wakebelltype.PolicyDebounce, MaxDelay: time.Hour}
 			switch i % 3 {
 			case 0:
 				f.schedule(t, entry)
@@ -231,7 +232,7 @@ func TestUnreadableMarkOfOnce(t *testing.T) {
 		for i, text := range []string{"nan 5", "0x10 5", "x", "", " 5"} {
 			entry := Entry{ID: fmt.Sprint(i), Payload: []byte("x"), In: time.Hour, Once: time.Minute}
 			require.NoError(t, f.rdb.Set(t.Context(), f.key.Mark(entry.ID), text, 0).Err())
-			require.Equal(t, Created, f.schedule(t, entry)[0].Outcome, "%q", text)
+			require.Equal(t, wakebelltype.OutcomeCreated, f.schedule(t, entry)[0].Outcome, "%q", text)
 			require.NoError(t, f.rdb.Set(t.Context(), f.key.Mark(entry.ID), text, 0).Err())
 			_, err := f.Reschedule(t.Context(), f.topic, entry.ID, time.Time{}, time.Minute)
 			require.NoError(t, err)

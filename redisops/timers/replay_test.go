@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestReplayAnswersAgain(t *testing.T) {
@@ -64,7 +65,7 @@ func TestReplayReportsDeadLettersAgain(t *testing.T) {
 		r.Settle[2].Failed = true
 		first := f.run(t, r)
 		require.Equal(t, []exchange.Refusal{{Index: 3, Why: exchange.Lost}}, first.Refused)
-		letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 0)
+		letters, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 0)
 		require.NoError(t, err)
 		require.Len(t, letters, 3)
 		for i, index := range []int{0, 2, -1} {

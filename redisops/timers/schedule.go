@@ -8,28 +8,11 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // MaxOnce is the longest window of Once.
 const MaxOnce = 100 * 365 * 24 * time.Hour
-
-// Policy decides what a schedule does if the id exists.
-type Policy uint8
-
-const (
-	// Replace gives the id the new payload and instant; a running handler is
-	// superseded.
-	Replace Policy = iota
-	// Keep changes nothing.
-	Keep
-	// Earliest replaces the timer if the new instant is before the one at which it
-	// is due next; otherwise it changes nothing. A running handler is superseded.
-	Earliest
-	// Debounce moves the timer to In from now with the new payload, but never later
-	// than MaxDelay after it was first scheduled; a running handler is superseded.
-	// A failed delivery restarts MaxDelay.
-	Debounce
-)
 
 const policyCodes = "rked"
 
@@ -45,7 +28,7 @@ type Entry struct {
 	// none.
 	In time.Duration
 
-	Policy Policy
+	Policy wakebelltype.Policy
 	// MaxDelay is for Debounce: the longest time from the first schedule to the
 	// instant at which the timer is due; at least In, or 0 for no bound.
 	MaxDelay time.Duration
@@ -64,65 +47,12 @@ type Entry struct {
 	ReplicaTimeout time.Duration
 }
 
-// Outcome is what a schedule did.
-type Outcome uint8
-
-// Outcomes of a schedule.
-const (
-	Created     Outcome = iota + 1 // the id was absent
-	Replaced                       // it was pending and has the new payload and instant
-	Superseded                     // it has the new payload and instant; a running handler is superseded
-	KeptPending                    // it was pending and is unchanged
-	KeptRunning                    // a handler runs; nothing changed
-	KeptEarlier                    // it was pending, due as early or earlier, and is unchanged
-	Moved                          // it was pending and has a new instant
-	AlreadyDone                    // it was scheduled with Once and no longer exists; nothing changed
-)
-
 const outcomeCodes = "crspkemo"
-
-func (o Outcome) String() string {
-	switch o {
-	case Created:
-		return "created"
-	case Replaced:
-		return "replaced"
-	case Superseded:
-		return "superseded"
-	case KeptPending:
-		return "kept pending"
-	case KeptRunning:
-		return "kept running"
-	case KeptEarlier:
-		return "kept earlier"
-	case Moved:
-		return "moved"
-	case AlreadyDone:
-		return "already done"
-	default:
-		return "unknown"
-	}
-}
-
-// Scheduled is the result of scheduling an Entry.
-type Scheduled struct {
-	ID string
-	// Due is when the timer is due, by Redis's clock; for an unchanged timer its
-	// activation; for AlreadyDone the instant at which it was due.
-	Due time.Time
-	// Outcome reports whether the timer is new, and otherwise what was found.
-	Outcome Outcome
-	// Found is the instant at which the existing timer was due next (the lease
-	// expiry of a running one); zero if there was none.
-	Found time.Time
-	// Replicas is how many replicas confirmed the timer; 0 if none were requested.
-	Replicas int
-}
 
 // Schedule writes timers of one topic. It checks all of them before it writes the
 // first: an id that is empty, too long, not UTF-8 or given twice is an error that
 // wraps [ErrInvalid]. See [Timers.Write].
-func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) ([]Scheduled, error) {
+func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) ([]wakebelltype.Scheduled, error) {
 	b, err := checkedBatch(topic, entries)
 	if err != nil {
 		return nil, err
@@ -136,7 +66,7 @@ func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) (
 // key, it takes effect once. After an error a part of several round trips may be
 // stored, but after one that wraps [ErrTooFewReplicas] all timers are, and the
 // results are valid.
-func (s *Timers) Write(ctx context.Context, key *Key, b Batch) ([]Scheduled, error) {
+func (s *Timers) Write(ctx context.Context, key *Key, b Batch) ([]wakebelltype.Scheduled, error) {
 	trips := b.roundTrips(key)
 	send := func(ctx context.Context, t *roundTrip) error {
 		err := s.Again(ctx, func() (err error) {
@@ -146,7 +76,7 @@ func (s *Timers) Write(ctx context.Context, key *Key, b Batch) ([]Scheduled, err
 		if err != nil {
 			err = fmt.Errorf("schedule on %q: %w", t.topic, err)
 		}
-		if errors.Is(err, ErrTooFewReplicas) { // it is stored, so the others can be as well
+		if errors.Is(err, wakebelltype.ErrTooFewReplicas) { // it is stored, so the others can be as well
 			t.short, err = err, nil
 		}
 		if err == nil {
@@ -205,7 +135,7 @@ func sendAll(ctx context.Context, trips []roundTrip, send func(context.Context, 
 
 // call runs lua/schedule.lua for timers of one topic: it stores all of them in one
 // atomic step, or none.
-func (s *Timers) call(ctx context.Context, topic string, key *Key, entries []Entry) ([]Scheduled, error) {
+func (s *Timers) call(ctx context.Context, topic string, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
 	if key == nil && s.mayGoApart(topic, entries) {
 		done, err := s.callApart(ctx, topic, entries)
 		if !errors.Is(err, errNotApart) {
@@ -231,7 +161,7 @@ func (s *Timers) call(ctx context.Context, topic string, key *Key, entries []Ent
 	s.topics.found(topic, true)
 	out, err := readScheduled(entries, reply, confirmed)
 	if err == nil && confirmed < asked.replicas {
-		err = &ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
+		err = &wakebelltype.ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
 	}
 	return out, err
 }

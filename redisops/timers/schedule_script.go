@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // scheduleCall returns the keys and arguments of lua/schedule.lua, with the
 // payloads or without.
-func scheduleCall(k Keys, topic string, entries []Entry, apart bool) (keys []string, args []any) {
+func scheduleCall(k Keyspace, topic string, entries []Entry, apart bool) (keys []string, args []any) {
 	const fixed = 4
 	n, words := len(entries), 2
 	if apart {
@@ -38,7 +39,7 @@ func scheduleCall(k Keys, topic string, entries []Entry, apart bool) (keys []str
 		if i < instants {
 			args[fixed+words*n+i] = instantArg(e.At, e.In)
 		}
-		if e.Policy == Debounce {
+		if e.Policy == wakebelltype.PolicyDebounce {
 			args = append(args, scripts.DelayMicros(e.MaxDelay))
 		}
 		if e.Once > 0 {
@@ -61,8 +62,8 @@ func sameInstant(entries []Entry) bool {
 }
 
 // readScheduled reads the reply of lua/schedule.lua.
-func readScheduled(entries []Entry, reply string, confirmed int) (out []Scheduled, err error) {
-	out = make([]Scheduled, len(entries))
+func readScheduled(entries []Entry, reply string, confirmed int) (out []wakebelltype.Scheduled, err error) {
+	out = make([]wakebelltype.Scheduled, len(entries))
 	r := scripts.Reader{Text: reply}
 	if rest, all := strings.CutPrefix(reply, "a "); all {
 		return allCreated(entries, out, strings.TrimSuffix(rest, "\n"), confirmed)
@@ -78,8 +79,8 @@ func readScheduled(entries []Entry, reply string, confirmed int) (out []Schedule
 			}
 			last, due = word, scripts.Instant(score)
 		}
-		out[i] = Scheduled{
-			ID: entries[i].ID, Due: due, Replicas: confirmed, Outcome: Outcome(strings.Index(outcomeCodes, outcome) + 1),
+		out[i] = wakebelltype.Scheduled{
+			ID: entries[i].ID, Due: due, Replicas: confirmed, Outcome: wakebelltype.Outcome(strings.Index(outcomeCodes, outcome) + 1),
 		}
 		if found != "-" {
 			score, err := scripts.ReadScore(found)
@@ -99,14 +100,14 @@ func readScheduled(entries []Entry, reply string, confirmed int) (out []Schedule
 }
 
 // allCreated returns the results if no id existed and all timers are due at once.
-func allCreated(entries []Entry, out []Scheduled, due string, confirmed int) ([]Scheduled, error) {
+func allCreated(entries []Entry, out []wakebelltype.Scheduled, due string, confirmed int) ([]wakebelltype.Scheduled, error) {
 	score, err := scripts.ReadScore(due)
 	if err != nil {
 		return nil, err
 	}
 	at := scripts.Instant(score)
 	for i := range out {
-		out[i] = Scheduled{ID: entries[i].ID, Due: at, Outcome: Created, Replicas: confirmed}
+		out[i] = wakebelltype.Scheduled{ID: entries[i].ID, Due: at, Outcome: wakebelltype.OutcomeCreated, Replicas: confirmed}
 	}
 	return out, nil
 }

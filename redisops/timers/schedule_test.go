@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestScheduleAndGet(t *testing.T) {
@@ -19,7 +20,7 @@ func TestScheduleAndGet(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		at := time.Date(2040, 1, 2, 3, 4, 5, 678901234, time.UTC)
 		out := f.schedule(t, Entry{ID: "a", Payload: []byte{0, 255, '\n'}, At: at}, Entry{ID: "b", In: time.Hour})
-		require.Equal(t, Created, out[0].Outcome)
+		require.Equal(t, wakebelltype.OutcomeCreated, out[0].Outcome)
 		require.Equal(t, at.Truncate(time.Microsecond).Add(time.Microsecond), out[0].Due, "rounded up")
 		require.WithinDuration(t, time.Now().Add(time.Hour), out[1].Due, time.Minute)
 		got := f.get(t, "a")
@@ -50,16 +51,16 @@ func TestPolicies(t *testing.T) {
 		f.schedule(t, Entry{ID: "pending", Payload: []byte("1"), In: time.Hour}, Entry{ID: "pending2", In: time.Hour})
 
 		out := f.schedule(t,
-			Entry{ID: "pending", Payload: []byte("2"), In: time.Minute, Policy: Keep},
-			Entry{ID: "running", Payload: []byte("2"), Policy: Keep},
-			Entry{ID: "new", Policy: Keep, In: time.Hour},
+			Entry{ID: "pending", Payload: []byte("2"), In: time.Minute, Policy: wakebelltype.PolicyKeep},
+			Entry{ID: "running", Payload: []byte("2"), Policy: wakebelltype.PolicyKeep},
+			Entry{ID: "new", Policy: wakebelltype.PolicyKeep, In: time.Hour},
 			Entry{ID: "pending2", Payload: []byte("2"), In: time.Minute},
 			Entry{ID: "running2", Payload: []byte("2"), In: time.Minute})
-		var outcomes []Outcome
+		var outcomes []wakebelltype.Outcome
 		for _, o := range out {
 			outcomes = append(outcomes, o.Outcome)
 		}
-		require.Equal(t, []Outcome{KeptPending, KeptRunning, Created, Replaced, Superseded}, outcomes)
+		require.Equal(t, []wakebelltype.Outcome{wakebelltype.OutcomeKeptPending, wakebelltype.OutcomeKeptRunning, wakebelltype.OutcomeCreated, wakebelltype.OutcomeReplaced, wakebelltype.OutcomeSuperseded}, outcomes)
 		require.Equal(t, "1", string(f.get(t, "pending").Payload))
 		require.Equal(t, leases[0].Activation, out[1].Due, "of a running one its activation")
 		require.True(t, f.get(t, "running").Running)
@@ -86,7 +87,7 @@ func TestRescheduleOntoTheTokenMoves(t *testing.T) {
 		record := fmt.Sprintf("l:1:0:1.5:%d", end.Unix())
 		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Leases, "a", record).Err())
 		out := f.schedule(t, Entry{ID: "a", At: end})
-		require.Equal(t, Superseded, out[0].Outcome)
+		require.Equal(t, wakebelltype.OutcomeSuperseded, out[0].Outcome)
 		require.Equal(t, end.Add(time.Microsecond).UTC(), out[0].Due)
 		stale := reply.Leases[0]
 		stale.Token = exchange.Token(fmt.Sprint(end.Unix()))
@@ -134,7 +135,7 @@ func TestScheduleManyAndCount(t *testing.T) {
 		require.Equal(t, "1200", out[1200].ID)
 		counts, err := f.Count(t.Context(), f.topic)
 		require.NoError(t, err)
-		require.Equal(t, Counts{Total: 1201, Due: 1}, counts)
+		require.Equal(t, wakebelltype.Counts{Total: 1201, Due: 1}, counts)
 	})
 }
 
@@ -156,7 +157,7 @@ func TestCancel(t *testing.T) {
 		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z(5, "no payload")).Err())
 		found, err := f.Cancel(t.Context(), f.topic, "running", "absent", "pending", "no payload", "pending", "expired")
 		require.NoError(t, err)
-		require.Equal(t, []Presence{Running, Absent, Pending, Absent, Absent, Pending}, found)
+		require.Equal(t, []wakebelltype.Presence{wakebelltype.PresenceRunning, wakebelltype.PresenceAbsent, wakebelltype.PresencePending, wakebelltype.PresenceAbsent, wakebelltype.PresenceAbsent, wakebelltype.PresencePending}, found)
 		require.Equal(t, exchange.Cancelled, f.extend(t, time.Minute, leases...).Refused[0].Why)
 		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads).Val())
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // slowest is how long a command may block Redis.
@@ -158,8 +159,8 @@ func (f *fixture) quickToChange(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
 	for name, with := range map[string]Entry{
-		"replace": {In: time.Hour}, "keep": {In: time.Hour, Policy: Keep}, "earliest": {In: time.Hour, Policy: Earliest},
-		"debounce": {In: time.Hour, Policy: Debounce, MaxDelay: 2 * time.Hour}, "once": {In: time.Hour, Once: time.Minute},
+		"replace": {In: time.Hour}, "keep": {In: time.Hour, Policy: wakebelltype.PolicyKeep}, "earliest": {In: time.Hour, Policy: wakebelltype.PolicyEarliest},
+		"debounce": {In: time.Hour, Policy: wakebelltype.PolicyDebounce, MaxDelay: 2 * time.Hour}, "once": {In: time.Hour, Once: time.Minute},
 	} {
 		for _, ids := range []string{"new", "again"} {
 			f.requireQuick(t, "schedule: "+name+" "+ids, func(try int) error {
@@ -242,7 +243,7 @@ func (f *fixture) rank() int { return int(f.sequence) } //nolint:gosec // a numb
 func (f *fixture) quickDeadLetters(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
-	for name, filter := range map[string]DeadFilter{
+	for name, filter := range map[string]wakebelltype.DeadFilter{
 		"dead letters": {}, "of a reason": {Reason: "reason 3"}, "of no reason": {Reason: "none"},
 		"of a prefix": {ReasonPrefix: "reason 1"}, "old ones": {OlderThan: time.Hour}, "new ones": {NewerThan: time.Millisecond},
 	} {
@@ -251,18 +252,18 @@ func (f *fixture) quickDeadLetters(t *testing.T) {
 	var last []DeadLetter
 	f.requireQuick(t, "last dead letters", func(int) (err error) { last, err = f.LastDead(ctx, f.topic, 1000); return err })
 	f.requireQuick(t, "redrive the newest", func(try int) error {
-		_, err := f.Redrive(ctx, f.topic, RedriveOptions{Filter: DeadFilter{Entry: last[len(last)-1-try].Entry}, In: time.Hour})
+		_, err := f.Redrive(ctx, f.topic, wakebelltype.RedriveOptions{Filter: wakebelltype.DeadFilter{Entry: last[len(last)-1-try].Entry}, In: time.Hour})
 		return err
 	})
 	f.requireQuick(t, "delete the newest", func(try int) error {
-		_, err := f.DeleteDead(ctx, f.topic, DeadFilter{Entry: last[len(last)-100-try].Entry})
+		_, err := f.DeleteDead(ctx, f.topic, wakebelltype.DeadFilter{Entry: last[len(last)-100-try].Entry})
 		return err
 	})
 	f.requireQuick(t, "redrive", func(try int) error {
 		stop, cancel := context.WithCancel(ctx)
 		defer cancel()
 		n := 0
-		_, err := f.Redrive(stop, f.topic, RedriveOptions{Rate: maxRate, In: time.Hour, Each: func(RedrivenLetter) {
+		_, err := f.Redrive(stop, f.topic, wakebelltype.RedriveOptions{Rate: maxRate, In: time.Hour, Each: func(wakebelltype.RedrivenLetter) {
 			if n++; n == 500 {
 				cancel()
 			}
@@ -271,7 +272,7 @@ func (f *fixture) quickDeadLetters(t *testing.T) {
 		return nil
 	})
 	f.requireQuick(t, "delete", func(try int) error {
-		_, err := f.DeleteDead(ctx, f.topic, DeadFilter{ReasonPrefix: fmt.Sprint("reason ", try%10)})
+		_, err := f.DeleteDead(ctx, f.topic, wakebelltype.DeadFilter{ReasonPrefix: fmt.Sprint("reason ", try%10)})
 		return err
 	})
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (f *fixture) stats(t testing.TB) Stats {
+func (f *fixture) stats(t testing.TB) wakebelltype.Stats {
 	t.Helper()
 	st, err := f.Stats(t.Context(), f.topic)
 	require.NoError(t, err)
@@ -34,7 +35,7 @@ func TestStatsCountEachTimerOnce(t *testing.T) {
 		f.settle(t, storetest.Verdict(exchange.Nack, f.claim(t, 1).Leases[0]))
 		require.Eventually(t, func() bool { return f.now(t).After(f.get(t, expired.ID).Due) }, 30*time.Second, time.Millisecond)
 		f.schedule(t, Entry{ID: "pending", In: time.Hour},
-			Entry{ID: "debounced", Policy: Debounce, In: time.Hour},
+			Entry{ID: "debounced", Policy: wakebelltype.PolicyDebounce, In: time.Hour},
 			Entry{ID: "at a peer", In: time.Hour})
 		f.peerClaim(t, "at a peer", time.Minute)
 		f.peerPublish(t, "never", 9e17)
@@ -45,7 +46,7 @@ func TestStatsCountEachTimerOnce(t *testing.T) {
 		require.Equal(t, oldest.Due, st.OldestDue)
 		require.InDelta(t, f.now(t).Sub(oldest.Due), st.Lag, float64(time.Minute))
 		st.OldestDue, st.Lag = time.Time{}, 0
-		require.Equal(t, Stats{Total: 11, Pending: 4, Due: 4, Leased: 2, Retrying: 1, Dead: 1}, st)
+		require.Equal(t, wakebelltype.Stats{Total: 11, Pending: 4, Due: 4, Leased: 2, Retrying: 1, Dead: 1}, st)
 
 		paused, err := f.Pause(t.Context(), f.topic, "", "")
 		require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // TestFullMemoryCanBeDrained checks that a full Redis refuses new timers and lets
@@ -42,12 +43,12 @@ func TestFullMemoryCanBeDrained(t *testing.T) {
 	reply := f.run(t, r)
 	require.Empty(t, reply.Refused)
 	require.Equal(t, []string{"d", "e"}, storetest.IDs(reply.Leases))
-	letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
+	letters, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 1)
 	require.NoError(t, err)
 	require.Len(t, letters, 1)
 	found, err := f.Cancel(t.Context(), f.topic, "d")
 	require.NoError(t, err)
-	require.Equal(t, []Presence{Running}, found)
+	require.Equal(t, []wakebelltype.Presence{wakebelltype.PresenceRunning}, found)
 }
 
 // TestWrongTypesLeaveAllUntouched checks that nothing is written if a key has a
@@ -120,14 +121,14 @@ func TestWithoutChannelRights(t *testing.T) {
 	var log bytes.Buffer
 	f.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	require.NoError(t, f.Check(t.Context(), []string{f.topic}))
-	require.Equal(t, Created, f.schedule(t, Entry{ID: "a", Payload: []byte("x")})[0].Outcome)
+	require.Equal(t, wakebelltype.OutcomeCreated, f.schedule(t, Entry{ID: "a", Payload: []byte("x")})[0].Outcome)
 	require.Contains(t, log.String(), "topic not registered")
 	lease := f.claim(t, 1).Leases[0]
 	f.settle(t, storetest.Verdict(exchange.Release, lease))
 	f.claim(t, 1)
 	found, err := f.Cancel(t.Context(), f.topic, "a")
 	require.NoError(t, err)
-	require.Equal(t, []Presence{Running}, found)
+	require.Equal(t, []wakebelltype.Presence{wakebelltype.PresenceRunning}, found)
 	err = f.Listen(t.Context(), []string{f.topic}, func(exchange.Hint) {})
 	require.ErrorIs(t, err, redisops.ErrChannelDenied)
 }

@@ -1,7 +1,9 @@
 package layout
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -15,6 +17,29 @@ const Slots = 16384
 type KeyName struct {
 	Field, Preset string
 	Value         *string
+}
+
+// Complete sets the empty names to their defaults and checks that no two keys have
+// the same name; the error wraps [redisops.ErrInvalid] and begins with kind. The
+// name of a consumer group, shared, is no key.
+func Complete(kind string, names []KeyName, shared ...string) error {
+	var errs []error
+	first := map[string]string{}
+	for _, n := range names {
+		if *n.Value == "" {
+			*n.Value = n.Preset
+		}
+		if slices.Contains(shared, n.Field) {
+			continue
+		}
+		if other, ok := first[*n.Value]; ok {
+			errs = append(errs, fmt.Errorf("%w: %s: %s and %s are both %q",
+				redisops.ErrInvalid, kind, other, n.Field, *n.Value))
+			continue
+		}
+		first[*n.Value] = n.Field
+	}
+	return errors.Join(errs...)
 }
 
 // Bases returns the values of names.

@@ -6,11 +6,11 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/wakebell/wakebell/gate"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/remote/rights"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (o *operations) ListGates(m *messages.ListGatesRequest, stream grpc.ServerStreamingServer[messages.ListGatesResponse]) error {
@@ -18,13 +18,13 @@ func (o *operations) ListGates(m *messages.ListGatesRequest, stream grpc.ServerS
 }
 
 func (o *operations) listGates(ctx context.Context, _ *messages.ListGatesRequest) iter.Seq2[*messages.ListGatesResponse, error] {
-	return wire.Each(func(yield func(gate.Info, error) bool) {
+	return wire.Each(func(yield func(wakebelltype.GateInfo, error) bool) {
 		for gate, err := range o.system.Gates().List(ctx) {
 			if (err != nil || o.Sees(ctx, rights.KindGate, gate.Name)) && !yield(gate, err) {
 				return
 			}
 		}
-	}, func(g gate.Info) *messages.ListGatesResponse {
+	}, func(g wakebelltype.GateInfo) *messages.ListGatesResponse {
 		return &messages.ListGatesResponse{Gate: wire.GateMessage(g)}
 	})
 }

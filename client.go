@@ -53,6 +53,15 @@ type ClientConfig struct {
 
 	// Logger receives warnings that no call returns; nil means slog.Default().
 	Logger *slog.Logger
+
+	// NoCoalescing sends every Schedule in a call of its own. Otherwise at most
+	// four calls of a topic are in flight, and the next carries all schedules that
+	// wait meanwhile.
+	NoCoalescing bool
+
+	// NoPayloadsApart sends the payloads of large batches with the script that
+	// stores them. Otherwise they are sent beside it, in one transaction with it.
+	NoPayloadsApart bool
 }
 
 // queues returns the configuration of the queue client.
@@ -88,6 +97,7 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location) (*Client, error) {
 	common := clientstore.Config{
 		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+		NoCoalescing: cfg.NoCoalescing, NoPayloadsApart: cfg.NoPayloadsApart,
 	}.WithDefaults()
 	store, err := clientstore.Open(rdb, common)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestThePastFiresAtOnce(t *testing.T) {
+func TestATimerInThePastFiresAtOnce(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	got := make(chan wakebell.Timer[string], 3)
@@ -35,7 +35,7 @@ func TestThePastFiresAtOnce(t *testing.T) {
 	}
 }
 
-func TestAHandlerSeesWhatWasScheduled(t *testing.T) {
+func TestAHandlerReceivesTheScheduledTimer(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[invoice](redistest.Name(t))
 	got := make(chan wakebell.Timer[invoice], 1)
@@ -127,7 +127,7 @@ func topics(t *testing.T, c *wakebell.Client, discover bool) (names []string) {
 	return names
 }
 
-// Long lists come in pages, in order, and a loop may end early.
+// List reads long lists in pages, in order, and a caller may end the loop early.
 func TestListsComeInPages(t *testing.T) {
 	t.Parallel()
 	const timers = 1234
@@ -180,7 +180,8 @@ func TestKeysAndHashTags(t *testing.T) {
 	require.Equal(t, []string{"p:t"}, topics(t, sys.Client(), true))
 }
 
-// What exists under an id, what becomes of it, and what Cancel says of it.
+// Schedule applies its policy to a timer that exists, and Cancel reports what it
+// removed.
 func TestPoliciesAndCancel(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -190,7 +191,7 @@ func TestPoliciesAndCancel(t *testing.T) {
 		<-ctx.Done()
 		causes <- context.Cause(ctx)
 		return nil
-	}, wakebell.LeaseTTL(12*time.Second))) // a cancel that is not heard is noticed within a third of it
+	}, wakebell.LeaseTTL(12*time.Second))) // a handler that misses the hint notices the cancel within a third of the lease
 	c := sys.Client()
 	outcome := func(id string, opts ...wakebell.ScheduleOption) wakebelltype.Outcome {
 		scheduled, err := c.Schedule(t.Context(), topic.Draft("x", append(opts, wakebell.ID(id))...))
@@ -210,7 +211,7 @@ func TestPoliciesAndCancel(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, wakebell.StateRunning, info.State)
 	require.Equal(t, 1, info.Attempts)
-	require.True(t, info.Due.After(info.Activation), "the end of its lease")
+	require.True(t, info.Due.After(info.Activation), "the lease expires later")
 
 	presences, err := c.Cancel(t.Context(), topic.Name(), "none", "a", "run", "a")
 	require.NoError(t, err)

@@ -11,9 +11,9 @@ import (
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/queuekeys"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
-	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -164,7 +164,7 @@ func (c Config) validateHandler(field string, h Handler) error {
 	if h.set.queue != nil {
 		name := h.set.queue.name
 		name.Name = c.Prefix + name.Name
-		err = errors.Join(err, queuestore.CheckName(name))
+		err = errors.Join(err, queuekeys.Check(name))
 	}
 	if err = errors.Join(err, h.set.validate()); err != nil {
 		return fmt.Errorf("%s (topic %s): %w", field, quoted(h.topic), err)

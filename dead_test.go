@@ -15,8 +15,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// Something dies, is found, mended, and redriven.
-func TestFromDeathToRedrive(t *testing.T) {
+// A timer is dead-lettered, found by its reason, and redriven after the cause is
+// repaired.
+func TestADeadLetterIsFoundAndRedriven(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))

@@ -14,7 +14,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// The table of the package's documentation.
+// The cases are the table of the package documentation.
 func TestWhichErrorsMayBeRetried(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{
@@ -50,13 +50,13 @@ func TestWhichErrorsMayBeRetried(t *testing.T) {
 	}
 	require.False(t, wakebell.Retryable(nil))
 	gaveUp := fmt.Errorf("%w: %w", context.Canceled, wakebell.ErrUnavailable)
-	require.False(t, wakebell.Retryable(gaveUp), "whoever cancelled does not want it")
+	require.False(t, wakebell.Retryable(gaveUp), "a cancelled call is not retryable")
 	closed := fmt.Errorf("%w: %w", wakebell.ErrUnavailable, redis.ErrClosed)
-	require.False(t, wakebell.Retryable(closed), "it stays closed")
+	require.False(t, wakebell.Retryable(closed), "a closed client is not retryable")
 	require.True(t, wakebell.Retryable(fmt.Errorf("x: %w", &wakebelltype.ReplicasError{Want: 1})))
 }
 
-// Every call says what a reply means, whatever the command was.
+// Every call maps a Redis error to the same sentinel.
 func TestCallsYieldTheErrorsOfTheTable(t *testing.T) {
 	t.Parallel()
 	rdb, server := redistest.Embedded(t, func(o *redis.Options) { o.MaxRetries = -1 })

@@ -50,7 +50,7 @@ func ExampleClient_LastDead() {
 func ExampleClient_Redrive() {
 	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
 		c := sys.Client()
-		bill(c, "inv-43") // lives again already
+		bill(c, "inv-43") // the id is pending again
 		became := map[string]wakebelltype.RedriveOutcome{}
 		done, err := c.Redrive(ctx, "invoices", wakebelltype.RedriveOptions{
 			Filter: wakebelltype.DeadFilter{Reason: "no such account"},

@@ -16,8 +16,8 @@ func ExampleNewClient() {
 	defer server.Close()
 	rdb := server.Client()
 	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{
-		Prefix:       "billing:",                        // as a router of Python has one
-		Keys:         wakebelltype.Keys{Dead: "graves"}, // what is left out has its default
+		Prefix:       "billing:",                        // as the prefix of a Python router
+		Keys:         wakebelltype.Keys{Dead: "graves"}, // omitted keys have their defaults
 		PayloadLimit: 1 << 16,
 	})
 	check(err)
@@ -77,7 +77,7 @@ func ExampleClient_Count() {
 
 func ExampleClient_Stats() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		bill(c, "inv-42", wakebell.At(time.Now().Add(-time.Hour))) // and nobody handles it
+		bill(c, "inv-42", wakebell.At(time.Now().Add(-time.Hour))) // without a handler
 		stats, err := c.Stats(ctx, "invoices")
 		check(err)
 		fmt.Println("due:", stats.Due, "running:", stats.Leased, "retrying:", stats.Retrying, "paused:", stats.Paused)

@@ -93,7 +93,7 @@ func ExampleHeader() {
 }
 
 func ExampleContentType() {
-	pictures := wakebell.NewTopic[[]byte]("pictures") // bytes travel as they are
+	pictures := wakebell.NewTopic[[]byte]("pictures") // bytes are stored unchanged
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		id, err := pictures.Schedule(ctx, c, []byte("\x89PNG"), wakebell.ContentType("image/png"))
 		check(err)
@@ -132,9 +132,9 @@ func ExampleOnce() {
 			return stored[0].Outcome
 		}
 		fmt.Println(put())
-		_, err := Invoices.Cancel(ctx, c, "inv-42") // or it was handled, or has died
+		_, err := Invoices.Cancel(ctx, c, "inv-42") // or it was handled or dead-lettered
 		check(err)
-		fmt.Println(put()) // a retry that comes late
+		fmt.Println(put()) // a late retry
 	})
 	// Output:
 	// created

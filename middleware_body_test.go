@@ -24,8 +24,8 @@ func shouted(next wakebell.HandlerFunc) wakebell.HandlerFunc {
 	}
 }
 
-// What a middleware leaves in Body is what the handler gets. Every attempt begins
-// with the original, which is also what becomes a dead letter.
+// The handler receives the Body that the middleware leaves. Every attempt begins with
+// the original body, which is also the body of the dead letter.
 func TestMiddlewareChangesTheBody(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)

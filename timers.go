@@ -42,7 +42,7 @@ type Operator interface {
 	Redrive(ctx context.Context, topic string, o wakebelltype.RedriveOptions) (wakebelltype.RedriveResult, error)
 	DeleteDead(ctx context.Context, topic string, f wakebelltype.DeadFilter) (int64, error)
 
-	Tail(ctx context.Context, topic string) iter.Seq2[Event, error]
+	Tail(ctx context.Context, topic string) iter.Seq2[wakebelltype.Event, error]
 	Diagnose(ctx context.Context, topics ...string) ([]wakebelltype.Finding, error)
 }
 

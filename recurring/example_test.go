@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-// Report is what a nightly run asks for.
+// Report is the body of a nightly run.
 type Report struct{ Kind string }
 
 var nightly = wakebell.NewTopic[Report]("reports")
@@ -64,7 +64,7 @@ func ExampleSchedules_RunNow() {
 			Misfire: recurring.MisfireAll, Overlap: recurring.OverlapAllow,
 		}
 		check(schedules.Put(ctx, nightly.Recurring("sync", when, Report{"sync"})))
-		check(schedules.Pause(ctx, "sync")) // no beat fires it
+		check(schedules.Pause(ctx, "sync")) // the scheduler does not fire it
 		run, err := schedules.RunNow(ctx, "sync")
 		check(err)
 		fmt.Println("run", run.Number, "of", run.Name)
@@ -117,7 +117,7 @@ func ExampleSchedules_List() {
 	// Output: hourly every 1h0m0s
 }
 
-// Celery workers run the task, without a Python beat.
+// Celery workers run the task. A Python beat is not needed.
 func ExampleCelery() {
 	connect(func(ctx context.Context, schedules *recurring.Schedules) {
 		r := recurring.Celery("cleanup", "app.tasks.cleanup", recurring.Rule{Every: time.Hour},
@@ -151,7 +151,7 @@ func ExampleSchedules_Reconcile() {
 		daily := nightly.Recurring("daily", recurring.Rule{Cron: "0 3 * * *"}, Report{"day"})
 		_, err := schedules.Reconcile(ctx, "reporting", hourly, daily)
 		check(err)
-		deleted, err := schedules.Reconcile(ctx, "reporting", daily) // of the next release
+		deleted, err := schedules.Reconcile(ctx, "reporting", daily) // with the configuration of the next release
 		check(err)
 		fmt.Println("deleted", deleted)
 	})
@@ -174,7 +174,8 @@ func ExampleNew() {
 }
 
 func ExampleOperator() {
-	// It takes Schedules of this process, or those of a Client of package remote.
+	// The interface accepts Schedules of this process and those of a Client of
+	// package remote.
 	pauseAll := func(ctx context.Context, of recurring.Operator) {
 		for state, err := range of.List(ctx) {
 			check(err)

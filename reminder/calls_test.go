@@ -25,7 +25,7 @@ func anyOf(t testing.TB, m proto.Message) *anypb.Any {
 	return a
 }
 
-// An actor without a System of its own asks by message, and is reminded itself.
+// An actor without a System sets and receives reminders by message.
 func TestRemindersByMessage(t *testing.T) {
 	cfg := minding(func(c *wakebell.Config) { c.Scheduler = &recurring.SchedulerConfig{} })
 	withReminders(t, cfg, func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
@@ -63,13 +63,13 @@ func TestRemindersByMessage(t *testing.T) {
 			ask(wrong)
 			require.Equal(t, []string{"failed " + wrong.GetName() + ": CODE_INVALID"}, m.took(), wrong)
 		}
-		sys.ActorSystem().Root.Send(sys.Reminders().PID(), &messages.SetReminderRequest{Name: "nobody's", Message: what})
+		sys.ActorSystem().Root.Send(sys.Reminders().PID(), &messages.SetReminderRequest{Name: "without-sender", Message: what})
 		w.Advance(0)
 		require.Empty(t, w.Upcoming(remindersOfA))
 	})
 }
 
-func TestWhatRemindersRefuse(t *testing.T) {
+func TestInvalidReminderCallsAreRefused(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		pid := m.spawn(t, sys, "cart-17")
@@ -101,7 +101,7 @@ func TestWhatRemindersRefuse(t *testing.T) {
 	})
 }
 
-func TestWhoKeepsReminders(t *testing.T) {
+func TestRemindersNeedASystemThatEnablesThem(t *testing.T) {
 	t.Parallel()
 	call := func(c actor.Context) error { return reminder.Set(c, "x", reminder.In(time.Hour), text("x")) }
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
@@ -117,7 +117,7 @@ func TestWhoKeepsReminders(t *testing.T) {
 		without.Crash()
 		require.ErrorIs(t, in(t, sys, pid, call), wakebell.ErrNotRunning)
 
-		// By another name it is found if it is the only one.
+		// A System with another name is found if it is the only one.
 		sys = w.Start(minding(func(c *wakebell.Config) { c.Name = "shop" })).System()
 		pid = (&minder{}).spawn(t, sys, "cart-17")
 		require.NoError(t, in(t, sys, pid, call))
@@ -134,7 +134,7 @@ func TestWhoKeepsReminders(t *testing.T) {
 	})
 }
 
-func TestLookingAtReminders(t *testing.T) {
+func TestRemindersAreListed(t *testing.T) {
 	cfg := minding(func(c *wakebell.Config) { c.Reminders.Cluster, c.Prefix = cluster{}, "shop:" })
 	withReminders(t, cfg, func(t *testing.T, _ *wakebelltest.World, sys *wakebell.System) {
 		r, ctx := sys.Reminders(), t.Context()
@@ -201,8 +201,8 @@ func TestReminderConfigs(t *testing.T) {
 	}
 }
 
-// What comes by message chooses no recipient.
-func TestNobodyForgesAReminderByMessage(t *testing.T) {
+// The recipient of a reminder that is set by message is the sender.
+func TestAMessageCannotSetAReminderForAnotherActor(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		m.spawn(t, sys, "cart-17")

@@ -24,15 +24,15 @@ func dial(t testing.TB, n *node) *remote.Client {
 func dialAt(t testing.TB, address string) *remote.Client {
 	t.Helper()
 	c, err := remote.Dial(t.Context(), address, remote.DialConfig{
-		Config: remote.Config{Token: secret, Logger: quiet}, DeadLink: time.Minute, // so that no stall makes it dead
+		Config: remote.Config{Token: secret, Logger: quiet}, DeadLink: time.Minute, // so that a stall does not end the link
 	})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
 
-// The same calls on a Client here and on one over the network see the same.
-func TestAClientElsewhereIsAsTheClientHere(t *testing.T) {
+// The same calls on a local Client and over the network have the same results.
+func TestARemoteClientEqualsALocalClient(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	topic := n.topic
@@ -244,5 +244,5 @@ func TestCallsSurviveALinkThatIsCutAgainAndAgain(t *testing.T) {
 	eventually(t, func() bool {
 		_, err := n.topic.Schedule(ctx, impatient, "x", wakebell.In(time.Hour))
 		return err == nil
-	}, "and it comes back by itself")
+	}, "the client must reconnect automatically")
 }

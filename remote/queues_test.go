@@ -3,7 +3,7 @@ package remote_test
 import (
 	"cmp"
 	"context"
-	"crypto/sha1" //nolint:gosec // which names dead letters
+	"crypto/sha1" //nolint:gosec // part of the name of a dead letter
 	"encoding/hex"
 	"errors"
 	"iter"
@@ -25,9 +25,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-var broken = "\xff\xfe" + strings.Repeat("i", 30) // is no UTF-8, and as long as an id
+var broken = "\xff\xfe" + strings.Repeat("i", 30) // not UTF-8, and as long as an id
 
-// all is what a list yields, as it travels.
+// all returns the elements of a list, as they are encoded.
 func all[T any](t *testing.T, of iter.Seq2[T, error], travels func(*T)) (found []T) {
 	t.Helper()
 	for one, err := range of {
@@ -51,7 +51,7 @@ func (l looksOnce) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wake
 	return l.Operator.Stats(ctx, name)
 }
 
-// addDeadLetters adds dead letters as Python writes them, the oldest first.
+// addDeadLetters adds dead letters as the Python peer writes them, oldest first.
 func addDeadLetters(t *testing.T, name wakebelltype.QueueKeys, bodies ...string) {
 	t.Helper()
 	values := make([]any, len(bodies))
@@ -61,7 +61,7 @@ func addDeadLetters(t *testing.T, name wakebelltype.QueueKeys, bodies ...string)
 	require.NoError(t, redistest.Shared(t).LPush(t.Context(), cmp.Or(name.DeadLetters, name.Name+"::dlq"), values...).Err())
 }
 
-func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
+func TestRemoteQueuesEqualLocalQueues(t *testing.T) {
 	t.Parallel()
 	n, rdb := serve(t, withToken()), redistest.Shared(t)
 	name, ctx := wakebelltype.QueueKeys{Name: redistest.Name(t)}, t.Context()
@@ -106,7 +106,7 @@ func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestDeadLettersOfQueuesElsewhereAreAsThoseHere(t *testing.T) {
+func TestRemoteDeadLettersOfQueuesEqualLocalOnes(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	name, ctx := wakebelltype.QueueKeys{Name: redistest.Name(t)}, t.Context()
@@ -161,13 +161,13 @@ func TestDeadLettersOfQueuesElsewhereAreAsThoseHere(t *testing.T) {
 	outcome, _, err = elsewhere.RedriveDeadLetter(ctx, name, one, queue.RedriveOptions{})
 	require.NoError(t, err)
 	require.Equal(t, wakebelltype.QueueRedriveAbsent, outcome)
-	count, err := elsewhere.DeleteDeadLetters(ctx, name, letters...) // the broken one too
+	count, err := elsewhere.DeleteDeadLetters(ctx, name, letters...) // including the undecodable one
 	require.NoError(t, err)
 	require.Equal(t, 2, count)
 }
 
-// The caller gives the deduplication keys.
-func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
+// The caller supplies the deduplication keys.
+func TestAQueueIsRedrivenOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c, ctx := dial(t, n), t.Context()
@@ -175,7 +175,7 @@ func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
 	_, err := orders.Publish(ctx, n.Client().Queues(), "taken")
 	require.NoError(t, err)
 	free := []string{"\xff"}
-	for i := range 2 * 100 { // more than are read at once
+	for i := range 2 * 100 { // more than one page
 		free = append(free, strconv.Itoa(i))
 	}
 	addDeadLetters(t, orders.Keys(), append([]string{"taken"}, free...)...)
@@ -192,7 +192,7 @@ func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
 	require.LessOrEqual(t, ttl, time.Minute)
 }
 
-func TestManyDeadLettersOfAQueueAreDeletedFromElsewhere(t *testing.T) {
+func TestManyDeadLettersOfAQueueAreDeletedOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	name, cfg := wakebelltype.QueueKeys{Name: redistest.Name(t), DeadLetters: redistest.Name(t) + "::dlq"}, withToken()
 	cfg.Queues = []wakebelltype.QueueKeys{name}

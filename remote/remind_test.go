@@ -77,7 +77,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	b := keeper(t, there, wakebell.Config{})
 	_, err := b.ActorSystem().Root.SpawnNamed(cart, "cart-17")
 	require.NoError(t, err)
-	until := func(want string) { // what came before may come once more
+	until := func(want string) { // earlier reminders may be delivered again
 		t.Helper()
 		for receive(t, got) != want {
 			continue
@@ -133,8 +133,8 @@ func TestAnActorOfAServedNodeIsReminded(t *testing.T) {
 	require.NoError(t, receive(t, done))
 }
 
-// beReminded is an actor behind protoactor's own remote, without a System of its
-// own, that sets a reminder at a node and prints it, or only prints it.
+// beReminded is an actor behind protoactor's own remote, without a System. It sets a
+// reminder at a node and prints it, or only prints it.
 func beReminded(node, address string, only bool) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -153,7 +153,7 @@ func beReminded(node, address string, only bool) error {
 	_, err = system.Root.SpawnNamed(actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
 		case *actor.Started:
-			c.Watch(reminders) // says where it is
+			c.Watch(reminders) // tells the node its address
 			if !only {
 				c.Request(reminders, &messages.SetReminderRequest{Name: "soon", Message: what})
 				c.Request(reminders, &messages.SetReminderRequest{Name: "later", Message: what, When: &messages.SetReminderRequest_In{In: durationpb.New(time.Hour)}})

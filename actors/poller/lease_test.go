@@ -14,7 +14,7 @@ func TestLeaseContext(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []bool{false, true} {
 		c := &leaseContext{parent: t.Context()}
-		if asked { // so that what is behind it is made before the end
+		if asked { // creates the inner context before the end
 			require.NotNil(t, c.Done())
 		}
 		require.NoError(t, c.Err())
@@ -29,13 +29,36 @@ func TestLeaseContext(t *testing.T) {
 	}
 }
 
+// The arrays of a poller are used again. What they have passed on would stay in
+// memory as long as the topic is open.
+func TestSettledLeasesAreNotRetained(t *testing.T) {
+	t.Parallel()
+	p := &poller{Shared: &Shared{}, queue: &runQueue{toPoller: func(any) {}}}
+	s := &stream{}
+	for range 3 {
+		l := &lease{stream: s, slot: -1}
+		s.hold(l)
+		p.queue.complete(l, Released())
+	}
+	done := p.queue.done
+	p.collect()
+	require.Equal(t, make([]completion, 3), done)
+	require.Len(t, s.toSettle, 3)
+	require.Equal(t, make([]*lease, 3), s.held[:3])
+	settling := s.toSettle
+	f := &flight{}
+	p.takeSettlements(s, f)
+	require.Len(t, f.settling, 3)
+	require.Equal(t, make([]verdict, 3), settling)
+}
+
 func TestLeaseContextIsLazy(t *testing.T) {
 	t.Parallel()
 	c := &leaseContext{parent: t.Context()}
 	require.NoError(t, c.Err())
 	c.end(context.Canceled)
-	require.Nil(t, c.inner, "nobody asked for Done or a value")
-	require.NoError(t, c.endedBy(), "a handler's own end is no cause")
+	require.Nil(t, c.inner, "the inner context is created by Done and Value only")
+	require.NoError(t, c.endedBy(), "the end of the handler itself is no cause")
 }
 
 func TestLeaseContextFollowsItsIncarnation(t *testing.T) {
@@ -49,7 +72,7 @@ func TestLeaseContextFollowsItsIncarnation(t *testing.T) {
 	require.ErrorIs(t, c.Err(), context.Canceled)
 	require.Equal(t, ErrStopped, context.Cause(c))
 
-	c = &leaseContext{parent: parent} // never asked before
+	c = &leaseContext{parent: parent} // without an inner context
 	require.ErrorIs(t, c.Err(), context.Canceled)
 	require.Equal(t, ErrStopped, context.Cause(c))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 var (
@@ -92,13 +93,15 @@ func causeOf(why exchange.Why) error {
 // collect takes the outcomes that have arrived.
 func (p *poller) collect() {
 	now := time.Now()
-	for _, c := range p.queue.takeDone() {
+	done := p.queue.takeDone()
+	for _, c := range done {
 		p.prefetch.countFinished(c.lease, now)
 		if c.lease.slot >= 0 { // otherwise it was ended as hung
 			c.lease.stream.drop(c.lease)
 			p.conclude(c.lease, c.outcome)
 		}
 	}
+	clear(done) // the array is used again, and would hold the payloads until then
 }
 
 // conclude turns a handler's outcome into a settlement, if it still applies.
@@ -179,7 +182,7 @@ func (p *poller) leaseLost(l *lease, why string) {
 	if skipped, ok := p.logLimit.Allow("lost " + p.Source.Name()); ok {
 		p.Logger.Warn("lease lost", "id", l.ID, "attempt", l.Claims, "reason", why, "skipped", skipped)
 	}
-	p.emitKind(l, exchange.EventLost)
+	p.emitKind(l, wakebelltype.EventLost)
 }
 
 // leaseRefused notes that the source no longer accepts a lease.
@@ -192,10 +195,10 @@ func (p *poller) leaseRefused(l *lease, why exchange.Why) {
 	switch why {
 	case exchange.Superseded: // the handler runs to its end
 		p.Counters.superseded.Add(1)
-		p.emitKind(l, exchange.EventSuperseded)
+		p.emitKind(l, wakebelltype.EventSuperseded)
 	case exchange.Cancelled:
 		p.Counters.cancelled.Add(1)
-		p.emitKind(l, exchange.EventCancelled)
+		p.emitKind(l, wakebelltype.EventCancelled)
 		l.end(ErrCancelled)
 	case exchange.Lost:
 		if !l.ended {

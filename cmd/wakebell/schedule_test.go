@@ -14,7 +14,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-func TestScheduledBodiesTravelAsTheirKind(t *testing.T) {
+func TestScheduleStoresBodiesByKind(t *testing.T) {
 	b := setup(t)
 	file := filepath.Join(t.TempDir(), "body")
 	require.NoError(t, os.WriteFile(file, []byte("\x00file"), 0o600))
@@ -60,7 +60,7 @@ func TestScheduleRefuses(t *testing.T) {
 		{"--header", "k=" + strings.Repeat("v", 1<<16)},
 		{"--id", ""},
 		{"--if-exists", "latest"},
-		{"--debounce", "1m"}, // by how much?
+		{"--debounce", "1m"}, // the instant is missing
 		{"--in", "1m", "--debounce", "1s"},
 		{"--in", "1m", "--debounce", "1h", "--if-exists", "replace"},
 		{"--once", "0s"},
@@ -80,7 +80,7 @@ func TestScheduleRefuses(t *testing.T) {
 	require.Zero(t, b.rdb.Exists(t.Context(), "timers_timeline:"+b.topic).Val(), "nothing was written")
 }
 
-func TestScheduleSaysWhenAndWhatItFound(t *testing.T) {
+func TestSchedulePrintsTheInstantAndTheOutcome(t *testing.T) {
 	b := setup(t)
 	at := "2031-01-02T15:04:05.678901Z"
 	call := func(more ...string) string {

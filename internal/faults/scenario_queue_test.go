@@ -143,7 +143,7 @@ func (w *world) emptyQueue(deadLetters map[string][]string) {
 			w.Errorf("%q is left", key)
 		}
 	}
-	require.EqualValues(w, len(deadLetters), w.rdb.ZCard(w.Context(), topic+"::wakebell:places").Val(), "places of dead letters")
+	require.EqualValues(w, len(deadLetters), w.rdb.ZCard(w.Context(), topic+"::wakebell:places").Val(), "positions of dead letters")
 	require.EqualValues(w, len(deadLetters)+1, w.rdb.HLen(w.Context(), topic+"::wakebell:records").Val(), "records of dead letters, and the state")
 }
 

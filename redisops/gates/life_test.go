@@ -23,8 +23,7 @@ func (f *fixture) use(t testing.TB) gate.Ticket {
 	return ticket
 }
 
-// expire does at once what Redis does when the keys of a gate were idle for long
-// enough.
+// expire deletes the keys of an idle gate, as Redis does after their time to live.
 func (f *fixture) expire(t testing.TB) {
 	t.Helper()
 	k := f.keys

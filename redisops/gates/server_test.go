@@ -114,7 +114,7 @@ func TestAGateWhoseClockIsSetBack(t *testing.T) {
 	ticket, turn := b.join(t)
 	require.False(t, turn)
 	m.SetTime(now.Add(-time.Hour))
-	require.Zero(t, b.held(t), "the holder may still be alive")
+	require.Zero(t, b.held(t), "the holder may still be running")
 	m.SetTime(now.Add(-time.Hour + 59*time.Second))
 	require.Zero(t, b.held(t))
 	m.SetTime(now.Add(-time.Hour + 61*time.Second))

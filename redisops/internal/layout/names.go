@@ -3,7 +3,6 @@ package layout
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -17,19 +16,19 @@ const Slots = 16384
 type KeyName struct {
 	Field, Preset string
 	Value         *string
+	NotAKey       bool // the name is part of a value, so it may equal that of a key
 }
 
 // Complete sets the empty names to their defaults and checks that no two keys have
-// the same name; the error wraps [redisops.ErrInvalid] and begins with kind. The
-// name of a consumer group, shared, is no key.
-func Complete(kind string, names []KeyName, shared ...string) error {
+// the same name; the error wraps [redisops.ErrInvalid] and begins with kind.
+func Complete(kind string, names []KeyName) error {
 	var errs []error
 	first := map[string]string{}
 	for _, n := range names {
 		if *n.Value == "" {
 			*n.Value = n.Preset
 		}
-		if slices.Contains(shared, n.Field) {
+		if n.NotAKey {
 			continue
 		}
 		if other, ok := first[*n.Value]; ok {

@@ -40,7 +40,7 @@ func TestErrorsNameTheTopicOnce(t *testing.T) {
 	}
 }
 
-// Each call of a topic takes the interface Timers, so a nil client is an error
+// Each call of a topic takes the interface TimerClient, so a nil client is an error
 // and not a panic.
 func TestTopicCallsWithoutAClientAreInvalid(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ func (c *Client) RunNow(ctx context.Context, topic, id string) (Presence, error)
 }
 
 // Reschedule gives a timer of the topic a new instant; see Client.Reschedule.
-func (t Topic[T]) Reschedule(ctx context.Context, c Timers, id string, when ScheduleOption) (Scheduled, error) {
+func (t Topic[T]) Reschedule(ctx context.Context, c TimerClient, id string, when ScheduleOption) (Scheduled, error) {
 	if c == nil {
 		return Scheduled{}, invalid("client", "nil")
 	}
@@ -50,7 +50,7 @@ func (t Topic[T]) Reschedule(ctx context.Context, c Timers, id string, when Sche
 }
 
 // RunNow makes a timer of the topic due now; see Client.RunNow.
-func (t Topic[T]) RunNow(ctx context.Context, c Timers, id string) (Presence, error) {
+func (t Topic[T]) RunNow(ctx context.Context, c TimerClient, id string) (Presence, error) {
 	if c == nil {
 		return Absent, invalid("client", "nil")
 	}

@@ -9,9 +9,10 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-// Timers schedules, cancels and inspects timers. A Client implements it with
-// Redis, and the Client of package remote implements it over the network.
-type Timers interface {
+// TimerClient schedules, cancels and inspects timers. The methods of a Topic take
+// one. A Client implements it with Redis, and the Client of package remote
+// implements it over the network.
+type TimerClient interface {
 	Schedule(ctx context.Context, drafts ...Draft) ([]Scheduled, error)
 	Cancel(ctx context.Context, topic string, ids ...string) ([]Presence, error)
 	Reschedule(ctx context.Context, topic, id string, when ScheduleOption) (Scheduled, error)
@@ -46,7 +47,7 @@ type Operator interface {
 }
 
 var (
-	_ Timers             = (*Client)(nil)
+	_ TimerClient        = (*Client)(nil)
 	_ recurring.Operator = (*recurring.Schedules)(nil)
 	_ Operator           = (*Client)(nil)
 )

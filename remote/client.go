@@ -35,7 +35,7 @@ type Client struct {
 	cfg        DialConfig
 }
 
-var _ wakebell.Timers = (*Client)(nil)
+var _ wakebell.TimerClient = (*Client)(nil)
 
 // DefaultDeadLink is the default of DialConfig.DeadLink.
 const DefaultDeadLink = 5 * time.Second

@@ -35,7 +35,7 @@ func TestAClientElsewhereIsAsTheClientHere(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	topic := n.topic
-	for name, c := range map[string]wakebell.Timers{"here": n.Client(), "elsewhere": dial(t, n)} {
+	for name, c := range map[string]wakebell.TimerClient{"here": n.Client(), "elsewhere": dial(t, n)} {
 		ctx := t.Context()
 		at := time.Now().Add(time.Hour).Truncate(time.Second)
 		id, err := topic.Schedule(ctx, c, "hello", wakebell.ID(name), wakebell.At(at), wakebell.Header("k", "v"))

@@ -52,7 +52,7 @@ type presenceLine struct {
 	Presence string `json:"presence"`
 }
 
-func (a *app) cancel(ctx context.Context, c wakebell.Timers, topic string, ids []string) error {
+func (a *app) cancel(ctx context.Context, c wakebell.TimerClient, topic string, ids []string) error {
 	presences, err := c.Cancel(ctx, topic, ids...)
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func newTimerLine(i wakebell.Info) timerLine {
 	}
 }
 
-func (a *app) ls(ctx context.Context, c wakebell.Timers, f *lsFlags) error {
+func (a *app) ls(ctx context.Context, c wakebell.TimerClient, f *lsFlags) error {
 	filter, err := f.filter(time.Now())
 	if err != nil {
 		return err

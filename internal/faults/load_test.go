@@ -25,7 +25,7 @@ type load struct {
 
 	// connect returns the connection of a client. Faults are recorded by its name.
 	connect func(name string) redis.UniversalClient
-	timers  func(name string) wakebell.Timers // in place of connect, for clients without Redis
+	timers  func(name string) wakebell.TimerClient // in place of connect, for clients without Redis
 	options []wakebell.ScheduleOption         // of every timer
 }
 
@@ -113,7 +113,7 @@ type scheduler struct {
 	deliveries *DeliveryLog
 	name       string
 	rng        *rand.Rand
-	client     wakebell.Timers
+	client     wakebell.TimerClient
 	count      int
 }
 

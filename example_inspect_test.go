@@ -32,6 +32,33 @@ func ExampleNewClient() {
 	// true
 }
 
+func ExampleTopic_Get() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42", wakebell.In(time.Hour))
+		timer, err := Invoices.Get(ctx, c, "inv-42")
+		check(err)
+		fmt.Println(timer.State, timer.Body.Cents)
+
+		_, err = Invoices.Get(ctx, c, "inv-43")
+		fmt.Println(errors.Is(err, wakebell.ErrNotFound))
+	})
+	// Output:
+	// pending 995
+	// true
+}
+
+func ExampleStored() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		_, err := wakebell.NewTopic[string]("invoices").Schedule(ctx, c, "paid", wakebell.ID("inv-42"))
+		check(err)
+		timer, err := Invoices.Get(ctx, c, "inv-42")
+		if errors.Is(err, wakebell.ErrUnreadable) { // not the body of an Invoice
+			fmt.Printf("%s is %s: %s %q\n", timer.ID, timer.State, timer.Content.ContentType, timer.Content.Body)
+		}
+	})
+	// Output: inv-42 is pending: text/plain "paid"
+}
+
 func ExampleClient_Get() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42", wakebell.In(time.Hour))

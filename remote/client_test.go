@@ -47,6 +47,12 @@ func TestAClientElsewhereIsAsTheClientHere(t *testing.T) {
 		require.WithinDuration(t, at, info.Due, 0)
 		require.Equal(t, "hello", string(content.Body))
 		require.Equal(t, map[string]string{"k": "v"}, content.Headers.Map())
+		typed, err := topic.Get(ctx, c, id)
+		require.NoError(t, err)
+		require.Equal(t, wakebell.Stored[string]{Info: info, Body: "hello", Content: content}, typed)
+		unreadable, err := wakebell.NewTopic[int](topic.Name()).Get(ctx, c, id)
+		require.ErrorIs(t, err, wakebell.ErrUnreadable)
+		require.Equal(t, wakebell.Stored[int]{Info: info, Content: content}, unreadable)
 
 		again, err := c.Schedule(ctx, topic.Draft("x", wakebell.ID(id), wakebell.IfExists(wakebell.PolicyKeep)),
 			topic.Draft("y", wakebell.ID(name+"2"), wakebell.In(2*time.Hour)))

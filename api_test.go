@@ -91,9 +91,9 @@ func TestAClientWorksWithoutActors(t *testing.T) {
 	require.Equal(t, []string{"a", id}, list(t, c, "t", wakebell.Filter{DueBefore: time.Now().Add(150 * time.Minute)}))
 	require.Empty(t, list(t, c, "t", wakebell.Filter{Running: true}))
 	require.Empty(t, list(t, c, "none", wakebell.Filter{}))
-	counts, err := c.Count(t.Context(), "t")
+	stats, err := c.Stats(t.Context(), "t")
 	require.NoError(t, err)
-	require.Equal(t, wakebell.Counts{Total: 3}, counts)
+	require.Equal(t, wakebell.Stats{Total: 3, Pending: 3}, stats)
 
 	peer{rdb, "python's"}.publish(t, "x", "y", 1)
 	require.Equal(t, []string{"shop:t", "shop:u"}, topics(t, c, false))

@@ -69,7 +69,6 @@ func TestCallsYieldTheErrorsOfTheTable(t *testing.T) {
 		"get":        func() error { _, _, err := c.Get(t.Context(), "t", "x"); return err },
 		"reschedule": func() error { _, err := c.Reschedule(t.Context(), "t", "x", wakebell.In(1)); return err },
 		"run now":    func() error { _, err := c.RunNow(t.Context(), "t", "x"); return err },
-		"count":      func() error { _, err := c.Count(t.Context(), "t"); return err },
 		"stats":      func() error { _, err := c.Stats(t.Context(), "t"); return err },
 		"control":    func() error { _, err := c.Control(t.Context(), "t"); return err },
 		"pause":      func() error { _, err := c.Pause(t.Context(), "t", "", ""); return err },

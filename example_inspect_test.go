@@ -90,17 +90,6 @@ func ExampleClient_List() {
 	// inv-42 pending
 }
 
-func ExampleClient_Count() {
-	connect(func(ctx context.Context, c *wakebell.Client) {
-		bill(c, "inv-42")
-		bill(c, "inv-43", wakebell.In(time.Hour))
-		counts, err := c.Count(ctx, "invoices")
-		check(err)
-		fmt.Printf("%d timers, %d due, %d dead\n", counts.Total, counts.Due, counts.Dead)
-	})
-	// Output: 2 timers, 1 due, 0 dead
-}
-
 func ExampleClient_Stats() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42", wakebell.At(time.Now().Add(-time.Hour))) // and nobody handles it

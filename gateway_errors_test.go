@@ -93,9 +93,9 @@ func TestAMessageThatIsWrongNamesItsField(t *testing.T) {
 		require.ErrorContains(t, err, wrong.names, "%d", i)
 		require.Less(t, len(err.Error()), 1200)
 	}
-	count, err := p.Client().Count(t.Context(), topic)
+	stats, err := p.Client().Stats(t.Context(), topic)
 	require.NoError(t, err)
-	require.Zero(t, count.Total, "nothing was written")
+	require.Zero(t, stats.Total, "nothing was written")
 }
 
 func TestAMessageAboutNoTimerFindsNone(t *testing.T) {
@@ -185,9 +185,9 @@ func TestAGatewayInTroubleRefusesWhatIsTooMuch(t *testing.T) {
 	}
 	require.Equal(t, gateway.MaxPrincipalRunning+gateway.MaxWaiting/2, taken)
 	require.Equal(t, many-taken, overloaded)
-	count, err := p.Client().Count(t.Context(), p.topic.Name())
+	stats, err := p.Client().Stats(t.Context(), p.topic.Name())
 	require.NoError(t, err)
-	require.Equal(t, int64(taken), count.Total, "every answer is true")
+	require.Equal(t, int64(taken), stats.Total, "every answer is true")
 }
 
 func TestAGatewayThatDrainsSaysSo(t *testing.T) {

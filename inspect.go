@@ -92,18 +92,6 @@ func (c *Client) List(ctx context.Context, topic string, f Filter) iter.Seq2[Inf
 	})
 }
 
-// Counts are the numbers of timers and dead letters of a topic.
-type Counts = timers.Counts
-
-// Count counts the timers and the dead letters of a topic.
-func (c *Client) Count(ctx context.Context, topic string) (Counts, error) {
-	full, err := c.fullName(topic)
-	if err != nil {
-		return Counts{}, err
-	}
-	return c.store.Count(ctx, full)
-}
-
 // Stats are the statistics of a topic.
 type Stats = timers.Stats
 

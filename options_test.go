@@ -135,7 +135,7 @@ func TestMisusedClients(t *testing.T) {
 			"CancelAll": func() error { _, err := c.CancelAll(t.Context(), ""); return err },
 			"Get":       func() error { _, _, err := c.Get(t.Context(), "", "x"); return err },
 			"Forget":    func() error { return c.Forget(t.Context(), "") },
-			"Count":     func() error { _, err := c.Count(t.Context(), ""); return err },
+			"Stats":     func() error { _, err := c.Stats(t.Context(), ""); return err },
 			"List": func() (err error) {
 				for _, err = range c.List(t.Context(), "", wakebell.Filter{}) {
 					break

@@ -26,8 +26,8 @@ type TimerClient interface {
 // remote implement it.
 type Operator interface {
 	Topics(ctx context.Context, discover bool) iter.Seq2[string, error]
+	Stats(ctx context.Context, topic string) (Stats, error)
 	Overview(ctx context.Context, topics ...string) ([]Overview, error)
-	Count(ctx context.Context, topic string) (Counts, error)
 	CancelAll(ctx context.Context, topic string) (int64, error)
 	Forget(ctx context.Context, topic string) error
 

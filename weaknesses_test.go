@@ -87,9 +87,9 @@ func TestAHandlerThatReschedulesItselfTicksOn(t *testing.T) {
 
 func count(t testing.TB, c *wakebell.Client, topic string) int64 {
 	t.Helper()
-	counts, err := c.Count(t.Context(), topic)
+	stats, err := c.Stats(t.Context(), topic)
 	require.NoError(t, err)
-	return counts.Total
+	return stats.Total
 }
 
 // Weakness 2: a stale worker's commit deletes another worker's lease.

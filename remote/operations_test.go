@@ -97,9 +97,9 @@ func TestTopicsElsewhereAreAsTheTopicsHere(t *testing.T) {
 		}
 		topics := collect(t, c.Topics(ctx, true))
 		require.Contains(t, topics, map[string]string{"here": full, "elsewhere": name}[where])
-		counts, err := c.Count(ctx, name)
+		stats, err := c.Stats(ctx, name)
 		require.NoError(t, err)
-		require.Equal(t, wakebell.Counts{Total: 3}, counts)
+		require.Equal(t, wakebell.Stats{Total: 3, Pending: 3}, stats)
 
 		set := wakebell.Settings{MaxConcurrent: 3, MaxLeaseAge: -1, RetryInitial: time.Second, MaxAttempts: 7}
 		_, err = c.Retune(ctx, name, set)
@@ -173,8 +173,8 @@ func TestDeadLettersElsewhereAreAsTheDeadLettersHere(t *testing.T) {
 	ctx, here, elsewhere := t.Context(), n.Client(), dial(t, n)
 	gone := func() {
 		eventually(t, func() bool {
-			counts, err := here.Count(ctx, topic.Name())
-			return err == nil && counts.Total == 0
+			stats, err := here.Stats(ctx, topic.Name())
+			return err == nil && stats.Total == 0
 		})
 	}
 	for _, id := range []string{"a", "b", "c"} {

@@ -40,15 +40,6 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebell.Ove
 	return all, nil
 }
 
-// Count does what wakebell.Client.Count does.
-func (c *Client) Count(ctx context.Context, topic string) (wakebell.Counts, error) {
-	st, err := c.Stats(ctx, topic)
-	if err != nil {
-		return wakebell.Counts{}, err
-	}
-	return wakebell.Counts{Total: st.Total, Due: st.Due, Dead: st.Dead}, nil
-}
-
 // CancelAll does what wakebell.Client.CancelAll does. If the link breaks, it
 // returns wakebell.ErrUnavailable, and timers may have been cancelled.
 func (c *Client) CancelAll(ctx context.Context, topic string) (int64, error) {

@@ -85,8 +85,8 @@ const countLimit = 1000
 // countDead returns the number of dead letters that match a filter, as text.
 func countDead(ctx context.Context, c wakebell.Operator, topic string, filter wakebell.DeadFilter) (string, error) {
 	if filter == (wakebell.DeadFilter{}) {
-		counts, err := c.Count(ctx, topic)
-		return number(counts.Dead), err
+		stats, err := c.Stats(ctx, topic)
+		return number(stats.Dead), err
 	}
 	n := 0
 	for _, err := range c.DeadLetters(ctx, topic, filter) {

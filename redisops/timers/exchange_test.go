@@ -40,9 +40,9 @@ func TestClaimInOrderAndAck(t *testing.T) {
 		require.Empty(t, reply.Refused)
 		require.InDelta(t, time.Minute, reply.Next, float64(time.Millisecond), "b's lease ends next")
 		f.settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]))
-		counts, err := f.Count(t.Context(), f.topic)
+		stats, err := f.Stats(t.Context(), f.topic)
 		require.NoError(t, err)
-		require.EqualValues(t, 1, counts.Total)
+		require.EqualValues(t, 1, stats.Total)
 		require.EqualValues(t, 1, f.rdb.HLen(t.Context(), f.key.Leases).Val(), "the sentinel alone")
 	})
 }
@@ -163,10 +163,10 @@ func TestTheOldestDeadLettersLeaveAboveTheCap(t *testing.T) {
 			list = append(list, storetest.Verdict(exchange.Bury, l))
 		}
 		require.Empty(t, g.settle(t, list...).Refused)
-		counts, err := f.Count(t.Context(), f.topic)
+		stats, err := f.Stats(t.Context(), f.topic)
 		require.NoError(t, err)
-		require.GreaterOrEqual(t, counts.Dead, int64(100))
-		require.LessOrEqual(t, counts.Dead, int64(200))
+		require.GreaterOrEqual(t, stats.Dead, int64(100))
+		require.LessOrEqual(t, stats.Dead, int64(200))
 		last := f.rdb.XRevRangeN(t.Context(), f.key.Dead, "+", "-", 1).Val()
 		require.Equal(t, "00449", last[0].Values["id"], "the newest stays")
 	})
@@ -292,8 +292,8 @@ func TestNeverSettledIsDeadLettered(t *testing.T) {
 		claims := 0
 		require.Eventually(t, func() bool {
 			claims += len(g.run(t, g.request(1, time.Millisecond)).Leases)
-			counts, err := f.Count(t.Context(), f.topic)
-			return err == nil && counts.Dead == 1
+			stats, err := f.Stats(t.Context(), f.topic)
+			return err == nil && stats.Dead == 1
 		}, 30*time.Second, 2*time.Millisecond)
 		require.Equal(t, 2, claims)
 		letters, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
@@ -336,9 +336,9 @@ func TestAwkwardIDsArriveWhole(t *testing.T) {
 			list = append(list, storetest.Verdict(exchange.Bury, l))
 		}
 		require.Empty(t, f.settle(t, list...).Refused)
-		counts, err := f.Count(t.Context(), f.topic)
+		stats, err := f.Stats(t.Context(), f.topic)
 		require.NoError(t, err)
-		require.Equal(t, Counts{Dead: int64(len(names))}, counts)
+		require.Equal(t, Stats{Dead: int64(len(names))}, stats)
 	})
 }
 

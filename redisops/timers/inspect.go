@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -180,34 +179,4 @@ func (s *Timers) List(ctx context.Context, topic string, f Filter) (timers []Tim
 		timers = append(timers, t)
 	}
 	return timers, newCursor(values[1], values[2]), nil
-}
-
-// Counts are the sizes of a topic.
-type Counts struct {
-	Total int64 // timers, leased ones included
-	Due   int64 // timers that can be claimed now
-	Dead  int64 // dead letters
-}
-
-// Count counts the timers and dead letters of a topic.
-func (s *Timers) Count(ctx context.Context, topic string) (Counts, error) {
-	if err := layout.CheckTopic(topic); err != nil {
-		return Counts{}, err
-	}
-	k := s.keys.Of(topic)
-	list, err := s.RunList(ctx, 3, countScript, []string{k.Timeline, k.Dead})
-	if err != nil {
-		return Counts{}, fmt.Errorf("count %q: %w", topic, err)
-	}
-	values, err := scripts.Texts(list)
-	if err != nil {
-		return Counts{}, err
-	}
-	var c Counts
-	for i, into := range []*int64{&c.Total, &c.Due, &c.Dead} {
-		if *into, err = strconv.ParseInt(values[i], 10, 64); err != nil {
-			return Counts{}, fmt.Errorf("%w: %w", scripts.ErrReply, err)
-		}
-	}
-	return c, nil
 }

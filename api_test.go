@@ -109,7 +109,7 @@ func TestAClientWorksWithoutActors(t *testing.T) {
 
 func list(t *testing.T, c *wakebell.Client, topic string, f wakebell.Filter) (ids []string) {
 	t.Helper()
-	for info, err := range c.List(t.Context(), topic, f) {
+	for info, err := range c.List(t.Context(), topic, f, wakebell.Page{}) {
 		require.NoError(t, err)
 		ids = append(ids, info.ID)
 	}
@@ -118,7 +118,7 @@ func list(t *testing.T, c *wakebell.Client, topic string, f wakebell.Filter) (id
 
 func topics(t *testing.T, c *wakebell.Client, discover bool) (names []string) {
 	t.Helper()
-	for name, err := range c.Topics(t.Context(), discover) {
+	for name, err := range c.Topics(t.Context(), discover, wakebell.Page{}) {
 		require.NoError(t, err)
 		names = append(names, name)
 	}
@@ -141,7 +141,7 @@ func TestListsComeInPages(t *testing.T) {
 	_, err := c.Schedule(t.Context(), drafts...)
 	require.NoError(t, err)
 	require.Equal(t, want, list(t, c, topic.Name(), wakebell.Filter{}))
-	for info, err := range c.List(t.Context(), topic.Name(), wakebell.Filter{}) {
+	for info, err := range c.List(t.Context(), topic.Name(), wakebell.Filter{}, wakebell.Page{}) {
 		require.NoError(t, err)
 		require.Equal(t, "0000", info.ID)
 		break

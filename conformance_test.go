@@ -58,7 +58,7 @@ func kinds() []kind {
 		},
 		dead: func(t *testing.T, c *wakebell.Client) (all []string) {
 			t.Helper()
-			for l, err := range c.DeadLetters(t.Context(), "here", wakebell.DeadFilter{}) {
+			for l, err := range c.DeadLetters(t.Context(), "here", wakebell.DeadFilter{}, wakebell.Page{}) {
 				require.NoError(t, err)
 				all = append(all, string(l.Content.Body)+": "+l.Reason)
 			}
@@ -90,7 +90,7 @@ func kinds() []kind {
 		},
 		dead: func(t *testing.T, c *wakebell.Client) (all []string) {
 			t.Helper()
-			for l, err := range c.Queues().DeadLetters(t.Context(), mail.Keys(), 0) {
+			for l, err := range c.Queues().DeadLetters(t.Context(), mail.Keys(), queue.Page{}) {
 				require.NoError(t, err)
 				all = append(all, string(l.Payload)+": "+l.Reason)
 			}

@@ -72,7 +72,7 @@ func TestFromDeathToRedrive(t *testing.T) {
 
 func letters(t *testing.T, c *wakebell.Client, topic string, f wakebell.DeadFilter) (all []wakebell.DeadLetter) {
 	t.Helper()
-	for letter, err := range c.DeadLetters(t.Context(), topic, f) {
+	for letter, err := range c.DeadLetters(t.Context(), topic, f, wakebell.Page{}) {
 		require.NoError(t, err)
 		all = append(all, letter)
 	}

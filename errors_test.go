@@ -78,13 +78,13 @@ func TestCallsYieldTheErrorsOfTheTable(t *testing.T) {
 		"delete":     func() error { _, err := c.DeleteDead(t.Context(), "t", wakebell.DeadFilter{}); return err },
 		"dead":       func() error { _, err := c.DeadLetter(t.Context(), "t", "1-0"); return err },
 		"list": func() error {
-			for _, err := range c.List(t.Context(), "t", wakebell.Filter{}) {
+			for _, err := range c.List(t.Context(), "t", wakebell.Filter{}, wakebell.Page{}) {
 				return err
 			}
 			return nil
 		},
 		"topics": func() error {
-			for _, err := range c.Topics(t.Context(), true) {
+			for _, err := range c.Topics(t.Context(), true, wakebell.Page{}) {
 				return err
 			}
 			return nil

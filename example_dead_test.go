@@ -10,7 +10,7 @@ import (
 func ExampleClient_DeadLetters() {
 	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
 		filter := wakebell.DeadFilter{Reason: "account"} // zero: all
-		for letter, err := range sys.Client().DeadLetters(ctx, "invoices", filter) {
+		for letter, err := range sys.Client().DeadLetters(ctx, "invoices", filter, wakebell.Page{}) {
 			check(err)
 			fmt.Println(letter.ID, "died of:", letter.Reason)
 		}
@@ -23,7 +23,7 @@ func ExampleClient_DeadLetters() {
 func ExampleClient_DeadLetter() {
 	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
 		c := sys.Client()
-		for listed, err := range c.DeadLetters(ctx, "invoices", wakebell.DeadFilter{}) {
+		for listed, err := range c.DeadLetters(ctx, "invoices", wakebell.DeadFilter{}, wakebell.Page{}) {
 			check(err)
 			letter, err := c.DeadLetter(ctx, "invoices", listed.Entry)
 			check(err)

@@ -80,7 +80,7 @@ func ExampleClient_List() {
 		bill(c, "inv-43", wakebell.In(1*time.Hour))
 		bill(c, "inv-44", wakebell.In(72*time.Hour))
 		soon := wakebell.Filter{DueBefore: time.Now().Add(24 * time.Hour)}
-		for info, err := range c.List(ctx, "invoices", soon) {
+		for info, err := range c.List(ctx, "invoices", soon, wakebell.Page{}) {
 			check(err)
 			fmt.Println(info.ID, info.State)
 		}
@@ -139,7 +139,7 @@ func ExampleClient_Diagnose() {
 func ExampleClient_Topics() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42")
-		for topic, err := range c.Topics(ctx, false) {
+		for topic, err := range c.Topics(ctx, false, wakebell.Page{}) {
 			check(err)
 			fmt.Println(topic)
 		}
@@ -151,7 +151,7 @@ func ExampleClient_Forget() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42")
 		check(c.Forget(ctx, "invoices")) // timers, dead letters and the name
-		for topic, err := range c.Topics(ctx, false) {
+		for topic, err := range c.Topics(ctx, false, wakebell.Page{}) {
 			fmt.Println("still there:", topic, err)
 		}
 	})

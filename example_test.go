@@ -99,7 +99,7 @@ func ExampleReject() {
 		if err := sys.Stop(); err != nil { // what was decided is settled
 			log.Fatal(err)
 		}
-		for letter, err := range c.DeadLetters(ctx, Invoices.Name(), wakebell.DeadFilter{}) {
+		for letter, err := range c.DeadLetters(ctx, Invoices.Name(), wakebell.DeadFilter{}, wakebell.Page{}) {
 			if err != nil {
 				log.Fatal(err)
 			}

@@ -56,7 +56,7 @@ func TestMiddlewareChangesTheBody(t *testing.T) {
 		require.Equal(t, seen{"HELLO!", "hello"}, receive(t, got))
 	}
 	eventually(t, func() bool {
-		for l, err := range sys.Client().Queues().DeadLetters(t.Context(), queue.Keys(), 0) {
+		for l, err := range sys.Client().Queues().DeadLetters(t.Context(), queue.Keys(), wakebell.Page{}) {
 			require.NoError(t, err)
 			return string(l.Payload) == "hello"
 		}

@@ -137,13 +137,13 @@ func TestMisusedClients(t *testing.T) {
 			"Forget":    func() error { return c.Forget(t.Context(), "") },
 			"Stats":     func() error { _, err := c.Stats(t.Context(), ""); return err },
 			"List": func() (err error) {
-				for _, err = range c.List(t.Context(), "", wakebell.Filter{}) {
+				for _, err = range c.List(t.Context(), "", wakebell.Filter{}, wakebell.Page{}) {
 					break
 				}
 				return err
 			},
 			"DeadLetters": func() (err error) {
-				for _, err = range c.DeadLetters(t.Context(), "", wakebell.DeadFilter{}) {
+				for _, err = range c.DeadLetters(t.Context(), "", wakebell.DeadFilter{}, wakebell.Page{}) {
 					break
 				}
 				return err

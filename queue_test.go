@@ -95,7 +95,7 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 	eventually(t, func() bool { return sys.Counters()[q.Name()].Acked == 1 })
 
 	var listed []string
-	for l, err := range c.Queues().DeadLetters(t.Context(), q.Keys(), 0) {
+	for l, err := range c.Queues().DeadLetters(t.Context(), q.Keys(), queue.Page{}) {
 		require.NoError(t, err)
 		listed = append(listed, string(l.Payload)+": "+l.Reason)
 	}

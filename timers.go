@@ -18,14 +18,14 @@ type TimerClient interface {
 	Reschedule(ctx context.Context, topic, id string, when ScheduleOption) (Scheduled, error)
 	RunNow(ctx context.Context, topic, id string) (Presence, error)
 	Get(ctx context.Context, topic, id string) (Info, Content, error)
-	List(ctx context.Context, topic string, f Filter) iter.Seq2[Info, error]
+	List(ctx context.Context, topic string, f Filter, p Page) iter.Seq2[Info, error]
 	Stats(ctx context.Context, topic string) (Stats, error)
 }
 
 // Operator inspects and administers topics. A Client and the Client of package
 // remote implement it.
 type Operator interface {
-	Topics(ctx context.Context, discover bool) iter.Seq2[string, error]
+	Topics(ctx context.Context, discover bool, p Page) iter.Seq2[string, error]
 	Stats(ctx context.Context, topic string) (Stats, error)
 	Overview(ctx context.Context, topics ...string) ([]Overview, error)
 	CancelAll(ctx context.Context, topic string) (int64, error)
@@ -36,7 +36,7 @@ type Operator interface {
 	Resume(ctx context.Context, topic string) (Control, error)
 	Retune(ctx context.Context, topic string, s Settings) (Control, error)
 
-	DeadLetters(ctx context.Context, topic string, f DeadFilter) iter.Seq2[DeadLetter, error]
+	DeadLetters(ctx context.Context, topic string, f DeadFilter, p Page) iter.Seq2[DeadLetter, error]
 	DeadLetter(ctx context.Context, topic, entry string) (DeadLetter, error)
 	LastDead(ctx context.Context, topic string, n int) ([]DeadLetter, error)
 	Redrive(ctx context.Context, topic string, o RedriveOptions) (RedriveResult, error)

@@ -163,7 +163,7 @@ func TestQueueDeadLettersTellWhatDied(t *testing.T) {
 		require.NoError(t, err)
 		w.Advance(time.Hour)
 		n := 0
-		for l, err := range w.Client().Queues().DeadLetters(t.Context(), q.Keys(), 0) {
+		for l, err := range w.Client().Queues().DeadLetters(t.Context(), q.Keys(), queue.Page{}) {
 			require.NoError(t, err)
 			n++
 			require.Equal(t, published[0].ID, l.ID)
@@ -235,7 +235,7 @@ func TestQueueUnderFaults(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	dead := map[string]int{}
-	for l, err := range plain.Queues().DeadLetters(t.Context(), q.Keys(), 0) {
+	for l, err := range plain.Queues().DeadLetters(t.Context(), q.Keys(), queue.Page{}) {
 		require.NoError(t, err)
 		dead[string(l.Payload)]++
 	}

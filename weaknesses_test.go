@@ -169,7 +169,7 @@ func TestAnUndecodablePayloadBecomesADeadLetter(t *testing.T) {
 
 func deadLetters(t testing.TB, c *wakebell.Client, topic string) (all []wakebell.DeadLetter) {
 	t.Helper()
-	for d, err := range c.DeadLetters(t.Context(), topic, wakebell.DeadFilter{}) {
+	for d, err := range c.DeadLetters(t.Context(), topic, wakebell.DeadFilter{}, wakebell.Page{}) {
 		require.NoError(t, err)
 		all = append(all, d)
 	}
@@ -208,7 +208,7 @@ func TestStopCancelsWhatRunsAndGivesBackTheRest(t *testing.T) {
 			require.ErrorIs(t, receive(t, causes), wakebell.ErrDraining)
 		}
 		require.EqualValues(t, timers, count(t, sys.Client(), topic.Name()))
-		for info, err := range sys.Client().List(t.Context(), topic.Name(), wakebell.Filter{}) {
+		for info, err := range sys.Client().List(t.Context(), topic.Name(), wakebell.Filter{}, wakebell.Page{}) {
 			require.NoError(t, err)
 			require.Equal(t, wakebell.StatePending, info.State, "nothing is leased, and no attempt counted")
 		}

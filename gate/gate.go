@@ -58,7 +58,7 @@ type Locker interface {
 // Operator inspects and repairs gates: Gates in this process, or those of a
 // remote.Client.
 type Operator interface {
-	List(ctx context.Context) iter.Seq2[Info, error]
+	List(ctx context.Context, p Page) iter.Seq2[Info, error]
 	Show(ctx context.Context, name string) (Info, error)
 	ForceRelease(ctx context.Context, name string, fence uint64) (bool, error)
 	Repair(ctx context.Context, name string, floor uint64) (Repaired, error)
@@ -72,6 +72,9 @@ var (
 
 // Keys are the base names of what gates keep in Redis; see docs/keys.md.
 type Keys = gates.Keys
+
+// Page selects a part of a listing.
+type Page = redisops.Page
 
 // Info is a gate as it is stored in Redis.
 type Info = gates.Info

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+
+	"github.com/wakebell/wakebell/internal/paging"
 )
 
 // Guard accepts a write to a resource of a gate, unless it accepted a write with
@@ -35,10 +37,13 @@ func (g *Gates) Show(ctx context.Context, name string) (Info, error) {
 	return g.store.Show(ctx, name)
 }
 
-// List yields the gates that have a holder or waiters, without the waiters, in
-// no order. A gate that cannot be read is yielded with its Err, and the
-// listing continues.
-func (g *Gates) List(ctx context.Context) iter.Seq2[Info, error] { return g.store.List(ctx) }
+// List yields the gates that have a holder or waiters, without the waiters,
+// sorted by name. A gate that is in use all the time is yielded once, also by a
+// listing that continues after a Cursor. A gate that cannot be read is yielded with
+// its Err, and the listing continues.
+func (g *Gates) List(ctx context.Context, p Page) iter.Seq2[Info, error] {
+	return paging.Limited(p, g.store.List(ctx, p.After))
+}
 
 // ForceRelease takes the turn with this token from its holder and hands it over
 // to the next waiter; the holder's context ends with ErrTurnLost. It reports

@@ -71,11 +71,11 @@ type Publisher interface {
 // of package remote.
 type Operator interface {
 	Stats(ctx context.Context, name Keys) (Stats, error)
-	Messages(ctx context.Context, name Keys, running bool) iter.Seq2[Message, error]
+	Messages(ctx context.Context, name Keys, running bool, p Page) iter.Seq2[Message, error]
 	Purge(ctx context.Context, name Keys, running bool) (int64, error)
 	PurgeKept(ctx context.Context, name Keys) (int64, error)
 
-	DeadLetters(ctx context.Context, name Keys, from int64) iter.Seq2[DeadLetter, error]
+	DeadLetters(ctx context.Context, name Keys, p Page) iter.Seq2[DeadLetter, error]
 	DeadLetter(ctx context.Context, name Keys, entry string) (DeadLetter, error)
 	RedriveDeadLetter(ctx context.Context, name Keys, l DeadLetter, o RedriveOptions) (RedriveOutcome, string, error)
 	DeleteDeadLetters(ctx context.Context, name Keys, letters ...DeadLetter) (int, error)
@@ -217,22 +217,25 @@ func (c *Client) Stats(ctx context.Context, name Keys) (Stats, error) {
 // Message is a message as it stands in its queue.
 type Message = queuestore.StoredMessage
 
+// Page selects a part of a listing.
+type Page = redisops.Page
+
+// messagesPage is how many messages a listing reads at once.
+const messagesPage = 100
+
 // Messages yields the messages that wait, in the order in which they will be
 // claimed; with running those that a consumer holds or that wait for their next
-// attempt, by deadline. It reads pages while the loop runs: a message that changes
-// meanwhile may be yielded twice or not at all. An error is yielded last.
-func (c *Client) Messages(ctx context.Context, name Keys, running bool) iter.Seq2[Message, error] {
-	const page = 100
-	return paging.All(func(from int64) ([]Message, int64, error) {
+// attempt, by deadline. It reads pages while the loop runs. A message that waits
+// all the time is yielded once, also by a listing that continues after a Cursor.
+// The deadline of a running message changes with each heartbeat: it may be yielded
+// twice or not at all. An error is yielded last.
+func (c *Client) Messages(ctx context.Context, name Keys, running bool, p Page) iter.Seq2[Message, error] {
+	return paging.All(p, func(after string, limit int) ([]Message, string, error) {
 		q, err := c.queue(name)
 		if err != nil {
-			return nil, 0, err
+			return nil, "", err
 		}
-		messages, err := q.Messages(ctx, running, from, page)
-		if len(messages) < page {
-			return messages, 0, err
-		}
-		return messages, from + page, err
+		return q.MessagesAfter(ctx, running, after, min(cmp.Or(limit, messagesPage), messagesPage))
 	})
 }
 

@@ -163,7 +163,7 @@ func ExampleClient_Messages() {
 		_, err := Welcomes.PublishAll(ctx, c, Welcome{"ann"}, Welcome{"bob"})
 		check(err)
 		const running = false // those that wait
-		for m, err := range c.Messages(ctx, Welcomes.Keys(), running) {
+		for m, err := range c.Messages(ctx, Welcomes.Keys(), running, queue.Page{}) {
 			check(err)
 			fmt.Println(string(m.Payload), m.Deliveries)
 		}
@@ -186,7 +186,7 @@ func ExampleClient_Messages() {
 func ExampleRedrive() {
 	rejected(func(ctx context.Context, c *queue.Client) {
 		var dead []queue.DeadLetter
-		for l, err := range c.DeadLetters(ctx, Welcomes.Keys(), 0) {
+		for l, err := range c.DeadLetters(ctx, Welcomes.Keys(), queue.Page{}) {
 			check(err)
 			fmt.Println(string(l.Payload), l.Reason)
 			dead = append(dead, l)

@@ -109,7 +109,7 @@ func ExampleSchedules_Backfill() {
 func ExampleSchedules_List() {
 	connect(func(ctx context.Context, schedules *recurring.Schedules) {
 		check(schedules.Put(ctx, nightly.Recurring("hourly", recurring.Rule{Every: time.Hour}, Report{"hour"})))
-		for state, err := range schedules.List(ctx) {
+		for state, err := range schedules.List(ctx, recurring.Page{}) {
 			check(err)
 			fmt.Println(state.Name, state.RuleText)
 		}
@@ -166,7 +166,7 @@ func ExampleNew() {
 	check(err)
 	ctx := context.Background()
 	check(schedules.Put(ctx, nightly.Recurring("sales", recurring.Rule{Every: time.Hour}, Report{"sales"})))
-	for name, err := range schedules.Names(ctx) {
+	for name, err := range schedules.Names(ctx, recurring.Page{}) {
 		check(err)
 		fmt.Println(name)
 	}
@@ -176,7 +176,7 @@ func ExampleNew() {
 func ExampleOperator() {
 	// It takes Schedules of this process, or those of a Client of package remote.
 	pauseAll := func(ctx context.Context, of recurring.Operator) {
-		for state, err := range of.List(ctx) {
+		for state, err := range of.List(ctx, recurring.Page{}) {
 			check(err)
 			check(of.Pause(ctx, state.Name))
 		}

@@ -102,7 +102,7 @@ func ExampleReminders() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		for state, err := range reminders.List(ctx, cart) {
+		for state, err := range reminders.List(ctx, cart, reminder.Page{}) {
 			if err != nil {
 				log.Fatal(err)
 			}

@@ -64,7 +64,7 @@ func TestAClientElsewhereIsAsTheClientHere(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, wakebell.Moved, moved.Outcome)
 		var seen []string
-		for info, err := range c.List(ctx, topic.Name(), wakebell.Filter{DueBefore: time.Now().Add(45 * time.Minute)}) {
+		for info, err := range c.List(ctx, topic.Name(), wakebell.Filter{DueBefore: time.Now().Add(45 * time.Minute)}, wakebell.Page{}) {
 			require.NoError(t, err)
 			seen = append(seen, info.ID)
 		}
@@ -102,7 +102,7 @@ func TestManyTimersTravelInSeveralRequests(t *testing.T) {
 	require.Len(t, stored, len(drafts))
 	require.Equal(t, "2499", stored[2499].ID)
 	count := 0
-	for _, err := range c.List(t.Context(), n.topic.Name(), wakebell.Filter{}) {
+	for _, err := range c.List(t.Context(), n.topic.Name(), wakebell.Filter{}, wakebell.Page{}) {
 		require.NoError(t, err)
 		count++
 	}

@@ -95,7 +95,7 @@ func TestTopicsElsewhereAreAsTheTopicsHere(t *testing.T) {
 			_, err := n.topic.Schedule(ctx, n.Client(), "x", wakebell.In(time.Hour))
 			require.NoError(t, err)
 		}
-		topics := collect(t, c.Topics(ctx, true))
+		topics := collect(t, c.Topics(ctx, true, wakebell.Page{}))
 		require.Contains(t, topics, map[string]string{"here": full, "elsewhere": name}[where])
 		stats, err := c.Stats(ctx, name)
 		require.NoError(t, err)
@@ -188,9 +188,9 @@ func TestDeadLettersElsewhereAreAsTheDeadLettersHere(t *testing.T) {
 	gone()
 	_, err := here.Pause(ctx, topic.Name(), "", "") // what is redriven stays
 	require.NoError(t, err)
-	letters := collect(t, here.DeadLetters(ctx, topic.Name(), wakebell.DeadFilter{}))
+	letters := collect(t, here.DeadLetters(ctx, topic.Name(), wakebell.DeadFilter{}, wakebell.Page{}))
 	require.Len(t, letters, 4)
-	for i, d := range collect(t, elsewhere.DeadLetters(ctx, topic.Name(), wakebell.DeadFilter{})) {
+	for i, d := range collect(t, elsewhere.DeadLetters(ctx, topic.Name(), wakebell.DeadFilter{}, wakebell.Page{})) {
 		want := letters[i]
 		want.Topic = topic.Name()
 		for _, text := range []*string{&want.ID, &want.Content.CorrelationID} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/wakebell/wakebell/internal/paging"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
@@ -39,15 +40,17 @@ func (q *Queues) Stats(ctx context.Context, name queue.Keys) (queue.Stats, error
 
 // Messages does what queue.Client.Messages does. If the link breaks, it ends with
 // wakebell.ErrUnavailable.
-func (q *Queues) Messages(ctx context.Context, name queue.Keys, running bool) iter.Seq2[queue.Message, error] {
-	request := &messages.ListQueueMessagesRequest{Name: name.Name, Queue: wire.QueueMessage(name), Running: running}
-	return wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueMessages, request), func(answer *messages.ListQueueMessagesResponse) queue.Message {
+func (q *Queues) Messages(ctx context.Context, name queue.Keys, running bool, p queue.Page) iter.Seq2[queue.Message, error] {
+	request := &messages.ListQueueMessagesRequest{
+		Name: name.Name, Queue: wire.QueueMessage(name), Running: running, After: p.After, Limit: fields.Count(p.Limit),
+	}
+	return paging.Limited(p, wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueMessages, request), func(answer *messages.ListQueueMessagesResponse) queue.Message {
 		m := answer.GetMessage()
 		return queue.Message{
 			ID: m.GetId(), Payload: m.GetBody(), Fault: m.GetFault(), Running: m.GetRunning(),
-			Deliveries: int(m.GetDeliveries()), Deadline: fields.Time(m.GetDeadline()),
+			Deliveries: int(m.GetDeliveries()), Deadline: fields.Time(m.GetDeadline()), Cursor: m.GetCursor(),
 		}
-	})
+	}))
 }
 
 // Purge does what queue.Client.Purge does, but returns 0 with an error. If the link

@@ -54,7 +54,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	}
 	set("early")
 	eventually(t, func() bool {
-		for state, err := range a.Reminders().List(t.Context(), reminder.Recipient{}) {
+		for state, err := range a.Reminders().List(t.Context(), reminder.Recipient{}, reminder.Page{}) {
 			return err == nil && state.Attempts > 1
 		}
 		return false
@@ -88,7 +88,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	until("late x <nil>")
 	eventually(t, func() bool {
 		n := 0
-		for _, err := range a.Reminders().List(t.Context(), reminder.Recipient{}) {
+		for _, err := range a.Reminders().List(t.Context(), reminder.Recipient{}, reminder.Page{}) {
 			require.NoError(t, err)
 			n++
 		}

@@ -66,7 +66,7 @@ func TestSchedulesElsewhereAreAsTheSchedulesHere(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, st.Total)
 	seen := 0
-	for state, err := range elsewhere.List(ctx) {
+	for state, err := range elsewhere.List(ctx, recurring.Page{}) {
 		require.NoError(t, err)
 		if _, ours := put[state.Name[min(len(name), len(state.Name)):]]; ours {
 			seen++

@@ -41,7 +41,7 @@ func (w *World) Upcoming(topic string) []Upcoming {
 
 func (w *World) upcoming(c *wakebell.Client, topic string) ([]Upcoming, error) {
 	var all []Upcoming
-	for info, err := range c.List(w.background(), topic, wakebell.Filter{}) {
+	for info, err := range c.List(w.background(), topic, wakebell.Filter{}, wakebell.Page{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +71,7 @@ func (w *World) RequireUpcoming(topic, id string) Upcoming {
 func (w *World) Dead(topic string) []wakebell.DeadLetter {
 	w.t.Helper()
 	var all []wakebell.DeadLetter
-	for letter, err := range w.client.DeadLetters(w.background(), topic, wakebell.DeadFilter{}) {
+	for letter, err := range w.client.DeadLetters(w.background(), topic, wakebell.DeadFilter{}, wakebell.Page{}) {
 		if err != nil {
 			w.t.Fatalf("wakebelltest: dead letters of %q: %v", topic, err)
 		}

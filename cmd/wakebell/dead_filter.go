@@ -89,7 +89,7 @@ func countDead(ctx context.Context, c wakebell.Operator, topic string, filter wa
 		return number(stats.Dead), err
 	}
 	n := 0
-	for _, err := range c.DeadLetters(ctx, topic, filter) {
+	for _, err := range c.DeadLetters(ctx, topic, filter, wakebell.Page{}) {
 		if err != nil {
 			return "", err
 		}

@@ -186,7 +186,7 @@ func (d *demo) awaitEnds(ctx context.Context) error {
 
 // findDead notes the timers that have become dead letters.
 func (d *demo) findDead(ctx context.Context) error {
-	for letter, err := range d.client.DeadLetters(ctx, d.topic.Name(), wakebell.DeadFilter{}) {
+	for letter, err := range d.client.DeadLetters(ctx, d.topic.Name(), wakebell.DeadFilter{}, wakebell.Page{}) {
 		if err != nil {
 			return err
 		}

@@ -65,13 +65,11 @@ func deleteQueueDead(ctx context.Context, c queue.Operator, q queue.Keys) (delet
 	}
 	for left := st.Dead; left > 0; {
 		deadLetters := make([]queue.DeadLetter, 0, page)
-		for l, err := range c.DeadLetters(ctx, q, 0) {
+		for l, err := range c.DeadLetters(ctx, q, queue.Page{Limit: int(min(left, page))}) {
 			if err != nil {
 				return deleted, err
 			}
-			if deadLetters = append(deadLetters, l); len(deadLetters) == int(min(left, page)) {
-				break
-			}
+			deadLetters = append(deadLetters, l)
 		}
 		n, err := c.DeleteDeadLetters(ctx, q, deadLetters...)
 		deleted += int64(n)

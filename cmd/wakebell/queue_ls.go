@@ -50,7 +50,7 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 
 func (a *app) queueLs(ctx context.Context, c queue.Operator, q queue.Keys, running bool, limit int) error {
 	list := a.newListing(limit, "ID", "STATE", "DELIVERIES", "DEADLINE", "BODY")
-	return printAll(list, c.Messages(ctx, q, running), func(m queue.Message) (any, []string) {
+	return printAll(list, c.Messages(ctx, q, running, queue.Page{}), func(m queue.Message) (any, []string) {
 		line := queueLine{a.prefix + q.Name, m.ID, "pending", m.Deliveries, stamp(m.Deadline), m.Fault, payload(m.Payload)}
 		if running {
 			line.State = "running"

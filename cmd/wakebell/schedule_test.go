@@ -121,7 +121,7 @@ func TestScheduleMany(t *testing.T) {
 	out := b.fine("schedule", "-t", "TOPIC", "--count", strconv.Itoa(n), "--id", "x", "--at", "2031-01-02T00:00:00Z", "--spacing", "1s")
 	require.Len(t, strings.Fields(out), n)
 	i := 0
-	for info, err := range b.client().List(t.Context(), b.topic, wakebell.Filter{}) {
+	for info, err := range b.client().List(t.Context(), b.topic, wakebell.Filter{}, wakebell.Page{}) {
 		require.NoError(t, err)
 		require.Equal(t, "x-"+strconv.Itoa(i), info.ID)
 		require.Equal(t, time.Date(2031, 1, 2, 0, 0, i, 0, time.UTC), info.Due.UTC())

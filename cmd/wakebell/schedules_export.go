@@ -22,7 +22,7 @@ have). Schedules that cannot be read are reported on stderr, and the exit code i
 	}
 	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, names []string) error {
 		if len(names) == 0 {
-			for state, err := range s.List(ctx) {
+			for state, err := range s.List(ctx, recurring.Page{}) {
 				if err != nil {
 					return err
 				}

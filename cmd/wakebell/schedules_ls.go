@@ -49,7 +49,7 @@ last_run, runs, paused, celery and fault.`,
 	a.outputFlag(cmd)
 	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, _ []string) error {
 		var all []recurringLine
-		for state, err := range s.List(ctx) {
+		for state, err := range s.List(ctx, recurring.Page{}) {
 			if err != nil {
 				return err
 			}

@@ -53,7 +53,7 @@ func (a *app) withTopics(ctx context.Context, named []string, discover bool, fn 
 			return fn(c, given(named, prefix))
 		}
 		return fn(c, func(ctx context.Context) (names []string, err error) {
-			for name, err := range c.Topics(ctx, discover) {
+			for name, err := range c.Topics(ctx, discover, wakebell.Page{}) {
 				if err != nil {
 					return nil, err
 				}

@@ -46,7 +46,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	if err := deploy(ctx, rdb, out, strconv.ParseFloat, 2); err != nil {
 		return err
 	}
-	for letter, err := range client.DeadLetters(ctx, Prices.Name(), wakebell.DeadFilter{}) {
+	for letter, err := range client.DeadLetters(ctx, Prices.Name(), wakebell.DeadFilter{}, wakebell.Page{}) {
 		if err != nil {
 			return err
 		}

@@ -123,7 +123,7 @@ func (p post) wait(ctx context.Context, n int) error {
 
 // showDead lists the dead letters.
 func showDead(ctx context.Context, c *wakebell.Client, out *log.Logger) error {
-	for letter, err := range c.DeadLetters(ctx, Reminders.Name(), wakebell.DeadFilter{}) {
+	for letter, err := range c.DeadLetters(ctx, Reminders.Name(), wakebell.DeadFilter{}, wakebell.Page{}) {
 		if err != nil {
 			return err
 		}

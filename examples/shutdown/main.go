@@ -69,7 +69,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 
 // left prints the timers that are left for other nodes.
 func left(ctx context.Context, c *wakebell.Client, out *log.Logger) error {
-	for info, err := range c.List(ctx, Work.Name(), wakebell.Filter{}) {
+	for info, err := range c.List(ctx, Work.Name(), wakebell.Filter{}, wakebell.Page{}) {
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ type load struct {
 	// connect returns the connection of a client. Faults are recorded by its name.
 	connect func(name string) redis.UniversalClient
 	timers  func(name string) wakebell.TimerClient // in place of connect, for clients without Redis
-	options []wakebell.ScheduleOption         // of every timer
+	options []wakebell.ScheduleOption              // of every timer
 }
 
 // usual is the load of most scenarios: short work, and sometimes a failure, a panic

@@ -102,7 +102,7 @@ func (w *world) readRuns(account *runAccount, prefix string) {
 	for _, id := range ids {
 		require.NoError(w, account.timer(strings.TrimPrefix(id, prefix)))
 	}
-	for state, err := range w.tenant(prefix).Schedules().List(w.Context()) {
+	for state, err := range w.tenant(prefix).Schedules().List(w.Context(), recurring.Page{}) {
 		require.NoError(w, err)
 		account.counted(state.Name, state.Runs)
 	}

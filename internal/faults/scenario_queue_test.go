@@ -109,7 +109,7 @@ func (w *world) handled(within time.Duration) {
 
 func (w *world) readDeadLetters(into map[string][]string) {
 	w.Helper()
-	for letter, err := range newClient(w.T, w.rdb).Queues().DeadLetters(w.Context(), queued.Keys(), 0) {
+	for letter, err := range newClient(w.T, w.rdb).Queues().DeadLetters(w.Context(), queued.Keys(), queue.Page{}) {
 		require.NoError(w, err)
 		var work Work
 		require.NoError(w, json.Unmarshal(letter.Payload, &work))

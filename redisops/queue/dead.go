@@ -27,6 +27,9 @@ type DeadLetter struct {
 	Reason     string
 	Deliveries int
 	At         time.Time // when it was dead-lettered
+
+	// Cursor continues a listing after this dead letter. Only listings set it.
+	Cursor string
 }
 
 // DeadLetters reads a page of dead letters, the oldest first. After is empty for

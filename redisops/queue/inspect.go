@@ -70,6 +70,9 @@ type StoredMessage struct {
 	Running    bool   // leased, or waiting for its next attempt
 	Deliveries int    // so far
 	Deadline   time.Time
+
+	// Cursor continues a listing after this message. Only listings set it.
+	Cursor string
 }
 
 // Messages reads a page of a queue: the waiting messages in the order in which they

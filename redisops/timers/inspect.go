@@ -39,6 +39,7 @@ type Timer struct {
 	LastError string
 
 	Payload []byte // Get only
+	Cursor  Cursor // List only: its place in the order
 }
 
 // Get reads a timer. The error wraps [ErrNotFound] if there is none. If the payload
@@ -101,13 +102,13 @@ func describe(id, scoreText, record string, now float64) (Timer, error) {
 type Filter struct {
 	DueBefore time.Time // only timers due before this instant; zero: all
 	Leased    bool      // only running timers
-	After     Cursor    // end of the previous page
+	After     Cursor    // of the last timer of the previous page, or its end
 	Limit     int       // timers in a page, 1 to 1000; 0 means 100
 }
 
-// Cursor marks the end of a page. An empty Cursor means the start, or that no page
-// follows. It stays valid when timers are added or removed, because it names a
-// position in the order, not a count.
+// Cursor marks a timer of a page, or the end of a page. An empty Cursor means the
+// start, or that no page follows. It stays valid when timers are added or removed,
+// because it names a position in the order, not a count.
 type Cursor string
 
 func newCursor(score, id string) Cursor {
@@ -176,6 +177,7 @@ func (s *Timers) List(ctx context.Context, topic string, f Filter) (timers []Tim
 		if err != nil {
 			return nil, "", err
 		}
+		t.Cursor = newCursor(v[1], v[0])
 		timers = append(timers, t)
 	}
 	return timers, newCursor(values[1], values[2]), nil

@@ -1,0 +1,16 @@
+package wire
+
+import (
+	"github.com/wakebell/wakebell"
+)
+
+// Paged is implemented by requests for a part of a listing.
+type Paged interface {
+	GetAfter() string
+	GetLimit() uint32
+}
+
+// PageOf returns the part of a listing that a request asks for.
+func PageOf(m Paged) wakebell.Page {
+	return wakebell.Page{After: m.GetAfter(), Limit: int(m.GetLimit())}
+}

@@ -13,9 +13,10 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestThePastFiresAtOnce(t *testing.T) {
+func TestATimerInThePastFiresAtOnce(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	got := make(chan wakebell.Timer[string], 3)
@@ -34,7 +35,7 @@ func TestThePastFiresAtOnce(t *testing.T) {
 	}
 }
 
-func TestAHandlerSeesWhatWasScheduled(t *testing.T) {
+func TestAHandlerReceivesTheScheduledTimer(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[invoice](redistest.Name(t))
 	got := make(chan wakebell.Timer[invoice], 1)
@@ -93,7 +94,7 @@ func TestAClientWorksWithoutActors(t *testing.T) {
 	require.Empty(t, list(t, c, "none", wakebell.Filter{}))
 	stats, err := c.Stats(t.Context(), "t")
 	require.NoError(t, err)
-	require.Equal(t, wakebell.Stats{Total: 3, Pending: 3}, stats)
+	require.Equal(t, wakebelltype.Stats{Total: 3, Pending: 3}, stats)
 
 	peer{rdb, "python's"}.publish(t, "x", "y", 1)
 	require.Equal(t, []string{"shop:t", "shop:u"}, topics(t, c, false))
@@ -109,7 +110,7 @@ func TestAClientWorksWithoutActors(t *testing.T) {
 
 func list(t *testing.T, c *wakebell.Client, topic string, f wakebell.Filter) (ids []string) {
 	t.Helper()
-	for info, err := range c.List(t.Context(), topic, f, wakebell.Page{}) {
+	for info, err := range c.List(t.Context(), topic, f, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		ids = append(ids, info.ID)
 	}
@@ -118,7 +119,7 @@ func list(t *testing.T, c *wakebell.Client, topic string, f wakebell.Filter) (id
 
 func topics(t *testing.T, c *wakebell.Client, discover bool) (names []string) {
 	t.Helper()
-	for name, err := range c.Topics(t.Context(), discover, wakebell.Page{}) {
+	for name, err := range c.Topics(t.Context(), discover, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		names = append(names, name)
 	}
@@ -126,7 +127,7 @@ func topics(t *testing.T, c *wakebell.Client, discover bool) (names []string) {
 	return names
 }
 
-// Long lists come in pages, in order, and a loop may end early.
+// List reads long lists in pages, in order, and a caller may end the loop early.
 func TestListsComeInPages(t *testing.T) {
 	t.Parallel()
 	const timers = 1234
@@ -141,7 +142,7 @@ func TestListsComeInPages(t *testing.T) {
 	_, err := c.Schedule(t.Context(), drafts...)
 	require.NoError(t, err)
 	require.Equal(t, want, list(t, c, topic.Name(), wakebell.Filter{}))
-	for info, err := range c.List(t.Context(), topic.Name(), wakebell.Filter{}, wakebell.Page{}) {
+	for info, err := range c.List(t.Context(), topic.Name(), wakebell.Filter{}, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		require.Equal(t, "0000", info.ID)
 		break
@@ -151,7 +152,7 @@ func TestListsComeInPages(t *testing.T) {
 func TestKeysAndHashTags(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
-	keys := wakebell.Keys{Timeline: "tl", Payloads: "pl", Leases: "le", Dead: "de", Exchange: "ex", Hint: "hi", Topics: "to", HashTag: true}
+	keys := wakebelltype.Keys{Timeline: "tl", Payloads: "pl", Leases: "le", Dead: "de", Exchange: "ex", Hint: "hi", Topics: "to", HashTag: true}
 	topic := wakebell.NewTopic[string]("t")
 	tried := make(chan struct{}, 1)
 	sys := launch(t, build(t, rdb, wakebell.Config{Keys: keys, Prefix: "p:", Handlers: []wakebell.Handler{
@@ -179,7 +180,8 @@ func TestKeysAndHashTags(t *testing.T) {
 	require.Equal(t, []string{"p:t"}, topics(t, sys.Client(), true))
 }
 
-// What exists under an id, what becomes of it, and what Cancel says of it.
+// Schedule applies its policy to a timer that exists, and Cancel reports what it
+// removed.
 func TestPoliciesAndCancel(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -189,35 +191,35 @@ func TestPoliciesAndCancel(t *testing.T) {
 		<-ctx.Done()
 		causes <- context.Cause(ctx)
 		return nil
-	}, wakebell.LeaseTTL(12*time.Second))) // a cancel that is not heard is noticed within a third of it
+	}, wakebell.LeaseTTL(12*time.Second))) // a handler that misses the hint notices the cancel within a third of the lease
 	c := sys.Client()
-	outcome := func(id string, opts ...wakebell.ScheduleOption) wakebell.Outcome {
+	outcome := func(id string, opts ...wakebell.ScheduleOption) wakebelltype.Outcome {
 		scheduled, err := c.Schedule(t.Context(), topic.Draft("x", append(opts, wakebell.ID(id))...))
 		require.NoError(t, err)
 		require.Equal(t, id, scheduled[0].ID)
 		return scheduled[0].Outcome
 	}
-	later, keep := wakebell.In(time.Hour), wakebell.IfExists(wakebell.PolicyKeep)
-	require.Equal(t, wakebell.Created, outcome("a", later, keep))
-	require.Equal(t, wakebell.KeptPending, outcome("a", wakebell.In(0), keep))
-	require.Equal(t, wakebell.Replaced, outcome("a", later))
-	require.Equal(t, wakebell.Created, outcome("run"))
+	later, keep := wakebell.In(time.Hour), wakebell.IfExists(wakebelltype.PolicyKeep)
+	require.Equal(t, wakebelltype.OutcomeCreated, outcome("a", later, keep))
+	require.Equal(t, wakebelltype.OutcomeKeptPending, outcome("a", wakebell.In(0), keep))
+	require.Equal(t, wakebelltype.OutcomeReplaced, outcome("a", later))
+	require.Equal(t, wakebelltype.OutcomeCreated, outcome("run"))
 	require.Equal(t, "run", receive(t, started))
-	require.Equal(t, wakebell.KeptRunning, outcome("run", keep))
+	require.Equal(t, wakebelltype.OutcomeKeptRunning, outcome("run", keep))
 	require.Equal(t, []string{"run"}, list(t, c, topic.Name(), wakebell.Filter{Running: true}))
 	info, _, err := c.Get(t.Context(), topic.Name(), "run")
 	require.NoError(t, err)
 	require.Equal(t, wakebell.StateRunning, info.State)
 	require.Equal(t, 1, info.Attempts)
-	require.True(t, info.Due.After(info.Activation), "the end of its lease")
+	require.True(t, info.Due.After(info.Activation), "the lease expires later")
 
 	presences, err := c.Cancel(t.Context(), topic.Name(), "none", "a", "run", "a")
 	require.NoError(t, err)
-	require.Equal(t, []wakebell.Presence{wakebell.Absent, wakebell.Pending, wakebell.Running, wakebell.Absent}, presences)
+	require.Equal(t, []wakebelltype.Presence{wakebelltype.PresenceAbsent, wakebelltype.PresencePending, wakebelltype.PresenceRunning, wakebelltype.PresenceAbsent}, presences)
 	require.ErrorIs(t, receive(t, causes), wakebell.ErrCancelled)
 	presence, err := topic.Cancel(t.Context(), c, "run")
 	require.NoError(t, err)
-	require.Equal(t, wakebell.Absent, presence)
+	require.Equal(t, wakebelltype.PresenceAbsent, presence)
 
 	for i := range 3 {
 		outcome(strconv.Itoa(i))

@@ -14,11 +14,8 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
-
-// Keys holds the base names of the Redis keys; see docs/keys.md. The zero value
-// stands for the defaults of faststream-redis-timers.
-type Keys = timers.Keys
 
 // DefaultPayloadLimit is the default of ClientConfig.PayloadLimit, in bytes.
 const DefaultPayloadLimit = clientstore.DefaultPayloadLimit
@@ -26,7 +23,7 @@ const DefaultPayloadLimit = clientstore.DefaultPayloadLimit
 // ClientConfig configures a Client; the zero value works.
 type ClientConfig struct {
 	// Keys are the base names of the Redis keys.
-	Keys Keys
+	Keys wakebelltype.Keys
 
 	// Prefix precedes the name of every topic in Redis, as the prefix of a
 	// router of faststream-redis-timers does. Default: none.
@@ -113,34 +110,6 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 	}, nil
 }
 
-// Scheduled is the result of scheduling a draft: ID, Due by Redis's clock,
-// Outcome, and Found, the instant at which a timer found under the id was due.
-type Scheduled = timers.Scheduled
-
-// Outcome is what scheduling found under the id and did with it.
-type Outcome = timers.Outcome
-
-const (
-	// Created means that the id was free.
-	Created = timers.Created
-	// Replaced means that a pending timer was replaced.
-	Replaced = timers.Replaced
-	// Superseded means that a timer was replaced while its handler ran.
-	Superseded = timers.Superseded
-	// KeptPending means that a pending timer was kept.
-	KeptPending = timers.KeptPending
-	// KeptRunning means that a timer was kept whose handler runs.
-	KeptRunning = timers.KeptRunning
-	// KeptEarlier means that PolicyEarliest kept a pending timer, because it is
-	// not due later than the new instant.
-	KeptEarlier = timers.KeptEarlier
-	// Moved means that Debounce or Reschedule moved a pending timer.
-	Moved = timers.Moved
-	// AlreadyDone means that a timer that was scheduled with Once is gone;
-	// nothing was written.
-	AlreadyDone = timers.AlreadyDone
-)
-
 // Schedule stores drafts of one or several topics, and returns the results in
 // the same order. It checks all drafts before it writes the first; an error names
 // the draft by its index.
@@ -149,12 +118,12 @@ const (
 // larger batches in several. After an error, part of a larger batch may be
 // stored; repeat the same call to store the rest. With ErrTooFewReplicas all
 // drafts are stored, and the results are valid.
-func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]Scheduled, error) {
+func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
 	return c.schedule(ctx, nil, drafts)
 }
 
 // schedule stores drafts; key is the idempotency key or nil.
-func (c *Client) schedule(ctx context.Context, key *timers.Key, drafts []Draft) ([]Scheduled, error) {
+func (c *Client) schedule(ctx context.Context, key *timers.Key, drafts []Draft) ([]wakebelltype.Scheduled, error) {
 	batches, err := c.batches(drafts)
 	if err != nil {
 		return nil, err
@@ -166,7 +135,7 @@ func (c *Client) schedule(ctx context.Context, key *timers.Key, drafts []Draft) 
 		}
 		return stored, err
 	}
-	out := make([]Scheduled, len(drafts))
+	out := make([]wakebelltype.Scheduled, len(drafts))
 	var short error
 	for _, b := range batches {
 		stored, err := c.store.ScheduleKeyed(ctx, b.topic, key, b.entries...)
@@ -259,22 +228,10 @@ func (c *Client) fullName(topic string) (string, error) {
 	return full, nil
 }
 
-// Presence is the state in which a call found a timer.
-type Presence = timers.Presence
-
-const (
-	// Absent means that the timer did not exist.
-	Absent = timers.Absent
-	// Pending means that the timer waited until due, or until its next attempt.
-	Pending = timers.Pending
-	// Running means that a handler held the timer.
-	Running = timers.Running
-)
-
 // Cancel removes timers of a topic and returns the states in which it found
 // them, in the order of ids. The context of a handler that runs on one of them is
 // cancelled with the cause ErrCancelled.
-func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]Presence, error) {
+func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]wakebelltype.Presence, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
 		return nil, err

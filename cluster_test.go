@@ -12,9 +12,10 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// topicsOn are n topics of which the keys are on the given third of the slots.
+// topicsOn returns n topics with keys on the given third of the slots.
 func topicsOn(t *testing.T, rdb *redis.Client, third, n int) []string {
 	t.Helper()
 	var topics []string
@@ -29,7 +30,7 @@ func topicsOn(t *testing.T, rdb *redis.Client, third, n int) []string {
 	return topics
 }
 
-// deliveries notes when each topic was last delivered.
+// deliveries records when each topic was last delivered.
 type deliveries struct {
 	mu   sync.Mutex
 	last map[string]time.Time
@@ -42,7 +43,7 @@ func (d *deliveries) handle(_ context.Context, timer wakebell.Timer[[]byte]) err
 	return nil
 }
 
-// oldest is the earliest of the last deliveries of all topics.
+// oldest returns the earliest of the last deliveries of all topics.
 func (d *deliveries) oldest() (oldest time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,7 +76,7 @@ func TestDeliveriesResumeAfterAClusterFailover(t *testing.T) {
 			drafts = append(drafts, topic.Draft([]byte("x"), wakebell.In(in)))
 		}
 	}
-	_, err := client(t, rdb, wakebell.ClientConfig{Keys: wakebell.Keys{HashTag: true}}).Schedule(t.Context(), drafts...)
+	_, err := client(t, rdb, wakebell.ClientConfig{Keys: wakebelltype.Keys{HashTag: true}}).Schedule(t.Context(), drafts...)
 	require.NoError(t, err)
 	promoted := replicas[0].Client(t)
 	eventually(t, func() bool {
@@ -87,7 +88,7 @@ func TestDeliveriesResumeAfterAClusterFailover(t *testing.T) {
 		}
 		return count >= 2*topics
 	})
-	launch(t, build(t, rdb, wakebell.Config{Handlers: handlers, Keys: wakebell.Keys{HashTag: true}}))
+	launch(t, build(t, rdb, wakebell.Config{Handlers: handlers, Keys: wakebelltype.Keys{HashTag: true}}))
 	eventually(t, func() bool { return seen.oldest().Year() > 1 })
 
 	masters[0].Kill()

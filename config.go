@@ -13,7 +13,9 @@ import (
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/reminder"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DefaultName is the name of a System in its ActorSystem.
@@ -44,7 +46,7 @@ type Config struct {
 	// Keys, Prefix, PayloadLimit and RetryFor are the fields of ClientConfig.
 	// RetryFor applies to the calls of System.Client; the System's own requests
 	// to Redis are retried with a backoff of their own.
-	Keys         Keys
+	Keys         wakebelltype.Keys
 	Prefix       string
 	PayloadLimit int
 	RetryFor     time.Duration
@@ -158,7 +160,7 @@ func (c Config) validateHandler(field string, h Handler) error {
 	if h.set.queue != nil {
 		name := h.set.queue.name
 		name.Name = c.Prefix + name.Name
-		err = errors.Join(err, name.Validate())
+		err = errors.Join(err, queuestore.CheckName(name))
 	}
 	if err = errors.Join(err, h.set.validate()); err != nil {
 		return fmt.Errorf("%s (topic %s): %w", field, quoted(h.topic), err)

@@ -5,16 +5,8 @@ import (
 	"context"
 
 	"github.com/wakebell/wakebell/actors/poller"
-	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
-
-// Control holds the cluster-wide settings of a topic: whether it is paused, and
-// Settings that override the options of the nodes. Redis stores it.
-type Control = timers.Control
-
-// Settings override the options of a topic's handlers on all nodes. A zero field
-// leaves the option of the node in force.
-type Settings = timers.Settings
 
 // Pause stops all nodes from claiming timers of the topic until Resume. Running
 // handlers continue; timers can still be scheduled, and wait. Control returns by
@@ -23,19 +15,19 @@ type Settings = timers.Settings
 //
 // Nodes receive the change by Pub/Sub; a node that missed it applies it when it
 // reconnects. System.PauseLocal pauses a topic on one node.
-func (c *Client) Pause(ctx context.Context, topic, by, reason string) (Control, error) {
+func (c *Client) Pause(ctx context.Context, topic, by, reason string) (wakebelltype.Control, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
-		return Control{}, err
+		return wakebelltype.Control{}, err
 	}
 	return c.store.Pause(ctx, full, by, reason)
 }
 
 // Resume ends a Pause; Settings stay in force. It returns the resulting Control.
-func (c *Client) Resume(ctx context.Context, topic string) (Control, error) {
+func (c *Client) Resume(ctx context.Context, topic string) (wakebelltype.Control, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
-		return Control{}, err
+		return wakebelltype.Control{}, err
 	}
 	return c.store.Resume(ctx, full)
 }
@@ -43,20 +35,20 @@ func (c *Client) Resume(ctx context.Context, topic string) (Control, error) {
 // Retune overrides the options of a topic on all nodes. It replaces all earlier
 // overrides; the zero value removes them. Running handlers are not affected, and
 // a pause stays in force. It returns the resulting Control.
-func (c *Client) Retune(ctx context.Context, topic string, s Settings) (Control, error) {
+func (c *Client) Retune(ctx context.Context, topic string, s wakebelltype.Settings) (wakebelltype.Control, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
-		return Control{}, err
+		return wakebelltype.Control{}, err
 	}
 	return c.store.Retune(ctx, full, s)
 }
 
 // Control returns the cluster-wide settings of a topic; the zero value means
 // that there are none.
-func (c *Client) Control(ctx context.Context, topic string) (Control, error) {
+func (c *Client) Control(ctx context.Context, topic string) (wakebelltype.Control, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
-		return Control{}, err
+		return wakebelltype.Control{}, err
 	}
 	return c.store.Control(ctx, full)
 }
@@ -75,7 +67,7 @@ func (s *System) readOverride(topic string) func(context.Context) (poller.Cluste
 
 // override replaces settings of a node by the cluster-wide ones. If the two
 // contradict each other, the upper bounds are raised.
-func override(to *poller.Settings, with Settings) {
+func override(to *poller.Settings, with wakebelltype.Settings) {
 	to.MaxConcurrent = cmp.Or(with.MaxConcurrent, to.MaxConcurrent)
 	to.LeaseTTL = cmp.Or(with.LeaseTTL, to.LeaseTTL)
 	to.MaxLeaseAge = max(cmp.Or(with.MaxLeaseAge, to.MaxLeaseAge), 0)

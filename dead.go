@@ -8,6 +8,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DeadLetter is a timer that was rejected or failed too often. It is no longer
@@ -28,14 +29,11 @@ type DeadLetter struct {
 	Cursor string
 }
 
-// DeadFilter selects dead letters; the zero value selects all.
-type DeadFilter = timers.DeadFilter
-
 // DeadLetters returns an iterator over the dead letters of a topic that the
 // filter selects, oldest first. It reads them in pages. A dead letter that is not
 // deleted or redriven meanwhile is yielded once, also by a listing that continues
 // after a Cursor. After an error, which it yields with a zero DeadLetter, it ends.
-func (c *Client) DeadLetters(ctx context.Context, topic string, f DeadFilter, p Page) iter.Seq2[DeadLetter, error] {
+func (c *Client) DeadLetters(ctx context.Context, topic string, f wakebelltype.DeadFilter, p wakebelltype.Page) iter.Seq2[DeadLetter, error] {
 	return paging.All(p, func(after string, limit int) ([]DeadLetter, string, error) {
 		full, err := c.fullName(topic)
 		if err != nil {
@@ -108,33 +106,6 @@ func (s *System) onDead() func(context.Context, poller.DeadTimer) {
 	}
 }
 
-// RedriveOptions select dead letters and set the rate of a redrive. The zero
-// value redrives all, 100 a second, and does not overwrite live timers.
-type RedriveOptions = timers.RedriveOptions
-
-// RedrivenLetter names a dead letter and the outcome of its redrive.
-type RedrivenLetter = timers.RedrivenLetter
-
-// RedriveResult counts dead letters by the outcome of their redrive.
-type RedriveResult = timers.RedriveResult
-
-// RedriveOutcome is the outcome of the redrive of one dead letter.
-type RedriveOutcome = timers.RedriveOutcome
-
-const (
-	// Redriven means that the dead letter is a timer again.
-	Redriven = timers.Redriven
-	// Overwritten means that the dead letter is a timer again and replaced a
-	// timer of the same id.
-	Overwritten = timers.Overwritten
-	// SkippedLive means that the dead letter stays, because a timer of the same
-	// id exists.
-	SkippedLive = timers.SkippedLive
-	// SkippedBroken means that the dead letter stays, because it has no id or no
-	// payload.
-	SkippedBroken = timers.SkippedBroken
-)
-
 // Redrive turns dead letters into timers again, the oldest first, and deletes
 // them, each in one atomic step. The attempts of the timers are counted from 0.
 // Timers that are dead-lettered during the call are not part of it.
@@ -142,10 +113,10 @@ const (
 // After an error, the result counts the dead letters processed so far; another
 // call continues. If the options select one Entry that does not exist, the error
 // is ErrNotFound.
-func (c *Client) Redrive(ctx context.Context, topic string, o RedriveOptions) (RedriveResult, error) {
+func (c *Client) Redrive(ctx context.Context, topic string, o wakebelltype.RedriveOptions) (wakebelltype.RedriveResult, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
-		return RedriveResult{}, err
+		return wakebelltype.RedriveResult{}, err
 	}
 	return c.store.Redrive(ctx, full, o)
 }
@@ -154,7 +125,7 @@ func (c *Client) Redrive(ctx context.Context, topic string, o RedriveOptions) (R
 // number; the zero filter selects all. After an error, the number is that of the
 // dead letters deleted so far. If the filter selects one Entry that does not
 // exist, the error is ErrNotFound.
-func (c *Client) DeleteDead(ctx context.Context, topic string, f DeadFilter) (int64, error) {
+func (c *Client) DeleteDead(ctx context.Context, topic string, f wakebelltype.DeadFilter) (int64, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
 		return 0, err

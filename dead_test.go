@@ -12,10 +12,12 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// Something dies, is found, mended, and redriven.
-func TestFromDeathToRedrive(t *testing.T) {
+// A timer is dead-lettered, found by its reason, and redriven after the cause is
+// repaired.
+func TestADeadLetterIsFoundAndRedriven(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -41,7 +43,7 @@ func TestFromDeathToRedrive(t *testing.T) {
 		dead(t, c, topic.Name(), id)
 	}
 
-	one := letters(t, c, topic.Name(), wakebell.DeadFilter{ReasonPrefix: "card"})[0]
+	one := letters(t, c, topic.Name(), wakebelltype.DeadFilter{ReasonPrefix: "card"})[0]
 	require.Equal(t, "card: not today", one.Reason)
 	shown, err := c.DeadLetter(t.Context(), topic.Name(), one.Entry)
 	require.NoError(t, err)
@@ -49,30 +51,30 @@ func TestFromDeathToRedrive(t *testing.T) {
 	require.Equal(t, "card", string(shown.Content.Body))
 
 	close(mended)
-	done, err := c.Redrive(t.Context(), topic.Name(), wakebell.RedriveOptions{Filter: wakebell.DeadFilter{Entry: one.Entry}})
+	done, err := c.Redrive(t.Context(), topic.Name(), wakebelltype.RedriveOptions{Filter: wakebelltype.DeadFilter{Entry: one.Entry}})
 	require.NoError(t, err)
-	require.Equal(t, wakebell.RedriveResult{Redriven: 1}, done)
+	require.Equal(t, wakebelltype.RedriveResult{Redriven: 1}, done)
 	timer := <-handled
 	require.Equal(t, "card-1", timer.ID)
 	require.Equal(t, 1, timer.Attempt)
 
-	done, err = c.Redrive(t.Context(), topic.Name(), wakebell.RedriveOptions{Filter: wakebell.DeadFilter{Reason: "bank"}})
+	done, err = c.Redrive(t.Context(), topic.Name(), wakebelltype.RedriveOptions{Filter: wakebelltype.DeadFilter{Reason: "bank"}})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, done.Redriven)
 	<-handled
 	<-handled
-	n, err := c.DeleteDead(t.Context(), topic.Name(), wakebell.DeadFilter{})
+	n, err := c.DeleteDead(t.Context(), topic.Name(), wakebelltype.DeadFilter{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, n)
-	require.Empty(t, letters(t, c, topic.Name(), wakebell.DeadFilter{}))
+	require.Empty(t, letters(t, c, topic.Name(), wakebelltype.DeadFilter{}))
 	_, err = c.DeadLetter(t.Context(), topic.Name(), one.Entry)
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
 	require.NoError(t, sys.Stop())
 }
 
-func letters(t *testing.T, c *wakebell.Client, topic string, f wakebell.DeadFilter) (all []wakebell.DeadLetter) {
+func letters(t *testing.T, c *wakebell.Client, topic string, f wakebelltype.DeadFilter) (all []wakebell.DeadLetter) {
 	t.Helper()
-	for letter, err := range c.DeadLetters(t.Context(), topic, f, wakebell.Page{}) {
+	for letter, err := range c.DeadLetters(t.Context(), topic, f, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		all = append(all, letter)
 	}
@@ -83,7 +85,7 @@ func letters(t *testing.T, c *wakebell.Client, topic string, f wakebell.DeadFilt
 func dead(t *testing.T, c *wakebell.Client, topic, id string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		return slices.ContainsFunc(letters(t, c, topic, wakebell.DeadFilter{}), func(letter wakebell.DeadLetter) bool {
+		return slices.ContainsFunc(letters(t, c, topic, wakebelltype.DeadFilter{}), func(letter wakebell.DeadLetter) bool {
 			return letter.ID == id
 		})
 	}, 30*time.Second, 5*time.Millisecond)

@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
-	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Errors to branch on with errors.Is.
@@ -43,7 +43,7 @@ var (
 	// ErrTooFewReplicas means that the timer is stored, but fewer replicas than
 	// WithReplicas requires confirmed it in time. A *ReplicasError has the
 	// numbers.
-	ErrTooFewReplicas = timers.ErrTooFewReplicas
+	ErrTooFewReplicas = wakebelltype.ErrTooFewReplicas
 
 	// ErrWrongType means that a key of the topic holds a value of another type.
 	ErrWrongType = redisops.ErrWrongType
@@ -75,10 +75,6 @@ var (
 	// ErrStarted means that the System was started before.
 	ErrStarted = errors.New("system was started before")
 )
-
-// ReplicasError has the number of replicas that confirmed a timer; see
-// WithReplicas.
-type ReplicasError = timers.ReplicasError
 
 // Retryable reports whether the same call may succeed later: Redis is
 // unavailable or out of memory, too few replicas confirmed, or the deadline of

@@ -11,9 +11,10 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// The table of the package's documentation.
+// The cases are the table of the package documentation.
 func TestWhichErrorsMayBeRetried(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{
@@ -49,13 +50,13 @@ func TestWhichErrorsMayBeRetried(t *testing.T) {
 	}
 	require.False(t, wakebell.Retryable(nil))
 	gaveUp := fmt.Errorf("%w: %w", context.Canceled, wakebell.ErrUnavailable)
-	require.False(t, wakebell.Retryable(gaveUp), "whoever cancelled does not want it")
+	require.False(t, wakebell.Retryable(gaveUp), "a cancelled call is not retryable")
 	closed := fmt.Errorf("%w: %w", wakebell.ErrUnavailable, redis.ErrClosed)
-	require.False(t, wakebell.Retryable(closed), "it stays closed")
-	require.True(t, wakebell.Retryable(fmt.Errorf("x: %w", &wakebell.ReplicasError{Want: 1})))
+	require.False(t, wakebell.Retryable(closed), "a closed client is not retryable")
+	require.True(t, wakebell.Retryable(fmt.Errorf("x: %w", &wakebelltype.ReplicasError{Want: 1})))
 }
 
-// Every call says what a reply means, whatever the command was.
+// Every call maps a Redis error to the same sentinel.
 func TestCallsYieldTheErrorsOfTheTable(t *testing.T) {
 	t.Parallel()
 	rdb, server := redistest.Embedded(t, func(o *redis.Options) { o.MaxRetries = -1 })
@@ -73,18 +74,18 @@ func TestCallsYieldTheErrorsOfTheTable(t *testing.T) {
 		"control":    func() error { _, err := c.Control(t.Context(), "t"); return err },
 		"pause":      func() error { _, err := c.Pause(t.Context(), "t", "", ""); return err },
 		"resume":     func() error { _, err := c.Resume(t.Context(), "t"); return err },
-		"retune":     func() error { _, err := c.Retune(t.Context(), "t", wakebell.Settings{}); return err },
-		"redrive":    func() error { _, err := c.Redrive(t.Context(), "t", wakebell.RedriveOptions{}); return err },
-		"delete":     func() error { _, err := c.DeleteDead(t.Context(), "t", wakebell.DeadFilter{}); return err },
+		"retune":     func() error { _, err := c.Retune(t.Context(), "t", wakebelltype.Settings{}); return err },
+		"redrive":    func() error { _, err := c.Redrive(t.Context(), "t", wakebelltype.RedriveOptions{}); return err },
+		"delete":     func() error { _, err := c.DeleteDead(t.Context(), "t", wakebelltype.DeadFilter{}); return err },
 		"dead":       func() error { _, err := c.DeadLetter(t.Context(), "t", "1-0"); return err },
 		"list": func() error {
-			for _, err := range c.List(t.Context(), "t", wakebell.Filter{}, wakebell.Page{}) {
+			for _, err := range c.List(t.Context(), "t", wakebell.Filter{}, wakebelltype.Page{}) {
 				return err
 			}
 			return nil
 		},
 		"topics": func() error {
-			for _, err := range c.Topics(t.Context(), true, wakebell.Page{}) {
+			for _, err := range c.Topics(t.Context(), true, wakebelltype.Page{}) {
 				return err
 			}
 			return nil

@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func ExampleClient_DeadLetters() {
 	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
-		filter := wakebell.DeadFilter{Reason: "account"} // zero: all
-		for letter, err := range sys.Client().DeadLetters(ctx, "invoices", filter, wakebell.Page{}) {
+		filter := wakebelltype.DeadFilter{Reason: "account"} // zero: all
+		for letter, err := range sys.Client().DeadLetters(ctx, "invoices", filter, wakebelltype.Page{}) {
 			check(err)
 			fmt.Println(letter.ID, "died of:", letter.Reason)
 		}
@@ -23,7 +24,7 @@ func ExampleClient_DeadLetters() {
 func ExampleClient_DeadLetter() {
 	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
 		c := sys.Client()
-		for listed, err := range c.DeadLetters(ctx, "invoices", wakebell.DeadFilter{}, wakebell.Page{}) {
+		for listed, err := range c.DeadLetters(ctx, "invoices", wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 			check(err)
 			letter, err := c.DeadLetter(ctx, "invoices", listed.Entry)
 			check(err)
@@ -49,12 +50,12 @@ func ExampleClient_LastDead() {
 func ExampleClient_Redrive() {
 	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
 		c := sys.Client()
-		bill(c, "inv-43") // lives again already
-		became := map[string]wakebell.RedriveOutcome{}
-		done, err := c.Redrive(ctx, "invoices", wakebell.RedriveOptions{
-			Filter: wakebell.DeadFilter{Reason: "no such account"},
+		bill(c, "inv-43") // the id is pending again
+		became := map[string]wakebelltype.RedriveOutcome{}
+		done, err := c.Redrive(ctx, "invoices", wakebelltype.RedriveOptions{
+			Filter: wakebelltype.DeadFilter{Reason: "no such account"},
 			Rate:   1000, // a second
-			Each:   func(l wakebell.RedrivenLetter) { became[l.ID] = l.Outcome },
+			Each:   func(l wakebelltype.RedrivenLetter) { became[l.ID] = l.Outcome },
 		})
 		check(err)
 		fmt.Println(became)
@@ -67,7 +68,7 @@ func ExampleClient_Redrive() {
 
 func ExampleClient_DeleteDead() {
 	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
-		fmt.Println(sys.Client().DeleteDead(ctx, "invoices", wakebell.DeadFilter{ReasonPrefix: "no such"}))
+		fmt.Println(sys.Client().DeleteDead(ctx, "invoices", wakebelltype.DeadFilter{ReasonPrefix: "no such"}))
 	}, "42", "43")
 	// Output: 2 <nil>
 }

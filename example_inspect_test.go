@@ -8,6 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/embedded"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func ExampleNewClient() {
@@ -15,8 +16,8 @@ func ExampleNewClient() {
 	defer server.Close()
 	rdb := server.Client()
 	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{
-		Prefix:       "billing:",                    // as a router of Python has one
-		Keys:         wakebell.Keys{Dead: "graves"}, // what is left out has its default
+		Prefix:       "billing:",                        // as the prefix of a Python router
+		Keys:         wakebelltype.Keys{Dead: "graves"}, // omitted keys have their defaults
 		PayloadLimit: 1 << 16,
 	})
 	check(err)
@@ -80,7 +81,7 @@ func ExampleClient_List() {
 		bill(c, "inv-43", wakebell.In(1*time.Hour))
 		bill(c, "inv-44", wakebell.In(72*time.Hour))
 		soon := wakebell.Filter{DueBefore: time.Now().Add(24 * time.Hour)}
-		for info, err := range c.List(ctx, "invoices", soon, wakebell.Page{}) {
+		for info, err := range c.List(ctx, "invoices", soon, wakebelltype.Page{}) {
 			check(err)
 			fmt.Println(info.ID, info.State)
 		}
@@ -92,7 +93,7 @@ func ExampleClient_List() {
 
 func ExampleClient_Stats() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		bill(c, "inv-42", wakebell.At(time.Now().Add(-time.Hour))) // and nobody handles it
+		bill(c, "inv-42", wakebell.At(time.Now().Add(-time.Hour))) // without a handler
 		stats, err := c.Stats(ctx, "invoices")
 		check(err)
 		fmt.Println("due:", stats.Due, "running:", stats.Leased, "retrying:", stats.Retrying, "paused:", stats.Paused)
@@ -128,7 +129,7 @@ func ExampleClient_Diagnose() {
 		findings, err := c.Diagnose(ctx, "invoices")
 		check(err)
 		for _, f := range findings {
-			if f.Topic == "invoices" && f.Grade != wakebell.Good && f.Grade != wakebell.Unknown {
+			if f.Topic == "invoices" && f.Grade != wakebelltype.GradeGood && f.Grade != wakebelltype.GradeUnknown {
 				fmt.Println(f.Grade, f.Check)
 			}
 		}
@@ -139,7 +140,7 @@ func ExampleClient_Diagnose() {
 func ExampleClient_Topics() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42")
-		for topic, err := range c.Topics(ctx, false, wakebell.Page{}) {
+		for topic, err := range c.Topics(ctx, false, wakebelltype.Page{}) {
 			check(err)
 			fmt.Println(topic)
 		}
@@ -151,7 +152,7 @@ func ExampleClient_Forget() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42")
 		check(c.Forget(ctx, "invoices")) // timers, dead letters and the name
-		for topic, err := range c.Topics(ctx, false, wakebell.Page{}) {
+		for topic, err := range c.Topics(ctx, false, wakebelltype.Page{}) {
 			fmt.Println("still there:", topic, err)
 		}
 	})

@@ -40,8 +40,8 @@ func ExampleHandleQueue() {
 	// Output: welcome, ann
 }
 
-// A message whose handler fails is not retried, as in redis-message-queue. Its
-// payload is kept.
+// A message is not retried after its handler fails, as in redis-message-queue. Its
+// payload is stored.
 func ExampleErrorsAreFinal() {
 	mail := queue.New[string]("mail")
 	failed := make(chan struct{})

@@ -53,7 +53,7 @@ func ExampleTarget_Told() {
 	has := make(chan struct{})
 	clerk := actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
-		case *messages.Lease: // it takes its time
+		case *messages.Lease: // it is handled asynchronously
 			close(has)
 		case *messages.LeaseEnded:
 			ended <- m.GetId() + ": " + m.GetReason().String()

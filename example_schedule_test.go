@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func ExampleTopic_Schedule() {
@@ -92,7 +93,7 @@ func ExampleHeader() {
 }
 
 func ExampleContentType() {
-	pictures := wakebell.NewTopic[[]byte]("pictures") // bytes travel as they are
+	pictures := wakebell.NewTopic[[]byte]("pictures") // bytes are stored unchanged
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		id, err := pictures.Schedule(ctx, c, []byte("\x89PNG"), wakebell.ContentType("image/png"))
 		check(err)
@@ -105,16 +106,16 @@ func ExampleContentType() {
 
 func ExampleIfExists() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		put := func(in time.Duration, p wakebell.Policy) {
+		put := func(in time.Duration, p wakebelltype.Policy) {
 			stored, err := c.Schedule(ctx, Invoices.Draft(Invoice{},
 				wakebell.ID("inv-42"), wakebell.In(in), wakebell.IfExists(p)))
 			check(err)
 			fmt.Println(stored[0].Outcome)
 		}
-		put(2*time.Hour, wakebell.PolicyReplace)
-		put(1*time.Hour, wakebell.PolicyKeep)
-		put(3*time.Hour, wakebell.PolicyEarliest)
-		put(1*time.Hour, wakebell.PolicyEarliest)
+		put(2*time.Hour, wakebelltype.PolicyReplace)
+		put(1*time.Hour, wakebelltype.PolicyKeep)
+		put(3*time.Hour, wakebelltype.PolicyEarliest)
+		put(1*time.Hour, wakebelltype.PolicyEarliest)
 	})
 	// Output:
 	// created
@@ -125,15 +126,15 @@ func ExampleIfExists() {
 
 func ExampleOnce() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
-		put := func() wakebell.Outcome {
+		put := func() wakebelltype.Outcome {
 			stored, err := c.Schedule(ctx, Invoices.Draft(Invoice{}, wakebell.ID("inv-42"), wakebell.Once(time.Hour)))
 			check(err)
 			return stored[0].Outcome
 		}
 		fmt.Println(put())
-		_, err := Invoices.Cancel(ctx, c, "inv-42") // or it was handled, or has died
+		_, err := Invoices.Cancel(ctx, c, "inv-42") // or it was handled or dead-lettered
 		check(err)
-		fmt.Println(put()) // a retry that comes late
+		fmt.Println(put()) // a late retry
 	})
 	// Output:
 	// created

@@ -9,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -34,14 +35,10 @@ type Health struct {
 
 	Redis      error // why Redis is not reachable; nil if it is
 	Draining   bool  // the System stops, or has stopped
-	ClockSteps ClockSteps
+	ClockSteps wakebelltype.ClockSteps
 	Listener   string        // host:port of package remote; empty if nothing listens
 	Topics     []TopicHealth // sorted by name
 }
-
-// ClockSteps are the steps of Redis's clock of more than 1 s, measured against
-// the monotonic clock of this machine.
-type ClockSteps = poller.ClockSteps
 
 // TopicHealth is the health of the poller of one topic.
 type TopicHealth struct {

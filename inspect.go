@@ -8,8 +8,8 @@ import (
 
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/paging"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Info is the state of a timer in Redis.
@@ -78,15 +78,12 @@ type Filter struct {
 	Running   bool      // only timers that a handler holds
 }
 
-// Page selects a part of a listing.
-type Page = redisops.Page
-
 // List returns an iterator over the timers of a topic, sorted by Due, then ID. It
 // reads them in pages. A timer that is not changed is yielded once, also by a
 // listing that continues after a Cursor; one whose Due changes meanwhile may be
 // yielded twice or not at all. After an error, which it yields with a zero Info, it
 // ends.
-func (c *Client) List(ctx context.Context, topic string, f Filter, p Page) iter.Seq2[Info, error] {
+func (c *Client) List(ctx context.Context, topic string, f Filter, p wakebelltype.Page) iter.Seq2[Info, error] {
 	return paging.All(p, func(after string, limit int) ([]Info, string, error) {
 		full, err := c.fullName(topic)
 		if err != nil {
@@ -103,29 +100,23 @@ func (c *Client) List(ctx context.Context, topic string, f Filter, p Page) iter.
 	})
 }
 
-// Stats are the statistics of a topic.
-type Stats = timers.Stats
-
 // Stats counts the timers of a topic by state, and reports since when the first
 // due timer waits and whether the topic is paused. Its cost does not grow with
 // the number of timers: if more than 1,000 timers are leased or were attempted,
 // some counts are estimates, and Estimated is set.
-func (c *Client) Stats(ctx context.Context, topic string) (Stats, error) {
+func (c *Client) Stats(ctx context.Context, topic string) (wakebelltype.Stats, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
-		return Stats{}, err
+		return wakebelltype.Stats{}, err
 	}
 	return c.store.Stats(ctx, full)
 }
-
-// Overview is the statistics of a topic and its cluster-wide settings.
-type Overview = timers.Overview
 
 // Overview returns the overviews of topics in the same order, with one round trip
 // for each 100 topics. An error that concerns one topic is in the Err of its
 // Overview. The call returns an error if ctx ends, or if Redis answers for none
 // of the topics of a round trip.
-func (c *Client) Overview(ctx context.Context, topics ...string) ([]Overview, error) {
+func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error) {
 	full := make([]string, len(topics))
 	for i, topic := range topics {
 		var err error
@@ -141,7 +132,7 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]Overview, er
 // it also scans the whole keyspace for topics that only Python peers use; the
 // duration grows with the number of keys in Redis. It reads all names before it
 // yields the first. After an error, which it yields with an empty name, it ends.
-func (c *Client) Topics(ctx context.Context, discover bool, p Page) iter.Seq2[string, error] {
+func (c *Client) Topics(ctx context.Context, discover bool, p wakebelltype.Page) iter.Seq2[string, error] {
 	sources := []paging.Scan{func(cursor uint64) ([]string, uint64, error) { return c.store.Topics(ctx, cursor) }}
 	if discover {
 		sources = append(sources, func(cursor uint64) ([]string, uint64, error) { return c.store.DiscoverTopics(ctx, cursor) })

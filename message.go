@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // ScheduleMessage converts a draft to a request for the gateway. Its error is
@@ -28,7 +29,7 @@ func ScheduleMessage(d Draft) (*messages.ScheduleRequest, error) {
 		Headers:       Headers(d.env.Headers).Map(),
 	}
 	switch {
-	case d.policy == timers.Debounce:
+	case d.policy == wakebelltype.PolicyDebounce:
 		debounce := &messages.Debounce{Delay: durationpb.New(d.in)}
 		if d.maxDelay > 0 {
 			debounce.Limit = durationpb.New(d.maxDelay)
@@ -39,7 +40,7 @@ func ScheduleMessage(d Draft) (*messages.ScheduleRequest, error) {
 	case d.planned:
 		m.When = &messages.ScheduleRequest_In{In: durationpb.New(d.in)}
 	}
-	if d.policy == PolicyKeep || d.policy == PolicyEarliest {
+	if d.policy == wakebelltype.PolicyKeep || d.policy == wakebelltype.PolicyEarliest {
 		m.IfExists = messages.Policy(d.policy) + messages.Policy_POLICY_REPLACE
 	}
 	if d.once != 0 {
@@ -65,7 +66,7 @@ func draftOf(m *messages.ScheduleRequest, key *timers.Key) Draft {
 	switch m.GetIfExists() {
 	case messages.Policy_POLICY_UNSPECIFIED:
 	case messages.Policy_POLICY_REPLACE, messages.Policy_POLICY_KEEP, messages.Policy_POLICY_EARLIEST:
-		opts = append(opts, IfExists(Policy(m.GetIfExists()-messages.Policy_POLICY_REPLACE))) // one of three
+		opts = append(opts, IfExists(wakebelltype.Policy(m.GetIfExists()-messages.Policy_POLICY_REPLACE))) // one of three
 	default:
 		opts = append(opts, wrong(invalid("if_exists", "unknown policy %d", m.GetIfExists())))
 	}

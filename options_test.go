@@ -11,11 +11,11 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// What is wrong with a timer is said before anything is written: which field,
-// and its bound.
-func TestWrongTimersAreRefusedAndNothingIsWritten(t *testing.T) {
+// The error about an invalid timer names the field and its bound. Nothing is written.
+func TestInvalidTimersAreRefusedAndNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
 	c := client(t, rdb, wakebell.ClientConfig{PayloadLimit: 1000})
@@ -58,7 +58,7 @@ func TestWrongTimersAreRefusedAndNothingIsWritten(t *testing.T) {
 		for _, word := range wrong.says {
 			require.ErrorContains(t, err, word, name)
 		}
-		require.Less(t, len(err.Error()), 1000, "%s: an error shows no more of an input than it takes", name)
+		require.Less(t, len(err.Error()), 1000, "%s: an error shows a long input in part", name)
 		require.Zero(t, rdb.DBSize(t.Context()).Val(), name)
 	}
 	_, err := c.Schedule(t.Context())
@@ -66,8 +66,8 @@ func TestWrongTimersAreRefusedAndNothingIsWritten(t *testing.T) {
 	require.Zero(t, rdb.DBSize(t.Context()).Val())
 }
 
-// What is wrong with a configuration is all in one error.
-func TestWrongConfigurationsAreRefused(t *testing.T) {
+// One error lists all invalid fields of a configuration.
+func TestInvalidConfigurationsAreRefused(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string]("t")
@@ -99,8 +99,8 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 		"WaitForRedis":      {wakebell.Config{WaitForRedis: -1}, []string{"WaitForRedis"}},
 		"DeadLetterCap":     {wakebell.Config{DeadLetterCap: -1}, []string{"DeadLetterCap"}},
 		"PayloadLimit":      {wakebell.Config{PayloadLimit: -1}, []string{"PayloadLimit", "536870912"}},
-		"equal keys":        {wakebell.Config{Keys: wakebell.Keys{Timeline: "k", Payloads: "k"}}, []string{"Timeline", "Payloads", `"k"`}},
-		"several at once":   {wakebell.Config{Name: "$", DeadLetterCap: -1, Keys: wakebell.Keys{Dead: "k", Hint: "k"}}, []string{"Name", "DeadLetterCap", "Dead", "Hint"}},
+		"equal keys":        {wakebell.Config{Keys: wakebelltype.Keys{Timeline: "k", Payloads: "k"}}, []string{"Timeline", "Payloads", `"k"`}},
+		"several at once":   {wakebell.Config{Name: "$", DeadLetterCap: -1, Keys: wakebelltype.Keys{Dead: "k", Hint: "k"}}, []string{"Name", "DeadLetterCap", "Dead", "Hint"}},
 	} {
 		_, err := wakebell.New(actorSystem(), rdb, wrong.cfg)
 		require.ErrorIs(t, err, wakebell.ErrInvalid, name)
@@ -119,7 +119,7 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-// A nil or zero client, and a topic without a name, are errors, not crashes.
+// A nil or zero client, or a topic without a name, causes an error and not a panic.
 func TestMisusedClients(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("t")
@@ -137,13 +137,13 @@ func TestMisusedClients(t *testing.T) {
 			"Forget":    func() error { return c.Forget(t.Context(), "") },
 			"Stats":     func() error { _, err := c.Stats(t.Context(), ""); return err },
 			"List": func() (err error) {
-				for _, err = range c.List(t.Context(), "", wakebell.Filter{}, wakebell.Page{}) {
+				for _, err = range c.List(t.Context(), "", wakebell.Filter{}, wakebelltype.Page{}) {
 					break
 				}
 				return err
 			},
 			"DeadLetters": func() (err error) {
-				for _, err = range c.DeadLetters(t.Context(), "", wakebell.DeadFilter{}, wakebell.Page{}) {
+				for _, err = range c.DeadLetters(t.Context(), "", wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 					break
 				}
 				return err

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOptionsFitWhatTheyConfigure compiles handlers with each kind of option: an
-// option that its source or RetuneLocal does not have is an error of the compiler.
+// TestOptionsFitWhatTheyConfigure compiles handlers with each kind of option. An
+// option that does not apply to the source or to RetuneLocal is a compile error.
 func TestOptionsFitWhatTheyConfigure(t *testing.T) {
 	t.Parallel()
 	const (

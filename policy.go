@@ -5,31 +5,17 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/redisops/timers"
-)
-
-// Policy is what scheduling does if a timer of the same id exists.
-type Policy = timers.Policy
-
-const (
-	// PolicyReplace replaces the body and the instant. A running handler is
-	// superseded: it continues, and its verdict is ignored.
-	PolicyReplace = timers.Replace
-	// PolicyKeep keeps the existing timer.
-	PolicyKeep = timers.Keep
-	// PolicyEarliest replaces a pending timer if the new instant is before that
-	// of its next delivery, and otherwise keeps it. A running handler is
-	// superseded.
-	PolicyEarliest = timers.Earliest
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // IfExists sets the policy for an existing id; default PolicyReplace. It excludes
 // Debounce, which is a policy of its own.
-func IfExists(p Policy) ScheduleOption {
+func IfExists(p wakebelltype.Policy) ScheduleOption {
 	return func(d *Draft) error {
 		switch {
-		case p > PolicyEarliest:
+		case p > wakebelltype.PolicyEarliest:
 			return invalid("IfExists", "unknown policy %d", p)
-		case d.policy == timers.Debounce:
+		case d.policy == wakebelltype.PolicyDebounce:
 			return invalid("IfExists", "Debounce is the policy")
 		}
 		d.policy = p
@@ -53,10 +39,10 @@ func Debounce(d, limit time.Duration) ScheduleOption {
 			return invalid("Debounce", "%v, want above 0", d)
 		case limit != 0 && limit < d:
 			return invalid("Debounce", "a limit of %v, want at least the delay of %v, or 0", limit, d)
-		case draft.policy != PolicyReplace:
+		case draft.policy != wakebelltype.PolicyReplace:
 			return invalid("Debounce", "it is a policy of its own, without IfExists")
 		}
-		draft.in, draft.maxDelay, draft.policy = d, limit, timers.Debounce
+		draft.in, draft.maxDelay, draft.policy = d, limit, wakebelltype.PolicyDebounce
 		return draft.plan()
 	}
 }
@@ -69,7 +55,7 @@ func Debounce(d, limit time.Duration) ScheduleOption {
 //   - a timer that was not delivered yet is treated by its policy;
 //   - a timer that was delivered, and runs or waits for its next attempt, is kept;
 //   - a timer that is gone, because it was handled, dead-lettered or cancelled, is
-//     not written again: the Outcome is AlreadyDone.
+//     not written again: the Outcome is OutcomeAlreadyDone.
 //
 // A schedule of the same id without Once is not affected. The window should be
 // longer than the retries of the caller and those of the timer together. Redis

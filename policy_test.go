@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestPoliciesThroughTheClient(t *testing.T) {
@@ -17,13 +18,13 @@ func TestPoliciesThroughTheClient(t *testing.T) {
 	drafts := func(body string, when wakebell.ScheduleOption) []wakebell.Draft {
 		return []wakebell.Draft{
 			topic.Draft(body, when, wakebell.ID("replace")),
-			topic.Draft(body, when, wakebell.ID("keep"), wakebell.IfExists(wakebell.PolicyKeep)),
-			topic.Draft(body, when, wakebell.ID("earliest"), wakebell.IfExists(wakebell.PolicyEarliest)),
+			topic.Draft(body, when, wakebell.ID("keep"), wakebell.IfExists(wakebelltype.PolicyKeep)),
+			topic.Draft(body, when, wakebell.ID("earliest"), wakebell.IfExists(wakebelltype.PolicyEarliest)),
 			topic.Draft(body, wakebell.ID("debounce"), wakebell.Debounce(time.Hour, 3*time.Hour)),
 			topic.Draft(body, when, wakebell.ID("once"), wakebell.Once(time.Hour)),
 		}
 	}
-	schedule := func(body string, when wakebell.ScheduleOption) (all []wakebell.Scheduled, outcomes []wakebell.Outcome) {
+	schedule := func(body string, when wakebell.ScheduleOption) (all []wakebelltype.Scheduled, outcomes []wakebelltype.Outcome) {
 		all, err := c.Schedule(t.Context(), drafts(body, when)...)
 		require.NoError(t, err)
 		for _, s := range all {
@@ -32,22 +33,22 @@ func TestPoliciesThroughTheClient(t *testing.T) {
 		return all, outcomes
 	}
 	before, outcomes := schedule("1", later)
-	created := wakebell.Created
-	require.Equal(t, []wakebell.Outcome{created, created, created, created, created}, outcomes)
+	created := wakebelltype.OutcomeCreated
+	require.Equal(t, []wakebelltype.Outcome{created, created, created, created, created}, outcomes)
 	require.Zero(t, before[0].Found)
 	_, err := topic.Cancel(t.Context(), c, "once")
 	require.NoError(t, err)
 
 	after, outcomes := schedule("2", sooner)
-	require.Equal(t, []wakebell.Outcome{
-		wakebell.Replaced, wakebell.KeptPending, wakebell.Replaced, wakebell.Moved, wakebell.AlreadyDone,
+	require.Equal(t, []wakebelltype.Outcome{
+		wakebelltype.OutcomeReplaced, wakebelltype.OutcomeKeptPending, wakebelltype.OutcomeReplaced, wakebelltype.OutcomeMoved, wakebelltype.OutcomeAlreadyDone,
 	}, outcomes)
 	for i := range 4 {
 		require.Equal(t, before[i].Due, after[i].Found)
 	}
-	require.Equal(t, before[4].Due, after[4].Due, "when it was due")
+	require.Equal(t, before[4].Due, after[4].Due, "a request that was already done must report the first due instant")
 	_, outcomes = schedule("3", later)
-	require.Equal(t, wakebell.KeptEarlier, outcomes[2])
+	require.Equal(t, wakebelltype.OutcomeKeptEarlier, outcomes[2])
 	_, content, err := c.Get(t.Context(), name, "earliest")
 	require.NoError(t, err)
 	require.Equal(t, "2", string(content.Body))
@@ -64,8 +65,8 @@ func TestScheduleOptionsThatContradict(t *testing.T) {
 		"one of them":              {wakebell.In(hour), debounce},
 		"want above 0":             {wakebell.Debounce(0, hour)},
 		"at least the delay":       {wakebell.Debounce(hour, time.Second)},
-		"a policy of its own":      {wakebell.IfExists(wakebell.PolicyKeep), debounce},
-		"Debounce is the policy":   {debounce, wakebell.IfExists(wakebell.PolicyKeep)},
+		"a policy of its own":      {wakebell.IfExists(wakebelltype.PolicyKeep), debounce},
+		"Debounce is the policy":   {debounce, wakebell.IfExists(wakebelltype.PolicyKeep)},
 		"IfExists: unknown policy": {wakebell.IfExists(3)},
 		"Once: 0s":                 {wakebell.Once(0)},
 	} {
@@ -83,18 +84,18 @@ func TestMoveThroughTheClient(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
 	found, err := topic.RunNow(t.Context(), c, "a")
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
-	require.Equal(t, wakebell.Absent, found)
+	require.Equal(t, wakebelltype.PresenceAbsent, found)
 
 	_, err = topic.Schedule(t.Context(), c, "body", wakebell.ID("a"), wakebell.In(time.Hour))
 	require.NoError(t, err)
 	at := time.Date(2050, 1, 2, 3, 4, 5, 0, time.UTC)
 	moved, err := topic.Reschedule(t.Context(), c, "a", wakebell.At(at))
 	require.NoError(t, err)
-	require.Equal(t, wakebell.Moved, moved.Outcome)
+	require.Equal(t, wakebelltype.OutcomeMoved, moved.Outcome)
 	require.Equal(t, at, moved.Due)
 	found, err = topic.RunNow(t.Context(), c, "a")
 	require.NoError(t, err)
-	require.Equal(t, wakebell.Pending, found)
+	require.Equal(t, wakebelltype.PresencePending, found)
 	info, content, err := c.Get(t.Context(), name, "a")
 	require.NoError(t, err)
 	require.True(t, info.Due.Before(at))

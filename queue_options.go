@@ -3,13 +3,13 @@ package wakebell
 import (
 	"time"
 
-	"github.com/wakebell/wakebell/queue"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // queueHandling are the settings of handlers of queues alone.
 type queueHandling struct {
-	name              queue.Keys
+	name              wakebelltype.QueueKeys
 	completed, failed int64
 	finalErrors       bool
 	atMostOnce        bool

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type purchase struct {
@@ -19,7 +20,7 @@ type purchase struct {
 	Cents int    `json:"cents"`
 }
 
-func TestAQueueDeliversWhatIsPublished(t *testing.T) {
+func TestAQueueDeliversPublishedMessages(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	orders := queue.New[purchase](redistest.Name(t), queue.DeduplicateBy(func(o purchase) string { return o.ID }))
@@ -95,7 +96,7 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 	eventually(t, func() bool { return sys.Counters()[q.Name()].Acked == 1 })
 
 	var listed []string
-	for l, err := range c.Queues().DeadLetters(t.Context(), q.Keys(), queue.Page{}) {
+	for l, err := range c.Queues().DeadLetters(t.Context(), q.Keys(), wakebelltype.Page{}) {
 		require.NoError(t, err)
 		listed = append(listed, string(l.Payload)+": "+l.Reason)
 	}
@@ -110,9 +111,9 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 	receive(t, dead)
 }
 
-// A dead letter within the window of its key is redriven under it, and has it
-// again; one whose key a newer message has stays.
-func TestAQueueRedrivesUnderTheKeysOfItsDead(t *testing.T) {
+// A dead letter is redriven under its deduplication key within the window of the key,
+// and holds it again. If a newer message has the key, the dead letter stays.
+func TestAQueueRedrivesUnderDeduplicationKeys(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	q := queue.New[string](redistest.Name(t), queue.DeduplicateBy(func(s string) string { return s }))
@@ -134,5 +135,5 @@ func TestAQueueRedrivesUnderTheKeysOfItsDead(t *testing.T) {
 	eventually(t, func() bool { return sys.Counters()[q.Name()].Acked == 2 })
 	fresh, err := q.Publish(t.Context(), c.Queues(), "a")
 	require.NoError(t, err)
-	require.False(t, fresh, "the key counts from the redrive on")
+	require.False(t, fresh, "the window starts with the redrive")
 }

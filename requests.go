@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // requests carries out the requests of the gateway. Each goes through the same
@@ -205,7 +206,7 @@ func (r requests) stats(ctx context.Context, m *messages.GetTopicStatsRequest) (
 }
 
 // StatsMessage converts a Stats to a message.
-func StatsMessage(st Stats) *messages.TopicStats {
+func StatsMessage(st wakebelltype.Stats) *messages.TopicStats {
 	return &messages.TopicStats{
 		Total: st.Total, Pending: st.Pending, Due: st.Due, Leased: st.Leased, Retrying: st.Retrying, Dead: st.Dead,
 		Estimated: st.Estimated, OldestDue: wire.Timestamp(st.OldestDue), Lag: durationpb.New(st.Lag), PausedAt: wire.Timestamp(st.PausedAt),
@@ -250,7 +251,7 @@ func namesTimer(id string) error {
 // The values of outcomes and presences equal those of the messages, so they are
 // converted by type.
 
-func scheduledMessage(request uint64, s Scheduled) *messages.ScheduleResponse {
+func scheduledMessage(request uint64, s wakebelltype.Scheduled) *messages.ScheduleResponse {
 	return &messages.ScheduleResponse{
 		Request: request, Id: s.ID, Due: wire.Timestamp(s.Due),
 		Outcome: messages.Outcome(s.Outcome), Found: wire.Timestamp(s.Found),

@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // recurring carries out requests about recurring schedules.
@@ -68,7 +69,7 @@ func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurringRe
 	}
 	limit := int(cmp.Or(m.GetLimit(), recurringPage))
 	answer := &messages.ListRecurringResponse{Request: m.GetRequest()}
-	for state, err := range r.client.schedules.List(ctx, Page{After: m.GetAfter()}) {
+	for state, err := range r.client.schedules.List(ctx, wakebelltype.Page{After: m.GetAfter()}) {
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,10 @@
 package wakebell
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/wakebell/wakebell/redisops/gates"
+)
 
 // Reserves reports whether the keys of a queue of this name, given without the
 // System's prefix, would lie among the keys of topics, recurring schedules or
@@ -10,13 +14,12 @@ func (s *System) Reserves(queue string) bool {
 	if s.cfg.Keys.HashTag {
 		full = "{" + full // keys of queues begin so
 	}
-	keys := s.cfg.Keys.WithDefaults()
-	for _, base := range keys.Bases() {
+	for _, base := range s.store.Keys().Bases() {
 		if full == base || strings.HasPrefix(full, strings.TrimSuffix(base, ":")+":") {
 			return true
 		}
 	}
-	gates := s.cfg.Gates.Keys.WithDefaults()
+	gates, _ := gates.NewKeyspace(s.cfg.Gates.Keys) // checked when the System was made
 	for _, base := range gates.Bases() {
 		if full == base || strings.HasPrefix(full, base+":") {
 			return true

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/recurring"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // defaultMaxInterval is that of RedBeat.
@@ -18,8 +19,8 @@ const defaultMaxInterval = 300 * time.Second
 
 // lockToken returns the token of RedBeat's lock, in the format of RedBeat. All
 // nodes with the same keys share it.
-func lockToken(k Keys) string {
-	sum := sha256.Sum256([]byte("wakebell " + k.WithDefaults().Beat))
+func lockToken(k timers.Keyspace) string {
+	sum := sha256.Sum256([]byte("wakebell " + k.Beat))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -41,7 +42,7 @@ func (s *System) scheduler() *scheduler.Config {
 		cfg.MaxInterval = defaultMaxInterval
 	}
 	if b.TakeLock {
-		cfg.Token = lockToken(s.cfg.Keys)
+		cfg.Token = lockToken(s.store.Keys())
 	}
 	if b.OnFire != nil {
 		cfg.OnFire = func(f firing.Fire) { s.onFire(recurring.Run{Name: f.Name, Due: f.Due, Fired: f.Fired, Number: f.Run}) }

@@ -19,10 +19,10 @@ import (
 	"github.com/wakebell/wakebell/internal/link"
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/queue"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/reminder"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // System is a runtime that delivers timers and messages: a root supervisor in the
@@ -203,7 +203,7 @@ func (s *System) check(ctx context.Context) error {
 
 func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
 	var topics []string
-	var queues []queue.Keys
+	var queues []wakebelltype.QueueKeys
 	for _, h := range handlers {
 		if h.set.queue == nil {
 			topics = append(topics, s.cfg.Prefix+h.topic)
@@ -313,12 +313,9 @@ func unfinished(d *messages.Drained) error {
 	return fmt.Errorf("%w: %s", ErrUnfinished, strings.Join(names, ", "))
 }
 
-// Counters count the work of this System's poller of a topic since Start.
-type Counters = poller.Counters
-
 // Counters returns the counters of all pollers by full topic name; nil before
 // Start.
-func (s *System) Counters() map[string]Counters {
+func (s *System) Counters() map[string]wakebelltype.Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.runtime == nil {

@@ -14,14 +14,15 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// tail watches a topic until the end of the test. It waits until so many
-// nodes have said that they are there.
-func tail(t *testing.T, c *wakebell.Client, topic string, nodes int) <-chan wakebell.Event {
+// tail watches a topic until the end of the test. It waits until this number of nodes
+// have announced themselves.
+func tail(t *testing.T, c *wakebell.Client, topic string, nodes int) <-chan wakebelltype.Event {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	events := make(chan wakebell.Event, 10_000)
+	events := make(chan wakebelltype.Event, 10_000)
 	ended := make(chan error, 1)
 	go func() {
 		var last error
@@ -36,17 +37,17 @@ func tail(t *testing.T, c *wakebell.Client, topic string, nodes int) <-chan wake
 		cancel()
 		require.ErrorIs(t, receive(t, ended), context.Canceled)
 	})
-	require.Equal(t, wakebell.EventAttached, receive(t, events).Kind)
+	require.Equal(t, wakebelltype.EventAttached, receive(t, events).Kind)
 	seen := map[string]bool{}
 	for len(seen) < nodes {
 		e := receive(t, events)
-		require.Equal(t, wakebell.Event{Kind: wakebell.EventNode, Topic: topic, Node: e.Node}, e)
+		require.Equal(t, wakebelltype.Event{Kind: wakebelltype.EventNode, Topic: topic, Node: e.Node}, e)
 		seen[e.Node] = true
 	}
 	return events
 }
 
-func TestTailTellsWhatHappens(t *testing.T) {
+func TestTailReportsEvents(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	began := make(chan struct{}, 1)
@@ -65,7 +66,7 @@ func TestTailTellsWhatHappens(t *testing.T) {
 	}, wakebell.RetryBackoff(time.Hour, time.Hour)))
 	c := sys.Client()
 	events := tail(t, c, topic.Name(), 1)
-	next := func(kind wakebell.EventKind, id string) wakebell.Event {
+	next := func(kind wakebelltype.EventKind, id string) wakebelltype.Event {
 		t.Helper()
 		e := receive(t, events)
 		require.Equal(t, kind, e.Kind, "%+v", e)
@@ -80,18 +81,18 @@ func TestTailTellsWhatHappens(t *testing.T) {
 		t.Helper()
 		_, err := topic.Schedule(t.Context(), c, "x", wakebell.ID(id))
 		require.NoError(t, err)
-		delivered := next(wakebell.EventDelivered, id)
+		delivered := next(wakebelltype.EventDelivered, id)
 		require.GreaterOrEqual(t, delivered.Lateness, time.Duration(0))
 	}
 	schedule("acked")
-	require.Positive(t, next(wakebell.EventAcked, "acked").Took)
+	require.Positive(t, next(wakebelltype.EventAcked, "acked").Took)
 	schedule("fails")
-	failed := next(wakebell.EventRetried, "fails")
+	failed := next(wakebelltype.EventRetried, "fails")
 	require.InDelta(t, time.Hour, failed.RetryIn, float64(13*time.Minute))
 	require.True(t, strings.HasPrefix(failed.Text, "no"))
 	require.LessOrEqual(t, len(failed.Text), 256)
 	schedule("rejected")
-	dead := next(wakebell.EventDead, "rejected")
+	dead := next(wakebelltype.EventDead, "rejected")
 	require.Equal(t, "never", dead.Text)
 	last, err := c.LastDead(t.Context(), topic.Name(), 10)
 	require.NoError(t, err)
@@ -101,11 +102,11 @@ func TestTailTellsWhatHappens(t *testing.T) {
 	receive(t, began)
 	_, err = topic.Cancel(t.Context(), c, "cancelled")
 	require.NoError(t, err)
-	next(wakebell.EventCancelled, "cancelled")
+	next(wakebelltype.EventCancelled, "cancelled")
 }
 
-// Two processes and a System here tell one who watches.
-func TestTailHearsAllNodes(t *testing.T) {
+// A Tail receives the events of two processes and of a System in this process.
+func TestTailReceivesTheEventsOfAllNodes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	nodes := []*process{startNode(t, server.Addr), startNode(t, server.Addr)}
@@ -114,25 +115,25 @@ func TestTailHearsAllNodes(t *testing.T) {
 	}
 	c := client(t, server.Client(t), wakebell.ClientConfig{})
 	eventually(t, func() bool { // both have subscribed
-		n, err := server.Client(t).PubSubNumSub(t.Context(), "timers_hint:crowd").Result()
-		return err == nil && n["timers_hint:crowd"] == 2
+		n, err := server.Client(t).PubSubNumSub(t.Context(), "timers_hint:numbers").Result()
+		return err == nil && n["timers_hint:numbers"] == 2
 	})
-	events := tail(t, c, crowdTopic.Name(), 2)
+	events := tail(t, c, numbers.Name(), 2)
 	drafts := make([]wakebell.Draft, 500)
 	for i := range drafts {
-		drafts[i] = crowdTopic.Draft(1)
+		drafts[i] = numbers.Draft(1)
 	}
 	_, err := c.Schedule(t.Context(), drafts...)
 	require.NoError(t, err)
-	told := map[wakebell.EventKind]int{}
+	received := map[wakebelltype.EventKind]int{}
 	byNode := map[string]int{}
-	for told[wakebell.EventAcked]+told[wakebell.EventMissed] < len(drafts) {
+	for received[wakebelltype.EventAcked]+received[wakebelltype.EventMissed] < len(drafts) {
 		e := receive(t, events)
-		told[e.Kind] += max(e.Missed, 1)
+		received[e.Kind] += max(e.Missed, 1)
 		byNode[e.Node]++
 	}
-	require.Zero(t, told[wakebell.EventMissed])
-	require.Equal(t, len(drafts), told[wakebell.EventDelivered])
+	require.Zero(t, received[wakebelltype.EventMissed])
+	require.Equal(t, len(drafts), received[wakebelltype.EventDelivered])
 	require.NotEmpty(t, byNode)
 	for _, node := range nodes {
 		require.NoError(t, node.in.Close())
@@ -140,8 +141,8 @@ func TestTailHearsAllNodes(t *testing.T) {
 	}
 }
 
-// A user without rights on the channel of events is told so; a node of such a
-// user goes on, and says so once.
+// Tail returns an error to a user without rights on the event channel. A node of such
+// a user continues and logs this once.
 func TestTailWithoutChannelRights(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -172,20 +173,21 @@ func TestTailWithoutChannelRights(t *testing.T) {
 func TestTailIsRefused(t *testing.T) {
 	t.Parallel()
 	c := client(t, redistest.Shared(t), wakebell.ClientConfig{})
-	var told []error
+	var received []error
 	for _, err := range c.Tail(t.Context(), "") {
-		told = append(told, err)
+		received = append(received, err)
 	}
-	require.Len(t, told, 1)
-	require.ErrorIs(t, told[0], wakebell.ErrInvalid)
+	require.Len(t, received, 1)
+	require.ErrorIs(t, received[0], wakebell.ErrInvalid)
 	_, err := c.LastDead(t.Context(), "", 1)
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 	_, err = c.LastDead(t.Context(), "t", 0)
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-// Breaking off ends all that Tail began, and it can be ranged over again.
-func TestTailMayBeBrokenOff(t *testing.T) {
+// The end of the loop ends everything that Tail has started, and the sequence can be
+// ranged over again.
+func TestALoopOverTailMayEndEarly(t *testing.T) {
 	t.Parallel()
 	c := client(t, redistest.Shared(t), wakebell.ClientConfig{})
 	watch := c.Tail(t.Context(), redistest.Name(t))
@@ -193,7 +195,7 @@ func TestTailMayBeBrokenOff(t *testing.T) {
 	for range 2 {
 		both.Go(func() {
 			for e, err := range watch {
-				if err != nil || e.Kind != wakebell.EventAttached {
+				if err != nil || e.Kind != wakebelltype.EventAttached {
 					t.Errorf("%+v %v", e, err)
 				}
 				break
@@ -203,8 +205,8 @@ func TestTailMayBeBrokenOff(t *testing.T) {
 	both.Wait()
 }
 
-// A watcher that is there before a node starts receives what it does first.
-func TestTailReceivesWhatANodeDoesFirst(t *testing.T) {
+// A Tail that begins before a node receives the node's first events.
+func TestTailReceivesTheFirstEventsOfANode(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -213,7 +215,7 @@ func TestTailReceivesWhatANodeDoesFirst(t *testing.T) {
 	require.NoError(t, err)
 	events := tail(t, c, topic.Name(), 0)
 	serve(t, rdb, wakebell.Handle(topic, nothing))
-	for _, kind := range []wakebell.EventKind{wakebell.EventNode, wakebell.EventDelivered, wakebell.EventAcked} {
+	for _, kind := range []wakebelltype.EventKind{wakebelltype.EventNode, wakebelltype.EventDelivered, wakebelltype.EventAcked} {
 		require.Equal(t, kind, receive(t, events).Kind)
 	}
 }

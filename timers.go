@@ -7,43 +7,44 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // TimerClient schedules, cancels and inspects timers. The methods of a Topic take
 // one. A Client implements it with Redis, and the Client of package remote
 // implements it over the network.
 type TimerClient interface {
-	Schedule(ctx context.Context, drafts ...Draft) ([]Scheduled, error)
-	Cancel(ctx context.Context, topic string, ids ...string) ([]Presence, error)
-	Reschedule(ctx context.Context, topic, id string, when ScheduleOption) (Scheduled, error)
-	RunNow(ctx context.Context, topic, id string) (Presence, error)
+	Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.Scheduled, error)
+	Cancel(ctx context.Context, topic string, ids ...string) ([]wakebelltype.Presence, error)
+	Reschedule(ctx context.Context, topic, id string, when ScheduleOption) (wakebelltype.Scheduled, error)
+	RunNow(ctx context.Context, topic, id string) (wakebelltype.Presence, error)
 	Get(ctx context.Context, topic, id string) (Info, Content, error)
-	List(ctx context.Context, topic string, f Filter, p Page) iter.Seq2[Info, error]
-	Stats(ctx context.Context, topic string) (Stats, error)
+	List(ctx context.Context, topic string, f Filter, p wakebelltype.Page) iter.Seq2[Info, error]
+	Stats(ctx context.Context, topic string) (wakebelltype.Stats, error)
 }
 
 // Operator inspects and administers topics. A Client and the Client of package
 // remote implement it.
 type Operator interface {
-	Topics(ctx context.Context, discover bool, p Page) iter.Seq2[string, error]
-	Stats(ctx context.Context, topic string) (Stats, error)
-	Overview(ctx context.Context, topics ...string) ([]Overview, error)
+	Topics(ctx context.Context, discover bool, p wakebelltype.Page) iter.Seq2[string, error]
+	Stats(ctx context.Context, topic string) (wakebelltype.Stats, error)
+	Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error)
 	CancelAll(ctx context.Context, topic string) (int64, error)
 	Forget(ctx context.Context, topic string) error
 
-	Control(ctx context.Context, topic string) (Control, error)
-	Pause(ctx context.Context, topic, by, reason string) (Control, error)
-	Resume(ctx context.Context, topic string) (Control, error)
-	Retune(ctx context.Context, topic string, s Settings) (Control, error)
+	Control(ctx context.Context, topic string) (wakebelltype.Control, error)
+	Pause(ctx context.Context, topic, by, reason string) (wakebelltype.Control, error)
+	Resume(ctx context.Context, topic string) (wakebelltype.Control, error)
+	Retune(ctx context.Context, topic string, s wakebelltype.Settings) (wakebelltype.Control, error)
 
-	DeadLetters(ctx context.Context, topic string, f DeadFilter, p Page) iter.Seq2[DeadLetter, error]
+	DeadLetters(ctx context.Context, topic string, f wakebelltype.DeadFilter, p wakebelltype.Page) iter.Seq2[DeadLetter, error]
 	DeadLetter(ctx context.Context, topic, entry string) (DeadLetter, error)
 	LastDead(ctx context.Context, topic string, n int) ([]DeadLetter, error)
-	Redrive(ctx context.Context, topic string, o RedriveOptions) (RedriveResult, error)
-	DeleteDead(ctx context.Context, topic string, f DeadFilter) (int64, error)
+	Redrive(ctx context.Context, topic string, o wakebelltype.RedriveOptions) (wakebelltype.RedriveResult, error)
+	DeleteDead(ctx context.Context, topic string, f wakebelltype.DeadFilter) (int64, error)
 
-	Tail(ctx context.Context, topic string) iter.Seq2[Event, error]
-	Diagnose(ctx context.Context, topics ...string) ([]Finding, error)
+	Tail(ctx context.Context, topic string) iter.Seq2[wakebelltype.Event, error]
+	Diagnose(ctx context.Context, topics ...string) ([]wakebelltype.Finding, error)
 }
 
 var (

@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Topic is a kind of timer: a name and the type of its bodies. It is usually a
@@ -108,13 +109,13 @@ func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
 
 // Cancel removes a timer and returns the state in which it found it. The context
 // of a running handler is cancelled with the cause ErrCancelled.
-func (t Topic[T]) Cancel(ctx context.Context, c TimerClient, id string) (Presence, error) {
+func (t Topic[T]) Cancel(ctx context.Context, c TimerClient, id string) (wakebelltype.Presence, error) {
 	if c == nil {
-		return Absent, invalid("client", "nil")
+		return wakebelltype.PresenceAbsent, invalid("client", "nil")
 	}
 	presences, err := c.Cancel(ctx, t.name, id)
 	if err != nil {
-		return Absent, err
+		return wakebelltype.PresenceAbsent, err
 	}
 	return presences[0], nil
 }
@@ -126,7 +127,7 @@ type Draft struct {
 	at             time.Time
 	in             time.Duration
 	planned        bool // At, In or Debounce was given
-	policy         timers.Policy
+	policy         wakebelltype.Policy
 	maxDelay       time.Duration // of Debounce
 	once           time.Duration
 	replicas       int // that must confirm it within replicaTimeout

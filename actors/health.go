@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // StuckAfter is how long a poller may leave requests unanswered until it counts
@@ -16,7 +17,7 @@ type Health struct {
 	Pollers    []poller.Health // in the order of their topics
 	Silent     time.Duration   // since the supervisor first failed to answer; 0: it answers
 	Draining   bool
-	ClockSteps poller.ClockSteps // of all shards; the last one
+	ClockSteps wakebelltype.ClockSteps // of all shards; the last one
 }
 
 // Requests for a health snapshot. The channels have room for all answers.
@@ -98,7 +99,7 @@ func (rt *Runtime) clock(shard string) *poller.ClockWatch {
 	return w
 }
 
-func (rt *Runtime) clockSteps() (all poller.ClockSteps) {
+func (rt *Runtime) clockSteps() (all wakebelltype.ClockSteps) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	for _, w := range rt.clocks {

@@ -34,6 +34,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/actors/scheduler"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Config configures a Runtime.
@@ -139,8 +140,8 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 func (rt *Runtime) PID() *actor.PID { return rt.pid }
 
 // Counters returns what the poller of each topic has done so far.
-func (rt *Runtime) Counters() map[string]poller.Counters {
-	all := map[string]poller.Counters{}
+func (rt *Runtime) Counters() map[string]wakebelltype.Counters {
+	all := map[string]wakebelltype.Counters{}
 	for _, t := range rt.all() {
 		all[t.Source.Name()] = t.Counters.Snapshot()
 	}

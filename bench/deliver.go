@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -63,7 +64,7 @@ func floor(bodyBytes int) func(context.Context, *world) (sample, error) {
 		}
 		rdb := w.client(deliverLoops)
 		defer func() { _ = rdb.Close() }()
-		store, err := timers.New(rdb, timers.Keys{})
+		store, err := timers.New(rdb, wakebelltype.Keys{})
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const bytesPer = "bytes_per_timer"
@@ -126,7 +127,7 @@ func newBacklog(ctx context.Context, w *world, pending int) (*backlog, error) {
 		return nil, err
 	}
 	rdb := w.client(1)
-	store, err := timers.New(rdb, timers.Keys{})
+	store, err := timers.New(rdb, wakebelltype.Keys{})
 	if err != nil {
 		return nil, err
 	}

@@ -14,13 +14,14 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	terms "github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops/gates"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Config configures Gates. The zero value is valid. All processes that
 // share gates should have the same configuration.
 type Config struct {
 	// Keys are the base names of the Redis keys.
-	Keys Keys
+	Keys wakebelltype.GateKeys
 
 	// LeaseTTL is how long a turn is held after its process died, 300 ms to
 	// 24 h; default 10 s. While the process lives, the turn is extended every
@@ -50,7 +51,6 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.Keys = c.Keys.WithDefaults()
 	if c.LeaseTTL == 0 {
 		c.LeaseTTL = 10 * time.Second
 	}

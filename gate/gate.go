@@ -20,6 +20,7 @@ import (
 	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/gates"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Errors of gates, besides those of package wakebell.
@@ -58,10 +59,10 @@ type Locker interface {
 // Operator inspects and repairs gates: Gates in this process, or those of a
 // remote.Client.
 type Operator interface {
-	List(ctx context.Context, p Page) iter.Seq2[Info, error]
-	Show(ctx context.Context, name string) (Info, error)
+	List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.GateInfo, error]
+	Show(ctx context.Context, name string) (wakebelltype.GateInfo, error)
 	ForceRelease(ctx context.Context, name string, fence uint64) (bool, error)
-	Repair(ctx context.Context, name string, floor uint64) (Repaired, error)
+	Repair(ctx context.Context, name string, floor uint64) (wakebelltype.GateRepaired, error)
 	Remove(ctx context.Context, name string, force bool) (bool, error)
 }
 
@@ -69,18 +70,3 @@ var (
 	_ Locker   = (*Gates)(nil)
 	_ Operator = (*Gates)(nil)
 )
-
-// Keys are the base names of what gates keep in Redis; see docs/keys.md.
-type Keys = gates.Keys
-
-// Page selects a part of a listing.
-type Page = redisops.Page
-
-// Info is a gate as it is stored in Redis.
-type Info = gates.Info
-
-// Ticket is a holder or a waiter of a gate.
-type Ticket = gates.Ticket
-
-// Repaired is the result of Gates.Repair.
-type Repaired = gates.Repaired

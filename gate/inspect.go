@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/wakebell/wakebell/internal/paging"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Guard accepts a write to a resource of a gate, unless it accepted a write with
@@ -33,7 +34,7 @@ func (g *Gates) Guard(ctx context.Context, name, resource string, fence uint64) 
 
 // Show reads a gate with its first 100 waiters in order. A gate that was never
 // used is shown as one without a holder.
-func (g *Gates) Show(ctx context.Context, name string) (Info, error) {
+func (g *Gates) Show(ctx context.Context, name string) (wakebelltype.GateInfo, error) {
 	return g.store.Show(ctx, name)
 }
 
@@ -41,7 +42,7 @@ func (g *Gates) Show(ctx context.Context, name string) (Info, error) {
 // sorted by name. A gate that is in use all the time is yielded once, also by a
 // listing that continues after a Cursor. A gate that cannot be read is yielded with
 // its Err, and the listing continues.
-func (g *Gates) List(ctx context.Context, p Page) iter.Seq2[Info, error] {
+func (g *Gates) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.GateInfo, error] {
 	return paging.Limited(p, g.store.List(ctx, p.After))
 }
 
@@ -60,7 +61,7 @@ func (g *Gates) ForceRelease(ctx context.Context, name string, fence uint64) (bo
 // Tokens in the guard that no turn can have had (above the last token issued and
 // more than a day ahead of the clocks of Redis and of this machine) raise
 // nothing and are cleared. Remove undoes a floor that was too high.
-func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (Repaired, error) {
+func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (wakebelltype.GateRepaired, error) {
 	return g.store.Repair(ctx, name, floor, g.cfg.terms())
 }
 

@@ -753,7 +753,7 @@ func (x *TopicControl) GetSettings() *TopicSettings {
 }
 
 // TopicSettings override the settings of the nodes for a topic. A setting that is
-// zero or absent is not overridden. The bounds are those of wakebell.Settings.
+// zero or absent is not overridden. The bounds are those of wakebelltype.Settings.
 type TopicSettings struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	MaxConcurrent uint32                 `protobuf:"varint,1,opt,name=max_concurrent,json=maxConcurrent,proto3" json:"max_concurrent,omitempty"`

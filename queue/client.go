@@ -15,10 +15,8 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
-
-// Published says what became of a message.
-type Published = queuestore.Published
 
 // ErrFull says that as many messages wait as PendingCap allows; the message was not
 // published.
@@ -64,21 +62,21 @@ type Client struct {
 
 // Publisher publishes messages to queues: a Client, or that of package remote.
 type Publisher interface {
-	Publish(ctx context.Context, drafts ...Draft) ([]Published, error)
+	Publish(ctx context.Context, drafts ...Draft) ([]wakebelltype.QueuePublished, error)
 }
 
 // Operator inspects queues and redrives their dead letters: a Client, or that
 // of package remote.
 type Operator interface {
-	Stats(ctx context.Context, name Keys) (Stats, error)
-	Messages(ctx context.Context, name Keys, running bool, p Page) iter.Seq2[Message, error]
-	Purge(ctx context.Context, name Keys, running bool) (int64, error)
-	PurgeKept(ctx context.Context, name Keys) (int64, error)
+	Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error)
+	Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueMessage, error]
+	Purge(ctx context.Context, name wakebelltype.QueueKeys, running bool) (int64, error)
+	PurgeKept(ctx context.Context, name wakebelltype.QueueKeys) (int64, error)
 
-	DeadLetters(ctx context.Context, name Keys, p Page) iter.Seq2[DeadLetter, error]
-	DeadLetter(ctx context.Context, name Keys, entry string) (DeadLetter, error)
-	RedriveDeadLetter(ctx context.Context, name Keys, l DeadLetter, o RedriveOptions) (RedriveOutcome, string, error)
-	DeleteDeadLetters(ctx context.Context, name Keys, letters ...DeadLetter) (int, error)
+	DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueDeadLetter, error]
+	DeadLetter(ctx context.Context, name wakebelltype.QueueKeys, entry string) (wakebelltype.QueueDeadLetter, error)
+	RedriveDeadLetter(ctx context.Context, name wakebelltype.QueueKeys, l wakebelltype.QueueDeadLetter, o RedriveOptions) (wakebelltype.QueueRedriveOutcome, string, error)
+	DeleteDeadLetters(ctx context.Context, name wakebelltype.QueueKeys, letters ...wakebelltype.QueueDeadLetter) (int, error)
 }
 
 var (
@@ -95,7 +93,7 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	if err := argument.Within("PayloadLimit", cfg.PayloadLimit, 0, maxPayloadLimit); err != nil {
 		return nil, err
 	}
-	store, err := timers.New(rdb, timers.Keys{HashTag: cfg.HashTag})
+	store, err := timers.New(rdb, wakebelltype.Keys{HashTag: cfg.HashTag})
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +107,7 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 // that are returned are published, and the same drafts can be published again: each
 // is published once within a minute or, if all have deduplication keys, within the
 // window.
-func (c *Client) Publish(ctx context.Context, drafts ...Draft) ([]Published, error) {
+func (c *Client) Publish(ctx context.Context, drafts ...Draft) ([]wakebelltype.QueuePublished, error) {
 	all := make([]message, len(drafts))
 	for i, d := range drafts {
 		var err error
@@ -117,7 +115,7 @@ func (c *Client) Publish(ctx context.Context, drafts ...Draft) ([]Published, err
 			return nil, fmt.Errorf("message %d: %w", i, err)
 		}
 	}
-	out := make([]Published, 0, len(all))
+	out := make([]wakebelltype.QueuePublished, 0, len(all))
 	for from := 0; from < len(all); {
 		to := from + 1
 		for to < len(all) && all[to].settings == all[from].settings {
@@ -159,7 +157,7 @@ func (c *Client) check(d Draft) (message, error) {
 }
 
 // publish publishes messages of one queue. With FullWaits it waits for room.
-func publish(ctx context.Context, messages []message) (out []Published, err error) {
+func publish(ctx context.Context, messages []message) (out []wakebelltype.QueuePublished, err error) {
 	all := make([]queuestore.Message, len(messages))
 	for i, m := range messages {
 		all[i] = m.message
@@ -191,7 +189,7 @@ func publish(ctx context.Context, messages []message) (out []Published, err erro
 }
 
 // queue is the store of a queue under its full name.
-func (c *Client) queue(name Keys) (*queuestore.Queue, error) {
+func (c *Client) queue(name wakebelltype.QueueKeys) (*queuestore.Queue, error) {
 	switch {
 	case c == nil || c.store == nil:
 		return nil, argument.Invalid("client", "nil or zero; use NewClient")
@@ -202,23 +200,14 @@ func (c *Client) queue(name Keys) (*queuestore.Queue, error) {
 	return queuestore.New(c.store, name)
 }
 
-// Stats are a queue in numbers.
-type Stats = queuestore.Stats
-
-// Stats describes a queue in numbers.
-func (c *Client) Stats(ctx context.Context, name Keys) (Stats, error) {
+// QueueStats describes a queue in numbers.
+func (c *Client) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error) {
 	q, err := c.queue(name)
 	if err != nil {
-		return Stats{}, err
+		return wakebelltype.QueueStats{}, err
 	}
 	return q.Stats(ctx)
 }
-
-// Message is a message as it stands in its queue.
-type Message = queuestore.StoredMessage
-
-// Page selects a part of a listing.
-type Page = redisops.Page
 
 // messagesPage is how many messages a listing reads at once.
 const messagesPage = 100
@@ -229,8 +218,8 @@ const messagesPage = 100
 // all the time is yielded once, also by a listing that continues after a Cursor.
 // The deadline of a running message changes with each heartbeat: it may be yielded
 // twice or not at all. An error is yielded last.
-func (c *Client) Messages(ctx context.Context, name Keys, running bool, p Page) iter.Seq2[Message, error] {
-	return paging.All(p, func(after string, limit int) ([]Message, string, error) {
+func (c *Client) Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueMessage, error] {
+	return paging.All(p, func(after string, limit int) ([]wakebelltype.QueueMessage, string, error) {
 		q, err := c.queue(name)
 		if err != nil {
 			return nil, "", err
@@ -243,7 +232,7 @@ func (c *Client) Messages(ctx context.Context, name Keys, running bool, p Page) 
 // the deduplication keys that FreeKeyOnFailure stored. With running it also deletes
 // the messages that consumers hold: the contexts of their handlers end with
 // wakebell.ErrLeaseLost. After an error it may have deleted some.
-func (c *Client) Purge(ctx context.Context, name Keys, running bool) (int64, error) {
+func (c *Client) Purge(ctx context.Context, name wakebelltype.QueueKeys, running bool) (int64, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, err
@@ -253,7 +242,7 @@ func (c *Client) Purge(ctx context.Context, name Keys, running bool) (int64, err
 
 // PurgeKept deletes the payloads that are kept of completed and failed messages,
 // and returns how many there were.
-func (c *Client) PurgeKept(ctx context.Context, name Keys) (int64, error) {
+func (c *Client) PurgeKept(ctx context.Context, name wakebelltype.QueueKeys) (int64, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, err
@@ -267,7 +256,7 @@ const drainLook = 100 * time.Millisecond
 // Drain waits until no message waits in the queue and no consumer holds one. Stop
 // the publishers first, and keep the consumers running. It returns the last counts;
 // when ctx ends first, with the cause of that.
-func Drain(ctx context.Context, of Operator, name Keys) (left Stats, err error) {
+func Drain(ctx context.Context, of Operator, name wakebelltype.QueueKeys) (left wakebelltype.QueueStats, err error) {
 	for {
 		st, err := of.Stats(ctx, name)
 		switch {

@@ -7,29 +7,15 @@ import (
 
 	"github.com/wakebell/wakebell/internal/paging"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
-)
-
-// DeadLetter is a dead letter of a queue.
-type DeadLetter = queuestore.DeadLetter
-
-// RedriveOutcome says what became of a dead letter that was redriven.
-type RedriveOutcome = queuestore.LetterOutcome
-
-const (
-	// Redriven: it is a message again, with a new id.
-	Redriven = queuestore.LetterRedriven
-	// Duplicate: it stays, because another message has its deduplication key.
-	Duplicate = queuestore.LetterDuplicate
-	// Absent: there is no such dead letter any more.
-	Absent = queuestore.LetterAbsent
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DeadLetters yields the dead letters of a queue, the oldest first. It reads pages
 // while the loop runs. A dead letter that stays is yielded once, also by a listing
 // that continues after a Cursor; if the one of the Cursor is gone and Python wrote
 // it, some may be skipped. An error is yielded last.
-func (c *Client) DeadLetters(ctx context.Context, name Keys, p Page) iter.Seq2[DeadLetter, error] {
-	return paging.All(p, func(after string, limit int) ([]DeadLetter, string, error) {
+func (c *Client) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueDeadLetter, error] {
+	return paging.All(p, func(after string, limit int) ([]wakebelltype.QueueDeadLetter, string, error) {
 		q, err := c.queue(name)
 		if err != nil {
 			return nil, "", err
@@ -38,18 +24,18 @@ func (c *Client) DeadLetters(ctx context.Context, name Keys, p Page) iter.Seq2[D
 	})
 }
 
-// DeadLetter reads one dead letter by its Entry; wakebell.ErrNotFound when there is
+// QueueDeadLetter reads one dead letter by its Entry; wakebell.ErrNotFound when there is
 // none.
-func (c *Client) DeadLetter(ctx context.Context, name Keys, entry string) (DeadLetter, error) {
+func (c *Client) DeadLetter(ctx context.Context, name wakebelltype.QueueKeys, entry string) (wakebelltype.QueueDeadLetter, error) {
 	q, err := c.queue(name)
 	if err != nil {
-		return DeadLetter{}, err
+		return wakebelltype.QueueDeadLetter{}, err
 	}
 	return q.DeadLetter(ctx, entry)
 }
 
 // DeleteDeadLetters deletes dead letters, and returns how many of them existed.
-func (c *Client) DeleteDeadLetters(ctx context.Context, name Keys, dead ...DeadLetter) (int, error) {
+func (c *Client) DeleteDeadLetters(ctx context.Context, name wakebelltype.QueueKeys, dead ...wakebelltype.QueueDeadLetter) (int, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, err
@@ -63,7 +49,7 @@ type RedriveOptions struct {
 	// Key returns the deduplication key of a dead letter, empty for none; nil: none
 	// has one. The new message takes over a key that the dead one still holds. If
 	// another message holds the key, the dead letter stays.
-	Key func(DeadLetter) string
+	Key func(wakebelltype.QueueDeadLetter) string
 
 	// Window is how long the keys suppress, 1 ms to 100 years; 0 means 1 h.
 	Window time.Duration
@@ -79,7 +65,7 @@ func (q Queue[T]) RedriveOptions() RedriveOptions {
 	if q.key == nil {
 		return o
 	}
-	o.Key = func(l DeadLetter) string {
+	o.Key = func(l wakebelltype.QueueDeadLetter) string {
 		body, err := q.codec.Decode(l.Payload, q.codec.PayloadType())
 		if err != nil {
 			return ""
@@ -91,7 +77,7 @@ func (q Queue[T]) RedriveOptions() RedriveOptions {
 
 // RedriveDeadLetter publishes a dead letter again with a new id and deletes it, in
 // one step. It returns the outcome and the new id.
-func (c *Client) RedriveDeadLetter(ctx context.Context, name Keys, l DeadLetter, o RedriveOptions) (RedriveOutcome, string, error) {
+func (c *Client) RedriveDeadLetter(ctx context.Context, name wakebelltype.QueueKeys, l wakebelltype.QueueDeadLetter, o RedriveOptions) (wakebelltype.QueueRedriveOutcome, string, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, "", err
@@ -108,14 +94,14 @@ const redriveStep = 100
 
 // Redrive publishes all dead letters that exist when it begins, the oldest first,
 // and returns how many it redrove. A call after an error continues.
-func Redrive(ctx context.Context, of Operator, name Keys, o RedriveOptions) (redriven int64, err error) {
+func Redrive(ctx context.Context, of Operator, name wakebelltype.QueueKeys, o RedriveOptions) (redriven int64, err error) {
 	st, err := of.Stats(ctx, name)
 	if err != nil {
 		return 0, err
 	}
 	for left, stayed := st.Dead, int64(0); left > 0; {
-		dead := make([]DeadLetter, 0, redriveStep)
-		for l, err := range of.DeadLetters(ctx, name, Page{After: queuestore.First(stayed), Limit: int(min(left, redriveStep))}) {
+		dead := make([]wakebelltype.QueueDeadLetter, 0, redriveStep)
+		for l, err := range of.DeadLetters(ctx, name, wakebelltype.Page{After: queuestore.First(stayed), Limit: int(min(left, redriveStep))}) {
 			if err != nil {
 				return redriven, err
 			}
@@ -130,9 +116,9 @@ func Redrive(ctx context.Context, of Operator, name Keys, o RedriveOptions) (red
 			switch {
 			case err != nil:
 				return redriven, err
-			case outcome == Redriven:
+			case outcome == wakebelltype.QueueRedriveSucceeded:
 				redriven++
-			case outcome == Duplicate:
+			case outcome == wakebelltype.QueueRedriveDuplicate:
 				stayed++
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Queue is a queue of messages that are due at once: a name, the type of the
@@ -31,13 +32,10 @@ type Queue[T any] struct {
 	err   error
 }
 
-// Keys name a queue and say which Redis keys it has.
-type Keys = queuestore.Name
-
 // Settings are the options of a queue as plain data. The zero values of all
 // fields but Keys are the defaults.
 type Settings struct {
-	Keys Keys
+	Keys wakebelltype.QueueKeys
 
 	// DeduplicationWindow is how long a deduplication key suppresses further
 	// messages of the same key, 1 ms to 100 years; 0 means 1 h.
@@ -87,7 +85,7 @@ type Option func(*choices) error
 // New names a queue: 1 – 512 bytes, without NUL and without the separator.
 // A Client or System with a Prefix puts it before the name.
 func New[T any](name string, opts ...Option) Queue[T] {
-	chosen := choices{Settings: Settings{Keys: Keys{Name: name}}}
+	chosen := choices{Settings: Settings{Keys: wakebelltype.QueueKeys{Name: name}}}
 	q := Queue[T]{codec: codec.For[T]()}
 	var errs []error
 	for i, opt := range opts {
@@ -117,8 +115,8 @@ func (q Queue[T]) Under(prefix string) Queue[T] {
 	return q
 }
 
-// Keys returns the keys of the queue, which the calls of a Client take.
-func (q Queue[T]) Keys() Keys { return q.set.Keys }
+// QueueKeys returns the keys of the queue, which the calls of a Client take.
+func (q Queue[T]) Keys() wakebelltype.QueueKeys { return q.set.Keys }
 
 // Settings returns the options of the queue, and the error of a wrong one.
 func (q Queue[T]) Settings() (Settings, error) { return q.set, q.err }
@@ -285,7 +283,7 @@ func (q Queue[T]) Publish(ctx context.Context, c Publisher, body T, opts ...Publ
 
 // PublishAll publishes messages in their order, and says of each what became of
 // it. It is Client.Publish, and keeps its promises.
-func (q Queue[T]) PublishAll(ctx context.Context, c Publisher, bodies ...T) ([]Published, error) {
+func (q Queue[T]) PublishAll(ctx context.Context, c Publisher, bodies ...T) ([]wakebelltype.QueuePublished, error) {
 	if c == nil {
 		return nil, argument.Invalid("client", "nil")
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/wakebell/wakebell/internal/clientstore"
 	"github.com/wakebell/wakebell/internal/firing"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
-	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Config configures Schedules; the zero value works.
 type Config struct {
 	// Keys are the base names of the Redis keys.
-	Keys timers.Keys
+	Keys wakebelltype.Keys
 
 	// Prefix is put before the names of schedules and topics.
 	Prefix string

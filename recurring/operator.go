@@ -5,18 +5,15 @@ import (
 	"iter"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
-
-// Page selects a part of a listing.
-type Page = redisops.Page
 
 // Operator stores, inspects and fires recurring schedules. Schedules implements
 // it with Redis, the Schedules of package remote through a node.
 type Operator interface {
 	Put(ctx context.Context, schedules ...Schedule) error
 	Get(ctx context.Context, name string) (State, error)
-	List(ctx context.Context, p Page) iter.Seq2[State, error]
+	List(ctx context.Context, p wakebelltype.Page) iter.Seq2[State, error]
 	Delete(ctx context.Context, name string) error
 	Pause(ctx context.Context, name string) error
 	Resume(ctx context.Context, name string) error

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/redisops"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // ErrNotFound reports that there is no recurring schedule with this name.
@@ -101,9 +102,9 @@ func (s *Schedules) Get(ctx context.Context, name string) (State, error) {
 // read. A schedule that exists all the time is yielded once, also by a listing that
 // continues after a Cursor. It reads all names before it yields the first schedule.
 // An error ends it.
-func (s *Schedules) List(ctx context.Context, p Page) iter.Seq2[State, error] {
+func (s *Schedules) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[State, error] {
 	return paging.Limited(p, func(yield func(State, error) bool) {
-		for name, err := range s.Names(ctx, Page{After: p.After}) {
+		for name, err := range s.Names(ctx, wakebelltype.Page{After: p.After}) {
 			var state State
 			if err == nil {
 				state, err = s.Get(ctx, name)
@@ -123,7 +124,7 @@ func (s *Schedules) List(ctx context.Context, p Page) iter.Seq2[State, error] {
 
 // Names yields the names of the recurring schedules, sorted, each once. Page.After
 // is a name. An error ends it.
-func (s *Schedules) Names(ctx context.Context, p Page) iter.Seq2[string, error] {
+func (s *Schedules) Names(ctx context.Context, p wakebelltype.Page) iter.Seq2[string, error] {
 	return paging.Limited(p, paging.Names(p.After, func(cursor uint64) ([]string, uint64, error) {
 		members, next, err := s.store.Names(ctx, cursor)
 		var names []string

@@ -10,20 +10,17 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/paging"
-	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
-
-// Page selects a part of a listing.
-type Page = redisops.Page
 
 // List yields the reminders of a recipient, or with the zero Recipient those of
 // all recipients that this node delivers to: first the one-time reminders, ordered
 // by Due for each topic, then the recurring ones by name. It reads all of them, so
 // it is for operators and tools. A reminder that is not changed is yielded once,
 // also by a listing that continues after a Cursor. An error ends it.
-func (r *Reminders) List(ctx context.Context, to Recipient, p Page) iter.Seq2[State, error] {
+func (r *Reminders) List(ctx context.Context, to Recipient, p wakebelltype.Page) iter.Seq2[State, error] {
 	return paging.Limited(p, func(yield func(State, error) bool) {
 		if r.cfg == nil {
 			yield(State{}, ErrDisabled)
@@ -109,7 +106,7 @@ func (r *Reminders) listOnce(ctx context.Context, to Recipient, at cursor) iter.
 // listRecurring yields the recurring reminders of a recipient.
 func (r *Reminders) listRecurring(ctx context.Context, to Recipient, after string) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
-		for name, err := range r.node.Schedules.Names(ctx, recurring.Page{After: after}) {
+		for name, err := range r.node.Schedules.Names(ctx, wakebelltype.Page{After: after}) {
 			if err != nil {
 				yield(State{}, err)
 				return

@@ -23,6 +23,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Reminders sets, lists and removes the reminders of a System: one for each
@@ -243,7 +244,7 @@ func (s *stored) forget(ctx context.Context) (found bool, err error) {
 
 func (s *stored) cancel(ctx context.Context) (found bool, err error) {
 	presence, err := s.node.Store.Cancel(ctx, s.node.Prefix+s.topic, s.id)
-	return err == nil && presence[0] != timers.Absent, err
+	return err == nil && presence[0] != wakebelltype.PresenceAbsent, err
 }
 
 func (s *stored) deleteSchedule(ctx context.Context) (found bool, err error) {

@@ -7,6 +7,7 @@ import (
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // scheduled is a ScheduleResponse or a RescheduleResponse.
@@ -18,10 +19,10 @@ type scheduled interface {
 }
 
 // scheduledOf converts the answer to a schedule or reschedule request.
-func scheduledOf(m scheduled) wakebell.Scheduled {
-	return wakebell.Scheduled{
+func scheduledOf(m scheduled) wakebelltype.Scheduled {
+	return wakebelltype.Scheduled{
 		ID: m.GetId(), Due: fields.Time(m.GetDue()),
-		Outcome: wakebell.Outcome(m.GetOutcome()), Found: fields.Time(m.GetFound()), //nolint:gosec // numbered alike
+		Outcome: wakebelltype.Outcome(m.GetOutcome()), Found: fields.Time(m.GetFound()), //nolint:gosec // numbered alike
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/access"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Client schedules, cancels, inspects and handles timers of a System in
@@ -139,7 +140,7 @@ func keyOf(ctx context.Context) string {
 // Schedule does what wakebell.Client.Schedule does. Many drafts are sent in
 // several requests: after an error, some of them may be scheduled. Repeating the
 // call is safe.
-func (c *Client) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebell.Scheduled, error) {
+func (c *Client) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebelltype.Scheduled, error) {
 	timers := make([]*messages.ScheduleRequest, len(drafts))
 	for i, d := range drafts {
 		var err error
@@ -153,9 +154,9 @@ func (c *Client) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wake
 		if err != nil {
 			return nil, err
 		}
-		return []wakebell.Scheduled{scheduledOf(answer)}, nil
+		return []wakebelltype.Scheduled{scheduledOf(answer)}, nil
 	}
-	done := make([]wakebell.Scheduled, 0, len(timers))
+	done := make([]wakebelltype.Scheduled, 0, len(timers))
 	for len(timers) > 0 {
 		n := c.fitting(timers)
 		request := &messages.ScheduleBatchRequest{Timers: timers[:n]}
@@ -193,14 +194,14 @@ func (c *Client) fitting(timers []*messages.ScheduleRequest) int {
 }
 
 // Cancel does what wakebell.Client.Cancel does, for up to 1,000 ids.
-func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]wakebell.Presence, error) {
+func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]wakebelltype.Presence, error) {
 	answer, err := call[*messages.CancelResponse](ctx, c, &messages.CancelRequest{Topic: topic, Ids: ids, Key: keyOf(ctx)})
 	if err != nil {
 		return nil, err
 	}
-	found := make([]wakebell.Presence, len(answer.GetFound()))
+	found := make([]wakebelltype.Presence, len(answer.GetFound()))
 	for i, p := range answer.GetFound() {
-		found[i] = wakebell.Presence(p) //nolint:gosec // numbered alike
+		found[i] = wakebelltype.Presence(p) //nolint:gosec // numbered alike
 	}
 	return found, nil
 }
@@ -215,7 +216,7 @@ func (c *Client) Get(ctx context.Context, topic, id string) (wakebell.Info, wake
 }
 
 // List does what wakebell.Client.List does.
-func (c *Client) List(ctx context.Context, topic string, f wakebell.Filter, p wakebell.Page) iter.Seq2[wakebell.Info, error] {
+func (c *Client) List(ctx context.Context, topic string, f wakebell.Filter, p wakebelltype.Page) iter.Seq2[wakebell.Info, error] {
 	return paging.All(p, func(after string, limit int) ([]wakebell.Info, string, error) {
 		request := &messages.ListTimersRequest{Topic: topic, Running: f.Running, Limit: fields.Count(limit), After: after}
 		if !f.DueBefore.IsZero() {
@@ -234,10 +235,10 @@ func (c *Client) List(ctx context.Context, topic string, f wakebell.Filter, p wa
 }
 
 // Reschedule does what wakebell.Client.Reschedule does.
-func (c *Client) Reschedule(ctx context.Context, topic, id string, when wakebell.ScheduleOption) (wakebell.Scheduled, error) {
+func (c *Client) Reschedule(ctx context.Context, topic, id string, when wakebell.ScheduleOption) (wakebelltype.Scheduled, error) {
 	planned, err := wakebell.ScheduleMessage(wakebell.NewTopic[[]byte](topic).Draft(nil, when))
 	if err != nil {
-		return wakebell.Scheduled{}, err
+		return wakebelltype.Scheduled{}, err
 	}
 	request := &messages.RescheduleRequest{Topic: topic, Id: id}
 	switch w := planned.GetWhen().(type) {
@@ -246,29 +247,29 @@ func (c *Client) Reschedule(ctx context.Context, topic, id string, when wakebell
 	case *messages.ScheduleRequest_In:
 		request.When = &messages.RescheduleRequest_In{In: w.In}
 	default:
-		return wakebell.Scheduled{}, argument.Invalid("when", "want In or At")
+		return wakebelltype.Scheduled{}, argument.Invalid("when", "want In or At")
 	}
 	answer, err := call[*messages.RescheduleResponse](ctx, c, request)
 	if err != nil {
-		return wakebell.Scheduled{}, err
+		return wakebelltype.Scheduled{}, err
 	}
 	return scheduledOf(answer), nil
 }
 
 // RunNow does what wakebell.Client.RunNow does.
-func (c *Client) RunNow(ctx context.Context, topic, id string) (wakebell.Presence, error) {
+func (c *Client) RunNow(ctx context.Context, topic, id string) (wakebelltype.Presence, error) {
 	answer, err := call[*messages.RunNowResponse](ctx, c, &messages.RunNowRequest{Topic: topic, Id: id})
 	if err != nil {
-		return wakebell.Absent, err
+		return wakebelltype.PresenceAbsent, err
 	}
-	return wakebell.Presence(answer.GetFound()), nil //nolint:gosec // numbered alike
+	return wakebelltype.Presence(answer.GetFound()), nil //nolint:gosec // numbered alike
 }
 
 // Stats does what wakebell.Client.Stats does.
-func (c *Client) Stats(ctx context.Context, topic string) (wakebell.Stats, error) {
+func (c *Client) Stats(ctx context.Context, topic string) (wakebelltype.Stats, error) {
 	answer, err := call[*messages.GetTopicStatsResponse](ctx, c, &messages.GetTopicStatsRequest{Topic: topic})
 	if err != nil {
-		return wakebell.Stats{}, err
+		return wakebelltype.Stats{}, err
 	}
 	return wire.StatsOf(answer.GetStats()), nil
 }

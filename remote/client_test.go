@@ -13,6 +13,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func dial(t testing.TB, n *node) *remote.Client {
@@ -23,15 +24,15 @@ func dial(t testing.TB, n *node) *remote.Client {
 func dialAt(t testing.TB, address string) *remote.Client {
 	t.Helper()
 	c, err := remote.Dial(t.Context(), address, remote.DialConfig{
-		Config: remote.Config{Token: secret, Logger: quiet}, DeadLink: time.Minute, // so that no stall makes it dead
+		Config: remote.Config{Token: secret, Logger: quiet}, DeadLink: time.Minute, // so that a stall does not end the link
 	})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
 
-// The same calls on a Client here and on one over the network see the same.
-func TestAClientElsewhereIsAsTheClientHere(t *testing.T) {
+// The same calls on a local Client and over the network have the same results.
+func TestARemoteClientEqualsALocalClient(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	topic := n.topic
@@ -54,17 +55,17 @@ func TestAClientElsewhereIsAsTheClientHere(t *testing.T) {
 		require.ErrorIs(t, err, wakebell.ErrUnreadable)
 		require.Equal(t, wakebell.Stored[int]{Info: info, Content: content}, unreadable)
 
-		again, err := c.Schedule(ctx, topic.Draft("x", wakebell.ID(id), wakebell.IfExists(wakebell.PolicyKeep)),
+		again, err := c.Schedule(ctx, topic.Draft("x", wakebell.ID(id), wakebell.IfExists(wakebelltype.PolicyKeep)),
 			topic.Draft("y", wakebell.ID(name+"2"), wakebell.In(2*time.Hour)))
 		require.NoError(t, err)
-		require.Equal(t, wakebell.KeptPending, again[0].Outcome)
-		require.Equal(t, wakebell.Created, again[1].Outcome)
+		require.Equal(t, wakebelltype.OutcomeKeptPending, again[0].Outcome)
+		require.Equal(t, wakebelltype.OutcomeCreated, again[1].Outcome)
 
 		moved, err := c.Reschedule(ctx, topic.Name(), id, wakebell.In(30*time.Minute))
 		require.NoError(t, err)
-		require.Equal(t, wakebell.Moved, moved.Outcome)
+		require.Equal(t, wakebelltype.OutcomeMoved, moved.Outcome)
 		var seen []string
-		for info, err := range c.List(ctx, topic.Name(), wakebell.Filter{DueBefore: time.Now().Add(45 * time.Minute)}, wakebell.Page{}) {
+		for info, err := range c.List(ctx, topic.Name(), wakebell.Filter{DueBefore: time.Now().Add(45 * time.Minute)}, wakebelltype.Page{}) {
 			require.NoError(t, err)
 			seen = append(seen, info.ID)
 		}
@@ -75,7 +76,7 @@ func TestAClientElsewhereIsAsTheClientHere(t *testing.T) {
 
 		found, err := topic.Cancel(ctx, c, id)
 		require.NoError(t, err)
-		require.Equal(t, wakebell.Pending, found)
+		require.Equal(t, wakebelltype.PresencePending, found)
 		_, err = c.RunNow(ctx, topic.Name(), id)
 		require.ErrorIs(t, err, wakebell.ErrNotFound)
 		_, _, err = c.Get(ctx, topic.Name(), id)
@@ -102,7 +103,7 @@ func TestManyTimersTravelInSeveralRequests(t *testing.T) {
 	require.Len(t, stored, len(drafts))
 	require.Equal(t, "2499", stored[2499].ID)
 	count := 0
-	for _, err := range c.List(t.Context(), n.topic.Name(), wakebell.Filter{}, wakebell.Page{}) {
+	for _, err := range c.List(t.Context(), n.topic.Name(), wakebell.Filter{}, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		count++
 	}
@@ -121,7 +122,7 @@ func TestARepeatedCallWithAKeyHasTheFirstAnswer(t *testing.T) {
 	require.NoError(t, err)
 	again, err := c.Schedule(ctx, draft)
 	require.NoError(t, err)
-	require.Equal(t, wakebell.Created, again[0].Outcome, "the answer of the first")
+	require.Equal(t, wakebelltype.OutcomeCreated, again[0].Outcome, "the answer of the first")
 	_, _, err = c.Get(t.Context(), n.topic.Name(), "a")
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
 }
@@ -249,5 +250,5 @@ func TestCallsSurviveALinkThatIsCutAgainAndAgain(t *testing.T) {
 	eventually(t, func() bool {
 		_, err := n.topic.Schedule(ctx, impatient, "x", wakebell.In(time.Hour))
 		return err == nil
-	}, "and it comes back by itself")
+	}, "the client must reconnect automatically")
 }

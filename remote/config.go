@@ -11,11 +11,11 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/access"
 	"github.com/wakebell/wakebell/remote/internal/peer"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/remote/rights"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -108,7 +108,7 @@ type Config struct {
 	// Queues are the queues whose key separator or dead-letter key differs from the
 	// default. Their names are without the System's prefix. Peers cannot choose
 	// keys: all other queues have the default ones.
-	Queues []queue.Keys
+	Queues []wakebelltype.QueueKeys
 
 	// Allow are the actors of this process, besides those of Wakebell, that peers
 	// may send messages to.

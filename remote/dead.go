@@ -11,11 +11,12 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DeadLetters does what wakebell.Client.DeadLetters does. If the link breaks, it
 // ends with wakebell.ErrUnavailable.
-func (c *Client) DeadLetters(ctx context.Context, topic string, f wakebell.DeadFilter, p wakebell.Page) iter.Seq2[wakebell.DeadLetter, error] {
+func (c *Client) DeadLetters(ctx context.Context, topic string, f wakebelltype.DeadFilter, p wakebelltype.Page) iter.Seq2[wakebell.DeadLetter, error] {
 	listed := c.listDeadLetters(ctx, &messages.ListDeadLettersRequest{
 		Topic: topic, Filter: wire.DeadFilterMessage(f), After: p.After, Limit: fields.Count(p.Limit),
 	})
@@ -61,8 +62,8 @@ func (c *Client) DeadLetter(ctx context.Context, topic, entry string) (wakebell.
 // Redrive does what wakebell.Client.Redrive does. If the link breaks, it returns
 // wakebell.ErrUnavailable, and the result may miss dead letters that were redriven.
 // Calling it again continues with the remaining ones.
-func (c *Client) Redrive(ctx context.Context, topic string, o wakebell.RedriveOptions) (wakebell.RedriveResult, error) {
-	var done wakebell.RedriveResult
+func (c *Client) Redrive(ctx context.Context, topic string, o wakebelltype.RedriveOptions) (wakebelltype.RedriveResult, error) {
+	var done wakebelltype.RedriveResult
 	if o.Rate < 0 {
 		return done, argument.Invalid("rate", "%d a second, want 1 to 10000", o.Rate)
 	}
@@ -73,8 +74,8 @@ func (c *Client) Redrive(ctx context.Context, topic string, o wakebell.RedriveOp
 		if err != nil {
 			return done, err
 		}
-		l := wakebell.RedrivenLetter{
-			Entry: m.GetEntry(), ID: m.GetId(), Outcome: wakebell.RedriveOutcome(m.GetOutcome()), //nolint:gosec // numbered alike
+		l := wakebelltype.RedrivenLetter{
+			Entry: m.GetEntry(), ID: m.GetId(), Outcome: wakebelltype.RedriveOutcome(m.GetOutcome()), //nolint:gosec // numbered alike
 		}
 		done.Add(l.Outcome)
 		if o.Each != nil {
@@ -87,7 +88,7 @@ func (c *Client) Redrive(ctx context.Context, topic string, o wakebell.RedriveOp
 // DeleteDead does what wakebell.Client.DeleteDead does, but returns 0 with an
 // error. If the link breaks, it returns wakebell.ErrUnavailable, and some dead
 // letters may have been deleted.
-func (c *Client) DeleteDead(ctx context.Context, topic string, f wakebell.DeadFilter) (int64, error) {
+func (c *Client) DeleteDead(ctx context.Context, topic string, f wakebelltype.DeadFilter) (int64, error) {
 	answer, err := once(ctx, c, rpc.OperationsClient.DeleteDeadLetters, &messages.DeleteDeadLettersRequest{Topic: topic, Filter: wire.DeadFilterMessage(f)})
 	return answer.GetCount(), err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Errors that a peer receives while Redis is down contain no address; the log does.
@@ -44,7 +45,7 @@ func TestErrorsContainNoAddressOfRedis(t *testing.T) {
 
 	found, err := c.Diagnose(t.Context(), "topic")
 	require.NoError(t, err)
-	require.Equal(t, wakebell.Bad, found[0].Grade)
+	require.Equal(t, wakebelltype.GradeBad, found[0].Grade)
 	require.Contains(t, found[0].Found, "(address withheld)")
 	require.NotContains(t, fmt.Sprint(found), s.Addr)
 	require.Contains(t, log.with("a peer's diagnosis found a fault")[0], s.Addr)

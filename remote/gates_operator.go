@@ -10,15 +10,16 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 var _ gate.Operator = (*Gates)(nil)
 
 // List does what gate.Gates.List does. If the link breaks, it ends with
 // wakebell.ErrUnavailable.
-func (g *Gates) List(ctx context.Context, p gate.Page) iter.Seq2[gate.Info, error] {
+func (g *Gates) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.GateInfo, error] {
 	request := &messages.ListGatesRequest{After: p.After, Limit: fields.Count(p.Limit)}
-	return paging.Limited(p, wire.Each(list(ctx, g.client, rpc.OperationsClient.ListGates, request), func(m *messages.ListGatesResponse) gate.Info {
+	return paging.Limited(p, wire.Each(list(ctx, g.client, rpc.OperationsClient.ListGates, request), func(m *messages.ListGatesResponse) wakebelltype.GateInfo {
 		info := wire.GateOf(m.GetGate())
 		info.Cursor = info.Name
 		return info
@@ -26,10 +27,10 @@ func (g *Gates) List(ctx context.Context, p gate.Page) iter.Seq2[gate.Info, erro
 }
 
 // Show does what gate.Gates.Show does.
-func (g *Gates) Show(ctx context.Context, name string) (gate.Info, error) {
+func (g *Gates) Show(ctx context.Context, name string) (wakebelltype.GateInfo, error) {
 	answer, err := operate(ctx, g.client, rpc.OperationsClient.GetGate, &messages.GetGateRequest{Gate: name})
 	if err != nil {
-		return gate.Info{}, err
+		return wakebelltype.GateInfo{}, err
 	}
 	return wire.GateOf(answer.GetGate()), nil
 }
@@ -43,12 +44,12 @@ func (g *Gates) ForceRelease(ctx context.Context, name string, fence uint64) (bo
 
 // Repair does what gate.Gates.Repair does. If the link breaks, it is repeated and
 // may return the result for a gate that it has already repaired.
-func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (gate.Repaired, error) {
+func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (wakebelltype.GateRepaired, error) {
 	answer, err := operate(ctx, g.client, rpc.OperationsClient.RepairGate, &messages.RepairGateRequest{Gate: name, Floor: floor})
 	if err != nil {
-		return gate.Repaired{}, err
+		return wakebelltype.GateRepaired{}, err
 	}
-	return gate.Repaired{
+	return wakebelltype.GateRepaired{
 		Before: answer.GetBefore(), After: answer.GetAfter(), Removed: int(answer.GetRemoved()), Cleared: int(answer.GetCleared()),
 	}, nil
 }

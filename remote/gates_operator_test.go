@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // gatesOf returns the gates of a node, in its process and over the network.
@@ -18,19 +19,19 @@ func gatesOf(t *testing.T, n *node) (here, elsewhere gate.Operator) {
 	return n.Gates(), dial(t, n).Gates()
 }
 
-func TestAGateLooksTheSameFromElsewhere(t *testing.T) {
+func TestAGateIsShownTheSameOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	here, elsewhere := gatesOf(t, n)
 	name, ctx := redistest.Name(t), t.Context()
-	same := func() gate.Info {
+	same := func() wakebelltype.GateInfo {
 		t.Helper()
 		want, err := here.Show(ctx, name)
 		require.NoError(t, err)
 		got, err := elsewhere.Show(ctx, name)
 		require.NoError(t, err)
 		require.WithinDuration(t, want.Now, got.Now, time.Minute)
-		got.Now, got.Until = want.Now, want.Until // a lease is extended meanwhile
+		got.Now, got.Until = want.Now, want.Until // a lease may be extended in between
 		require.Equal(t, want, got)
 		return got
 	}
@@ -59,7 +60,7 @@ func TestAGateLooksTheSameFromElsewhere(t *testing.T) {
 	require.Equal(t, map[string]uint64{"db": turn.Fence(), "\uFFFD": turn.Fence()}, info.Guard)
 	require.WithinRange(t, info.Until, info.Now, info.Now.Add(time.Minute))
 	found := 0
-	for g, err := range elsewhere.List(ctx, gate.Page{}) {
+	for g, err := range elsewhere.List(ctx, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		if g.Name == name {
 			found++
@@ -73,7 +74,7 @@ func TestAGateLooksTheSameFromElsewhere(t *testing.T) {
 	require.ErrorIs(t, receive(t, came), context.Canceled)
 }
 
-func TestGatesAreReleasedAndRepairedFromElsewhere(t *testing.T) {
+func TestGatesAreReleasedAndRepairedOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	here, elsewhere := gatesOf(t, n)
@@ -92,7 +93,7 @@ func TestGatesAreReleasedAndRepairedFromElsewhere(t *testing.T) {
 		floor := turn.Fence() + 1000
 		repaired, err := of.Repair(ctx, name, floor)
 		require.NoError(t, err, where)
-		require.Equal(t, gate.Repaired{Before: turn.Fence(), After: floor}, repaired, where)
+		require.Equal(t, wakebelltype.GateRepaired{Before: turn.Fence(), After: floor}, repaired, where)
 
 		lifted, err := n.Gates().Acquire(ctx, name)
 		require.NoError(t, err)

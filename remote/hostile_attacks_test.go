@@ -14,7 +14,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // attacks are all attacks that TestHostile mixes. Each file of attacks has its list.
@@ -155,7 +155,7 @@ var shareAttacks = []attack{
 	{"what operators do", func(t *testing.T, n *node, random *rand.Rand) {
 		c := dialAs(t, n, malloryToken)
 		for range 30 {
-			_, _ = c.Queues().Purge(t.Context(), queue.Keys{Name: redistest.Name(t), DeadLetters: "timers_topics"}, true)
+			_, _ = c.Queues().Purge(t.Context(), wakebelltype.QueueKeys{Name: redistest.Name(t), DeadLetters: "timers_topics"}, true)
 			_, _ = c.Overview(t.Context(), n.topic.Name())
 		}
 	}},

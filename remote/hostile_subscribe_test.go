@@ -11,8 +11,8 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // One principal must not use up the subscriptions of all, and the end of its session
@@ -119,7 +119,7 @@ func TestCreditsOfOnePrincipalLeaveRoomForOthers(t *testing.T) {
 func TestASubscriberDoesNotChooseTheKeysOfAQueue(t *testing.T) {
 	t.Parallel()
 	named, cfg := redistest.Name(t), withMallory()
-	cfg.Queues = []queue.Keys{{Name: named, Separator: "/"}}
+	cfg.Queues = []wakebelltype.QueueKeys{{Name: named, Separator: "/"}}
 	n := serve(t, cfg)
 	mallory, owner, plain := talk(t, n, malloryToken), talk(t, n, secret), redistest.Name(t)
 	to := func(name string, queue *messages.Queue) *messages.SubscribeRequest {

@@ -20,10 +20,11 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// Ask calls an operation as a program that is no actor does, and returns the
-// first answer.
+// Ask calls an operation as a program without actors does, and returns the first
+// answer.
 func ask(ctx context.Context, conn *grpc.ClientConn, m protoreflect.MethodDescriptor, request, answer proto.Message) error {
 	name := "/wakebell.v1.Operations/" + string(m.Name())
 	if !m.IsStreamingServer() {
@@ -75,7 +76,7 @@ func collect[T any](t testing.TB, all func(func(T, error) bool)) (items []T) {
 	return items
 }
 
-// prefixed is a node whose System has a prefix of its own.
+// prefixed returns a node with a prefix.
 func prefixed(t testing.TB, handlers ...wakebell.Handler) *node {
 	t.Helper()
 	n := &node{log: &lines{}, topic: wakebell.NewTopic[string]("orders")}
@@ -84,8 +85,8 @@ func prefixed(t testing.TB, handlers ...wakebell.Handler) *node {
 	return n.start(t, cfg, wakebell.Config{Prefix: redistest.Name(t) + ":", Handlers: handlers})
 }
 
-// The same operations on a Client here and on one over the network do the same.
-func TestTopicsElsewhereAreAsTheTopicsHere(t *testing.T) {
+// The same operations on a local Client and over the network have the same results.
+func TestRemoteTopicsEqualLocalTopics(t *testing.T) {
 	t.Parallel()
 	n := prefixed(t)
 	name, ctx := n.topic.Name(), t.Context()
@@ -95,16 +96,16 @@ func TestTopicsElsewhereAreAsTheTopicsHere(t *testing.T) {
 			_, err := n.topic.Schedule(ctx, n.Client(), "x", wakebell.In(time.Hour))
 			require.NoError(t, err)
 		}
-		topics := collect(t, c.Topics(ctx, true, wakebell.Page{}))
+		topics := collect(t, c.Topics(ctx, true, wakebelltype.Page{}))
 		require.Contains(t, topics, map[string]string{"here": full, "elsewhere": name}[where])
 		stats, err := c.Stats(ctx, name)
 		require.NoError(t, err)
-		require.Equal(t, wakebell.Stats{Total: 3, Pending: 3}, stats)
+		require.Equal(t, wakebelltype.Stats{Total: 3, Pending: 3}, stats)
 
-		set := wakebell.Settings{MaxConcurrent: 3, MaxLeaseAge: -1, RetryInitial: time.Second, MaxAttempts: 7}
+		set := wakebelltype.Settings{MaxConcurrent: 3, MaxLeaseAge: -1, RetryInitial: time.Second, MaxAttempts: 7}
 		_, err = c.Retune(ctx, name, set)
 		require.NoError(t, err)
-		_, err = c.Retune(ctx, name, wakebell.Settings{MaxAttempts: -1})
+		_, err = c.Retune(ctx, name, wakebelltype.Settings{MaxAttempts: -1})
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 		ordered, err := c.Pause(ctx, name, "ann", "the bank is down")
 		require.NoError(t, err)
@@ -128,8 +129,8 @@ func TestTopicsElsewhereAreAsTheTopicsHere(t *testing.T) {
 		require.False(t, ordered.Paused)
 		findings, err := c.Diagnose(ctx, name)
 		require.NoError(t, err)
-		require.True(t, slices.ContainsFunc(findings, func(f wakebell.Finding) bool {
-			return f.Check == "scripts" && f.Grade == wakebell.Good && strings.HasSuffix(f.Topic, name)
+		require.True(t, slices.ContainsFunc(findings, func(f wakebelltype.Finding) bool {
+			return f.Check == "scripts" && f.Grade == wakebelltype.GradeGood && strings.HasSuffix(f.Topic, name)
 		}), findings)
 		removed, err := c.CancelAll(ctx, name)
 		require.NoError(t, err)
@@ -139,8 +140,8 @@ func TestTopicsElsewhereAreAsTheTopicsHere(t *testing.T) {
 	}
 }
 
-// A topic that cannot be read does not spoil the overview of the others.
-func TestABrokenTopicElsewhere(t *testing.T) {
+// A topic that cannot be read does not affect the listing of the others.
+func TestABrokenTopicOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	n := prefixed(t)
 	require.NoError(t, redistest.Shared(t).Set(t.Context(), "timers_timeline:"+n.Client().Prefix()+"broken", "x", 0).Err())
@@ -150,8 +151,8 @@ func TestABrokenTopicElsewhere(t *testing.T) {
 	require.NoError(t, overview[1].Err)
 }
 
-// A payload over the limit for reading has an error of its own over the network.
-func TestATimerThatIsTooLargeElsewhere(t *testing.T) {
+// Get of a payload over the limit for reading returns ErrTooLarge over the network.
+func TestATimerThatIsTooLargeOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	n := prefixed(t)
 	topic := n.Client().Prefix() + n.topic.Name()
@@ -164,7 +165,7 @@ func TestATimerThatIsTooLargeElsewhere(t *testing.T) {
 	require.ErrorContains(t, err, "16777217 bytes, at most 16777216")
 }
 
-func TestDeadLettersElsewhereAreAsTheDeadLettersHere(t *testing.T) {
+func TestRemoteDeadLettersEqualLocalDeadLetters(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("orders")
 	n := prefixed(t, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
@@ -186,11 +187,11 @@ func TestDeadLettersElsewhereAreAsTheDeadLettersHere(t *testing.T) {
 	require.NoError(t, rdb.HSet(ctx, "timers_payloads:"+full, "d\xff", "d").Err())
 	require.NoError(t, rdb.ZAdd(ctx, "timers_timeline:"+full, redis.Z{Member: "d\xff"}).Err())
 	gone()
-	_, err := here.Pause(ctx, topic.Name(), "", "") // what is redriven stays
+	_, err := here.Pause(ctx, topic.Name(), "", "") // so that redriven timers stay
 	require.NoError(t, err)
-	letters := collect(t, here.DeadLetters(ctx, topic.Name(), wakebell.DeadFilter{}, wakebell.Page{}))
+	letters := collect(t, here.DeadLetters(ctx, topic.Name(), wakebelltype.DeadFilter{}, wakebelltype.Page{}))
 	require.Len(t, letters, 4)
-	for i, d := range collect(t, elsewhere.DeadLetters(ctx, topic.Name(), wakebell.DeadFilter{}, wakebell.Page{})) {
+	for i, d := range collect(t, elsewhere.DeadLetters(ctx, topic.Name(), wakebelltype.DeadFilter{}, wakebelltype.Page{})) {
 		want := letters[i]
 		want.Topic = topic.Name()
 		for _, text := range []*string{&want.ID, &want.Content.CorrelationID} {
@@ -207,19 +208,19 @@ func TestDeadLettersElsewhereAreAsTheDeadLettersHere(t *testing.T) {
 	_, err = elsewhere.DeadLetter(ctx, topic.Name(), "1-1")
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
 
-	var told []wakebell.RedrivenLetter
-	done, err := elsewhere.Redrive(ctx, topic.Name(), wakebell.RedriveOptions{
-		Filter: wakebell.DeadFilter{NewerThan: time.Hour}, In: time.Hour, Rate: 10_000,
-		Each: func(l wakebell.RedrivenLetter) { told = append(told, l) },
+	var told []wakebelltype.RedrivenLetter
+	done, err := elsewhere.Redrive(ctx, topic.Name(), wakebelltype.RedriveOptions{
+		Filter: wakebelltype.DeadFilter{NewerThan: time.Hour}, In: time.Hour, Rate: 10_000,
+		Each: func(l wakebelltype.RedrivenLetter) { told = append(told, l) },
 	})
 	require.NoError(t, err)
-	require.Equal(t, wakebell.RedriveResult{Redriven: 4}, done)
-	require.Equal(t, wakebell.RedrivenLetter{Entry: letters[0].Entry, ID: "a", Outcome: wakebell.Redriven}, told[0])
-	_, err = elsewhere.Redrive(ctx, topic.Name(), wakebell.RedriveOptions{Filter: wakebell.DeadFilter{Entry: letters[0].Entry}})
+	require.Equal(t, wakebelltype.RedriveResult{Redriven: 4}, done)
+	require.Equal(t, wakebelltype.RedrivenLetter{Entry: letters[0].Entry, ID: "a", Outcome: wakebelltype.RedriveSucceeded}, told[0])
+	_, err = elsewhere.Redrive(ctx, topic.Name(), wakebelltype.RedriveOptions{Filter: wakebelltype.DeadFilter{Entry: letters[0].Entry}})
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
-	_, err = elsewhere.Redrive(ctx, topic.Name(), wakebell.RedriveOptions{Rate: 20_000})
+	_, err = elsewhere.Redrive(ctx, topic.Name(), wakebelltype.RedriveOptions{Rate: 20_000})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
-	deleted, err := elsewhere.DeleteDead(ctx, topic.Name(), wakebell.DeadFilter{})
+	deleted, err := elsewhere.DeleteDead(ctx, topic.Name(), wakebelltype.DeadFilter{})
 	require.NoError(t, err)
 	require.Zero(t, deleted)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell/internal/gateway"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // roomFirst and roomLast are the first and the longest pause between two attempts
@@ -18,8 +19,8 @@ const roomFirst, roomLast = 5 * time.Millisecond, 250 * time.Millisecond
 // Publish does what queue.Client.Publish does. Many drafts are sent in several
 // requests, each checked as a whole. With an error it returns the results of the
 // messages that were published.
-func (q *Queues) Publish(ctx context.Context, drafts ...queue.Draft) ([]queue.Published, error) {
-	out := make([]queue.Published, 0, len(drafts))
+func (q *Queues) Publish(ctx context.Context, drafts ...queue.Draft) ([]wakebelltype.QueuePublished, error) {
+	out := make([]wakebelltype.QueuePublished, 0, len(drafts))
 	pause, full := roomFirst, error(nil)
 	for len(out) < len(drafts) {
 		request, n, err := gateway.PublishMessage(drafts[len(out):]...)
@@ -31,7 +32,7 @@ func (q *Queues) Publish(ctx context.Context, drafts ...queue.Draft) ([]queue.Pu
 			return out, errors.Join(full, err)
 		}
 		for _, m := range answer.GetMessages() {
-			out = append(out, queue.Published{ID: m.GetId(), Fresh: m.GetFresh()})
+			out = append(out, wakebelltype.QueuePublished{ID: m.GetId(), Fresh: m.GetFresh()})
 		}
 		if len(answer.GetMessages()) >= n {
 			pause, full = roomFirst, nil

@@ -11,26 +11,27 @@ import (
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DeadLetters does what queue.Client.DeadLetters does. If the link breaks, it ends
 // with wakebell.ErrUnavailable.
-func (q *Queues) DeadLetters(ctx context.Context, name queue.Keys, p queue.Page) iter.Seq2[queue.DeadLetter, error] {
+func (q *Queues) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueDeadLetter, error] {
 	request := &messages.ListQueueDeadLettersRequest{
 		Name: name.Name, Queue: wire.QueueMessage(name), After: p.After, Limit: fields.Count(p.Limit),
 	}
-	return paging.Limited(p, wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueDeadLetters, request), func(m *messages.ListQueueDeadLettersResponse) queue.DeadLetter {
+	return paging.Limited(p, wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueDeadLetters, request), func(m *messages.ListQueueDeadLettersResponse) wakebelltype.QueueDeadLetter {
 		return wire.QueueDeadLetterOf(m.GetDeadLetter())
 	}))
 }
 
 // DeadLetter does what queue.Client.DeadLetter does.
-func (q *Queues) DeadLetter(ctx context.Context, name queue.Keys, entry string) (queue.DeadLetter, error) {
+func (q *Queues) DeadLetter(ctx context.Context, name wakebelltype.QueueKeys, entry string) (wakebelltype.QueueDeadLetter, error) {
 	answer, err := operate(ctx, q.client, rpc.OperationsClient.GetQueueDeadLetter, &messages.GetQueueDeadLetterRequest{
 		Name: name.Name, Queue: wire.QueueMessage(name), Entry: entry,
 	})
 	if err != nil {
-		return queue.DeadLetter{}, err
+		return wakebelltype.QueueDeadLetter{}, err
 	}
 	return wire.QueueDeadLetterOf(answer.GetDeadLetter()), nil
 }
@@ -38,7 +39,7 @@ func (q *Queues) DeadLetter(ctx context.Context, name queue.Keys, entry string) 
 // RedriveDeadLetter does what queue.Client.RedriveDeadLetter does. If the link
 // breaks, it returns wakebell.ErrUnavailable, and the message may have been
 // published.
-func (q *Queues) RedriveDeadLetter(ctx context.Context, name queue.Keys, l queue.DeadLetter, o queue.RedriveOptions) (queue.RedriveOutcome, string, error) {
+func (q *Queues) RedriveDeadLetter(ctx context.Context, name wakebelltype.QueueKeys, l wakebelltype.QueueDeadLetter, o queue.RedriveOptions) (wakebelltype.QueueRedriveOutcome, string, error) {
 	request := &messages.RedriveQueueDeadLetterRequest{
 		Name: name.Name, Queue: wire.QueueMessage(name), Entry: l.Entry, Body: l.Payload, Window: wire.Span(o.Window), FreesKeys: o.FreeKeyOnFailure,
 	}
@@ -49,13 +50,13 @@ func (q *Queues) RedriveDeadLetter(ctx context.Context, name queue.Keys, l queue
 	if err != nil {
 		return 0, "", err
 	}
-	return queue.RedriveOutcome(answer.GetOutcome()), answer.GetId(), nil //nolint:gosec // numbered alike
+	return wakebelltype.QueueRedriveOutcome(answer.GetOutcome()), answer.GetId(), nil //nolint:gosec // numbered alike
 }
 
 // DeleteDeadLetters does what queue.Client.DeleteDeadLetters does. With an error,
 // such as wakebell.ErrUnavailable after the link broke, the count may miss dead
 // letters that were deleted.
-func (q *Queues) DeleteDeadLetters(ctx context.Context, name queue.Keys, letters ...queue.DeadLetter) (int, error) {
+func (q *Queues) DeleteDeadLetters(ctx context.Context, name wakebelltype.QueueKeys, letters ...wakebelltype.QueueDeadLetter) (int, error) {
 	for total := 0; ; {
 		n := q.fittingLetters(letters)
 		request := &messages.DeleteQueueDeadLettersRequest{Name: name.Name, Queue: wire.QueueMessage(name)}
@@ -72,7 +73,7 @@ func (q *Queues) DeleteDeadLetters(ctx context.Context, name queue.Keys, letters
 }
 
 // fittingLetters returns how many of the first dead letters fit into one request.
-func (q *Queues) fittingLetters(letters []queue.DeadLetter) (n int) {
+func (q *Queues) fittingLetters(letters []wakebelltype.QueueDeadLetter) (n int) {
 	for size := wire.FrameOverhead; n < min(len(letters), wire.MaxDeadLetters); n++ {
 		size += len(letters[n].Payload) + len(letters[n].Entry) + wire.EnvelopeOverhead
 		if n > 0 && size > min(wire.MaxDeadLettersBytes, q.client.cfg.MaxMessage/2) {

@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 var (
@@ -25,13 +26,13 @@ type Queues struct{ client *Client }
 func (c *Client) Queues() *Queues { return &Queues{c} }
 
 // Stats does what queue.Client.Stats does.
-func (q *Queues) Stats(ctx context.Context, name queue.Keys) (queue.Stats, error) {
+func (q *Queues) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error) {
 	answer, err := operate(ctx, q.client, rpc.OperationsClient.GetQueueStats, &messages.GetQueueStatsRequest{Name: name.Name, Queue: wire.QueueMessage(name)})
 	if err != nil {
-		return queue.Stats{}, err
+		return wakebelltype.QueueStats{}, err
 	}
 	m := answer.GetStats()
-	return queue.Stats{
+	return wakebelltype.QueueStats{
 		Pending: m.GetPending(), Processing: m.GetProcessing(), Ended: m.GetEnded(), Unleased: m.GetUnleased(),
 		Completed: m.GetCompleted(), Failed: m.GetFailed(), Dead: m.GetDead(),
 		Oldest: fields.Time(m.GetOldest()), Now: fields.Time(m.GetNow()),
@@ -40,13 +41,13 @@ func (q *Queues) Stats(ctx context.Context, name queue.Keys) (queue.Stats, error
 
 // Messages does what queue.Client.Messages does. If the link breaks, it ends with
 // wakebell.ErrUnavailable.
-func (q *Queues) Messages(ctx context.Context, name queue.Keys, running bool, p queue.Page) iter.Seq2[queue.Message, error] {
+func (q *Queues) Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueMessage, error] {
 	request := &messages.ListQueueMessagesRequest{
 		Name: name.Name, Queue: wire.QueueMessage(name), Running: running, After: p.After, Limit: fields.Count(p.Limit),
 	}
-	return paging.Limited(p, wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueMessages, request), func(answer *messages.ListQueueMessagesResponse) queue.Message {
+	return paging.Limited(p, wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueMessages, request), func(answer *messages.ListQueueMessagesResponse) wakebelltype.QueueMessage {
 		m := answer.GetMessage()
-		return queue.Message{
+		return wakebelltype.QueueMessage{
 			ID: m.GetId(), Payload: m.GetBody(), Fault: m.GetFault(), Running: m.GetRunning(),
 			Deliveries: int(m.GetDeliveries()), Deadline: fields.Time(m.GetDeadline()), Cursor: m.GetCursor(),
 		}
@@ -55,13 +56,13 @@ func (q *Queues) Messages(ctx context.Context, name queue.Keys, running bool, p 
 
 // Purge does what queue.Client.Purge does, but returns 0 with an error. If the link
 // breaks, it returns wakebell.ErrUnavailable, and messages may have been deleted.
-func (q *Queues) Purge(ctx context.Context, name queue.Keys, running bool) (int64, error) {
+func (q *Queues) Purge(ctx context.Context, name wakebelltype.QueueKeys, running bool) (int64, error) {
 	return q.purge(ctx, &messages.PurgeQueueRequest{Name: name.Name, Queue: wire.QueueMessage(name), Running: running})
 }
 
 // PurgeKept does what queue.Client.PurgeKept does. Its count and errors are as in
 // Purge.
-func (q *Queues) PurgeKept(ctx context.Context, name queue.Keys) (int64, error) {
+func (q *Queues) PurgeKept(ctx context.Context, name wakebelltype.QueueKeys) (int64, error) {
 	return q.purge(ctx, &messages.PurgeQueueRequest{Name: name.Name, Queue: wire.QueueMessage(name), Kept: true})
 }
 

@@ -3,7 +3,7 @@ package remote_test
 import (
 	"cmp"
 	"context"
-	"crypto/sha1" //nolint:gosec // which names dead letters
+	"crypto/sha1" //nolint:gosec // part of the name of a dead letter
 	"encoding/hex"
 	"errors"
 	"iter"
@@ -22,11 +22,12 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-var broken = "\xff\xfe" + strings.Repeat("i", 30) // is no UTF-8, and as long as an id
+var broken = "\xff\xfe" + strings.Repeat("i", 30) // not UTF-8, and as long as an id
 
-// all is what a list yields, as it travels.
+// all returns the elements of a list, as they are encoded.
 func all[T any](t *testing.T, of iter.Seq2[T, error], travels func(*T)) (found []T) {
 	t.Helper()
 	for one, err := range of {
@@ -45,13 +46,13 @@ type looksOnce struct {
 	tooLate context.CancelCauseFunc
 }
 
-func (l looksOnce) Stats(ctx context.Context, name queue.Keys) (queue.Stats, error) {
+func (l looksOnce) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error) {
 	defer l.tooLate(errors.New("too late"))
 	return l.Operator.Stats(ctx, name)
 }
 
-// addDeadLetters adds dead letters as Python writes them, the oldest first.
-func addDeadLetters(t *testing.T, name queue.Keys, bodies ...string) {
+// addDeadLetters adds dead letters as the Python peer writes them, oldest first.
+func addDeadLetters(t *testing.T, name wakebelltype.QueueKeys, bodies ...string) {
 	t.Helper()
 	values := make([]any, len(bodies))
 	for i, body := range bodies {
@@ -60,10 +61,10 @@ func addDeadLetters(t *testing.T, name queue.Keys, bodies ...string) {
 	require.NoError(t, redistest.Shared(t).LPush(t.Context(), cmp.Or(name.DeadLetters, name.Name+"::dlq"), values...).Err())
 }
 
-func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
+func TestRemoteQueuesEqualLocalQueues(t *testing.T) {
 	t.Parallel()
 	n, rdb := serve(t, withToken()), redistest.Shared(t)
-	name, ctx := queue.Keys{Name: redistest.Name(t)}, t.Context()
+	name, ctx := wakebelltype.QueueKeys{Name: redistest.Name(t)}, t.Context()
 	_, err := queue.New[[]byte](name.Name).PublishAll(ctx, n.Client().Queues(), []byte("text"), []byte("\xff\x00"))
 	require.NoError(t, err)
 	require.NoError(t, rdb.LPush(ctx, name.Name+"::pending",
@@ -83,10 +84,10 @@ func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
 	got.Now = want.Now
 	require.Equal(t, want, got)
 	for running, n := range map[bool]int{false: 5, true: 1} {
-		travels := func(m *queue.Message) { m.ID, m.Fault = replaced(m.ID), replaced(m.Fault) }
-		want := all(t, here.Messages(ctx, name, running, queue.Page{}), travels)
+		travels := func(m *wakebelltype.QueueMessage) { m.ID, m.Fault = replaced(m.ID), replaced(m.Fault) }
+		want := all(t, here.Messages(ctx, name, running, wakebelltype.Page{}), travels)
 		require.Len(t, want, n)
-		require.Equal(t, want, all(t, elsewhere.Messages(ctx, name, running, queue.Page{}), func(*queue.Message) {}))
+		require.Equal(t, want, all(t, elsewhere.Messages(ctx, name, running, wakebelltype.Page{}), func(*wakebelltype.QueueMessage) {}))
 	}
 	count, err := elsewhere.PurgeKept(ctx, name)
 	require.NoError(t, err)
@@ -105,10 +106,10 @@ func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestDeadLettersOfQueuesElsewhereAreAsThoseHere(t *testing.T) {
+func TestRemoteDeadLettersOfQueuesEqualLocalOnes(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
-	name, ctx := queue.Keys{Name: redistest.Name(t)}, t.Context()
+	name, ctx := wakebelltype.QueueKeys{Name: redistest.Name(t)}, t.Context()
 	here, elsewhere := queue.Operator(n.Client().Queues()), queue.Operator(dial(t, n).Queues())
 	addDeadLetters(t, name, "first", "\xff\x00", "last")
 	hash := sha1.Sum([]byte("lastlast")) //nolint:gosec // the fingerprint of a payload
@@ -117,12 +118,12 @@ func TestDeadLettersOfQueuesElsewhereAreAsThoseHere(t *testing.T) {
 	require.NoError(t, rdb.ZAdd(ctx, ours+"places", redis.Z{Score: 1, Member: "1"}).Err())
 	require.NoError(t, rdb.HSet(ctx, ours+"records", "", "3 "+fingerprint, "1", fingerprint+" 1700000000.5 7 2\n\xfe1no\xfd!").Err())
 
-	travels := func(l *queue.DeadLetter) {
+	travels := func(l *wakebelltype.QueueDeadLetter) {
 		l.Entry, l.ID, l.Reason = replaced(l.Entry), replaced(l.ID), replaced(l.Reason)
 	}
-	for page := (queue.Page{}); ; {
+	for page := (wakebelltype.Page{}); ; {
 		want := all(t, here.DeadLetters(ctx, name, page), travels)
-		require.Equal(t, want, all(t, elsewhere.DeadLetters(ctx, name, page), func(*queue.DeadLetter) {}))
+		require.Equal(t, want, all(t, elsewhere.DeadLetters(ctx, name, page), func(*wakebelltype.QueueDeadLetter) {}))
 		if len(want) == 0 {
 			break
 		}
@@ -132,45 +133,46 @@ func TestDeadLettersOfQueuesElsewhereAreAsThoseHere(t *testing.T) {
 		page.After = want[0].Cursor
 	}
 	for where, c := range map[string]queue.Operator{"here": here, "elsewhere": elsewhere} {
-		for _, err := range c.DeadLetters(ctx, name, queue.Page{Limit: -1}) {
+		for _, err := range c.DeadLetters(ctx, name, wakebelltype.Page{Limit: -1}) {
 			require.ErrorIs(t, err, wakebell.ErrInvalid, where)
 		}
 		_, err := c.DeadLetter(ctx, name, "missing")
 		require.ErrorIs(t, err, wakebell.ErrNotFound, where)
 		_, err = c.DeadLetter(ctx, name, "")
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
-		_, err = c.Stats(ctx, queue.Keys{Name: "a::b"})
+		_, err = c.Stats(ctx, wakebelltype.QueueKeys{Name: "a::b"})
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
-		_, err = c.DeleteDeadLetters(ctx, queue.Keys{})
+		_, err = c.DeleteDeadLetters(ctx, wakebelltype.QueueKeys{})
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
-		_, _, err = c.RedriveDeadLetter(ctx, name, queue.DeadLetter{}, queue.RedriveOptions{Window: -1})
+		_, _, err = c.RedriveDeadLetter(ctx, name, wakebelltype.QueueDeadLetter{}, queue.RedriveOptions{Window: -1})
 		require.ErrorIs(t, err, wakebell.ErrInvalid, where)
 	}
-	_, err := elsewhere.Stats(ctx, queue.Keys{Name: "\xff"})
+	_, err := elsewhere.Stats(ctx, wakebelltype.QueueKeys{Name: "\xff"})
 	require.ErrorIs(t, err, wakebell.ErrInvalid, "it does not travel")
-	for _, err := range elsewhere.DeadLetters(ctx, queue.Keys{Name: "\xff"}, queue.Page{}) {
+	for _, err := range elsewhere.DeadLetters(ctx, wakebelltype.QueueKeys{Name: "\xff"}, wakebelltype.Page{}) {
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 	}
-	letters := all(t, elsewhere.DeadLetters(ctx, name, queue.Page{}), func(*queue.DeadLetter) {})
+	letters := all(t, elsewhere.DeadLetters(ctx, name, wakebelltype.Page{}), func(*wakebelltype.QueueDeadLetter) {})
 	one, err := elsewhere.DeadLetter(ctx, name, letters[1].Entry)
 	require.NoError(t, err)
+	letters[1].Cursor = "" // only listings set it
 	letters[1].Cursor = "" // only listings set it
 	require.Equal(t, letters[1], one)
 	outcome, id, err := elsewhere.RedriveDeadLetter(ctx, name, one, queue.RedriveOptions{})
 	require.NoError(t, err)
-	require.Equal(t, queue.Redriven, outcome)
-	again := all(t, here.Messages(ctx, name, false, queue.Page{}), func(*queue.Message) {})
+	require.Equal(t, wakebelltype.QueueRedriveSucceeded, outcome)
+	again := all(t, here.Messages(ctx, name, false, wakebelltype.Page{}), func(*wakebelltype.QueueMessage) {})
 	require.Equal(t, []string{id, "\xff\x00"}, []string{again[0].ID, string(again[0].Payload)})
 	outcome, _, err = elsewhere.RedriveDeadLetter(ctx, name, one, queue.RedriveOptions{})
 	require.NoError(t, err)
-	require.Equal(t, queue.Absent, outcome)
-	count, err := elsewhere.DeleteDeadLetters(ctx, name, letters...) // the broken one too
+	require.Equal(t, wakebelltype.QueueRedriveAbsent, outcome)
+	count, err := elsewhere.DeleteDeadLetters(ctx, name, letters...) // including the undecodable one
 	require.NoError(t, err)
 	require.Equal(t, 2, count)
 }
 
-// The caller gives the deduplication keys.
-func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
+// The caller supplies the deduplication keys.
+func TestAQueueIsRedrivenOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c, ctx := dial(t, n), t.Context()
@@ -178,7 +180,7 @@ func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
 	_, err := orders.Publish(ctx, n.Client().Queues(), "taken")
 	require.NoError(t, err)
 	free := []string{"\xff"}
-	for i := range 2 * 100 { // more than are read at once
+	for i := range 2 * 100 { // more than one page
 		free = append(free, strconv.Itoa(i))
 	}
 	addDeadLetters(t, orders.Keys(), append([]string{"taken"}, free...)...)
@@ -195,10 +197,10 @@ func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
 	require.LessOrEqual(t, ttl, time.Minute)
 }
 
-func TestManyDeadLettersOfAQueueAreDeletedFromElsewhere(t *testing.T) {
+func TestManyDeadLettersOfAQueueAreDeletedOverTheNetwork(t *testing.T) {
 	t.Parallel()
-	name, cfg := queue.Keys{Name: redistest.Name(t), DeadLetters: redistest.Name(t) + "::dlq"}, withToken()
-	cfg.Queues = []queue.Keys{name}
+	name, cfg := wakebelltype.QueueKeys{Name: redistest.Name(t), DeadLetters: redistest.Name(t) + "::dlq"}, withToken()
+	cfg.Queues = []wakebelltype.QueueKeys{name}
 	n := serve(t, cfg)
 	c, ctx := dial(t, n), t.Context()
 	bodies := make([]string, 2100)
@@ -209,7 +211,7 @@ func TestManyDeadLettersOfAQueueAreDeletedFromElsewhere(t *testing.T) {
 		bodies = append(bodies, strings.Repeat("x", 700_000)+strconv.Itoa(len(bodies)))
 	}
 	addDeadLetters(t, name, bodies...)
-	letters := all(t, c.Queues().DeadLetters(ctx, name, queue.Page{}), func(*queue.DeadLetter) {})
+	letters := all(t, c.Queues().DeadLetters(ctx, name, wakebelltype.Page{}), func(*wakebelltype.QueueDeadLetter) {})
 	require.Len(t, letters, len(bodies))
 	for _, want := range []int{len(bodies), 0} {
 		count, err := c.Queues().DeleteDeadLetters(ctx, name, letters...)

@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Schedules stores and inspects the recurring schedules of a System in another
@@ -87,7 +88,7 @@ func (s *Schedules) Get(ctx context.Context, name string) (recurring.State, erro
 
 // List does what recurring.Schedules.List does. Each page of a request reads all
 // names.
-func (s *Schedules) List(ctx context.Context, p recurring.Page) iter.Seq2[recurring.State, error] {
+func (s *Schedules) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[recurring.State, error] {
 	return paging.All(p, func(after string, limit int) ([]recurring.State, string, error) {
 		answer, err := call[*messages.ListRecurringResponse](ctx, s.client, &messages.ListRecurringRequest{After: after, Limit: fields.Count(limit)})
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Recurring schedules of a peer reach only the Celery queues in the node's
@@ -78,13 +79,13 @@ func TestPeersOfAPrefix(t *testing.T) {
 	name := redistest.Name(t)
 	start := func(prefix string) *node {
 		n := &node{log: &lines{}, topic: wakebell.NewTopic[string](name)}
-		return n.start(t, withToken(), wakebell.Config{Prefix: prefix, Keys: wakebell.Keys{Beat: name + ":"}})
+		return n.start(t, withToken(), wakebell.Config{Prefix: prefix, Keys: wakebelltype.Keys{Beat: name + ":"}})
 	}
 	billing, mail := start("billing-"), start("mail-")
 	r := billing.topic.Recurring("r", recurring.Rule{Every: time.Hour}, "x")
 	require.NoError(t, billing.Client().Schedules().Put(t.Context(), r))
 	peer := dial(t, mail).Schedules()
-	for state, err := range peer.List(t.Context(), recurring.Page{}) {
+	for state, err := range peer.List(t.Context(), wakebelltype.Page{}) {
 		require.NoError(t, err)
 		require.Fail(t, "it is not of mail", state.Name)
 	}

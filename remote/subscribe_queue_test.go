@@ -14,12 +14,13 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestASubscriberHandlesAQueue(t *testing.T) {
 	t.Parallel()
 	orders, cfg := queue.New[string](redistest.Name(t), queue.KeySeparator("/")), withToken()
-	cfg.Queues = []queue.Keys{orders.Keys()}
+	cfg.Queues = []wakebelltype.QueueKeys{orders.Keys()}
 	n := serve(t, cfg)
 	c, ctx := dial(t, n), t.Context()
 	var handled sync.Map

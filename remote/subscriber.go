@@ -12,8 +12,8 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Subscription configures Client.Subscribe: the topic or queue, the subscriber's
@@ -23,7 +23,7 @@ type Subscription struct {
 
 	// Queue has the Keys of a queue to subscribe to instead of a topic. Decode the
 	// messages with queue.Queue.Read.
-	Queue queue.Keys
+	Queue wakebelltype.QueueKeys
 
 	// Name identifies the subscriber among those of the topic with the same
 	// credentials, 1 to 256 bytes. Use the same name after a restart. A later

@@ -8,11 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// watch tails a topic, and gives its kinds of events until the error that ends it.
-func watch(ctx context.Context, c wakebell.Operator, topic string) (events <-chan wakebell.Event, ended <-chan error) {
-	told, end := make(chan wakebell.Event, 100), make(chan error, 1)
+// watch tails a topic, and returns the kinds of its events until the error that ends
+// it.
+func watch(ctx context.Context, c wakebell.Operator, topic string) (events <-chan wakebelltype.Event, ended <-chan error) {
+	told, end := make(chan wakebelltype.Event, 100), make(chan error, 1)
 	go func() {
 		for e, err := range c.Tail(ctx, topic) {
 			if err != nil {
@@ -26,32 +28,32 @@ func watch(ctx context.Context, c wakebell.Operator, topic string) (events <-cha
 	return told, end
 }
 
-func TestTailElsewhere(t *testing.T) {
+func TestTailOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("orders")
 	n := prefixed(t, wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return wakebell.Reject(nil) }))
 	ctx, cancel := context.WithCancel(t.Context())
 	events, ended := watch(ctx, dial(t, n), topic.Name())
-	until := func(kind wakebell.EventKind) wakebell.Event {
+	until := func(kind wakebelltype.EventKind) wakebelltype.Event {
 		for {
 			if e := receive(t, events); e.Kind == kind {
 				return e
 			}
 		}
 	}
-	until(wakebell.EventNode)
+	until(wakebelltype.EventNode)
 	_, err := topic.Schedule(t.Context(), n.Client(), "x", wakebell.ID("x"))
 	require.NoError(t, err)
-	delivered := until(wakebell.EventDelivered)
+	delivered := until(wakebelltype.EventDelivered)
 	require.Equal(t, "x", delivered.ID)
 	require.Equal(t, topic.Name(), delivered.Topic)
 	require.WithinDuration(t, time.Now(), delivered.At, time.Minute)
-	require.NotEmpty(t, until(wakebell.EventDead).Entry)
+	require.NotEmpty(t, until(wakebelltype.EventDead).Entry)
 	cancel()
 	require.ErrorIs(t, receive(t, ended), context.Canceled)
 }
 
-// A link that breaks ends streams; a call with one answer is repeated.
+// Streams end when their link breaks. A call with one answer is repeated.
 func TestOperationsOverALinkThatBreaks(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 var _ wakebell.Operator = (*Client)(nil)
@@ -18,22 +19,22 @@ var _ wakebell.Operator = (*Client)(nil)
 // Topics does what wakebell.Client.Topics does, for the topics whose names begin
 // with the System's prefix. It yields the names without the prefix. If the link
 // breaks, it ends with wakebell.ErrUnavailable.
-func (c *Client) Topics(ctx context.Context, discover bool, p wakebell.Page) iter.Seq2[string, error] {
+func (c *Client) Topics(ctx context.Context, discover bool, p wakebelltype.Page) iter.Seq2[string, error] {
 	request := &messages.ListTopicsRequest{Discover: discover, After: p.After, Limit: fields.Count(p.Limit)}
 	return paging.Limited(p, wire.Each(list(ctx, c, rpc.OperationsClient.ListTopics, request), (*messages.ListTopicsResponse).GetTopic))
 }
 
 // Overview does what wakebell.Client.Overview does. It returns the names of the
 // topics as they were given.
-func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebell.Overview, error) {
-	var all []wakebell.Overview
+func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error) {
+	var all []wakebelltype.Overview
 	for part := range slices.Chunk(topics, wire.MaxOverviews) {
 		answer, err := operate(ctx, c, rpc.OperationsClient.GetOverviews, &messages.GetOverviewsRequest{Topics: part})
 		if err != nil {
 			return nil, err
 		}
 		for _, t := range answer.GetTopics() {
-			of := wakebell.Overview{Topic: t.GetTopic(), Stats: wire.StatsOf(t.GetStats()), Control: wire.ControlOf(t.GetControl())}
+			of := wakebelltype.Overview{Topic: t.GetTopic(), Stats: wire.StatsOf(t.GetStats()), Control: wire.ControlOf(t.GetControl())}
 			if t.GetFault() != nil {
 				of.Err = wakebell.AnswerError(t.GetFault())
 			}
@@ -58,15 +59,15 @@ func (c *Client) Forget(ctx context.Context, topic string) error {
 
 // Diagnose does what wakebell.Client.Diagnose does, from the node. The findings
 // contain no addresses: the masters of a Cluster are numbered.
-func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]wakebell.Finding, error) {
+func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]wakebelltype.Finding, error) {
 	answer, err := operate(ctx, c, rpc.OperationsClient.Diagnose, &messages.DiagnoseRequest{Topics: topics})
 	if err != nil {
 		return nil, err
 	}
-	found := make([]wakebell.Finding, len(answer.GetFindings()))
+	found := make([]wakebelltype.Finding, len(answer.GetFindings()))
 	for i, f := range answer.GetFindings() {
-		found[i] = wakebell.Finding{
-			Check: f.GetCheck(), Server: f.GetServer(), Topic: f.GetTopic(), Grade: wakebell.Grade(f.GetGrade()), Found: f.GetFound(), Do: f.GetDo(),
+		found[i] = wakebelltype.Finding{
+			Check: f.GetCheck(), Server: f.GetServer(), Topic: f.GetTopic(), Grade: wakebelltype.Grade(f.GetGrade()), Found: f.GetFound(), Do: f.GetDo(),
 		}
 	}
 	return found, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Upcoming is a timer in Redis. Due is the instant of its next delivery; for a
@@ -41,7 +42,7 @@ func (w *World) Upcoming(topic string) []Upcoming {
 
 func (w *World) upcoming(c *wakebell.Client, topic string) ([]Upcoming, error) {
 	var all []Upcoming
-	for info, err := range c.List(w.background(), topic, wakebell.Filter{}, wakebell.Page{}) {
+	for info, err := range c.List(w.background(), topic, wakebell.Filter{}, wakebelltype.Page{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +72,7 @@ func (w *World) RequireUpcoming(topic, id string) Upcoming {
 func (w *World) Dead(topic string) []wakebell.DeadLetter {
 	w.t.Helper()
 	var all []wakebell.DeadLetter
-	for letter, err := range w.client.DeadLetters(w.background(), topic, wakebell.DeadFilter{}, wakebell.Page{}) {
+	for letter, err := range w.client.DeadLetters(w.background(), topic, wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 		if err != nil {
 			w.t.Fatalf("wakebelltest: dead letters of %q: %v", topic, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // EarlyFor is how long the first events of a topic are kept: a watcher that
@@ -21,7 +22,7 @@ type early struct {
 }
 
 type earlyEvent struct {
-	exchange.Event
+	wakebelltype.Event
 	at time.Time // by the local clock
 }
 
@@ -34,7 +35,7 @@ func (f *Feed) KeepEarly() {
 }
 
 // addEarly keeps an event for a watcher that is not known yet.
-func (f *Feed) addEarly(e exchange.Event) {
+func (f *Feed) addEarly(e wakebelltype.Event) {
 	y, now := &f.early, time.Now()
 	switch {
 	case !y.open:

@@ -15,14 +15,14 @@ import (
 
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/internal/text"
-	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Events publishes what happens on a topic to its watchers.
 type Events interface {
 	// PublishEvents sends a batch. It may fail or take long; no delivery waits
 	// for it.
-	PublishEvents(ctx context.Context, topic string, events []exchange.Event) error
+	PublishEvents(ctx context.Context, topic string, events []wakebelltype.Event) error
 }
 
 const (
@@ -52,14 +52,14 @@ type Feed struct {
 	early   early
 	told    bool      // a client watches
 	until   time.Time // when the watch ends, unless it is renewed
-	pending []exchange.Event
+	pending []wakebelltype.Event
 	missed  int
 	greet   bool // send an EventNode
 	failing bool // the last batch could not be sent
 }
 
 // Add appends an event of a timer, or counts it as missed.
-func (f *Feed) Add(e exchange.Event) {
+func (f *Feed) Add(e wakebelltype.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -74,18 +74,18 @@ func (f *Feed) Add(e exchange.Event) {
 
 // trimmed returns an event that can be kept: ids share the memory of a whole
 // reply.
-func trimmed(e exchange.Event) exchange.Event {
+func trimmed(e wakebelltype.Event) wakebelltype.Event {
 	e.ID, e.Text = strings.Clone(text.Cut(e.ID, maxEventID)), strings.Clone(text.Cut(e.Text, maxEventText))
 	return e
 }
 
 // miss counts events that could not be sent.
-func (f *Feed) miss(events []exchange.Event) {
+func (f *Feed) miss(events []wakebelltype.Event) {
 	for _, e := range events {
 		switch e.Kind {
-		case exchange.EventNode:
+		case wakebelltype.EventNode:
 			f.greet = true
-		case exchange.EventMissed:
+		case wakebelltype.EventMissed:
 			f.missed += e.Missed
 		default:
 			f.missed++
@@ -94,16 +94,16 @@ func (f *Feed) miss(events []exchange.Event) {
 }
 
 // take empties the feed; over says that the watch has ended.
-func (f *Feed) take(now time.Time) (events []exchange.Event, over bool) {
+func (f *Feed) take(now time.Time) (events []wakebelltype.Event, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.greet {
 		f.greet = false
-		events = append(events, exchange.Event{Kind: exchange.EventNode})
+		events = append(events, wakebelltype.Event{Kind: wakebelltype.EventNode})
 	}
 	events = append(events, f.pending...)
 	if f.missed > 0 {
-		events = append(events, exchange.Event{Kind: exchange.EventMissed, Missed: f.missed})
+		events = append(events, wakebelltype.Event{Kind: wakebelltype.EventMissed, Missed: f.missed})
 	}
 	f.pending, f.missed = f.pending[:0], 0
 	if now.After(f.until) {
@@ -186,7 +186,7 @@ func (t *Publisher) run(ctx context.Context) {
 // batch is the events of one feed.
 type batch struct {
 	feed   *Feed
-	events []exchange.Event
+	events []wakebelltype.Event
 }
 
 // send publishes the batches, and returns how many topics are still watched; at 0
@@ -217,7 +217,7 @@ func (t *Publisher) collect(now time.Time) (batches []batch, left int) {
 	return batches, len(t.watched)
 }
 
-func (t *Publisher) publish(ctx context.Context, f *Feed, events []exchange.Event) {
+func (t *Publisher) publish(ctx context.Context, f *Feed, events []wakebelltype.Event) {
 	for i := range events {
 		events[i].Topic, events[i].Node = f.Topic, t.Node
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/actortest"
 )
 
-func TestNobodyCanWatchWithoutEvents(t *testing.T) {
+func TestWatchWithoutAPublisherIsIgnored(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
-		var nothing Publisher
+		var none Publisher
 		var f Feed
-		nothing.Watch(&f, time.Minute, 0)
+		none.Watch(&f, time.Minute, 0)
 		require.False(t, f.Watched.Load())
 	})
 }

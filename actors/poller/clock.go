@@ -3,6 +3,8 @@ package poller
 import (
 	"sync"
 	"time"
+
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -12,15 +14,6 @@ const (
 	// the elapsed time: twice the rate at which NTP slews.
 	maxClockDrift = 1e-3
 )
-
-// ClockSteps are the steps of a source's clock that were noticed: of Redis's
-// clock, by an administrator or by a failover to a server with another clock. A
-// suspended local machine looks the same.
-type ClockSteps struct {
-	Count int64
-	Last  time.Time     // when the last one was noticed; zero: none was
-	By    time.Duration // its size, at least; negative: backward
-}
 
 // ClockWatch compares the advance of a source's clock with that of the local
 // monotonic clock. The pollers of one shard share it.
@@ -35,7 +28,7 @@ type ClockWatch struct {
 	at     time.Time // when the bounds were computed
 	// low and high bound the offset. Invariant: low <= high.
 	low, high time.Duration
-	steps     ClockSteps
+	steps     wakebelltype.ClockSteps
 }
 
 // observe processes a reading of the source's clock, and returns by how much that
@@ -66,12 +59,12 @@ func (w *ClockWatch) observe(sent, received, source time.Time) (step time.Durati
 	if step.Abs() <= minClockStep {
 		return 0
 	}
-	w.steps = ClockSteps{Count: w.steps.Count + 1, Last: received, By: step}
+	w.steps = wakebelltype.ClockSteps{Count: w.steps.Count + 1, Last: received, By: step}
 	return step
 }
 
 // Noticed returns the number of steps so far, and the last one.
-func (w *ClockWatch) Noticed() ClockSteps {
+func (w *ClockWatch) Noticed() wakebelltype.ClockSteps {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.steps

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Events are emitted only while a client watches the topic. Loops over many
@@ -19,31 +20,31 @@ func (c clock) now() time.Time {
 	return c.source.Add(time.Since(c.local))
 }
 
-func (p *poller) emit(l *lease, e exchange.Event) {
+func (p *poller) emit(l *lease, e wakebelltype.Event) {
 	e.At, e.ID, e.Attempt = p.clock.now(), l.ID, l.Claims
 	p.Feed.Add(e)
 }
 
-func (p *poller) emitKind(l *lease, kind exchange.EventKind) {
+func (p *poller) emitKind(l *lease, kind wakebelltype.EventKind) {
 	if p.Feed.Watched.Load() {
-		p.emit(l, exchange.Event{Kind: kind})
+		p.emit(l, wakebelltype.Event{Kind: kind})
 	}
 }
 
 // emitSettled emits the event of a settlement, except for dead letters.
 func (p *poller) emitSettled(v verdict) {
-	e := exchange.Event{Kind: exchange.EventAcked, Took: v.took}
+	e := wakebelltype.Event{Kind: wakebelltype.EventAcked, Took: v.took}
 	switch v.kind {
 	case exchange.Ack:
 		if v.reason != "" { // only a rejection has a reason
-			e.Kind, e.Text = exchange.EventDiscarded, v.reason
+			e.Kind, e.Text = wakebelltype.EventDiscarded, v.reason
 		}
 	case exchange.Fail:
-		e.Kind, e.Text = exchange.EventDiscarded, v.reason
+		e.Kind, e.Text = wakebelltype.EventDiscarded, v.reason
 	case exchange.Nack:
-		e.Kind, e.RetryIn, e.Text = exchange.EventRetried, v.delay, v.reason
+		e.Kind, e.RetryIn, e.Text = wakebelltype.EventRetried, v.delay, v.reason
 	case exchange.Release:
-		e.Kind = exchange.EventReleased
+		e.Kind = wakebelltype.EventReleased
 	case exchange.Bury:
 		return
 	}
@@ -52,7 +53,7 @@ func (p *poller) emitSettled(v verdict) {
 
 func (p *poller) emitCrashed(l *lease, o Outcome) {
 	if p.Feed.Watched.Load() {
-		p.emit(l, exchange.Event{Kind: exchange.EventCrashed, Took: p.took(l), Text: o.reason()})
+		p.emit(l, wakebelltype.Event{Kind: wakebelltype.EventCrashed, Took: p.took(l), Text: o.reason()})
 	}
 }
 
@@ -60,7 +61,7 @@ func (p *poller) emitCrashed(l *lease, o Outcome) {
 func (p *poller) emitLeftToLease(l *lease, o Outcome) {
 	if p.Feed.Watched.Load() {
 		in := max(time.Until(l.deadline), 0)
-		p.emit(l, exchange.Event{Kind: exchange.EventRetried, Took: p.took(l), RetryIn: in, Text: o.reason()})
+		p.emit(l, wakebelltype.Event{Kind: wakebelltype.EventRetried, Took: p.took(l), RetryIn: in, Text: o.reason()})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // exchangeAnswered processes the reply to an exchange, or its failure.
@@ -101,8 +102,8 @@ func (p *poller) reportDeadLetters(f *flight, r *exchange.Reply) {
 		}
 		p.deadHook.add(queuedDeadTimer{DeadTimer{p.Source.Name(), b}, &p.Counters})
 		if p.Feed.Watched.Load() {
-			p.Feed.Add(exchange.Event{
-				Kind: exchange.EventDead, At: b.At, ID: b.ID, Attempt: b.Claims, Took: took, Text: b.Reason, Entry: b.Entry,
+			p.Feed.Add(wakebelltype.Event{
+				Kind: wakebelltype.EventDead, At: b.At, ID: b.ID, Attempt: b.Claims, Took: took, Text: b.Reason, Entry: b.Entry,
 			})
 		}
 	}
@@ -171,7 +172,7 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time)
 			s.deliveredAt = now
 			p.Counters.delivered.Add(1)
 			if watched {
-				p.emit(l, exchange.Event{Kind: exchange.EventDelivered, Lateness: l.Lateness()})
+				p.emit(l, wakebelltype.Event{Kind: wakebelltype.EventDelivered, Lateness: l.Lateness()})
 			}
 			p.queue.push(l)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 var (
@@ -179,7 +180,7 @@ func (p *poller) leaseLost(l *lease, why string) {
 	if skipped, ok := p.logLimit.Allow("lost " + p.Source.Name()); ok {
 		p.Logger.Warn("lease lost", "id", l.ID, "attempt", l.Claims, "reason", why, "skipped", skipped)
 	}
-	p.emitKind(l, exchange.EventLost)
+	p.emitKind(l, wakebelltype.EventLost)
 }
 
 // leaseRefused notes that the source no longer accepts a lease.
@@ -192,10 +193,10 @@ func (p *poller) leaseRefused(l *lease, why exchange.Why) {
 	switch why {
 	case exchange.Superseded: // the handler runs to its end
 		p.Counters.superseded.Add(1)
-		p.emitKind(l, exchange.EventSuperseded)
+		p.emitKind(l, wakebelltype.EventSuperseded)
 	case exchange.Cancelled:
 		p.Counters.cancelled.Add(1)
-		p.emitKind(l, exchange.EventCancelled)
+		p.emitKind(l, wakebelltype.EventCancelled)
 		l.end(ErrCancelled)
 	case exchange.Lost:
 		if !l.ended {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // The exit codes.
@@ -36,7 +37,7 @@ type app struct {
 	tls      tlsFlags
 	remote   remoteFlags
 	prefix   string
-	keys     wakebell.Keys
+	keys     wakebelltype.Keys
 	celery   bool // runs of Python's schedules are Celery messages
 	output   choice
 	demoPace int // factor by which the demo is slowed down; 0 means 1

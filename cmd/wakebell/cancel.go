@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type cancelFlags struct {
@@ -60,7 +61,7 @@ func (a *app) cancel(ctx context.Context, c wakebell.TimerClient, topic string, 
 	absent := 0
 	list := a.newListing(0, "ID", "WAS")
 	for i, presence := range presences {
-		if presence == wakebell.Absent {
+		if presence == wakebelltype.PresenceAbsent {
 			absent++
 		}
 		line := presenceLine{a.prefix + topic, ids[i], presence.String()}

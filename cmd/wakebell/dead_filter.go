@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // deadFlags select dead letters of a topic.
@@ -35,16 +36,16 @@ func (f *deadFlags) filtered() bool {
 
 // filter rejects flags that are given but empty: an empty shell variable must not
 // select all dead letters.
-func (f *deadFlags) filter() (wakebell.DeadFilter, error) {
+func (f *deadFlags) filter() (wakebelltype.DeadFilter, error) {
 	switch {
 	case f.given("reason") && f.reason == "":
-		return wakebell.DeadFilter{}, usagef("--reason: empty")
+		return wakebelltype.DeadFilter{}, usagef("--reason: empty")
 	case f.given("older-than") && f.olderThan <= 0:
-		return wakebell.DeadFilter{}, usagef("--older-than: %v, want above 0", f.olderThan)
+		return wakebelltype.DeadFilter{}, usagef("--older-than: %v, want above 0", f.olderThan)
 	case f.given("newer-than") && f.newerThan <= 0:
-		return wakebell.DeadFilter{}, usagef("--newer-than: %v, want above 0", f.newerThan)
+		return wakebelltype.DeadFilter{}, usagef("--newer-than: %v, want above 0", f.newerThan)
 	}
-	return wakebell.DeadFilter{Reason: f.reason, OlderThan: f.olderThan, NewerThan: f.newerThan}, nil
+	return wakebelltype.DeadFilter{Reason: f.reason, OlderThan: f.olderThan, NewerThan: f.newerThan}, nil
 }
 
 // deadChoice selects the dead letters that a command changes: one entry, those of
@@ -60,7 +61,7 @@ func (f *deadChoice) register(a *app, cmd *cobra.Command) {
 	yesFlag(cmd, &f.yes, "do not ask for confirmation")
 }
 
-func (f *deadChoice) choose(args []string) (wakebell.DeadFilter, error) {
+func (f *deadChoice) choose(args []string) (wakebelltype.DeadFilter, error) {
 	ways := len(args)
 	for _, way := range []bool{f.filtered(), f.all} {
 		if way {
@@ -69,13 +70,13 @@ func (f *deadChoice) choose(args []string) (wakebell.DeadFilter, error) {
 	}
 	switch {
 	case ways != 1:
-		return wakebell.DeadFilter{}, usagef("give one of an entry, a filter and --all")
+		return wakebelltype.DeadFilter{}, usagef("give one of an entry, a filter and --all")
 	case len(args) == 0:
 		return f.filter()
 	case args[0] == "":
-		return wakebell.DeadFilter{}, usagef("ENTRY: empty")
+		return wakebelltype.DeadFilter{}, usagef("ENTRY: empty")
 	default:
-		return wakebell.DeadFilter{Entry: args[0]}, nil
+		return wakebelltype.DeadFilter{Entry: args[0]}, nil
 	}
 }
 
@@ -83,13 +84,13 @@ func (f *deadChoice) choose(args []string) (wakebell.DeadFilter, error) {
 const countLimit = 1000
 
 // countDead returns the number of dead letters that match a filter, as text.
-func countDead(ctx context.Context, c wakebell.Operator, topic string, filter wakebell.DeadFilter) (string, error) {
-	if filter == (wakebell.DeadFilter{}) {
+func countDead(ctx context.Context, c wakebell.Operator, topic string, filter wakebelltype.DeadFilter) (string, error) {
+	if filter == (wakebelltype.DeadFilter{}) {
 		stats, err := c.Stats(ctx, topic)
 		return number(stats.Dead), err
 	}
 	n := 0
-	for _, err := range c.DeadLetters(ctx, topic, filter, wakebell.Page{}) {
+	for _, err := range c.DeadLetters(ctx, topic, filter, wakebelltype.Page{}) {
 		if err != nil {
 			return "", err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type redriveFlags struct {
@@ -17,7 +18,7 @@ type redriveFlags struct {
 	overwrite bool
 }
 
-// maxRedriveRate is the largest Rate of wakebell.RedriveOptions.
+// maxRedriveRate is the largest Rate of wakebelltype.RedriveOptions.
 const maxRedriveRate = 10_000
 
 func (a *app) deadRedriveCommand() *cobra.Command {
@@ -66,7 +67,7 @@ type redrivenLine struct {
 	Outcome string `json:"outcome"`
 }
 
-func (a *app) deadRedrive(ctx context.Context, c wakebell.Operator, f *redriveFlags, filter wakebell.DeadFilter) error {
+func (a *app) deadRedrive(ctx context.Context, c wakebell.Operator, f *redriveFlags, filter wakebelltype.DeadFilter) error {
 	err := a.confirm(f.yes || filter.Entry != "" && !f.overwrite, func() (string, error) {
 		n, err := countDead(ctx, c, f.topic, filter)
 		question := fmt.Sprintf("Redrive %s dead letters of %s?", n, a.prefix+f.topic)
@@ -81,9 +82,9 @@ func (a *app) deadRedrive(ctx context.Context, c wakebell.Operator, f *redriveFl
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var fault error // of printing, which ends the redrive
-	done, err := c.Redrive(ctx, f.topic, wakebell.RedriveOptions{
+	done, err := c.Redrive(ctx, f.topic, wakebelltype.RedriveOptions{
 		Filter: filter, In: f.in, Overwrite: f.overwrite, Rate: f.rate,
-		Each: func(l wakebell.RedrivenLetter) {
+		Each: func(l wakebelltype.RedrivenLetter) {
 			if fault == nil {
 				fault = a.printRedriven(f.topic, l)
 			}
@@ -106,7 +107,7 @@ func (a *app) deadRedrive(ctx context.Context, c wakebell.Operator, f *redriveFl
 
 // printRedriven prints a dead letter immediately, without aligning columns: at a
 // low rate the next one takes a while.
-func (a *app) printRedriven(topic string, l wakebell.RedrivenLetter) error {
+func (a *app) printRedriven(topic string, l wakebelltype.RedrivenLetter) error {
 	if a.wantsJSON() {
 		return a.printJSON(redrivenLine{a.prefix + topic, l.Entry, l.ID, l.Outcome.String()})
 	}

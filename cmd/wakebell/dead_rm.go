@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (a *app) deadRmCommand() *cobra.Command {
@@ -36,7 +37,7 @@ With -o json it prints one line with topic and deleted, a number.`,
 	return cmd
 }
 
-func (a *app) deadRm(ctx context.Context, c wakebell.Operator, f *deadChoice, filter wakebell.DeadFilter) error {
+func (a *app) deadRm(ctx context.Context, c wakebell.Operator, f *deadChoice, filter wakebelltype.DeadFilter) error {
 	err := a.confirm(f.yes, func() (string, error) {
 		n, err := countDead(ctx, c, f.topic, filter)
 		return fmt.Sprintf("Delete %s dead letters of %s?", n, a.prefix+f.topic), err

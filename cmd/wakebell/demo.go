@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -186,7 +187,7 @@ func (d *demo) awaitEnds(ctx context.Context) error {
 
 // findDead notes the timers that have become dead letters.
 func (d *demo) findDead(ctx context.Context) error {
-	for letter, err := range d.client.DeadLetters(ctx, d.topic.Name(), wakebell.DeadFilter{}, wakebell.Page{}) {
+	for letter, err := range d.client.DeadLetters(ctx, d.topic.Name(), wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // demoTimer is one timer of the demo and its expected outcome.
@@ -162,7 +163,7 @@ func cancelEarly(ctx context.Context, d *demo, id string) error {
 	if err != nil {
 		return err
 	}
-	if presence == wakebell.Pending {
+	if presence == wakebelltype.PresencePending {
 		d.end(id, endCancelled)
 	}
 	d.tell(good, id, "cancelled: it was %v", presence)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -66,7 +67,7 @@ func (a *app) doctor(ctx context.Context, c wakebell.Operator, names topicNames,
 	}
 	bad := 0
 	for _, f := range findings {
-		if f.Grade == wakebell.Bad {
+		if f.Grade == wakebelltype.GradeBad {
 			bad++
 		}
 		line := findingLine{string(f.Grade), f.Check, f.Server, f.Topic, f.Found, f.Do}

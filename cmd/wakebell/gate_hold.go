@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type gateHoldFlags struct {
@@ -19,7 +20,7 @@ type gateHoldFlags struct {
 	signal  time.Duration
 	timeout time.Duration
 	exec    string
-	keys    gate.Keys
+	keys    wakebelltype.GateKeys
 }
 
 func (a *app) gateHoldCommand() *cobra.Command {

@@ -7,17 +7,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // gateKeysFlag adds --keys, which sets keys.
-func gateKeysFlag(cmd *cobra.Command, keys *gate.Keys) {
+func gateKeysFlag(cmd *cobra.Command, keys *wakebelltype.GateKeys) {
 	cmd.Flags().Var(&gateKeysValue{keys}, "keys",
 		"base names of keys other than the default, as `NAME=KEY,...`: "+strings.Join(gateKeyNames(), ", "))
 }
 
 // gateKeysValue reads --keys, which may be repeated.
-type gateKeysValue struct{ keys *gate.Keys }
+type gateKeysValue struct{ keys *wakebelltype.GateKeys }
 
 func (v *gateKeysValue) Set(text string) error {
 	for pair := range strings.SplitSeq(text, ",") {
@@ -38,7 +38,7 @@ func (v *gateKeysValue) String() string { return "" }
 
 func (v *gateKeysValue) Type() string { return "names" }
 
-func gateKeyFields(k *gate.Keys) map[string]*string {
+func gateKeyFields(k *wakebelltype.GateKeys) map[string]*string {
 	return map[string]*string{
 		"stream": &k.Stream, "group": &k.Group, "signal": &k.Signal, "state": &k.State, "guard": &k.Guard,
 		"exchange": &k.Exchange, "presence": &k.Presence, "deadlines": &k.Deadlines, "mark": &k.Mark,
@@ -46,5 +46,5 @@ func gateKeyFields(k *gate.Keys) map[string]*string {
 }
 
 func gateKeyNames() []string {
-	return slices.Sorted(maps.Keys(gateKeyFields(&gate.Keys{})))
+	return slices.Sorted(maps.Keys(gateKeyFields(&wakebelltype.GateKeys{})))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // gateListLine is the JSON line of gate ls.
@@ -21,7 +22,7 @@ type gateListLine struct {
 	Fault     string `json:"fault"`
 }
 
-func newGateListLine(g gate.Info) gateListLine {
+func newGateListLine(g wakebelltype.GateInfo) gateListLine {
 	return gateListLine{
 		Gate: g.Name, Fence: g.Holder.Fence, Holder: g.Holder.Process, Confirmed: g.Confirmed,
 		Until: stamp(g.Until), Waiting: g.Waiting, LastFence: g.LastFence, Fault: fault(g.Err),
@@ -61,7 +62,7 @@ fault.`,
 
 func (a *app) gateLs(ctx context.Context, of gate.Operator, limit int) error {
 	list := a.newListing(limit, "GATE", "FENCE", "HOLDER", "UNTIL", "WAITING", "FAULT")
-	return printAll(list, of.List(ctx, gate.Page{}), func(g gate.Info) (any, []string) {
+	return printAll(list, of.List(ctx, wakebelltype.Page{}), func(g wakebelltype.GateInfo) (any, []string) {
 		line := newGateListLine(g)
 		return line, []string{line.Gate, fenceText(line.Fence), line.Holder, line.Until, strconv.Itoa(line.Waiting), line.Fault}
 	})

@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type gateRmFlags struct {
 	force, yes bool
-	keys       gate.Keys
+	keys       wakebelltype.GateKeys
 }
 
 func (a *app) gateRmCommand() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // gateLine is the JSON line of gate show.
@@ -23,7 +24,7 @@ type gateTicketLine struct {
 	Process string `json:"process"`
 }
 
-func newGateLine(g gate.Info) gateLine {
+func newGateLine(g wakebelltype.GateInfo) gateLine {
 	line := gateLine{newGateListLine(g), []gateTicketLine{}, g.Guard}
 	for _, w := range g.Waiters {
 		line.Waiters = append(line.Waiters, gateTicketLine{w.Fence, w.Process})

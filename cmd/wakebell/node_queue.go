@@ -10,12 +10,13 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // queueFlags are the flags of node about queues.
 type queueFlags struct {
 	queues            []string
-	names             queue.Keys // without the name
+	names             wakebelltype.QueueKeys // without the name
 	visibility        time.Duration
 	maxDeliveries     int
 	completed, failed int
@@ -38,7 +39,7 @@ func (f *queueFlags) register(cmd *cobra.Command) {
 
 // named returns the queues whose keys peers use: the queues that the node handles,
 // and peers, a comma-separated list of names.
-func (f *queueFlags) named(peers string) (all []queue.Keys) {
+func (f *queueFlags) named(peers string) (all []wakebelltype.QueueKeys) {
 	names := f.queues
 	if peers != "" {
 		names = append(slices.Clone(names), strings.Split(peers, ",")...)

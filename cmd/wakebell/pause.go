@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (a *app) pauseCommand() *cobra.Command {
@@ -26,7 +27,7 @@ paused_reason and settings.`,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "reason to show to operators, a `text` of up to 1,024 bytes")
 	cmd.Flags().StringVar(&by, "by", "", "`name` of the operator (default user@host)")
-	a.controls(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebell.Control, error) {
+	a.controls(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebelltype.Control, error) {
 		if by == "" {
 			by = whoami()
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (a *app) queueCommand() *cobra.Command {
@@ -45,13 +46,13 @@ func (a *app) askQueues(ctx context.Context, fn func(queues) error) error {
 }
 
 // queueFlag adds the required flag --queue and the flags of its keys.
-func queueFlag(cmd *cobra.Command, q *queue.Keys) {
+func queueFlag(cmd *cobra.Command, q *wakebelltype.QueueKeys) {
 	cmd.Flags().StringVar(&q.Name, "queue", "", "the `queue`")
 	_ = cmd.MarkFlagRequired("queue") // the flag is there, so this cannot fail
 	separatorFlag(cmd, q)
 }
 
-func separatorFlag(cmd *cobra.Command, q *queue.Keys) {
+func separatorFlag(cmd *cobra.Command, q *wakebelltype.QueueKeys) {
 	cmd.Flags().StringVar(&q.Separator, "separator", "::", "`text` between the name of a queue and the suffix of a key")
 	cmd.Flags().StringVar(&q.DeadLetters, "dead-letter-key", "", "`key` of the dead letters (default the queue, the separator, dlq)")
 }
@@ -69,7 +70,7 @@ func payload(body []byte) content {
 	return newContent(c)
 }
 
-func queueOptions(q queue.Keys) []queue.Option {
+func queueOptions(q wakebelltype.QueueKeys) []queue.Option {
 	options := []queue.Option{queue.KeySeparator(q.Separator)}
 	if q.DeadLetters != "" {
 		options = append(options, queue.DeadLetterKey(q.DeadLetters))

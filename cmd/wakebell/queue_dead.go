@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (a *app) queueDeadCommand() *cobra.Command {
@@ -33,14 +34,14 @@ type queueDeadLine struct {
 	content
 }
 
-func (a *app) queueDeadLine(q queue.Keys, l queue.DeadLetter) queueDeadLine {
+func (a *app) queueDeadLine(q wakebelltype.QueueKeys, l wakebelltype.QueueDeadLetter) queueDeadLine {
 	return queueDeadLine{a.prefix + q.Name, l.Entry, l.ID, l.Reason, l.Deliveries, stamp(l.At), payload(l.Payload)}
 }
 
 // queueDeadChoice selects the dead letters of a queue that a command changes: one
 // entry, or all.
 type queueDeadChoice struct {
-	queue    queue.Keys
+	queue    wakebelltype.QueueKeys
 	all, yes bool
 	entry    string
 }

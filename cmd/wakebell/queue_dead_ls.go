@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (a *app) queueDeadLsCommand() *cobra.Command {
-	var q queue.Keys
+	var q wakebelltype.QueueKeys
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "ls --queue QUEUE",
@@ -29,7 +29,7 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
 		return a.askQueues(ctx, func(c queues) error {
 			list := a.newListing(limit, "ENTRY", "ID", "DIED", "DELIVERIES", "REASON")
-			return printAll(list, c.DeadLetters(ctx, q, queue.Page{}), func(l queue.DeadLetter) (any, []string) {
+			return printAll(list, c.DeadLetters(ctx, q, wakebelltype.Page{}), func(l wakebelltype.QueueDeadLetter) (any, []string) {
 				line := a.queueDeadLine(q, l)
 				return line, []string{l.Entry, l.ID, line.Died, strconv.Itoa(l.Deliveries), l.Reason}
 			})

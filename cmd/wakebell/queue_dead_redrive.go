@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // maxWindow is the longest window of queue.DeduplicationWindow.
@@ -71,14 +72,14 @@ func (a *app) queueRedrive(ctx context.Context, c queue.Operator, f *queueRedriv
 		if err != nil {
 			return err
 		}
-		how.Key = func(queue.DeadLetter) string { return f.key }
+		how.Key = func(wakebelltype.QueueDeadLetter) string { return f.key }
 		outcome, _, err := c.RedriveDeadLetter(ctx, f.queue, l, how)
 		switch {
 		case err != nil:
 			return err
-		case outcome == queue.Absent:
+		case outcome == wakebelltype.QueueRedriveAbsent:
 			return fmt.Errorf("%w: dead letter %q", wakebell.ErrNotFound, f.entry)
-		case outcome == queue.Duplicate:
+		case outcome == wakebelltype.QueueRedriveDuplicate:
 			a.notef("wakebell: another message has the deduplication key; the dead letter was kept\n")
 		default:
 			n = 1

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (a *app) queueDeadRmCommand() *cobra.Command {
@@ -57,15 +58,15 @@ func (a *app) queueDeadRm(ctx context.Context, c queue.Operator, f *queueDeadCho
 
 // deleteQueueDead deletes the dead letters that exist when it starts, the oldest
 // first, a page at a time.
-func deleteQueueDead(ctx context.Context, c queue.Operator, q queue.Keys) (deleted int64, err error) {
+func deleteQueueDead(ctx context.Context, c queue.Operator, q wakebelltype.QueueKeys) (deleted int64, err error) {
 	const page = 500
 	st, err := c.Stats(ctx, q)
 	if err != nil {
 		return 0, err
 	}
 	for left := st.Dead; left > 0; {
-		deadLetters := make([]queue.DeadLetter, 0, page)
-		for l, err := range c.DeadLetters(ctx, q, queue.Page{Limit: int(min(left, page))}) {
+		deadLetters := make([]wakebelltype.QueueDeadLetter, 0, page)
+		for l, err := range c.DeadLetters(ctx, q, wakebelltype.Page{Limit: int(min(left, page))}) {
 			if err != nil {
 				return deleted, err
 			}

@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (a *app) queueDeadShowCommand() *cobra.Command {
-	var q queue.Keys
+	var q wakebelltype.QueueKeys
 	cmd := &cobra.Command{
 		Use:   "show --queue QUEUE ENTRY",
 		Short: "Show a dead letter with its body",

@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (a *app) queueDrainCommand() *cobra.Command {
-	var q queue.Keys
+	var q wakebelltype.QueueKeys
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "drain --queue QUEUE",

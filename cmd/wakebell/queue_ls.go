@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type queueLine struct {
@@ -20,7 +21,7 @@ type queueLine struct {
 }
 
 func (a *app) queueLsCommand() *cobra.Command {
-	var q queue.Keys
+	var q wakebelltype.QueueKeys
 	var running bool
 	var limit int
 	cmd := &cobra.Command{
@@ -48,9 +49,9 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	return cmd
 }
 
-func (a *app) queueLs(ctx context.Context, c queue.Operator, q queue.Keys, running bool, limit int) error {
+func (a *app) queueLs(ctx context.Context, c queue.Operator, q wakebelltype.QueueKeys, running bool, limit int) error {
 	list := a.newListing(limit, "ID", "STATE", "DELIVERIES", "DEADLINE", "BODY")
-	return printAll(list, c.Messages(ctx, q, running, queue.Page{}), func(m queue.Message) (any, []string) {
+	return printAll(list, c.Messages(ctx, q, running, wakebelltype.Page{}), func(m wakebelltype.QueueMessage) (any, []string) {
 		line := queueLine{a.prefix + q.Name, m.ID, "pending", m.Deliveries, stamp(m.Deadline), m.Fault, payload(m.Payload)}
 		if running {
 			line.State = "running"

@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type publishFlags struct {
-	queue           queue.Keys
+	queue           wakebelltype.QueueKeys
 	text, json, hex string
 	key             string
 	window          time.Duration

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (a *app) queuePurgeCommand() *cobra.Command {
-	var q queue.Keys
+	var q wakebelltype.QueueKeys
 	var running, kept, yes bool
 	cmd := &cobra.Command{
 		Use:   "purge --queue QUEUE",
@@ -52,7 +52,7 @@ With -o json it prints one line with queue and deleted, a number.`,
 	return cmd
 }
 
-func (a *app) printDeleted(q queue.Keys, n int64) error {
+func (a *app) printDeleted(q wakebelltype.QueueKeys, n int64) error {
 	if a.wantsJSON() {
 		return a.printJSON(struct {
 			Queue   string `json:"queue"`

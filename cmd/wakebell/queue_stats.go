@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type queueStatsLine struct {
@@ -22,7 +22,7 @@ type queueStatsLine struct {
 }
 
 func (a *app) queueStatsCommand() *cobra.Command {
-	var q queue.Keys
+	var q wakebelltype.QueueKeys
 	cmd := &cobra.Command{
 		Use:   "stats --queue QUEUE",
 		Short: "Show the counts of a queue",
@@ -50,7 +50,7 @@ id tells.`,
 	return cmd
 }
 
-func (a *app) printQueueStats(q queue.Keys, st queue.Stats) error {
+func (a *app) printQueueStats(q wakebelltype.QueueKeys, st wakebelltype.QueueStats) error {
 	line := queueStatsLine{
 		a.prefix + q.Name, st.Pending, st.Processing, st.Ended, st.Unleased, st.Completed, st.Failed, st.Dead, stamp(st.Oldest),
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/internal/meter"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -30,7 +31,7 @@ type connection struct {
 // clientSettings are the global flags about topics and keys.
 type clientSettings struct {
 	prefix string
-	keys   wakebell.Keys
+	keys   wakebelltype.Keys
 	celery bool
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // remoteFlags name the node that a command calls instead of Redis.
@@ -149,13 +150,13 @@ func (a *app) warn(text string) { a.notef("wakebell: %s\n", escape(text)) }
 // replaces itself; the node would store its answer for a day.
 type keyed struct{ *remote.Client }
 
-func (k keyed) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebell.Scheduled, error) {
+func (k keyed) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebelltype.Scheduled, error) {
 	if len(drafts) == 1 {
 		ctx = remote.WithKey(ctx, rand.Text())
 	}
 	return k.Client.Schedule(ctx, drafts...)
 }
 
-func (k keyed) Cancel(ctx context.Context, topic string, ids ...string) ([]wakebell.Presence, error) {
+func (k keyed) Cancel(ctx context.Context, topic string, ids ...string) ([]wakebelltype.Presence, error) {
 	return k.Client.Cancel(remote.WithKey(ctx, rand.Text()), topic, ids...)
 }

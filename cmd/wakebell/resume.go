@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -18,7 +19,7 @@ pause does. Settings of retune stay.`,
 		Example: `  wakebell resume --topic invoices`,
 		Args:    cobra.NoArgs,
 	}
-	a.controls(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebell.Control, error) {
+	a.controls(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebelltype.Control, error) {
 		return c.Resume(ctx, topic)
 	})
 	return cmd

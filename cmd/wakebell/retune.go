@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // tuneFlag is a flag of retune and the setting behind it.
@@ -18,7 +19,7 @@ type tuneFlag struct {
 	off         bool           // 0 turns it off
 }
 
-func tuneFlags(s *wakebell.Settings) []tuneFlag {
+func tuneFlags(s *wakebelltype.Settings) []tuneFlag {
 	return []tuneFlag{
 		{"max-concurrent", "timers each node handles at once, 1 to 10,000", &s.MaxConcurrent, nil, false},
 		{"lease-ttl", "time until the timers of a crashed node are redelivered", nil, &s.LeaseTTL, false},
@@ -40,7 +41,7 @@ func (t tuneFlag) zero() bool {
 func (a *app) retuneCommand() *cobra.Command {
 	var topic string
 	var clearAll bool
-	var set wakebell.Settings
+	var set wakebelltype.Settings
 	tuned := tuneFlags(&set)
 	cmd := &cobra.Command{
 		Use:   "retune --topic TOPIC (SETTINGS | --clear)",
@@ -65,17 +66,17 @@ Without flags it changes nothing and prints the cluster-wide settings.`,
 		}
 		cmd.MarkFlagsMutuallyExclusive("clear", t.name)
 	}
-	a.controls(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebell.Control, error) {
+	a.controls(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebelltype.Control, error) {
 		for _, t := range tuned {
 			switch {
 			case !flags.Changed(t.name) || !t.zero():
 			case t.off:
 				*t.duration = -1
 			default:
-				return wakebell.Control{}, usagef("--%s: 0, want above 0; omit the flag to use each node's own setting", t.name)
+				return wakebelltype.Control{}, usagef("--%s: 0, want above 0; omit the flag to use each node's own setting", t.name)
 			}
 		}
-		if !clearAll && set == (wakebell.Settings{}) {
+		if !clearAll && set == (wakebelltype.Settings{}) {
 			return c.Control(ctx, topic)
 		}
 		return c.Retune(ctx, topic, set)

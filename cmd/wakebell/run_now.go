@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (a *app) runNowCommand() *cobra.Command {
@@ -40,7 +41,7 @@ func (a *app) runNow(ctx context.Context, c wakebell.TimerClient, topic string, 
 		presence, err := c.RunNow(ctx, topic, id)
 		if errors.Is(err, wakebell.ErrNotFound) {
 			absent++
-			presence, err = wakebell.Absent, nil
+			presence, err = wakebelltype.PresenceAbsent, nil
 		}
 		if err == nil {
 			line := presenceLine{a.prefix + topic, id, presence.String()}
@@ -60,8 +61,8 @@ func (a *app) runNow(ctx context.Context, c wakebell.TimerClient, topic string, 
 	return nil
 }
 
-func presenceNow(p wakebell.Presence) string {
-	if p == wakebell.Running {
+func presenceNow(p wakebelltype.Presence) string {
+	if p == wakebelltype.PresenceRunning {
 		return "running: nothing changed"
 	}
 	return p.String()

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // scheduleBatch is the number of timers per call.
@@ -162,7 +163,7 @@ func (f *scheduleFlags) unfinished(stored, unknown int, err error) error {
 	return fmt.Errorf("%s: %w", done, err)
 }
 
-func (a *app) printScheduled(topic string, scheduled []wakebell.Scheduled) error {
+func (a *app) printScheduled(topic string, scheduled []wakebelltype.Scheduled) error {
 	var out bytes.Buffer
 	for _, s := range scheduled {
 		if !a.wantsJSON() {
@@ -225,9 +226,9 @@ func (f *scheduleFlags) options() ([]wakebell.ScheduleOption, error) {
 	}
 	switch f.ifExists.value {
 	case "keep":
-		options = append(options, wakebell.IfExists(wakebell.PolicyKeep))
+		options = append(options, wakebell.IfExists(wakebelltype.PolicyKeep))
 	case "earliest":
-		options = append(options, wakebell.IfExists(wakebell.PolicyEarliest))
+		options = append(options, wakebell.IfExists(wakebelltype.PolicyEarliest))
 	}
 	if f.given("once") {
 		options = append(options, wakebell.Once(f.once))

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const minStatsInterval = 100 * time.Millisecond
@@ -93,7 +94,7 @@ type statsWatch struct {
 
 	watches bool
 	looked  time.Time // time of the previous reading
-	before  map[string]wakebell.Stats
+	before  map[string]wakebelltype.Stats
 }
 
 // watch repeats look until ctx ends. The first reading must succeed; later errors
@@ -135,7 +136,7 @@ func (w *statsWatch) look(ctx context.Context) error {
 	}
 	now := time.Now()
 	lines := make([]statsLine, len(all))
-	seen := make(map[string]wakebell.Stats, len(all))
+	seen := make(map[string]wakebelltype.Stats, len(all))
 	for i, o := range all {
 		lines[i] = w.line(o, now)
 		if o.Err == nil {
@@ -147,7 +148,7 @@ func (w *statsWatch) look(ctx context.Context) error {
 	return w.print(lines, first)
 }
 
-func (w *statsWatch) line(o wakebell.Overview, now time.Time) statsLine {
+func (w *statsWatch) line(o wakebelltype.Overview, now time.Time) statsLine {
 	s := o.Stats
 	l := statsLine{
 		At: stamp(now), Topic: o.Topic, Timers: s.Total, Pending: s.Pending, Due: s.Due, Leased: s.Leased,

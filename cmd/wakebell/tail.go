@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type tailFlags struct {
@@ -79,13 +80,13 @@ func (a *app) tail(ctx context.Context, c wakebell.Operator, f *tailFlags) error
 			return nil // a signal
 		case err != nil:
 			return err
-		case e.Kind == wakebell.EventAttached && shown == nil:
+		case e.Kind == wakebelltype.EventAttached && shown == nil:
 			if shown, err = a.tailDead(ctx, c, f); err != nil {
 				return err
 			}
-		case e.Kind == wakebell.EventAttached:
+		case e.Kind == wakebelltype.EventAttached:
 			a.notef("wakebell: the connection was lost; events during the loss are not shown\n")
-		case e.Kind == wakebell.EventDead && shown[e.Entry]:
+		case e.Kind == wakebelltype.EventDead && shown[e.Entry]:
 		default:
 			if err := a.printEvent(e); err != nil {
 				return err
@@ -104,8 +105,8 @@ func (a *app) tailDead(ctx context.Context, c wakebell.Operator, f *tailFlags) (
 	deadLetters, err := c.LastDead(ctx, f.topic, f.lines)
 	for _, d := range deadLetters {
 		shown[d.Entry] = true
-		err := a.printEvent(wakebell.Event{
-			Kind: wakebell.EventDead, Topic: d.Topic, At: d.Died, ID: d.ID, Attempt: d.Attempts, Text: d.Reason, Entry: d.Entry,
+		err := a.printEvent(wakebelltype.Event{
+			Kind: wakebelltype.EventDead, Topic: d.Topic, At: d.Died, ID: d.ID, Attempt: d.Attempts, Text: d.Reason, Entry: d.Entry,
 		})
 		if err != nil {
 			return nil, err
@@ -129,7 +130,7 @@ type eventLine struct {
 	Missed     int      `json:"missed,omitempty"`
 }
 
-func (a *app) printEvent(e wakebell.Event) error {
+func (a *app) printEvent(e wakebelltype.Event) error {
 	if !a.wantsJSON() {
 		return a.printf("%s\n", eventText(e))
 	}
@@ -137,7 +138,7 @@ func (a *app) printEvent(e wakebell.Event) error {
 		Event: string(e.Kind), At: stamp(e.At), Topic: e.Topic, Node: e.Node, ID: e.ID, Attempt: e.Attempt,
 		Text: e.Text, Entry: e.Entry, Missed: e.Missed,
 	}
-	set := func(field **float64, d time.Duration, kinds ...wakebell.EventKind) {
+	set := func(field **float64, d time.Duration, kinds ...wakebelltype.EventKind) {
 		for _, kind := range kinds {
 			if e.Kind == kind || d != 0 {
 				ms := millis(d)
@@ -145,14 +146,14 @@ func (a *app) printEvent(e wakebell.Event) error {
 			}
 		}
 	}
-	set(&line.LatenessMS, e.Lateness, wakebell.EventDelivered)
-	set(&line.TookMS, e.Took, wakebell.EventAcked, wakebell.EventRetried, wakebell.EventDiscarded, wakebell.EventCrashed)
-	set(&line.RetryInMS, e.RetryIn, wakebell.EventRetried)
+	set(&line.LatenessMS, e.Lateness, wakebelltype.EventDelivered)
+	set(&line.TookMS, e.Took, wakebelltype.EventAcked, wakebelltype.EventRetried, wakebelltype.EventDiscarded, wakebelltype.EventCrashed)
+	set(&line.RetryInMS, e.RetryIn, wakebelltype.EventRetried)
 	return a.printJSON(line)
 }
 
 // eventText formats an event for the table output.
-func eventText(e wakebell.Event) string {
+func eventText(e wakebelltype.Event) string {
 	at := "-"
 	if !e.At.IsZero() {
 		at = e.At.UTC().Format("2006-01-02T15:04:05.000Z")
@@ -162,13 +163,13 @@ func eventText(e wakebell.Event) string {
 	if e.Attempt > 0 {
 		fact("attempt %d", e.Attempt)
 	}
-	if e.Kind == wakebell.EventDelivered {
+	if e.Kind == wakebelltype.EventDelivered {
 		fact("%v late", e.Lateness.Round(100*time.Microsecond))
 	}
 	if e.Took > 0 {
 		fact("took %v", e.Took.Round(100*time.Microsecond))
 	}
-	if e.Kind == wakebell.EventRetried {
+	if e.Kind == wakebelltype.EventRetried {
 		fact("again in %v", e.RetryIn.Round(time.Millisecond))
 	}
 	if e.Missed > 0 {

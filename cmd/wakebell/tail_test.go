@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestTailShowsTheLastDeadLetters(t *testing.T) {
@@ -34,7 +34,7 @@ var (
 	nodes      = regexp.MustCompile(`"node":"[^"]+"`)
 )
 
-// Both watch the same: what is shown to people is escaped, JSON has all.
+// The table and the JSON of the same events: the table is escaped, JSON has all data.
 func TestTailFollows(t *testing.T) {
 	b := setup(t)
 	b.dies(2)
@@ -63,26 +63,25 @@ func TestTailFollows(t *testing.T) {
 	require.Contains(t, people.out.String(), `no \x1b[31m`)
 }
 
-func TestEventsForPeople(t *testing.T) {
+func TestEventsAsText(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1795263600181).UTC()
-	for want, e := range map[string]wakebell.Event{
-		"-                         node        -  on h/1/w":       {Kind: wakebell.EventNode, Node: "h/1/w"},
-		"-                         missed      -  7 events, on h": {Kind: wakebell.EventMissed, Node: "h", Missed: 7},
+	for want, e := range map[string]wakebelltype.Event{
+		"-                         node        -  on h/1/w":       {Kind: wakebelltype.EventNode, Node: "h/1/w"},
+		"-                         missed      -  7 events, on h": {Kind: wakebelltype.EventMissed, Node: "h", Missed: 7},
 		`2026-11-21T12:20:00.181Z  delivered   a\n  attempt 2, 1.5s late, on h`: {
-			Kind: wakebell.EventDelivered, At: at, ID: "a\n", Attempt: 2, Lateness: 1500 * time.Millisecond, Node: "h",
+			Kind: wakebelltype.EventDelivered, At: at, ID: "a\n", Attempt: 2, Lateness: 1500 * time.Millisecond, Node: "h",
 		},
 		"2026-11-21T12:20:00.181Z  retried     a  attempt 1, took 20ms, again in 1s, on h: no": {
-			Kind: wakebell.EventRetried, At: at, ID: "a", Attempt: 1, Took: 20 * time.Millisecond, RetryIn: time.Second, Node: "h", Text: "no",
+			Kind: wakebelltype.EventRetried, At: at, ID: "a", Attempt: 1, Took: 20 * time.Millisecond, RetryIn: time.Second, Node: "h", Text: "no",
 		},
-		"2026-11-21T12:20:00.181Z  cancelled   a  attempt 1, on h": {Kind: wakebell.EventCancelled, At: at, ID: "a", Attempt: 1, Node: "h"},
+		"2026-11-21T12:20:00.181Z  cancelled   a  attempt 1, on h": {Kind: wakebelltype.EventCancelled, At: at, ID: "a", Attempt: 1, Node: "h"},
 	} {
 		require.Equal(t, want, eventText(e))
 	}
 }
 
-// A connection that was lost is no reason to end; that events were missed is
-// said.
+// Tail reconnects after a lost connection and prints that it missed events.
 func TestTailSurvivesARestartOfRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

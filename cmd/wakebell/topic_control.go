@@ -7,10 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // controls makes a command call change and print the settings that it returns.
-func (a *app) controls(cmd *cobra.Command, topic *string, change func(context.Context, wakebell.Operator) (wakebell.Control, error)) {
+func (a *app) controls(cmd *cobra.Command, topic *string, change func(context.Context, wakebell.Operator) (wakebelltype.Control, error)) {
 	a.topicFlag(cmd, topic, "`topic` to change")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
@@ -32,11 +33,11 @@ type pauseLine struct {
 	Reason   string `json:"paused_reason"`
 }
 
-func newPauseLine(c wakebell.Control) pauseLine {
+func newPauseLine(c wakebelltype.Control) pauseLine {
 	return pauseLine{c.Paused, stamp(c.PausedAt), c.PausedBy, c.Reason}
 }
 
-func (a *app) printControl(topic string, c wakebell.Control) error {
+func (a *app) printControl(topic string, c wakebelltype.Control) error {
 	pause := newPauseLine(c)
 	settings := map[string]any{}
 	rows := [][2]string{

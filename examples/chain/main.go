@@ -19,6 +19,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Order is what is passed from step to step.
@@ -96,7 +97,7 @@ func (s shop) thank(_ context.Context, t wakebell.Timer[Order]) error {
 // next schedules a step of an order. It is idempotent.
 func (s shop) next(ctx context.Context, step wakebell.Topic[Order], o Order, after time.Duration) error {
 	scheduled, err := s.client.Schedule(ctx, step.Draft(o,
-		wakebell.ID(o.ID), wakebell.In(after), wakebell.IfExists(wakebell.PolicyKeep), wakebell.Once(24*time.Hour)))
+		wakebell.ID(o.ID), wakebell.In(after), wakebell.IfExists(wakebelltype.PolicyKeep), wakebell.Once(24*time.Hour)))
 	if err != nil {
 		return fmt.Errorf("next step of %s: %w", o.ID, err)
 	}

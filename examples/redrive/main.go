@@ -17,6 +17,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Prices is the topic. A body is a price as text.
@@ -46,16 +47,16 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	if err := deploy(ctx, rdb, out, strconv.ParseFloat, 2); err != nil {
 		return err
 	}
-	for letter, err := range client.DeadLetters(ctx, Prices.Name(), wakebell.DeadFilter{}, wakebell.Page{}) {
+	for letter, err := range client.DeadLetters(ctx, Prices.Name(), wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 		if err != nil {
 			return err
 		}
 		out.Printf("dead: %s, %s", letter.ID, letter.Reason)
 	}
 
-	done, err := client.Redrive(ctx, Prices.Name(), wakebell.RedriveOptions{
-		Filter: wakebell.DeadFilter{Reason: "invalid syntax"}, // only those that the new version can handle
-		Rate:   50,                                            // per second, so as not to overload the handler
+	done, err := client.Redrive(ctx, Prices.Name(), wakebelltype.RedriveOptions{
+		Filter: wakebelltype.DeadFilter{Reason: "invalid syntax"}, // only those that the new version can handle
+		Rate:   50,                                                // per second, so as not to overload the handler
 	})
 	if err != nil {
 		return err

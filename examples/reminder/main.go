@@ -18,6 +18,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Reminder is the body of the timers.
@@ -123,7 +124,7 @@ func (p post) wait(ctx context.Context, n int) error {
 
 // showDead lists the dead letters.
 func showDead(ctx context.Context, c *wakebell.Client, out *log.Logger) error {
-	for letter, err := range c.DeadLetters(ctx, Reminders.Name(), wakebell.DeadFilter{}, wakebell.Page{}) {
+	for letter, err := range c.DeadLetters(ctx, Reminders.Name(), wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // api answers requests. It needs only a Client, so it could be a separate process.
@@ -41,7 +42,7 @@ func (a api) create(w http.ResponseWriter, r *http.Request) {
 	}
 	opts := []wakebell.ScheduleOption{wakebell.In(in)}
 	if key := r.Header.Get("Idempotency-Key"); key != "" { // a retry of the request changes nothing
-		opts = append(opts, wakebell.ID(key), wakebell.IfExists(wakebell.PolicyKeep))
+		opts = append(opts, wakebell.ID(key), wakebell.IfExists(wakebelltype.PolicyKeep))
 	}
 	scheduled, err := a.client.Schedule(r.Context(), Reminders.Draft(body.Text, opts...))
 	if err != nil {
@@ -67,7 +68,7 @@ func (a api) cancel(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		fail(w, err)
-	case presence == wakebell.Absent:
+	case presence == wakebelltype.PresenceAbsent:
 		fail(w, wakebell.ErrNotFound)
 	default:
 		w.WriteHeader(http.StatusNoContent)

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DefaultPayloadLimit is the default of Config.PayloadLimit, in bytes.
@@ -25,7 +26,7 @@ const (
 
 // Config is what the configurations of the clients have in common.
 type Config struct {
-	Keys         timers.Keys
+	Keys         wakebelltype.Keys
 	PayloadLimit int           // in bytes, 0 to 512 MiB; 0 means DefaultPayloadLimit
 	RetryFor     time.Duration // 0: the context's deadline, or 2 s; negative: no retries
 	Logger       *slog.Logger  // nil means slog.Default()
@@ -33,7 +34,6 @@ type Config struct {
 
 // WithDefaults returns the configuration with the defaults filled in.
 func (c Config) WithDefaults() Config {
-	c.Keys = c.Keys.WithDefaults()
 	if c.PayloadLimit == 0 {
 		c.PayloadLimit = DefaultPayloadLimit
 	}

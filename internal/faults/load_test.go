@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // load configures the schedulers of a round.
@@ -185,11 +186,11 @@ func (s *scheduler) try(ctx context.Context, plans []plan) bool {
 	return err == nil
 }
 
-func found(o wakebell.Outcome) Found {
+func found(o wakebelltype.Outcome) Found {
 	switch o {
-	case wakebell.Created, wakebell.AlreadyDone:
+	case wakebelltype.OutcomeCreated, wakebelltype.OutcomeAlreadyDone:
 		return FoundNothing
-	case wakebell.Superseded, wakebell.KeptRunning:
+	case wakebelltype.OutcomeSuperseded, wakebelltype.OutcomeKeptRunning:
 		return FoundRunning
 	default:
 		return FoundPending

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // races schedules again, reschedules and cancels timers at about the time of their
@@ -124,8 +125,8 @@ func (r *racer) cancel(ctx context.Context, id string) {
 	presences, err := r.client.Cancel(ctx, topic, id)
 	c.Returned = time.Now()
 	require.NoError(r.t, err)
-	c.Found = map[wakebell.Presence]Found{
-		wakebell.Absent: FoundNothing, wakebell.Pending: FoundPending, wakebell.Running: FoundRunning,
+	c.Found = map[wakebelltype.Presence]Found{
+		wakebelltype.PresenceAbsent: FoundNothing, wakebelltype.PresencePending: FoundPending, wakebelltype.PresenceRunning: FoundRunning,
 	}[presences[0]]
 	r.deliveries.RecordCall(id, c)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -146,7 +147,7 @@ type remoteClient struct {
 	batches int
 }
 
-func (c *remoteClient) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebell.Scheduled, error) {
+func (c *remoteClient) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebelltype.Scheduled, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	if c.keyed {

@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // loadEntries writes n entries that are due at an instant, and returns an engine.
@@ -37,7 +38,7 @@ func loadEntries(t testing.TB, rdb *redis.Client, n int, due time.Time) *Engine 
 			require.NoError(t, err)
 		}
 	}
-	store, err := timers.New(rdb, timers.Keys{})
+	store, err := timers.New(rdb, wakebelltype.Keys{})
 	require.NoError(t, err)
 	return New(Config{
 		Store: recurring.New(store), Log: slog.New(slog.DiscardHandler), MaxInterval: 300 * time.Second,

@@ -8,6 +8,7 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -53,7 +54,7 @@ func PublishMessage(drafts ...queue.Draft) (m *messages.PublishRequest, n int, e
 // never waits while the queue is full: the client that sent the message waits.
 func PublishDrafts(m *messages.PublishRequest) []queue.Draft {
 	settings := queue.Settings{
-		Keys: queue.Keys{
+		Keys: wakebelltype.QueueKeys{
 			Name: m.GetName(), Separator: m.GetQueue().GetSeparator(), DeadLetters: m.GetQueue().GetDeadLetters(),
 		},
 		DeduplicationWindow: m.GetWindow().AsDuration(),

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // MaxPage is the largest limit that All passes to read.
@@ -15,7 +15,7 @@ const MaxPage = 1000
 // All yields the items of the pages that read returns, the first of them after
 // p.After, up to p.Limit. Read gets the limit of its page, 0 for its own; the page
 // that returns an empty next is the last one. An error is yielded last.
-func All[T any](p redisops.Page, read func(after string, limit int) (page []T, next string, err error)) iter.Seq2[T, error] {
+func All[T any](p wakebelltype.Page, read func(after string, limit int) (page []T, next string, err error)) iter.Seq2[T, error] {
 	return Limited(p, func(yield func(T, error) bool) {
 		for after, left := p.After, p.Limit; ; {
 			page, next, err := read(after, min(left, MaxPage))
@@ -41,7 +41,7 @@ func All[T any](p redisops.Page, read func(after string, limit int) (page []T, n
 
 // Limited yields the first p.Limit items, or all if it is 0. If the Limit is
 // negative, it yields an error.
-func Limited[T any](p redisops.Page, items iter.Seq2[T, error]) iter.Seq2[T, error] {
+func Limited[T any](p wakebelltype.Page, items iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		if p.Limit < 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func collect[T any](t *testing.T, items iter.Seq2[T, error]) (all []T) {
@@ -38,7 +39,7 @@ func numbers(limits *[]int) func(string, int) ([]int, string, error) {
 
 func TestAllReadsPagesUntilTheNextIsEmpty(t *testing.T) {
 	var limits []int
-	all := paging.All(redisops.Page{}, numbers(&limits))
+	all := paging.All(wakebelltype.Page{}, numbers(&limits))
 	require.Equal(t, []int{0, 1, 2, 3, 4}, collect(t, all))
 	require.Len(t, limits, 3)
 	for _, err := range all {
@@ -50,10 +51,10 @@ func TestAllReadsPagesUntilTheNextIsEmpty(t *testing.T) {
 
 func TestAllReadsNoMoreThanItsLimit(t *testing.T) {
 	var limits []int
-	require.Equal(t, []int{1, 2, 3}, collect(t, paging.All(redisops.Page{After: "1", Limit: 3}, numbers(&limits))))
+	require.Equal(t, []int{1, 2, 3}, collect(t, paging.All(wakebelltype.Page{After: "1", Limit: 3}, numbers(&limits))))
 	require.Equal(t, []int{3, 1}, limits)
 	limits = nil
-	require.Len(t, collect(t, paging.All(redisops.Page{Limit: 5000}, numbers(&limits))), 5)
+	require.Len(t, collect(t, paging.All(wakebelltype.Page{Limit: 5000}, numbers(&limits))), 5)
 	require.Equal(t, []int{1000, 1000, 1000}, limits, "a page has a limit of its own")
 }
 
@@ -61,7 +62,7 @@ func TestAllYieldsAnErrorLast(t *testing.T) {
 	broken := errors.New("broken")
 	var items []int
 	var errs []error
-	for item, err := range paging.All(redisops.Page{}, func(after string, _ int) ([]int, string, error) {
+	for item, err := range paging.All(wakebelltype.Page{}, func(after string, _ int) ([]int, string, error) {
 		if after == "1" {
 			return nil, "", broken
 		}
@@ -74,7 +75,7 @@ func TestAllYieldsAnErrorLast(t *testing.T) {
 }
 
 func TestANegativeLimitIsInvalid(t *testing.T) {
-	for _, err := range paging.All(redisops.Page{Limit: -1}, func(string, int) ([]int, string, error) {
+	for _, err := range paging.All(wakebelltype.Page{Limit: -1}, func(string, int) ([]int, string, error) {
 		t.Error("it reads nothing")
 		return nil, "", nil
 	}) {

@@ -13,31 +13,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
-
-// Grade is the result of a check.
-type Grade string
-
-const (
-	// Good means that nothing needs to be done.
-	Good Grade = "good"
-	// Warn means that timers may be late or lost in the case that Found names.
-	Warn Grade = "warn"
-	// Bad means that timers are not stored, not delivered or not safe.
-	Bad Grade = "bad"
-	// Unknown means that the check could not run; Found says why.
-	Unknown Grade = "unknown"
-)
-
-// Finding is the result of one check of Diagnose.
-type Finding struct {
-	Check  string // stable name of the check, one of Checks
-	Server string // host:port of the checked master in a Cluster; else empty
-	Topic  string // the checked topic; empty for a check of the server
-	Grade  Grade
-	Found  string // what the check found
-	Do     string // recommended action; empty if none is needed
-}
 
 // Checks returns the names of all checks in order: first those of the server, then
 // those of a topic.
@@ -53,7 +30,7 @@ var (
 // that cannot run is Unknown and does not stop the others, so every check has a
 // Finding: those of the server once, or for each master of a Cluster, and those of
 // a topic for each topic. The error wraps [ErrInvalid] and is about a topic.
-func Diagnose(ctx context.Context, s *timers.Timers, topics ...string) ([]Finding, error) {
+func Diagnose(ctx context.Context, s *timers.Timers, topics ...string) ([]wakebelltype.Finding, error) {
 	for _, topic := range topics {
 		if err := layout.CheckTopic(topic); err != nil {
 			return nil, err
@@ -64,7 +41,7 @@ func Diagnose(ctx context.Context, s *timers.Timers, topics ...string) ([]Findin
 	for _, topic := range topics {
 		p := &topicExam{doctor: d, topic: topic, keys: s.Keys().Of(topic)}
 		if down != nil {
-			d.notChecked(topicChecks, Finding{Topic: topic}, down)
+			d.notChecked(topicChecks, wakebelltype.Finding{Topic: topic}, down)
 			continue
 		}
 		p.examine(ctx)
@@ -75,15 +52,15 @@ func Diagnose(ctx context.Context, s *timers.Timers, topics ...string) ([]Findin
 // doctor collects findings.
 type doctor struct {
 	*timers.Timers
-	findings []Finding
+	findings []wakebelltype.Finding
 }
 
-func (d *doctor) add(f Finding) { d.findings = append(d.findings, f) }
+func (d *doctor) add(f wakebelltype.Finding) { d.findings = append(d.findings, f) }
 
 // notChecked adds findings for checks that could not run.
-func (d *doctor) notChecked(checks []string, f Finding, why error) {
+func (d *doctor) notChecked(checks []string, f wakebelltype.Finding, why error) {
 	for _, check := range checks {
-		f.Check, f.Grade, f.Found = check, Unknown, "not checked: "+why.Error()
+		f.Check, f.Grade, f.Found = check, wakebelltype.GradeUnknown, "not checked: "+why.Error()
 		d.add(f)
 	}
 }
@@ -120,13 +97,13 @@ func (d *doctor) unreachable(server string, err error) {
 	case errors.As(err, &fromRedis) && errors.Is(err, exchange.ErrUnavailable):
 		do = "wait until Redis serves requests again, or fix the reported error"
 	}
-	d.add(Finding{Check: serverChecks[0], Server: server, Grade: Bad, Found: err.Error(), Do: do})
-	d.notChecked(serverChecks[1:], Finding{Server: server}, errUnreachable)
+	d.add(wakebelltype.Finding{Check: serverChecks[0], Server: server, Grade: wakebelltype.GradeBad, Found: err.Error(), Do: do})
+	d.notChecked(serverChecks[1:], wakebelltype.Finding{Server: server}, errUnreachable)
 }
 
 // worse returns the more severe of two grades; Unknown is less severe than Warn.
-func worse(a, b Grade) Grade {
-	order := []Grade{Good, Unknown, Warn, Bad}
+func worse(a, b wakebelltype.Grade) wakebelltype.Grade {
+	order := []wakebelltype.Grade{wakebelltype.GradeGood, wakebelltype.GradeUnknown, wakebelltype.GradeWarn, wakebelltype.GradeBad}
 	if slices.Index(order, b) > slices.Index(order, a) {
 		return b
 	}

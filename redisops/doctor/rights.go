@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -21,18 +22,18 @@ const (
 
 // purpose is the use of a right.
 type purpose struct {
-	grade   Grade  // grade of a missing right
-	without string // consequence of a missing right
+	grade   wakebelltype.Grade // grade of a missing right
+	without string             // consequence of a missing right
 }
 
 var (
-	toDeliver  = purpose{Bad, "timers are not delivered"}
-	toHint     = purpose{Warn, "timers that are due soon are found by polling"}
-	toOrder    = purpose{Warn, "pause, resume and retune fail"}
-	toMark     = purpose{Warn, "schedules with Once fail"}
-	toKeep     = purpose{Warn, "requests with an idempotency key fail"}
-	toRegister = purpose{Warn, "the list of topics is not kept"}
-	toRemove   = purpose{Warn, "cancelling or forgetting all of a topic fails"}
+	toDeliver  = purpose{wakebelltype.GradeBad, "timers are not delivered"}
+	toHint     = purpose{wakebelltype.GradeWarn, "timers that are due soon are found by polling"}
+	toOrder    = purpose{wakebelltype.GradeWarn, "pause, resume and retune fail"}
+	toMark     = purpose{wakebelltype.GradeWarn, "schedules with Once fail"}
+	toKeep     = purpose{wakebelltype.GradeWarn, "requests with an idempotency key fail"}
+	toRegister = purpose{wakebelltype.GradeWarn, "the list of topics is not kept"}
+	toRemove   = purpose{wakebelltype.GradeWarn, "cancelling or forgetting all of a topic fails"}
 )
 
 // right is a command on a key or a channel that the user needs.
@@ -96,10 +97,10 @@ func (p *topicExam) rights(ctx context.Context) {
 		return
 	}
 	if len(missing) == 0 {
-		p.add("rights", Good, "the user has all needed rights, "+way, "")
+		p.add("rights", wakebelltype.GradeGood, "the user has all needed rights, "+way, "")
 		return
 	}
-	grade := Good
+	grade := wakebelltype.GradeGood
 	var keys, losses []string
 	commands := map[string][]string{} // by key
 	for _, r := range missing {

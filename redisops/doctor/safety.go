@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // persistence checks which timers survive a restart of the server.
@@ -17,7 +19,7 @@ func (v *serverExam) persistence(ctx context.Context) {
 	}
 	for _, status := range []string{"aof_last_write_status", "aof_last_bgrewrite_status", "rdb_last_bgsave_status"} {
 		if said, ok := v.info[status]; ok && said != "ok" {
-			v.add(check, Bad, status+" is "+said, "make room on the disk of Redis, and read its log")
+			v.add(check, wakebelltype.GradeBad, status+" is "+said, "make room on the disk of Redis, and read its log")
 			return
 		}
 	}
@@ -33,11 +35,11 @@ func (v *serverExam) persistence(ctx context.Context) {
 	const do = "set appendonly to yes"
 	switch {
 	case err != nil:
-		v.add(check, Warn, "no append-only file, and the setting for snapshots is unknown: "+err.Error(), do)
+		v.add(check, wakebelltype.GradeWarn, "no append-only file, and the setting for snapshots is unknown: "+err.Error(), do)
 	case save == "":
-		v.add(check, Bad, "no persistence: timers are lost when Redis restarts", do)
+		v.add(check, wakebelltype.GradeBad, "no persistence: timers are lost when Redis restarts", do)
 	default:
-		v.add(check, Warn, fmt.Sprintf("snapshots only (%s): a crash loses timers scheduled since the last one", saved), do)
+		v.add(check, wakebelltype.GradeWarn, fmt.Sprintf("snapshots only (%s): a crash loses timers scheduled since the last one", saved), do)
 	}
 }
 
@@ -46,11 +48,11 @@ func (v *serverExam) appendOnly(ctx context.Context) {
 	fsync, err := v.setting(ctx, "appendfsync")
 	switch {
 	case err != nil:
-		v.add(check, Good, "append-only file; how often it is synced is unknown", "")
+		v.add(check, wakebelltype.GradeGood, "append-only file; how often it is synced is unknown", "")
 	case fsync == "no":
-		v.add(check, Warn, "append-only file, appendfsync no: a crash of the machine loses writes that the system has not flushed yet", "set appendfsync to everysec or always")
+		v.add(check, wakebelltype.GradeWarn, "append-only file, appendfsync no: a crash of the machine loses writes that the system has not flushed yet", "set appendfsync to everysec or always")
 	default:
-		v.add(check, Good, "append-only file, appendfsync "+fsync, "")
+		v.add(check, wakebelltype.GradeGood, "append-only file, appendfsync "+fsync, "")
 	}
 }
 
@@ -62,7 +64,7 @@ func (v *serverExam) replicas(ctx context.Context) {
 		return
 	}
 	if role != "master" {
-		v.add(check, Bad, "this is a "+role+", which accepts no writes", "give the address of the master, or a redis+sentinel URL")
+		v.add(check, wakebelltype.GradeBad, "this is a "+role+", which accepts no writes", "give the address of the master, or a redis+sentinel URL")
 		return
 	}
 	said, ok := v.infoField(check, "connected_slaves")
@@ -75,22 +77,22 @@ func (v *serverExam) replicas(ctx context.Context) {
 		return
 	}
 	if count == 0 {
-		v.add(check, Warn, "none: timers wait for this server to come back, with what its disk has", "add a replica, and Sentinel or a Cluster to promote it")
+		v.add(check, wakebelltype.GradeWarn, "none: timers wait for this server to come back, with what its disk has", "add a replica, and Sentinel or a Cluster to promote it")
 		return
 	}
 	if behind := v.behind(count); behind > 0 {
-		v.add(check, Warn, fmt.Sprintf("%d of %d are not up to date", behind, count), "read the logs of the replicas: a failover loses the writes that they lack")
+		v.add(check, wakebelltype.GradeWarn, fmt.Sprintf("%d of %d are not up to date", behind, count), "read the logs of the replicas: a failover loses the writes that they lack")
 		return
 	}
 	least, err := v.setting(ctx, "min-replicas-to-write")
 	found := fmt.Sprintf("%d up to date", count)
 	switch {
 	case err != nil:
-		v.add(check, Good, found+"; min-replicas-to-write is unknown", "")
+		v.add(check, wakebelltype.GradeGood, found+"; min-replicas-to-write is unknown", "")
 	case least == "0":
-		v.add(check, Warn, found+", min-replicas-to-write 0: an isolated master acknowledges writes that a failover loses", "set min-replicas-to-write to 1")
+		v.add(check, wakebelltype.GradeWarn, found+", min-replicas-to-write 0: an isolated master acknowledges writes that a failover loses", "set min-replicas-to-write to 1")
 	default:
-		v.add(check, Good, found+", min-replicas-to-write "+least, "")
+		v.add(check, wakebelltype.GradeGood, found+", min-replicas-to-write "+least, "")
 	}
 }
 

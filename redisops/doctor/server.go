@@ -13,6 +13,7 @@ import (
 
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -36,8 +37,8 @@ type serverExam struct {
 	infoErr error
 }
 
-func (v *serverExam) add(check string, g Grade, found, do string) {
-	v.doctor.add(Finding{Check: check, Server: v.server, Grade: g, Found: found, Do: do})
+func (v *serverExam) add(check string, g wakebelltype.Grade, found, do string) {
+	v.doctor.add(wakebelltype.Finding{Check: check, Server: v.server, Grade: g, Found: found, Do: do})
 }
 
 // unknown adds a check that could not run, and the right that it needs.
@@ -46,7 +47,7 @@ func (v *serverExam) unknown(check string, err error, right string) {
 	if redis.IsPermissionError(err) {
 		do = "to have it checked, give the user " + right
 	}
-	v.add(check, Unknown, "not checked: "+err.Error(), do)
+	v.add(check, wakebelltype.GradeUnknown, "not checked: "+err.Error(), do)
 }
 
 // examine runs all checks. It returns false if the server does not answer.
@@ -56,9 +57,9 @@ func (v *serverExam) examine(ctx context.Context) bool {
 		v.unreachable(v.server, scripts.Wrap(ctx, nil, err))
 		return false
 	}
-	grade, do := Good, ""
+	grade, do := wakebelltype.GradeGood, ""
 	if trip > slowPing {
-		grade, do = Warn, "move the nodes nearer to Redis: every claim and settlement takes a round trip"
+		grade, do = wakebelltype.GradeWarn, "move the nodes nearer to Redis: every claim and settlement takes a round trip"
 	}
 	v.add("reachable", grade, "round trip "+inMillis(trip), do)
 
@@ -121,18 +122,18 @@ func (v *serverExam) version(ctx context.Context) {
 	const do = "use Redis 6.2 or later"
 	if found := v.info["redis_version"]; found != "" {
 		if tooOld(found) {
-			v.add("version", Bad, found, do)
+			v.add("version", wakebelltype.GradeBad, found, do)
 			return
 		}
-		v.add("version", Good, found, "")
+		v.add("version", wakebelltype.GradeGood, found, "")
 		return
 	}
 	// Without INFO, a command that came with 6.2 shows the version.
 	switch err := v.CheckVersion(ctx, nil); {
 	case errors.Is(err, redisops.ErrUnsupported):
-		v.add("version", Bad, "older than 6.2", do)
+		v.add("version", wakebelltype.GradeBad, "older than 6.2", do)
 	case err == nil:
-		v.add("version", Good, "6.2 or later", "")
+		v.add("version", wakebelltype.GradeGood, "6.2 or later", "")
 	default:
 		v.unknown("version", err, "+info")
 	}
@@ -154,13 +155,13 @@ func (v *serverExam) eviction() {
 	const do = "set maxmemory-policy to noeviction"
 	switch bounded := v.info["maxmemory"] != "0"; {
 	case policy == "noeviction":
-		v.add("eviction", Good, policy, "")
+		v.add("eviction", wakebelltype.GradeGood, policy, "")
 	case !bounded:
-		v.add("eviction", Warn, policy+", without effect while there is no maxmemory", do)
+		v.add("eviction", wakebelltype.GradeWarn, policy+", without effect while there is no maxmemory", do)
 	case strings.HasPrefix(policy, "volatile-"):
-		v.add("eviction", Warn, policy+": marks of Once and the answers to repeated exchanges may be dropped early", do)
+		v.add("eviction", wakebelltype.GradeWarn, policy+": marks of Once and the answers to repeated exchanges may be dropped early", do)
 	default:
-		v.add("eviction", Bad, policy+": Redis drops timers when its memory is full", do)
+		v.add("eviction", wakebelltype.GradeBad, policy+": Redis drops timers when its memory is full", do)
 	}
 }
 
@@ -181,18 +182,18 @@ func (v *serverExam) memory() {
 		return
 	}
 	if most == 0 {
-		v.add(check, Good, fmt.Sprintf("%.1f MiB used, without a maxmemory", have/(1<<20)), "")
+		v.add(check, wakebelltype.GradeGood, fmt.Sprintf("%.1f MiB used, without a maxmemory", have/(1<<20)), "")
 		return
 	}
 	found := fmt.Sprintf("%.1f of %.1f MiB used", have/(1<<20), most/(1<<20))
 	const do = "give Redis more memory, or delete dead letters: schedules are refused when it is full"
 	switch part := have / most; {
 	case part >= memoryFull:
-		v.add(check, Bad, found, do)
+		v.add(check, wakebelltype.GradeBad, found, do)
 	case part >= memoryTight:
-		v.add(check, Warn, found, do)
+		v.add(check, wakebelltype.GradeWarn, found, do)
 	default:
-		v.add(check, Good, found, "")
+		v.add(check, wakebelltype.GradeGood, found, "")
 	}
 }
 
@@ -212,8 +213,8 @@ func (v *serverExam) clock(ctx context.Context) {
 	found := fmt.Sprintf("Redis is %s %s this machine, ±%s; delivery uses Redis's clock only",
 		inMillis(offset.Abs()), than, inMillis(trip/2))
 	if offset.Abs()-trip/2 > clockOff {
-		v.add("clock", Warn, found, "synchronize the clocks: instants from this machine's clock are off by that much")
+		v.add("clock", wakebelltype.GradeWarn, found, "synchronize the clocks: instants from this machine's clock are off by that much")
 		return
 	}
-	v.add("clock", Good, found, "")
+	v.add("clock", wakebelltype.GradeGood, found, "")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // orphanLimit is about how many entries of a key are examined for orphans.
@@ -28,17 +29,17 @@ type topicExam struct {
 	keys  timers.TopicKeys
 }
 
-func (p *topicExam) add(check string, g Grade, found, do string) {
-	p.doctor.add(Finding{Check: check, Topic: p.topic, Grade: g, Found: found, Do: do})
+func (p *topicExam) add(check string, g wakebelltype.Grade, found, do string) {
+	p.doctor.add(wakebelltype.Finding{Check: check, Topic: p.topic, Grade: g, Found: found, Do: do})
 }
 
 func (p *topicExam) unknown(check string, err error) {
-	p.notChecked([]string{check}, Finding{Topic: p.topic}, err)
+	p.notChecked([]string{check}, wakebelltype.Finding{Topic: p.topic}, err)
 }
 
 func (p *topicExam) examine(ctx context.Context) {
 	if !p.slots(ctx) {
-		p.notChecked(topicChecks[1:], Finding{Topic: p.topic}, fmt.Errorf("%w: the keys are in several slots", redisops.ErrUnsupported))
+		p.notChecked(topicChecks[1:], wakebelltype.Finding{Topic: p.topic}, fmt.Errorf("%w: the keys are in several slots", redisops.ErrUnsupported))
 		return
 	}
 	p.types(ctx)
@@ -51,14 +52,14 @@ func (p *topicExam) examine(ctx context.Context) {
 // slots returns false if a Cluster spreads the topic over several slots.
 func (p *topicExam) slots(ctx context.Context) bool {
 	if !p.Clustered(ctx) {
-		p.add("slots", Good, "not a Cluster", "")
+		p.add("slots", wakebelltype.GradeGood, "not a Cluster", "")
 		return true
 	}
 	if err := p.CheckSlots(p.topic); err != nil {
-		p.add("slots", Bad, err.Error(), "set Keys.HashTag (--hash-tag); a Python peer then uses {"+p.topic+"} as its topic")
+		p.add("slots", wakebelltype.GradeBad, err.Error(), "set Keys.HashTag (--hash-tag); a Python peer then uses {"+p.topic+"} as its topic")
 		return false
 	}
-	p.add("slots", Good, "all keys in slot "+strconv.Itoa(layout.SlotOf(p.keys.Timeline)), "")
+	p.add("slots", wakebelltype.GradeGood, "all keys in slot "+strconv.Itoa(layout.SlotOf(p.keys.Timeline)), "")
 	return true
 }
 
@@ -89,10 +90,10 @@ func (p *topicExam) types(ctx context.Context) {
 		}
 	}
 	if len(wrong) > 0 {
-		p.add("types", Bad, strings.Join(wrong, "; "), "rename or remove what is not Wakebell's, or choose other Keys")
+		p.add("types", wakebelltype.GradeBad, strings.Join(wrong, "; "), "rename or remove what is not Wakebell's, or choose other Keys")
 		return
 	}
-	p.add("types", Good, "all keys hold what they should", "")
+	p.add("types", wakebelltype.GradeGood, "all keys hold what they should", "")
 }
 
 // scripts runs a script that writes nothing but is refused in the same cases as a
@@ -101,11 +102,11 @@ func (p *topicExam) scripts(ctx context.Context) {
 	said, err := p.runCommand(ctx, p.keys.Leases, "HDEL", none)
 	switch err = errors.Join(said, err); {
 	case err == nil, scripts.IsDenied(said):
-		p.add("scripts", Good, "loaded and run", "") // the check rights reports what the user may not do
+		p.add("scripts", wakebelltype.GradeGood, "loaded and run", "") // the check rights reports what the user may not do
 	case scripts.IsDenied(err):
-		p.add("scripts", Bad, err.Error(), "give the user +@scripting, +time and the topic's keys")
+		p.add("scripts", wakebelltype.GradeBad, err.Error(), "give the user +@scripting, +time and the topic's keys")
 	default:
-		p.add("scripts", Bad, err.Error(), "fix the error that Redis reports: every operation needs scripts")
+		p.add("scripts", wakebelltype.GradeBad, err.Error(), "fix the error that Redis reports: every operation needs scripts")
 	}
 }
 
@@ -115,13 +116,13 @@ func (p *topicExam) orders(ctx context.Context) {
 	case scripts.IsDenied(err):
 		p.unknown("orders", err) // the check rights recommends what to do
 	case err != nil:
-		p.add("orders", Bad, err.Error(), "correct or remove the field: running nodes keep their control, and new nodes do not start the topic")
+		p.add("orders", wakebelltype.GradeBad, err.Error(), "correct or remove the field: running nodes keep their control, and new nodes do not start the topic")
 	case c.Paused:
-		p.add("orders", Warn, "paused by "+c.PausedBy+": "+c.Reason, "resume it when it is time")
-	case c.Settings != timers.Settings{}:
-		p.add("orders", Good, "not paused; overrides apply to all nodes", "")
+		p.add("orders", wakebelltype.GradeWarn, "paused by "+c.PausedBy+": "+c.Reason, "resume it when it is time")
+	case c.Settings != wakebelltype.Settings{}:
+		p.add("orders", wakebelltype.GradeGood, "not paused; overrides apply to all nodes", "")
 	default:
-		p.add("orders", Good, "none", "")
+		p.add("orders", wakebelltype.GradeGood, "none", "")
 	}
 }
 
@@ -158,10 +159,10 @@ func (p *topicExam) orphans(ctx context.Context) {
 		text += fmt.Sprintf(", among about %d entries of a larger topic", orphanLimit)
 	}
 	if len(found) > 0 {
-		p.add("orphans", Warn, text, "nothing if few: nodes remove them. If they return, find the program that writes or deletes keys directly")
+		p.add("orphans", wakebelltype.GradeWarn, text, "nothing if few: nodes remove them. If they return, find the program that writes or deletes keys directly")
 		return
 	}
-	p.add("orphans", Good, text, "")
+	p.add("orphans", wakebelltype.GradeGood, text, "")
 }
 
 // withoutPayload counts timers without a payload; ended reports that it examined

@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 var (
@@ -92,29 +93,19 @@ func (s *Store) Guard(ctx context.Context, name, resource string, fence uint64, 
 	return fmt.Errorf("%w: guard: %q", scripts.ErrReply, text)
 }
 
-// Repaired is the result of a repair.
-type Repaired struct {
-	Before  uint64 // the last token that had been issued
-	After   uint64 // the next tokens are above this one
-	Removed int    // number of tickets below After, whose owners join again
-	// Cleared is the number of resources whose guard had a token that was never
-	// issued. They accept the present turn again, and no earlier turn.
-	Cleared int
-}
-
 // Repair raises the tokens of a gate above all tokens that its guard knows, and
 // above floor, a token seen elsewhere, or 0. A turn with a lower token is revoked;
 // lower tickets are removed. A token of the guard that is more than a day ahead of
 // Redis's clock and this machine's, and above all issued tokens, does not come from
 // a loss of data. It raises nothing and is cleared.
-func (s *Store) Repair(ctx context.Context, name string, floor uint64, t gate.Terms) (Repaired, error) {
+func (s *Store) Repair(ctx context.Context, name string, floor uint64, t gate.Terms) (wakebelltype.GateRepaired, error) {
 	if err := CheckName(name); err != nil {
-		return Repaired{}, err
+		return wakebelltype.GateRepaired{}, err
 	}
 	if floor > MaxFloor {
-		return Repaired{}, fmt.Errorf("%w: floor: %d, want at most %d", redisops.ErrInvalid, floor, uint64(MaxFloor))
+		return wakebelltype.GateRepaired{}, fmt.Errorf("%w: floor: %d, want at most %d", redisops.ErrInvalid, floor, uint64(MaxFloor))
 	}
-	var all Repaired
+	var all wakebelltype.GateRepaired
 	for cursor, first := "0", true; cursor != ""; first = false {
 		page, next, err := s.repairPage(ctx, name, floor, t, cursor)
 		if err != nil {
@@ -132,20 +123,20 @@ func (s *Store) Repair(ctx context.Context, name string, floor uint64, t gate.Te
 }
 
 // repairPage repairs with one page of the guard's tokens.
-func (s *Store) repairPage(ctx context.Context, name string, floor uint64, t gate.Terms, cursor string) (Repaired, string, error) {
+func (s *Store) repairPage(ctx context.Context, name string, floor uint64, t gate.Terms, cursor string) (wakebelltype.GateRepaired, string, error) {
 	k := s.keys
 	keys := []string{k.state(name), k.stream(name), k.guard(name), k.Deadlines, k.Presence, k.Mark}
 	list, err := s.RunList(ctx, 5, repairScript, keys, name, k.Group, k.channels(), ticketText(gate.Ticket(floor)),
 		wholeMicros(t.Lease), wholeMicros(t.Signal), wholeMicros(t.Presence), time.Now().UnixMicro(), cursor)
 	if err != nil {
-		return Repaired{}, "", err
+		return wakebelltype.GateRepaired{}, "", err
 	}
 	reply, err := scripts.Texts(list)
 	if err != nil {
-		return Repaired{}, "", err
+		return wakebelltype.GateRepaired{}, "", err
 	}
 	read := numberReader{}
-	r := Repaired{
+	r := wakebelltype.GateRepaired{
 		Before: read.number(reply[0]), After: read.number(reply[1]), Removed: read.count(reply[2]), Cleared: read.count(reply[3]),
 	}
 	return r, reply[4], read.err

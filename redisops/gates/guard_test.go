@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (f *fixture) guards(t testing.TB, resource string, fence gate.Ticket) error {
@@ -50,8 +51,8 @@ func TestTurnsPassedOnLocallyPassTheGuard(t *testing.T) {
 		third, _ := f.join(t)
 		require.NoError(t, f.guards(t, "db", second))
 		f.do(t, gate.Op{Kind: gate.Give, Ticket: first}, gate.Op{Kind: gate.GivePassed, Ticket: second}, gate.Op{Kind: gate.Give, Ticket: third})
-		require.NoError(t, f.guards(t, "db", second), "it had the turn")
-		require.ErrorIs(t, f.guards(t, "db", third), ErrFenceUnknown, "it was withdrawn")
+		require.NoError(t, f.guards(t, "db", second), "this token had the turn")
+		require.ErrorIs(t, f.guards(t, "db", third), ErrFenceUnknown, "the turn was withdrawn")
 	})
 }
 
@@ -120,7 +121,7 @@ func TestRepairClearsAPoisonedGuard(t *testing.T) {
 		require.ErrorIs(t, f.guards(t, "db", held), ErrFenceRegressed)
 		repaired, err := f.Repair(t.Context(), f.gate, 0, f.terms)
 		require.NoError(t, err)
-		require.Equal(t, Repaired{Before: uint64(held), After: uint64(held), Cleared: 3}, repaired)
+		require.Equal(t, wakebelltype.GateRepaired{Before: uint64(held), After: uint64(held), Cleared: 3}, repaired)
 		require.Equal(t, []bool{false}, f.beat(t, held).Lost, "the turn continues")
 		for _, resource := range []string{"db", "other", "text"} {
 			require.ErrorIs(t, f.guards(t, resource, stale), ErrFenceStale)
@@ -144,7 +145,7 @@ func TestRepairLiftsAfterALossOfData(t *testing.T) {
 		}
 		repaired, err := f.Repair(t.Context(), f.gate, 0, f.terms)
 		require.NoError(t, err)
-		require.Equal(t, Repaired{Before: uint64(waiting), After: lost + 1499, Removed: 2}, repaired)
+		require.Equal(t, wakebelltype.GateRepaired{Before: uint64(waiting), After: lost + 1499, Removed: 2}, repaired)
 		require.Equal(t, []bool{true}, f.beat(t, held).Lost)
 		require.NoError(t, f.guards(t, "r1499", f.use(t)))
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // use takes and releases a turn, and returns its token.
@@ -22,8 +23,7 @@ func (f *fixture) use(t testing.TB) gate.Ticket {
 	return ticket
 }
 
-// expire does at once what Redis does when the keys of a gate were idle for long
-// enough.
+// expire deletes the keys of an idle gate, as Redis does after their time to live.
 func (f *fixture) expire(t testing.TB) {
 	t.Helper()
 	k := f.keys
@@ -209,7 +209,7 @@ func TestALateLookConfirmsNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, answered.Held)
 		require.True(t, a.give(t, first))
-		require.Equal(t, Ticket{uint64(second), b.process}, f.show(t).Holder)
+		require.Equal(t, wakebelltype.GateTicket{Fence: uint64(second), Process: b.process}, f.show(t).Holder)
 
 		again, err := b.Exchange(t.Context(), look)
 		require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/messages/gate"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // model is a gate in plain Go: a queue whose first ticket has the turn. Leases are
@@ -269,11 +270,11 @@ func (m *model) check(rt *rapid.T) {
 	}
 	info := m.processes[0].show(m.t)
 	require.EqualValues(rt, m.last, info.LastFence)
-	var want []Ticket
+	var want []wakebelltype.GateTicket
 	for _, q := range m.queue {
-		want = append(want, Ticket{uint64(q.ticket), q.process.process})
+		want = append(want, wakebelltype.GateTicket{Fence: uint64(q.ticket), Process: q.process.process})
 	}
-	var got []Ticket
+	var got []wakebelltype.GateTicket
 	if info.Holder.Fence != 0 {
 		got = append(got, info.Holder)
 		require.Equal(rt, m.confirmed, info.Confirmed)

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // everyStep runs all operations of a gate, with a hand-over from f to another
@@ -73,7 +74,7 @@ func TestGatesWithTheDocumentedRights(t *testing.T) {
 func TestGatesOnACluster(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Cluster(t).Client(t)
-	s, err := New(rdb, Keys{}, nil)
+	s, err := New(rdb, wakebelltype.GateKeys{}, nil)
 	require.NoError(t, err)
 	f := (&fixture{Store: s, gate: "gate"}).other()
 	f.everyStep(t)
@@ -93,7 +94,7 @@ func TestGatesOnACluster(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
 
-	_, err = New(rdb, Keys{State: "states"}, nil)
+	_, err = New(rdb, wakebelltype.GateKeys{State: "states"}, nil)
 	require.ErrorIs(t, err, redisops.ErrUnsupported)
 	require.ErrorContains(t, err, "{tag}")
 }
@@ -113,7 +114,7 @@ func TestAGateWhoseClockIsSetBack(t *testing.T) {
 	ticket, turn := b.join(t)
 	require.False(t, turn)
 	m.SetTime(now.Add(-time.Hour))
-	require.Zero(t, b.held(t), "the holder may still be alive")
+	require.Zero(t, b.held(t), "the holder may still be running")
 	m.SetTime(now.Add(-time.Hour + 59*time.Second))
 	require.Zero(t, b.held(t))
 	m.SetTime(now.Add(-time.Hour + 61*time.Second))

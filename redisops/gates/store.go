@@ -13,34 +13,35 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Store is the store of gates, FIFO locks with fencing tokens, on one Redis. It
 // fulfils the contract of package gate.
 type Store struct {
 	scripts.Runner // Retry is zero, because the gates actor retries itself
-	keys           Keys
+	keys           Keyspace
 	log            *slog.Logger
 }
 
 // New returns the store that keeps its gates under keys; empty names take their
 // defaults. The caller owns rdb. Errors wrap [ErrInvalid] or [ErrUnsupported]. A
 // nil log discards messages.
-func New(rdb redis.UniversalClient, keys Keys, log *slog.Logger) (*Store, error) {
-	keys = keys.WithDefaults()
+func New(rdb redis.UniversalClient, keys wakebelltype.GateKeys, log *slog.Logger) (*Store, error) {
 	if rdb == nil {
 		return nil, fmt.Errorf("%w: rdb is nil", redisops.ErrInvalid)
 	}
-	if err := keys.Validate(); err != nil {
+	keyspace, err := NewKeyspace(keys)
+	if err != nil {
 		return nil, err
 	}
-	if err := keys.checkSlots(rdb); err != nil {
+	if err := keyspace.checkSlots(rdb); err != nil {
 		return nil, err
 	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Store{Runner: scripts.Runner{RDB: rdb}, keys: keys, log: log}, nil
+	return &Store{Runner: scripts.Runner{RDB: rdb}, keys: keyspace, log: log}, nil
 }
 
 // CheckName checks the name of a gate; the error wraps [ErrInvalid].

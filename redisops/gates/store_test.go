@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // fixture is a process at a gate of its own.
@@ -34,7 +35,7 @@ var longTerms = gate.Terms{Lease: time.Hour, Signal: time.Hour, Presence: time.H
 func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 	t.Helper()
 	rdb.AddHook(storetest.Contract(t, lua, namedKey))
-	s, err := New(rdb, Keys{}, nil)
+	s, err := New(rdb, wakebelltype.GateKeys{}, nil)
 	require.NoError(t, err)
 	f := &fixture{Store: s, rdb: rdb, gate: fmt.Sprintf("%s-%x", t.Name(), rand.Uint64())}
 	return f.other()
@@ -47,10 +48,7 @@ func (f *fixture) other() *fixture {
 
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	storetest.OnEach(t, func(t *testing.T, rdb *redis.Client) {
-		t.Helper()
-		test(t, newFixture(t, rdb))
-	})
+	storetest.OnEach(t, newFixture, test)
 }
 
 func (f *fixture) request(ops ...gate.Op) *gate.Request {
@@ -99,7 +97,7 @@ func (f *fixture) beat(t testing.TB, turns ...gate.Ticket) *gate.Pulse {
 	return pulse
 }
 
-func (f *fixture) show(t testing.TB) Info {
+func (f *fixture) show(t testing.TB) wakebelltype.GateInfo {
 	t.Helper()
 	info, err := f.Show(t.Context(), f.gate)
 	require.NoError(t, err)
@@ -121,9 +119,9 @@ func TestAGateIsFIFO(t *testing.T) {
 
 		require.True(t, a.give(t, first))
 		info := f.show(t)
-		require.Equal(t, Ticket{uint64(second), b.process}, info.Holder)
+		require.Equal(t, wakebelltype.GateTicket{Fence: uint64(second), Process: b.process}, info.Holder)
 		require.False(t, info.Confirmed)
-		require.Equal(t, []Ticket{{uint64(third), a.process}}, info.Waiters)
+		require.Equal(t, []wakebelltype.GateTicket{{Fence: uint64(third), Process: a.process}}, info.Waiters)
 		require.Equal(t, second, b.held(t))
 		require.True(t, f.show(t).Confirmed)
 		require.False(t, a.give(t, first), "the turn has ended")
@@ -185,7 +183,7 @@ func TestAnExchangeOfAGateIsReplaySafe(t *testing.T) {
 		}
 		_, err = f.Exchange(t.Context(), join)
 		require.ErrorIs(t, err, exchange.ErrStale)
-		require.Zero(t, f.show(t).Waiting, "it did nothing")
+		require.Zero(t, f.show(t).Waiting, "the request changed nothing")
 	})
 }
 
@@ -260,7 +258,7 @@ func TestTicketsOfDeadProcessesAreSkipped(t *testing.T) {
 		dead.do(t, gate.Op{Kind: gate.Join})
 	}
 	third, _ := c.join(t)
-	require.NoError(t, f.rdb.ZRem(t.Context(), f.keys.Presence, "grace").Err()) // as after a life
+	require.NoError(t, f.rdb.ZRem(t.Context(), f.keys.Presence, "grace").Err()) // as after its presence has expired
 	c.beat(t)
 	reply := a.do(t, gate.Op{Kind: gate.Give, Ticket: first})
 	require.True(t, reply.More, "a step is bounded")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // A cursor of a queue has the position of an item and a mark of it, because lists
@@ -23,7 +24,7 @@ func First(n int64) string { return strconv.FormatInt(n, 10) }
 // markBytes makes a mark that two messages of a queue do not share by chance.
 const markBytes = 12
 
-func markOf(m StoredMessage) string {
+func markOf(m wakebelltype.QueueMessage) string {
 	sum := sha256.Sum256([]byte(m.ID + "\x00" + string(m.Payload)))
 	return hex.EncodeToString(sum[:markBytes])
 }
@@ -51,7 +52,7 @@ func readCursor(cursor string) (position int64, mark string, err error) {
 // claimed itself, so were all before it, and the page begins with the first pending
 // message. The order of running messages changes with each heartbeat: if that of
 // the cursor has gone, the page begins at its former position.
-func (q *Queue) MessagesAfter(ctx context.Context, running bool, after string, limit int) (page []StoredMessage, next string, err error) {
+func (q *Queue) MessagesAfter(ctx context.Context, running bool, after string, limit int) (page []wakebelltype.QueueMessage, next string, err error) {
 	from, err := q.positionAfter(ctx, running, after)
 	if err != nil {
 		return nil, "", err
@@ -101,7 +102,7 @@ func (q *Queue) positionAfter(ctx context.Context, running bool, after string) (
 // page. If others were deleted, it is found at its new position. If it was deleted
 // itself, the page begins with the next younger one; for one that Python wrote,
 // whose age is unknown, at its former position.
-func (q *Queue) DeadLettersAfter(ctx context.Context, after string, limit int) (page []DeadLetter, next string, err error) {
+func (q *Queue) DeadLettersAfter(ctx context.Context, after string, limit int) (page []wakebelltype.QueueDeadLetter, next string, err error) {
 	from, err := q.deadPositionAfter(ctx, after)
 	if err != nil {
 		return nil, "", err
@@ -144,9 +145,9 @@ func (q *Queue) deadPositionAfter(ctx context.Context, after string) (int64, err
 }
 
 // deadRange reads the dead letters from one position up to another.
-func (q *Queue) deadRange(ctx context.Context, from, upto int64) (found []DeadLetter, err error) {
+func (q *Queue) deadRange(ctx context.Context, from, upto int64) (found []wakebelltype.QueueDeadLetter, err error) {
 	for next := strconv.FormatInt(from, 10); next != "" && int64(len(found)) < upto-from; {
-		var page []DeadLetter
+		var page []wakebelltype.QueueDeadLetter
 		if page, next, err = q.DeadLetters(ctx, "", next, int(upto-from)-len(found)); err != nil {
 			return nil, err
 		}

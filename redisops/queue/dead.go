@@ -6,38 +6,20 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/wakebell/wakebell/internal/stored"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
-
-// DeadLetter is a dead letter of a queue.
-type DeadLetter struct {
-	// Entry identifies it; dead letters with the same payload that Python wrote share
-	// one Entry.
-	Entry   string
-	Payload []byte
-
-	// The fields below are zero for a dead letter that Python wrote.
-
-	ID         string // of the message
-	Reason     string
-	Deliveries int
-	At         time.Time // when it was dead-lettered
-
-	// Cursor continues a listing after this dead letter. Only listings set it.
-	Cursor string
-}
 
 // DeadLetters reads a page of dead letters, the oldest first. After is empty for
 // the first page, and the next value of the previous page otherwise; next is empty
 // after the last page. Entry selects one dead letter; empty selects all. A page has
 // at most limit dead letters (1 to 1000; 0 means 100) and about 1 MiB; with Entry
 // it may be empty and have a next page.
-func (q *Queue) DeadLetters(ctx context.Context, entry, after string, limit int) (letters []DeadLetter, next string, err error) {
+func (q *Queue) DeadLetters(ctx context.Context, entry, after string, limit int) (letters []wakebelltype.QueueDeadLetter, next string, err error) {
 	if limit == 0 {
 		limit = layout.DefaultPage
 	}
@@ -85,8 +67,8 @@ func (q *Queue) before(ctx context.Context, entry string) (string, bool, error) 
 	return "", false, nil
 }
 
-func readDeadLetter(entry, payload, record string) DeadLetter {
-	l := DeadLetter{Entry: entry, Payload: []byte(payload)}
+func readDeadLetter(entry, payload, record string) wakebelltype.QueueDeadLetter {
+	l := wakebelltype.QueueDeadLetter{Entry: entry, Payload: []byte(payload)}
 	if record == "" {
 		return l
 	}
@@ -100,42 +82,29 @@ func readDeadLetter(entry, payload, record string) DeadLetter {
 	return l
 }
 
-// DeadLetter reads one dead letter. The error wraps [ErrNotFound] if there is none.
+// QueueDeadLetter reads one dead letter. The error wraps [ErrNotFound] if there is none.
 // For a dead letter that Python wrote it searches the list.
-func (q *Queue) DeadLetter(ctx context.Context, entry string) (DeadLetter, error) {
+func (q *Queue) DeadLetter(ctx context.Context, entry string) (wakebelltype.QueueDeadLetter, error) {
 	if entry == "" {
-		return DeadLetter{}, fmt.Errorf("%w: entry: empty", redisops.ErrInvalid)
+		return wakebelltype.QueueDeadLetter{}, fmt.Errorf("%w: entry: empty", redisops.ErrInvalid)
 	}
 	for after := ""; ; {
 		letters, next, err := q.DeadLetters(ctx, entry, after, 1)
 		switch {
 		case err != nil:
-			return DeadLetter{}, err
+			return wakebelltype.QueueDeadLetter{}, err
 		case len(letters) > 0:
 			return letters[0], nil
 		case next == "":
-			return DeadLetter{}, fmt.Errorf("%w: dead letter %q of queue %q", redisops.ErrNotFound, entry, q.Name())
+			return wakebelltype.QueueDeadLetter{}, fmt.Errorf("%w: dead letter %q of queue %q", redisops.ErrNotFound, entry, q.Name())
 		}
 		after = next
 	}
 }
 
-// LetterOutcome is the outcome of RedriveLetter.
-type LetterOutcome uint8
-
-const (
-	// LetterRedriven means that the dead letter is a message again, with a new id.
-	LetterRedriven LetterOutcome = iota + 1
-	// LetterDuplicate means that the dead letter stays, because another message has
-	// its deduplication key.
-	LetterDuplicate
-	// LetterAbsent means that the dead letter did not exist.
-	LetterAbsent
-)
-
 // RedriveLetter publishes a dead letter again and deletes it, in one step. The
 // message has a new id and, if key is not empty, a deduplication key.
-func (q *Queue) RedriveLetter(ctx context.Context, l DeadLetter, key string, o PublishOptions) (LetterOutcome, string, error) {
+func (q *Queue) RedriveLetter(ctx context.Context, l wakebelltype.QueueDeadLetter, key string, o PublishOptions) (wakebelltype.QueueRedriveOutcome, string, error) {
 	o, err := o.check()
 	if err != nil {
 		return 0, "", err
@@ -163,11 +132,11 @@ func (q *Queue) RedriveLetter(ctx context.Context, l DeadLetter, key string, o P
 		if values[0] == "f" {
 			found := false
 			if before, found, err = q.before(ctx, l.Entry); err != nil || !found {
-				return LetterAbsent, "", err
+				return wakebelltype.QueueRedriveAbsent, "", err
 			}
 			continue
 		}
-		outcome := LetterOutcome(strings.Index("rda", values[0]) + 1) //nolint:gosec // 0 to 3
+		outcome := wakebelltype.QueueRedriveOutcome(strings.Index("rda", values[0]) + 1) //nolint:gosec // 0 to 3
 		if outcome == 0 {
 			return 0, "", fmt.Errorf("%w: %q", scripts.ErrReply, values[0])
 		}
@@ -176,7 +145,7 @@ func (q *Queue) RedriveLetter(ctx context.Context, l DeadLetter, key string, o P
 }
 
 // DiscardLetters deletes dead letters and returns how many of them existed.
-func (q *Queue) DiscardLetters(ctx context.Context, letters ...DeadLetter) (int, error) {
+func (q *Queue) DiscardLetters(ctx context.Context, letters ...wakebelltype.QueueDeadLetter) (int, error) {
 	total, before := 0, "" // position before the first remaining one
 	for len(letters) > 0 {
 		examined, deleted, far, err := q.discard(ctx, letters, before)
@@ -200,7 +169,7 @@ func (q *Queue) DiscardLetters(ctx context.Context, letters ...DeadLetter) (int,
 
 // discard is one step of DiscardLetters. Far means that the first dead letter after
 // the examined ones must be searched for.
-func (q *Queue) discard(ctx context.Context, letters []DeadLetter, before string) (examined, deleted int, far bool, err error) {
+func (q *Queue) discard(ctx context.Context, letters []wakebelltype.QueueDeadLetter, before string) (examined, deleted int, far bool, err error) {
 	args := make([]any, 0, 3*layout.BatchEntries)
 	for size := 0; len(args) < 3*min(len(letters), layout.BatchEntries); before = "" {
 		l := letters[len(args)/3]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,43 +11,27 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// Stats are the statistics of a queue.
-type Stats struct {
-	Pending    int64 // waiting to be claimed
-	Processing int64 // leased, or waiting for their next attempt
-	Ended      int64 // of Processing: lease expired, can be claimed
-	Unleased   int64 // of Processing: delivered at most once, without a lease
-	Completed  int64 // stored payloads of handled messages
-	Failed     int64 // stored payloads of messages that failed permanently
-	Dead       int64 // dead letters
-
-	// Oldest is when the next message to be claimed was published; zero if none
-	// waits, or if its id does not contain the instant.
-	Oldest time.Time
-	// Now is Redis's clock.
-	Now time.Time
-}
-
-// Stats returns the statistics of the queue. It runs one script, whose cost does
+// QueueStats returns the statistics of the queue. It runs one script, whose cost does
 // not grow with the queue.
-func (q *Queue) Stats(ctx context.Context) (Stats, error) {
+func (q *Queue) Stats(ctx context.Context) (wakebelltype.QueueStats, error) {
 	k := q.keys
 	list, err := q.timers.RunList(ctx, 9, statsScript,
 		[]string{k.pending, k.processing, k.deadlines, k.completed, k.failed, k.dlq, k.gone})
 	if err != nil {
-		return Stats{}, fmt.Errorf("stats of queue %q: %w", q.Name(), err)
+		return wakebelltype.QueueStats{}, fmt.Errorf("stats of queue %q: %w", q.Name(), err)
 	}
 	values, err := scripts.Texts(list)
 	if err != nil {
-		return Stats{}, err
+		return wakebelltype.QueueStats{}, err
 	}
-	var st Stats
+	var st wakebelltype.QueueStats
 	var leased int64
 	for i, into := range []*int64{&st.Pending, &st.Processing, &leased, &st.Ended, &st.Completed, &st.Failed, &st.Dead} {
 		if *into, err = strconv.ParseInt(values[1+i], 10, 64); err != nil {
-			return Stats{}, fmt.Errorf("%w: %w", scripts.ErrReply, err)
+			return wakebelltype.QueueStats{}, fmt.Errorf("%w: %w", scripts.ErrReply, err)
 		}
 	}
 	st.Processing = max(st.Processing, 0) // Python may have removed messages that gone still lists
@@ -62,24 +45,11 @@ func (q *Queue) Stats(ctx context.Context) (Stats, error) {
 	return st, nil
 }
 
-// StoredMessage is a message as Redis stores it.
-type StoredMessage struct {
-	ID         string // empty if the message has no envelope
-	Payload    []byte
-	Fault      string // why its envelope cannot be read
-	Running    bool   // leased, or waiting for its next attempt
-	Deliveries int    // so far
-	Deadline   time.Time
-
-	// Cursor continues a listing after this message. Only listings set it.
-	Cursor string
-}
-
 // Messages reads a page of a queue: the waiting messages in the order in which they
 // are claimed or, with running, the leased ones by lease expiry. From is the number
 // of messages to skip; limit is 1 to 1000. A message that changes meanwhile may be
 // returned twice or not at all.
-func (q *Queue) Messages(ctx context.Context, running bool, from int64, limit int) ([]StoredMessage, error) {
+func (q *Queue) Messages(ctx context.Context, running bool, from int64, limit int) ([]wakebelltype.QueueMessage, error) {
 	if from < 0 || limit < 1 || limit > layout.MaxPage {
 		return nil, fmt.Errorf("%w: page: %d from %d, want 1 to %d from 0", redisops.ErrInvalid, limit, from, layout.MaxPage)
 	}
@@ -102,9 +72,9 @@ func (q *Queue) Messages(ctx context.Context, running bool, from int64, limit in
 	if err != nil {
 		return nil, scripts.Wrap(ctx, nil, err)
 	}
-	out := make([]StoredMessage, len(values))
+	out := make([]wakebelltype.QueueMessage, len(values))
 	for i, value := range values {
-		m := StoredMessage{Running: running}
+		m := wakebelltype.QueueMessage{Running: running}
 		if m.ID, m.Payload, err = stored.Decode(value); err != nil {
 			m.Fault, m.Payload = err.Error(), []byte(value)
 		}

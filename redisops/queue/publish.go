@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -80,18 +81,12 @@ func (m *Message) Tail() string {
 	return m.tail
 }
 
-// Published is the result of publishing a message.
-type Published struct {
-	ID    string // id of the message; of the earlier one if not Fresh, empty if unknown
-	Fresh bool
-}
-
 // Publish publishes messages, up to 500 or 1 MiB in one atomic step. It is safe to
 // repeat with the same messages: those already published are reported as Fresh
 // again, for a minute, or within the window if they all have a Key. Errors wrap
 // [ErrInvalid], [ErrQueueFull] or [ErrMemoryFull], if the failed step wrote
 // nothing, or [exchange.ErrUnavailable]. Earlier steps took effect.
-func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Message) (out []Published, dropped int, err error) {
+func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Message) (out []wakebelltype.QueuePublished, dropped int, err error) {
 	if o, err = o.check(); err != nil {
 		return nil, 0, err
 	}
@@ -133,7 +128,7 @@ func (o PublishOptions) check() (PublishOptions, error) {
 	return o, nil
 }
 
-func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Message) ([]Published, int, error) {
+func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Message) ([]wakebelltype.QueuePublished, int, error) {
 	k := q.keys
 	keys := make([]string, 4, 4+len(messages))
 	keys[0], keys[1], keys[2], keys[3] = k.pending, k.counts, k.hint, k.published+messages[0].tail
@@ -172,10 +167,10 @@ func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Messag
 	return readPublished(text, len(messages))
 }
 
-func readPublished(text string, n int) ([]Published, int, error) {
+func readPublished(text string, n int) ([]wakebelltype.QueuePublished, int, error) {
 	r := scripts.Reader{Text: text}
 	dropped := r.Integer()
-	out := make([]Published, n)
+	out := make([]wakebelltype.QueuePublished, n)
 	for i := range out {
 		out[i].Fresh = r.Word() == "f"
 		if id := r.Word(); id != "-" {

@@ -14,25 +14,15 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DefaultSeparator separates the name of a queue from the purpose of a key.
 const DefaultSeparator = "::"
 
-// Name determines the keys of a queue; see docs/keys.md.
-type Name struct {
-	Name string // 1 to 512 bytes, without NUL and without the separator
-
-	// Separator separates the name from the purpose of a key; empty means "::".
-	Separator string
-	// DeadLetters is the key of the list of dead letters; empty means the name, the
-	// separator and "dlq".
-	DeadLetters string
-}
-
-// Validate checks the name; the error wraps [ErrInvalid].
-func (n Name) Validate() error {
-	n = n.withDefaults()
+// CheckName checks the names of a queue; the error wraps [redisops.ErrInvalid].
+func CheckName(n wakebelltype.QueueKeys) error {
+	n = withDefaults(n)
 	switch {
 	case len(n.Name) > redisops.MaxName:
 		return fmt.Errorf("%w: queue: %d bytes, want 1 to %d", redisops.ErrInvalid, len(n.Name), redisops.MaxName)
@@ -51,7 +41,7 @@ func (n Name) Validate() error {
 	return nil
 }
 
-func (n Name) withDefaults() Name {
+func withDefaults(n wakebelltype.QueueKeys) wakebelltype.QueueKeys {
 	if n.Separator == "" {
 		n.Separator = DefaultSeparator
 	}
@@ -73,8 +63,8 @@ type queueKeys struct {
 }
 
 // keysOf returns the keys of a queue; with HashTag its name is in braces.
-func keysOf(k timers.Keys, n Name) queueKeys {
-	n = n.withDefaults()
+func keysOf(k timers.Keyspace, n wakebelltype.QueueKeys) queueKeys {
+	n = withDefaults(n)
 	name := n.Name
 	if k.HashTag {
 		name = "{" + name + "}"
@@ -105,28 +95,28 @@ func (q queueKeys) stream(incarnation string, stream int) string {
 // Queue is a queue on one Redis.
 type Queue struct {
 	timers *timers.Timers
-	name   Name
+	name   wakebelltype.QueueKeys
 	keys   queueKeys
 }
 
 // New returns the queue with that name, on the Redis of s and with its HashTag
 // setting. The error wraps [ErrInvalid].
-func New(s *timers.Timers, name Name) (*Queue, error) {
-	if err := name.Validate(); err != nil {
+func New(s *timers.Timers, name wakebelltype.QueueKeys) (*Queue, error) {
+	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	return &Queue{timers: s, name: name, keys: keysOf(s.Keys(), name)}, nil
 }
 
-// Name returns the queue's name.
+// QueueKeys returns the queue's name.
 func (q *Queue) Name() string { return q.name.Name }
 
 // Check verifies at startup that Redis can store these queues: in a Cluster all
 // keys of a queue must be in one slot. Errors wrap [exchange.ErrUnavailable] or
 // [ErrUnsupported].
-func Check(ctx context.Context, s *timers.Timers, names []Name) error {
+func Check(ctx context.Context, s *timers.Timers, names []wakebelltype.QueueKeys) error {
 	for _, name := range names {
-		if err := name.Validate(); err != nil {
+		if err := CheckName(name); err != nil {
 			return err
 		}
 	}
@@ -141,7 +131,7 @@ func Check(ctx context.Context, s *timers.Timers, names []Name) error {
 	return nil
 }
 
-func checkSlots(keys timers.Keys, name Name) error {
+func checkSlots(keys timers.Keyspace, name wakebelltype.QueueKeys) error {
 	k := keysOf(keys, name)
 	for _, key := range []string{k.processing, k.dlq, k.deduplication + "x", k.stream("x", 0), k.hint} {
 		a, b := layout.SlotOf(k.pending), layout.SlotOf(key)

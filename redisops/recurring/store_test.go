@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // fixture is a store of recurring schedules under keys of its own, and a topic for
@@ -29,17 +30,14 @@ func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 	t.Helper()
 	rdb.AddHook(storetest.Contract(t, lua, storetest.OfTopic))
 	name := fmt.Sprintf("%s-%x", t.Name(), rand.Uint64())
-	s, err := timers.New(rdb, timers.Keys{Beat: name + ":"})
+	s, err := timers.New(rdb, wakebelltype.Keys{Beat: name + ":"})
 	require.NoError(t, err)
 	return &fixture{New(s), t, rdb, name}
 }
 
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	storetest.OnEach(t, func(t *testing.T, rdb *redis.Client) {
-		t.Helper()
-		test(t, newFixture(t, rdb))
-	})
+	storetest.OnEach(t, newFixture, test)
 }
 
 func raw(text string) recur.Raw {
@@ -143,7 +141,7 @@ func TestBeatForeignLock(t *testing.T) {
 		require.Equal(t, token, reply.Lock.Holder)
 		require.InDelta(t, reply.Now.UnixMilli()+1500_000, reply.Lock.Ends, 60_000)
 		require.True(t, f.fire("ours", Lock{}, f.firing("a", "1", "a@1")).Barred)
-		require.Equal(t, token, f.rdb.Get(t.Context(), f.lock()).Val(), "it is not taken")
+		require.Equal(t, token, f.rdb.Get(t.Context(), f.lock()).Val(), "the lock still has its holder")
 
 		other := reply.Lock
 		other.Ends -= 60_000
@@ -264,10 +262,10 @@ func TestBeatFireIsAllOrNothing(t *testing.T) {
 func TestBeatInACluster(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Cluster(t).Client(t)
-	plain, err := timers.New(rdb, timers.Keys{HashTag: true})
+	plain, err := timers.New(rdb, wakebelltype.Keys{HashTag: true})
 	require.NoError(t, err)
 	require.ErrorIs(t, New(plain).Check(t.Context()), redisops.ErrUnsupported)
-	tagged, err := timers.New(rdb, timers.Keys{HashTag: true, Beat: "{beat}:"})
+	tagged, err := timers.New(rdb, wakebelltype.Keys{HashTag: true, Beat: "{beat}:"})
 	require.NoError(t, err)
 	b := New(tagged)
 	require.NoError(t, b.Check(t.Context()))

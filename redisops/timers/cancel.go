@@ -11,48 +11,26 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
-)
-
-// Presence describes a timer that a call found.
-type Presence uint8
-
-// Results of Cancel for an id.
-const (
-	Absent  Presence = iota + 1 // no timer has the id
-	Pending                     // the timer was waiting and will not fire
-	Running                     // a handler runs; its node is notified
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const presenceCodes = "apr"
-
-func (p Presence) String() string {
-	switch p {
-	case Absent:
-		return "absent"
-	case Pending:
-		return "pending"
-	case Running:
-		return "running"
-	default:
-		return "unknown"
-	}
-}
 
 // Cancel removes timers, at most 500 in a round trip, and returns what it found for
 // each id, in the order of ids. A timer that a Python peer handles is reported as
 // Pending. If a later round trip fails, Cancel returns the results of the earlier
 // ones with the error.
-func (s *Timers) Cancel(ctx context.Context, topic string, ids ...string) ([]Presence, error) {
+func (s *Timers) Cancel(ctx context.Context, topic string, ids ...string) ([]wakebelltype.Presence, error) {
 	return s.CancelKeyed(ctx, topic, nil, ids...)
 }
 
 // CancelKeyed is Cancel with an idempotency key; nil means none.
-func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ...string) ([]Presence, error) {
+func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ...string) ([]wakebelltype.Presence, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return nil, err
 	}
 	k := s.keys.Of(topic)
-	found := make([]Presence, 0, len(ids))
+	found := make([]wakebelltype.Presence, 0, len(ids))
 	for part := range slices.Chunk(ids, layout.BatchEntries) {
 		args := make([]any, len(part))
 		for i := range part {
@@ -67,7 +45,7 @@ func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ..
 			return found, fmt.Errorf("cancel on %q: %w", topic, err)
 		}
 		for i := range part {
-			found = append(found, Presence(strings.IndexByte(presenceCodes, reply[i])+1))
+			found = append(found, wakebelltype.Presence(strings.IndexByte(presenceCodes, reply[i])+1))
 		}
 	}
 	return found, nil
@@ -92,24 +70,24 @@ func (s *Timers) CancelAll(ctx context.Context, topic string) (int64, error) {
 // counted from zero, and a running handler is superseded and its payload delivered
 // again. The outcome is Moved or Superseded. The error wraps [ErrNotFound] if there
 // is no such timer.
-func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time, in time.Duration) (Scheduled, error) {
+func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time, in time.Duration) (wakebelltype.Scheduled, error) {
 	if err := layout.CheckTopic(topic); err != nil {
-		return Scheduled{}, err
+		return wakebelltype.Scheduled{}, err
 	}
 	if err := layout.CheckID(id); err != nil {
-		return Scheduled{}, err
+		return wakebelltype.Scheduled{}, err
 	}
 	if fault := (&Entry{At: at}).fault(); fault != "" {
-		return Scheduled{}, fmt.Errorf("%w: %s", redisops.ErrInvalid, fault)
+		return wakebelltype.Scheduled{}, fmt.Errorf("%w: %s", redisops.ErrInvalid, fault)
 	}
 	k := s.keys.Of(topic)
 	keys := []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.Mark(id)}
 	reply, err := s.RunText(ctx, rescheduleScript, keys, id, instantArg(at, in))
 	switch {
 	case err != nil:
-		return Scheduled{}, fmt.Errorf("reschedule %q on %q: %w", id, topic, err)
+		return wakebelltype.Scheduled{}, fmt.Errorf("reschedule %q on %q: %w", id, topic, err)
 	case reply == "":
-		return Scheduled{}, fmt.Errorf("%w: %q on %q", redisops.ErrNotFound, id, topic)
+		return wakebelltype.Scheduled{}, fmt.Errorf("%w: %q on %q", redisops.ErrNotFound, id, topic)
 	}
 	return readScheduled(id, reply)
 }
@@ -118,7 +96,7 @@ func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time,
 // and its attempts; any other timer gets now as its activation. A timer that is
 // already due or running does not change; the result is then Pending or Running.
 // The error wraps [ErrNotFound] if there is no such timer.
-func (s *Timers) RunNow(ctx context.Context, topic, id string) (Presence, error) {
+func (s *Timers) RunNow(ctx context.Context, topic, id string) (wakebelltype.Presence, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return 0, err
 	}
@@ -130,9 +108,9 @@ func (s *Timers) RunNow(ctx context.Context, topic, id string) (Presence, error)
 	if err != nil {
 		return 0, fmt.Errorf("run %q on %q now: %w", id, topic, err)
 	}
-	found := Presence(strings.Index(presenceCodes, reply) + 1)
-	if found == Absent {
-		return Absent, fmt.Errorf("%w: %q on %q", redisops.ErrNotFound, id, topic)
+	found := wakebelltype.Presence(strings.Index(presenceCodes, reply) + 1)
+	if found == wakebelltype.PresenceAbsent {
+		return wakebelltype.PresenceAbsent, fmt.Errorf("%w: %q on %q", redisops.ErrNotFound, id, topic)
 	}
 	return found, nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // coalescer sends concurrent schedules of a topic in one call: while maxInFlight
@@ -33,7 +34,7 @@ type waiter struct {
 	ctx       context.Context //nolint:containedctx // of the waiting caller
 	batchCall *batchCall      // nil until it is sent
 	done      chan struct{}   // closed when answer and err are set
-	answer    []Scheduled
+	answer    []wakebelltype.Scheduled
 	err       error
 }
 
@@ -45,7 +46,7 @@ type batchCall struct {
 }
 
 // schedule calls the script for a batch, alone or together with other batches.
-func (s *Timers) schedule(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+func (s *Timers) schedule(ctx context.Context, topic string, entries []Entry) ([]wakebelltype.Scheduled, error) {
 	t := s.gather.enter(ctx, topic, entries)
 	if t == nil {
 		defer s.finish(topic)

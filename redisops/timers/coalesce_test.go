@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // slowly is a client hook, in virtual time, that makes each script take 10 ms, or
@@ -82,7 +83,7 @@ func withSlowRedis(t *testing.T, test func(t *testing.T, f *fixture, s *slowly))
 }
 
 type scheduling struct {
-	done Scheduled
+	done wakebelltype.Scheduled
 	err  error
 }
 
@@ -117,7 +118,7 @@ func TestConcurrentSchedulesAreBatched(t *testing.T) {
 		for range 50 {
 			a := <-answers
 			require.NoError(t, a.err)
-			require.Equal(t, Created, a.done.Outcome)
+			require.Equal(t, wakebelltype.OutcomeCreated, a.done.Outcome)
 			seen[a.done.ID] = true
 		}
 		require.Len(t, seen, 50, "each has its own answer")
@@ -137,13 +138,13 @@ func TestSchedulesOfOneIDAreNotBatchedTogether(t *testing.T) {
 		for i := range ids {
 			ids[i] = "same"
 		}
-		answers, outcomes := f.schedules(t.Context(), ids...), map[Outcome]int{}
+		answers, outcomes := f.schedules(t.Context(), ids...), map[wakebelltype.Outcome]int{}
 		for range ids {
 			a := <-answers
 			require.NoError(t, a.err)
 			outcomes[a.done.Outcome]++
 		}
-		require.Equal(t, map[Outcome]int{Created: 1, Replaced: len(ids) - 1}, outcomes)
+		require.Equal(t, map[wakebelltype.Outcome]int{wakebelltype.OutcomeCreated: 1, wakebelltype.OutcomeReplaced: len(ids) - 1}, outcomes)
 		require.EqualValues(t, len(ids), s.calls.Load())
 	})
 }

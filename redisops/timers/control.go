@@ -14,35 +14,8 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
-
-// Control is the cluster-wide control of a topic: it applies to all nodes that
-// handle the topic. The zero value means no pause and no overrides.
-type Control struct {
-	Paused   bool      // its nodes claim no timers; running handlers continue
-	PausedAt time.Time // by Redis's clock
-	PausedBy string
-	Reason   string // of the pause
-
-	// Settings override the nodes' own options.
-	Settings Settings
-}
-
-// Settings override the options that nodes were given for a topic. A zero field
-// leaves the option to the node.
-type Settings struct {
-	MaxConcurrent int // per node, 1 to 10,000
-
-	LeaseTTL    time.Duration // 100 ms to 24 h
-	MaxLeaseAge time.Duration // 1 ms to 30 days; negative: off on every node
-
-	PollingInterval    time.Duration // 1 ms to 1 h
-	MaxPollingInterval time.Duration // 1 ms to 1 h
-
-	RetryInitial time.Duration // delay after the first failure, 1 ms to 30 days
-	RetryLimit   time.Duration // the cap up to which it doubles, 1 ms to 30 days
-	MaxAttempts  int           // 1 to 1,000,000
-}
 
 // setting is a field of Settings with its name in the hash and its bounds. Either
 // number or duration is set.
@@ -54,7 +27,7 @@ type setting struct {
 	off       bool // negative values turn it off; stored as 0
 }
 
-func (s *Settings) fields() []setting {
+func fieldsOf(s *wakebelltype.Settings) []setting {
 	const ms, day = int64(time.Millisecond), int64(24 * time.Hour)
 	hour := int64(time.Hour)
 	return []setting{
@@ -111,11 +84,11 @@ func (f setting) check() error {
 	return nil
 }
 
-// Validate reports all settings that are out of bounds; the error wraps
-// [ErrInvalid].
-func (s Settings) Validate() error {
+// CheckSettings reports all settings that are out of bounds; the error wraps
+// [redisops.ErrInvalid].
+func CheckSettings(s wakebelltype.Settings) error {
 	var errs []error
-	for _, f := range s.fields() {
+	for _, f := range fieldsOf(&s) {
 		if f.value() != 0 {
 			errs = append(errs, f.check())
 		}
@@ -131,23 +104,23 @@ func (s Settings) Validate() error {
 // each, are stored for display. Pausing a paused topic keeps the time of the first
 // pause. Nodes are notified by a hint, [exchange.HintControl]. A node that misses
 // the hint reads the pause when it subscribes again or next reads the controls.
-func (s *Timers) Pause(ctx context.Context, topic, by, reason string) (Control, error) {
+func (s *Timers) Pause(ctx context.Context, topic, by, reason string) (wakebelltype.Control, error) {
 	return s.control(ctx, topic, "pause", scripts.Clip(by, scripts.MaxReason), scripts.Clip(reason, scripts.MaxReason))
 }
 
 // Resume ends a pause. Settings stay.
-func (s *Timers) Resume(ctx context.Context, topic string) (Control, error) {
+func (s *Timers) Resume(ctx context.Context, topic string) (wakebelltype.Control, error) {
 	return s.control(ctx, topic, "resume")
 }
 
 // Retune replaces the overrides that apply to all nodes; the zero value removes all
 // overrides. A pause stays.
-func (s *Timers) Retune(ctx context.Context, topic string, set Settings) (Control, error) {
-	if err := set.Validate(); err != nil {
-		return Control{}, err
+func (s *Timers) Retune(ctx context.Context, topic string, set wakebelltype.Settings) (wakebelltype.Control, error) {
+	if err := CheckSettings(set); err != nil {
+		return wakebelltype.Control{}, err
 	}
 	args := []any{"tune"}
-	for _, f := range set.fields() {
+	for _, f := range fieldsOf(&set) {
 		if v := f.value(); v != 0 {
 			args = append(args, f.name, f.text(v))
 		}
@@ -155,18 +128,18 @@ func (s *Timers) Retune(ctx context.Context, topic string, set Settings) (Contro
 	return s.control(ctx, topic, args...)
 }
 
-func (s *Timers) control(ctx context.Context, topic string, args ...any) (Control, error) {
+func (s *Timers) control(ctx context.Context, topic string, args ...any) (wakebelltype.Control, error) {
 	if err := layout.CheckTopic(topic); err != nil {
-		return Control{}, err
+		return wakebelltype.Control{}, err
 	}
 	k := s.keys.Of(topic)
 	list, err := s.RunList(ctx, 0, controlScript, []string{k.Control, k.Hint}, args...)
 	if err != nil {
-		return Control{}, fmt.Errorf("%s %q: %w", args[0], topic, err)
+		return wakebelltype.Control{}, fmt.Errorf("%s %q: %w", args[0], topic, err)
 	}
 	values, err := scripts.Texts(list)
 	if err != nil {
-		return Control{}, err
+		return wakebelltype.Control{}, err
 	}
 	s.Remember(ctx, topic)
 	fields := map[string]string{}
@@ -177,12 +150,12 @@ func (s *Timers) control(ctx context.Context, topic string, args ...any) (Contro
 }
 
 // Control reads the pause and the overrides of a topic.
-func (s *Timers) Control(ctx context.Context, topic string) (Control, error) {
+func (s *Timers) Control(ctx context.Context, topic string) (wakebelltype.Control, error) {
 	if err := layout.CheckTopic(topic); err != nil {
-		return Control{}, err
+		return wakebelltype.Control{}, err
 	}
 	key := s.keys.Of(topic).Control
-	var c Control
+	var c wakebelltype.Control
 	err := s.Again(ctx, func() (err error) {
 		c, err = readControlReply(ctx, key, s.RDB.HGetAll(ctx, key))
 		return err
@@ -190,29 +163,29 @@ func (s *Timers) Control(ctx context.Context, topic string) (Control, error) {
 	return c, err
 }
 
-func readControlReply(ctx context.Context, key string, reply *redis.MapStringStringCmd) (Control, error) {
+func readControlReply(ctx context.Context, key string, reply *redis.MapStringStringCmd) (wakebelltype.Control, error) {
 	fields, err := reply.Result()
 	if err != nil {
-		return Control{}, fmt.Errorf("read %q: %w", key, scripts.Wrap(ctx, []string{key}, err))
+		return wakebelltype.Control{}, fmt.Errorf("read %q: %w", key, scripts.Wrap(ctx, []string{key}, err))
 	}
 	return readControl(key, fields)
 }
 
 // readControl ignores unknown fields. It fails on a field that it cannot read; a
 // node then keeps the control that it applies.
-func readControl(key string, fields map[string]string) (Control, error) {
-	c := Control{PausedBy: fields["by"], Reason: fields["reason"]}
+func readControl(key string, fields map[string]string) (wakebelltype.Control, error) {
+	c := wakebelltype.Control{PausedBy: fields["by"], Reason: fields["reason"]}
 	if at, ok := fields["paused"]; ok {
 		c.Paused, c.PausedAt = true, scripts.ReadInstant(at)
 	}
-	known := c.Settings.fields()
+	known := fieldsOf(&c.Settings)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		i := slices.IndexFunc(known, func(f setting) bool { return f.name == name })
 		if i < 0 {
 			continue
 		}
 		if err := known[i].read(fields[name]); err != nil {
-			return Control{}, fmt.Errorf("read %q of %q: %w", name, key, err)
+			return wakebelltype.Control{}, fmt.Errorf("read %q of %q: %w", name, key, err)
 		}
 	}
 	return c, nil

@@ -12,9 +12,10 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (f *fixture) control(t *testing.T) Control {
+func (f *fixture) control(t *testing.T) wakebelltype.Control {
 	t.Helper()
 	c, err := f.Control(t.Context(), f.topic)
 	require.NoError(t, err)
@@ -38,7 +39,7 @@ func TestPauseAndResume(t *testing.T) {
 
 		again, err := f.Pause(t.Context(), f.topic, "another operator", "")
 		require.NoError(t, err)
-		require.Equal(t, Control{Paused: true, PausedAt: paused.PausedAt, PausedBy: "another operator"}, again, "the time of the first pause stays")
+		require.Equal(t, wakebelltype.Control{Paused: true, PausedAt: paused.PausedAt, PausedBy: "another operator"}, again, "the time of the first pause stays")
 		next(t, hints)
 		require.True(t, f.rdb.SIsMember(t.Context(), f.keys.Topics, f.topic).Val())
 
@@ -56,7 +57,7 @@ func TestPauseAndResume(t *testing.T) {
 func TestRetune(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		all := Settings{
+		all := wakebelltype.Settings{
 			MaxConcurrent: 20, LeaseTTL: 90 * time.Second, MaxLeaseAge: time.Hour, PollingInterval: 1500 * time.Microsecond,
 			MaxPollingInterval: time.Minute, RetryInitial: time.Second, RetryLimit: 36 * time.Hour, MaxAttempts: 3,
 		}
@@ -68,17 +69,17 @@ func TestRetune(t *testing.T) {
 		require.Equal(t, "why", got.Reason, "a pause stays")
 		require.Equal(t, "1m30s", f.rdb.HGet(t.Context(), f.key.Control, "lease_ttl").Val(), "stored in a readable form")
 
-		got, err = f.Retune(t.Context(), f.topic, Settings{MaxLeaseAge: -time.Hour})
+		got, err = f.Retune(t.Context(), f.topic, wakebelltype.Settings{MaxLeaseAge: -time.Hour})
 		require.NoError(t, err)
-		require.Equal(t, Settings{MaxLeaseAge: -1}, got.Settings, "off differs from unset")
+		require.Equal(t, wakebelltype.Settings{MaxLeaseAge: -1}, got.Settings, "off differs from unset")
 		require.Equal(t, "0s", f.rdb.HGet(t.Context(), f.key.Control, "max_lease_age").Val())
-		got, err = f.Retune(t.Context(), f.topic, Settings{MaxAttempts: 5})
+		got, err = f.Retune(t.Context(), f.topic, wakebelltype.Settings{MaxAttempts: 5})
 		require.NoError(t, err)
-		require.Equal(t, Settings{MaxAttempts: 5}, got.Settings, "replaces all overrides")
+		require.Equal(t, wakebelltype.Settings{MaxAttempts: 5}, got.Settings, "replaces all overrides")
 		_, err = f.Resume(t.Context(), f.topic)
 		require.NoError(t, err)
-		require.Equal(t, Control{Settings: Settings{MaxAttempts: 5}}, f.control(t))
-		got, err = f.Retune(t.Context(), f.topic, Settings{})
+		require.Equal(t, wakebelltype.Control{Settings: wakebelltype.Settings{MaxAttempts: 5}}, f.control(t))
+		got, err = f.Retune(t.Context(), f.topic, wakebelltype.Settings{})
 		require.NoError(t, err)
 		require.Zero(t, got)
 		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Control).Val())
@@ -88,7 +89,7 @@ func TestRetune(t *testing.T) {
 func TestControlIsChecked(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		for want, set := range map[string]Settings{
+		for want, set := range map[string]wakebelltype.Settings{
 			"max_concurrent: 10001, want 1 to 10000":  {MaxConcurrent: 10_001},
 			"lease_ttl: 1ms, want 100ms to 24h0m0s":   {LeaseTTL: time.Millisecond},
 			"max_lease_age: 1ns":                      {MaxLeaseAge: 1},

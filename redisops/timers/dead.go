@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DeadLetter is a timer that was rejected, used up its attempts or could not be
@@ -29,19 +30,9 @@ type DeadLetter struct {
 
 var streamID = regexp.MustCompile(`^\d+-\d+$`)
 
-// DeadFilter selects dead letters; the zero value selects all. Ages are by Redis's
-// clock at the time each page is read.
-type DeadFilter struct {
-	Entry        string        // only this one
-	Reason       string        // only those whose reason contains this text
-	ReasonPrefix string        // only those whose reason begins with this text
-	OlderThan    time.Duration // only those dead-lettered at least this long ago; 0: all
-	NewerThan    time.Duration // only those dead-lettered at most this long ago; 0: all
-}
-
-// args are the arguments of walk in lua/letters.lua; from and upto bound the
+// walkArgs are the arguments of walk in lua/letters.lua; from and upto bound the
 // entries.
-func (f DeadFilter) args(from, upto string, limit int) ([]any, error) {
+func walkArgs(f wakebelltype.DeadFilter, from, upto string, limit int) ([]any, error) {
 	switch {
 	case f.OlderThan < 0, f.NewerThan < 0:
 		return nil, fmt.Errorf("%w: age: %v to %v, want at least 0", redisops.ErrInvalid, f.OlderThan, f.NewerThan)
@@ -66,7 +57,7 @@ func (f DeadFilter) args(from, upto string, limit int) ([]any, error) {
 // after the last page. A page has at most limit dead letters (1 to 1000; 0 means
 // 100) and about 1 MiB. A filter examines no more than that, so a page may be empty
 // and have a next page.
-func (s *Timers) DeadLetters(ctx context.Context, topic string, f DeadFilter, after string, limit int) (letters []DeadLetter, next string, err error) {
+func (s *Timers) DeadLetters(ctx context.Context, topic string, f wakebelltype.DeadFilter, after string, limit int) (letters []DeadLetter, next string, err error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return nil, "", err
 	}
@@ -83,7 +74,7 @@ func (s *Timers) DeadLetters(ctx context.Context, topic string, f DeadFilter, af
 		}
 		from = "(" + after
 	}
-	args, err := f.args(from, "+", limit)
+	args, err := walkArgs(f, from, "+", limit)
 	if err != nil {
 		return nil, "", err
 	}
@@ -141,7 +132,7 @@ func (s *Timers) DeadLetter(ctx context.Context, topic, entry string) (DeadLette
 	if entry == "" {
 		return DeadLetter{}, fmt.Errorf("%w: entry: empty", redisops.ErrInvalid)
 	}
-	letters, _, err := s.DeadLetters(ctx, topic, DeadFilter{Entry: entry}, "", 1)
+	letters, _, err := s.DeadLetters(ctx, topic, wakebelltype.DeadFilter{Entry: entry}, "", 1)
 	if err == nil && len(letters) == 0 {
 		err = fmt.Errorf("%w: dead letter %q of %q", redisops.ErrNotFound, entry, topic)
 	}

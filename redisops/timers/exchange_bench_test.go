@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // BenchmarkExchange settles a batch and claims the next, and reports the cost of a
@@ -24,7 +25,7 @@ func BenchmarkExchange(b *testing.B) {
 
 func benchmarkExchange(b *testing.B, size int) {
 	rdb := redistest.Start(b).Client(b)
-	s, err := New(rdb, Keys{})
+	s, err := New(rdb, wakebelltype.Keys{})
 	require.NoError(b, err)
 	src := s.Source("bench", SourceOptions{})
 	ctx := b.Context()

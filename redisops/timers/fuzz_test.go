@@ -53,7 +53,7 @@ func FuzzReadControl(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, text, paused string) {
 		c, err := readControl("key", map[string]string{name: text, "paused": paused})
 		if err == nil && c.Settings.RetryInitial == 0 {
-			require.NoError(t, c.Settings.Validate())
+			require.NoError(t, CheckSettings(c.Settings))
 		}
 	})
 }

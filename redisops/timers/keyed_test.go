@@ -8,6 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestAKeyedCallIsDoneOnce(t *testing.T) {
@@ -29,13 +30,13 @@ func TestAKeyedCallIsDoneOnce(t *testing.T) {
 		require.ErrorIs(t, err, redisops.ErrKeyUsed)
 		other, err := f.ScheduleKeyed(ctx, f.topic, NewKey("you", "k", []byte("schedule a and b")), entries...)
 		require.NoError(t, err)
-		require.Equal(t, Created, other[0].Outcome, "the key of another owner is a different key")
+		require.Equal(t, wakebelltype.OutcomeCreated, other[0].Outcome, "the key of another owner is a different key")
 
 		cancel := NewKey("me", "c", []byte("cancel"))
 		for range 2 {
 			found, err := f.CancelKeyed(ctx, f.topic, cancel, "a", "absent")
 			require.NoError(t, err)
-			require.Equal(t, []Presence{Pending, Absent}, found)
+			require.Equal(t, []wakebelltype.Presence{wakebelltype.PresencePending, wakebelltype.PresenceAbsent}, found)
 		}
 	})
 }
@@ -52,8 +53,9 @@ func TestAKeyIsKeptForADayInTheSlotOfItsTopic(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, KeyLife.Hours(), life.Hours(), 1)
 
-	tagged := Keys{HashTag: true}.WithDefaults().Of("x")
-	require.Contains(t, tagged.Keyed, "{x}")
+	tagged, err := NewKeyspace(wakebelltype.Keys{HashTag: true})
+	require.NoError(t, err)
+	require.Contains(t, tagged.Of("x").Keyed, "{x}")
 }
 
 func TestAKeyThatHoldsSomethingElse(t *testing.T) {

@@ -1,69 +1,27 @@
 package timers
 
 import (
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// Keys are the base names of the keys of a topic. The key of topic T is the
-// base name, a colon and T; with HashTag, T is put in braces.
-type Keys struct {
-	Timeline string // zset: id → instant; default "timers_timeline"
-	Payloads string // hash: id → payload; default "timers_payloads"
-	Leases   string // hash: id → lease record; default "timers_leases"
-	Dead     string // stream of dead letters; default "timers_dead"
-	Exchange string // last exchange of a stream; default "timers_exchange"
-	Hint     string // outstanding hint, and the channel of hints; default "timers_hint"
-	Control  string // hash: pause and overrides of the topic; default "timers_control"
-	Once     string // mark of a timer with Once; default "timers_once"
-	Keyed    string // answer to a call with an idempotency key; default "timers_keyed"
-	Events   string // channel of events; default "timers_events"
-	Runs     string // hash: recurring schedule → last run scheduled, in a Cluster; default "timers_runs"
-	Topics   string // set of all topics, a single key; default "timers_topics"
-	Beat     string // prefix of the keys of recurring schedules; default "redbeat:"
+// Keyspace derives the keys of topics from the base names.
+type Keyspace struct{ wakebelltype.Keys }
 
-	// HashTag writes topics in braces, so that Redis Cluster keeps all keys of a
-	// topic in one slot. A Python peer then uses "{T}" as its topic.
-	HashTag bool
-}
-
-// WithDefaults sets the empty names to their defaults.
-func (k Keys) WithDefaults() Keys {
-	for _, n := range k.names() {
-		if *n.Value == "" {
-			*n.Value = n.Preset
-		}
-	}
-	return k
-}
-
-// Validate reports all names that are empty or used twice; the error wraps
-// [ErrInvalid].
-func (k Keys) Validate() error {
-	var errs []error
-	first := map[string]string{}
-	for _, n := range k.names() {
-		switch other := first[*n.Value]; {
-		case *n.Value == "":
-			errs = append(errs, fmt.Errorf("%w: keys: %s is empty", redisops.ErrInvalid, n.Field))
-		case other != "":
-			errs = append(errs, fmt.Errorf("%w: keys: %s and %s are both %q", redisops.ErrInvalid, other, n.Field, *n.Value))
-		default:
-			first[*n.Value] = n.Field
-		}
-	}
-	return errors.Join(errs...)
+// NewKeyspace returns the keyspace of k, whose empty names take their defaults. The
+// error wraps [redisops.ErrInvalid] and reports names that are used twice.
+func NewKeyspace(k wakebelltype.Keys) (Keyspace, error) {
+	s := Keyspace{k}
+	return s, layout.Complete("keys", s.names())
 }
 
 // Bases returns all base names.
-func (k Keys) Bases() []string { return layout.Bases(k.names()) }
+func (k Keyspace) Bases() []string { return layout.Bases(k.names()) }
 
-func (k *Keys) names() []layout.KeyName {
+func (k *Keyspace) names() []layout.KeyName {
 	return []layout.KeyName{
 		{Field: "Timeline", Preset: "timers_timeline", Value: &k.Timeline},
 		{Field: "Payloads", Preset: "timers_payloads", Value: &k.Payloads},
@@ -81,7 +39,7 @@ func (k *Keys) names() []layout.KeyName {
 	}
 }
 
-func (k Keys) key(base, topic string) string {
+func (k Keyspace) key(base, topic string) string {
 	if k.HashTag {
 		return base + ":{" + topic + "}"
 	}
@@ -94,7 +52,7 @@ type TopicKeys struct {
 }
 
 // Of returns the keys of a topic.
-func (k Keys) Of(topic string) TopicKeys {
+func (k Keyspace) Of(topic string) TopicKeys {
 	return TopicKeys{
 		Timeline: k.key(k.Timeline, topic),
 		Payloads: k.key(k.Payloads, topic),
@@ -127,7 +85,7 @@ func (t TopicKeys) Mark(id string) string {
 }
 
 // topicOf is the inverse of key.
-func (k Keys) topicOf(base, key string) (string, bool) {
+func (k Keyspace) topicOf(base, key string) (string, bool) {
 	topic, ok := strings.CutPrefix(key, base+":")
 	if ok && k.HashTag {
 		if len(topic) < 2 || topic[0] != '{' || topic[len(topic)-1] != '}' {

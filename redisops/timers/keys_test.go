@@ -9,24 +9,23 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	k := Keys{}.WithDefaults()
-	require.NoError(t, k.Validate())
+	k, err := NewKeyspace(wakebelltype.Keys{})
+	require.NoError(t, err)
 	require.Equal(t, "timers_timeline:invoices", k.Of("invoices").Timeline)
 	require.Equal(t, "timers_exchange:invoices:abc:1", k.Of("invoices").Stream("abc", 1))
 	k.HashTag = true
 	require.Equal(t, "timers_dead:{invoices}", k.Of("invoices").Dead)
-	k.Hint, k.Dead, k.Leases = "", "x", "x"
-	err := k.Validate()
+	_, err = NewKeyspace(wakebelltype.Keys{Dead: "x", Leases: "x"})
 	require.ErrorIs(t, err, redisops.ErrInvalid)
-	require.ErrorContains(t, err, "Hint is empty")
 	require.ErrorContains(t, err, `Leases and Dead are both "x"`)
-	_, err = New(nil, Keys{})
+	_, err = New(nil, wakebelltype.Keys{})
 	require.ErrorIs(t, err, redisops.ErrInvalid)
-	_, err = New(redistest.Shared(t), Keys{Timeline: "x", Payloads: "x"})
+	_, err = New(redistest.Shared(t), wakebelltype.Keys{Timeline: "x", Payloads: "x"})
 	require.ErrorIs(t, err, redisops.ErrInvalid)
 }
 
@@ -37,13 +36,14 @@ func TestSlots(t *testing.T) {
 	require.NotEqual(t, layout.SlotOf("b"), layout.SlotOf("a{}b"))
 }
 
-// On a Cluster the keys of a topic are compared, and the error says what to do.
+// TestCheck checks that the error about keys in several slots of a Cluster names
+// the remedy.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t, "--cluster-enabled", "yes").Client(t)
 	require.NoError(t, rdb.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, layout.Slots-1).Err())
 	require.Eventually(t, func() bool { return rdb.Set(t.Context(), "x", 1, 0).Err() == nil }, 30*time.Second, 10*time.Millisecond)
-	s, err := New(rdb, Keys{})
+	s, err := New(rdb, wakebelltype.Keys{})
 	require.NoError(t, err)
 	err = s.Check(t.Context(), []string{"{fine}", "invoices"})
 	require.ErrorIs(t, err, redisops.ErrUnsupported)
@@ -51,13 +51,13 @@ func TestCheck(t *testing.T) {
 	require.ErrorContains(t, err, "set HashTag")
 	require.NoError(t, s.Check(t.Context(), []string{"{fine}"}))
 
-	s, err = New(rdb, Keys{HashTag: true})
+	s, err = New(rdb, wakebelltype.Keys{HashTag: true})
 	require.NoError(t, err)
 	require.NoError(t, s.Check(t.Context(), []string{"invoices"}))
 	require.ErrorContains(t, s.Check(t.Context(), []string{"}"}), "rename the topic")
 	out, err := s.Schedule(t.Context(), "invoices", Entry{ID: "a"})
 	require.NoError(t, err)
-	require.Equal(t, Created, out[0].Outcome)
+	require.Equal(t, wakebelltype.OutcomeCreated, out[0].Outcome)
 
 	onEach(t, func(t *testing.T, f *fixture) {
 		require.NoError(t, f.Check(t.Context(), []string{"invoices"}))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // held reports whether a Wakebell holder has a valid lease on a timer.
@@ -25,7 +26,7 @@ func (m *model) score(id string) float64 {
 func (m *model) schedule(rt *rapid.T) {
 	ids := rapid.SliceOfNDistinct(modelIDs, 1, 2, rapid.ID[string]).Draw(rt, "ids")
 	entries := make([]Entry, len(ids))
-	wants := make([]Outcome, len(ids))
+	wants := make([]wakebelltype.Outcome, len(ids))
 	for i, id := range ids {
 		entries[i] = drawEntry(rt, id)
 		wants[i] = m.outcome(&entries[i])
@@ -39,8 +40,8 @@ func (m *model) schedule(rt *rapid.T) {
 			require.Zero(rt, got.Found)
 		}
 		switch got.Outcome {
-		case KeptPending, KeptRunning, KeptEarlier:
-		case AlreadyDone:
+		case wakebelltype.OutcomeKeptPending, wakebelltype.OutcomeKeptRunning, wakebelltype.OutcomeKeptEarlier:
+		case wakebelltype.OutcomeAlreadyDone:
 			require.Equal(rt, scripts.Instant(m.marks[e.ID]), got.Due)
 		default:
 			m.written(rt, e, got, old)
@@ -50,10 +51,10 @@ func (m *model) schedule(rt *rapid.T) {
 
 func drawEntry(rt *rapid.T, id string) Entry {
 	e := Entry{
-		ID: id, Policy: rapid.SampledFrom([]Policy{Replace, Replace, Keep, Earliest, Debounce}).Draw(rt, "policy"),
+		ID: id, Policy: rapid.SampledFrom([]wakebelltype.Policy{wakebelltype.PolicyReplace, wakebelltype.PolicyReplace, wakebelltype.PolicyKeep, wakebelltype.PolicyEarliest, wakebelltype.PolicyDebounce}).Draw(rt, "policy"),
 		Payload: []byte(rapid.StringN(0, 4, -1).Draw(rt, "payload")),
 	}
-	if e.Policy == Debounce {
+	if e.Policy == wakebelltype.PolicyDebounce {
 		e.In = rapid.SampledFrom([]time.Duration{time.Microsecond, time.Hour}).Draw(rt, "in")
 		e.MaxDelay = rapid.SampledFrom([]time.Duration{0, time.Hour, 2 * time.Hour}).Draw(rt, "max")
 	} else {
@@ -66,36 +67,36 @@ func drawEntry(rt *rapid.T, id string) Entry {
 }
 
 // outcome is the expected outcome of scheduling an entry.
-func (m *model) outcome(e *Entry) Outcome {
+func (m *model) outcome(e *Entry) wakebelltype.Outcome {
 	timer := m.timers[e.ID]
 	mark, marked := m.marks[e.ID]
 	marked = marked && e.Once > 0
 	if timer == nil {
-		return map[bool]Outcome{false: Created, true: AlreadyDone}[marked]
+		return map[bool]wakebelltype.Outcome{false: wakebelltype.OutcomeCreated, true: wakebelltype.OutcomeAlreadyDone}[marked]
 	}
 	held := m.held(e.ID)
 	switch {
-	case e.Policy == Keep, marked && timer.score != mark:
-		return map[bool]Outcome{false: KeptPending, true: KeptRunning}[held]
+	case e.Policy == wakebelltype.PolicyKeep, marked && timer.score != mark:
+		return map[bool]wakebelltype.Outcome{false: wakebelltype.OutcomeKeptPending, true: wakebelltype.OutcomeKeptRunning}[held]
 	case held:
-		return Superseded
-	case e.Policy == Earliest && timer.score <= float64(e.At.UnixMicro())/1e6:
-		return KeptEarlier
-	case e.Policy == Debounce:
-		return Moved
+		return wakebelltype.OutcomeSuperseded
+	case e.Policy == wakebelltype.PolicyEarliest && timer.score <= float64(e.At.UnixMicro())/1e6:
+		return wakebelltype.OutcomeKeptEarlier
+	case e.Policy == wakebelltype.PolicyDebounce:
+		return wakebelltype.OutcomeMoved
 	default:
-		return Replaced
+		return wakebelltype.OutcomeReplaced
 	}
 }
 
-// written updates the model with what an entry became.
-func (m *model) written(rt *rapid.T, e *Entry, got Scheduled, old *modelTimer) {
+// written updates the model with the outcome of an entry.
+func (m *model) written(rt *rapid.T, e *Entry, got wakebelltype.Scheduled, old *modelTimer) {
 	timer := &modelTimer{score: m.score(e.ID), payload: string(e.Payload)}
 	require.Equal(rt, scripts.Instant(timer.score), got.Due)
-	if e.Policy == Debounce {
+	if e.Policy == wakebelltype.PolicyDebounce {
 		timer.rec = &modelRecord{activation: timer.score, before: timer.score}
 		first := m.f.get(m.t, e.ID).FirstScheduled
-		if got.Outcome == Moved && old.rec != nil && old.rec.first != 0 {
+		if got.Outcome == wakebelltype.OutcomeMoved && old.rec != nil && old.rec.first != 0 {
 			require.Equal(rt, scripts.Instant(old.rec.first), first, "it is not the first")
 		} else {
 			require.WithinDuration(rt, m.f.now(m.t), first, time.Minute)
@@ -122,7 +123,7 @@ func (m *model) reschedule(rt *rapid.T) {
 		return
 	}
 	require.NoError(rt, err)
-	require.Equal(rt, map[bool]Outcome{false: Moved, true: Superseded}[held], got.Outcome)
+	require.Equal(rt, map[bool]wakebelltype.Outcome{false: wakebelltype.OutcomeMoved, true: wakebelltype.OutcomeSuperseded}[held], got.Outcome)
 	require.Equal(rt, scripts.Instant(old.score), got.Found)
 	score := m.score(id)
 	if mark, ok := m.marks[id]; ok && mark == old.score {
@@ -140,11 +141,11 @@ func (m *model) runNow(rt *rapid.T) {
 		require.ErrorIs(rt, err, redisops.ErrNotFound)
 		return
 	case held:
-		require.Equal(rt, Running, got)
+		require.Equal(rt, wakebelltype.PresenceRunning, got)
 		return
 	}
 	require.NoError(rt, err)
-	require.Equal(rt, Pending, got)
+	require.Equal(rt, wakebelltype.PresencePending, got)
 	if timer.score > m.now() {
 		timer.score = m.score(id)
 		require.LessOrEqual(rt, timer.score, m.now())

@@ -11,12 +11,13 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestRescheduleInEachState(t *testing.T) {
 	t.Parallel()
-	for state, want := range map[string]Outcome{
-		"absent": 0, "dead": 0, "pending": Moved, "running": Superseded, "running at a peer": Moved, "retrying": Moved,
+	for state, want := range map[string]wakebelltype.Outcome{
+		"absent": 0, "dead": 0, "pending": wakebelltype.OutcomeMoved, "running": wakebelltype.OutcomeSuperseded, "running at a peer": wakebelltype.OutcomeMoved, "retrying": wakebelltype.OutcomeMoved,
 	} {
 		t.Run(state, func(t *testing.T) {
 			t.Parallel()
@@ -30,7 +31,7 @@ func TestRescheduleInEachState(t *testing.T) {
 					return
 				}
 				require.NoError(t, err)
-				require.Equal(t, Scheduled{ID: "a", Due: out.Due, Outcome: want, Found: before.Due}, out)
+				require.Equal(t, wakebelltype.Scheduled{ID: "a", Due: out.Due, Outcome: want, Found: before.Due}, out)
 				require.WithinDuration(t, f.now(t).Add(2*time.Hour), out.Due, time.Minute)
 				require.Equal(t, Timer{ID: "a", Due: out.Due, Activation: out.Due, Payload: []byte("old")}, f.get(t, "a"))
 
@@ -38,7 +39,7 @@ func TestRescheduleInEachState(t *testing.T) {
 				out, err = f.Reschedule(t.Context(), f.topic, "a", at, 0)
 				require.NoError(t, err)
 				require.Equal(t, at, out.Due)
-				lease := f.claim(t, 1).Leases[0]
+				lease := f.Claim(t, 1).Leases[0]
 				require.Equal(t, 1, lease.Claims)
 				require.Equal(t, at, lease.Activation)
 			})
@@ -51,12 +52,12 @@ func TestRescheduleSupersedesTheHolder(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		hints := f.listen(t)
 		lease := f.lease(t, time.Hour)
-		next(t, hints) // that it was scheduled
-		f.claim(t, 1)  // nothing is due: no hint is outstanding
+		next(t, hints) // the hint of the schedule
+		f.Claim(t, 1)  // nothing is due: no hint is outstanding
 		_, err := f.Reschedule(t.Context(), f.topic, "a", time.Time{}, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, time.Minute, next(t, hints).In.Round(time.Millisecond), "the head was lowered")
-		require.Equal(t, exchange.Superseded, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
 		require.Equal(t, "old", string(f.get(t, "a").Payload))
 	})
 }
@@ -69,14 +70,14 @@ func TestRescheduleTakesTheMarkOfOnceAlong(t *testing.T) {
 		_, err := f.Reschedule(t.Context(), f.topic, "a", time.Time{}, time.Hour)
 		require.NoError(t, err)
 		require.Greater(t, f.rdb.PTTL(t.Context(), f.key.Mark("a")).Val(), time.Hour)
-		require.Equal(t, Replaced, f.schedule(t, e)[0].Outcome, "not delivered yet: the policy counts")
+		require.Equal(t, wakebelltype.OutcomeReplaced, f.schedule(t, e)[0].Outcome, "not delivered yet: the policy counts")
 	})
 }
 
 func TestRunNowInEachState(t *testing.T) {
 	t.Parallel()
-	for state, want := range map[string]Presence{
-		"absent": Absent, "dead": Absent, "pending": Pending, "running": Running, "running at a peer": Pending, "retrying": Pending,
+	for state, want := range map[string]wakebelltype.Presence{
+		"absent": wakebelltype.PresenceAbsent, "dead": wakebelltype.PresenceAbsent, "pending": wakebelltype.PresencePending, "running": wakebelltype.PresenceRunning, "running at a peer": wakebelltype.PresencePending, "retrying": wakebelltype.PresencePending,
 	} {
 		t.Run(state, func(t *testing.T) {
 			t.Parallel()
@@ -85,12 +86,12 @@ func TestRunNowInEachState(t *testing.T) {
 				before, _ := f.Get(t.Context(), f.topic, "a")
 				found, err := f.RunNow(t.Context(), f.topic, "a")
 				require.Equal(t, want, found)
-				if want == Absent {
+				if want == wakebelltype.PresenceAbsent {
 					require.ErrorIs(t, err, redisops.ErrNotFound)
 					return
 				}
 				require.NoError(t, err)
-				if want == Running {
+				if want == wakebelltype.PresenceRunning {
 					require.Equal(t, before, f.get(t, "a"))
 					return
 				}
@@ -105,9 +106,9 @@ func TestRunNowInEachState(t *testing.T) {
 				}
 				again, err := f.RunNow(t.Context(), f.topic, "a")
 				require.NoError(t, err)
-				require.Equal(t, Pending, again)
+				require.Equal(t, wakebelltype.PresencePending, again)
 				require.Equal(t, after, f.get(t, "a"), "it is due already")
-				require.Equal(t, before.Claims+1, f.claim(t, 1).Leases[0].Claims)
+				require.Equal(t, before.Claims+1, f.Claim(t, 1).Leases[0].Claims)
 			})
 		})
 	}
@@ -116,7 +117,7 @@ func TestRunNowInEachState(t *testing.T) {
 func TestRunNowSendsAHint(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		f.schedule(t, Entry{ID: "a", In: time.Hour, Policy: Debounce, MaxDelay: 2 * time.Hour})
+		f.schedule(t, Entry{ID: "a", In: time.Hour, Policy: wakebelltype.PolicyDebounce, MaxDelay: 2 * time.Hour})
 		first := f.get(t, "a").FirstScheduled
 		hints := f.listen(t)
 		_, err := f.RunNow(t.Context(), f.topic, "a")

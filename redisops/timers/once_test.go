@@ -11,55 +11,56 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestOnceFiresOnce checks that a repeated schedule changes nothing within the
-// window once the timer was delivered, whatever its state is.
+// TestOnceFiresOnce checks that a repeated schedule within the window changes nothing
+// after the timer was delivered, in every state of the timer.
 func TestOnceFiresOnce(t *testing.T) {
 	t.Parallel()
 	e := Entry{ID: "a", Payload: []byte("x"), Once: time.Hour}
 	cases := map[string]struct {
 		then func(t *testing.T, f *fixture, l exchange.Lease)
-		want Outcome
+		want wakebelltype.Outcome
 	}{
-		"running":  {func(*testing.T, *fixture, exchange.Lease) {}, KeptRunning},
-		"handled":  {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Ack, l)) }, AlreadyDone},
-		"dead":     {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Bury, l)) }, AlreadyDone},
-		"retrying": {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Nack, l)) }, KeptPending},
-		"released": {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Release, l)) }, Replaced},
+		"running":  {func(*testing.T, *fixture, exchange.Lease) {}, wakebelltype.OutcomeKeptRunning},
+		"handled":  {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Ack, l)) }, wakebelltype.OutcomeAlreadyDone},
+		"dead":     {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Bury, l)) }, wakebelltype.OutcomeAlreadyDone},
+		"retrying": {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Nack, l)) }, wakebelltype.OutcomeKeptPending},
+		"released": {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Release, l)) }, wakebelltype.OutcomeReplaced},
 		"cancelled": {func(t *testing.T, f *fixture, _ exchange.Lease) {
 			_, err := f.Cancel(t.Context(), f.topic, "a")
 			require.NoError(t, err)
-		}, AlreadyDone},
+		}, wakebelltype.OutcomeAlreadyDone},
 		"claimed by a peer": {func(t *testing.T, f *fixture, l exchange.Lease) {
-			f.settle(t, storetest.Verdict(exchange.Release, l))
+			f.Settle(t, storetest.Verdict(exchange.Release, l))
 			f.peerClaim(t, "a", time.Hour)
-		}, KeptPending},
+		}, wakebelltype.OutcomeKeptPending},
 		"replaced without Once": {func(t *testing.T, f *fixture, _ exchange.Lease) {
 			f.schedule(t, Entry{ID: "a", In: time.Hour})
-		}, KeptPending},
+		}, wakebelltype.OutcomeKeptPending},
 	}
 	for name, c := range cases {
-		for policy := Replace; policy <= Debounce; policy++ {
-			if want := c.want; want != Replaced || policy == Replace {
+		for policy := wakebelltype.PolicyReplace; policy <= wakebelltype.PolicyDebounce; policy++ {
+			if want := c.want; want != wakebelltype.OutcomeReplaced || policy == wakebelltype.PolicyReplace {
 				t.Run(name+"/"+string(policyCodes[policy]), func(t *testing.T) {
 					t.Parallel()
 					onEach(t, func(t *testing.T, f *fixture) {
 						due := f.schedule(t, e)[0].Due
-						c.then(t, f, f.claim(t, 1).Leases[0])
+						c.then(t, f, f.Claim(t, 1).Leases[0])
 						before := f.dump(t)
 						again := e
 						again.Policy, again.Payload = policy, []byte("y")
-						if policy == Debounce {
+						if policy == wakebelltype.PolicyDebounce {
 							again.In = time.Minute
 						}
 						out := f.schedule(t, again)[0]
 						require.Equal(t, want, out.Outcome)
-						if want == AlreadyDone {
+						if want == wakebelltype.OutcomeAlreadyDone {
 							require.Equal(t, due, out.Due)
 							require.Zero(t, out.Found)
 						}
-						if want != Replaced {
+						if want != wakebelltype.OutcomeReplaced {
 							require.Equal(t, before, f.dump(t), "nothing was written")
 						}
 					})
@@ -75,23 +76,23 @@ func TestThePolicyOfOnceAppliesUntilDelivery(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		e := Entry{ID: "a", In: time.Hour, Once: time.Minute}
-		require.Equal(t, Created, f.schedule(t, e)[0].Outcome)
+		require.Equal(t, wakebelltype.OutcomeCreated, f.schedule(t, e)[0].Outcome)
 		mark := f.key.Mark("a")
 		require.InDelta(t, time.Hour+time.Minute, f.rdb.PTTL(t.Context(), mark).Val(), float64(time.Minute/2))
 		e.In = 2 * time.Hour
-		require.Equal(t, Replaced, f.schedule(t, e)[0].Outcome)
+		require.Equal(t, wakebelltype.OutcomeReplaced, f.schedule(t, e)[0].Outcome)
 		require.InDelta(t, 2*time.Hour+time.Minute, f.rdb.PTTL(t.Context(), mark).Val(), float64(time.Minute/2), "the mark moves along")
-		e.Policy = Keep
-		require.Equal(t, KeptPending, f.schedule(t, e)[0].Outcome)
+		e.Policy = wakebelltype.PolicyKeep
+		require.Equal(t, wakebelltype.OutcomeKeptPending, f.schedule(t, e)[0].Outcome)
 
 		_, err := f.Cancel(t.Context(), f.topic, "a")
 		require.NoError(t, err)
-		require.Equal(t, AlreadyDone, f.schedule(t, e)[0].Outcome)
-		require.Equal(t, Created, f.schedule(t, Entry{ID: "a", In: time.Hour})[0].Outcome, "without Once")
+		require.Equal(t, wakebelltype.OutcomeAlreadyDone, f.schedule(t, e)[0].Outcome)
+		require.Equal(t, wakebelltype.OutcomeCreated, f.schedule(t, Entry{ID: "a", In: time.Hour})[0].Outcome, "without Once")
 		require.NoError(t, f.rdb.Del(t.Context(), mark).Err())
 		_, err = f.Cancel(t.Context(), f.topic, "a")
 		require.NoError(t, err)
-		require.Equal(t, Created, f.schedule(t, e)[0].Outcome, "after the window")
+		require.Equal(t, wakebelltype.OutcomeCreated, f.schedule(t, e)[0].Outcome, "after the window")
 	})
 }
 
@@ -99,14 +100,14 @@ func TestTheWindowOfOnceEnds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	e := Entry{ID: "a", Once: 50 * time.Millisecond}
-	require.Equal(t, Created, f.schedule(t, e)[0].Outcome)
-	f.settle(t, storetest.Verdict(exchange.Ack, f.claim(t, 1).Leases[0]))
-	require.Eventually(t, func() bool { return f.schedule(t, e)[0].Outcome == Created }, 30*time.Second, 5*time.Millisecond)
+	require.Equal(t, wakebelltype.OutcomeCreated, f.schedule(t, e)[0].Outcome)
+	f.Settle(t, storetest.Verdict(exchange.Ack, f.Claim(t, 1).Leases[0]))
+	require.Eventually(t, func() bool { return f.schedule(t, e)[0].Outcome == wakebelltype.OutcomeCreated }, 30*time.Second, 5*time.Millisecond)
 	_, err := f.CancelAll(t.Context(), f.topic)
 	require.NoError(t, err)
 
 	far := Entry{ID: "far", At: scripts.LastInstant, Once: MaxOnce}
-	require.Equal(t, Created, f.schedule(t, far)[0].Outcome)
+	require.Equal(t, wakebelltype.OutcomeCreated, f.schedule(t, far)[0].Outcome)
 	require.Positive(t, f.rdb.PTTL(t.Context(), f.key.Mark("far")).Val())
 }
 
@@ -114,7 +115,8 @@ func TestTheWindowOfOnceEnds(t *testing.T) {
 // collide with those of another.
 func TestMarksOfTopicsDoNotCollide(t *testing.T) {
 	t.Parallel()
-	k := Keys{}.WithDefaults()
+	k, err := NewKeyspace(wakebelltype.Keys{})
+	require.NoError(t, err)
 	require.NotEqual(t, k.Of("a").Mark("b:c"), k.Of("a:b").Mark("c"))
 	require.NotEqual(t, k.Of("a").Mark("b%3Ac"), k.Of("a").Mark("b:c"))
 	require.Equal(t, "timers_once:invoices:inv-42", k.Of("invoices").Mark("inv-42"))
@@ -126,11 +128,11 @@ func TestPoliciesAreChecked(t *testing.T) {
 	for want, e := range map[string]Entry{
 		"once":              {Once: -1},
 		"1ms to 100 years":  {Once: MaxOnce + 1},
-		"delay above 0":     {Policy: Debounce},
-		"not an instant":    {Policy: Debounce, At: time.Unix(1, 0), In: 1},
-		"is less than":      {Policy: Debounce, In: 2, MaxDelay: 1},
+		"delay above 0":     {Policy: wakebelltype.PolicyDebounce},
+		"not an instant":    {Policy: wakebelltype.PolicyDebounce, At: time.Unix(1, 0), In: 1},
+		"is less than":      {Policy: wakebelltype.PolicyDebounce, In: 2, MaxDelay: 1},
 		"only Debounce has": {MaxDelay: 1},
-		"policy: 4":         {Policy: Debounce + 1},
+		"policy: 4":         {Policy: wakebelltype.PolicyDebounce + 1},
 	} {
 		e.ID = "a"
 		_, err := f.Schedule(t.Context(), f.topic, Entry{ID: "good"}, e)

@@ -12,35 +12,25 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // overviewPage is how many topics one round trip reads.
 const overviewPage = 100
 
-// Overview is the state of a topic: its statistics and its control.
-type Overview struct {
-	Topic   string
-	Stats   Stats
-	Control Control
-
-	// Err reports what could not be read; that part is zero here. Causes are a key
-	// of another type, or a control that was written by hand.
-	Err error
-}
-
 // Overview reads topics, in their order, 100 in a round trip. If part of a topic
 // cannot be read, its Err reports it and the other topics are unaffected. The error
 // of the call is that of ctx, or of a Redis that answers for none of 100 topics.
-func (s *Timers) Overview(ctx context.Context, topics ...string) ([]Overview, error) {
+func (s *Timers) Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error) {
 	for _, topic := range topics {
 		if err := layout.CheckTopic(topic); err != nil {
 			return nil, err
 		}
 	}
-	all := make([]Overview, 0, len(topics))
-	answered := func(o Overview) bool { return !errors.Is(o.Err, exchange.ErrUnavailable) }
+	all := make([]wakebelltype.Overview, 0, len(topics))
+	answered := func(o wakebelltype.Overview) bool { return !errors.Is(o.Err, exchange.ErrUnavailable) }
 	for asked := range slices.Chunk(topics, overviewPage) {
-		var page []Overview
+		var page []wakebelltype.Overview
 		err := s.Again(ctx, func() error {
 			page = s.overviewPage(ctx, asked)
 			if !slices.ContainsFunc(page, answered) {
@@ -59,7 +49,7 @@ func (s *Timers) Overview(ctx context.Context, topics ...string) ([]Overview, er
 	return all, nil
 }
 
-func (s *Timers) overviewPage(ctx context.Context, topics []string) []Overview {
+func (s *Timers) overviewPage(ctx context.Context, topics []string) []wakebelltype.Overview {
 	pipe := s.RDB.Pipeline()
 	stats := make([]*redis.Cmd, len(topics))
 	controls := make([]*redis.MapStringStringCmd, len(topics))
@@ -69,12 +59,12 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []Overview {
 		controls[i] = pipe.HGetAll(ctx, k.Control)
 	}
 	_, _ = pipe.Exec(ctx) // each reply has its own error
-	page := make([]Overview, len(topics))
+	page := make([]wakebelltype.Overview, len(topics))
 	for i, topic := range topics {
-		o := Overview{Topic: topic}
+		o := wakebelltype.Overview{Topic: topic}
 		// A control hash of another type fails both; the first error reports it.
 		if o.Control, o.Err = readControlReply(ctx, s.keys.Of(topic).Control, controls[i]); o.Err != nil {
-			o.Control = Control{}
+			o.Control = wakebelltype.Control{}
 		}
 		var err error
 		if o.Stats, err = s.readStatsReply(ctx, topic, stats[i]); err != nil && o.Err == nil {
@@ -86,7 +76,7 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []Overview {
 }
 
 // readStatsReply retries if the server did not know the script.
-func (s *Timers) readStatsReply(ctx context.Context, topic string, reply *redis.Cmd) (Stats, error) {
+func (s *Timers) readStatsReply(ctx context.Context, topic string, reply *redis.Cmd) (wakebelltype.Stats, error) {
 	keys := statsKeys(s.keys.Of(topic))
 	list, err := reply.Slice()
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -95,7 +85,7 @@ func (s *Timers) readStatsReply(ctx context.Context, topic string, reply *redis.
 		err = scripts.Wrap(ctx, keys, err)
 	}
 	if err != nil {
-		return Stats{}, err
+		return wakebelltype.Stats{}, err
 	}
 	return readStats(list)
 }

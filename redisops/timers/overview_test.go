@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // TestOverview checks that a fault of one topic is reported there and does not
@@ -69,7 +70,7 @@ func (c *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 func TestOverviewOfManyTopicsTakesFewRoundTrips(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s, err := New(server.Client(t, func(o *redis.Options) { o.MaxRetries = -1 }), Keys{})
+	s, err := New(server.Client(t, func(o *redis.Options) { o.MaxRetries = -1 }), wakebelltype.Keys{})
 	require.NoError(t, err)
 	topics := numbered(250)
 	_, err = s.Overview(t.Context(), topics...) // loads the script
@@ -86,11 +87,12 @@ func TestOverviewOfManyTopicsTakesFewRoundTrips(t *testing.T) {
 	require.ErrorIs(t, err, exchange.ErrUnavailable)
 }
 
-// On a Cluster the topics lie on all masters, of which one may be down.
+// TestOverviewOfACluster checks topics on all masters of a Cluster, one of which is
+// down.
 func TestOverviewOfACluster(t *testing.T) {
 	t.Parallel()
 	masters := redistest.Cluster(t, "--cluster-require-full-coverage", "no")
-	s, err := New(masters.Client(t), Keys{HashTag: true})
+	s, err := New(masters.Client(t), wakebelltype.Keys{HashTag: true})
 	require.NoError(t, err)
 	topics := numbered(20)
 	for _, topic := range topics {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestPeek(t *testing.T) {
@@ -28,7 +29,7 @@ func TestPeek(t *testing.T) {
 
 		f.schedule(t, Entry{ID: "hour", In: time.Hour})
 		require.InDelta(t, time.Hour, look(), float64(time.Minute))
-		reply := f.claim(t, 1)
+		reply := f.Claim(t, 1)
 		answer, err := f.src.Glance(t.Context())
 		require.NoError(t, err)
 		require.WithinDuration(t, reply.Now.Add(reply.Next), answer.Now.Add(answer.Next), 2*time.Microsecond,
@@ -36,7 +37,7 @@ func TestPeek(t *testing.T) {
 
 		f.schedule(t, Entry{ID: "now"})
 		require.Zero(t, look())
-		f.claim(t, 1)
+		f.Claim(t, 1)
 		require.Positive(t, look(), "a leased timer is not due")
 		require.NoError(t, f.rdb.Del(t.Context(), f.key.Timeline).Err())
 		require.Negative(t, look())
@@ -50,7 +51,7 @@ func TestPeek(t *testing.T) {
 func TestPeeksAreBatched(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s, err := New(server.Client(t), Keys{})
+	s, err := New(server.Client(t), wakebelltype.Keys{})
 	require.NoError(t, err)
 	const topics = 200
 	sources := make([]*TimerSource, topics)
@@ -91,7 +92,7 @@ func TestPeeksAreBatched(t *testing.T) {
 func TestAPeekEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s, err := New(server.Client(t), Keys{})
+	s, err := New(server.Client(t), wakebelltype.Keys{})
 	require.NoError(t, err)
 	source := s.Source("x", SourceOptions{})
 	server.Pause()
@@ -133,7 +134,7 @@ func commands(t *testing.T, rdb *redis.Client, names ...string) (total int) {
 func TestPeeksDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
-	s, err := New(rdb, Keys{})
+	s, err := New(rdb, wakebelltype.Keys{})
 	require.NoError(t, err)
 	first := &hang{reached: make(chan struct{}), release: make(chan struct{})}
 	rdb.AddHook(first)

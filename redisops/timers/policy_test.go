@@ -9,10 +9,11 @@ import (
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// states puts a timer "a" with the body "old" in each state; what is due at all
-// is due in an hour.
+// states puts a timer "a" with the body "old" in each state. A pending timer is due
+// in an hour.
 var states = map[string]func(t *testing.T, f *fixture){
 	"absent":  func(*testing.T, *fixture) {},
 	"pending": func(t *testing.T, f *fixture) { f.schedule(t, Entry{ID: "a", Payload: []byte("old"), In: time.Hour}) },
@@ -22,12 +23,12 @@ var states = map[string]func(t *testing.T, f *fixture){
 		f.peerClaim(t, "a", time.Hour)
 	},
 	"dead": func(t *testing.T, f *fixture) {
-		f.settle(t, storetest.Verdict(exchange.Bury, f.lease(t, time.Hour)))
+		f.Settle(t, storetest.Verdict(exchange.Bury, f.lease(t, time.Hour)))
 	},
 	"retrying": func(t *testing.T, f *fixture) {
 		nack := storetest.Verdict(exchange.Nack, f.lease(t, time.Hour))
 		nack.Delay = time.Hour
-		f.settle(t, nack)
+		f.Settle(t, nack)
 	},
 }
 
@@ -35,10 +36,10 @@ var states = map[string]func(t *testing.T, f *fixture){
 func (f *fixture) lease(t *testing.T, ttl time.Duration) exchange.Lease {
 	t.Helper()
 	f.schedule(t, Entry{ID: "a", Payload: []byte("old")})
-	return f.run(t, f.request(1, ttl)).Leases[0]
+	return f.Run(t, f.Request(1, ttl)).Leases[0]
 }
 
-// peerClaim is what the claim of faststream-redis-timers does.
+// peerClaim executes the commands of a claim of faststream-redis-timers.
 func (f *fixture) peerClaim(t *testing.T, id string, ttl time.Duration) {
 	t.Helper()
 	end := float64(f.now(t).Add(ttl).UnixMicro()) / 1e6
@@ -59,27 +60,27 @@ func TestPoliciesInEachState(t *testing.T) {
 	const hours = 2 * time.Hour
 	policies := map[string]struct {
 		Entry
-		want map[string]Outcome
+		want map[string]wakebelltype.Outcome
 	}{
-		"replace": {Entry{In: hours}, map[string]Outcome{
-			"absent": Created, "pending": Replaced, "running": Superseded,
-			"running at a peer": Replaced, "dead": Created, "retrying": Replaced,
+		"replace": {Entry{In: hours}, map[string]wakebelltype.Outcome{
+			"absent": wakebelltype.OutcomeCreated, "pending": wakebelltype.OutcomeReplaced, "running": wakebelltype.OutcomeSuperseded,
+			"running at a peer": wakebelltype.OutcomeReplaced, "dead": wakebelltype.OutcomeCreated, "retrying": wakebelltype.OutcomeReplaced,
 		}},
-		"keep": {Entry{In: time.Minute, Policy: Keep}, map[string]Outcome{
-			"absent": Created, "pending": KeptPending, "running": KeptRunning,
-			"running at a peer": KeptPending, "dead": Created, "retrying": KeptPending,
+		"keep": {Entry{In: time.Minute, Policy: wakebelltype.PolicyKeep}, map[string]wakebelltype.Outcome{
+			"absent": wakebelltype.OutcomeCreated, "pending": wakebelltype.OutcomeKeptPending, "running": wakebelltype.OutcomeKeptRunning,
+			"running at a peer": wakebelltype.OutcomeKeptPending, "dead": wakebelltype.OutcomeCreated, "retrying": wakebelltype.OutcomeKeptPending,
 		}},
-		"earliest, and it is": {Entry{In: time.Minute, Policy: Earliest}, map[string]Outcome{
-			"absent": Created, "pending": Replaced, "running": Superseded,
-			"running at a peer": Replaced, "dead": Created, "retrying": Replaced,
+		"earliest, and it is": {Entry{In: time.Minute, Policy: wakebelltype.PolicyEarliest}, map[string]wakebelltype.Outcome{
+			"absent": wakebelltype.OutcomeCreated, "pending": wakebelltype.OutcomeReplaced, "running": wakebelltype.OutcomeSuperseded,
+			"running at a peer": wakebelltype.OutcomeReplaced, "dead": wakebelltype.OutcomeCreated, "retrying": wakebelltype.OutcomeReplaced,
 		}},
-		"earliest, and it is not": {Entry{In: hours, Policy: Earliest}, map[string]Outcome{
-			"absent": Created, "pending": KeptEarlier, "running": Superseded,
-			"running at a peer": KeptEarlier, "dead": Created, "retrying": KeptEarlier,
+		"earliest, and it is not": {Entry{In: hours, Policy: wakebelltype.PolicyEarliest}, map[string]wakebelltype.Outcome{
+			"absent": wakebelltype.OutcomeCreated, "pending": wakebelltype.OutcomeKeptEarlier, "running": wakebelltype.OutcomeSuperseded,
+			"running at a peer": wakebelltype.OutcomeKeptEarlier, "dead": wakebelltype.OutcomeCreated, "retrying": wakebelltype.OutcomeKeptEarlier,
 		}},
-		"debounce": {Entry{In: time.Minute, Policy: Debounce, MaxDelay: time.Hour}, map[string]Outcome{
-			"absent": Created, "pending": Moved, "running": Superseded,
-			"running at a peer": Moved, "dead": Created, "retrying": Moved,
+		"debounce": {Entry{In: time.Minute, Policy: wakebelltype.PolicyDebounce, MaxDelay: time.Hour}, map[string]wakebelltype.Outcome{
+			"absent": wakebelltype.OutcomeCreated, "pending": wakebelltype.OutcomeMoved, "running": wakebelltype.OutcomeSuperseded,
+			"running at a peer": wakebelltype.OutcomeMoved, "dead": wakebelltype.OutcomeCreated, "retrying": wakebelltype.OutcomeMoved,
 		}},
 	}
 	for name, policy := range policies {
@@ -92,7 +93,7 @@ func TestPoliciesInEachState(t *testing.T) {
 	}
 }
 
-func (f *fixture) tryPolicy(t *testing.T, state string, e Entry, want Outcome) {
+func (f *fixture) tryPolicy(t *testing.T, state string, e Entry, want wakebelltype.Outcome) {
 	t.Helper()
 	states[state](t, f)
 	before, _ := f.Get(t.Context(), f.topic, "a")
@@ -102,7 +103,7 @@ func (f *fixture) tryPolicy(t *testing.T, state string, e Entry, want Outcome) {
 	require.Equal(t, before.Due, out.Found)
 	after := f.get(t, "a")
 	switch want {
-	case KeptPending, KeptRunning, KeptEarlier:
+	case wakebelltype.OutcomeKeptPending, wakebelltype.OutcomeKeptRunning, wakebelltype.OutcomeKeptEarlier:
 		require.Equal(t, before, after)
 		require.Equal(t, before.Activation, out.Due)
 	default:
@@ -112,7 +113,7 @@ func (f *fixture) tryPolicy(t *testing.T, state string, e Entry, want Outcome) {
 		require.WithinDuration(t, f.now(t).Add(e.In), after.Due, time.Minute/2)
 		require.Zero(t, after.Claims)
 		require.False(t, after.Running)
-		require.Equal(t, e.Policy == Debounce, !after.FirstScheduled.IsZero())
+		require.Equal(t, e.Policy == wakebelltype.PolicyDebounce, !after.FirstScheduled.IsZero())
 	}
 	dead := int64(0)
 	if state == "dead" {
@@ -130,21 +131,21 @@ func TestPoliciesInOneBatch(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		entries := []Entry{
-			{ID: "a", In: time.Hour, Policy: Debounce, MaxDelay: 2 * time.Hour},
-			{ID: "b", In: time.Hour, Policy: Earliest, Once: time.Hour},
-			{ID: "c", In: time.Hour, Policy: Keep},
+			{ID: "a", In: time.Hour, Policy: wakebelltype.PolicyDebounce, MaxDelay: 2 * time.Hour},
+			{ID: "b", In: time.Hour, Policy: wakebelltype.PolicyEarliest, Once: time.Hour},
+			{ID: "c", In: time.Hour, Policy: wakebelltype.PolicyKeep},
 			{ID: "d:1", In: time.Hour, Once: time.Minute},
-			{ID: "e", In: time.Hour, Policy: Debounce},
-			{ID: "f", In: time.Hour, Policy: Debounce, MaxDelay: time.Hour, Once: time.Hour},
+			{ID: "e", In: time.Hour, Policy: wakebelltype.PolicyDebounce},
+			{ID: "f", In: time.Hour, Policy: wakebelltype.PolicyDebounce, MaxDelay: time.Hour, Once: time.Hour},
 		}
-		outcomes := func() (all []Outcome) {
+		outcomes := func() (all []wakebelltype.Outcome) {
 			for _, o := range f.schedule(t, entries...) {
 				all = append(all, o.Outcome)
 			}
 			return all
 		}
-		require.Equal(t, []Outcome{Created, Created, Created, Created, Created, Created}, outcomes())
-		require.Equal(t, []Outcome{Moved, KeptEarlier, KeptPending, Replaced, Moved, Moved}, outcomes())
+		require.Equal(t, []wakebelltype.Outcome{wakebelltype.OutcomeCreated, wakebelltype.OutcomeCreated, wakebelltype.OutcomeCreated, wakebelltype.OutcomeCreated, wakebelltype.OutcomeCreated, wakebelltype.OutcomeCreated}, outcomes())
+		require.Equal(t, []wakebelltype.Outcome{wakebelltype.OutcomeMoved, wakebelltype.OutcomeKeptEarlier, wakebelltype.OutcomeKeptPending, wakebelltype.OutcomeReplaced, wakebelltype.OutcomeMoved, wakebelltype.OutcomeMoved}, outcomes())
 		require.EqualValues(t, 3, f.rdb.Exists(t.Context(), f.key.Mark("b"), f.key.Mark("d:1"), f.key.Mark("f")).Val())
 		require.Equal(t, f.get(t, "f").FirstScheduled.Add(time.Hour), f.get(t, "f").Due, "bounded by its own max")
 		require.Greater(t, f.get(t, "a").Due, f.get(t, "f").Due)
@@ -165,12 +166,12 @@ func (f *fixture) first(t *testing.T, id string, ago time.Duration) time.Time {
 func TestDebounceNeverPassesItsMax(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		e := Entry{ID: "a", Payload: []byte("1"), In: time.Hour, Policy: Debounce, MaxDelay: 3 * time.Hour}
+		e := Entry{ID: "a", Payload: []byte("1"), In: time.Hour, Policy: wakebelltype.PolicyDebounce, MaxDelay: 3 * time.Hour}
 		f.schedule(t, e)
 		first := f.first(t, "a", 150*time.Minute)
 		e.Payload = []byte("2")
 		out := f.schedule(t, e)[0]
-		require.Equal(t, Moved, out.Outcome)
+		require.Equal(t, wakebelltype.OutcomeMoved, out.Outcome)
 		require.Equal(t, first.Add(3*time.Hour), out.Due, "not in an hour but in half of one")
 		require.Equal(t, first, f.get(t, "a").FirstScheduled)
 		require.Equal(t, "2", string(f.get(t, "a").Payload))
@@ -187,27 +188,27 @@ func TestDebounceNeverPassesItsMax(t *testing.T) {
 // delivery fails, and forgotten when anything but a debounce moves the timer.
 func TestWhenDebounceStartsAnew(t *testing.T) {
 	t.Parallel()
-	e := Entry{ID: "a", In: time.Hour, Policy: Debounce, MaxDelay: 30 * time.Hour}
+	e := Entry{ID: "a", In: time.Hour, Policy: wakebelltype.PolicyDebounce, MaxDelay: 30 * time.Hour}
 	expire := func(t *testing.T, f *fixture) exchange.Lease {
 		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z(5, "a")).Err())
 		f.first(t, "a", 29*time.Hour+30*time.Minute)
-		return f.claim(t, 1).Leases[0]
+		return f.Claim(t, 1).Leases[0]
 	}
 	for name, c := range map[string]struct {
 		between func(t *testing.T, f *fixture)
 		anew    bool
 	}{
 		"nothing":  {func(*testing.T, *fixture) {}, false},
-		"released": {func(t *testing.T, f *fixture) { f.settle(t, storetest.Verdict(exchange.Release, expire(t, f))) }, false},
+		"released": {func(t *testing.T, f *fixture) { f.Settle(t, storetest.Verdict(exchange.Release, expire(t, f))) }, false},
 		"lease ended": {func(t *testing.T, f *fixture) {
 			l := expire(t, f)
-			require.Positive(t, f.extend(t, time.Millisecond, l).Remaining)
+			require.Positive(t, f.Extend(t, time.Millisecond, l).Remaining)
 			require.Eventually(t, func() bool { return !f.get(t, "a").Running }, 30*time.Second, time.Millisecond)
 		}, false},
-		"failed":    {func(t *testing.T, f *fixture) { f.settle(t, storetest.Verdict(exchange.Nack, expire(t, f))) }, true},
+		"failed":    {func(t *testing.T, f *fixture) { f.Settle(t, storetest.Verdict(exchange.Nack, expire(t, f))) }, true},
 		"running":   {func(t *testing.T, f *fixture) { expire(t, f) }, true},
 		"cancelled": {func(t *testing.T, f *fixture) { _, _ = f.Cancel(t.Context(), f.topic, "a") }, true},
-		"handled":   {func(t *testing.T, f *fixture) { f.settle(t, storetest.Verdict(exchange.Ack, expire(t, f))) }, true},
+		"handled":   {func(t *testing.T, f *fixture) { f.Settle(t, storetest.Verdict(exchange.Ack, expire(t, f))) }, true},
 		"replaced":  {func(t *testing.T, f *fixture) { f.schedule(t, Entry{ID: "a", In: time.Hour}) }, true},
 		"peer":      {func(t *testing.T, f *fixture) { f.peerPublish(t, "a", 5e9) }, true},
 	} {

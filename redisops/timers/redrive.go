@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -20,23 +21,7 @@ const (
 	batchesSecond = 10  // script calls per second at low rates
 )
 
-// RedriveOptions select dead letters to redrive, and how.
-type RedriveOptions struct {
-	Filter DeadFilter
-
-	// In is the delay after which the timers are due; default 0, due at once.
-	In time.Duration
-	// Overwrite redrives a dead letter even if a timer of the same id exists, which
-	// it replaces. By default such a dead letter is skipped.
-	Overwrite bool
-	// Rate is how many timers are created per second, 1 to 10,000; 0 means 100.
-	Rate int
-	// Each, if not nil, is called with each dead letter and its outcome, from the
-	// goroutine of Redrive.
-	Each func(RedrivenLetter)
-}
-
-func (o *RedriveOptions) check() error {
+func checkRedrive(o *wakebelltype.RedriveOptions) error {
 	switch {
 	case o.Rate < 0 || o.Rate > maxRate:
 		return fmt.Errorf("%w: rate: %d a second, want 1 to %d", redisops.ErrInvalid, o.Rate, maxRate)
@@ -46,62 +31,10 @@ func (o *RedriveOptions) check() error {
 	return nil
 }
 
-// RedriveOutcome is the outcome of Redrive for a dead letter.
-type RedriveOutcome uint8
-
-// Outcomes of Redrive for a dead letter.
-const (
-	Redriven      RedriveOutcome = iota + 1 // it is a timer again
-	Overwritten                             // it is a timer again and replaced a timer of its id
-	SkippedLive                             // it stays, because a timer of its id exists
-	SkippedBroken                           // it stays, because it has no id or no payload
-)
-
 const redriveCodes = "dolb"
 
-func (o RedriveOutcome) String() string {
-	switch o {
-	case Redriven:
-		return "redriven"
-	case Overwritten:
-		return "overwritten"
-	case SkippedLive:
-		return "skipped live"
-	case SkippedBroken:
-		return "skipped broken"
-	default:
-		return "unknown"
-	}
-}
-
-// RedrivenLetter is a dead letter and its outcome.
-type RedrivenLetter struct {
-	Entry   string // of the dead letter
-	ID      string // of the timer
-	Outcome RedriveOutcome
-}
-
-// RedriveResult counts dead letters by outcome.
-type RedriveResult struct {
-	Redriven, Overwritten, SkippedLive, SkippedBroken int64
-}
-
-// Add counts a dead letter.
-func (r *RedriveResult) Add(o RedriveOutcome) {
-	switch o {
-	case Redriven:
-		r.Redriven++
-	case Overwritten:
-		r.Overwritten++
-	case SkippedLive:
-		r.SkippedLive++
-	case SkippedBroken:
-		r.SkippedBroken++
-	}
-}
-
-// made returns how many dead letters became timers.
-func (r *RedriveResult) made() int64 { return r.Redriven + r.Overwritten }
+// redriven returns how many dead letters became timers.
+func redriven(r wakebelltype.RedriveResult) int64 { return r.Redriven + r.Overwritten }
 
 // Redrive turns dead letters into timers again, the oldest first, and deletes them.
 // Each is one atomic step. Attempts are counted from zero, and the activation is
@@ -112,12 +45,12 @@ func (r *RedriveResult) made() int64 { return r.Redriven + r.Overwritten }
 // so far with the error. A step whose reply was lost and that is sent again within
 // two minutes returns its first answer. With a filter for one Entry, the error
 // wraps [ErrNotFound] if there is no such dead letter.
-func (s *Timers) Redrive(ctx context.Context, topic string, o RedriveOptions) (RedriveResult, error) {
-	var done RedriveResult
+func (s *Timers) Redrive(ctx context.Context, topic string, o wakebelltype.RedriveOptions) (wakebelltype.RedriveResult, error) {
+	var done wakebelltype.RedriveResult
 	if err := layout.CheckTopic(topic); err != nil {
 		return done, err
 	}
-	if err := o.check(); err != nil {
+	if err := checkRedrive(&o); err != nil {
 		return done, err
 	}
 	incarnation := rand.Text()
@@ -126,7 +59,7 @@ func (s *Timers) Redrive(ctx context.Context, topic string, o RedriveOptions) (R
 		if err != nil {
 			return done, fmt.Errorf("redrive on %q: %w", topic, err)
 		}
-		before := done.made()
+		before := redriven(done)
 		for _, letter := range page {
 			done.Add(letter.Outcome)
 			if o.Each != nil {
@@ -139,21 +72,21 @@ func (s *Timers) Redrive(ctx context.Context, topic string, o RedriveOptions) (R
 		select {
 		case <-ctx.Done():
 			return done, fmt.Errorf("redrive on %q: %w", topic, ctx.Err())
-		case <-time.After(time.Duration(done.made()-before) * time.Second / time.Duration(o.Rate)):
+		case <-time.After(time.Duration(redriven(done)-before) * time.Second / time.Duration(o.Rate)):
 		}
 	}
 	switch {
-	case done.made() > 0:
+	case redriven(done) > 0:
 		s.Remember(ctx, topic)
-	case o.Filter.Entry != "" && done == RedriveResult{}:
+	case o.Filter.Entry != "" && done == wakebelltype.RedriveResult{}:
 		return done, fmt.Errorf("%w: dead letter %q of %q", redisops.ErrNotFound, o.Filter.Entry, topic)
 	}
 	return done, nil
 }
 
-func (s *Timers) redrivePage(ctx context.Context, topic string, o *RedriveOptions, from, upto, incarnation string, call int) (page []RedrivenLetter, next, end string, err error) {
+func (s *Timers) redrivePage(ctx context.Context, topic string, o *wakebelltype.RedriveOptions, from, upto, incarnation string, call int) (page []wakebelltype.RedrivenLetter, next, end string, err error) {
 	limit := min(redriveBatch, max(1, o.Rate/batchesSecond))
-	args, err := o.Filter.args(from, upto, limit)
+	args, err := walkArgs(o.Filter, from, upto, limit)
 	if err != nil {
 		return nil, "", "", err
 	}
@@ -172,8 +105,8 @@ func (s *Timers) redrivePage(ctx context.Context, topic string, o *RedriveOption
 		return nil, "", "", err
 	}
 	for v := values[2:]; len(v) >= 3; v = v[3:] {
-		outcome := RedriveOutcome(strings.Index(redriveCodes, v[2]) + 1)
-		page = append(page, RedrivenLetter{Entry: v[0], ID: v[1], Outcome: outcome})
+		outcome := wakebelltype.RedriveOutcome(strings.Index(redriveCodes, v[2]) + 1)
+		page = append(page, wakebelltype.RedrivenLetter{Entry: v[0], ID: v[1], Outcome: outcome})
 	}
 	return page, values[0], values[1], nil
 }
@@ -182,13 +115,13 @@ func (s *Timers) redrivePage(ctx context.Context, topic string, o *RedriveOption
 // dead-lettered during the call stay. After an error or the end of ctx, it returns
 // the number deleted so far with the error. With a filter for one Entry, the error
 // wraps [ErrNotFound] if there is no such dead letter.
-func (s *Timers) DeleteDead(ctx context.Context, topic string, f DeadFilter) (deleted int64, err error) {
+func (s *Timers) DeleteDead(ctx context.Context, topic string, f wakebelltype.DeadFilter) (deleted int64, err error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return 0, err
 	}
 	k, incarnation := s.keys.Of(topic), rand.Text()
 	for from, upto, call := "-", "", 1; from != ""; call++ {
-		args, err := f.args(from, upto, layout.MaxPage)
+		args, err := walkArgs(f, from, upto, layout.MaxPage)
 		if err != nil {
 			return deleted, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // makeDead makes dead letters of new timers, each with a reason.
@@ -21,13 +22,13 @@ func (f *fixture) makeDead(t testing.TB, reason string, ids ...string) {
 	t.Helper()
 	f.due(t, ids...)
 	var list []exchange.Settlement
-	for _, l := range f.claim(t, len(ids)).Leases {
+	for _, l := range f.Claim(t, len(ids)).Leases {
 		s := storetest.Verdict(exchange.Bury, l)
 		s.Reason = reason
 		list = append(list, s)
 	}
 	require.Len(t, list, len(ids))
-	require.Empty(t, f.settle(t, list...).Refused)
+	require.Empty(t, f.Settle(t, list...).Refused)
 }
 
 // addDead adds a dead letter that is as old as ago.
@@ -41,8 +42,8 @@ func (f *fixture) addDead(t testing.TB, id string, ago time.Duration) string {
 	return entry
 }
 
-// letters returns the ids of all dead letters that a filter selects.
-func (f *fixture) letters(t testing.TB, filter DeadFilter) (found []string) {
+// deadIDs returns the ids of all dead letters that a filter selects.
+func (f *fixture) deadIDs(t testing.TB, filter wakebelltype.DeadFilter) (found []string) {
 	t.Helper()
 	for after := ""; ; {
 		page, next, err := f.DeadLetters(t.Context(), f.topic, filter, after, 2)
@@ -65,24 +66,24 @@ func TestDeadLettersAreFiltered(t *testing.T) {
 		f.makeDead(t, "bank: card [unknown] 100%", "d")
 		f.makeDead(t, "", "e")
 		for name, c := range map[string]struct {
-			DeadFilter
+			wakebelltype.DeadFilter
 			want []string
 		}{
-			"all":           {DeadFilter{}, []string{"old", "less old", "a", "b", "c", "d", "e"}},
-			"reason":        {DeadFilter{Reason: "card"}, []string{"a", "b", "c", "d"}},
-			"plain text":    {DeadFilter{Reason: "[unknown] 100%"}, []string{"d"}},
-			"prefix":        {DeadFilter{ReasonPrefix: "card"}, []string{"a", "b", "c"}},
-			"both":          {DeadFilter{ReasonPrefix: "bank", Reason: "card"}, []string{"d"}},
-			"older":         {DeadFilter{OlderThan: 30 * time.Minute}, []string{"old", "less old"}},
-			"much older":    {DeadFilter{OlderThan: 24 * time.Hour}, []string{"old"}},
-			"newer":         {DeadFilter{NewerThan: 24 * time.Hour}, []string{"less old", "a", "b", "c", "d", "e"}},
-			"between":       {DeadFilter{OlderThan: 30 * time.Minute, NewerThan: 24 * time.Hour}, []string{"less old"}},
-			"none":          {DeadFilter{Reason: "nothing like it"}, nil},
-			"entry":         {DeadFilter{Entry: old}, []string{"old"}},
-			"entry, wrong":  {DeadFilter{Entry: "1-1"}, nil},
-			"entry, reason": {DeadFilter{Entry: old, Reason: "card"}, nil},
+			"all":           {wakebelltype.DeadFilter{}, []string{"old", "less old", "a", "b", "c", "d", "e"}},
+			"reason":        {wakebelltype.DeadFilter{Reason: "card"}, []string{"a", "b", "c", "d"}},
+			"plain text":    {wakebelltype.DeadFilter{Reason: "[unknown] 100%"}, []string{"d"}},
+			"prefix":        {wakebelltype.DeadFilter{ReasonPrefix: "card"}, []string{"a", "b", "c"}},
+			"both":          {wakebelltype.DeadFilter{ReasonPrefix: "bank", Reason: "card"}, []string{"d"}},
+			"older":         {wakebelltype.DeadFilter{OlderThan: 30 * time.Minute}, []string{"old", "less old"}},
+			"much older":    {wakebelltype.DeadFilter{OlderThan: 24 * time.Hour}, []string{"old"}},
+			"newer":         {wakebelltype.DeadFilter{NewerThan: 24 * time.Hour}, []string{"less old", "a", "b", "c", "d", "e"}},
+			"between":       {wakebelltype.DeadFilter{OlderThan: 30 * time.Minute, NewerThan: 24 * time.Hour}, []string{"less old"}},
+			"none":          {wakebelltype.DeadFilter{Reason: "nothing like it"}, nil},
+			"entry":         {wakebelltype.DeadFilter{Entry: old}, []string{"old"}},
+			"entry, wrong":  {wakebelltype.DeadFilter{Entry: "1-1"}, nil},
+			"entry, reason": {wakebelltype.DeadFilter{Entry: old, Reason: "card"}, nil},
 		} {
-			require.Equal(t, c.want, f.letters(t, c.DeadFilter), name)
+			require.Equal(t, c.want, f.deadIDs(t, c.DeadFilter), name)
 		}
 		one, err := f.DeadLetter(t.Context(), f.topic, old)
 		require.NoError(t, err)
@@ -107,19 +108,19 @@ func TestPagesOfDeadLettersAreBounded(t *testing.T) {
 		for range 3 {
 			add("big", "rare", 600<<10)
 		}
-		page, next, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{Reason: "rare"}, "", 0)
+		page, next, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{Reason: "rare"}, "", 0)
 		require.NoError(t, err)
 		require.Empty(t, page)
 		require.NotEmpty(t, next)
-		page, next, err = f.DeadLetters(t.Context(), f.topic, DeadFilter{Reason: "rare"}, next, 0)
+		page, next, err = f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{Reason: "rare"}, next, 0)
 		require.NoError(t, err)
 		require.Len(t, page, 1, "a second one would be over 1 MiB")
 		require.NotEmpty(t, next)
-		require.Equal(t, []string{"big", "big", "big"}, f.letters(t, DeadFilter{Reason: "rare"}))
-		n, err := f.DeleteDead(t.Context(), f.topic, DeadFilter{Reason: "dull"})
+		require.Equal(t, []string{"big", "big", "big"}, f.deadIDs(t, wakebelltype.DeadFilter{Reason: "rare"}))
+		n, err := f.DeleteDead(t.Context(), f.topic, wakebelltype.DeadFilter{Reason: "dull"})
 		require.NoError(t, err)
 		require.EqualValues(t, 1200, n)
-		require.Len(t, f.letters(t, DeadFilter{}), 3)
+		require.Len(t, f.deadIDs(t, wakebelltype.DeadFilter{}), 3)
 	})
 }
 
@@ -141,23 +142,23 @@ func (f *fixture) tryRedrive(t *testing.T, state string, overwrite bool) {
 	states[state](t, f)
 	before, err := f.Get(t.Context(), f.topic, "a")
 	live := err == nil
-	var reported []RedrivenLetter
-	done, err := f.Redrive(t.Context(), f.topic, RedriveOptions{
-		Filter: DeadFilter{Entry: entry}, Overwrite: overwrite, In: time.Minute,
-		Each: func(l RedrivenLetter) { reported = append(reported, l) },
+	var reported []wakebelltype.RedrivenLetter
+	done, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{
+		Filter: wakebelltype.DeadFilter{Entry: entry}, Overwrite: overwrite, In: time.Minute,
+		Each: func(l wakebelltype.RedrivenLetter) { reported = append(reported, l) },
 	})
 	require.NoError(t, err)
-	want, counts := Redriven, RedriveResult{Redriven: 1}
+	want, counts := wakebelltype.RedriveSucceeded, wakebelltype.RedriveResult{Redriven: 1}
 	switch {
 	case live && overwrite:
-		want, counts = Overwritten, RedriveResult{Overwritten: 1}
+		want, counts = wakebelltype.RedriveOverwrote, wakebelltype.RedriveResult{Overwritten: 1}
 	case live:
-		want, counts = SkippedLive, RedriveResult{SkippedLive: 1}
+		want, counts = wakebelltype.RedriveSkippedLive, wakebelltype.RedriveResult{SkippedLive: 1}
 	}
-	require.Equal(t, []RedrivenLetter{{Entry: entry, ID: "a", Outcome: want}}, reported)
+	require.Equal(t, []wakebelltype.RedrivenLetter{{Entry: entry, ID: "a", Outcome: want}}, reported)
 	require.Equal(t, counts, done)
 	_, err = f.DeadLetter(t.Context(), f.topic, entry)
-	if want == SkippedLive {
+	if want == wakebelltype.RedriveSkippedLive {
 		require.NoError(t, err, "the dead letter stays")
 		require.Equal(t, before, f.get(t, "a"))
 		return
@@ -179,32 +180,33 @@ func TestRedriveAll(t *testing.T) {
 		require.NoError(t, f.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: f.key.Dead, Values: []string{"reason", "boom"}}).Err())
 		hints := f.listen(t)
 		require.NoError(t, f.rdb.Del(t.Context(), f.key.Hint).Err())
-		done, err := f.Redrive(t.Context(), f.topic, RedriveOptions{Filter: DeadFilter{Reason: "boom"}, Rate: maxRate})
+		done, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{Filter: wakebelltype.DeadFilter{Reason: "boom"}, Rate: maxRate})
 		require.NoError(t, err)
-		require.Equal(t, RedriveResult{Redriven: 251, SkippedLive: 1, SkippedBroken: 1}, done)
+		require.Equal(t, wakebelltype.RedriveResult{Redriven: 251, SkippedLive: 1, SkippedBroken: 1}, done)
 		require.Zero(t, next(t, hints).In, "pollers receive a hint")
-		require.Equal(t, []string{"twice", "kept", ""}, f.letters(t, DeadFilter{}))
-		leases := f.claim(t, 1000).Leases
+		require.Equal(t, []string{"twice", "kept", ""}, f.deadIDs(t, wakebelltype.DeadFilter{}))
+		leases := f.Claim(t, 1000).Leases
 		require.Equal(t, append(names, "twice"), storetest.IDs(leases), "in the order in which they were dead-lettered")
 		require.Equal(t, 1, leases[0].Claims, "attempts start anew")
 		require.True(t, f.rdb.SIsMember(t.Context(), f.keys.Topics, f.topic).Val())
 	})
 }
 
-// Timers that are dead-lettered during a redrive are not redriven again by it.
+// TestRedriveDoesNotChaseItsOwn checks that timers that are dead-lettered during a
+// redrive are not redriven again by it.
 func TestRedriveDoesNotChaseItsOwn(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.makeDead(t, "boom", numbered(30)...)
 		n := 0
-		_, err := f.Redrive(t.Context(), f.topic, RedriveOptions{Rate: 1000, Each: func(RedrivenLetter) {
+		_, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{Rate: 1000, Each: func(wakebelltype.RedrivenLetter) {
 			if n++; n == 1 {
 				f.addDead(t, "died meanwhile", -time.Minute)
 			}
 		}})
 		require.NoError(t, err)
 		require.Equal(t, 30, n)
-		require.Equal(t, []string{"died meanwhile"}, f.letters(t, DeadFilter{}))
+		require.Equal(t, []string{"died meanwhile"}, f.deadIDs(t, wakebelltype.DeadFilter{}))
 	})
 }
 
@@ -213,12 +215,12 @@ func TestRedriveSupersedesOnlyWithOverwrite(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.addDead(t, "a", time.Hour)
 		lease := f.lease(t, time.Hour)
-		_, err := f.Redrive(t.Context(), f.topic, RedriveOptions{})
+		_, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{})
 		require.NoError(t, err)
-		require.Empty(t, f.extend(t, 2*time.Hour, lease).Refused)
-		_, err = f.Redrive(t.Context(), f.topic, RedriveOptions{Overwrite: true})
+		require.Empty(t, f.Extend(t, 2*time.Hour, lease).Refused)
+		_, err = f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{Overwrite: true})
 		require.NoError(t, err)
-		require.Equal(t, exchange.Superseded, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
 		require.Equal(t, "body of a", string(f.get(t, "a").Payload))
 	})
 }
@@ -232,7 +234,7 @@ func TestRedriveKeepsItsRate(t *testing.T) {
 		f := newFixture(t, rdb)
 		f.makeDead(t, "boom", numbered(40)...)
 		began := time.Now()
-		done, err := f.Redrive(t.Context(), f.topic, RedriveOptions{Rate: 10})
+		done, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{Rate: 10})
 		require.NoError(t, err)
 		require.EqualValues(t, 40, done.Redriven)
 		require.Equal(t, 3900*time.Millisecond, time.Since(began))
@@ -240,10 +242,10 @@ func TestRedriveKeepsItsRate(t *testing.T) {
 		f.makeDead(t, "boom", numbered(40)...)
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
-		done, err = f.Redrive(ctx, f.topic, RedriveOptions{Rate: 10})
+		done, err = f.Redrive(ctx, f.topic, wakebelltype.RedriveOptions{Rate: 10})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.InDelta(t, 15, done.Redriven, 1)
-		require.Len(t, f.letters(t, DeadFilter{}), 40-int(done.Redriven))
+		require.Len(t, f.deadIDs(t, wakebelltype.DeadFilter{}), 40-int(done.Redriven))
 	})
 }
 
@@ -252,22 +254,22 @@ func TestDeleteDead(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.makeDead(t, "boom", "a", "b", "c")
 		f.makeDead(t, "card", "d", "e")
-		first, _, err := f.DeadLetters(t.Context(), f.topic, DeadFilter{}, "", 1)
+		first, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 1)
 		require.NoError(t, err)
-		one := DeadFilter{Entry: first[0].Entry}
+		one := wakebelltype.DeadFilter{Entry: first[0].Entry}
 		n, err := f.DeleteDead(t.Context(), f.topic, one)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, n)
 		_, err = f.DeleteDead(t.Context(), f.topic, one)
 		require.ErrorIs(t, err, redisops.ErrNotFound)
-		_, err = f.Redrive(t.Context(), f.topic, RedriveOptions{Filter: one})
+		_, err = f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{Filter: one})
 		require.ErrorIs(t, err, redisops.ErrNotFound)
-		n, err = f.DeleteDead(t.Context(), f.topic, DeadFilter{ReasonPrefix: "boom"})
+		n, err = f.DeleteDead(t.Context(), f.topic, wakebelltype.DeadFilter{ReasonPrefix: "boom"})
 		require.NoError(t, err)
 		require.EqualValues(t, 2, n)
-		require.Equal(t, []string{"d", "e"}, f.letters(t, DeadFilter{}))
+		require.Equal(t, []string{"d", "e"}, f.deadIDs(t, wakebelltype.DeadFilter{}))
 		for _, want := range []int64{2, 0} {
-			n, err = f.DeleteDead(t.Context(), f.topic, DeadFilter{})
+			n, err = f.DeleteDead(t.Context(), f.topic, wakebelltype.DeadFilter{})
 			require.NoError(t, err)
 			require.Equal(t, want, n)
 		}
@@ -281,11 +283,11 @@ func TestRedriveIntoAFullRedis(t *testing.T) {
 	f := newFixture(t, redistest.Start(t, "--maxmemory-policy", "noeviction").Client(t))
 	f.makeDead(t, "boom", "a", "b")
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	_, err := f.Redrive(t.Context(), f.topic, RedriveOptions{})
+	_, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{})
 	require.ErrorIs(t, err, redisops.ErrMemoryFull)
-	require.Equal(t, []string{"a", "b"}, f.letters(t, DeadFilter{}))
+	require.Equal(t, []string{"a", "b"}, f.deadIDs(t, wakebelltype.DeadFilter{}))
 	require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads).Val())
-	n, err := f.DeleteDead(t.Context(), f.topic, DeadFilter{})
+	n, err := f.DeleteDead(t.Context(), f.topic, wakebelltype.DeadFilter{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, n)
 }
@@ -295,25 +297,25 @@ func TestDeadLettersAreChecked(t *testing.T) {
 	f := newFixture(t, redistest.Shared(t))
 	ctx := t.Context()
 	var errs []error
-	for _, bad := range []DeadFilter{{Entry: "x"}, {OlderThan: -1}, {NewerThan: -1}} {
+	for _, bad := range []wakebelltype.DeadFilter{{Entry: "x"}, {OlderThan: -1}, {NewerThan: -1}} {
 		_, _, list := f.DeadLetters(ctx, f.topic, bad, "", 0)
-		_, redrive := f.Redrive(ctx, f.topic, RedriveOptions{Filter: bad})
+		_, redrive := f.Redrive(ctx, f.topic, wakebelltype.RedriveOptions{Filter: bad})
 		_, remove := f.DeleteDead(ctx, f.topic, bad)
 		errs = append(errs, list, redrive, remove)
 	}
-	_, _, after := f.DeadLetters(ctx, f.topic, DeadFilter{Entry: "1-1"}, "1-1", 0)
+	_, _, after := f.DeadLetters(ctx, f.topic, wakebelltype.DeadFilter{Entry: "1-1"}, "1-1", 0)
 	_, empty := f.DeadLetter(ctx, f.topic, "")
-	_, rate := f.Redrive(ctx, f.topic, RedriveOptions{Rate: maxRate + 1})
-	_, topic := f.Redrive(ctx, "", RedriveOptions{})
-	_, topic2 := f.DeleteDead(ctx, "", DeadFilter{})
+	_, rate := f.Redrive(ctx, f.topic, wakebelltype.RedriveOptions{Rate: maxRate + 1})
+	_, topic := f.Redrive(ctx, "", wakebelltype.RedriveOptions{})
+	_, topic2 := f.DeleteDead(ctx, "", wakebelltype.DeadFilter{})
 	for _, err := range append(errs, after, empty, rate, topic, topic2) {
 		require.ErrorIs(t, err, redisops.ErrInvalid)
 	}
 	for _, key := range []string{f.key.Timeline, f.key.Payloads, f.key.Leases, f.key.Dead, f.key.Hint} {
 		require.NoError(t, f.rdb.Set(ctx, key, "{}", 0).Err())
 	}
-	_, redrive := f.Redrive(ctx, f.topic, RedriveOptions{})
-	_, remove := f.DeleteDead(ctx, f.topic, DeadFilter{})
+	_, redrive := f.Redrive(ctx, f.topic, wakebelltype.RedriveOptions{})
+	_, remove := f.DeleteDead(ctx, f.topic, wakebelltype.DeadFilter{})
 	require.ErrorIs(t, redrive, redisops.ErrWrongType)
 	require.ErrorIs(t, remove, redisops.ErrWrongType)
 }

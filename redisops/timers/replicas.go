@@ -2,7 +2,6 @@ package timers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -22,22 +21,6 @@ const (
 	// clients ten times a second.
 	waitSlack = 500 * time.Millisecond
 )
-
-// ErrTooFewReplicas is wrapped by a [ReplicasError].
-var ErrTooFewReplicas = errors.New("too few replicas confirmed")
-
-// ReplicasError reports that timers are stored, and that fewer replicas than
-// requested confirmed them in time. It wraps [ErrTooFewReplicas].
-type ReplicasError struct {
-	Want, Got int
-	Waited    time.Duration
-}
-
-func (e *ReplicasError) Error() string {
-	return fmt.Sprintf("stored, but %v: %d of %d within %v", ErrTooFewReplicas, e.Got, e.Want, e.Waited)
-}
-
-func (e *ReplicasError) Unwrap() error { return ErrTooFewReplicas }
 
 // confirmation is what a batch of entries requires of replicas: the maximum over
 // its entries. The zero value requires none.

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // replicated starts a server and a replica that has caught up with it.
@@ -33,7 +34,7 @@ func TestReplicasConfirm(t *testing.T) {
 	f, replica, copied := replicated(t)
 	e := Entry{ID: "a", Payload: []byte("x"), In: time.Hour, Replicas: 1, ReplicaTimeout: 20 * time.Second}
 	out := f.schedule(t, e)
-	require.Equal(t, Created, out[0].Outcome)
+	require.Equal(t, wakebelltype.OutcomeCreated, out[0].Outcome)
 	require.Equal(t, 1, out[0].Replicas)
 	require.NoError(t, copied.ZScore(t.Context(), f.key.Timeline, "a").Err(), "the replica has the timer")
 	require.Zero(t, f.schedule(t, Entry{ID: "plain"})[0].Replicas)
@@ -41,11 +42,11 @@ func TestReplicasConfirm(t *testing.T) {
 	replica.Pause()
 	e.ID, e.ReplicaTimeout = "b", 50*time.Millisecond
 	out, err := f.Schedule(t.Context(), f.topic, e)
-	require.ErrorIs(t, err, ErrTooFewReplicas)
-	var short *ReplicasError
+	require.ErrorIs(t, err, wakebelltype.ErrTooFewReplicas)
+	var short *wakebelltype.ReplicasError
 	require.ErrorAs(t, err, &short)
-	require.Equal(t, ReplicasError{Want: 1, Got: 0, Waited: 50 * time.Millisecond}, *short)
-	require.Equal(t, Created, out[0].Outcome)
+	require.Equal(t, wakebelltype.ReplicasError{Want: 1, Got: 0, Waited: 50 * time.Millisecond}, *short)
+	require.Equal(t, wakebelltype.OutcomeCreated, out[0].Outcome)
 	require.Zero(t, out[0].Replicas)
 	require.Equal(t, "b", f.get(t, "b").ID, "it is stored")
 
@@ -53,13 +54,13 @@ func TestReplicasConfirm(t *testing.T) {
 	defer cancel()
 	e.ReplicaTimeout = time.Minute
 	_, err = f.Schedule(ctx, f.topic, e)
-	require.ErrorIs(t, err, ErrTooFewReplicas, "the context's deadline bounds the wait")
+	require.ErrorIs(t, err, wakebelltype.ErrTooFewReplicas, "the context's deadline bounds the wait")
 
 	replica.Resume()
 	e.ReplicaTimeout = 20 * time.Second
 	out, err = f.Schedule(t.Context(), f.topic, e)
 	require.NoError(t, err, "repeating the call waits again")
-	require.Equal(t, Replaced, out[0].Outcome)
+	require.Equal(t, wakebelltype.OutcomeReplaced, out[0].Outcome)
 	require.Equal(t, 1, out[0].Replicas)
 	e.Replicas, e.ReplicaTimeout = 2, 20*time.Millisecond
 	require.Eventually(t, func() bool { // the existing one may take longer
@@ -75,7 +76,7 @@ func TestReplicasMayTakeLongerThanARead(t *testing.T) {
 	rdb := redistest.Start(t).Client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = 4*time.Second, -1 })
 	f := newFixture(t, rdb)
 	_, err := f.Schedule(t.Context(), f.topic, Entry{ID: "a", Replicas: 1, ReplicaTimeout: 5 * time.Second})
-	require.ErrorIs(t, err, ErrTooFewReplicas)
+	require.ErrorIs(t, err, wakebelltype.ErrTooFewReplicas)
 }
 
 // TestReplicasOfALargeBatch checks that a batch of several round trips is stored as
@@ -88,7 +89,7 @@ func TestReplicasOfALargeBatch(t *testing.T) {
 		entries[i] = Entry{ID: string(rune('a' + i)), Replicas: i % 2, ReplicaTimeout: time.Millisecond}
 	}
 	out, err := f.Schedule(t.Context(), f.topic, entries...)
-	require.ErrorIs(t, err, ErrTooFewReplicas)
+	require.ErrorIs(t, err, wakebelltype.ErrTooFewReplicas)
 	require.Len(t, out, len(entries))
 	require.EqualValues(t, len(entries), f.rdb.ZCard(t.Context(), f.key.Timeline).Val())
 }
@@ -100,7 +101,7 @@ func TestReplicasWithoutTheScriptOrTheRight(t *testing.T) {
 	e := Entry{ID: "a", Replicas: 1, ReplicaTimeout: time.Millisecond}
 	require.NoError(t, f.rdb.ScriptFlush(t.Context()).Err())
 	_, err := f.Schedule(t.Context(), f.topic, e)
-	require.ErrorIs(t, err, ErrTooFewReplicas)
+	require.ErrorIs(t, err, wakebelltype.ErrTooFewReplicas)
 
 	require.NoError(t, f.rdb.Do(t.Context(), "ACL", "SETUSER", "plain", "on", ">secret", "+@all", "-wait", "~*", "&*").Err())
 	plain := newFixture(t, server.Client(t, func(o *redis.Options) { o.Username, o.Password = "plain", "secret" }))
@@ -120,5 +121,5 @@ func TestReplicasAreBounded(t *testing.T) {
 	} {
 		require.ErrorIs(t, e.Validate(), redisops.ErrInvalid)
 	}
-	require.ErrorIs(t, &ReplicasError{}, ErrTooFewReplicas)
+	require.ErrorIs(t, &wakebelltype.ReplicasError{}, wakebelltype.ErrTooFewReplicas)
 }

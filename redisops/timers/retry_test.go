@@ -19,6 +19,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // losing returns a store whose client does not retry by itself, behind a proxy that
@@ -51,37 +52,37 @@ func TestCallsWhoseReplyIsLostAreRetried(t *testing.T) {
 		"schedule": func(t *testing.T, f *fixture, lose func()) {
 			lose()
 			out := f.schedule(t, Entry{ID: "a", Payload: []byte("x"), In: time.Hour})
-			require.Equal(t, Replaced, out[0].Outcome, "it finds what it wrote")
+			require.Equal(t, wakebelltype.OutcomeReplaced, out[0].Outcome, "it finds what it wrote")
 			require.Equal(t, "x", string(f.get(t, "a").Payload))
 		},
 		"schedule with payloads apart": func(t *testing.T, f *fixture, lose func()) {
 			f.schedule(t, Entry{ID: "before"})
 			entries := many(apartFrom, "x ")
 			lose()
-			require.Equal(t, Replaced, f.schedule(t, entries...)[0].Outcome, "it finds what it wrote")
+			require.Equal(t, wakebelltype.OutcomeReplaced, f.schedule(t, entries...)[0].Outcome, "it finds what it wrote")
 			f.has(t, entries)
 		},
 		"schedule once": func(t *testing.T, f *fixture, lose func()) {
 			e := Entry{ID: "a", Once: time.Hour}
 			f.schedule(t, e)
-			f.settle(t, storetest.Verdict(exchange.Ack, f.claim(t, 1).Leases[0]))
+			f.Settle(t, storetest.Verdict(exchange.Ack, f.Claim(t, 1).Leases[0]))
 			lose()
-			require.Equal(t, AlreadyDone, f.schedule(t, e)[0].Outcome)
+			require.Equal(t, wakebelltype.OutcomeAlreadyDone, f.schedule(t, e)[0].Outcome)
 		},
 		"keep": func(t *testing.T, f *fixture, lose func()) {
 			lose()
-			require.Equal(t, KeptPending, f.schedule(t, Entry{ID: "a", In: time.Hour, Policy: Keep})[0].Outcome)
+			require.Equal(t, wakebelltype.OutcomeKeptPending, f.schedule(t, Entry{ID: "a", In: time.Hour, Policy: wakebelltype.PolicyKeep})[0].Outcome)
 		},
 		"debounce": func(t *testing.T, f *fixture, lose func()) {
-			first := f.schedule(t, Entry{ID: "a", In: time.Hour, MaxDelay: time.Hour, Policy: Debounce})
+			first := f.schedule(t, Entry{ID: "a", In: time.Hour, MaxDelay: time.Hour, Policy: wakebelltype.PolicyDebounce})
 			lose()
-			again := f.schedule(t, Entry{ID: "a", In: time.Hour, MaxDelay: time.Hour, Policy: Debounce})
+			again := f.schedule(t, Entry{ID: "a", In: time.Hour, MaxDelay: time.Hour, Policy: wakebelltype.PolicyDebounce})
 			require.WithinDuration(t, first[0].Due, again[0].Due, time.Millisecond)
 		},
 		"schedule with replicas": func(t *testing.T, f *fixture, lose func()) {
 			lose()
 			_, err := f.Schedule(ctx, f.topic, Entry{ID: "a", Replicas: 1, ReplicaTimeout: time.Millisecond})
-			require.ErrorIs(t, err, ErrTooFewReplicas)
+			require.ErrorIs(t, err, wakebelltype.ErrTooFewReplicas)
 			f.get(t, "a")
 		},
 		"cancel": func(t *testing.T, f *fixture, lose func()) {
@@ -89,7 +90,7 @@ func TestCallsWhoseReplyIsLostAreRetried(t *testing.T) {
 			lose()
 			found, err := f.Cancel(ctx, f.topic, "a")
 			require.NoError(t, err)
-			require.Equal(t, []Presence{Absent}, found, "it is gone")
+			require.Equal(t, []wakebelltype.Presence{wakebelltype.PresenceAbsent}, found, "it is gone")
 		},
 		"cancel all": func(t *testing.T, f *fixture, lose func()) {
 			f.due(t, "a")
@@ -103,14 +104,14 @@ func TestCallsWhoseReplyIsLostAreRetried(t *testing.T) {
 			lose()
 			out, err := f.Reschedule(ctx, f.topic, "a", time.Time{}, time.Hour)
 			require.NoError(t, err)
-			require.Equal(t, Moved, out.Outcome)
+			require.Equal(t, wakebelltype.OutcomeMoved, out.Outcome)
 		},
 		"run now": func(t *testing.T, f *fixture, lose func()) {
 			f.schedule(t, Entry{ID: "a", In: time.Hour})
 			lose()
 			found, err := f.RunNow(ctx, f.topic, "a")
 			require.NoError(t, err)
-			require.Equal(t, Pending, found)
+			require.Equal(t, wakebelltype.PresencePending, found)
 		},
 		"pause": func(t *testing.T, f *fixture, lose func()) {
 			lose()
@@ -133,16 +134,16 @@ func TestCallsWhoseReplyIsLostAreRetried(t *testing.T) {
 			f.dead(t, 5)
 			lose()
 			var reported []string
-			done, err := f.Redrive(ctx, f.topic, RedriveOptions{Rate: 10_000, Each: func(l RedrivenLetter) { reported = append(reported, l.ID) }})
+			done, err := f.Redrive(ctx, f.topic, wakebelltype.RedriveOptions{Rate: 10_000, Each: func(l wakebelltype.RedrivenLetter) { reported = append(reported, l.ID) }})
 			require.NoError(t, err)
-			require.Equal(t, RedriveResult{Redriven: 5}, done)
+			require.Equal(t, wakebelltype.RedriveResult{Redriven: 5}, done)
 			require.Equal(t, []string{"0", "1", "2", "3", "4"}, reported)
 			require.EqualValues(t, 5, f.rdb.ZCard(ctx, f.key.Timeline).Val())
 		},
 		"delete dead letters": func(t *testing.T, f *fixture, lose func()) {
 			f.dead(t, 5)
 			lose()
-			n, err := f.DeleteDead(ctx, f.topic, DeadFilter{})
+			n, err := f.DeleteDead(ctx, f.topic, wakebelltype.DeadFilter{})
 			require.NoError(t, err)
 			require.EqualValues(t, 5, n)
 		},
@@ -161,7 +162,7 @@ func (f *fixture) dead(t testing.TB, n int) {
 	t.Helper()
 	for i := range n {
 		f.due(t, fmt.Sprint(i))
-		f.settle(t, storetest.Verdict(exchange.Bury, f.claim(t, 1).Leases[0]))
+		f.Settle(t, storetest.Verdict(exchange.Bury, f.Claim(t, 1).Leases[0]))
 	}
 }
 
@@ -172,7 +173,7 @@ func TestARedriveThatTheClientRepeatsCountsOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dead(t, 3)
 		k := []string{f.key.Timeline, f.key.Payloads, f.key.Leases, f.key.Dead, f.key.Hint, f.key.Stream("x", 0)}
-		args, err := DeadFilter{}.args("-", "", 100)
+		args, err := walkArgs(wakebelltype.DeadFilter{}, "-", "", 100)
 		require.NoError(t, err)
 		args = append(args, "0", "0", 1)
 		first, err := f.RunList(t.Context(), 2, redriveScript, k, args...)
@@ -219,7 +220,7 @@ func TestTheBudgetOfACall(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var tries atomic.Int32
 				rdb, _ := redistest.Embedded(t, refusing(&tries))
-				s, err := New(rdb, Keys{})
+				s, err := New(rdb, wakebelltype.Keys{})
 				require.NoError(t, err)
 				s.Retry = c.retry
 				ctx := t.Context()
@@ -251,7 +252,7 @@ func TestACancelledCallSaysWhyItWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries atomic.Int32
 		rdb, _ := redistest.Embedded(t, refusing(&tries))
-		s, err := New(rdb, Keys{})
+		s, err := New(rdb, wakebelltype.Keys{})
 		require.NoError(t, err)
 		s.Retry = redisops.Retry{Otherwise: time.Hour}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -266,7 +267,7 @@ func TestACancelledCallSaysWhyItWaited(t *testing.T) {
 func TestOtherErrorsAreNotRetried(t *testing.T) {
 	t.Parallel()
 	rdb, server := redistest.Embedded(t, func(o *redis.Options) { o.MaxRetries = -1 })
-	s, err := New(rdb, Keys{})
+	s, err := New(rdb, wakebelltype.Keys{})
 	require.NoError(t, err)
 	s.Retry = redisops.Retry{Otherwise: time.Hour}
 	for _, text := range []string{"OOM command not allowed", "NOPERM no", "ERR something else"} {
@@ -299,7 +300,7 @@ func TestRefusedConnectionsAreGivenUpInTime(t *testing.T) {
 				}
 				rdb := redis.NewClient(&opts)
 				defer func() { _ = rdb.Close() }()
-				s, err := New(rdb, Keys{})
+				s, err := New(rdb, wakebelltype.Keys{})
 				require.NoError(t, err)
 				s.Retry = redisops.Retry{Otherwise: budget}
 				began := time.Now()

@@ -11,28 +11,11 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // MaxOnce is the longest window of Once.
 const MaxOnce = 100 * 365 * 24 * time.Hour
-
-// Policy decides what a schedule does if the id exists.
-type Policy uint8
-
-const (
-	// Replace gives the id the new payload and instant; a running handler is
-	// superseded.
-	Replace Policy = iota
-	// Keep changes nothing.
-	Keep
-	// Earliest replaces the timer if the new instant is before the one at which it
-	// is due next; otherwise it changes nothing. A running handler is superseded.
-	Earliest
-	// Debounce moves the timer to In from now with the new payload, but never later
-	// than MaxDelay after it was first scheduled; a running handler is superseded.
-	// A failed delivery restarts MaxDelay.
-	Debounce
-)
 
 const policyCodes = "rked"
 
@@ -48,7 +31,7 @@ type Entry struct {
 	// none.
 	In time.Duration
 
-	Policy Policy
+	Policy wakebelltype.Policy
 	// MaxDelay is for Debounce: the longest time from the first schedule to the
 	// instant at which the timer is due; at least In, or 0 for no bound.
 	MaxDelay time.Duration
@@ -67,83 +50,30 @@ type Entry struct {
 	ReplicaTimeout time.Duration
 }
 
-// Outcome is what a schedule did.
-type Outcome uint8
-
-// Outcomes of a schedule.
-const (
-	Created     Outcome = iota + 1 // the id was absent
-	Replaced                       // it was pending and has the new payload and instant
-	Superseded                     // it has the new payload and instant; a running handler is superseded
-	KeptPending                    // it was pending and is unchanged
-	KeptRunning                    // a handler runs; nothing changed
-	KeptEarlier                    // it was pending, due as early or earlier, and is unchanged
-	Moved                          // it was pending and has a new instant
-	AlreadyDone                    // it was scheduled with Once and no longer exists; nothing changed
-)
-
 const outcomeCodes = "crspkemo"
-
-func (o Outcome) String() string {
-	switch o {
-	case Created:
-		return "created"
-	case Replaced:
-		return "replaced"
-	case Superseded:
-		return "superseded"
-	case KeptPending:
-		return "kept pending"
-	case KeptRunning:
-		return "kept running"
-	case KeptEarlier:
-		return "kept earlier"
-	case Moved:
-		return "moved"
-	case AlreadyDone:
-		return "already done"
-	default:
-		return "unknown"
-	}
-}
-
-// Scheduled is the result of scheduling an Entry.
-type Scheduled struct {
-	ID string
-	// Due is when the timer is due, by Redis's clock; for an unchanged timer its
-	// activation; for AlreadyDone the instant at which it was due.
-	Due time.Time
-	// Outcome reports whether the timer is new, and otherwise what was found.
-	Outcome Outcome
-	// Found is the instant at which the existing timer was due next (the lease
-	// expiry of a running one); zero if there was none.
-	Found time.Time
-	// Replicas is how many replicas confirmed the timer; 0 if none were requested.
-	Replicas int
-}
 
 // Schedule writes timers, at most 500 and about 1 MiB of payload in a round trip.
 // It checks all entries before it writes the first: an id that is empty, too long,
 // not UTF-8 or given twice is an error that wraps [ErrInvalid]. Two round trips are
 // in flight at a time. If one fails, Schedule returns the results of the earlier
 // ones with the error; a later one may have been written.
-func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) ([]Scheduled, error) {
+func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) ([]wakebelltype.Scheduled, error) {
 	return s.ScheduleKeyed(ctx, topic, nil, entries...)
 }
 
 // ScheduleKeyed is Schedule with an idempotency key; nil means none.
-func (s *Timers) ScheduleKeyed(ctx context.Context, topic string, key *Key, entries ...Entry) ([]Scheduled, error) {
+func (s *Timers) ScheduleKeyed(ctx context.Context, topic string, key *Key, entries ...Entry) ([]wakebelltype.Scheduled, error) {
 	if err := checkEntries(topic, entries); err != nil {
 		return nil, err
 	}
-	var done []Scheduled
+	var done []wakebelltype.Scheduled
 	var err error
 	if key == nil {
 		done, err = s.scheduleAll(ctx, topic, entries)
 	} else {
 		done, err = s.scheduleInTurn(ctx, topic, key, entries)
 	}
-	if err != nil && !errors.Is(err, ErrTooFewReplicas) {
+	if err != nil && !errors.Is(err, wakebelltype.ErrTooFewReplicas) {
 		return done, fmt.Errorf("schedule on %q: %w", topic, err)
 	}
 	if len(done) > 0 {
@@ -158,7 +88,7 @@ func (s *Timers) ScheduleKeyed(ctx context.Context, topic string, key *Key, entr
 // scheduleSafely calls the script for a batch and retries while Redis is
 // unavailable. Each caller retries for as long as its own context allows, even if
 // its batch is sent with others. A batch that waits for replicas is sent alone.
-func (s *Timers) scheduleSafely(ctx context.Context, topic string, entries []Entry) (done []Scheduled, err error) {
+func (s *Timers) scheduleSafely(ctx context.Context, topic string, entries []Entry) (done []wakebelltype.Scheduled, err error) {
 	call := s.schedule
 	if confirmationOf(entries).replicas > 0 {
 		call = s.scheduleUnkeyed
@@ -223,7 +153,7 @@ func (e *Entry) Validate() error {
 // valid.
 func (e *Entry) fault() string {
 	switch {
-	case e.Policy > Debounce:
+	case e.Policy > wakebelltype.PolicyDebounce:
 		return fmt.Sprintf("policy: %d is unknown", e.Policy)
 	case e.At.After(scripts.LastInstant):
 		return fmt.Sprintf("at: year %d, want at most 9999", e.At.Year())
@@ -233,7 +163,7 @@ func (e *Entry) fault() string {
 		return fmt.Sprintf("replicas: %d, want 0 to %d", e.Replicas, MaxReplicas)
 	case e.Replicas > 0 && (e.ReplicaTimeout < time.Millisecond || e.ReplicaTimeout > MaxReplicaTimeout):
 		return fmt.Sprintf("replica timeout: %v, want 1ms to %v", e.ReplicaTimeout, MaxReplicaTimeout)
-	case e.Policy != Debounce:
+	case e.Policy != wakebelltype.PolicyDebounce:
 		if e.MaxDelay != 0 {
 			return "max delay: only Debounce has one"
 		}

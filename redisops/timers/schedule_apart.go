@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // apartFrom is the least number of entries of a batch whose payloads are sent
@@ -25,7 +26,7 @@ func (s *Timers) apart(topic string, entries []Entry) bool {
 		return false
 	}
 	for i := range entries {
-		if e := &entries[i]; e.Policy != Replace || e.Once != 0 || e.Replicas != 0 {
+		if e := &entries[i]; e.Policy != wakebelltype.PolicyReplace || e.Once != 0 || e.Replicas != 0 {
 			return false
 		}
 	}
@@ -40,7 +41,7 @@ func (s *Timers) apart(topic string, entries []Entry) bool {
 // with the new ones (lua/apart.lua). If Redis refuses the transaction, the error is
 // errNotApart and nothing was written; the caller then runs the script alone, which
 // succeeds or returns the reason.
-func (s *Timers) scheduleApart(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+func (s *Timers) scheduleApart(ctx context.Context, topic string, entries []Entry) ([]wakebelltype.Scheduled, error) {
 	k := s.keys.Of(topic)
 	keys, args := scheduleCall(k, entries, true)
 	payloads := make([]any, 2*len(entries))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // transactions counts the transactions that a client begins.
@@ -63,13 +64,13 @@ func TestPayloadsApart(t *testing.T) {
 		n := f.counted()
 		first := many(apartFrom, "first ")
 		for _, got := range f.schedule(t, first...) {
-			require.Equal(t, Created, got.Outcome)
+			require.Equal(t, wakebelltype.OutcomeCreated, got.Outcome)
 		}
 		require.Zero(t, n.Load(), "the types of the keys are not known yet")
 		second := many(3*apartFrom, "second ")
 		for i, got := range f.schedule(t, second...) {
-			require.Equal(t, i < apartFrom, got.Outcome == Replaced)
-			require.Equal(t, i >= apartFrom, got.Outcome == Created)
+			require.Equal(t, i < apartFrom, got.Outcome == wakebelltype.OutcomeReplaced)
+			require.Equal(t, i >= apartFrom, got.Outcome == wakebelltype.OutcomeCreated)
 		}
 		require.EqualValues(t, 1, n.Load())
 		f.has(t, second)
@@ -84,8 +85,8 @@ func TestPayloadsApart(t *testing.T) {
 
 		f.schedule(t, many(apartFrom-1, "few ")...)
 		kept := many(apartFrom, "kept ")
-		kept[3].Policy = Keep
-		require.Equal(t, KeptPending, f.schedule(t, kept...)[3].Outcome)
+		kept[3].Policy = wakebelltype.PolicyKeep
+		require.Equal(t, wakebelltype.OutcomeKeptPending, f.schedule(t, kept...)[3].Outcome)
 		require.EqualValues(t, 2, n.Load(), "entries that may be kept are not sent apart")
 	})
 }
@@ -98,7 +99,7 @@ func TestPayloadsApartWithoutTheScript(t *testing.T) {
 	require.NoError(t, f.rdb.ScriptFlush(t.Context()).Err())
 	second := many(2*apartFrom, "second ")
 	for i, got := range f.schedule(t, second...) {
-		require.Equal(t, i < apartFrom, got.Outcome == Replaced)
+		require.Equal(t, i < apartFrom, got.Outcome == wakebelltype.OutcomeReplaced)
 	}
 	f.has(t, second)
 }
@@ -217,7 +218,7 @@ func TestPayloadsApartWithoutTransactions(t *testing.T) {
 func TestPayloadsApartInACluster(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Cluster(t).Client(t)
-	s, err := New(rdb, Keys{HashTag: true})
+	s, err := New(rdb, wakebelltype.Keys{HashTag: true})
 	require.NoError(t, err)
 	n := &transactions{}
 	rdb.AddHook(n)

@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // roundTrip is one of several batches of a call, with its result.
 type roundTrip struct {
-	done  []Scheduled
+	done  []wakebelltype.Scheduled
 	err   error
 	ready chan struct{} // closed when both are set
 }
 
 // scheduleAll writes entries in as many round trips as they need. While Redis
 // executes one, it prepares and sends the next.
-func (s *Timers) scheduleAll(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+func (s *Timers) scheduleAll(ctx context.Context, topic string, entries []Entry) ([]wakebelltype.Scheduled, error) {
 	switch n := batch(entries); {
 	case n == 0:
 		return nil, nil
@@ -29,7 +30,7 @@ func (s *Timers) scheduleAll(ctx context.Context, topic string, entries []Entry)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var inFlight []*roundTrip // in the order of entries
-	done := make([]Scheduled, 0, len(entries))
+	done := make([]wakebelltype.Scheduled, 0, len(entries))
 	var short error
 	for len(entries)+len(inFlight) > 0 {
 		if len(entries) > 0 && len(inFlight) < 2 {
@@ -46,7 +47,7 @@ func (s *Timers) scheduleAll(ctx context.Context, topic string, entries []Entry)
 		inFlight = inFlight[1:]
 		<-first.ready
 		switch {
-		case errors.Is(first.err, ErrTooFewReplicas): // the batch is stored, so the rest can be as well
+		case errors.Is(first.err, wakebelltype.ErrTooFewReplicas): // the batch is stored, so the rest can be as well
 			short = first.err
 		case first.err != nil:
 			cancel()
@@ -62,18 +63,18 @@ func (s *Timers) scheduleAll(ctx context.Context, topic string, entries []Entry)
 
 // scheduleInTurn writes entries one round trip after the other. Each takes effect
 // once, even if it is retried.
-func (s *Timers) scheduleInTurn(ctx context.Context, topic string, key *Key, entries []Entry) ([]Scheduled, error) {
-	done := make([]Scheduled, 0, len(entries))
+func (s *Timers) scheduleInTurn(ctx context.Context, topic string, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
+	done := make([]wakebelltype.Scheduled, 0, len(entries))
 	var short error
 	for len(entries) > 0 {
 		n := batch(entries)
-		var part []Scheduled
+		var part []wakebelltype.Scheduled
 		err := s.Again(ctx, func() (err error) {
 			part, err = s.scheduleBatch(ctx, topic, entries[:n], key.part(len(done)))
 			return err
 		})
 		switch {
-		case errors.Is(err, ErrTooFewReplicas): // the batch is stored, so the rest can be as well
+		case errors.Is(err, wakebelltype.ErrTooFewReplicas): // the batch is stored, so the rest can be as well
 			short = err
 		case err != nil:
 			return done, err
@@ -85,7 +86,7 @@ func (s *Timers) scheduleInTurn(ctx context.Context, topic string, key *Key, ent
 }
 
 // scheduleUnkeyed writes a batch in one atomic step.
-func (s *Timers) scheduleUnkeyed(ctx context.Context, topic string, entries []Entry) ([]Scheduled, error) {
+func (s *Timers) scheduleUnkeyed(ctx context.Context, topic string, entries []Entry) ([]wakebelltype.Scheduled, error) {
 	if s.apart(topic, entries) {
 		done, err := s.scheduleApart(ctx, topic, entries)
 		if !errors.Is(err, errNotApart) {
@@ -96,7 +97,7 @@ func (s *Timers) scheduleUnkeyed(ctx context.Context, topic string, entries []En
 }
 
 // scheduleBatch calls the script for a batch.
-func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry, key *Key) ([]Scheduled, error) {
+func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entry, key *Key) ([]wakebelltype.Scheduled, error) {
 	k := s.keys.Of(topic)
 	keys, args := scheduleCall(k, entries, false)
 	asked, confirmed := confirmationOf(entries), 0
@@ -116,7 +117,7 @@ func (s *Timers) scheduleBatch(ctx context.Context, topic string, entries []Entr
 	s.topics.found(topic, true)
 	out, err := readBatch(entries, reply, confirmed)
 	if err == nil && confirmed < asked.replicas {
-		err = &ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
+		err = &wakebelltype.ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
 	}
 	return out, err
 }
@@ -151,7 +152,7 @@ func scheduleCall(k TopicKeys, entries []Entry, apart bool) (keys []string, args
 		if i < instants {
 			args[fixed+words*n+i] = instantArg(e.At, e.In)
 		}
-		if e.Policy == Debounce {
+		if e.Policy == wakebelltype.PolicyDebounce {
 			args = append(args, scripts.DelayMicros(e.MaxDelay))
 		}
 		if e.Once > 0 {
@@ -174,8 +175,8 @@ func sameInstant(entries []Entry) bool {
 }
 
 // readBatch reads the reply of lua/schedule.lua.
-func readBatch(entries []Entry, reply string, confirmed int) (out []Scheduled, err error) {
-	out = make([]Scheduled, len(entries))
+func readBatch(entries []Entry, reply string, confirmed int) (out []wakebelltype.Scheduled, err error) {
+	out = make([]wakebelltype.Scheduled, len(entries))
 	r := scripts.Reader{Text: reply}
 	if rest, all := strings.CutPrefix(reply, "a "); all {
 		return allCreated(entries, out, strings.TrimSuffix(rest, "\n"), confirmed)
@@ -191,8 +192,8 @@ func readBatch(entries []Entry, reply string, confirmed int) (out []Scheduled, e
 			}
 			last, due = word, scripts.Instant(score)
 		}
-		out[i] = Scheduled{
-			ID: entries[i].ID, Due: due, Replicas: confirmed, Outcome: Outcome(strings.Index(outcomeCodes, outcome) + 1),
+		out[i] = wakebelltype.Scheduled{
+			ID: entries[i].ID, Due: due, Replicas: confirmed, Outcome: wakebelltype.Outcome(strings.Index(outcomeCodes, outcome) + 1),
 		}
 		if found != "-" {
 			score, err := scripts.ReadScore(found)
@@ -212,14 +213,14 @@ func readBatch(entries []Entry, reply string, confirmed int) (out []Scheduled, e
 }
 
 // allCreated returns the results if no id existed and all timers are due at once.
-func allCreated(entries []Entry, out []Scheduled, due string, confirmed int) ([]Scheduled, error) {
+func allCreated(entries []Entry, out []wakebelltype.Scheduled, due string, confirmed int) ([]wakebelltype.Scheduled, error) {
 	score, err := scripts.ReadScore(due)
 	if err != nil {
 		return nil, err
 	}
 	at := scripts.Instant(score)
 	for i := range out {
-		out[i] = Scheduled{ID: entries[i].ID, Due: at, Outcome: Created, Replicas: confirmed}
+		out[i] = wakebelltype.Scheduled{ID: entries[i].ID, Due: at, Outcome: wakebelltype.OutcomeCreated, Replicas: confirmed}
 	}
 	return out, nil
 }
@@ -233,20 +234,20 @@ func instantArg(at time.Time, in time.Duration) string {
 }
 
 // readScheduled reads "outcome due found"; found is - if there was no timer.
-func readScheduled(id, line string) (Scheduled, error) {
+func readScheduled(id, line string) (wakebelltype.Scheduled, error) {
 	f := strings.Fields(line)
 	if len(f) != 3 {
-		return Scheduled{}, fmt.Errorf("%w: %q", scripts.ErrReply, line)
+		return wakebelltype.Scheduled{}, fmt.Errorf("%w: %q", scripts.ErrReply, line)
 	}
 	due, err := scripts.ReadScore(f[1])
 	if err != nil {
-		return Scheduled{}, err
+		return wakebelltype.Scheduled{}, err
 	}
-	out := Scheduled{ID: id, Due: scripts.Instant(due), Outcome: Outcome(strings.Index(outcomeCodes, f[0]) + 1)}
+	out := wakebelltype.Scheduled{ID: id, Due: scripts.Instant(due), Outcome: wakebelltype.Outcome(strings.Index(outcomeCodes, f[0]) + 1)}
 	if f[2] != "-" {
 		found, err := scripts.ReadScore(f[2])
 		if err != nil {
-			return Scheduled{}, err
+			return wakebelltype.Scheduled{}, err
 		}
 		out.Found = scripts.Instant(found)
 	}

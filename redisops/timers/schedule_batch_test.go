@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // TestScheduleBatchFindsWhatWasThere checks that a batch with some existing ids
@@ -22,7 +23,7 @@ func TestScheduleBatchFindsWhatWasThere(t *testing.T) {
 			onEach(t, func(t *testing.T, f *fixture) {
 				if leased { // then there are records, and another way through the script
 					f.schedule(t, Entry{ID: "other"})
-					require.Len(t, f.claim(t, 1).Leases, 1)
+					require.Len(t, f.Claim(t, 1).Leases, 1)
 				}
 				f.schedule(t, Entry{ID: "same", At: at}, Entry{ID: "later", At: at.Add(time.Minute)}, Entry{ID: "bare", At: at},
 					Entry{ID: "bare later", At: at.Add(time.Minute)})
@@ -33,12 +34,12 @@ func TestScheduleBatchFindsWhatWasThere(t *testing.T) {
 					entries[i].At, entries[i].Payload = at, []byte("second")
 				}
 				for i, got := range f.schedule(t, entries...) {
-					want := Scheduled{ID: entries[i].ID, Due: at.UTC(), Outcome: Created}
+					want := wakebelltype.Scheduled{ID: entries[i].ID, Due: at.UTC(), Outcome: wakebelltype.OutcomeCreated}
 					switch want.ID {
 					case "same":
-						want.Outcome, want.Found = Replaced, at.UTC()
+						want.Outcome, want.Found = wakebelltype.OutcomeReplaced, at.UTC()
 					case "later":
-						want.Outcome, want.Found = Replaced, at.Add(time.Minute).UTC()
+						want.Outcome, want.Found = wakebelltype.OutcomeReplaced, at.Add(time.Minute).UTC()
 					}
 					require.Equal(t, want, got)
 					timer := f.get(t, got.ID)
@@ -47,7 +48,7 @@ func TestScheduleBatchFindsWhatWasThere(t *testing.T) {
 				}
 				// All of them again: none is new.
 				for _, got := range f.schedule(t, entries...) {
-					require.Equal(t, Replaced, got.Outcome, got.ID)
+					require.Equal(t, wakebelltype.OutcomeReplaced, got.Outcome, got.ID)
 				}
 			})
 		})
@@ -65,7 +66,7 @@ func TestScheduleBatchOfInstants(t *testing.T) {
 			entries[i] = Entry{ID: fmt.Sprint(i), At: start.Add(time.Duration(i) * time.Microsecond)}
 		}
 		for i, got := range f.schedule(t, entries...) {
-			require.Equal(t, Scheduled{ID: entries[i].ID, Due: entries[i].At, Outcome: Created}, got)
+			require.Equal(t, wakebelltype.Scheduled{ID: entries[i].ID, Due: entries[i].At, Outcome: wakebelltype.OutcomeCreated}, got)
 		}
 	})
 }
@@ -76,11 +77,11 @@ func TestScheduleBatchSupersedes(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.schedule(t, Entry{ID: "a"})
-		lease := f.claim(t, 1).Leases[0]
+		lease := f.Claim(t, 1).Leases[0]
 		out := f.schedule(t, Entry{ID: "a", In: time.Hour}, Entry{ID: "b", In: time.Hour})
-		require.Equal(t, Superseded, out[0].Outcome)
-		require.Equal(t, Created, out[1].Outcome)
-		reply := f.settle(t, storetest.Verdict(exchange.Ack, lease))
+		require.Equal(t, wakebelltype.OutcomeSuperseded, out[0].Outcome)
+		require.Equal(t, wakebelltype.OutcomeCreated, out[1].Outcome)
+		reply := f.Settle(t, storetest.Verdict(exchange.Ack, lease))
 		require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Superseded}}, reply.Refused)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // BenchmarkSchedule schedules timers of 100 bytes one by one, from several
@@ -23,7 +24,7 @@ func BenchmarkSchedule(b *testing.B) {
 }
 
 func benchmarkSchedule(b *testing.B, callers int) {
-	store, err := New(redistest.Shared(b), Keys{})
+	store, err := New(redistest.Shared(b), wakebelltype.Keys{})
 	require.NoError(b, err)
 	topic, body := redistest.Name(b), bytes.Repeat([]byte("x"), 100)
 	var next atomic.Int64
@@ -61,7 +62,7 @@ func BenchmarkScheduleBatch(b *testing.B) {
 
 func benchmarkScheduleBatch(b *testing.B, size int) {
 	rdb := redistest.Start(b).Client(b)
-	store, err := New(rdb, Keys{})
+	store, err := New(rdb, wakebelltype.Keys{})
 	require.NoError(b, err)
 	body := bytes.Repeat([]byte("x"), 100)
 	entries, next := make([]Entry, size), 0

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestScheduleAndGet(t *testing.T) {
@@ -19,7 +20,7 @@ func TestScheduleAndGet(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		at := time.Date(2040, 1, 2, 3, 4, 5, 678901234, time.UTC)
 		out := f.schedule(t, Entry{ID: "a", Payload: []byte{0, 255, '\n'}, At: at}, Entry{ID: "b", In: time.Hour})
-		require.Equal(t, Created, out[0].Outcome)
+		require.Equal(t, wakebelltype.OutcomeCreated, out[0].Outcome)
 		require.Equal(t, at.Truncate(time.Microsecond).Add(time.Microsecond), out[0].Due, "rounded up")
 		require.WithinDuration(t, time.Now().Add(time.Hour), out[1].Due, time.Minute)
 		got := f.get(t, "a")
@@ -36,7 +37,7 @@ func TestThePastIsDueAtOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.schedule(t, Entry{ID: "long ago", At: time.Unix(-5, 0)}, Entry{ID: "negative", In: -time.Hour})
-		reply := f.claim(t, 10)
+		reply := f.Claim(t, 10)
 		require.Equal(t, []string{"long ago", "negative"}, storetest.IDs(reply.Leases))
 		require.Equal(t, time.Unix(-5, 0).UTC(), reply.Leases[0].Activation)
 	})
@@ -46,20 +47,20 @@ func TestPolicies(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "running", "running2")
-		leases := f.claim(t, 2).Leases
+		leases := f.Claim(t, 2).Leases
 		f.schedule(t, Entry{ID: "pending", Payload: []byte("1"), In: time.Hour}, Entry{ID: "pending2", In: time.Hour})
 
 		out := f.schedule(t,
-			Entry{ID: "pending", Payload: []byte("2"), In: time.Minute, Policy: Keep},
-			Entry{ID: "running", Payload: []byte("2"), Policy: Keep},
-			Entry{ID: "new", Policy: Keep, In: time.Hour},
+			Entry{ID: "pending", Payload: []byte("2"), In: time.Minute, Policy: wakebelltype.PolicyKeep},
+			Entry{ID: "running", Payload: []byte("2"), Policy: wakebelltype.PolicyKeep},
+			Entry{ID: "new", Policy: wakebelltype.PolicyKeep, In: time.Hour},
 			Entry{ID: "pending2", Payload: []byte("2"), In: time.Minute},
 			Entry{ID: "running2", Payload: []byte("2"), In: time.Minute})
-		var outcomes []Outcome
+		var outcomes []wakebelltype.Outcome
 		for _, o := range out {
 			outcomes = append(outcomes, o.Outcome)
 		}
-		require.Equal(t, []Outcome{KeptPending, KeptRunning, Created, Replaced, Superseded}, outcomes)
+		require.Equal(t, []wakebelltype.Outcome{wakebelltype.OutcomeKeptPending, wakebelltype.OutcomeKeptRunning, wakebelltype.OutcomeCreated, wakebelltype.OutcomeReplaced, wakebelltype.OutcomeSuperseded}, outcomes)
 		require.Equal(t, "1", string(f.get(t, "pending").Payload))
 		require.Equal(t, leases[0].Activation, out[1].Due, "of a running one its activation")
 		require.True(t, f.get(t, "running").Running)
@@ -68,29 +69,30 @@ func TestPolicies(t *testing.T) {
 		require.Zero(t, superseded.Claims)
 		require.Equal(t, "2", string(superseded.Payload))
 
-		reply := f.settle(t, storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.Ack, leases[1]))
+		reply := f.Settle(t, storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.Ack, leases[1]))
 		require.Equal(t, []exchange.Refusal{{Index: 1, Why: exchange.Superseded}}, reply.Refused)
 		require.Equal(t, "2", string(f.get(t, "running2").Payload), "the new timer stays")
 	})
 }
 
-// A new instant that equals the end of the lease would make the old token good.
+// TestRescheduleOntoTheTokenMoves checks that a new instant that equals the end of
+// the lease does not make the old token valid.
 func TestRescheduleOntoTheTokenMoves(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")
-		reply := f.claim(t, 1)
+		reply := f.Claim(t, 1)
 		// A score that a time.Time can name exactly.
 		end := time.Now().Add(time.Hour).Truncate(time.Second)
 		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z(float64(end.Unix()), "a")).Err())
 		record := fmt.Sprintf("l:1:0:1.5:%d", end.Unix())
 		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Leases, "a", record).Err())
 		out := f.schedule(t, Entry{ID: "a", At: end})
-		require.Equal(t, Superseded, out[0].Outcome)
+		require.Equal(t, wakebelltype.OutcomeSuperseded, out[0].Outcome)
 		require.Equal(t, end.Add(time.Microsecond).UTC(), out[0].Due)
 		stale := reply.Leases[0]
 		stale.Token = exchange.Token(fmt.Sprint(end.Unix()))
-		require.Equal(t, exchange.Superseded, f.settle(t, storetest.Verdict(exchange.Ack, stale)).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, stale)).Refused[0].Why)
 		f.get(t, "a")
 	})
 }
@@ -152,13 +154,13 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "running", "expired")
-		leases := f.claim(t, 1).Leases
+		leases := f.Claim(t, 1).Leases
 		f.schedule(t, Entry{ID: "pending", In: time.Hour})
 		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z(5, "no payload")).Err())
 		found, err := f.Cancel(t.Context(), f.topic, "running", "absent", "pending", "no payload", "pending", "expired")
 		require.NoError(t, err)
-		require.Equal(t, []Presence{Running, Absent, Pending, Absent, Absent, Pending}, found)
-		require.Equal(t, exchange.Cancelled, f.extend(t, time.Minute, leases...).Refused[0].Why)
+		require.Equal(t, []wakebelltype.Presence{wakebelltype.PresenceRunning, wakebelltype.PresenceAbsent, wakebelltype.PresencePending, wakebelltype.PresenceAbsent, wakebelltype.PresenceAbsent, wakebelltype.PresencePending}, found)
+		require.Equal(t, exchange.Cancelled, f.Extend(t, time.Minute, leases...).Refused[0].Why)
 		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads).Val())
 	})
 }
@@ -167,11 +169,11 @@ func TestCancelAll(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b", "c")
-		leases := f.claim(t, 2).Leases
+		leases := f.Claim(t, 2).Leases
 		n, err := f.CancelAll(t.Context(), f.topic)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, n)
-		refused := f.settle(t, storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.Nack, leases[1])).Refused
+		refused := f.Settle(t, storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.Nack, leases[1])).Refused
 		require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Cancelled}, {Index: 1, Why: exchange.Cancelled}}, refused)
 		n, err = f.CancelAll(t.Context(), f.topic)
 		require.NoError(t, err)

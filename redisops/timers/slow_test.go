@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // slowest is how long a command may block Redis.
@@ -42,12 +43,12 @@ return 0`)
 
 // load fills a topic with timers, the first of them due at an instant, and with
 // dead letters.
-func (f *fixture) load(t *testing.T, timers, letters int, first int64) {
+func (f *fixture) load(t *testing.T, timers, dead int, first int64) {
 	t.Helper()
 	const step = 10_000
-	for from := 0; from < max(timers, letters); from += step {
+	for from := 0; from < max(timers, dead); from += step {
 		keys := []string{f.key.Timeline, f.key.Payloads, f.key.Dead}
-		err := loadScript.Run(t.Context(), f.rdb, keys, from, min(from+step, timers), first, max(0, min(step, letters-from))).Err()
+		err := loadScript.Run(t.Context(), f.rdb, keys, from, min(from+step, timers), first, max(0, min(step, dead-from))).Err()
 		require.NoError(t, err)
 	}
 }
@@ -98,12 +99,12 @@ func topLevel(log []redis.SlowLog) []redis.SlowLog {
 // long, at the sizes of docs/scale.md.
 func TestNothingHoldsUpRedis(t *testing.T) {
 	t.Parallel()
-	timers, letters := 1_000_000, 100_000
+	timers, dead := 1_000_000, 100_000
 	if testing.Short() {
-		timers, letters = 100_000, 10_000
+		timers, dead = 100_000, 10_000
 	}
 	f := newFixture(t, redistest.Start(t, "--save", "", "--appendonly", "no").Client(t))
-	f.load(t, timers, letters, time.Now().Add(time.Hour).Unix())
+	f.load(t, timers, dead, time.Now().Add(time.Hour).Unix())
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "slowlog-max-len", "100000").Err())
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "0").Err())
 	f.quickToLook(t, timers)
@@ -157,8 +158,8 @@ func (f *fixture) quickToChange(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
 	for name, with := range map[string]Entry{
-		"replace": {In: time.Hour}, "keep": {In: time.Hour, Policy: Keep}, "earliest": {In: time.Hour, Policy: Earliest},
-		"debounce": {In: time.Hour, Policy: Debounce, MaxDelay: 2 * time.Hour}, "once": {In: time.Hour, Once: time.Minute},
+		"replace": {In: time.Hour}, "keep": {In: time.Hour, Policy: wakebelltype.PolicyKeep}, "earliest": {In: time.Hour, Policy: wakebelltype.PolicyEarliest},
+		"debounce": {In: time.Hour, Policy: wakebelltype.PolicyDebounce, MaxDelay: 2 * time.Hour}, "once": {In: time.Hour, Once: time.Minute},
 	} {
 		for _, ids := range []string{"new", "again"} {
 			f.requireQuick(t, "schedule: "+name+" "+ids, func(try int) error {
@@ -203,12 +204,12 @@ func (f *fixture) quickToExchange(t *testing.T) {
 			if _, err := f.Schedule(ctx, f.topic, batchOf(fmt.Sprintf("due-%d", v), try, Entry{At: time.Unix(1000, 0)})...); err != nil {
 				return err
 			}
-			reply, err := f.src.Exchange(ctx, f.request(500, time.Minute))
+			reply, err := f.src.Exchange(ctx, f.Request(500, time.Minute))
 			if err != nil {
 				return err
 			}
 			require.Len(t, reply.Leases, 500)
-			again := f.request(500, time.Minute)
+			again := f.Request(500, time.Minute)
 			for _, l := range reply.Leases {
 				if v == 0 {
 					again.Extend = append(again.Extend, storetest.Held(l))
@@ -227,7 +228,7 @@ func (f *fixture) quickToExchange(t *testing.T) {
 	}
 	for range 3 {
 		f.schedule(t, batchOf("due", f.rank(), Entry{At: time.Unix(1000, 0)})...)
-		f.claim(t, 500)
+		f.Claim(t, 500)
 	}
 	f.requireQuick(t, "list what runs, many", func(int) error {
 		_, _, err := f.List(ctx, f.topic, Filter{Leased: true, Limit: 1000})
@@ -236,12 +237,12 @@ func (f *fixture) quickToExchange(t *testing.T) {
 	f.requireQuick(t, "stats of many leases", func(int) error { _, err := f.Stats(ctx, f.topic); return err })
 }
 
-func (f *fixture) rank() int { return int(f.sequence) } //nolint:gosec // a number that is new
+func (f *fixture) rank() int { return int(f.Sequence) } //nolint:gosec // a number that is new
 
 func (f *fixture) quickDeadLetters(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
-	for name, filter := range map[string]DeadFilter{
+	for name, filter := range map[string]wakebelltype.DeadFilter{
 		"dead letters": {}, "of a reason": {Reason: "reason 3"}, "of no reason": {Reason: "none"},
 		"of a prefix": {ReasonPrefix: "reason 1"}, "old ones": {OlderThan: time.Hour}, "new ones": {NewerThan: time.Millisecond},
 	} {
@@ -250,18 +251,18 @@ func (f *fixture) quickDeadLetters(t *testing.T) {
 	var last []DeadLetter
 	f.requireQuick(t, "last dead letters", func(int) (err error) { last, err = f.LastDead(ctx, f.topic, 1000); return err })
 	f.requireQuick(t, "redrive the newest", func(try int) error {
-		_, err := f.Redrive(ctx, f.topic, RedriveOptions{Filter: DeadFilter{Entry: last[len(last)-1-try].Entry}, In: time.Hour})
+		_, err := f.Redrive(ctx, f.topic, wakebelltype.RedriveOptions{Filter: wakebelltype.DeadFilter{Entry: last[len(last)-1-try].Entry}, In: time.Hour})
 		return err
 	})
 	f.requireQuick(t, "delete the newest", func(try int) error {
-		_, err := f.DeleteDead(ctx, f.topic, DeadFilter{Entry: last[len(last)-100-try].Entry})
+		_, err := f.DeleteDead(ctx, f.topic, wakebelltype.DeadFilter{Entry: last[len(last)-100-try].Entry})
 		return err
 	})
 	f.requireQuick(t, "redrive", func(try int) error {
 		stop, cancel := context.WithCancel(ctx)
 		defer cancel()
 		n := 0
-		_, err := f.Redrive(stop, f.topic, RedriveOptions{Rate: maxRate, In: time.Hour, Each: func(RedrivenLetter) {
+		_, err := f.Redrive(stop, f.topic, wakebelltype.RedriveOptions{Rate: maxRate, In: time.Hour, Each: func(wakebelltype.RedrivenLetter) {
 			if n++; n == 500 {
 				cancel()
 			}
@@ -270,7 +271,7 @@ func (f *fixture) quickDeadLetters(t *testing.T) {
 		return nil
 	})
 	f.requireQuick(t, "delete", func(try int) error {
-		_, err := f.DeleteDead(ctx, f.topic, DeadFilter{ReasonPrefix: fmt.Sprint("reason ", try%10)})
+		_, err := f.DeleteDead(ctx, f.topic, wakebelltype.DeadFilter{ReasonPrefix: fmt.Sprint("reason ", try%10)})
 		return err
 	})
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"time"
 
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -16,47 +16,23 @@ const (
 	statsValues = 10   // values in the reply of its script
 )
 
-// Stats are the statistics of a topic. Every timer is counted once: Total is the
-// sum of Pending, Due, Leased and Retrying.
-type Stats struct {
-	Total    int64 // timers
-	Pending  int64 // not due yet, including timers that a Python peer handles
-	Due      int64 // can be claimed now
-	Leased   int64 // leased by a Wakebell node: a handler has them
-	Retrying int64 // waiting for their next attempt
-	Dead     int64 // dead letters
-
-	// Estimated reports that Pending, Leased and Retrying are estimates from 1,000
-	// lease records drawn at random, because there are more.
-	Estimated bool
-
-	// OldestDue is the instant at which the first due timer became due; zero if
-	// none is due.
-	OldestDue time.Time
-	// Lag is the time since OldestDue, by Redis's clock.
-	Lag time.Duration
-
-	Paused   bool // see Pause
-	PausedAt time.Time
-}
-
 // Stats returns the statistics of a topic. It runs one script, whose cost does not
 // grow with the topic.
-func (s *Timers) Stats(ctx context.Context, topic string) (Stats, error) {
+func (s *Timers) Stats(ctx context.Context, topic string) (wakebelltype.Stats, error) {
 	if err := layout.CheckTopic(topic); err != nil {
-		return Stats{}, err
+		return wakebelltype.Stats{}, err
 	}
 	list, err := s.RunList(ctx, statsValues, statsScript, statsKeys(s.keys.Of(topic)), statsSample)
 	if err != nil {
-		return Stats{}, fmt.Errorf("stats of %q: %w", topic, err)
+		return wakebelltype.Stats{}, fmt.Errorf("stats of %q: %w", topic, err)
 	}
 	return readStats(list)
 }
 
 func statsKeys(k TopicKeys) []string { return []string{k.Timeline, k.Leases, k.Dead, k.Control} }
 
-func readStats(list []any) (Stats, error) {
-	var st Stats
+func readStats(list []any) (wakebelltype.Stats, error) {
+	var st wakebelltype.Stats
 	values, err := scripts.Texts(list)
 	if err != nil {
 		return st, err
@@ -68,7 +44,7 @@ func readStats(list []any) (Stats, error) {
 	for i, into := range []*int64{&st.Total, &st.Due, &st.Dead, &records, &read, &leased, &retrying} {
 		var err error
 		if *into, err = strconv.ParseInt(values[1+i], 10, 64); err != nil {
-			return Stats{}, fmt.Errorf("%w: %w", scripts.ErrReply, err)
+			return wakebelltype.Stats{}, fmt.Errorf("%w: %w", scripts.ErrReply, err)
 		}
 	}
 	st.Estimated = read < records
@@ -85,12 +61,12 @@ func readStats(list []any) (Stats, error) {
 	st.Pending = later
 	now, err := scripts.ReadScore(values[0])
 	if err != nil {
-		return Stats{}, err
+		return wakebelltype.Stats{}, err
 	}
 	if values[8] != "" {
 		oldest, err := scripts.ReadScore(values[8])
 		if err != nil {
-			return Stats{}, err
+			return wakebelltype.Stats{}, err
 		}
 		st.OldestDue, st.Lag = scripts.Instant(oldest), scripts.Between(oldest, now)
 	}

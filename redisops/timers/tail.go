@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // watchFor is how long nodes publish events after a watcher's announcement.
@@ -40,7 +41,7 @@ type wireEvent struct {
 
 // PublishEvents publishes events of one node to the watchers of the topic. Errors
 // wrap [ErrChannelDenied] or [exchange.ErrUnavailable].
-func (s *Timers) PublishEvents(ctx context.Context, topic string, events []exchange.Event) error {
+func (s *Timers) PublishEvents(ctx context.Context, topic string, events []wakebelltype.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -73,15 +74,15 @@ func (s *Timers) publish(ctx context.Context, channel string, text []byte) error
 }
 
 // readEvents reads a message; it ignores messages of another format.
-func readEvents(topic, text string) []exchange.Event {
+func readEvents(topic, text string) []wakebelltype.Event {
 	var m eventsMessage
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		return nil
 	}
-	events := make([]exchange.Event, len(m.Events))
+	events := make([]wakebelltype.Event, len(m.Events))
 	for i, w := range m.Events {
-		events[i] = exchange.Event{
-			Kind: exchange.EventKind(w.Kind), Topic: topic, Node: m.Node,
+		events[i] = wakebelltype.Event{
+			Kind: wakebelltype.EventKind(w.Kind), Topic: topic, Node: m.Node,
 			ID: w.ID, Attempt: w.Attempt, Text: w.Text, Entry: w.Entry, Missed: w.Missed,
 			Lateness: micros(w.Lateness), Took: micros(w.Took), RetryIn: micros(w.RetryIn),
 		}
@@ -102,7 +103,7 @@ func micros(us int64) time.Duration {
 // watched. An [exchange.EventAttached] comes first, and again after each
 // reconnection. The error is ctx's, or wraps [ErrChannelDenied] or, at the start
 // only, [exchange.ErrUnavailable].
-func (s *Timers) Tail(ctx context.Context, topic string, yield func(exchange.Event) bool) error {
+func (s *Timers) Tail(ctx context.Context, topic string, yield func(wakebelltype.Event) bool) error {
 	if err := layout.CheckTopic(topic); err != nil {
 		return err
 	}
@@ -120,9 +121,9 @@ func (s *Timers) Tail(ctx context.Context, topic string, yield func(exchange.Eve
 	defer func() { cancel(); <-announced }()
 
 	nodes := map[string]bool{}
-	hand := func(events ...exchange.Event) error {
+	hand := func(events ...wakebelltype.Event) error {
 		for _, e := range events {
-			if e.Kind == exchange.EventNode {
+			if e.Kind == wakebelltype.EventNode {
 				if nodes[e.Node] {
 					continue
 				}
@@ -140,7 +141,7 @@ func (s *Timers) Tail(ctx context.Context, topic string, yield func(exchange.Eve
 		if err := s.publish(ctx, k.Hint, watching(&since)); err != nil {
 			return err
 		}
-		return hand(exchange.Event{Kind: exchange.EventAttached, Topic: topic})
+		return hand(wakebelltype.Event{Kind: wakebelltype.EventAttached, Topic: topic})
 	}, func(_, text string) error { return hand(readEvents(topic, text)...) })
 	if err != nil {
 		return fmt.Errorf("events on %q: %w", k.events, err)

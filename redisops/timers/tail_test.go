@@ -14,46 +14,36 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // tail watches a topic until the end of the test, and waits until it is
 // attached.
-func (f *fixture) tail(t *testing.T) <-chan exchange.Event {
+func (f *fixture) tail(t *testing.T) <-chan wakebelltype.Event {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	events := make(chan exchange.Event, 1000)
+	events := make(chan wakebelltype.Event, 1000)
 	done := make(chan error, 1)
 	go func() {
-		done <- f.Tail(ctx, f.topic, func(e exchange.Event) bool { events <- e; return true })
+		done <- f.Tail(ctx, f.topic, func(e wakebelltype.Event) bool { events <- e; return true })
 	}()
 	t.Cleanup(func() {
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)
 	})
-	require.Equal(t, exchange.Event{Kind: exchange.EventAttached, Topic: f.topic}, nextEvent(t, events))
+	require.Equal(t, wakebelltype.Event{Kind: wakebelltype.EventAttached, Topic: f.topic}, next(t, events))
 	return events
-}
-
-func nextEvent(t *testing.T, events <-chan exchange.Event) exchange.Event {
-	t.Helper()
-	select {
-	case e := <-events:
-		return e
-	case <-time.After(30 * time.Second):
-		require.FailNow(t, "no event came")
-		return exchange.Event{}
-	}
 }
 
 func TestEventsArriveComplete(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		events := f.tail(t)
-		sent := []exchange.Event{
-			{Kind: exchange.EventNode},
-			{Kind: exchange.EventDelivered, At: time.UnixMicro(1795246719123456).UTC(), ID: "a\n\x1b\"é", Attempt: 2, Lateness: time.Millisecond},
+		sent := []wakebelltype.Event{
+			{Kind: wakebelltype.EventNode},
+			{Kind: wakebelltype.EventDelivered, At: time.UnixMicro(1795246719123456).UTC(), ID: "a\n\x1b\"é", Attempt: 2, Lateness: time.Millisecond},
 			{
-				Kind: exchange.EventDead, At: time.UnixMicro(1795246719123457).UTC(), ID: "b", Attempt: 3,
+				Kind: wakebelltype.EventDead, At: time.UnixMicro(1795246719123457).UTC(), ID: "b", Attempt: 3,
 				Took: time.Hour, RetryIn: time.Microsecond, Text: "why\nnot", Entry: "1-2", Missed: 7,
 			},
 			{Kind: "of a newer version"},
@@ -64,16 +54,16 @@ func TestEventsArriveComplete(t *testing.T) {
 		require.NoError(t, f.PublishEvents(t.Context(), f.topic, nil))
 		require.NoError(t, f.PublishEvents(t.Context(), f.topic, sent))
 		for _, e := range sent {
-			require.Equal(t, e, nextEvent(t, events))
+			require.Equal(t, e, next(t, events))
 		}
 		// A node is named once.
 		require.NoError(t, f.PublishEvents(t.Context(), f.topic, sent[:2]))
-		require.Equal(t, sent[1], nextEvent(t, events))
+		require.Equal(t, sent[1], next(t, events))
 		for _, text := range []string{"", "x", "[]", `{"events":1}`, "null"} {
 			require.NoError(t, f.rdb.Publish(t.Context(), f.key.events, text).Err())
 		}
 		require.NoError(t, f.PublishEvents(t.Context(), f.topic, sent[2:3]))
-		require.Equal(t, sent[2], nextEvent(t, events), "messages of another format are ignored")
+		require.Equal(t, sent[2], next(t, events), "messages of another format are ignored")
 	})
 }
 
@@ -84,7 +74,7 @@ func TestTailAnnouncesItself(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		hints := f.listen(t)
 		var attached int
-		require.NoError(t, f.Tail(t.Context(), f.topic, func(e exchange.Event) bool { attached++; return false }))
+		require.NoError(t, f.Tail(t.Context(), f.topic, func(e wakebelltype.Event) bool { attached++; return false }))
 		require.Equal(t, 1, attached)
 		require.Equal(t, exchange.Hint{Source: f.topic, Kind: exchange.HintTail, In: watchFor}, next(t, hints))
 	})
@@ -95,12 +85,12 @@ func TestTailSurvivesARestart(t *testing.T) {
 	server := redistest.Start(t)
 	f := newFixture(t, server.Client(t))
 	events := f.tail(t)
-	e := exchange.Event{Kind: exchange.EventNode, Topic: f.topic, Node: "here"}
+	e := wakebelltype.Event{Kind: wakebelltype.EventNode, Topic: f.topic, Node: "here"}
 	for range 2 {
-		require.NoError(t, f.PublishEvents(t.Context(), f.topic, []exchange.Event{e}))
-		require.Equal(t, e, nextEvent(t, events), "each node is named again")
+		require.NoError(t, f.PublishEvents(t.Context(), f.topic, []wakebelltype.Event{e}))
+		require.Equal(t, e, next(t, events), "each node is named again")
 		server.Restart(t)
-		require.Equal(t, exchange.EventAttached, nextEvent(t, events).Kind)
+		require.Equal(t, wakebelltype.EventAttached, next(t, events).Kind)
 		require.Eventually(t, func() bool { return f.rdb.Ping(t.Context()).Err() == nil }, 30*time.Second, 10*time.Millisecond)
 	}
 }
@@ -117,11 +107,11 @@ func TestTailErrors(t *testing.T) {
 		}
 		require.NoError(t, admin.Do(t.Context(), args...).Err())
 		f := newFixture(t, server.Client(t, func(o *redis.Options) { o.Username, o.Password = name, "secret" }))
-		err := f.Tail(t.Context(), f.topic, func(exchange.Event) bool { return true })
+		err := f.Tail(t.Context(), f.topic, func(wakebelltype.Event) bool { return true })
 		require.ErrorIs(t, err, redisops.ErrChannelDenied, name)
 		require.ErrorContains(t, err, "timers_", "it names the channel: "+name)
 		if name == "deaf" {
-			err = f.PublishEvents(t.Context(), f.topic, []exchange.Event{{Kind: exchange.EventNode}})
+			err = f.PublishEvents(t.Context(), f.topic, []wakebelltype.Event{{Kind: wakebelltype.EventNode}})
 			require.ErrorIs(t, err, redisops.ErrChannelDenied)
 		}
 	}
@@ -141,7 +131,7 @@ func TestLastDead(t *testing.T) {
 		for i := range 7 {
 			id := fmt.Sprint(i)
 			f.schedule(t, Entry{ID: id, Payload: []byte(strings.Repeat(id, 400<<10))}) // two to a page
-			f.settle(t, storetest.Verdict(exchange.Bury, f.claim(t, 1).Leases[0]))
+			f.Settle(t, storetest.Verdict(exchange.Bury, f.Claim(t, 1).Leases[0]))
 			want = append(want, id)
 		}
 		for _, n := range []int{1, 2, 3, 6, 7, 8, 1000} {

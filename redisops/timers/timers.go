@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DefaultMaxPayload is the default of MaxPayload. While Redis copies a payload it
@@ -34,7 +35,7 @@ type Timers struct {
 	PingEvery time.Duration
 
 	scripts.Runner
-	keys   Keys
+	keys   Keyspace
 	gather coalescer
 	peeker peeker
 
@@ -49,22 +50,22 @@ type Timers struct {
 
 // New returns the store that keeps its timers under keys; empty names take their
 // defaults. The caller owns rdb and closes it.
-func New(rdb redis.UniversalClient, keys Keys) (*Timers, error) {
-	keys = keys.WithDefaults()
-	if err := keys.Validate(); err != nil {
+func New(rdb redis.UniversalClient, keys wakebelltype.Keys) (*Timers, error) {
+	keyspace, err := NewKeyspace(keys)
+	if err != nil {
 		return nil, err
 	}
 	if rdb == nil {
 		return nil, fmt.Errorf("%w: rdb is nil", redisops.ErrInvalid)
 	}
 	return &Timers{
-		Runner: scripts.Runner{RDB: rdb}, keys: keys, apartFrom: apartFrom,
+		Runner: scripts.Runner{RDB: rdb}, keys: keyspace, apartFrom: apartFrom,
 		gather: coalescer{topics: map[string]*pendingSchedules{}},
 	}, nil
 }
 
-// Keys returns the names in use.
-func (s *Timers) Keys() Keys { return s.keys }
+// Keys returns the keyspace in use.
+func (s *Timers) Keys() Keyspace { return s.keys }
 
 func (s *Timers) maxPayload() int {
 	if s.MaxPayload <= 0 {

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +16,29 @@ const Slots = 16384
 type KeyName struct {
 	Field, Preset string
 	Value         *string
+	NotAKey       bool // the name is part of a value, so it may equal that of a key
+}
+
+// Complete sets the empty names to their defaults and checks that no two keys have
+// the same name; the error wraps [redisops.ErrInvalid] and begins with kind.
+func Complete(kind string, names []KeyName) error {
+	var errs []error
+	first := map[string]string{}
+	for _, n := range names {
+		if *n.Value == "" {
+			*n.Value = n.Preset
+		}
+		if n.NotAKey {
+			continue
+		}
+		if other, ok := first[*n.Value]; ok {
+			errs = append(errs, fmt.Errorf("%w: %s: %s and %s are both %q",
+				redisops.ErrInvalid, kind, other, n.Field, *n.Value))
+			continue
+		}
+		first[*n.Value] = n.Field
+	}
+	return errors.Join(errs...)
 }
 
 // Bases returns the values of names.

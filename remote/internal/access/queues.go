@@ -10,8 +10,9 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/queue"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // defaultSeparator is the separator of queues without one in their configuration.
@@ -26,7 +27,7 @@ type QueueKeys struct {
 }
 
 // NewQueueKeys returns the keys of the configured queues.
-func NewQueueKeys(system *wakebell.System, queues []queue.Keys) *QueueKeys {
+func NewQueueKeys(system *wakebell.System, queues []wakebelltype.QueueKeys) *QueueKeys {
 	k := &QueueKeys{system: system, named: map[string]*messages.Queue{}}
 	for _, name := range queues {
 		k.named[name.Name] = wire.QueueMessage(withoutDefault(name))
@@ -34,7 +35,7 @@ func NewQueueKeys(system *wakebell.System, queues []queue.Keys) *QueueKeys {
 	return k
 }
 
-func withoutDefault(name queue.Keys) queue.Keys {
+func withoutDefault(name wakebelltype.QueueKeys) wakebelltype.QueueKeys {
 	if name.Separator == defaultSeparator {
 		name.Separator = ""
 	}
@@ -98,10 +99,10 @@ func queueIn(request proto.Message) (name string, queue *messages.Queue, is bool
 }
 
 // ValidQueues returns the errors in the queues of a configuration.
-func ValidQueues(queues []queue.Keys) (errs []error) {
+func ValidQueues(queues []wakebelltype.QueueKeys) (errs []error) {
 	seen := map[string]bool{}
 	for _, name := range queues {
-		if err := name.Validate(); err != nil {
+		if err := queuestore.CheckName(name); err != nil {
 			errs = append(errs, fmt.Errorf("config: Queues: %w", err))
 		}
 		if seen[name.Name] {

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Peers receive findings without the addresses of Redis: a master of a Cluster is
@@ -21,9 +21,9 @@ const withheld = "(address withheld)"
 
 // Findings removes addresses from the findings of one Diagnose, and logs the
 // original text.
-func (g *Guard) Findings(found []wakebell.Finding) []wakebell.Finding {
+func (g *Guard) Findings(found []wakebelltype.Finding) []wakebelltype.Finding {
 	numbers := map[string]string{"": ""}
-	out := make([]wakebell.Finding, len(found))
+	out := make([]wakebelltype.Finding, len(found))
 	for i, f := range found {
 		if _, known := numbers[f.Server]; !known {
 			numbers[f.Server] = "master " + strconv.Itoa(len(numbers))

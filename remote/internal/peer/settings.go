@@ -5,8 +5,8 @@ import (
 	"log/slog"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/rights"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Settings is a validated remote.Config with defaults.
@@ -21,7 +21,7 @@ type Settings struct {
 	Operators                  []string
 	Rights                     *rights.Grants
 	CeleryQueues               []string
-	Queues                     []queue.Keys
+	Queues                     []wakebelltype.QueueKeys
 	Peers                      []string
 	Allow                      []AllowedActor
 	Logger                     *slog.Logger

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (o *operations) ListDeadLetters(m *messages.ListDeadLettersRequest, stream grpc.ServerStreamingServer[messages.ListDeadLettersResponse]) error {
@@ -52,11 +53,11 @@ func (o *operations) redriveDeadLetters(ctx context.Context, m *messages.Redrive
 	return func(yield func(*messages.RedriveDeadLettersResponse, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		options := wakebell.RedriveOptions{
+		options := wakebelltype.RedriveOptions{
 			Filter: wire.DeadFilterOf(m.GetFilter()), In: m.GetIn().AsDuration(), Overwrite: m.GetOverwrite(), Rate: int(min(m.GetRate(), math.MaxInt32)),
 		}
 		left := false
-		options.Each = func(l wakebell.RedrivenLetter) {
+		options.Each = func(l wakebelltype.RedrivenLetter) {
 			if !left && !yield(&messages.RedriveDeadLettersResponse{
 				Entry: text.Valid(l.Entry), Id: text.Valid(l.ID), Outcome: messages.RedriveOutcome(l.Outcome),
 			}, nil) {

@@ -6,12 +6,12 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/paging"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/remote/rights"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (o *operations) ListGates(m *messages.ListGatesRequest, stream grpc.ServerStreamingServer[messages.ListGatesResponse]) error {
@@ -20,13 +20,13 @@ func (o *operations) ListGates(m *messages.ListGatesRequest, stream grpc.ServerS
 
 func (o *operations) listGates(ctx context.Context, m *messages.ListGatesRequest) iter.Seq2[*messages.ListGatesResponse, error] {
 	page := wire.PageOf(m)
-	return wire.Each(paging.Limited(page, func(yield func(gate.Info, error) bool) {
-		for gate, err := range o.system.Gates().List(ctx, gate.Page{After: page.After}) {
+	return wire.Each(paging.Limited(page, func(yield func(wakebelltype.GateInfo, error) bool) {
+		for gate, err := range o.system.Gates().List(ctx, wakebelltype.Page{After: page.After}) {
 			if (err != nil || o.Sees(ctx, rights.KindGate, gate.Name)) && !yield(gate, err) {
 				return
 			}
 		}
-	}), func(g gate.Info) *messages.ListGatesResponse {
+	}), func(g wakebelltype.GateInfo) *messages.ListGatesResponse {
 		return &messages.ListGatesResponse{Gate: wire.GateMessage(g)}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (o *operations) ListQueueDeadLetters(m *messages.ListQueueDeadLettersRequest, stream grpc.ServerStreamingServer[messages.ListQueueDeadLettersResponse]) error {
@@ -18,7 +19,7 @@ func (o *operations) ListQueueDeadLetters(m *messages.ListQueueDeadLettersReques
 }
 
 func (o *operations) listQueueDeadLetters(ctx context.Context, m *messages.ListQueueDeadLettersRequest) iter.Seq2[*messages.ListQueueDeadLettersResponse, error] {
-	return wire.Each(o.client().Queues().DeadLetters(ctx, wire.QueueName(m), wire.PageOf(m)), func(l queue.DeadLetter) *messages.ListQueueDeadLettersResponse {
+	return wire.Each(o.client().Queues().DeadLetters(ctx, wire.QueueName(m), wire.PageOf(m)), func(l wakebelltype.QueueDeadLetter) *messages.ListQueueDeadLettersResponse {
 		return &messages.ListQueueDeadLettersResponse{DeadLetter: wire.QueueDeadLetterMessage(l)}
 	})
 }
@@ -30,9 +31,9 @@ func (o *operations) GetQueueDeadLetter(ctx context.Context, m *messages.GetQueu
 
 func (o *operations) RedriveQueueDeadLetter(ctx context.Context, m *messages.RedriveQueueDeadLetterRequest) (*messages.RedriveQueueDeadLetterResponse, error) {
 	outcome, id, err := o.client().Queues().RedriveDeadLetter(ctx, wire.QueueName(m),
-		queue.DeadLetter{Entry: m.GetEntry(), Payload: m.GetBody()},
+		wakebelltype.QueueDeadLetter{Entry: m.GetEntry(), Payload: m.GetBody()},
 		queue.RedriveOptions{
-			Key:    func(queue.DeadLetter) string { return m.GetKey() },
+			Key:    func(wakebelltype.QueueDeadLetter) string { return m.GetKey() },
 			Window: m.GetWindow().AsDuration(), FreeKeyOnFailure: m.GetFreesKeys(),
 		})
 	return &messages.RedriveQueueDeadLetterResponse{Outcome: messages.QueueRedriveOutcome(outcome), Id: text.Valid(id)}, err
@@ -42,7 +43,7 @@ func (o *operations) DeleteQueueDeadLetters(ctx context.Context, m *messages.Del
 	if len(m.GetDeadLetters()) > wire.MaxDeadLetters {
 		return nil, argument.Invalid("dead_letters", "%d, at most %d", len(m.GetDeadLetters()), wire.MaxDeadLetters)
 	}
-	deadLetters := make([]queue.DeadLetter, len(m.GetDeadLetters()))
+	deadLetters := make([]wakebelltype.QueueDeadLetter, len(m.GetDeadLetters()))
 	for i, l := range m.GetDeadLetters() {
 		deadLetters[i] = wire.QueueDeadLetterOf(l)
 	}

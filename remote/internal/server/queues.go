@@ -9,8 +9,8 @@ import (
 	"github.com/wakebell/wakebell/internal/text"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (o *operations) GetQueueStats(ctx context.Context, m *messages.GetQueueStatsRequest) (*messages.GetQueueStatsResponse, error) {
@@ -30,7 +30,7 @@ func (o *operations) ListQueueMessages(m *messages.ListQueueMessagesRequest, str
 
 func (o *operations) listQueueMessages(ctx context.Context, m *messages.ListQueueMessagesRequest) iter.Seq2[*messages.ListQueueMessagesResponse, error] {
 	all := o.client().Queues().Messages(ctx, wire.QueueName(m), m.GetRunning(), wire.PageOf(m))
-	return wire.Each(all, func(q queue.Message) *messages.ListQueueMessagesResponse {
+	return wire.Each(all, func(q wakebelltype.QueueMessage) *messages.ListQueueMessagesResponse {
 		return &messages.ListQueueMessagesResponse{Message: &messages.QueuedMessage{
 			Id: text.Valid(q.ID), Body: q.Payload, Fault: text.Valid(q.Fault), Running: q.Running,
 			Deliveries: fields.Count(q.Deliveries), Deadline: fields.Timestamp(q.Deadline), Cursor: q.Cursor,

@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/peer"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/remote/rights"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (o *operations) Tail(m *messages.TailRequest, stream grpc.ServerStreamingServer[messages.TailResponse]) error {
@@ -23,7 +24,7 @@ func (o *operations) Tail(m *messages.TailRequest, stream grpc.ServerStreamingSe
 }
 
 func (o *operations) tail(ctx context.Context, m *messages.TailRequest) iter.Seq2[*messages.TailResponse, error] {
-	return wire.Each(o.client().Tail(ctx, m.GetTopic()), func(e wakebell.Event) *messages.TailResponse {
+	return wire.Each(o.client().Tail(ctx, m.GetTopic()), func(e wakebelltype.Event) *messages.TailResponse {
 		topic, _ := o.bare(e.Topic)
 		return &messages.TailResponse{Event: &messages.TopicEvent{
 			Kind: text.Valid(string(e.Kind)), Topic: text.Valid(topic), Node: text.Valid(e.Node), At: fields.Timestamp(e.At), Id: text.Valid(e.ID), Attempt: fields.Count(e.Attempt),
@@ -45,7 +46,7 @@ func (o *operations) ListTopics(m *messages.ListTopicsRequest, stream grpc.Serve
 
 func (o *operations) listTopics(ctx context.Context, m *messages.ListTopicsRequest) iter.Seq2[*messages.ListTopicsResponse, error] {
 	page := wire.PageOf(m)
-	from := wakebell.Page{After: o.client().Prefix() + page.After}
+	from := wakebelltype.Page{After: o.client().Prefix() + page.After}
 	return paging.Limited(page, func(yield func(*messages.ListTopicsResponse, error) bool) {
 		for full, err := range o.client().Topics(ctx, m.GetDiscover(), from) {
 			name, ours := o.bare(full)

@@ -5,14 +5,14 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/text"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // ControlMessage converts the cluster-wide settings of a topic to a message.
-func ControlMessage(c wakebell.Control) *messages.TopicControl {
+func ControlMessage(c wakebelltype.Control) *messages.TopicControl {
 	return &messages.TopicControl{
 		Paused: c.Paused, PausedAt: fields.Timestamp(c.PausedAt), PausedBy: text.Valid(c.PausedBy), Reason: text.Valid(c.Reason),
 		Settings: SettingsMessage(c.Settings),
@@ -20,15 +20,15 @@ func ControlMessage(c wakebell.Control) *messages.TopicControl {
 }
 
 // ControlOf is the inverse of ControlMessage.
-func ControlOf(m *messages.TopicControl) wakebell.Control {
-	return wakebell.Control{
+func ControlOf(m *messages.TopicControl) wakebelltype.Control {
+	return wakebelltype.Control{
 		Paused: m.GetPaused(), PausedAt: fields.Time(m.GetPausedAt()), PausedBy: m.GetPausedBy(), Reason: m.GetReason(),
 		Settings: SettingsOf(m.GetSettings()),
 	}
 }
 
 // SettingsMessage converts the settings of a topic to a message.
-func SettingsMessage(s wakebell.Settings) *messages.TopicSettings {
+func SettingsMessage(s wakebelltype.Settings) *messages.TopicSettings {
 	return &messages.TopicSettings{
 		MaxConcurrent: fields.Count(s.MaxConcurrent), MaxAttempts: fields.Count(s.MaxAttempts),
 		LeaseTtl: Span(s.LeaseTTL), MaxLeaseAge: Span(s.MaxLeaseAge),
@@ -38,8 +38,8 @@ func SettingsMessage(s wakebell.Settings) *messages.TopicSettings {
 }
 
 // SettingsOf is the inverse of SettingsMessage.
-func SettingsOf(m *messages.TopicSettings) wakebell.Settings {
-	return wakebell.Settings{
+func SettingsOf(m *messages.TopicSettings) wakebelltype.Settings {
+	return wakebelltype.Settings{
 		MaxConcurrent: int(m.GetMaxConcurrent()), MaxAttempts: int(m.GetMaxAttempts()),
 		LeaseTTL: m.GetLeaseTtl().AsDuration(), MaxLeaseAge: m.GetMaxLeaseAge().AsDuration(),
 		PollingInterval: m.GetPollingInterval().AsDuration(), MaxPollingInterval: m.GetMaxPollingInterval().AsDuration(),

@@ -5,18 +5,19 @@ import (
 	"github.com/wakebell/wakebell/internal/text"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DeadFilterMessage converts a filter of dead letters to a message.
-func DeadFilterMessage(f wakebell.DeadFilter) *messages.DeadLetterFilter {
+func DeadFilterMessage(f wakebelltype.DeadFilter) *messages.DeadLetterFilter {
 	return &messages.DeadLetterFilter{
 		Entry: f.Entry, Reason: text.Valid(f.Reason), ReasonPrefix: text.Valid(f.ReasonPrefix), OlderThan: Span(f.OlderThan), NewerThan: Span(f.NewerThan),
 	}
 }
 
 // DeadFilterOf is the inverse of DeadFilterMessage.
-func DeadFilterOf(m *messages.DeadLetterFilter) wakebell.DeadFilter {
-	return wakebell.DeadFilter{
+func DeadFilterOf(m *messages.DeadLetterFilter) wakebelltype.DeadFilter {
+	return wakebelltype.DeadFilter{
 		Entry: m.GetEntry(), Reason: m.GetReason(), ReasonPrefix: m.GetReasonPrefix(),
 		OlderThan: m.GetOlderThan().AsDuration(), NewerThan: m.GetNewerThan().AsDuration(),
 	}

@@ -2,14 +2,14 @@ package wire
 
 import (
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/text"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // GateMessage converts the state of a gate to a message.
-func GateMessage(g gate.Info) *messages.GateState {
+func GateMessage(g wakebelltype.GateInfo) *messages.GateState {
 	m := &messages.GateState{
 		Gate: text.Valid(g.Name), Now: fields.Timestamp(g.Now), Confirmed: g.Confirmed, Until: fields.Timestamp(g.Until),
 		Waiting: fields.Count(g.Waiting), LastFence: g.LastFence, Guard: make(map[string]uint64, len(g.Guard)),
@@ -29,13 +29,13 @@ func GateMessage(g gate.Info) *messages.GateState {
 	return m
 }
 
-func ticketMessage(t gate.Ticket) *messages.GateTicket {
+func ticketMessage(t wakebelltype.GateTicket) *messages.GateTicket {
 	return &messages.GateTicket{Fence: t.Fence, Process: text.Valid(t.Process)}
 }
 
 // GateOf is the inverse of GateMessage.
-func GateOf(m *messages.GateState) gate.Info {
-	g := gate.Info{
+func GateOf(m *messages.GateState) wakebelltype.GateInfo {
+	g := wakebelltype.GateInfo{
 		Name: m.GetGate(), Now: fields.Time(m.GetNow()), Holder: ticketOf(m.GetHolder()), Confirmed: m.GetConfirmed(),
 		Until: fields.Time(m.GetUntil()), Waiting: int(m.GetWaiting()), LastFence: m.GetLastFence(), Guard: m.GetGuard(),
 	}
@@ -51,6 +51,6 @@ func GateOf(m *messages.GateState) gate.Info {
 	return g
 }
 
-func ticketOf(m *messages.GateTicket) gate.Ticket {
-	return gate.Ticket{Fence: m.GetFence(), Process: m.GetProcess()}
+func ticketOf(m *messages.GateTicket) wakebelltype.GateTicket {
+	return wakebelltype.GateTicket{Fence: m.GetFence(), Process: m.GetProcess()}
 }

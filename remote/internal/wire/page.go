@@ -1,8 +1,6 @@
 package wire
 
-import (
-	"github.com/wakebell/wakebell"
-)
+import "github.com/wakebell/wakebell/wakebelltype"
 
 // Paged is implemented by requests for a part of a listing.
 type Paged interface {
@@ -11,6 +9,6 @@ type Paged interface {
 }
 
 // PageOf returns the part of a listing that a request asks for.
-func PageOf(m Paged) wakebell.Page {
-	return wakebell.Page{After: m.GetAfter(), Limit: int(m.GetLimit())}
+func PageOf(m Paged) wakebelltype.Page {
+	return wakebelltype.Page{After: m.GetAfter(), Limit: int(m.GetLimit())}
 }

@@ -4,11 +4,11 @@ import (
 	"github.com/wakebell/wakebell/internal/text"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // QueueDeadLetterMessage converts a dead letter of a queue to a message.
-func QueueDeadLetterMessage(l queue.DeadLetter) *messages.QueueDeadLetter {
+func QueueDeadLetterMessage(l wakebelltype.QueueDeadLetter) *messages.QueueDeadLetter {
 	return &messages.QueueDeadLetter{
 		Entry: text.Valid(l.Entry), Body: l.Payload, Id: text.Valid(l.ID), Reason: text.Valid(l.Reason),
 		Deliveries: fields.Count(l.Deliveries), At: fields.Timestamp(l.At), Cursor: text.Valid(l.Cursor),
@@ -16,8 +16,8 @@ func QueueDeadLetterMessage(l queue.DeadLetter) *messages.QueueDeadLetter {
 }
 
 // QueueDeadLetterOf is the inverse of QueueDeadLetterMessage.
-func QueueDeadLetterOf(m *messages.QueueDeadLetter) queue.DeadLetter {
-	return queue.DeadLetter{
+func QueueDeadLetterOf(m *messages.QueueDeadLetter) wakebelltype.QueueDeadLetter {
+	return wakebelltype.QueueDeadLetter{
 		Entry: m.GetEntry(), Payload: m.GetBody(), ID: m.GetId(), Reason: m.GetReason(),
 		Deliveries: int(m.GetDeliveries()), At: fields.Time(m.GetAt()), Cursor: m.GetCursor(),
 	}
@@ -30,13 +30,13 @@ type OfQueue interface {
 }
 
 // QueueName returns the queue that a request names.
-func QueueName(m OfQueue) queue.Keys {
-	return queue.Keys{
+func QueueName(m OfQueue) wakebelltype.QueueKeys {
+	return wakebelltype.QueueKeys{
 		Name: m.GetName(), Separator: m.GetQueue().GetSeparator(), DeadLetters: m.GetQueue().GetDeadLetters(),
 	}
 }
 
 // QueueMessage converts the keys of a queue to a message.
-func QueueMessage(name queue.Keys) *messages.Queue {
+func QueueMessage(name wakebelltype.QueueKeys) *messages.Queue {
 	return &messages.Queue{Separator: name.Separator, DeadLetters: name.DeadLetters}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/wakebell/wakebell"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // States maps the states of timers in messages to wakebell.State.
@@ -46,8 +47,8 @@ func Each[A, B any](all iter.Seq2[A, error], made func(A) B) iter.Seq2[B, error]
 }
 
 // StatsOf is the inverse of wakebell.StatsMessage.
-func StatsOf(m *messages.TopicStats) wakebell.Stats {
-	return wakebell.Stats{
+func StatsOf(m *messages.TopicStats) wakebelltype.Stats {
+	return wakebelltype.Stats{
 		Total: m.GetTotal(), Pending: m.GetPending(), Due: m.GetDue(), Leased: m.GetLeased(), Retrying: m.GetRetrying(), Dead: m.GetDead(),
 		Estimated: m.GetEstimated(), OldestDue: fields.Time(m.GetOldestDue()), Lag: m.GetLag().AsDuration(),
 		Paused: m.GetPausedAt() != nil, PausedAt: fields.Time(m.GetPausedAt()),

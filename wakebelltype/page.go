@@ -1,4 +1,4 @@
-package redisops
+package wakebelltype
 
 // Page selects a part of a listing; the zero value selects all of it.
 type Page struct {

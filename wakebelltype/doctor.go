@@ -1,0 +1,27 @@
+package wakebelltype
+
+// Grade is the severity of a Finding.
+type Grade string
+
+const (
+	// Good means that the check passed.
+	GradeGood Grade = "good"
+	// Warn means that timers may be late or lost in the case that the Finding
+	// names.
+	GradeWarn Grade = "warn"
+	// Bad means that timers are not stored, not delivered or not safe.
+	GradeBad Grade = "bad"
+	// Unknown means that the check could not run; the Finding gives the reason.
+	GradeUnknown Grade = "unknown"
+)
+
+// Finding is the result of one check of Diagnose, with advice if the check did not
+// pass.
+type Finding struct {
+	Check  string // stable name of the check; docs/cli.md lists them
+	Server string // host:port of the checked master in a Cluster; else empty
+	Topic  string // the checked topic; empty for a check of the server
+	Grade  Grade
+	Found  string // what the check found
+	Do     string // recommended action; empty if none is needed
+}

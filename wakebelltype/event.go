@@ -1,0 +1,65 @@
+package wakebelltype
+
+import "time"
+
+// EventKind says what happened to a timer. Newer nodes may send kinds that are not
+// listed here.
+type EventKind string
+
+// Kinds of events. The fields of Event that a kind does not mention are zero.
+const (
+	// EventDelivered means that a handler received the timer. It has Lateness.
+	EventDelivered EventKind = "delivered"
+	// EventAcked means that the timer was handled. It has Took.
+	EventAcked EventKind = "acked"
+	// EventRetried means that the timer failed and will be retried. It has Took,
+	// RetryIn, and the error in Text.
+	EventRetried EventKind = "retried"
+	// EventDead means that the timer was dead-lettered. It has Entry, the reason in
+	// Text, and Took if a handler received the timer.
+	EventDead EventKind = "dead"
+	// EventDiscarded means that the timer was rejected and deleted; see the option
+	// DiscardRejected. It has Took, and the reason in Text.
+	EventDiscarded EventKind = "discarded"
+	// EventReleased means that the timer was returned without a verdict, for
+	// instance by a drain.
+	EventReleased EventKind = "released"
+	// EventCrashed means that the handler panicked; the timer is delivered again
+	// when its lease expires. It has Took, and the panic in Text.
+	EventCrashed EventKind = "crashed"
+	// EventSuperseded means that the timer was scheduled again while its handler
+	// ran.
+	EventSuperseded EventKind = "superseded"
+	// EventCancelled means that the timer was cancelled while its handler ran.
+	EventCancelled EventKind = "cancelled"
+	// EventLost means that the lease expired while the handler ran.
+	EventLost EventKind = "lost"
+
+	// EventNode means that a node handles the topic. It has only Node, and is sent
+	// once by each node.
+	EventNode EventKind = "node"
+	// EventMissed means that events of a node were dropped, because there were too
+	// many or they could not be sent; Missed is their number.
+	EventMissed EventKind = "missed"
+	// EventAttached means that events are received from now on. It is the first
+	// event, comes from no node, and is repeated when a lost connection is restored.
+	EventAttached EventKind = "attached"
+)
+
+// Event is something that happened on a topic.
+type Event struct {
+	Kind  EventKind
+	Topic string
+	Node  string    // host and process that sent the event
+	At    time.Time // by Redis's clock; zero if the event is about no timer
+
+	ID      string // of the timer, at most 512 bytes
+	Attempt int    // deliveries, this one included
+
+	Lateness time.Duration // from the activation to the delivery
+	Took     time.Duration // from the delivery to the end of the handler
+	RetryIn  time.Duration
+	Text     string // error or reason, at most 256 bytes
+	Entry    string // of the dead letter
+	Missed   int
+}

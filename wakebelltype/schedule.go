@@ -1,0 +1,122 @@
+package wakebelltype
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Policy is what scheduling does if a timer of the same id exists.
+type Policy uint8
+
+const (
+	// Replace replaces the body and the instant. A running handler is superseded:
+	// it continues, and its verdict is ignored.
+	PolicyReplace Policy = iota
+	// Keep keeps the existing timer.
+	PolicyKeep
+	// Earliest replaces a pending timer if the new instant is before that of its
+	// next delivery, and otherwise keeps it. A running handler is superseded.
+	PolicyEarliest
+	// Debounce moves the timer, with the new body; see the option
+	// wakebell.Debounce, which sets it. IfExists does not accept it.
+	PolicyDebounce
+)
+
+// Outcome is what scheduling found under the id and did with it.
+type Outcome uint8
+
+const (
+	// Created means that the id was free.
+	OutcomeCreated Outcome = iota + 1
+	// Replaced means that a pending timer was replaced.
+	OutcomeReplaced
+	// Superseded means that a timer was replaced while its handler ran.
+	OutcomeSuperseded
+	// OutcomeKeptPending means that a pending timer was kept.
+	OutcomeKeptPending
+	// OutcomeKeptRunning means that a timer was kept whose handler runs.
+	OutcomeKeptRunning
+	// OutcomeKeptEarlier means that Earliest kept a pending timer, because it is not due
+	// later than the new instant.
+	OutcomeKeptEarlier
+	// Moved means that Debounce or Reschedule moved a pending timer.
+	OutcomeMoved
+	// OutcomeAlreadyDone means that a timer that was scheduled with Once is gone; nothing
+	// was written.
+	OutcomeAlreadyDone
+)
+
+var outcomes = []string{
+	OutcomeCreated: "created", OutcomeReplaced: "replaced", OutcomeSuperseded: "superseded", OutcomeKeptPending: "kept pending",
+	OutcomeKeptRunning: "kept running", OutcomeKeptEarlier: "kept earlier", OutcomeMoved: "moved", OutcomeAlreadyDone: "already done",
+}
+
+// String returns the outcome in words: "created", "kept pending"; "unknown" for
+// another value.
+func (o Outcome) String() string { return word(outcomes, int(o)) }
+
+// Scheduled is the result of scheduling a timer.
+type Scheduled struct {
+	ID string
+
+	// Due is when the timer is due, by Redis's clock. For a timer that was kept it
+	// is its activation, and for OutcomeAlreadyDone the instant at which it was due.
+	Due time.Time
+
+	// Outcome says whether the timer is new, and otherwise what was found.
+	Outcome Outcome
+
+	// Found is the instant at which the timer that was found is due next; for a
+	// running one it is the expiry of its lease. Zero if none was found.
+	Found time.Time
+
+	// Replicas is the number of replicas that confirmed the timer; 0 if none were
+	// requested.
+	Replicas int
+}
+
+// Presence is the state in which a call found a timer.
+type Presence uint8
+
+const (
+	// Absent means that no timer has the id.
+	PresenceAbsent Presence = iota + 1
+	// Pending means that the timer waited. Timers that a Python peer handles are
+	// reported as Pending too.
+	PresencePending
+	// Running means that a handler of a Wakebell node has the timer.
+	PresenceRunning
+)
+
+var presences = []string{PresenceAbsent: "absent", PresencePending: "pending", PresenceRunning: "running"}
+
+// String returns "absent", "pending" or "running"; "unknown" for another value.
+func (p Presence) String() string { return word(presences, int(p)) }
+
+// word returns the word of an enumeration whose first value is 1.
+func word(words []string, n int) string {
+	if n < 1 || n >= len(words) {
+		return "unknown"
+	}
+	return words[n]
+}
+
+// ErrTooFewReplicas means that a timer is stored, and that fewer replicas
+// confirmed it in time than WithReplicas requested. Errors with it wrap a
+// ReplicasError.
+var ErrTooFewReplicas = errors.New("too few replicas confirmed")
+
+// ReplicasError has the number of replicas that confirmed a timer. It wraps
+// ErrTooFewReplicas.
+type ReplicasError struct {
+	Want, Got int
+	Waited    time.Duration
+}
+
+func (e *ReplicasError) Error() string {
+	return fmt.Sprintf("stored, but %v: %d of %d within %v", ErrTooFewReplicas, e.Got, e.Want, e.Waited)
+}
+
+// Unwrap returns ErrTooFewReplicas.
+func (e *ReplicasError) Unwrap() error { return ErrTooFewReplicas }

@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -169,7 +170,7 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 			Failed:  v.failed,
 		})
 	}
-	s.toSettle = append(s.toSettle[:0], s.toSettle[taken:]...)
+	s.toSettle = slices.Delete(s.toSettle, 0, taken) // the array holds no lease that it has passed on
 	if len(s.toSettle) == 0 {
 		s.urgent, s.settleBy = false, time.Time{}
 	}

@@ -93,13 +93,15 @@ func causeOf(why exchange.Why) error {
 // collect takes the outcomes that have arrived.
 func (p *poller) collect() {
 	now := time.Now()
-	for _, c := range p.queue.takeDone() {
+	done := p.queue.takeDone()
+	for _, c := range done {
 		p.prefetch.countFinished(c.lease, now)
 		if c.lease.slot >= 0 { // otherwise it was ended as hung
 			c.lease.stream.drop(c.lease)
 			p.conclude(c.lease, c.outcome)
 		}
 	}
+	clear(done) // the array is used again, and would hold the payloads until then
 }
 
 // conclude turns a handler's outcome into a settlement, if it still applies.

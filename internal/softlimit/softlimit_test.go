@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestGarbageIsAThirdOfWhatLivesAboveTheFloor(t *testing.T) {
+func TestGarbageIsAThirdOfTheLiveMemoryAboveTheFloor(t *testing.T) {
 	t.Parallel()
 	require.EqualValues(t, Floor, limit(0))
 	require.EqualValues(t, Floor, limit(Floor/2))
 	require.EqualValues(t, 400<<20, limit(300<<20))
 }
 
-func TestTheLimitIsKeptUntilTheEnd(t *testing.T) { //nolint:paralleltest // it sets the limit of the process
+func TestTheLimitAppliesUntilTheEnd(t *testing.T) { //nolint:paralleltest // it sets the limit of the process
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -33,7 +33,7 @@ func TestTheLimitIsKeptUntilTheEnd(t *testing.T) { //nolint:paralleltest // it s
 	require.EqualValues(t, math.MaxInt64, current())
 }
 
-func TestTheEnvironmentDecides(t *testing.T) { //nolint:paralleltest // it sets variables of the process
+func TestTheEnvironmentTakesPrecedence(t *testing.T) { //nolint:paralleltest // it sets variables of the process
 	for _, variable := range []string{"GOGC", "GOMEMLIMIT"} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, "1GiB")
@@ -43,5 +43,5 @@ func TestTheEnvironmentDecides(t *testing.T) { //nolint:paralleltest // it sets 
 	}
 }
 
-// current is the limit, which a negative one leaves as it is.
+// current returns the limit; a negative argument does not change it.
 func current() int64 { return debug.SetMemoryLimit(-1) }

@@ -134,19 +134,20 @@ func TestScheduleManyAndCount(t *testing.T) {
 		out := f.schedule(t, entries...)
 		require.Len(t, out, len(entries))
 		require.Equal(t, "1200", out[1200].ID)
-		counts, err := f.Count(t.Context(), f.topic)
+		stats, err := f.Stats(t.Context(), f.topic)
 		require.NoError(t, err)
-		require.Equal(t, wakebelltype.Counts{Total: 1201, Due: 1}, counts)
+		require.EqualValues(t, 1201, stats.Total)
+		require.EqualValues(t, 1, stats.Due)
 	})
 }
 
 func TestBatchesAreBounded(t *testing.T) {
 	t.Parallel()
 	big := Entry{Payload: make([]byte, layout.BatchBytes)}
-	require.Equal(t, 500, batch(make([]Entry, 700)))
-	require.Equal(t, 500, batch(make([]Entry, 500)))
-	require.Equal(t, 1, batch([]Entry{big, big}))
-	require.Equal(t, 2, batch([]Entry{{}, big, {Payload: []byte("x")}}))
+	require.Equal(t, 500, fitting(make([]Entry, 700)))
+	require.Equal(t, 500, fitting(make([]Entry, 500)))
+	require.Equal(t, 1, fitting([]Entry{big, big}))
+	require.Equal(t, 2, fitting([]Entry{{}, big, {Payload: []byte("x")}}))
 }
 
 func TestCancel(t *testing.T) {
